@@ -32,7 +32,7 @@ from iolab.errors import IolabError, UsageError
 from iolab.hosts.rates import derive
 from iolab.registry import reported
 from iolab.report.results import point_columns, result_columns
-from iolab.report.table import Value
+from iolab.report.table import ExportValue
 from iolab.store.reader import SessionReader
 from iolab.store.verify import Damage
 
@@ -98,7 +98,7 @@ class Rows(_Frames, Sequence[T], Generic[T]):
     """Points or runs in the order in which they are shown; as a frame one row each."""
 
     items: tuple[T, ...]
-    _columns: Callable[[], Mapping[str, Sequence[Value]]] = field(repr=False)
+    _columns: Callable[[], Mapping[str, Sequence[ExportValue]]] = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.items)
@@ -113,12 +113,12 @@ class Rows(_Frames, Sequence[T], Generic[T]):
         return self.items[index]
 
     @property
-    def columns(self) -> dict[str, list[Value]]:
+    def columns(self) -> dict[str, list[ExportValue]]:
         """The columns of `iolab export --format csv`; one with any text is text as a whole."""
         return {name: _of_one_type(values) for name, values in self._columns().items()}
 
 
-def _of_one_type(values: Sequence[Value]) -> list[Value]:
+def _of_one_type(values: Sequence[ExportValue]) -> list[ExportValue]:
     if any(isinstance(value, str) for value in values):
         return [None if value is None else str(value) for value in values]
     return list(values)

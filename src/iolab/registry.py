@@ -18,7 +18,7 @@ from iolab.loads.kind import LoadKind, import_attribute
 
 if TYPE_CHECKING:
     from iolab.analysis.kinds import Analyses
-    from iolab.report.brief import HostsReport, Kinds
+    from iolab.report.brief import BootedHostsReport, LoadKinds
     from iolab.session.kinds import SessionKinds
     from iolab.study.kinds import StudyKinds
 
@@ -90,13 +90,13 @@ def analyses() -> Analyses:
 
 
 @cache
-def reported() -> Kinds:
+def reported() -> LoadKinds:
     """What reports and exports ask of each kind."""
-    from iolab.report.brief import Kinds
+    from iolab.report.brief import LoadKinds
 
-    return Kinds(LOADS, _guests_report, analyses)
+    return LoadKinds(LOADS, _guests_report, analyses)
 
 
-def _guests_report() -> HostsReport:
-    report: HostsReport = import_attribute(GUESTS.report)()
+def _guests_report() -> BootedHostsReport:
+    report: BootedHostsReport = import_attribute(GUESTS.report)()
     return report

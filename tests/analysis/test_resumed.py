@@ -10,7 +10,7 @@ from iolab.analysis.points import summarise
 from iolab.analysis.resume_marks import split_by_hosts
 from iolab.analysis.resumed import CODE, mark_resumed
 from iolab.core.metric import Level, Result
-from iolab.report.best import headlines_of
+from iolab.report.best import best_point_headlines
 
 SHAPE = Shape(points=4, seconds=2, hosts=2, cores=2, disks=1, nics=1)
 STUDY = make_study(SHAPE)
@@ -66,6 +66,6 @@ def test_results_without_a_host_stand_in_a_configuration_of_their_own() -> None:
     assert [result.configuration for result in results].count(whole.id) == 1
     by_title = {
         one.configuration.title: one.point_count
-        for one in headlines_of(study, summarise(results, study))
+        for one in best_point_headlines(study, summarise(results, study))
     }
     assert by_title == {whole.title: 1, f"{whole.title} without c3": len(RESULTS) - 1}

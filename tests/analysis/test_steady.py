@@ -15,7 +15,7 @@ from iolab.core.run import RunRecord
 from iolab.core.stopping import RuleSettings, SeriesStatus
 from iolab.core.workload import ServiceTime
 from iolab.loads.fileio.checks import coordinated_omission
-from iolab.report.numbers import show, show_steadiness
+from iolab.report.numbers import metric_text, steadiness_text
 from tests.analysis.records import GO_NS, JOB, SECOND, Burst, bursts_record, view_of
 from tests.judging import judge
 from tests.loads.fileio.test_checks_generator import generated
@@ -168,7 +168,7 @@ def test_a_few_stalls_leave_the_far_percentiles_open() -> None:
     far = judge(seconds_record(counts), {}).metrics["lat_ns_p99_9"]
     assert far.value is None
     assert far.low is not None
-    assert show(far).startswith("> ")
+    assert metric_text(far).startswith("> ")
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_a_rate_that_is_too_correlated_has_no_interval_and_says_so() -> None:
     assert said.level is Level.INDICATIVE
     assert "Too correlated for one run" in said.says
     assert said.evidence["half_width"] is None
-    assert show_steadiness(result) == "correlated"
+    assert steadiness_text(result) == "correlated"
 
 
 def test_without_a_rule_a_correlated_rate_is_told_for_information() -> None:

@@ -14,7 +14,7 @@ import pytest
 from iolab.core.metric import Result
 from iolab.core.run import Plan
 from iolab.errors import UsageError
-from iolab.report.numbers import show_value
+from iolab.report.numbers import value_text
 from tests.cli.compared import Target, make_target
 from tests.cli.in_process import call
 from tests.facts import tells
@@ -113,7 +113,7 @@ def test_a_report_shows_predictions_hatched_and_apart(session: Path, tmp_path: P
     told = predicted(session, "--depth", "24")["predicted"]
     page, text = (files[form].read_text(encoding="utf-8") for form in ("html", "md"))
     part = page[page.index('<section id="predicted">') :].partition("</section>")[0]
-    ends = [show_value(told[end], "1/s") for end in ("rate", "low", "high")]
+    ends = [value_text(told[end], "1/s") for end in ("rate", "low", "high")]
     for place in (html.unescape(part), text):
         for fact in (*ends, "1.5 times", "1 to 16", told["law"]):
             assert tells(place, fact), fact

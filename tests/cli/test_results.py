@@ -17,8 +17,8 @@ from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.core.run import RunStatus
 from iolab.core.workload import BY_BANDWIDTH, Indicator
-from iolab.report.numbers import show
-from iolab.report.terminal import Grouped, Heading
+from iolab.report.numbers import metric_text
+from iolab.report.terminal import GroupedTable, Heading
 from tests.cli.command_line import RESULTS, STUDY
 from tests.cli.screens import drawn
 from tests.facts import tells
@@ -77,10 +77,10 @@ def test_reads_and_writes_of_a_mix_have_lines_of_their_own_with_every_figure_in_
     lines = drawn(results_screen(source.study, mixed))
     for way in ("read", "write"):
         own = [line.split() for line in lines if line.strip().startswith(f"{way}s ")]
-        means = [show(run.metrics[f"{way}_lat_ns_mean"]) for run in mixed]
+        means = [metric_text(run.metrics[f"{way}_lat_ns_mean"]) for run in mixed]
         assert len(own) == len(mixed)
         assert all(mean in " ".join(line) for mean, line in zip(means, own, strict=True))
-        largest = show(mixed[0].metrics[f"{way}_lat_ns_max"])
+        largest = metric_text(mixed[0].metrics[f"{way}_lat_ns_max"])
         found = [line for line in drawn(details_screen(mixed[:1])) if line.startswith(way)]
         assert f"max {largest}" in found[0]
 
@@ -266,7 +266,9 @@ def test_figures_are_left_out_rather_than_cut_on_a_narrow_terminal() -> None:
 
 
 def test_a_name_over_two_lines_is_indented_below_its_first() -> None:
-    grouped = Grouped((Heading("point", main=True), Heading("IOPS", number=True)), [(None, [ROW])])
+    grouped = GroupedTable(
+        (Heading("point", can_wrap=True), Heading("IOPS", is_number=True)), [(None, [ROW])]
+    )
     lines = drawn([grouped], 24)
     assert [len(line) - len(line.lstrip()) for line in lines[1:]] == [2, 4]
 
@@ -282,5 +284,5 @@ def test_where_no_table_fits_each_row_is_told_in_lines_and_nothing_is_cut(width:
     assert max(map(len, lines)) <= width
     text = " ".join(line.strip() for line in lines)
     for key in ("iops", "lat_ns_mean", "lat_ns_p99"):
-        assert show(point.metrics[key], bare_rate=True) in text
+        assert metric_text(point.metrics[key], bare_rate=True) in text
     assert f"verdict {point.level.value}" in text

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.report.numbers import show_value
+from iolab.report.numbers import value_text
 from tests.e2e.devices import READ_LIMITS
 from tests.e2e.sessions import iolab, shown, write_study
 from tests.e2e.targets import Target, tmpfs, xfs_on_loop
@@ -97,7 +97,7 @@ def test_the_brief_says_what_each_did_best_and_where_every_run_is_stored(
     }
     assert best.get("memory", math.inf) > 2 * best.get("limited", 0.0)
     for name, rate in best.items():
-        assert f"rand-read: {name} does its best with {show_value(rate, '1/s')}" in text
+        assert f"rand-read: {name} does its best with {value_text(rate, '1/s')}" in text
     places = re.findall(r"\| (limited|memory) \| points/(\w+)/run-(\d) \|", text)
     assert len(places) == len(set(places)) == 8
     for label, digest, _ in places:

@@ -40,9 +40,9 @@ from iolab.guests.tables import (
     written_table,
 )
 from iolab.hosts.rates import derive
-from iolab.report.charts.run_series import timeline_of
-from iolab.report.hardware import configuration_tables, same_hosts
-from iolab.report.results import TEXT_COLUMNS, columns_csv, node_columns, node_document
+from iolab.report.charts.run_series import build_timeline
+from iolab.report.hardware import configuration_tables, group_identical_hosts
+from iolab.report.results import TEXT_COLUMNS, columns_csv, node_document, node_result_columns
 from iolab.report.table import Table
 from tests.analysis.records import healthy
 from tests.guests import guest_session
@@ -165,9 +165,9 @@ def test_guests_whose_disks_are_not_equally_full_are_alike() -> None:
     one, other = facts_of("a"), facts_of("b")
     assert one.target is not None
     fuller = replace(other, target=replace(one.target, free_bytes=1))
-    assert [names for names, _ in same_hosts({"a": one, "b": fuller})] == [["a", "b"]]
+    assert [names for names, _ in group_identical_hosts({"a": one, "b": fuller})] == [["a", "b"]]
     larger = replace(other, target=replace(one.target, total_bytes=1))
-    assert len(same_hosts({"a": one, "b": larger})) == 2
+    assert len(group_identical_hosts({"a": one, "b": larger})) == 2
 
 
 def test_few_clients_are_all_named() -> None:
@@ -185,7 +185,7 @@ def test_a_disk_that_nodes_of_one_kernel_share_counts_once(source: GuestSource) 
 
 def disks_moved(record: RunRecord, kernels: dict[str, str]) -> list[float]:
     series = derive(record.counters, record.host_names)
-    panels = timeline_of(record, series, None, kernels).panels
+    panels = build_timeline(record, series, None, kernels).panels
     (disks,) = [panel for panel in panels if panel.title == "Node disks"]
     return [value or 0.0 for value in disks.traces[0].values]
 
@@ -250,11 +250,11 @@ def test_load_without_guests_has_none() -> None:
     jsonschema.validate(document, SCHEMA, cls=jsonschema.Draft202012Validator)
     assert document["results"][0]["nodes"] == []
     assert document["points"][0]["nodes"] == {}
-    assert node_columns([result])["node"] == []
+    assert node_result_columns([result])["node"] == []
 
 
 def test_a_row_of_csv_is_a_run_on_a_node(results: tuple[Result, ...]) -> None:
-    rows = list(csv.DictReader(io.StringIO(columns_csv(node_columns(results)), newline="")))
+    rows = list(csv.DictReader(io.StringIO(columns_csv(node_result_columns(results)), newline="")))
     assert [(row["repeat"], row["node"]) for row in rows] == [
         (repeat, node) for repeat in ("1", "2") for node in NODES
     ]
@@ -264,7 +264,7 @@ def test_a_row_of_csv_is_a_run_on_a_node(results: tuple[Result, ...]) -> None:
     assert rows[0]["hypervisor_read_lat_ns_p99_low"] == "8000000.0"
     assert rows[1]["hypervisor_read_lat_ns_p99"] == ""
     assert (rows[0]["guest_count"], rows[0]["write_factor"]) == ("2", "1.0")
-    columns = node_columns(results)
+    columns = node_result_columns(results)
     assert {len(column) for column in columns.values()} == {4}
     texts = {name for name, values in columns.items() if any(isinstance(v, str) for v in values)}
     assert texts <= TEXT_COLUMNS
@@ -273,6 +273,6 @@ def test_a_row_of_csv_is_a_run_on_a_node(results: tuple[Result, ...]) -> None:
 def test_what_is_not_known_stays_empty(results: tuple[Result, ...]) -> None:
     bare = replace(results[0].nodes[0], written=None, layers=(), outliers=())
     assert node_document(bare)["written"] is None
-    columns = node_columns([replace(results[0], nodes=(bare,))])
+    columns = node_result_columns([replace(results[0], nodes=(bare,))])
     assert columns["guests_write_bytes"] == [None]
     assert not any("lat_ns_mean" in name and name.startswith("device") for name in columns)

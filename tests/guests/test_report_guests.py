@@ -19,8 +19,8 @@ from iolab.guests.tables import fleets_of
 from iolab.published.audit.document import read_published
 from iolab.published.report import published_tables
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Points, looks_of
-from iolab.report.formats.html import ReportPage, make_page
+from iolab.report.charts.chart import Points, series_styles
+from iolab.report.formats.html import ReportPage, build_report_page
 from iolab.report.runs import NAMES_SHOWN
 from iolab.store.documents import Manifest
 from tests.facts import tells
@@ -52,8 +52,13 @@ def page() -> ReportPage:
 
 
 def test_every_mix_has_its_load_and_an_account(page: ReportPage) -> None:
-    titles = {item.title: [figure.title for figure in item.figures] for item in page.workloads}
-    more = {item.title: [figure.title for figure in item.further] for item in page.workloads}
+    titles = {
+        item.title: [figure.title for figure in item.figures] for item in page.workload_charts
+    }
+    more = {
+        item.title: [figure.title for figure in item.appendix_figures]
+        for item in page.workload_charts
+    }
     for mix in ("Random reads", "70 % reads, 30 % writes"):
         (load,) = titles[mix]
         assert tells(load, "IOPS", "mean latency", "tail latency", "VMs per node")
@@ -67,13 +72,13 @@ def test_a_median_is_called_no_tail(source: GuestSource) -> None:
         replace(one, metrics={k: m for k, m in one.metrics.items() if "_p9" not in k})
         for one in group.points
     ]
-    charts = fleet_charts(replace(group, points=tuple(few)), looks_of(source.study), (), "")
+    charts = fleet_charts(replace(group, points=tuple(few)), series_styles(source.study), (), "")
     assert charts is not None
     assert "median latency" in charts.figures[0].title
 
 
 def test_a_curve_says_its_ends_in_guests_of_all_nodes(page: ReportPage) -> None:
-    finding = page.workloads[0].figures[0].finding
+    finding = page.workload_charts[0].figures[0].finding
     assert finding.startswith("iodepth 1: from ")
     assert " at 2 VMs to " in finding
     assert " at 6; all valid." in finding
@@ -83,7 +88,7 @@ def test_each_depth_is_a_line_and_several_configurations_keep_their_colours(
     source: GuestSource,
 ) -> None:
     (group, _) = fleet_groups(source.study, summarise(source.results(), source.study))
-    looks = looks_of(source.study)
+    looks = series_styles(source.study)
     lines = lines_of(group, looks)
     assert [(line.name, line.nodes) for line in lines] == [("iodepth 1", 2), ("iodepth 8", 2)]
     assert len({line.token for line in lines}) == len({line.dash for line in lines}) == 2
@@ -99,7 +104,7 @@ def test_each_depth_is_a_line_and_several_configurations_keep_their_colours(
 
 def test_predicted_guests_are_told_apart(source: GuestSource) -> None:
     (group, _) = fleet_groups(source.study, summarise(source.results(), source.study))
-    charts = fleet_charts(group, looks_of(source.study), [curve_of(source, "read", 8)], "")
+    charts = fleet_charts(group, series_styles(source.study), [curve_of(source, "read", 8)], "")
     assert charts is not None
     (load,) = charts.figures
     assert tells(load.note, "predicted", "knee", "2", "2", "3", "VMs"), load.note
@@ -138,8 +143,8 @@ def test_a_mix_that_is_an_axis_is_a_group_of_its_own(source: GuestSource) -> Non
 def test_the_node_is_shown_at_the_published_load_with_the_most_guests(
     source: GuestSource, brief: Brief
 ) -> None:
-    assert brief.inside is not None
-    run = brief.inside.result
+    assert brief.node_timeline is not None
+    run = brief.node_timeline.result
     assert (run.workload, run.axis) == ("mixed-70", (("vms_per_node", 3), ("iodepth", 8)))
     reads = [p for p in summarise(source.results(), source.study) if p.key.workload == "read"]
     other = inside_run(source.plan, reads)
@@ -155,17 +160,17 @@ def test_nodes_that_are_one_machine_are_told_to_be(disks: tuple[str, ...], what:
     kernel = source.facts["node-1"].kernel
     source.facts = {n: replace(one, kernel=kernel) for n, one in source.facts.items()}
     source.disks = disks
-    (figure,) = make_page(build_brief(source)).workloads[-1].figures
+    (figure,) = build_report_page(build_brief(source)).workload_charts[-1].figures
     assert f" One machine with node-2: its {what} serve the guests of all. " in figure.note
 
 
 def test_the_node_from_inside_has_all_its_devices(brief: Brief) -> None:
-    assert brief.inside is not None
-    panels = {one.panel.title: one for one in brief.inside.panels}
+    assert brief.node_timeline is not None
+    panels = {one.panel.title: one for one in brief.node_timeline.panels}
     assert [len(one.panel.traces) for one in panels.values()] == [2, 2, 2, 2, 2]
     latency = panels["Write latency of each disk"].panel.traces
     assert [trace.values[-1] for trace in latency] == [88_000.0, 412_000.0]
-    (share,) = dict(panels["Sent by each port"].shares).values()
+    (share,) = dict(panels["Sent by each port"].link_use_by_trace).values()
     assert share == pytest.approx(186e6 * 8 / 200e9, rel=0.01)
 
 
@@ -186,7 +191,7 @@ def test_a_run_that_cannot_be_read_costs_the_page_nothing_else() -> None:
     brief = build_brief(damaged)
     says = "'points/x/run-1/manifest.json' is damaged: it's torn."
     assert [hurt.says for hurt in brief.damaged] == [says]  # and not where the session lies
-    assert brief.inside is None
+    assert brief.node_timeline is None
     assert len(fleets_of(brief)) == 11
 
 
@@ -211,11 +216,13 @@ def test_what_is_no_storage_is_said_on_every_chart(
 ) -> None:
     source = fleet(counts=(1, 2), depths=(8,), seconds=3, settings=settings)
     source.accelerator = accelerator
-    page = make_page(build_brief(source))
-    figures = [one for item in page.workloads for one in (*item.figures, *item.further)]
+    page = build_report_page(build_brief(source))
+    figures = [
+        one for item in page.workload_charts for one in (*item.figures, *item.appendix_figures)
+    ]
     assert len(figures) == 5
     assert all(figure.finding.startswith(said) for figure in figures)
-    assert all(said in figure.alt for figure in figures)
+    assert all(said in figure.alt_text for figure in figures)
     assert bool(page.alerts) == bool(said)
     if accelerator is Accelerator.TCG:
         assert page.alerts[0] == EMULATED
@@ -227,7 +234,7 @@ def key(source: GuestSource, index: int) -> tuple[str, int]:
 
 
 def test_what_each_guest_was_given_stands_in_the_configuration(page: ReportPage) -> None:
-    settings, placed = page.guests
+    settings, placed = page.guest_tables
     told = {cells[0].text: cells[1].text for cells in settings.rows}
     assert told["Processors"] == "4 vCPUs"
     assert tells(told["Disk"], "32 GiB", "image", "in full")
@@ -239,14 +246,14 @@ def test_what_each_guest_was_given_stands_in_the_configuration(page: ReportPage)
 def test_a_fleet_of_96_is_told_in_few_rows() -> None:
     nodes = tuple(f"node-{number}" for number in range(4))
     source = fleet(nodes, counts=(24,), depths=(8,), seconds=2, mixes=guest_session.MIXES[:1])
-    page = make_page(build_brief(source))
-    ((names, _),) = page.hosts
+    page = build_report_page(build_brief(source))
+    ((names, _),) = page.host_tables_by_names
     assert names.endswith("and 92 more")
     assert page.topology is not None
-    assert "96 guests on 4 nodes" in page.topology.alt
+    assert "96 guests on 4 nodes" in page.topology.alt_text
     (run,) = page.runs
-    assert run.hosts is not None
-    assert len(run.hosts.rows) == 25
+    assert run.hosts_table is not None
+    assert len(run.hosts_table.rows) == 25
     (command,) = run.commands
     assert command.host.endswith(f"and {96 - NAMES_SHOWN} more")
 
@@ -270,8 +277,8 @@ def test_doubted_points_are_marked_as_elsewhere() -> None:
     source.verdicts[key(source, 0)] = objecting(
         Level.INDICATIVE, "emulated-guest", "The guests were emulated."
     )
-    page = make_page(build_brief(source))
-    figure = page.workloads[0].figures[0]
+    page = build_report_page(build_brief(source))
+    figure = page.workload_charts[0].figures[0]
     assert figure.finding.endswith("; at worst indicative.")
     points = [one for one in figure.plots[0].marks if isinstance(one, Points)]
     assert [Level.INDICATIVE in one.levels for one in points] == [True]
@@ -285,8 +292,8 @@ def test_published_figures_of_a_fleet_stand_apart(brief: Brief) -> None:
     assert titles[:4] == ["Writes, %", "VMs", "Most IOPS", "Mean, µs, depth 1"]
     assert not [title for title in titles if "_" in title]
     assert published.results.rows[0][3].text == "224 to 338"
-    assert published.inside is not None
-    assert [cell.text for cell in published.inside.rows[0]] == [
+    assert published.node_table is not None
+    assert [cell.text for cell in published.node_table.rows[0]] == [
         "IOPS of each SSD",
         "50,000 to 60,000",
     ]

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Final
 
 from iolab.report.brief import Brief
-from iolab.report.formats.html import ReportPage, make_page, render_html
+from iolab.report.formats.html import ReportPage, build_report_page, render_html
 from iolab.report.gather import SessionSource
 from tests.guests.guest_session import EMULATED, MIXES, GuestSource, fleet
 from tests.loads.keyvalue.key_value_session import KeySource, cassandra, rocksdb
@@ -85,7 +85,7 @@ def brief(name: str) -> Brief:
 @cache
 def page(name: str) -> ReportPage:
     """What its page holds."""
-    return make_page(brief(name))
+    return build_report_page(brief(name))
 
 
 @cache

@@ -14,8 +14,8 @@ from iolab.core.metric import Level, Metric
 from iolab.published.comparison import against, own_words
 from iolab.published.sets import Against
 from iolab.report.brief import Brief
-from iolab.report.charts.bars import ROWS_MAX, RatioRow, ratio_figure
-from iolab.report.charts.chart import Figure, Mark, Points, ReportSection, Rules, TextMark
+from iolab.report.charts.bars import ROWS_MAX, RatioDot, ratio_dot_chart
+from iolab.report.charts.chart import Figure, LineSegments, Mark, Points, ReportSection, TextMark
 from iolab.report.charts.palette import SERIES
 from iolab.report.formats.markdown import render_markdown
 from iolab.report.formats.render import figure_pngs
@@ -114,15 +114,15 @@ def test_every_form_has_the_section() -> None:
 Kind = TypeVar("Kind", bound=Mark)
 
 
-def dots(*ratios: Metric) -> list[RatioRow]:
+def dots(*ratios: Metric) -> list[RatioDot]:
     return [
-        RatioRow(f"figure {i}", SERIES[0], ratio, list(Level)[i % 3])
+        RatioDot(f"figure {i}", SERIES[0], ratio, list(Level)[i % 3])
         for i, ratio in enumerate(ratios)
     ]
 
 
 def figure(*ratios: Metric) -> Figure:
-    return ratio_figure("a", "b", "c", "", dots(*ratios), Table("", (), ()))
+    return ratio_dot_chart("a", "b", "c", "", dots(*ratios), Table("", (), ()))
 
 
 def marks(figure: Figure, kind: type[Kind]) -> list[Kind]:
@@ -144,7 +144,7 @@ def test_one_is_always_on_the_axis_and_named() -> None:
 def test_intervals_and_verdicts_are_drawn() -> None:
     made = figure(Metric(0.5, "", 0.4, 0.6), Metric(2.0, ""), Metric(3.0, ""))
     assert [one.levels for one in marks(made, Points)] == [[level] for level in Level]
-    bars = [one.pieces for one in marks(made, Rules) if one.token is SERIES[0]]
+    bars = [one.segments for one in marks(made, LineSegments) if one.token is SERIES[0]]
     assert [(x, x2) for ((x, _, x2, _),) in bars] == [(0.4, 0.6)]
 
 
@@ -156,7 +156,7 @@ def test_many_rows_stay_within_their_limit() -> None:
 def test_a_name_that_is_longer_than_the_chart_goes_on_in_the_next_line() -> None:
     name = " ".join(f"word-{number}" for number in range(20))
     rows = [replace(dot, name=name) for dot in dots(Metric(0.5, ""), Metric(2.0, ""))]
-    made = ratio_figure("a", "b", "c", "", rows, Table("", (), ()))
+    made = ratio_dot_chart("a", "b", "c", "", rows, Table("", (), ()))
     lines = [text for one in marks(made, TextMark) for *_, text in one.places]
     assert " ".join(lines) == f"{name} {name}"
     assert max(map(len, lines)) < 60
@@ -167,7 +167,7 @@ def test_a_name_that_is_longer_than_the_chart_goes_on_in_the_next_line() -> None
 
 @pytest.mark.parametrize("value", [None, math.pi])
 def test_a_chart_is_drawn_even_of_nothing(value: float | None) -> None:
-    made = ratio_figure("a", "b", "c", "", dots(Metric(value, "")), Table("", (), ()))
+    made = ratio_dot_chart("a", "b", "c", "", dots(Metric(value, "")), Table("", (), ()))
     assert figure_pngs([made])[0].startswith(b"\x89PNG")
 
 

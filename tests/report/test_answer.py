@@ -9,11 +9,17 @@ from iolab.core.events import SessionStatus
 from iolab.core.metric import CheckResult, Level, Metric, Verdict
 from iolab.core.metric_spec import Better
 from iolab.core.study import Study
-from iolab.report.answer import ALIKE, SIDE_BY_SIDE, answer, answer_sentence, how_sure
-from iolab.report.best import BestFigure, VerdictCounts, headlines_of, reason_of
-from iolab.report.numbers import show
+from iolab.report.answer import (
+    CONFIGURATION_COLUMNS_MAX,
+    INDISTINGUISHABLE_MARK,
+    answer_sentence,
+    build_answer,
+    confidence_line,
+)
+from iolab.report.best import BestFigure, VerdictCounts, best_point_headlines, gravest_objection
+from iolab.report.numbers import metric_text
 from iolab.report.phrases import Objection
-from iolab.report.provenance import summary_of
+from iolab.report.provenance import verdicts_sentence
 from iolab.report.table import Cell
 from tests.facts import tells
 from tests.report import shared
@@ -49,24 +55,24 @@ def study(*names: str) -> Study:
 
 def told(*found: BestFigure, names: tuple[str, ...] = ("one", "two")) -> list[tuple[Cell, ...]]:
     brief = replace(shared.brief("sweep"), study=study(*names))
-    return list(answer(brief, found, RUNS, (), None).matrix.rows)
+    return list(build_answer(brief, found, RUNS, (), None).best_table.rows)
 
 
 def test_the_surely_better_one_is_bold_and_alone() -> None:
     (row,) = told(figure("one", 1000.0), figure("two", 1200.0))
-    assert [cell.strong for cell in row[1:]] == [False, True]
-    assert [cell.text.startswith(ALIKE) for cell in row[1:]] == [False, False]
+    assert [cell.is_bold for cell in row[1:]] == [False, True]
+    assert [cell.text.startswith(INDISTINGUISHABLE_MARK) for cell in row[1:]] == [False, False]
 
 
 def test_a_lead_that_is_sure_stays_so_however_wide_its_interval_is() -> None:
     (row,) = told(figure("one", 100.0, 0.2), figure("two", 1000.0, 0.2))
-    assert [cell.strong for cell in row[1:]] == [False, True]
+    assert [cell.is_bold for cell in row[1:]] == [False, True]
 
 
 def test_one_that_cannot_be_told_from_the_best_is_marked() -> None:
     (row,) = told(figure("one", 1000.0, 0.05), figure("two", 1020.0, 0.05))
-    assert row[1].text.startswith(ALIKE)
-    assert row[2].strong
+    assert row[1].text.startswith(INDISTINGUISHABLE_MARK)
+    assert row[2].is_bold
 
 
 def test_the_answer_of_an_imported_run_does_not_repeat_what_the_title_says() -> None:
@@ -81,8 +87,8 @@ def test_the_answer_of_an_imported_run_does_not_repeat_what_the_title_says() -> 
 def test_of_single_runs_none_is_the_best_and_how_far_they_differ_is_said() -> None:
     one, two = (figure(owner, value, None, n=1) for owner, value in (("one", 1e3), ("two", 1.01e3)))
     (row,) = told(one, two)
-    assert not any(cell.strong or cell.text.startswith(ALIKE) for cell in row)
-    assert row[0].under == "too few repeats"
+    assert not any(cell.is_bold or cell.text.startswith(INDISTINGUISHABLE_MARK) for cell in row)
+    assert row[0].note == "too few repeats"
     text = answer_sentence(study("one", "two"), (one, two), RUNS, ())
     assert tells(text, "too few repeats", "1 %")
     assert "Two" not in text
@@ -91,8 +97,8 @@ def test_of_single_runs_none_is_the_best_and_how_far_they_differ_is_said() -> No
 def test_a_lead_over_one_whose_better_point_is_lost_is_none() -> None:
     one, two = figure("one", 1000.0, missing=1), figure("two", 1200.0)
     (row,) = told(one, two)
-    assert not any(cell.strong for cell in row)
-    assert "missing or invalid" in row[0].under
+    assert not any(cell.is_bold for cell in row)
+    assert "missing or invalid" in row[0].note
     assert "cannot be told" in answer_sentence(study("one", "two"), (one, two), RUNS, ())
 
 
@@ -103,15 +109,15 @@ def test_workloads_of_one_title_stand_apart() -> None:
 
 def test_less_latency_is_better() -> None:
     (row,) = told(figure("one", 1e5, unit="ns"), figure("two", 2e5, unit="ns"))
-    assert [cell.strong for cell in row[1:]] == [True, False]
+    assert [cell.is_bold for cell in row[1:]] == [True, False]
 
 
 def test_an_invalid_figure_is_none_and_no_rival() -> None:
     bad = figure("two", 9e9, level=Level.INVALID)
     (row,) = told(figure("one", 1000.0), bad)
     assert row[2].text == "not measurable"
-    assert row[2].under == "It was short."
-    assert not row[1].strong  # there is no other
+    assert row[2].note == "It was short."
+    assert not row[1].is_bold  # there is no other
     text = answer_sentence(study("one", "two"), (figure("one", 1.0), bad), RUNS, ())
     assert "no two figures to compare" in text
 
@@ -147,21 +153,21 @@ def test_nothing_sound_is_said_to_be_nothing() -> None:
     text = answer_sentence(study("one"), (bad,), lost, ())
     assert "all 6 runs are invalid" in text
     assert "IOPS" not in text
-    assert how_sure((bad,)) == "1 figure: 1 not measurable (run-too-short)."
+    assert confidence_line((bad,)) == "1 figure: 1 not measurable (run-too-short)."
 
 
 def test_reads_and_writes_of_a_mix_have_their_own_latencies() -> None:
     page = shared.page("sweep").answer
-    row = next(row for row in page.matrix.rows if "70/30" in row[0].text)
-    heads = [column.title for column in page.matrix.columns]
+    row = next(row for row in page.best_table.rows if "70/30" in row[0].text)
+    heads = [column.title for column in page.best_table.columns]
     best = next(
         one
-        for one in headlines_of(shared.brief("sweep").study, shared.brief("sweep").points)
+        for one in best_point_headlines(shared.brief("sweep").study, shared.brief("sweep").points)
         if one.workload.id == "rand-70-30-4k"
     ).best
     assert best is not None
     for name, key in (("Latency mean", "lat_ns_mean"), ("Latency p99.5", "lat_ns_p99_5")):
-        read, write = (show(best.metrics[f"{way}_{key}"]) for way in ("read", "write"))
+        read, write = (metric_text(best.metrics[f"{way}_{key}"]) for way in ("read", "write"))
         assert row[heads.index(name)].text == f"{read} read / {write} write"
 
 
@@ -171,14 +177,18 @@ def test_columns_of_latencies_are_in_the_order_of_percentiles() -> None:
         figure("one", 2.0, title="stats"), latencies=(("mean", "1 ms"), ("p99", "2 ms"))
     )
     brief = replace(shared.brief("sweep"), study=study("one"))
-    heads = [one.title for one in answer(brief, (first, later), RUNS, (), None).matrix.columns]
+    heads = [
+        one.title for one in build_answer(brief, (first, later), RUNS, (), None).best_table.columns
+    ]
     assert heads[-3:] == ["Latency mean", "Latency p99", "Latency p99.5"]
 
 
 def test_each_level_has_its_own_reasons() -> None:
     one = figure("one", 1e3, level=Level.INDICATIVE)
-    lost = replace(figure("one", 1e3, level=Level.INVALID), reason=("bytes-moved", "It was not."))
-    parts = how_sure((one, lost)).partition(".")[0].split(", ")
+    lost = replace(
+        figure("one", 1e3, level=Level.INVALID), objection=("bytes-moved", "It was not.")
+    )
+    parts = confidence_line((one, lost)).partition(".")[0].split(", ")
     assert ["run-too-short" in part for part in parts] == [True, False]
     assert ["bytes-moved" in part for part in parts] == [False, True]
 
@@ -189,8 +199,8 @@ def test_an_invalid_point_has_the_reason_of_an_invalid_repeat() -> None:
     run = shared.brief("sweep").results[0]
     median = replace(run, verdict=Verdict(Level.INDICATIVE, (mild,)))
     other = replace(run, verdict=Verdict(Level.INVALID, (mild, bad)))
-    assert reason_of((median, other), Level.INVALID) == ("bytes-moved", "It was not.")
-    assert reason_of((median, other), Level.INDICATIVE)[0] == "run-too-short"
+    assert gravest_objection((median, other), Level.INVALID) == ("bytes-moved", "It was not.")
+    assert gravest_objection((median, other), Level.INDICATIVE)[0] == "run-too-short"
 
 
 def busy(share: float, code: str = "device-busy") -> Objection:
@@ -202,35 +212,37 @@ def busy(share: float, code: str = "device-busy") -> Objection:
 
 
 def test_others_as_busy_as_the_run_are_told_first() -> None:
-    other = replace(busy(0.0), code="run-too-short", says="short")
+    other = replace(busy(0.0), code="run-too-short", message="short")
     for code in ("device-busy", "client-starved"):
         for share, first in ((0.9, code), (0.1, "run-too-short")):
             caveats = (other, busy(share, code))
-            page = answer(shared.brief("sweep"), (figure("one", 1.0),), RUNS, caveats, None)
+            page = build_answer(shared.brief("sweep"), (figure("one", 1.0),), RUNS, caveats, None)
             assert page.caveats[0].code == first
 
 
 def test_many_configurations_are_rows() -> None:
-    names = tuple(f"c{number}" for number in range(SIDE_BY_SIDE + 1))
+    names = tuple(f"c{number}" for number in range(CONFIGURATION_COLUMNS_MAX + 1))
     rows = told(*(figure(name, 1000.0) for name in names), names=names)
     assert [row[0].text for row in rows] == [name.title() for name in names]
-    assert not any(cell.under for row in rows for cell in row)
+    assert not any(cell.note for row in rows for cell in row)
     doubted = [figure(name, 1000.0, level=Level.INDICATIVE) for name in names]
-    assert {cell.under for row in told(*doubted, names=names) for cell in row[1:]} == {"indicative"}
+    assert {cell.note for row in told(*doubted, names=names) for cell in row[1:]} == {"indicative"}
 
 
 def test_how_far_intervals_reach_is_said() -> None:
-    text = how_sure((figure("one", 1e3, 0.01), figure("one", 1e3, 0.08, title="w")))
+    text = confidence_line((figure("one", 1e3, 0.01), figure("one", 1e3, 0.08, title="w")))
     assert "±1 % to ±8 %" in text
     assert "too few" not in text
 
 
 def test_why_there_is_no_interval_depends_on_how_many_repeats_there_are() -> None:
-    assert "too few repeats" in how_sure((figure("one", 1e3, 0.4, n=2),)).lower()
-    apart = how_sure((figure("one", 1e3, 0.4, n=3),)).lower()
+    assert "too few repeats" in confidence_line((figure("one", 1e3, 0.4, n=2),)).lower()
+    apart = confidence_line((figure("one", 1e3, 0.4, n=3),)).lower()
     assert "too few" not in apart
     assert "too far apart" in apart
-    mixed = how_sure((figure("one", 1e3, 0.02), figure("one", 1e3, 0.4), figure("one", 1e3, None)))
+    mixed = confidence_line(
+        (figure("one", 1e3, 0.02), figure("one", 1e3, 0.4), figure("one", 1e3, None))
+    )
     assert "1 of 3 have too few repeats" in mixed
     assert "1 of 3 have repeats too far apart" in mixed
 
@@ -239,6 +251,6 @@ def test_how_many_repeats_a_figure_has_is_said_only_where_all_are_done() -> None
     brief = shared.brief("sweep")
     method = replace(brief.study.method, repeats=3)
     done = replace(brief, study=replace(brief.study, method=method))
-    assert "mean of 3 repeats" in summary_of(RUNS, done)
+    assert "mean of 3 repeats" in verdicts_sentence(RUNS, done)
     begun = replace(done, session=replace(done.session, status=SessionStatus.INTERRUPTED))
-    assert "mean of 3 repeats" not in summary_of(RUNS, begun)
+    assert "mean of 3 repeats" not in verdicts_sentence(RUNS, begun)

@@ -6,11 +6,11 @@ import re
 from dataclasses import replace
 
 from iolab.analysis.findings import bests
-from iolab.report.bottleneck import ANCHOR, bottlenecks
+from iolab.report.bottleneck import ANCHOR, bottlenecks_section
 from iolab.report.brief import Brief
-from iolab.report.formats.html import make_page
+from iolab.report.formats.html import build_report_page
 from iolab.report.formats.markdown import render_appendix
-from iolab.report.gather import LIMITED_RUNS_MAX
+from iolab.report.gather import BOTTLENECK_RUNS_MAX
 from tests.report import shared
 
 
@@ -19,10 +19,10 @@ def whole() -> Brief:
 
 
 def test_every_best_point_has_a_row_that_leads_to_its_run() -> None:
-    section = bottlenecks(whole())
+    section = bottlenecks_section(whole())
     assert section is not None
     (group,) = section.groups
-    ((shares_table, _), (names, _)) = group.more
+    ((shares_table, _), (names, _)) = group.detail_tables
     heads = [column.title for column in shares_table.columns]
     rows = [dict(zip(heads, row, strict=True)) for row in shares_table.rows]
     found = tuple(bests(whole().study, whole().points))
@@ -46,7 +46,7 @@ def test_every_best_point_has_a_row_that_leads_to_its_run() -> None:
 
 def test_one_configuration_is_not_named() -> None:
     brief = shared.brief("kpi")
-    section = bottlenecks(brief)
+    section = bottlenecks_section(brief)
     assert section is not None
     (group,) = section.groups
     assert group.table is not None
@@ -65,23 +65,23 @@ def test_the_page_and_its_text_have_the_section() -> None:
 
 
 def test_without_telemetry_there_is_no_section() -> None:
-    brief = replace(whole(), watched={})
-    assert bottlenecks(brief) is None
-    assert "resource watched" not in " ".join(one.text for one in make_page(brief).findings)
+    brief = replace(whole(), run_resources={})
+    assert bottlenecks_section(brief) is None
+    assert "resource watched" not in " ".join(one.text for one in build_report_page(brief).findings)
 
 
 def test_the_runs_whose_telemetry_is_read_are_bounded() -> None:
-    assert 0 < len(whole().watched) <= LIMITED_RUNS_MAX
+    assert 0 < len(whole().run_resources) <= BOTTLENECK_RUNS_MAX
     shown = {run for best in bests(whole().study, whole().points) for run in best.runs}
-    assert set(whole().watched) <= shown
+    assert set(whole().run_resources) <= shown
 
 
 def test_hostile_names_of_devices_and_hosts_stay_text() -> None:
     bad = "<img src=x onerror=alert(1)>"
     seen = {
         key: replace(one, uses=tuple(replace(use, name=bad, host=bad) for use in one.uses))
-        for key, one in whole().watched.items()
+        for key, one in whole().run_resources.items()
     }
-    page = shared.drawn(replace(whole(), watched=seen, details={}))
+    page = shared.drawn(replace(whole(), run_resources=seen, details={}))
     assert "<img src=x" not in page
     assert "&lt;img src=x onerror=alert(1)&gt;" in page

@@ -12,8 +12,8 @@ from iolab.core.run import RunRecord
 from iolab.core.samples import BinTable, CounterTable, IntervalTable, no_bins, no_counters
 from iolab.errors import StoreError
 from iolab.hosts.rates import CounterSeries
-from iolab.report.charts.distribution import at_percent
-from iolab.report.charts.run_series import timeline_of
+from iolab.report.charts.distribution import latency_at_percentile
+from iolab.report.charts.run_series import build_timeline
 from iolab.report.charts.series import MAX_CELLS, Timeline
 from iolab.report.gather import MAX_TIMELINES, SessionSource
 from iolab.store.reader import SessionReader
@@ -55,7 +55,10 @@ def test_a_curve_and_its_result_tell_the_same_percentiles(source: Source) -> Non
     for detail in brief.details.values():
         metrics = detail.result.metrics
         for key, percent in (("p50", 50.0), ("p99", 99.0), ("p99_5", 99.5), ("p99_9", 99.9)):
-            assert at_percent(detail.whole, percent) == metrics[f"lat_ns_{key}"].value
+            assert (
+                latency_at_percentile(detail.all_operations, percent)
+                == metrics[f"lat_ns_{key}"].value
+            )
 
 
 def test_only_the_first_runs_have_timelines(source: Source) -> None:
@@ -67,7 +70,7 @@ def test_only_the_first_runs_have_timelines(source: Source) -> None:
 def test_the_timeline_adds_up_to_the_intervals() -> None:
     source = kpi()
     record = record_of(source, source.plan.runs[2])
-    timeline = timeline_of(record, (), measure(record).cut.common)
+    timeline = build_timeline(record, (), measure(record).cut.common)
     rates = panel(timeline, "Load")["read"]
     total = sum(rate * timeline.cell_s for rate in rates if rate is not None)
     assert total == pytest.approx(int(record.intervals.ios.sum()), rel=2e-3)
@@ -76,21 +79,21 @@ def test_the_timeline_adds_up_to_the_intervals() -> None:
 def test_hosts_are_laid_over_each_other_on_one_clock() -> None:
     source = kpi()
     record = record_of(source, source.plan.runs[2])
-    same = timeline_of(record, (), measure(record).cut.common)
+    same = build_timeline(record, (), measure(record).cut.common)
     other = shifted(record, 5_000_000_000)
-    assert timeline_of(other, (), measure(other).cut.common) == same
+    assert build_timeline(other, (), measure(other).cut.common) == same
 
 
 def test_the_window_leaves_the_warm_up_out(source: Source) -> None:
     record = record_of(source, source.plan.runs[0])
-    timeline = timeline_of(record, (), measure(record).cut.common)
+    timeline = build_timeline(record, (), measure(record).cut.common)
     assert (timeline.warmup_s, timeline.end_s) == (5.0, 17.0)
 
 
 def test_a_long_run_is_drawn_with_few_cells() -> None:
     long = sweep(seconds=700)
     record = record_of(long, long.plan.runs[0])
-    timeline = timeline_of(record, (), measure(record).cut.common)
+    timeline = build_timeline(record, (), measure(record).cut.common)
     assert len(timeline.at_s) <= MAX_CELLS
     assert timeline.at_s[-1] + timeline.cell_s / 2 >= 705
 
@@ -190,7 +193,7 @@ def telemetry_of(at_s: list[float], values: list[float]) -> CounterSeries:
 def busy_of(source: Source, series: CounterSeries, interval_ms: int) -> tuple[float | None, ...]:
     record = record_of(source, source.plan.runs[0])
     record = replace(record, telemetry_interval_ms=interval_ms)
-    timeline = timeline_of(record, (series,), measure(record).cut.common)
+    timeline = build_timeline(record, (series,), measure(record).cut.common)
     return panel(timeline, "Device busy")["busy"][:6]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.report.numbers import few_digits
+from iolab.report.numbers import round_floats
 
 
 @pytest.mark.parametrize(
@@ -18,17 +18,22 @@ from iolab.report.numbers import few_digits
     ],
 )
 def test_fractions_have_six_significant_digits(value: float, written: float) -> None:
-    assert few_digits({"values": [{"y": value}]}) == {"values": [{"y": written}]}
+    assert round_floats({"values": [{"y": value}]}) == {"values": [{"y": written}]}
 
 
 @pytest.mark.parametrize(
     "value", [0, 1048576.0, 16526081, 1_760_000_000.0, 3.0000004, 12345678.000000002]
 )
 def test_whole_numbers_are_whole_however_long(value: float) -> None:
-    found = few_digits(value)
+    found = round_floats(value)
     assert found == pytest.approx(value, abs=1e-6)
     assert isinstance(found, int)
 
 
 def test_what_is_no_number_stays() -> None:
-    assert few_digits(["1.23456789", True, None, (1, "x")]) == ["1.23456789", True, None, [1, "x"]]
+    assert round_floats(["1.23456789", True, None, (1, "x")]) == [
+        "1.23456789",
+        True,
+        None,
+        [1, "x"],
+    ]

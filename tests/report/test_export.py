@@ -13,7 +13,7 @@ import pytest
 
 from iolab.analysis.points import summarise
 from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
-from iolab.report.best import headlines_of
+from iolab.report.best import best_point_headlines
 from iolab.report.results import columns_csv, point_columns, result_columns
 from tests.report.made import session_document, session_markdown
 from tests.report.studies import kpi, sweep
@@ -90,9 +90,9 @@ def test_every_form_tells_the_same_published_value(source: Source) -> None:
     assert float(row["iops"]) == metric.value
     assert [float(row["iops_low"]), float(row["iops_high"])] == [metric.low, metric.high]
     assert (row["runs"], row["iops_n"]) == ("3", "3")
-    best = headlines_of(source.study, summarise(results, source.study))[0].best
+    best = best_point_headlines(source.study, summarise(results, source.study))[0].best
     assert best is not None
-    assert best.figure == metric
+    assert best.headline_metric == metric
     lines = session_markdown(source.study, results).splitlines()
     assert "1 k " in lines[4]
     assert "n=3" in lines[4]

@@ -18,18 +18,18 @@ from iolab.loads.metadata.kind import KIND
 from iolab.registry import reported
 from iolab.report.charts.chart import Line, Points
 from iolab.report.charts.palette import SERIES
-from iolab.report.charts.run import DOTS_MAX, strip_figure
-from iolab.report.charts.run_series import timeline_of
-from iolab.report.charts.svg import draw
+from iolab.report.charts.run import DOTS_MAX, host_rates_chart
+from iolab.report.charts.run_series import build_timeline
+from iolab.report.charts.svg import draw_inline_svg
 from iolab.report.runs import (
     HOSTS_SHOWN,
     SHOWN_METRICS,
-    account_table,
-    host_shares,
-    hosts_table,
-    slowest_and_fastest,
+    byte_account_table,
+    host_shares_table,
+    slowest_and_fastest_shares_table,
     spread_rows,
     spread_table,
+    without_middle_hosts,
 )
 from tests.report.charts.outcomes import result
 from tests.report.studies import sweep
@@ -51,12 +51,12 @@ def fleet(rates: list[float]) -> Result:
 def test_the_strip_holds_every_host_and_stays_small(count: int) -> None:
     rates = [1000.0 + (7919 * i) % 1000 for i in range(count)]
     made = fleet(rates)
-    figure = strip_figure(
+    figure = host_rates_chart(
         "read",
         made,
         "iops",
         SERIES[0],
-        slowest_and_fastest(hosts_table(made, SHOWN_METRICS), made, "iops"),
+        without_middle_hosts(host_shares_table(made, SHOWN_METRICS), made, "iops"),
     )
     assert figure is not None
     kind = Points if count <= DOTS_MAX else Line
@@ -67,18 +67,18 @@ def test_the_strip_holds_every_host_and_stays_small(count: int) -> None:
     assert heights == sorted(heights)
     slow = int(np.argmin(rates)) + 1
     assert f"Slowest: c{slow:04}" in figure.finding
-    assert len(draw(figure).svg) < 40_000
+    assert len(draw_inline_svg(figure).svg) < 40_000
 
 
 def test_a_strip_needs_two_hosts_with_a_rate() -> None:
-    table = hosts_table(fleet([1.0]), SHOWN_METRICS)
-    assert strip_figure("read", fleet([1.0]), "iops", SERIES[0], table) is None
-    assert strip_figure("read", fleet([1.0, 2.0]), "lat_ns_max", SERIES[0], table) is None
+    table = host_shares_table(fleet([1.0]), SHOWN_METRICS)
+    assert host_rates_chart("read", fleet([1.0]), "iops", SERIES[0], table) is None
+    assert host_rates_chart("read", fleet([1.0, 2.0]), "lat_ns_max", SERIES[0], table) is None
 
 
 def test_a_large_fleets_table_has_its_ends() -> None:
     made = fleet([float(rate) for rate in range(1000, 0, -1)])
-    table = slowest_and_fastest(hosts_table(made, SHOWN_METRICS), made, "iops")
+    table = without_middle_hosts(host_shares_table(made, SHOWN_METRICS), made, "iops")
     names = [row[0].text for row in table.rows]
     half = HOSTS_SHOWN // 2
     assert names[:half] == [f"c{number:04}" for number in range(1000, 1000 - half, -1)]
@@ -87,7 +87,7 @@ def test_a_large_fleets_table_has_its_ends() -> None:
     assert {len(row) for row in table.rows} == {len(table.columns)}
     whole = fleet([1.0] * HOSTS_SHOWN)
     assert (
-        len(slowest_and_fastest(hosts_table(whole, SHOWN_METRICS), whole, "iops").rows)
+        len(without_middle_hosts(host_shares_table(whole, SHOWN_METRICS), whole, "iops").rows)
         == HOSTS_SHOWN
     )
 
@@ -98,7 +98,9 @@ def test_a_large_fleet_of_metadata_load_shows_its_extremes_too() -> None:
         for number in range(1000)
     )
     made, (workload, *_) = replace(fleet([1.0]), hosts=hosts), sweep(seconds=2).study.workloads
-    table = host_shares(KIND.make_report(reported().hosts), made, workload)
+    table = slowest_and_fastest_shares_table(
+        KIND.make_report(reported().booted_hosts), made, workload
+    )
     names = [cells[0].text for cells in table.rows]
     assert len(names) == HOSTS_SHOWN + 1
     assert (names[0], names[-1]) == ("c0000", "c0999")
@@ -138,7 +140,7 @@ def beside(source: Source, role: Role, offset_ns: int) -> RunRecord:
 
 def values(record: RunRecord) -> dict[str, dict[str, tuple[float | None, ...]]]:
     series = derive(record.counters, record.host_names)
-    panels = timeline_of(record, series, None).panels
+    panels = build_timeline(record, series, None).panels
     return {panel.title: {trace.name: trace.values for trace in panel.traces} for panel in panels}
 
 
@@ -165,7 +167,7 @@ def test_the_account_is_a_table_with_every_node(source: Source) -> None:
     account = account_of(record, {})
     assert account is not None
     assert account.expected_read == 2 * account.claimed_read
-    rows = [[cell.text for cell in row] for row in account_table(account).rows]
+    rows = [[cell.text for cell in row] for row in byte_account_table(account).rows]
     assert [row[0] for row in rows] == [
         "claimed by clients",
         "expected of disks",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iolab.core.host import MachineFacts
-from iolab.report.hardware import hardware_table, host_table, same_hosts
+from iolab.report.hardware import group_identical_hosts, hardware_table, host_table
 from tests.report.machines import facts_of
 
 EC2 = MachineFacts("Amazon EC2", "i4i.2xlarge", "i-1")
@@ -27,4 +27,4 @@ def test_instances_of_two_types_stand_side_by_side() -> None:
     }
     (row,) = (cells for cells in hardware_table(facts).rows if cells[0].text == "Machine")
     assert [cell.text for cell in row[1:]] == ["Amazon EC2 i4i.2xlarge", "Amazon EC2 i4i.xlarge"]
-    assert [names for names, _ in same_hosts(facts)] == [["a", "b"], ["c"]]
+    assert [names for names, _ in group_identical_hosts(facts)] == [["a", "b"], ["c"]]

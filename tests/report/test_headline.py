@@ -10,9 +10,15 @@ from iolab.core.run import RunStatus
 from iolab.core.workload import BY_IOPS, BY_LATENCY
 from iolab.loads.fileio.workload import Access
 from iolab.registry import reported
-from iolab.report.best import headlines_of, median_repeat, tally
-from iolab.report.gather import MAX_DISTRIBUTIONS, MAX_TIMELINES, select
-from iolab.report.phrases import names_among_several, objections, run_name, where, whose_run
+from iolab.report.best import best_point_headlines, count_verdicts, median_repeat
+from iolab.report.gather import MAX_DISTRIBUTIONS, MAX_TIMELINES, select_charted_runs
+from iolab.report.phrases import (
+    merge_objections,
+    objection_runs_text,
+    result_run_text,
+    run_with_configuration_text,
+    titles_if_several,
+)
 from tests.facts import tells
 from tests.report.studies import one_configuration, sweep
 from tests.report.synthetic import job, objecting, study_of, workload
@@ -49,21 +55,27 @@ def result(depth: int, iops: float | None, level: Level = Level.VALID, repeat: i
 
 
 def test_the_best_depth_is_named_with_total_and_mean_per_host() -> None:
-    best = headlines_of(STUDY, summarise([result(1, 100.0), result(8, 700.0)], STUDY))[0].best
+    best = best_point_headlines(STUDY, summarise([result(1, 100.0), result(8, 700.0)], STUDY))[
+        0
+    ].best
     assert best is not None
-    assert (best.figure.value, best.per_host.value, best.axis) == (700.0, 350.0, "iodepth 8")
+    assert (best.headline_metric.value, best.per_host.value, best.axis_text) == (
+        700.0,
+        350.0,
+        "iodepth 8",
+    )
 
 
 def test_an_invalid_run_is_not_the_best_while_there_is_another() -> None:
-    best = headlines_of(
+    best = best_point_headlines(
         STUDY, summarise([result(1, 100.0), result(8, 700.0, Level.INVALID)], STUDY)
     )[0].best
     assert best is not None
-    assert (best.figure.value, best.level) == (100.0, Level.VALID)
+    assert (best.headline_metric.value, best.level) == (100.0, Level.VALID)
 
 
 def test_an_invalid_run_alone_is_shown_as_invalid() -> None:
-    best = headlines_of(STUDY, summarise([result(8, 700.0, Level.INVALID)], STUDY))[0].best
+    best = best_point_headlines(STUDY, summarise([result(8, 700.0, Level.INVALID)], STUDY))[0].best
     assert best is not None
     assert best.level is Level.INVALID
 
@@ -74,22 +86,26 @@ def test_repeats_are_told_by_what_is_published_of_them_and_the_worst_verdict() -
         result(8, 900.0, Level.INDICATIVE, repeat=2),
         result(8, 700.0, repeat=3),
     ]
-    best = headlines_of(STUDY, summarise(repeats, STUDY))[0].best
+    best = best_point_headlines(STUDY, summarise(repeats, STUDY))[0].best
     (published,) = summarise(repeats, STUDY)
     assert best is not None
-    assert best.figure == published.metrics["iops"]
-    assert best.figure.value == pytest.approx((600.0 * 900.0 * 700.0) ** (1 / 3))
+    assert best.headline_metric == published.metrics["iops"]
+    assert best.headline_metric.value == pytest.approx((600.0 * 900.0 * 700.0) ** (1 / 3))
     assert best.per_host.value == pytest.approx((600.0 * 900.0 * 700.0) ** (1 / 3) / 2)
     assert best.metrics == published.metrics
-    assert (best.shown.repeat, best.level) == (3, Level.INDICATIVE)
+    assert (best.median_run.repeat, best.level) == (3, Level.INDICATIVE)
 
 
 def test_an_invalid_repeat_is_left_out_of_the_figure() -> None:
-    best = headlines_of(
+    best = best_point_headlines(
         STUDY, summarise([result(8, 600.0), result(8, 900.0, Level.INVALID, repeat=2)], STUDY)
     )[0].best
     assert best is not None
-    assert (best.figure.value, best.figure.n, best.level) == (600.0, 1, Level.VALID)
+    assert (best.headline_metric.value, best.headline_metric.n, best.level) == (
+        600.0,
+        1,
+        Level.VALID,
+    )
 
 
 @pytest.mark.parametrize(("key", "shown"), [("iops", 100.0), ("lat_ns_mean", 300.0)])
@@ -100,14 +116,16 @@ def test_of_two_middle_repeats_the_one_that_flatters_less_is_shown(key: str, sho
 
 def test_lower_latency_is_better() -> None:
     study = replace(STUDY, workloads=(replace(STUDY.workloads[0], indicator=BY_LATENCY),))
-    best = headlines_of(study, summarise([result(1, 100.0), result(8, 700.0)], study))[0].best
+    best = best_point_headlines(study, summarise([result(1, 100.0), result(8, 700.0)], study))[
+        0
+    ].best
     assert best is not None
-    assert best.figure.value == 100.0
+    assert best.headline_metric.value == 100.0
 
 
 def test_a_workload_without_a_value_has_no_best() -> None:
-    found = headlines_of(STUDY, summarise([result(1, None)], STUDY))
-    assert (found[0].best, found[0].unmeasured) == (None, 1)
+    found = best_point_headlines(STUDY, summarise([result(1, None)], STUDY))
+    assert (found[0].best, found[0].unmeasured_run_count) == (None, 1)
 
 
 def test_objections_are_grouped_and_the_worst_comes_first() -> None:
@@ -117,61 +135,78 @@ def test_objections_are_grouped_and_the_worst_comes_first() -> None:
         result(4, 1.0, Level.INVALID),
         result(8, 1.0),
     ]
-    found = objections(results)
+    found = merge_objections(results)
     assert [(item.level, len(item.runs)) for item in found] == [
         (Level.INVALID, 1),
         (Level.INDICATIVE, 2),
     ]
-    assert (tally(results).valid, tally(results).indicative, tally(results).invalid) == (1, 2, 1)
+    assert (
+        count_verdicts(results).valid,
+        count_verdicts(results).indicative,
+        count_verdicts(results).invalid,
+    ) == (1, 2, 1)
 
 
 def test_checks_that_say_the_same_of_the_same_runs_are_one_objection() -> None:
     run = result(1, 1.0, Level.INDICATIVE)
     (check,) = run.verdict.objections
     twice = Verdict(Level.INDICATIVE, (check, replace(check, code="zz-other")))
-    (found,) = objections([replace(run, verdict=twice), result(2, 1.0)])
-    assert (found.code, found.also) == (check.code, ("zz-other",))
+    (found,) = merge_objections([replace(run, verdict=twice), result(2, 1.0)])
+    assert (found.code, found.equivalent_codes) == (check.code, ("zz-other",))
     other = replace(check, code="zz-other", says="Something else.")
     runs = [replace(run, verdict=Verdict(Level.INDICATIVE, (check, other)))]
-    assert [one.code for one in objections(runs)] == [check.code, "zz-other"]
+    assert [one.code for one in merge_objections(runs)] == [check.code, "zz-other"]
 
 
 def test_where_runs_differ_in_numbers_those_are_said_to_be_of_the_first() -> None:
     run = result(1, 1.0, Level.INDICATIVE)
     (check,) = run.verdict.objections
     other = replace(result(2, 1.0, Level.INDICATIVE), verdict=run.verdict)
-    assert where(objections([run, other])[0]) == "all 2 runs"
+    assert objection_runs_text(merge_objections([run, other])[0]) == "all 2 runs"
     worse = Verdict(Level.INDICATIVE, (replace(check, says="Busier."),))
-    (differing,) = objections([run, replace(other, verdict=worse)])
-    assert (differing.says, where(differing)) == (check.says, "all 2 runs; numbers of the first")
+    (differing,) = merge_objections([run, replace(other, verdict=worse)])
+    assert (differing.message, objection_runs_text(differing)) == (
+        check.says,
+        "all 2 runs; numbers of the first",
+    )
 
 
 def test_repeats_of_a_point_are_named_once() -> None:
     run = result(1, 1.0, Level.INDICATIVE)
     repeats = [replace(run, repeat=number) for number in (1, 2, 3)]
-    (found,) = objections([*repeats, result(2, 1.0)])
-    assert tells(where(found), "3", "4", run_name(run))
-    assert where(found).count(run_name(run)) == 1
+    (found,) = merge_objections([*repeats, result(2, 1.0)])
+    assert tells(objection_runs_text(found), "3", "4", result_run_text(run))
+    assert objection_runs_text(found).count(result_run_text(run)) == 1
 
 
 def test_headline_runs_then_bad_runs_get_charts_within_the_limits() -> None:
     results = [result(depth, float(depth)) for depth in range(1, 200)]
     results[50] = result(51, 51.0, Level.INVALID)
-    chosen = select(reported(), results, headlines_of(STUDY, summarise(results, STUDY)))
-    assert chosen.timelines[:2] == ((f"{199:016x}", 1), (f"{51:016x}", 1))
-    assert (len(chosen.timelines), len(chosen.distributions)) == (MAX_TIMELINES, MAX_DISTRIBUTIONS)
+    chosen = select_charted_runs(
+        reported(), results, best_point_headlines(STUDY, summarise(results, STUDY))
+    )
+    assert chosen.with_timeline[:2] == ((f"{199:016x}", 1), (f"{51:016x}", 1))
+    assert (len(chosen.with_timeline), len(chosen.with_distribution)) == (
+        MAX_TIMELINES,
+        MAX_DISTRIBUTIONS,
+    )
 
 
 @pytest.mark.parametrize("iops", [None])
 def test_runs_without_a_value_get_no_chart(iops: float | None) -> None:
-    assert select(reported(), [result(1, iops)], ()).distributions == ()
+    assert select_charted_runs(reported(), [result(1, iops)], ()).with_distribution == ()
 
 
 def test_runs_of_several_configurations_are_named_with_their_titles() -> None:
     source = sweep(("alpha", "beta"), seconds=20)
-    names = names_among_several(source.study)
+    names = titles_if_several(source.study)
     (first, *_) = source.results()
     assert names == {one.id: one.title for one in source.study.configurations}
     assert names[first.configuration] != first.configuration
-    assert whose_run(first, names) == f"{run_name(first)} of {names[first.configuration]}"
-    assert whose_run(first, names_among_several(sweep(seconds=20).study)) == run_name(first)
+    assert (
+        run_with_configuration_text(first, names)
+        == f"{result_run_text(first)} of {names[first.configuration]}"
+    )
+    assert run_with_configuration_text(
+        first, titles_if_several(sweep(seconds=20).study)
+    ) == result_run_text(first)

@@ -11,7 +11,7 @@ from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, Histogram, of_sp
 from iolab.core.run import RunRecord
 from iolab.core.samples import BinTable, IntervalTable, no_bins
 from iolab.core.workload import ServiceTime
-from iolab.report.charts.run_series import heat_of
+from iolab.report.charts.run_series import build_heat_map
 from iolab.report.charts.series import MAX_BANDS, MAX_MOMENTS, HeatMap
 from iolab.report.gather import MAX_HEAT_MAPS
 from tests.report import shared
@@ -20,7 +20,7 @@ from tests.report.synthetic import record_of
 
 
 def made(record: RunRecord) -> HeatMap:
-    found = heat_of(record, None)
+    found = build_heat_map(record, None)
     assert found is not None
     return found
 
@@ -92,7 +92,7 @@ def test_the_middle_half_is_that_of_the_window_alone(record: RunRecord) -> None:
         if heat.begin_s <= (start + end) / 2 <= heat.end_s:
             inside = {i: inside.get(i, 0) + bins.get(i, 0) for i in {*inside, *bins}}
     whole = Histogram(of_sparse(list(inside), list(inside.values())))
-    assert heat.middle_ns == (whole.percentile_ns(25.0), whole.percentile_ns(75.0))
+    assert heat.interquartile_ns == (whole.percentile_ns(25.0), whole.percentile_ns(75.0))
     assert 0 < heat.begin_s < heat.edges_s[-1]
 
 
@@ -123,28 +123,28 @@ def test_latencies_of_one_bin_make_one_band(record: RunRecord) -> None:
 
 
 def test_there_is_no_map_of_no_bins_or_of_a_moment(record: RunRecord) -> None:
-    assert heat_of(replace(record, bins=no_bins()), None) is None
+    assert build_heat_map(replace(record, bins=no_bins()), None) is None
     early = record.intervals.seq < 2
     columns = ("host", "seq", "end_real_ns", "span_ns", "direction", "ios", "bytes", "lat_sum_ns")
     table = replace(
         record.intervals, **{name: getattr(record.intervals, name)[early] for name in columns}
     )
-    assert heat_of(replace(record, intervals=table), None) is None
+    assert build_heat_map(replace(record, intervals=table), None) is None
 
 
 def test_only_the_first_runs_of_io_have_maps() -> None:
     brief = shared.brief("sweep")
-    drawn = [detail for detail in brief.details.values() if detail.heat is not None]
+    drawn = [detail for detail in brief.details.values() if detail.heat_map is not None]
     assert len(drawn) == min(MAX_HEAT_MAPS, len(brief.details))
     assert all(detail.timeline is not None for detail in drawn)
 
 
 def test_operations_on_files_have_no_map() -> None:
     brief = shared.brief("files")
-    kinds = {detail.result.workload: detail.heat is None for detail in brief.details.values()}
+    kinds = {detail.result.workload: detail.heat_map is None for detail in brief.details.values()}
     assert set(kinds.values()) == {True, False}
     assert all(
         without == any("file_" in name for name in detail.result.metrics)
         for detail in brief.details.values()
-        for without in [detail.heat is None]
+        for without in [detail.heat_map is None]
     )

@@ -12,7 +12,13 @@ import pytest
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Level
 from iolab.report.brief import Brief
-from iolab.report.formats.html import make_page, policy, render_html, script, style_sheet
+from iolab.report.formats.html import (
+    build_report_page,
+    content_security_policy,
+    page_script,
+    render_html,
+    style_sheet,
+)
 from tests.report import shared
 from tests.report.hostile import EVERY, TURNED
 from tests.report.studies import with_results
@@ -65,7 +71,7 @@ def test_the_policy_names_the_one_style_sheet_and_the_one_script(page: str) -> N
         digest = base64.b64encode(hashlib.sha256(found[0].encode()).digest()).decode()
         assert f"{kind}-src &#39;sha256-{digest}&#39;" in page
     assert "default-src &#39;none&#39;" in page
-    assert policy(style_sheet(), script()).count("unsafe") == 0
+    assert content_security_policy(style_sheet(), page_script()).count("unsafe") == 0
 
 
 def test_a_chart_with_its_table_takes_some_kilobytes(page: str) -> None:
@@ -74,8 +80,8 @@ def test_a_chart_with_its_table_takes_some_kilobytes(page: str) -> None:
 
 def test_the_script_makes_no_code_and_no_markup_of_text() -> None:
     words = r"eval|Function\(|innerHTML|outerHTML|insertAdjacent|document\.write|fetch\(|XMLHttp"
-    assert re.findall(words, script()) == []
-    assert len(script()) < 40_000
+    assert re.findall(words, page_script()) == []
+    assert len(page_script()) < 40_000
 
 
 @pytest.mark.parametrize("name", ["page", "hostile_page"])
@@ -162,11 +168,11 @@ def test_an_invalid_figure_is_no_figure_on_the_first_page(brief: Brief) -> None:
         replace(one, verdict=objecting(Level.INVALID, "run-too-short", "It was short."))
         for one in brief.results
     )
-    page = make_page(with_results(replace(brief, details={}), spoilt))
-    shown = [cell.text for row in page.answer.matrix.rows for cell in row]
-    assert shown.count("not measurable") == len(page.answer.matrix.rows)
+    page = build_report_page(with_results(replace(brief, details={}), spoilt))
+    shown = [cell.text for row in page.answer.best_table.rows for cell in row]
+    assert shown.count("not measurable") == len(page.answer.best_table.rows)
     assert not [text for text in shown if text.endswith(("IOPS", "B/s"))]
-    assert "It was short." in page.answer.says
+    assert "It was short." in page.answer.sentence
     assert page.answer.chart is None
 
 
@@ -209,7 +215,7 @@ def test_an_unfinished_session_says_so(
 ) -> None:
     session = replace(brief.session, status=status, reason="The disk is full.")
     part = with_results(replace(brief, session=session, details={}), brief.results[:-3])
-    (alert, *_) = make_page(part).alerts
+    (alert, *_) = build_report_page(part).alerts
     assert [text for text in told if text not in alert] == []
 
 

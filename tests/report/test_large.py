@@ -9,13 +9,13 @@ import pytest
 
 from iolab.core.metric import Level
 from iolab.report.brief import Brief
-from iolab.report.formats.html import ReportPage, make_page
-from iolab.report.runs import ROWS_MOST, RUNS_SHOWN
+from iolab.report.formats.html import ReportPage, build_report_page
+from iolab.report.runs import ROWS_MAX, RUNS_SHOWN
 from tests.facts import tells
 from tests.report import shared
 from tests.report.synthetic import objecting
 
-RUNS = ROWS_MOST + 50
+RUNS = ROWS_MAX + 50
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def brief() -> Brief:
 
 @pytest.fixture(scope="module")
 def page(brief: Brief) -> ReportPage:
-    return make_page(brief)
+    return build_report_page(brief)
 
 
 def test_a_page_tells_of_some_runs_and_says_of_how_many(brief: Brief, page: ReportPage) -> None:
@@ -41,8 +41,8 @@ def test_a_page_tells_of_some_runs_and_says_of_how_many(brief: Brief, page: Repo
 
 
 def test_the_table_ends_with_how_many_are_missing(page: ReportPage) -> None:
-    rows = page.results[0].rows
-    assert len(rows) == ROWS_MOST + 1
+    rows = page.result_tables[0].rows
+    assert len(rows) == ROWS_MAX + 1
     assert tells(rows[-1][0].text, "50 more runs", "iolab export")
     assert any(cell.level is Level.INVALID for cell in rows[-2])
 
@@ -52,4 +52,4 @@ def test_no_link_leads_nowhere_and_a_long_table_says_what_it_leaves_out(brief: B
     ids = set(re.findall(r' id="([^"]+)"', html))
     assert set(re.findall(r'href="#([^"]+)"', html)) <= ids
     assert len(re.findall(r'<a class="badge valid"', html)) >= RUNS_SHOWN - 1
-    assert tells(html, f"{RUNS - ROWS_MOST} more runs", "iolab export")
+    assert tells(html, f"{RUNS - ROWS_MAX} more runs", "iolab export")

@@ -11,15 +11,15 @@ from iolab.analysis.findings import Limited
 from iolab.core.host import Role
 from iolab.core.metric import Level
 from iolab.core.resources import Resource, ResourceUse, RunResources
-from iolab.report.bottleneck import limit_words, next_step
-from iolab.report.phrases import Names
+from iolab.report.bottleneck import bottleneck_sentence, recommended_step
+from iolab.report.phrases import ConfigurationNames
 from iolab.stats.curve import Usl
 from tests.analysis.bottleneck.planted import QUIET, cores, disk, facts, port, record, watched
 from tests.analysis.records import JOB, Burst, engine_totals, host_run
 from tests.facts import tells
 
-ONE = Names({"default": "Alpha"})
-TWO = Names({"default": "Alpha", "other": "Beta"})
+ONE = ConfigurationNames({"default": "Alpha"})
+TWO = ConfigurationNames({"default": "Alpha", "other": "Beta"})
 BENT = LoadStep("iodepth", 4, 8, 1.02, pays=False, sure=True, single=False, runs=())
 PAYING = LoadStep("iodepth", 4, 8, 1.9, pays=True, sure=True, single=False, runs=())
 FULL = {**QUIET, **disk(1.0, each_ns=776_000)}
@@ -28,13 +28,13 @@ FULL = {**QUIET, **disk(1.0, each_ns=776_000)}
 def told(
     seen: RunResources,
     step: LoadStep | None = BENT,
-    names: Names = ONE,
+    names: ConfigurationNames = ONE,
     level: Level = Level.VALID,
     law: Usl | None = None,
 ) -> str:
     axis = (("iodepth", 8),)
     found = Limited("default", "rand-read-4k", axis, decide(seen, step), seen, law, level, ())
-    return limit_words(found, names)
+    return bottleneck_sentence(found, names)
 
 
 AT = ("rand-read-4k", "iodepth 8")
@@ -142,7 +142,7 @@ def test_every_cause_has_a_sentence(cause: Cause, level: Level) -> None:
     for step in (None, BENT):
         decision = BottleneckDecision(cause, sure=True, use=use, step=step)
         found = Limited("default", "w", (), decision, seen, None, level, ())
-        text = limit_words(found, ONE)
+        text = bottleneck_sentence(found, ONE)
         assert text.startswith("w: ")
         assert "None" not in text
 
@@ -160,7 +160,7 @@ def test_processors_that_others_hold_ask_for_no_more_of_them() -> None:
         use = ResourceUse(Resource.PROCESSORS, "c1", Role.CLIENT, "", 0.98, own=own)
         decision = BottleneckDecision(Cause.PROCESSORS, sure=True, use=use)
         one = Limited("default", "w", (), decision, ALL_BUSY, None, Level.VALID, ())
-        return next_step(one)
+        return recommended_step(one)
 
     assert step(0.9) != step(0.19)
     assert "Add" in step(0.9)

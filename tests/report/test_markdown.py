@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 from markdown_it import MarkdownIt
 
-from iolab.report.formats.markdown import fenced, render_appendix, render_markdown
-from iolab.report.table import markdown_text as text
+from iolab.report.formats.markdown import fenced_code_block, render_appendix, render_markdown
+from iolab.report.table import escape_markdown as text
 from tests.report import shared
 
 
@@ -30,8 +30,8 @@ def test_every_part_and_sentence_is_there() -> None:
     html = READER.render(written())
     for heading in ("Caveats", "Test configuration", "Method"):
         assert f"<h2>{heading}</h2>" in html
-    assert html.count("<table>") >= 3 + len(page.workloads)
-    assert text(page.answer.says) in written()
+    assert html.count("<table>") >= 3 + len(page.workload_charts)
+    assert text(page.answer.sentence) in written()
     backing = READER.render(appendix())
     for heading in ("Key findings", "Every run", "How to repeat it"):
         assert f"<h2>{heading}</h2>" in backing
@@ -70,8 +70,8 @@ def test_what_begins_nothing_stays(plain: str) -> None:
 
 
 def test_a_fence_is_longer_than_any_in_what_it_holds() -> None:
-    assert fenced("a\n````\nb", "toml") == ("`````toml", "a\n````\nb", "`````")
-    assert fenced("plain") == ("```", "plain", "```")
+    assert fenced_code_block("a\n````\nb", "toml") == ("`````toml", "a\n````\nb", "`````")
+    assert fenced_code_block("plain") == ("```", "plain", "```")
 
 
 def test_a_text_is_one_line() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from iolab.core.metric import Level
 from iolab.report.charts.chart import ReportSection
 from iolab.report.formats.markdown import render_appendix, render_markdown
-from iolab.report.maxima import maxima as maxima_section
+from iolab.report.maxima import maxima_section as maxima_section
 from tests.facts import tells
 from tests.guests.guest_session import fleet
 from tests.loads.keyvalue.key_value_session import rocksdb

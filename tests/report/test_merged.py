@@ -12,10 +12,10 @@ from iolab.analysis.points import summarise
 from iolab.analysis.resumed import session_of
 from iolab.core.configuration import Configuration
 from iolab.errors import StoreError, UsageError
-from iolab.report.brief import Sessions
-from iolab.report.formats.html import make_page
+from iolab.report.brief import SessionUnion
+from iolab.report.formats.html import build_report_page
 from iolab.report.gather import SessionSource
-from iolab.report.merged import SESSIONS_MAX, distinct, merge_sessions, sessions_of
+from iolab.report.merged import SESSIONS_MAX, merge_sessions, number_duplicates, session_union_of
 from tests.report.made import build_brief
 from tests.report.several import (
     briefed,
@@ -31,8 +31,8 @@ from tests.report.studies import sweep
 def test_a_single_session_is_itself() -> None:
     source = session("one")
     assert merge_sessions([("one", source)]) is source
-    assert sessions_of(source) == Sessions()
-    assert make_page(build_brief(source)).sessions == ()
+    assert session_union_of(source) == SessionUnion()
+    assert build_report_page(build_brief(source)).session_tables == ()
 
 
 def test_configurations_that_clash_have_the_label_of_their_session(united: SessionSource) -> None:
@@ -50,12 +50,12 @@ def test_configurations_that_are_told_apart_keep_their_names() -> None:
 
 
 def test_every_run_leads_back_to_its_own_session(united: SessionSource) -> None:
-    sessions = sessions_of(united)
+    sessions = session_union_of(united)
     own = {"fast": session("one", 2.0), "slow": session("two")}
     keys = [(one.digest, one.repeat) for one in united.results()]
     assert len(set(keys)) == len(keys) == 2 * len(own["fast"].results())
     for result in united.results():
-        trace = sessions.trace((result.digest, result.repeat))
+        trace = sessions.run_source((result.digest, result.repeat))
         (real,) = (
             one
             for one in own[trace.label].results()
@@ -73,10 +73,10 @@ def test_a_run_s_tables_are_those_of_its_session() -> None:
     sources = {"fast": session("one"), "slow": sweep(("performance",), seconds=4)}
     sources["slow"].session = replace(sources["slow"].session, id="two")
     united = merge_sessions(list(sources.items()))
-    sessions = sessions_of(united)
+    sessions = session_union_of(united)
     for result in united.results()[::9]:
         key = (result.digest, result.repeat)
-        trace = sessions.trace(key)
+        trace = sessions.run_source(key)
         mine = sources[trace.label].intervals(trace.digest, trace.repeat)
         assert np.array_equal(united.intervals(*key).ios, mine.ios)
         bins = sources[trace.label].bins(trace.digest, trace.repeat)
@@ -171,7 +171,7 @@ def test_more_sessions_than_colours_are_refused() -> None:
     ],
 )
 def test_labels_are_made_distinct(names: list[str], wanted: list[str]) -> None:
-    assert distinct(names) == wanted
+    assert number_duplicates(names) == wanted
 
 
 def test_sessions_of_several_configurations_stand_in_their_order() -> None:

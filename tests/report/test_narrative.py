@@ -9,8 +9,8 @@ import pytest
 
 from iolab.analysis.findings import Best, Finding, Gained
 from iolab.core.metric import Level, Metric
-from iolab.report.narrative import say, sentences_on
-from iolab.report.phrases import Names
+from iolab.report.narrative import finding_sentence, sentences_for_findings
+from iolab.report.phrases import ConfigurationNames
 from tests.analysis.findings.cells import curve, found_in, sized
 from tests.facts import tells
 from tests.loads.keyvalue.studies import BASE, OTHER, STUDY
@@ -19,7 +19,7 @@ RISING = {4: 4000.0, 16: 14_000.0, 64: 20_000.0}
 
 
 def told(found: tuple[Finding, ...]) -> list[str]:
-    return [one.text for one in sentences_on(STUDY, found)]
+    return [one.text for one in sentences_for_findings(STUDY, found)]
 
 
 def test_the_story_of_two_configurations() -> None:
@@ -48,7 +48,9 @@ def test_the_story_of_two_configurations() -> None:
         (point, theirs, "TB usable", "200 ops/s", "2 configurations"),
         (point, theirs, "node", "5 k ops/s", "2 configurations"),
     ]
-    sentences = [re.sub(r" \([^)]*\)", "", one.text) for one in sentences_on(study, found)]
+    sentences = [
+        re.sub(r" \([^)]*\)", "", one.text) for one in sentences_for_findings(study, found)
+    ]
     assert [
         one for one, facts in zip(sentences, wanted, strict=True) if not tells(one, *facts)
     ] == []
@@ -56,14 +58,17 @@ def test_the_story_of_two_configurations() -> None:
 
 def test_every_sentence_names_runs_or_counts_what_was_bought() -> None:
     found = found_in(curve(BASE, RISING), curve(OTHER, {4: 5000.0}), study=sized(1.0, 2.0))
-    for one in sentences_on(sized(1.0, 2.0), found):
+    for one in sentences_for_findings(sized(1.0, 2.0), found):
         assert one.runs or "capacity" in one.text
 
 
 def test_a_best_has_its_doubts_and_a_name_only_among_others() -> None:
     kept = curve(BASE, {4: 10.0}, level=Level.INDICATIVE, repeats=1)
     (best,) = [one for one in found_in(kept) if isinstance(one, Best)]
-    alone, one = (say(best, Names(names)) for names in ({BASE: "A"}, {BASE: "A", OTHER: "B"}))
+    alone, one = (
+        finding_sentence(best, ConfigurationNames(names))
+        for names in ({BASE: "A"}, {BASE: "A", OTHER: "B"})
+    )
     assert tells(alone, "readrandom-4k", "10 ops/s", "one run", "indicative"), alone
     assert not tells(alone, "A")
     assert tells(one, "readrandom-4k", "A", "10 ops/s", "one run", "indicative"), one
@@ -105,10 +110,12 @@ def test_a_gain_has_its_interval_in_the_same_terms(
     metric: str, share: float, low: float | None, high: float | None, facts: tuple[str, ...]
 ) -> None:
     gain = Gained("o", "n", "w", (), metric, share, low, high, 1.0, 1, Level.VALID, ())
-    assert tells(say(gain, Names({"o": "Old", "n": "New"})), *facts)
-    assert "indicative" in say(replace(gain, level=Level.INDICATIVE), Names({}))
+    assert tells(finding_sentence(gain, ConfigurationNames({"o": "Old", "n": "New"})), *facts)
+    assert "indicative" in finding_sentence(
+        replace(gain, level=Level.INDICATIVE), ConfigurationNames({})
+    )
 
 
 def test_something_else_is_no_finding() -> None:
     with pytest.raises(TypeError, match="Metric"):
-        say(Metric(1.0, "1/s"), Names({"a": "A"}))
+        finding_sentence(Metric(1.0, "1/s"), ConfigurationNames({"a": "A"}))

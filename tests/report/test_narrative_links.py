@@ -6,10 +6,10 @@ import re
 from dataclasses import replace
 
 from iolab.report.narrative import (
-    FIRST,
-    LINKS_MOST,
+    LINKS_MAX,
+    SENTENCES_SHOWN,
     LinkedSentence,
-    doubt_of_all,
+    factor_out_common_doubt,
     linked_sentences,
 )
 from tests.report import shared
@@ -27,25 +27,25 @@ def section() -> str:
 
 def test_every_sentence_leads_to_runs_of_the_page() -> None:
     sentences = re.findall(r"<li>(.*?)</li>", section(), re.S)
-    assert len(sentences) > FIRST
+    assert len(sentences) > SENTENCES_SHOWN
     for one in sentences:
         anchors = re.findall(r'href="#([^"]+)"', one)
-        assert len(anchors) <= LINKS_MOST
+        assert len(anchors) <= LINKS_MAX
         assert anchors or "For capacity first" in one  # what was bought rests on no run
         assert all(f'id="{anchor}"' in shared.html("two") for anchor in anchors)
 
 
 def test_the_first_stand_open_and_the_others_are_folded() -> None:
     shown, _, folded = section().partition("<details>")
-    assert shown.count("<li>") == FIRST
+    assert shown.count("<li>") == SENTENCES_SHOWN
     assert folded.count("<li>") > 0
     assert f"{folded.count('<li>')} more</summary>" in folded
 
 
 def test_runs_are_named_with_their_configuration_where_there_are_several() -> None:
-    first, *_ = linked_sentences(replace(build_brief(SOURCE), watched={}))
+    first, *_ = linked_sentences(replace(build_brief(SOURCE), run_resources={}))
     assert first.links[0][1].endswith(" of Alpha")
-    assert first.more == "and 20 more runs"
+    assert first.hidden_links_text == "and 20 more runs"
     one = linked_sentences(build_brief(sweep(seconds=6)))[0]
     assert all(" of " not in name for _, name in one.links)
 
@@ -53,11 +53,13 @@ def test_runs_are_named_with_their_configuration_where_there_are_several() -> No
 def test_a_doubt_of_all_findings_is_told_once_and_one_of_some_with_each() -> None:
     doubtful = LinkedSentence("a: The best is 1. This is indicative only.", (), "")
     sure = LinkedSentence("b: The best is 2.", (), "")
-    shorter, note = doubt_of_all((doubtful, replace(doubtful, text=f"b{doubtful.text[1:]}")))
+    shorter, note = factor_out_common_doubt(
+        (doubtful, replace(doubtful, text=f"b{doubtful.text[1:]}"))
+    )
     assert [item.text for item in shorter] == ["a: The best is 1.", "b: The best is 1."]
     assert "indicative" in note
     for some in ((doubtful, sure), (doubtful,), ()):
-        assert doubt_of_all(some) == (some, "")
+        assert factor_out_common_doubt(some) == (some, "")
 
 
 def test_hostile_titles_stay_text_in_sentences() -> None:

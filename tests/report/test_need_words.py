@@ -7,19 +7,19 @@ from dataclasses import replace
 
 from iolab.analysis.findings import Need
 from iolab.core.metric import Level
-from iolab.report.narrative import need_words
-from iolab.report.phrases import Names
+from iolab.report.narrative import recommendation_sentence
+from iolab.report.phrases import ConfigurationNames
 from tests.analysis.findings.test_needs import PRICES, RATES, needs
 from tests.facts import tells
 
-NAMES = Names({name: name.capitalize() for name in RATES})
+NAMES = ConfigurationNames({name: name.capitalize() for name in RATES})
 
 
 RATES_ALONE = ("performance", "Performance", "84 %", "High-capacity", "3 workloads")
 
 
 def told(found: Need, prices: Mapping[str, float] | None, *facts: str) -> bool:
-    return tells(need_words(needs(prices)[found], NAMES), *facts)
+    return tells(recommendation_sentence(needs(prices)[found], NAMES), *facts)
 
 
 def test_with_costs() -> None:
@@ -37,27 +37,33 @@ def test_without_costs() -> None:
     assert told(Need.CAPACITY, None, "High-capacity", "973 TB", "3.2 times", "Mainstream", "costs")
     assert told(Need.PERFORMANCE, None, *RATES_ALONE)
     assert told(Need.BALANCE, None, "High-capacity", *shares, "costs")
-    assert "EUR" not in "".join(need_words(one, NAMES) for one in needs().values())
+    assert "EUR" not in "".join(recommendation_sentence(one, NAMES) for one in needs().values())
 
 
 def test_what_intervals_do_not_support_is_inconclusive() -> None:
     near = {owner: {"rand-read-4k": 1e6 * (1 + 0.01 * i)} for i, owner in enumerate(RATES)}
     both = ("Performance", "Mainstream")
     found = needs(rates=near, width=0.02)[Need.PERFORMANCE]
-    text = need_words(found, NAMES)
+    text = recommendation_sentence(found, NAMES)
     assert tells(text, "too close to call", *both, "0.99 %", "intervals"), text
     alone = needs(rates=near, width=None)[Need.PERFORMANCE]
-    assert tells(need_words(alone, NAMES), "too few runs to call", *both, "0.99 %", "single runs")
-    far = need_words(replace(alone, lead=49.2), NAMES)
+    assert tells(
+        recommendation_sentence(alone, NAMES),
+        "too few runs to call",
+        *both,
+        "0.99 %",
+        "single runs",
+    )
+    far = recommendation_sentence(replace(alone, lead=49.2), NAMES)
     assert tells(far, "too few runs", "Performance", "49 times", "Mainstream", "single runs")
-    assert tells(need_words(replace(alone, lead=1230.4), NAMES), "1,230 times")
-    assert tells(need_words(replace(found, lead=1.0), NAMES), *both, "alike")
+    assert tells(recommendation_sentence(replace(alone, lead=1230.4), NAMES), "1,230 times")
+    assert tells(recommendation_sentence(replace(found, lead=1.0), NAMES), *both, "alike")
 
 
 def test_a_doubtful_verdict_and_large_figures_are_told() -> None:
     large = replace(needs()[Need.CAPACITY], terabytes=12_345.6)
-    assert tells(need_words(large, NAMES), "12,346 TB", "3.2 times")
+    assert tells(recommendation_sentence(large, NAMES), "12,346 TB", "3.2 times")
     found = replace(needs()[Need.PERFORMANCE], lead=2.4, workloads=("rand-read-4k",))
-    assert tells(need_words(found, NAMES), "Performance", "2.4 times", "1 workload")
-    assert "indicative" not in need_words(found, NAMES)
-    assert "indicative" in need_words(replace(found, level=Level.INDICATIVE), NAMES)
+    assert tells(recommendation_sentence(found, NAMES), "Performance", "2.4 times", "1 workload")
+    assert "indicative" not in recommendation_sentence(found, NAMES)
+    assert "indicative" in recommendation_sentence(replace(found, level=Level.INDICATIVE), NAMES)

@@ -11,7 +11,7 @@ from iolab.report.charts.palette import (
     TEXT_PAIRS,
     TOKENS,
     Token,
-    declarations,
+    css_declarations,
 )
 
 
@@ -46,4 +46,4 @@ def test_series_labels_can_be_read_on_paper_and_lines_in_shade(token: Token, pap
 
 def test_every_token_has_a_property_of_its_own() -> None:
     assert len({token.name for token in TOKENS}) == len(TOKENS)
-    assert all(f"--{token.name}:{token.dark};" in declarations(dark=True) for token in TOKENS)
+    assert all(f"--{token.name}:{token.dark};" in css_declarations(dark=True) for token in TOKENS)

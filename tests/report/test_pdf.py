@@ -18,9 +18,9 @@ from iolab.report.formats.render import (
     render_appendix,
     render_pdf,
     typeset,
-    typeset_brief,
+    typeset_brief_page,
 )
-from iolab.report.phrases import run_name
+from iolab.report.phrases import result_run_text
 from tests.report import shared
 from tests.report.hostile import SCRIPT
 from tests.report.studies import with_results
@@ -60,17 +60,17 @@ def test_the_first_page_has_the_answer_how_sure_it_is_and_every_best_figure() ->
     first = squeezed(reader().pages[0].extract_text())
     answer = shared.page("pair").answer
     assert squeezed(told().study.title) in first
-    assert squeezed(answer.says) in first
-    assert squeezed(answer.sure) in first
-    assert all(squeezed(cell.text) in first for row in answer.matrix.rows for cell in row)
+    assert squeezed(answer.sentence) in first
+    assert squeezed(answer.confidence_text) in first
+    assert all(squeezed(cell.text) in first for row in answer.best_table.rows for cell in row)
 
 
 def test_numbers_of_the_answer_are_on_one_line_with_their_units() -> None:
     figures = ("3.65 GB/s", "45.4 k IOPS", "12 µs", "55 %")
     says = " ".join(f"word-{number} of {' in '.join(figures)}" for number in range(9))
     page = shared.page("pair")
-    long = replace(page, answer=replace(page.answer, says=says))
-    made = PdfReader(io.BytesIO(typeset_brief(told(), long, Paper.A4)))
+    long = replace(page, answer=replace(page.answer, sentence=says))
+    made = PdfReader(io.BytesIO(typeset_brief_page(told(), long, Paper.A4)))
     lines = made.pages[0].extract_text().splitlines()
     assert [sum(line.count(one) for line in lines) >= 9 for one in figures] == [True] * 4
 
@@ -119,7 +119,7 @@ def test_every_run_has_its_checks() -> None:
     checks = {check.code for result in told().results for check in result.verdict.checks}
     assert [code for code in checks if squeezed(code) not in appendix_text()] == []
     owners = {one.id: one.title for one in told().study.configurations}
-    titles = [f"{run_name(one)} of {owners[one.configuration]}" for one in told().results]
+    titles = [f"{result_run_text(one)} of {owners[one.configuration]}" for one in told().results]
     assert [title for title in titles if squeezed(title) not in appendix_text()] == []
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from iolab.report.charts.lines import ChartLine
 from iolab.report.charts.palette import SERIES
-from iolab.report.charts.svg import document, draw
+from iolab.report.charts.svg import draw_inline_svg, svg_document
 from tests.report.charts.outcomes import WORKLOAD, rate_figure
 from tests.report.charts.specs import figures, lines
 
@@ -18,7 +18,7 @@ HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
 
 @pytest.mark.parametrize("name", figures())
 def test_a_drawing_has_the_pages_colours_and_nothing_that_a_policy_forbids(name: str) -> None:
-    svg = draw(figures()[name]).svg
+    svg = draw_inline_svg(figures()[name]).svg
     assert set(re.findall(r'(?:fill|stroke)="(#[^"]*)"', svg)) == set()
     assert "var(--" in svg
     assert not re.search(r"\sstyle=|\sclass=\"(?!chart)|font-family|href|<script|<image", svg)
@@ -27,7 +27,7 @@ def test_a_drawing_has_the_pages_colours_and_nothing_that_a_policy_forbids(name:
 @pytest.mark.parametrize("name", figures())
 def test_a_drawing_scales_and_says_what_it_shows(name: str) -> None:
     figure = figures()[name]
-    svg = draw(figure).svg
+    svg = draw_inline_svg(figure).svg
     assert f'viewBox="0 0 {figure.width} {figure.height}"' in svg
     assert 'role="img"' in svg
     assert f'aria-label="{figure.subject}: {figure.title}. ' in svg
@@ -35,7 +35,7 @@ def test_a_drawing_scales_and_says_what_it_shows(name: str) -> None:
 
 def test_every_panel_of_a_timeline_is_drawn_within_the_picture() -> None:
     figure = figures()["timeline"]
-    svg = draw(figure).svg
+    svg = draw_inline_svg(figure).svg
     tops = [float(y) for _, y in re.findall(r"translate\((-?[\d.]+),(-?[\d.]+)\)", svg)]
     assert max(tops) < figure.height
     assert "Processors busy, %" in svg
@@ -43,7 +43,7 @@ def test_every_panel_of_a_timeline_is_drawn_within_the_picture() -> None:
 
 @pytest.mark.parametrize("name", figures())
 def test_a_document_has_the_colours_of_paper_and_asks_for_nothing(name: str) -> None:
-    svg = document(figures()[name])
+    svg = svg_document(figures()[name])
     assert "var(--" not in svg
     assert not re.search(r"href|<script|<image|style=", svg)
     assert ET.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314 - ours
@@ -51,8 +51,8 @@ def test_a_document_has_the_colours_of_paper_and_asks_for_nothing(name: str) -> 
 
 @pytest.mark.parametrize("name", figures())
 def test_every_mark_that_is_told_of_is_drawn_with_as_many_places(name: str) -> None:
-    drawn = draw(figures()[name])
-    told = json.loads(drawn.marks) if drawn.marks else {"marks": [], "axes": []}
+    drawn = draw_inline_svg(figures()[name])
+    told = json.loads(drawn.marks_json) if drawn.marks_json else {"marks": [], "axes": []}
     root = ET.fromstring(drawn.svg)  # noqa: S314 - ours
     groups = {one.get("data-m"): one for one in root.iter("g")}
     for index, mark in enumerate(told["marks"]):
@@ -70,7 +70,7 @@ def test_every_mark_that_is_told_of_is_drawn_with_as_many_places(name: str) -> N
 def test_a_hostile_name_is_text_in_the_drawing() -> None:
     many = [ChartLine(HOSTILE, SERIES[0], (), lines()[0].points), lines()[1]]
     figure = rate_figure(replace(WORKLOAD, title=HOSTILE), "iodepth", many)
-    svg = draw(figure).svg
+    svg = draw_inline_svg(figure).svg
     assert "<script" not in svg
     assert "<img" not in svg
     assert "&lt;script" in svg

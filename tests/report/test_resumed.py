@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iolab.report.provenance import spans, versions_table
+from iolab.report.provenance import integer_ranges_text, versions_table
 from tests.report import shared
 from tests.report.studies import with_results
 
@@ -16,7 +16,7 @@ def test_runs_before_and_after_a_resume_are_told() -> None:
     first, *others = brief.results
     later = (first, *(replace(result, segment=2) for result in others))
     hour_ns = 3_600_000_000_000
-    resumed = with_results(replace(brief, begun=(0, hour_ns)), later)
+    resumed = with_results(replace(brief, segment_starts_ns=(0, hour_ns)), later)
     rows = [[cell.text for cell in row] for row in versions_table(resumed).rows]
     assert ["Measured at first", "1970-01-01 00:00 UTC: runs 1"] in rows
     last = len(brief.results)
@@ -24,4 +24,4 @@ def test_runs_before_and_after_a_resume_are_told() -> None:
 
 
 def test_numbers_in_a_row_become_a_span() -> None:
-    assert spans([3, 1, 2, 7, 9, 8, 5]) == "1-3, 5, 7-9"
+    assert integer_ranges_text([3, 1, 2, 7, 9, 8, 5]) == "1-3, 5, 7-9"

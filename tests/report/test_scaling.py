@@ -7,7 +7,7 @@ from dataclasses import replace
 from iolab.core.metric import Level, Result
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure, Line, ReportSection
-from iolab.report.sections import scaling
+from iolab.report.sections import scaling_section
 from tests.facts import tells
 from tests.report.growing import RATES, STUDY, points, runs
 from tests.report.made import build_brief
@@ -19,7 +19,7 @@ def brief() -> Brief:
 
 
 def section(found: list[Result]) -> ReportSection | None:
-    return scaling(replace(brief(), points=points(found)))
+    return scaling_section(replace(brief(), points=points(found)))
 
 
 def figures(found: list[Result]) -> tuple[Figure, ...]:

@@ -12,10 +12,10 @@ from iolab.core.samples import BinTable
 from iolab.errors import StoreError
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
 from iolab.report.brief import Brief
-from iolab.report.formats.html import ReportPage, make_page
+from iolab.report.formats.html import ReportPage, build_report_page
 from iolab.report.formats.markdown import render_appendix, render_markdown
 from iolab.report.gather import SessionSource
-from iolab.report.merged import merge_sessions, sessions_of
+from iolab.report.merged import merge_sessions, session_union_of
 from iolab.store.verify import Damage
 from tests.facts import tells
 from tests.report import shared
@@ -34,56 +34,61 @@ from tests.report.synthetic import Source
 
 @pytest.fixture(scope="module")
 def brief(united: SessionSource) -> Brief:
-    return build_brief(united, None, sessions_of(united))
+    return build_brief(united, None, session_union_of(united))
 
 
 @pytest.fixture(scope="module")
 def page(brief: Brief) -> ReportPage:
-    return make_page(brief)
+    return build_report_page(brief)
 
 
 def test_what_differs_stands_beside_the_first_session() -> None:
     other = with_method(with_facts(session("two"), newer_kernel), runtime_s=99.0)
-    rows = texts(make_page(briefed(("a", session("one")), ("b", other))).sessions[1])
+    rows = texts(build_report_page(briefed(("a", session("one")), ("b", other))).session_tables[1])
     assert any(row[0] == "kernel" and row[2] == "9.9" for row in rows)
     assert any(row[0] == "runtime s" and row[2] == "99" for row in rows)
     assert not any(row[0].startswith("!") for row in rows)
     assert (
-        list(sessions_of(merge_sessions([("a", session("one")), ("b", other)])).forbidding()) == []
+        list(
+            session_union_of(
+                merge_sessions([("a", session("one")), ("b", other)])
+            ).forbidding_differences()
+        )
+        == []
     )
 
 
 def test_nothing_differs_between_equal_sessions(page: ReportPage) -> None:
-    assert texts(page.sessions[1]) == [["Nothing", "same", "same"]]
+    assert texts(page.session_tables[1]) == [["Nothing", "same", "same"]]
 
 
 def test_another_load_forbids_and_is_named_for_its_session() -> None:
     deeper = with_jobs(session("three"), direct=False)
     united = merge_sessions([("a", session("one")), ("b", session("two")), ("c", deeper)])
-    found = list(sessions_of(united).forbidding())
+    found = list(session_union_of(united).forbidding_differences())
     assert {label for label, _ in found} == {"c"}
     assert {one.what for _, one in found} == {"direct"}
-    page = make_page(build_brief(united, None, sessions_of(united)))
+    page = build_report_page(build_brief(united, None, session_union_of(united)))
     assert any("same way" in alert for alert in page.alerts)
-    assert any(row[0].startswith("! ") for row in texts(page.sessions[1]))
-    titles = [row[0] for row in texts(page.jobs[0])]
+    assert any(row[0].startswith("! ") for row in texts(page.session_tables[1]))
+    titles = [row[0] for row in texts(page.job_tables[0])]
     assert {"Random read 4 KiB (a, b)", "Random read 4 KiB (c)"} <= {*titles}
 
 
 def test_one_load_made_by_two_engines_stands_side_by_side() -> None:
     native = with_jobs(session("two"), engine=NATIVE_ENGINE, ioengine="auto")
     united = merge_sessions([("fio", session("one")), ("native", native)])
-    assert list(sessions_of(united).forbidding()) == []
-    page = make_page(build_brief(united, None, sessions_of(united)))
-    rows = texts(page.sessions[1])
+    assert list(session_union_of(united).forbidding_differences()) == []
+    page = build_report_page(build_brief(united, None, session_union_of(united)))
+    rows = texts(page.session_tables[1])
     assert ["every workload: engine", "fio", "native"] in rows
-    engines = {row[7] for row in texts(page.jobs[0])}
+    engines = {row[7] for row in texts(page.job_tables[0])}
     assert len(engines) == 2
     assert any("Default (native)" in one.text for one in page.findings)
 
 
 def test_sessions_are_listed_with_what_each_is(page: ReportPage) -> None:
-    rows = texts(page.sessions[0])
+    rows = texts(page.session_tables[0])
     assert rows[0][0] == "fast"
     assert rows[0][2:] == [
         "ssd-cluster",
@@ -96,7 +101,7 @@ def test_sessions_are_listed_with_what_each_is(page: ReportPage) -> None:
     ]
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", rows[0][1])
     assert dict(page.facts)["Sessions"] == "2: fast, slow"
-    assert ("sessions", "Sessions", False) in page.contents
+    assert ("sessions", "Sessions", False) in page.table_of_contents
 
 
 def test_the_worst_status_stands_for_all_and_names_its_session() -> None:
@@ -107,9 +112,9 @@ def test_the_worst_status_stands_for_all_and_names_its_session() -> None:
     broken.results_given = broken.results()[:-3]
     brief = briefed(("a", session("one")), ("b", broken))
     assert brief.session.status is SessionStatus.INTERRUPTED
-    (alert,) = make_page(brief).alerts
+    (alert,) = build_report_page(brief).alerts
     assert tells(alert, "b", "interrupted", "3 runs", "power was lost")
-    assert texts(make_page(brief).sessions[0])[1][5:7] == ["15 of 18", "interrupted"]
+    assert texts(build_report_page(brief).session_tables[0])[1][5:7] == ["15 of 18", "interrupted"]
 
 
 class Damaged(Source):
@@ -141,16 +146,16 @@ def test_damage_is_told_by_session_and_real_place() -> None:
 
 def test_every_run_of_the_report_says_where_it_is_stored(brief: Brief, page: ReportPage) -> None:
     for part in page.runs:
-        trace = brief.sessions.trace((part.result.digest, part.result.repeat))
+        trace = brief.sessions.run_source((part.result.digest, part.result.repeat))
         name = {"fast": "fast (id-one)", "slow": "slow (id-two)"}[trace.label]
-        assert part.trace == f"Session {name}, points/{trace.digest}/run-{trace.repeat}"
-    assert page.places is not None
-    assert len(page.places.rows) == len(brief.results)
-    alone = make_page(build_brief(session("one")))
-    assert alone.places is None
+        assert part.storage_text == f"Session {name}, points/{trace.digest}/run-{trace.repeat}"
+    assert page.run_folders is not None
+    assert len(page.run_folders.rows) == len(brief.results)
+    alone = build_report_page(build_brief(session("one")))
+    assert alone.run_folders is None
     result = alone.runs[0].result
     wanted = f"Session id-one, points/{result.digest}/run-{result.repeat}"
-    assert alone.runs[0].trace == wanted
+    assert alone.runs[0].storage_text == wanted
 
 
 def test_each_session_says_how_to_repeat_it_and_not_where_it_lay(
@@ -168,7 +173,7 @@ def test_each_session_says_how_to_repeat_it_and_not_where_it_lay(
 def test_studies_of_one_id_with_other_texts_have_files_of_their_own() -> None:
     other = session("two")
     other = replace(other, study=replace(other.study, text="# another"))
-    page = make_page(briefed(("a", session("one")), ("b", other)))
+    page = build_report_page(briefed(("a", session("one")), ("b", other)))
     assert [one.study_file for one in page.how_to_repeat] == [
         "ssd-cluster.toml",
         "ssd-cluster-b.toml",
@@ -177,8 +182,11 @@ def test_studies_of_one_id_with_other_texts_have_files_of_their_own() -> None:
 
 
 def test_methods_stand_side_by_side_where_they_differ(page: ReportPage) -> None:
-    assert [column.title for column in page.method.columns] == ["What", "How, in each session"]
+    assert [column.title for column in page.method_table.columns] == [
+        "What",
+        "How, in each session",
+    ]
     other = with_method(session("two"), repeats=7)
-    found = make_page(briefed(("a", session("one")), ("b", other)))
-    assert [column.title for column in found.method.columns] == ["What", "a", "b"]
-    assert "mean of its repeats" in found.answer.sure
+    found = build_report_page(briefed(("a", session("one")), ("b", other)))
+    assert [column.title for column in found.method_table.columns] == ["What", "a", "b"]
+    assert "mean of its repeats" in found.answer.confidence_text

@@ -13,8 +13,8 @@ from iolab.core.study import MethodKind, Study
 from iolab.core.target_state import Ledger, RoundsSeries
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Boxes, Figure, Line, ReportSection
-from iolab.report.formats.html import make_page
-from iolab.report.sections import SERIES_MOST, stability
+from iolab.report.formats.html import build_report_page
+from iolab.report.sections import ROUND_CHARTS_MAX, stability_section
 from iolab.stats.rounds import judge_rounds
 from tests.facts import tells
 from tests.report import shared
@@ -34,8 +34,8 @@ def series(iops: tuple[float, ...], **more: Any) -> RoundsSeries:
 
 
 def section_of(*rounds: RoundsSeries) -> ReportSection | None:
-    brief = replace(shared.brief("kpi"), rounds=rounds)
-    return stability(brief)
+    brief = replace(shared.brief("kpi"), preconditioning_rounds=rounds)
+    return stability_section(brief)
 
 
 def rounds_of(*rounds: RoundsSeries) -> tuple[Figure, ...]:
@@ -52,8 +52,8 @@ def test_there_is_no_section_of_a_target_that_was_measured_as_it_was() -> None:
 def test_the_page_has_the_section_in_its_contents() -> None:
     source = kpi()
     source.ledger_given = Ledger(rounds=(series(STEADY),))
-    page = make_page(build_brief(source))
-    assert ("ground", "Stability", True) in page.contents
+    page = build_report_page(build_brief(source))
+    assert ("ground", "Stability", True) in page.table_of_contents
 
 
 def test_rounds_tell_what_the_rule_found_of_their_last_window() -> None:
@@ -84,12 +84,12 @@ def test_the_window_is_drawn_with_its_band_average_and_slope() -> None:
 
 
 def test_series_beyond_the_limit_stand_in_the_table_alone() -> None:
-    made = section_of(*(series(STEADY, label=f"w{i}") for i in range(SERIES_MOST + 3)))
+    made = section_of(*(series(STEADY, label=f"w{i}") for i in range(ROUND_CHARTS_MAX + 3)))
     assert made is not None
     (group,) = made.groups
-    assert len(group.figures) == SERIES_MOST
+    assert len(group.figures) == ROUND_CHARTS_MAX
     assert group.table is not None
-    assert len(group.table.rows) == SERIES_MOST + 3
+    assert len(group.table.rows) == ROUND_CHARTS_MAX + 3
     assert group.note == "3 series without a chart."
 
 
@@ -118,7 +118,7 @@ def sentinel(*rates: float) -> ReportSection | None:
     study, results = watched(*rates)
     plain = build_brief(source_of(replace(STUDY, workloads=()), seconds=1))
     brief: Brief = replace(plain, study=study, results=tuple(results))
-    return stability(brief)
+    return stability_section(brief)
 
 
 def test_a_still_sentinel_is_drawn_over_the_session() -> None:

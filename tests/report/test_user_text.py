@@ -13,13 +13,13 @@ from pypdf import PdfReader
 
 from iolab.errors import UsageError
 from iolab.report.formats.markdown import render_markdown
-from iolab.report.formats.render import figure_files, render_pdf
+from iolab.report.formats.render import figure_and_table_files, render_pdf
 from iolab.report.user_text import (
-    LOGO_MOST,
-    TEXT_MOST,
+    LOGO_BYTES_MAX,
+    TEXT_BYTES_MAX,
     UserText,
-    blocks_of,
-    html_of,
+    markdown_to_blocks,
+    markdown_to_html,
     read_user_text,
 )
 from tests.report import shared
@@ -46,13 +46,13 @@ def words(tmp_path: Path) -> UserText:
 
 
 def test_a_text_is_author_logo_introduction_and_conclusion(words: UserText) -> None:
-    assert (words.author, words.kind, words.logo) == ("Jo Doe", "png", PIXEL)
+    assert (words.author, words.logo_type, words.logo) == ("Jo Doe", "png", PIXEL)
     assert words.introduction == "We **bought** two of them."
     assert words.conclusion == "- Take the *first*."
 
 
 def test_every_form_has_the_words(words: UserText) -> None:
-    told = replace(shared.undrawn(shared.brief("pair")), words=words)
+    told = replace(shared.undrawn(shared.brief("pair")), user_text=words)
     page = shared.drawn(told)
     assert "<strong>bought</strong>" in page
     assert page.index("bought") < page.index('id="answer"') < page.index("Take the <em>first</em>")
@@ -70,12 +70,12 @@ def test_foreign_markup_stays_text() -> None:
     bad = (
         "<script>alert(1)</script> ![x](https://evil.example/x.png) [y](javascript:alert(2))\u202e"
     )
-    page = html_of(bad)
+    page = markdown_to_html(bad)
     assert "<script" not in page
     assert "<img" not in page
     assert 'href="javascript' not in page
     assert "\u202e" not in page
-    runs = [run["text"] for block in blocks_of(bad) for run in block["runs"]]
+    runs = [run["text"] for block in markdown_to_blocks(bad) for run in block["runs"]]
     assert "<script>" in "".join(runs)
 
 
@@ -84,7 +84,7 @@ def test_foreign_markup_stays_text() -> None:
     [
         ("gone.md", None, "cannot be read"),
         ("text.md", b"\xff\xfe", "no text in UTF-8"),
-        ("text.md", b"a" * (TEXT_MOST + 1), "longer than"),
+        ("text.md", b"a" * (TEXT_BYTES_MAX + 1), "longer than"),
         ("text.md", b"", "says nothing"),
         ("text.md", b"Logo: gone.png\n\nx", "cannot be read"),
         ("text.md", b"Logo: text.md\n\nx", "neither PNG nor JPEG"),
@@ -102,7 +102,7 @@ def test_what_cannot_be_used_is_told(
 
 
 def test_all_faults_of_a_logo_are_told_at_once(tmp_path: Path) -> None:
-    (tmp_path / "logo").write_bytes(b"x" * (LOGO_MOST + 1))
+    (tmp_path / "logo").write_bytes(b"x" * (LOGO_BYTES_MAX + 1))
     (tmp_path / "text.md").write_text("Logo: logo\n", encoding="utf-8")
     with pytest.raises(UsageError) as caught:
         read_user_text(tmp_path / "text.md")
@@ -110,7 +110,7 @@ def test_all_faults_of_a_logo_are_told_at_once(tmp_path: Path) -> None:
 
 
 def test_every_chart_and_table_is_a_file() -> None:
-    files = dict(figure_files(shared.undrawn(shared.brief("pair"))))
+    files = dict(figure_and_table_files(shared.undrawn(shared.brief("pair"))))
     charts = [name for name in files if name.endswith(".svg")]
     assert len(charts) >= 5
     for name in charts:
@@ -130,5 +130,5 @@ def test_every_chart_and_table_is_a_file() -> None:
 
 
 def test_names_of_files_hold_nothing_foreign() -> None:
-    for name, _ in figure_files(shared.undrawn(shared.brief("hostile"))):
+    for name, _ in figure_and_table_files(shared.undrawn(shared.brief("hostile"))):
         assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-."), name

@@ -9,7 +9,7 @@ import pytest
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level
 from iolab.report.charts.chart import Boxes, ChartGroup
-from iolab.report.price_performance import price_performance
+from iolab.report.price_performance import price_performance_section
 from iolab.report.table import Table
 from tests.report import shared
 from tests.report.made import build_brief
@@ -26,7 +26,7 @@ TWO = (configuration("plain", cost=euros(300_000)), configuration("fast", cost=e
 
 
 def groups(source: Source) -> dict[str, ChartGroup]:
-    found = section(source, price_performance)
+    found = section(source, price_performance_section)
     assert found is not None
     return {one.title: one for one in found.groups}
 
@@ -51,7 +51,7 @@ def test_best_figures_stand_over_every_size_and_over_money() -> None:
         "For each node",
         "For each 1000 EUR",
     ]
-    every = found["Cost and capacity"].more[0][0]
+    every = found["Cost and capacity"].detail_tables[0][0]
     assert cells(every) == [
         ["Random read", "Plain", "300 k IOPS", "500 IOPS", "750 IOPS", "50 k IOPS", "1 k IOPS",
          "valid"],
@@ -99,24 +99,26 @@ def test_what_is_not_told_of_a_configuration_is_named() -> None:
     assert "raw capacity of Fast" in note
     assert "cost of Fast" in note
     assert "usable capacity" not in note
-    assert {row[1].text for row in found["For each TB raw"].further[0].table.rows} == {"Plain"}
+    assert {row[1].text for row in found["For each TB raw"].appendix_figures[0].table.rows} == {
+        "Plain"
+    }
     assert told(found["Cost and capacity"].table, "Cost") == ["300,000 EUR", "–"]
 
 
 def test_there_is_no_section_where_nothing_is_told() -> None:
     silent = Configuration("plain", "Plain", ("client-1",), "/mnt/plain")
-    assert section(session((silent,), RATES), price_performance) is None
+    assert section(session((silent,), RATES), price_performance_section) is None
 
 
 def test_an_invalid_figure_is_shown_and_never_the_most() -> None:
     levels = {("fast", "rand-read-4k", 8): Level.INVALID}
     found = groups(session(TWO, RATES, levels))
-    (figure, *_) = found["For each TB raw"].further
+    (figure, *_) = found["For each TB raw"].appendix_figures
     assert told(figure.table, "Verdict") == ["valid", "invalid"]
     assert "Plain has the most" in figure.finding
     assert "Hatched" in figure.note
     levels[("plain", "rand-read-4k", 8)] = Level.INVALID
-    (figure, *_) = groups(session(TWO, RATES, levels))["For each TB raw"].further
+    (figure, *_) = groups(session(TWO, RATES, levels))["For each TB raw"].appendix_figures
     assert figure.finding == "Random read: 1.5 k IOPS (Fast), invalid."
 
 
@@ -129,11 +131,11 @@ def test_some_hosts_of_a_configuration_are_no_purchase_of_their_own() -> None:
 
 def test_published_maxima_give_the_printed_figures_per_terabyte_back() -> None:
     found = groups(published_session())
-    every = found["Cost and capacity"].more[0][0]
+    every = found["Cost and capacity"].detail_tables[0][0]
     reads = [row for row in cells(every) if row[0] == "rand-read-4k"]
     column = [one.title for one in every.columns].index("For each TB raw")
     assert [row[column] for row in reads] == ["3.53 k IOPS", "11.1 k IOPS", "14.3 k IOPS"]
-    (figure, bandwidth) = found["For each TB raw"].further
+    (figure, bandwidth) = found["For each TB raw"].appendix_figures
     bars = [one.boxes[0][2] for one in figure.plots[0].marks if isinstance(one, Boxes)]
     assert [round(1000 * (one or 0)) for one in bars] == pytest.approx([3526, 11068, 14323], abs=1)
     assert "seq-read-1m: performance has the most, 493 MB/s" in bandwidth.finding

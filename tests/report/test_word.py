@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from docx import Document
 
-from iolab.report.formats.html import make_page
+from iolab.report.formats.html import build_report_page
 from iolab.report.formats.word import render_docx
 from iolab.report.user_text import UserText
 from tests.report import shared
@@ -15,16 +15,21 @@ from tests.report.hostile import SCRIPT
 
 
 def test_it_has_the_answer_every_best_figure_and_each_chart_as_a_picture() -> None:
-    brief = replace(shared.brief("two"), words=UserText(introduction="Why we *ask*."))
-    made, page = Document(io.BytesIO(render_docx(brief))), make_page(brief)
+    brief = replace(shared.brief("two"), user_text=UserText(introduction="Why we *ask*."))
+    made, page = Document(io.BytesIO(render_docx(brief))), build_report_page(brief)
     text = [one.text for one in made.paragraphs]
-    assert {brief.study.title, page.answer.says, page.answer.sure, "Why we ask."} <= set(text)
+    assert {
+        brief.study.title,
+        page.answer.sentence,
+        page.answer.confidence_text,
+        "Why we ask.",
+    } <= set(text)
     assert {"Load and latency", "Bottlenecks", "Test configuration", "Method"} <= set(text)
     rows = [[cell.text for cell in row.cells] for row in made.tables[0].rows]
-    assert rows[0] == [column.title for column in page.answer.matrix.columns]
-    assert rows[1:] == [[cell.line for cell in row] for row in page.answer.matrix.rows]
+    assert rows[0] == [column.title for column in page.answer.best_table.columns]
+    assert rows[1:] == [[cell.one_line_text for cell in row] for row in page.answer.best_table.rows]
     charts = [*((page.answer.chart,) if page.answer.chart else ())]
-    charts += [one for group in page.workloads for one in group.figures]
+    charts += [one for group in page.workload_charts for one in group.figures]
     charts += [one for part in page.sections for group in part.groups for one in group.figures]
     assert len(made.inline_shapes) == len(charts)
 
@@ -37,7 +42,7 @@ def test_hostile_text_is_text() -> None:
 
 def test_a_caveat_names_every_check_that_says_it() -> None:
     brief = shared.brief("two")
-    page = make_page(brief)
+    page = build_report_page(brief)
     caveat = next(iter(page.answer.caveats))
     both = [
         replace(

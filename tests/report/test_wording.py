@@ -7,26 +7,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.core.metric import Metric
-from iolab.report.numbers import NOTHING, axis_number, clean, count, listing, short, show
+from iolab.report.numbers import (
+    DASH,
+    axis_value_as_number,
+    counted_noun,
+    escape_invisible,
+    metric_text,
+    shorten,
+    shortened_list_text,
+)
 
 
 @given(st.text())
 def test_clean_text_has_nothing_unseen_and_is_clean_already(text: str) -> None:
-    shown = clean(text)
+    shown = escape_invisible(text)
     unseen = [c for c in shown if unicodedata.category(c) in {"Cc", "Cs"} and c not in "\n\t"]
     assert unseen == []
     assert not any(unicodedata.bidirectional(c) in {"RLO", "LRO", "RLI", "PDF"} for c in shown)
-    assert clean(shown) == shown
+    assert escape_invisible(shown) == shown
 
 
 def test_unseen_characters_are_written_out() -> None:
-    assert clean("disk\u202egpj.\x1b[31m") == r"disk\u202egpj.\u001b[31m"
+    assert escape_invisible("disk\u202egpj.\x1b[31m") == r"disk\u202egpj.\u001b[31m"
 
 
 @given(st.text(), st.integers(min_value=2, max_value=40))
 def test_short_text_is_one_line_within_the_limit(text: str, limit: int) -> None:
-    assert len(short(text, limit)) <= limit
-    assert "\n" not in short(text, limit)
+    assert len(shorten(text, limit)) <= limit
+    assert "\n" not in shorten(text, limit)
 
 
 @pytest.mark.parametrize(
@@ -37,20 +45,20 @@ def test_short_text_is_one_line_within_the_limit(text: str, limit: int) -> None:
         (142_900.0, "ns", "143 µs"),
         (0.934, "share", "93 %"),
         (12.84, "depth", "12.8 I/Os"),
-        (None, "ns", NOTHING),
+        (None, "ns", DASH),
     ],
 )
 def test_a_number_is_shown_with_its_unit(value: float | None, unit: str, shown: str) -> None:
-    assert show(Metric(value, unit)) == shown
+    assert metric_text(Metric(value, unit)) == shown
 
 
 def test_an_axis_value_is_a_number_where_it_can_be() -> None:
-    assert axis_number("bs", "4k") == 4096
-    assert axis_number("iodepth", 8) == 8
-    assert axis_number("iodepth", "deep") is None
+    assert axis_value_as_number("bs", "4k") == 4096
+    assert axis_value_as_number("iodepth", 8) == 8
+    assert axis_value_as_number("iodepth", "deep") is None
 
 
 def test_names_beyond_the_limit_are_counted() -> None:
-    assert listing(["a", "b", "c", "d"], 2) == "a, b and 2 more"
-    assert listing(["a, 1", "a, 8"], 2) == "a, 1; a, 8"
-    assert (count(1, "run"), count(2, "run")) == ("1 run", "2 runs")
+    assert shortened_list_text(["a", "b", "c", "d"], 2) == "a, b and 2 more"
+    assert shortened_list_text(["a, 1", "a, 8"], 2) == "a, 1; a, 8"
+    assert (counted_noun(1, "run"), counted_noun(2, "run")) == ("1 run", "2 runs")

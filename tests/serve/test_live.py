@@ -8,7 +8,7 @@ import pytest
 
 from iolab.core.run import RunStatus
 from iolab.registry import reported
-from iolab.report.charts.svg import draw
+from iolab.report.charts.svg import draw_inline_svg
 from iolab.serve.pages import NEWEST_MAX, live_figure, newest_table, rate_of, rates
 from tests.cli.command_line import RESULTS
 from tests.loads.keyvalue.key_value_session import rocksdb
@@ -44,12 +44,12 @@ def test_the_newest_run_is_drawn_second_by_second() -> None:
     source = sweep(seconds=5)
     (result, *_) = source.results()
     table = source.record(result.digest, 1).intervals
-    found = rates(reported().of(result), table)
+    found = rates(reported().report_of_result(result), table)
     seconds = table.span_ns[0] / 1e9
     assert found.sum() * seconds == pytest.approx(table.ios.sum(), rel=0.01)
     figure = live_figure("<one>", found, "1/s")
     assert figure is not None
-    drawn = draw(figure).svg
+    drawn = draw_inline_svg(figure).svg
     assert "&lt;one&gt;" in drawn
     assert drawn.count(",") >= found.size
     assert live_figure("<one>", found[:1], "1/s") is None
@@ -69,4 +69,4 @@ def test_operations_told_twice_are_drawn_once() -> None:
     table = source.record(result.digest, 1).intervals
     whole = result.metrics["ops_per_s"].value
     assert whole is not None
-    assert rates(reported().of(result), table).mean() == pytest.approx(whole, rel=0.3)
+    assert rates(reported().report_of_result(result), table).mean() == pytest.approx(whole, rel=0.3)

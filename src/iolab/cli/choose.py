@@ -183,14 +183,14 @@ def _screen(fits: Sequence[Fit], scaling: float) -> Iterator[RenderableType]:
     """A line for each configuration with its answer, then each need with what is had."""
     from rich.text import Text
 
-    from iolab.report.numbers import NOTHING, axis_label, count
-    from iolab.report.terminal import Heading, plain, table
+    from iolab.report.numbers import DASH, axis_values_text, counted_noun
+    from iolab.report.terminal import Heading, literal_text, terminal_table
 
     sized = any(fit.offer.nodes is not None for fit in fits)
     for number, fit in enumerate(fits):
         if number:
             yield ""
-        size = "nodes unknown" if fit.nodes is None else count(fit.nodes, "node")
+        size = "nodes unknown" if fit.nodes is None else counted_noun(fit.nodes, "node")
         if fit.nodes is None and fit.offer.nodes is not None:
             size = "no number of nodes would do"
         if fit.nodes is not None and fit.answer.value == "unknown":
@@ -198,27 +198,37 @@ def _screen(fits: Sequence[Fit], scaling: float) -> Iterator[RenderableType]:
         cost = "" if fit.cost is None else f", {fit.cost:,.0f} {fit.offer.currency}"
         heading = Text(fit.answer.value, _STYLES[fit.answer.value])
         yield Text("  ").join(
-            [heading, plain(f"{fit.offer.name} ({fit.offer.source})", "bold"), plain(size + cost)]
+            [
+                heading,
+                literal_text(f"{fit.offer.name} ({fit.offer.source})", "bold"),
+                literal_text(size + cost),
+            ]
         )
         rows = [
             [
                 Text(f"  {part.answer.value}", _STYLES[part.answer.value]),
-                plain(part.name),
-                plain(part.says + (f" at {axis_label(part.axis)}" if part.axis else "")),
-                Text(NOTHING if part.margin is None else _times(part.margin)),
-                *([Text(NOTHING if part.nodes is None else str(part.nodes))] if sized else []),
+                literal_text(part.name),
+                literal_text(
+                    part.says + (f" at {axis_values_text(part.axis)}" if part.axis else "")
+                ),
+                Text(DASH if part.margin is None else _times(part.margin)),
+                *([Text(DASH if part.nodes is None else str(part.nodes))] if sized else []),
             ]
             for part in fit.parts
         ]
-        state = "as seen" if fit.offer.nodes is None else f"with {count(fit.offer.nodes, 'node')}"
+        state = (
+            "as seen"
+            if fit.offer.nodes is None
+            else f"with {counted_noun(fit.offer.nodes, 'node')}"
+        )
         headings = [
             Heading(""),
-            Heading("need", main=True),
-            Heading(state, main=True),
-            Heading("margin", number=True),
-            *([Heading("nodes", number=True)] if sized else []),
+            Heading("need", can_wrap=True),
+            Heading(state, can_wrap=True),
+            Heading("margin", is_number=True),
+            *([Heading("nodes", is_number=True)] if sized else []),
         ]
-        yield table(headings, rows)
+        yield terminal_table(headings, rows)
     yield ""
     note = (
         f"Each node beyond those measured is taken to add {100 * scaling:g} % of what one of them "
@@ -232,13 +242,14 @@ def _screen(fits: Sequence[Fit], scaling: float) -> Iterator[RenderableType]:
 def _currencies(fits: Sequence[Fit]) -> Iterator[RenderableType]:
     """What costs in several currencies mean for the order."""
     from iolab.published.choose import currencies_of
-    from iolab.report.numbers import listing
-    from iolab.report.terminal import plain
+    from iolab.report.numbers import shortened_list_text
+    from iolab.report.terminal import literal_text
 
     money = list(currencies_of(fits))
     if len(money) > 1:
-        yield plain(
-            f"Costs are in {listing(money, CURRENCIES_NAMED)}: they are not compared with each "
+        yield literal_text(
+            f"Costs are in {shortened_list_text(money, CURRENCIES_NAMED)}: they are not "
+            "compared with each "
             "other, and decide nothing of the order.",
             "yellow",
         )

@@ -105,38 +105,42 @@ def _conclusion(
 
 def _show(leftovers: Mapping[str, Leftovers]) -> None:
     from iolab.cli.output import result_screen
-    from iolab.report.terminal import Heading, plain, table
+    from iolab.report.terminal import Heading, literal_text, terminal_table
 
     rows = [
-        [plain(name), plain(kind), plain(which)]
+        [literal_text(name), literal_text(kind), literal_text(which)]
         for name, left in leftovers.items()
         for kind, which in _lines(left)
     ]
     if rows:
-        headings = (Heading("host"), Heading("left"), Heading("which", main=True))
-        result_screen(table(headings, rows))
+        headings = (Heading("host"), Heading("left"), Heading("which", can_wrap=True))
+        result_screen(terminal_table(headings, rows))
 
 
 def _show_elsewhere(leftovers: Mapping[str, Leftovers]) -> None:
     """Folders that stay, since a lock of another host's may not be seen from here."""
     from iolab.cli.output import say
-    from iolab.report.terminal import one_line
+    from iolab.report.terminal import one_line_text
 
     for folder in {folder for left in leftovers.values() for folder in left.elsewhere}:
         says = f"{folder.dir} is of host {folder.host}: clean it there, or remove it by hand."
-        say(one_line(says))
+        say(one_line_text(says))
 
 
 def _show_of_others(leftovers: Mapping[str, Leftovers]) -> None:
     """Folders of other users, whose sessions may be alive: they are theirs to remove."""
     from iolab.cli.output import say
-    from iolab.report.terminal import one_line
+    from iolab.report.terminal import one_line_text
 
     for name, left in leftovers.items():
         for folder in left.of_others:
-            say(one_line(f"{folder} on host {name} is another user's, and stays."))
+            say(one_line_text(f"{folder} on host {name} is another user's, and stays."))
         if more := left.of_others_count - len(left.of_others):
-            say(one_line(f"{more} more scratch folders on host {name} are other users', and stay."))
+            say(
+                one_line_text(
+                    f"{more} more scratch folders on host {name} are other users', and stay."
+                )
+            )
 
 
 def _lines(left: Leftovers) -> Iterator[tuple[str, str]]:

@@ -59,7 +59,7 @@ def refuse_differences(labelled: Iterable[tuple[str, Difference]]) -> None:
     Silent where there is none.
     """
     from iolab.errors import UsageError
-    from iolab.report.terminal import one_line
+    from iolab.report.terminal import one_line_text
 
     by_label: dict[str, list[Difference]] = {}
     for label, difference in labelled:
@@ -67,7 +67,7 @@ def refuse_differences(labelled: Iterable[tuple[str, Difference]]) -> None:
     faults = tuple(
         fault
         for label, differences in by_label.items()
-        for fault in _faults(differences, f"{one_line(label)}: ")
+        for fault in _faults(differences, f"{one_line_text(label)}: ")
     )
     if faults:
         raise UsageError(
@@ -94,12 +94,12 @@ def check_names(
 def _faults(differences: Iterable[Difference], whose: str = "") -> tuple[Fault, ...]:
     """A fault for each difference; those that several workloads have alike are one."""
     from iolab.errors import Fault
-    from iolab.report.comparison import merged_differences
-    from iolab.report.terminal import one_line
+    from iolab.report.comparison import differences_with_workloads
+    from iolab.report.terminal import one_line_text
 
     return tuple(
-        Fault(f"{whose}{one_line(str(difference))}.".replace("..", "."), "")
-        for difference in merged_differences(differences)
+        Fault(f"{whose}{one_line_text(str(difference))}.".replace("..", "."), "")
+        for difference in differences_with_workloads(differences)
     )
 
 
@@ -182,10 +182,10 @@ def compare(
 def _print(compared: ComparisonResult, kind: CompareFormat | None) -> None:
     from iolab.cli.output import raw_result, result_json, result_screen
     from iolab.report.comparison import (
-        comparison_bmf,
+        comparison_bmf_document,
         comparison_csv,
         comparison_document,
-        comparison_junit,
+        comparison_junit_xml,
         comparison_markdown,
     )
 
@@ -197,9 +197,9 @@ def _print(compared: ComparisonResult, kind: CompareFormat | None) -> None:
         case CompareFormat.MARKDOWN:
             raw_result(comparison_markdown(compared))
         case CompareFormat.JUNIT:
-            raw_result(comparison_junit(compared))
+            raw_result(comparison_junit_xml(compared))
         case CompareFormat.BMF:
-            result_json(comparison_bmf(compared))
+            result_json(comparison_bmf_document(compared))
         case _:
             result_screen(*comparison_screen(compared))
 
@@ -207,11 +207,11 @@ def _print(compared: ComparisonResult, kind: CompareFormat | None) -> None:
 def _check_rows(compared: ComparisonResult) -> None:
     """UsageError when there is nothing to compare, with the reasons."""
     from iolab.errors import Fault, UsageError
-    from iolab.report.terminal import one_line
+    from iolab.report.terminal import one_line_text
 
     if compared.rows:
         return
-    faults = tuple(Fault(one_line(f"{text}."), "") for text in _skipped_texts(compared))
+    faults = tuple(Fault(one_line_text(f"{text}."), "") for text in _skipped_texts(compared))
     raise UsageError(
         "The two sessions have no point that both can be compared by.", "Compare others.", faults
     )
@@ -222,52 +222,64 @@ def comparison_screen(compared: ComparisonResult) -> Iterator[RenderableType]:
     from rich.text import Text
 
     from iolab.analysis.comparison import SAME_SESSION
-    from iolab.report.comparison import differences_table, summary_texts
-    from iolab.report.terminal import QUIET_STYLE, of_table, pairs, plain, title
+    from iolab.report.comparison import differences_table, geometric_mean_texts
+    from iolab.report.terminal import (
+        QUIET_STYLE,
+        literal_text,
+        name_value_grid,
+        report_table_for_terminal,
+        section_title,
+    )
 
     sides = (("baseline", compared.baseline), ("candidate", compared.candidate))
-    yield pairs([(name, plain(_side(side))) for name, side in sides])
+    yield name_value_grid([(name, literal_text(_side(side))) for name, side in sides])
     yield ""
     if compared.same_session:
-        yield plain(f"Note: {SAME_SESSION}.")
+        yield literal_text(f"Note: {SAME_SESSION}.")
     elif not compared.differences:
-        yield plain("Nothing else differs: studies, hosts and versions are the same.")
+        yield literal_text("Nothing else differs: studies, hosts and versions are the same.")
     else:
         differences = differences_table(compared.differences)
-        yield title(differences.title)
-        yield of_table(differences)
+        yield section_title(differences.title)
+        yield report_table_for_terminal(differences)
         if any(difference.forbids for difference in compared.differences):
-            yield plain("! forbids the comparison; it was made all the same, as asked.")
+            yield literal_text("! forbids the comparison; it was made all the same, as asked.")
     yield ""
     yield from _rows(compared)
     for summary in compared.summaries:
-        metric, ratio, interval = summary_texts(summary)
+        metric, ratio, interval = geometric_mean_texts(summary)
         yield Text(f"{metric}: {ratio} {interval}")
     yield from _skipped(compared)
-    yield plain(_counts(compared), QUIET_STYLE)
+    yield literal_text(_counts(compared), QUIET_STYLE)
 
 
 def _side(side: ComparisonSide) -> str:
-    from iolab.report.numbers import show_moment
+    from iolab.report.numbers import utc_minute_text
 
     where = f"{side.name}  {side.study.id}, {side.configuration.id}"
     where += f", scale {side.study.scale}" if side.study.scale else ""
-    return f"{where}, {show_moment(side.created_real_ns)} UTC"
+    return f"{where}, {utc_minute_text(side.created_real_ns)} UTC"
 
 
 def _rows(compared: ComparisonResult) -> Iterator[RenderableType]:
     """The rows, each point's under its name, and the reasons by their numbers."""
     from rich.text import Text
 
-    from iolab.report.comparison import HEADINGS, row_texts
-    from iolab.report.phrases import metric_word
-    from iolab.report.terminal import Grouped, Heading, plain, title, verdict
+    from iolab.report.comparison import HEADINGS, comparison_row_texts
+    from iolab.report.phrases import metric_column_name
+    from iolab.report.terminal import (
+        GroupedTable,
+        Heading,
+        literal_text,
+        section_title,
+        styled_verdict,
+    )
 
     reasons = _reasons(compared.rows)
     levels = {row.level for row in compared.rows}
     points: dict[str, list[list[Text | str]]] = {}
     for row in compared.rows:
-        point, _, baseline, candidate, _, interval, verdict_word = row_texts(row)
+        point, _, baseline, candidate, _, interval, verdict_word = comparison_row_texts(row)
         cells = (baseline, candidate, f"{row.comparison.ratio:.3f}", interval)
         note = reasons.get(row.comparison.reason)
         verdict_text = Text(verdict_word, style=_style(row.comparison.verdict))
@@ -275,24 +287,24 @@ def _rows(compared: ComparisonResult) -> Iterator[RenderableType]:
         runs = "/".join(map(str, row.comparison.runs))
         points.setdefault(point, []).append(
             [
-                plain(f"  {metric_word(row.metric)}"),
-                *map(plain, cells),
-                plain(runs),
+                literal_text(f"  {metric_column_name(row.metric)}"),
+                *map(literal_text, cells),
+                literal_text(runs),
                 verdict_text,
-                *([verdict(row.level)] if len(levels) > 1 else []),
+                *([styled_verdict(row.level)] if len(levels) > 1 else []),
             ]
         )
-    heads = [Heading(HEADINGS[1], main=True)]
-    heads += [Heading(name, number=True) for name in HEADINGS[2:-2]]
-    heads.append(Heading(HEADINGS[-2], number=True, spare=True, under=True))
-    heads += [Heading("runs", number=True, spare=True), Heading(HEADINGS[-1])]
+    heads = [Heading(HEADINGS[1], can_wrap=True)]
+    heads += [Heading(name, is_number=True) for name in HEADINGS[2:-2]]
+    heads.append(Heading(HEADINGS[-2], is_number=True, is_optional=True, moves_below=True))
+    heads += [Heading("runs", is_number=True, is_optional=True), Heading(HEADINGS[-1])]
     heads += [Heading("trust")] if len(levels) > 1 else []
-    yield Grouped(heads, [(title(point), rows) for point, rows in points.items()])
+    yield GroupedTable(heads, [(section_title(point), rows) for point, rows in points.items()])
     if len(levels) == 1:
-        yield Text("Every pair of runs is ").append_text(verdict(levels.pop())).append(".")
+        yield Text("Every pair of runs is ").append_text(styled_verdict(levels.pop())).append(".")
     yield ""
     for reason, number in reasons.items():
-        yield plain(f"({number})  {reason}")
+        yield literal_text(f"({number})  {reason}")
     if reasons:
         yield ""
 
@@ -312,34 +324,34 @@ def _reasons(rows: Sequence[ComparedMetric]) -> dict[str, int]:
 
 
 def _skipped(compared: ComparisonResult) -> Iterator[RenderableType]:
-    from iolab.report.terminal import plain, title
+    from iolab.report.terminal import literal_text, section_title
 
     if not compared.skipped:
         return
-    yield title("Not compared")
+    yield section_title("Not compared")
     for text in _skipped_texts(compared):
-        yield plain(f"  {text}")
+        yield literal_text(f"  {text}")
 
 
 def _skipped_texts(compared: ComparisonResult) -> Iterator[str]:
     """Each reason why points are not compared once, with those that it is of."""
-    from iolab.report.numbers import listing, point_text
+    from iolab.report.numbers import point_text, shortened_list_text
 
     grouped: dict[str, list[str]] = {}
     for point in compared.skipped:
         grouped.setdefault(point.reason, []).append(point_text(point.workload, point.axis))
     for reason, points in grouped.items():
-        yield f"{listing(points, NAMED_MOST)}: {reason}"
+        yield f"{shortened_list_text(points, NAMED_MOST)}: {reason}"
 
 
 def _counts(compared: ComparisonResult) -> str:
-    from iolab.report.numbers import count
+    from iolab.report.numbers import counted_noun
     from iolab.stats.comparison import ComparisonVerdict
 
     parts = [
         f"{compared.verdicts.get(verdict, 0)} {verdict.value}" for verdict in ComparisonVerdict
     ]
-    total = count(len(compared.rows), "comparison")
+    total = counted_noun(len(compared.rows), "comparison")
     return f"{total}: {', '.join(parts)}; intervals of 95 %, verdicts corrected after Holm."
 
 
@@ -470,18 +482,24 @@ def _sessions(directory: Path) -> list[Path]:
 
 def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableType]:
     """The sessions, the series and what each tells, and what else changed when one did."""
-    from iolab.report.comparison import change_text, summary_text
-    from iolab.report.numbers import point_text, show, show_moment
-    from iolab.report.phrases import metric_word
-    from iolab.report.terminal import Grouped, Heading, pairs, plain, title
+    from iolab.report.comparison import history_summary_sentence, metric_changes_text
+    from iolab.report.numbers import metric_text, point_text, utc_minute_text
+    from iolab.report.phrases import metric_column_name
+    from iolab.report.terminal import (
+        GroupedTable,
+        Heading,
+        literal_text,
+        name_value_grid,
+        section_title,
+    )
 
     first, last = tracked.sessions[0], tracked.sessions[-1]
-    span = f"{len(tracked.sessions)}, from {show_moment(first.created_real_ns)} to "
-    yield pairs(
+    span = f"{len(tracked.sessions)}, from {utc_minute_text(first.created_real_ns)} to "
+    yield name_value_grid(
         [
-            ("study", plain(f"{first.study.id}, scale {first.study.scale}")),
-            ("configuration", plain(first.configuration.id)),
-            ("sessions", plain(f"{span}{show_moment(last.created_real_ns)} UTC")),
+            ("study", literal_text(f"{first.study.id}, scale {first.study.scale}")),
+            ("configuration", literal_text(first.configuration.id)),
+            ("sessions", literal_text(f"{span}{utc_minute_text(last.created_real_ns)} UTC")),
         ]
     )
     yield ""
@@ -489,66 +507,74 @@ def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableTyp
     for series in tracked.series:
         points.setdefault(point_text(series.workload, series.axis), []).append(
             [
-                plain(f"  {metric_word(series.metric)}"),
+                literal_text(f"  {metric_column_name(series.metric)}"),
                 str(len(series.values)),
-                show(series.values[0].metric),
-                show(series.values[-1].metric),
-                plain(change_text(series), "bold yellow" if series.search.changes else ""),
+                metric_text(series.values[0].metric),
+                metric_text(series.values[-1].metric),
+                literal_text(
+                    metric_changes_text(series), "bold yellow" if series.search.changes else ""
+                ),
             ]
         )
-    heads = [Heading("metric", main=True)]
-    heads += [Heading(name, number=True) for name in ("sessions", "first", "last")]
-    groups = [(title(point), rows) for point, rows in points.items()]
-    yield Grouped([*heads, Heading("changes", main=True)], groups)
+    heads = [Heading("metric", can_wrap=True)]
+    heads += [Heading(name, is_number=True) for name in ("sessions", "first", "last")]
+    groups = [(section_title(point), rows) for point, rows in points.items()]
+    yield GroupedTable([*heads, Heading("changes", can_wrap=True)], groups)
     yield ""
     for series in tracked.series:
         yield from _changes(tracked, series)
     if details:
         for series in tracked.series:
-            yield title(f"{point_text(series.workload, series.axis)}: {metric_word(series.metric)}")
+            yield section_title(
+                f"{point_text(series.workload, series.axis)}: {metric_column_name(series.metric)}"
+            )
             yield _values(tracked, series)
             yield ""
-    yield title(summary_text(tracked))
+    yield section_title(history_summary_sentence(tracked))
 
 
 def _changes(tracked: Tracked, series: MetricHistory) -> Iterator[RenderableType]:
     """Each change of a series with what the session has otherwise than the one before."""
-    from iolab.report.comparison import ratio_text
-    from iolab.report.numbers import point_text, show_moment
-    from iolab.report.phrases import metric_word
-    from iolab.report.terminal import QUIET_STYLE, plain, title
+    from iolab.report.comparison import ratio_with_percent_text
+    from iolab.report.numbers import point_text, utc_minute_text
+    from iolab.report.phrases import metric_column_name
+    from iolab.report.terminal import QUIET_STYLE, literal_text, section_title
 
     for change in series.search.changes:
         place = series.values[change.index].session
         side = tracked.sessions[place]
-        yield title(f"{point_text(series.workload, series.axis)}: {metric_word(series.metric)}")
-        yield plain(
-            f"  {ratio_text(change.ratio)} from {side.name} on, "
-            f"{show_moment(side.created_real_ns)} UTC (p = {change.p:.2g})"
+        yield section_title(
+            f"{point_text(series.workload, series.axis)}: {metric_column_name(series.metric)}"
+        )
+        yield literal_text(
+            f"  {ratio_with_percent_text(change.ratio)} from {side.name} on, "
+            f"{utc_minute_text(side.created_real_ns)} UTC (p = {change.p:.2g})"
         )
         causes = [str(difference) for difference in tracked.changed[place]]
         for text in causes[:CAUSES_MAX]:
-            yield plain(f"  with it changed {text}", QUIET_STYLE)
+            yield literal_text(f"  with it changed {text}", QUIET_STYLE)
         if not causes:
-            yield plain("  nothing that is recorded of hosts and versions changed", QUIET_STYLE)
+            yield literal_text(
+                "  nothing that is recorded of hosts and versions changed", QUIET_STYLE
+            )
         yield ""
 
 
 def _values(tracked: Tracked, series: MetricHistory) -> RenderableType:
-    from iolab.report.numbers import show, show_interval, show_moment
-    from iolab.report.terminal import Heading, plain, table, verdict
+    from iolab.report.numbers import interval_and_runs_text, metric_text, utc_minute_text
+    from iolab.report.terminal import Heading, literal_text, styled_verdict, terminal_table
 
     before = {change.index for change in series.search.changes}
     rows: list[list[Text | str]] = [
         [
-            plain(show_moment(tracked.sessions[value.session].created_real_ns)),
-            plain(tracked.sessions[value.session].name),
-            show(value.metric),
-            show_interval(value.metric, bare_rate=True),
-            verdict(value.level),
+            literal_text(utc_minute_text(tracked.sessions[value.session].created_real_ns)),
+            literal_text(tracked.sessions[value.session].name),
+            metric_text(value.metric),
+            interval_and_runs_text(value.metric, bare_rate=True),
+            styled_verdict(value.level),
             "changed" if number in before else "",
         ]
         for number, value in enumerate(series.values)
     ]
-    heads = [Heading("UTC"), Heading("session", main=True), Heading("value", number=True)]
-    return table([*heads, Heading("interval"), Heading("trust"), Heading("")], rows)
+    heads = [Heading("UTC"), Heading("session", can_wrap=True), Heading("value", is_number=True)]
+    return terminal_table([*heads, Heading("interval"), Heading("trust"), Heading("")], rows)

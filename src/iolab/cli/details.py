@@ -12,20 +12,20 @@ from iolab.core.run import RunStatus
 from iolab.core.workload import Direction
 from iolab.dataclass import dataclass
 from iolab.registry import reported
-from iolab.report.numbers import show
-from iolab.report.phrases import metric_words, objections
+from iolab.report.numbers import metric_text
+from iolab.report.phrases import merge_objections, metric_phrase
 from iolab.report.runs import evidence_text, operation_spreads_table, spread_rows
 from iolab.report.terminal import (
     QUIET_STYLE,
     Heading,
-    of_table,
-    one_line,
-    pairs,
-    plain,
+    literal_text,
+    name_value_grid,
+    one_line_text,
+    report_table_for_terminal,
     run_label,
-    table,
-    title,
-    verdict,
+    section_title,
+    styled_verdict,
+    terminal_table,
 )
 
 if TYPE_CHECKING:
@@ -45,16 +45,16 @@ def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
     for result in results:
         yield ""
         name = run_label(result.workload, result.axis, result.repeat)
-        heading = title(f"{result.configuration}: {name}" if len(owners) > 1 else name)
+        heading = section_title(f"{result.configuration}: {name}" if len(owners) > 1 else name)
         if result.status is not RunStatus.DONE:
             heading.append(f"  {result.status.value}", style=QUIET_STYLE)
-        yield heading.append("  ").append_text(verdict(result.verdict.level))
+        yield heading.append("  ").append_text(styled_verdict(result.verdict.level))
         place = f"points/{result.digest}/run-{result.repeat}"
-        yield plain(f"{place}: {result.verdict.rests_on}", QUIET_STYLE)
-        yield pairs(_known(result.metrics))
+        yield literal_text(f"{place}: {result.verdict.rests_on}", QUIET_STYLE)
+        yield name_value_grid(_known(result.metrics))
         if len(result.hosts) > 1:
             yield from _hosts(result)
-        yield from reported().hosts.run_screen(result)
+        yield from reported().booted_hosts.run_terminal_screen(result)
         yield from _checks(result, shared)
 
 
@@ -108,22 +108,24 @@ def _end_of_all(sentences: Sequence[str]) -> str:
 def _checks_of_all(results: Sequence[Result], shared: _Shared) -> Iterator[RenderableType]:
     """What objects, the gravest first, to how many runs, and what is equal; what is fine."""
     rows: list[list[Text | str]] = []
-    for objection in objections(results):
-        whose = f"{len(objection.runs)} of {objection.total} runs"
-        for code in (objection.code, *objection.also):
+    for objection in merge_objections(results):
+        whose = f"{len(objection.runs)} of {objection.run_count} runs"
+        for code in (objection.code, *objection.equivalent_codes):
             says = shared.says.get(code)
-            rest = f"{whose}: {one_line(says)}" if says else f"{whose}."
-            text = plain(code, "bold").append(f", {rest}", style="not bold")
+            rest = f"{whose}: {one_line_text(says)}" if says else f"{whose}."
+            text = literal_text(code, "bold").append(f", {rest}", style="not bold")
             if evidence := _known_evidence(shared.evidence.get(code, {})):
-                text.append_text(plain(f" In each: {evidence}", f"{QUIET_STYLE} not bold"))
-            rows.append([verdict(objection.level), text])
+                text.append_text(literal_text(f" In each: {evidence}", f"{QUIET_STYLE} not bold"))
+            rows.append([styled_verdict(objection.level), text])
     if shared.fine:
-        codes = plain(", ".join(sorted(shared.fine)), QUIET_STYLE)
-        rows.append([verdict(Level.VALID), plain("wherever they looked: ").append_text(codes)])
+        codes = literal_text(", ".join(sorted(shared.fine)), QUIET_STYLE)
+        rows.append(
+            [styled_verdict(Level.VALID), literal_text("wherever they looked: ").append_text(codes)]
+        )
     if rows:
         yield ""
-        yield title("What the verdicts rest on")
-        yield table([Heading(""), Heading("", main=True)], rows)
+        yield section_title("What the verdicts rest on")
+        yield terminal_table([Heading(""), Heading("", can_wrap=True)], rows)
 
 
 def _known(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
@@ -139,7 +141,7 @@ def _known(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
             continue
         mark = next((mark for mark in _MARKS if mark in key), key)
         subject, _, suffix = key.partition(mark)
-        words = _MARKS[mark] if mark in _MARKS else metric_words(key)
+        words = _MARKS[mark] if mark in _MARKS else metric_phrase(key)
         name = f"{words}{suffix.replace('_', '.')}".strip()
         text = f"{name} {_with_interval(metric)}".strip()
         lines.setdefault(subject.strip("_").replace("_", " ") or "all", []).append(text)
@@ -169,17 +171,20 @@ _WAYS: Final = tuple(f"{direction.key}_" for direction in Direction)
 
 def _hosts(result: Result) -> Iterator[RenderableType]:
     """Each host's share."""
-    keys = reported().of(result).host_keys(result)
+    keys = reported().report_of_result(result).lagging_host_metric_keys(result)
     rows: list[list[Text | str]] = [
-        [plain(host.name), *(show(host.metrics.get(key)) for key in keys)] for host in result.hosts
+        [literal_text(host.name), *(metric_text(host.metrics.get(key)) for key in keys)]
+        for host in result.hosts
     ]
-    headings = [Heading(metric_words(key), number=True) for key in keys]
-    yield table([Heading("host", main=True), *headings], rows)
+    headings = [Heading(metric_phrase(key), is_number=True) for key in keys]
+    yield terminal_table([Heading("host", can_wrap=True), *headings], rows)
     if result.spread is not None:
-        yield pairs([(name, plain(value)) for name, value in spread_rows(result.spread)])
+        yield name_value_grid(
+            [(name, literal_text(value)) for name, value in spread_rows(result.spread)]
+        )
     if result.operation_spreads:
-        names = reported().of(result).spread_names
-        yield of_table(operation_spreads_table(result.operation_spreads, names))
+        names = reported().report_of_result(result).spread_names
+        yield report_table_for_terminal(operation_spreads_table(result.operation_spreads, names))
 
 
 def _checks(result: Result, shared: _Shared) -> Iterator[RenderableType]:
@@ -189,20 +194,20 @@ def _checks(result: Result, shared: _Shared) -> Iterator[RenderableType]:
     """
     rows: list[list[Text | str]] = []
     for check in result.verdict.objections:
-        text = plain(check.code, "bold")
+        text = literal_text(check.code, "bold")
         if says := check.says.removesuffix(shared.says.get(check.code, "")):
-            own_words = one_line(says).removesuffix(": ")
+            own_words = one_line_text(says).removesuffix(": ")
             text.append(f": {own_words}{'' if own_words.endswith('.') else '.'}", "not bold")
-        rows.append([verdict(check.level or Level.INVALID), text])
+        rows.append([styled_verdict(check.level or Level.INVALID), text])
         known = shared.evidence.get(check.code, {})
         own = {name: value for name, value in check.evidence.items() if name not in known}
         if evidence := _known_evidence(own):
-            rows.append(["", plain(evidence, QUIET_STYLE)])
+            rows.append(["", literal_text(evidence, QUIET_STYLE)])
     fine = [code for code in result.verdict.satisfied if code not in shared.fine]
     if fine:
-        rows.append([verdict(Level.VALID), plain(", ".join(fine), QUIET_STYLE)])
+        rows.append([styled_verdict(Level.VALID), literal_text(", ".join(fine), QUIET_STYLE)])
     if rows:
-        yield table([Heading(""), Heading("", main=True)], rows)
+        yield terminal_table([Heading(""), Heading("", can_wrap=True)], rows)
 
 
 def _known_evidence(evidence: Evidence) -> str:
@@ -210,8 +215,8 @@ def _known_evidence(evidence: Evidence) -> str:
 
 
 def _with_interval(metric: Metric) -> str:
-    text = show(metric)
+    text = metric_text(metric)
     if metric.low is not None and metric.high is not None:
         low, high = Metric(metric.low, metric.unit), Metric(metric.high, metric.unit)
-        text += f" ({show(low)} to {show(high)}, n = {metric.n})"
+        text += f" ({metric_text(low)} to {metric_text(high)}, n = {metric.n})"
     return text

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from iolab.core.metric import Result
     from iolab.core.study import Study
-    from iolab.report.table import Value
+    from iolab.report.table import ExportValue
     from iolab.store.reader import SessionReader
 
 
@@ -235,21 +235,26 @@ def _chosen(kind: ExportFormat, *, points: bool, nodes: bool, seconds: bool) -> 
     return RowKind.POINTS if points else RowKind.RESULTS
 
 
-def _columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[Value]]:
+def _columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[ExportValue]]:
     """The table that was asked for."""
     from iolab.analysis.points import summarise
     from iolab.analysis.resume_marks import marked_results
     from iolab.registry import reported
-    from iolab.report.results import node_columns, point_columns, result_columns, second_columns
+    from iolab.report.results import (
+        interval_columns,
+        node_result_columns,
+        point_columns,
+        result_columns,
+    )
 
     study, results = marked_results(reader)
     match rows:
         case RowKind.POINTS:
             return point_columns(summarise(results, study))
         case RowKind.NODES:
-            return node_columns(results)
+            return node_result_columns(results)
         case RowKind.SECONDS:
-            return second_columns(
+            return interval_columns(
                 reported(),
                 study,
                 results,
@@ -282,16 +287,20 @@ def _openmetrics(reader: SessionReader, study: Study, results: Sequence[Result])
     """Every run with its times, to fill a database with."""
     from iolab.analysis.points import summarise
     from iolab.registry import reported
-    from iolab.report.formats.openmetrics import Counts, document, session_samples
+    from iolab.report.formats.openmetrics import (
+        SessionCounters,
+        openmetrics_document,
+        openmetrics_samples,
+    )
     from iolab.serve.metrics import NOTHING, read_counts
 
     runs = [(run, read_counts(reader, run, timed=True) or NOTHING) for run in results]
     points = summarise(results, study)
-    counts = Counts(runs, timed=True)
+    counts = SessionCounters(runs, has_timestamps=True)
     planned = len(reader.plan.runs)
     name = partial(reported().operation_key, study)
-    session = session_samples(reader.session, planned, points, counts, name)
-    return document([session])
+    session = openmetrics_samples(reader.session, planned, points, counts, name)
+    return openmetrics_document([session])
 
 
 def _column(name: str, values: Sequence[str | float | None]) -> npt.NDArray[Any]:

@@ -27,8 +27,8 @@ from iolab.core.events import (
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun, Point
 from iolab.registry import reported
-from iolab.report.numbers import NOTHING, show, show_steadiness
-from iolab.report.terminal import QUIET_STYLE, one_line, run_label, verdict
+from iolab.report.numbers import DASH, metric_text, steadiness_text
+from iolab.report.terminal import QUIET_STYLE, one_line_text, run_label, styled_verdict
 from iolab.units import format_count, format_duration_s, format_ns, format_rate_bytes
 
 if TYPE_CHECKING:
@@ -83,11 +83,11 @@ def _name(of: Point | Result, repeat: int) -> str:
     name = run_label(of.workload, of.axis, repeat)
     if of.configuration == DEFAULT_CONFIGURATION:
         return name
-    return f"{one_line(of.configuration)}: {name}"
+    return f"{one_line_text(of.configuration)}: {name}"
 
 
 def _head(progress: SessionProgress, width: int) -> Text:
-    text = Text(one_line(progress.study), style="bold")
+    text = Text(one_line_text(progress.study), style="bold")
     if progress.run is not None:
         more = f" to {progress.runs_most}" if progress.runs_most > progress.run_count else ""
         text.append(f"  run {progress.run.order}/{progress.run_count}{more}  ", style=QUIET_STYLE)
@@ -120,13 +120,13 @@ def _phase(progress: SessionProgress, width: int, *, ascii_only: bool) -> Text:
     if progress.phase is Phase.MEASURE and progress.load_words:
         text.append(f"  {progress.load_words}", style=QUIET_STYLE)
     if progress.phase is Phase.MEASURE and progress.says:
-        text.append(f"  {one_line(progress.says)}", style=QUIET_STYLE)
+        text.append(f"  {one_line_text(progress.says)}", style=QUIET_STYLE)
     elif warming:
         text.append("  warm-up, not counted", style=QUIET_STYLE)
     elif progress.boots:
         text.append(f"  {progress.boots}", style=QUIET_STYLE)
     elif progress.phase_detail and not _names_run(progress):
-        text.append(f"  {one_line(progress.phase_detail)}", style=QUIET_STYLE)
+        text.append(f"  {one_line_text(progress.phase_detail)}", style=QUIET_STYLE)
     return text
 
 
@@ -141,20 +141,20 @@ def _load(progress: SessionProgress, width: int, *, ascii_only: bool) -> Iterato
     newest = loads[-1] if loads else None
     rate = "ops/s" if progress.of_operations else "IOPS"
     rows: tuple[tuple[str, str, list[float | None]], ...] = (
-        (rate, format_count(newest.iops) if newest else NOTHING, [load.iops for load in loads]),
+        (rate, format_count(newest.iops) if newest else DASH, [load.iops for load in loads]),
         (
             "bandwidth",
-            format_rate_bytes(newest.bw_bytes_per_s) if newest else NOTHING,
+            format_rate_bytes(newest.bw_bytes_per_s) if newest else DASH,
             [load.bw_bytes_per_s for load in loads],
         ),
         (
             "latency",
-            format_ns(newest.lat_ns_mean) if newest and newest.lat_ns_mean else NOTHING,
+            format_ns(newest.lat_ns_mean) if newest and newest.lat_ns_mean else DASH,
             [load.lat_ns_mean for load in loads],
         ),
         (
             "p99",
-            format_ns(newest.lat_ns_p99) if newest and newest.lat_ns_p99 else NOTHING,
+            format_ns(newest.lat_ns_p99) if newest and newest.lat_ns_p99 else DASH,
             [load.lat_ns_p99 for load in loads],
         ),
     )
@@ -174,11 +174,11 @@ def _load(progress: SessionProgress, width: int, *, ascii_only: bool) -> Iterato
 def _cpu(progress: SessionProgress) -> Text:
     text = Text(f"{'CPU busy':<{_LABEL}}", style=QUIET_STYLE)
     if not progress.cpu_busy:
-        return text.append(f"{NOTHING:>{_VALUE}}", style="bold")
+        return text.append(f"{DASH:>{_VALUE}}", style="bold")
     busiest = max(progress.cpu_busy, key=lambda host: progress.cpu_busy[host])
     text.append(f"{100 * progress.cpu_busy[busiest]:>{_VALUE - 2}.0f} %", style="bold")
     if len(progress.cpu_busy) > 1:
-        text.append(f"  on {one_line(busiest)}, the busiest host")
+        text.append(f"  on {one_line_text(busiest)}, the busiest host")
     return text
 
 
@@ -192,15 +192,15 @@ def _results(results: Sequence[Result], width: int) -> Iterator[Text]:
     for name, result in zip(names, results, strict=True):
         if result.configuration != configuration:  # beside the name there is no room for it
             configuration = result.configuration
-            yield Text(f"  {one_line(configuration)}:", style=QUIET_STYLE)
+            yield Text(f"  {one_line_text(configuration)}:", style=QUIET_STYLE)
         text = Text(f"  {name:<{room}.{room}}")
-        if (rates := reported().of(result).rates(result)) is not None:
+        if (rates := reported().report_of_result(result).operation_rates_text(result)) is not None:
             text.append(f" {rates}  ")
         else:
-            text.append(f" {show(result.metrics.get('iops'), bare_rate=True):>8} IOPS")
-            text.append(f" {show(result.metrics.get('bw_bytes_per_s')):>9}")
-            text.append(f" {show(result.metrics.get('lat_ns_mean')):>8}  ")
-        text.append_text(verdict(result.verdict.level))
+            text.append(f" {metric_text(result.metrics.get('iops'), bare_rate=True):>8} IOPS")
+            text.append(f" {metric_text(result.metrics.get('bw_bytes_per_s')):>9}")
+            text.append(f" {metric_text(result.metrics.get('lat_ns_mean')):>8}  ")
+        text.append_text(styled_verdict(result.verdict.level))
         yield text
 
 
@@ -273,10 +273,10 @@ class PanelView(LiveView):
     def note(self, text: str) -> None:
         """Print a line above the panel."""
         if self._live is None:
-            say(one_line(text))
+            say(one_line_text(text))
             return
         with suppress(OSError):
-            self._live.console.print(one_line(text))
+            self._live.console.print(one_line_text(text))
 
     def close(self) -> None:
         """Wipe the panel."""
@@ -306,14 +306,14 @@ class LinesView(LiveView):
                 say(self._phase(event))
             case GuestUp(guest, _, booted_s):
                 took = format_duration_s(round(booted_s, 1))
-                say(f"{one_line(guest)} is up after {took}: {self._progress.boots}")
+                say(f"{one_line_text(guest)} is up after {took}: {self._progress.boots}")
             case RuleLooked():
-                say(f"{self._run(event.run)}: {one_line(event.says)}")
+                say(f"{self._run(event.run)}: {one_line_text(event.says)}")
             case IntervalSeen():
                 self._tell_load(event.run)
             case RunFinished(record) if record.failure:
                 run = self._run(record.run)
-                say(f"{run}: {record.status.value}: {one_line(record.failure)}")
+                say(f"{run}: {record.status.value}: {one_line_text(record.failure)}")
             case _:
                 return
 
@@ -321,13 +321,13 @@ class LinesView(LiveView):
         """Tell a result with its verdict."""
         figures = _figures(result)
         name = _name(result, result.repeat)
-        steady = show_steadiness(result)
+        steady = steadiness_text(result)
         level = result.verdict.level.value
         say(f"result {name}: {figures}: {level}{f', {steady}' if steady else ''}")
 
     def note(self, text: str) -> None:
         """One more line."""
-        say(one_line(text))
+        say(one_line_text(text))
 
     def _tell_load(self, run: PlannedRun) -> None:
         """The newest second that all hosts have told of, once."""
@@ -340,7 +340,7 @@ class LinesView(LiveView):
     def _phase(self, event: PhaseStarted) -> str:
         named = event.run is not None and event.detail == event.run.point.label
         plain = not event.detail or named
-        name = one_line(event.phase if plain else f"{event.phase.value}: {event.detail}")
+        name = one_line_text(event.phase if plain else f"{event.phase.value}: {event.detail}")
         expected = ""
         if event.expected_s is not None and event.expected_s >= 1:
             expected = f" (about {format_duration_s(event.expected_s)})"
@@ -362,14 +362,14 @@ def choose_view(progress: SessionProgress, *, quiet: bool) -> LiveView:
 
 def _figures(result: Result) -> str:
     """A run in a line."""
-    if (rates := reported().of(result).rates(result)) is not None:
+    if (rates := reported().report_of_result(result).operation_rates_text(result)) is not None:
         return rates
     metrics = result.metrics
     figures = (
-        show(metrics.get("iops")),
-        show(metrics.get("bw_bytes_per_s")),
-        f"mean {show(metrics.get('lat_ns_mean'))}",
-        f"p99 {show(metrics.get('lat_ns_p99'))}",
+        metric_text(metrics.get("iops")),
+        metric_text(metrics.get("bw_bytes_per_s")),
+        f"mean {metric_text(metrics.get('lat_ns_mean'))}",
+        f"p99 {metric_text(metrics.get('lat_ns_p99'))}",
     )
     return ", ".join(figures)
 

@@ -45,14 +45,14 @@ def find_hosts(name: str) -> Inventory:
 def read_hosts(name: str) -> tuple[HostSpec, ...]:
     """The hosts that `--hosts` names; UsageError with every fault of it."""
     from iolab.errors import StudyError, UsageError
-    from iolab.report.numbers import count
+    from iolab.report.numbers import counted_noun
     from iolab.study.inventory import parse_inventory
 
     inventory = find_hosts(name)
     try:
         return parse_inventory(inventory.text, inventory.file_name)
     except StudyError as error:
-        happened = f"The inventory has {count(len(error.faults), 'fault')}."
+        happened = f"The inventory has {counted_noun(len(error.faults), 'fault')}."
         raise UsageError(happened, error.do, error.faults) from None
 
 

@@ -310,7 +310,7 @@ def _is_imported(reader: SessionReader) -> bool:
 def left_out(directory: Path, damage: Damage, *, imported: bool = False) -> None:
     """Tell what is damaged, and what to do; what was `imported` cannot be measured again."""
     from iolab.cli.invocation import command_line
-    from iolab.report.terminal import one_line
+    from iolab.report.terminal import one_line_text
     from iolab.store.verify import AGAIN, IMPORT_AGAIN
 
     if damage.do == AGAIN:
@@ -319,7 +319,7 @@ def left_out(directory: Path, damage: Damage, *, imported: bool = False) -> None
         damage = replace(damage, do=IMPORT_AGAIN if imported else do)
     _LEFT_OUT.append(directory)
     if len(_LEFT_OUT) <= DAMAGED_SHOWN_MAX:
-        say(one_line(f"{directory}: damaged, left out: {damage}"))
+        say(one_line_text(f"{directory}: damaged, left out: {damage}"))
 
 
 def _forget_damage() -> None:
@@ -396,13 +396,13 @@ def error_document(error: IolabError) -> dict[str, object]:
 
 
 def _print_error(error: IolabError, *, as_json: bool) -> int:
-    from iolab.report.terminal import one_line
+    from iolab.report.terminal import one_line_text
 
-    say(wrapped(f"iolab: {one_line(str(error))}"))
+    say(wrapped(f"iolab: {one_line_text(str(error))}"))
     # A single fault may be the error itself.
     faults = [str(fault) for fault in error.faults if str(fault) != str(error)]
     for fault in faults[:FAULTS_SHOWN]:
-        say(wrapped(one_line(fault), "  "))
+        say(wrapped(one_line_text(fault), "  "))
     if len(faults) > FAULTS_SHOWN:
         say(f"  and {len(faults) - FAULTS_SHOWN} more")
     if as_json:
@@ -545,7 +545,7 @@ def _memory_error() -> HostError:
 
 
 def _bug(error: Exception, *, as_json: bool) -> int:
-    from iolab.report.terminal import one_line
+    from iolab.report.terminal import one_line_text
     from iolab.version import __version__
 
     place = traceback.extract_tb(error.__traceback__)[-1]
@@ -555,9 +555,9 @@ def _bug(error: Exception, *, as_json: bool) -> int:
         f"Please report it to the maintainers with this line, the command and the version "
         f"({__version__}); with {DEBUG}=1 in the environment the traceback is shown too."
     )
-    say(f"{wrapped(one_line(happened))}\n{wrapped(do)}")
+    say(f"{wrapped(one_line_text(happened))}\n{wrapped(do)}")
     if os.environ.get(DEBUG) == "1":
         traceback.print_exception(error, file=sys.stderr)
     if as_json:
-        result_json(error_document(IolabError(one_line(happened), do)))
+        result_json(error_document(IolabError(one_line_text(happened), do)))
     return ExitCode.BUG

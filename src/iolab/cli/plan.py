@@ -53,14 +53,18 @@ def studies(*, as_json: AsJson = False) -> None:
         ]
         result_json({"format": 1, "studies": listing})
         return
-    from iolab.report.terminal import Heading, plain, table
+    from iolab.report.terminal import Heading, literal_text, terminal_table
 
     rows = [
-        [plain(study.id, "bold"), plain(study.question), plain(", ".join(scales[study.id]))]
+        [
+            literal_text(study.id, "bold"),
+            literal_text(study.question),
+            literal_text(", ".join(scales[study.id])),
+        ]
         for study in listed
     ]
-    headings = [Heading("study"), Heading("question", main=True), Heading("scales")]
-    result_screen(table(headings, rows))
+    headings = [Heading("study"), Heading("question", can_wrap=True), Heading("scales")]
+    result_screen(terminal_table(headings, rows))
 
 
 def init(
@@ -150,8 +154,8 @@ def check(
     from iolab.cli.output import result_json, result_screen
     from iolab.cli.planning import run_count
     from iolab.registry import study_kinds
-    from iolab.report.numbers import count
-    from iolab.report.terminal import one_line, plain
+    from iolab.report.numbers import counted_noun
+    from iolab.report.terminal import literal_text, one_line_text
     from iolab.study.foretold import foretell
     from iolab.study.schedule import make_plan
 
@@ -179,14 +183,14 @@ def check(
         return
     counted = ", ".join(
         (
-            count(len(read.configurations), "configuration"),
-            count(len(read.workloads), "workload"),
-            f"{run_count(plan)} of {count(len(plan.points), 'point')}",
+            counted_noun(len(read.configurations), "configuration"),
+            counted_noun(len(read.workloads), "workload"),
+            f"{run_count(plan)} of {counted_noun(len(plan.points), 'point')}",
         )
     )
     name = "" if study == read.id else f"study {read.id}, "
     sentence = f"{study} is right: {name}scale {read.scale}, {counted}."
-    result_screen(*(plain(one_line(text)) for text in (sentence, *foretold.lines())))
+    result_screen(*(literal_text(one_line_text(text)) for text in (sentence, *foretold.lines())))
 
 
 @takes_study

@@ -12,8 +12,15 @@ from iolab.core.run import Plan, PlanCost, PlannedRun
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.registry import study_kinds
-from iolab.report.numbers import axis_label, count, listing
-from iolab.report.terminal import Heading, one_line, pairs, plain, table, title
+from iolab.report.numbers import axis_values_text, counted_noun, shortened_list_text
+from iolab.report.terminal import (
+    Heading,
+    literal_text,
+    name_value_grid,
+    one_line_text,
+    section_title,
+    terminal_table,
+)
 from iolab.study.cost import is_on_device
 from iolab.study.foretold import foretell
 from iolab.study.schedule import searched_axes
@@ -50,23 +57,24 @@ def plan_screen(
     """
     plan = study_kinds().with_facts(study, plan, facts)
     if refused:
-        yield plain("This plan cannot run: the reasons stand at its end.", "bold")
+        yield literal_text("This plan cannot run: the reasons stand at its end.", "bold")
         yield ""
-    yield plain(study.title, "bold")
+    yield literal_text(study.title, "bold")
     if study.question:
-        yield plain(study.question)
+        yield literal_text(study.question)
     yield ""
     yield _workloads(study, plan) if summary else _runs(study, plan)
     yield ""
-    yield pairs(list(_costs(study, plan, facts, refused=refused)))
+    yield name_value_grid(list(_costs(study, plan, facts, refused=refused)))
     yield ""
-    yield title(f"Time: {_time(plan.budget)}")
+    yield section_title(f"Time: {_time(plan.budget)}")
     if summary:
         return
     seconds = [
-        [Text(f"  {format_duration_s(part)}"), plain(why)] for why, part in plan.budget.reasons
+        [Text(f"  {format_duration_s(part)}"), literal_text(why)]
+        for why, part in plan.budget.reasons
     ]
-    yield table([Heading("", number=True), Heading("", main=True)], seconds)
+    yield terminal_table([Heading("", is_number=True), Heading("", can_wrap=True)], seconds)
 
 
 def plan_document(
@@ -142,11 +150,11 @@ def _workloads(study: Study, plan: Plan) -> RenderableType:
     for run in plan.runs:
         grouped.setdefault((run.point.workload, run.point.configuration), []).append(run)
     headings = [
-        Heading("workload", main=True),
-        *([Heading("configuration", main=True)] if several else []),
-        Heading("points", number=True),
-        Heading("runs", number=True),
-        Heading("along", main=True),
+        Heading("workload", can_wrap=True),
+        *([Heading("configuration", can_wrap=True)] if several else []),
+        Heading("points", is_number=True),
+        Heading("runs", is_number=True),
+        Heading("along", can_wrap=True),
     ]
     rows: list[list[Text | str]] = []
     for (workload, configuration), runs in grouped.items():
@@ -157,14 +165,14 @@ def _workloads(study: Study, plan: Plan) -> RenderableType:
         along = "; ".join(f"{name} {', '.join(numbers)}" for name, numbers in values.items())
         rows.append(
             [
-                plain(workload),
-                *([plain(configuration)] if several else []),
+                literal_text(workload),
+                *([literal_text(configuration)] if several else []),
                 str(len({run.point.digest for run in runs})),
                 str(len(runs)),
-                plain(along),
+                literal_text(along),
             ]
         )
-    return table(headings, rows)
+    return terminal_table(headings, rows)
 
 
 def _runs(study: Study, plan: Plan) -> RenderableType:
@@ -172,25 +180,25 @@ def _runs(study: Study, plan: Plan) -> RenderableType:
     swept = any(run.point.axis for run in plan.runs)
     repeated = any(run.repeat > 1 for run in plan.runs)
     headings = [
-        Heading("run", number=True),
-        *([Heading("configuration", main=True)] if many else []),
-        Heading("workload", main=True),
-        *([Heading("axis", main=True)] if swept else []),
-        *([Heading("repeat", number=True)] if repeated else []),
-        Heading("job on each host", main=True),
+        Heading("run", is_number=True),
+        *([Heading("configuration", can_wrap=True)] if many else []),
+        Heading("workload", can_wrap=True),
+        *([Heading("axis", can_wrap=True)] if swept else []),
+        *([Heading("repeat", is_number=True)] if repeated else []),
+        Heading("job on each host", can_wrap=True),
     ]
     rows = [
         [
             Text(str(run.order)),
-            *([plain(run.point.configuration)] if many else []),
-            plain(run.point.workload),
-            *([plain(axis_label(run.point.axis))] if swept else []),
+            *([literal_text(run.point.configuration)] if many else []),
+            literal_text(run.point.workload),
+            *([literal_text(axis_values_text(run.point.axis))] if swept else []),
             *([Text(str(run.repeat))] if repeated else []),
-            plain(job_text(run.point.job)),
+            literal_text(job_text(run.point.job)),
         ]
         for run in plan.runs
     ]
-    return table(headings, rows)
+    return terminal_table(headings, rows)
 
 
 SEARCHES_SHOWN: Final = 8
@@ -200,8 +208,8 @@ SEARCHES_SHOWN: Final = 8
 def run_count(plan: Plan) -> str:
     """How many runs there are: where results decide, at least and at most."""
     if not plan.runs_more:
-        return count(len(plan.runs), "run")
-    most = count(len(plan.runs) + plan.runs_more, "run")
+        return counted_noun(len(plan.runs), "run")
+    most = counted_noun(len(plan.runs) + plan.runs_more, "run")
     return f"at least {len(plan.runs)}, at most {most}"
 
 
@@ -209,23 +217,27 @@ def _costs(
     study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None, *, refused: bool
 ) -> Iterator[tuple[str, Text | str]]:
     budget = plan.budget
-    repeats = f", {count(study.method.repeats, 'repeat')}" if study.method.repeats > 1 else ""
+    repeats = (
+        f", {counted_noun(study.method.repeats, 'repeat')}" if study.method.repeats > 1 else ""
+    )
     yield (
         "runs",
-        f"{run_count(plan)} of {count(len(plan.points), 'point')}{repeats}, "
+        f"{run_count(plan)} of {counted_noun(len(plan.points), 'point')}{repeats}, "
         f"order {study.method.order.value}",
     )
     sought: dict[str, list[str]] = {}
     for workload in study.workloads:
         if workload.aim.searches:
-            sought.setdefault(_sought(workload), []).append(one_line(workload.id))
+            sought.setdefault(_sought(workload), []).append(one_line_text(workload.id))
     for search, names in sought.items():
-        yield "search", f"{listing(names, SEARCHES_SHOWN)}: {search}"
-    yield from ((heading, one_line(says)) for heading, says in study_kinds().hosts.lines(study))
+        yield "search", f"{shortened_list_text(names, SEARCHES_SHOWN)}: {search}"
+    yield from (
+        (heading, one_line_text(says)) for heading, says in study_kinds().hosts.lines(study)
+    )
     yield from _data_lines(study, plan)
     yield "writes", f"about {format_bytes(budget.write_bytes_estimate)} over all hosts and runs"
     if plan.destroys:
-        yield "destroys", Text(", ".join(one_line(item) for item in plan.destroys), "bold red")
+        yield "destroys", Text(", ".join(one_line_text(item) for item in plan.destroys), "bold red")
     else:
         kept = "stay there (keep_files)" if study.target.keep_files else "are removed at the end"
         yield "destroys", f"nothing; the files lie in a folder of their own and {kept}"
@@ -235,14 +247,14 @@ def _costs(
     for says in _targets(study, facts):
         yield "target", says
     for says in () if refused else foretell(study, plan, study_kinds()).lines():
-        yield "verdict", one_line(says)
+        yield "verdict", one_line_text(says)
     for says in notes_of(study, plan, facts):
         yield "note", Text(says, "yellow")
 
 
 def notes_of(study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
     """What should be known before the plan runs, and is no reason against it."""
-    yield from (one_line(says) for says in study_kinds().notes(study, plan, facts))
+    yield from (one_line_text(says) for says in study_kinds().notes(study, plan, facts))
     if not study.method.idle_watch_s:
         without = "results are at most indicative"
         yield f"no device is watched before its runs (method.idle_watch = 0): {without}"
@@ -261,7 +273,7 @@ def _limited_clients(study: Study, facts: Mapping[str, HostFacts] | None) -> Ite
     if limited:
         least, name, cores = limited[0]
         more = f" (and {len(limited) - 1} more)" if len(limited) > 1 else ""
-        yield one_line(
+        yield one_line_text(
             f"client {name} may use {least:.3g} of {cores} cores, by a quota or its affinity{more}"
         )
 
@@ -283,7 +295,7 @@ def _sought(workload: Workload) -> str:
 def _data_lines(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
     """What the jobs work on: files that are laid out, and regions of devices that are filled."""
     lines = [line for kind in study_kinds().loads for line in kind.lines(study, plan)]
-    yield from ((heading, one_line(says)) for heading, says in lines)
+    yield from ((heading, one_line_text(says)) for heading, says in lines)
     if study.target.make_xfs:
         image = study.target.image_bytes
         where = "on the device" if image is None else f"in an image file of {format_bytes(image)}"
@@ -322,7 +334,7 @@ def _targets(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[st
         free = [size for target in targets if (size := _free_bytes(facts, target.key)) is not None]
         least = "at least " if len(set(free)) > 1 else ""
         room = f", {least}{format_bytes(min(free))} free" if free else ""
-        yield f"{path or 'no path given'} on {listing(names, HOSTS_SHOWN)}{below}{room}"
+        yield f"{path or 'no path given'} on {shortened_list_text(names, HOSTS_SHOWN)}{below}{room}"
 
 
 def _existing_targets(study: Study) -> tuple[Target, ...]:

@@ -62,7 +62,7 @@ def predict(
     from iolab.cli.output import open_session, result_json, result_screen
     from iolab.errors import UsageError
     from iolab.registry import analyses
-    from iolab.report.predicted import watch_of
+    from iolab.report.predicted import first_run_resources_reader
     from iolab.study.wording import shown
 
     loads = (hosts, depth, threads, vms)
@@ -87,7 +87,7 @@ def predict(
         points,
         axis,
         load,
-        watch_of(reader, analyses()),
+        first_run_resources_reader(reader, analyses()),
         extrapolate=extrapolate,
     )
     if not predicted:
@@ -103,7 +103,7 @@ def predict(
 
 def prediction_document(axis: str, load: int, predicted: Sequence[Predicted]) -> dict[str, Any]:
     """What `iolab predict --json` prints, made of JSON's own types only."""
-    from iolab.report.predicted import resource_name
+    from iolab.report.predicted import resource_limit_text
     from iolab.stats.scaling import COVERED
 
     return {
@@ -135,7 +135,7 @@ def prediction_document(axis: str, load: int, predicted: Sequence[Predicted]) ->
                     "limit": curve.prediction.limit,
                     "limited_by": None
                     if curve.limited_by is None
-                    else resource_name(curve.limited_by),
+                    else resource_limit_text(curve.limited_by),
                 },
                 "reason": curve.reason,
             }
@@ -145,39 +145,50 @@ def prediction_document(axis: str, load: int, predicted: Sequence[Predicted]) ->
 
 
 def _screen(axis: str, load: int, predicted: Sequence[Predicted]) -> Iterator[RenderableType]:
-    from iolab.report.numbers import axis_label, listing, show_value
-    from iolab.report.predicted import caveat, interval_text
-    from iolab.report.terminal import QUIET_STYLE, Heading, plain, table, title
+    from iolab.report.numbers import axis_values_text, shortened_list_text, value_text
+    from iolab.report.predicted import prediction_caveat, prediction_interval_text
+    from iolab.report.terminal import (
+        QUIET_STYLE,
+        Heading,
+        literal_text,
+        section_title,
+        terminal_table,
+    )
 
-    yield title(f"Predicted, not measured: {axis} {load}")
+    yield section_title(f"Predicted, not measured: {axis} {load}")
     rows = []
     laws: dict[str, list[str]] = {}
     for curve in predicted:
         prediction = curve.prediction
-        name = ", ".join(filter(None, (curve.workload, axis_label(curve.fixed))))
+        name = ", ".join(filter(None, (curve.workload, axis_values_text(curve.fixed))))
         ends = dict.fromkeys(curve.measured[at].load for at in (0, -1) if curve.measured)
         measured = " to ".join(f"{end:g}" for end in ends) or "–"
         cells = [name, curve.configuration, measured]
         if prediction is None:
-            rows.append([*map(plain, cells), plain("–"), plain("")])
-            laws.setdefault(caveat(curve, load), []).append(name)
+            rows.append([*map(literal_text, cells), literal_text("–"), literal_text("")])
+            laws.setdefault(prediction_caveat(curve, load), []).append(name)
             continue
-        span = interval_text(prediction, curve.unit)
-        value = show_value(prediction.rate, curve.unit)
-        rows.append([*map(plain, (*cells, value, span))])
+        span = prediction_interval_text(prediction, curve.unit)
+        value = value_text(prediction.rate, curve.unit)
+        rows.append([*map(literal_text, (*cells, value, span))])
         law = "; ".join(
-            filter(None, (prediction.law.value, f"n={curve.runs} a load", caveat(curve, load)))
+            filter(
+                None,
+                (prediction.law.value, f"n={curve.runs} a load", prediction_caveat(curve, load)),
+            )
         )
         laws.setdefault(f"{law}.", []).append(name)
     heads = [
-        Heading("workload", main=True),
-        Heading("configuration", spare=True),
-        Heading("measured", number=True),
-        Heading("predicted", number=True),
-        Heading("90 %", number=True),
+        Heading("workload", can_wrap=True),
+        Heading("configuration", is_optional=True),
+        Heading("measured", is_number=True),
+        Heading("predicted", is_number=True),
+        Heading("90 %", is_number=True),
     ]
-    yield table(heads, rows)
+    yield terminal_table(heads, rows)
     for text, names in laws.items():
-        yield plain(f"{listing(list(dict.fromkeys(names)), NAMED_MOST)}: {text}")
+        yield literal_text(f"{shortened_list_text(list(dict.fromkeys(names)), NAMED_MOST)}: {text}")
     if any(curve.prediction for curve in predicted):
-        yield plain("From measured points alone; measure before you rely on it.", QUIET_STYLE)
+        yield literal_text(
+            "From measured points alone; measure before you rely on it.", QUIET_STYLE
+        )

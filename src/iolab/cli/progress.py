@@ -26,7 +26,7 @@ from iolab.core.histogram import Histogram, of_sparse
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun
 from iolab.dataclass import dataclass
-from iolab.report.numbers import count
+from iolab.report.numbers import counted_noun
 from iolab.study.cost import RUN_OVERHEAD_S
 
 SECONDS_KEPT: Final = 120
@@ -102,7 +102,9 @@ class Makers:
         """`6 guests on 2 nodes`; empty where hosts are no guests."""
         if not self.nodes:
             return ""
-        return f"{count(len(self.hosts), 'guest')} on {count(len(self.nodes), 'node')}"
+        return (
+            f"{counted_noun(len(self.hosts), 'guest')} on {counted_noun(len(self.nodes), 'node')}"
+        )
 
 
 NO_MAKERS: Final[Mapping[tuple[str, int, int], Makers]] = {}
@@ -237,7 +239,7 @@ class SessionProgress:
         up = len(self.guests_up)
         if self.run is not None or not self.guest_count or not 0 < up <= self.guest_count:
             return ""
-        return f"{up} of {count(self.guest_count, 'guest')} up"
+        return f"{up} of {counted_noun(self.guest_count, 'guest')} up"
 
     @property
     def phase_elapsed_s(self) -> float:

@@ -72,46 +72,58 @@ def _heading(published: PublishedSet) -> dict[str, Any]:
 def _list(sets: list[PublishedSet]) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    from iolab.report.terminal import Heading, plain, table
+    from iolab.report.terminal import Heading, literal_text, terminal_table
 
     rows = [
         [
-            plain(published.id, "bold"),
+            literal_text(published.id, "bold"),
             Text(str(sum(1 for _ in published.figures()))),
-            plain(published.source),
+            literal_text(published.source),
         ]
         for published in sets
     ]
-    headings = [Heading("set"), Heading("figures", number=True), Heading("source", main=True)]
-    yield table(headings, rows)
+    headings = [
+        Heading("set"),
+        Heading("figures", is_number=True),
+        Heading("source", can_wrap=True),
+    ]
+    yield terminal_table(headings, rows)
 
 
 def _set(published: PublishedSet) -> Iterator[RenderableType]:
     """The source, table after table of the file, then what our own functions make of it."""
     from iolab.published.report import computed_tables, sections
-    from iolab.report.terminal import pairs, plain, title
+    from iolab.report.terminal import literal_text, name_value_grid, section_title
     from iolab.study.wording import uncapitalised
 
-    yield title(published.id)
-    yield plain(published.source, "dim")
+    yield section_title(published.id)
+    yield literal_text(published.source, "dim")
     for section in sections(published):
         yield ""
-        yield title(section.title)
+        yield section_title(section.title)
         if section.table is None:
-            yield pairs([(name, text) for name, text in section.pairs])
+            yield name_value_grid([(name, text) for name, text in section.pairs])
             continue
         yield _table(section.table)
     for table in computed_tables(published):
         yield ""
-        yield title(f"Computed: {uncapitalised(table.title)}")
+        yield section_title(f"Computed: {uncapitalised(table.title)}")
         yield _table(table)
 
 
 def _table(table: Table) -> RenderableType:
     """The first rows, in a form that fits: as columns, as records of a few, or in groups."""
     from iolab.cli.output import width
-    from iolab.report.table import with_columns
-    from iolab.report.terminal import GAP, Grouped, Heading, of_table, pairs, plain, title
+    from iolab.report.table import select_columns
+    from iolab.report.terminal import (
+        GAP,
+        GroupedTable,
+        Heading,
+        literal_text,
+        name_value_grid,
+        report_table_for_terminal,
+        section_title,
+    )
 
     rows = table.rows[:SECTION_ROWS_MAX]
     kept = [at for at, _ in enumerate(table.columns) if any(row[at].level is None for row in rows)]
@@ -119,13 +131,13 @@ def _table(table: Table) -> RenderableType:
     headings = [
         Heading(
             table.columns[at].title,
-            number=table.columns[at].number,
-            main=not table.columns[at].number,
+            is_number=table.columns[at].is_number,
+            can_wrap=not table.columns[at].is_number,
         )
         for at in kept
     ]
     if sum(sizes) + GAP * (len(sizes) - 1) <= width():
-        return of_table(with_columns(replace(table, rows=rows), kept))
+        return report_table_for_terminal(select_columns(replace(table, rows=rows), kept))
     if len(rows) <= RECORDS_MAX:
         records = [
             (table.columns[at].title, ", ".join(dict.fromkeys(row[at].text for row in rows)))
@@ -133,14 +145,17 @@ def _table(table: Table) -> RenderableType:
             else (table.columns[at].title, " | ".join(row[at].text for row in rows))
             for at in kept
         ]
-        return pairs(records)
+        return name_value_grid(records)
     groups: dict[str, list[list[Text | str]]] = {}
     for row in rows:
         groups.setdefault(row[kept[0]].text, []).append(
-            [plain(f"  {row[kept[1]].text}"), *(plain(row[at].text) for at in kept[2:])]
+            [
+                literal_text(f"  {row[kept[1]].text}"),
+                *(literal_text(row[at].text) for at in kept[2:]),
+            ]
         )
-    heads = [replace(head, spare=place > 2) for place, head in enumerate(headings[1:])]
-    return Grouped(heads, [(title(name), some) for name, some in groups.items()])
+    heads = [replace(head, is_optional=place > 2) for place, head in enumerate(headings[1:])]
+    return GroupedTable(heads, [(section_title(name), some) for name, some in groups.items()])
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape
@@ -287,31 +302,31 @@ def _screen(audits: Sequence[Audited], *, details: bool) -> Iterator[RenderableT
     """For each set what is wrong or doubtful, then how much agrees; with details that too."""
     from rich.text import Text
 
-    from iolab.report.numbers import count
-    from iolab.report.terminal import Heading, plain, table, title
+    from iolab.report.numbers import counted_noun
+    from iolab.report.terminal import Heading, literal_text, section_title, terminal_table
 
     for number, audited in enumerate(audits):
         if number:
             yield ""
-        yield title(audited.name)
-        yield plain(audited.source, "dim")
+        yield section_title(audited.name)
+        yield literal_text(audited.source, "dim")
         shown = [outcome for outcome in audited.outcomes if details or outcome.agreement.rank]
         rows = [
             [
                 Text(outcome.agreement.value, _STYLES[outcome.agreement.value]),
                 Text(outcome.rule),
-                plain(f"{outcome.subject}: {outcome.says}{_place(outcome)}"),
+                literal_text(f"{outcome.subject}: {outcome.says}{_place(outcome)}"),
             ]
             for outcome in sorted(shown, key=lambda outcome: -outcome.agreement.rank)
         ]
         rows += [
-            [Text("contradicts", _STYLES["contradicts"]), Text("damage"), plain(text)]
+            [Text("contradicts", _STYLES["contradicts"]), Text("damage"), literal_text(text)]
             for text in audited.damage
         ]
         if rows:
-            yield table([Heading(""), Heading(""), Heading("", main=True)], rows)
+            yield terminal_table([Heading(""), Heading(""), Heading("", can_wrap=True)], rows)
         agreeing = sum(1 for outcome in audited.outcomes if not outcome.agreement.rank)
-        relations = count(len(audited.outcomes), "relation")
+        relations = counted_noun(len(audited.outcomes), "relation")
         yield Text(f"{agreeing} of {relations} agree." if audited.outcomes else _NOTHING)
 
 

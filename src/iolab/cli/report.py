@@ -175,13 +175,13 @@ def _opened(sessions: Sequence[Path], *, allow_differences: bool) -> SessionSour
     """The sessions as one source; UsageError where they do not compare, unless that is allowed."""
     from iolab.cli.compare import refuse_differences
     from iolab.cli.output import open_session
-    from iolab.report.merged import merge_sessions, sessions_of
+    from iolab.report.merged import merge_sessions, session_union_of
 
     source = merge_sessions(
         [(session.resolve().name or session.name, open_session(session)) for session in sessions]
     )
     if len(sessions) > 1 and not allow_differences:
-        refuse_differences(sessions_of(source).forbidding())
+        refuse_differences(session_union_of(source).forbidding_differences())
     return source
 
 
@@ -202,8 +202,8 @@ def write_forms(
     )
     from iolab.registry import reported
     from iolab.report.gather import build_brief
-    from iolab.report.merged import sessions_of
-    from iolab.report.user_text import NO_TEXT, read_user_text
+    from iolab.report.merged import session_union_of
+    from iolab.report.user_text import NO_USER_TEXT, read_user_text
 
     for form, path in wanted.items():
         refuse_output(path)
@@ -213,9 +213,9 @@ def write_forms(
             refuse_directory(path)
         if form in ("pdf", "md"):
             refuse_output(appendix_file(path))
-    words = read_user_text(text) if text else NO_TEXT
-    made_of = build_brief(reported(), source, _published(source), sessions_of(source), beside)
-    brief = replace(made_of, words=words)
+    words = read_user_text(text) if text else NO_USER_TEXT
+    made_of = build_brief(reported(), source, _published(source), session_union_of(source), beside)
+    brief = replace(made_of, user_text=words)
     files = [
         (path, content)
         for form, file in wanted.items()
@@ -258,9 +258,9 @@ def _rendered(
 
         return ((file, render_docx(brief)),)
     if form == "figures":
-        from iolab.report.formats.render import figure_files
+        from iolab.report.formats.render import figure_and_table_files
 
-        return tuple((file / name, content) for name, content in figure_files(brief))
+        return tuple((file / name, content) for name, content in figure_and_table_files(brief))
     from iolab.report.formats.html import render_html
 
     return ((file, render_html(brief)),)
@@ -304,7 +304,11 @@ def _predicted(
     from iolab.cli.predict import AXES
     from iolab.errors import UsageError
     from iolab.registry import analyses
-    from iolab.report.predicted import AskedLoad, predicted, watch_of
+    from iolab.report.predicted import (
+        RequestedLoad,
+        first_run_resources_reader,
+        predictions_section,
+    )
     from iolab.study.wording import shown, suggestion
 
     loads = []
@@ -326,8 +330,8 @@ def _predicted(
                 f"No workload of the session varies {shown(AXES[name])}.",
                 "Ask for an axis that its study has.",
             )
-        loads.append(AskedLoad(AXES[name], int(number), extrapolate=extrapolate))
-    return (partial(predicted, loads, watch_of(source, analyses())),)
+        loads.append(RequestedLoad(AXES[name], int(number), extrapolate=extrapolate))
+    return (partial(predictions_section, loads, first_run_resources_reader(source, analyses())),)
 
 
 def _published(source: SessionSource) -> PublishedTables | None:
@@ -336,7 +340,7 @@ def _published(source: SessionSource) -> PublishedTables | None:
     from iolab.registry import reported
 
     study = source.study
-    if not reported().has_published(study) or study.id not in published_ids():
+    if not reported().has_published_figures(study) or study.id not in published_ids():
         return None
     from iolab.published.report import published_tables  # which few sessions need
 

@@ -18,23 +18,23 @@ from iolab.core.metric import Level, Result
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.registry import reported
-from iolab.report.answer import AnswerSource, answer_sentence, how_sure
-from iolab.report.best import tally
-from iolab.report.bottleneck import limits_line
-from iolab.report.numbers import count, show_moment
-from iolab.report.phrases import Objection, finding_lines, objections
+from iolab.report.answer import AnswerSource, answer_sentence, confidence_line
+from iolab.report.best import count_verdicts
+from iolab.report.bottleneck import bottlenecks_line
+from iolab.report.numbers import counted_noun, utc_minute_text
+from iolab.report.phrases import Objection, load_finding_sentences, merge_objections
 from iolab.report.terminal import (
     QUIET_STYLE,
     VERDICT_STYLES,
     Heading,
-    Unbroken,
-    one_line,
-    pairs,
-    plain,
+    UnwrappedLine,
+    literal_text,
+    name_value_grid,
+    one_line_text,
     run_label,
-    table,
-    title,
-    verdict,
+    section_title,
+    styled_verdict,
+    terminal_table,
 )
 
 if TYPE_CHECKING:
@@ -59,10 +59,10 @@ def session_heading(
     What makes figures of guests no figures of storage comes before all of them.
     """
     session = reader.session
-    yield plain(session.title, "bold")
-    scale = f"scale {one_line(session.scale)}, " if session.scale else ""
-    line = Text(f"{one_line(session.study)}, {scale}")
-    line.append(f"{show_moment(session.created_real_ns)} UTC, ")
+    yield literal_text(session.title, "bold")
+    scale = f"scale {one_line_text(session.scale)}, " if session.scale else ""
+    line = Text(f"{one_line_text(session.study)}, {scale}")
+    line.append(f"{utc_minute_text(session.created_real_ns)} UTC, ")
     line.append(session.status.value, style=STATUS_STYLES[session.status])
     line.append(f" — {_runs(results, reader.plan)}")
     line.append_text(_levels(results))
@@ -76,12 +76,12 @@ def session_heading(
     yield line
     yield from _segments(reader, results)
     if session.reason:
-        yield plain(session.reason, STATUS_STYLES[session.status])
+        yield literal_text(session.reason, STATUS_STYLES[session.status])
     if advise and is_unfinished(reader):
         advice = f"Continue it: {resume_line(str(reader.directory))}"
-        yield Unbroken(plain(advice, QUIET_STYLE))
-    for text in reported().hosts.study_caveats(reader.study, results):
-        yield plain(text, VERDICT_STYLES[Level.INDICATIVE])
+        yield UnwrappedLine(literal_text(advice, QUIET_STYLE))
+    for text in reported().booted_hosts.study_caveat_texts(reader.study, results):
+        yield literal_text(text, VERDICT_STYLES[Level.INDICATIVE])
     yield ""
 
 
@@ -102,19 +102,20 @@ def _segments(reader: SessionReader, results: Sequence[Result]) -> Iterator[Rend
         return
     begun = reader.begun()
     parts = [
-        f"{count(number, 'run')} {'since the start on' if segment == 1 else 'after a resume on'} "
-        f"{show_moment(begun[segment - 1])} UTC"
+        f"{counted_noun(number, 'run')} "
+        f"{'since the start on' if segment == 1 else 'after a resume on'} "
+        f"{utc_minute_text(begun[segment - 1])} UTC"
         for segment, number in sorted(counts.items())
         if segment <= len(begun)
     ]
-    yield plain(f"Measured over {len(counts)} starts of the session: {', '.join(parts)}.")
+    yield literal_text(f"Measured over {len(counts)} starts of the session: {', '.join(parts)}.")
 
 
 def _runs(results: Sequence[Result], plan: Plan) -> str:
     planned = len(plan.runs)
     if len(results) == planned or plan.runs_more:
-        return count(len(results), "run")
-    return f"{len(results)} of {count(planned, 'run')}"
+        return counted_noun(len(results), "run")
+    return f"{len(results)} of {counted_noun(planned, 'run')}"
 
 
 def _levels(results: Sequence[Result]) -> Text:
@@ -130,13 +131,13 @@ def _levels(results: Sequence[Result]) -> Text:
 
 def load_screen(study: Study, results: Sequence[Result]) -> Iterator[RenderableType]:
     """A section of a few sentences; nothing where there is neither a curve nor a search."""
-    lines = list(finding_lines(findings(study, results)))
+    lines = list(load_finding_sentences(findings(study, results)))
     if not lines:
         return
     yield ""
-    yield title("Load")
+    yield section_title("Load")
     for line in lines:
-        yield Padding(plain(line), (0, 0, 0, 2))
+        yield Padding(literal_text(line), (0, 0, 0, 2))
 
 
 FAILURES_MAX: Final = 10
@@ -164,15 +165,17 @@ def results_screen(
     """
     summaries = summarise(results, study) if points is None else points
     shown = 0
-    for kind, own in reported().by_kind(results).items():
+    for kind, own in reported().results_by_report(results).items():
         if own:
             yield from [""] if shown else []
-            own_points = [point for point in summaries if reported().of(point.runs[0]) is kind]
-            yield from kind.screen(study, own, own_points, repeats=repeats)
+            own_points = [
+                point for point in summaries if reported().report_of_result(point.runs[0]) is kind
+            ]
+            yield from kind.terminal_screen(study, own, own_points, repeats=repeats)
             shown += 1
     yield from _failures(results)
     if not details:
-        yield from _objections(objections(results))
+        yield from _objections(merge_objections(results))
 
 
 def _failures(results: Sequence[Result]) -> Iterator[RenderableType]:
@@ -180,13 +183,13 @@ def _failures(results: Sequence[Result]) -> Iterator[RenderableType]:
     if not bad:
         return
     yield ""
-    yield title("Failed or interrupted runs")
+    yield section_title("Failed or interrupted runs")
     for result in bad[:FAILURES_MAX]:
-        why = one_line(result.failure or _WITHOUT_REASON[result.status])
+        why = one_line_text(result.failure or _WITHOUT_REASON[result.status])
         name = run_label(result.workload, result.axis, result.repeat)
-        yield plain(f"  {name}: {result.status.value}. {why}")
+        yield literal_text(f"  {name}: {result.status.value}. {why}")
     if len(bad) > FAILURES_MAX:
-        yield plain(f"  and {len(bad) - FAILURES_MAX} more")
+        yield literal_text(f"  and {len(bad) - FAILURES_MAX} more")
 
 
 OBJECTIONS_MAX: Final = 4
@@ -198,26 +201,26 @@ def _objections(objections: Sequence[Objection]) -> Iterator[RenderableType]:
     if not objections:
         return
     yield ""
-    yield title("What the verdicts rest on")
+    yield section_title("What the verdicts rest on")
     shown = objections[:OBJECTIONS_MAX]
     rows: list[list[Text | str]] = []
     for objection in shown:
         whose = (
             "all runs"
-            if objection.everywhere
-            else f"{len(objection.runs)} of {count(objection.total, 'run')}"
+            if objection.is_everywhere
+            else f"{len(objection.runs)} of {counted_noun(objection.run_count, 'run')}"
         )
-        whose += objection.whose_numbers
-        text = plain(objection.codes, "bold").append(f", {whose}: ", style=QUIET_STYLE)
+        whose += objection.numbers_note
+        text = literal_text(objection.codes_text, "bold").append(f", {whose}: ", style=QUIET_STYLE)
         rows.append(
             [
-                Text("  ").append_text(verdict(objection.level)),
-                text.append_text(plain(objection.says)),
+                Text("  ").append_text(styled_verdict(objection.level)),
+                text.append_text(literal_text(objection.message)),
             ]
         )
-    yield table([Heading(""), Heading("", main=True)], rows)
+    yield terminal_table([Heading(""), Heading("", can_wrap=True)], rows)
     if len(objections) > len(shown):
-        yield plain(f"  {len(objections) - len(shown)} more: --details", QUIET_STYLE)
+        yield literal_text(f"  {len(objections) - len(shown)} more: --details", QUIET_STYLE)
 
 
 _NEXT: Final = "Next    "
@@ -242,16 +245,19 @@ def answer_screen(
     Of an `unfinished` session that is to continue it.
     """
     figures = reported().best_figures(AnswerSource(study, tuple(points), tuple(results)))
-    against = objections(results)
+    against = merge_objections(results)
     yield ""
     rows: list[tuple[str, Text | str]] = [
-        ("Result", plain(answer_sentence(study, figures, tally(results), against), "bold")),
-        ("Sure", plain(how_sure(figures))),
+        (
+            "Result",
+            literal_text(answer_sentence(study, figures, count_verdicts(results), against), "bold"),
+        ),
+        ("Sure", literal_text(confidence_line(figures))),
     ]
     limits = _limits(study, points, results)
     if limits:
-        rows.append(("Limit", plain(limits_line(study, limits))))
-    yield pairs(rows)
+        rows.append(("Limit", literal_text(bottlenecks_line(study, limits))))
+    yield name_value_grid(rows)
     explain = [command_line("explain", against[0].code)] if against else []
     resume = [resume_line(directory)] if unfinished else []
     report = command_line("report", directory)
@@ -260,15 +266,15 @@ def answer_screen(
         report += _REPORT_HAS if fits else ""
     for number, command in enumerate((*resume, report, *explain)):
         name = " " * len(_NEXT) if number else _NEXT
-        yield Unbroken(Text(name, style=QUIET_STYLE).append_text(plain(command)))
+        yield UnwrappedLine(Text(name, style=QUIET_STYLE).append_text(literal_text(command)))
 
 
 def _limits(
     study: Study, points: Sequence[PointSummary], results: Sequence[Result]
 ) -> tuple[Limited, ...]:
     """What limits the best points, by the runs that the report shows of these too."""
-    headlines = reported().headlines(study, points)
-    shown = {headline.best.shown.key for headline in headlines if headline.best is not None}
+    headlines = reported().best_point_headlines(study, points)
+    shown = {headline.best.median_run.key for headline in headlines if headline.best is not None}
     watched = {
         result.key: result.resources
         for result in results

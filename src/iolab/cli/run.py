@@ -245,12 +245,12 @@ def _same_plan(reader: SessionReader, done: frozenset[RunKey]) -> tuple[Study, P
 def _damaged_runs(reader: SessionReader) -> frozenset[RunKey]:
     """The runs that are no longer what was committed, each told; they are measured again."""
     from iolab.cli.output import say
-    from iolab.report.terminal import one_line
+    from iolab.report.terminal import one_line_text
 
     unsound = reader.unsound()
     for damage in unsound.values():
         text = f"{damage.run} ({damage.path}): {damage.says}"
-        say(one_line(f"Damaged, to be set aside and measured again: {text}"))
+        say(one_line_text(f"Damaged, to be set aside and measured again: {text}"))
     return frozenset(unsound)
 
 

@@ -72,7 +72,7 @@ def _answer(directory: Path, bound: Listener, chosen: str | None) -> None:
 
     from iolab.cli.output import result, say
     from iolab.registry import reported
-    from iolab.report.terminal import one_line
+    from iolab.report.terminal import one_line_text
     from iolab.serve.app import ServerContext, make_app
     from iolab.serve.pages import with_way_back
     from iolab.serve.reports import Reports
@@ -85,7 +85,7 @@ def _answer(directory: Path, bound: Listener, chosen: str | None) -> None:
     context = ServerContext(
         library, Reports(report_command, with_way_back), str(directory), reported()
     )
-    app = make_app(context, bound.terms(token), lambda text: say(one_line(f"iolab: {text}")))
+    app = make_app(context, bound.terms(token), lambda text: say(one_line_text(f"iolab: {text}")))
 
     def ready() -> None:
         result(bound.address)
@@ -142,6 +142,6 @@ def read_token(path: Path) -> str:
 
 
 def _counted(number: int) -> str:
-    from iolab.report.numbers import count
+    from iolab.report.numbers import counted_noun
 
-    return count(number, "session") if number else "No session yet"
+    return counted_noun(number, "session") if number else "No session yet"

@@ -47,9 +47,9 @@ from iolab.hosts.connect import hosts_of
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import give_back
 from iolab.registry import analyses, reported, session_kinds, study_kinds
-from iolab.report.numbers import count
+from iolab.report.numbers import counted_noun
 from iolab.report.results import session_document
-from iolab.report.terminal import one_line
+from iolab.report.terminal import one_line_text
 from iolab.session.context import LiveRule, RuleFor
 from iolab.session.session import Earlier, run_session
 from iolab.session.times import COMMIT, JUDGE, Times, load_s
@@ -256,7 +256,7 @@ def carry_out(order: SessionRequest, wishes: Wishes) -> int:
         return _conclude(SessionStatus.DONE, wishes)
     foretold = foretell(order.study, order.plan, study_kinds())
     for says in foretold.lines() if foretold.limits else ():
-        _say(wrapped(one_line(says)), wishes)
+        _say(wrapped(one_line_text(says)), wishes)
     view = choose_view(_progress(order), quiet=wishes.quiet)
     view.open()
     try:
@@ -277,7 +277,7 @@ def _conclude(status: SessionStatus, wishes: Wishes, smoke: VerdictLimit | None 
     if wishes.as_json:
         result_json(session_document(reported(), study, results, damaged=reader.damaged()))
     elif smoke is not None and all(result.status is RunStatus.DONE for result in results):
-        runs = count(len(results), "run")
+        runs = counted_noun(len(results), "run")
         result_line(f"Smoke test, not rated: {runs} done; {smoke.why}; {smoke.do}.")
     else:
         print_session(reader, study, results, advise=False)

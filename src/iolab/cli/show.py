@@ -135,7 +135,7 @@ def print_session(
     result_screen(
         *session_heading(reader, results, advise=advise),
         *results_screen(study, results, summaries, repeats=repeats, details=details),
-        *reported().hosts.screen(study, summaries),
+        *reported().booted_hosts.terminal_screen(study, summaries),
         *load_screen(study, results),
         *(details_screen(results) if details else ()),
         *(
@@ -149,7 +149,7 @@ def print_session(
 def print_times(reader: SessionReader) -> None:
     """Print the seconds of each phase, the longest first, and what was load."""
     from iolab.cli.output import result, result_screen
-    from iolab.report.terminal import Heading, table
+    from iolab.report.terminal import Heading, terminal_table
     from iolab.session.times import LOAD
 
     phases = sorted(reader.session.times, key=lambda phase: -phase.seconds)
@@ -166,9 +166,12 @@ def print_times(reader: SessionReader) -> None:
         ]
         for phase in phases
     ]
-    headings = [Heading("phase"), *(Heading(name, number=True) for name in ("times", "", "share"))]
+    headings = [
+        Heading("phase"),
+        *(Heading(name, is_number=True) for name in ("times", "", "share")),
+    ]
     load_s = sum(phase.seconds for phase in phases if phase.phase == LOAD)
-    result_screen(table(headings, rows))
+    result_screen(terminal_table(headings, rows))
     result(f"{all_s:.1f} s in all, {all_s - load_s:.1f} s beside the load.")
 
 
@@ -179,12 +182,13 @@ def print_summary(reader: SessionReader) -> set[Level]:
     from iolab.cli.output import result, result_screen
     from iolab.core.metric import Level
     from iolab.core.run import RunStatus
-    from iolab.report.numbers import count
-    from iolab.report.terminal import Heading, one_line, plain, table
+    from iolab.report.numbers import counted_noun
+    from iolab.report.terminal import Heading, literal_text, one_line_text, terminal_table
 
     session, runs = reader.session, reader.overview()
     sentence = (
-        f"{one_line(session.title)}: {session.status.value}, {count(len(runs), 'run')} committed"
+        f"{one_line_text(session.title)}: {session.status.value}, "
+        f"{counted_noun(len(runs), 'run')} committed"
     )
     ended: dict[tuple[str, str], Counter[str]] = {}
     for entry in runs.values():
@@ -194,20 +198,20 @@ def print_summary(reader: SessionReader) -> set[Level]:
     kinds = [kind.value for kind in every if any(kind.value in counts for counts in ended.values())]
     headings = [
         Heading("configuration"),
-        Heading("workload", main=True),
-        Heading("runs", number=True),
+        Heading("workload", can_wrap=True),
+        Heading("runs", is_number=True),
     ]
-    headings += [Heading(kind, number=True) for kind in kinds]
+    headings += [Heading(kind, is_number=True) for kind in kinds]
     rows = [
         [
-            plain(text)
+            literal_text(text)
             for text in (*place, f"{counts.total()}", *(f"{counts[kind]}" for kind in kinds))
         ]
         for place, counts in sorted(ended.items())
     ]
     result(f"{sentence}.")
     if rows:
-        result_screen(table(headings, rows))
+        result_screen(terminal_table(headings, rows))
     return {entry.level for entry in runs.values()}
 
 
@@ -329,10 +333,10 @@ def _unknown(code: str, codes: list[str]) -> Exception:
 
 
 def _check_list(titles: dict[str, str]) -> RenderableType:
-    from iolab.report.terminal import Heading, plain, table
+    from iolab.report.terminal import Heading, literal_text, terminal_table
 
-    rows = [[plain(code, "bold"), plain(title)] for code, title in titles.items()]
-    return table([Heading("check"), Heading("what it is about", main=True)], rows)
+    rows = [[literal_text(code, "bold"), literal_text(title)] for code, title in titles.items()]
+    return terminal_table([Heading("check"), Heading("what it is about", can_wrap=True)], rows)
 
 
 def _page_screen(page: str) -> Iterator[RenderableType]:
@@ -340,12 +344,12 @@ def _page_screen(page: str) -> Iterator[RenderableType]:
     from rich.constrain import Constrain
     from rich.markdown import Markdown
 
-    from iolab.report.terminal import plain
+    from iolab.report.terminal import literal_text
 
     text = _LINK.sub(r"\1", page)
     parts = _HEADING.split(text)
     for level, heading, body in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
         if level != "#":
             yield ""
-        yield plain(heading, "bold")
+        yield literal_text(heading, "bold")
         yield Constrain(Markdown(body.strip(), hyperlinks=False), PAGE_WIDTH)

@@ -23,12 +23,12 @@ from iolab.guests.groups import (
 from iolab.guests.latency_account import account_figure
 from iolab.guests.node_chart import inside_figure
 from iolab.guests.tables import accounts_of, nodes_table, outliers_table, written_table
-from iolab.report.best import NOT_KNOWN
-from iolab.report.charts.chart import ChartGroup, Looks
+from iolab.report.best import UNKNOWN_METRIC
+from iolab.report.charts.chart import ChartGroup, SeriesStyles
 from iolab.report.charts.choose import DASHES
-from iolab.report.charts.lines import MEAN, ChartLine, ChartQuantity, load_figure
+from iolab.report.charts.lines import MEAN, ChartLine, ChartQuantity, rate_and_latency_chart
 from iolab.report.charts.palette import series_token
-from iolab.report.numbers import count, listing
+from iolab.report.numbers import counted_noun, shortened_list_text
 from iolab.report.table import Table
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ _WRITTEN_NOTE: Final = (
 
 def fleet_charts(
     group: FleetGroup,
-    looks: Looks,
+    looks: SeriesStyles,
     curves: Sequence[LoadCurve],
     caveat: str,
 ) -> ChartGroup | None:
@@ -77,14 +77,16 @@ def fleet_charts(
     )
     more: tuple[tuple[Table, str], ...] = tuple((t, note) for t, note in tables if t is not None)
     with_caveat = tuple(replace(figure, finding=f"{caveat}{figure.finding}") for figure in figures)
-    return ChartGroup(group.title, with_caveat, more=more, further=further)
+    return ChartGroup(group.title, with_caveat, detail_tables=more, appendix_figures=further)
 
 
 def _varied(group: FleetGroup) -> bool:
     return len({per_node(point.key.axis) for point in group.points}) > 1
 
 
-def lines_of(group: FleetGroup, looks: Looks, curves: Iterable[LoadCurve] = ()) -> list[ChartLine]:
+def lines_of(
+    group: FleetGroup, looks: SeriesStyles, curves: Iterable[LoadCurve] = ()
+) -> list[ChartLine]:
     """A line for each configuration and depth; of one configuration each has its own colour."""
     own = {
         (curve.search.configuration, curve.search.fixed): curve
@@ -98,7 +100,7 @@ def lines_of(group: FleetGroup, looks: Looks, curves: Iterable[LoadCurve] = ()) 
     for (configuration, depth), points in apart.items():
         number = depths.index(depth)
         look = looks[configuration]
-        words = [look.name] if several or depth is None else []
+        words = [look.label] if several or depth is None else []
         words += [] if depth is None else [str(depth) if several else f"iodepth {depth}"]
         fixed: Axis = tuple(pair for pair in points[0].key.axis if pair[0] != AXIS)
         lines.append(
@@ -115,12 +117,16 @@ def lines_of(group: FleetGroup, looks: Looks, curves: Iterable[LoadCurve] = ()) 
     return lines
 
 
-def _curves(group: FleetGroup, looks: Looks, curves: Sequence[LoadCurve]) -> Iterator[Figure]:
+def _curves(
+    group: FleetGroup, looks: SeriesStyles, curves: Sequence[LoadCurve]
+) -> Iterator[Figure]:
     lines = lines_of(group, looks, curves)
     name, note = drawn_tail(group.points)
     words = "median latency" if name == MEDIAN else f"tail latency ({_WORDS[name]})"
     tail = ChartQuantity(f"lat_ns_{name}", words, _WORDS[name])
-    figure = load_figure(group.title, AXIS, lines, ChartQuantity("iops", "IOPS"), MEAN, tail)
+    figure = rate_and_latency_chart(
+        group.title, AXIS, lines, ChartQuantity("iops", "IOPS"), MEAN, tail
+    )
     several = len({point.key.configuration for point in group.points}) > 1
     notes = " ".join(part for part in (note, figure.note) if part)
     yield replace(figure, note=notes, by_configuration=several)
@@ -139,16 +145,17 @@ def drawn_tail(points: Sequence[PointSummary]) -> tuple[str, str]:
     needed = ios_needed(dict(PERCENTILES)[WANTED])
     return drawn, (
         f"{_WORDS[drawn]} is the highest percentile that every point supports: {_WORDS[WANTED]}, "
-        f"which takes {needed:,} I/Os, is known of {having} of {count(len(measured), 'point')}."
+        f"which takes {needed:,} I/Os, is known of {having} of "
+        f"{counted_noun(len(measured), 'point')}."
     )
 
 
 def _has(point: PointSummary, name: str) -> bool:
-    metric = point.metrics.get(f"lat_ns_{name}", NOT_KNOWN)
+    metric = point.metrics.get(f"lat_ns_{name}", UNKNOWN_METRIC)
     return metric.value is not None or metric.low is not None
 
 
-def named_runs(group: FleetGroup, looks: Looks) -> Iterator[tuple[str, Result]]:
+def named_runs(group: FleetGroup, looks: SeriesStyles) -> Iterator[tuple[str, Result]]:
     """Of each line the runs with the fewest and the most guests, those with the most last."""
     ends = [ends_of(points) for points in depths_of(group.points).values()]
     several = len({point.key.configuration for point in group.points}) > 1
@@ -167,14 +174,14 @@ def inside_charts(inside: NodeTimeline | None, caveat: str, name: str) -> ChartG
     figure = inside_figure(
         f"{inside.node}, {name}", f"{inside.node} from inside over time", inside, caveat
     )
-    note = f"{count(inside.guests, 'guest')} on this node: {name}.{_beside(inside)}"
+    note = f"{counted_noun(inside.guest_count, 'guest')} on this node: {name}.{_beside(inside)}"
     return ChartGroup("One node from inside", (replace(figure, note=f"{note} {figure.note}"),))
 
 
 def _beside(inside: NodeTimeline) -> str:
     """What else the figures of a node hold that is one machine with others."""
-    if not inside.neighbours:
+    if not inside.nodes_sharing_disks:
         return ""
     shared = "disks and processors" if inside.shares_disks else "processors"
-    names = listing(list(inside.neighbours), NEIGHBOURS_SHOWN)
+    names = shortened_list_text(list(inside.nodes_sharing_disks), NEIGHBOURS_SHOWN)
     return f" One machine with {names}: its {shared} serve the guests of all."

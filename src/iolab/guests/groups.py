@@ -12,8 +12,8 @@ from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.dataclass import dataclass
-from iolab.report.best import Headline, group_name, headline_of, median_repeat
-from iolab.report.numbers import axis_label, count
+from iolab.report.best import Headline, best_point_headline, median_repeat, workload_and_axis_title
+from iolab.report.numbers import axis_values_text, counted_noun
 
 if TYPE_CHECKING:
     from iolab.core.run import RunKey
@@ -47,7 +47,7 @@ class FleetGroup:
     @property
     def title(self) -> str:
         """`Random 70/30 4 KiB`, or with what is held of its axes."""
-        return group_name(self.workload, self.others)
+        return workload_and_axis_title(self.workload, self.others)
 
     def of(self, configuration: str) -> tuple[PointSummary, ...]:
         """The points of one configuration."""
@@ -109,7 +109,7 @@ def group_headlines(group: FleetGroup, study: Study) -> tuple[Headline, ...]:
     name = " ".join([group.workload.id, *(str(value) for _, value in group.others)])
     named = replace(group.workload, id=name, title=group.title)
     return tuple(
-        headline_of(named, configuration, group.of(configuration.id), key)
+        best_point_headline(named, configuration, group.of(configuration.id), key)
         for configuration in study.configurations
         if group.of(configuration.id)
     )
@@ -173,4 +173,6 @@ def _published(written: Mapping[str, object]) -> bool:
 def run_of_guests(run: Result, others: Axis = ()) -> str:
     """`96 VMs, iodepth 8`."""
     axis = tuple(pair for pair in run.axis if pair not in others and pair[0] != AXIS)
-    return ", ".join(part for part in (count(guests_in(run), "VM"), axis_label(axis)) if part)
+    return ", ".join(
+        part for part in (counted_noun(guests_in(run), "VM"), axis_values_text(axis)) if part
+    )

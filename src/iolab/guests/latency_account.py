@@ -10,11 +10,11 @@ from typing import Final
 
 from iolab.core.metric import LatencyLayer, Level
 from iolab.dataclass import dataclass
-from iolab.report.charts.chart import ABOVE, MIDDLE, Boxes, Figure, Mark, Plot, TextMark, label
+from iolab.report.charts.chart import ABOVE, MIDDLE, Boxes, Figure, Mark, Plot, TextMark, plot_label
 from iolab.report.charts.palette import INK, MUTED, PAPER, Token, series_token
 from iolab.report.charts.scale import LEFT, PLOT_WIDTH
-from iolab.report.numbers import NOTHING, count, short, show_value
-from iolab.report.table import Table, columns, row
+from iolab.report.numbers import DASH, counted_noun, shorten, value_text
+from iolab.report.table import Table, columns_of, row_of
 from iolab.study.wording import capitalised
 
 MAX_RUNS: Final = 6
@@ -193,22 +193,22 @@ def _bar(account: Account, top: float) -> list[Mark]:
         if end - start < 0.4:
             continue
         marks.append(_piece(start, end, top, top + BAR, _PARTS[part.name].token))
-        text = show_value(part.took_ns, "ns")
+        text = value_text(part.took_ns, "ns")
         if end - start > _CHARACTER * len(text) + 6:
             marks.append(_text(text, (start + end) / 2, middle, PAPER, "middle", MIDDLE))
-    whole_text = label(show_value(account.whole_ns, "ns"))
+    whole_text = plot_label(value_text(account.whole_ns, "ns"))
     return [*marks, _text(whole_text, PLOT_WIDTH + 8, middle, INK, down=MIDDLE)]
 
 
 def _piece(x: float, x2: float, y: float, y2: float, token: Token) -> Mark:
     """A piece of a bar with a rim of paper, so that pieces are told apart without their colours."""
-    return Boxes(token=token, boxes=[(x, y, x2, y2)], rim=True)
+    return Boxes(token=token, boxes=[(x, y, x2, y2)], has_rim=True)
 
 
 def _text(
     text: str, x: float, y: float, token: Token, align: str = "start", down: float = ABOVE
 ) -> Mark:
-    return TextMark(token=token, places=[(x, y, short(text, 48))], align=align, dy=down)
+    return TextMark(token=token, places=[(x, y, shorten(text, 48))], align=align, dy=down)
 
 
 def _finding(drawn: Sequence[Sequence[Account]]) -> str:
@@ -219,18 +219,18 @@ def _finding(drawn: Sequence[Sequence[Account]]) -> str:
         lowest, look = account.parts[0], _PARTS[largest.name]
         start = f"{account.run}: a" if account is drawn[-1][0] else "A"
         text = (
-            f"{start} {account.direction} takes {show_value(account.whole_ns, 'ns')}, most of it "
+            f"{start} {account.direction} takes {value_text(account.whole_ns, 'ns')}, most of it "
             f"({_share(largest, account)}) {look.where or look.long}"
         )
         if lowest is not largest and lowest.name == "device":
-            took = show_value(lowest.took_ns, "ns")
+            took = value_text(lowest.took_ns, "ns")
             text += f"; the devices take {took} ({_share(lowest, account)})"
         sentences.append(f"{text}.")
     return " ".join(sentences)
 
 
 def _share(part: LatencyPart, account: Account) -> str:
-    return show_value(part.took_ns / account.whole_ns, "share")
+    return value_text(part.took_ns / account.whole_ns, "share")
 
 
 def _note(accounts: Sequence[Account], left_out: int) -> str:
@@ -242,7 +242,7 @@ def _note(accounts: Sequence[Account], left_out: int) -> str:
             f"Where the {' and the '.join(sorted(layers))} took longer a piece than the layer "
             "above, which has other I/Os too, its part ends with the whole; the table has its own."
         )
-    notes += [f"{count(left_out, 'run')} more in the table."] if left_out > 0 else []
+    notes += [f"{counted_noun(left_out, 'run')} more in the table."] if left_out > 0 else []
     return " ".join(notes)
 
 
@@ -256,7 +256,7 @@ def layers_table(accounts: Sequence[Account]) -> Table:
     ]
     parts = (capitalised(name) for name in names)
     saw = (f"{_LAYER_NAMES[layer]} saw" for layer in layers)
-    heads = columns(("Run", "Direction"), (*saw, *parts), ("Verdict",))
+    heads = columns_of(("Run", "Direction"), (*saw, *parts), ("Verdict",))
     rows = []
     for account in accounts:
         means = dict(account.layers)
@@ -264,10 +264,10 @@ def layers_table(accounts: Sequence[Account]) -> Table:
         texts = (
             account.run,
             account.direction,
-            *(show_value(means[layer], "ns") if layer in means else NOTHING for layer in layers),
-            *(shares.get(name, NOTHING) for name in names),
+            *(value_text(means[layer], "ns") if layer in means else DASH for layer in layers),
+            *(shares.get(name, DASH) for name in names),
         )
-        rows.append(row(*texts, account.level))
+        rows.append(row_of(*texts, account.level))
     return Table("Where the latency arises", heads, tuple(rows))
 
 

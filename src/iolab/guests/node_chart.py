@@ -24,28 +24,28 @@ from iolab.guests.nodes import NodeCounters, inside_of, kernel_of
 from iolab.hosts.rates import ALL_CORES, CounterSeries
 from iolab.report.charts.chart import (
     LINE_GAP,
-    End,
     Figure,
     Line,
+    LineEndLabel,
     MarkTip,
     Plot,
-    last_known,
-    shades,
+    last_known_value,
+    outside_window_shading,
     time_line,
 )
 from iolab.report.charts.palette import MUTED, SERIES, Token, series_token
-from iolab.report.charts.run_series import on_grid
+from iolab.report.charts.run_series import average_on_grid
 from iolab.report.charts.scale import panel_scale, seconds_axis
 from iolab.report.charts.series import (
-    Grid,
+    NodePanel,
     NodeTimeline,
     Panel,
-    PanelInside,
-    PanelTrace,
-    trace_on_grid,
+    PanelLine,
+    TimeGrid,
+    panel_line_from_array,
 )
-from iolab.report.numbers import NOTHING, clean, count, show_value
-from iolab.report.table import Cell, Table, columns
+from iolab.report.numbers import DASH, counted_noun, escape_invisible, value_text
+from iolab.report.table import Cell, Table, columns_of
 from iolab.units import format_duration_s
 
 PANEL_HEIGHT: Final = 66
@@ -81,19 +81,19 @@ def _height(panel: Panel) -> int:
     return max(PANEL_HEIGHT, math.ceil(LINE_GAP * named))
 
 
-def _panel(panel: PanelInside, timeline: NodeTimeline, top: float, *, is_last: bool) -> Plot:
+def _panel(panel: NodePanel, timeline: NodeTimeline, top: float, *, is_last: bool) -> Plot:
     traces = panel.panel.traces
     values = [v for trace in traces for v in trace.values if v is not None]
     scale = panel_scale(panel.panel, values, 3)
     end = timeline.at_s[-1] + timeline.cell_s / 2
     looks = _looks(panel, timeline)
-    marks = shades(timeline.begin_s, timeline.end_s, end)
+    marks = outside_window_shading(timeline.begin_s, timeline.end_s, end)
     for trace in sorted(traces, key=lambda other: looks[other.name][2]):
         marks += time_line(timeline.at_s, trace.values, scale, _line(trace.name, looks[trace.name]))
     ends = [
-        End(trace.name, scale.of(last), looks[trace.name][0])
+        LineEndLabel(trace.name, scale.scaled(last), looks[trace.name][0])
         for trace in traces
-        if looks[trace.name][2] and (last := last_known(trace.values)) is not None
+        if looks[trace.name][2] and (last := last_known_value(trace.values)) is not None
     ]
     return Plot(
         _height(panel.panel),
@@ -118,7 +118,7 @@ def _line(name: str, look: Look) -> Line:
     return Line(token=token, places=(), width=width, dash=dash, opacity=opacity, tip=tip)
 
 
-def _looks(panel: PanelInside, timeline: NodeTimeline) -> dict[str, Look]:
+def _looks(panel: NodePanel, timeline: NodeTimeline) -> dict[str, Look]:
     """Each device has a colour, the same in all panels; of many only those that matter have one."""
     traces = panel.panel.traces
     if len(traces) <= NAMED_MAX:
@@ -137,7 +137,7 @@ def _looks(panel: PanelInside, timeline: NodeTimeline) -> dict[str, Look]:
     }
 
 
-def _extremes(panel: PanelInside, timeline: NodeTimeline) -> list[str]:
+def _extremes(panel: NodePanel, timeline: NodeTimeline) -> list[str]:
     """The device with the most, and the one with the least."""
     means = {
         trace.name: mean
@@ -148,7 +148,7 @@ def _extremes(panel: PanelInside, timeline: NodeTimeline) -> list[str]:
     return [*ordered[-1:], *ordered[:1]]
 
 
-def _outliers(panel: PanelInside, timeline: NodeTimeline) -> list[Outlier]:
+def _outliers(panel: NodePanel, timeline: NodeTimeline) -> list[Outlier]:
     return [o for o in timeline.outliers if o.scope == panel.scope and o.metric in panel.metrics]
 
 
@@ -158,9 +158,9 @@ def _name(outlier: Outlier) -> str:
     return f"core {core} of NUMA {numa}" if outlier.scope == "cpu" and at else outlier.name
 
 
-def _links(panel: PanelInside) -> str:
+def _links(panel: NodePanel) -> str:
     """The share of their links that the ports used: one figure, or the least and the most."""
-    shares = [share for _, share in panel.shares]
+    shares = [share for _, share in panel.link_use_by_trace]
     if not shares:
         return ""
     least, most = _percent(min(shares)), _percent(max(shares))
@@ -168,10 +168,10 @@ def _links(panel: PanelInside) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 0.1 else show_value(share, "share")
+    return f"{100 * share:.2g} %" if share < 0.1 else value_text(share, "share")
 
 
-def _sentence(inside: PanelInside, timeline: NodeTimeline) -> str:
+def _sentence(inside: NodePanel, timeline: NodeTimeline) -> str:
     """The least and the most of the devices by their means, and what stands out."""
     panel = inside.panel
     means = {
@@ -181,11 +181,13 @@ def _sentence(inside: PanelInside, timeline: NodeTimeline) -> str:
     if not measured:
         return f"{panel.title}: nothing known in the measured window."
     low, high = min(measured, key=measured.__getitem__), max(measured, key=measured.__getitem__)
-    least, most = (show_value(measured[name], panel.unit) for name in (low, high))
-    text = f"{most} ({clean(high)})" if low == high or least == most else ""
-    text = text or f"{least} ({clean(low)}) to {most} ({clean(high)})"
+    least, most = (value_text(measured[name], panel.unit) for name in (low, high))
+    text = f"{most} ({escape_invisible(high)})" if low == high or least == most else ""
+    text = text or f"{least} ({escape_invisible(low)}) to {most} ({escape_invisible(high)})"
     links = _links(inside).strip(" ()")
-    outliers = list(dict.fromkeys(clean(_name(outlier)) for outlier in _outliers(inside, timeline)))
+    outliers = list(
+        dict.fromkeys(escape_invisible(_name(outlier)) for outlier in _outliers(inside, timeline))
+    )
     links_text = f", {links}" if links else ""
     return f"{panel.title}: {text}{links_text}{f'; {_stands_out(outliers)}' if outliers else ''}."
 
@@ -208,7 +210,7 @@ def _note(timeline: NodeTimeline) -> str:
     )
 
 
-def _within(trace: PanelTrace, timeline: NodeTimeline) -> list[float]:
+def _within(trace: PanelLine, timeline: NodeTimeline) -> list[float]:
     """The trace's known values within the measured window."""
     return [
         v
@@ -228,26 +230,26 @@ def _table(title: str, timeline: NodeTimeline) -> Table:
     """Each device's mean, least and most in the measured window."""
     rows = []
     for panel in timeline.panels:
-        shares = dict(panel.shares)
+        shares = dict(panel.link_use_by_trace)
         for trace in panel.panel.traces:
             values, unit = _within(trace, timeline), panel.panel.unit
             mean = _typical(values, unit)
             numbers = (
-                [NOTHING] * 3
+                [DASH] * 3
                 if mean is None
-                else [show_value(v, unit) for v in (mean, min(values), max(values))]
+                else [value_text(v, unit) for v in (mean, min(values), max(values))]
             )
-            link = _percent(shares[trace.name]) if trace.name in shares else NOTHING
+            link = _percent(shares[trace.name]) if trace.name in shares else DASH
             outliers = map(_name, _outliers(panel, timeline))
             note = "stands out" if trace.name in outliers else ""
             texts = (panel.panel.title, trace.name, *numbers, link, note)
             rows.append(tuple(map(Cell, texts)))
-    heads = columns(
+    heads = columns_of(
         ("Quantity", "Device"),
         ("Mean (of latencies median)", "Least", "Most", "Of its link"),
         ("",),
     )
-    return Table(f"{title}, {count(len(rows), 'series', 'series')}", heads, tuple(rows))
+    return Table(f"{title}, {counted_noun(len(rows), 'series', 'series')}", heads, tuple(rows))
 
 
 IDLE_SHARE: Final = 1e-3
@@ -270,13 +272,13 @@ def node_inside(
     counters = inside_of(record, telemetry, facts.get(name), name)
     if counters is None:
         return None
-    grid = Grid.over(record)
+    grid = TimeGrid.for_run(record)
     begin_ns = grid.start_ns + round(record.warmup_s * 1e9)
     end_ns = grid.start_ns + grid.span_ns
     if window is not None:
         begin_ns, end_ns = window.start_ns, window.end_ns
     begin_s, end_s = ((at - grid.start_ns) / 1e9 for at in (begin_ns, end_ns))
-    within = (grid.middles_s >= begin_s) & (grid.middles_s <= end_s)
+    within = (grid.cell_middles_s >= begin_s) & (grid.cell_middles_s <= end_s)
     panels = _panels(counters, grid, record.telemetry_interval_ms * 1e6, within)
     if not panels:
         return None
@@ -288,14 +290,14 @@ def node_inside(
     return NodeTimeline(
         result=result,
         node=name,
-        guests=len(nodes[name].guests),
-        at_s=tuple(float(f"{at:.4f}") for at in grid.middles_s),
+        guest_count=len(nodes[name].guests),
+        at_s=tuple(float(f"{at:.4f}") for at in grid.cell_middles_s),
         cell_s=grid.cell_s,
         begin_s=round(begin_s, 3),
         end_s=round(end_s, 3),
         panels=panels,
         outliers=nodes[name].outliers,
-        neighbours=tuple(host.host for host in beside),
+        nodes_sharing_disks=tuple(host.host for host in beside),
         shares_disks=any(_leaves(host, facts) & _leaves(node, facts) for host in beside),
     )
 
@@ -305,11 +307,12 @@ def _leaves(node: Bystander, facts: Mapping[str, HostFacts]) -> set[str]:
 
 
 def _panels(
-    counters: NodeCounters, grid: Grid, step_ns: float, within: npt.NDArray[np.bool_]
-) -> tuple[PanelInside, ...]:
+    counters: NodeCounters, grid: TimeGrid, step_ns: float, within: npt.NDArray[np.bool_]
+) -> tuple[NodePanel, ...]:
     def rows(series_by_name: Mapping[str, CounterSeries]) -> dict[str, Floats]:
         return {
-            name: on_grid(series, grid, None, step_ns) for name, series in series_by_name.items()
+            name: average_on_grid(series, grid, None, step_ns)
+            for name, series in series_by_name.items()
         }
 
     sent = rows(counters.tx_bytes_per_s)
@@ -322,24 +325,24 @@ def _panels(
     frames = {name: row for name, row in rows(counters.tx_frames_per_s).items() if name in busy}
     numa = {_numa(name): row for name, row in rows(counters.processors).items()}
     insides = (
-        PanelInside(
+        NodePanel(
             _panel_inside("IOPS of each disk", "1/s", rows(counters.iops)),
             "disk",
             ("read_iops", "write_iops"),
         ),
-        PanelInside(
+        NodePanel(
             _panel_inside("Write latency of each disk", "ns", rows(counters.write_lat_ns)),
             "disk",
             ("write_lat_ns",),
         ),
-        PanelInside(_panel_inside(_processors(numa), "share", numa), "cpu", ("busy_share",)),
-        PanelInside(
+        NodePanel(_panel_inside(_processors(numa), "share", numa), "cpu", ("busy_share",)),
+        NodePanel(
             _panel_inside("Sent by each port", "bytes/s", {name: sent[name] for name in busy}),
             "nic",
             ("tx_bytes_per_s",),
             tuple(shares.items()),
         ),
-        PanelInside(
+        NodePanel(
             _panel_inside("Frames sent by each port", "frames/s", frames),
             "nic",
             ("tx_frames_per_s",),
@@ -350,7 +353,9 @@ def _panels(
 
 def _panel_inside(title: str, unit: str, rows: Mapping[str, Floats]) -> Panel:
     drawn = {name: row for name, row in rows.items() if np.isfinite(row).any()}
-    traces: tuple[PanelTrace, ...] = tuple(trace_on_grid(name, row) for name, row in drawn.items())
+    traces: tuple[PanelLine, ...] = tuple(
+        panel_line_from_array(name, row) for name, row in drawn.items()
+    )
     return Panel(title, unit, traces)
 
 

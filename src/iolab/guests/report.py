@@ -24,8 +24,8 @@ from iolab.guests.guest import (
 )
 from iolab.report.best import Headline
 from iolab.report.brief import Charts, NodeMetrics
-from iolab.report.numbers import show_value
-from iolab.report.phrases import run_name
+from iolab.report.numbers import value_text
+from iolab.report.phrases import result_run_text
 from iolab.report.table import Table
 from iolab.study.wording import capitalised
 from iolab.units import format_count
@@ -121,7 +121,7 @@ def _of_settings(settings: GuestSettings | None) -> Iterable[str]:
 
 def _latency(settings: GuestSettings, before: str) -> str:
     latency = settings.latency_ns
-    return "" if latency is None else f"{before}{show_value(latency, 'ns')}"
+    return "" if latency is None else f"{before}{value_text(latency, 'ns')}"
 
 
 def _settings(fleets: list[GuestFleet]) -> GuestSettings | None:
@@ -129,17 +129,19 @@ def _settings(fleets: list[GuestFleet]) -> GuestSettings | None:
 
 
 class GuestsReport:
-    """See `HostsReport`."""
+    """See `BootedHostsReport`."""
 
-    are_swept = staticmethod(of_guests)
-    inside_run = staticmethod(inside_run)
+    is_swept_over_hosts_per_node = staticmethod(of_guests)
+    run_for_node_timeline = staticmethod(inside_run)
 
-    def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
+    def best_point_headlines(
+        self, study: Study, points: Sequence[PointSummary]
+    ) -> tuple[Headline, ...]:
         """Each mix."""
         groups = fleet_groups(study, points)
         return tuple(line for group in groups for line in group_headlines(group, study))
 
-    def charts(self, brief: Brief) -> Charts:
+    def workload_charts(self, brief: Brief) -> Charts:
         """The curves of each mix, with what is to be known of the guests before what they show."""
         from iolab.guests.charts import fleet_charts
         from iolab.guests.tables import fleets_of
@@ -148,17 +150,17 @@ class GuestsReport:
         curves = findings(brief.study, brief.results).curves
         charts: dict[str, list[ChartGroup]] = {}
         for group in fleet_groups(brief.study, brief.points):
-            chart = fleet_charts(group, brief.looks, curves, caveat)
+            chart = fleet_charts(group, brief.series_styles, curves, caveat)
             charts.setdefault(group.workload.id, []).extend([chart] if chart else [])
         return charts
 
-    def detailed_runs(
+    def runs_needing_manifests(
         self, study: Study, points: Sequence[PointSummary], results: Sequence[Result]
     ) -> tuple[RunKey, ...]:
         """Of each curve the runs with the fewest and the most guests."""
         return detailed_runs(fleet_groups(study, points), results)
 
-    def screen(self, study: Study, points: Sequence[PointSummary]) -> Screen:
+    def terminal_screen(self, study: Study, points: Sequence[PointSummary]) -> Screen:
         """See `nodes_screen`."""
         runs = (run for point in points for run in point.runs)
         if any(run.nodes for run in runs):
@@ -166,19 +168,19 @@ class GuestsReport:
 
             yield from nodes_screen(study, points)
 
-    def run_screen(self, result: Result) -> Screen:
+    def run_terminal_screen(self, result: Result) -> Screen:
         """See `node_details`."""
         from iolab.guests.terminal import node_details
 
         return node_details(result)
 
-    def tables(self, brief: Brief) -> tuple[Table, ...]:
+    def host_tables(self, brief: Brief) -> tuple[Table, ...]:
         """See `guest_tables`."""
         from iolab.guests.tables import guest_tables
 
         return guest_tables(brief)
 
-    def inside(
+    def node_timeline(
         self,
         record: RunRecord,
         result: Result,
@@ -191,34 +193,36 @@ class GuestsReport:
 
         return node_inside(record, result, telemetry, facts, window)
 
-    def inside_charts(self, brief: Brief) -> tuple[ChartGroup, ...]:
+    def node_timeline_charts(self, brief: Brief) -> tuple[ChartGroup, ...]:
         """A panel for each quantity."""
         from iolab.guests.charts import inside_charts
         from iolab.guests.tables import fleets_of
 
-        if brief.inside is None:
+        if brief.node_timeline is None:
             return ()
         caveat = subtitle(fleets_of(brief).values(), brief.facts)
-        charts = inside_charts(brief.inside, caveat, run_name(brief.inside.result))
+        charts = inside_charts(
+            brief.node_timeline, caveat, result_run_text(brief.node_timeline.result)
+        )
         return (charts,) if charts else ()
 
-    def caveats(self, brief: Brief) -> tuple[str, ...]:
+    def caveat_texts(self, brief: Brief) -> tuple[str, ...]:
         """Emulated processors, modelled and limited disks."""
         from iolab.guests.tables import fleets_of
 
         return caveats(fleets_of(brief).values(), brief.facts)
 
-    def study_caveats(self, study: Study, results: Sequence[Result]) -> tuple[str, ...]:
+    def study_caveat_texts(self, study: Study, results: Sequence[Result]) -> tuple[str, ...]:
         """See `caveats_of`."""
         return caveats_of(settings_in(study), results)
 
-    def run_tables(self, result: Result) -> tuple[Table, ...]:
+    def run_node_tables(self, result: Result) -> tuple[Table, ...]:
         """What each node did, where latency arose, bytes, and what stands out."""
         from iolab.guests.latency_account import layers_table
         from iolab.guests.tables import accounts_of, nodes_table, outliers_table, written_table
 
         named = [("", result)]
-        accounts = list(accounts_of(result, run_name(result)))
+        accounts = list(accounts_of(result, result_run_text(result)))
         tables = (
             nodes_table(named),
             layers_table(accounts) if accounts else None,
@@ -227,7 +231,7 @@ class GuestsReport:
         )
         return tuple(table for table in tables if table is not None)
 
-    def fleet_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
+    def run_fleet_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
         """See `guests_table`."""
         from iolab.guests.tables import fleets_of, guests_table
 

@@ -22,8 +22,8 @@ from iolab.guests.guest import (
 from iolab.guests.latency_account import Account, parts_of
 from iolab.guests.metrics import node_points
 from iolab.report.brief import NodeMetrics
-from iolab.report.numbers import NOTHING, count, listing, show, show_value
-from iolab.report.table import Table, columns, row
+from iolab.report.numbers import DASH, counted_noun, metric_text, shortened_list_text, value_text
+from iolab.report.table import Table, columns_of, row_of
 from iolab.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -109,18 +109,20 @@ Named = tuple[str, Result]
 def nodes_table(named: Sequence[Named]) -> Table | None:
     """What the guests of each node did together; percentiles are of all their I/Os."""
     rows = [
-        row(
+        row_of(
             name,
             node.name,
             f"{len(node.guests):,}",
-            *(show(node.metrics.get(key), bare_rate=True) for key, _ in _METRICS),
+            *(metric_text(node.metrics.get(key), bare_rate=True) for key, _ in _METRICS),
             run.verdict.level,
         )
         for name, run in named
         for node in run.nodes
     ]
     numbers = ("Guests", *(title for _, title in _METRICS))
-    return _of_runs(named, Table("Each node", columns(_NODE, numbers, ("Verdict",)), tuple(rows)))
+    return _of_runs(
+        named, Table("Each node", columns_of(_NODE, numbers, ("Verdict",)), tuple(rows))
+    )
 
 
 _NODE: Final = ("Run", "Node")
@@ -139,11 +141,11 @@ def written_table(named: Sequence[Named]) -> Table | None:
     rows = []
     for name, run in named:
         by_node = ((node.name, written_texts(node)) for node in run.nodes)
-        rows += [row(name, node, *texts, run.verdict.level) for node, texts in by_node if texts]
+        rows += [row_of(name, node, *texts, run.verdict.level) for node, texts in by_node if texts]
         if (total := fleet_written(run)) is not None and len(run.nodes) > 1:
-            rows.append(row(name, "all nodes", *_texts(total), run.verdict.level))
+            rows.append(row_of(name, "all nodes", *_texts(total), run.verdict.level))
     numbers = ("Guests", "Hypervisor", "Devices", "Devices / guests", "Declared factor")
-    heads = columns(_NODE, numbers, ("Verdict",))
+    heads = columns_of(_NODE, numbers, ("Verdict",))
     return _of_runs(named, Table("Bytes written on their way down", heads, tuple(rows)))
 
 
@@ -189,19 +191,19 @@ def _texts(written: Written) -> tuple[str, ...]:
         format_bytes(written.guests),
         _size(written.hypervisor),
         _size(written.devices),
-        NOTHING if ratio is None else f"{ratio:.3f}",
-        NOTHING if written.factor is None else f"{written.factor:g}",
+        DASH if ratio is None else f"{ratio:.3f}",
+        DASH if written.factor is None else f"{written.factor:g}",
     )
 
 
 def _size(size: int | None) -> str:
-    return NOTHING if size is None else format_bytes(size)
+    return DASH if size is None else format_bytes(size)
 
 
 def outliers_table(named: Sequence[Named]) -> Table | None:
     """What stands out among its like on a node, named; None where nothing does."""
     rows = [
-        row(
+        row_of(
             name,
             node.name,
             SCOPES.get(outlier.scope, outlier.scope),
@@ -213,7 +215,7 @@ def outliers_table(named: Sequence[Named]) -> Table | None:
         for outlier in node.outliers
     ]
     texts = (*_NODE, "What", "Which", "Measured")
-    heads = columns(texts, ("Value", "Median of all", "Times as much"))
+    heads = columns_of(texts, ("Value", "Median of all", "Times as much"))
     return _of_runs(named, Table("What stands out among its like", heads, tuple(rows)))
 
 
@@ -224,8 +226,8 @@ SCOPES: Final = {"disk": "disk", "cpu": "processor", "nic": "port"}
 def outlier_values(metric: str, value: float, usual: float) -> tuple[str, str, str, str]:
     """The metric in words, both values with their unit, and how many times one is the other."""
     words, unit = _words_and_unit(metric)
-    times = f"{value / usual:.2f}" if usual > 0 else NOTHING
-    return words, show_value(value, unit), show_value(usual, unit), times
+    times = f"{value / usual:.2f}" if usual > 0 else DASH
+    return words, value_text(value, unit), value_text(usual, unit), times
 
 
 _ENDINGS: Final = (
@@ -256,17 +258,17 @@ def placement_table(fleet: GuestFleet) -> Table:
         waits = {g.guest: w for g in guests if (w := wait_share(g, fleet.settings)) is not None}
         most = max(waits, key=waits.__getitem__, default="")
         rows.append(
-            row(
+            row_of(
                 node,
-                listing([guest.guest for guest in guests], NAMES_SHOWN),
+                shortened_list_text([guest.guest for guest in guests], NAMES_SHOWN),
                 _accelerators(guests),
                 f"{len(guests):,}",
                 _span(booted),
-                _percent(sum(waits.values()) / len(waits)) if waits else NOTHING,
-                f"{_percent(waits[most])} ({most})" if waits else NOTHING,
+                _percent(sum(waits.values()) / len(waits)) if waits else DASH,
+                f"{_percent(waits[most])} ({most})" if waits else DASH,
             )
         )
-    heads = columns(
+    heads = columns_of(
         ("Node", "Guests", "Run by"), ("How many", "Booted within", "vCPUs waited", "At most")
     )
     return Table("Guests by node", heads, tuple(rows))
@@ -274,7 +276,7 @@ def placement_table(fleet: GuestFleet) -> Table:
 
 def _span(seconds: Sequence[float]) -> str:
     if not seconds:
-        return NOTHING
+        return DASH
     least, most = f"{min(seconds):.1f}", f"{max(seconds):.1f}"
     return f"{most} s" if least == most else f"{least} to {most} s"
 
@@ -304,21 +306,21 @@ def guests_table(fleet: GuestFleet) -> Table | None:
         return None
     ordered = sorted(measured, key=lambda guest: -(wait_share(guest, fleet.settings) or 0.0))
     rows = [
-        row(
+        row_of(
             guest.guest,
             guest.node,
             _accelerators([guest]),
-            NOTHING if guest.booted_s is None else f"{guest.booted_s:.1f} s",
+            DASH if guest.booted_s is None else f"{guest.booted_s:.1f} s",
             _of_vcpus(guest.use, fleet.settings, "vcpu_run_s"),
             _of_vcpus(guest.use, fleet.settings, "vcpu_wait_s"),
-            NOTHING if guest.use is None else f"{guest.use.cpu_s:.2f} s",
+            DASH if guest.use is None else f"{guest.use.cpu_s:.2f} s",
         )
         for guest in ordered[:GUESTS_SHOWN]
     ]
     hidden = len(ordered) - GUESTS_SHOWN
     if hidden > 0:
-        rows.append(row(f"{count(hidden, 'guest')} that waited less", *([""] * 6)))
-    heads = columns(
+        rows.append(row_of(f"{counted_noun(hidden, 'guest')} that waited less", *([""] * 6)))
+    heads = columns_of(
         ("Guest", "Node", "Run by"), ("Booted in", "vCPUs ran", "vCPUs waited", "CPU, all of it")
     )
     return Table("Each guest", heads, tuple(rows))
@@ -331,7 +333,7 @@ def wait_share(guest: GuestRun, settings: GuestSettings | None) -> float | None:
 
 def _of_vcpus(use: GuestUse | None, settings: GuestSettings | None, name: str) -> str:
     share = None if use is None else _share(use, settings, name)
-    return NOTHING if share is None else _percent(share)
+    return DASH if share is None else _percent(share)
 
 
 def _share(use: GuestUse, settings: GuestSettings | None, name: str) -> float | None:
@@ -354,17 +356,17 @@ def settings_table(settings: GuestSettings | None) -> Table | None:
     )
     return Table(
         "Guests",
-        columns(("What", "Each guest")),
-        tuple(row(*pair) for pair in _setting_rows(settings, disk)),
+        columns_of(("What", "Each guest")),
+        tuple(row_of(*pair) for pair in _setting_rows(settings, disk)),
     )
 
 
 def _setting_rows(settings: GuestSettings, disk: str) -> Iterator[tuple[str, str]]:
-    yield "Processors", count(settings.vcpus, "vCPU")
+    yield "Processors", counted_noun(settings.vcpus, "vCPU")
     yield "Memory", format_bytes(settings.memory_bytes)
     yield "Disk", disk
     if settings.latency_ns is not None:
-        yield "Latency of the model", show_value(settings.latency_ns, "ns")
+        yield "Latency of the model", value_text(settings.latency_ns, "ns")
     limit = settings.iops_limit
     yield "Limit", "none" if limit is None else f"{format_count(limit)} IOPS"
     yield "Replicas", _REPLICAS.get(settings.replicas, f"on {settings.replicas} nodes")

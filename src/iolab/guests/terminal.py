@@ -22,17 +22,17 @@ from iolab.guests.groups import (
 from iolab.guests.latency_account import Account, part_names
 from iolab.guests.metrics import node_points
 from iolab.guests.tables import SCOPES, accounts_of, outlier_values, written_table
-from iolab.report.best import NOT_KNOWN
-from iolab.report.numbers import NOTHING, count, show, show_value
+from iolab.report.best import UNKNOWN_METRIC
+from iolab.report.numbers import DASH, counted_noun, metric_text, value_text
 from iolab.report.terminal import (
     QUIET_STYLE,
-    Grouped,
+    GroupedTable,
     Heading,
-    of_table,
-    plain,
-    table,
-    title,
-    verdict,
+    literal_text,
+    report_table_for_terminal,
+    section_title,
+    styled_verdict,
+    terminal_table,
 )
 
 if TYPE_CHECKING:
@@ -49,12 +49,12 @@ OUTLIERS_MAX: Final = 3
 
 _METRICS: Final = ("iops", "lat_ns_mean", "lat_ns_p99", "lat_ns_p99_99")
 _HEADINGS: Final = (
-    Heading("node", main=True),
-    Heading("guests", number=True),
-    Heading("IOPS", number=True),
-    Heading("mean", number=True),
-    Heading("p99", number=True, spare=True),
-    Heading("p99.99", number=True, spare=True),
+    Heading("node", can_wrap=True),
+    Heading("guests", is_number=True),
+    Heading("IOPS", is_number=True),
+    Heading("mean", is_number=True),
+    Heading("p99", is_number=True, is_optional=True),
+    Heading("p99.99", is_number=True, is_optional=True),
     Heading("verdict"),
 )
 Shown = tuple[str, PointSummary, Result]
@@ -74,18 +74,22 @@ def nodes_screen(study: Study, points: Sequence[PointSummary]) -> Iterator[Rende
         for summary in summaries
     }
     yield ""
-    yield title("Nodes, with the most guests")
+    yield section_title("Nodes, with the most guests")
     groups = []
     for name, point, run in shown[:POINTS_MAX]:
         nodes = _by_rate(run)
         rows = [_row(node, by_node.get((node.name, point.key)), run) for node in _ends(nodes)]
         if len(nodes) > NODES_MAX:
-            hidden = count(len(nodes) - NODES_MAX, "node")
-            rows.insert(NODES_MAX // 2, [plain(f"    {hidden} between", QUIET_STYLE), *[""] * 6])
-        groups.append((plain(f"  {name}"), rows))
-    yield Grouped(_HEADINGS, groups)
+            hidden = counted_noun(len(nodes) - NODES_MAX, "node")
+            rows.insert(
+                NODES_MAX // 2, [literal_text(f"    {hidden} between", QUIET_STYLE), *[""] * 6]
+            )
+        groups.append((literal_text(f"  {name}"), rows))
+    yield GroupedTable(_HEADINGS, groups)
     if len(shown) > POINTS_MAX:
-        yield plain(f"  and {count(len(shown) - POINTS_MAX, 'point')} more", QUIET_STYLE)
+        yield literal_text(
+            f"  and {counted_noun(len(shown) - POINTS_MAX, 'point')} more", QUIET_STYLE
+        )
     yield from _accounts(shown[:POINTS_MAX])
     yield from _outliers(shown)
 
@@ -94,7 +98,7 @@ def node_details(result: Result) -> Iterator[RenderableType]:
     """The nodes of one run in full: figures, layers, bytes, and what stands out."""
     if not result.nodes:
         return
-    yield table(_HEADINGS, [_row(node, None, result) for node in result.nodes])
+    yield terminal_table(_HEADINGS, [_row(node, None, result) for node in result.nodes])
     accounts = [account for account in accounts_of(result, "") if len(account.parts) > 1]
     if accounts:
         yield _of_accounts([("where latency arises", accounts)])
@@ -103,10 +107,10 @@ def node_details(result: Result) -> Iterator[RenderableType]:
         heads = [replace(column, title=column.title.lower()) for column in written.columns[:-1]]
         heads[0] = replace(heads[0], title=f"{heads[0].title} wrote")
         rows = tuple(cells[:-1] for cells in written.rows)
-        yield of_table(replace(written, columns=tuple(heads), rows=rows))
+        yield report_table_for_terminal(replace(written, columns=tuple(heads), rows=rows))
     for node in result.nodes:
         for text in outlier_lines(node):
-            yield plain(f"  {text}")
+            yield literal_text(f"  {text}")
 
 
 def outlier_lines(node: NodeResult) -> Iterator[str]:
@@ -143,7 +147,7 @@ def _shown(study: Study, points: Sequence[PointSummary]) -> list[Shown]:
 def _by_rate(run: Result) -> list[NodeResult]:
     if len(run.nodes) <= NODES_MAX:
         return list(run.nodes)
-    return sorted(run.nodes, key=lambda node: node.metrics.get("iops", NOT_KNOWN).value or 0.0)
+    return sorted(run.nodes, key=lambda node: node.metrics.get("iops", UNKNOWN_METRIC).value or 0.0)
 
 
 def _ends(nodes: list[NodeResult]) -> list[NodeResult]:
@@ -155,10 +159,10 @@ def _row(node: NodeResult, point: PointSummary | None, run: Result) -> list[Text
     """A node's cells: its published values where a point is given, else those of the run."""
     metrics = node.metrics if point is None else point.metrics
     return [
-        plain(node.name if point is None else f"    {node.name}"),
+        literal_text(node.name if point is None else f"    {node.name}"),
         f"{len(node.guests):,}",
-        *(show(metrics.get(key), bare_rate=True) for key in _METRICS),
-        verdict(run.verdict.level if point is None else point.level),
+        *(metric_text(metrics.get(key), bare_rate=True) for key in _METRICS),
+        styled_verdict(run.verdict.level if point is None else point.level),
     ]
 
 
@@ -172,27 +176,27 @@ def _accounts(shown: Sequence[Shown]) -> Iterator[RenderableType]:
     if not named:
         return
     yield ""
-    yield title("Where latency arises")
+    yield section_title("Where latency arises")
     yield _of_accounts(named)
 
 
 def _of_accounts(named: Sequence[tuple[str, Sequence[Account]]]) -> RenderableType:
     names = part_names(account for _, accounts in named for account in accounts)
-    headings = [Heading("", main=True), Heading("latency", number=True)]
-    headings += [Heading(name, number=True) for name in reversed(names)]
+    headings = [Heading("", can_wrap=True), Heading("latency", is_number=True)]
+    headings += [Heading(name, is_number=True) for name in reversed(names)]
     groups = [
-        (plain(f"  {name}"), [_parts(account, names) for account in members])
+        (literal_text(f"  {name}"), [_parts(account, names) for account in members])
         for name, members in named
     ]
-    return Grouped(headings, groups)
+    return GroupedTable(headings, groups)
 
 
 def _parts(account: Account, names: Sequence[str]) -> list[Text | str]:
     shares = {
-        part.name: show_value(part.took_ns / account.whole_ns, "share") for part in account.parts
+        part.name: value_text(part.took_ns / account.whole_ns, "share") for part in account.parts
     }
-    cells: list[Text | str] = [f"    {account.direction}", show_value(account.whole_ns, "ns")]
-    return [*cells, *(shares.get(name, NOTHING) for name in reversed(names))]
+    cells: list[Text | str] = [f"    {account.direction}", value_text(account.whole_ns, "ns")]
+    return [*cells, *(shares.get(name, DASH) for name in reversed(names))]
 
 
 def _outliers(shown: Sequence[Shown]) -> Iterator[RenderableType]:
@@ -206,9 +210,11 @@ def _outliers(shown: Sequence[Shown]) -> Iterator[RenderableType]:
     if not by_device:
         return
     yield ""
-    yield title("What stands out among its like")
+    yield section_title("What stands out among its like")
     for texts in list(by_device.values())[:OUTLIERS_MAX]:
         at = f" (in {len(texts)} of these {len(shown)} points)" if len(shown) > 1 else ""
-        yield plain(f"  {texts[0]}{at}")
+        yield literal_text(f"  {texts[0]}{at}")
     if len(by_device) > OUTLIERS_MAX:
-        yield plain(f"  and {len(by_device) - OUTLIERS_MAX} more; --details tells all", QUIET_STYLE)
+        yield literal_text(
+            f"  and {len(by_device) - OUTLIERS_MAX} more; --details tells all", QUIET_STYLE
+        )

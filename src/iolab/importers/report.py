@@ -12,13 +12,13 @@ from iolab.core.study import Study
 from iolab.core.workload import AnyJob
 from iolab.importers.metrics import PERCENTILES, histograms
 from iolab.importers.model import OTHERS_FROM, ImportedHost, ImportedJob
-from iolab.report.brief import Latencies, LoadReport
-from iolab.report.charts.run_series import curve_of, load_panels
-from iolab.report.charts.series import Anchors, Grid, LatencyCurve, Panel
-from iolab.report.numbers import NOTHING
-from iolab.report.one_figure import OneFigureReport
-from iolab.report.runs import every_run
-from iolab.report.table import Column, Table, columns, row
+from iolab.report.brief import LatencyCurves, LoadReport
+from iolab.report.charts.run_series import latency_curve, throughput_and_latency_panels
+from iolab.report.charts.series import LatencyCurve, Panel, RunAnchors, TimeGrid
+from iolab.report.numbers import DASH
+from iolab.report.one_figure import SingleFigureReport
+from iolab.report.runs import all_runs_table
+from iolab.report.table import Column, Table, columns_of, row_of
 from iolab.report.terminal import Screen
 
 if TYPE_CHECKING:
@@ -36,20 +36,20 @@ SETTINGS_SHOWN = 24
 """Options of a job in its table; fio has hundreds, and a job file seldom twenty."""
 
 
-class ImportedReport(OneFigureReport):
+class ImportedReport(SingleFigureReport):
     """What tools printed of reads, writes and any other operations."""
 
-    def is_measured(self, result: Result) -> bool:
+    def has_measurements(self, result: Result) -> bool:
         """Whether any figure has a value."""
         return any(metric.value is not None for metric in result.metrics.values())
 
-    def operation_word(self, number: int, job: AnyJob) -> str:
+    def operation_name(self, operation: int, job: AnyJob) -> str:
         """As the file calls it, where it is no I/O."""
-        if isinstance(job, ImportedJob) and number >= OTHERS_FROM:
-            return job.operation(number).replace("_", "-")
-        return super().operation_word(number, job)
+        if isinstance(job, ImportedJob) and operation >= OTHERS_FROM:
+            return job.operation(operation).replace("_", "-")
+        return super().operation_name(operation, job)
 
-    def latencies(self, record: RunRecord, name: str) -> Latencies:
+    def latency_curves(self, record: RunRecord, name: str) -> LatencyCurves:
         """Each operation of which the file has bins."""
         job, by_operation = ImportedJob.of(record.run.point.job), histograms(record)
         curves, total = [], None
@@ -59,19 +59,19 @@ class ImportedReport(OneFigureReport):
                 if operation_name == operation:
                     merged = part if merged is None else merged.merged(part)
             if merged is not None:
-                curves.append(curve_of(operation, merged))
+                curves.append(latency_curve(operation, merged))
                 total = merged if total is None else total.merged(merged)
-        every = LatencyCurve(name, 0, (), ()) if total is None else curve_of(name, total)
-        return Latencies(every, tuple(curves), None)
+        every = LatencyCurve(name, 0, (), ()) if total is None else latency_curve(name, total)
+        return LatencyCurves(every, tuple(curves), None)
 
-    def panels(self, record: RunRecord, grid: Grid) -> list[Panel]:
+    def timeline_panels(self, record: RunRecord, grid: TimeGrid) -> list[Panel]:
         """The load over time, where the file tells it in intervals."""
         operations = ImportedJob.of(record.run.point.job).operations
         if len(record.intervals) <= len(record.hosts) * len(operations):
             return []
-        return load_panels(record, grid)
+        return throughput_and_latency_panels(record, grid)
 
-    def screen(
+    def terminal_screen(
         self,
         study: Study,
         results: Sequence[Result],
@@ -83,11 +83,11 @@ class ImportedReport(OneFigureReport):
         others = [result for result in results if "iops" not in result.metrics]
         if len(others) < len(results):
             with_rate = [point for point in points if "iops" in point.metrics]
-            yield from super().screen(study, results, with_rate, repeats=repeats)
+            yield from super().terminal_screen(study, results, with_rate, repeats=repeats)
         if others:
-            yield from LoadReport.screen(self, study, others, (), repeats=repeats)
+            yield from LoadReport.terminal_screen(self, study, others, (), repeats=repeats)
 
-    def result_table(self, study: Study, results: Sequence[Result], anchors: Anchors) -> Table:
+    def result_table(self, study: Study, results: Sequence[Result], anchors: RunAnchors) -> Table:
         """Runs of I/O as others; of runs that are no I/O the operations a second."""
         if any("iops" in result.metrics for result in results):
             return super().result_table(study, results, anchors)
@@ -95,34 +95,37 @@ class ImportedReport(OneFigureReport):
             key for result in results for key, metric in result.metrics.items() if metric.value
         }
         shown = [(key, name) for key, name in OPERATIONS_SHOWN if key in with_value]
-        return every_run("Every run", study, results, shown, anchors)
+        return all_runs_table("Every run", study, results, shown, anchors)
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
         """What the files tell of each job's options."""
         del brief
         rows = tuple(
-            row(workload.title, workload.job.engine, _settings(workload.job))
+            row_of(workload.title, workload.job.engine, _settings(workload.job))
             for workload in study.workloads
             if isinstance(workload.job, ImportedJob)
         )
-        heads = columns(("Job", "Tool", "Options as its file tells them"))
+        heads = columns_of(("Job", "Tool", "Options as its file tells them"))
         return (Table("Imported jobs", heads, rows),) if rows else ()
 
     def engine_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
         """The figures as their file has them, and where in it."""
         hosts = brief.host_runs.get((result.digest, result.repeat), ())
         rows = tuple(
-            row(host.details.source, figure.operation, name, text)
+            row_of(host.details.source, figure.operation, name, text)
             for host in hosts
             if isinstance(host.details, ImportedHost)
             for figure in host.details.figures
             for name, text in figure.printed
         )
-        heads = (*columns(("Told in", "Operation", "Figure")), Column("As printed", number=True))
+        heads = (
+            *columns_of(("Told in", "Operation", "Figure")),
+            Column("As printed", is_number=True),
+        )
         return (Table("As the file tells it", heads, rows),) if rows else ()
 
 
 def _settings(job: ImportedJob) -> str:
     shown = [f"{name}={value}" for name, value in job.settings[:SETTINGS_SHOWN]]
     more = len(job.settings) - len(shown)
-    return " ".join([*shown, *([f"and {more} more"] if more else [])]) or NOTHING
+    return " ".join([*shown, *([f"and {more} more"] if more else [])]) or DASH

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from iolab.analysis.kinds import LoadAnalysis
     from iolab.core.metric_spec import MetricSpec
     from iolab.core.workload import AnyJob
-    from iolab.report.brief import HostsReport, LoadReport
+    from iolab.report.brief import BootedHostsReport, LoadReport
     from iolab.session.kinds import LoadSession
     from iolab.study.kinds import LoadStudy
 
@@ -36,7 +36,7 @@ class LoadKind:
     session: str
     study: str = "iolab.study.kinds:LoadStudy"
     analysis: str = "iolab.analysis.kinds:LoadAnalysis"
-    report: str = "iolab.report.one_figure:OneFigureReport"
+    report: str = "iolab.report.one_figure:SingleFigureReport"
     metrics: tuple[MetricSpec, ...] = ()
     document_lists: tuple[str, ...] = ()
 
@@ -55,7 +55,7 @@ class LoadKind:
         made: LoadAnalysis[Any] = import_attribute(self.analysis)()
         return made
 
-    def make_report(self, hosts: HostsReport) -> LoadReport:
+    def make_report(self, hosts: BootedHostsReport) -> LoadReport:
         """Its part of reports; `hosts` reports hosts that are booted."""
         made: LoadReport = import_attribute(self.report)(self.jobs, hosts)
         return made

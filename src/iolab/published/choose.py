@@ -15,7 +15,7 @@ from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import spec_of
 from iolab.dataclass import dataclass
 from iolab.published.audit.document import PublishedSet, items, span, whole_number
-from iolab.report.numbers import show_value
+from iolab.report.numbers import value_text
 from iolab.study.load_tables import parse_limit
 from iolab.units import format_ns
 
@@ -331,7 +331,7 @@ def _rate(
     need: RateNeed, limits: Sequence[LatencyNeed], offer: Offer, scaling: float
 ) -> Requirement:
     """A rate where its latencies are kept; of several places the one that gives most for sure."""
-    name = f"{need.workload} >= {show_value(need.least, need.unit)}"
+    name = f"{need.workload} >= {value_text(need.least, need.unit)}"
     if limits:
         name += "".join(f", {named(limit)} <= {format_ns(limit.most_ns)}" for limit in limits)
     rated = [
@@ -367,7 +367,7 @@ def _rate(
         else RequirementStatus.NO
     )
     nodes = _nodes_for(need.least, sure, offer.nodes, scaling)
-    says, least = show_value(had, need.unit), show_value(sure, need.unit)
+    says, least = value_text(had, need.unit), value_text(sure, need.unit)
     says += f", at least {least}" if least != says else ""
     answer = certain if nodes else as_is
     return Requirement(name, says, as_is, answer, had / need.least, nodes, best.axis)

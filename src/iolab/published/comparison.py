@@ -18,12 +18,19 @@ from iolab.published.against import Basis, MatchedFigure, matched_figures, owner
 from iolab.published.audit.document import FigureRange, words
 from iolab.published.sets import Against, PublishedFigure, PublishedSystem, method_words
 from iolab.report.brief import Brief
-from iolab.report.charts.bars import RatioRow, ratio_figure
-from iolab.report.charts.chart import ChartGroup, Figure, Looks, ReportSection
-from iolab.report.charts.series import Anchors
-from iolab.report.numbers import NOTHING, axis_label, listing, show, show_interval, show_value
-from iolab.report.phrases import metric_words
-from iolab.report.table import Table, columns, row, verdict_cell
+from iolab.report.charts.bars import RatioDot, ratio_dot_chart
+from iolab.report.charts.chart import ChartGroup, Figure, ReportSection, SeriesStyles
+from iolab.report.charts.series import RunAnchors
+from iolab.report.numbers import (
+    DASH,
+    axis_values_text,
+    interval_and_runs_text,
+    metric_text,
+    shortened_list_text,
+    value_text,
+)
+from iolab.report.phrases import metric_phrase
+from iolab.report.table import Table, columns_of, row_of, verdict_cell
 from iolab.units import format_bytes, format_duration_s
 
 NAMED_MOST: Final = 4
@@ -39,7 +46,7 @@ def own_words(brief: Brief, name: str) -> str:
     stated = _hardware_rows(brief, name)
     word = _OWN.get(name)
     texts = stated or (list(dict.fromkeys(word(brief))) if word else [])
-    return listing(texts, NAMED_MOST) or NOTHING
+    return shortened_list_text(texts, NAMED_MOST) or DASH
 
 
 def _hardware_rows(brief: Brief, name: str) -> list[str]:
@@ -147,13 +154,13 @@ def against(request: Against, brief: Brief) -> ReportSection:
     """The results beside that set."""
     figures = request.figures
     pairs = matched_figures(brief.study, brief.points, figures)
-    looks, anchors = brief.looks, brief.anchors
+    looks, anchors = brief.series_styles, brief.anchors
     charts = tuple(
         _figure(owner, [pair for pair in pairs if pair.printed.owner.name == owner], looks, anchors)
         for owner in owners(figures)
         if any(pair.printed.owner.name == owner for pair in pairs)
     )
-    source = f"Published by: {request.published.source or NOTHING}."
+    source = f"Published by: {request.published.source or DASH}."
     owned = [figure.owner for figure in figures]
     note = f"{source}{_missing(figures, pairs)}"
     beneath = ChartGroup("What differs", (), _differences(brief, request, owned), note)
@@ -175,22 +182,22 @@ def _missing(figures: Sequence[PublishedFigure], pairs: Sequence[MatchedFigure])
     if not pairs:
         return " Nothing that was published there was measured here."
     names = list(
-        dict.fromkeys(f"{figure.workload} ({metric_words(figure.metric)})" for figure in lost)
+        dict.fromkeys(f"{figure.workload} ({metric_phrase(figure.metric)})" for figure in lost)
     )
-    return f" Published, but not measured here: {listing(names, 8)}."
+    return f" Published, but not measured here: {shortened_list_text(names, 8)}."
 
 
 def _figure(
     owner: str,
     pairs: Sequence[MatchedFigure],
-    looks: Looks,
-    anchors: Anchors,
+    looks: SeriesStyles,
+    anchors: RunAnchors,
 ) -> Figure:
     """What was published of one product, cluster or client, drawn and as a table."""
     several = len(looks) > 1
     basis = next(b for b in _DRAWN if any(b in pair.shares for pair in pairs))
     dots = [
-        RatioRow(
+        RatioDot(
             _dot_name(pair, looks if several else {}),
             looks[pair.configuration.id].token,
             pair.shares.get(basis, pair.shares[Basis.WHOLE]).ratio,
@@ -200,7 +207,7 @@ def _figure(
     ]
     table = _table(owner, pairs, looks, anchors)
     words = "the whole" if basis is Basis.WHOLE else f"each {basis.value}"
-    return ratio_figure(
+    return ratio_dot_chart(
         subject=owner,
         title=f"Beside {owner}, for {words}",
         finding=_finding(owner, pairs, basis, words),
@@ -231,8 +238,8 @@ def _finding(owner: str, pairs: Sequence[MatchedFigure], basis: Basis, words: st
     return f"For {words}, {' and '.join(parts)} what is published of {owner}; {trust} here."
 
 
-def _dot_name(figure: MatchedFigure, looks: Looks) -> str:
-    name = f"{figure.printed.workload}, {metric_words(figure.printed.metric)}"
+def _dot_name(figure: MatchedFigure, looks: SeriesStyles) -> str:
+    name = f"{figure.printed.workload}, {metric_phrase(figure.printed.metric)}"
     look = looks.get(figure.configuration.id)
     return f"{name}: {look.title}" if look else name
 
@@ -240,14 +247,14 @@ def _dot_name(figure: MatchedFigure, looks: Looks) -> str:
 def _table(
     owner: str,
     pairs: Sequence[MatchedFigure],
-    looks: Looks,
-    anchors: Anchors,
+    looks: SeriesStyles,
+    anchors: RunAnchors,
 ) -> Table:
     """Both figures and the ratio, whole and for each basis that both sides have."""
     bases = [basis for basis in _BASES if any(basis in pair.shares for pair in pairs)]
     named = ("Configuration",) if len(looks) > 1 else ()
     shares = (text for basis in bases for text in _heads(basis))
-    heads = columns(
+    heads = columns_of(
         ("Workload", "Metric", *named, "At", "Published at"),
         ("Here", "95 % interval", "Published", "Times", *shares),
         ("Verdict",),
@@ -258,14 +265,14 @@ def _table(
         run = pair.run
         anchor = anchors.get(run.key) if run is not None else None
         rows.append(
-            row(
+            row_of(
                 pair.printed.workload,
-                metric_words(pair.printed.metric),
+                metric_phrase(pair.printed.metric),
                 *((looks[pair.configuration.id].title,) if named else ()),
-                axis_label(pair.axis) or NOTHING,
-                axis_label(pair.printed.axis) or NOTHING,
-                show(share.here),
-                show_interval(share.here, bare_rate=True),
+                axis_values_text(pair.axis) or DASH,
+                axis_values_text(pair.printed.axis) or DASH,
+                metric_text(share.here),
+                interval_and_runs_text(share.here, bare_rate=True),
                 _span(share.there, pair.printed.unit),
                 _times(pair, Basis.WHOLE),
                 *(text for basis in bases for text in _share(pair, basis)),
@@ -282,18 +289,18 @@ def _heads(basis: Basis) -> tuple[str, str, str]:
 def _share(figure: MatchedFigure, basis: Basis) -> tuple[str, str, str]:
     share = figure.shares.get(basis)
     if share is None:
-        return (NOTHING, NOTHING, NOTHING)
-    return show(share.here), _span(share.there, figure.printed.unit), _times(figure, basis)
+        return (DASH, DASH, DASH)
+    return metric_text(share.here), _span(share.there, figure.printed.unit), _times(figure, basis)
 
 
 def _span(span: FigureRange, unit: str) -> str:
-    return show_value(span.middle, unit)
+    return value_text(span.middle, unit)
 
 
 def _times(figure: MatchedFigure, basis: Basis) -> str:
     ratio = figure.shares[basis].ratio
     if ratio.value is None:
-        return NOTHING
+        return DASH
     if ratio.low is None or ratio.high is None:
         return f"{ratio.value:.3g}"
     return f"{ratio.value:.3g} [{ratio.low:.3g}, {ratio.high:.3g}]"
@@ -304,7 +311,7 @@ def _differences(brief: Brief, request: Against, systems: Sequence[PublishedSyst
     each = {owner.name: owner for owner in systems}
     several = len(each) > 1
     rows = [
-        row(
+        row_of(
             f"{_key_words(name)}{f' of {owner.name}' if several else ''}",
             own_words(brief, name),
             text,
@@ -313,11 +320,11 @@ def _differences(brief: Brief, request: Against, systems: Sequence[PublishedSyst
         for name, text in _system_rows(owner)
     ]
     rows += [
-        row(_key_words(name), own_words(brief, name), text)
+        row_of(_key_words(name), own_words(brief, name), text)
         for name, text in method_words(request.published)
         if name not in _NOT_COMPARED
     ]
-    return Table("What differs", columns(("What", "Here", "Published")), tuple(rows))
+    return Table("What differs", columns_of(("What", "Here", "Published")), tuple(rows))
 
 
 def _key_words(key: str) -> str:

@@ -18,9 +18,9 @@ from iolab.published.audit.document import PublishedSet, flat, words
 from iolab.published.audit.relations import shown
 from iolab.report.brief import PublishedTables
 from iolab.report.maxima import PeakFigure, clients_table, maxima_table
-from iolab.report.numbers import NOTHING
-from iolab.report.price_performance import normalised_table
-from iolab.report.table import Cell, Column, Table, columns, row
+from iolab.report.numbers import DASH
+from iolab.report.price_performance import rates_per_size_table
+from iolab.report.table import Cell, Column, Table, columns_of, row_of
 
 ROWS_MAX: Final = 64
 """Published tables are short; more rows would bury what was measured."""
@@ -74,13 +74,13 @@ def published_tables(published: PublishedSet) -> PublishedTables:
         for name, part in published.table(section).items()
         if name in _NOTES and isinstance(part, str)
     ]
-    heads = tuple(Column(_HEADINGS.get(name, name), number=name in _NUMBERS) for name in names)
+    heads = tuple(Column(_HEADINGS.get(name, name), is_number=name in _NUMBERS) for name in names)
     cells: tuple[tuple[Cell, ...], ...] = tuple(
-        row(*(_text(values.get(name)) for name in names)) for values in rows[:ROWS_MAX]
+        row_of(*(_text(values.get(name)) for name in names)) for values in rows[:ROWS_MAX]
     )
     results = Table("Published elsewhere", heads, cells)
     inside = _inside(published.table("single_node"))
-    return PublishedTables(published.source or NOTHING, tuple(notes), results, inside)
+    return PublishedTables(published.source or DASH, tuple(notes), results, inside)
 
 
 def _inside(node: Mapping[str, Any]) -> Table | None:
@@ -89,8 +89,8 @@ def _inside(node: Mapping[str, Any]) -> Table | None:
         return None
     figures = [(name, value) for name, value in flat(node) if name not in _LOAD]
     rows = [(_HEADINGS.get(name, name), _text(value)) for name, value in figures]
-    heads = (Column("One node, 70/30 at depth 8"), Column("Published", number=True))
-    return Table("One node from inside", heads, tuple(row(*pair) for pair in rows[:ROWS_MAX]))
+    heads = (Column("One node, 70/30 at depth 8"), Column("Published", is_number=True))
+    return Table("One node from inside", heads, tuple(row_of(*pair) for pair in rows[:ROWS_MAX]))
 
 
 _LOAD: Final = frozenset({"write_percent", "queue_depth"})
@@ -118,7 +118,7 @@ def _ordered(names: Iterable[str]) -> list[str]:
 
 def _text(value: object) -> str:
     if value is None:
-        return NOTHING
+        return DASH
     if isinstance(value, list) and len(value) == 2:
         return f"{_text(value[0])} to {_text(value[1])}"
     if isinstance(value, Decimal) and value >= _WHOLE_FROM:
@@ -160,8 +160,8 @@ def _texts(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _reference_table(title: str, rows: list[dict[str, str]]) -> Table:
     names = list(dict.fromkeys(name for values in rows for name in values))
     numeric = {name for name in names if all(_numeric(values.get(name)) for values in rows)}
-    heads = tuple(Column(_words(name), number=name in numeric) for name in names)
-    cells = tuple(row(*(values.get(name, NOTHING) for name in names)) for values in rows)
+    heads = tuple(Column(_words(name), is_number=name in numeric) for name in names)
+    cells = tuple(row_of(*(values.get(name, DASH) for name in names)) for values in rows)
     return Table(title, heads, cells)
 
 
@@ -204,7 +204,7 @@ def computed_tables(published: PublishedSet) -> Iterator[Table]:
         yield maxima_table(owners, peaks, {})
     for table in (
         clients_table(owners, peaks, scaled(owners, maxima), {}),
-        normalised_table(owners, peaks, {}),
+        rates_per_size_table(owners, peaks, {}),
         recomputed_table(recomputed_figures(published)),
     ):
         if table is not None:
@@ -215,14 +215,14 @@ def recomputed_table(figures: tuple[StatedFigure, ...]) -> Table | None:
     """Each printed figure that follows from others, and what these make of it; None for none."""
     if not figures:
         return None
-    heads = columns(("Of", "Figure"), ("Printed", "Computed", "Rounding leaves open"), ("So",))
+    heads = columns_of(("Of", "Figure"), ("Printed", "Computed", "Rounding leaves open"), ("So",))
     rows = tuple(
-        row(
+        row_of(
             figure.subject,
             figure.quantity,
             f"{figure.printed} {figure.unit}",
-            NOTHING if figure.computed is None else f"{_digits(figure.computed)} {figure.unit}",
-            NOTHING if figure.computed is None else shown(figure.bounds, figure.unit),
+            DASH if figure.computed is None else f"{_digits(figure.computed)} {figure.unit}",
+            DASH if figure.computed is None else shown(figure.bounds, figure.unit),
             _agreement_text(figure),
         )
         for figure in figures

@@ -18,43 +18,43 @@ from iolab.core.metric_spec import Better, Combine, spec_of
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.dataclass import dataclass
-from iolab.report.numbers import axis_label
+from iolab.report.numbers import axis_values_text
 
 if TYPE_CHECKING:
     from iolab.core.run import RunKey
 
-NOT_KNOWN: Final = Metric(None, "")
+UNKNOWN_METRIC: Final = Metric(None, "")
 """Where a run has no such metric at all."""
 
 
-def group_name(workload: Workload, others: Axis) -> str:
+def workload_and_axis_title(workload: Workload, fixed_axis: Axis) -> str:
     """A workload with what of its axes is held: `Random reads, block_size 4k`."""
-    return ", ".join(part for part in (workload.title, axis_label(others)) if part)
+    return ", ".join(part for part in (workload.title, axis_values_text(fixed_axis)) if part)
 
 
 @dataclass(frozen=True, slots=True)
 class PointFigures:
-    """A point's repeats together: `figure` and `metrics` are its published values.
+    """A point's repeats together: `headline_metric` and `metrics` are its published values.
 
-    `results` are the runs behind them, `shown` is the median one of those.
+    `results` are the runs behind them, `median_run` is the median one of those.
     """
 
     results: tuple[Result, ...]
-    shown: Result
-    figure: Metric
+    median_run: Result
+    headline_metric: Metric
     per_host: Metric
     metrics: Mapping[str, Metric]
     level: Level
 
     @property
-    def axis(self) -> str:
+    def axis_text(self) -> str:
         """The axis values for people."""
-        return axis_label(self.shown.axis)
+        return axis_values_text(self.median_run.axis)
 
     @property
     def host_count(self) -> int:
         """How many hosts made the load."""
-        return len(self.shown.hosts)
+        return len(self.median_run.hosts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class BestFigure:
     any of which may have been better. `is_paced` is whether its load asks for no more than so much.
 
     `value` has none and `level` is None where nothing was measured. `latencies` are its own, each
-    with a name, `at` is the place of the axes where it was reached, `run` the one that stands for
-    it, and `reason` the check that says most against it, and what that says.
+    with a name, `axis_text` is the place of the axes where it was reached, `run` the one that
+    stands for it, and `objection` the check that says most against it, and what that says.
     """
 
     workload: str
@@ -74,11 +74,11 @@ class BestFigure:
     configuration: str
     value: Metric
     latencies: tuple[tuple[str, str], ...] = ()
-    at: str = ""
+    axis_text: str = ""
     level: Level | None = None
     run: RunKey | None = None
-    reason: tuple[str, str] = ("", "")
-    missing: int = 0
+    objection: tuple[str, str] = ("", "")
+    unsound_point_count: int = 0
     better: Better = Better.HIGHER
     is_paced: bool = False
 
@@ -96,80 +96,93 @@ class Headline:
     configuration: Configuration
     best: PointFigures | None
     point_count: int
-    compared: int
+    compared_count: int
     """Of how many points `best` is the best: of those not invalid, if there are any."""
-    unmeasured: int
+    unmeasured_run_count: int
     """Runs that failed or have no value."""
     sound: int = 0
     """How many points have a figure that is not invalid."""
 
 
-def headlines_of(
-    study: Study, points: Iterable[PointSummary], jobs: tuple[type[AnyJob], ...] = (AnyJob,)
+def best_point_headlines(
+    study: Study, points: Iterable[PointSummary], job_types: tuple[type[AnyJob], ...] = (AnyJob,)
 ) -> tuple[Headline, ...]:
     """Every workload of those jobs in every configuration that has points, in the study's order."""
     grouped: dict[tuple[str, str], list[PointSummary]] = {}
     for point in points:
         grouped.setdefault((point.key.workload, point.key.configuration), []).append(point)
     return tuple(
-        headline_of(
+        best_point_headline(
             workload, configuration, grouped[workload.id, configuration.id], workload.figure
         )
         for workload in study.workloads
-        if isinstance(workload.job, jobs)
+        if isinstance(workload.job, job_types)
         for configuration in study.configurations
         if (workload.id, configuration.id) in grouped
     )
 
 
-def headline_of(
-    workload: Workload, configuration: Configuration, points: Sequence[PointSummary], key: str
+def best_point_headline(
+    workload: Workload,
+    configuration: Configuration,
+    points: Sequence[PointSummary],
+    metric_key: str,
 ) -> Headline:
-    """The best of these points by metric `key`."""
-    measured = [figures for point in points if (figures := point_figures(point, key)) is not None]
+    """The best of these points by metric `metric_key`."""
+    measured = [
+        figures for point in points if (figures := point_figures(point, metric_key)) is not None
+    ]
     sound = [figures for figures in measured if figures.level is not Level.INVALID]
     trusted = sound or measured
-    sign = -1.0 if spec_of(key).better is Better.LOWER else 1.0
-    best = max(trusted, key=lambda figures: sign * (figures.figure.value or 0.0), default=None)
+    sign = -1.0 if spec_of(metric_key).better is Better.LOWER else 1.0
+    best = max(
+        trusted, key=lambda figures: sign * (figures.headline_metric.value or 0.0), default=None
+    )
     runs = [run for point in points for run in point.runs]
-    unmeasured = sum(1 for run in runs if value_of(run, key) is None)
+    unmeasured = sum(1 for run in runs if value_of(run, metric_key) is None)
     compared = len(trusted)
     return Headline(workload, configuration, best, len(points), compared, unmeasured, len(sound))
 
 
-def point_figures(point: PointSummary, key: str) -> PointFigures | None:
-    """What a headline says of a point; None when it has no value of metric `key`."""
-    figure = point.metrics.get(key, NOT_KNOWN)
+def point_figures(point: PointSummary, metric_key: str) -> PointFigures | None:
+    """What a headline says of a point; None when it has no value of metric `metric_key`."""
+    figure = point.metrics.get(metric_key, UNKNOWN_METRIC)
     if figure.value is None:
         return None
     runs = point.results or point.left_out
-    measured = tuple(run for run in runs if value_of(run, key) is not None)
-    shown = median_repeat(measured, key)
+    measured = tuple(run for run in runs if value_of(run, metric_key) is not None)
+    shown = median_repeat(measured, metric_key)
     return PointFigures(
         results=measured,
-        shown=shown,
-        figure=figure,
-        per_host=figure_per_host(key, figure, shown),
+        median_run=shown,
+        headline_metric=figure,
+        per_host=metric_per_host(metric_key, figure, shown),
         metrics=point.metrics,
         level=point.level,
     )
 
 
-def figure_per_host(key: str, figure: Metric, run: Result) -> Metric:
+def metric_per_host(metric_key: str, fleet_metric: Metric, run: Result) -> Metric:
     """A rate of the fleet as the mean of its hosts; other metrics are nobody's share."""
-    if figure.value is None or spec_of(key).combine is not Combine.RATE or not run.hosts:
-        return Metric(None, figure.unit)
-    return Metric(figure.value / len(run.hosts), figure.unit)
+    if (
+        fleet_metric.value is None
+        or spec_of(metric_key).combine is not Combine.RATE
+        or not run.hosts
+    ):
+        return Metric(None, fleet_metric.unit)
+    return Metric(fleet_metric.value / len(run.hosts), fleet_metric.unit)
 
 
-def median_repeat(repeats: Sequence[Result], key: str) -> Result:
-    """The repeat whose metric `key` is the median; of two in the middle the one that flatters less.
+def median_repeat(repeats: Sequence[Result], metric_key: str) -> Result:
+    """The repeat whose metric `metric_key` is the median.
+
+    Of two in the middle the one that flatters less.
 
     At least one of the repeats must have a value.
     """
-    measured = [result for result in repeats if value_of(result, key) is not None]
-    less_is_better = spec_of(key).better is Better.LOWER
-    ordered = sorted(measured, key=lambda result: value_of(result, key) or 0.0)
+    measured = [result for result in repeats if value_of(result, metric_key) is not None]
+    less_is_better = spec_of(metric_key).better is Better.LOWER
+    ordered = sorted(measured, key=lambda result: value_of(result, metric_key) or 0.0)
     return ordered[len(ordered) // 2 if less_is_better else (len(ordered) - 1) // 2]
 
 
@@ -179,15 +192,15 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
     place = headline.workload.id, headline.workload.title, headline.configuration.id
     missing = headline.point_count - headline.sound
     if best is None:
-        return BestFigure(*place, NOT_KNOWN)
-    key = best.shown.key
-    reason = reason_of((best.shown, *best.results), best.level)
+        return BestFigure(*place, UNKNOWN_METRIC)
+    key = best.median_run.key
+    reason = gravest_objection((best.median_run, *best.results), best.level)
     better = spec_of(headline.workload.figure).better
     return BestFigure(
         *place,
-        best.figure,
+        best.headline_metric,
         latencies,
-        best.axis,
+        best.axis_text,
         best.level,
         key,
         reason,
@@ -197,12 +210,12 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
     )
 
 
-def by_operation(parts: Sequence[tuple[str, str]]) -> str:
+def operation_latencies_text(parts: Sequence[tuple[str, str]]) -> str:
     """The latencies of several operations in one cell: `1.2 ms read / 3.4 ms write`."""
     return " / ".join(f"{text} {word}" for word, text in parts)
 
 
-def reason_of(runs: Iterable[Result], level: Level) -> tuple[str, str]:
+def gravest_objection(runs: Iterable[Result], level: Level) -> tuple[str, str]:
     """Why runs are of a level: code and sentence of the gravest objection; empty for none.
 
     It is that of the first run of that level: others of a point may be better than the point.
@@ -223,7 +236,7 @@ class VerdictCounts:
     interrupted: int
 
 
-def tally(results: Sequence[Result]) -> VerdictCounts:
+def count_verdicts(results: Sequence[Result]) -> VerdictCounts:
     """The runs counted by verdict and by status."""
     levels = [result.verdict.level for result in results]
     states = [result.status.value for result in results]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
 
 from iolab.core.workload import Direction, ServiceTime
 from iolab.dataclass import dataclass
-from iolab.report.user_text import NO_TEXT, UserText
+from iolab.report.user_text import NO_USER_TEXT, UserText
 
 if TYPE_CHECKING:
     from iolab.analysis.differences import Difference
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from iolab.core.workload import AnyJob, NamedOperation, Workload
     from iolab.hosts.rates import CounterSeries
     from iolab.report.best import BestFigure, Headline
-    from iolab.report.charts.chart import ChartGroup, Figure, Looks, ReportSection
+    from iolab.report.charts.chart import ChartGroup, Figure, ReportSection, SeriesStyles
     from iolab.report.charts.palette import Token
     from iolab.report.charts.series import (
-        Anchors,
-        Grid,
         LatencyCurve,
         NodeTimeline,
         Panel,
+        RunAnchors,
         RunDetail,
+        TimeGrid,
     )
     from iolab.report.table import Table
     from iolab.report.terminal import Screen
@@ -61,22 +61,22 @@ SectionMaker: TypeAlias = "Callable[[Brief], ReportSection | None]"
 class PublishedTables:
     """What was published: where, on what, and a table of its figures.
 
-    `inside` are those of one node from inside, None where none were.
+    `node_table` are those of one node from inside, None where none were.
     """
 
     source: str
     notes: tuple[tuple[str, str], ...]
     results: Table
-    inside: Table | None = None
+    node_table: Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class MemberSession:
     """One of the sessions by itself, under the names that it has without the others.
 
-    `label` is how the report calls it. `results` are its own, and `damaged` is how many of its runs
-    cannot be read. `begun` is when each of its segments began (UTC, ns). `titles` are those of its
-    configurations, as the report calls them.
+    `label` is how the report calls it. `results` are its own, and `damaged_run_count` is how many
+    of its runs cannot be read. `segment_starts_ns` is when each of its segments began (UTC, ns).
+    `configuration_titles` are those of its configurations, as the report calls them.
     """
 
     label: str
@@ -84,9 +84,9 @@ class Member:
     study: Study
     plan: Plan
     results: tuple[Result, ...]
-    damaged: int
-    begun: tuple[int, ...]
-    titles: tuple[str, ...]
+    damaged_run_count: int
+    segment_starts_ns: tuple[int, ...]
+    configuration_titles: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class RunSource:
     repeat: int
 
     @property
-    def place(self) -> str:
+    def folder(self) -> str:
         """The run's folder within its session."""
         return f"points/{self.digest}/run-{self.repeat}"
 
@@ -112,31 +112,31 @@ class SessionDifferences:
 
 
 @dataclass(frozen=True, slots=True)
-class Sessions:
-    """Several sessions in one report; `traces` lead from its runs to where they are stored."""
+class SessionUnion:
+    """Several sessions in one report; `run_sources` lead from its runs to where they are stored."""
 
-    members: tuple[Member, ...] = ()
-    traces: Mapping[RunKey, RunSource] = field(default_factory=dict)
+    members: tuple[MemberSession, ...] = ()
+    run_sources: Mapping[RunKey, RunSource] = field(default_factory=dict)
     differences: tuple[SessionDifferences, ...] = ()
 
     @property
-    def several(self) -> bool:
+    def is_merged(self) -> bool:
         """Whether there are any."""
         return bool(self.members)
 
-    def forbidding(self) -> Iterator[tuple[str, Difference]]:
+    def forbidding_differences(self) -> Iterator[tuple[str, Difference]]:
         """Every difference that forbids comparing a session with the first one, with its label."""
         for session in self.differences:
             for difference in session.differences:
                 if difference.forbids:
                     yield session.label, difference
 
-    def trace(self, key: RunKey) -> RunSource:
+    def run_source(self, key: RunKey) -> RunSource:
         """Where a run is stored; of a single session without a label."""
-        return self.traces.get(key, RunSource("", *key))
+        return self.run_sources.get(key, RunSource("", *key))
 
 
-ALONE: Final = Sessions()
+SINGLE_SESSION: Final = SessionUnion()
 """A report on a single session."""
 
 
@@ -147,10 +147,10 @@ class Brief:
     `points` are the results' repeats together. `details` holds the runs that get charts;
     `manifests` those of these runs, and of others that `kinds` have more to tell of. `published` is
     what others published of the same study, and `sections` are made after those of every report.
-    `inside` is a node of guests over one run.
+    `node_timeline` is a node of guests over one run.
     """
 
-    kinds: Kinds
+    kinds: LoadKinds
     session: SessionDocument
     study: Study
     plan: Plan
@@ -161,28 +161,28 @@ class Brief:
     manifests: Mapping[RunKey, Manifest]
     damaged: tuple[Damage, ...]
     published: PublishedTables | None = None
-    inside: NodeTimeline | None = None
+    node_timeline: NodeTimeline | None = None
     sections: tuple[SectionMaker, ...] = ()
-    begun: tuple[int, ...] = ()
+    segment_starts_ns: tuple[int, ...] = ()
     """When each segment of the session began (UTC, ns), oldest first."""
-    sessions: Sessions = ALONE
+    sessions: SessionUnion = SINGLE_SESSION
     """The sessions that it is made of, where there are several."""
-    watched: Mapping[RunKey, RunResources] = field(default_factory=dict)
+    run_resources: Mapping[RunKey, RunResources] = field(default_factory=dict)
     """What runs of the best points tell of the resources under their load."""
-    rounds: tuple[RoundsSeries, ...] = ()
+    preconditioning_rounds: tuple[RoundsSeries, ...] = ()
     """How targets came to their steady state before they were measured."""
-    words: UserText = NO_TEXT
+    user_text: UserText = NO_USER_TEXT
     """What the user says beside it."""
 
     @cached_property
-    def looks(self) -> Looks:
+    def series_styles(self) -> SeriesStyles:
         """How charts call and colour its configurations."""
-        from iolab.report.charts.chart import looks_of
+        from iolab.report.charts.chart import series_styles
 
-        return looks_of(self.study)
+        return series_styles(self.study)
 
     @cached_property
-    def anchors(self) -> Anchors:
+    def anchors(self) -> RunAnchors:
         """Where its page tells of each run."""
         return {run.key: f"run-{i}" for i, run in enumerate(self.results, 1)}
 
@@ -194,25 +194,27 @@ class Brief:
     @property
     def engine_versions(self) -> tuple[str, ...]:
         """The engines that made the load, each version once."""
-        return _versions(self.host_runs.values())
+        return _distinct_engine_versions(self.host_runs.values())
 
-    def engines_of(self, label: str) -> tuple[str, ...]:
+    def engine_versions_of_session(self, session_label: str) -> tuple[str, ...]:
         """Those of one of several sessions."""
         runs = self.host_runs.items()
-        return _versions(hosts for key, hosts in runs if self.sessions.trace(key).label == label)
+        return _distinct_engine_versions(
+            hosts for key, hosts in runs if self.sessions.run_source(key).label == session_label
+        )
 
 
-def _versions(runs: Iterable[tuple[HostRun, ...]]) -> tuple[str, ...]:
+def _distinct_engine_versions(runs: Iterable[tuple[HostRun, ...]]) -> tuple[str, ...]:
     every = (run for hosts in runs for run in hosts)
     return tuple(dict.fromkeys(run.engine_version for run in every if run.engine_version))
 
 
 @dataclass(frozen=True, slots=True)
-class Latencies:
+class LatencyCurves:
     """A run's latency by percentile: of all I/Os, and apart; `window` is what all hosts shared."""
 
-    whole: LatencyCurve
-    curves: tuple[LatencyCurve, ...]
+    all_operations: LatencyCurve
+    per_operation: tuple[LatencyCurve, ...]
     window: Window | None
 
 
@@ -238,78 +240,80 @@ class LoadReport(ABC):
     `jobs` are what its workloads ask clients to do; `hosts` reports hosts that are booted.
     """
 
-    has_one_figure: ClassVar[bool] = False
+    is_single_figure: ClassVar[bool] = False
     """Whether one figure and one latency tell a run, as they do of I/O."""
 
-    has_one_rate: ClassVar[bool] = True
+    is_single_rate: ClassVar[bool] = True
     """Whether all that a run does adds up to one rate, by which hosts are set side by side."""
 
-    lays_out_files: ClassVar[bool] = False
+    uses_laid_out_files: ClassVar[bool] = False
     """Whether files are laid out for it before its runs."""
 
-    operations: ClassVar[Sequence[type[NamedOperation]]] = (Direction, ServiceTime)
+    operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (Direction, ServiceTime)
     """What intervals count."""
 
-    item: ClassVar[str] = "I/O"
+    item_name: ClassVar[str] = "I/O"
     """What a run is made of."""
 
     spread_names: ClassVar[Mapping[str, str]] = {}
     """The parts of a run that follow each other, by their keys in `operation_spreads`."""
 
-    def __init__(self, jobs: tuple[type[AnyJob], ...], hosts: HostsReport) -> None:
-        self.jobs = jobs
+    def __init__(self, jobs: tuple[type[AnyJob], ...], hosts: BootedHostsReport) -> None:
+        self.job_types = jobs
         self.hosts = hosts
 
-    def makes(self, workload: Workload) -> bool:
+    def handles_workload(self, workload: Workload) -> bool:
         """Whether a workload makes this load."""
-        return isinstance(workload.job, self.jobs)
+        return isinstance(workload.job, self.job_types)
 
     @abstractmethod
-    def is_measured(self, result: Result) -> bool:
+    def has_measurements(self, result: Result) -> bool:
         """Whether there is anything to draw of a result."""
 
-    def figure(self, result: Result, workload: Workload) -> str:  # noqa: ARG002 - of kinds with one
+    def figure_text(self, result: Result, workload: Workload) -> str:  # noqa: ARG002 - of kinds with one
         """A run in a line: its rates, unless it has a figure."""
-        return self.rates(result) or ""
+        return self.operation_rates_text(result) or ""
 
-    def rates(self, result: Result) -> str | None:  # noqa: ARG002 - of kinds without one figure
+    def operation_rates_text(self, result: Result) -> str | None:  # noqa: ARG002 - of kinds without one figure
         """The rates of a run's operations in a line; None where IOPS and bandwidth tell it."""
         return None
 
-    def operation_word(self, number: int, job: AnyJob) -> str:  # noqa: ARG002 - of jobs that name theirs
+    def operation_name(self, operation: int, job: AnyJob) -> str:  # noqa: ARG002 - of jobs that name theirs
         """What intervals of such a job call by that number: `file-create`."""
-        return next(kind(number).word for kind in self.operations if number in set(kind))
+        return next(kind(operation).word for kind in self.operation_enums if operation in set(kind))
 
-    def counted_once(self, numbers: Iterable[int]) -> set[int]:
+    def primary_operations(self, operation_numbers: Iterable[int]) -> set[int]:
         """Those of a run's operations, by their numbers, that together count each of them once."""
-        return set(numbers) - set(ServiceTime)
+        return set(operation_numbers) - set(ServiceTime)
 
-    def has_published(self, workload: Workload) -> bool:  # noqa: ARG002 - of kinds that have some
+    def has_published_figures(self, workload: Workload) -> bool:  # noqa: ARG002 - of kinds that have some
         """Whether figures that others published of a workload are shown beside the measured."""
         return False
 
-    def host_keys(self, result: Result) -> Sequence[str]:  # noqa: ARG002 - of all kinds of I/O
+    def lagging_host_metric_keys(self, result: Result) -> Sequence[str]:  # noqa: ARG002 - of all kinds of I/O
         """The metrics that tell a host of a run that lags behind the others."""
         return ("iops", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
 
     @abstractmethod
-    def columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
+    def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
         """Metrics and headings of a table of runs, or of hosts, that have these metrics."""
 
     @abstractmethod
-    def host_key(self, result: Result, workload: Workload) -> str:
+    def host_ranking_metric_key(self, result: Result, workload: Workload) -> str:
         """The metric that tells fast hosts of a run from slow ones."""
 
     @abstractmethod
-    def latencies(self, record: RunRecord, name: str) -> Latencies:
+    def latency_curves(self, record: RunRecord, name: str) -> LatencyCurves:
         """The latencies of a run that charts call by that name."""
 
     @abstractmethod
-    def panels(self, record: RunRecord, grid: Grid) -> list[Panel]:
+    def timeline_panels(self, record: RunRecord, grid: TimeGrid) -> list[Panel]:
         """The load of all hosts together over time."""
 
     @abstractmethod
-    def distribution(self, subject: str, detail: RunDetail, token: Token) -> Figure | None:
+    def latency_distribution_chart(
+        self, subject: str, detail: RunDetail, token: Token
+    ) -> Figure | None:
         """One run's latency by percentile; None where none is known."""
 
     @abstractmethod
@@ -317,22 +321,22 @@ class LoadReport(ABC):
         """The best of each workload in each configuration."""
 
     @abstractmethod
-    def charts(self, brief: Brief) -> Charts:
+    def workload_charts(self, brief: Brief) -> Charts:
         """The charts of each workload over its points."""
 
     @abstractmethod
-    def result_table(self, study: Study, results: Sequence[Result], anchors: Anchors) -> Table:
+    def result_table(self, study: Study, results: Sequence[Result], anchors: RunAnchors) -> Table:
         """One row a run."""
 
     @abstractmethod
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
         """What the workloads of a study ask for, and what they found."""
 
-    def method_rows(self, study: Study) -> tuple[tuple[str, str], ...]:  # noqa: ARG002
+    def common_job_options(self, study: Study) -> tuple[tuple[str, str], ...]:  # noqa: ARG002
         """What all its workloads ask for alike, for the table of the method."""
         return ()
 
-    def screen(
+    def terminal_screen(
         self,
         study: Study,
         results: Sequence[Result],
@@ -341,15 +345,15 @@ class LoadReport(ABC):
         repeats: bool,  # noqa: ARG002 - as above
     ) -> Screen:
         """Its results on the terminal: with `repeats` each run has a line."""
-        from iolab.report.terminal import fitted  # and rich, which pages do without
+        from iolab.report.terminal import fitted_report_table  # and rich, which pages do without
 
-        yield fitted(self.result_table(study, results, {}))
+        yield fitted_report_table(self.result_table(study, results, {}))
 
     @abstractmethod
-    def markdown(self, study: Study, results: Sequence[Result]) -> str:
+    def markdown_tables(self, study: Study, results: Sequence[Result]) -> str:
         """Points and runs as tables of Markdown, for an export."""
 
-    def headlines(
+    def best_point_headlines(
         self,
         study: Study,  # noqa: ARG002 - of kinds that have a figure
         points: Sequence[PointSummary],  # noqa: ARG002 - as above
@@ -357,11 +361,11 @@ class LoadReport(ABC):
         """The best point of each workload in each configuration."""
         return ()
 
-    def gains(self, brief: Brief) -> tuple[tuple[Table, str], ...]:  # noqa: ARG002
+    def gain_tables(self, brief: Brief) -> tuple[tuple[Table, str], ...]:  # noqa: ARG002
         """What configurations gain over the first, each table with its note."""
         return ()
 
-    def detailed_runs(self, results: Sequence[Result]) -> tuple[RunKey, ...]:  # noqa: ARG002
+    def runs_needing_manifests(self, results: Sequence[Result]) -> tuple[RunKey, ...]:  # noqa: ARG002
         """Runs whose manifests are read although they may get no charts."""
         return ()
 
@@ -369,7 +373,7 @@ class LoadReport(ABC):
         """What is to be known of the engines, under the title."""
         return ()
 
-    def run_tables(self, result: Result) -> tuple[Table, ...]:  # noqa: ARG002
+    def run_detail_tables(self, result: Result) -> tuple[Table, ...]:  # noqa: ARG002
         """What there is to tell of a run beside its hosts."""
         return ()
 
@@ -377,7 +381,7 @@ class LoadReport(ABC):
         """What engine and server told of themselves in a run."""
         return ()
 
-    def document(
+    def result_document_parts(
         self,
         study: Study,  # noqa: ARG002 - of kinds that have parts of their own
         points: Sequence[PointSummary],  # noqa: ARG002 - as above
@@ -387,27 +391,29 @@ class LoadReport(ABC):
         return {}
 
 
-class HostsReport(Protocol):
+class BootedHostsReport(Protocol):
     """Hosts that are booted on nodes, and what is known of the nodes."""
 
-    def are_swept(self, workload: Workload) -> bool:
+    def is_swept_over_hosts_per_node(self, workload: Workload) -> bool:
         """Whether a workload is told over how many of them there are on a node."""
 
-    def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
+    def best_point_headlines(
+        self, study: Study, points: Sequence[PointSummary]
+    ) -> tuple[Headline, ...]:
         """The best point of each such workload."""
 
-    def charts(self, brief: Brief) -> Charts:
+    def workload_charts(self, brief: Brief) -> Charts:
         """The charts of each such workload over its points."""
 
-    def detailed_runs(
+    def runs_needing_manifests(
         self, study: Study, points: Sequence[PointSummary], results: Sequence[Result]
     ) -> tuple[RunKey, ...]:
         """Runs whose manifests are read for what the nodes told."""
 
-    def inside_run(self, plan: Plan, points: Sequence[PointSummary]) -> Result | None:
+    def run_for_node_timeline(self, plan: Plan, points: Sequence[PointSummary]) -> Result | None:
         """The run that shows a node from inside; None where there is none."""
 
-    def inside(
+    def node_timeline(
         self,
         record: RunRecord,
         result: Result,
@@ -417,35 +423,35 @@ class HostsReport(Protocol):
     ) -> NodeTimeline | None:
         """A node from inside over that run; None where none was watched."""
 
-    def screen(self, study: Study, points: Sequence[PointSummary]) -> Screen:
+    def terminal_screen(self, study: Study, points: Sequence[PointSummary]) -> Screen:
         """The nodes at the points with the most of them, on the terminal."""
 
-    def run_screen(self, result: Result) -> Screen:
+    def run_terminal_screen(self, result: Result) -> Screen:
         """The nodes of one run in full, on the terminal."""
 
-    def inside_charts(self, brief: Brief) -> tuple[ChartGroup, ...]:
+    def node_timeline_charts(self, brief: Brief) -> tuple[ChartGroup, ...]:
         """The same as charts."""
 
-    def caveats(self, brief: Brief) -> tuple[str, ...]:
+    def caveat_texts(self, brief: Brief) -> tuple[str, ...]:
         """What makes their figures no figures of storage."""
 
-    def study_caveats(self, study: Study, results: Sequence[Result]) -> tuple[str, ...]:
+    def study_caveat_texts(self, study: Study, results: Sequence[Result]) -> tuple[str, ...]:
         """The same by what the study asks of them and what the checks of its runs found."""
 
-    def tables(self, brief: Brief) -> tuple[Table, ...]:
+    def host_tables(self, brief: Brief) -> tuple[Table, ...]:
         """How they were made, and where they lived."""
 
-    def run_tables(self, result: Result) -> tuple[Table, ...]:
+    def run_node_tables(self, result: Result) -> tuple[Table, ...]:
         """What each node did in a run."""
 
-    def fleet_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
+    def run_fleet_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
         """What nodes told of their guests in a run."""
 
     def node_metrics(self, study: Study, points: Sequence[PointSummary]) -> NodeMetrics:
         """The published values of the nodes of those points."""
 
 
-class RegisteredKind(Protocol):
+class RegisteredLoadKind(Protocol):
     """A kind of load of which it is known what it is called before its report is made."""
 
     @property
@@ -460,63 +466,69 @@ class RegisteredKind(Protocol):
     def document_lists(self) -> tuple[str, ...]:
         """The names of the lists that its results add to `iolab show --json`."""
 
-    def make_report(self, hosts: HostsReport) -> LoadReport:
+    def make_report(self, hosts: BootedHostsReport) -> LoadReport:
         """Its part of reports, where these are the hosts that are booted."""
 
 
 @dataclass(frozen=True, eq=False)
-class Kinds:
+class LoadKinds:
     """The kinds of load that reports know, in the order shown, and the hosts that are booted.
 
     Each is made when it is asked for: a session has results of few kinds, and the modules of all
     take longer to import than most sessions to read.
     """
 
-    registered: tuple[RegisteredKind, ...]
-    make_hosts: Callable[[], HostsReport]
-    make_analyses: Callable[[], Analyses]
-    _made: dict[str, LoadReport] = field(default_factory=dict)
+    registered_kinds: tuple[RegisteredLoadKind, ...]
+    booted_hosts_factory: Callable[[], BootedHostsReport]
+    analyses_factory: Callable[[], Analyses]
+    _reports_by_name: dict[str, LoadReport] = field(default_factory=dict)
 
     @cached_property
-    def hosts(self) -> HostsReport:
+    def booted_hosts(self) -> BootedHostsReport:
         """The hosts that are booted."""
-        return self.make_hosts()
+        return self.booted_hosts_factory()
 
     @cached_property
     def analyses(self) -> Analyses:
         """What results are judged by."""
-        return self.make_analyses()
+        return self.analyses_factory()
 
-    def operation_word(self, study: Study, result: Result, number: int) -> str:
+    def operation_name(self, study: Study, result: Result, operation: int) -> str:
         """What people call that number of a result's tables: `file-create`."""
-        return self.of(result).operation_word(number, study.workload(result.workload).job)
+        return self.report_of_result(result).operation_name(
+            operation, study.workload(result.workload).job
+        )
 
-    def operation_key(self, study: Study, result: Result, number: int) -> str:
+    def operation_key(self, study: Study, result: Result, operation: int) -> str:
         """What other programs call it: `file_create`."""
-        word = self.operation_word(study, result, number)
+        word = self.operation_name(study, result, operation)
         return word.replace("-", "_").replace(" ", "_")
 
-    def of(self, result: Result) -> LoadReport:
+    def report_of_result(self, result: Result) -> LoadReport:
         """The kind of load that a result is of."""
-        return self._report(self._registered(result.load))
+        return self._report_of_kind(self._kind_of_type_tag(result.load))
 
-    def making(self, workload: Workload) -> LoadReport:
+    def report_of_workload(self, workload: Workload) -> LoadReport:
         """The kind of load that a workload makes."""
-        return self._report(self._registered(workload.job.stored_as))
+        return self._report_of_kind(self._kind_of_type_tag(workload.job.stored_as))
 
-    def within(self, study: Study) -> tuple[LoadReport, ...]:
+    def reports_of_study(self, study: Study) -> tuple[LoadReport, ...]:
         """The kinds that workloads of a study are of."""
-        names = {self._registered(workload.job.stored_as).name for workload in study.workloads}
-        return tuple(self._report(kind) for kind in self.registered if kind.name in names)
+        names = {
+            self._kind_of_type_tag(workload.job.stored_as).name for workload in study.workloads
+        }
+        return tuple(
+            self._report_of_kind(kind) for kind in self.registered_kinds if kind.name in names
+        )
 
-    def by_kind(self, results: Iterable[Result]) -> dict[LoadReport, list[Result]]:
+    def results_by_report(self, results: Iterable[Result]) -> dict[LoadReport, list[Result]]:
         """The results by their kind, those of each in their order."""
         grouped: dict[str, list[Result]] = {}
         for result in results:
-            grouped.setdefault(self._registered(result.load).name, []).append(result)
+            grouped.setdefault(self._kind_of_type_tag(result.load).name, []).append(result)
         return {
-            self._report(kind): grouped[kind.name]
-            for kind in self.registered
+            self._report_of_kind(kind): grouped[kind.name]
+            for kind in self.registered_kinds
             if kind.name in grouped
         }
 
@@ -524,32 +536,43 @@ class Kinds:
         """The best of each workload in each configuration."""
         return tuple(
             figure
-            for kind in self.within(measurements.study)
+            for kind in self.reports_of_study(measurements.study)
             for figure in kind.best_figures(measurements)
         )
 
-    def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
+    def best_point_headlines(
+        self, study: Study, points: Sequence[PointSummary]
+    ) -> tuple[Headline, ...]:
         """The best points of all workloads that have a figure."""
         return tuple(
-            headline for kind in self.within(study) for headline in kind.headlines(study, points)
+            headline
+            for kind in self.reports_of_study(study)
+            for headline in kind.best_point_headlines(study, points)
         )
 
-    def plain_headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
+    def single_figure_headlines(
+        self, study: Study, points: Sequence[PointSummary]
+    ) -> tuple[Headline, ...]:
         """The same of those whose runs are told by one figure and one latency."""
-        kinds = (kind for kind in self.within(study) if kind.has_one_figure)
-        return tuple(headline for kind in kinds for headline in kind.headlines(study, points))
+        kinds = (kind for kind in self.reports_of_study(study) if kind.is_single_figure)
+        return tuple(
+            headline for kind in kinds for headline in kind.best_point_headlines(study, points)
+        )
 
-    def has_published(self, study: Study) -> bool:
+    def has_published_figures(self, study: Study) -> bool:
         """Whether figures that others published of the same study are shown beside its own."""
-        return any(self.making(workload).has_published(workload) for workload in study.workloads)
+        return any(
+            self.report_of_workload(workload).has_published_figures(workload)
+            for workload in study.workloads
+        )
 
-    def _registered(self, stored_as: str) -> RegisteredKind:
+    def _kind_of_type_tag(self, type_tag: str) -> RegisteredLoadKind:
         """The kind that makes jobs of that name."""
         return next(
-            kind for kind in self.registered for job in kind.jobs if job.stored_as == stored_as
+            kind for kind in self.registered_kinds for job in kind.jobs if job.stored_as == type_tag
         )
 
-    def _report(self, kind: RegisteredKind) -> LoadReport:
-        if kind.name not in self._made:
-            self._made[kind.name] = kind.make_report(self.hosts)
-        return self._made[kind.name]
+    def _report_of_kind(self, kind: RegisteredLoadKind) -> LoadReport:
+        if kind.name not in self._reports_by_name:
+            self._reports_by_name[kind.name] = kind.make_report(self.booted_hosts)
+        return self._reports_by_name[kind.name]

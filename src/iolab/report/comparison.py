@@ -22,26 +22,26 @@ from iolab.analysis.differences import ComparisonSide, Difference
 from iolab.analysis.pairs import ComparedMetric, Skipped
 from iolab.core.metric import Metric
 from iolab.report.numbers import (
-    count,
-    fields_document,
-    finite,
-    listing,
+    counted_noun,
+    finite_or_none,
+    flat_record_document,
+    interval_and_runs_text,
+    metric_text,
     point_text,
-    show,
-    show_interval,
+    shortened_list_text,
 )
-from iolab.report.phrases import metric_words
+from iolab.report.phrases import metric_phrase
 from iolab.report.table import (
     Cell,
+    ExportValue,
     Table,
-    Value,
-    columns,
-    csv_of,
-    markdown,
-    markdown_text,
-    of_texts,
+    columns_of,
+    escape_markdown,
+    rows_csv,
+    table_markdown,
+    untitled_text_table,
 )
-from iolab.report.table import row as cells_of
+from iolab.report.table import row_of as cells_of
 from iolab.stats.changes import MAGNITUDE_LEAST, Change
 from iolab.stats.comparison import NOISE_THRESHOLD, SAME_WITHIN, ComparisonVerdict
 
@@ -55,21 +55,21 @@ def comparison_document(compared: ComparisonResult) -> dict[str, Any]:
     """The document of `iolab compare --json`, made of JSON's own types only."""
     return {
         "format": FORMAT,
-        "baseline": side_document(compared.baseline),
-        "candidate": side_document(compared.candidate),
+        "baseline": comparison_side_document(compared.baseline),
+        "candidate": comparison_side_document(compared.candidate),
         "same_session": compared.same_session,
         "thresholds": {"noise": NOISE_THRESHOLD, "same_within": SAME_WITHIN},
         "differences": [difference_document(difference) for difference in compared.differences],
-        "rows": [_row(row) for row in compared.rows],
-        "skipped": [_skipped(point) for point in compared.skipped],
-        "summaries": [_summary(summary) for summary in compared.summaries],
+        "rows": [_comparison_row_document(row) for row in compared.rows],
+        "skipped": [_skipped_point_document(point) for point in compared.skipped],
+        "summaries": [_geometric_mean_document(summary) for summary in compared.summaries],
         "verdicts": {
             verdict.value: compared.verdicts.get(verdict, 0) for verdict in ComparisonVerdict
         },
     }
 
 
-def side_document(side: ComparisonSide) -> dict[str, Any]:
+def comparison_side_document(side: ComparisonSide) -> dict[str, Any]:
     """What a side is: its session, study and configuration."""
     return {
         "name": side.name,
@@ -92,7 +92,7 @@ def difference_document(difference: Difference) -> dict[str, Any]:
     }
 
 
-def ratio_text(ratio: float) -> str:
+def ratio_with_percent_text(ratio: float) -> str:
     """A ratio as the change in per cent beside it: `0.900 (-10.0 %)`."""
     return f"{ratio:.3f} ({100 * (ratio - 1):+.1f} %)"
 
@@ -102,25 +102,25 @@ def interval_text(low: float | None, high: float | None) -> str:
     return "–" if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
 
 
-def row_texts(row: ComparedMetric) -> tuple[str, ...]:
+def comparison_row_texts(row: ComparedMetric) -> tuple[str, ...]:
     """A row's cells for people, as HEADINGS names them."""
     comparison = row.comparison
     return (
         point_text(row.workload, row.axis),
-        metric_words(row.metric),
-        show(row.baseline),
-        show(row.candidate),
-        ratio_text(comparison.ratio),
+        metric_phrase(row.metric),
+        metric_text(row.baseline),
+        metric_text(row.candidate),
+        ratio_with_percent_text(comparison.ratio),
         interval_text(comparison.low, comparison.high),
         comparison.verdict.value,
     )
 
 
-def summary_texts(summary: Summary) -> tuple[str, str, str]:
+def geometric_mean_texts(summary: Summary) -> tuple[str, str, str]:
     """The geometric mean for people: of what, the ratio, its interval."""
     overall = summary.overall
-    subject = f"geometric mean of {metric_words(summary.metric)} over {summary.rows} points"
-    return subject, ratio_text(overall.ratio), interval_text(overall.low, overall.high)
+    subject = f"geometric mean of {metric_phrase(summary.metric)} over {summary.rows} points"
+    return subject, ratio_with_percent_text(overall.ratio), interval_text(overall.low, overall.high)
 
 
 def comparison_csv(compared: ComparisonResult) -> str:
@@ -133,24 +133,24 @@ def comparison_csv(compared: ComparisonResult) -> str:
         *("candidate", "candidate_low", "candidate_high", "candidate_n"),
         *("ratio", "ratio_low", "ratio_high", "verdict", "level", "reason"),
     )
-    return csv_of(heads, (_csv_row(row, axes) for row in compared.rows))
+    return rows_csv(heads, (_csv_row(row, axes) for row in compared.rows))
 
 
-def _csv_row(row: ComparedMetric, axes: Sequence[str]) -> Iterator[Value]:
+def _csv_row(row: ComparedMetric, axes: Sequence[str]) -> Iterator[ExportValue]:
     comparison = row.comparison
     yield row.workload
     yield from (dict(row.axis).get(name) for name in axes)
     yield from (row.metric, row.baseline.unit)
-    yield from (*_numbers(row.baseline), *_numbers(row.candidate))
+    yield from (*_metric_csv_values(row.baseline), *_metric_csv_values(row.candidate))
     yield from (comparison.ratio, comparison.low, comparison.high)
     yield from (comparison.verdict.value, row.level.value, comparison.reason)
 
 
-DIFFERENCES_NAMED: Final = 6
+DIFFERENCE_WORKLOADS_SHOWN: Final = 6
 """Workloads named with what differs alike in all of them; others are counted."""
 
 
-def merged_differences(differences: Iterable[Difference]) -> list[Difference]:
+def differences_with_workloads(differences: Iterable[Difference]) -> list[Difference]:
     """What differs in the same way in several workloads once, with their names."""
     named: dict[Difference, list[str]] = {}
     for difference in differences:
@@ -158,7 +158,9 @@ def merged_differences(differences: Iterable[Difference]) -> list[Difference]:
         if difference.workload:
             names.append(difference.workload)
     return [
-        replace(difference, workload=listing(names, DIFFERENCES_NAMED)) if names else difference
+        replace(difference, workload=shortened_list_text(names, DIFFERENCE_WORKLOADS_SHOWN))
+        if names
+        else difference
         for difference, names in named.items()
     ]
 
@@ -169,48 +171,50 @@ def differences_table(differences: Iterable[Difference]) -> Table:
         (
             Cell(
                 f"! {difference.subject}" if difference.forbids else difference.subject,
-                strong=difference.forbids,
+                is_bold=difference.forbids,
             ),
             *cells_of(difference.baseline, difference.candidate),
         )
-        for difference in merged_differences(differences)
+        for difference in differences_with_workloads(differences)
     )
-    heads = columns(("What", "Baseline", "Candidate"))
+    heads = columns_of(("What", "Baseline", "Candidate"))
     return Table("What differs besides the results", heads, tuple(rows))
 
 
 def comparison_markdown(compared: ComparisonResult) -> str:
     """Tables that GitHub and its like show: the differences, then the rows, then the means."""
-    parts = [f"# {_title(compared)}"]
+    parts = [f"# {_comparison_title(compared)}"]
     if compared.differences:
-        parts.append(markdown(differences_table(compared.differences)))
+        parts.append(table_markdown(differences_table(compared.differences)))
     heads = tuple(heading.capitalize() for heading in HEADINGS)
     if compared.rows:
-        parts.append(markdown(of_texts(heads, map(row_texts, compared.rows))))
+        parts.append(
+            table_markdown(untitled_text_table(heads, map(comparison_row_texts, compared.rows)))
+        )
     if compared.summaries:
-        means = map(summary_texts, compared.summaries)
-        parts.append(markdown(of_texts(("Together", "Ratio", "Interval"), means)))
+        means = map(geometric_mean_texts, compared.summaries)
+        parts.append(table_markdown(untitled_text_table(("Together", "Ratio", "Interval"), means)))
     return "\n\n".join(parts) + "\n"
 
 
-def _title(compared: ComparisonResult) -> str:
+def _comparison_title(compared: ComparisonResult) -> str:
     baseline, candidate = compared.baseline, compared.candidate
-    return markdown_text(f"{candidate.name} against {baseline.name}")
+    return escape_markdown(f"{candidate.name} against {baseline.name}")
 
 
-def _numbers(metric: Metric) -> tuple[float | None, ...]:
+def _metric_csv_values(metric: Metric) -> tuple[float | None, ...]:
     return (metric.value, metric.low, metric.high, metric.n)
 
 
-def _row(row: ComparedMetric) -> dict[str, Any]:
+def _comparison_row_document(row: ComparedMetric) -> dict[str, Any]:
     comparison = row.comparison
     return {
         "workload": row.workload,
         "axis": dict(row.axis),
         "metric": row.metric,
         "better": row.better.value,
-        "baseline": fields_document(row.baseline),
-        "candidate": fields_document(row.candidate),
+        "baseline": flat_record_document(row.baseline),
+        "candidate": flat_record_document(row.candidate),
         "ratio": comparison.ratio,
         "low": comparison.low,
         "high": comparison.high,
@@ -223,11 +227,11 @@ def _row(row: ComparedMetric) -> dict[str, Any]:
     }
 
 
-def _skipped(skipped: Skipped) -> dict[str, Any]:
+def _skipped_point_document(skipped: Skipped) -> dict[str, Any]:
     return {"workload": skipped.workload, "axis": dict(skipped.axis), "reason": skipped.reason}
 
 
-def _summary(summary: Summary) -> dict[str, Any]:
+def _geometric_mean_document(summary: Summary) -> dict[str, Any]:
     overall = summary.overall
     return {
         "metric": summary.metric,
@@ -235,8 +239,8 @@ def _summary(summary: Summary) -> dict[str, Any]:
         "rows": summary.rows,
         "curves": overall.curves,
         "ratio": overall.ratio,
-        "low": finite(overall.low),
-        "high": finite(overall.high),
+        "low": finite_or_none(overall.low),
+        "high": finite_or_none(overall.high),
         "bootstrapped": overall.bootstrapped,
     }
 
@@ -248,33 +252,33 @@ def history_document(tracked: Tracked) -> dict[str, Any]:
         "thresholds": {"magnitude": MAGNITUDE_LEAST, "false_alarms": FALSE_ALARMS},
         "sessions": [
             {
-                **side_document(side),
+                **comparison_side_document(side),
                 "changed": [difference_document(difference) for difference in changed],
             }
             for side, changed in zip(tracked.sessions, tracked.changed, strict=True)
         ],
-        "series": [_series(history) for history in tracked.series],
+        "series": [_metric_history_document(history) for history in tracked.series],
         "changes": tracked.changes,
-        "says": summary_text(tracked),
+        "says": history_summary_sentence(tracked),
     }
 
 
-def summary_text(tracked: Tracked) -> str:
+def history_summary_sentence(tracked: Tracked) -> str:
     """In one sentence, whether anything changed."""
-    sessions = count(len(tracked.sessions), "session")
+    sessions = counted_noun(len(tracked.sessions), "session")
     searched = [history for history in tracked.series if history.search.enough]
     if not searched:
         needed = min((history.search.needed for history in tracked.series), default=0)
         return f"{sessions} are too few to tell a change; {needed} are needed."
-    series = count(len(searched), "series", "series")
+    series = counted_noun(len(searched), "series", "series")
     few = len(tracked.series) - len(searched)
     rest = f" {few} more have too few sessions." if few else ""
     if not tracked.changes:
         return f"Nothing changed over {sessions} in {series}.{rest}"
-    return f"{count(tracked.changes, 'change')} over {sessions} in {series}.{rest}"
+    return f"{counted_noun(tracked.changes, 'change')} over {sessions} in {series}.{rest}"
 
 
-def change_text(series: MetricHistory) -> str:
+def metric_changes_text(series: MetricHistory) -> str:
     """What one series tells, in a few words."""
     search = series.search
     if not search.enough:
@@ -284,7 +288,7 @@ def change_text(series: MetricHistory) -> str:
     return ", ".join(f"{100 * (change.ratio - 1):+.1f} %" for change in search.changes)
 
 
-def _series(series: MetricHistory) -> dict[str, Any]:
+def _metric_history_document(series: MetricHistory) -> dict[str, Any]:
     return {
         "workload": series.workload,
         "axis": dict(series.axis),
@@ -303,19 +307,19 @@ def _series(series: MetricHistory) -> dict[str, Any]:
         ],
         "enough": series.search.enough,
         "needed": series.search.needed,
-        "changes": [_change(series, change) for change in series.search.changes],
+        "changes": [_change_document(series, change) for change in series.search.changes],
     }
 
 
-def _change(series: MetricHistory, change: Change) -> dict[str, Any]:
+def _change_document(series: MetricHistory, change: Change) -> dict[str, Any]:
     return {"session": series.values[change.index].session, "ratio": change.ratio, "p": change.p}
 
 
-_NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FORBIDDEN_IN_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 has no way to hold, not even escaped."""
 
 
-def comparison_junit(compared: ComparisonResult) -> str:
+def comparison_junit_xml(compared: ComparisonResult) -> str:
     """JUnit XML: each row a case of class `STUDY.POINT` named by its metric.
 
     A row that is worse fails; one that is inconclusive, or a point that cannot be compared, is
@@ -333,31 +337,31 @@ def comparison_junit(compared: ComparisonResult) -> str:
     }
     name = f"{compared.candidate.name} against {compared.baseline.name}"
     root = ET.Element("testsuites", {"name": "iolab compare", **counts})
-    suite = ET.SubElement(root, "testsuite", {"name": _clean(name), **counts})
+    suite = ET.SubElement(root, "testsuite", {"name": _xml_safe(name), **counts})
     study = compared.baseline.study.id
     for row in compared.rows:
-        case = _case(suite, f"{study}.{point_text(row.workload, row.axis)}", row.metric)
-        says = _sentence(row)
+        case = _add_junit_case(suite, f"{study}.{point_text(row.workload, row.axis)}", row.metric)
+        says = _junit_message(row)
         match row.comparison.verdict:
             case ComparisonVerdict.WORSE:
                 fault = ET.SubElement(case, "failure", {"message": says, "type": "worse"})
-                fault.text = _values(row)
+                fault.text = _junit_values_text(row)
             case ComparisonVerdict.INCONCLUSIVE:
                 why = row.comparison.reason
-                ET.SubElement(case, "skipped", {"message": _clean(f"{says}: {why}")})
+                ET.SubElement(case, "skipped", {"message": _xml_safe(f"{says}: {why}")})
             case _:
-                ET.SubElement(case, "system-out").text = f"{says}\n{_values(row)}"
+                ET.SubElement(case, "system-out").text = f"{says}\n{_junit_values_text(row)}"
     for missing in compared.skipped:
         point = point_text(missing.workload, missing.axis)
         metric, colon, why = missing.reason.partition(": ")
         named = (metric, why) if colon and " " not in metric else ("", missing.reason)
-        case = _case(suite, f"{study}.{point}", named[0] or "not compared")
-        ET.SubElement(case, "skipped", {"message": _clean(named[1])})
+        case = _add_junit_case(suite, f"{study}.{point}", named[0] or "not compared")
+        ET.SubElement(case, "skipped", {"message": _xml_safe(named[1])})
     ET.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def comparison_bmf(compared: ComparisonResult) -> dict[str, Any]:
+def comparison_bmf_document(compared: ComparisonResult) -> dict[str, Any]:
     """Bencher's metric format: the candidate's values by point and metric, with their intervals.
 
     Bencher keeps the history of one branch, so that only what is new is given to it. A limit that
@@ -367,31 +371,34 @@ def comparison_bmf(compared: ComparisonResult) -> dict[str, Any]:
     for row in compared.rows:
         if row.candidate.value is not None:
             point = point_text(row.workload, row.axis)
-            by_point.setdefault(point, {})[row.metric] = _measure(row.candidate)
+            by_point.setdefault(point, {})[row.metric] = _bmf_measure(row.candidate)
     return by_point
 
 
-def _measure(metric: Metric) -> dict[str, float]:
+def _bmf_measure(metric: Metric) -> dict[str, float]:
     values = {"value": metric.value, "lower_value": metric.low, "upper_value": metric.high}
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _case(suite: ET.Element, point: str, metric: str) -> ET.Element:
-    names = {"classname": _clean(point), "name": _clean(metric), "time": "0"}
+def _add_junit_case(suite: ET.Element, point: str, metric: str) -> ET.Element:
+    names = {"classname": _xml_safe(point), "name": _xml_safe(metric), "time": "0"}
     return ET.SubElement(suite, "testcase", names)
 
 
-def _sentence(row: ComparedMetric) -> str:
+def _junit_message(row: ComparedMetric) -> str:
     """What the row says: `worse: iops 0.900 (-10.0 %) [0.891, 0.911]`."""
-    _, metric, _, _, ratio, interval, verdict = row_texts(row)
-    return _clean(f"{verdict}: {metric} {ratio} {interval}")
+    _, metric, _, _, ratio, interval, verdict = comparison_row_texts(row)
+    return _xml_safe(f"{verdict}: {metric} {ratio} {interval}")
 
 
-def _values(row: ComparedMetric) -> str:
+def _junit_values_text(row: ComparedMetric) -> str:
     sides = (("baseline", row.baseline), ("candidate", row.candidate))
-    lines = [f"{name} {show(metric)} {show_interval(metric)}".rstrip() for name, metric in sides]
-    return _clean("\n".join([*lines, f"trust {row.level.value}"]))
+    lines = [
+        f"{name} {metric_text(metric)} {interval_and_runs_text(metric)}".rstrip()
+        for name, metric in sides
+    ]
+    return _xml_safe("\n".join([*lines, f"trust {row.level.value}"]))
 
 
-def _clean(text: str) -> str:
-    return _NO_XML.sub("\ufffd", text)
+def _xml_safe(text: str) -> str:
+    return _FORBIDDEN_IN_XML.sub("\ufffd", text)

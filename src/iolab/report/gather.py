@@ -28,17 +28,17 @@ from iolab.errors import StoreError
 from iolab.hosts.rates import derive
 from iolab.report.best import Headline
 from iolab.report.brief import (
-    ALONE,
+    SINGLE_SESSION,
+    BootedHostsReport,
     Brief,
-    HostsReport,
-    Kinds,
+    LoadKinds,
     LoadReport,
     PublishedTables,
     SectionMaker,
-    Sessions,
+    SessionUnion,
 )
-from iolab.report.charts.choose import curve_name
-from iolab.report.charts.run_series import heat_of, timeline_of
+from iolab.report.charts.choose import run_curve_label
+from iolab.report.charts.run_series import build_heat_map, build_timeline
 from iolab.report.charts.series import NodeTimeline, RunDetail
 from iolab.store.documents import HostsStart, Manifest, SessionDocument
 from iolab.store.verify import Damage
@@ -54,33 +54,37 @@ MAX_DISTRIBUTIONS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class RunSelection:
+class ChartedRuns:
     """Runs in the order of their importance; those with a timeline are also drawn as curves.
 
     Those with a heat map, all of I/O on files, have a timeline too.
     """
 
-    heat_maps: tuple[RunKey, ...]
-    timelines: tuple[RunKey, ...]
-    distributions: tuple[RunKey, ...]
+    with_heat_map: tuple[RunKey, ...]
+    with_timeline: tuple[RunKey, ...]
+    with_distribution: tuple[RunKey, ...]
 
 
-def select(kinds: Kinds, results: Sequence[Result], headlines: Iterable[Headline]) -> RunSelection:
+def select_charted_runs(
+    kinds: LoadKinds, results: Sequence[Result], headlines: Iterable[Headline]
+) -> ChartedRuns:
     """The runs that get charts, at most the limits of this module."""
-    best = [headline.best.shown.key for headline in headlines if headline.best is not None]
-    measured = [result for result in results if kinds.of(result).is_measured(result)]
+    best = [headline.best.median_run.key for headline in headlines if headline.best is not None]
+    measured = [
+        result for result in results if kinds.report_of_result(result).has_measurements(result)
+    ]
     bad = sorted(
         (result for result in measured if result.verdict.level is not Level.VALID),
         key=lambda result: (result.status is RunStatus.DONE, -result.verdict.level.rank),
     )
     order = dict.fromkeys([*best, *(r.key for r in bad), *(r.key for r in measured)])
     keys = tuple(order)
-    io = {r.key for r in measured if kinds.of(r).has_one_figure}
+    io = {r.key for r in measured if kinds.report_of_result(r).is_single_figure}
     heat_maps = tuple(key for key in keys[:MAX_TIMELINES] if key in io)[:MAX_HEAT_MAPS]
-    return RunSelection(heat_maps, keys[:MAX_TIMELINES], keys[:MAX_DISTRIBUTIONS])
+    return ChartedRuns(heat_maps, keys[:MAX_TIMELINES], keys[:MAX_DISTRIBUTIONS])
 
 
-LIMITED_RUNS_MAX: Final = 48
+BOTTLENECK_RUNS_MAX: Final = 48
 """Runs whose telemetry is read for what limits them: each costs about 50 ms, and more in fleets."""
 
 
@@ -130,10 +134,10 @@ class SessionSource(Protocol):
 
 
 def build_brief(
-    kinds: Kinds,
+    kinds: LoadKinds,
     source: SessionSource,
     published: PublishedTables | None = None,
-    sessions: Sessions = ALONE,
+    sessions: SessionUnion = SINGLE_SESSION,
     sections: tuple[SectionMaker, ...] = (),
 ) -> Brief:
     """Everything a report needs; a run whose tables are damaged is told and keeps its result.
@@ -142,22 +146,26 @@ def build_brief(
     """
     study, results = marked_results(source)
     points = summarise(results, study)
-    best = kinds.headlines(study, points)
-    chosen = select(kinds, results, best)
+    best = kinds.best_point_headlines(study, points)
+    chosen = select_charted_runs(kinds, results, best)
     reader = _RunReader(source, list(source.damaged()), sessions)
-    rounds = reader.rounds()
+    rounds = reader.preconditioning_rounds()
     of_loads = (
-        key for kind, own in kinds.by_kind(results).items() for key in kind.detailed_runs(own)
+        key
+        for kind, own in kinds.results_by_report(results).items()
+        for key in kind.runs_needing_manifests(own)
     )
-    manifests = reader.manifests((*of_loads, *kinds.hosts.detailed_runs(study, points, results)))
+    manifests = reader.read_manifests(
+        (*of_loads, *kinds.booted_hosts.runs_needing_manifests(study, points, results))
+    )
     by_key = {result.key: result for result in results}
     titles = study.titles
     kernels = kernels_of(source.facts)
     details: dict[RunKey, RunDetail] = {}
-    best_runs, watched = _best_runs(best), dict[RunKey, RunResources]()
-    for key in chosen.distributions:
-        with_timeline = key in chosen.timelines
-        read = reader.run(key, with_counters=with_timeline or key in best_runs)
+    best_runs, watched = _best_point_runs(best), dict[RunKey, RunResources]()
+    for key in chosen.with_distribution:
+        with_timeline = key in chosen.with_timeline
+        read = reader.read_run(key, with_counters=with_timeline or key in best_runs)
         if read is None:
             continue
         manifests[key], record = read
@@ -165,16 +173,16 @@ def build_brief(
             watched[key] = watch(view_of(record, source.facts, kinds.analyses))
         if len(record.intervals):
             result = by_key[key]
-            name = curve_name(result, titles[result.configuration] if len(titles) > 1 else "")
-            detail = _detail(
-                kinds.of(result),
+            name = run_curve_label(result, titles[result.configuration] if len(titles) > 1 else "")
+            detail = _run_detail(
+                kinds.report_of_result(result),
                 result,
                 record,
                 name,
                 kernels if with_timeline else None,
-                with_heat=key in chosen.heat_maps,
+                with_heat=key in chosen.with_heat_map,
             )
-            details[key] = replace(detail, account=account_of(record, source.facts))
+            details[key] = replace(detail, byte_account=account_of(record, source.facts))
     return Brief(
         kinds=kinds,
         session=source.session,
@@ -185,76 +193,82 @@ def build_brief(
         points=points,
         details=details,
         manifests=manifests,
-        inside=reader.inside(kinds.hosts, kinds.hosts.inside_run(source.plan, points)),
-        damaged=tuple(dict.fromkeys(reader.damaged)),
+        node_timeline=reader.node_timeline(
+            kinds.booted_hosts, kinds.booted_hosts.run_for_node_timeline(source.plan, points)
+        ),
+        damaged=tuple(dict.fromkeys(reader.damaged_runs)),
         published=published,
         sections=sections,
-        begun=tuple(start.real_ns for start in source.starts),
+        segment_starts_ns=tuple(start.real_ns for start in source.starts),
         sessions=sessions,
-        watched=watched,
-        rounds=rounds,
+        run_resources=watched,
+        preconditioning_rounds=rounds,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _RunReader:
-    """Reads runs of a session; `damaged` grows by those that cannot be read."""
+    """Reads runs of a session; `damaged_runs` grows by those that cannot be read."""
 
     source: SessionSource
-    damaged: list[Damage]
-    sessions: Sessions
+    damaged_runs: list[Damage]
+    sessions: SessionUnion
 
-    def manifests(self, keys: Iterable[RunKey]) -> dict[RunKey, Manifest]:
+    def read_manifests(self, keys: Iterable[RunKey]) -> dict[RunKey, Manifest]:
         """Those runs' manifests, of those that are not damaged."""
         manifests = {}
         for key in keys:
             try:
                 manifests[key] = self.source.manifest(*key)
             except StoreError as error:
-                self._note(key, error)
+                self._note_damage(key, error)
         return manifests
 
-    def run(self, key: RunKey, *, with_counters: bool) -> tuple[Manifest, RunRecord] | None:
+    def read_run(self, key: RunKey, *, with_counters: bool) -> tuple[Manifest, RunRecord] | None:
         """A run's evidence without the engine's own output, which a report does not show."""
         try:
             manifest = self.source.manifest(*key)
-            return manifest, record_of(self.source, key, manifest, with_counters=with_counters)
+            return manifest, read_run_record(
+                self.source, key, manifest, with_counters=with_counters
+            )
         except StoreError as error:
-            self._note(key, error)
+            self._note_damage(key, error)
             return None
 
-    def rounds(self) -> tuple[RoundsSeries, ...]:
+    def preconditioning_rounds(self) -> tuple[RoundsSeries, ...]:
         """The rounds in which targets were brought to their steady state; none where damaged."""
         return self.source.ledger().rounds
 
-    def inside(self, hosts: HostsReport, result: Result | None) -> NodeTimeline | None:
+    def node_timeline(
+        self, booted_hosts: BootedHostsReport, result: Result | None
+    ) -> NodeTimeline | None:
         """A node from inside over that run."""
-        read = result and self.run(result.key, with_counters=True)
+        read = result and self.read_run(result.key, with_counters=True)
         if result is None or not read or not len(read[1].intervals):
             return None
         _, record = read
         series = derive(record.counters, record.host_names)
         window = measure(record, measured_window(record)).cut.common
-        return hosts.inside(record, result, series, self.source.facts, window)
+        return booted_hosts.node_timeline(record, result, series, self.source.facts, window)
 
-    def _note(self, key: RunKey, error: StoreError) -> None:
-        says = _PLACE.sub(r"'\1'", error.happened)
-        trace = self.sessions.trace(key)
+    def _note_damage(self, key: RunKey, error: StoreError) -> None:
+        says = _PATH_IN_MESSAGE.sub(r"'\1'", error.happened)
+        trace = self.sessions.run_source(key)
         run = f"{trace.digest}, repeat {trace.repeat}"
-        self.damaged.append(Damage(f"{trace.label}: {run}" if trace.label else run, says))
+        self.damaged_runs.append(Damage(f"{trace.label}: {run}" if trace.label else run, says))
 
 
-_PLACE: Final = re.compile(r"'/.*/(points/[^']*)'", re.DOTALL)
+_PATH_IN_MESSAGE: Final = re.compile(r"'/.*/(points/[^']*)'", re.DOTALL)
 """A file of a session; where that lies is nothing to whom a report is handed."""
 
 
-def _best_runs(best: Sequence[Headline]) -> frozenset[RunKey]:
+def _best_point_runs(best: Sequence[Headline]) -> frozenset[RunKey]:
     """Of the best points the runs that are shown, the first of them."""
-    shown = (headline.best.shown for headline in best if headline.best is not None)
-    return frozenset([run.key for run in shown][:LIMITED_RUNS_MAX])
+    shown = (headline.best.median_run for headline in best if headline.best is not None)
+    return frozenset([run.key for run in shown][:BOTTLENECK_RUNS_MAX])
 
 
-def record_of(
+def read_run_record(
     source: SessionSource, key: RunKey, manifest: Manifest, *, with_counters: bool
 ) -> RunRecord:
     """A run's evidence but for what its engine wrote; StoreError where it is damaged."""
@@ -267,30 +281,30 @@ def record_of(
     )
 
 
-Kernels = Mapping[str, str] | None
+BootIds = Mapping[str, str] | None
 """Hosts' boots for a run that is to be drawn over time, None for one that is not."""
 
 
-def _detail(
+def _run_detail(
     kind: LoadReport,
     result: Result,
     record: RunRecord,
     name: str,
-    kernels: Kernels,
+    boot_ids: BootIds,
     *,
     with_heat: bool,
 ) -> RunDetail:
     """The run's latency curves, and its series if it is to be drawn over time."""
-    latencies = kind.latencies(record, name)
+    latencies = kind.latency_curves(record, name)
     timeline = None
-    if kernels is not None:
+    if boot_ids is not None:
         series = derive(record.counters, record.host_names)
-        drawn = timeline_of(record, series, latencies.window, kernels, kind.panels)
+        drawn = build_timeline(record, series, latencies.window, boot_ids, kind.timeline_panels)
         timeline = drawn if drawn.panels else None
     return RunDetail(
         result=result,
-        whole=latencies.whole,
-        curves=latencies.curves,
+        all_operations=latencies.all_operations,
+        per_operation=latencies.per_operation,
         timeline=timeline,
-        heat=heat_of(record, latencies.window) if with_heat else None,
+        heat_map=build_heat_map(record, latencies.window) if with_heat else None,
     )

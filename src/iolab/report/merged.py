@@ -27,20 +27,26 @@ from iolab.core.target_state import Ledger
 from iolab.core.workload import Axis, DataSet, Workload
 from iolab.dataclass import dataclass
 from iolab.errors import Fault, StoreError, UsageError
-from iolab.report.brief import ALONE, Member, RunSource, SessionDifferences, Sessions
+from iolab.report.brief import (
+    SINGLE_SESSION,
+    MemberSession,
+    RunSource,
+    SessionDifferences,
+    SessionUnion,
+)
 from iolab.report.gather import SessionSource
-from iolab.report.numbers import listing
+from iolab.report.numbers import shortened_list_text
 from iolab.store.documents import HostsStart, Manifest, SessionDocument
 from iolab.store.verify import Damage
 from iolab.study.schedule import digest_of, point_at
 
-Names = Mapping[str, str]
+NewNames = Mapping[str, str]
 """Old names and the new ones; a name that is not there stays."""
 
-Facts = Mapping[str, HostFacts]
+FactsByKey = Mapping[str, HostFacts]
 
 
-def distinct(names: Iterable[str]) -> list[str]:
+def number_duplicates(names: Iterable[str]) -> list[str]:
     """The names in their order, those that come again with a number: `a`, `a-2`."""
     wanted = list(names)
     unique: list[str] = []
@@ -53,17 +59,17 @@ def distinct(names: Iterable[str]) -> list[str]:
     return unique
 
 
-def host_names(
-    labels: Sequence[str], hosts: Sequence[Sequence[str]], facts: Sequence[Facts]
+def new_host_names(
+    labels: Sequence[str], hosts: Sequence[Sequence[str]], facts: Sequence[FactsByKey]
 ) -> list[dict[str, str]]:
     """For each session the new names of its hosts, and of the keys of their facts.
 
     Hosts of one name are one host where their facts are the same, but for free space and reboots.
     """
-    variants: dict[str, list[tuple[Facts, list[str]]]] = {}
+    variants: dict[str, list[tuple[FactsByKey, list[str]]]] = {}
     for label, names, own_facts in zip(labels, hosts, facts, strict=True):
         for name in names:
-            lasting = _lasting(name, own_facts)
+            lasting = _stable_host_facts(name, own_facts)
             same_name = variants.setdefault(name, [])
             same = next(
                 (users for other, users in same_name if not lasting or other == lasting), None
@@ -79,28 +85,30 @@ def host_names(
             if len(variants[name]) > 1:
                 users = next(users for _, users in variants[name] if label in users)
                 new = f"{name} ({', '.join(users)})"
-                own |= {key: new + key.removeprefix(name) for key in _keys(name, own_facts)}
+                own |= {
+                    key: new + key.removeprefix(name) for key in _fact_keys_of_host(name, own_facts)
+                }
                 own[name] = new
         renamed.append(own)
     return renamed
 
 
-def _keys(name: str, facts: Facts) -> list[str]:
+def _fact_keys_of_host(name: str, facts: FactsByKey) -> list[str]:
     """A host's facts: under its name, and of further directories under name and path."""
     return [key for key in facts if key == name or key.startswith(f"{name} /")]
 
 
-def _lasting(name: str, facts: Facts) -> dict[str, HostFacts]:
+def _stable_host_facts(name: str, facts: FactsByKey) -> dict[str, HostFacts]:
     """A host's facts without what changes from hour to hour."""
     lasting = {}
-    for key in _keys(name, facts):
+    for key in _fact_keys_of_host(name, facts):
         host = facts[key]
         target = host.target and replace(host.target, free_bytes=0, free_inodes=0)
         lasting[key] = replace(host, target=target, kernel=replace(host.kernel, boot_id=""))
     return lasting
 
 
-def configurations_named(
+def label_duplicate_configurations(
     labels: Sequence[str], sessions: Sequence[Sequence[Configuration]]
 ) -> list[tuple[Configuration, ...]]:
     """The configurations of each session, those of one id or of one title with a label after it."""
@@ -110,8 +118,8 @@ def configurations_named(
         tuple(
             replace(
                 configuration,
-                id=_labelled(configuration.id, label, ids),
-                title=_labelled(configuration.title, label, titles),
+                id=_label_if_ambiguous(configuration.id, label, ids),
+                title=_label_if_ambiguous(configuration.title, label, titles),
             )
             for configuration in own
         )
@@ -119,7 +127,7 @@ def configurations_named(
     ]
 
 
-def _labelled(name: str, label: str, names: Counter[str]) -> str:
+def _label_if_ambiguous(name: str, label: str, names: Counter[str]) -> str:
     """A name that others have too with a label; what nobody has named is the label alone."""
     if names[name] == 1:
         return name
@@ -127,90 +135,99 @@ def _labelled(name: str, label: str, names: Counter[str]) -> str:
     return label if unnamed else f"{name} ({label})"
 
 
-def with_hosts(configuration: Configuration, names: Names) -> Configuration:
+def configuration_with_new_host_names(
+    configuration: Configuration, names: NewNames
+) -> Configuration:
     """The configuration on hosts of these names."""
     return replace(
         configuration,
-        hosts=_all(configuration.hosts, names),
-        storage=_all(configuration.storage, names),
+        hosts=_new_names(configuration.hosts, names),
+        storage=_new_names(configuration.storage, names),
     )
 
 
-def spec_named(spec: HostSpec, names: Names) -> HostSpec:
+def host_spec_with_new_names(spec: HostSpec, names: NewNames) -> HostSpec:
     """A host of the study, and its node."""
-    return replace(spec, name=_of(spec.name, names), node=_of(spec.node, names))
+    return replace(spec, name=_new_name(spec.name, names), node=_new_name(spec.node, names))
 
 
-def point_named(point: Point, names: Names) -> Point:
+def point_with_new_host_names(point: Point, names: NewNames) -> Point:
     """A point whose clients have numbers of jobs of their own."""
-    own = tuple((_of(name, names), count) for name, count in point.host_numjobs)
+    own = tuple((_new_name(name, names), count) for name, count in point.host_numjobs)
     return replace(point, host_numjobs=own)
 
 
-def result_named(result: Result, names: Names) -> Result:
+def result_with_new_host_names(result: Result, names: NewNames) -> Result:
     """A result; hosts that it went without keep their names, as its configuration does."""
     if not names:
         return result
-    spreads = {key: _spread(spread, names) for key, spread in result.operation_spreads.items()}
+    spreads = {
+        key: _spread_with_new_names(spread, names)
+        for key, spread in result.operation_spreads.items()
+    }
     return replace(
         result,
-        hosts=tuple(_share(host, names) for host in result.hosts),
-        nodes=tuple(_node(node, names) for node in result.nodes),
-        spread=result.spread and _spread(result.spread, names),
+        hosts=tuple(_host_result_with_new_name(host, names) for host in result.hosts),
+        nodes=tuple(_node_result_with_new_names(node, names) for node in result.nodes),
+        spread=result.spread and _spread_with_new_names(result.spread, names),
         operation_spreads=spreads,
     )
 
 
-def manifest_named(manifest: Manifest, names: Names) -> Manifest:
+def manifest_with_new_host_names(manifest: Manifest, names: NewNames) -> Manifest:
     """A manifest, for all that a report shows of it."""
     if not names:
         return manifest
     return replace(
         manifest,
-        hosts=tuple(_host_run(host, names) for host in manifest.hosts),
-        bystanders=tuple(_bystander(bystander, names) for bystander in manifest.bystanders),
+        hosts=tuple(_host_run_with_new_names(host, names) for host in manifest.hosts),
+        bystanders=tuple(
+            _monitored_host_with_new_name(bystander, names) for bystander in manifest.bystanders
+        ),
         details=manifest.details and manifest.details.renamed(names),
         fleet=manifest.fleet and manifest.fleet.renamed(names),
     )
 
 
-def _share(host: HostResult, names: Names) -> HostResult:
-    return replace(host, name=_of(host.name, names))
+def _host_result_with_new_name(host: HostResult, names: NewNames) -> HostResult:
+    return replace(host, name=_new_name(host.name, names))
 
 
-def _node(node: NodeResult, names: Names) -> NodeResult:
-    return replace(node, name=_of(node.name, names), guests=_all(node.guests, names))
+def _node_result_with_new_names(node: NodeResult, names: NewNames) -> NodeResult:
+    return replace(node, name=_new_name(node.name, names), guests=_new_names(node.guests, names))
 
 
-def _spread(spread: Spread, names: Names) -> Spread:
-    return replace(spread, slowest=_of(spread.slowest, names), fastest=_of(spread.fastest, names))
-
-
-def _host_run(host: HostRun, names: Names) -> HostRun:
+def _spread_with_new_names(spread: Spread, names: NewNames) -> Spread:
     return replace(
-        host,
-        host=_of(host.host, names),
-        target_key=_of(host.target_key, names),
-        read_from=_of(host.read_from, names),
+        spread, slowest=_new_name(spread.slowest, names), fastest=_new_name(spread.fastest, names)
     )
 
 
-def _bystander(bystander: Bystander, names: Names) -> Bystander:
-    return replace(bystander, host=_of(bystander.host, names))
+def _host_run_with_new_names(host: HostRun, names: NewNames) -> HostRun:
+    return replace(
+        host,
+        host=_new_name(host.host, names),
+        target_key=_new_name(host.target_key, names),
+        read_from=_new_name(host.read_from, names),
+    )
 
 
-def _all(hosts: Iterable[str], names: Names) -> tuple[str, ...]:
-    return tuple(_of(name, names) for name in hosts)
+def _monitored_host_with_new_name(bystander: Bystander, names: NewNames) -> Bystander:
+    return replace(bystander, host=_new_name(bystander.host, names))
 
 
-def _of(name: str, names: Names) -> str:
+def _new_names(hosts: Iterable[str], names: NewNames) -> tuple[str, ...]:
+    return tuple(_new_name(name, names) for name in hosts)
+
+
+def _new_name(name: str, names: NewNames) -> str:
     return names.get(name, name)
 
 
 TEXTS_SHOWN: Final = 3
 """Titles and names that stand where one does; the others are counted."""
 
-_WORST: Final = (
+_STATUSES_WORST_FIRST: Final = (
     SessionStatus.FAILED,
     SessionStatus.INTERRUPTED,
     SessionStatus.RUNNING,
@@ -218,10 +235,10 @@ _WORST: Final = (
 )
 
 
-def joined_study(
+def merge_studies(
     studies: Sequence[Study],
     configurations: Sequence[Sequence[Configuration]],
-    hosts: Sequence[Names],
+    hosts: Sequence[NewNames],
 ) -> Study:
     """All studies as one: their configurations side by side, their workloads joined by id.
 
@@ -232,28 +249,30 @@ def joined_study(
     specs = {
         named.name: named
         for study, names in zip(studies, hosts, strict=True)
-        for named in (spec_named(spec, names) for spec in study.hosts)
+        for named in (host_spec_with_new_names(spec, names) for spec in study.hosts)
     }
     first = studies[0]
     return replace(
         first,
-        id=_listed(study.id for study in studies),
-        title=_listed(study.title for study in studies),
+        id=_distinct_listing(study.id for study in studies),
+        title=_distinct_listing(study.title for study in studies),
         question=" ".join(dict.fromkeys(study.question for study in studies if study.question)),
-        source=_listed(study.source for study in studies if study.source),
+        source=_distinct_listing(study.source for study in studies if study.source),
         configurations=tuple(
-            with_hosts(configuration, names) for own, names in pairs for configuration in own
+            configuration_with_new_host_names(configuration, names)
+            for own, names in pairs
+            for configuration in own
         ),
         hosts=tuple(specs.values()),
-        workloads=_workloads(studies),
-        scale=_listed(study.scale for study in studies),
+        workloads=_merge_workloads(studies),
+        scale=_distinct_listing(study.scale for study in studies),
         overrides=(),
         inventory="",
         guests=next((study.guests for study in studies if study.guests is not None), None),
     )
 
 
-def alike_workloads(studies: Sequence[Study]) -> frozenset[str]:
+def identical_workload_ids(studies: Sequence[Study]) -> frozenset[str]:
     """The workloads that every study which has them asks for in the same way."""
     asked: dict[str, list[Workload]] = {}
     for study in studies:
@@ -266,7 +285,9 @@ def alike_workloads(studies: Sequence[Study]) -> frozenset[str]:
     )
 
 
-def workloads_as_asked(labels: Sequence[str], studies: Sequence[Study]) -> tuple[Workload, ...]:
+def distinct_workload_versions(
+    labels: Sequence[str], studies: Sequence[Study]
+) -> tuple[Workload, ...]:
     """Every workload as it was asked for; what one id means differently has labels in its title."""
     by_id: dict[str, list[tuple[Workload, list[str]]]] = {}
     for label, study in zip(labels, studies, strict=True):
@@ -286,7 +307,7 @@ def workloads_as_asked(labels: Sequence[str], studies: Sequence[Study]) -> tuple
     )
 
 
-def joined_plan(
+def merge_plans(
     plans: Sequence[Plan],
     runs: Iterable[PlannedRun],
     candidates: Iterable[Point],
@@ -299,7 +320,7 @@ def joined_plan(
     }
     budgets = [plan.budget for plan in plans]
     return Plan(
-        study=_listed(plan.study for plan in plans),
+        study=_distinct_listing(plan.study for plan in plans),
         digest=digest_of([plan.digest for plan in plans]),
         data_sets=tuple(sets.values()),
         runs=tuple(runs),
@@ -316,11 +337,11 @@ def joined_plan(
     )
 
 
-def joined_session(
+def merge_session_documents(
     labels: Sequence[str], sessions: Sequence[SessionDocument], study: Study
 ) -> SessionDocument:
     """What stands for all sessions: the worst status, the first moment, every version."""
-    worst = min((session.status for session in sessions), key=_WORST.index)
+    worst = min((session.status for session in sessions), key=_STATUSES_WORST_FIRST.index)
     reasons = [
         f"{label}: {session.reason}"
         for label, session in zip(labels, sessions, strict=True)
@@ -328,14 +349,14 @@ def joined_session(
     ]
     return replace(
         sessions[0],
-        id=_listed(session.id for session in sessions),
+        id=_distinct_listing(session.id for session in sessions),
         study=study.id,
         title=study.title,
         scale=study.scale,
         overrides=(),
         command=(),
-        iolab_version=_listed(session.iolab_version for session in sessions),
-        agent_version=_listed(
+        iolab_version=_distinct_listing(session.iolab_version for session in sessions),
+        agent_version=_distinct_listing(
             session.agent_version for session in sessions if session.agent_version
         )
         or None,
@@ -347,38 +368,39 @@ def joined_session(
     )
 
 
-def _workloads(studies: Sequence[Study]) -> tuple[Workload, ...]:
+def _merge_workloads(studies: Sequence[Study]) -> tuple[Workload, ...]:
     joined: dict[str, Workload] = {}
     for study in studies:
         for workload in study.workloads:
             first = joined.get(workload.id)
-            joined[workload.id] = workload if first is None else _joined(first, workload)
+            joined[workload.id] = workload if first is None else _merge_sweeps(first, workload)
     return tuple(joined.values())
 
 
-def _joined(workload: Workload, other: Workload) -> Workload:
+def _merge_sweeps(workload: Workload, other: Workload) -> Workload:
     """The workload with the values of both; numbers rise, words stand in the first one's order."""
     values: dict[str, dict[int | str, None]] = {}
     for axis in (*workload.sweep, *other.sweep):
         values.setdefault(axis.name, {}).update(dict.fromkeys(axis.values))
     return replace(
-        workload, sweep=tuple(Axis(name, _rising(tuple(of))) for name, of in values.items())
+        workload,
+        sweep=tuple(Axis(name, _sorted_if_numbers(tuple(of))) for name, of in values.items()),
     )
 
 
-def _rising(values: tuple[int | str, ...]) -> tuple[int | str, ...]:
+def _sorted_if_numbers(values: tuple[int | str, ...]) -> tuple[int | str, ...]:
     numbers = [value for value in values if isinstance(value, int)]
     return tuple(sorted(numbers)) if len(numbers) == len(values) else values
 
 
-def _listed(texts: Iterable[str]) -> str:
-    return listing(list(dict.fromkeys(texts)), TEXTS_SHOWN)
+def _distinct_listing(texts: Iterable[str]) -> str:
+    return shortened_list_text(list(dict.fromkeys(texts)), TEXTS_SHOWN)
 
 
 SESSIONS_MAX: Final = 16
 """More configurations than that cannot be told apart on any chart."""
 
-_OUT: Final = ("--out", "-o")
+_OUTPUT_OPTIONS: Final = ("--out", "-o")
 """Options of `iolab run` that say where a session lies."""
 
 
@@ -386,25 +408,29 @@ def merge_sessions(sources: Sequence[tuple[str, SessionSource]]) -> SessionSourc
     """The sessions, each with a label for it, as one; a single one is itself.
 
     UsageError for too many of them, and for one that is given twice. Whether they may be compared
-    is for the caller to decide: see `sessions_of`.
+    is for the caller to decide: see `session_union_of`.
     """
     if len(sources) == 1:
         return sources[0][1]
-    _check(sources)
-    return _merged(sources)
+    _require_mergeable(sources)
+    return _build_merged_session(sources)
 
 
-def sessions_of(source: SessionSource) -> Sessions:
-    """What united sessions are by themselves, and in what they differ; of a single one `ALONE`."""
-    return source.sessions if isinstance(source, MergedSession) else ALONE
+def session_union_of(source: SessionSource) -> SessionUnion:
+    """What united sessions are by themselves, and in what they differ.
+
+    Of a single one `SINGLE_SESSION`.
+    """
+    return source.sessions if isinstance(source, MergedSession) else SINGLE_SESSION
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _MemberPart:
     """One session on its way into the union.
 
-    `results` are as the session shows them by itself. `ids` are the new ids of its configurations,
-    `hosts` new names, `digests` new digests; `before` is how many runs come before its own.
+    `results` are as the session shows them by itself. `configuration_ids` are the new ids of its
+    configurations, `new_host_names` new names, `new_digests` new digests; `earlier_run_count` is
+    how many runs come before its own.
     """
 
     number: int
@@ -413,32 +439,34 @@ class _Part:
     study: Study
     plan: Plan
     results: tuple[Result, ...]
-    ids: Names
-    hosts: Names
-    digests: Names
-    before: int
+    configuration_ids: NewNames
+    new_host_names: NewNames
+    new_digests: NewNames
+    earlier_run_count: int
 
-    def result(self, result: Result) -> Result:
+    def merged_result(self, result: Result) -> Result:
         """The result among those of all sessions; a session is one segment of the whole."""
         return replace(
-            result_named(result, self.hosts),
-            configuration=self.ids[result.configuration],
-            digest=self.digests[result.digest],
+            result_with_new_host_names(result, self.new_host_names),
+            configuration=self.configuration_ids[result.configuration],
+            digest=self.new_digests[result.digest],
             segment=self.number * OF_SESSION,
-            order=result.order + self.before if result.order else 0,
+            order=result.order + self.earlier_run_count if result.order else 0,
         )
 
-    def point(self, point: Point) -> Point:
+    def merged_point(self, point: Point) -> Point:
         """The point among those of all sessions."""
         return replace(
-            point_named(point, self.hosts),
-            configuration=self.ids[point.configuration],
-            digest=self.digests[point.digest],
+            point_with_new_host_names(point, self.new_host_names),
+            configuration=self.configuration_ids[point.configuration],
+            digest=self.new_digests[point.digest],
         )
 
-    def run(self, run: PlannedRun) -> PlannedRun:
+    def merged_run(self, run: PlannedRun) -> PlannedRun:
         """The run in the plan of all sessions."""
-        return replace(run, order=run.order + self.before, point=self.point(run.point))
+        return replace(
+            run, order=run.order + self.earlier_run_count, point=self.merged_point(run.point)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,27 +477,30 @@ class MergedSession:
     study: Study
     plan: Plan
     facts: dict[str, HostFacts]
-    sessions: Sessions
-    all_results: tuple[Result, ...]
-    damage: tuple[Damage, ...]
-    points: Mapping[str, tuple[_Part, str]]
+    sessions: SessionUnion
+    merged_results: tuple[Result, ...]
+    damage_list: tuple[Damage, ...]
+    parts_by_digest: Mapping[str, tuple[_MemberPart, str]]
     starts: tuple[HostsStart, ...] = ()
 
     def results(self) -> tuple[Result, ...]:
         """The results of all sessions, one session after the other."""
-        return self.all_results
+        return self.merged_results
 
     def damaged(self) -> tuple[Damage, ...]:
         """The runs of all sessions that cannot be read."""
-        return self.damage
+        return self.damage_list
 
     def ledger(self) -> Ledger:
         """The rounds of all sessions; their targets are those of several ledgers."""
-        parts = {part.number: part for part, _ in self.points.values()}
+        parts = {part.number: part for part, _ in self.parts_by_digest.values()}
         return Ledger(
             rounds=tuple(
                 replace(
-                    series, configuration=part.ids.get(series.configuration, series.configuration)
+                    series,
+                    configuration=part.configuration_ids.get(
+                        series.configuration, series.configuration
+                    ),
                 )
                 for _, part in sorted(parts.items())
                 for series in part.source.ledger().rounds
@@ -478,35 +509,37 @@ class MergedSession:
 
     def manifest(self, digest: str, repeat: int) -> Manifest:
         """A committed run's manifest."""
-        part, own = self._place(digest)
-        manifest = manifest_named(part.source.manifest(own, repeat), part.hosts)
-        return replace(manifest, run=part.run(manifest.run))
+        part, own = self._part_and_original_digest(digest)
+        manifest = manifest_with_new_host_names(
+            part.source.manifest(own, repeat), part.new_host_names
+        )
+        return replace(manifest, run=part.merged_run(manifest.run))
 
     def intervals(self, digest: str, repeat: int) -> IntervalTable:
         """The intervals of a committed run."""
-        part, own = self._place(digest)
+        part, own = self._part_and_original_digest(digest)
         return part.source.intervals(own, repeat)
 
     def bins(self, digest: str, repeat: int) -> BinTable:
         """The latency bins of a committed run."""
-        part, own = self._place(digest)
+        part, own = self._part_and_original_digest(digest)
         return part.source.bins(own, repeat)
 
     def counters(self, digest: str, repeat: int) -> CounterTable:
         """The telemetry of a committed run."""
-        part, own = self._place(digest)
+        part, own = self._part_and_original_digest(digest)
         return part.source.counters(own, repeat)
 
-    def _place(self, digest: str) -> tuple[_Part, str]:
+    def _part_and_original_digest(self, digest: str) -> tuple[_MemberPart, str]:
         """The session of a point and its digest there."""
-        if digest not in self.points:
+        if digest not in self.parts_by_digest:
             raise StoreError(
                 f"None of the sessions has a point {digest}.", "List the runs with `iolab show`."
             )
-        return self.points[digest]
+        return self.parts_by_digest[digest]
 
 
-def _check(sources: Sequence[tuple[str, SessionSource]]) -> None:
+def _require_mergeable(sources: Sequence[tuple[str, SessionSource]]) -> None:
     """UsageError for none, for too many, and for those that are one session."""
     if not 1 < len(sources) <= SESSIONS_MAX:
         raise UsageError(
@@ -517,7 +550,10 @@ def _check(sources: Sequence[tuple[str, SessionSource]]) -> None:
     for label, source in sources:
         users.setdefault(source.session.id, []).append(label)
     faults = tuple(
-        Fault(f"{listing(names, SESSIONS_MAX)} are one session, {session}.", "Give it once.")
+        Fault(
+            f"{shortened_list_text(names, SESSIONS_MAX)} are one session, {session}.",
+            "Give it once.",
+        )
         for session, names in users.items()
         if len(names) > 1
     )
@@ -525,29 +561,34 @@ def _check(sources: Sequence[tuple[str, SessionSource]]) -> None:
         raise UsageError("A session is given more than once.", "Give each of them once.", faults)
 
 
-def _merged(sources: Sequence[tuple[str, SessionSource]]) -> MergedSession:
-    labels, readers = distinct(label for label, _ in sources), [source for _, source in sources]
+def _build_merged_session(sources: Sequence[tuple[str, SessionSource]]) -> MergedSession:
+    labels, readers = (
+        number_duplicates(label for label, _ in sources),
+        [source for _, source in sources],
+    )
     studies = [source.study for source in readers]
     facts = [source.facts for source in readers]
-    renamed = configurations_named(labels, [study.configurations for study in studies])
+    renamed = label_duplicate_configurations(labels, [study.configurations for study in studies])
     shown = [marked_results(source) for source in readers]
     named = [
-        _named(study, own, own_names)
+        _renamed_configurations_by_id(study, own, own_names)
         for study, (own, _), own_names in zip(studies, shown, renamed, strict=True)
     ]
-    hosts = host_names(labels, [_hosts_of(study) for study in studies], facts)
-    study = joined_study(studies, [tuple(by_id.values()) for by_id in named], hosts)
-    parts = tuple(_parts(sources, shown, named, hosts, (study, alike_workloads(studies))))
-    session = joined_session(labels, [source.session for source in readers], study)
+    hosts = new_host_names(labels, [_study_host_names(study) for study in studies], facts)
+    study = merge_studies(studies, [tuple(by_id.values()) for by_id in named], hosts)
+    parts = tuple(
+        _member_parts(sources, shown, named, hosts, (study, identical_workload_ids(studies)))
+    )
+    session = merge_session_documents(labels, [source.session for source in readers], study)
     return MergedSession(
         session=session,
         study=study,
-        plan=joined_plan(
+        plan=merge_plans(
             [part.plan for part in parts],
-            [part.run(run) for part in parts for run in part.plan.runs],
-            [part.point(point) for part in parts for point in part.plan.candidates],
+            [part.merged_run(run) for part in parts for run in part.plan.runs],
+            [part.merged_point(point) for part in parts for point in part.plan.candidates],
             [
-                (data_set, part.ids[data_set.configuration])
+                (data_set, part.configuration_ids[data_set.configuration])
                 for part in reversed(parts)
                 for data_set in part.plan.data_sets
             ],
@@ -557,18 +598,22 @@ def _merged(sources: Sequence[tuple[str, SessionSource]]) -> MergedSession:
             for names, host_facts in zip(reversed(hosts), reversed(facts), strict=True)
             for key, host in host_facts.items()
         },
-        sessions=_sessions(parts, renamed),
-        all_results=tuple(part.result(result) for part in parts for result in part.results),
-        damage=tuple(
+        sessions=_build_session_union(parts, renamed),
+        merged_results=tuple(
+            part.merged_result(result) for part in parts for result in part.results
+        ),
+        damage_list=tuple(
             replace(damage, path=f"{part.label}: {damage.path}")
             for part in parts
             for damage in part.source.damaged()
         ),
-        points={new: (part, own) for part in parts for own, new in part.digests.items()},
+        parts_by_digest={
+            new: (part, own) for part in parts for own, new in part.new_digests.items()
+        },
     )
 
 
-def _hosts_of(study: Study) -> list[str]:
+def _study_host_names(study: Study) -> list[str]:
     """Every host that a study names, clients first."""
     named = (
         name
@@ -578,8 +623,8 @@ def _hosts_of(study: Study) -> list[str]:
     return list(dict.fromkeys((*named, *(spec.name for spec in study.hosts))))
 
 
-def _named(
-    study: Study, shown: Study, renamed: Sequence[Configuration]
+def _renamed_configurations_by_id(
+    study: Study, shown_study: Study, renamed: Sequence[Configuration]
 ) -> dict[str, Configuration]:
     """Each configuration that a session shows under its new name, by its old id.
 
@@ -588,8 +633,8 @@ def _named(
     """
     pairs = list(zip(study.configurations, renamed, strict=True))
     by_id = {}
-    for configuration in shown.configurations:
-        owners = [pair for pair in pairs if _is_of(configuration, pair[0])]
+    for configuration in shown_study.configurations:
+        owners = [pair for pair in pairs if _is_same_or_reduced(configuration, pair[0])]
         old, new = max(owners, key=lambda pair: len(pair[0].id))
         by_id[configuration.id] = replace(
             configuration,
@@ -599,44 +644,44 @@ def _named(
     return by_id
 
 
-def _is_of(configuration: Configuration, full: Configuration) -> bool:
+def _is_same_or_reduced(configuration: Configuration, full: Configuration) -> bool:
     """Whether a configuration is the other one, or that without some hosts."""
     return configuration.id == full.id or configuration.id.startswith(f"{full.id} without ")
 
 
-def _parts(
+def _member_parts(
     sources: Sequence[tuple[str, SessionSource]],
     shown: Sequence[tuple[Study, tuple[Result, ...]]],
     named: Sequence[Mapping[str, Configuration]],
-    hosts: Sequence[Names],
+    hosts: Sequence[NewNames],
     joined: tuple[Study, frozenset[str]],
-) -> Iterator[_Part]:
+) -> Iterator[_MemberPart]:
     before = 0
-    labels = distinct(label for label, _ in sources)
+    labels = number_duplicates(label for label, _ in sources)
     for index, (_, source) in enumerate(sources):
         results, plan = shown[index][1], source.plan
         ids = {old: configuration.id for old, configuration in named[index].items()}
-        yield _Part(
+        yield _MemberPart(
             number=index + 1,
             label=labels[index],
             source=source,
             study=source.study,
             plan=plan,
             results=results,
-            ids=ids,
-            hosts=hosts[index],
-            digests=_digests(source.session.id, plan, results, ids, joined),
-            before=before,
+            configuration_ids=ids,
+            new_host_names=hosts[index],
+            new_digests=_merged_digests(source.session.id, plan, results, ids, joined),
+            earlier_run_count=before,
         )
         orders = [*(run.order for run in plan.runs), *(result.order for result in results)]
         before += max(orders, default=0)
 
 
-def _digests(
+def _merged_digests(
     session: str,
     plan: Plan,
     results: Iterable[Result],
-    ids: Names,
+    ids: NewNames,
     joined: tuple[Study, frozenset[str]],
 ) -> dict[str, str]:
     """The new digest of each point.
@@ -658,59 +703,61 @@ def _digests(
     }
 
 
-def _sessions(parts: Sequence[_Part], named: Sequence[Sequence[Configuration]]) -> Sessions:
+def _build_session_union(
+    parts: Sequence[_MemberPart], named: Sequence[Sequence[Configuration]]
+) -> SessionUnion:
     members = tuple(
-        Member(
+        MemberSession(
             label=part.label,
-            session=_without_place(part.source.session),
+            session=_without_output_folder(part.source.session),
             study=part.study,
             plan=part.plan,
             results=part.results,
-            damaged=sum(1 for damage in part.source.damaged() if damage.run),
-            begun=tuple(start.real_ns for start in part.source.starts),
-            titles=tuple(configuration.title for configuration in own),
+            damaged_run_count=sum(1 for damage in part.source.damaged() if damage.run),
+            segment_starts_ns=tuple(start.real_ns for start in part.source.starts),
+            configuration_titles=tuple(configuration.title for configuration in own),
         )
         for part, own in zip(parts, named, strict=True)
     )
     traces = {
-        (part.digests[run.digest], run.repeat): RunSource(part.label, run.digest, run.repeat)
+        (part.new_digests[run.digest], run.repeat): RunSource(part.label, run.digest, run.repeat)
         for part in parts
         for run in part.results
     }
-    return Sessions(members, traces, tuple(_differences(parts)))
+    return SessionUnion(members, traces, tuple(_differences_from_first(parts)))
 
 
-def _differences(parts: Sequence[_Part]) -> Iterator[SessionDifferences]:
+def _differences_from_first(parts: Sequence[_MemberPart]) -> Iterator[SessionDifferences]:
     """In what each further session differs from the first one.
 
     Each configuration is held against that of its id, where there is none against the first.
     """
-    sides = _sides(parts[0])
+    sides = _sides_by_configuration(parts[0])
     first = next(iter(sides.values()))
     for part in parts[1:]:
         differing: dict[Difference, None] = {}
-        for name, side in _sides(part).items():
+        for name, side in _sides_by_configuration(part).items():
             differing |= dict.fromkeys(differences(sides.get(name, first), side))
         yield SessionDifferences(
             part.label, tuple(sorted(differing, key=lambda difference: not difference.forbids))
         )
 
 
-def _sides(part: _Part) -> dict[str, ComparisonSide]:
+def _sides_by_configuration(part: _MemberPart) -> dict[str, ComparisonSide]:
     return {
         configuration.id: read_side(part.label, part.source, configuration.id)
         for configuration in part.study.configurations
     }
 
 
-def _without_place(session: SessionDocument) -> SessionDocument:
+def _without_output_folder(session: SessionDocument) -> SessionDocument:
     """The session with a command line that names its folder, and not where that lies."""
     words: list[str] = []
     for word in session.command:
         option, mark, value = word.partition("=")
-        if words and words[-1] in _OUT:
+        if words and words[-1] in _OUTPUT_OPTIONS:
             words.append(PurePath(word).name)
-        elif mark and option in _OUT:
+        elif mark and option in _OUTPUT_OPTIONS:
             words.append(f"{option}={PurePath(value).name}")
         else:
             words.append(word)

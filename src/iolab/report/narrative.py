@@ -29,35 +29,35 @@ from iolab.core.metric_spec import Better, spec_of
 from iolab.core.run import RunKey
 from iolab.core.study import Study
 from iolab.dataclass import dataclass
-from iolab.report.bottleneck import limit_words
+from iolab.report.bottleneck import bottleneck_sentence
 from iolab.report.numbers import (
-    axis_word,
-    count,
-    listing,
-    show,
-    show_quotient,
-    show_value,
-    why_no_interval,
+    axis_name_text,
+    counted_noun,
+    metric_text,
+    missing_interval_reason,
+    quotient_text,
+    shortened_list_text,
+    value_text,
 )
 from iolab.report.phrases import (
-    LEVELS,
-    Names,
-    joined,
-    metric_words,
-    names_among_several,
-    percent,
-    place,
-    terabytes,
-    times,
-    whose_run,
+    LEVEL_SENTENCES,
+    ConfigurationNames,
+    axis_place_text,
+    factor_text,
+    join_with_and,
+    metric_phrase,
+    percent_text,
+    run_with_configuration_text,
+    terabytes_text,
+    titles_if_several,
 )
 from iolab.stats.comparison import ComparisonVerdict
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
-    from iolab.report.charts.series import Anchors
+    from iolab.report.charts.series import RunAnchors
 
-ALIKE_NAMED: Final = 3
+INDISTINGUISHABLE_SHOWN: Final = 3
 """Places that is not distinguishable as the best that are named; more are counted."""
 
 
@@ -74,62 +74,70 @@ class Sentence:
         return self.finding.runs
 
 
-def names_of(study: Study) -> Names:
+def configuration_names(study: Study) -> ConfigurationNames:
     """The names that sentences on a study use."""
-    return Names(study.titles)
+    return ConfigurationNames(study.titles)
 
 
-def sentences_on(study: Study, every: Iterable[Finding]) -> tuple[Sentence, ...]:
+def sentences_for_findings(study: Study, every: Iterable[Finding]) -> tuple[Sentence, ...]:
     """A sentence for each finding, in their order; prices are told of the first of each rank."""
-    names = names_of(study)
-    kept = [finding for finding in every if not _is_left_unsaid(finding, names)]
+    names = configuration_names(study)
+    kept = [finding for finding in every if not _is_table_only(finding, names)]
     return tuple(
-        Sentence(sentence, finding) for finding in kept if (sentence := say(finding, names))
+        Sentence(sentence, finding)
+        for finding in kept
+        if (sentence := finding_sentence(finding, names))
     )
 
 
-def _is_left_unsaid(finding: Finding, names: Names) -> bool:
+def _is_table_only(finding: Finding, names: ConfigurationNames) -> bool:
     """Prices that no interval supports, and of all but the best, stand in tables alone."""
     if not isinstance(finding, Priced):
         return False
-    return not names.several or finding.rank > 1 or finding.of < 2 or not finding.sure
+    return not names.are_several or finding.rank > 1 or finding.of < 2 or not finding.sure
 
 
 @singledispatch
-def say(finding: object, names: Names) -> str:
+def finding_sentence(finding: object, names: ConfigurationNames) -> str:
     """The sentence on a finding."""
     raise TypeError(f"{type(finding).__name__} is no finding about {', '.join(names.titles)}")
 
 
-@say.register
-def _(best: Best, names: Names) -> str:
-    who = f"{names.of(best.configuration)} does its best" if names.several else "The best"
+@finding_sentence.register
+def _(best: Best, names: ConfigurationNames) -> str:
+    who = f"{names.title(best.configuration)} does its best" if names.are_several else "The best"
     which = "that are not invalid" if best.invalid else "measured"
     of = f" of {best.places} points {which}" if best.places > 1 else ""
-    at = f" at {place(best.axis)}" if best.axis else ""
-    verb = "with" if names.several else "is"
-    text = f"{best.workload}: {who} {verb} {_with_interval(best.value)}{at}"
+    at = f" at {axis_place_text(best.axis)}" if best.axis else ""
+    verb = "with" if names.are_several else "is"
+    text = f"{best.workload}: {who} {verb} {_metric_with_interval_text(best.value)}{at}"
     end = "lowest" if spec_of(best.metric).better is Better.LOWER else "highest"
     text += f", the {end}{of}" if of else ""
     if best.alike and best.value.low is not None:
-        others = listing([place(axis) for axis in best.alike], ALIKE_NAMED)
+        others = shortened_list_text(
+            [axis_place_text(axis) for axis in best.alike], INDISTINGUISHABLE_SHOWN
+        )
         text += f"; not distinguishable from {others}"
-    return f"{text}.{LEVELS[best.level]}"
+    return f"{text}.{LEVEL_SENTENCES[best.level]}"
 
 
-@say.register
-def _(gain: Gained, names: Names) -> str:
-    more = _gain_words(gain)
-    at = f" at {place(gain.axis)}" if gain.axis else ""
-    of = f", its largest supported gain of {count(gain.cells, 'point')}" if gain.cells > 1 else ""
+@finding_sentence.register
+def _(gain: Gained, names: ConfigurationNames) -> str:
+    more = _gain_with_interval_text(gain)
+    at = f" at {axis_place_text(gain.axis)}" if gain.axis else ""
+    of = (
+        f", its largest supported gain of {counted_noun(gain.cells, 'point')}"
+        if gain.cells > 1
+        else ""
+    )
     return (
-        f"{gain.workload}: {names.of(gain.candidate)} has {more} "
-        f"{names.of(gain.baseline)}{at}{of}.{LEVELS[gain.level]}"
+        f"{gain.workload}: {names.title(gain.candidate)} has {more} "
+        f"{names.title(gain.baseline)}{at}{of}.{LEVEL_SENTENCES[gain.level]}"
     )
 
 
-@say.register
-def _(tally: Tallied, names: Names) -> str:
+@finding_sentence.register
+def _(tally: Tallied, names: ConfigurationNames) -> str:
     words = {
         ComparisonVerdict.BETTER: "better in {}",
         ComparisonVerdict.WORSE: "worse in {}",
@@ -140,106 +148,113 @@ def _(tally: Tallied, names: Names) -> str:
     total = sum(number for _, number in tally.verdicts)
     if not parts:
         return ""
-    skipped = f"; {count(tally.skipped, 'point')} could not be compared" if tally.skipped else ""
+    skipped = (
+        f"; {counted_noun(tally.skipped, 'point')} could not be compared" if tally.skipped else ""
+    )
     return (
-        f"By {metric_words(tally.metric)} over {count(total, 'point')}, "
-        f"{names.of(tally.candidate)} is {joined(parts)} against "
-        f"{names.of(tally.baseline)}{skipped}."
+        f"By {metric_phrase(tally.metric)} over {counted_noun(total, 'point')}, "
+        f"{names.title(tally.candidate)} is {join_with_and(parts)} against "
+        f"{names.title(tally.baseline)}{skipped}."
     )
 
 
-@say.register
-def _(cross: Crossed, names: Names) -> str:
-    also = f", {place(cross.fixed)}" if cross.fixed else ""
-    name = axis_word(cross.axis)
+@finding_sentence.register
+def _(cross: Crossed, names: ConfigurationNames) -> str:
+    also = f", {axis_place_text(cross.fixed)}" if cross.fixed else ""
+    name = axis_name_text(cross.axis)
     below = f"{'up to' if cross.up_to else 'at'} {name} {cross.last}"
     above = f"from {name} {cross.first} on" if cross.on else f"at {name} {cross.first}"
     return (
-        f"{cross.workload}{also}: {names.of(cross.below)} leads {below}, by "
-        f"{percent(cross.share_below)} there, and {names.of(cross.above)} {above}, by "
-        f"{percent(cross.share_above)} there.{LEVELS[cross.level]}"
+        f"{cross.workload}{also}: {names.title(cross.below)} leads {below}, by "
+        f"{percent_text(cross.share_below)} there, and {names.title(cross.above)} {above}, by "
+        f"{percent_text(cross.share_above)} there.{LEVEL_SENTENCES[cross.level]}"
     )
 
 
-@say.register
-def _(bend: Bent, names: Names) -> str:
-    whose = f" of {names.of(bend.configuration)}" if names.several else ""
-    also = f", {place(bend.fixed)}" if bend.fixed else ""
-    name = axis_word(bend.axis)
+@finding_sentence.register
+def _(bend: Bent, names: ConfigurationNames) -> str:
+    whose = f" of {names.title(bend.configuration)}" if names.are_several else ""
+    also = f", {axis_place_text(bend.fixed)}" if bend.fixed else ""
+    name = axis_name_text(bend.axis)
     rises = "rises" if bend.rate >= 1 else "falls"
-    by = percent(abs(bend.rate - 1))
+    by = percent_text(abs(bend.rate - 1))
     doubt = ", by single runs" if bend.single else "" if bend.sure else ", with low confidence"
     return (
         f"{bend.workload}{also}: the latency{whose} bends at {name} {bend.load}. From there to "
         f"{bend.further} the rate {rises} by {by} and the mean latency grows by "
-        f"{percent(bend.latency - 1)}{doubt}.{LEVELS[bend.level]}"
+        f"{percent_text(bend.latency - 1)}{doubt}.{LEVEL_SENTENCES[bend.level]}"
     )
 
 
-@say.register
-def _(price: Priced, names: Names) -> str:
+@finding_sentence.register
+def _(price: Priced, names: ConfigurationNames) -> str:
     amount = (
-        terabytes(price.value)
+        terabytes_text(price.value)
         if price.unit == "TB"
-        else show_quotient(Metric(price.value, price.unit))
+        else quotient_text(Metric(price.value, price.unit))
     )
     kind = f"{price.workload}: " if price.workload else ""
     of = "" if price.workload else f" of {price.metric.removesuffix('_tb')} capacity"
     return (
-        f"{kind}{names.of(price.configuration)} gives the most for each {price.per}, "
-        f"{amount}{of}, of {count(price.of, 'configuration')}."
-        f"{LEVELS[price.level] if price.level is not None else ''}"
+        f"{kind}{names.title(price.configuration)} gives the most for each {price.per}, "
+        f"{amount}{of}, of {counted_noun(price.of, 'configuration')}."
+        f"{LEVEL_SENTENCES[price.level] if price.level is not None else ''}"
     )
 
 
-@say.register
-def _(limit: Limited, names: Names) -> str:
-    return limit_words(limit, names)
+@finding_sentence.register
+def _(limit: Limited, names: ConfigurationNames) -> str:
+    return bottleneck_sentence(limit, names)
 
 
-@say.register
-def _(suits: Suits, names: Names) -> str:
-    return need_words(suits, names)
+@finding_sentence.register
+def _(suits: Suits, names: ConfigurationNames) -> str:
+    return recommendation_sentence(suits, names)
 
 
-def _gain_words(gain: Gained) -> str:
+def _gain_with_interval_text(gain: Gained) -> str:
     """What is gained with its interval in the same terms: factors from twice as much on."""
-    metric = metric_words(gain.metric)
+    metric = metric_phrase(gain.metric)
     lower = spec_of(gain.metric).better is Better.LOWER
     if not lower and gain.share >= 1:
-        return f"{_times(gain.share)} times{_between(gain, _times)} the {metric} of"
+        return (
+            f"{_gain_factor_text(gain.share)} "
+            f"times{_gain_interval_text(gain, _gain_factor_text)} the {metric} of"
+        )
     less = "less" if lower else "more"
-    return f"{percent(gain.share)} {less} {metric}{_between(gain, percent)} than"
+    return (
+        f"{percent_text(gain.share)} {less} {metric}{_gain_interval_text(gain, percent_text)} than"
+    )
 
 
-def _between(gain: Gained, show_ratio: Callable[[float], str]) -> str:
+def _gain_interval_text(gain: Gained, show_ratio: Callable[[float], str]) -> str:
     if gain.low is None or gain.high is None:
         return ""
     return f" ({show_ratio(gain.low)} to {show_ratio(gain.high)})"
 
 
-def _times(share: float) -> str:
+def _gain_factor_text(share: float) -> str:
     """A share more as a factor: 1.5 more is 2.5 times."""
     factor = 1 + share
     return f"{factor:,.0f}" if factor >= 9.95 else f"{factor:.2g}"
 
 
-def _with_interval(metric: Metric) -> str:
+def _metric_with_interval_text(metric: Metric) -> str:
     if metric.interval is None:
         single = "one run" if metric.n == 1 else ""
-        few = why_no_interval(metric) if metric.lacks_repeats else single
-        return f"{show(metric)} ({few})" if few else show(metric)
-    low, high = (show_value(end, metric.unit, bare_rate=True) for end in metric.interval)
-    return f"{show(metric)} ({low} to {high})"
+        few = missing_interval_reason(metric) if metric.lacks_repeats else single
+        return f"{metric_text(metric)} ({few})" if few else metric_text(metric)
+    low, high = (value_text(end, metric.unit, bare_rate=True) for end in metric.interval)
+    return f"{metric_text(metric)} ({low} to {high})"
 
 
-ALIKE: Final = 0.0005
+NEGLIGIBLE_LEAD: Final = 0.0005
 """A lead that would be shown as none is none."""
 
-TWICE: Final = 2.0
+FACTOR_FROM: Final = 2.0
 """From here on a lead is told as a factor."""
 
-_FOR: Final = {
+_NEED_PREFIXES: Final = {
     Need.CAPACITY: "For capacity first",
     Need.PERFORMANCE: "For performance",
     Need.VALUE: "For performance at its cost",
@@ -247,90 +262,93 @@ _FOR: Final = {
 }
 
 
-def need_words(suits: Suits, names: Names) -> str:
+def recommendation_sentence(suits: Suits, names: ConfigurationNames) -> str:
     """The sentence on a need; where intervals do not tell, that is what it says."""
-    best, second = names.of(suits.configuration), names.of(suits.runner_up)
-    level = LEVELS[suits.level] if suits.level is not None else ""
+    best, second = names.title(suits.configuration), names.title(suits.runner_up)
+    level = LEVEL_SENTENCES[suits.level] if suits.level is not None else ""
     if suits.sure:
-        choice = f": {best}, {_MEASURES[suits.need](suits, second)}"
+        choice = f": {best}, {_NEED_TEXTS[suits.need](suits, second)}"
     else:
-        choice = f", {_undecided(suits, best, second)}"
-    return f"{_FOR[suits.need]}{choice}{_without_cost(suits)}.{level}"
+        choice = f", {_undecided_text(suits, best, second)}"
+    return f"{_NEED_PREFIXES[suits.need]}{choice}{_unknown_cost_note(suits)}.{level}"
 
 
-def _undecided(suits: Suits, best: str, second: str) -> str:
-    if suits.lead < 1 + ALIKE:
+def _undecided_text(suits: Suits, best: str, second: str) -> str:
+    if suits.lead < 1 + NEGLIGIBLE_LEAD:
         return f"{best} and {second} are alike"
     call = "too few runs to call" if suits.single else "too close to call"
     why = "but by single runs" if suits.single else "which their intervals leave open"
-    ahead = f"{best} is ahead of {second} by {_ahead(suits)}"
-    if suits.lead >= TWICE:
-        ahead = f"{best} has {times(suits.lead)} what {second} has"
+    ahead = f"{best} is ahead of {second} by {_lead_text(suits)}"
+    if suits.lead >= FACTOR_FROM:
+        ahead = f"{best} has {factor_text(suits.lead)} what {second} has"
     return f"{call}: {ahead}, {why}"
 
 
-def _capacity(suits: Suits, second: str) -> str:
+def _capacity_text(suits: Suits, second: str) -> str:
     kind = suits.metric.removesuffix("_tb")
-    size = f"{terabytes(suits.terabytes or 0.0)} {kind}"
+    size = f"{terabytes_text(suits.terabytes or 0.0)} {kind}"
     more = (
-        f"{times(suits.lead)} that of {second}"
-        if suits.lead >= TWICE
-        else f"{_ahead(suits)} more than {second}"
+        f"{factor_text(suits.lead)} that of {second}"
+        if suits.lead >= FACTOR_FROM
+        else f"{_lead_text(suits)} more than {second}"
     )
-    return f"with {size}{_each(suits)}, {more}"
+    return f"with {size}{_per_unit_text(suits)}, {more}"
 
 
-def _performance(suits: Suits, second: str) -> str:
-    more = f"{times(suits.lead)} as fast as {second}"
-    if suits.lead < TWICE:
-        more = f"{_ahead(suits)} faster than {second}"
-    return f"{more} by best rates{_over(suits)}"
+def _performance_text(suits: Suits, second: str) -> str:
+    more = f"{factor_text(suits.lead)} as fast as {second}"
+    if suits.lead < FACTOR_FROM:
+        more = f"{_lead_text(suits)} faster than {second}"
+    return f"{more} by best rates{_workload_count_text(suits)}"
 
 
-def _value(suits: Suits, second: str) -> str:
-    rates = f"with best rates{_each(suits)}"
-    if suits.lead < TWICE:
-        return f"{rates} {_ahead(suits)} above those of {second}{_over(suits)}"
-    return f"{rates} {times(suits.lead)} those of {second}{_over(suits)}"
+def _value_text(suits: Suits, second: str) -> str:
+    rates = f"with best rates{_per_unit_text(suits)}"
+    if suits.lead < FACTOR_FROM:
+        return f"{rates} {_lead_text(suits)} above those of {second}{_workload_count_text(suits)}"
+    return f"{rates} {factor_text(suits.lead)} those of {second}{_workload_count_text(suits)}"
 
 
-def _balance(suits: Suits, second: str) -> str:
+def _balance_text(suits: Suits, second: str) -> str:
     weakest = min(suits.sides, key=lambda side: side.share)
-    least = percent(weakest.share / suits.lead)
+    least = percent_text(weakest.share / suits.lead)
     if weakest.share >= 1:
-        names = joined([side.name for side in suits.sides])
-        return f"the best in {names}{_each(suits)}, where {second} has {least} at its weakest"
-    parts = [f"{side.name} {percent(side.share)}" for side in suits.sides]
+        names = join_with_and([side.name for side in suits.sides])
+        return (
+            f"the best in {names}{_per_unit_text(suits)}, where {second} has {least} at its weakest"
+        )
+    parts = [f"{side.name} {percent_text(side.share)}" for side in suits.sides]
     return (
-        f"whose shares of the best{_each(suits)} are {joined(parts)}, where {second} has "
+        f"whose shares of the best{_per_unit_text(suits)} are {join_with_and(parts)}, where "
+        f"{second} has "
         f"{least} at its weakest"
     )
 
 
-_MEASURES: Final = {
-    Need.CAPACITY: _capacity,
-    Need.PERFORMANCE: _performance,
-    Need.VALUE: _value,
-    Need.BALANCE: _balance,
+_NEED_TEXTS: Final = {
+    Need.CAPACITY: _capacity_text,
+    Need.PERFORMANCE: _performance_text,
+    Need.VALUE: _value_text,
+    Need.BALANCE: _balance_text,
 }
 
 
-def _each(suits: Suits) -> str:
+def _per_unit_text(suits: Suits) -> str:
     return f" for each {suits.per}" if suits.per else ""
 
 
-def _over(suits: Suits) -> str:
+def _workload_count_text(suits: Suits) -> str:
     several = len(suits.workloads) > 1
     mean = " (geometric mean)" if several else ""
-    return f" over {count(len(suits.workloads), 'workload')}{mean}"
+    return f" over {counted_noun(len(suits.workloads), 'workload')}{mean}"
 
 
-def _ahead(suits: Suits) -> str:
+def _lead_text(suits: Suits) -> str:
     """By how much the best leads."""
-    return percent(suits.lead - 1)
+    return percent_text(suits.lead - 1)
 
 
-def _without_cost(suits: Suits) -> str:
+def _unknown_cost_note(suits: Suits) -> str:
     """Where costs would weigh in, and are not known of all in one currency."""
     weighs = suits.need in (Need.CAPACITY, Need.BALANCE)
     return (
@@ -340,7 +358,7 @@ def _without_cost(suits: Suits) -> str:
     )
 
 
-def without_repeats(sentences: Iterable[Sentence]) -> Iterator[Sentence]:
+def distinct_sentences(sentences: Iterable[Sentence]) -> Iterator[Sentence]:
     """The sentences, each text once."""
     texts: set[str] = set()
     for sentence in sentences:
@@ -349,20 +367,23 @@ def without_repeats(sentences: Iterable[Sentence]) -> Iterator[Sentence]:
             yield sentence
 
 
-FIRST: Final = 8
+SENTENCES_SHOWN: Final = 8
 """Sentences that stand open: what fits a screen. The others are folded below them."""
 
-LINKS_MOST: Final = 4
+LINKS_MAX: Final = 4
 """Runs that a sentence leads to; more are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedSentence:
-    """A sentence; `links` are the anchors and names of its first runs, `more` counts the others."""
+    """A sentence.
+
+    `links` are the anchors and names of its first runs, `hidden_links_text` counts the others.
+    """
 
     text: str
     links: tuple[tuple[str, str], ...]
-    more: str
+    hidden_links_text: str
 
 
 def linked_sentences(
@@ -370,35 +391,35 @@ def linked_sentences(
 ) -> tuple[LinkedSentence, ...]:
     """Every sentence that the results support, what decides first."""
     study, points = brief.study, brief.points
-    titles = names_among_several(study)
-    names = {run.key: whose_run(run, titles) for run in brief.results}
-    every = findings(study, points, gains(study, points), brief.watched)
-    sentences = without_repeats(sentences_on(study, every))
-    return tuple(_linked(sentence, names, brief.anchors) for sentence in sentences)
+    titles = titles_if_several(study)
+    names = {run.key: run_with_configuration_text(run, titles) for run in brief.results}
+    every = findings(study, points, gains(study, points), brief.run_resources)
+    sentences = distinct_sentences(sentences_for_findings(study, every))
+    return tuple(_link_sentence(sentence, names, brief.anchors) for sentence in sentences)
 
 
-def doubt_of_all(
+def factor_out_common_doubt(
     sentences: tuple[LinkedSentence, ...],
 ) -> tuple[tuple[LinkedSentence, ...], str]:
     """The sentences without the doubt that all of several end with, and that doubt once."""
-    for level, of_all in _OF_ALL.items():
-        end = LEVELS[level]
+    for level, of_all in _COMMON_DOUBT_SENTENCES.items():
+        end = LEVEL_SENTENCES[level]
         if len(sentences) > 1 and all(sentence.text.endswith(end) for sentence in sentences):
             shorter = (replace(item, text=item.text.removesuffix(end)) for item in sentences)
             return tuple(shorter), of_all
     return sentences, ""
 
 
-_OF_ALL: Final = {
+_COMMON_DOUBT_SENTENCES: Final = {
     Level.INDICATIVE: "All of these are indicative only.",
     Level.INVALID: "No run of these is valid.",
 }
 
 
-def _linked(sentence: Sentence, names: Anchors, anchors: Anchors) -> LinkedSentence:
+def _link_sentence(sentence: Sentence, names: RunAnchors, anchors: RunAnchors) -> LinkedSentence:
     keys = list(dict.fromkeys(key for key in sentence.runs if key in anchors))
-    links = tuple((anchors[key], names[key]) for key in keys[:LINKS_MOST])
+    links = tuple((anchors[key], names[key]) for key in keys[:LINKS_MAX])
     hidden = len(keys) - len(links)
     return LinkedSentence(
-        sentence.text, links, f"and {count(hidden, 'more run')}" if hidden else ""
+        sentence.text, links, f"and {counted_noun(hidden, 'more run')}" if hidden else ""
     )

@@ -16,106 +16,112 @@ from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import Direction, Workload
 from iolab.report.best import (
-    NOT_KNOWN,
+    UNKNOWN_METRIC,
     BestFigure,
     Headline,
     best_figure,
-    by_operation,
-    headlines_of,
+    best_point_headlines,
+    operation_latencies_text,
 )
-from iolab.report.brief import Charts, Latencies, LoadReport, Measurements
-from iolab.report.numbers import show
-from iolab.report.results import POINT_METRICS, runs_markdown
-from iolab.report.runs import SHOWN_METRICS, every_run, io_columns
+from iolab.report.brief import Charts, LatencyCurves, LoadReport, Measurements
+from iolab.report.numbers import metric_text
+from iolab.report.results import POINT_METRICS, points_and_runs_markdown
+from iolab.report.runs import SHOWN_METRICS, all_runs_table, io_metric_columns
 from iolab.report.table import Table
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
     from iolab.report.charts.chart import Figure
     from iolab.report.charts.palette import Token
-    from iolab.report.charts.series import Anchors, Grid, Panel, RunDetail
+    from iolab.report.charts.series import Panel, RunAnchors, RunDetail, TimeGrid
     from iolab.report.terminal import Screen
 
 
-class OneFigureReport(LoadReport):
+class SingleFigureReport(LoadReport):
     """Rates and latencies of I/Os."""
 
-    has_one_figure: ClassVar[bool] = True
+    is_single_figure: ClassVar[bool] = True
 
-    def is_measured(self, result: Result) -> bool:
+    def has_measurements(self, result: Result) -> bool:
         """Whether it has a rate."""
         rate = result.metrics.get("iops")
         return rate is not None and rate.value is not None
 
-    def figure(self, result: Result, workload: Workload) -> str:
+    def figure_text(self, result: Result, workload: Workload) -> str:
         """The figure that its workload is run for."""
-        figure = show(result.metrics.get(workload.figure))
+        figure = metric_text(result.metrics.get(workload.figure))
         return f"{figure} mean" if spec_of(workload.figure).statistic == MEAN else figure
 
-    def columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
-        """See `io_columns`."""
-        return io_columns(metrics)
+    def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
+        """See `io_metric_columns`."""
+        return io_metric_columns(metrics)
 
-    def host_key(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
+    def host_ranking_metric_key(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
         """The rate that its workload is run for."""
         return workload.rate
 
-    def latencies(self, record: RunRecord, name: str) -> Latencies:
+    def latency_curves(self, record: RunRecord, name: str) -> LatencyCurves:
         """Reads and writes apart."""
         from iolab.analysis.steady import measured_window
         from iolab.analysis.sums import DIRECTIONS, measure
-        from iolab.report.charts.run_series import curve_of
+        from iolab.report.charts.run_series import latency_curve
 
         load = measure(record, measured_window(record))
         hosts = list(range(len(record.hosts)))
         every = [int(direction) for direction in DIRECTIONS]
         busy = [way for way in every if load.bins[:, way].sum()]
-        return Latencies(
-            whole=curve_of(name, load.histogram(hosts, every)),
-            curves=tuple(
-                curve_of(Direction(way).key, load.histogram(hosts, [way])) for way in busy
+        return LatencyCurves(
+            all_operations=latency_curve(name, load.histogram(hosts, every)),
+            per_operation=tuple(
+                latency_curve(Direction(way).key, load.histogram(hosts, [way])) for way in busy
             ),
             window=load.cut.common,
         )
 
-    def panels(self, record: RunRecord, grid: Grid) -> list[Panel]:
-        """See `load_panels`."""
-        from iolab.report.charts.run_series import load_panels
+    def timeline_panels(self, record: RunRecord, grid: TimeGrid) -> list[Panel]:
+        """See `throughput_and_latency_panels`."""
+        from iolab.report.charts.run_series import throughput_and_latency_panels
 
-        return load_panels(record, grid)
+        return throughput_and_latency_panels(record, grid)
 
-    def distribution(self, subject: str, detail: RunDetail, token: Token) -> Figure | None:
-        """See `run_distribution`."""
-        from iolab.report.charts.choose import run_distribution
+    def latency_distribution_chart(
+        self, subject: str, detail: RunDetail, token: Token
+    ) -> Figure | None:
+        """See `run_latency_distribution_chart`."""
+        from iolab.report.charts.choose import run_latency_distribution_chart
 
-        return run_distribution(subject, detail, token)
+        return run_latency_distribution_chart(subject, detail, token)
 
-    def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
+    def best_point_headlines(
+        self, study: Study, points: Sequence[PointSummary]
+    ) -> tuple[Headline, ...]:
         """Every workload in every configuration that has results."""
-        return headlines_of(study, points, self.jobs)
+        return best_point_headlines(study, points, self.job_types)
 
     def best_figures(self, measurements: Measurements) -> tuple[BestFigure, ...]:
         """Of each workload its figure with the mean latency and p99.5."""
-        headlines = self.headlines(measurements.study, measurements.points)
-        return tuple(best_figure(headline, _latencies(headline)) for headline in headlines)
+        headlines = self.best_point_headlines(measurements.study, measurements.points)
+        return tuple(
+            best_figure(headline, _headline_latency_texts(headline)) for headline in headlines
+        )
 
-    def charts(self, brief: Brief) -> Charts:
+    def workload_charts(self, brief: Brief) -> Charts:
         """Throughput and latency against the axis, and latency by percentile."""
-        from iolab.report.charts.choose import load_charts
+        from iolab.report.charts.choose import load_chart_groups
 
-        own = [workload for workload in brief.study.workloads if self.makes(workload)]
-        return load_charts(brief, own)
+        own = [workload for workload in brief.study.workloads if self.handles_workload(workload)]
+        return load_chart_groups(brief, own)
 
-    def result_table(self, study: Study, results: Sequence[Result], anchors: Anchors) -> Table:
+    def result_table(self, study: Study, results: Sequence[Result], anchors: RunAnchors) -> Table:
         """With rates and latencies."""
-        shown = self.columns([result.metrics for result in results])
-        return every_run("Every run", study, results, shown, anchors)
+        shown = self.metric_columns([result.metrics for result in results])
+        return all_runs_table("Every run", study, results, shown, anchors)
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
         """None: the study, which reports show, says what its workloads are."""
         return ()
 
-    def screen(
+    def terminal_screen(
         self,
         study: Study,
         results: Sequence[Result],  # noqa: ARG002
@@ -124,23 +130,23 @@ class OneFigureReport(LoadReport):
         repeats: bool,
     ) -> Screen:
         """A line a point."""
-        from iolab.report.terminal import points_screen  # and rich, which pages do without
+        from iolab.report.terminal import points_terminal_table  # and rich, which pages do without
 
-        yield points_screen(study, points, repeats=repeats)
+        yield points_terminal_table(study, points, repeats=repeats)
 
-    def markdown(self, study: Study, results: Sequence[Result]) -> str:
+    def markdown_tables(self, study: Study, results: Sequence[Result]) -> str:
         """The points where they have repeats, then the runs."""
         own = declared_among(result.metrics for result in results)
         shown = (*SHOWN_METRICS, *own)
-        runs = every_run("Every run", study, results, shown, {}, most=len(results))
-        return runs_markdown(study, results, (*POINT_METRICS, *own), runs)
+        runs = all_runs_table("Every run", study, results, shown, {}, max_rows=len(results))
+        return points_and_runs_markdown(study, results, (*POINT_METRICS, *own), runs)
 
 
-_SHOWN: Final = (("mean", "lat_ns_mean"), ("p99.5", "lat_ns_p99_5"))
+_LATENCY_METRICS: Final = (("mean", "lat_ns_mean"), ("p99.5", "lat_ns_p99_5"))
 """Latencies beside a figure; of a mix each operation has its own."""
 
 
-def _latencies(headline: Headline) -> tuple[tuple[str, str], ...]:
+def _headline_latency_texts(headline: Headline) -> tuple[tuple[str, str], ...]:
     """What is known of the latency where it is not the figure itself; of a mix by operation."""
     best = headline.best
     if best is None:
@@ -148,15 +154,15 @@ def _latencies(headline: Headline) -> tuple[tuple[str, str], ...]:
     ways = directions_in(best.metrics)
     mixed = len(ways) > 1
     latencies = []
-    for name, key in _SHOWN:
+    for name, key in _LATENCY_METRICS:
         parts = [
-            (way, show(metric))
+            (way, metric_text(metric))
             for way in ways
             if (metric := best.metrics[f"{way}_{key}"]).value is not None
         ]
-        overall = best.metrics.get(key, NOT_KNOWN)
+        overall = best.metrics.get(key, UNKNOWN_METRIC)
         if mixed and parts:
-            latencies.append((name, by_operation(parts)))
+            latencies.append((name, operation_latencies_text(parts)))
         elif overall.value is not None and key != headline.workload.metric:
-            latencies.append((name, show(overall)))
+            latencies.append((name, metric_text(overall)))
     return tuple(latencies)

@@ -15,13 +15,13 @@ from iolab.core.run import Point
 from iolab.core.study import Study
 from iolab.dataclass import dataclass
 from iolab.report.numbers import (
-    axis_label,
-    axis_word,
-    count,
-    fields_document,
+    axis_name_text,
+    axis_values_text,
+    counted_noun,
+    flat_record_document,
+    metric_text,
     point_text,
-    show,
-    show_value,
+    value_text,
 )
 from iolab.study.schedule import Search
 from iolab.units import format_ns
@@ -38,37 +38,37 @@ NAMES_SHOWN: Final = 3
 class Objection:
     """One check's objection at one level, and the runs that it was made to.
 
-    `says` is the sentence of the first run (`differs` if others have other numbers in it), and
-    `also` are other checks that say the same of the same runs. Of several configurations `names`
-    are those of all by id, and runs are named with theirs.
+    `message` is the sentence of the first run (`has_other_numbers` if others have other numbers in
+    it), and `equivalent_codes` are other checks that say the same of the same runs. Of several
+    configurations `configuration_titles` are those of all by id, and runs are named with theirs.
     """
 
     code: str
     level: Level
-    says: str
+    message: str
     runs: tuple[Result, ...]
-    total: int
-    names: Mapping[str, str] = field(default_factory=dict)
-    also: tuple[str, ...] = ()
-    differs: bool = False
+    run_count: int
+    configuration_titles: Mapping[str, str] = field(default_factory=dict)
+    equivalent_codes: tuple[str, ...] = ()
+    has_other_numbers: bool = False
 
     @property
-    def codes(self) -> str:
+    def codes_text(self) -> str:
         """The checks that say it, as a list for people."""
-        return ", ".join((self.code, *self.also))
+        return ", ".join((self.code, *self.equivalent_codes))
 
     @property
-    def whose_numbers(self) -> str:
+    def numbers_note(self) -> str:
         """What is added to the runs where the sentence has other numbers for each."""
-        return "; numbers of the first" if self.differs else ""
+        return "; numbers of the first" if self.has_other_numbers else ""
 
     @property
-    def everywhere(self) -> bool:
+    def is_everywhere(self) -> bool:
         """Whether every run of the session met it."""
-        return len(self.runs) == self.total
+        return len(self.runs) == self.run_count
 
 
-def objections(
+def merge_objections(
     results: Sequence[Result], titles: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[Objection, ...]:
     """The objections over all runs: invalid before indicative, then the most frequent first.
@@ -86,11 +86,11 @@ def objections(
         Objection(
             code=code,
             level=level,
-            says=hits[0][1].says,
+            message=hits[0][1].says,
             runs=tuple(result for result, _ in hits),
-            total=len(results),
-            names=names,
-            differs=len({check.says for _, check in hits}) > 1,
+            run_count=len(results),
+            configuration_titles=names,
+            has_other_numbers=len({check.says for _, check in hits}) > 1,
         )
         for (level, code), hits in grouped.items()
     ]
@@ -99,55 +99,68 @@ def objections(
     )
     same: dict[tuple[Level, str, tuple[tuple[str, int], ...]], Objection] = {}
     for objection in ordered:
-        key = (objection.level, objection.says, tuple(run.key for run in objection.runs))
+        key = (objection.level, objection.message, tuple(run.key for run in objection.runs))
         first = same.get(key)
         same[key] = (
-            objection if first is None else replace(first, also=(*first.also, objection.code))
+            objection
+            if first is None
+            else replace(first, equivalent_codes=(*first.equivalent_codes, objection.code))
         )
     return tuple(same.values())
 
 
-def where(objection: Objection) -> str:
+def objection_runs_text(objection: Objection) -> str:
     """To which runs an objection was made, in words: their names where they are few."""
-    return f"{_which_runs(objection)}{objection.whose_numbers}"
+    return f"{_affected_runs_text(objection)}{objection.numbers_note}"
 
 
-def _which_runs(objection: Objection) -> str:
-    if objection.everywhere:
-        return f"all {count(objection.total, 'run')}" if objection.total > 1 else "the only run"
-    runs = f"{len(objection.runs)} of {count(objection.total, 'run')}"
+def _affected_runs_text(objection: Objection) -> str:
+    if objection.is_everywhere:
+        return (
+            f"all {counted_noun(objection.run_count, 'run')}"
+            if objection.run_count > 1
+            else "the only run"
+        )
+    runs = f"{len(objection.runs)} of {counted_noun(objection.run_count, 'run')}"
     points: dict[tuple[str, str], list[Result]] = {}
     for run in objection.runs:
         points.setdefault((run.configuration, run.digest), []).append(run)
     if len(points) > NAMES_SHOWN:
         return runs
-    return f"{runs}: {'; '.join(_point_words(own, objection.names) for own in points.values())}"
+    titles = objection.configuration_titles
+    return f"{runs}: {'; '.join(_point_runs_text(own, titles) for own in points.values())}"
 
 
-def _point_words(runs: Sequence[Result], names: Mapping[str, str]) -> str:
+def _point_runs_text(runs: Sequence[Result], titles: Mapping[str, str]) -> str:
     """The only run of a point, or the point with how many of its repeats."""
     if len(runs) == 1:
-        return whose_run(runs[0], names)
-    return f"{whose_run(replace(runs[0], repeat=1), names)} ({count(len(runs), 'repeat')})"
+        return run_with_configuration_text(runs[0], titles)
+    return (
+        f"{run_with_configuration_text(replace(runs[0], repeat=1), titles)} "
+        f"({counted_noun(len(runs), 'repeat')})"
+    )
 
 
-def whose_run(result: Result, names: Mapping[str, str]) -> str:
-    """A run's name, with its configuration where `names` has any: these are of several, by id."""
-    name = names.get(result.configuration)
-    return f"{run_name(result)} of {name}" if name else run_name(result)
+def run_with_configuration_text(result: Result, titles: Mapping[str, str]) -> str:
+    """A run's name, with its configuration where `titles` has any: these are of several, by id."""
+    name = titles.get(result.configuration)
+    return f"{result_run_text(result)} of {name}" if name else result_run_text(result)
 
 
-def failure_words(result: Result, names: Mapping[str, str]) -> str:
+def run_failure_sentence(result: Result, titles: Mapping[str, str]) -> str:
     """That a run did not end well, with its reason where there is one."""
-    return f"{whose_run(result, names)} failed or was interrupted. {result.failure or ''}".strip()
+    return (
+        f"{run_with_configuration_text(result, titles)} failed or was interrupted. "
+        f"{result.failure or ''}"
+    ).strip()
 
 
-def names_among_several(study: Study) -> dict[str, str]:
+def titles_if_several(study: Study) -> dict[str, str]:
     """The titles of configurations by id, empty where there is one and no need to tell."""
     return study.titles if len(study.configurations) > 1 else {}
 
 
-def run_name(result: Result) -> str:
+def result_run_text(result: Result) -> str:
     """A run in text: `rand-read-4k, iodepth 8, repeat 2`, with the repeat from the second on."""
     return run_text(result.workload, result.axis, result.repeat)
 
@@ -161,17 +174,17 @@ def run_text(workload: str, axis: tuple[tuple[str, int | str], ...], repeat: int
 IOPS_UNIT: Final = "1/s"
 
 
-def finding_lines(findings: LoadFindings) -> Iterator[str]:
+def load_finding_sentences(findings: LoadFindings) -> Iterator[str]:
     """A sentence or two for each curve, peak and highest load."""
     for curve in findings.curves:
-        yield _curve_text(curve)
+        yield _curve_sentence(curve)
     for peak in findings.peaks:
-        yield _peak_text(peak)
+        yield _peak_sentence(peak)
     for load in findings.loads:
-        yield _load_text(load)
+        yield _max_load_sentence(load)
 
 
-def findings_document(findings: LoadFindings) -> dict[str, Any]:
+def load_findings_document(findings: LoadFindings) -> dict[str, Any]:
     """The findings as JSON has them."""
     return {
         "curves": [_curve_document(curve) for curve in findings.curves],
@@ -180,23 +193,25 @@ def findings_document(findings: LoadFindings) -> dict[str, Any]:
     }
 
 
-def _name(search: Search) -> str:
-    fixed = axis_label(search.fixed)
+def _search_title(search: Search) -> str:
+    fixed = axis_values_text(search.fixed)
     return f"{search.workload.id}{f' {fixed}' if fixed else ''} ({search.configuration})"
 
 
-def _curve_text(curve: LoadCurve) -> str:
+def _curve_sentence(curve: LoadCurve) -> str:
     measured = sum(point.measured for point in curve.points)
     guessed = len(curve.points) - measured
-    parts = [f"{_name(curve.search)}: {measured} values of {curve.axis} measured"]
+    parts = [f"{_search_title(curve.search)}: {measured} values of {curve.axis} measured"]
     if guessed:
-        widest = max(_half(point) for point in curve.points if not point.measured)
+        widest = max(_log_half_width(point) for point in curve.points if not point.measured)
         parts.append(f"{guessed} predicted to within {100 * widest:.1f} %")
     place = curve.saturation
     parts.append(
-        f"saturated from {place_words(place)} on" if place else "not seen to saturate on this axis"
+        f"saturated from {load_estimate_text(place)} on"
+        if place
+        else "not seen to saturate on this axis"
     )
-    parts.append(f"knee at {place_words(curve.knee)}")
+    parts.append(f"knee at {load_estimate_text(curve.knee)}")
     if curve.bound_at is not None:
         parts.append(f"bounds by Little's law meet at {curve.axis} {curve.bound_at:.3g}")
     if curve.law is not None:
@@ -204,39 +219,42 @@ def _curve_text(curve: LoadCurve) -> str:
     return f"{'; '.join(parts)}."
 
 
-def place_words(place: LoadEstimate) -> str:
+def load_estimate_text(estimate: LoadEstimate) -> str:
     """A load, and between which loads it may lie."""
-    if place.low == place.high:
-        return str(place.load)
-    return f"{place.load} ({place.low} to {place.high})"
+    if estimate.low == estimate.high:
+        return str(estimate.load)
+    return f"{estimate.load} ({estimate.low} to {estimate.high})"
 
 
-def _half(point: CurvePoint) -> float:
+def _log_half_width(point: CurvePoint) -> float:
     return math.log(point.high / point.low) / 2
 
 
-def _peak_text(peak_found: PeakFound) -> str:
+def _peak_sentence(peak_found: PeakFound) -> str:
     peak = peak_found.peak
     value = Metric(peak.rate, spec_of(peak_found.metric).unit, peak.low, peak.high)
-    best = _point(peak_found, peak.point)
-    text = f"{_name(peak_found.search)}: best is {axis_label(best.axis)} with {_interval(value)}"
+    best = _peak_point(peak_found, peak.point)
+    text = (
+        f"{_search_title(peak_found.search)}: best is {axis_values_text(best.axis)} with "
+        f"{_metric_interval_text(value)}"
+    )
     text += f", estimated from {peak.runs} runs of {len(peak_found.search.points)} points"
     if len(peak.alike) > 1:
-        cheapest = axis_label(_point(peak_found, peak.alike[0]).axis)
+        cheapest = axis_values_text(_peak_point(peak_found, peak.alike[0]).axis)
         text += f"; {len(peak.alike)} points are within 1 % of it, the cheapest is {cheapest}"
     if peak.at_edge:
         text += "; it lies at the end of an axis, so more may lie beyond"
     return f"{text}."
 
 
-def _point(peak_found: PeakFound, place: tuple[int, ...]) -> Point:
-    return peak_found.search.points[place]
+def _peak_point(peak_found: PeakFound, indexes: tuple[int, ...]) -> Point:
+    return peak_found.search.points[indexes]
 
 
-def _load_text(load: LoadFound) -> str:
+def _max_load_sentence(load: LoadFound) -> str:
     highest = load.highest
     limit = f"{limit_name(load.limit.metric)} <= {format_ns(load.limit.latency_ns)}"
-    start = f"{_name(load.search)}: "
+    start = f"{_search_title(load.search)}: "
     if not highest.bounded:
         beyond = highest.load >= load.saturation / 2
         text = (
@@ -246,22 +264,22 @@ def _load_text(load: LoadFound) -> str:
         )
     else:
         value = Metric(highest.load, IOPS_UNIT, highest.low, highest.high)
-        text = f"{limit} up to {_interval(value)}, by {highest.runs} runs"
+        text = f"{limit} up to {_metric_interval_text(value)}, by {highest.runs} runs"
         text += "" if highest.settled else " (the search ended before it was settled)"
     if highest.verified is not None:
-        text += f"; verified at {show(Metric(highest.verified, IOPS_UNIT))}"
-    return f"{start}{text}; without a rate {show(Metric(load.saturation, IOPS_UNIT))}."
+        text += f"; verified at {metric_text(Metric(highest.verified, IOPS_UNIT))}"
+    return f"{start}{text}; without a rate {metric_text(Metric(load.saturation, IOPS_UNIT))}."
 
 
-def _interval(metric: Metric) -> str:
+def _metric_interval_text(metric: Metric) -> str:
     """The value and its interval; how many runs are behind it is told beside it."""
     if metric.low is None or metric.high is None:
-        return show(metric)
-    ends = (show_value(end, metric.unit) for end in (metric.low, metric.high))
-    return f"{show(metric)} [{', '.join(ends)}]"
+        return metric_text(metric)
+    ends = (value_text(end, metric.unit) for end in (metric.low, metric.high))
+    return f"{metric_text(metric)} [{', '.join(ends)}]"
 
 
-def _head(search: Search) -> dict[str, Any]:
+def _search_document(search: Search) -> dict[str, Any]:
     return {
         "configuration": search.configuration,
         "workload": search.workload.id,
@@ -272,7 +290,7 @@ def _head(search: Search) -> dict[str, Any]:
 def _curve_document(curve: LoadCurve) -> dict[str, Any]:
     law = curve.law
     return {
-        **_head(curve.search),
+        **_search_document(curve.search),
         "along": curve.axis,
         "metric": curve.metric,
         "points": [
@@ -285,8 +303,8 @@ def _curve_document(curve: LoadCurve) -> dict[str, Any]:
             }
             for point in curve.points
         ],
-        "saturation": curve.saturation and fields_document(curve.saturation),
-        "knee": fields_document(curve.knee),
+        "saturation": curve.saturation and flat_record_document(curve.saturation),
+        "knee": flat_record_document(curve.knee),
         "bound_at": curve.bound_at,
         "usl": law and {name: getattr(law, name) for name in ("gamma", "sigma", "kappa", "worst")},
     }
@@ -295,13 +313,13 @@ def _curve_document(curve: LoadCurve) -> dict[str, Any]:
 def _peak_document(peak_found: PeakFound) -> dict[str, Any]:
     peak = peak_found.peak
     return {
-        **_head(peak_found.search),
+        **_search_document(peak_found.search),
         "metric": peak_found.metric,
-        "best": dict(_point(peak_found, peak.point).axis),
+        "best": dict(_peak_point(peak_found, peak.point).axis),
         "value": peak.rate,
         "low": peak.low,
         "high": peak.high,
-        "alike": [dict(_point(peak_found, place).axis) for place in peak.alike],
+        "alike": [dict(_peak_point(peak_found, place).axis) for place in peak.alike],
         "at_edge": peak.at_edge,
         "runs": peak.runs,
     }
@@ -310,7 +328,7 @@ def _peak_document(peak_found: PeakFound) -> dict[str, Any]:
 def _load_document(load: LoadFound) -> dict[str, Any]:
     highest = load.highest
     return {
-        **_head(load.search),
+        **_search_document(load.search),
         "metric": load.limit.metric,
         "limit_ns": load.limit.latency_ns,
         "iops": highest.load,
@@ -324,7 +342,7 @@ def _load_document(load: LoadFound) -> dict[str, Any]:
     }
 
 
-LEVELS: Final = {
+LEVEL_SENTENCES: Final = {
     Level.VALID: "",
     Level.INDICATIVE: " This is indicative only.",
     Level.INVALID: " No run of it is valid.",
@@ -333,27 +351,27 @@ LEVELS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class ConfigurationNames:
     """Titles of configurations by id, and whether there are several, so that they must be named."""
 
     titles: Mapping[str, str]
 
     @property
-    def several(self) -> bool:
+    def are_several(self) -> bool:
         """Whether a sentence must say which configuration it speaks of."""
         return len(self.titles) > 1
 
-    def of(self, configuration: str) -> str:
+    def title(self, configuration: str) -> str:
         """A configuration as sentences call it."""
         return self.titles.get(configuration, configuration)
 
 
-def place(axis: Sequence[tuple[str, int | str]]) -> str:
+def axis_place_text(axis: Sequence[tuple[str, int | str]]) -> str:
     """A place on the axes, each named as in a sentence: `threads 4, block_size 16k`."""
-    return axis_label(tuple((axis_word(name), value) for name, value in axis))
+    return axis_values_text(tuple((axis_name_text(name), value) for name, value in axis))
 
 
-def percent(share: float) -> str:
+def percent_text(share: float) -> str:
     """A share with two digits, and no more than it has."""
     percent = 100 * share
     if 99 < percent < 100:
@@ -361,43 +379,46 @@ def percent(share: float) -> str:
     return f"{percent:.0f} %" if abs(percent) >= 9.95 else f"{percent:.2g} %"
 
 
-def part(share: float) -> str:
+def share_text(share: float) -> str:
     """A part of a whole that is there in full at 100 %, as of time or of a link's speed."""
     percent = min(100 * share, 100.0)
     return f"{percent:.0f} %" if percent >= 9.95 else f"{percent:.2g} %"
 
 
-def terabytes(size: float) -> str:
+def terabytes_text(size: float) -> str:
     """A capacity with three digits, and no fewer than it has before the point."""
     return f"{size:,.0f} TB" if size >= 999.5 else f"{size:.3g} TB"
 
 
-def times(factor: float) -> str:
+def factor_text(factor: float) -> str:
     """How many times, with two digits, and no fewer than it has before the point."""
     return f"{factor:,.0f} times" if factor >= 9.95 else f"{factor:.2g} times"
 
 
-def joined(parts: Sequence[str]) -> str:
+def join_with_and(parts: Sequence[str]) -> str:
     """Parts of a sentence: `one, two and three`."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def step_words(axis: str, load: int, further: int, gain: float) -> str:
+def load_step_text(axis: str, load: int, next_load: int, gain: float) -> str:
     """What a step of load does to the rate: `from iodepth 8 to 16 the rate rises by 3 %`."""
     way = "rises" if gain >= 1 else "falls"
-    return f"from {axis_word(axis)} {load} to {further} the rate {way} by {percent(abs(gain - 1))}"
+    return (
+        f"from {axis_name_text(axis)} {load} to {next_load} the rate {way} by "
+        f"{percent_text(abs(gain - 1))}"
+    )
 
 
-def metric_word(key: str) -> str:
+def metric_column_name(key: str) -> str:
     """A metric as tables name it: `read p99` of an operation, else as in a sentence."""
     if key == OPS_PER_S:
         return "ops/s"
     spec = spec_of(key)
     if not spec.operation or not spec.statistic:
-        return metric_words(key)
+        return metric_phrase(key)
     return f"{spec.operation.replace('_', '-')} {spec.statistic.replace('_', '.')}"
 
 
-def metric_words(key: str) -> str:
+def metric_phrase(key: str) -> str:
     """A metric in a sentence: `lat_ns_p99_9` as `p99.9 latency`; an undeclared one by its key."""
     return spec_of(key).label if is_known(key) else key

@@ -15,11 +15,17 @@ from iolab.core.run import Plan
 from iolab.core.study import IDLE_WATCH_S, Method, RunOrder, Study
 from iolab.dataclass import dataclass
 from iolab.report.best import VerdictCounts
-from iolab.report.brief import ALONE, Brief, Kinds, Member, Sessions
-from iolab.report.merged import workloads_as_asked
-from iolab.report.numbers import NOTHING, count, listing, moment, show_moment
-from iolab.report.phrases import run_name
-from iolab.report.table import Cell, Column, Table, columns, row
+from iolab.report.brief import SINGLE_SESSION, Brief, LoadKinds, MemberSession, SessionUnion
+from iolab.report.merged import distinct_workload_versions
+from iolab.report.numbers import (
+    DASH,
+    counted_noun,
+    shortened_list_text,
+    utc_datetime,
+    utc_minute_text,
+)
+from iolab.report.phrases import result_run_text
+from iolab.report.table import Cell, Column, Table, columns_of, row_of
 from iolab.store.documents import SessionDocument
 from iolab.units import format_bytes, format_duration_s
 
@@ -27,61 +33,68 @@ LABELS_SHOWN: Final = 8
 """Sessions named under the title; the table has them all."""
 
 
-def facts_of(brief: Brief) -> tuple[tuple[str, str], ...]:
+def session_fact_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
     """When was measured, on how many hosts, how many runs, at which scale, in which session."""
     return (
-        ("Measured", _when(brief)),
-        ("Hosts", _hosts(brief)),
-        ("Runs", _done_of_planned(brief.results, brief.plan)),
+        ("Measured", _measured_when_text(brief)),
+        ("Hosts", _host_count_text(brief)),
+        ("Runs", _runs_done_text(brief.results, brief.plan)),
         *((("Scale", brief.study.scale),) if brief.study.scale else ()),
-        _session_ids(brief),
+        _session_id_row(brief),
         *(
             ("Engine", text)
-            for kind in brief.kinds.within(brief.study)
+            for kind in brief.kinds.reports_of_study(brief.study)
             for text in kind.engine_notes(brief)
         ),
         *((("Source", brief.study.source),) if brief.study.source else ()),
-        *((("Author", brief.words.author),) if brief.words.author else ()),
+        *((("Author", brief.user_text.author),) if brief.user_text.author else ()),
     )
 
 
-def alerts_of(brief: Brief) -> tuple[str, ...]:
+def session_alerts(brief: Brief) -> tuple[str, ...]:
     """What is wrong with a session as a whole, or with several of them together."""
     damage = [f"Damaged and left out: {hurt}" for hurt in brief.damaged]
-    guests = brief.kinds.hosts.caveats(brief)
-    return tuple(text.strip() for text in (*_session_faults(brief), *damage, *guests) if text)
+    guests = brief.kinds.booted_hosts.caveat_texts(brief)
+    return tuple(
+        text.strip() for text in (*_session_fault_sentences(brief), *damage, *guests) if text
+    )
 
 
-def summary_of(tallied: VerdictCounts, brief: Brief) -> str:
+def verdicts_sentence(verdict_counts: VerdictCounts, brief: Brief) -> str:
     """How many runs there are, and how far they can be trusted."""
-    if not tallied.runs:
+    if not verdict_counts.runs:
         return "No run is committed yet."
     parts = [
         f"{number} {name}"
         for number, name in (
-            (tallied.valid, "valid"),
-            (tallied.indicative, "indicative"),
-            (tallied.invalid, "invalid"),
+            (verdict_counts.valid, "valid"),
+            (verdict_counts.indicative, "indicative"),
+            (verdict_counts.invalid, "invalid"),
         )
         if number
     ]
     ended = [
         f"{number} {name}"
-        for number, name in ((tallied.failed, "failed"), (tallied.interrupted, "interrupted"))
+        for number, name in (
+            (verdict_counts.failed, "failed"),
+            (verdict_counts.interrupted, "interrupted"),
+        )
         if number
     ]
-    number = _repeats(brief)
-    sound = ", without those that are invalid" if tallied.invalid < tallied.runs else ""
-    left_out = sound if tallied.invalid else ""
+    number = _repeat_count_text(brief)
+    sound = (
+        ", without those that are invalid" if verdict_counts.invalid < verdict_counts.runs else ""
+    )
+    left_out = sound if verdict_counts.invalid else ""
     means = f" A figure is the geometric mean of {number} repeats{left_out}."
     means = means if number != "1" else ""
     return (
-        f"{count(tallied.runs, 'run')}: {', '.join(parts)}"
+        f"{counted_noun(verdict_counts.runs, 'run')}: {', '.join(parts)}"
         f"{'; of these ' + ', '.join(ended) if ended else ''}.{means}"
     )
 
 
-def _repeats(brief: Brief) -> str:
+def _repeat_count_text(brief: Brief) -> str:
     """How many repeats stand behind a figure, "its" where that is not the same for all."""
     methods = [member.study.method for member in brief.sessions.members] or [brief.study.method]
     numbers = {method.repeats for method in methods}
@@ -92,9 +105,11 @@ def _repeats(brief: Brief) -> str:
     return str(numbers.pop())
 
 
-def _when(brief: Brief) -> str:
+def _measured_when_text(brief: Brief) -> str:
     created = [member.session.created_real_ns for member in brief.sessions.members]
-    first, *others = sorted(map(moment, created)) or [moment(brief.session.created_real_ns)]
+    first, *others = sorted(map(utc_datetime, created)) or [
+        utc_datetime(brief.session.created_real_ns)
+    ]
     text = f"{first:%-d %B %Y, %H:%M}"
     for last in others[-1:]:
         form = "%H:%M" if last.date() == first.date() else "%-d %B %Y, %H:%M"
@@ -102,7 +117,7 @@ def _when(brief: Brief) -> str:
     return f"{text} UTC"
 
 
-def _hosts(brief: Brief) -> str:
+def _host_count_text(brief: Brief) -> str:
     """How many hosts made load; of several sessions in each, since one host may be in many."""
     studies = [member.study for member in brief.sessions.members] or [brief.study]
     counts: dict[str, None] = {}
@@ -110,69 +125,74 @@ def _hosts(brief: Brief) -> str:
         hosts = list(
             dict.fromkeys(h for configuration in study.configurations for h in configuration.hosts)
         )
-        counts[hosts_word(study, hosts)] = None
-    return f"{', '.join(counts)} in each session" if brief.sessions.several else next(iter(counts))
+        counts[load_hosts_text(study, hosts)] = None
+    return (
+        f"{', '.join(counts)} in each session" if brief.sessions.is_merged else next(iter(counts))
+    )
 
 
-def hosts_word(study: Study, hosts: Sequence[str]) -> str:
+def load_hosts_text(study: Study, hosts: Sequence[str]) -> str:
     """How many hosts make load: `96 guests on 4 nodes`, or a number alone."""
     places = {spec.name: spec.node for spec in study.hosts}
     nodes = {node for host in hosts if (node := places.get(host, ""))}
     if not nodes:
         return str(len(hosts))
     guests = sum(1 for host in hosts if places.get(host))
-    words = f"{count(guests, 'guest')} on {count(len(nodes), 'node')}"
+    words = f"{counted_noun(guests, 'guest')} on {counted_noun(len(nodes), 'node')}"
     others = len(hosts) - guests
     return f"{words}, and {others} more" if others else words
 
 
-def _session_ids(brief: Brief) -> tuple[str, str]:
+def _session_id_row(brief: Brief) -> tuple[str, str]:
     labels = [member.label for member in brief.sessions.members]
     if not labels:
         return ("Session", brief.session.id)
-    return ("Sessions", f"{len(labels)}: {listing(labels, LABELS_SHOWN)}")
+    return ("Sessions", f"{len(labels)}: {shortened_list_text(labels, LABELS_SHOWN)}")
 
 
-def _done_of_planned(results: Sized, plan: Plan) -> str:
+def _runs_done_text(results: Sized, plan: Plan) -> str:
     """How many runs there are of how many; where results decide that, as many as there are."""
     done = len(results)
     return str(done) if plan.runs_more else f"{done} of {len(plan.runs)}"
 
 
-def _session_faults(brief: Brief) -> Iterator[str]:
+def _session_fault_sentences(brief: Brief) -> Iterator[str]:
     """Sessions that did not come to their end, and those that differ by more than they may."""
     keys = [result.key for result in brief.results]
-    if not brief.sessions.several:
+    if not brief.sessions.is_merged:
         missing = brief.plan.missing(keys) - sum(1 for hurt in brief.damaged if hurt.run)
-        yield _status("The session", brief.session, missing)
+        yield _unfinished_session_sentence("The session", brief.session, missing)
     for member in brief.sessions.members:
-        yield _status(f"Session {member.label}", member.session, missing_of(member))
+        yield _unfinished_session_sentence(
+            f"Session {member.label}", member.session, missing_run_count(member)
+        )
     forbidden = [
-        f"{difference.subject} ({label})" for label, difference in brief.sessions.forbidding()
+        f"{difference.subject} ({label})"
+        for label, difference in brief.sessions.forbidding_differences()
     ]
     if forbidden:
         yield (
             "These sessions were not measured in the same way, and stand side by side all the same,"
-            f" as was asked for: {listing(forbidden, LABELS_SHOWN)}."
+            f" as was asked for: {shortened_list_text(forbidden, LABELS_SHOWN)}."
         )
 
 
-def missing_of(member: Member) -> int:
+def missing_run_count(member: MemberSession) -> int:
     """How many runs a session still had to make."""
     keys = [result.key for result in member.results]
-    return member.plan.missing(keys) - member.damaged
+    return member.plan.missing(keys) - member.damaged_run_count
 
 
-def _status(name: str, session: SessionDocument, missing: int) -> str:
+def _unfinished_session_sentence(name: str, session: SessionDocument, missing: int) -> str:
     if session.status is SessionStatus.DONE:
         return ""
     if session.status is SessionStatus.RUNNING:
         return f"{name} is still running; this is what it has so far."
     how = "was interrupted" if session.status is SessionStatus.INTERRUPTED else "failed"
-    return f"{name} {how} with {count(missing, 'run')} still to make. {session.reason or ''}"
+    return f"{name} {how} with {counted_noun(missing, 'run')} still to make. {session.reason or ''}"
 
 
-WHOLE_SCALE: Final = "full"
+FULL_SCALE: Final = "full"
 """The scale that need not be asked for."""
 
 INVENTORY_FILE: Final = "hosts.toml"
@@ -186,7 +206,7 @@ _PATH: Final = "target.path="
 class HowToRepeat:
     """How one session is repeated; `label` is empty where there is only that.
 
-    `study_file` is what its `text` is saved as; `inventory_file` is empty where it had none.
+    `study_file_name` is what its `text` is saved as; `inventory_file` is empty where it had none.
     """
 
     label: str
@@ -201,54 +221,54 @@ def how_to_repeat(brief: Brief) -> tuple[HowToRepeat, ...]:
     """How to repeat each of the sessions, of which there is mostly one."""
     members = brief.sessions.members
     if not members:
-        return (_repeat("", brief, study_file(brief)),)
+        return (_repeat_instructions("", brief, study_file_name(brief)),)
     texts: dict[str, str] = {}
     parts = []
     for member in members:
-        alone = _alone(brief, member)
+        alone = _brief_of_member(brief, member)
         # Studies of one id may differ in their text: each is saved under a name of its own.
-        name = study_file(alone)
+        name = study_file_name(alone)
         if texts.setdefault(name, alone.study.text) != alone.study.text:
             name = f"{alone.study.id}-{member.label}.toml"
-        parts.append(_repeat(member.label, alone, name))
+        parts.append(_repeat_instructions(member.label, alone, name))
     return tuple(parts)
 
 
-def _alone(brief: Brief, member: Member) -> Brief:
+def _brief_of_member(brief: Brief, member: MemberSession) -> Brief:
     """The brief with one of its sessions alone, for what is told of how that came about."""
-    own = {key for key, trace in brief.sessions.traces.items() if trace.label == member.label}
+    own = {key for key, trace in brief.sessions.run_sources.items() if trace.label == member.label}
     return replace(
         brief,
         session=member.session,
         study=member.study,
         plan=member.plan,
         results=member.results,
-        begun=member.begun,
+        segment_starts_ns=member.segment_starts_ns,
         manifests={key: manifest for key, manifest in brief.manifests.items() if key in own},
-        sessions=ALONE,
+        sessions=SINGLE_SESSION,
     )
 
 
-def _repeat(label: str, brief: Brief, file: str) -> HowToRepeat:
+def _repeat_instructions(label: str, brief: Brief, file: str) -> HowToRepeat:
     return HowToRepeat(
         label=label,
         study_file=file,
         inventory_file=INVENTORY_FILE if brief.study.inventory else "",
-        command=repeat_command(brief, file),
+        command=repeat_command_arguments(brief, file),
         versions=versions_table(brief),
         text=brief.study.text,
     )
 
 
-def study_file(brief: Brief) -> str:
+def study_file_name(brief: Brief) -> str:
     """The name under which a reader saves the study."""
     return f"{brief.study.id}.toml"
 
 
-def repeat_command(brief: Brief, file: str) -> tuple[str, ...]:
+def repeat_command_arguments(brief: Brief, study_file: str) -> tuple[str, ...]:
     """What to type beside the saved study: its hosts, its scale and all that was set over it."""
     scale = brief.session.scale
-    words = ["iolab", "run", file]
+    words = ["iolab", "run", study_file]
     for override in brief.session.overrides:
         if override.startswith(_PATH):
             words += ["--path", override.removeprefix(_PATH)]
@@ -256,25 +276,25 @@ def repeat_command(brief: Brief, file: str) -> tuple[str, ...]:
             words += ["--set", override]
     if brief.study.inventory:
         words += ["--hosts", INVENTORY_FILE]
-    return (*words, *(("--scale", scale) if scale not in ("", WHOLE_SCALE) else ()))
+    return (*words, *(("--scale", scale) if scale not in ("", FULL_SCALE) else ()))
 
 
 def versions_table(brief: Brief) -> Table:
     """Which command, programs and seeds made the numbers."""
     session = brief.session
     rows = [
-        row("Command as it was", _command_line(session.command)),
-        row("iolab", session.iolab_version),
-        row("Agent", session.agent_version or NOTHING),
-        row("Engine", ", ".join(brief.engine_versions) or NOTHING),
-        row("Seed of the order", str(brief.study.method.seed)),
-        row("Plan", brief.plan.digest),
-        *_segments(brief),
+        row_of("Command as it was", _command_line_text(session.command)),
+        row_of("iolab", session.iolab_version),
+        row_of("Agent", session.agent_version or DASH),
+        row_of("Engine", ", ".join(brief.engine_versions) or DASH),
+        row_of("Seed of the order", str(brief.study.method.seed)),
+        row_of("Plan", brief.plan.digest),
+        *_segment_rows(brief),
     ]
-    return Table("Versions", columns(("What", "Which")), tuple(rows))
+    return Table("Versions", columns_of(("What", "Which")), tuple(rows))
 
 
-def _segments(brief: Brief) -> Iterator[tuple[Cell, ...]]:
+def _segment_rows(brief: Brief) -> Iterator[tuple[Cell, ...]]:
     """Which runs were measured before and after each resume, where there was one."""
     by_segment: dict[int, list[int]] = {}
     order = {(run.point.digest, run.repeat): run.order for run in brief.plan.runs}
@@ -285,12 +305,12 @@ def _segments(brief: Brief) -> Iterator[tuple[Cell, ...]]:
         return
     for segment, runs in sorted(by_segment.items()):
         label = "Measured at first" if segment == 1 else "Measured after a resume"
-        is_known = segment <= len(brief.begun)
-        begun = f"{show_moment(brief.begun[segment - 1])} UTC" if is_known else NOTHING
-        yield row(label, f"{begun}: runs {spans(runs)}")
+        is_known = segment <= len(brief.segment_starts_ns)
+        begun = f"{utc_minute_text(brief.segment_starts_ns[segment - 1])} UTC" if is_known else DASH
+        yield row_of(label, f"{begun}: runs {integer_ranges_text(runs)}")
 
 
-def spans(numbers: Iterable[int]) -> str:
+def integer_ranges_text(numbers: Iterable[int]) -> str:
     """Whole numbers as `1-7, 9`."""
     parts: list[list[int]] = []
     for number in sorted(numbers):
@@ -301,14 +321,14 @@ def spans(numbers: Iterable[int]) -> str:
     return ", ".join("-".join(str(number) for number in part) for part in parts)
 
 
-def _command_line(command: tuple[str, ...]) -> str:
+def _command_line_text(command: tuple[str, ...]) -> str:
     """The command line, its program by name: where it was installed tells nothing."""
     if not command:
-        return NOTHING
+        return DASH
     return join((PurePath(command[0]).name, *command[1:]))
 
 
-def method_table(kinds: Kinds, study: Study, plan: Plan, engines: Iterable[str]) -> Table:
+def method_table(kinds: LoadKinds, study: Study, plan: Plan, engines: Iterable[str]) -> Table:
     """How the study measures, one row a choice; `engines` are those that ran, with versions."""
     method = study.method
     order = (
@@ -317,108 +337,117 @@ def method_table(kinds: Kinds, study: Study, plan: Plan, engines: Iterable[str])
         else "as written"
     )
     files = dict.fromkeys(
-        f"{count(len(data_set.file_names()), 'file')} of "
+        f"{counted_noun(len(data_set.file_names()), 'file')} of "
         f"{format_bytes(data_set.bytes_per_host // len(data_set.file_names()))} on each host"
         for data_set in plan.data_sets
     )
-    layout = ", ".join(files) or NOTHING
-    has_files = any(kinds.making(workload).lays_out_files for workload in study.workloads)
+    layout = ", ".join(files) or DASH
+    has_files = any(
+        kinds.report_of_workload(workload).uses_laid_out_files for workload in study.workloads
+    )
     caches = "dropped before every run that reads" if method.drop_caches else "kept"
     versions = ", ".join(engines)
     rows = (
-        *((row("Engine", versions),) if versions else ()),
-        *(row(*pair) for kind in kinds.within(study) for pair in kind.method_rows(study)),
-        row(
-            "Runs",
-            f"{len(plan.runs)}: {count(len(plan.points), 'point')}, "
-            f"repeats: {_asked_repeats(study)}",
-        ),
-        *_times(method),
+        *((row_of("Engine", versions),) if versions else ()),
         *(
-            (row("Settle", f"{format_duration_s(method.settle_s)} of rest after each run"),)
+            row_of(*pair)
+            for kind in kinds.reports_of_study(study)
+            for pair in kind.common_job_options(study)
+        ),
+        row_of(
+            "Runs",
+            f"{len(plan.runs)}: {counted_noun(len(plan.points), 'point')}, "
+            f"repeats: {_repeats_text(study)}",
+        ),
+        *_duration_rows(method),
+        *(
+            (row_of("Settle", f"{format_duration_s(method.settle_s)} of rest after each run"),)
             if method.settle_s
             else ()
         ),
-        *_left_out(method),
-        row("Order", order),
-        row("Caches", caches),
-        *((row("Files", layout),) if has_files else ()),
-        row("Telemetry", f"every {study.telemetry.interval_ms / 1000:g} s"),
+        *_changed_precheck_rows(method),
+        row_of("Order", order),
+        row_of("Caches", caches),
+        *((row_of("Files", layout),) if has_files else ()),
+        row_of("Telemetry", f"every {study.telemetry.interval_ms / 1000:g} s"),
     )
-    return Table("Method", columns(("What", "How")), rows)
+    return Table("Method", columns_of(("What", "How")), rows)
 
 
-def _asked_repeats(study: Study) -> str:
+def _repeats_text(study: Study) -> str:
     """The method's repeats, and the workloads that have their own number of them."""
     others = [
         f"{workload.title}: {workload.repeats}"
         for workload in study.workloads
         if workload.repeats and workload.repeats != study.method.repeats
     ]
-    return f"{study.method.repeats}{f' ({listing(others, TITLES_SHOWN)})' if others else ''}"
+    return (
+        f"{study.method.repeats}"
+        f"{f' ({shortened_list_text(others, TITLES_SHOWN)})' if others else ''}"
+    )
 
 
-def _left_out(method: Method) -> Iterator[tuple[Cell, ...]]:
+def _changed_precheck_rows(method: Method) -> Iterator[tuple[Cell, ...]]:
     """The looks before a run that are not made as usual."""
     if method.idle_watch_s != IDLE_WATCH_S:
         watch = f"{format_duration_s(method.idle_watch_s)} of the target's devices before each run"
-        yield row("Idle watch", watch if method.idle_watch_s else "none")
+        yield row_of("Idle watch", watch if method.idle_watch_s else "none")
     if not method.generator_limit:
-        yield row("Generator limit", "not measured")
+        yield row_of("Generator limit", "not measured")
 
 
-def _times(method: Method) -> tuple[tuple[Cell, ...], ...]:
+def _duration_rows(method: Method) -> tuple[tuple[Cell, ...], ...]:
     """How long a run is, and what of it does not count."""
     rule, kind = method.rule, method.kind.value
     if rule is None:
         return (
-            row("Duration", f"{kind}: {format_duration_s(method.runtime_s)} measured"),
-            row("Warm-up", f"{format_duration_s(method.warmup_s)} run before and left out"),
+            row_of("Duration", f"{kind}: {format_duration_s(method.runtime_s)} measured"),
+            row_of("Warm-up", f"{format_duration_s(method.warmup_s)} run before and left out"),
         )
     least_s, most_s = method.load_s
     length = f"{format_duration_s(least_s)} to {format_duration_s(most_s)}"
     return (
-        row(
+        row_of(
             "Duration", f"{kind}: {length}, until the mean is known to ±{100 * rule.precision:g} %"
         ),
-        row("Warm-up", f"the transient that is found, at least {rule.cut_least_s} s, left out"),
+        row_of("Warm-up", f"the transient that is found, at least {rule.cut_least_s} s, left out"),
     )
 
 
 TITLES_SHOWN: Final = 8
 """Configurations named for a session; the others are counted."""
 
-SAME: Final = "same"
+NO_DIFFERENCE: Final = "same"
 """What stands where a session does not differ from the first one."""
 
 
-def session_tables(sessions: Sessions) -> tuple[Table, ...]:
+def session_tables(sessions: SessionUnion) -> tuple[Table, ...]:
     """What each session is, and in what they differ; none of a single session."""
-    if not sessions.several:
+    if not sessions.is_merged:
         return ()
-    return (_sessions_table(sessions.members), _differences_table(sessions))
+    return (_sessions_table(sessions.members), _session_differences_table(sessions))
 
 
-def _sessions_table(members: Iterable[Member]) -> Table:
+def _sessions_table(members: Iterable[MemberSession]) -> Table:
     texts = ("Session", "Measured (UTC)", "Study", "Scale", "Configurations", "Runs", "Status")
     rows = tuple(
-        row(
+        row_of(
             member.label,
-            show_moment(member.session.created_real_ns),
+            utc_minute_text(member.session.created_real_ns),
             member.study.id,
             member.study.scale,
-            listing(list(member.titles), TITLES_SHOWN),
-            _done_of_planned(member.results, member.plan),
+            shortened_list_text(list(member.configuration_titles), TITLES_SHOWN),
+            _runs_done_text(member.results, member.plan),
             member.session.status.value,
             member.session.iolab_version,
             member.session.id,
         )
         for member in members
     )
-    return Table("What each session is", columns((*texts, "iolab", "Id")), rows)
+    return Table("What each session is", columns_of((*texts, "iolab", "Id")), rows)
 
 
-def _differences_table(sessions: Sessions) -> Table:
+def _session_differences_table(sessions: SessionUnion) -> Table:
     """One row for each thing, one column for each session; what forbids comparing is marked."""
     rows: dict[tuple[Area, str], dict[str, list[Difference]]] = {}
     for session in sessions.differences:
@@ -428,70 +457,76 @@ def _differences_table(sessions: Sessions) -> Table:
             ).append(difference)
     labels = [member.label for member in sessions.members]
     heads = (Column("What"), *(Column(label) for label in labels))
-    ordered = sorted(rows.items(), key=lambda pair: not _forbids(pair[1]))
+    ordered = sorted(rows.items(), key=lambda pair: not _any_forbids(pair[1]))
     cells = tuple(
-        row(
-            f"! {subject}" if _forbids(by_session) else subject,
-            _values(difference.baseline for own in by_session.values() for difference in own),
+        row_of(
+            f"! {subject}" if _any_forbids(by_session) else subject,
+            _distinct_values_text(
+                difference.baseline for own in by_session.values() for difference in own
+            ),
             *(
-                _values(difference.candidate for difference in by_session.get(label, ()))
+                _distinct_values_text(
+                    difference.candidate for difference in by_session.get(label, ())
+                )
                 for label in labels[1:]
             ),
         )
         for (_, subject), by_session in ordered
     )
-    nothing = (row("Nothing", *([SAME] * len(labels))),)
+    nothing = (row_of("Nothing", *([NO_DIFFERENCE] * len(labels))),)
     return Table("What differs between the sessions", heads, cells or nothing)
 
 
-def _forbids(by_session: Mapping[str, Iterable[Difference]]) -> bool:
+def _any_forbids(by_session: Mapping[str, Iterable[Difference]]) -> bool:
     return any(difference.forbids for own in by_session.values() for difference in own)
 
 
-def _values(texts: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(texts)) or SAME
+def _distinct_values_text(texts: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(texts)) or NO_DIFFERENCE
 
 
-def study_as_asked(brief: Brief) -> Study:
+def study_with_workload_versions(brief: Brief) -> Study:
     """The study; a workload that sessions ask for differently under one id is there for each."""
     members = brief.sessions.members
     if not members:
         return brief.study
-    workloads = workloads_as_asked(
+    workloads = distinct_workload_versions(
         [member.label for member in members], [member.study for member in members]
     )
     return replace(brief.study, workloads=workloads)
 
 
-def methods_table(brief: Brief) -> Table:
+def session_methods_table(brief: Brief) -> Table:
     """How was measured: of several sessions a column for each, one where all did it alike."""
     members = brief.sessions.members
     if not members:
         return method_table(brief.kinds, brief.study, brief.plan, brief.engine_versions)
-    methods = [_method(brief, member) for member in members]
+    methods = [_method_rows_by_name(brief, member) for member in members]
     names = list(dict.fromkeys(name for method in methods for name in method))
-    rows = [[method.get(name, NOTHING) for method in methods] for name in names]
+    rows = [[method.get(name, DASH) for method in methods] for name in names]
     alike = all(len(set(texts)) == 1 for texts in rows)
     heads = ["How, in each session"] if alike else [member.label for member in members]
-    cells = tuple(row(name, *texts[: len(heads)]) for name, texts in zip(names, rows, strict=True))
+    cells = tuple(
+        row_of(name, *texts[: len(heads)]) for name, texts in zip(names, rows, strict=True)
+    )
     return Table("Method", (Column("What"), *(Column(head) for head in heads)), cells)
 
 
-def _method(brief: Brief, member: Member) -> dict[str, str]:
-    engines = brief.engines_of(member.label)
+def _method_rows_by_name(brief: Brief, member: MemberSession) -> dict[str, str]:
+    engines = brief.engine_versions_of_session(member.label)
     cells = method_table(brief.kinds, member.study, member.plan, engines).rows
     return {name.text: how.text for name, how in cells}
 
 
-def places_table(brief: Brief) -> Table | None:
+def run_folders_table(brief: Brief) -> Table | None:
     """Where every run is stored, for forms that have no part for each run; None of one session."""
-    if not brief.sessions.several:
+    if not brief.sessions.is_merged:
         return None
-    rows = tuple(_place_row(brief, result) for result in brief.results)
-    heads = columns(("Run", "Configuration", "Session", "Stored in"))
+    rows = tuple(_run_folder_row(brief, result) for result in brief.results)
+    heads = columns_of(("Run", "Configuration", "Session", "Stored in"))
     return Table("Where every run is stored", heads, rows)
 
 
-def _place_row(brief: Brief, result: Result) -> tuple[Cell, ...]:
-    trace = brief.sessions.trace(result.key)
-    return row(run_name(result), result.configuration, trace.label, trace.place)
+def _run_folder_row(brief: Brief, result: Result) -> tuple[Cell, ...]:
+    trace = brief.sessions.run_source(result.key)
+    return row_of(result_run_text(result), result.configuration, trace.label, trace.folder)

@@ -14,11 +14,27 @@ from iolab.core.configuration import Configuration
 from iolab.core.metric import Evidence, HostResult, LatencyLayer, Metric, NodeResult, Result
 from iolab.core.study import Study
 from iolab.core.workload import Direction
-from iolab.report.best import NOT_KNOWN
-from iolab.report.brief import Kinds
-from iolab.report.numbers import NOTHING, axis_names, fields_document, finite, show, show_interval
-from iolab.report.phrases import findings_document
-from iolab.report.table import Column, Table, Value, columns, csv_of, markdown, markdown_text, row
+from iolab.report.best import UNKNOWN_METRIC
+from iolab.report.brief import LoadKinds
+from iolab.report.numbers import (
+    DASH,
+    all_axis_names,
+    finite_or_none,
+    flat_record_document,
+    interval_and_runs_text,
+    metric_text,
+)
+from iolab.report.phrases import load_findings_document
+from iolab.report.table import (
+    Column,
+    ExportValue,
+    Table,
+    columns_of,
+    escape_markdown,
+    row_of,
+    rows_csv,
+    table_markdown,
+)
 from iolab.store.verify import Damage
 from iolab.units import NS_PER_S
 
@@ -31,34 +47,37 @@ def node_document(node: NodeResult) -> dict[str, Any]:
     return {
         "name": node.name,
         "guests": list(node.guests),
-        "metrics": _metrics(node.metrics),
-        "hypervisor": _metrics(node.hypervisor),
+        "metrics": _metrics_document(node.metrics),
+        "hypervisor": _metrics_document(node.hypervisor),
         "layers": [
-            {**fields_document(layer), "direction": layer.direction.key} for layer in node.layers
+            {**flat_record_document(layer), "direction": layer.direction.key}
+            for layer in node.layers
         ],
-        "outliers": [fields_document(outlier) for outlier in node.outliers],
-        "written": None if node.written is None else fields_document(node.written),
+        "outliers": [flat_record_document(outlier) for outlier in node.outliers],
+        "written": None if node.written is None else flat_record_document(node.written),
     }
 
 
-def node_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
+def node_result_columns(results: Sequence[Result]) -> dict[str, list[ExportValue]]:
     """One list a column, one entry for each run and node of it; units stand in the names."""
     rows = [(result, node) for result in results for node in result.nodes]
-    lists = _run_columns([result for result, _ in rows])
+    lists = _run_identity_columns([result for result, _ in rows])
     lists["node"] = [node.name for _, node in rows]
     lists["guest_count"] = [len(node.guests) for _, node in rows]
-    for key, metrics in _by_key([node.metrics for _, node in rows]):
-        lists[key] = [finite(metric.value) for metric in metrics]
-    lists |= _layer_columns([node for _, node in rows])
-    for key, metrics in _by_key([node.hypervisor for _, node in rows]):
-        lists |= _interval_columns(f"hypervisor_{key}", metrics)
+    for key, metrics in _metrics_by_key([node.metrics for _, node in rows]):
+        lists[key] = [finite_or_none(metric.value) for metric in metrics]
+    lists |= _layer_latency_columns([node for _, node in rows])
+    for key, metrics in _metrics_by_key([node.hypervisor for _, node in rows]):
+        lists |= _metric_columns(f"hypervisor_{key}", metrics)
     written = [node.written for _, node in rows]
     lists["guests_write_bytes"] = [account.guests if account else None for account in written]
     lists["hypervisor_write_bytes"] = [
         account.hypervisor if account else None for account in written
     ]
     lists["devices_write_bytes"] = [account.devices if account else None for account in written]
-    lists["write_factor"] = [finite(account.factor) if account else None for account in written]
+    lists["write_factor"] = [
+        finite_or_none(account.factor) if account else None for account in written
+    ]
     lists["outliers"] = [
         " ".join(f"{outlier.scope}:{outlier.name}:{outlier.metric}" for outlier in node.outliers)
         for _, node in rows
@@ -68,14 +87,14 @@ def node_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
     return lists
 
 
-def _layer_columns(nodes: Sequence[NodeResult]) -> dict[str, list[Value]]:
+def _layer_latency_columns(nodes: Sequence[NodeResult]) -> dict[str, list[ExportValue]]:
     """The mean latency of each layer that any node tells of."""
     means = [
         {(layer.layer, layer.direction): layer.mean_ns for layer in node.layers} for node in nodes
     ]
     return {
         f"{layer.value}_{way.key}_lat_ns_mean": [
-            finite(layers.get((layer, way))) for layers in means
+            finite_or_none(layers.get((layer, way))) for layers in means
         ]
         for way in Direction
         for layer in LatencyLayer
@@ -112,18 +131,19 @@ def point_documents(
             "trusted": point.trusted,
             "level": point.level.value,
             "notes": list(point.notes),
-            "metrics": _metrics(point.metrics),
+            "metrics": _metrics_document(point.metrics),
             "nodes": {
-                name: _metrics(metrics) for name, metrics in nodes.get(point.key, {}).items()
+                name: _metrics_document(metrics)
+                for name, metrics in nodes.get(point.key, {}).items()
             },
         }
         for point in points
     ]
 
 
-def point_columns(points: Sequence[PointSummary]) -> dict[str, list[Value]]:
+def point_columns(points: Sequence[PointSummary]) -> dict[str, list[ExportValue]]:
     """One list a column, one entry a point; each metric has `_low`, `_high` and `_n` beside it."""
-    lists: dict[str, list[Value]] = {
+    lists: dict[str, list[ExportValue]] = {
         "configuration": [point.key.configuration for point in points],
         "workload": [point.key.workload for point in points],
     }
@@ -131,8 +151,8 @@ def point_columns(points: Sequence[PointSummary]) -> dict[str, list[Value]]:
     lists["runs"] = [len(point.results) for point in points]
     lists["left_out"] = [len(point.left_out) for point in points]
     lists["verdict"] = [point.level.value for point in points]
-    for key, metrics in _by_key([point.metrics for point in points]):
-        lists |= _interval_columns(key, metrics)
+    for key, metrics in _metrics_by_key([point.metrics for point in points]):
+        lists |= _metric_columns(key, metrics)
         lists[f"{key}_n"] = [metric.n for metric in metrics]
     lists["notes"] = ["; ".join(point.notes) for point in points]
     lists["without"] = [" ".join(point.key.without) for point in points]
@@ -140,10 +160,10 @@ def point_columns(points: Sequence[PointSummary]) -> dict[str, list[Value]]:
     return lists
 
 
-def with_interval(metric: Metric) -> str:
+def metric_and_interval_text(metric: Metric) -> str:
     """A value with its interval and runs: `12.3 k [12.1 k, 12.5 k] n=3`."""
-    interval = show_interval(metric, bare_rate=True)
-    return f"{show(metric, bare_rate=True)} {interval}".strip()
+    interval = interval_and_runs_text(metric, bare_rate=True)
+    return f"{metric_text(metric, bare_rate=True)} {interval}".strip()
 
 
 FORMAT: Final = 1
@@ -153,7 +173,7 @@ POINTS_NOTE: Final = "Published values with their 95 % intervals over n runs; ea
 
 
 def session_document(
-    kinds: Kinds,
+    kinds: LoadKinds,
     study: Study,
     results: Sequence[Result],
     points: Sequence[PointSummary] | None = None,
@@ -166,9 +186,11 @@ def session_document(
     """
     summaries = summarise(results, study) if points is None else points
     # The document's shape is the same whatever was measured.
-    parts: dict[str, Any] = {name: [] for kind in kinds.registered for name in kind.document_lists}
-    for load, own in kinds.by_kind(results).items():
-        parts |= load.document(study, summaries, own)
+    parts: dict[str, Any] = {
+        name: [] for kind in kinds.registered_kinds for name in kind.document_lists
+    }
+    for load, own in kinds.results_by_report(results).items():
+        parts |= load.result_document_parts(study, summaries, own)
     return {
         "format": FORMAT,
         "study": {
@@ -177,29 +199,31 @@ def session_document(
             "question": study.question,
             "scale": study.scale,
         },
-        "configurations": [_configuration(configuration) for configuration in study.configurations],
-        "points": point_documents(summaries, kinds.hosts.node_metrics(study, summaries)),
-        "results": [_result(result) for result in results],
+        "configurations": [
+            _configuration_document(configuration) for configuration in study.configurations
+        ],
+        "points": point_documents(summaries, kinds.booted_hosts.node_metrics(study, summaries)),
+        "results": [_result_document(result) for result in results],
         **parts,
-        "load": findings_document(findings(study, results)),
-        "damaged": [fields_document(damage) for damage in damaged],
+        "load": load_findings_document(findings(study, results)),
+        "damaged": [flat_record_document(damage) for damage in damaged],
     }
 
 
-def _configuration(configuration: Configuration) -> dict[str, Any]:
+def _configuration_document(configuration: Configuration) -> dict[str, Any]:
     return {
         "id": configuration.id,
         "title": configuration.title,
         "hosts": list(configuration.hosts),
         "path": configuration.path,
         "nodes": configuration.nodes,
-        "capacity": fields_document(configuration.capacity),
-        "cost": configuration.cost and fields_document(configuration.cost),
+        "capacity": flat_record_document(configuration.capacity),
+        "cost": configuration.cost and flat_record_document(configuration.cost),
         "hardware": dict(configuration.hardware),
     }
 
 
-def _result(result: Result) -> dict[str, Any]:
+def _result_document(result: Result) -> dict[str, Any]:
     return {
         "configuration": result.configuration,
         "workload": result.workload,
@@ -211,14 +235,14 @@ def _result(result: Result) -> dict[str, Any]:
         "digest": result.digest,
         "status": result.status.value,
         "failure": result.failure,
-        "window_s": finite(result.window_s),
-        "metrics": _metrics(result.metrics),
-        "hosts": [_host(host) for host in result.hosts],
+        "window_s": finite_or_none(result.window_s),
+        "metrics": _metrics_document(result.metrics),
+        "hosts": [_host_document(host) for host in result.hosts],
         "nodes": [node_document(node) for node in result.nodes],
-        "spread": result.spread and fields_document(result.spread),
-        "steadiness": result.steadiness and fields_document(result.steadiness),
+        "spread": result.spread and flat_record_document(result.spread),
+        "steadiness": result.steadiness and flat_record_document(result.steadiness),
         "operation_spreads": {
-            key: fields_document(spread) for key, spread in result.operation_spreads.items()
+            key: flat_record_document(spread) for key, spread in result.operation_spreads.items()
         },
         "verdict": {
             "level": result.verdict.level.value,
@@ -228,7 +252,7 @@ def _result(result: Result) -> dict[str, Any]:
                     "code": check.code,
                     "level": check.word,
                     "says": check.says,
-                    "evidence": _evidence(check.evidence),
+                    "evidence": _evidence_document(check.evidence),
                 }
                 for check in result.verdict.checks
             ],
@@ -236,17 +260,17 @@ def _result(result: Result) -> dict[str, Any]:
     }
 
 
-def _host(host: HostResult) -> dict[str, Any]:
-    return {"name": host.name, **_metrics(host.metrics)}
+def _host_document(host: HostResult) -> dict[str, Any]:
+    return {"name": host.name, **_metrics_document(host.metrics)}
 
 
-def _metrics(metrics: Mapping[str, Metric]) -> dict[str, Any]:
-    return {key: fields_document(metric) for key, metric in metrics.items()}
+def _metrics_document(metrics: Mapping[str, Metric]) -> dict[str, Any]:
+    return {key: flat_record_document(metric) for key, metric in metrics.items()}
 
 
-def _evidence(evidence: Evidence) -> dict[str, Any]:
+def _evidence_document(evidence: Evidence) -> dict[str, Any]:
     return {
-        name: finite(value) if isinstance(value, float) else value
+        name: finite_or_none(value) if isinstance(value, float) else value
         for name, value in evidence.items()
     }
 
@@ -261,13 +285,13 @@ TEXT_COLUMNS: Final = frozenset(
 """Columns of text also where every entry is unknown; others are numbers unless a text is there."""
 
 
-def result_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
+def result_columns(results: Sequence[Result]) -> dict[str, list[ExportValue]]:
     """One list a column, one entry a result; metric names carry their units.
 
     `iops` and its kin are operations per second. A metric's interval gets the columns `_low`,
     `_high` and `_n` where any result knows one.
     """
-    lists = _run_columns(results)
+    lists = _run_identity_columns(results)
     lists["objections"] = [
         " ".join(f"{check.code}:{check.word}" for check in result.verdict.objections)
         for result in results
@@ -276,13 +300,13 @@ def result_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
         result.steadiness.status.value if result.steadiness else None for result in results
     ]
     lists["host_count"] = [len(result.hosts) for result in results]
-    lists["window_s"] = [finite(result.window_s) for result in results]
-    for key, metrics in _by_key([result.metrics for result in results]):
+    lists["window_s"] = [finite_or_none(result.window_s) for result in results]
+    for key, metrics in _metrics_by_key([result.metrics for result in results]):
         if any(metric.low is not None or metric.n is not None for metric in metrics):
-            lists |= _interval_columns(key, metrics)
+            lists |= _metric_columns(key, metrics)
             lists[f"{key}_n"] = [metric.n for metric in metrics]
         else:
-            lists[key] = [finite(metric.value) for metric in metrics]
+            lists[key] = [finite_or_none(metric.value) for metric in metrics]
     lists["attempt"] = [result.attempt for result in results]
     lists["segment"] = [result.segment for result in results]
     lists["without"] = [" ".join(result.without) for result in results]
@@ -291,7 +315,7 @@ def result_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
     return lists
 
 
-def _run_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
+def _run_identity_columns(results: Sequence[Result]) -> dict[str, list[ExportValue]]:
     """Which runs they are, and how they ended."""
     return {
         "configuration": [result.configuration for result in results],
@@ -303,85 +327,95 @@ def _run_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
     }
 
 
-def _axis_columns(axes: Sequence[Axis]) -> dict[str, list[Value]]:
+def _axis_columns(axes: Sequence[Axis]) -> dict[str, list[ExportValue]]:
     names = dict.fromkeys(name for axis in axes for name, _ in axis)
     return {f"axis_{name}": [dict(axis).get(name) for axis in axes] for name in names}
 
 
-def _by_key(rows: Sequence[Mapping[str, Metric]]) -> Iterator[tuple[str, list[Metric]]]:
+def _metrics_by_key(rows: Sequence[Mapping[str, Metric]]) -> Iterator[tuple[str, list[Metric]]]:
     """Each metric that any row has, of all rows."""
     for key in dict.fromkeys(key for metrics in rows for key in metrics):
-        yield key, [metrics.get(key, NOT_KNOWN) for metrics in rows]
+        yield key, [metrics.get(key, UNKNOWN_METRIC) for metrics in rows]
 
 
-def _interval_columns(key: str, metrics: Sequence[Metric]) -> dict[str, list[Value]]:
+def _metric_columns(key: str, metrics: Sequence[Metric]) -> dict[str, list[ExportValue]]:
     return {
-        key: [finite(metric.value) for metric in metrics],
-        f"{key}_low": [finite(metric.low) for metric in metrics],
-        f"{key}_high": [finite(metric.high) for metric in metrics],
+        key: [finite_or_none(metric.value) for metric in metrics],
+        f"{key}_low": [finite_or_none(metric.low) for metric in metrics],
+        f"{key}_high": [finite_or_none(metric.high) for metric in metrics],
     }
 
 
-def columns_csv(lists: Mapping[str, Sequence[Value]]) -> str:
+def columns_csv(lists: Mapping[str, Sequence[ExportValue]]) -> str:
     """Columns as CSV under their names, RFC 4180; an unknown number is an empty field.
 
     Text that a spreadsheet would run as a formula gets an apostrophe before it.
     """
-    return csv_of(list(lists), zip(*lists.values(), strict=True))
+    return rows_csv(list(lists), zip(*lists.values(), strict=True))
 
 
-def session_markdown(kinds: Kinds, study: Study, results: Sequence[Result]) -> str:
+def session_markdown(kinds: LoadKinds, study: Study, results: Sequence[Result]) -> str:
     """Tables that GitHub and its like show, under the study's title; numbers with units.
 
     Where points have repeats, a table with a row for each point comes before that of their runs.
     """
-    parts = (kind.markdown(study, own) for kind, own in kinds.by_kind(results).items())
-    return f"# {markdown_text(study.title)}\n{''.join(parts)}"
+    parts = (
+        kind.markdown_tables(study, own) for kind, own in kinds.results_by_report(results).items()
+    )
+    return f"# {escape_markdown(study.title)}\n{''.join(parts)}"
 
 
-def runs_markdown(study: Study, results: Sequence[Result], shown: Shown, runs: Table) -> str:
-    """The points where they have repeats, by the metrics that are `shown`, then the runs."""
+def points_and_runs_markdown(
+    study: Study, results: Sequence[Result], metric_headings: MetricHeadings, runs_table: Table
+) -> str:
+    """The points where they have repeats, with the metrics of the headings, then the runs."""
     points = summarise(results, study)
     if len(points) == len(results):
-        return f"\n{markdown(runs)}\n"
-    return f"\n{markdown(point_table(points, shown))}\n\n{POINTS_NOTE}\n\n{markdown(runs)}\n"
+        return f"\n{table_markdown(runs_table)}\n"
+    repeated = table_markdown(points_table(points, metric_headings))
+    return f"\n{repeated}\n\n{POINTS_NOTE}\n\n{table_markdown(runs_table)}\n"
 
 
-Shown = Sequence[tuple[str, str]]
+MetricHeadings = Sequence[tuple[str, str]]
 """Keys of metrics, each with a heading."""
 
 
-def point_table(points: Sequence[PointSummary], shown: Shown) -> Table:
+def points_table(points: Sequence[PointSummary], metric_headings: MetricHeadings) -> Table:
     """Each point's values with units and intervals."""
     axes = list(dict.fromkeys(name for point in points for name, _ in point.key.axis))
     rows = tuple(
-        row(
+        row_of(
             point.key.configuration,
             point.key.workload,
-            *(str(dict(point.key.axis).get(axis, NOTHING)) for axis in axes),
-            *(with_interval(point.metrics.get(key, NOT_KNOWN)) for key, _ in shown),
+            *(str(dict(point.key.axis).get(axis, DASH)) for axis in axes),
+            *(
+                metric_and_interval_text(point.metrics.get(key, UNKNOWN_METRIC))
+                for key, _ in metric_headings
+            ),
             point.level,
         )
         for point in points
     )
-    heads = columns(("Configuration", "Workload", *axes), tuple(name for _, name in shown))
+    heads = columns_of(
+        ("Configuration", "Workload", *axes), tuple(name for _, name in metric_headings)
+    )
     return Table("Points", (*heads, Column("Verdict")), rows)
 
 
-def second_columns(
-    kinds: Kinds,
+def interval_columns(
+    kinds: LoadKinds,
     study: Study,
     results: Sequence[Result],
     intervals: Callable[[str, int], IntervalTable],
     hosts: Callable[[str, int], Sequence[str]],
-) -> dict[str, list[Value]]:
+) -> dict[str, list[ExportValue]]:
     """One list a column, one entry a (run, host, interval, operation).
 
     `intervals` and `hosts` are those of a committed run by digest and repeat. `second` is the end
     of the interval since the first one of any host of the run began, in seconds of hosts' clocks.
     """
-    axes = axis_names(results)
-    lists: dict[str, list[Value]] = {
+    axes = all_axis_names(results)
+    lists: dict[str, list[ExportValue]] = {
         name: []
         for name in (
             *("configuration", "workload"),
@@ -397,13 +431,13 @@ def second_columns(
         names = hosts(result.digest, result.repeat)
         start_ns = int((table.end_real_ns - table.span_ns).min())
         words = {
-            number: kinds.operation_word(study, result, number)
+            number: kinds.operation_name(study, result, number)
             for number in set(table.direction.tolist())
         }
         for at in range(len(table)):
             span_s = int(table.span_ns[at]) / NS_PER_S
             ios, moved = int(table.ios[at]), int(table.bytes[at])
-            values: list[Value] = [
+            values: list[ExportValue] = [
                 result.configuration,
                 result.workload,
                 *(dict(result.axis).get(name) for name in axes),

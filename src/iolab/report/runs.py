@@ -13,16 +13,23 @@ from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.dataclass import dataclass
 from iolab.report.brief import LoadReport
-from iolab.report.numbers import NOTHING, axis_names, count, listing, show, show_steadiness
-from iolab.report.phrases import names_among_several, run_name
-from iolab.report.table import Cell, Table, columns, row, verdict_cell
+from iolab.report.numbers import (
+    DASH,
+    all_axis_names,
+    counted_noun,
+    metric_text,
+    shortened_list_text,
+    steadiness_text,
+)
+from iolab.report.phrases import result_run_text, titles_if_several
+from iolab.report.table import Cell, Table, columns_of, row_of, verdict_cell
 from iolab.units import format_bytes, format_duration_s
 
 if TYPE_CHECKING:
     from iolab.analysis.storage_bytes import ByteAccount, NodeBytes
     from iolab.report.brief import Brief
     from iolab.report.charts.chart import Figure
-    from iolab.report.charts.series import Anchors, RunDetail
+    from iolab.report.charts.series import RunAnchors, RunDetail
 
 SHOWN_METRICS: Final = (
     ("iops", "IOPS"),
@@ -43,65 +50,68 @@ SERVICE_METRICS: Final = (
 """Those beside them where latency counts from when I/Os were due."""
 
 
-ROWS_MOST: Final = 2000
+ROWS_MAX: Final = 2000
 """Runs with a row of their own: each takes half a KiB, and nobody reads more. The last row says how
 many more there are, and what lists them."""
 
 
-def every_run(
+def all_runs_table(
     heading: str,
     study: Study,
     results: Sequence[Result],
-    shown: Sequence[tuple[str, str]],
-    anchors: Anchors,
+    metric_headings: Sequence[tuple[str, str]],
+    anchors: RunAnchors,
     *,
-    most: int = ROWS_MOST,
+    max_rows: int = ROWS_MAX,
 ) -> Table:
-    """Verdict, place and metrics of each run; `shown` are the metrics' keys and headings.
+    """Verdict, place and metrics of each run; `metric_headings` are the metrics' keys and headings.
 
-    `anchors` lead to what the report tells of a run. Of more than `most` runs those that are
+    `anchors` lead to what the report tells of a run. Of more than `max_rows` runs those that are
     not valid come before others, and the last row tells of what is left out.
     """
-    axes = axis_names(results)
-    titles = names_among_several(study)
+    axes = all_axis_names(results)
+    titles = titles_if_several(study)
     steady = any(result.steadiness is not None for result in results)
     names = ("Workload", *(("Configuration",) if titles else ()))
-    heads = columns(
+    heads = columns_of(
         (*names, "Verdict", *(("Steady",) if steady else ())),
-        (*axes, "Repeat", *(name for _, name in shown), "Window"),
+        (*axes, "Repeat", *(name for _, name in metric_headings), "Window"),
     )
     rows = tuple(
-        row(
+        row_of(
             result.workload,
-            *((titles.get(result.configuration, NOTHING),) if titles else ()),
+            *((titles.get(result.configuration, DASH),) if titles else ()),
             verdict_cell(result.verdict.level, anchors.get(result.key)),
-            *((show_steadiness(result) or NOTHING,) if steady else ()),
-            *(str(dict(result.axis).get(axis, NOTHING)) for axis in axes),
+            *((steadiness_text(result) or DASH,) if steady else ()),
+            *(str(dict(result.axis).get(axis, DASH)) for axis in axes),
             str(result.repeat),
-            *(show(result.metrics.get(key), bare_rate=True) for key, _ in shown),
-            format_duration_s(result.window_s) if result.window_s else NOTHING,
+            *(metric_text(result.metrics.get(key), bare_rate=True) for key, _ in metric_headings),
+            format_duration_s(result.window_s) if result.window_s else DASH,
         )
-        for result in _listed(results, most)
+        for result in _select_rows(results, max_rows)
     )
     hidden = len(results) - len(rows)
     if hidden:
-        note = f"{count(hidden, 'more run')}: iolab export lists them all"
+        note = f"{counted_noun(hidden, 'more run')}: iolab export lists them all"
         rows = (*rows, (Cell(note), *[Cell("")] * (len(heads) - 1)))
     return Table(heading, heads, rows)
 
 
-def _listed(results: Sequence[Result], most: int) -> list[Result]:
+def _select_rows(results: Sequence[Result], max_rows: int) -> list[Result]:
     """As many as get a row, in their order; what is not valid is never left out for what is."""
-    if len(results) <= most:
+    if len(results) <= max_rows:
         return list(results)
-    ranked = sorted(results, key=lambda result: result.verdict.level is Level.VALID)[:most]
+    ranked = sorted(results, key=lambda result: result.verdict.level is Level.VALID)[:max_rows]
     kept = {result.key for result in ranked}
     return [result for result in results if result.key in kept]
 
 
-def io_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str, str]]:
+def io_metric_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str, str]]:
     """Rates and latencies, reads and writes apart where any does both; then what is declared."""
-    mixed = any(_value(metric, "read_iops") and _value(metric, "write_iops") for metric in metrics)
+    mixed = any(
+        _metric_value_or_zero(metric, "read_iops") and _metric_value_or_zero(metric, "write_iops")
+        for metric in metrics
+    )
     shown = [
         (key, heading)
         for key, heading in SHOWN_METRICS
@@ -112,17 +122,20 @@ def io_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str, str]]
     return shown + declared_among(metrics)
 
 
-def hosts_table(result: Result, shown: Sequence[tuple[str, str]]) -> Table:
-    """Each host's share of a run, in the order of its hosts; `shown` as in `every_run`."""
+def host_shares_table(result: Result, metric_headings: Sequence[tuple[str, str]]) -> Table:
+    """Each host's share of a run, in the order of its hosts.
+
+    `metric_headings` as in `all_runs_table`.
+    """
     rows = tuple(
-        row(
+        row_of(
             host.name,
-            *(show(host.metrics.get(key), bare_rate=True) for key, _ in shown),
+            *(metric_text(host.metrics.get(key), bare_rate=True) for key, _ in metric_headings),
             result.verdict.level,
         )
         for host in result.hosts
     )
-    heads = columns(("Host",), tuple(heading for _, heading in shown), ("Verdict",))
+    heads = columns_of(("Host",), tuple(heading for _, heading in metric_headings), ("Verdict",))
     return Table("Each host's share", heads, rows)
 
 
@@ -132,22 +145,22 @@ def checks_note(verdict: Verdict) -> str:
     return f"{verdict.rests_on}{fine}"
 
 
-def checks_table(result: Result) -> Table:
+def objections_table(result: Result) -> Table:
     """What objects to a run, worst first, with its evidence."""
     cells = tuple(
-        row(objection.level, objection.code, objection.says, evidence_text(objection.evidence))
+        row_of(objection.level, objection.code, objection.says, evidence_text(objection.evidence))
         for objection in result.verdict.objections
         if objection.level is not None
     )
-    return Table("Objections", columns(("Verdict", "Check", "What it says", "Evidence")), cells)
+    return Table("Objections", columns_of(("Verdict", "Check", "What it says", "Evidence")), cells)
 
 
 def evidence_text(evidence: Evidence) -> str:
     """A check's evidence in one line: `name = value` with large numbers grouped."""
-    return " · ".join(f"{name} = {_evidence_value(value)}" for name, value in evidence.items())
+    return " · ".join(f"{name} = {_evidence_value_text(value)}" for name, value in evidence.items())
 
 
-def _evidence_value(value: object) -> str:
+def _evidence_value_text(value: object) -> str:
     if value is None:
         return "unknown"
     if isinstance(value, bool):
@@ -159,36 +172,36 @@ def _evidence_value(value: object) -> str:
     return str(value)
 
 
-def trace_of(brief: Brief, result: Result) -> str:
+def run_storage_text(brief: Brief, result: Result) -> str:
     """Where a run is stored, in words: its session, its folder in that."""
-    trace = brief.sessions.trace(result.key)
+    trace = brief.sessions.run_source(result.key)
     ids: Iterator[str] = (
         f"{member.label} ({member.session.id})"
         for member in brief.sessions.members
         if member.label == trace.label
     )
-    return f"Session {next(ids, brief.session.id)}, {trace.place}"
+    return f"Session {next(ids, brief.session.id)}, {trace.folder}"
 
 
 HOSTS_SHOWN: Final = 24
 """Rows of a fleet's table: a larger fleet shows the slowest and the fastest half of these."""
 
 
-def host_shares(kind: LoadReport, result: Result, workload: Workload) -> Table:
+def slowest_and_fastest_shares_table(kind: LoadReport, result: Result, workload: Workload) -> Table:
     """Each host's share of a run; of a large fleet the slowest and the fastest."""
-    table = hosts_table(result, kind.columns([host.metrics for host in result.hosts]))
-    return slowest_and_fastest(table, result, kind.host_key(result, workload))
+    table = host_shares_table(result, kind.metric_columns([host.metrics for host in result.hosts]))
+    return without_middle_hosts(table, result, kind.host_ranking_metric_key(result, workload))
 
 
-def slowest_and_fastest(table: Table, result: Result, key: str) -> Table:
+def without_middle_hosts(table: Table, result: Result, metric_key: str) -> Table:
     """The table, whose rows are the result's hosts in their order, without the middle of many."""
     if len(result.hosts) <= HOSTS_SHOWN:
         return table
-    ordered = sorted(result.hosts, key=lambda host: _value(host.metrics, key))
+    ordered = sorted(result.hosts, key=lambda host: _metric_value_or_zero(host.metrics, metric_key))
     half = HOSTS_SHOWN // 2
     rows = dict(zip((host.name for host in result.hosts), table.rows, strict=True))
-    hidden = count(len(ordered) - 2 * half, "host")
-    gap = row(f"{hidden} between", *("" for _ in table.columns[1:]))
+    hidden = counted_noun(len(ordered) - 2 * half, "host")
+    gap = row_of(f"{hidden} between", *("" for _ in table.columns[1:]))
     kept = (
         *(rows[host.name] for host in ordered[:half]),
         gap,
@@ -199,8 +212,8 @@ def slowest_and_fastest(table: Table, result: Result, key: str) -> Table:
 
 def spread_rows(spread: Spread) -> tuple[tuple[str, str], ...]:
     """The spread in words, one row a figure."""
-    slowest, fastest, ratio, index, first_apart, last_apart, together = _figures(spread)
-    drift = NOTHING if spread.drift_ns is None else f"{spread.drift_ns / 1e6:+.2f} ms"
+    slowest, fastest, ratio, index, first_apart, last_apart, together = _spread_texts(spread)
+    drift = DASH if spread.drift_ns is None else f"{spread.drift_ns / 1e6:+.2f} ms"
     return (
         ("slowest", slowest),
         ("fastest", fastest),
@@ -219,17 +232,17 @@ def spread_table(spread: Spread) -> Table:
     """The same as a table."""
     return Table(
         "How alike and how much together",
-        columns(("Of the fleet", "Value")),
-        tuple(row(*pair) for pair in spread_rows(spread)),
+        columns_of(("Of the fleet", "Value")),
+        tuple(row_of(*pair) for pair in spread_rows(spread)),
     )
 
 
 def operation_spreads_table(spreads: Mapping[str, Spread], names: Mapping[str, str]) -> Table:
     """The same of parts of a run that follow each other, one row a part under its name."""
     numbers = ("Fastest over slowest", "Jain's index", "First apart", "Last apart")
-    heads = columns(("Operation", "Slowest", "Fastest"), (*numbers, "All worked together"))
+    heads = columns_of(("Operation", "Slowest", "Fastest"), (*numbers, "All worked together"))
     rows = tuple(
-        row(operation, *_figures(spreads[key]))
+        row_of(operation, *_spread_texts(spreads[key]))
         for key, operation in names.items()
         if key in spreads
     )
@@ -244,8 +257,8 @@ def spread_tables(kind: LoadReport, result: Result) -> tuple[Table, ...]:
     return (*tables, operation_spreads_table(result.operation_spreads, kind.spread_names))
 
 
-def _figures(spread: Spread) -> tuple[str, ...]:
-    ratio = NOTHING if spread.max_over_min is None else f"{spread.max_over_min:.2f}"
+def _spread_texts(spread: Spread) -> tuple[str, ...]:
+    ratio = DASH if spread.max_over_min is None else f"{spread.max_over_min:.2f}"
     return (
         spread.slowest,
         spread.fastest,
@@ -257,34 +270,34 @@ def _figures(spread: Spread) -> tuple[str, ...]:
     )
 
 
-def account_table(account: ByteAccount) -> Table:
+def byte_account_table(account: ByteAccount) -> Table:
     """What clients claim, what follows for the disks, and what disks and ports moved."""
     rows: list[tuple[str, float | None, float | None, float | None, float | None]] = [
         ("claimed by clients", account.claimed_read, account.claimed_write, None, None),
         ("expected of disks", account.expected_read, account.expected_write, None, None),
         ("moved by disks", account.moved_read, account.moved_write, None, None),
     ]
-    for node in sorted(account.nodes, key=_most, reverse=True)[:HOSTS_SHOWN]:
+    for node in sorted(account.nodes, key=_moved_bytes, reverse=True)[:HOSTS_SHOWN]:
         moved = (node.read_bytes, node.write_bytes, node.sent_bytes, node.received_bytes)
         rows.append((node.host, *moved))
     return Table(
         "Account of bytes",
-        columns(("Of",), ("Read", "Written", "Ports out", "Ports in")),
-        tuple(row(name, *map(_size, amounts)) for name, *amounts in rows),
+        columns_of(("Of",), ("Read", "Written", "Ports out", "Ports in")),
+        tuple(row_of(name, *map(_size_text, amounts)) for name, *amounts in rows),
     )
 
 
-def _value(metrics: Mapping[str, Metric], key: str) -> float:
+def _metric_value_or_zero(metrics: Mapping[str, Metric], key: str) -> float:
     metric = metrics.get(key)
     return 0.0 if metric is None or metric.value is None else metric.value
 
 
-def _most(node: NodeBytes) -> int:
+def _moved_bytes(node: NodeBytes) -> int:
     return (node.read_bytes or 0) + (node.write_bytes or 0)
 
 
-def _size(size: float | None) -> str:
-    return NOTHING if size is None else format_bytes(size)
+def _size_text(size: float | None) -> str:
+    return DASH if size is None else format_bytes(size)
 
 
 RUNS_SHOWN: Final = 500
@@ -304,29 +317,29 @@ class EngineCommand:
 
 
 @dataclass(frozen=True, slots=True)
-class RunPart:
+class RunSection:
     """One run's place in the report: charts for some, checks with evidence for all."""
 
     anchor: str
     result: Result
-    aside: str
-    trace: str
+    summary_text: str
+    storage_text: str
     figures: tuple[Figure, ...]
-    hosts: Table | None
-    fleet: tuple[Table, ...]
-    folded: tuple[Table, ...]
+    hosts_table: Table | None
+    fleet_tables: tuple[Table, ...]
+    folded_tables: tuple[Table, ...]
     commands: tuple[EngineCommand, ...]
 
 
-def run_parts(brief: Brief, cited: Iterable[str] = ()) -> tuple[RunPart, ...]:
-    """Every run, those with charts first; of very many those that `_detailed` chooses.
+def run_sections(brief: Brief, cited: Iterable[str] = ()) -> tuple[RunSection, ...]:
+    """Every run, those with charts first; of very many those that `_select_detailed_runs` chooses.
 
     `cited` are the anchors that sentences lead to.
     """
-    return tuple(_part(brief, result) for result in _detailed(brief, cited))
+    return tuple(_run_section(brief, result) for result in _select_detailed_runs(brief, cited))
 
 
-def _detailed(brief: Brief, cited: Iterable[str]) -> list[Result]:
+def _select_detailed_runs(brief: Brief, cited: Iterable[str]) -> list[Result]:
     """The runs with charts first, in the order in which they were chosen; then the others.
 
     Of more than `RUNS_SHOWN` those that sentences lead to, then the worst verdicts, then the first.
@@ -343,70 +356,75 @@ def _detailed(brief: Brief, cited: Iterable[str]) -> list[Result]:
     return [by_key[key] for key in order]
 
 
-def _part(brief: Brief, result: Result) -> RunPart:
-    from iolab.report.charts.run import heat_figure, strip_figure, timeline_figure
+def _run_section(brief: Brief, result: Result) -> RunSection:
+    from iolab.report.charts.run import heat_map_chart, host_rates_chart, timeline_chart
 
     run_key = result.key
-    token = brief.looks[result.configuration].token
-    kind, hosts = brief.kinds.of(result), brief.kinds.hosts
+    token = brief.series_styles[result.configuration].token
+    kind, hosts = brief.kinds.report_of_result(result), brief.kinds.booted_hosts
     workload = brief.study.workload(result.workload)
     detail = brief.details.get(run_key)
     figures: list[Figure] = []
     if detail is not None and detail.timeline is not None:
-        name = run_name(result)
-        figures.append(timeline_figure(name, detail.timeline, token, kind.item))
-        if detail.heat is not None:
-            figures.append(heat_figure(name, detail.heat, token))
-        curves = kind.distribution(name, detail, token)
+        name = result_run_text(result)
+        figures.append(timeline_chart(name, detail.timeline, token, kind.item_name))
+        if detail.heat_map is not None:
+            figures.append(heat_map_chart(name, detail.heat_map, token))
+        curves = kind.latency_distribution_chart(name, detail, token)
         figures += [curves] if curves else []
-        if kind.has_one_rate:
-            key = kind.host_key(result, workload)
-            strip = strip_figure(name, result, key, token, host_shares(kind, result, workload))
+        if kind.is_single_rate:
+            key = kind.host_ranking_metric_key(result, workload)
+            strip = host_rates_chart(
+                name, result, key, token, slowest_and_fastest_shares_table(kind, result, workload)
+            )
             figures += [strip] if strip else []
-    checks = count(len(result.verdict.checks), "check")
+    checks = counted_noun(len(result.verdict.checks), "check")
     objected = len(result.verdict.objections)
-    objections = f"{count(objected, 'objection')}" if objected else "no objection"
-    return RunPart(
+    objections = f"{counted_noun(objected, 'objection')}" if objected else "no objection"
+    return RunSection(
         anchor=brief.anchors[run_key],
         result=result,
-        trace=trace_of(brief, result),
-        aside=f"{kind.figure(result, workload)}, {checks}, {objections}",
+        storage_text=run_storage_text(brief, result),
+        summary_text=f"{kind.figure_text(result, workload)}, {checks}, {objections}",
         figures=tuple(figures),
-        hosts=host_shares(kind, result, workload) if len(result.hosts) > 1 else None,
-        fleet=(
-            *hosts.run_tables(result),
-            *_fleet(kind, result, detail),
-            *kind.run_tables(result),
+        hosts_table=slowest_and_fastest_shares_table(kind, result, workload)
+        if len(result.hosts) > 1
+        else None,
+        fleet_tables=(
+            *hosts.run_node_tables(result),
+            *_fleet_tables(kind, result, detail),
+            *kind.run_detail_tables(result),
         ),
-        folded=(*kind.engine_tables(brief, result), *hosts.fleet_tables(brief, result)),
-        commands=_commands(brief.host_runs.get(run_key, ())) if figures else (),
+        folded_tables=(*kind.engine_tables(brief, result), *hosts.run_fleet_tables(brief, result)),
+        commands=_distinct_engine_commands(brief.host_runs.get(run_key, ())) if figures else (),
     )
 
 
-def _fleet(kind: LoadReport, result: Result, detail: RunDetail | None) -> tuple[Table, ...]:
+def _fleet_tables(kind: LoadReport, result: Result, detail: RunDetail | None) -> tuple[Table, ...]:
     """How alike and how much together the hosts ran; the account of bytes."""
     spread = spread_tables(kind, result)
-    account = detail.account if detail is not None else None
-    return spread if account is None else (*spread, account_table(account))
+    account = detail.byte_account if detail is not None else None
+    return spread if account is None else (*spread, byte_account_table(account))
 
 
-def _commands(hosts: Sequence[HostRun]) -> tuple[EngineCommand, ...]:
+def _distinct_engine_commands(hosts: Sequence[HostRun]) -> tuple[EngineCommand, ...]:
     """The commands with their job files, those that hosts have alike once."""
     by_command: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for host in hosts:
         by_command.setdefault((host.argv, host.job_file), []).append(host.host)
     return tuple(
-        EngineCommand(listing(names, NAMES_SHOWN), argv, job_file)
+        EngineCommand(shortened_list_text(names, NAMES_SHOWN), argv, job_file)
         for (argv, job_file), names in by_command.items()
     )
 
 
-def runs_note(brief: Brief) -> str:
+def run_charts_note(brief: Brief) -> str:
     """Which runs have charts."""
     drawn = sum(1 for detail in brief.details.values() if detail.timeline is not None)
     if len(brief.results) > RUNS_SHOWN:
         return (
-            f"{RUNS_SHOWN} of {count(len(brief.results), 'run')}: {drawn} headline runs and those "
+            f"{RUNS_SHOWN} of {counted_noun(len(brief.results), 'run')}: {drawn} headline runs "
+            "and those "
             "with the worst verdicts with their charts; those that sentences lead to, other runs "
             "that are not valid, and the first of the others with their checks. Of each other run "
             "iolab show tells the same, and iolab export lists them all."

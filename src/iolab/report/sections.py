@@ -10,27 +10,27 @@ from iolab.analysis.scaling import Scaling, scalings
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.core.target_state import RoundsSeries
-from iolab.report.bottleneck import bottlenecks
+from iolab.report.bottleneck import bottlenecks_section
 from iolab.report.brief import Brief, SectionMaker
-from iolab.report.charts.chart import ChartGroup, Looks, ReportSection
+from iolab.report.charts.chart import ChartGroup, ReportSection, SeriesStyles
 from iolab.report.charts.choose import DASHES
-from iolab.report.charts.scaling import ScalingLine, efficiency_figure, growth_figure
-from iolab.report.charts.stability import SentinelRuns, rounds_figure, sentinel_figure
-from iolab.report.maxima import maxima
-from iolab.report.numbers import NOTHING, axis_label, count, show_value
-from iolab.report.price_performance import price_performance
-from iolab.report.table import Cell, Table, columns, row
+from iolab.report.charts.scaling import ScalingLine, host_efficiency_chart, host_scaling_chart
+from iolab.report.charts.stability import SentinelRuns, rounds_chart, sentinel_chart
+from iolab.report.maxima import maxima_section
+from iolab.report.numbers import DASH, axis_values_text, counted_noun, value_text
+from iolab.report.price_performance import price_performance_section
+from iolab.report.table import Cell, Table, columns_of, row_of
 
 if TYPE_CHECKING:
     from iolab.report.charts.chart import Figure
 
-_SCALING_LEDE: Final = (
+_SCALING_INTRODUCTION: Final = (
     "The same load, made by more of the hosts of a configuration. Where the rate stays below the "
     "ideal, hosts share something that is used up: the target, or what lies between."
 )
 
 
-def scaling(brief: Brief) -> ReportSection | None:
+def scaling_section(brief: Brief) -> ReportSection | None:
     """Rates over the number of hosts; None where no workload was made by several of them."""
     curves = scalings(brief.study, brief.points)
     if not curves:
@@ -39,16 +39,16 @@ def scaling(brief: Brief) -> ReportSection | None:
     for workload in brief.study.workloads:
         own = [curve for curve in curves if curve.workload is workload]
         if own:
-            drawn = _drawn(own, brief.looks)
+            drawn = _scaling_lines(own, brief.series_styles)
             figures = (
-                growth_figure(workload.title, drawn),
-                efficiency_figure(workload.title, drawn),
+                host_scaling_chart(workload.title, drawn),
+                host_efficiency_chart(workload.title, drawn),
             )
             groups.append(ChartGroup(workload.title, figures))
-    return ReportSection("scaling", "Scaling with hosts", _SCALING_LEDE, tuple(groups))
+    return ReportSection("scaling", "Scaling with hosts", _SCALING_INTRODUCTION, tuple(groups))
 
 
-def _drawn(curves: Sequence[Scaling], looks: Looks) -> list[ScalingLine]:
+def _scaling_lines(curves: Sequence[Scaling], looks: SeriesStyles) -> list[ScalingLine]:
     """Each curve in its configuration's colour; other axes tell them apart by name and dash."""
     fixed = list(dict.fromkeys(curve.fixed for curve in curves))
     several = len({curve.configuration for curve in curves}) > 1
@@ -56,62 +56,62 @@ def _drawn(curves: Sequence[Scaling], looks: Looks) -> list[ScalingLine]:
     for curve in curves:
         look = looks[curve.configuration]
         dash = DASHES[fixed.index(curve.fixed) % len(DASHES)]
-        parts = [look.name] if several or not curve.fixed else []
-        parts += [axis_label(curve.fixed)] if curve.fixed else []
+        parts = [look.label] if several or not curve.fixed else []
+        parts += [axis_values_text(curve.fixed)] if curve.fixed else []
         drawn.append(ScalingLine(" ".join(parts), look.token, dash, curve))
     return drawn
 
 
-def workload_charts(brief: Brief) -> tuple[ChartGroup, ...]:
+def all_workload_charts(brief: Brief) -> tuple[ChartGroup, ...]:
     """The charts of every workload; fleets of guests end with one of their nodes from inside."""
-    by_kind = [kind.charts(brief) for kind in brief.kinds.within(brief.study)]
+    by_kind = [kind.workload_charts(brief) for kind in brief.kinds.reports_of_study(brief.study)]
     charts = (
         group
         for workload in brief.study.workloads
         for of_kind in by_kind
         for group in of_kind.get(workload.id, ())
     )
-    return (*charts, *brief.kinds.hosts.inside_charts(brief))
+    return (*charts, *brief.kinds.booted_hosts.node_timeline_charts(brief))
 
 
-SERIES_MOST: Final = 8
+ROUND_CHARTS_MAX: Final = 8
 """Series of rounds with a chart; the others stand in the table."""
 
-_STABILITY_LEDE: Final = (
+_STABILITY_INTRODUCTION: Final = (
     "What is measured depends on what was written before. Rounds tell when a target had come to "
     "its steady state, a point that is measured again and again whether it stayed there."
 )
 
 
-def stability(brief: Brief) -> ReportSection | None:
+def stability_section(brief: Brief) -> ReportSection | None:
     """Rounds until the steady state, and the sentinel's runs; None where neither was run."""
-    groups = (*_rounds(brief), *_sentinel(brief))
-    return ReportSection("ground", "Stability", _STABILITY_LEDE, groups) if groups else None
+    groups = (*_round_chart_groups(brief), *_sentinel_chart_groups(brief))
+    return ReportSection("ground", "Stability", _STABILITY_INTRODUCTION, groups) if groups else None
 
 
-def _rounds(brief: Brief) -> Iterator[ChartGroup]:
-    looks = brief.looks
-    drawn = [series for series in brief.rounds if series.configuration in looks]
+def _round_chart_groups(brief: Brief) -> Iterator[ChartGroup]:
+    looks = brief.series_styles
+    drawn = [series for series in brief.preconditioning_rounds if series.configuration in looks]
     if not drawn:
         return
     figures = tuple(
-        rounds_figure(_subject(brief.study, series), series, looks[series.configuration].token)
-        for series in drawn[:SERIES_MOST]
+        rounds_chart(_rounds_title(brief.study, series), series, looks[series.configuration].token)
+        for series in drawn[:ROUND_CHARTS_MAX]
     )
     hidden = len(drawn) - len(figures)
-    note = f"{count(hidden, 'series', 'series')} without a chart." if hidden > 0 else ""
-    yield ChartGroup("Rounds", figures, _table(drawn, looks), note)
+    note = f"{counted_noun(hidden, 'series', 'series')} without a chart." if hidden > 0 else ""
+    yield ChartGroup("Rounds", figures, _rounds_table(drawn, looks), note)
 
 
-def _subject(study: Study, series: RoundsSeries) -> str:
+def _rounds_title(study: Study, series: RoundsSeries) -> str:
     """What the rounds were of."""
     if len(study.configurations) == 1:
         return series.label
     return f"{series.label}, {study.configuration(series.configuration).title}"
 
 
-def _table(every: Sequence[RoundsSeries], looks: Looks) -> Table:
-    heads = columns(
+def _rounds_table(every: Sequence[RoundsSeries], looks: SeriesStyles) -> Table:
+    heads = columns_of(
         ("Workload", "Configuration"),
         ("Rounds", "Average", "Excursion (20 % may)", "Slope (10 % may)"),
         ("Steady",),
@@ -121,7 +121,7 @@ def _table(every: Sequence[RoundsSeries], looks: Looks) -> Table:
             Cell(series.label),
             Cell(looks[series.configuration].title),
             Cell(str(len(series.iops))),
-            *_judged(series),
+            *_steady_state_cells(series),
             Cell("yes" if series.achieved else "no"),
         )
         for series in every
@@ -129,21 +129,21 @@ def _table(every: Sequence[RoundsSeries], looks: Looks) -> Table:
     return Table("Rounds until the steady state", heads, rows)
 
 
-def _judged(series: RoundsSeries) -> tuple[Cell, ...]:
+def _steady_state_cells(series: RoundsSeries) -> tuple[Cell, ...]:
     verdict = series.verdict
     if verdict is None:
-        return row(NOTHING, NOTHING, NOTHING)
-    return row(
-        show_value(verdict.average, "1/s"),
+        return row_of(DASH, DASH, DASH)
+    return row_of(
+        value_text(verdict.average, "1/s"),
         f"{100 * verdict.data_excursion:.1f} %",
         f"{100 * verdict.slope_excursion:.1f} %",
     )
 
 
-def _sentinel(brief: Brief) -> Iterator[ChartGroup]:
+def _sentinel_chart_groups(brief: Brief) -> Iterator[ChartGroup]:
     """The runs of the point that is measured again and again, where there are two or more."""
     point = sentinel_of(brief.study)
-    if point is None or point.configuration not in brief.looks:
+    if point is None or point.configuration not in brief.series_styles:
         return
     metric = brief.study.workload(point.workload).figure
     own = [
@@ -160,22 +160,24 @@ def _sentinel(brief: Brief) -> Iterator[ChartGroup]:
         metric=metric,
         runs=tuple(sorted(own, key=lambda result: result.order)),
         alarms=alarms(brief.results, brief.study),
-        last=max(result.order for result in brief.results),
+        last_order=max(result.order for result in brief.results),
     )
-    figure: Figure = sentinel_figure(point.label, watched, brief.looks[point.configuration].token)
+    figure: Figure = sentinel_chart(
+        point.label, watched, brief.series_styles[point.configuration].token
+    )
     yield ChartGroup("The sentinel", (figure,))
 
 
-MAKERS: Final[tuple[SectionMaker, ...]] = (
-    maxima,
-    scaling,
-    price_performance,
-    bottlenecks,
-    stability,
+SECTION_MAKERS: Final[tuple[SectionMaker, ...]] = (
+    maxima_section,
+    scaling_section,
+    price_performance_section,
+    bottlenecks_section,
+    stability_section,
 )
 
 
-def sections(brief: Brief) -> tuple[ReportSection, ...]:
+def report_sections(brief: Brief) -> tuple[ReportSection, ...]:
     """Those that the results have something for."""
-    parts = (maker(brief) for maker in (*MAKERS, *brief.sections))
+    parts = (maker(brief) for maker in (*SECTION_MAKERS, *brief.sections))
     return tuple(section for section in parts if section is not None)

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from iolab.core.metric import Level
 from iolab.dataclass import dataclass
-from iolab.report.numbers import NOTHING, clean, mark
+from iolab.report.numbers import DASH, escape_invisible, verdict_mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,28 +24,28 @@ class Column:
     """A heading; numbers stand right."""
 
     title: str
-    number: bool = False
+    is_number: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
     """A text; with `level` it is a verdict, with `anchor` it leads to a place in the report.
 
-    `under` stands below it in small type; `strong` is what stands out in its row. `drawn` is HTML
+    `note` stands below it in small type; `is_bold` is what stands out in its row. `html` is HTML
     of our own that stands for the text on a page.
     """
 
     text: str
     level: Level | None = None
     anchor: str | None = None
-    under: str = ""
-    strong: bool = False
-    drawn: str = ""
+    note: str = ""
+    is_bold: bool = False
+    html: str = ""
 
     @property
-    def line(self) -> str:
+    def one_line_text(self) -> str:
         """All of it in one line, for forms without small type."""
-        return f"{self.text} ({self.under})" if self.under else self.text
+        return f"{self.text} ({self.note})" if self.note else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,46 +61,50 @@ class Table:
     groups: tuple[tuple[int, str], ...] = ()
 
 
-def columns(
-    texts: Sequence[str], numbers: Sequence[str] = (), last: Sequence[str] = ()
+def columns_of(
+    text_titles: Sequence[str],
+    number_titles: Sequence[str] = (),
+    last_text_titles: Sequence[str] = (),
 ) -> tuple[Column, ...]:
     """Columns of text, then columns of numbers, then of text again."""
-    every = (*((text, False) for text in texts), *((text, True) for text in numbers))
-    return tuple(Column(*heading) for heading in (*every, *((text, False) for text in last)))
+    every = (*((text, False) for text in text_titles), *((text, True) for text in number_titles))
+    return tuple(
+        Column(*heading) for heading in (*every, *((text, False) for text in last_text_titles))
+    )
 
 
-def row(*values: str | Level | Cell) -> tuple[Cell, ...]:
+def row_of(*values: str | Level | Cell) -> tuple[Cell, ...]:
     """A row of cells, some of them given as their text or their verdict."""
-    return tuple(map(_cell, values))
+    return tuple(map(_as_cell, values))
 
 
-def _cell(value: str | Level | Cell) -> Cell:
+def _as_cell(value: str | Level | Cell) -> Cell:
     if isinstance(value, Level):
         return verdict_cell(value)
     return Cell(value) if isinstance(value, str) else value
 
 
-def of_texts(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+def untitled_text_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     """A table of plain texts without a title."""
-    return Table("", columns(tuple(headings)), tuple(row(*texts) for texts in rows))
+    return Table("", columns_of(tuple(headings)), tuple(row_of(*texts) for texts in rows))
 
 
-def filled(table: Table) -> Table:
+def without_empty_columns(table: Table) -> Table:
     """The table without columns in which no row has anything."""
     kept = [
         place
         for place in range(len(table.columns))
-        if any(cells[place].text != NOTHING for cells in table.rows)
+        if any(cells[place].text != DASH for cells in table.rows)
     ]
-    return with_columns(table, kept)
+    return select_columns(table, kept)
 
 
-def with_columns(table: Table, places: Sequence[int]) -> Table:
+def select_columns(table: Table, indexes: Sequence[int]) -> Table:
     """The table with the columns at these places alone."""
     return replace(
         table,
-        columns=tuple(table.columns[place] for place in places),
-        rows=tuple(tuple(cells[place] for place in places) for cells in table.rows),
+        columns=tuple(table.columns[place] for place in indexes),
+        rows=tuple(tuple(cells[place] for place in indexes) for cells in table.rows),
     )
 
 
@@ -109,15 +113,15 @@ def verdict_cell(level: Level, anchor: str | None = None) -> Cell:
     return Cell(level.value, level, anchor)
 
 
-ROWS_SHOWN: Final = 3000
+HTML_ROWS_MAX: Final = 3000
 """Rows of a table on a page: browsers take seconds for more. What is left out is said there."""
 
 
-_NUMBER: Final = ' class="n"'
-_PLAIN: Final = ' class="plain"'
+_NUMBER_CLASS: Final = ' class="n"'
+_PLAIN_CLASS: Final = ' class="plain"'
 
 
-def html(
+def table_html(
     table: Table,
     anchors: Collection[str] = (),
     *,
@@ -130,19 +134,20 @@ def html(
     A `plain` one has names in its first column. Of a `stacked` one cells with a value bear the
     name of their column, so that a narrow screen can show them one below the other.
     """
-    title = _escaped(table.title)
+    title = _escape_html(table.title)
     heads = "".join(
-        f'<th scope="col"{_NUMBER if column.number else ""}>{_escaped(column.title)}</th>'
+        "<th "
+        f'scope="col"{_NUMBER_CLASS if column.is_number else ""}>{_escape_html(column.title)}</th>'
         for column in table.columns
     )
-    kinds = ["n" if column.number else "t" for column in table.columns]
+    kinds = ["n" if column.is_number else "t" for column in table.columns]
     rows = [
         "".join(
-            f'<td class="{kind}"{_name(column, cell) if stacked else ""}>'
-            f"{_html_cell(cell, anchors)}</td>"
+            f'<td class="{kind}"{_data_name_attribute(column, cell) if stacked else ""}>'
+            f"{_cell_html(cell, anchors)}</td>"
             for kind, column, cell in zip(kinds, table.columns, cells, strict=True)
         )
-        for cells in table.rows[:ROWS_SHOWN]
+        for cells in table.rows[:HTML_ROWS_MAX]
     ]
     hidden = len(table.rows) - len(rows)
     if hidden > 0:
@@ -150,93 +155,97 @@ def html(
         rows.append(f'<td class="t" colspan="{len(table.columns)}">{left_out}</td>')
     above_row = {
         at: f'</tbody><tbody><tr class="group"><th scope="rowgroup" colspan="{len(kinds)}">'
-        f"{_escaped(text)}</th></tr>\n"
+        f"{_escape_html(text)}</th></tr>\n"
         for at, text in table.groups
     }
     body = "".join(f"{above_row.get(at, '')}<tr>{row}</tr>\n" for at, row in enumerate(rows))
     above = f"<caption>{title}</caption>\n" if caption else ""
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{title}">\n'
-        f"<table{_PLAIN if plain else ''}>\n{above}"
+        f"<table{_PLAIN_CLASS if plain else ''}>\n{above}"
         f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}</tbody></table></div>"
     )
 
 
-def _name(column: Column, cell: Cell) -> str:
-    return "" if cell.text == NOTHING else f' data-name="{_escaped(column.title)}"'
+def _data_name_attribute(column: Column, cell: Cell) -> str:
+    return "" if cell.text == DASH else f' data-name="{_escape_html(column.title)}"'
 
 
-def badge(level: Level, anchor: str | None = None) -> str:
+def verdict_badge_html(level: Level, anchor: str | None = None) -> str:
     """A verdict for a page, by its shape, its word and its colour."""
-    inside = f'<i aria-hidden="true">{mark(level)}</i>{level.value}'
+    inside = f'<i aria-hidden="true">{verdict_mark(level)}</i>{level.value}'
     if anchor:
-        return f'<a class="badge {level.value}" href="#{_escaped(anchor)}">{inside}</a>'
+        return f'<a class="badge {level.value}" href="#{_escape_html(anchor)}">{inside}</a>'
     return f'<span class="badge {level.value}">{inside}</span>'
 
 
-def _html_cell(cell: Cell, anchors: Collection[str]) -> str:
+def _cell_html(cell: Cell, anchors: Collection[str]) -> str:
     anchor = cell.anchor if cell.anchor in anchors else None
     if cell.level is not None:
-        text = badge(cell.level, anchor)
+        text = verdict_badge_html(cell.level, anchor)
     else:
-        text = cell.drawn or _escaped(cell.text)
-        text = f'<a href="#{_escaped(anchor)}">{text}</a>' if anchor else text
-        text = f"<b>{text}</b>" if cell.strong else text
-    return f"{text}<small>{_escaped(cell.under)}</small>" if cell.under else text
+        text = cell.html or _escape_html(cell.text)
+        text = f'<a href="#{_escape_html(anchor)}">{text}</a>' if anchor else text
+        text = f"<b>{text}</b>" if cell.is_bold else text
+    return f"{text}<small>{_escape_html(cell.note)}</small>" if cell.note else text
 
 
-def _escaped(text: str) -> str:
-    return escape(clean(text))
+def _escape_html(text: str) -> str:
+    return escape(escape_invisible(text))
 
 
-_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|~&$]|:(?=//)|(?<=\bwww)\.)", re.IGNORECASE)
+_MARKDOWN_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|~&$]|:(?=//)|(?<=\bwww)\.)", re.IGNORECASE)
 """What begins markup, also that of GitHub, which makes links of bare addresses."""
 
-_START: Final = re.compile(r"^(\d{0,9})([-+=.)])(?=[ =-]|$)")
+_MARKDOWN_LINE_START: Final = re.compile(r"^(\d{0,9})([-+=.)])(?=[ =-]|$)")
 """What makes a list, a rule or a heading of the line that begins with it."""
 
 
-def markdown(table: Table) -> str:
+def table_markdown(table: Table) -> str:
     """The table in Markdown, without its title; empty without a row."""
     return "\n".join(_markdown_lines(table)) if table.rows else ""
 
 
 def _markdown_lines(table: Table) -> Iterator[str]:
-    yield _markdown_row(markdown_text(column.title) for column in table.columns)
-    yield _markdown_row("---:" if column.number else "---" for column in table.columns)
+    yield _markdown_line(escape_markdown(column.title) for column in table.columns)
+    yield _markdown_line("---:" if column.is_number else "---" for column in table.columns)
     for cells in table.rows:
-        yield _markdown_row(_markdown_cell(cell) for cell in cells)
+        yield _markdown_line(_markdown_cell(cell) for cell in cells)
 
 
-def _markdown_row(cells: Iterable[str]) -> str:
+def _markdown_line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
 def _markdown_cell(cell: Cell) -> str:
-    text = f"**{markdown_text(cell.line)}**" if cell.strong else markdown_text(cell.line)
-    return text if cell.level is None else f"{mark(cell.level)} {text}"
+    text = (
+        f"**{escape_markdown(cell.one_line_text)}**"
+        if cell.is_bold
+        else escape_markdown(cell.one_line_text)
+    )
+    return text if cell.level is None else f"{verdict_mark(cell.level)} {text}"
 
 
-def markdown_text(foreign: str) -> str:
+def escape_markdown(foreign: str) -> str:
     """A text on one line of Markdown, with nothing in it read as markup."""
-    line = _SPECIAL.sub(r"\\\1", clean(" ".join(foreign.split())))
-    return _START.sub(r"\1\\\2", line)
+    line = _MARKDOWN_SPECIAL.sub(r"\\\1", escape_invisible(" ".join(foreign.split())))
+    return _MARKDOWN_LINE_START.sub(r"\1\\\2", line)
 
 
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
+_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 """First characters by which spreadsheets take a text for a formula or a command."""
 
-Value = str | int | float | None
+ExportValue = str | int | float | None
 """A field of CSV or of another export: None is unknown."""
 
 
-def csv_text(table: Table) -> str:
+def table_csv(table: Table) -> str:
     """The table as CSV under its headings."""
-    rows = ([cell.line for cell in cells] for cells in table.rows)
-    return csv_of([column.title for column in table.columns], rows)
+    rows = ([cell.one_line_text for cell in cells] for cells in table.rows)
+    return rows_csv([column.title for column in table.columns], rows)
 
 
-def csv_of(headings: Sequence[str], rows: Iterable[Iterable[Value]]) -> str:
+def rows_csv(headings: Sequence[str], rows: Iterable[Iterable[ExportValue]]) -> str:
     """RFC 4180; an unknown number is an empty field.
 
     Text that a spreadsheet would run as a formula gets an apostrophe before it.
@@ -248,30 +257,32 @@ def csv_of(headings: Sequence[str], rows: Iterable[Iterable[Value]]) -> str:
     return out.getvalue()
 
 
-def _csv_cell(value: Value) -> str | int | float:
+def _csv_cell(value: ExportValue) -> str | int | float:
     if value is None:
         return ""
     if isinstance(value, str):
-        text = clean(value)
-        return f"'{text}" if text.startswith(_FORMULA) else text
+        text = escape_invisible(value)
+        return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
     return value
 
 
-def typst(table: Table, title: str | None = None) -> dict[str, Any]:
+def table_typst_data(table: Table, title: str | None = None) -> dict[str, Any]:
     """The table as the typesetter's template takes it, under `title` or its own."""
     return {
         "title": table.title if title is None else title,
-        "columns": [{"title": column.title, "number": column.number} for column in table.columns],
-        "rows": [[_typst_cell(cell) for cell in cells] for cells in table.rows],
+        "columns": [
+            {"title": column.title, "number": column.is_number} for column in table.columns
+        ],
+        "rows": [[_cell_typst_data(cell) for cell in cells] for cells in table.rows],
     }
 
 
-def typst_level(level: Level) -> dict[str, str]:
+def verdict_typst_data(level: Level) -> dict[str, str]:
     """A verdict for it."""
-    return {"name": level.value, "mark": mark(level)}
+    return {"name": level.value, "mark": verdict_mark(level)}
 
 
-def _typst_cell(cell: Cell) -> dict[str, Any]:
+def _cell_typst_data(cell: Cell) -> dict[str, Any]:
     if cell.level is not None:
-        return {"level": typst_level(cell.level)}
-    return {"text": cell.text, "under": cell.under, "strong": cell.strong}
+        return {"level": verdict_typst_data(cell.level)}
+    return {"text": cell.text, "under": cell.note, "strong": cell.is_bold}

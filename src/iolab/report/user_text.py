@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from iolab.dataclass import dataclass
 from iolab.errors import Fault, UsageError
-from iolab.report.numbers import clean
+from iolab.report.numbers import escape_invisible
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-TEXT_MOST: Final = 64 << 10
+TEXT_BYTES_MAX: Final = 64 << 10
 """Bytes of a text: a brief of a few pages has no room for more."""
 
-LOGO_MOST: Final = 1 << 20
+LOGO_BYTES_MAX: Final = 1 << 20
 """Bytes of a logo, which every page that is sent carries along."""
 
 _FIELD: Final = re.compile(r"(Author|Logo)\s*:\s*(.+)", re.IGNORECASE)
@@ -33,23 +33,23 @@ _PICTURES: Final = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg"}
 
 @dataclass(frozen=True, slots=True)
 class UserText:
-    """What the user says: the texts are Markdown, `logo` is a picture and `kind` png or jpeg."""
+    """The texts of the user are Markdown; `logo` is a picture and `logo_type` png or jpeg."""
 
     author: str = ""
     introduction: str = ""
     conclusion: str = ""
     logo: bytes = b""
-    kind: str = ""
+    logo_type: str = ""
 
 
-NO_TEXT: Final = UserText()
+NO_USER_TEXT: Final = UserText()
 
 
 def read_user_text(path: Path) -> UserText:
     """The words of that file; UsageError with all that is wrong with it."""
     faults: list[Fault] = []
-    text = _text(path)
-    fields, body = _split(text)
+    text = _read_text(path)
+    fields, body = _split_fields(text)
     parts: dict[str, list[str]] = {"introduction": [], "conclusion": []}
     part, fenced = "introduction", False
     for line in body:
@@ -61,32 +61,34 @@ def read_user_text(path: Path) -> UserText:
             parts[part].append(line)
     logo, kind = b"", ""
     if "logo" in fields:
-        logo, kind = _logo(path.parent / fields["logo"], faults)
+        logo, kind = _read_logo(path.parent / fields["logo"], faults)
     texts = {name: "\n".join(lines).strip() for name, lines in parts.items()}
     if not any((fields.get("author"), *texts.values(), logo)) and not faults:
         faults.append(Fault(f"'{path}' says nothing.", "Write a text, or leave --text out."))
     if faults:
         raise UsageError("The text of the report cannot be used.", "See below.", tuple(faults))
-    return UserText(fields.get("author", ""), **texts, logo=logo, kind=kind)
+    return UserText(fields.get("author", ""), **texts, logo=logo, logo_type=kind)
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            raw = file.read(TEXT_MOST + 1)
-        text = raw[:TEXT_MOST].decode("utf-8-sig", "strict" if len(raw) <= TEXT_MOST else "ignore")
+            raw = file.read(TEXT_BYTES_MAX + 1)
+        text = raw[:TEXT_BYTES_MAX].decode(
+            "utf-8-sig", "strict" if len(raw) <= TEXT_BYTES_MAX else "ignore"
+        )
     except OSError as error:
         message = f"'{path}' cannot be read: {error.strerror}."
         raise UsageError(message, "Give a Markdown file with --text.") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"'{path}' is no text in UTF-8.", "Save it as UTF-8.") from error
-    if len(raw) > TEXT_MOST:
-        message = f"'{path}' is longer than {TEXT_MOST >> 10} KiB."
+    if len(raw) > TEXT_BYTES_MAX:
+        message = f"'{path}' is longer than {TEXT_BYTES_MAX >> 10} KiB."
         raise UsageError(message, "Keep to what readers of a brief will read.")
     return text
 
 
-def _split(text: str) -> tuple[dict[str, str], list[str]]:
+def _split_fields(text: str) -> tuple[dict[str, str], list[str]]:
     """The fields of the first lines, and the lines that follow."""
     lines = text.splitlines()
     fields: dict[str, str] = {}
@@ -96,40 +98,42 @@ def _split(text: str) -> tuple[dict[str, str], list[str]]:
     return fields, lines
 
 
-def _logo(path: Path, faults: list[Fault]) -> tuple[bytes, str]:
+def _read_logo(path: Path, faults: list[Fault]) -> tuple[bytes, str]:
     try:
         with path.open("rb") as file:
-            raw = file.read(LOGO_MOST + 1)
+            raw = file.read(LOGO_BYTES_MAX + 1)
     except OSError as error:
         faults.append(Fault(f"The logo '{path}' cannot be read: {error.strerror}.", "Name a file."))
         return b"", ""
     kind = next((kind for mark, kind in _PICTURES.items() if raw.startswith(mark)), "")
     if not kind:
         faults.append(Fault(f"The logo '{path}' is neither PNG nor JPEG.", "Convert it to PNG."))
-    if len(raw) > LOGO_MOST:
-        message = f"The logo '{path}' is larger than {LOGO_MOST >> 20} MiB."
+    if len(raw) > LOGO_BYTES_MAX:
+        message = f"The logo '{path}' is larger than {LOGO_BYTES_MAX >> 20} MiB."
         faults.append(Fault(message, "Make it smaller."))
     return raw, kind
 
 
 @cache
-def _reader() -> MarkdownIt:
+def _markdown_parser() -> MarkdownIt:
     """Markdown without HTML and pictures: a page asks for nothing from elsewhere."""
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark", {"html": False}).disable(["image"])
 
 
-def html_of(text: str) -> str:
+def markdown_to_html(text: str) -> str:
     """The text as HTML that holds no foreign markup."""
-    return str(_reader().render(clean(text))) if text else ""  # most reports have none
+    return (
+        str(_markdown_parser().render(escape_invisible(text))) if text else ""
+    )  # most reports have none
 
 
-def blocks_of(text: str) -> list[dict[str, Any]]:
+def markdown_to_blocks(text: str) -> list[dict[str, Any]]:
     """The text for a typesetter: headings, paragraphs and items, each of runs of plain text."""
     blocks: list[dict[str, Any]] = []
     kinds: list[str] = []
-    for token in _reader().parse(clean(text)) if text else ():
+    for token in _markdown_parser().parse(escape_invisible(text)) if text else ():
         if token.type == "heading_open":
             kinds.append("heading")
         elif token.type == "list_item_open":
@@ -137,7 +141,7 @@ def blocks_of(text: str) -> list[dict[str, Any]]:
         elif token.type in ("heading_close", "list_item_close"):
             kinds.pop()
         elif token.type == "inline":
-            runs = list(_runs(token.children or ()))
+            runs = list(_text_runs(token.children or ()))
             kind = kinds[-1] if kinds else "paragraph"
             if kind not in _BLOCKS:  # an item of a numbered list
                 runs, kind = [{"text": kind, "style": ""}, *runs], "paragraph"
@@ -153,7 +157,7 @@ _BLOCKS: Final = ("heading", "item", "paragraph")
 _STYLES: Final = {"strong": "strong", "em": "emphasis"}
 
 
-def _runs(children: Sequence[Token]) -> Iterator[dict[str, str]]:
+def _text_runs(children: Sequence[Token]) -> Iterator[dict[str, str]]:
     styles: list[str] = []
     address = ""
     for token in children:

@@ -27,7 +27,7 @@ from iolab.analysis.differences import ComparisonSide, read_side
 from iolab.analysis.points import summarise
 from iolab.dataclass import dataclass
 from iolab.errors import IolabError, UsageError
-from iolab.report.brief import Kinds
+from iolab.report.brief import LoadKinds
 from iolab.report.formats.openmetrics import CONTENT_TYPE
 from iolab.report.results import session_document
 from iolab.serve.metrics import LibraryMetrics
@@ -62,7 +62,7 @@ class ServerContext:
     library: Library
     reports: Reports
     root: str
-    kinds: Kinds
+    kinds: LoadKinds
 
     @cached_property
     def monitor(self) -> LibraryMetrics:
@@ -176,7 +176,7 @@ async def _document(context: ServerContext, request: Request) -> Response:
     return await _packed(WebPage(body, {"content-type": "application/json"}), request)
 
 
-def _json(kinds: Kinds, opened: LoadedSession) -> bytes:
+def _json(kinds: LoadKinds, opened: LoadedSession) -> bytes:
     """What `iolab show --json` prints, byte for byte."""
     points = summarise(opened.results, opened.study)
     document = session_document(

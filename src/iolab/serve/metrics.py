@@ -18,11 +18,11 @@ from iolab.core.metric import Result
 from iolab.core.study import Study
 from iolab.errors import IolabError
 from iolab.report.formats.openmetrics import (
-    Counts,
-    RunCounts,
-    document,
-    run_counts,
-    session_samples,
+    RunCounters,
+    SessionCounters,
+    cumulative_run_counters,
+    openmetrics_document,
+    openmetrics_samples,
 )
 from iolab.serve.sessions import Library, LoadedSession, SessionFolder
 from iolab.store.reader import SessionReader
@@ -52,24 +52,24 @@ class LibraryMetrics:
         self._library = library
         self._name = name
         self._now_ns = now_ns
-        self._known: dict[_Key, RunCounts] = {}
+        self._known: dict[_Key, RunCounters] = {}
         self._lock = Lock()
 
     def text(self) -> str:
         """The page as it is now."""
         with self._lock:
             until = time.monotonic() + READING_S
-            current: dict[_Key, RunCounts] = {}
+            current: dict[_Key, RunCounters] = {}
             samples = []
             for opened in self._opened():
                 runs = tuple(self._runs(opened, until, current))
                 points = summarise(opened.results, opened.study)
                 planned = len(opened.reader.plan.runs)
-                counts = Counts(runs, timed=False)
+                counts = SessionCounters(runs, has_timestamps=False)
                 name = partial(self._name, opened.study)
-                samples.append(session_samples(opened.session, planned, points, counts, name))
+                samples.append(openmetrics_samples(opened.session, planned, points, counts, name))
             self._known = current
-            return document(samples)
+            return openmetrics_document(samples)
 
     def _opened(self) -> Iterator[LoadedSession]:
         for place in list(self._places())[:MONITORED_MAX]:
@@ -89,8 +89,8 @@ class LibraryMetrics:
                 yield line.place
 
     def _runs(
-        self, opened: LoadedSession, until: float, current: dict[_Key, RunCounts]
-    ) -> Iterator[tuple[Result, RunCounts]]:
+        self, opened: LoadedSession, until: float, current: dict[_Key, RunCounters]
+    ) -> Iterator[tuple[Result, RunCounters]]:
         for result in opened.results:
             key = (opened.place.id, result.digest, result.repeat, result.attempt)
             counts = self._known.get(key)
@@ -101,15 +101,17 @@ class LibraryMetrics:
             yield result, counts or NOTHING
 
 
-NOTHING: Final = RunCounts({}, ())
+NOTHING: Final = RunCounters({}, ())
 """Of a run whose tables are damaged, or not read yet."""
 
 
-def read_counts(reader: SessionReader, result: Result, *, timed: bool) -> RunCounts | None:
+def read_counts(reader: SessionReader, result: Result, *, timed: bool) -> RunCounters | None:
     """A run's counters; None where its tables cannot be read."""
     run = result.key
     try:
         tables = (reader.intervals(*run), reader.bins(*run), reader.counters(*run))
-        return run_counts(*tables, reader.manifest(*run).host_names, timed=timed)
+        return cumulative_run_counters(
+            *tables, reader.manifest(*run).host_names, with_timestamps=timed
+        )
     except IolabError:
         return None

@@ -27,19 +27,25 @@ from iolab.core.run import Plan, RunStatus
 from iolab.core.samples import Floats, IntervalTable
 from iolab.dataclass import dataclass
 from iolab.errors import StoreError
-from iolab.report.best import VerdictCounts, tally
-from iolab.report.brief import Kinds, LoadReport
+from iolab.report.best import VerdictCounts, count_verdicts
+from iolab.report.brief import LoadKinds, LoadReport
 from iolab.report.charts.chart import Figure, Line, Plot
 from iolab.report.charts.palette import series_token
 from iolab.report.charts.scale import linear_scale, seconds_axis
-from iolab.report.charts.svg import draw
-from iolab.report.comparison import differences_table, row_texts, summary_texts
-from iolab.report.formats.html import digest_source, style_sheet, template_engine
-from iolab.report.formats.html import policy as report_policy
-from iolab.report.formats.html import script as report_script
-from iolab.report.numbers import count, point_text, show, show_moment, show_value
-from iolab.report.phrases import Objection, metric_word, objections, run_name, run_text
-from iolab.report.table import Cell, Column, Table, columns, row
+from iolab.report.charts.svg import draw_inline_svg
+from iolab.report.comparison import comparison_row_texts, differences_table, geometric_mean_texts
+from iolab.report.formats.html import content_security_policy as report_policy
+from iolab.report.formats.html import csp_hash_source, style_sheet, template_engine
+from iolab.report.formats.html import page_script as report_script
+from iolab.report.numbers import counted_noun, metric_text, point_text, utc_minute_text, value_text
+from iolab.report.phrases import (
+    Objection,
+    merge_objections,
+    metric_column_name,
+    result_run_text,
+    run_text,
+)
+from iolab.report.table import Cell, Column, Table, columns_of, row_of
 from iolab.serve.server import RequestRefusal
 from iolab.serve.sessions import Listing, LoadedSession, SessionFolder
 from iolab.stats.comparison import Comparison, ComparisonVerdict
@@ -114,7 +120,7 @@ def compare_page(
             for verdict in ComparisonVerdict
             if (number := compared.verdicts.get(verdict, 0))
         ),
-        means=tuple(summary_texts(summary) for summary in compared.summaries),
+        means=tuple(geometric_mean_texts(summary) for summary in compared.summaries),
         skipped=tuple(skipped[:SKIPPED_MAX]),
         more_skipped=max(0, len(skipped) - SKIPPED_MAX),
         damaged=damaged,
@@ -141,7 +147,11 @@ def _side(side: ComparisonSide) -> tuple[tuple[str, str], ...]:
         ("Place", side.name),
         ("Study", f"{side.study.title} ({side.study.id}, scale {side.study.scale})"),
         ("Configuration", side.configuration.title),
-        ("Measured", f"{show_moment(side.created_real_ns)} UTC, {count(len(side.results), 'run')}"),
+        (
+            "Measured",
+            f"{utc_minute_text(side.created_real_ns)} UTC, "
+            f"{counted_noun(len(side.results), 'run')}",
+        ),
     )
 
 
@@ -159,8 +169,8 @@ def _log_span(rows: Sequence[ComparedMetric]) -> float:
 def _rows_table(rows: Sequence[ComparedMetric], span: float) -> Table:
     """The metrics of each point under its name."""
     heads = (
-        *columns(("Metric", "Verdict"), ("Ratio", "Interval")),
-        *columns(("Interval drawn",), ("Baseline", "Candidate", "Runs")),
+        *columns_of(("Metric", "Verdict"), ("Ratio", "Interval")),
+        *columns_of(("Interval drawn",), ("Baseline", "Candidate", "Runs")),
         Column("Trust"),
     )
     points: dict[str, list[tuple[Cell, ...]]] = {}
@@ -174,16 +184,16 @@ def _rows_table(rows: Sequence[ComparedMetric], span: float) -> Table:
 
 def _cells(compared: ComparedMetric, span: float) -> tuple[Cell, ...]:
     comparison = compared.comparison
-    _, _, baseline, candidate, ratio, interval, verdict = row_texts(compared)
+    _, _, baseline, candidate, ratio, interval, verdict = comparison_row_texts(compared)
     needs_reason = (
         comparison.verdict is ComparisonVerdict.INCONCLUSIVE or comparison.reason == SAME_SESSION
     )
     badge = _verdict_badge(comparison.verdict)
-    return row(
-        metric_word(compared.metric),
-        Cell(verdict, under=comparison.reason if needs_reason else "", drawn=badge),
+    return row_of(
+        metric_column_name(compared.metric),
+        Cell(verdict, note=comparison.reason if needs_reason else "", html=badge),
         *(ratio, interval),
-        Cell("", drawn=_drawing(comparison, span)),
+        Cell("", html=_drawing(comparison, span)),
         *(baseline, candidate, " / ".join(map(str, comparison.runs))),
         compared.level,
     )
@@ -256,7 +266,7 @@ class LivePage:
     damaged: tuple[str, ...]
 
 
-def live_page(kinds: Kinds, opened: LoadedSession, now_ns: int) -> LivePage:
+def live_page(kinds: LoadKinds, opened: LoadedSession, now_ns: int) -> LivePage:
     """The page of a session as it stands at `now_ns` (UTC)."""
     session, results = opened.session, opened.results
     last = max(results, key=lambda result: (result.segment, result.order), default=None)
@@ -265,25 +275,25 @@ def live_page(kinds: Kinds, opened: LoadedSession, now_ns: int) -> LivePage:
         status=session.status,
         reason=session.reason or "",
         progress=_progress(opened, now_ns),
-        tally=tally(results),
+        tally=count_verdicts(results),
         newest=newest_table(results),
         chart=Markup(_chart(kinds, opened, last)) if last else Markup(""),  # noqa: S704 - escaped there
         chart_of=f"{last.configuration}: {_name(last)}" if last else "",
-        objections=objections(results)[:OBJECTIONS_MAX],
+        objections=merge_objections(results)[:OBJECTIONS_MAX],
         damaged=tuple(map(str, opened.reader.damaged())),
     )
 
 
-def _chart(kinds: Kinds, opened: LoadedSession, result: Result) -> str:
+def _chart(kinds: LoadKinds, opened: LoadedSession, result: Result) -> str:
     """The newest run second by second; nothing where its intervals cannot be read."""
     try:
         table = opened.reader.intervals(result.digest, result.repeat)
     except StoreError:
         return ""
-    rate, by_second = rate_of(result), rates(kinds.of(result), table)
+    rate, by_second = rate_of(result), rates(kinds.report_of_result(result), table)
     unit = spec_of(rate).unit if rate else "ops/s"
-    figure = live_figure(f"{result.configuration}: {run_name(result)}", by_second, unit)
-    return draw(figure).svg if figure else ""
+    figure = live_figure(f"{result.configuration}: {result_run_text(result)}", by_second, unit)
+    return draw_inline_svg(figure).svg if figure else ""
 
 
 CHART_HEIGHT: Final = 90
@@ -294,7 +304,7 @@ POINTS_MAX: Final = 420
 
 def rates(kind: LoadReport, table: IntervalTable) -> Floats:
     """Operations a second of all hosts together, in each of their intervals from the first."""
-    counted = sorted(kind.counted_once(np.unique(table.direction).tolist()))
+    counted = sorted(kind.primary_operations(np.unique(table.direction).tolist()))
     kept = np.isin(table.direction, counted) & (table.span_ns > 0)
     per_s = table.ios[kept] * 1e9 / table.span_ns[kept]
     return np.asarray(np.bincount(table.seq[kept], weights=per_s), dtype=np.float64)
@@ -308,12 +318,12 @@ def live_figure(subject: str, by_second: Floats, unit: str) -> Figure | None:
     starts = np.arange(0, by_second.size, step)
     means = np.add.reduceat(by_second, starts) / np.diff(np.append(starts, by_second.size))
     scale = linear_scale(unit, means.tolist(), ticks=2)
-    places = [(float(at), scale.of(mean)) for at, mean in zip(starts, means, strict=True)]
+    places = [(float(at), scale.scaled(mean)) for at, mean in zip(starts, means, strict=True)]
     line = Line(token=series_token(0), places=places)
     return Figure(
         subject=subject,
         title="Rate, second by second",
-        finding=f"At most {show_value(float(means.max()), unit)} in {by_second.size} s.",
+        finding=f"At most {value_text(float(means.max()), unit)} in {by_second.size} s.",
         note="",
         plots=(Plot(CHART_HEIGHT, [line], seconds_axis(by_second.size - 1, "seconds"), scale),),
         table=Table("", (), ()),
@@ -324,12 +334,12 @@ def newest_table(results: Sequence[Result]) -> Table:
     """The runs that were measured last, the newest first."""
     newest = sorted(results, key=lambda result: (result.segment, result.order))[-NEWEST_MAX:]
     several = len({result.configuration for result in results}) > 1
-    heads = columns(
+    heads = columns_of(
         ("Run", *(("Configuration",) if several else ()), "Verdict"),
         ("Rate", "Bandwidth", "Latency mean", "p99"),
     )
     rows = tuple(
-        row(
+        row_of(
             _name(result),
             *((result.configuration,) if several else ()),
             result.verdict.level,
@@ -342,13 +352,13 @@ def newest_table(results: Sequence[Result]) -> Table:
 
 def _name(result: Result) -> str:
     ended = "" if result.status is RunStatus.DONE else f" ({result.status.value})"
-    return f"{run_name(result)}{ended}"
+    return f"{result_run_text(result)}{ended}"
 
 
 def _figures(result: Result) -> tuple[Cell, ...]:
     """Rate, bandwidth, mean latency and p99, as far as the run has them."""
     keys = (rate_of(result) or "", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
-    return tuple(Cell(show(result.metrics.get(key))) for key in keys)
+    return tuple(Cell(metric_text(result.metrics.get(key))) for key in keys)
 
 
 def rate_of(result: Result) -> str | None:
@@ -509,14 +519,14 @@ def _page(template: str, *, refresh: bool = False, **content: object) -> WebPage
     )
     rules = [
         "default-src 'none'",
-        f"style-src '{digest_source(_style())}'",
+        f"style-src '{csp_hash_source(_style())}'",
         "img-src data:",
         "form-action 'self'",
         "base-uri 'none'",
         "frame-ancestors 'none'",
     ]
     if refresh:
-        rules += [f"script-src '{digest_source(_script())}'", "connect-src 'self'"]
+        rules += [f"script-src '{csp_hash_source(_script())}'", "connect-src 'self'"]
     return WebPage(
         text.encode(), {"content-type": HTML, "content-security-policy": "; ".join(rules)}
     )
@@ -525,6 +535,6 @@ def _page(template: str, *, refresh: bool = False, **content: object) -> WebPage
 @cache
 def _environment() -> Environment:
     environment = template_engine(_HERE / "templates")
-    environment.globals["count"] = count
-    environment.filters["time"] = show_moment
+    environment.globals["count"] = counted_noun
+    environment.filters["time"] = utc_minute_text
     return environment

@@ -17,7 +17,7 @@ from iolab.core.metric import Result
 from iolab.core.study import Study
 from iolab.dataclass import dataclass
 from iolab.errors import IolabError, StoreError
-from iolab.report.best import VerdictCounts, tally
+from iolab.report.best import VerdictCounts, count_verdicts
 from iolab.serve.server import (
     DEPTH_MAX,
     ENTRIES_MAX,
@@ -371,7 +371,7 @@ class Library:
             plan = opened.reader.plan
             return SessionSummary(
                 session=opened.session,
-                tally=tally(opened.results),
+                tally=count_verdicts(opened.results),
                 planned=len(plan.runs),
                 more=bool(plan.runs_more),
                 state=opened.state,

@@ -14,7 +14,7 @@ import pytest
 from iolab.loads.keyvalue.workload import Statistic, engine_reply, server_in, server_settings
 from iolab.published.audit.document import read_published
 from iolab.published.report import published_tables
-from iolab.report.formats.html import make_page
+from iolab.report.formats.html import build_report_page
 from iolab.report.results import columns_csv, result_columns
 from tests.facts import tells
 from tests.loads.keyvalue.key_value_records import SHAPE
@@ -80,7 +80,7 @@ def test_the_document_keeps_to_its_schema_and_has_percentiles_of_each_cell(
 
 def test_the_largest_gain_names_its_cell() -> None:
     page = shared.page("two keys")
-    ((largest, _),) = page.gains
+    ((largest, _),) = page.gain_tables
     assert largest.title == "New against Old"
     heads = [column.title for column in largest.columns]
     first = dict(zip(heads, (cell.text for cell in largest.rows[0]), strict=True))
@@ -90,9 +90,9 @@ def test_the_largest_gain_names_its_cell() -> None:
     assert first["Says"] == "better"
     assert first["95 % interval"].startswith("[+")
     assert len(largest.rows) == 2 * 3
-    bars = page.workloads[0].figures[0]
+    bars = page.workload_charts[0].figures[0]
     assert "New over Old: +2" in bars.finding
-    cells, _ = page.workloads[0].more[0]
+    cells, _ = page.workload_charts[0].detail_tables[0]
     assert cells.title == "Gain over Old, cell by cell"
     heads = [column.title for column in cells.columns]
     assert heads[heads.index("Factor") - 2 :][:2] == ["Gain", "95 % interval"]
@@ -113,7 +113,7 @@ def test_gains_stand_in_the_document(compared: KeySource) -> None:
 
 
 def test_one_configuration_gains_nothing(rocks: KeySource) -> None:
-    assert shared.page("keys").gains == ()
+    assert shared.page("keys").gain_tables == ()
     assert session_document(rocks.study, rocks.results())["gains"] == []
 
 
@@ -121,8 +121,8 @@ def test_a_point_that_one_side_lacks_is_told(compared: KeySource) -> None:
     results = compared.results()
     first = next(one.digest for one in results if one.configuration == "new")
     fewer = tuple(one for one in results if one.digest != first)
-    page = make_page(build_brief(replace(compared, results_given=fewer)))
-    cells, note = page.workloads[0].more[0]
+    page = build_report_page(build_brief(replace(compared, results_given=fewer)))
+    cells, note = page.workload_charts[0].detail_tables[0]
     assert len(cells.rows) == 3 * 3
     assert tells(note, "Not compared", "1 value", "new"), note
 
@@ -131,14 +131,14 @@ def test_published_results_are_named_as_such() -> None:
     text = (PUBLISHED / "rocksdb.toml").read_text(encoding="utf-8")
     told = published_tables(read_published(text))
     brief = replace(shared.brief("paced"), published=told, details={})
-    page = make_page(brief)
-    assert ("published", "Published elsewhere", True) in page.contents
+    page = build_report_page(brief)
+    assert ("published", "Published elsewhere", True) in page.table_of_contents
     assert page.published is not None
     assert page.published.results.rows[0][2].text == "840,097"
     html = shared.drawn(brief)
     assert "Not measured in this session" in html
     assert "Micron 9400" in html
-    measured = {cell.text for table in page.results for cells in table.rows for cell in cells}
+    measured = {cell.text for table in page.result_tables for cells in table.rows for cell in cells}
     assert "840,097" not in measured
 
 

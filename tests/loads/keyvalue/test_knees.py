@@ -5,7 +5,7 @@ from __future__ import annotations
 from iolab.analysis.findings import bends
 from iolab.loads.keyvalue.charts import lines_of
 from iolab.loads.keyvalue.tables import groups_of
-from iolab.report.charts.chart import looks_of
+from iolab.report.charts.chart import series_styles
 from tests.loads.keyvalue.key_value_session import rocksdb
 from tests.report.made import build_brief
 
@@ -15,6 +15,6 @@ def test_curves_mark_the_knee_that_is_told_in_words() -> None:
     told = {one.fixed: one.load for one in bends(brief.study, brief.points)}
     (workload,) = brief.study.workloads
     groups = groups_of(workload, brief.points)
-    drawn = {group.others: lines_of(group, looks_of(brief.study))[0].knee for group in groups}
+    drawn = {group.others: lines_of(group, series_styles(brief.study))[0].knee for group in groups}
     assert drawn == {others: told.get(others) for others in drawn}
     assert any(drawn.values())

@@ -20,7 +20,7 @@ from iolab.loads.keyvalue.tables import (
 )
 from iolab.registry import reported
 from iolab.report.brief import Brief
-from iolab.report.formats.html import ReportPage, make_page
+from iolab.report.formats.html import ReportPage, build_report_page
 from tests.facts import tells
 from tests.loads.keyvalue.key_value_records import READ
 from tests.loads.keyvalue.key_value_session import KeySource, cassandra, rocksdb
@@ -50,25 +50,31 @@ def paced() -> KeySource:
 
 
 def titles(page: ReportPage) -> dict[str, list[str]]:
-    return {item.title: [figure.title for figure in item.figures] for item in page.workloads}
+    return {item.title: [figure.title for figure in item.figures] for item in page.workload_charts}
 
 
 def test_every_block_size_has_charts_and_a_row_of_its_own(page: ReportPage, brief: Brief) -> None:
     found = titles(page)
     best = brief.kinds.best_figures(brief)
-    assert len(found) == len(best) == len(page.answer.matrix.rows) == 6
+    assert len(found) == len(best) == len(page.answer.best_table.rows) == 6
     load, against = found["Random reads, block_size 4k"]
     assert tells(load, "Operations", "read mean", "threads")
     assert tells(against, "Read mean", "p99", "operations")
-    mixed = {item.title: [one.title for one in item.further] for item in page.workloads}
+    mixed = {
+        item.title: [one.title for one in item.appendix_figures] for item in page.workload_charts
+    }
     assert tells(mixed["80 % reads, 20 % writes, block_size 16k"][-1], "Write mean", "p95")
-    assert (best[0].value.unit, best[0].at) == ("ops/s", "block_size 4k, threads 64")
+    assert (best[0].value.unit, best[0].axis_text) == ("ops/s", "block_size 4k, threads 64")
     assert [name for name, _ in best[0].latencies] == ["read mean", "read p99"]
 
 
 def test_writes_stand_apart_from_reads(page: ReportPage) -> None:
-    (item,) = [w for w in page.workloads if w.title == "80 % reads, 20 % writes, block_size 4k"]
-    apart = next(table for table, _ in item.more if table.title == "Each operation by itself")
+    (item,) = [
+        w for w in page.workload_charts if w.title == "80 % reads, 20 % writes, block_size 4k"
+    ]
+    apart = next(
+        table for table, _ in item.detail_tables if table.title == "Each operation by itself"
+    )
     assert [cells[0].text for cells in apart.rows] == ["read", "write"] * 4
 
 
@@ -93,7 +99,7 @@ def test_fine_bins_need_no_bounds(paced: KeySource) -> None:
 def test_devices_stand_beside_the_operations(page: ReportPage) -> None:
     (device,) = [
         table
-        for table, _ in page.workloads[0].more
+        for table, _ in page.workload_charts[0].detail_tables
         if table.title == "Device I/O beside the operations"
     ]
     heads = [column.title for column in device.columns]
@@ -105,7 +111,7 @@ def test_devices_stand_beside_the_operations(page: ReportPage) -> None:
 
 def test_build_databases_and_statistics_are_told(page: ReportPage, brief: Brief) -> None:
     assert ("Engine", "db_bench 7.8.3, assertions enabled") in page.facts
-    tables = {table.title: table for table in page.jobs}
+    tables = {table.title: table for table in page.job_tables}
     shape = tables["Databases as the runs began on them"]
     assert [cells[-1].text for cells in shape.rows] == ["12", "12"]
     assert shape.rows[0][1].text == "L1: 3 files, 200 MiB; L2: 4 files, 212 MiB"
@@ -115,15 +121,15 @@ def test_build_databases_and_statistics_are_told(page: ReportPage, brief: Brief)
         "readrandomwriterandom",
         "readwhilewriting",
     ]
-    assert [table.title for table in page.runs[0].fleet] == ["Each operation"]
-    assert [table.title for table in page.runs[0].folded] == ["The engine's own statistics"]
+    assert [table.title for table in page.runs[0].fleet_tables] == ["Each operation"]
+    assert [table.title for table in page.runs[0].folded_tables] == ["The engine's own statistics"]
     assert len(brief.host_runs) == 24
 
 
 def test_what_rocksdb_counts_of_writes_and_compaction_stands_beside(page: ReportPage) -> None:
     (told,) = [
         table
-        for table, _ in page.workloads[-1].more
+        for table, _ in page.workload_charts[-1].detail_tables
         if table.title == "Writes, compaction and stalls"
     ]
     heads = [column.title for column in told.columns]
@@ -144,28 +150,28 @@ def test_latencies_of_wide_bins_say_so(page: ReportPage) -> None:
 
 def test_several_configurations_stand_side_by_side() -> None:
     page = shared.page("two keys")
-    load, *others = (*page.workloads[0].figures, *page.workloads[0].further)
+    load, *others = (*page.workload_charts[0].figures, *page.workload_charts[0].appendix_figures)
     assert [figure.title.split(" against")[0] for figure in others] == ["Read mean", "Read p99"]
     assert "New: from" in load.finding
     assert len(load.table.rows) == 8 * 3
-    assert len(page.answer.matrix.columns) == 1 + 2
+    assert len(page.answer.best_table.columns) == 1 + 2
 
 
 def test_service_and_intended_latency_stand_side_by_side() -> None:
     page = shared.page("paced")
-    due = page.workloads[0].further[-1]
+    due = page.workload_charts[0].appendix_figures[-1]
     assert tells(due.title, "service", "since due", "rate")
     assert "Since due: " in due.finding
-    assert any("was due" in table.title for table, _ in page.workloads[0].more)
+    assert any("was due" in table.title for table, _ in page.workload_charts[0].detail_tables)
 
 
 def test_the_store_behind_ycsb_is_told() -> None:
     page = shared.page("paced")
-    store = {cells[0].text: cells[1].text for cells in page.jobs[-1].rows}
+    store = {cells[0].text: cells[1].text for cells in page.job_tables[-1].rows}
     assert store["Product"] == "Apache Cassandra 4.0.17"
     assert store["Java"] == "17.0.13"
     assert store["Consistency"] == "ONE"
-    assert "The server's own statistics" in [table.title for table in page.runs[0].folded]
+    assert "The server's own statistics" in [table.title for table in page.runs[0].folded_tables]
 
 
 def test_a_percentile_is_drawn_only_where_every_point_has_it(paced: KeySource) -> None:
@@ -177,7 +183,7 @@ def test_a_percentile_is_drawn_only_where_every_point_has_it(paced: KeySource) -
 
 
 def test_a_chart_says_why_the_published_percentile_is_missing() -> None:
-    note = shared.page("paced").workloads[0].figures[1].note
+    note = shared.page("paced").workload_charts[0].figures[1].note
     assert tells(note, "p99.99", "0 of 2 points", "1,000,000 reads"), note
 
 
@@ -246,20 +252,20 @@ def with_node(counters: CounterTable) -> CounterTable:
 def test_configurations_at_one_load_alone_are_drawn_too() -> None:
     source = rocksdb(("old", "new"), seconds=2, workload_count=1)
     once = tuple(one for one in source.results() if dict(one.axis)["threads"] == 16)
-    page = make_page(build_brief(replace(source, results_given=once)))
-    rate, latency, *_ = (figure.title for figure in page.workloads[0].figures)
+    page = build_report_page(build_brief(replace(source, results_given=once)))
+    rate, latency, *_ = (figure.title for figure in page.workload_charts[0].figures)
     assert tells(rate, "Operations", "read mean", "block_size")
     assert tells(latency, "Read mean", "operations")
     few = tuple(one for one in once if dict(one.axis)["block_size"] == "4k")
-    page = make_page(build_brief(replace(source, results_given=few)))
-    assert page.workloads[0].title == "Random reads, block_size 4k"
-    assert page.workloads[0].figures[0].title.endswith("against threads")
+    page = build_report_page(build_brief(replace(source, results_given=few)))
+    assert page.workload_charts[0].title == "Random reads, block_size 4k"
+    assert page.workload_charts[0].figures[0].title.endswith("against threads")
 
 
 def test_several_clients_have_their_shares() -> None:
     source = cassandra(rates=(1000,), clients=("client-1", "client-2"), seconds=2)
-    page = make_page(build_brief(source))
-    shares = page.runs[0].hosts
+    page = build_report_page(build_brief(source))
+    shares = page.runs[0].hosts_table
     assert shares is not None
     assert [cells[0].text for cells in shares.rows] == ["client-1", "client-2"]
     assert shares.columns[1].title == "Operations/s"
@@ -281,14 +287,14 @@ def test_a_failed_run_has_a_row_and_no_number(rocks: KeySource) -> None:
         metrics={key: Metric(None, one.unit) for key, one in first.metrics.items()},
         verdict=objecting(Level.INVALID, "engine", "It was killed."),
     )
-    table = KIND.make_report(reported().hosts).result_table(rocks.study, [gone, *others], {})
+    table = KIND.make_report(reported().booted_hosts).result_table(rocks.study, [gone, *others], {})
     heads = [column.title for column in table.columns]
     assert table.rows[0][heads.index("Operations/s")].text == "–"
     groups = groups_in(rocks.study, summarise([gone], rocks.study))
     assert len(groups) == 1
-    page = make_page(build_brief(replace(rocks, results_given=(gone,))))
-    assert page.workloads == ()
-    assert page.answer.matrix.rows[0][1].text == "not measurable"
+    page = build_report_page(build_brief(replace(rocks, results_given=(gone,))))
+    assert page.workload_charts == ()
+    assert page.answer.best_table.rows[0][1].text == "not measurable"
 
 
 def test_a_short_run_is_told_by_the_percentile_that_it_has(paced: KeySource) -> None:
@@ -306,8 +312,8 @@ def test_each_operation_of_a_mix_has_its_latency_beside_the_best_figure(paced: K
 
 
 def test_a_study_on_keys_alone_lays_out_no_files(page: ReportPage) -> None:
-    assert "Files" not in [cells[0].text for cells in page.method.rows]
-    assert "Files" in [cells[0].text for cells in shared.page("kpi").method.rows]
+    assert "Files" not in [cells[0].text for cells in page.method_table.rows]
+    assert "Files" in [cells[0].text for cells in shared.page("kpi").method_table.rows]
 
 
 def test_a_run_in_a_line(rocks: KeySource) -> None:
@@ -318,4 +324,4 @@ def test_a_run_in_a_line(rocks: KeySource) -> None:
 
 
 def test_io_alone_has_no_table_of_operations() -> None:
-    assert [table.title for table in shared.page("kpi").results] == ["Every run"]
+    assert [table.title for table in shared.page("kpi").result_tables] == ["Every run"]

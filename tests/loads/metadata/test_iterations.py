@@ -17,7 +17,7 @@ from iolab.loads.metadata.metrics import METADATA_KEYS
 from iolab.loads.metadata.tables import rate_texts
 from iolab.loads.metadata.terminal import operations_screen
 from iolab.loads.metadata.workload import MetadataJob, Operation
-from iolab.report.numbers import NOTHING
+from iolab.report.numbers import DASH
 from tests.analysis.records import healthy
 from tests.cli.screens import drawn
 from tests.judging import judge
@@ -80,7 +80,7 @@ def test_an_operation_whose_iterations_disagree_has_a_verdict_of_its_own() -> No
     assert (create.level, stat.level) == (Level.INVALID, Level.INDICATIVE)
     assert create.disagreement is not None
     assert create.disagreement.code == "repeats-disagree"
-    assert rate_texts(create)[2:] == (NOTHING, NOTHING)
+    assert rate_texts(create)[2:] == (DASH, DASH)
     alike = point_statistics([given_[0], replace(given_[0], repeat=2)])[0].operations
     assert [(one.level, one.disagreement) for one in alike] == [(Level.VALID, None)] * 2
 

@@ -23,12 +23,12 @@ from iolab.loads.metadata.tables import brief_rates, host_rate_keys, rate_text, 
 from iolab.loads.metadata.workload import MDTEST_ENGINE, Operation
 from iolab.registry import reported
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import looks_of
+from iolab.report.charts.chart import series_styles
 from iolab.report.charts.series import LatencyCurve
-from iolab.report.charts.svg import draw
-from iolab.report.formats.html import make_page
+from iolab.report.charts.svg import draw_inline_svg
+from iolab.report.formats.html import build_report_page
 from iolab.report.results import columns_csv, result_columns
-from iolab.report.runs import host_shares
+from iolab.report.runs import slowest_and_fastest_shares_table
 from tests.facts import tells
 from tests.loads.metadata.metadata_session import JOB, MetadataSource, kpi_with_metadata
 from tests.report import shared
@@ -117,15 +117,15 @@ def test_the_summary_shows_what_the_statistics_are(source: MetadataSource) -> No
 
 
 def test_the_page_tells_metadata_apart_from_io(brief: Brief) -> None:
-    page = make_page(brief)
-    shown = {row[0].text: row[1].text for row in page.answer.matrix.rows}
+    page = build_report_page(brief)
+    shown = {row[0].text: row[1].text for row in page.answer.best_table.rows}
     operations = [f"Metadata operations: file {name}" for name in ("create", "stat", "read")]
     assert list(shown)[:4] == ["Read IOPS", *operations]
     assert all(shown[name].endswith("ops/s") for name in operations)
-    assert [len(table.rows) for table in page.results] == [1, 3]
-    assert [len(table.rows) for table in page.jobs] == [1, 1]
-    (charts,) = [item for item in page.workloads if item.table is not None]
-    titles = [figure.title for figure in (*charts.figures, *charts.further)]
+    assert [len(table.rows) for table in page.result_tables] == [1, 3]
+    assert [len(table.rows) for table in page.job_tables] == [1, 1]
+    (charts,) = [item for item in page.workload_charts if item.table is not None]
+    titles = [figure.title for figure in (*charts.figures, *charts.appendix_figures)]
     assert titles[0] == "Rate of each operation"
     assert titles[1].startswith("Latency by percentile, iteration ")  # the table has others
     assert len(titles) == 2
@@ -164,10 +164,10 @@ def test_a_session_of_metadata_alone_is_a_report() -> None:
 
 def test_rates_of_every_iteration_stand_in_the_chart(source: MetadataSource) -> None:
     points = point_statistics(of_metadata(source))
-    figure = rates_figure("Metadata", points, source.study, looks_of(source.study))
+    figure = rates_figure("Metadata", points, source.study, series_styles(source.study))
     assert len(figure.table.rows) == 6 * 3
     assert "at worst" in figure.finding
-    svg = draw(figure).svg
+    svg = draw_inline_svg(figure).svg
     assert "File stat" in svg
     assert operation_token(Operation.FILE_CREATE) != operation_token(Operation.FILE_STAT)
 
@@ -175,8 +175,8 @@ def test_rates_of_every_iteration_stand_in_the_chart(source: MetadataSource) -> 
 def test_of_an_invalid_operation_no_mean_is_drawn(source: MetadataSource) -> None:
     spoilt = [replace(run, verdict=Verdict(Level.INVALID, ())) for run in of_metadata(source)]
     points = point_statistics(spoilt)
-    figure = rates_figure("Metadata", points, source.study, looks_of(source.study))
-    drawn = {end.text for end in figure.plots[0].ends}
+    figure = rates_figure("Metadata", points, source.study, series_styles(source.study))
+    drawn = {end.text for end in figure.plots[0].end_labels}
     for one in points[0].operations:
         assert rate_text(one.mean) not in drawn
         assert rate_text(one.mean) not in figure.finding
@@ -193,17 +193,17 @@ def test_a_percentile_needs_enough_operations_in_every_iteration(source: Metadat
         assert create.tail == percent
         assert (create.latencies["p99"].value is None) == (runs[0] is short)
     curve = LatencyCurve("File create", 9, (2.0, 10.0, 100.0), (1.0, 2.0, 3.0))
-    assert curve.up_to(10.0).lat_ns == (1.0, 2.0)
+    assert curve.truncated_at(10.0).lat_ns == (1.0, 2.0)
 
 
 def test_points_of_an_axis_are_told_apart() -> None:
     swept = kpi_with_metadata(JOB, 2, 4, io=False)
     points = point_statistics(swept.results())
     assert [dict(point.axis) for point in points] == [{"ranks": 2}, {"ranks": 4}]
-    figure = rates_figure("Metadata", points, swept.study, looks_of(swept.study))
+    figure = rates_figure("Metadata", points, swept.study, series_styles(swept.study))
     assert "Ranks 2: arithmetic mean of operations a second" in figure.finding
     assert best_points(points)[0].axis == (("ranks", 4),)
-    matrix = make_page(build_brief(swept)).answer.matrix
+    matrix = build_report_page(build_brief(swept)).answer.best_table
     assert {cell.text for row in matrix.rows for cell in row} >= {"ranks 4"}
 
 
@@ -222,8 +222,8 @@ def test_a_failed_iteration_is_counted_and_left_out(source: MetadataSource) -> N
     first, *others = of_metadata(source)
     results = (replace(first, status=RunStatus.FAILED, failure="EIO."), *others)
     failed = replace(source, results_given=results)
-    page = make_page(build_brief(failed))
-    (charts,) = [item for item in page.workloads if item.table is not None]
+    page = build_report_page(build_brief(failed))
+    (charts,) = [item for item in page.workload_charts if item.table is not None]
     assert tells(charts.note, "2 iterations", "1 not done")
 
 
@@ -238,8 +238,8 @@ def test_hosts_of_a_phase_are_counted_alike(source: MetadataSource) -> None:
 
 
 def test_each_host_has_its_share(source: MetadataSource) -> None:
-    table = host_shares(
-        KIND.make_report(reported().hosts), of_metadata(source)[0], source.study.workloads[0]
+    table = slowest_and_fastest_shares_table(
+        KIND.make_report(reported().booted_hosts), of_metadata(source)[0], source.study.workloads[0]
     )
     assert [cells[0].text for cells in table.rows] == ["client-1", "client-2"]
     assert all(len(cells) == len(table.columns) for cells in table.rows)

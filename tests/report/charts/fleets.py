@@ -6,19 +6,19 @@ from iolab.analysis.findings import LoadCurve
 from iolab.core.metric import LatencyLayer, Level, Outlier
 from iolab.core.run import Point
 from iolab.guests.latency_account import Account, parts_of
-from iolab.report.charts.series import NodeTimeline, Panel, PanelInside, PanelTrace
+from iolab.report.charts.series import NodePanel, NodeTimeline, Panel, PanelLine
 from iolab.stats.curve import CurvePoint, LoadEstimate
 from iolab.study.schedule import Search
 from tests.guests.guest_session import GuestSource
 from tests.report.charts.outcomes import result
 
 
-def timeline_of(panels: tuple[PanelInside, ...], *outliers: Outlier) -> NodeTimeline:
+def timeline_of(panels: tuple[NodePanel, ...], *outliers: Outlier) -> NodeTimeline:
     """A node over four seconds, the first of which is warm-up."""
     return NodeTimeline(
         result=result(8, 1.0),
         node="node-1",
-        guests=1,
+        guest_count=1,
         at_s=(0.5, 1.5, 2.5, 3.5),
         cell_s=1.0,
         begin_s=1.0,
@@ -32,25 +32,25 @@ def node() -> NodeTimeline:
     """Two disks, one of them slow for a while; two ports, a gap in one of them."""
     return timeline_of(
         (
-            PanelInside(
+            NodePanel(
                 Panel(
                     "Write latency of each disk",
                     "ns",
                     (
-                        PanelTrace("nvme0n1", (9e4, 9e4, 8.8e4, 9e4)),
-                        PanelTrace("nvme1n1", (9e4, 4e5, 4.2e5, 4.1e5)),
+                        PanelLine("nvme0n1", (9e4, 9e4, 8.8e4, 9e4)),
+                        PanelLine("nvme1n1", (9e4, 4e5, 4.2e5, 4.1e5)),
                     ),
                 ),
                 "disk",
                 ("write_lat_ns",),
             ),
-            PanelInside(
+            NodePanel(
                 Panel(
                     "Sent by each port",
                     "bytes/s",
                     (
-                        PanelTrace("eth0", (1e8, 1.86e8, None, 1.86e8)),
-                        PanelTrace("eth1", (1e8,) * 4),
+                        PanelLine("eth0", (1e8, 1.86e8, None, 1.86e8)),
+                        PanelLine("eth1", (1e8,) * 4),
                     ),
                 ),
                 "nic",
@@ -64,10 +64,10 @@ def node() -> NodeTimeline:
 
 def wide_node(disks: int = 24) -> NodeTimeline:
     """More disks than can be told apart by colour; the fifth stands out."""
-    traces = tuple(PanelTrace(f"nvme{i}n1", (5e4 + i,) * 4) for i in range(disks))
+    traces = tuple(PanelLine(f"nvme{i}n1", (5e4 + i,) * 4) for i in range(disks))
     panel = Panel("IOPS of each disk", "1/s", traces)
     out = Outlier("disk", "nvme5n1", "read_iops", 5e4, 5e4)
-    return timeline_of((PanelInside(panel, "disk", ("read_iops", "write_iops")),), out)
+    return timeline_of((NodePanel(panel, "disk", ("read_iops", "write_iops")),), out)
 
 
 def accounts() -> list[Account]:

@@ -12,7 +12,7 @@ from iolab.core.run import RunStatus
 from iolab.core.workload import BY_IOPS, Workload
 from iolab.loads.fileio.workload import Access
 from iolab.report.charts.chart import Figure
-from iolab.report.charts.lines import ChartLine, quantity_figure, rate_of
+from iolab.report.charts.lines import ChartLine, quantity_chart, rate_quantity
 from tests.report.studies import one_configuration
 from tests.report.synthetic import job, study_of, workload
 
@@ -52,5 +52,5 @@ def points(results: Sequence[Result]) -> tuple[PointSummary, ...]:
 
 def rate_figure(workload: Workload, axis: str, lines: Sequence[ChartLine]) -> Figure:
     """What a workload is run for against an axis."""
-    rate = rate_of(workload.rate)
-    return quantity_figure(workload.title, axis, lines, rate, spec_of(rate.key).unit)
+    rate = rate_quantity(workload.rate)
+    return quantity_chart(workload.title, axis, lines, rate, spec_of(rate.key).unit)

@@ -10,24 +10,24 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Level, Metric
 from iolab.guests.latency_account import account_figure
 from iolab.guests.node_chart import inside_figure
-from iolab.report.charts.bars import RatioRow, ratio_figure
+from iolab.report.charts.bars import RatioDot, ratio_dot_chart
 from iolab.report.charts.chart import Figure
-from iolab.report.charts.distribution import DrawnCurve, distribution_figure
+from iolab.report.charts.distribution import StyledLatencyCurve, latency_distribution_figure
 from iolab.report.charts.lines import (
     MEAN,
     TAIL,
     ChartLine,
     ChartQuantity,
-    latency_figure,
-    load_figure,
-    quantity_figure,
-    rate_of,
+    latency_chart,
+    quantity_chart,
+    rate_and_latency_chart,
+    rate_quantity,
 )
 from iolab.report.charts.palette import SERIES
-from iolab.report.charts.run import heat_figure, timeline_figure
-from iolab.report.charts.scaling import growth_figure
-from iolab.report.charts.series import HeatMap, LatencyCurve, Panel, PanelTrace, Timeline
-from iolab.report.charts.tradeoff import tradeoff_figure
+from iolab.report.charts.run import heat_map_chart, timeline_chart
+from iolab.report.charts.scaling import host_scaling_chart
+from iolab.report.charts.series import HeatMap, LatencyCurve, Panel, PanelLine, Timeline
+from iolab.report.charts.tradeoff import latency_tradeoff_chart
 from iolab.report.table import Table
 from tests.report.charts.fleets import accounts, node
 from tests.report.charts.outcomes import WORKLOAD, points, rate_figure, result
@@ -63,20 +63,20 @@ def timeline() -> Timeline:
         warmup_s=2.0,
         end_s=5.0,
         panels=(
-            Panel("Load", "1/s", (PanelTrace("read", (1e4, 2e4, 3e4, 3e4, 3.1e4, 3e4)),)),
+            Panel("Load", "1/s", (PanelLine("read", (1e4, 2e4, 3e4, 3e4, 3.1e4, 3e4)),)),
             Panel(
                 "Latency",
                 "ns",
                 (
-                    PanelTrace("mean", (3e5, 2e5, None, 1e5, 1e5, 1e5)),
-                    PanelTrace("p99", (3e6, 2e6, None, 1e6, 1e6, 1e6)),
+                    PanelLine("mean", (3e5, 2e5, None, 1e5, 1e5, 1e5)),
+                    PanelLine("p99", (3e6, 2e6, None, 1e6, 1e6, 1e6)),
                 ),
-                log=True,
+                is_logarithmic=True,
             ),
             Panel(
                 "Processors busy",
                 "share",
-                (PanelTrace("all cores", (0.1, 0.5, 0.6, 0.9, 1.0, 0.4)),),
+                (PanelLine("all cores", (0.1, 0.5, 0.6, 0.9, 1.0, 0.4)),),
             ),
         ),
     )
@@ -92,7 +92,7 @@ def heat() -> HeatMap:
         p99_ns=(None, 2e5, None, 3e5),
         begin_s=1.0,
         end_s=4.0,
-        middle_ns=(1.1e5, 1.3e5),
+        interquartile_ns=(1.1e5, 1.3e5),
     )
 
 
@@ -101,29 +101,29 @@ def figures() -> dict[str, Figure]:
     """Each figure by the name of its kind."""
     return {
         "throughput": rate_figure(WORKLOAD, "iodepth", lines()),
-        "latency": latency_figure(WORKLOAD.title, "iodepth", lines()[:1]),
-        "distribution": distribution_figure(
-            "Random read", "Latency by percentile", [DrawnCurve(CURVE, "read", SERIES[0])]
+        "latency": latency_chart(WORKLOAD.title, "iodepth", lines()[:1]),
+        "distribution": latency_distribution_figure(
+            "Random read", "Latency by percentile", [StyledLatencyCurve(CURVE, "read", SERIES[0])]
         ),
-        "load": load_figure("Random read", "iodepth", lines(), rate_of("iops")),
-        "tradeoff": tradeoff_figure(
-            "Random read", "iodepth", lines(), rate_of("iops"), "1/s", (MEAN, TAIL)
+        "load": rate_and_latency_chart("Random read", "iodepth", lines(), rate_quantity("iops")),
+        "tradeoff": latency_tradeoff_chart(
+            "Random read", "iodepth", lines(), rate_quantity("iops"), "1/s", (MEAN, TAIL)
         ),
-        "timeline": timeline_figure("A run", timeline(), SERIES[2]),
-        "beside": ratio_figure(
+        "timeline": timeline_chart("A run", timeline(), SERIES[2]),
+        "beside": ratio_dot_chart(
             "sample-output",
             "Beside sample-output, for each host",
             "For each host, rates 0.5 to 2 times.",
             "",
             (
-                RatioRow("read-iops, IOPS", SERIES[0], Metric(0.5, "", 0.4, 0.6, 3), Level.VALID),
-                RatioRow("write-iops, IOPS", SERIES[0], Metric(2.0, "", n=1), Level.INDICATIVE),
+                RatioDot("read-iops, IOPS", SERIES[0], Metric(0.5, "", 0.4, 0.6, 3), Level.VALID),
+                RatioDot("write-iops, IOPS", SERIES[0], Metric(2.0, "", n=1), Level.INDICATIVE),
             ),
             Table("", (), ()),
         ),
-        "heat": heat_figure("A run", heat(), SERIES[0]),
+        "heat": heat_map_chart("A run", heat(), SERIES[0]),
         "inside": inside_figure("node-1", "node-1 from inside", node()),
-        "scaling": growth_figure("Random read", drawn(RATES)),
+        "scaling": host_scaling_chart("Random read", drawn(RATES)),
         **fleet_figures(),
         **value_figures(),
     }
@@ -139,7 +139,7 @@ def fleet_figures() -> dict[str, Figure]:
     assert account is not None
     iops = ChartQuantity("iops", "IOPS")
     return {
-        "guests": quantity_figure("Random read", "vms_per_node", guests, iops, "1/s"),
+        "guests": quantity_chart("Random read", "vms_per_node", guests, iops, "1/s"),
         "account": account,
     }
 

@@ -9,12 +9,20 @@ import pytest
 
 from iolab.core.configuration import LatencyLimit
 from iolab.core.metric import Level
-from iolab.report.charts.chart import Boxes, DotStyle, Figure, Mark, Points, Rules, TextMark
+from iolab.report.charts.chart import (
+    Boxes,
+    Figure,
+    LineSegments,
+    Mark,
+    MarkerStyle,
+    Points,
+    TextMark,
+)
 from iolab.report.charts.chart import Line as LineMark
-from iolab.report.charts.lines import MEAN, ChartLine, load_figure, rate_of
+from iolab.report.charts.lines import MEAN, ChartLine, rate_and_latency_chart, rate_quantity
 from iolab.report.charts.palette import FAINT, INK, MUTED, RAISED, SERIES, Token
 from iolab.report.charts.scale import PLOT_WIDTH
-from iolab.report.charts.tradeoff import tradeoff_figure
+from iolab.report.charts.tradeoff import latency_tradeoff_chart
 from tests.report.charts.outcomes import points, result
 from tests.report.charts.specs import figures, lines
 
@@ -42,7 +50,7 @@ def marked(figure: Figure, token: Token, plot: int = 0) -> dict[str, list[tuple[
     found: dict[str, list[tuple[float, float]]] = {}
     for one in of(figure, Points, token, plot):
         for place, level in zip(one.places if one.levels else (), one.levels, strict=True):
-            if not one.small:
+            if not one.is_small:
                 found.setdefault(level.value, []).append(place)
     return found
 
@@ -52,13 +60,13 @@ def scale(figure: Figure, channel: str, plot: int = 0) -> tuple[bool, Any]:
     own = figure.plots[plot]
     found = own.y if channel == "y" else own.x.scale if own.x else None
     assert found is not None
-    return found.log, pytest.approx([found.low, found.high], rel=1e-4)
+    return found.is_logarithmic, pytest.approx([found.low, found.high], rel=1e-4)
 
 
 def texts(figure: Figure, plot: int = 0) -> list[str]:
     """The names beside the lines, and the unit."""
     own = figure.plots[plot]
-    return [*(end.text for end in own.ends), *([own.y.unit] if own.y else [])]
+    return [*(end.text for end in own.end_labels), *([own.y.unit] if own.y else [])]
 
 
 def values(line: LineMark) -> list[Any]:
@@ -71,7 +79,7 @@ def test_lines_and_markers_over_an_axis(name: str, title: str) -> None:
     (plot,) = figure.plots
     assert plot.x is not None
     assert plot.x.title.startswith(title)
-    assert plot.x.scale.log is (name == "throughput")
+    assert plot.x.scale.is_logarithmic is (name == "throughput")
     assert scale(figure, "y") == (False, [0, 200])
     first, second = of(figure, LineMark)
     assert first.places == [(1, 20), (4, 70)]
@@ -82,7 +90,7 @@ def test_lines_and_markers_over_an_axis(name: str, title: str) -> None:
         "invalid": [(8, 95)],
     }
     assert marked(figure, SECOND) == {"valid": [(1, 25)], "indicative": [near(8, UPPER)]}
-    assert [one.pieces for one in of(figure, Rules)] == [[near(8, LOW, 8, HIGH)]]
+    assert [one.segments for one in of(figure, LineSegments)] == [[near(8, LOW, 8, HIGH)]]
     assert texts(figure) == ["Mainstream", "Performance", "thousand IOPS"]
 
 
@@ -113,8 +121,8 @@ def test_rate_and_latency_stand_over_each_other_on_the_same_loads() -> None:
     assert mean.places == [(1, 50), near(4, 57.142857)]
     assert tail.places == [near(1, 150), near(4, 171.428571)]
     assert above.x is not None
-    assert below.x == replace(above.x, labels=True)
-    assert not above.x.labels
+    assert below.x == replace(above.x, has_labels=True)
+    assert not above.x.has_labels
 
 
 def test_an_interval_that_says_nothing_is_not_drawn_and_does_not_stretch_an_axis() -> None:
@@ -122,8 +130,8 @@ def test_an_interval_that_says_nothing_is_not_drawn_and_does_not_stretch_an_axis
     wild = [ChartLine("c", SERIES[0], (), points(pair))]
     (point,) = wild[0].points
     assert (point.metrics["iops"].high or 0.0) > 1e9
-    figure = load_figure("s", "iodepth", wild, rate_of("iops"))
-    assert not [one for plot in (0, 1) for one in of(figure, Rules, plot=plot)]
+    figure = rate_and_latency_chart("s", "iodepth", wild, rate_quantity("iops"))
+    assert not [one for plot in (0, 1) for one in of(figure, LineSegments, plot=plot)]
     (upper, _) = figure.plots
     assert upper.y is not None
     assert upper.y.high <= 200
@@ -133,14 +141,14 @@ def test_an_interval_that_says_nothing_is_not_drawn_and_does_not_stretch_an_axis
 def test_the_knee_and_the_most_under_a_limit_are_named_at_their_points() -> None:
     first = replace(lines()[0], knee=4)
     limit = LatencyLimit("lat_ns_mean", 60_000.0)
-    rate = rate_of("iops")
-    figure = tradeoff_figure("s", "iodepth", [first], rate, "1/s", (MEAN,), limit=limit)
+    rate = rate_quantity("iops")
+    figure = latency_tradeoff_chart("s", "iodepth", [first], rate, "1/s", (MEAN,), limit=limit)
     named = [place for one in of(figure, TextMark) for place in one.places if "limit" in place[2]]
     assert named == [(*near(70, 57.142857), "knee, limit")]
-    (ring,) = [one for one in of(figure, Points) if one.dot is DotStyle.RING]
+    (ring,) = [one for one in of(figure, Points) if one.marker_style is MarkerStyle.RING]
     assert ring.places == [near(70, 57.142857)]
-    (line,) = of(figure, Rules, MUTED)
-    assert line.pieces == [(None, 60, None, 60)]
+    (line,) = of(figure, LineSegments, MUTED)
+    assert line.segments == [(None, 60, None, 60)]
 
 
 def test_latency_against_rate_has_each_load_beside_its_point() -> None:
@@ -161,8 +169,8 @@ def test_latency_against_rate_has_each_load_beside_its_point() -> None:
     ]
     assert tail.places[0] == near(20, 150)
     assert others[0].places == [near(25, 40), near(UPPER, 52.75055)]
-    (first, *_) = of(figure, Rules)
-    assert first.pieces == [near(UPPER, 50.93638, UPPER, 54.62934)]
+    (first, *_) = of(figure, LineSegments)
+    assert first.segments == [near(UPPER, 50.93638, UPPER, 54.62934)]
     assert marked(figure, FIRST)["invalid"] == [near(95, 84.210526), near(95, 252.631579)]
     assert [text for text in texts(figure) if text != "p99"] == ["Mainstream", "Performance", "µs"]
 
@@ -190,11 +198,11 @@ def test_ratios_stand_on_a_logarithmic_axis_with_their_intervals() -> None:
     points = of(figure, Points, FIRST)
     assert [one.levels for one in points] == [[Level.VALID], [Level.INDICATIVE]]
     assert [x for one in points for x, _ in one.places] == [0.5, 2]
-    assert [(x, x2) for one in of(figure, Rules, FIRST) for x, _, x2, _ in one.pieces] == [
+    assert [(x, x2) for one in of(figure, LineSegments, FIRST) for x, _, x2, _ in one.segments] == [
         (0.4, 0.6)
     ]
-    assert [x for one in of(figure, Rules, MUTED) for x, *_ in one.pieces] == [1]
-    assert len(of(figure, Rules, FAINT)) == 2
+    assert [x for one in of(figure, LineSegments, MUTED) for x, *_ in one.segments] == [1]
+    assert len(of(figure, LineSegments, FAINT)) == 2
     names = [text for one in of(figure, TextMark) for *_, text in one.places]
     assert names == ["read-iops, IOPS", "write-iops, IOPS"]
 
@@ -206,8 +214,8 @@ def test_cells_of_a_heat_map_are_as_strong_as_their_share() -> None:
     middles = {141: "lowest", 283: "middle", 566: "highest"}
     found = {
         (middles[round(y or 0)], start, end, one.opacity)
-        for one in of(figure, Rules, FIRST)
-        for start, y, end, _ in one.pieces
+        for one in of(figure, LineSegments, FIRST)
+        for start, y, end, _ in one.segments
     }
     assert found == {
         ("lowest", 0, 2, 1.0),
@@ -252,7 +260,7 @@ def test_growth_stands_beside_its_ideal_and_its_law() -> None:
     assert start == pytest.approx(9.9489, rel=1e-3)
     assert end == 8
     assert last == pytest.approx(40.1, rel=0.02)
-    bars = [piece for one in of(figure, Rules, FIRST) for piece in one.pieces]
+    bars = [piece for one in of(figure, LineSegments, FIRST) for piece in one.segments]
     assert bars[:2] == [near(1, 9.7445626, 1, 10.261449), near(2, 18.399589, 2, 19.686615)]
     assert sum(len(one.places) for one in of(figure, Points)) == 16
     assert scale(figure, "y") == (False, [0, 80])
@@ -282,7 +290,7 @@ def test_lying_bars_end_at_their_values() -> None:
     assert scale(figure, "x") == (False, [0, 1500])
     ends = [[x2 for _, _, x2, _ in one.boxes] for one in of(figure, Boxes)]
     assert ends == [[642, near(308)[0]], [202], [1052]]
-    spans = [(x, x2) for one in of(figure, Rules) for x, _, x2, _ in one.pieces]
+    spans = [(x, x2) for one in of(figure, LineSegments) for x, _, x2, _ in one.segments]
     assert spans == [(600, 700), (1000, 1100)]
     assert {level: x for level, ((x, _),) in marked(figure, INK).items()} == {
         "indicative": 308,
@@ -295,7 +303,7 @@ def test_a_mark_tells_a_pointer_its_series_its_interval_and_its_verdicts() -> No
     told = {one.tip.name: one for one in plot.marks if isinstance(one, Points) and one.tip}
     assert list(told) == ["Mainstream", "Performance"]
     assert told["Performance"].tip is not None
-    assert told["Performance"].tip.ends == [None, near(LOW, HIGH)]
+    assert told["Performance"].tip.intervals == [None, near(LOW, HIGH)]
 
 
 @pytest.mark.parametrize(
@@ -316,7 +324,7 @@ def test_a_mark_tells_a_pointer_its_series_its_interval_and_its_verdicts() -> No
     ],
 )
 def test_the_words_of_a_chart_hold_its_numbers(name: str, numbers: tuple[str, ...]) -> None:
-    assert [one for one in numbers if one not in figures()[name].alt] == []
+    assert [one for one in numbers if one not in figures()[name].alt_text] == []
 
 
 @pytest.mark.parametrize("name", figures())
@@ -324,5 +332,5 @@ def test_every_chart_has_its_size_words_and_table(name: str) -> None:
     figure = figures()[name]
     assert figure.width == 420
     assert figure.height > 100
-    assert figure.alt.startswith(f"{figure.subject}: {figure.title}. ")
+    assert figure.alt_text.startswith(f"{figure.subject}: {figure.title}. ")
     assert {len(row) for row in figure.table.rows} <= {len(figure.table.columns)}

@@ -11,26 +11,38 @@ from hypothesis import strategies as st
 
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import Better
-from iolab.report.charts.bars import BARS_MAX, Bar, BarGroup, horizontal_bars
+from iolab.report.charts.bars import BARS_MAX, Bar, BarGroup, horizontal_bar_chart
 from iolab.report.charts.chart import (
     LINE_GAP,
     Arrows,
     Figure,
+    LineSegments,
     Mark,
     Points,
-    Rules,
     TextMark,
-    spread,
+    spread_positions,
 )
 from iolab.report.charts.chart import Line as LineMark
-from iolab.report.charts.distribution import MARKS, DrawnCurve, at_percent, distribution_figure
-from iolab.report.charts.lines import MAX_LINES, MEAN, ChartLine, further_lines, leading, rate_of
+from iolab.report.charts.distribution import (
+    MARKS,
+    StyledLatencyCurve,
+    latency_at_percentile,
+    latency_distribution_figure,
+)
+from iolab.report.charts.lines import (
+    MAX_LINES,
+    MEAN,
+    ChartLine,
+    best_lines,
+    rate_quantity,
+    remaining_line_groups,
+)
 from iolab.report.charts.palette import SERIES
-from iolab.report.charts.run import TABLE_ROWS, timeline_figure
-from iolab.report.charts.scale import linear_scale, log_scale, number_text, time_ticks
-from iolab.report.charts.series import LatencyCurve, Panel, PanelTrace, Timeline
-from iolab.report.charts.svg import draw
-from iolab.report.charts.tradeoff import tradeoff_figure
+from iolab.report.charts.run import TABLE_ROWS, timeline_chart
+from iolab.report.charts.scale import axis_number_text, linear_scale, log_scale, time_ticks
+from iolab.report.charts.series import LatencyCurve, Panel, PanelLine, Timeline
+from iolab.report.charts.svg import draw_inline_svg
+from iolab.report.charts.tradeoff import latency_tradeoff_chart
 from iolab.report.formats.render import PNG_SCALE, figure_pngs
 from iolab.report.table import Table
 from tests.report.charts.outcomes import WORKLOAD, points, rate_figure, result
@@ -52,7 +64,7 @@ def marks(figure: Figure, kind: type[Kind]) -> list[Kind]:
 
 
 def test_each_verdict_has_a_shape_and_only_valid_is_filled() -> None:
-    svg = draw(rate_figure(WORKLOAD, "iodepth", lines()[:1])).svg
+    svg = draw_inline_svg(rate_figure(WORKLOAD, "iodepth", lines()[:1])).svg
     found = re.findall(r'transform="[^"]*" d="([^"]*)" fill="([^"]*)"', svg)
     assert [shape.count("A") for shape, _ in found] == [2, 0, 0]
     assert [shape.count("Z") for shape, _ in found] == [1, 1, 0]
@@ -70,7 +82,7 @@ def test_a_run_that_is_not_valid_is_drawn_and_never_hidden() -> None:
 def test_depths_stand_at_doublings() -> None:
     (plot,) = rate_figure(WORKLOAD, "iodepth", lines()).plots
     assert plot.x is not None
-    assert plot.x.scale.log
+    assert plot.x.scale.is_logarithmic
     assert plot.x.ticks == ((1, "1"), (4, "4"), (8, "8"))
 
 
@@ -79,16 +91,18 @@ def test_line_and_bar_tell_what_is_published_and_small_marks_the_runs() -> None:
     (point,) = points(runs)
     metric = point.metrics["iops"]
     figure = rate_figure(WORKLOAD, "iodepth", [ChartLine("c", SERIES[0], (), (point,))])
-    lines, (small, large), (bar,) = (marks(figure, kind) for kind in (LineMark, Points, Rules))
+    lines, (small, large), (bar,) = (
+        marks(figure, kind) for kind in (LineMark, Points, LineSegments)
+    )
     assert isinstance(small, Points)
     assert [y for _, y in small.places] == [10.0, 11.0, 12.0]
     assert isinstance(large, Points)
-    assert (small.small, large.small) == (True, False)
+    assert (small.is_small, large.is_small) == (True, False)
     assert not lines  # The point is invalid, and no line leads to it.
     assert metric.value is not None
     assert large.places[0][1] == pytest.approx(metric.value / 1e3)
-    assert isinstance(bar, Rules)
-    ((_, low, _, high),) = bar.pieces
+    assert isinstance(bar, LineSegments)
+    ((_, low, _, high),) = bar.segments
     assert (low, high) == pytest.approx(((metric.low or 0) / 1e3, (metric.high or 0) / 1e3))
 
 
@@ -104,12 +118,12 @@ def test_a_run_that_did_not_enter_is_drawn_and_tabled_with_its_verdict() -> None
 
 def test_the_table_of_a_long_run_gives_the_highest_p99_and_averages_none() -> None:
     cells = 2 * TABLE_ROWS
-    tail = PanelTrace("p99", tuple(1e6 if cell % 2 else 9e6 for cell in range(cells)))
-    load = PanelTrace("read", tuple(1e3 if cell % 2 else 3e3 for cell in range(cells)))
+    tail = PanelLine("p99", tuple(1e6 if cell % 2 else 9e6 for cell in range(cells)))
+    load = PanelLine("read", tuple(1e3 if cell % 2 else 3e3 for cell in range(cells)))
     times = tuple(cell + 0.5 for cell in range(cells))
-    panels = (Panel("Load", "1/s", (load,)), Panel("Latency", "ns", (tail,), log=True))
+    panels = (Panel("Load", "1/s", (load,)), Panel("Latency", "ns", (tail,), is_logarithmic=True))
     long = Timeline(times, 1.0, 0.0, float(cells), panels)
-    table = timeline_figure("A run", long, SERIES[0]).table
+    table = timeline_chart("A run", long, SERIES[0]).table
     assert [column.title for column in table.columns] == [
         "From",
         "Load, read",
@@ -126,11 +140,11 @@ def test_of_many_lines_the_best_are_drawn_and_the_others_beside() -> None:
     figure = rate_figure(WORKLOAD, "iodepth", many)
     assert (len(marks(figure, LineMark)), len(figure.table.rows)) == (MAX_LINES, 22)
     assert f"best {MAX_LINES} of 11 lines" in figure.note
-    drawn = leading(many, "iops")
+    drawn = best_lines(many, "iops")
     assert [line.name for line in drawn] == [f"c{i}" for i in range(11 - MAX_LINES, 11)]
-    (rest,) = further_lines(many, "iops")
+    (rest,) = remaining_line_groups(many, "iops")
     assert [line.name for line in rest] == [f"c{i}" for i in range(11 - MAX_LINES)]
-    assert leading(many[:2], "iops") == many[:2]
+    assert best_lines(many[:2], "iops") == many[:2]
 
 
 def test_of_many_bars_the_best_are_drawn() -> None:
@@ -141,7 +155,7 @@ def test_of_many_bars_the_best_are_drawn() -> None:
     ):
         groups = [BarGroup("reads", bars)]
         table = Table("t", (), ())
-        figure = horizontal_bars("s", "t", groups, finding="", table=table, better=better)
+        figure = horizontal_bar_chart("s", "t", groups, finding="", table=table, better=better)
         assert figure is not None
         assert f"{BARS_MAX} of 30 bars" in figure.note
         texts = [text for one in marks(figure, TextMark) for _, _, text in one.places]
@@ -155,21 +169,21 @@ def test_a_label_that_has_no_room_is_written_out_below_and_never_cut() -> None:
         for name, token in zip((long, "short"), SERIES, strict=False)
     ]
     figure = rate_figure(WORKLOAD, "iodepth", many)
-    assert figure.key == {long: "A"}
-    svg = draw(figure).svg
+    assert figure.long_label_letters == {long: "A"}
+    svg = draw_inline_svg(figure).svg
     assert f">A: {long}<" in svg
     assert ">short<" in svg
     assert "…" not in svg
-    assert f'viewBox="0 0 {figure.width} {figure.whole_height}"' in svg
-    assert figure.whole_height > figure.height
+    assert f'viewBox="0 0 {figure.width} {figure.height_with_key}"' in svg
+    assert figure.height_with_key > figure.height
 
 
 def test_a_hostile_name_is_text_in_what_a_pointer_is_told() -> None:
     name = "</script><script>alert(1)</script>\u202e\x1b"
     many = [ChartLine(name, SERIES[0], (), lines()[0].points), lines()[1]]
-    drawn = draw(rate_figure(WORKLOAD, "iodepth", many))
-    assert "alert" in drawn.marks
-    assert not re.search("[<>&\u202e\x1b]", drawn.marks)
+    drawn = draw_inline_svg(rate_figure(WORKLOAD, "iodepth", many))
+    assert "alert" in drawn.marks_json
+    assert not re.search("[<>&\u202e\x1b]", drawn.marks_json)
     assert not re.search("<script|[\u202e\x1b]", drawn.svg)
 
 
@@ -178,18 +192,18 @@ def test_a_hostile_name_is_text_in_what_a_pointer_is_told() -> None:
     [(0, "0"), (0.25, "0.25"), (1, "1"), (2500, "2,500"), (1e6, "1,000,000"), (1e-4, "0.0001")],
 )
 def test_numbers_beside_an_axis_have_few_digits(value: float, text: str) -> None:
-    assert number_text(value) == text
+    assert axis_number_text(value) == text
 
 
 def test_a_curve_tells_nothing_beyond_what_its_ios_support() -> None:
-    assert at_percent(CURVE, 99.9) == 2e6
-    assert at_percent(CURVE, 99.99) is None
-    assert at_percent(LatencyCurve("read", 5, (), ()), MARKS[0]) is None
+    assert latency_at_percentile(CURVE, 99.9) == 2e6
+    assert latency_at_percentile(CURVE, 99.99) is None
+    assert latency_at_percentile(LatencyCurve("read", 5, (), ()), MARKS[0]) is None
 
 
 @given(st.lists(st.floats(min_value=0, max_value=190), min_size=1, max_size=8))
 def test_labels_keep_apart_and_keep_their_order(wanted: list[float]) -> None:
-    placed = spread(wanted, LINE_GAP, 0, 190)
+    placed = spread_positions(wanted, LINE_GAP, 0, 190)
     ordered = sorted(placed)
     assert all(b - a >= LINE_GAP - 1e-6 for a, b in pairwise(ordered))
     pairs = sorted(zip(wanted, placed, strict=True))
@@ -202,12 +216,14 @@ def test_every_value_lies_within_its_scale(values: list[float]) -> None:
     for scale in (
         linear_scale("1/s", values),
         log_scale("ns", values),
-        log_scale("ns", values, most=3),
+        log_scale("ns", values, max_ticks=3),
     ):
-        shares = [scale.share(scale.of(value)) for value in values]
+        shares = [scale.fraction(scale.scaled(value)) for value in values]
         assert min(shares) >= -1e-9
         assert max(shares) <= 1 + 1e-9
-        assert scale.at(scale.share(scale.of(values[0]))) == pytest.approx(scale.of(values[0]))
+        assert scale.value_at(scale.fraction(scale.scaled(values[0]))) == pytest.approx(
+            scale.scaled(values[0])
+        )
         assert scale.low <= scale.ticks[0] <= scale.ticks[-1] <= scale.high * (1 + 1e-9)
 
 
@@ -230,14 +246,16 @@ def test_a_line_without_points_is_told_by_its_name_as_it_is_written() -> None:
         ([none, lines()[1]], "SSD A: no point has both values. Performance: from "),
         ([none], "No point has both values."),
     ):
-        figure = tradeoff_figure("s", "iodepth", drawn, rate_of("iops"), "1/s", (MEAN,))
+        figure = latency_tradeoff_chart(
+            "s", "iodepth", drawn, rate_quantity("iops"), "1/s", (MEAN,)
+        )
         assert figure.finding.startswith(says)
 
 
 def test_arrows_on_a_tradeoff_point_to_more_load_also_where_the_line_turns_back() -> None:
     found = points([result(1, 20_000.0), result(4, 90_000.0), result(8, 50_000.0)])
     drawn = [ChartLine("c", SERIES[0], (), found)]
-    figure = tradeoff_figure("s", "iodepth", drawn, rate_of("iops"), "1/s", (MEAN,))
+    figure = latency_tradeoff_chart("s", "iodepth", drawn, rate_quantity("iops"), "1/s", (MEAN,))
     (heads,) = marks(figure, Arrows)
     (_, _, forth), (_, _, back) = heads.places
     assert 0 < forth < 180
@@ -249,7 +267,7 @@ def test_arrows_on_a_tradeoff_point_to_more_load_also_where_the_line_turns_back(
 def test_an_axis_of_percentiles_names_99_99_wherever_it_is_reached(decades: int) -> None:
     tail = tuple(10.0**step for step in range(decades + 1))
     curve = LatencyCurve("read", 10 ** (decades + 2), (1.0, 2.0, *tail[1:]), (1e4,) * (decades + 2))
-    figure = distribution_figure("s", "t", [DrawnCurve(curve, "read", SERIES[0])])
+    figure = latency_distribution_figure("s", "t", [StyledLatencyCurve(curve, "read", SERIES[0])])
     (plot,), (dots,) = figure.plots, marks(figure, Points)
     assert plot.x is not None
     assert {"50 %", "99.99 %"} <= {text for _, text in plot.x.ticks}
@@ -257,7 +275,7 @@ def test_an_axis_of_percentiles_names_99_99_wherever_it_is_reached(decades: int)
 
 
 def test_an_axis_of_percentiles_ends_where_ios_become_too_few() -> None:
-    figure = distribution_figure("s", "t", [DrawnCurve(CURVE, "read", SERIES[0])])
+    figure = latency_distribution_figure("s", "t", [StyledLatencyCurve(CURVE, "read", SERIES[0])])
     (plot,) = figure.plots
     assert plot.x is not None
     names = [text for _, text in plot.x.ticks]

@@ -14,8 +14,8 @@ from iolab.guests.latency_account import MAX_RUNS, account_figure, layers_table,
 from iolab.guests.node_chart import NAMED_MAX, inside_figure
 from iolab.report.charts.chart import Boxes, Line
 from iolab.report.charts.palette import MUTED
-from iolab.report.charts.scale import LABELS_MAX, PLOT_WIDTH, load_axis
-from iolab.report.charts.svg import draw
+from iolab.report.charts.scale import LABELS_MAX, PLOT_WIDTH, parameter_axis
+from iolab.report.charts.svg import draw_inline_svg
 from tests.facts import tells
 from tests.report.charts.fleets import accounts, node, wide_node
 from tests.report.hostile import EVERY
@@ -127,7 +127,7 @@ def test_of_many_devices_those_that_matter_have_a_colour() -> None:
     lines = [one for one in figure.plots[0].marks if isinstance(one, Line)]
     grey = [line for line in lines if line.token is MUTED]
     assert (len(lines), len(grey)) == (24, 21)
-    labels = {end.text for end in figure.plots[0].ends}
+    labels = {end.text for end in figure.plots[0].end_labels}
     assert labels == {"nvme5n1", "nvme23n1", "nvme0n1"}
     assert f"Of more than {NAMED_MAX} devices" in figure.note
 
@@ -147,21 +147,21 @@ def test_hostile_names_of_devices_are_text() -> None:
     (first, *_) = seen.panels
     traces = tuple(replace(trace, name=EVERY) for trace in first.panel.traces[:1])
     nasty = replace(first, panel=replace(first.panel, traces=traces))
-    drawn = draw(inside_figure(EVERY, EVERY, replace(seen, panels=(nasty,))))
-    assert "<script" not in drawn.svg + drawn.marks
-    assert "\u202e" not in drawn.svg + drawn.marks
+    drawn = draw_inline_svg(inside_figure(EVERY, EVERY, replace(seen, panels=(nasty,))))
+    assert "<script" not in drawn.svg + drawn.marks_json
+    assert "\u202e" not in drawn.svg + drawn.marks_json
 
 
 def test_labels_of_guests_tell_those_of_all_nodes_and_of_one() -> None:
-    axis = load_axis("vms_per_node", (1.0, 2.0, 3.0), 4)
+    axis = parameter_axis("vms_per_node", (1.0, 2.0, 3.0), 4)
     assert axis.title == "VMs on 4 nodes (on each)"
     assert axis.ticks == ((1, "4 (1)"), (2, "8 (2)"), (3, "12 (3)"))
-    assert load_axis("vms_per_node", (1.0, 2.0)).title == "VMs per node"
+    assert parameter_axis("vms_per_node", (1.0, 2.0)).title == "VMs per node"
 
 
 @given(st.sets(st.integers(1, 200), min_size=1, max_size=60), st.integers(1, 16))
 def test_labels_of_an_axis_do_not_touch(values: set[int], nodes: int) -> None:
-    axis = load_axis("vms_per_node", map(float, values), nodes)
+    axis = parameter_axis("vms_per_node", map(float, values), nodes)
     found = [value for value, _ in axis.ticks]
     assert {found[0], found[-1]} == {float(min(values)), float(max(values))}
     assert set(found) <= set(map(float, values))
@@ -173,5 +173,5 @@ def test_labels_of_an_axis_do_not_touch(values: set[int], nodes: int) -> None:
 
 
 def test_sizes_on_an_axis_are_written_as_in_study_files() -> None:
-    axis = load_axis("bs", (512.0, 4096.0, 1.5 * 2**20, 2.0**30))
+    axis = parameter_axis("bs", (512.0, 4096.0, 1.5 * 2**20, 2.0**30))
     assert [text for _, text in axis.ticks] == ["512", "4k", "1.5m", "1g"]

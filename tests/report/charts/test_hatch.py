@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.core.metric import Level, Metric
-from iolab.report.charts.bars import HATCHED, Bar, BarGroup, horizontal_bars
+from iolab.report.charts.bars import HATCHED, Bar, BarGroup, horizontal_bar_chart
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.palette import SERIES
-from iolab.report.charts.svg import HATCH_GAP, draw, strokes
+from iolab.report.charts.svg import HATCH_GAP, draw_inline_svg, hatching_lines
 from iolab.report.table import Table
 
 UNITS = st.floats(min_value=0, max_value=200)
@@ -24,7 +24,9 @@ def bars(*levels: Level) -> Figure:
         Bar(f"b{i}", SERIES[i % 2], Metric(1e5 - 1e4 * i, "1/s"), level)
         for i, level in enumerate(levels)
     )
-    made = horizontal_bars("s", "t", [BarGroup("g", found)], finding="", table=Table("", (), ()))
+    made = horizontal_bar_chart(
+        "s", "t", [BarGroup("g", found)], finding="", table=Table("", (), ())
+    )
     assert made is not None
     return made
 
@@ -35,7 +37,7 @@ Box = tuple[float, float, float, float]
 
 def hatches(figure: Figure) -> list[tuple[float, float]]:
     """The ends of all strokes of paper."""
-    found = re.findall(r'd="([^"]*)" stroke="var\(--paper\)"', draw(figure).svg)
+    found = re.findall(r'd="([^"]*)" stroke="var\(--paper\)"', draw_inline_svg(figure).svg)
     return [
         (float(x), float(y)) for d in found for x, y in re.findall(r"[ML](-?[\d.]+),(-?[\d.]+)", d)
     ]
@@ -45,7 +47,7 @@ def drawn_boxes(figure: Figure, *tokens: int) -> list[Box]:
     """The bars as they are drawn, read from the drawing."""
     names = "|".join(SERIES[index].name for index in tokens)
     pattern = rf'd="M([\d.]+),([\d.]+)h([\d.]+)v([\d.]+)h[^"]*" fill="var\(--(?:{names})\)"'
-    found = [tuple(map(float, match)) for match in re.findall(pattern, draw(figure).svg)]
+    found = [tuple(map(float, match)) for match in re.findall(pattern, draw_inline_svg(figure).svg)]
     return [(x, y, x + width, y + height) for x, y, width, height in found]
 
 
@@ -55,14 +57,14 @@ def test_strokes_end_at_the_edges_and_rise_to_the_right(
 ) -> None:
     box = (min(a, b), min(c, d), max(a, b), max(c, d))
     left, top, right, bottom = box
-    for x, y, x2, y2 in strokes(*box):
+    for x, y, x2, y2 in hatching_lines(*box):
         assert left - 0.1 <= x <= x2 <= right + 0.1
         assert top - 0.1 <= y2 <= y <= bottom + 0.1
         assert abs((x2 - x) - (y - y2)) <= 0.21
 
 
 def test_strokes_are_evenly_apart_and_cross_the_whole_box() -> None:
-    levels = [(120 - y) - (x - 10) for x, y, _, _ in strokes(10, 20, 40, 120)]
+    levels = [(120 - y) - (x - 10) for x, y, _, _ in hatching_lines(10, 20, 40, 120)]
     assert all(math.isclose(b - a, HATCH_GAP, abs_tol=0.3) for a, b in pairwise(levels))
     assert levels[0] <= -30 + 1.5 * HATCH_GAP
     assert levels[-1] >= 100 - 1.5 * HATCH_GAP
@@ -72,7 +74,7 @@ def test_nothing_is_hatched_where_all_is_valid() -> None:
     figure = bars(Level.VALID, Level.VALID)
     assert hatches(figure) == []
     assert HATCHED not in figure.note
-    assert list(strokes(0, 10, 2, 11)) == []
+    assert list(hatching_lines(0, 10, 2, 11)) == []
 
 
 def test_bars_that_are_not_valid_are_hatched_where_they_are_drawn() -> None:
@@ -88,7 +90,7 @@ def test_bars_that_are_not_valid_are_hatched_where_they_are_drawn() -> None:
 
 
 def test_hatching_lies_over_the_bars_and_under_their_marks() -> None:
-    svg = draw(bars(Level.INVALID)).svg
+    svg = draw_inline_svg(bars(Level.INVALID)).svg
     bar = svg.index('fill="var(--series-1)"')
     hatching = svg.index('stroke="var(--paper)"')
     assert bar < hatching < svg.index('stroke="var(--ink)"')

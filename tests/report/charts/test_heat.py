@@ -5,29 +5,35 @@ from dataclasses import replace
 import pytest
 
 from iolab.report.charts.palette import SERIES
-from iolab.report.charts.run import STEPS, TABLE_ROWS, heat_figure, segments, shade_of
+from iolab.report.charts.run import (
+    STEPS,
+    TABLE_ROWS,
+    heat_map_chart,
+    heat_map_segments,
+    shade_index,
+)
 from iolab.report.charts.series import HeatMap
 from tests.facts import tells
 from tests.report.charts.specs import heat
 
 
 def test_shades_rise_with_the_share_and_an_empty_cell_has_none() -> None:
-    assert shade_of(0, 1000) is None
-    assert shade_of(1, 1_000_000) == 0
-    assert [shade_of(round(1000 * least), 1000) for least in STEPS[1:]] == [1, 2, 3, 4, 5]
-    assert shade_of(299, 1000) == 4
+    assert shade_index(0, 1000) is None
+    assert shade_index(1, 1_000_000) == 0
+    assert [shade_index(round(1000 * least), 1000) for least in STEPS[1:]] == [1, 2, 3, 4, 5]
+    assert shade_index(299, 1000) == 4
 
 
 def test_segments_cover_every_cell_that_has_an_io_once_and_no_other() -> None:
     shown = heat()
     covered = [
         (moment, band, shade)
-        for shade, found in segments(shown).items()
+        for shade, found in heat_map_segments(shown).items()
         for band, start, after in found
         for moment in range(start, after)
     ]
     wanted = [
-        (moment, band, shade_of(count, sum(row)))
+        (moment, band, shade_index(count, sum(row)))
         for moment, row in enumerate(shown.counts)
         for band, count in enumerate(row)
         if count
@@ -37,24 +43,24 @@ def test_segments_cover_every_cell_that_has_an_io_once_and_no_other() -> None:
 
 def test_equal_neighbours_in_time_are_one_segment() -> None:
     steady = replace(heat(), counts=((70, 30, 0),) * 4)
-    assert segments(steady)[5] == [(0, 0, 4), (1, 0, 4)]
+    assert heat_map_segments(steady)[5] == [(0, 0, 4), (1, 0, 4)]
 
 
 def test_the_finding_is_of_the_measured_window_alone() -> None:
     shown = replace(heat(), p99_ns=(9e9, 2e5, None, 3e5))
-    finding = heat_figure("A run", shown, SERIES[0]).finding
+    finding = heat_map_chart("A run", shown, SERIES[0]).finding
     assert tells(finding, "110 µs", "130 µs", "second 3", "300 µs", "300 µs"), finding
 
 
 @pytest.mark.parametrize(
     ("shown", "facts"),
     [
-        (replace(heat(), middle_ns=None), ("No I/O",)),
-        (replace(heat(), p99_ns=(None,) * 4, middle_ns=(1e5, 1e5)), ("100 µs", "No moment")),
+        (replace(heat(), interquartile_ns=None), ("No I/O",)),
+        (replace(heat(), p99_ns=(None,) * 4, interquartile_ns=(1e5, 1e5)), ("100 µs", "No moment")),
     ],
 )
 def test_the_finding_says_what_is_not_known(shown: HeatMap, facts: tuple[str, ...]) -> None:
-    assert tells(heat_figure("A run", shown, SERIES[0]).finding, *facts)
+    assert tells(heat_map_chart("A run", shown, SERIES[0]).finding, *facts)
 
 
 def test_the_table_is_bounded_and_keeps_every_io() -> None:
@@ -67,7 +73,7 @@ def test_the_table_is_bounded_and_keeps_every_io() -> None:
         p99_ns=tuple(1e5 + second for second in range(moments)),
         end_s=float(moments),
     )
-    table = heat_figure("A run", long, SERIES[0]).table
+    table = heat_map_chart("A run", long, SERIES[0]).table
     assert len(table.rows) == TABLE_ROWS
     total = sum(int(row[1].text.replace(",", "")) for row in table.rows)
     assert total == sum(sum(row) for row in long.counts)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from iolab.analysis.curves import findings
 from iolab.analysis.points import summarise
-from iolab.report.charts.chart import Band, DotStyle, Figure, Points, looks_of
-from iolab.report.charts.choose import axis_figures
+from iolab.report.charts.chart import Band, Figure, MarkerStyle, Points, series_styles
+from iolab.report.charts.choose import axis_charts
 from tests.analysis.adaptive.systems import whole_session
 from tests.analysis.adaptive.test_queue import CURVE, SOFT
 from tests.study.studies import load
@@ -16,7 +16,7 @@ def charts(*, with_curves: bool) -> list[Figure]:
     _, results = whole_session(study, SOFT)
     curves = findings(study, results).curves if with_curves else ()
     points = summarise(results, study)
-    return axis_figures(study.workloads[0], points, looks_of(study), curves)[0]
+    return axis_charts(study.workloads[0], points, series_styles(study), curves)[0]
 
 
 def test_predicted_loads_are_open_circles_over_a_band() -> None:
@@ -24,7 +24,9 @@ def test_predicted_loads_are_open_circles_over_a_band() -> None:
     marks = throughput.plots[0].marks
     (band,) = [one for one in marks if isinstance(one, Band)]
     assert len(band.places) == 24
-    (dots,) = [one for one in marks if isinstance(one, Points) and one.dot is DotStyle.OPEN]
+    (dots,) = [
+        one for one in marks if isinstance(one, Points) and one.marker_style is MarkerStyle.OPEN
+    ]
     assert len(dots.places) == 14
     assert "Open circles: predicted, not measured" in throughput.note
     assert "the knee, at 10 (" in throughput.note

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 from iolab.core.configuration import ProcurementCost
 from iolab.core.metric import Level, Metric
-from iolab.report.charts.bars import GROUPS_MAX, Bar, BarGroup, horizontal_bars
-from iolab.report.charts.chart import Boxes, Figure, Mark, Points, Rules, TextMark
-from iolab.report.charts.cost import ROWS_MAX, SHADES, cost_figure
+from iolab.report.charts.bars import GROUPS_MAX, Bar, BarGroup, horizontal_bar_chart
+from iolab.report.charts.chart import Boxes, Figure, LineSegments, Mark, Points, TextMark
+from iolab.report.charts.cost import ROWS_MAX, SHADES, procurement_cost_chart
 from iolab.report.charts.palette import SERIES
-from iolab.report.charts.svg import draw
+from iolab.report.charts.svg import draw_inline_svg
 from tests.report.charts.values import TABLE, bought, groups
 
 
 def drawn(*given: BarGroup) -> Figure | None:
-    return horizontal_bars("S", "T", given, finding="F.", table=TABLE)
+    return horizontal_bar_chart("S", "T", given, finding="F.", table=TABLE)
 
 
 def marks(figure: Figure) -> tuple[Mark, ...]:
@@ -52,8 +52,8 @@ def test_bars_that_are_not_valid_are_hatched_and_marked() -> None:
 def test_intervals_of_chance_and_of_rounding_are_told_apart() -> None:
     figure = drawn(*groups())
     assert figure is not None
-    rules = [one for one in marks(figure) if isinstance(one, Rules)]
-    ends = [(x, x2) for one in rules for x, _, x2, _ in one.pieces]
+    rules = [one for one in marks(figure) if isinstance(one, LineSegments)]
+    ends = [(x, x2) for one in rules for x, _, x2, _ in one.segments]
     assert ends == [(600, 700), (1000, 1100)]
     assert "95 % interval" in figure.note
     assert "rounding" in figure.note
@@ -62,7 +62,7 @@ def test_intervals_of_chance_and_of_rounding_are_told_apart() -> None:
 def test_one_configuration_needs_no_names() -> None:
     one = (BarGroup("Reads", (Bar("Only", SERIES[0], Metric(5.0, "1/s")),)),)
     for named in (True, False):
-        figure = horizontal_bars("S", "T", one, finding="F.", table=TABLE, named=named)
+        figure = horizontal_bar_chart("S", "T", one, finding="F.", table=TABLE, show_names=named)
         assert figure is not None
         assert ("Only" in texts(figure)) is named
 
@@ -77,7 +77,7 @@ def test_nothing_is_drawn_of_no_values_and_no_more_than_fits() -> None:
 
 
 def test_parts_of_a_cost_are_as_long_as_their_share_and_shades_of_one_colour() -> None:
-    figure = cost_figure("EUR", bought(), TABLE)
+    figure = procurement_cost_chart("EUR", bought(), TABLE)
     assert figure is not None
     pieces = [one for one in marks(figure) if isinstance(one, Boxes)][:3]
     assert [one.opacity for one in pieces] == list(SHADES)
@@ -95,7 +95,7 @@ def test_a_long_name_stands_whole_above_the_bar_and_the_capacity() -> None:
     name = " ".join(f"word-{number}" for number in range(20))
     (first, *_) = bought()
     named = replace(first, configuration=replace(first.configuration, title=name))
-    figure = cost_figure("EUR", [named], TABLE)
+    figure = procurement_cost_chart("EUR", [named], TABLE)
     assert figure is not None
     assert name in " ".join(texts(figure))
     words = [one for one in marks(figure) if isinstance(one, TextMark)]
@@ -105,19 +105,19 @@ def test_a_long_name_stands_whole_above_the_bar_and_the_capacity() -> None:
 
 
 def test_a_chart_of_costs_has_one_currency() -> None:
-    euros, yen = (cost_figure(money, bought(), TABLE) for money in ("EUR", "JPY"))
+    euros, yen = (procurement_cost_chart(money, bought(), TABLE) for money in ("EUR", "JPY"))
     assert euros is not None
     assert yen is not None
     assert "Elsewhere" not in str(texts(euros)) + euros.finding
     assert "Mainstream" not in str(texts(yen)) + yen.finding
-    assert cost_figure("USD", bought(), TABLE) is None
+    assert procurement_cost_chart("USD", bought(), TABLE) is None
 
 
 def test_a_cost_of_nothing_is_none_and_many_are_counted() -> None:
     (first, *_) = bought()
     free = replace(first.configuration, cost=ProcurementCost("EUR", 0.0, 0.0, 0.0))
-    assert cost_figure("EUR", [replace(first, configuration=free)], TABLE) is None
-    many = cost_figure("EUR", [first] * (ROWS_MAX + 1), TABLE)
+    assert procurement_cost_chart("EUR", [replace(first, configuration=free)], TABLE) is None
+    many = procurement_cost_chart("EUR", [first] * (ROWS_MAX + 1), TABLE)
     assert many is not None
     assert "1 configuration more" in many.note
 
@@ -126,15 +126,15 @@ def test_hostile_names_are_text() -> None:
     name = "<b>'+alert(1)+'\u202e"
     figure = drawn(BarGroup(name, (Bar(name, SERIES[0], Metric(5.0, "1/s"), None, name),)))
     assert figure is not None
-    made = draw(figure)
-    assert "<b>" not in made.svg + made.marks
-    assert "\u202e" not in made.svg + made.marks
+    made = draw_inline_svg(figure)
+    assert "<b>" not in made.svg + made.marks_json
+    assert "\u202e" not in made.svg + made.marks_json
 
 
 def test_strokes_of_hatching_do_not_run_on_into_each_other() -> None:
     figure = drawn(*groups())
     assert figure is not None
-    path = re.search(r'<path d="([^"]+)" stroke="var\(--paper\)"', draw(figure).svg)
+    path = re.search(r'<path d="([^"]+)" stroke="var\(--paper\)"', draw_inline_svg(figure).svg)
     assert path is not None
     assert all(part.count("L") == 1 for part in path[1].split("M") if part)
 
@@ -142,7 +142,7 @@ def test_strokes_of_hatching_do_not_run_on_into_each_other() -> None:
 def test_a_pointer_is_told_the_values_of_bars_and_not_their_places() -> None:
     figure = drawn(*groups())
     assert figure is not None
-    told = json.loads(draw(figure).marks)
+    told = json.loads(draw_inline_svg(figure).marks_json)
     ends = [
         round(x2 or 0) for one in marks(figure) if isinstance(one, Boxes) for *_, x2, _ in one.boxes
     ]

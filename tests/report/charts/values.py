@@ -6,19 +6,19 @@ from typing import Final
 
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level, Metric
-from iolab.report.charts.bars import Bar, BarGroup, horizontal_bars
+from iolab.report.charts.bars import Bar, BarGroup, horizontal_bar_chart
 from iolab.report.charts.chart import Figure
-from iolab.report.charts.cost import Bought, cost_figure
+from iolab.report.charts.cost import PurchasedConfiguration, procurement_cost_chart
 from iolab.report.charts.palette import SERIES
-from iolab.report.table import Table, columns, row
+from iolab.report.table import Table, columns_of, row_of
 
-TABLE: Final = Table("Figures", columns(("What",)), (row("all"),))
+TABLE: Final = Table("Figures", columns_of(("What",)), (row_of("all"),))
 
 
-def bought() -> list[Bought]:
+def bought() -> list[PurchasedConfiguration]:
     """Three configurations: two in euros, one of them without capacity, and one in yen."""
     return [
-        Bought(
+        PurchasedConfiguration(
             Configuration(
                 "a",
                 "Mainstream",
@@ -30,13 +30,13 @@ def bought() -> list[Bought]:
             ),
             SERIES[0],
         ),
-        Bought(
+        PurchasedConfiguration(
             Configuration(
                 "b", "High capacity", ("c",), "/t", cost=ProcurementCost("EUR", 0.0, 40e3, 260e3)
             ),
             SERIES[1],
         ),
-        Bought(
+        PurchasedConfiguration(
             Configuration(
                 "c", "Elsewhere", ("c",), "/t", cost=ProcurementCost("JPY", 1e6, 1e6, 1e6)
             ),
@@ -74,15 +74,15 @@ def groups() -> tuple[BarGroup, ...]:
 
 def value_figures() -> dict[str, Figure]:
     """Each figure by the name of its kind."""
-    lying = horizontal_bars(
+    lying = horizontal_bar_chart(
         "Price/performance",
         "IOPS for each TB raw",
         groups(),
         finding="Random read: Printed has the most.",
         table=TABLE,
-        per="TB raw",
+        per_unit="TB raw",
     )
-    cost = cost_figure("EUR", bought(), TABLE)
+    cost = procurement_cost_chart("EUR", bought(), TABLE)
     assert lying is not None
     assert cost is not None
     return {"value": lying, "cost": cost}

@@ -59,7 +59,7 @@ def _this_machine(path: str, *, cloud: bool, as_json: bool) -> Sequence[Finding]
     from rich.text import Text
 
     from iolab.cli.output import result_json, result_screen
-    from iolab.report.terminal import QUIET_STYLE, Heading, plain, table
+    from iolab.report.terminal import QUIET_STYLE, Heading, literal_text, terminal_table
 
     findings = asyncio.run(machine_findings(str(Path(path).absolute()), cloud=cloud))
     if as_json:
@@ -72,11 +72,17 @@ def _this_machine(path: str, *, cloud: bool, as_json: bool) -> Sequence[Finding]
     styles = {FindingState.OK: "green", FindingState.NOTE: "yellow", FindingState.FAULT: "bold red"}
     rows: list[list[Text | str]] = []
     for item in findings:
-        rows.append([plain(item.what), plain(item.state, styles[item.state]), plain(item.says)])
+        rows.append(
+            [
+                literal_text(item.what),
+                literal_text(item.state, styles[item.state]),
+                literal_text(item.says),
+            ]
+        )
         if item.do:
-            rows.append(["", "", plain(item.do, QUIET_STYLE)])
-    headings = (Heading(""), Heading("state"), Heading("found, and what to do", main=True))
-    result_screen(table(headings, rows))
+            rows.append(["", "", literal_text(item.do, QUIET_STYLE)])
+    headings = (Heading(""), Heading("state"), Heading("found, and what to do", can_wrap=True))
+    result_screen(terminal_table(headings, rows))
     return findings
 
 
@@ -106,11 +112,11 @@ def conclude(findings: Sequence[Finding], clean: str) -> None:
     """Say whether all is ready, with the command that cleans; typer.Exit where it is not."""
     from iolab.cli.output import say
     from iolab.errors import ExitCode
-    from iolab.report.numbers import count
-    from iolab.report.terminal import one_line
+    from iolab.report.numbers import counted_noun
+    from iolab.report.terminal import one_line_text
 
     if any(item.what == LEFT for item in findings):
-        say(f"Left by killed sessions; to see and remove it: {one_line(clean)}")
+        say(f"Left by killed sessions; to see and remove it: {one_line_text(clean)}")
     faults = [item for item in findings if item.state is FindingState.FAULT]
     busy = next(
         (
@@ -126,5 +132,5 @@ def conclude(findings: Sequence[Finding], clean: str) -> None:
     if not faults:
         say("Ready.")
         return
-    say(f"Not ready: {count(len(faults), 'fault')}.")
+    say(f"Not ready: {counted_noun(len(faults), 'fault')}.")
     raise typer.Exit(ExitCode.ENGINE if all(item.engine for item in faults) else ExitCode.HOST)

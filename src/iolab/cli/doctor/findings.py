@@ -187,7 +187,7 @@ ROOT_ADDS: Final = (
 
 def end_findings(hello: Hello, left: Leftovers | None) -> Iterator[Finding]:
     """What killed sessions left, what rights are missing, whether load can outlive its agent."""
-    from iolab.report.numbers import count
+    from iolab.report.numbers import counted_noun
 
     if left is not None and left.disturbing:
         counts = (
@@ -196,7 +196,7 @@ def end_findings(hello: Hello, left: Leftovers | None) -> Iterator[Finding]:
             (len(left.groups), "control group"),
             (len(left.loops), "loop device"),
         )
-        says = ", ".join(count(number, noun) for number, noun in counts if number)
+        says = ", ".join(counted_noun(number, noun) for number, noun in counts if number)
         do = "'iolab clean' with the same options shows and removes it."
         yield Finding(LEFT, FindingState.NOTE, says, do)
     if hello.uid:
@@ -211,7 +211,7 @@ def end_findings(hello: Hello, left: Leftovers | None) -> Iterator[Finding]:
 
 def counter_findings(target: TargetFacts | None, sample: Mapping[str, Any]) -> Iterator[Finding]:
     """Whether the device and its counters are there, against which claimed bytes are held."""
-    from iolab.report.numbers import count
+    from iolab.report.numbers import counted_noun
 
     if target is None:
         return
@@ -227,7 +227,9 @@ def counter_findings(target: TargetFacts | None, sample: Mapping[str, Any]) -> I
         do = "See that /proc/diskstats may be read here and lists the device."
         yield Finding("counters", FindingState.FAULT, f"no counters of {', '.join(missing)}", do)
     else:
-        yield Finding("counters", FindingState.OK, f"of {count(len(counted), 'block device')}")
+        yield Finding(
+            "counters", FindingState.OK, f"of {counted_noun(len(counted), 'block device')}"
+        )
 
 
 def fact_findings(facts: HostFacts) -> Iterator[Finding]:

@@ -33,8 +33,8 @@ from iolab.hosts.barrier import Outcomes
 from iolab.hosts.clock import SYSTEM_CLOCK, ClockOffset
 from iolab.hosts.connect import open_hosts
 from iolab.registry import study_kinds
-from iolab.report.numbers import count, listing
-from iolab.report.terminal import QUIET_STYLE, Heading, plain, table
+from iolab.report.numbers import counted_noun, shortened_list_text
+from iolab.report.terminal import QUIET_STYLE, Heading, literal_text, terminal_table
 from iolab.session.discovery import (
     CPU_BUSY,
     DEVICE_BUSY,
@@ -160,7 +160,9 @@ def _machines(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
     by_boot = _groups((host.facts.kernel.boot_id, host) for host in hosts)
     for boot, same in by_boot.items():
         if boot and len(same) > 1:
-            says = f"{count(len(same), 'host')} are one machine: they share one running kernel"
+            says = (
+                f"{counted_noun(len(same), 'host')} are one machine: they share one running kernel"
+            )
             do = "Name each machine once; of containers, know that they share what is measured."
             yield FleetFinding(_names(same), Finding("machine", FindingState.NOTE, says, do))
 
@@ -309,7 +311,8 @@ def _groups(values: Iterable[tuple[str, Inspected]]) -> dict[str, list[Inspected
 
 def _who(groups: Mapping[str, Sequence[Inspected]]) -> str:
     return "; ".join(
-        f"{value} on {listing(list(_names(hosts)), NAMES_SHOWN)}" for value, hosts in groups.items()
+        f"{value} on {shortened_list_text(list(_names(hosts)), NAMES_SHOWN)}"
+        for value, hosts in groups.items()
     )
 
 
@@ -347,24 +350,27 @@ def fleet_screen(
     """A row a host, then the findings with what to do."""
     headings = (
         Heading("host"),
-        Heading("clock, ms", number=True),
-        *(Heading(program.title, main=True) for program in needed_programs()),
-        Heading("kernel", main=True),
-        Heading("on", main=True),
-        Heading("free", number=True),
-        Heading("link", number=True),
-        Heading("MTU", number=True),
+        Heading("clock, ms", is_number=True),
+        *(Heading(program.title, can_wrap=True) for program in needed_programs()),
+        Heading("kernel", can_wrap=True),
+        Heading("on", can_wrap=True),
+        Heading("free", is_number=True),
+        Heading("link", is_number=True),
+        Heading("MTU", is_number=True),
         Heading("governor"),
-        Heading("CPU", number=True),
-        Heading("disk", number=True),
+        Heading("CPU", is_number=True),
+        Heading("disk", is_number=True),
     )
     rows: list[list[Text | str]] = []
     for spec in specs:
         host = inspected.done.get(spec.name)
-        lacking = [plain("no answer", STYLES[FindingState.FAULT]), *[NONE] * (len(headings) - 2)]
+        lacking = [
+            literal_text("no answer", STYLES[FindingState.FAULT]),
+            *[NONE] * (len(headings) - 2),
+        ]
         rest = _cells(host) if host else lacking
-        rows.append([plain(spec.name), *rest])
-    return table(headings, rows), "", _findings_table(fleet_findings(inspected))
+        rows.append([literal_text(spec.name), *rest])
+    return terminal_table(headings, rows), "", _findings_table(fleet_findings(inspected))
 
 
 def fleet_document(specs: tuple[HostSpec, ...], inspected: Outcomes[Inspected]) -> dict[str, Any]:
@@ -395,15 +401,15 @@ def _cells(host: Inspected) -> list[Text | str]:
     return [
         _offset(host.offset),
         *(
-            plain(program.version(facts).removeprefix(f"{program.name}-"))
+            literal_text(program.version(facts).removeprefix(f"{program.name}-"))
             for program in needed_programs()
         ),
-        plain(facts.kernel.release),
-        plain(target.fs_type) if target else NONE,
+        literal_text(facts.kernel.release),
+        literal_text(target.fs_type) if target else NONE,
         format_bytes(target.free_bytes) if target else NONE,
         link_speed(port),
         str(port.mtu) if port else NONE,
-        plain(facts.cpu.governor or NONE),
+        literal_text(facts.cpu.governor or NONE),
         _share(host.quiet.cpu_busy),
         _share(host.quiet.device_busy),
     ]
@@ -443,15 +449,17 @@ def _findings_table(findings: tuple[FleetFinding, ...]) -> RenderableType:
     rows: list[list[Text | str]] = []
     for item in findings:
         finding = item.finding
-        names = listing(list(item.hosts), HOSTS_SHOWN)
-        state = plain(finding.state, STYLES[finding.state])
-        rows.append([plain(finding.what), state, plain(names), plain(finding.says)])
+        names = shortened_list_text(list(item.hosts), HOSTS_SHOWN)
+        state = literal_text(finding.state, STYLES[finding.state])
+        rows.append(
+            [literal_text(finding.what), state, literal_text(names), literal_text(finding.says)]
+        )
         if finding.do:
-            rows.append(["", "", "", plain(finding.do, QUIET_STYLE)])
+            rows.append(["", "", "", literal_text(finding.do, QUIET_STYLE)])
     headings = (
         Heading(""),
         Heading("state"),
-        Heading("hosts", main=True),
-        Heading("found, and what to do", main=True),
+        Heading("hosts", can_wrap=True),
+        Heading("found, and what to do", can_wrap=True),
     )
-    return table(headings, rows)
+    return terminal_table(headings, rows)

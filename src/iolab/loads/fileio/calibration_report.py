@@ -14,7 +14,7 @@ from iolab.loads.fileio.calibration import CalibrationRow, rows_of
 from iolab.loads.fileio.calibration_model import Calibration, HostCalibration
 from iolab.loads.fileio.checks import BOUND_SHARE
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
-from iolab.report.numbers import listing, show_value
+from iolab.report.numbers import shortened_list_text, value_text
 from iolab.stats.comparison import SAME_WITHIN
 from iolab.units import format_count, format_ns
 
@@ -241,7 +241,7 @@ def versions_text(calibration: Calibration) -> str:
             parts.append(next(iter(hosts_by_version)))
         else:
             parts += [
-                f"{text} on {listing(hosts, HOSTS_SHOWN)}"
+                f"{text} on {shortened_list_text(hosts, HOSTS_SHOWN)}"
                 for text, hosts in hosts_by_version.items()
             ]
     return ", ".join(parts)
@@ -255,7 +255,7 @@ def _shared(texts: Iterable[str]) -> str | None:
 
 def rate_text(value: float | None) -> str:
     """A rate; a dash where there is none."""
-    return NONE if value is None else show_value(value, "1/s")
+    return NONE if value is None else value_text(value, "1/s")
 
 
 def ratio_text(row: CalibrationRow) -> str:

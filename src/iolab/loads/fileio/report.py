@@ -11,40 +11,52 @@ from iolab.core.workload import Workload
 from iolab.loads.fileio.workload import Job
 from iolab.report.best import Headline
 from iolab.report.brief import Brief, Charts
-from iolab.report.numbers import NOTHING
-from iolab.report.one_figure import OneFigureReport
-from iolab.report.table import Cell, Table, columns, row
+from iolab.report.numbers import DASH
+from iolab.report.one_figure import SingleFigureReport
+from iolab.report.table import Cell, Table, columns_of, row_of
 from iolab.units import format_bytes, parse_size
 
 
-class FileReport(OneFigureReport):
+class FileReport(SingleFigureReport):
     """I/O on files, of which `hosts` tell what is swept over guests."""
 
-    lays_out_files: ClassVar[bool] = True
+    uses_laid_out_files: ClassVar[bool] = True
 
-    def has_published(self, workload: Workload) -> bool:
+    def has_published_figures(self, workload: Workload) -> bool:
         """Of guests."""
-        return self.hosts.are_swept(workload)
+        return self.hosts.is_swept_over_hosts_per_node(workload)
 
-    def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
+    def best_point_headlines(
+        self, study: Study, points: Sequence[PointSummary]
+    ) -> tuple[Headline, ...]:
         """Every workload; of guests each mix is one by itself."""
-        every = OneFigureReport.headlines(self, study, points)
-        plain = (headline for headline in every if not self.hosts.are_swept(headline.workload))
-        return (*plain, *self.hosts.headlines(study, points))
+        every = SingleFigureReport.best_point_headlines(self, study, points)
+        plain = (
+            headline
+            for headline in every
+            if not self.hosts.is_swept_over_hosts_per_node(headline.workload)
+        )
+        return (*plain, *self.hosts.best_point_headlines(study, points))
 
-    def charts(self, brief: Brief) -> Charts:
+    def workload_charts(self, brief: Brief) -> Charts:
         """As of any load, and those of guests."""
-        from iolab.report.charts.choose import load_charts
+        from iolab.report.charts.choose import load_chart_groups
 
-        workloads = [workload for workload in brief.study.workloads if self.makes(workload)]
-        plain = [workload for workload in workloads if not self.hosts.are_swept(workload)]
-        return {**load_charts(brief, plain), **self.hosts.charts(brief)}
+        workloads = [
+            workload for workload in brief.study.workloads if self.handles_workload(workload)
+        ]
+        plain = [
+            workload
+            for workload in workloads
+            if not self.hosts.is_swept_over_hosts_per_node(workload)
+        ]
+        return {**load_chart_groups(brief, plain), **self.hosts.workload_charts(brief)}
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
         """The jobs."""
         return (workloads_table(study),)
 
-    def method_rows(self, study: Study) -> tuple[tuple[str, str], ...]:
+    def common_job_options(self, study: Study) -> tuple[tuple[str, str], ...]:
         """How many jobs make the load, and how far they fill a queue."""
         own = [workload for workload in study.workloads if isinstance(workload.job, Job)]
         return tuple(
@@ -76,7 +88,7 @@ def workloads_table(study: Study) -> Table:
     rows = tuple(
         _workload_row(workload) for workload in study.workloads if isinstance(workload.job, Job)
     )
-    return Table("Workloads", columns((*texts, "Contents", "Further options")), rows)
+    return Table("Workloads", columns_of((*texts, "Contents", "Further options")), rows)
 
 
 def _workload_row(workload: Workload) -> tuple[Cell, ...]:
@@ -96,7 +108,7 @@ def _workload_row(workload: Workload) -> tuple[Cell, ...]:
     }
     texts = ((name, swept.get(name, rate)) for name, rate in rates.items())
     options += [f"{name}={rate}" for name, rate in texts if rate is not None]
-    return row(
+    return row_of(
         workload.title,
         access,
         swept.get("bs", format_bytes(job.block_bytes)),
@@ -106,7 +118,7 @@ def _workload_row(workload: Workload) -> tuple[Cell, ...]:
         "yes" if job.direct else "no, buffered",
         f"{job.engine}, {job.ioengine}",
         job.contents.value,
-        " ".join(options) or NOTHING,
+        " ".join(options) or DASH,
     )
 
 

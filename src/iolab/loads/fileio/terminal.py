@@ -18,9 +18,16 @@ from iolab.loads.fileio.calibration_report import (
     shares_of,
     versions_text,
 )
-from iolab.report.numbers import count, show_value
-from iolab.report.table import Table, columns, row
-from iolab.report.terminal import QUIET_STYLE, Heading, of_table, plain, table, title
+from iolab.report.numbers import counted_noun, value_text
+from iolab.report.table import Table, columns_of, row_of
+from iolab.report.terminal import (
+    QUIET_STYLE,
+    Heading,
+    literal_text,
+    report_table_for_terminal,
+    section_title,
+    terminal_table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,15 +48,15 @@ def calibration_screen(calibration: Calibration) -> tuple[RenderableType, ...]:
     shares = shares_of(calibration)
     sentences = meanings(rows, shares, pairs=pairs, hosts=len(calibration.hosts))
     return (
-        *((title(f"{len(calibration.hosts)} hosts together"),) if many else ()),
+        *((section_title(f"{len(calibration.hosts)} hosts together"),) if many else ()),
         _figures(calibration, rows, shares),
-        *(("", title("Each host"), _hosts(calibration)) if many else ()),
+        *(("", section_title("Each host"), _hosts(calibration)) if many else ()),
         "",
-        title("What this means"),
+        section_title("What this means"),
         _meanings(sentences),
         "",
-        plain(
-            f"{count(pairs, 'pair')}, order swapped from one to the next: "
+        literal_text(
+            f"{counted_noun(pairs, 'pair')}, order swapped from one to the next: "
             f"{versions_text(calibration)}.",
             QUIET_STYLE,
         ),
@@ -61,20 +68,20 @@ def _figures(
 ) -> RenderableType:
     nearest = {share.engine: percent(share.share) for share in shares}
     lines = [
-        row(
+        row_of(
             HEADINGS[figure.key],
-            show_value(figure.fio, figure.unit),
-            show_value(figure.native, figure.unit),
+            value_text(figure.fio, figure.unit),
+            value_text(figure.native, figure.unit),
             ratio_text(figure),
             figure.comparison.verdict.value,
         )
         for figure in rows
     ]
     ceilings = (rate_text(calibration.ceilings[name]) for name in ENGINES)
-    lines.append(row("ceiling, on /dev/null", *ceilings, "", ""))
-    lines.append(row("share of the ceiling", *(nearest.get(n, NONE) for n in ENGINES), "", ""))
-    heads = columns(("",), (*ENGINES, "native / fio"), ("",))
-    return of_table(Table("", heads, tuple(lines)))
+    lines.append(row_of("ceiling, on /dev/null", *ceilings, "", ""))
+    lines.append(row_of("share of the ceiling", *(nearest.get(n, NONE) for n in ENGINES), "", ""))
+    heads = columns_of(("",), (*ENGINES, "native / fio"), ("",))
+    return report_table_for_terminal(Table("", heads, tuple(lines)))
 
 
 def _hosts(calibration: Calibration) -> RenderableType:
@@ -90,21 +97,21 @@ def _hosts(calibration: Calibration) -> RenderableType:
         rates, cpu = figures["iops"], figures["cpu_ns_per_io"]
         shares = {share.engine: percent(share.share) for share in host_shares(host)}
         lines.append(
-            row(
+            row_of(
                 host.host,
-                *(show_value(value, rates.unit) for value in (rates.fio, rates.native)),
+                *(value_text(value, rates.unit) for value in (rates.fio, rates.native)),
                 ratio_text(rates),
-                *(show_value(value, cpu.unit) for value in (cpu.fio, cpu.native)),
+                *(value_text(value, cpu.unit) for value in (cpu.fio, cpu.native)),
                 *(rate_text(host.ceilings[name]) for name in ENGINES),
                 *(shares.get(name, NONE) for name in ENGINES),
             )
         )
-    return of_table(Table("", columns(("host",), numbers), tuple(lines)))
+    return report_table_for_terminal(Table("", columns_of(("host",), numbers), tuple(lines)))
 
 
 def _meanings(sentences: Sequence[Meaning]) -> RenderableType:
     lines = [
-        [plain(meaning.about, _STYLES[meaning.tone.value]), plain(meaning.says)]
+        [literal_text(meaning.about, _STYLES[meaning.tone.value]), literal_text(meaning.says)]
         for meaning in sentences
     ]
-    return table([Heading(""), Heading("", main=True)], lines)
+    return terminal_table([Heading(""), Heading("", can_wrap=True)], lines)

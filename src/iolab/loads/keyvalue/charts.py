@@ -33,22 +33,28 @@ from iolab.loads.keyvalue.tables import (
     value_of,
 )
 from iolab.loads.keyvalue.workload import KeyOperation
-from iolab.report.best import BestFigure, PointFigures, best_figure, by_operation
-from iolab.report.charts.chart import ChartGroup, Figure, Looks
+from iolab.report.best import BestFigure, PointFigures, best_figure, operation_latencies_text
+from iolab.report.charts.chart import ChartGroup, Figure, SeriesStyles
 from iolab.report.charts.lines import (
     ChartLine,
     ChartQuantity,
-    finding_of,
-    further_lines,
-    latency_figure,
-    load_figure,
-    quantity_figure,
-    rate_of,
+    latency_chart,
+    lines_sentence,
+    quantity_chart,
+    rate_and_latency_chart,
+    rate_quantity,
+    remaining_line_groups,
 )
-from iolab.report.charts.tradeoff import tradeoff_figure
-from iolab.report.numbers import NOTHING, axis_label, count, fields_document, show
-from iolab.report.phrases import metric_word
-from iolab.report.table import Cell, Table, columns, row, verdict_cell
+from iolab.report.charts.tradeoff import latency_tradeoff_chart
+from iolab.report.numbers import (
+    DASH,
+    axis_values_text,
+    counted_noun,
+    flat_record_document,
+    metric_text,
+)
+from iolab.report.phrases import metric_column_name
+from iolab.report.table import Cell, Table, columns_of, row_of, verdict_cell
 
 GAIN_NOTE: Final = (
     "A gain is more operations a second or less latency than the baseline has in the same cell: "
@@ -95,26 +101,26 @@ def share_text(share: float) -> str:
 def interval_text(low: float | None, high: float | None) -> str:
     """`[+21 %, +29 %]`; a dash where none is known."""
     if low is None or high is None:
-        return NOTHING
+        return DASH
     return f"[{share_text(low)}, {share_text(high)}]"
 
 
 def cell_name(gain: ComparedMetric, group: PointGroup) -> str:
     """The cell by what varies within its group."""
     own = tuple(pair for pair in gain.axis if pair not in group.others)
-    return axis_label(own) or NOTHING
+    return axis_values_text(own) or DASH
 
 
-def gains_table(gained: Sequence[Gains], group: PointGroup, looks: Looks) -> Table | None:
+def gains_table(gained: Sequence[Gains], group: PointGroup, looks: SeriesStyles) -> Table | None:
     """Every cell of a group with both values; None where nothing is compared."""
     several = len(gained) > 1
     rows = tuple(
-        row(
+        row_of(
             *((looks[pair.candidate].title,) if several else ()),
             cell_name(cell, group),
-            metric_word(cell.metric),
-            show(cell.baseline),
-            show(cell.candidate),
+            metric_column_name(cell.metric),
+            metric_text(cell.baseline),
+            metric_text(cell.candidate),
             share_text(cell.share),
             interval_text(*(cell.interval or (None, None))),
             f"{cell.factor:.2f}",
@@ -130,7 +136,7 @@ def gains_table(gained: Sequence[Gains], group: PointGroup, looks: Looks) -> Tab
     other = "Candidate’s" if several else looks[gained[0].candidate].title
     texts = (*(("Candidate",) if several else ()), "Point", "Metric")
     numbers = (name, other, "Gain", "95 % interval", "Factor")
-    heads = columns(texts, numbers, ("Says", "Verdict"))
+    heads = columns_of(texts, numbers, ("Says", "Verdict"))
     return Table(f"Gain over {name}, cell by cell", heads, rows)
 
 
@@ -139,7 +145,10 @@ def skipped_note(gained: Sequence[Gains]) -> str:
     skipped = [skip for pair in gained for skip in pair.skipped]
     if not skipped:
         return ""
-    return f" Not compared: {count(len(skipped), 'value')}, the first since {skipped[0].reason}."
+    return (
+        f" Not compared: {counted_noun(len(skipped), 'value')}, the first since "
+        f"{skipped[0].reason}."
+    )
 
 
 def largest_of(gained: Sequence[Gains], metric: str) -> tuple[Gains, LargestGain] | None:
@@ -149,7 +158,7 @@ def largest_of(gained: Sequence[Gains], metric: str) -> tuple[Gains, LargestGain
 
 
 def largest_table(
-    groups: Sequence[PointGroup], gained: Sequence[Gains], looks: Looks
+    groups: Sequence[PointGroup], gained: Sequence[Gains], looks: SeriesStyles
 ) -> Table | None:
     """For each group, candidate and metric the largest gain with its cell."""
     if not gained:
@@ -162,7 +171,7 @@ def largest_table(
         return None
     texts = ("Workload", *(("Candidate",) if several else ()), "Of")
     numbers = ("Largest gain", "95 % interval", "Factor", "In its unit")
-    heads = columns(texts, numbers, ("At", "Says", "Verdict"))
+    heads = columns_of(texts, numbers, ("At", "Says", "Verdict"))
     baseline, candidate = looks[gained[0].baseline].title, looks[gained[0].candidate].title
     title = f"Largest gains over {baseline}" if several else f"{candidate} against {baseline}"
     return Table(title, heads, rows)
@@ -189,25 +198,25 @@ def largest_gains(groups: Sequence[PointGroup], gained: Sequence[Gains]) -> list
         for pair in within(gained, group):
             for metric in pair.metrics:
                 best = pair.largest(metric)
-                at = NOTHING if best is None else cell_name(best.gain, group)
-                largest.append(Largest(group, pair.candidate, metric_word(metric), at, best))
+                at = DASH if best is None else cell_name(best.gain, group)
+                largest.append(Largest(group, pair.candidate, metric_column_name(metric), at, best))
     return largest
 
 
-def _largest_row(largest: Largest, looks: Looks, *, several: bool) -> tuple[Cell, ...]:
-    start = row(
+def _largest_row(largest: Largest, looks: SeriesStyles, *, several: bool) -> tuple[Cell, ...]:
+    start = row_of(
         largest.group.title, *((looks[largest.candidate].title,) if several else ()), largest.words
     )
     best = largest.best
     if best is None:
-        rest = row(*([NOTHING] * 5))
-        return (*start, Cell("no gain in any cell"), *rest, Cell(NOTHING))
+        rest = row_of(*([DASH] * 5))
+        return (*start, Cell("no gain in any cell"), *rest, Cell(DASH))
     gain = best.gain
     return (
         *start,
-        *row(share_text(gain.share), interval_text(best.low, best.high), f"{gain.factor:.2f}"),
+        *row_of(share_text(gain.share), interval_text(best.low, best.high), f"{gain.factor:.2f}"),
         Cell(difference_text(gain)),
-        Cell(f"{largest.at} (of {count(best.cells, 'cell')})"),
+        Cell(f"{largest.at} (of {counted_noun(best.cells, 'cell')})"),
         Cell(gain.comparison.verdict.value),
         verdict_cell(gain.level),
     )
@@ -216,10 +225,10 @@ def _largest_row(largest: Largest, looks: Looks, *, several: bool) -> tuple[Cell
 def difference_text(gain: ComparedMetric) -> str:
     """The candidate's value less the baseline's, with its sign."""
     sign = "+" if gain.difference >= 0 else "−"
-    return f"{sign}{show(replace(gain.candidate, value=abs(gain.difference)))}"
+    return f"{sign}{metric_text(replace(gain.candidate, value=abs(gain.difference)))}"
 
 
-def gain_sentence(gained: Sequence[Gains], group: PointGroup, looks: Looks) -> str:
+def gain_sentence(gained: Sequence[Gains], group: PointGroup, looks: SeriesStyles) -> str:
     """The largest gain in operations a second with its cell and what it says; empty for none."""
     best = largest_of(gained, WHOLE_KEY)
     if best is None:
@@ -261,8 +270,8 @@ def _cell_document(cell: ComparedMetric) -> dict[str, Any]:
         "workload": cell.workload,
         "axis": dict(cell.axis),
         "metric": cell.metric,
-        "baseline": fields_document(cell.baseline),
-        "candidate": fields_document(cell.candidate),
+        "baseline": flat_record_document(cell.baseline),
+        "candidate": flat_record_document(cell.candidate),
         "gain": cell.share,
         "low": low,
         "high": high,
@@ -333,14 +342,14 @@ def _latencies(best: PointFigures, group: PointGroup) -> Iterator[tuple[str, str
             if latencies
         ]
         if parts:
-            yield WORDS[name], by_operation(parts)
+            yield WORDS[name], operation_latencies_text(parts)
 
 
 def key_charts(
     group: PointGroup,
     study: Study,
     host_runs: Hosts,
-    looks: Looks,
+    looks: SeriesStyles,
     gained: Sequence[Gains],
 ) -> ChartGroup | None:
     """The group's charts, and under them what each operation took and what devices did."""
@@ -350,26 +359,28 @@ def key_charts(
     lines = lines_of(group, looks)
     figures = tuple(_figures(group, lines, looks, own)) if group.axis else ()
     further = list(_further(group, lines)) if group.axis else []
-    for others in further_lines(lines, group.workload.rate) if group.axis else ():
+    for others in remaining_line_groups(lines, group.workload.rate) if group.axis else ():
         further += [*_figures(group, others, looks, own), *_further(group, others)]
     tables = (*_gains(group, looks, own), *_tables(group, study, host_runs, looks))
-    return ChartGroup(group.title, figures, more=tables, further=tuple(further))
+    return ChartGroup(group.title, figures, detail_tables=tables, appendix_figures=tuple(further))
 
 
-def _gains(group: PointGroup, looks: Looks, gained: Sequence[Gains]) -> Iterator[tuple[Table, str]]:
+def _gains(
+    group: PointGroup, looks: SeriesStyles, gained: Sequence[Gains]
+) -> Iterator[tuple[Table, str]]:
     table = gains_table(gained, group, looks)
     if table is not None:
         yield table, f"{GAIN_NOTE}{skipped_note(gained)}"
 
 
-def lines_of(group: PointGroup, looks: Looks) -> list[ChartLine]:
+def lines_of(group: PointGroup, looks: SeriesStyles) -> list[ChartLine]:
     """One line a configuration, in the order in which they were measured."""
     by_configuration: dict[str, list[PointSummary]] = {}
     for point in group.points:
         by_configuration.setdefault(point.key.configuration, []).append(point)
     return [
         ChartLine(
-            looks[name].name,
+            looks[name].label,
             looks[name].token,
             (),
             tuple(points),
@@ -385,18 +396,18 @@ def lines_of(group: PointGroup, looks: Looks) -> list[ChartLine]:
 def _figures(
     group: PointGroup,
     lines: Sequence[ChartLine],
-    looks: Looks,
+    looks: SeriesStyles,
     gained: Sequence[Gains],
 ) -> Iterator[Figure]:
     """Rate and latency over the load, and one against the other."""
     axis = group.axis
     metrics = [point.metrics for point in group.points]
-    rate, main = rate_of(group.workload.rate), main_operation(metrics)
+    rate, main = rate_quantity(group.workload.rate), main_operation(metrics)
     if main not in timed(metrics):
-        yield quantity_figure(group.title, axis, lines, rate, UNIT)
+        yield quantity_chart(group.title, axis, lines, rate, UNIT)
         return
     tail = drawn_tail(group.workload.job, metrics, main)
-    figure = load_figure(
+    figure = rate_and_latency_chart(
         group.title, axis, lines, rate, _latency(main, "mean"), _latency(main, tail)
     )
     yield replace(figure, finding=figure.finding + gain_sentence(gained, group, looks))
@@ -415,7 +426,7 @@ def _further(group: PointGroup, lines: Sequence[ChartLine]) -> Iterator[Figure]:
         if operation is not main:
             tail = drawn_tail(group.workload.job, metrics, operation)
             pair = (_latency(operation, "mean"), _latency(operation, tail))
-            yield latency_figure(group.title, axis, lines, *pair)
+            yield latency_chart(group.title, axis, lines, *pair)
     due = main.intended
     if due is not None and due in timed(metrics):
         yield _due_figure(group, lines, main, due)
@@ -428,9 +439,9 @@ def _tradeoffs(
     metrics = [point.metrics for point in group.points]
     tail = drawn_tail(group.workload.job, metrics, main)
     pair = (_latency(main, "mean"), _latency(main, tail, alone=len(lines) > 1))
-    rate, note = rate_of(group.workload.rate), _wanted(group, main, tail)
+    rate, note = rate_quantity(group.workload.rate), _wanted(group, main, tail)
     for part in (pair,) if len(lines) == 1 else tuple((quantity,) for quantity in pair):
-        yield tradeoff_figure(
+        yield latency_tradeoff_chart(
             group.title,
             group.axis,
             lines,
@@ -450,7 +461,7 @@ def _wanted(group: PointGroup, main: KeyOperation, tail: str) -> str:
     measured = sum(value_of(point.metrics, key) is not None for point in group.points)
     needed = ios_needed(dict(KEY_PERCENTILES)[wanted])
     return (
-        f"{WORDS[wanted]} is known of {measured} of {count(total, 'point')}: "
+        f"{WORDS[wanted]} is known of {measured} of {counted_noun(total, 'point')}: "
         f"it takes {needed:,} {plural(main).lower()}."
     )
 
@@ -463,8 +474,8 @@ def _due_figure(
     word = f"{main.word} {WORDS[tail]}"
     service = ChartQuantity(main.latency_key(tail), f"{word} of service", "service")
     since = ChartQuantity(due.latency_key(tail), "since due", "since due")
-    figure = latency_figure(group.title, group.axis, lines, service, since)
-    finding = finding_of(group.axis, lines, since)
+    figure = latency_chart(group.title, group.axis, lines, service, since)
+    finding = lines_sentence(group.axis, lines, since)
     return replace(figure, finding=f"Of service: {figure.finding} Since due: {finding}")
 
 
@@ -475,7 +486,7 @@ def _latency(operation: KeyOperation, name: str, *, alone: bool = False) -> Char
 
 
 def _tables(
-    group: PointGroup, study: Study, hosts: Hosts, looks: Looks
+    group: PointGroup, study: Study, hosts: Hosts, looks: SeriesStyles
 ) -> Iterator[tuple[Table, str]]:
     """What stands under a group's charts, with a note each."""
     several = len(study.configurations) > 1
@@ -484,7 +495,7 @@ def _tables(
     def name(point: PointSummary) -> str:
         own = tuple(pair for pair in point.key.axis if pair not in group.others)
         title = looks[point.key.configuration].title if several else ""
-        return ", ".join(part for part in (title, axis_label(own)) if part) or NOTHING
+        return ", ".join(part for part in (title, axis_values_text(own)) if part) or DASH
 
     yield apart_table(points, name), ""
     due = due_table(points, name)

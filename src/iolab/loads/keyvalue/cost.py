@@ -22,7 +22,7 @@ from iolab.loads.keyvalue.workload import (
     YcsbJob,
     server_settings,
 )
-from iolab.report.numbers import count
+from iolab.report.numbers import counted_noun
 from iolab.study.cost import watch_s
 from iolab.study.wording import shown
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
@@ -231,7 +231,7 @@ def key_value_reasons(
             key_value_seconds(fixed_s, job, server, clients[point.configuration])
             for point, job in of_kind
         )
-        many = f"{count(len(jobs), 'run')} of {says}"
+        many = f"{counted_noun(len(jobs), 'run')} of {says}"
         yield f"{many}: {length}{', connect' if kind is YcsbJob else ''}", loads
         around_s = sum(run_overhead_s(study, job) for job in jobs)
         yield f"{many}: {_around(study, jobs[0])}", around_s
@@ -258,7 +258,7 @@ def _load_reasons(study: Study, points: list[Point], rate: float) -> Iterator[tu
             if isinstance(job, YcsbJob) and kind is ServerKind.MANAGED:
                 seconds += NODE_START_S + NODE_SETTLE_S
     if number:
-        databases = f"{count(number, 'database')} of {format_bytes(size)}"
+        databases = f"{counted_noun(number, 'database')} of {format_bytes(size)}"
         yield f"load and compact {databases} (assumed rates)", seconds
 
 

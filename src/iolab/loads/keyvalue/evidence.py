@@ -26,8 +26,8 @@ from iolab.loads.keyvalue.workload import (
     engine_reply,
     server_settings,
 )
-from iolab.report.numbers import NOTHING, count, show, show_value
-from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
+from iolab.report.numbers import DASH, counted_noun, metric_text, value_text
+from iolab.report.table import Cell, Column, Table, columns_of, row_of, verdict_cell
 from iolab.units import format_bytes, format_count
 
 Runs = Mapping[RunKey, tuple[HostRun, ...]]
@@ -66,15 +66,15 @@ def device_table(named: Sequence[tuple[str, Result]], host_runs: Hosts) -> Table
         reads, writes = (sum(getattr(delta, f"{way}_ios") for delta in moved) for way in _WAYS)
         read, written = (sum(getattr(delta, f"{way}_bytes") for delta in moved) for way in _WAYS)
         rows.append(
-            row(
+            row_of(
                 name,
-                show(result.metrics.get(WHOLE_KEY), bare_rate=True),
+                metric_text(result.metrics.get(WHOLE_KEY), bare_rate=True),
                 format_count(reads / span),
-                show_value(read / span, "bytes/s"),
-                format_bytes(read / reads) if reads else NOTHING,
-                f"{reads / done:.2f}" if done else NOTHING,
+                value_text(read / span, "bytes/s"),
+                format_bytes(read / reads) if reads else DASH,
+                f"{reads / done:.2f}" if done else DASH,
                 format_count(writes / span),
-                show_value(written / span, "bytes/s"),
+                value_text(written / span, "bytes/s"),
                 result.verdict.level,
             )
         )
@@ -84,7 +84,7 @@ def device_table(named: Sequence[tuple[str, Result]], host_runs: Hosts) -> Table
         *("Operations/s", "Device reads/s", "Read", "A read", "Reads an operation"),
         *("Device writes/s", "Written"),
     )
-    heads = columns(("Point",), numbers, ("Verdict",))
+    heads = columns_of(("Point",), numbers, ("Verdict",))
     return Table("Device I/O beside the operations", heads, tuple(rows))
 
 
@@ -124,7 +124,7 @@ def databases_table(jobs: Mapping[RunKey, AnyJob], runs: Runs) -> Table | None:
                 shapes[cells] = shapes.get(cells, 0) + 1
     if not shapes:
         return None
-    heads = columns(
+    heads = columns_of(
         ("Database", "Levels", "Compression", "Each run's copy"),
         ("Files", "Entries", "Blocks", "A block", "To be compacted", "Runs"),
     )
@@ -134,27 +134,27 @@ def databases_table(jobs: Mapping[RunKey, AnyJob], runs: Runs) -> Table | None:
 
 def _shape_cells(job: AnyJob | None, shape: StoreShape, copied_by: str) -> tuple[Cell, ...]:
     levels = "; ".join(
-        f"L{level.level}: {count(level.files, 'file')}, {format_bytes(level.bytes)}"
+        f"L{level.level}: {counted_noun(level.files, 'file')}, {format_bytes(level.bytes)}"
         for level in shape.levels
     )
     tables, mean = shape.tables, None if shape.tables is None else shape.tables.block_bytes_mean
-    name = NOTHING
+    name = DASH
     if isinstance(job, KeyValueJob):
         loaded = job.loaded
         name = f"{loaded.keys:,} keys in blocks of {format_bytes(loaded.block_bytes)}"
     elif isinstance(job, YcsbJob):
         name = f"{job.records:,} records of {job.fields} × {format_bytes(job.field_bytes)}"
     pending = shape.pending_bytes
-    return row(
+    return row_of(
         name,
-        levels or NOTHING,
-        NOTHING if tables is None else ", ".join(tables.compression) or NOTHING,
+        levels or DASH,
+        DASH if tables is None else ", ".join(tables.compression) or DASH,
         copied_by or "none",
-        NOTHING if tables is None else f"{tables.files:,}",
-        NOTHING if tables is None else f"{tables.entries:,}",
-        NOTHING if tables is None else f"{tables.blocks:,}",
-        NOTHING if mean is None else format_bytes(mean),
-        NOTHING if pending is None else format_bytes(pending),
+        DASH if tables is None else f"{tables.files:,}",
+        DASH if tables is None else f"{tables.entries:,}",
+        DASH if tables is None else f"{tables.blocks:,}",
+        DASH if mean is None else format_bytes(mean),
+        DASH if pending is None else format_bytes(pending),
     )
 
 
@@ -163,10 +163,10 @@ def servers_table(study: Study, servers: Sequence[ServerRun]) -> Table | None:
     if not any(workload.job.engine == "ycsb" for workload in key_workloads(study)):
         return None
     settings = server_settings(study)
-    rows = [row("Store", _KINDS[settings.kind])]
+    rows = [row_of("Store", _KINDS[settings.kind])]
     rows += list(_setting_rows(settings))
     rows += [
-        row(title, ", ".join(texts))
+        row_of(title, ", ".join(texts))
         for title, texts in (
             ("Product", _each(f"{server.product} {server.version}".strip() for server in servers)),
             ("Address", _each(server.address for server in servers)),
@@ -178,7 +178,7 @@ def servers_table(study: Study, servers: Sequence[ServerRun]) -> Table | None:
         )
         if texts
     ]
-    return Table("Store", columns(("What", "Which")), tuple(rows))
+    return Table("Store", columns_of(("What", "Which")), tuple(rows))
 
 
 _KINDS: Final = {
@@ -192,11 +192,11 @@ def _setting_rows(settings: ServerSettings) -> Iterator[tuple[Cell, ...]]:
     if settings.kind is ServerKind.EMBEDDED:
         return
     if settings.kind is ServerKind.MANAGED:
-        yield row("Heap", format_bytes(settings.heap_bytes))
+        yield row_of("Heap", format_bytes(settings.heap_bytes))
         bound = settings.memory_bytes
-        yield row("Memory", "not bounded" if bound is None else format_bytes(bound))
-    yield row("Keyspace", f"{settings.keyspace}, replication {settings.replication}")
-    yield row("Consistency", settings.consistency)
+        yield row_of("Memory", "not bounded" if bound is None else format_bytes(bound))
+    yield row_of("Keyspace", f"{settings.keyspace}, replication {settings.replication}")
+    yield row_of("Consistency", settings.consistency)
 
 
 def _each(texts: Iterable[str]) -> list[str]:
@@ -218,10 +218,10 @@ def statistics_tables(hosts: Sequence[HostRun], server: ServerRun | None) -> tup
         if statistics:
             title = f"The engine's own statistics{f', {host.host}' if several else ''}"
             rows = tuple(
-                row(statistic.name, statistic_text(statistic))
+                row_of(statistic.name, statistic_text(statistic))
                 for statistic in statistics[:STATISTICS_SHOWN]
             )
-            tables.append(Table(title, columns(("Statistic",), ("Value",)), rows))
+            tables.append(Table(title, columns_of(("Statistic",), ("Value",)), rows))
     if server is not None and (server.statistics_before or server.statistics_after):
         tables.append(_server_statistics(server))
     return tuple(tables)
@@ -232,13 +232,13 @@ def _server_statistics(server: ServerRun) -> Table:
     after = {statistic.name: statistic for statistic in server.statistics_after}
     names = list(dict.fromkeys([*before, *after]))[:STATISTICS_SHOWN]
     rows = tuple(
-        row(
+        row_of(
             name,
-            *(statistic_text(side[name]) if name in side else NOTHING for side in (before, after)),
+            *(statistic_text(side[name]) if name in side else DASH for side in (before, after)),
         )
         for name in names
     )
-    heads = columns(("Statistic",), ("Before", "After"))
+    heads = columns_of(("Statistic",), ("Before", "After"))
     return Table("The server's own statistics", heads, rows)
 
 
@@ -246,7 +246,7 @@ def statistic_text(statistic: Statistic) -> str:
     """A number under its own unit."""
     unit, factor = _UNITS.get(statistic.unit, (statistic.unit, 1.0))
     if unit in _SHOWN:
-        return show_value(statistic.value * factor, unit)
+        return value_text(statistic.value * factor, unit)
     number = (
         f"{statistic.value:,.0f}"
         if statistic.value == round(statistic.value)
@@ -299,8 +299,8 @@ def store_table(named: Sequence[tuple[str, Result]], runs: Runs) -> Table | None
                     for k, _ in _STORE_COLUMNS
                 )
                 level = verdict_cell(result.verdict.level)
-                rows.append((*row(subject, *(cell or NOTHING for cell in cells)), level))
+                rows.append((*row_of(subject, *(cell or DASH for cell in cells)), level))
     if not rows:
         return None
-    heads = columns(("Point",), tuple(heading for _, heading in _STORE_COLUMNS))
+    heads = columns_of(("Point",), tuple(heading for _, heading in _STORE_COLUMNS))
     return Table("Writes, compaction and stalls", (*heads, Column("Verdict")), tuple(rows))

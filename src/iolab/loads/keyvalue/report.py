@@ -48,23 +48,30 @@ from iolab.loads.keyvalue.workload import (
     server_in,
 )
 from iolab.report.best import BestFigure, Headline
-from iolab.report.brief import Brief, Charts, Latencies, LoadReport, Measurements
+from iolab.report.brief import Brief, Charts, LatencyCurves, LoadReport, Measurements
 from iolab.report.charts.chart import ChartGroup, Figure
-from iolab.report.charts.distribution import DrawnCurve, distribution_figure
+from iolab.report.charts.distribution import StyledLatencyCurve, latency_distribution_figure
 from iolab.report.charts.palette import Token, series_token
 from iolab.report.charts.run_series import (
     NAMED_PERCENTS,
-    curve_of,
-    only_operation,
+    distribute_over_cells,
+    inverse_tail_fraction,
+    latency_curve,
     p99_by_cell,
-    spread_over,
-    tail_of,
+    record_of_operation,
 )
-from iolab.report.charts.series import Anchors, Grid, LatencyCurve, Panel, RunDetail, trace_on_grid
-from iolab.report.results import runs_markdown
-from iolab.report.runs import every_run
+from iolab.report.charts.series import (
+    LatencyCurve,
+    Panel,
+    RunAnchors,
+    RunDetail,
+    TimeGrid,
+    panel_line_from_array,
+)
+from iolab.report.results import points_and_runs_markdown
+from iolab.report.runs import all_runs_table
 from iolab.report.table import Table
-from iolab.report.terminal import Screen, point_order, point_rows
+from iolab.report.terminal import Screen, point_rows, point_sort_key
 
 RUNS_MAX: Final = 512
 """Runs whose manifests are read: each costs a few ms."""
@@ -75,42 +82,42 @@ _RUNS_TITLE: Final = "Every run on a key-value store"
 class KeyValueReport(LoadReport):
     """Operations on a key-value store, by any engine."""
 
-    operations: ClassVar[Sequence[type[NamedOperation]]] = (KeyOperation,)
-    item: ClassVar[str] = "operation"
+    operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (KeyOperation,)
+    item_name: ClassVar[str] = "operation"
 
-    def is_measured(self, result: Result) -> bool:
+    def has_measurements(self, result: Result) -> bool:
         """Whether it has a rate."""
         return result.metrics[WHOLE_KEY].value is not None
 
-    def rates(self, result: Result) -> str:
+    def operation_rates_text(self, result: Result) -> str:
         """All operations, and how long the main one took."""
         return brief_operations(result)
 
-    def counted_once(self, numbers: Iterable[int]) -> set[int]:
+    def primary_operations(self, operation_numbers: Iterable[int]) -> set[int]:
         """All together where the engine tells that, else each as it was served."""
-        operations = {KeyOperation(number) for number in numbers}
+        operations = {KeyOperation(number) for number in operation_numbers}
         if KeyOperation.ALL in operations:
             return {KeyOperation.ALL}
         return {operation for operation in operations if not operation.is_intended}
 
-    def has_published(self, workload: Workload) -> bool:  # noqa: ARG002
+    def has_published_figures(self, workload: Workload) -> bool:  # noqa: ARG002
         """Every workload."""
         return True
 
-    def host_keys(self, result: Result) -> Sequence[str]:
+    def lagging_host_metric_keys(self, result: Result) -> Sequence[str]:
         """The rate of all operations, and the latency of the main one."""
         main = main_operation([result.metrics])
         return (WHOLE_KEY, *(main.latency_key(name) for name in ("mean", "p99")))
 
-    def columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
+    def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
         """See `run_columns`."""
         return run_columns(metrics)
 
-    def host_key(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
+    def host_ranking_metric_key(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
         """The rate of all operations."""
         return WHOLE_KEY
 
-    def latencies(self, record: RunRecord, name: str) -> Latencies:
+    def latency_curves(self, record: RunRecord, name: str) -> LatencyCurves:
         """Each operation: of its latencies in the window, else of the engine's own bins."""
         load = measure_key_value(record, measured_window(record))
         hosts = list(range(len(record.hosts)))
@@ -118,50 +125,56 @@ class KeyValueReport(LoadReport):
         for operation in load.operations:
             windowed, binned = load.histogram(operation, hosts), load.binned(operation, hosts)
             if windowed is not None:
-                curves.append(curve_of(operation.word, windowed))
+                curves.append(latency_curve(operation.word, windowed))
             elif binned is not None:
                 curves.append(binned_curve(binned))
-        return Latencies(LatencyCurve(name, 0, (), ()), tuple(curves), load.cut.common)
+        return LatencyCurves(LatencyCurve(name, 0, (), ()), tuple(curves), load.cut.common)
 
-    def panels(self, record: RunRecord, grid: Grid) -> list[Panel]:
+    def timeline_panels(self, record: RunRecord, grid: TimeGrid) -> list[Panel]:
         """Rate, mean and p99 of each operation on keys; those since due stand beside the others."""
         ways = set(record.intervals.direction.tolist())
-        seconds = grid.covered_s
+        seconds = grid.cell_lengths_s
         rates, means, tails = [], [], []
         for operation in KeyOperation:
             if operation not in ways:
                 continue
-            own = only_operation(record, operation)
-            done = spread_over(own, grid, own.intervals.ios.astype(np.float64), operation)
-            waited = spread_over(own, grid, own.intervals.lat_sum_ns, operation)
+            own = record_of_operation(record, operation)
+            done = distribute_over_cells(own, grid, own.intervals.ios.astype(np.float64), operation)
+            waited = distribute_over_cells(own, grid, own.intervals.lat_sum_ns, operation)
             name = _KEY_WORDS.get(operation, operation.word)
             if not operation.is_intended:
-                rates.append(trace_on_grid(name, done / seconds))
+                rates.append(panel_line_from_array(name, done / seconds))
             if waited.any():
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    means.append(trace_on_grid(name, np.where(done > 0, waited / done, np.nan)))
-                tails.append(trace_on_grid(name, p99_by_cell(own, grid)))
+                    means.append(
+                        panel_line_from_array(name, np.where(done > 0, waited / done, np.nan))
+                    )
+                tails.append(panel_line_from_array(name, p99_by_cell(own, grid)))
         return [
             Panel("Operations", "ops/s", tuple(rates)),
-            Panel("Latency mean", "ns", tuple(means), log=True),
-            Panel("Latency p99", "ns", tuple(tails), log=True),
+            Panel("Latency mean", "ns", tuple(means), is_logarithmic=True),
+            Panel("Latency p99", "ns", tuple(tails), is_logarithmic=True),
         ]
 
-    def distribution(self, subject: str, detail: RunDetail, token: Token) -> Figure | None:
+    def latency_distribution_chart(
+        self, subject: str, detail: RunDetail, token: Token
+    ) -> Figure | None:
         """Each operation; from wide bins only the named percentiles, with what to know of them."""
-        curves = [curve for curve in detail.curves if curve.tail]
+        curves = [curve for curve in detail.per_operation if curve.tail]
         drawn = [
-            DrawnCurve(curve, curve.name, series_token(index) if len(curves) > 1 else token)
+            StyledLatencyCurve(curve, curve.name, series_token(index) if len(curves) > 1 else token)
             for index, curve in enumerate(curves)
         ]
         if not drawn:
             return None
-        figure = distribution_figure(subject, "Latency by percentile", drawn, "operations")
+        figure = latency_distribution_figure(subject, "Latency by percentile", drawn, "operations")
         if not any(metric.bounded for metric in detail.result.metrics.values()):
             return figure
         return replace(figure, note=f"{figure.note} {_WIDE_NOTE}")
 
-    def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
+    def best_point_headlines(
+        self, study: Study, points: Sequence[PointSummary]
+    ) -> tuple[Headline, ...]:
         """Each group of operations."""
         groups = groups_in(study, points)
         return tuple(headline for group in groups for headline in group_headlines(group, study))
@@ -170,24 +183,24 @@ class KeyValueReport(LoadReport):
         """The most operations a second of each group."""
         return key_figures(groups_in(measurements.study, measurements.points), measurements.study)
 
-    def charts(self, brief: Brief) -> Charts:
+    def workload_charts(self, brief: Brief) -> Charts:
         """Each group, with what devices and databases told beside it."""
         groups = groups_in(brief.study, brief.points)
         gained = key_gains(brief.study, groups)
         hosts = Hosts(brief.host_runs, brief.facts)
         charts: dict[str, list[ChartGroup]] = {}
         for group in groups:
-            chart = key_charts(group, brief.study, hosts, brief.looks, gained)
+            chart = key_charts(group, brief.study, hosts, brief.series_styles, gained)
             charts.setdefault(group.workload.id, []).extend([chart] if chart else [])
         return charts
 
-    def gains(self, brief: Brief) -> tuple[tuple[Table, str], ...]:
+    def gain_tables(self, brief: Brief) -> tuple[tuple[Table, str], ...]:
         """The largest ones."""
         groups = groups_in(brief.study, brief.points)
-        table = largest_table(groups, key_gains(brief.study, groups), brief.looks)
+        table = largest_table(groups, key_gains(brief.study, groups), brief.series_styles)
         return ((table, f"{GAIN_NOTE} {LARGEST_NOTE}"),) if table else ()
 
-    def detailed_runs(self, results: Sequence[Result]) -> tuple[RunKey, ...]:
+    def runs_needing_manifests(self, results: Sequence[Result]) -> tuple[RunKey, ...]:
         """All, of which the tables of databases and devices tell."""
         return tuple((result.digest, result.repeat) for result in results[:RUNS_MAX])
 
@@ -195,10 +208,10 @@ class KeyValueReport(LoadReport):
         """How engines were built."""
         return engine_notes(brief.study, brief.host_runs)
 
-    def result_table(self, study: Study, results: Sequence[Result], anchors: Anchors) -> Table:
+    def result_table(self, study: Study, results: Sequence[Result], anchors: RunAnchors) -> Table:
         """With rates and latencies of each operation."""
-        shown = self.columns([result.metrics for result in results])
-        return every_run(_RUNS_TITLE, study, results, shown, anchors)
+        shown = self.metric_columns([result.metrics for result in results])
+        return all_runs_table(_RUNS_TITLE, study, results, shown, anchors)
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
         """The jobs of each engine, and what databases and servers were."""
@@ -215,7 +228,7 @@ class KeyValueReport(LoadReport):
         )
         return tuple(table for table in tables if table)
 
-    def run_tables(self, result: Result) -> tuple[Table, ...]:
+    def run_detail_tables(self, result: Result) -> tuple[Table, ...]:
         """What each operation did and took."""
         return (operations_table(result),)
 
@@ -224,7 +237,7 @@ class KeyValueReport(LoadReport):
         manifest = brief.manifests.get((result.digest, result.repeat))
         return statistics_tables(manifest.hosts, server_in(manifest)) if manifest else ()
 
-    def screen(
+    def terminal_screen(
         self,
         study: Study,
         results: Sequence[Result],  # noqa: ARG002
@@ -233,16 +246,16 @@ class KeyValueReport(LoadReport):
         repeats: bool,
     ) -> Screen:
         """A line a point, and the largest gains."""
-        ordered = sorted(points, key=point_order)
+        ordered = sorted(points, key=point_sort_key)
         yield from keys_screen(study, ordered, lambda point: point_rows(point, repeats=repeats))
 
-    def markdown(self, study: Study, results: Sequence[Result]) -> str:
+    def markdown_tables(self, study: Study, results: Sequence[Result]) -> str:
         """The points where they have repeats, then the runs."""
-        shown = self.columns([result.metrics for result in results])
-        runs = every_run(_RUNS_TITLE, study, results, shown, {}, most=len(results))
-        return runs_markdown(study, results, shown, runs)
+        shown = self.metric_columns([result.metrics for result in results])
+        runs = all_runs_table(_RUNS_TITLE, study, results, shown, {}, max_rows=len(results))
+        return points_and_runs_markdown(study, results, shown, runs)
 
-    def document(
+    def result_document_parts(
         self,
         study: Study,
         points: Sequence[PointSummary],
@@ -272,7 +285,7 @@ def binned_curve(latency: BinnedLatency) -> LatencyCurve:
     return LatencyCurve(
         latency.operation.word,
         total,
-        tuple(tail_of(percent) for percent in named),
+        tuple(inverse_tail_fraction(percent) for percent in named),
         tuple(latency.interpolated_ns(percent / 100) for percent in named),
     )
 

@@ -49,7 +49,7 @@ from iolab.loads.keyvalue.workload import (
     YcsbJob,
     server_settings,
 )
-from iolab.report.numbers import count
+from iolab.report.numbers import counted_noun
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, overhead_s
 from iolab.study.document import StudyDocument
 from iolab.study.file import XFS
@@ -181,7 +181,7 @@ class KeyValueStudy(LoadStudy):
         stores = stores_of(plan.points)
         if stores:
             sizes = [f"{format_bytes(store_bytes(job))} ({_store_text(job)})" for job in stores]
-            yield "databases", f"{count(len(stores), 'database')}: {'; '.join(sizes)}"
+            yield "databases", f"{counted_noun(len(stores), 'database')}: {'; '.join(sizes)}"
         if any(isinstance(job, YcsbJob) for job in stores):
             yield "server", _server_text(server_settings(study))
 
@@ -196,7 +196,7 @@ def _db_bench_job(job: KeyValueJob) -> str:
     writes = f", writes {format_rate_bytes(rate)}" if rate is not None else ""
     block = format_bytes(job.loaded.block_bytes)
     return (
-        f"db_bench: {job.workload}{mix}, blocks of {block}, {count(job.threads, 'thread')}"
+        f"db_bench: {job.workload}{mix}, blocks of {block}, {counted_noun(job.threads, 'thread')}"
         f"{writes}{_bound(job.memory_bytes)}"
     )
 
@@ -205,7 +205,7 @@ def _ycsb_job(job: YcsbJob) -> str:
     mix = ", ".join(f"{share:.3g} {operation.word}" for operation, share in job.mix)
     rate = f", {job.rate_ops_per_s:,} ops/s" if job.rate_ops_per_s is not None else ""
     return (
-        f"ycsb: {mix}, {job.distribution.value}, {count(job.threads, 'thread')}"
+        f"ycsb: {mix}, {job.distribution.value}, {counted_noun(job.threads, 'thread')}"
         f"{rate}{_bound(job.memory_bytes)}"
     )
 
@@ -217,7 +217,7 @@ def _bound(memory_bytes: int | None) -> str:
 def _store_text(job: KeyJob) -> str:
     """What a database holds."""
     if isinstance(job, YcsbJob):
-        fields = f"{count(job.fields, 'field')} of {format_bytes(job.field_bytes)}"
+        fields = f"{counted_noun(job.fields, 'field')} of {format_bytes(job.field_bytes)}"
         return f"{job.records:,} records, {fields}"
     loaded = job.loaded
     says = f"{loaded.keys:,} keys, values of {format_bytes(loaded.value_bytes)}"

@@ -17,10 +17,10 @@ from iolab.core.workload import AnyJob, Workload
 from iolab.dataclass import dataclass
 from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, LATENCY_NAMES, WHOLE_KEY
 from iolab.loads.keyvalue.workload import KeyJob, KeyOperation, KeyValueJob, YcsbJob
-from iolab.report.best import NOT_KNOWN, Headline, group_name, headline_of
+from iolab.report.best import UNKNOWN_METRIC, Headline, best_point_headline, workload_and_axis_title
 from iolab.report.charts.choose import main_axis
-from iolab.report.numbers import NOTHING, show, show_value
-from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
+from iolab.report.numbers import DASH, metric_text, value_text
+from iolab.report.table import Cell, Column, Table, columns_of, row_of, verdict_cell
 from iolab.units import format_bytes, format_rate_bytes
 
 PERCENTILES: Final = tuple((name, f"p{percent:g}") for name, percent in KEY_PERCENTILES)
@@ -54,7 +54,7 @@ def plural(operation: KeyOperation) -> str:
 
 def value_of(metrics: Mapping[str, Metric], key: str) -> float | None:
     """The value of a metric, None where there is no such metric."""
-    return metrics.get(key, NOT_KNOWN).value
+    return metrics.get(key, UNKNOWN_METRIC).value
 
 
 def timed(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOperation, ...]:
@@ -124,9 +124,9 @@ def known_latencies(
 ) -> Iterator[tuple[str, str]]:
     """(`read p99`, `1.2 ms`) of each latency that is known."""
     for name in names:
-        metric = metrics.get(operation.latency_key(name), NOT_KNOWN)
+        metric = metrics.get(operation.latency_key(name), UNKNOWN_METRIC)
         if metric.value is not None or metric.low is not None:
-            yield f"{operation.word} {WORDS[name]}", show(metric)
+            yield f"{operation.word} {WORDS[name]}", metric_text(metric)
 
 
 def brief_operations(result: Result) -> str:
@@ -135,7 +135,7 @@ def brief_operations(result: Result) -> str:
     main = main_operation([metrics])
     latencies = known_latencies(metrics, main, ("mean", highest_known([metrics], main, "p99")))
     return ", ".join(
-        [show(metrics.get(WHOLE_KEY)), *(f"{name} {text}" for name, text in latencies)]
+        [metric_text(metrics.get(WHOLE_KEY)), *(f"{name} {text}" for name, text in latencies)]
     )
 
 
@@ -154,7 +154,7 @@ class PointGroup:
     @property
     def title(self) -> str:
         """`Random reads, block_size 4k`."""
-        return group_name(self.workload, self.others)
+        return workload_and_axis_title(self.workload, self.others)
 
 
 def groups_of(workload: Workload, points: Sequence[PointSummary]) -> tuple[PointGroup, ...]:
@@ -199,7 +199,7 @@ def group_headlines(group: PointGroup, study: Study) -> tuple[Headline, ...]:
         for configuration in study.configurations
     }
     return tuple(
-        headline_of(named, configuration, own[configuration.id], WHOLE_KEY)
+        best_point_headline(named, configuration, own[configuration.id], WHOLE_KEY)
         for configuration in study.configurations
         if own[configuration.id]
     )
@@ -263,23 +263,23 @@ def _of_operations(
     texts = ("Operation", "Point") if any(name for name, _, _ in parts) else ("Operation",)
     numbers = ("Operations/s", *(_HEADINGS.get(name, WORDS[name]) for name in names))
     rows = tuple(
-        row(
+        row_of(
             operation.word,
             *((name,) if len(texts) > 1 else ()),
-            show(metrics.get(operation.rate_key), bare_rate=True),
-            *(show(metrics.get(operation.latency_key(latency))) for latency in names),
+            metric_text(metrics.get(operation.rate_key), bare_rate=True),
+            *(metric_text(metrics.get(operation.latency_key(latency))) for latency in names),
         )
         for name, metrics, operations in parts
         for operation in operations
     )
-    return Table(title, columns(texts, numbers), rows)
+    return Table(title, columns_of(texts, numbers), rows)
 
 
 def bounds_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
     """Between which latencies percentiles lie for certain, where bins are wide; else None."""
     names = tuple(key for key, _ in PERCENTILES)
     rows = [
-        row(
+        row_of(
             operation.word,
             name(point),
             str(run.repeat),
@@ -293,7 +293,7 @@ def bounds_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
     ]
     if not rows:
         return None
-    heads = columns(("Operation", "Point"), ("Repeat", *(WORDS[key] for key in names)))
+    heads = columns_of(("Operation", "Point"), ("Repeat", *(WORDS[key] for key in names)))
     title = "Between which latencies percentiles lie"
     return Table(title, (*heads, Column("Verdict")), tuple(rows))
 
@@ -304,8 +304,8 @@ def _is_bounded(metric: Metric | None) -> bool:
 
 def _between(metric: Metric | None) -> str:
     if metric is None or metric.low is None or metric.high is None or not metric.bounded:
-        return NOTHING
-    low, high = (show_value(end, metric.unit) for end in (metric.low, metric.high))
+        return DASH
+    low, high = (value_text(end, metric.unit) for end in (metric.low, metric.high))
     return high if low == high else f"{low} to {high}"
 
 
@@ -324,12 +324,12 @@ def due_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
         f"{WORDS[name]}{end}" for name in names for end in (" of service", " since due")
     )
     rows = tuple(
-        row(
+        row_of(
             operation.word,
             name(point),
-            show(point.metrics.get(WHOLE_KEY), bare_rate=True),
+            metric_text(point.metrics.get(WHOLE_KEY), bare_rate=True),
             *(
-                show(point.metrics.get(shown.latency_key(key)))
+                metric_text(point.metrics.get(shown.latency_key(key)))
                 for key in names
                 for shown in (operation, other)
             ),
@@ -339,7 +339,7 @@ def due_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
         if other is not None
         for point in points
     )
-    heads = columns(("Operation", "Point"), ("Operations/s", *numbers), ("Verdict",))
+    heads = columns_of(("Operation", "Point"), ("Operations/s", *numbers), ("Verdict",))
     return Table("Time of service, and time since an operation was due", heads, rows)
 
 
@@ -367,14 +367,14 @@ def _db_bench_table(workloads: Sequence[tuple[Workload, KeyValueJob]]) -> Table 
         *("Memory", "Bloom bits", "Reads", "Writer", "Database", "Further options"),
     )
     rows = tuple(_db_bench_row(workload, job) for workload, job in workloads)
-    return Table("Workloads of db_bench", columns(texts), rows)
+    return Table("Workloads of db_bench", columns_of(texts), rows)
 
 
 def _db_bench_row(workload: Workload, job: KeyValueJob) -> tuple[Cell, ...]:
     swept, loaded = workload.swept, job.loaded
     mixed = job.workload == "readrandomwriterandom"
     rate = job.write_bytes_per_s
-    return row(
+    return row_of(
         workload.title,
         job.workload,
         f"{loaded.keys:,}",
@@ -385,10 +385,10 @@ def _db_bench_row(workload: Workload, job: KeyValueJob) -> tuple[Cell, ...]:
         format_bytes(job.cache_bytes),
         _memory(job.memory_bytes),
         str(loaded.bloom_bits) if loaded.bloom_bits else "none",
-        f"{job.read_percent} %" if mixed else NOTHING,
-        f"at most {format_rate_bytes(rate)}" if job.has_writer and rate is not None else NOTHING,
+        f"{job.read_percent} %" if mixed else DASH,
+        f"at most {format_rate_bytes(rate)}" if job.has_writer and rate is not None else DASH,
         job.database or "loaded by iolab",
-        job.options_text or NOTHING,
+        job.options_text or DASH,
     )
 
 
@@ -400,14 +400,14 @@ def _ycsb_table(workloads: Sequence[tuple[Workload, YcsbJob]]) -> Table | None:
         *("Rate a client", "Memory", "Further options"),
     )
     rows = tuple(_ycsb_row(workload, job) for workload, job in workloads)
-    return Table("Workloads of YCSB", columns(texts), rows)
+    return Table("Workloads of YCSB", columns_of(texts), rows)
 
 
 def _ycsb_row(workload: Workload, job: YcsbJob) -> tuple[Cell, ...]:
     swept = workload.swept
     mix = ", ".join(f"{100 * share:g} % {operation.word}" for operation, share in job.mix)
     rate = "none" if job.rate_ops_per_s is None else f"{job.rate_ops_per_s:,} ops/s"
-    return row(
+    return row_of(
         workload.title,
         mix,
         f"{job.records:,}",
@@ -416,5 +416,5 @@ def _ycsb_row(workload: Workload, job: YcsbJob) -> tuple[Cell, ...]:
         swept.get("threads", str(job.threads)),
         f"{swept['rate']} ops/s" if "rate" in swept else rate,
         _memory(job.memory_bytes),
-        job.options_text or NOTHING,
+        job.options_text or DASH,
     )

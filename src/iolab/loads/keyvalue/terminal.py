@@ -24,8 +24,15 @@ from iolab.loads.keyvalue.tables import (
     value_of,
 )
 from iolab.loads.keyvalue.workload import KeyOperation
-from iolab.report.numbers import axis_label, show
-from iolab.report.terminal import QUIET_STYLE, Grouped, Heading, plain, title, verdict
+from iolab.report.numbers import axis_values_text, metric_text
+from iolab.report.terminal import (
+    QUIET_STYLE,
+    GroupedTable,
+    Heading,
+    literal_text,
+    section_title,
+    styled_verdict,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -61,8 +68,8 @@ def keys_screen(
         return
     repeated = any(len(p.runs) > 1 for group in point_groups for p in group.points)
     shown = _columns(point_groups)
-    headings = [Heading("point", main=True), Heading("ops/s", number=True)]
-    headings += [Heading("95 %", number=True)] if repeated else []
+    headings = [Heading("point", can_wrap=True), Heading("ops/s", is_number=True)]
+    headings += [Heading("95 %", is_number=True)] if repeated else []
     headings += [column.heading for column in shown]
     several = len(study.configurations) > 1
     groups = []
@@ -75,10 +82,12 @@ def keys_screen(
                 if point.key.configuration == configuration
                 for row in rows_of(point)
             ]
-            groups.append((title(name), rows))
-    yield Grouped([*headings, Heading("verdict", main=True)], groups)
+            groups.append((section_title(name), rows))
+    yield GroupedTable([*headings, Heading("verdict", can_wrap=True)], groups)
     if any(column.key.startswith("intended_") for column in shown):
-        yield plain("due: since the rate wanted the operation sent, not since it was", QUIET_STYLE)
+        yield literal_text(
+            "due: since the rate wanted the operation sent, not since it was", QUIET_STYLE
+        )
     yield from _gains(study, point_groups)
 
 
@@ -88,7 +97,7 @@ def _gains(study: Study, groups: Sequence[PointGroup]) -> Iterator[RenderableTyp
     if not gained:
         return
     titles = study.titles
-    headings = [Heading("largest gain", main=True), Heading("", number=True)]
+    headings = [Heading("largest gain", can_wrap=True), Heading("", is_number=True)]
     headings += [Heading("95 % interval"), Heading("at"), Heading("says")]
     rows_by_name: dict[str, list[list[Text | str]]] = {}
     for largest in largest_gains(groups, gained):
@@ -101,25 +110,25 @@ def _gains(study: Study, groups: Sequence[PointGroup]) -> Iterator[RenderableTyp
     yield ""
     baseline = titles[gained[0].baseline]
     one_of_two = f"{titles[gained[0].candidate]} against {baseline}"
-    yield title(one_of_two if len(gained) == 1 else f"Against {baseline}")
-    gain_groups = [(plain(name), rows) for name, rows in rows_by_name.items()]
-    yield Grouped([*headings, Heading("verdict", main=True)], gain_groups)
-    yield plain(
+    yield section_title(one_of_two if len(gained) == 1 else f"Against {baseline}")
+    gain_groups = [(literal_text(name), rows) for name, rows in rows_by_name.items()]
+    yield GroupedTable([*headings, Heading("verdict", can_wrap=True)], gain_groups)
+    yield literal_text(
         "each interval holds for all cells of its group; less latency is a gain", QUIET_STYLE
     )
 
 
 def _gain_row(largest: Largest) -> list[Text | str]:
     if largest.best is None:
-        return [plain(f"  {largest.words}"), "none", *[""] * 4]
+        return [literal_text(f"  {largest.words}"), "none", *[""] * 4]
     gain = largest.best.gain
     return [
-        plain(f"  {largest.words}"),
+        literal_text(f"  {largest.words}"),
         Text(share_text(gain.share), style="bold"),
         interval_text(largest.best.low, largest.best.high),
-        plain(largest.at),
+        literal_text(largest.at),
         gain.comparison.verdict.value,
-        verdict(gain.level),
+        styled_verdict(gain.level),
     ]
 
 
@@ -128,16 +137,18 @@ def _columns(groups: Sequence[PointGroup]) -> list[_Shown]:
     metrics: list[Mapping[str, Metric]] = [p.metrics for group in groups for p in group.points]
     published = {tail_name(group.workload.job) for group in groups}
     main = main_operation(metrics)
-    shown = [_Shown(main.latency_key("mean"), Heading(f"{main.word} mean", number=True))]
+    shown = [_Shown(main.latency_key("mean"), Heading(f"{main.word} mean", is_number=True))]
     named = {name for name in _TAILS if _is_known(metrics, main.latency_key(name))}
     named |= published if named else {*published, highest_known(metrics, main)}
     shown += [
-        _Shown(main.latency_key(name), Heading(word, number=True, spare=name not in published))
+        _Shown(
+            main.latency_key(name), Heading(word, is_number=True, is_optional=name not in published)
+        )
         for name, word in PERCENTILES
         if name in named
     ]
     if _is_known(metrics, _WRITER_RATE):
-        shown.append(_Shown(_WRITER_RATE, Heading("writes/s", number=True, spare=True)))
+        shown.append(_Shown(_WRITER_RATE, Heading("writes/s", is_number=True, is_optional=True)))
     for operation in timed(metrics):
         is_due = operation is main.intended
         word = "due" if is_due else operation.word
@@ -147,7 +158,7 @@ def _columns(groups: Sequence[PointGroup]) -> list[_Shown]:
         shown += [
             _Shown(
                 operation.latency_key(name),
-                Heading(f"{word} {name}", number=True, spare=not is_due),
+                Heading(f"{word} {name}", is_number=True, is_optional=not is_due),
             )
             for name in names
             if _is_known(metrics, operation.latency_key(name))
@@ -168,11 +179,16 @@ def _row(
     repeated: bool,
 ) -> list[Text | str]:
     own = tuple(pair for pair in point.key.axis if pair not in group.others)
-    name = axis_label(own) or "all"
+    name = axis_values_text(own) or "all"
     return [
-        plain(f"   {row.suffix}" if row.of_run else f"  {name}{row.suffix}", row.style),
-        Text(show(row.metrics.get(WHOLE_KEY), bare_rate=True), style="" if row.of_run else "bold"),
-        *([row.spread(WHOLE_KEY)] if repeated else []),
-        *(show(row.metrics.get(column.key), bare_rate=True) for column in shown),
+        literal_text(
+            f"   {row.run_suffix}" if row.is_single_run else f"  {name}{row.run_suffix}", row.style
+        ),
+        Text(
+            metric_text(row.metrics.get(WHOLE_KEY), bare_rate=True),
+            style="" if row.is_single_run else "bold",
+        ),
+        *([row.half_width_or_runs_text(WHOLE_KEY)] if repeated else []),
+        *(metric_text(row.metrics.get(column.key), bare_rate=True) for column in shown),
         row.verdict,
     ]

@@ -32,32 +32,38 @@ from iolab.loads.metadata.tables import (
     summary_table,
 )
 from iolab.loads.metadata.workload import FILE_OPERATIONS, Operation
-from iolab.report.brief import Brief, Latencies
+from iolab.report.brief import Brief, LatencyCurves
 from iolab.report.charts.chart import (
     ChartGroup,
-    End,
     Figure,
-    Looks,
+    LineEndLabel,
+    LineSegments,
     Mark,
     MarkTip,
     Plot,
     Points,
-    Rules,
+    SeriesStyles,
     TextMark,
 )
-from iolab.report.charts.distribution import DrawnCurve, distribution_figure
+from iolab.report.charts.distribution import StyledLatencyCurve, latency_distribution_figure
 from iolab.report.charts.palette import FAINT, INK, MUTED, Token, series_token
 from iolab.report.charts.run_series import (
-    curve_of,
-    only_operation,
+    distribute_over_cells,
+    inverse_tail_fraction,
+    latency_curve,
     p99_by_cell,
-    spread_over,
-    tail_of,
+    record_of_operation,
 )
 from iolab.report.charts.scale import ChartAxis, log_scale
-from iolab.report.charts.series import Grid, LatencyCurve, Panel, RunDetail, trace_on_grid
-from iolab.report.numbers import NOTHING, count
-from iolab.report.table import Table, columns, row
+from iolab.report.charts.series import (
+    LatencyCurve,
+    Panel,
+    RunDetail,
+    TimeGrid,
+    panel_line_from_array,
+)
+from iolab.report.numbers import DASH, counted_noun
+from iolab.report.table import Table, columns_of, row_of
 from iolab.study.wording import capitalised
 from iolab.units import format_count
 
@@ -71,7 +77,7 @@ def operation_charts(
     points = [point for point in point_statistics(results) if point.operations]
     if not points:
         return []
-    figures = (rates_figure(workload.title, points, brief.study, brief.looks),)
+    figures = (rates_figure(workload.title, points, brief.study, brief.series_styles),)
     further: list[Figure] = []
     for point in best_points(points):
         shown = next(
@@ -90,7 +96,7 @@ def operation_charts(
     table = summary_table(points, brief.study, brief.anchors)
     iterations = "; ".join(dict.fromkeys(iterations_text(point) for point in points))
     note = f"{iterations}. {RATE_NOTE}"
-    return [ChartGroup(workload.title, figures, table, note, further=tuple(further))]
+    return [ChartGroup(workload.title, figures, table, note, appendix_figures=tuple(further))]
 
 
 NAME_ROOM: Final = 24
@@ -115,7 +121,7 @@ def rates_figure(
     subject: str,
     points: Sequence[PointStatistics],
     study: Study,
-    looks: Looks,
+    looks: SeriesStyles,
 ) -> Figure:
     """The rate of every iteration, a row for each operation, and beside it the mean."""
     drawn = points[:MAX_POINTS]
@@ -124,7 +130,7 @@ def rates_figure(
     height = step * len(operations)
     values = [v for point in drawn for operation in point.operations for v in operation.values]
     marks: list[Mark] = []
-    ends: list[End] = []
+    ends: list[LineEndLabel] = []
     for index, operation in enumerate(operations):
         top = index * step
         marks.append(_text(NAMES[operation], 0, top + 16, INK))
@@ -135,19 +141,19 @@ def rates_figure(
                 token = looks[point.configuration].token
                 marks += _markers(own, point, y, token)
                 text = _end(own, point, points)
-                ends += [End(text, y, token)] if text != NOTHING else []
+                ends += [LineEndLabel(text, y, token)] if text != DASH else []
     left_out = len(points) - len(drawn)
     note = (
         "One marker is one iteration; beside it stands the arithmetic mean of "
         "a row, in operations a second."
     )
-    note += f" {count(left_out, 'point')} more in the table." if left_out > 0 else ""
+    note += f" {counted_noun(left_out, 'point')} more in the table." if left_out > 0 else ""
     return Figure(
         subject=subject,
         title="Rate of each operation",
         finding=_finding(drawn, study),
         note=note,
-        plots=(Plot(height, marks, _axis(values), ends=ends, top=HEAD),),
+        plots=(Plot(height, marks, _axis(values), end_labels=ends, top=HEAD),),
         table=_table(points, study),
         by_configuration=True,
     )
@@ -155,11 +161,11 @@ def rates_figure(
 
 def _axis(values: Sequence[float]) -> ChartAxis:
     """In plain operations a second: rates of operations share no unit that reads well."""
-    scale = log_scale("ops/s", values, most=6)
+    scale = log_scale("ops/s", values, max_ticks=6)
     low, high, divisor = scale.low * scale.divisor, scale.high * scale.divisor, scale.divisor
     plain = replace(scale, divisor=1.0, unit=_AXIS, low=low, high=high)
     ticks = tuple((tick * divisor, format_count(tick * divisor)) for tick in scale.ticks)
-    return ChartAxis(plain, ticks, _AXIS, grid=True)
+    return ChartAxis(plain, ticks, _AXIS, has_grid=True)
 
 
 def _of(point: PointStatistics, operation: Operation) -> OperationStatistics | None:
@@ -172,7 +178,7 @@ def _markers(
     statistics: OperationStatistics, point: PointStatistics, y: float, token: Token
 ) -> list[Mark]:
     """A guide and a marker for each iteration, by its verdict."""
-    marks: list[Mark] = [Rules(token=FAINT, pieces=[(None, y, None, y)], width=1)]
+    marks: list[Mark] = [LineSegments(token=FAINT, segments=[(None, y, None, y)], width=1)]
     rates = [(value, level) for value, level in _values(statistics, point) if value > 0]
     if rates:
         places = [(value, y) for value, _ in rates]
@@ -202,7 +208,7 @@ def _values(statistics: OperationStatistics, point: PointStatistics) -> list[tup
 
 
 def _text(text: str, x: float, y: float, token: Token) -> Mark:
-    return TextMark(token=token, places=[(x, y, text)], fixed=True)
+    return TextMark(token=token, places=[(x, y, text)], is_fixed=True)
 
 
 def _finding(points: Sequence[PointStatistics], study: Study) -> str:
@@ -233,11 +239,13 @@ def _finding(points: Sequence[PointStatistics], study: Study) -> str:
 
 
 def _table(points: Sequence[PointStatistics], study: Study) -> Table:
-    heads = columns(("Operation", "Point", "Rate over"), ("Repeat", "Operations/s"), ("Verdict",))
+    heads = columns_of(
+        ("Operation", "Point", "Rate over"), ("Repeat", "Operations/s"), ("Verdict",)
+    )
     rows = tuple(
-        row(
+        row_of(
             NAMES[operation.operation],
-            point_name(point, study) or NOTHING,
+            point_name(point, study) or DASH,
             over(operation),
             str(result.repeat),
             rate_text(result.metrics[operation.metric].value),
@@ -259,45 +267,48 @@ def operations_distribution(
     """
     tokens = {name: operation_token(operation) for operation, name in NAMES.items()}
     curves = [
-        curve if curve.name not in tails else curve.up_to(tail_of(tails[curve.name]))
-        for curve in detail.curves
+        curve
+        if curve.name not in tails
+        else curve.truncated_at(inverse_tail_fraction(tails[curve.name]))
+        for curve in detail.per_operation
     ]
     drawn = [
-        DrawnCurve(curve, curve.name.removeprefix("File "), tokens.get(curve.name, MUTED))
+        StyledLatencyCurve(curve, curve.name.removeprefix("File "), tokens.get(curve.name, MUTED))
         for curve in curves
         if curve.tail
     ]
-    return distribution_figure(subject, title, drawn, "operations") if drawn else None
+    return latency_distribution_figure(subject, title, drawn, "operations") if drawn else None
 
 
-def run_latencies(record: RunRecord, name: str) -> Latencies:
+def run_latencies(record: RunRecord, name: str) -> LatencyCurves:
     """The latencies of one run, of each operation on files."""
     phases = measure_metadata(record)
     hosts = list(range(len(record.hosts)))
     curves = tuple(
-        curve_of(NAMES[phase.operation], phase.histogram(hosts)) for phase in phases.file_phases
+        latency_curve(NAMES[phase.operation], phase.histogram(hosts))
+        for phase in phases.file_phases
     )
-    return Latencies(LatencyCurve(name, 0, (), ()), curves, phases.span())
+    return LatencyCurves(LatencyCurve(name, 0, (), ()), curves, phases.span())
 
 
-def run_panels(record: RunRecord, grid: Grid) -> list[Panel]:
+def run_panels(record: RunRecord, grid: TimeGrid) -> list[Panel]:
     """Rate and p99 of each operation on files, all hosts together, while its phase ran."""
     rates, tails = [], []
     for operation in FILE_OPERATIONS:
-        own = only_operation(record, operation)
+        own = record_of_operation(record, operation)
         if len(own.intervals) == 0:
             continue
         ends = grid.since_start_ns(own.intervals.end_real_ns, own.intervals.host)
         begun, ended = (ends - own.intervals.span_ns).min(), ends.max()
         edges = np.clip(grid.edges_ns, begun, ended)
         seconds = np.diff(edges) / 1e9
-        done = spread_over(own, grid, own.intervals.ios.astype(np.float64), operation)
+        done = distribute_over_cells(own, grid, own.intervals.ios.astype(np.float64), operation)
         with np.errstate(divide="ignore", invalid="ignore"):
             rate = np.where(seconds > 0, done / seconds, np.nan)
         name, token = operation.key.removeprefix("file_"), operation_token(operation)
-        rates.append(replace(trace_on_grid(name, rate), token=token))
-        tails.append(replace(trace_on_grid(name, p99_by_cell(own, grid)), token=token))
+        rates.append(replace(panel_line_from_array(name, rate), token=token))
+        tails.append(replace(panel_line_from_array(name, p99_by_cell(own, grid)), token=token))
     return [
-        Panel("Operations", "ops/s", tuple(rates), log=True),
-        Panel("Latency p99", "ns", tuple(tails), log=True),
+        Panel("Operations", "ops/s", tuple(rates), is_logarithmic=True),
+        Panel("Latency p99", "ns", tuple(tails), is_logarithmic=True),
     ]

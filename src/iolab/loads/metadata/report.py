@@ -28,62 +28,67 @@ from iolab.loads.metadata.tables import (
 )
 from iolab.loads.metadata.terminal import operations_screen
 from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataJob, Operation
-from iolab.report.best import BestFigure, reason_of
-from iolab.report.brief import Brief, Charts, Latencies, LoadReport, Measurements
-from iolab.report.numbers import axis_label, show
-from iolab.report.runs import every_run
-from iolab.report.table import Table, markdown
+from iolab.report.best import BestFigure, gravest_objection
+from iolab.report.brief import Brief, Charts, LatencyCurves, LoadReport, Measurements
+from iolab.report.numbers import axis_values_text, metric_text
+from iolab.report.runs import all_runs_table
+from iolab.report.table import Table, table_markdown
 from iolab.report.terminal import Screen
 
 if TYPE_CHECKING:
     from iolab.report.charts.chart import Figure
     from iolab.report.charts.palette import Token
-    from iolab.report.charts.series import Anchors, Grid, Panel, RunDetail
+    from iolab.report.charts.series import Panel, RunAnchors, RunDetail, TimeGrid
 
 
 class MetadataReport(LoadReport):
     """Operations on files and trees, of which nothing adds up to one figure."""
 
-    operations: ClassVar[Sequence[type[NamedOperation]]] = (Operation,)
-    has_one_rate: ClassVar[bool] = False
-    lays_out_files: ClassVar[bool] = True
+    operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (Operation,)
+    is_single_rate: ClassVar[bool] = False
+    uses_laid_out_files: ClassVar[bool] = True
     spread_names: ClassVar[Mapping[str, str]] = {
         operation.key: name for operation, name in NAMES.items()
     }
 
-    def is_measured(self, result: Result) -> bool:
+    def has_measurements(self, result: Result) -> bool:
         """Whether any operation was."""
         return any(metric.value is not None for metric in result.metrics.values())
 
-    def rates(self, result: Result) -> str:
+    def operation_rates_text(self, result: Result) -> str:
         """Of each operation on files."""
         return brief_rates(result)
 
-    def host_keys(self, result: Result) -> Sequence[str]:
+    def lagging_host_metric_keys(self, result: Result) -> Sequence[str]:
         """The rate of each operation on files."""
         return host_rate_keys(result)
 
-    def columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
+    def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
         """See `operation_columns`."""
         return operation_columns(metrics)
 
-    def host_key(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
+    def host_ranking_metric_key(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
         """The rate at which hosts make files."""
         return host_rate_keys(result)[0]
 
-    def latencies(self, record: RunRecord, name: str) -> Latencies:
+    def latency_curves(self, record: RunRecord, name: str) -> LatencyCurves:
         """Each operation on files."""
         from iolab.loads.metadata.charts import run_latencies
 
         return run_latencies(record, name)
 
-    def panels(self, record: RunRecord, grid: Grid) -> list[Panel]:
+    def timeline_panels(self, record: RunRecord, grid: TimeGrid) -> list[Panel]:
         """Rate and p99 of each operation on files, all hosts together, while its phase ran."""
         from iolab.loads.metadata.charts import run_panels
 
         return run_panels(record, grid)
 
-    def distribution(self, subject: str, detail: RunDetail, token: Token) -> Figure | None:  # noqa: ARG002
+    def latency_distribution_chart(
+        self,
+        subject: str,
+        detail: RunDetail,
+        token: Token,  # noqa: ARG002
+    ) -> Figure | None:
         """Each operation in a colour of its own."""
         from iolab.loads.metadata.charts import operations_distribution
 
@@ -93,7 +98,7 @@ class MetadataReport(LoadReport):
         """The mean rate of each operation on files."""
         return operation_figures(measurements)
 
-    def charts(self, brief: Brief) -> Charts:
+    def workload_charts(self, brief: Brief) -> Charts:
         """Of every workload, also of one point."""
         from iolab.loads.metadata.charts import operation_charts
 
@@ -104,20 +109,20 @@ class MetadataReport(LoadReport):
                 [run for run in brief.results if run.workload == workload.id],
             )
             for workload in brief.study.workloads
-            if self.makes(workload)
+            if self.handles_workload(workload)
         }
 
-    def result_table(self, study: Study, results: Sequence[Result], anchors: Anchors) -> Table:
+    def result_table(self, study: Study, results: Sequence[Result], anchors: RunAnchors) -> Table:
         """With the rate of each operation."""
-        shown = self.columns([result.metrics for result in results])
-        return every_run("Every run of metadata load", study, results, shown, anchors)
+        shown = self.metric_columns([result.metrics for result in results])
+        return all_runs_table("Every run of metadata load", study, results, shown, anchors)
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
         """The jobs, where there are any."""
         table = jobs_table(study)
         return (table,) if table else ()
 
-    def screen(
+    def terminal_screen(
         self,
         study: Study,
         results: Sequence[Result],
@@ -128,12 +133,12 @@ class MetadataReport(LoadReport):
         """A line for each operation of a point, over its iterations."""
         yield from operations_screen(study, results)
 
-    def markdown(self, study: Study, results: Sequence[Result]) -> str:
+    def markdown_tables(self, study: Study, results: Sequence[Result]) -> str:
         """A row for each operation of each point."""
         table = summary_table(point_statistics(results), study, {})
-        return f"\n{markdown(table)}\n\n{RATE_NOTE}\n"
+        return f"\n{table_markdown(table)}\n\n{RATE_NOTE}\n"
 
-    def document(
+    def result_document_parts(
         self,
         study: Study,  # noqa: ARG002
         points: Sequence[PointSummary],  # noqa: ARG002
@@ -164,7 +169,7 @@ def _figures_of(
 ) -> Iterator[tuple[Operation, BestFigure]]:
     """Each operation on files; `rates` are the metrics of all its repeats together."""
     places = [
-        axis_label(point.axis),
+        axis_values_text(point.axis),
         f"without {', '.join(point.without)}" if point.without else "",
     ]
     for operation in point.operations:
@@ -181,17 +186,19 @@ def _figures_of(
                 title=f"{workload.title}: {NAMES[operation.operation].lower()}",
                 configuration=point.configuration,
                 value=rates.get(operation.metric) or Metric(operation.mean, "ops/s", n=operation.n),
-                latencies=tuple((n, show(m)) for n, m in latencies if m and m.value is not None),
-                at=", ".join(filter(None, places)),
+                latencies=tuple(
+                    (n, metric_text(m)) for n, m in latencies if m and m.value is not None
+                ),
+                axis_text=", ".join(filter(None, places)),
                 level=operation.level,
                 run=(operation.shown.digest, operation.shown.repeat),
-                reason=_reason(operation, point),
+                objection=_reason(operation, point),
             ),
         )
 
 
 def _reason(statistics: OperationStatistics, point: PointStatistics) -> tuple[str, str]:
     """Why an operation is of its level: its runs' own objections come first."""
-    reason = reason_of((statistics.shown, *point.results), statistics.level)
+    reason = gravest_objection((statistics.shown, *point.results), statistics.level)
     doubt = statistics.disagreement
     return (doubt.code, doubt.says) if doubt and not reason[0] else reason

@@ -20,7 +20,7 @@ from iolab.loads.metadata.workload import (
     space_of,
     written_bytes_of,
 )
-from iolab.report.numbers import count
+from iolab.report.numbers import counted_noun
 from iolab.study.document import StudyDocument
 from iolab.study.foretold import VerdictLimit, digests
 from iolab.study.kinds import HostStudy, LoadCost, LoadStudy
@@ -146,7 +146,8 @@ def _own(job: MetadataJob, clients: int) -> bool:
 def _metadata_job(job: MetadataJob) -> str:
     size = f" of {format_bytes(job.file_bytes)}" if job.file_bytes else ""
     return (
-        f"{job.engine}: {count(job.ranks, 'rank')}, {count(job.files_per_rank, 'file')}"
+        f"{job.engine}: {counted_noun(job.ranks, 'rank')}, "
+        f"{counted_noun(job.files_per_rank, 'file')}"
         f"{size} each{_phase_end(job)}, rank shift {job.rank_shift}"
     )
 

@@ -13,12 +13,12 @@ from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.loads.metadata.iterations import OperationStatistics, PointStatistics, point_statistics
 from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataJob, Operation
-from iolab.report.numbers import NOTHING, axis_label, count, show, show_value
-from iolab.report.table import Cell, Table, columns, row, verdict_cell
+from iolab.report.numbers import DASH, axis_values_text, counted_noun, metric_text, value_text
+from iolab.report.table import Cell, Table, columns_of, row_of, verdict_cell
 from iolab.units import format_bytes
 
 if TYPE_CHECKING:
-    from iolab.report.charts.series import Anchors
+    from iolab.report.charts.series import RunAnchors
 
 NAMES: Final[Mapping[Operation, str]] = {
     Operation.TREE_CREATE: "Tree create",
@@ -76,7 +76,8 @@ def _has(metrics: Mapping[str, Metric], key: str) -> bool:
 def brief_rates(result: Result) -> str:
     """A run in a line: the rate of each operation on files."""
     rates = (
-        f"{operation.key.removeprefix('file_')} {show(run_rate(result, operation), bare_rate=True)}"
+        f"{operation.key.removeprefix('file_')} "
+        f"{metric_text(run_rate(result, operation), bare_rate=True)}"
         for operation in FILE_OPERATIONS
     )
     return f"{', '.join(rates)} ops/s"
@@ -91,7 +92,7 @@ def point_name(point: PointStatistics, study: Study) -> str:
     """A point for people: configuration where there are several, axis, hosts that are missing."""
     titles = study.titles
     parts = [titles.get(point.configuration, point.configuration)] if len(titles) > 1 else []
-    parts += [axis_label(point.axis)] if point.axis else []
+    parts += [axis_values_text(point.axis)] if point.axis else []
     parts += [f"without {', '.join(point.without)}"] if point.without else []
     return ", ".join(parts)
 
@@ -99,28 +100,31 @@ def point_name(point: PointStatistics, study: Study) -> str:
 def iterations_text(point: PointStatistics) -> str:
     """`3 iterations`, and how many did not count."""
     left_out = f", {point.left_out} not done and left out" if point.left_out else ""
-    return f"{count(len(point.results), 'iteration')}{left_out}"
+    return f"{counted_noun(len(point.results), 'iteration')}{left_out}"
 
 
-def summary_table(points: Sequence[PointStatistics], study: Study, anchors: Anchors) -> Table:
+def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunAnchors) -> Table:
     """Max, Min, Mean and Std Dev of each operation, its latencies, and the worst verdict."""
     named = any(point_name(point, study) for point in points)
     rates = ("Max", "Min", "Arithmetic mean", "Std Dev", "n")
-    heads = columns(
+    heads = columns_of(
         ("Operation", *(("Point",) if named else ()), "Verdict", "Rate over"),
         (*rates, "Latency mean", *(heading for _, heading in _TAIL)),
     )
     rows = tuple(
-        row(
+        row_of(
             NAMES[operation.operation],
-            *((point_name(point, study) or NOTHING,) if named else ()),
+            *((point_name(point, study) or DASH,) if named else ()),
             verdict_cell(
                 operation.level, anchors.get((operation.shown.digest, operation.shown.repeat))
             ),
             over(operation),
             *rate_texts(operation),
             str(operation.n),
-            *(show(operation.latencies.get(name)) for name in ("mean", *(n for n, _ in _TAIL))),
+            *(
+                metric_text(operation.latencies.get(name))
+                for name in ("mean", *(n for n, _ in _TAIL))
+            ),
         )
         for point in points
         for operation in point.operations
@@ -130,7 +134,7 @@ def summary_table(points: Sequence[PointStatistics], study: Study, anchors: Anch
 
 def rate_texts(statistics: OperationStatistics) -> tuple[str, ...]:
     """Max, Min, Mean, Std Dev in words; what is invalid has neither mean nor deviation."""
-    spread = NOTHING if statistics.level is Level.INVALID else rate_text(statistics.std_dev)
+    spread = DASH if statistics.level is Level.INVALID else rate_text(statistics.std_dev)
     return (
         rate_text(statistics.maximum),
         rate_text(statistics.minimum),
@@ -141,12 +145,12 @@ def rate_texts(statistics: OperationStatistics) -> tuple[str, ...]:
 
 def mean_text(statistics: OperationStatistics) -> str:
     """The mean of an operation that is not invalid."""
-    return NOTHING if statistics.level is Level.INVALID else rate_text(statistics.mean)
+    return DASH if statistics.level is Level.INVALID else rate_text(statistics.mean)
 
 
 def rate_text(value: float | None) -> str:
     """A rate of a table whose heading or note says that it is in operations a second."""
-    return NOTHING if value is None else show_value(value, "ops/s", bare_rate=True)
+    return DASH if value is None else value_text(value, "ops/s", bare_rate=True)
 
 
 def operation_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str, str]]:
@@ -171,12 +175,12 @@ def jobs_table(study: Study) -> Table | None:
         return None
     texts = ("Workload", "Engine", "Ranks a client", "Files a rank", "File", "Rank shift")
     rows = tuple(_job_row(workload, job, study) for workload, job in jobs)
-    return Table("Metadata workloads", columns((*texts, "Iterations", "Further options")), rows)
+    return Table("Metadata workloads", columns_of((*texts, "Iterations", "Further options")), rows)
 
 
 def _job_row(workload: Workload, job: MetadataJob, study: Study) -> tuple[Cell, ...]:
     swept = workload.swept
-    return row(
+    return row_of(
         workload.title,
         job.engine,
         swept.get("ranks", f"{job.ranks:,}"),
@@ -184,7 +188,7 @@ def _job_row(workload: Workload, job: MetadataJob, study: Study) -> tuple[Cell, 
         format_bytes(job.file_bytes) if job.file_bytes else "empty",
         swept.get("rank_shift", f"{job.rank_shift:,}"),
         str(workload.repeats or study.method.repeats),
-        job.options_text or NOTHING,
+        job.options_text or DASH,
     )
 
 

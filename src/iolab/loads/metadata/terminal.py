@@ -12,23 +12,30 @@ from iolab.core.metric import Level, Result
 from iolab.core.study import Study
 from iolab.loads.metadata.iterations import OperationStatistics, PointStatistics, point_statistics
 from iolab.loads.metadata.tables import NAMES, iterations_text, point_name, rate_texts
-from iolab.report.numbers import show
-from iolab.report.terminal import QUIET_STYLE, Grouped, Heading, plain, title, verdict
+from iolab.report.numbers import metric_text
+from iolab.report.terminal import (
+    QUIET_STYLE,
+    GroupedTable,
+    Heading,
+    literal_text,
+    section_title,
+    styled_verdict,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _HEADINGS: Final = (
-    Heading("operations/s", main=True),
-    Heading("max", number=True),
-    Heading("min", number=True),
-    Heading("mean", number=True),
-    Heading("std dev", number=True),
-    Heading("p50", number=True, spare=True),
-    Heading("p99", number=True),
-    Heading("p99.9", number=True, spare=True),
+    Heading("operations/s", can_wrap=True),
+    Heading("max", is_number=True),
+    Heading("min", is_number=True),
+    Heading("mean", is_number=True),
+    Heading("std dev", is_number=True),
+    Heading("p50", is_number=True, is_optional=True),
+    Heading("p99", is_number=True),
+    Heading("p99.9", is_number=True, is_optional=True),
     Heading("over"),
-    Heading("verdict", main=True),
+    Heading("verdict", can_wrap=True),
 )
 
 
@@ -37,16 +44,19 @@ def operations_screen(study: Study, results: Sequence[Result]) -> Iterator[Rende
     points = [point for point in point_statistics(results) if point.operations]
     if not points:
         return
-    yield Grouped(
+    yield GroupedTable(
         _HEADINGS,
         [
-            (title(_name(study, point)), [_row(operation) for operation in point.operations])
+            (
+                section_title(_name(study, point)),
+                [_row(operation) for operation in point.operations],
+            )
             for point in points
         ],
     )
     for point in points:
         yield from _disagreements(point)
-    yield plain(
+    yield literal_text(
         "mean: arithmetic, as mdtest has it; figures above are geometric means of the repeats. "
         "over: the window in which all ranks worked, or the whole phase as mdtest counts; "
         "latencies are of the median iteration",
@@ -63,7 +73,7 @@ def _disagreements(point: PointStatistics) -> Iterator[RenderableType]:
         if operation.disagreement and operation.disagreement.level is Level.INVALID
     ]
     if unlike:
-        yield plain(
+        yield literal_text(
             f"{CODE}: the highest repeat over the lowest: {', '.join(unlike)}. "
             "No mean stands for all of them."
         )
@@ -78,12 +88,12 @@ def _name(study: Study, point: PointStatistics) -> str:
 def _row(statistics: OperationStatistics) -> list[Text | str]:
     maximum, minimum, mean, std_dev = rate_texts(statistics)
     return [
-        plain(f"  {NAMES[statistics.operation]}"),
+        literal_text(f"  {NAMES[statistics.operation]}"),
         maximum,
         minimum,
         Text(mean, style="bold"),
         std_dev,
-        *(show(statistics.latencies.get(name)) for name in ("p50", "p99", "p99_9")),
+        *(metric_text(statistics.latencies.get(name)) for name in ("p50", "p99", "p99_9")),
         "window" if statistics.over_window else "whole",
-        verdict(statistics.level),
+        styled_verdict(statistics.level),
     ]

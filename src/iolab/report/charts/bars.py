@@ -24,17 +24,24 @@ from iolab.report.charts.chart import (
     MIDDLE,
     Boxes,
     Figure,
+    LineSegments,
     Mark,
     MarkTip,
     Plot,
     Points,
-    Rules,
     TextMark,
-    lacking_notes,
+    missing_interval_notes,
 )
 from iolab.report.charts.palette import FAINT, INK, MUTED, Token
-from iolab.report.charts.scale import WIDTH, ChartAxis, Scale, linear_scale, number_text, value_axis
-from iolab.report.numbers import clean, count, short
+from iolab.report.charts.scale import (
+    WIDTH,
+    ChartAxis,
+    Scale,
+    axis_number_text,
+    linear_scale,
+    value_axis_of_scale,
+)
+from iolab.report.numbers import counted_noun, escape_invisible, shorten
 from iolab.report.table import Table
 
 HATCHED: Final = "Hatched: not valid, as the mark on it tells."
@@ -112,7 +119,7 @@ class BarGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _PlacedBar:
     """A bar with its group's title and the middle of its place."""
 
     bar: Bar
@@ -120,90 +127,98 @@ class _Row:
     y: float
 
 
-def horizontal_bars(
+def horizontal_bar_chart(
     subject: str,
     title: str,
     groups: Sequence[BarGroup],
     *,
     finding: str,
     table: Table,
-    per: str = "",
-    named: bool = True,
+    per_unit: str = "",
+    show_names: bool = True,
     better: Better = Better.HIGHER,
 ) -> Figure | None:
     """The bars of all groups on one scale, of many the best; None where none has a value.
 
-    All values have one unit. `per` is what they are told for: `TB raw`. Without
-    `named` bars have no names: there is one configuration.
+    All values have one unit. `per_unit` is what they are told for: `TB raw`. Without
+    `show_names` bars have no names: there is one configuration.
     """
     most = max(BARS_LEAST, BARS_MAX // max(min(len(groups), GROUPS_MAX), 1))
-    leading = [BarGroup(group.title, _best(group.bars, most, better)) for group in groups]
+    leading = [BarGroup(group.title, _best_bars(group.bars, most, better)) for group in groups]
     drawn = [group for group in leading if group.bars][:GROUPS_MAX]
     if not drawn:
         return None
     bars = [bar for group in drawn for bar in group.bars]
-    scale = linear_scale(bars[0].value.unit, [end for bar in bars for end in _ends(bar)], ticks=3)
-    rows, titles, height = _places(drawn)
-    unit = short(f"{scale.unit} for each {per}", TITLE_CHARACTERS) if per else scale.unit
-    x = replace(
-        value_axis(scale),
-        title=unit,
-        grid=True,
-        line=False,
-        first=BARS_START if named else 0.0,
-        last=BARS_END,
+    scale = linear_scale(
+        bars[0].value.unit, [end for bar in bars for end in _bar_value_and_interval(bar)], ticks=3
     )
-    marks = [*_bars(rows, scale), *_texts(rows, titles, scale, named=named)]
+    rows, titles, height = _place_bars(drawn)
+    unit = (
+        shorten(f"{scale.unit} for each {per_unit}", TITLE_CHARACTERS) if per_unit else scale.unit
+    )
+    x = replace(
+        value_axis_of_scale(scale),
+        title=unit,
+        has_grid=True,
+        has_line=False,
+        start_offset=BARS_START if show_names else 0.0,
+        end_offset=BARS_END,
+    )
+    marks = [*_bar_marks(rows, scale), *_text_marks(rows, titles, scale, show_names=show_names)]
     return Figure(
         subject=subject,
         title=title,
         finding=finding,
-        note=_note(bars, sum(bool(_ends(bar)) for group in groups for bar in group.bars)),
-        plots=(Plot(height, marks, replace(x, title_left=True), top=HEAD),),
+        note=_bar_chart_note(
+            bars, sum(bool(_bar_value_and_interval(bar)) for group in groups for bar in group.bars)
+        ),
+        plots=(Plot(height, marks, replace(x, is_title_left=True), top=HEAD),),
         table=table,
         by_configuration=True,
     )
 
 
-def _best(bars: Sequence[Bar], most: int, better: Better) -> tuple[Bar, ...]:
+def _best_bars(bars: Sequence[Bar], max_bars: int, better: Better) -> tuple[Bar, ...]:
     """As many of the bars that have a value, in their order; those that are invalid last."""
     sign = 1.0 if better is Better.HIGHER else -1.0
-    measured = [bar for bar in bars if _ends(bar)]
+    measured = [bar for bar in bars if _bar_value_and_interval(bar)]
     ranked = sorted(
         measured, key=lambda bar: (bar.level is Level.INVALID, -sign * (bar.value.value or 0.0))
-    )[:most]
+    )[:max_bars]
     return tuple(bar for bar in measured if bar in ranked)
 
 
-def _ends(bar: Bar) -> list[float]:
+def _bar_value_and_interval(bar: Bar) -> list[float]:
     """Everything of a bar that must fit the scale; empty where it has no value."""
     if bar.value.value is None:
         return []
     return [bar.value.value, *(bar.value.interval or ())]
 
 
-def _places(groups: Sequence[BarGroup]) -> tuple[list[_Row], list[tuple[str, float]], int]:
+def _place_bars(
+    groups: Sequence[BarGroup],
+) -> tuple[list[_PlacedBar], list[tuple[str, float]], int]:
     """Each bar with its place, each line of a title with its base line, and the height of all."""
-    rows: list[_Row] = []
+    rows: list[_PlacedBar] = []
     titles = []
     top = 0.0
     for group in groups:
-        for number, line in enumerate(wrap(clean(group.title), TITLE_CHARACTERS)):
+        for number, line in enumerate(wrap(escape_invisible(group.title), TITLE_CHARACTERS)):
             top += TITLE if number == 0 else LINE_GAP
             titles.append((line, top - 5))
         for bar in group.bars:
-            rows.append(_Row(bar, group.title, top + STEP / 2))
+            rows.append(_PlacedBar(bar, group.title, top + STEP / 2))
             top += STEP
         top += GAP
     return rows, titles, round(top)
 
 
-def _bars(rows: Sequence[_Row], scale: Scale) -> Iterator[Mark]:
+def _bar_marks(rows: Sequence[_PlacedBar], scale: Scale) -> Iterator[Mark]:
     """The bars of each colour, over them their intervals and the verdicts of doubted ones."""
     for token in dict.fromkeys(row.bar.token for row in rows):
         own = [row for row in rows if row.bar.token == token]
         name = own[0].bar.title or own[0].bar.name
-        ends = [scale.of(row.bar.value.value or 0.0) for row in own]
+        ends = [scale.scaled(row.bar.value.value or 0.0) for row in own]
         places = [
             (0.0, row.y - BAR / 2, end, row.y + BAR / 2) for row, end in zip(own, ends, strict=True)
         ]
@@ -211,56 +226,65 @@ def _bars(rows: Sequence[_Row], scale: Scale) -> Iterator[Mark]:
         tip = MarkTip(name, texts=texts)
         yield Boxes(token=token, boxes=places, levels=[row.bar.level for row in own], tip=tip)
         spread = [
-            (scale.of(row.bar.value.low or 0.0), row.y, scale.of(row.bar.value.high or 0.0), row.y)
+            (
+                scale.scaled(row.bar.value.low or 0.0),
+                row.y,
+                scale.scaled(row.bar.value.high or 0.0),
+                row.y,
+            )
             for row in own
             if _has_interval(row.bar)
         ]
         if spread:
-            yield Rules(token=INK, of=token, pieces=spread, width=1.2)
+            yield LineSegments(token=INK, series=token, segments=spread, width=1.2)
         doubts = [
             (end, row.y, row.bar.level)
             for row, end in zip(own, ends, strict=True)
-            if row.bar.level and _is_doubted(row.bar)
+            if row.bar.level and _is_not_valid(row.bar)
         ]
         if doubts:
             yield Points(
                 token=INK,
-                of=token,
+                series=token,
                 places=[(end, y) for end, y, _ in doubts],
                 levels=[level for _, _, level in doubts],
             )
 
 
-def _is_doubted(bar: Bar) -> bool:
+def _is_not_valid(bar: Bar) -> bool:
     return bar.level in (Level.INDICATIVE, Level.INVALID)
 
 
-def _texts(
-    rows: Sequence[_Row],
+def _text_marks(
+    rows: Sequence[_PlacedBar],
     titles: Sequence[tuple[str, float]],
     scale: Scale,
     *,
-    named: bool,
+    show_names: bool,
 ) -> Iterator[Mark]:
     """Titles over the groups, names before the bars, values behind them."""
     for row in rows:
-        beyond = _BEYOND_MARK if _is_doubted(row.bar) else _BEYOND
-        place = (scale.of(max(_ends(row.bar))), row.y, _value_text(row.bar, scale))
+        beyond = _BEYOND_MARK if _is_not_valid(row.bar) else _BEYOND
+        place = (
+            scale.scaled(max(_bar_value_and_interval(row.bar))),
+            row.y,
+            _bar_value_text(row.bar, scale),
+        )
         of = row.bar.token
-        yield TextMark(token=INK, of=of, places=[place], dx=beyond, dy=MIDDLE + 0.5)
-    if named:
-        names = [(float(NAMES_END), row.y, clean(row.bar.name)) for row in rows]
-        yield TextMark(token=MUTED, places=names, align="end", dy=MIDDLE + 0.5, fixed=True)
-    start = float(BARS_START) if named else 0.0
+        yield TextMark(token=INK, series=of, places=[place], dx=beyond, dy=MIDDLE + 0.5)
+    if show_names:
+        names = [(float(NAMES_END), row.y, escape_invisible(row.bar.name)) for row in rows]
+        yield TextMark(token=MUTED, places=names, align="end", dy=MIDDLE + 0.5, is_fixed=True)
+    start = float(BARS_START) if show_names else 0.0
     over = [(start, y, text) for text, y in titles]
     if over:
-        yield TextMark(token=INK, places=over, fixed=True)
+        yield TextMark(token=INK, places=over, is_fixed=True)
 
 
-def _value_text(bar: Bar, scale: Scale) -> str:
-    value = scale.of(bar.value.value or 0.0)
+def _bar_value_text(bar: Bar, scale: Scale) -> str:
+    value = scale.scaled(bar.value.value or 0.0)
     number = f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
-    text = clean(f"{number} {bar.note}".strip())
+    text = escape_invisible(f"{number} {bar.note}".strip())
     return text if len(text) <= VALUE_CHARACTERS else number
 
 
@@ -269,18 +293,21 @@ def _has_interval(bar: Bar) -> bool:
     return ends is not None and ends[1] > ends[0]
 
 
-def _note(bars: Sequence[Bar], total: int) -> str:
+def _bar_chart_note(bars: Sequence[Bar], total_bars: int) -> str:
     notes = []
     spread = [bar.value for bar in bars if _has_interval(bar)]
     if any(not value.bounded for value in spread):
         notes.append("A line through a bar’s end is its 95 % interval.")
     if any(value.bounded for value in spread):
         notes.append("A line through a bar’s end is what rounding leaves open.")
-    notes += lacking_notes([bar.value for bar in bars], "bars")
-    if any(_is_doubted(bar) for bar in bars):
+    notes += missing_interval_notes([bar.value for bar in bars], "bars")
+    if any(_is_not_valid(bar) for bar in bars):
         notes.append(HATCHED)
-    if len(bars) < total:
-        notes.append(f"The best of each, {len(bars)} of {count(total, 'bar')}; the table has all.")
+    if len(bars) < total_bars:
+        notes.append(
+            f"The best of each, {len(bars)} of {counted_noun(total_bars, 'bar')}; the table has "
+            "all."
+        )
     return " ".join(notes)
 
 
@@ -300,7 +327,7 @@ SPAN_LEAST: Final = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class RatioRow:
+class RatioDot:
     """A row: `ratio` is how many times the published figure ours is."""
 
     name: str
@@ -309,26 +336,28 @@ class RatioRow:
     level: Level
 
 
-def ratio_figure(
-    subject: str, title: str, finding: str, note: str, dots: Sequence[RatioRow], table: Table
+def ratio_dot_chart(
+    subject: str, title: str, finding: str, note: str, dots: Sequence[RatioDot], table: Table
 ) -> Figure:
     """The dots one below the other on a logarithmic scale of ratios."""
     drawn = [dot for dot in dots if dot.ratio.value][:ROWS_MAX]
-    low, high = _reach(drawn)
+    low, high = _ratio_axis_range(drawn)
     length = WIDTH - 2 * SIDE
     x = ChartAxis(
-        Scale(1.0, "", low, high, (), log=True),
-        tuple((tick, number_text(tick)) for tick in _ticks(low, high)),
+        Scale(1.0, "", low, high, (), is_logarithmic=True),
+        tuple((tick, axis_number_text(tick)) for tick in _ratio_ticks(low, high)),
         "times the published figure",
-        grid=True,
-        line=False,
-        last=length,
+        has_grid=True,
+        has_line=False,
+        end_offset=length,
     )
-    marks: list[Mark] = [Rules(token=MUTED, pieces=[(1.0, None, 1.0, None)], width=1, dash=(3, 3))]
+    marks: list[Mark] = [
+        LineSegments(token=MUTED, segments=[(1.0, None, 1.0, None)], width=1, dash=(3, 3))
+    ]
     height = 0.0
     for dot in drawn:
-        names = wrap(clean(dot.name), NAME_CHARACTERS) or [""]
-        marks += _dot_row(dot, names, height)
+        names = wrap(escape_invisible(dot.name), NAME_CHARACTERS) or [""]
+        marks += _ratio_dot_marks(dot, names, height)
         height += DOT_ROW + LINE_GAP * (len(names) - 1)
     height = height or DOT_ROW
     plot = Plot(height, marks, x, top=DOTS_HEAD, left=SIDE, width=length)
@@ -343,7 +372,7 @@ def ratio_figure(
     )
 
 
-def _reach(dots: Sequence[RatioRow]) -> tuple[float, float]:
+def _ratio_axis_range(dots: Sequence[RatioDot]) -> tuple[float, float]:
     """The axis from the lowest to the highest end, on both sides of 1, with a little room."""
     ends = [
         end
@@ -355,7 +384,7 @@ def _reach(dots: Sequence[RatioRow]) -> tuple[float, float]:
     return min(low / 1.15, 1 / SPAN_LEAST), max(high * 1.15, SPAN_LEAST)
 
 
-def _ticks(low: float, high: float) -> list[float]:
+def _ratio_ticks(low: float, high: float) -> list[float]:
     """At most seven round ratios: 1-2-5 over few decades, powers of ten over many."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     fine = [m * 10.0**d for d in decades for m in (1, 2, 5) if low <= m * 10.0**d <= high]
@@ -367,16 +396,16 @@ def _ticks(low: float, high: float) -> list[float]:
     return [float(f"{tick:.6g}") for tick in ticks[first::step]]
 
 
-def _dot_row(dot: RatioRow, names: Sequence[str], top: float) -> list[Mark]:
+def _ratio_dot_marks(dot: RatioDot, name_lines: Sequence[str], top: float) -> list[Mark]:
     """A name, a faint line to follow, the interval, and the dot in the shape of its verdict."""
-    y, token, ratio = top + LINE_GAP * (len(names) - 1) + 24.0, dot.token, dot.ratio
-    lines = [(0.0, top + 15 + LINE_GAP * number, name) for number, name in enumerate(names)]
+    y, token, ratio = top + LINE_GAP * (len(name_lines) - 1) + 24.0, dot.token, dot.ratio
+    lines = [(0.0, top + 15 + LINE_GAP * number, name) for number, name in enumerate(name_lines)]
     marks: list[Mark] = [
-        Rules(token=FAINT, pieces=[(None, y, None, y)], width=1),
-        TextMark(token=INK, places=lines, rim=True, fixed=True),
+        LineSegments(token=FAINT, segments=[(None, y, None, y)], width=1),
+        TextMark(token=INK, places=lines, has_rim=True, is_fixed=True),
     ]
     if ratio.low is not None and ratio.high is not None and ratio.low > 0:
-        marks.append(Rules(token=token, pieces=[(ratio.low, y, ratio.high, y)], width=1.8))
+        marks.append(LineSegments(token=token, segments=[(ratio.low, y, ratio.high, y)], width=1.8))
     place = (ratio.value or 1.0, y)
     tip = MarkTip(dot.name)
     return [*marks, Points(token=token, places=[place], levels=[dot.level], tip=tip)]

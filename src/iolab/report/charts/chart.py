@@ -20,7 +20,13 @@ from iolab.core.study import Study
 from iolab.dataclass import dataclass
 from iolab.report.charts.palette import RAISED, Token, series_token
 from iolab.report.charts.scale import LEFT, PLOT_WIDTH, WIDTH, ChartAxis, Scale
-from iolab.report.numbers import TOO_FEW, TOO_UNLIKE, clean, short, why_no_interval
+from iolab.report.numbers import (
+    REPEATS_TOO_FAR_APART,
+    TOO_FEW_REPEATS,
+    escape_invisible,
+    missing_interval_reason,
+    shorten,
+)
 from iolab.report.table import Table
 
 HEAD: Final = 32
@@ -47,15 +53,15 @@ ABOVE: Final = -3.0
 class MarkTip:
     """What a pointer is told of a mark: the name of its series, and of each of its places more.
 
-    `ends` are 95 % intervals in the plot's unit, `verdicts` words (of markers those of their
-    levels), `texts` what places are called. `single` is for one run of several.
+    `intervals` are 95 % intervals in the plot's unit, `verdicts` words (of markers those of their
+    levels), `texts` what places are called. `is_single_run` is for one run of several.
     """
 
     name: str = ""
-    ends: Sequence[tuple[float, float] | None] = ()
+    intervals: Sequence[tuple[float, float] | None] = ()
     verdicts: Sequence[str] = ()
     texts: Sequence[str] = ()
-    single: bool = False
+    is_single_run: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +70,7 @@ class Mark:
 
     token: Token
     opacity: float = 1.0
-    of: Token | None = None
+    series: Token | None = None
     tip: MarkTip | None = None
 
 
@@ -75,10 +81,10 @@ class Line(Mark):
     places: Sequence[tuple[float, float | None]]
     width: float = 1.8
     dash: Sequence[float] = ()
-    dots: bool = False
+    has_dots: bool = False
 
 
-class DotStyle(Enum):
+class MarkerStyle(Enum):
     """How a marker without a verdict looks: filled with a rim of paper or none, open, or a ring."""
 
     SOLID = auto()
@@ -89,16 +95,16 @@ class DotStyle(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Points(Mark):
-    """Markers: by the verdicts of their places in shape and filling, or all alike as `dot` says.
+    """Markers, by the verdicts of their places in shape and filling, or all by `marker_style`.
 
-    `size` is an area in square units; `small` ones are single runs.
+    `size` is an area in square units; `is_small` ones are single runs.
     """
 
     places: Sequence[tuple[float, float]]
     levels: Sequence[Level] = ()
-    dot: DotStyle = DotStyle.SOLID
+    marker_style: MarkerStyle = MarkerStyle.SOLID
     size: float = 34
-    small: bool = False
+    is_small: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,24 +115,24 @@ class Arrows(Mark):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules(Mark):
+class LineSegments(Mark):
     """Straight pieces (x, y, x2, y2), each end at the plot's own where it is None."""
 
-    pieces: Sequence[tuple[float | None, float | None, float | None, float | None]]
+    segments: Sequence[tuple[float | None, float | None, float | None, float | None]]
     width: float = 1.4
     dash: Sequence[float] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boxes(Mark):
-    """Rectangles (x, y, x2, y2), likewise; `rim` parts neighbours by a rim of paper.
+    """Rectangles (x, y, x2, y2), likewise; `has_rim` parts neighbours by a rim of paper.
 
     Those whose level is not valid are hatched, by strokes of paper in every one alike.
     """
 
     boxes: Sequence[tuple[float | None, float | None, float | None, float | None]]
     levels: Sequence[Level | None] = ()
-    rim: bool = False
+    has_rim: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,21 +144,21 @@ class Band(Mark):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextMark(Mark):
-    """Texts at places; `dx` and `dy` are units from there to the base line, `rim` is of paper.
+    """Texts at places; `dx` and `dy` are units from there to the base line, `has_rim` is of paper.
 
-    `fixed` ones have x in units of the plot: they stand still when a part is enlarged.
+    `is_fixed` ones have x in units of the plot: they stand still when a part is enlarged.
     """
 
     places: Sequence[tuple[float, float, str]]
     align: str = "start"
     dx: float = 0.0
     dy: float = 0.0
-    rim: bool = False
-    fixed: bool = False
+    has_rim: bool = False
+    is_fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class LineEndLabel:
     """What stands beside the end of a line, at its last value."""
 
     text: str
@@ -171,24 +177,24 @@ class Plot:
     marks: Sequence[Mark]
     x: ChartAxis | None = None
     y: Scale | None = None
-    ends: Sequence[End] = ()
+    end_labels: Sequence[LineEndLabel] = ()
     title: str = ""
     unit: str = ""
     top: float = HEAD
     left: float = LEFT
     width: float = PLOT_WIDTH
 
-    def across(self, value: float | None, edge: float = 0.0) -> float:
+    def x_position(self, value: float | None, edge: float = 0.0) -> float:
         """Units from the left to a value of x."""
         if value is None:
             return edge
-        return self.x.across(value) if self.x else value
+        return self.x.offset_of(value) if self.x else value
 
-    def down(self, value: float | None, edge: float = 0.0) -> float:
+    def y_position(self, value: float | None, edge: float = 0.0) -> float:
         """Units from the top to a value of y."""
         if value is None:
             return edge
-        return self.height * (1 - self.y.share(value)) if self.y else value
+        return self.height * (1 - self.y.fraction(value)) if self.y else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,37 +225,37 @@ class Figure:
         return round(max(ends))
 
     @property
-    def key(self) -> dict[str, str]:
+    def long_label_letters(self) -> dict[str, str]:
         """The labels beside plots that are too long to stand there, each with the letter that does.
 
         They are written out below the plots.
         """
-        ends = (clean(end.text) for plot in self.plots for end in plot.ends)
+        ends = (escape_invisible(end.text) for plot in self.plots for end in plot.end_labels)
         long = dict.fromkeys(text for text in ends if len(text) > LABEL_CHARACTERS)
         return dict(zip(long, ascii_uppercase, strict=False))
 
     @property
-    def key_lines(self) -> tuple[str, ...]:
+    def label_key_lines(self) -> tuple[str, ...]:
         """The key as it is written below the plots, lines of what fits there."""
         return tuple(
             line
-            for text, letter in self.key.items()
+            for text, letter in self.long_label_letters.items()
             for line in wrap(f"{letter}: {text}", KEY_CHARACTERS, subsequent_indent=KEY_INDENT)
         )
 
     @property
-    def whole_height(self) -> int:
+    def height_with_key(self) -> int:
         """With the key."""
-        lines = len(self.key_lines)
+        lines = len(self.label_key_lines)
         return self.height + (round(lines * LINE_GAP) + KEY_ROOM if lines else 0)
 
     @property
-    def alt(self) -> str:
+    def alt_text(self) -> str:
         """The alternative text: subject, title and finding."""
         return f"{self.subject}: {self.title}. {self.finding}"
 
 
-def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+def spread_positions(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """Positions as near as possible to `wanted`, in the same order, at least `gap` apart.
 
     All within [low, high] where they fit; the classic one pass down, one pass up.
@@ -267,15 +273,15 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
     return placed
 
 
-def label(text: str) -> str:
+def plot_label(text: str) -> str:
     """A label beside a plot: cleaned and cut to what fits there."""
-    return short(text, LABEL_CHARACTERS)
+    return shorten(text, LABEL_CHARACTERS)
 
 
-def shades(begin_s: float, end_s: float, last_s: float) -> list[Mark]:
+def outside_window_shading(begin_s: float, end_s: float, run_end_s: float) -> list[Mark]:
     """What is before and after the measured window, up to the last second."""
-    spans = [(0.0, begin_s), (end_s, last_s)]
-    kept = [(max(a, 0.0), min(b, last_s)) for a, b in spans if min(b, last_s) - a > 1e-3]
+    spans = [(0.0, begin_s), (end_s, run_end_s)]
+    kept = [(max(a, 0.0), min(b, run_end_s)) for a, b in spans if min(b, run_end_s) - a > 1e-3]
     return [Boxes(token=RAISED, boxes=[(a, None, b, None) for a, b in kept])] if kept else []
 
 
@@ -291,26 +297,26 @@ def time_line(
 ) -> list[Mark]:
     """The line over time, in its look; nothing where nothing is known at all."""
     places = [
-        (at, None if value is None else scale.of(value))
+        (at, None if value is None else scale.scaled(value))
         for at, value in zip(at_s, values, strict=True)
     ]
     measured = sum(1 for _, value in places if value is not None)
-    return [replace(line, places=places, dots=measured <= FEW)] if measured else []
+    return [replace(line, places=places, has_dots=measured <= FEW)] if measured else []
 
 
-def last_known(values: Sequence[float | None]) -> float | None:
+def last_known_value(values: Sequence[float | None]) -> float | None:
     """The last value that is known."""
     return next((v for v in reversed(values) if v is not None), None)
 
 
-NO_INTERVAL: Final = (TOO_FEW.capitalize(), TOO_UNLIKE.capitalize())
+NO_INTERVAL: Final = (TOO_FEW_REPEATS.capitalize(), REPEATS_TOO_FAR_APART.capitalize())
 """How a note begins on values without an interval."""
 
 OVER_RUNS: Final = "Bars: 95 % interval over the runs, which are the small marks."
 OF_BINS: Final = "Bars of percentiles: the engine’s own bin that holds it."
 
 
-def bar_notes(metrics: Iterable[Metric], intervals: str = OVER_RUNS) -> list[str]:
+def error_bar_notes(metrics: Iterable[Metric], intervals: str = OVER_RUNS) -> list[str]:
     """A sentence for intervals of chance, one for edges of bins, as far as any is drawn.
 
     And one where an interval would say nothing, and is not drawn.
@@ -320,13 +326,13 @@ def bar_notes(metrics: Iterable[Metric], intervals: str = OVER_RUNS) -> list[str
     return [
         *([intervals] if any(not metric.bounded for metric in drawn) else []),
         *([OF_BINS] if any(metric.bounded for metric in drawn) else []),
-        *lacking_notes(every, "values"),
+        *missing_interval_notes(every, "values"),
     ]
 
 
-def lacking_notes(metrics: Sequence[Metric], noun: str) -> list[str]:
+def missing_interval_notes(metrics: Sequence[Metric], noun: str) -> list[str]:
     """Of how many of what is drawn the interval would say nothing, and why."""
-    lacking = Counter(why_no_interval(metric) for metric in metrics if metric.lacks_repeats)
+    lacking = Counter(missing_interval_reason(metric) for metric in metrics if metric.lacks_repeats)
     return [
         f"{why.capitalize()} for an interval of {number} of {len(metrics)} {noun}."
         for why, number in lacking.items()
@@ -337,27 +343,28 @@ def lacking_notes(metrics: Sequence[Metric], noun: str) -> list[str]:
 class ChartGroup:
     """Charts that belong together, as those of one workload, with their table and its note.
 
-    `more` are tables, each with a note, and `further` figures that go to the appendix.
+    `detail_tables` are tables, each with a note, and `appendix_figures` figures that go to the
+    appendix.
     """
 
     title: str
     figures: tuple[Figure, ...]
     table: Table | None = None
     note: str = ""
-    more: tuple[tuple[Table, str], ...] = ()
-    further: tuple[Figure, ...] = ()
+    detail_tables: tuple[tuple[Table, str], ...] = ()
+    appendix_figures: tuple[Figure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ReportSection:
-    """A part of the report under a heading of its own; `lede` says what it is about.
+    """A part of the report under a heading of its own; `introduction` says what it is about.
 
     What only backs the answer stands in the appendix.
     """
 
     anchor: str
     title: str
-    lede: str
+    introduction: str
     groups: tuple[ChartGroup, ...]
     in_appendix: bool = True
 
@@ -374,23 +381,23 @@ class ConfigurationStyle:
     short_name: str = ""
 
     @property
-    def name(self) -> str:
+    def label(self) -> str:
         """What is written beside its lines and bars."""
         return self.short_name or self.title
 
     @property
-    def legend(self) -> str:
+    def legend_text(self) -> str:
         """Its title, with what charts call it where that is another name."""
-        return self.title if self.name == self.title else f"{self.name}: {self.title}"
+        return self.title if self.label == self.title else f"{self.label}: {self.title}"
 
 
-Looks = Mapping[str, ConfigurationStyle]
+SeriesStyles = Mapping[str, ConfigurationStyle]
 """How each configuration is called and coloured."""
 
 
-def looks_of(study: Study) -> Looks:
+def series_styles(study: Study) -> SeriesStyles:
     """Each configuration's look, the colours in the study's order."""
-    ids = _short_names([configuration.id for configuration in study.configurations])
+    ids = _short_configuration_names([configuration.id for configuration in study.configurations])
     return {
         configuration.id: ConfigurationStyle(
             configuration.title,
@@ -401,7 +408,7 @@ def looks_of(study: Study) -> Looks:
     }
 
 
-def _short_names(ids: Sequence[str]) -> list[str]:
+def _short_configuration_names(ids: Sequence[str]) -> list[str]:
     """Names that fit beside a plot: the ids, what tells them apart, or else their numbers."""
     if all(len(text) <= LABEL_CHARACTERS for text in ids):
         return list(ids)

@@ -13,26 +13,35 @@ from iolab.core.metric import Result
 from iolab.core.metric_spec import spec_of
 from iolab.core.run import RunKey
 from iolab.core.workload import Workload
-from iolab.report.best import Headline, headlines_of
-from iolab.report.charts.chart import ChartGroup, Figure, Looks
-from iolab.report.charts.distribution import MAX_CURVES, DrawnCurve, distribution_figure
+from iolab.report.best import Headline, best_point_headlines
+from iolab.report.charts.chart import ChartGroup, Figure, SeriesStyles
+from iolab.report.charts.distribution import (
+    MAX_CURVES,
+    StyledLatencyCurve,
+    latency_distribution_figure,
+)
 from iolab.report.charts.lines import (
     MAX_LINES,
     MEAN,
     TAIL,
     ChartLine,
     ChartQuantity,
-    further_lines,
-    latency_figure,
-    load_figure,
-    quantity_figure,
-    rate_of,
+    latency_chart,
+    quantity_chart,
+    rate_and_latency_chart,
+    rate_quantity,
+    remaining_line_groups,
 )
 from iolab.report.charts.palette import Token
 from iolab.report.charts.series import RunDetail
-from iolab.report.charts.tradeoff import tradeoff_figure
-from iolab.report.numbers import axis_label, axis_names, axis_number, clean
-from iolab.report.phrases import metric_words
+from iolab.report.charts.tradeoff import latency_tradeoff_chart
+from iolab.report.numbers import (
+    all_axis_names,
+    axis_value_as_number,
+    axis_values_text,
+    escape_invisible,
+)
+from iolab.report.phrases import metric_phrase
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief, Charts
@@ -52,17 +61,20 @@ Knees = Mapping[tuple[str, Axis], int]
 """The load from which more stops paying, by configuration and what else of the axes is held."""
 
 
-def load_charts(brief: Brief, workloads: Sequence[Workload]) -> Charts:
+def load_chart_groups(brief: Brief, workloads: Sequence[Workload]) -> Charts:
     """Of each of these workloads rate and latency over the load, and latency by percentile."""
     knees = {
         (bend.workload, bend.configuration, bend.fixed): bend.load
         for bend in bends(brief.study, brief.points)
     }
     curves = findings(brief.study, brief.results).curves
-    return {workload.id: list(_charts(brief, workload, curves, knees)) for workload in workloads}
+    return {
+        workload.id: list(_workload_chart_groups(brief, workload, curves, knees))
+        for workload in workloads
+    }
 
 
-def _charts(
+def _workload_chart_groups(
     brief: Brief,
     workload: Workload,
     curves: Sequence[LoadCurve],
@@ -75,19 +87,21 @@ def _charts(
         for (workload_id, configuration, fixed), load in knees.items()
         if workload_id == workload.id
     }
-    figures, others = axis_figures(workload, own, brief.looks, curves, own_knees)
+    figures, others = axis_charts(workload, own, brief.series_styles, curves, own_knees)
     results = [result for result in brief.results if result.workload == workload.id]
-    best = headlines_of(brief.study, own)
-    by_percentile = workload_distribution(workload, best, results, brief.details, brief.looks)
+    best = best_point_headlines(brief.study, own)
+    by_percentile = latency_distribution_charts(
+        workload, best, results, brief.details, brief.series_styles
+    )
     further = (*others, *by_percentile)
     if figures or further:
-        yield ChartGroup(workload.title, tuple(figures), further=further)
+        yield ChartGroup(workload.title, tuple(figures), appendix_figures=further)
 
 
-def axis_figures(
+def axis_charts(
     workload: Workload,
     points: Sequence[PointSummary],
-    looks: Looks,
+    styles: SeriesStyles,
     curves: Sequence[LoadCurve] = (),
     knees: Knees = MappingProxyType({}),
 ) -> tuple[list[Figure], list[Figure]]:
@@ -104,39 +118,39 @@ def axis_figures(
         for curve in curves
         if curve.search.workload.id == workload.id and curve.axis == axis
     }
-    lines = _lines(points, axis, looks, own, knees)
+    lines = _chart_lines(points, axis, styles, own, knees)
     others = [
         figure
-        for further in further_lines(lines, workload.rate)
-        for figure in _line_figures(workload, axis, further)
+        for further in remaining_line_groups(lines, workload.rate)
+        for figure in _line_charts(workload, axis, further)
     ]
-    return _line_figures(workload, axis, lines), others
+    return _line_charts(workload, axis, lines), others
 
 
-def _line_figures(workload: Workload, axis: str, lines: Sequence[ChartLine]) -> list[Figure]:
+def _line_charts(workload: Workload, axis: str, lines: Sequence[ChartLine]) -> list[Figure]:
     points = [point for line in lines for point in line.points]
-    has_latency = any(_known(point, "lat_ns_mean") for point in points)
-    has_load = any(_known(point, "iops") for point in points)
-    rate = rate_of(workload.rate)
+    has_latency = any(_has_metric_value(point, "lat_ns_mean") for point in points)
+    has_load = any(_has_metric_value(point, "iops") for point in points)
+    rate = rate_quantity(workload.rate)
     if not has_latency:
         title = workload.title
         return (
-            [quantity_figure(title, axis, lines, rate, spec_of(rate.key).unit)] if has_load else []
+            [quantity_chart(title, axis, lines, rate, spec_of(rate.key).unit)] if has_load else []
         )
     if not has_load:
-        return [latency_figure(workload.title, axis, lines)]
-    figures = [load_figure(workload.title, axis, lines, rate)]
+        return [latency_chart(workload.title, axis, lines)]
+    figures = [rate_and_latency_chart(workload.title, axis, lines, rate)]
     if axis not in workload.job.load_axes:
         return figures
     shown = (MEAN, TAIL) if len(lines) == 1 else (MEAN,)
     limit = workload.aim.limit
     if limit is not None and limit.metric not in {quantity.key for quantity in shown}:
-        name = metric_words(limit.metric)
+        name = metric_phrase(limit.metric)
         shown = (*shown[:1], ChartQuantity(limit.metric, name, name))
     unit = spec_of(rate.key).unit
     return [
         *figures,
-        tradeoff_figure(workload.title, axis, lines, rate, unit, shown, limit=limit),
+        latency_tradeoff_chart(workload.title, axis, lines, rate, unit, shown, limit=limit),
     ]
 
 
@@ -145,7 +159,7 @@ def main_axis(axes: Sequence[Axis]) -> str | None:
     varied = {}
     for name in dict.fromkeys(name for axis in axes for name, _ in axis):
         values = {dict(axis).get(name) for axis in axes}
-        numbers = {axis_number(name, value) for value in values if value is not None}
+        numbers = {axis_value_as_number(name, value) for value in values if value is not None}
         if len(numbers) > 1 and None not in numbers:
             varied[name] = len(numbers)
     ranked = sorted(
@@ -154,10 +168,10 @@ def main_axis(axes: Sequence[Axis]) -> str | None:
     return ranked[0] if ranked else None
 
 
-def _lines(
+def _chart_lines(
     points: Sequence[PointSummary],
     axis: str,
-    looks: Looks,
+    styles: SeriesStyles,
     curves: Mapping[tuple[str, Axis], LoadCurve],
     knees: Knees,
 ) -> list[ChartLine]:
@@ -170,12 +184,12 @@ def _lines(
     several = len({configuration for configuration, _ in grouped}) > 1
     lines = []
     for (configuration, fixed), own in grouped.items():
-        look = looks[configuration]
+        look = styles[configuration]
         dash = DASHES[combinations.index(fixed) % len(DASHES)]
         values = [str(value) for _, value in fixed]
         named = several or not fixed
         name, title = (
-            " ".join([*([text] if named else []), *values]) for text in (look.name, look.title)
+            " ".join([*([text] if named else []), *values]) for text in (look.label, look.title)
         )
         curve = curves.get((configuration, fixed))
         knee = curve.knee.load if curve else knees.get((configuration, fixed))
@@ -183,23 +197,23 @@ def _lines(
     return lines
 
 
-def workload_distribution(
+def latency_distribution_charts(
     workload: Workload,
     headlines: Sequence[Headline],
     results: Sequence[Result],
     details: Mapping[RunKey, RunDetail],
-    looks: Looks,
+    styles: SeriesStyles,
 ) -> list[Figure]:
     """A workload's latency by percentile: of one configuration each point, of several the best.
 
     As many curves together as a chart has room for.
     """
-    keys = {headline.best.shown.key for headline in headlines if headline.best}
+    keys = {headline.best.median_run.key for headline in headlines if headline.best}
     several = len(headlines) > 1
     by_point: dict[str, RunDetail] = {}
     for result in results:
         detail = details.get(result.key)
-        if detail is None or not detail.whole.tail:
+        if detail is None or not detail.all_operations.tail:
             continue
         if detail.key in keys or (not several and result.digest not in by_point):
             by_point[result.digest] = detail
@@ -207,51 +221,53 @@ def workload_distribution(
     if len(chosen) < 2:
         return []
     drawn = [
-        DrawnCurve(
-            curve=detail.whole,
-            label=looks[detail.result.configuration].name
+        StyledLatencyCurve(
+            curve=detail.all_operations,
+            label=styles[detail.result.configuration].label
             if several
-            else _axis_values(detail.result),
-            token=looks[detail.result.configuration].token,
+            else _axis_values_label(detail.result),
+            token=styles[detail.result.configuration].token,
             opacity=1.0 if several else _FAINTEST + (1 - _FAINTEST) * index / (len(chosen) - 1),
-            title=looks[detail.result.configuration].title if several else "",
+            title=styles[detail.result.configuration].title if several else "",
         )
         for index, detail in enumerate(chosen)
     ]
-    title = "at the best point" if several else f"by {' and '.join(axis_names(results)) or 'point'}"
+    title = (
+        "at the best point" if several else f"by {' and '.join(all_axis_names(results)) or 'point'}"
+    )
     heading = f"Latency by percentile, {title}"
     most = MAX_LINES if several else MAX_CURVES
     return [
-        distribution_figure(
+        latency_distribution_figure(
             workload.title, heading, drawn[start : start + most], by_configuration=several
         )
         for start in range(0, len(drawn), most)
     ]
 
 
-def _axis_values(result: Result) -> str:
+def _axis_values_label(result: Result) -> str:
     """A point beside its curve: `iodepth 8`, or of several axes the values alone, for room."""
     if len(result.axis) > 1:
-        return clean(", ".join(str(value) for _, value in result.axis))
-    return clean(axis_label(result.axis)) or "all I/Os"
+        return escape_invisible(", ".join(str(value) for _, value in result.axis))
+    return escape_invisible(axis_values_text(result.axis)) or "all I/Os"
 
 
-def run_distribution(subject: str, detail: RunDetail, token: Token) -> Figure | None:
+def run_latency_distribution_chart(subject: str, detail: RunDetail, token: Token) -> Figure | None:
     """One run's latency by percentile: reads, and writes dashed."""
     dashes: Sequence[tuple[int, ...]] = ((), (5, 3), (1, 3))
-    curves = [curve for curve in detail.curves if curve.tail]
+    curves = [curve for curve in detail.per_operation if curve.tail]
     drawn = [
-        DrawnCurve(curve, curve.name, token, 1.0, dash)
+        StyledLatencyCurve(curve, curve.name, token, 1.0, dash)
         for curve, dash in zip(curves, dashes, strict=False)
     ]
-    return distribution_figure(subject, "Latency by percentile", drawn) if drawn else None
+    return latency_distribution_figure(subject, "Latency by percentile", drawn) if drawn else None
 
 
-def curve_name(result: Result, configuration: str) -> str:
+def run_curve_label(result: Result, configuration: str) -> str:
     """What a run is called on a chart; `configuration` is empty where there is only one."""
-    return clean(f"{configuration} {axis_label(result.axis[:1])}") or "all I/Os"
+    return escape_invisible(f"{configuration} {axis_values_text(result.axis[:1])}") or "all I/Os"
 
 
-def _known(point: PointSummary, key: str) -> bool:
+def _has_metric_value(point: PointSummary, key: str) -> bool:
     metric = point.metrics.get(key)
     return metric is not None and metric.value is not None

@@ -24,7 +24,7 @@ from iolab.report.charts.chart import (
 )
 from iolab.report.charts.palette import INK, MUTED, Token
 from iolab.report.charts.scale import LEFT
-from iolab.report.numbers import clean, count, listing, short
+from iolab.report.numbers import counted_noun, escape_invisible, shorten, shortened_list_text
 from iolab.report.table import Table
 from iolab.units import format_count
 
@@ -55,121 +55,138 @@ _NAMED: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Bought:
+class PurchasedConfiguration:
     """A configuration with its colour."""
 
     configuration: Configuration
     token: Token
 
 
-def parts_of(cost: ProcurementCost) -> tuple[float, float, float]:
+def cost_parts(cost: ProcurementCost) -> tuple[float, float, float]:
     """The amounts in the order in which they are stacked."""
     return cost.servers, cost.network, cost.storage
 
 
-def cost_figure(currency: str, bought: Sequence[Bought], table: Table) -> Figure | None:
+def procurement_cost_chart(
+    currency: str, purchases: Sequence[PurchasedConfiguration], table: Table
+) -> Figure | None:
     """Those whose cost is in `currency`, most first as the study has them; None for none."""
     priced = [
-        (purchase, cost) for purchase in bought if (cost := _cost(purchase, currency)) is not None
+        (purchase, cost)
+        for purchase in purchases
+        if (cost := _cost_in_currency(purchase, currency)) is not None
     ]
     if not priced:
         return None
     drawn = priced[:ROWS_MAX]
     dearest = max(cost.total for _, cost in drawn)
-    sizes = [size for purchase, _ in drawn for _, size in _capacities(purchase.configuration)]
+    sizes = [
+        size
+        for purchase, _ in drawn
+        for _, size in _raw_and_usable_capacity(purchase.configuration)
+    ]
     largest = max(sizes, default=0.0)
     marks: list[Mark] = []
     height = 0.0
     for purchase, cost in drawn:
-        *over, name = _names(purchase, cost)
+        *over, name = _name_and_cost_lines(purchase, cost)
         marks += [
-            _text(line, -LEFT + 4, height + 15 + LINE_GAP * n, INK) for n, line in enumerate(over)
+            _text_mark(line, -LEFT + 4, height + 15 + LINE_GAP * n, INK)
+            for n, line in enumerate(over)
         ]
         height += LINE_GAP * len(over)
         marks += [
-            *_row(name, purchase, cost, dearest, height),
-            *_capacity(purchase, largest, height),
+            *_cost_bar_marks(name, purchase, cost, dearest, height),
+            *_capacity_bar_marks(purchase, largest, height),
         ]
         height += ROW
     left_out = len(priced) - len(drawn)
     return Figure(
         subject="Cost",
-        title=f"Procurement cost in {short(currency, 16)}, and capacity",
-        finding=_finding(drawn),
+        title=f"Procurement cost in {shorten(currency, 16)}, and capacity",
+        finding=_cost_sentence(drawn),
         note="Servers, network and storage are shades of one colour, in this order. Capacity is on "
         "a scale of its own."
-        + (f" {count(left_out, 'configuration')} more in the table." if left_out else ""),
+        + (f" {counted_noun(left_out, 'configuration')} more in the table." if left_out else ""),
         plots=(Plot(height, marks, top=HEAD),),
         table=table,
         by_configuration=True,
     )
 
 
-def _cost(bought: Bought, currency: str) -> ProcurementCost | None:
-    cost = bought.configuration.cost
+def _cost_in_currency(purchase: PurchasedConfiguration, currency: str) -> ProcurementCost | None:
+    cost = purchase.configuration.cost
     return cost if cost is not None and cost.currency == currency and cost.total > 0 else None
 
 
-def _capacities(configuration: Configuration) -> list[tuple[str, float]]:
+def _raw_and_usable_capacity(configuration: Configuration) -> list[tuple[str, float]]:
     sizes = (("raw", configuration.capacity.raw_tb), ("usable", configuration.capacity.usable_tb))
     return [(name, size) for name, size in sizes if size]
 
 
-def _names(bought: Bought, cost: ProcurementCost) -> list[str]:
+def _name_and_cost_lines(purchase: PurchasedConfiguration, cost: ProcurementCost) -> list[str]:
     """The name with the sum: what has no room beside the capacity stands in lines above it."""
-    title, total = clean(bought.configuration.title), format_count(cost.total)
+    title, total = escape_invisible(purchase.configuration.title), format_count(cost.total)
     line = f"{title}: {total}"
     if len(line) <= _TITLE_CHARACTERS:
         return [line]
     return [*wrap(title, KEY_CHARACTERS), total]
 
 
-def _row(
-    name: str, bought: Bought, cost: ProcurementCost, dearest: float, top: float
+def _cost_bar_marks(
+    name: str,
+    purchase: PurchasedConfiguration,
+    cost: ProcurementCost,
+    highest_cost: float,
+    top: float,
 ) -> list[Mark]:
     """The name with the sum, the stacked bar, and under it each part with its shade."""
-    marks = [_text(name, -LEFT + 4, top + 15, INK)]
+    marks = [_text_mark(name, -LEFT + 4, top + 15, INK)]
     start, x = -LEFT + 4.0, -LEFT + 4.0
-    for amount, shade in zip(parts_of(cost), SHADES, strict=True):
-        end = start + (COST_END + LEFT - 4) * amount / dearest
+    for amount, shade in zip(cost_parts(cost), SHADES, strict=True):
+        end = start + (COST_END + LEFT - 4) * amount / highest_cost
         if end - start >= 0.1:
-            marks.append(_rect(start, end, top + 21, top + 21 + BAR, bought.token, shade))
+            marks.append(
+                _rimmed_rectangle(start, end, top + 21, top + 21 + BAR, purchase.token, shade)
+            )
         start = end
-    for part, amount, shade in zip(PARTS, parts_of(cost), SHADES, strict=True):
+    for part, amount, shade in zip(PARTS, cost_parts(cost), SHADES, strict=True):
         text = f"{part} {format_count(amount)}"
-        marks.append(_rect(x, x + 8, top + 42, top + 50, bought.token, shade))
-        marks.append(_text(text, x + 11, top + 51, MUTED))
+        marks.append(_rimmed_rectangle(x, x + 8, top + 42, top + 50, purchase.token, shade))
+        marks.append(_text_mark(text, x + 11, top + 51, MUTED))
         x += 11 + _CHARACTER * len(text) + 6
     return marks
 
 
-def _capacity(bought: Bought, largest: float, top: float) -> list[Mark]:
+def _capacity_bar_marks(purchase: PurchasedConfiguration, largest: float, top: float) -> list[Mark]:
     """Thin bars of raw and usable capacity, each with its size behind it."""
     marks = []
-    for place, (name, size) in enumerate(_capacities(bought.configuration)):
+    for place, (name, size) in enumerate(_raw_and_usable_capacity(purchase.configuration)):
         y = top + 13 + place * 13
         end = CAPACITY_START + (CAPACITY_END - CAPACITY_START) * size / largest
         shade = SHADES[1] if name == "raw" else SHADES[0]
-        marks.append(_rect(CAPACITY_START, end, y, y + THIN, bought.token, shade))
-        marks.append(_text(f"{size:,.5g} TB {name}", end + 5, y + THIN, INK))
+        marks.append(_rimmed_rectangle(CAPACITY_START, end, y, y + THIN, purchase.token, shade))
+        marks.append(_text_mark(f"{size:,.5g} TB {name}", end + 5, y + THIN, INK))
     return marks
 
 
-def _rect(x: float, x2: float, y: float, y2: float, token: Token, shade: float) -> Mark:
+def _rimmed_rectangle(x: float, x2: float, y: float, y2: float, token: Token, shade: float) -> Mark:
     """A piece of a bar with a rim, so that pieces are told apart by more than their shade."""
-    return Boxes(token=token, boxes=[(x, y, x2, y2)], opacity=shade, rim=True)
+    return Boxes(token=token, boxes=[(x, y, x2, y2)], opacity=shade, has_rim=True)
 
 
-def _text(text: str, x: float, y: float, token: Token) -> Mark:
+def _text_mark(text: str, x: float, y: float, token: Token) -> Mark:
     return TextMark(token=token, places=[(x, y, text)], dy=ABOVE)
 
 
-def _finding(drawn: Sequence[tuple[Bought, ProcurementCost]]) -> str:
+def _cost_sentence(
+    purchases_with_cost: Sequence[tuple[PurchasedConfiguration, ProcurementCost]],
+) -> str:
     """Each configuration's sum, and what the largest part of it is."""
     parts = []
-    for purchase, cost in drawn:
-        amount, part = max(zip(parts_of(cost), PARTS, strict=True))
+    for purchase, cost in purchases_with_cost:
+        amount, part = max(zip(cost_parts(cost), PARTS, strict=True))
         share = f"{100 * amount / cost.total:.0f} % of it {part}"
-        name = clean(purchase.configuration.title)
-        parts.append(f"{name} {format_count(cost.total)} {short(cost.currency, 16)}, {share}")
-    return f"{listing(parts, _NAMED)}."
+        name = escape_invisible(purchase.configuration.title)
+        parts.append(f"{name} {format_count(cost.total)} {shorten(cost.currency, 16)}, {share}")
+    return f"{shortened_list_text(parts, _NAMED)}."

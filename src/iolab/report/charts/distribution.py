@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from iolab.dataclass import dataclass
-from iolab.report.charts.chart import End, Figure, Line, Mark, MarkTip, Plot, Points
+from iolab.report.charts.chart import Figure, Line, LineEndLabel, Mark, MarkTip, Plot, Points
 from iolab.report.charts.palette import Token
 from iolab.report.charts.scale import PLOT_WIDTH, ChartAxis, Scale, log_scale
 from iolab.report.charts.series import LatencyCurve
-from iolab.report.numbers import NOTHING, clean, count
-from iolab.report.table import Table, columns, row
+from iolab.report.numbers import DASH, counted_noun, escape_invisible
+from iolab.report.table import Table, columns_of, row_of
 from iolab.study.wording import capitalised
 from iolab.units import format_ns
 
@@ -49,7 +49,7 @@ _BETWEEN: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnCurve:
+class StyledLatencyCurve:
     """A curve with its look; `opacity` tells the axis's steps of one configuration apart.
 
     `title` is its whole name, where `label` is a short one.
@@ -63,10 +63,10 @@ class DrawnCurve:
     title: str = ""
 
 
-def distribution_figure(
+def latency_distribution_figure(
     subject: str,
     title: str,
-    drawn: Sequence[DrawnCurve],
+    styled_curves: Sequence[StyledLatencyCurve],
     noun: str = "I/Os",
     *,
     by_configuration: bool = False,
@@ -75,28 +75,30 @@ def distribution_figure(
 
     `noun` is what has the latency.
     """
-    shown = [line for line in drawn[:MAX_CURVES] if line.curve.tail]
+    shown = [line for line in styled_curves[:MAX_CURVES] if line.curve.tail]
     scale = log_scale("ns", [v for line in shown for v in line.curve.lat_ns])
     reach = max((line.curve.tail[-1] for line in shown), default=10.0) * (1 + _SLACK)
-    marks = [mark for line in shown for mark in _marks(line, scale, reach)]
-    ends = [End(line.label, scale.of(line.curve.lat_ns[-1]), line.token) for line in shown]
-    left_out = len(drawn) - len(shown)
+    marks = [mark for line in shown for mark in _curve_marks(line, scale, reach)]
+    ends = [
+        LineEndLabel(line.label, scale.scaled(line.curve.lat_ns[-1]), line.token) for line in shown
+    ]
+    left_out = len(styled_curves) - len(shown)
     note = "To the right, each step is one more nine. A curve ends where its " + noun
     note += " become too few."
     if left_out > 0:
-        note += f" {count(left_out, 'curve')} more in the table."
+        note += f" {counted_noun(left_out, 'curve')} more in the table."
     return Figure(
         subject=subject,
         title=title,
-        finding=_finding([line.curve for line in shown], noun),
+        finding=_distribution_sentence([line.curve for line in shown], noun),
         note=note,
-        plots=(Plot(HEIGHT, marks, _axis(reach, noun), scale, ends),),
-        table=_table(title, [line.curve for line in drawn], noun),
+        plots=(Plot(HEIGHT, marks, _percentile_axis(reach, noun), scale, ends),),
+        table=_percentile_table(title, [line.curve for line in styled_curves], noun),
         by_configuration=by_configuration,
     )
 
 
-def at_percent(curve: LatencyCurve, percent: float) -> float | None:
+def latency_at_percentile(curve: LatencyCurve, percent: float) -> float | None:
     """The curve's latency (ns) at a percentile, None beyond what its I/Os support."""
     tail = 100.0 / (100.0 - percent)
     if not curve.tail or tail > curve.tail[-1] * (1 + _SLACK):
@@ -105,16 +107,16 @@ def at_percent(curve: LatencyCurve, percent: float) -> float | None:
     return curve.lat_ns[index]
 
 
-def _marks(line: DrawnCurve, scale: Scale, reach: float) -> list[Mark]:
+def _curve_marks(line: StyledLatencyCurve, scale: Scale, tail_max: float) -> list[Mark]:
     """The curve, and a dot at each percentile that the axis names."""
     places = [
-        (math.log10(tail), scale.of(lat))
+        (math.log10(tail), scale.scaled(lat))
         for tail, lat in zip(line.curve.tail, line.curve.lat_ns, strict=True)
     ]
     dots = [
-        (math.log10(tick), scale.of(lat))
-        for tick, _ in _ticks(reach)
-        if (lat := at_percent(line.curve, 100.0 - 100.0 / tick)) is not None
+        (math.log10(tick), scale.scaled(lat))
+        for tick, _ in _percentile_ticks(tail_max)
+        if (lat := latency_at_percentile(line.curve, 100.0 - 100.0 / tick)) is not None
     ]
     curve = Line(
         token=line.token,
@@ -126,9 +128,9 @@ def _marks(line: DrawnCurve, scale: Scale, reach: float) -> list[Mark]:
     return [curve, Points(token=line.token, places=dots, size=26)] if dots else [curve]
 
 
-def _ticks(reach: float) -> list[tuple[float, str]]:
+def _percentile_ticks(tail_max: float) -> list[tuple[float, str]]:
     """The named percentiles within reach, in their order, as far as their names have room."""
-    decades = max(math.log10(reach), 1.0)
+    decades = max(math.log10(tail_max), 1.0)
     kept: list[tuple[float, float, str]] = []
     for tail, text in _TICKS:
         at, half = math.log10(tail) / decades * PLOT_WIDTH, _CHARACTER * len(text) / 2
@@ -136,46 +138,46 @@ def _ticks(reach: float) -> list[tuple[float, str]]:
             abs(at - other) >= half + _CHARACTER * len(name) / 2 + _BETWEEN
             for _, other, name in kept
         )
-        if tail <= reach and fits:
+        if tail <= tail_max and fits:
             kept.append((tail, at, text))
     return [(tail, text) for tail, _, text in sorted(kept)]
 
 
-def _axis(reach: float, noun: str) -> ChartAxis:
+def _percentile_axis(tail_max: float, noun: str) -> ChartAxis:
     """The percentile axis, in decades of 1/(1-q)."""
-    ticks = tuple((math.log10(tail), text) for tail, text in _ticks(reach))
-    scale = Scale(1.0, "", 0.0, math.log10(reach), ())
-    return ChartAxis(scale, ticks, f"percentile of the {noun}", "nines", grid=True)
+    ticks = tuple((math.log10(tail), text) for tail, text in _percentile_ticks(tail_max))
+    scale = Scale(1.0, "", 0.0, math.log10(tail_max), ())
+    return ChartAxis(scale, ticks, f"percentile of the {noun}", "nines", has_grid=True)
 
 
-def _finding(curves: Sequence[LatencyCurve], noun: str) -> str:
+def _distribution_sentence(curves: Sequence[LatencyCurve], noun: str) -> str:
     """Each curve in a sentence; of many only the first and the last."""
     if len(curves) > MAX_SENTENCES:
         curves = (curves[0], curves[-1])
-    return " ".join(_sentence(curve, noun) for curve in curves)
+    return " ".join(_curve_sentence(curve, noun) for curve in curves)
 
 
-def _sentence(curve: LatencyCurve, noun: str) -> str:
+def _curve_sentence(curve: LatencyCurve, noun: str) -> str:
     """What a curve says: its median and its last supported percentile."""
-    median = at_percent(curve, 50.0)
-    last = next((p for p in reversed(MARKS) if at_percent(curve, p) is not None), None)
+    median = latency_at_percentile(curve, 50.0)
+    last = next((p for p in reversed(MARKS) if latency_at_percentile(curve, p) is not None), None)
     if median is None or last is None:
-        return f"{clean(curve.name)}: too few {noun} for a percentile."
-    tail = at_percent(curve, last)
+        return f"{escape_invisible(curve.name)}: too few {noun} for a percentile."
+    tail = latency_at_percentile(curve, last)
     return (
-        f"{clean(curve.name)}: half of the {noun} within {format_ns(median)}, "
+        f"{escape_invisible(curve.name)}: half of the {noun} within {format_ns(median)}, "
         f"{last:g} % within {format_ns(tail or 0.0)}."
     )
 
 
-def _table(title: str, curves: Sequence[LatencyCurve], noun: str) -> Table:
-    heads = columns(("Curve",), (capitalised(noun), *(f"p{percent:g}" for percent in MARKS)))
+def _percentile_table(title: str, curves: Sequence[LatencyCurve], noun: str) -> Table:
+    heads = columns_of(("Curve",), (capitalised(noun), *(f"p{percent:g}" for percent in MARKS)))
     rows = tuple(
-        row(
+        row_of(
             curve.name,
             f"{curve.total:,}",
             *(
-                NOTHING if (v := at_percent(curve, percent)) is None else format_ns(v)
+                DASH if (v := latency_at_percentile(curve, percent)) is None else format_ns(v)
                 for percent in MARKS
             ),
         )

@@ -18,27 +18,34 @@ from iolab.analysis.points import PointSummary, value_of
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import Better, spec_of
 from iolab.dataclass import dataclass
-from iolab.report.best import NOT_KNOWN
+from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.charts.chart import (
     HEAD,
     LINE_GAP,
     Band,
-    DotStyle,
-    End,
     Figure,
+    LineEndLabel,
+    LineSegments,
     Mark,
+    MarkerStyle,
     MarkTip,
     Plot,
     Points,
-    Rules,
-    bar_notes,
+    error_bar_notes,
 )
 from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.palette import Token
-from iolab.report.charts.scale import ChartAxis, Scale, linear_scale, load_axis, log_scale
-from iolab.report.numbers import axis_number, axis_word, clean, show, show_interval, show_value
-from iolab.report.phrases import metric_words, place_words
-from iolab.report.table import Cell, Table, columns, row
+from iolab.report.charts.scale import ChartAxis, Scale, linear_scale, log_scale, parameter_axis
+from iolab.report.numbers import (
+    axis_name_text,
+    axis_value_as_number,
+    escape_invisible,
+    interval_and_runs_text,
+    metric_text,
+    value_text,
+)
+from iolab.report.phrases import load_estimate_text, metric_phrase
+from iolab.report.table import Cell, Table, columns_of, row_of
 from iolab.study.wording import capitalised
 
 HEIGHT: Final = 190
@@ -48,7 +55,7 @@ PANEL_GAP: Final = 36
 """Room for the unit over the lower one."""
 MAX_LINES: Final = 6
 """More lines than this cannot be told apart: the best of them are drawn, and the others in charts
-of their own (`further_lines`)."""
+of their own (`remaining_line_groups`)."""
 MAX_TAILS: Final = 4
 """Of more lines than this the tails would hide the means, and stand in the table."""
 
@@ -95,20 +102,22 @@ TAIL: Final = ChartQuantity("lat_ns_p99", "p99", "p99")
 _RATES: Final = {"iops": "IOPS", "bw_bytes_per_s": "Bandwidth", "ops_per_s": "Operations a second"}
 
 
-def rate_of(key: str) -> ChartQuantity:
+def rate_quantity(key: str) -> ChartQuantity:
     """A rate by its metric's key, with its name on an axis."""
-    return ChartQuantity(key, _RATES.get(key, metric_words(key)))
+    return ChartQuantity(key, _RATES.get(key, metric_phrase(key)))
 
 
-def leading(lines: Sequence[ChartLine], key: str) -> list[ChartLine]:
+def best_lines(lines: Sequence[ChartLine], metric_key: str) -> list[ChartLine]:
     """The lines that one chart has room for: of many those with the best values, in their order."""
     if len(lines) <= MAX_LINES:
         return list(lines)
-    sign = 1.0 if spec_of(key).better is Better.HIGHER else -1.0
+    sign = 1.0 if spec_of(metric_key).better is Better.HIGHER else -1.0
 
     def best(line: ChartLine) -> tuple[bool, float]:
         sound = [point for point in line.points if point.level is not Level.INVALID]
-        values = [point.metrics.get(key, NOT_KNOWN).value for point in sound or line.points]
+        values = [
+            point.metrics.get(metric_key, UNKNOWN_METRIC).value for point in sound or line.points
+        ]
         signed = [sign * value for value in values if value is not None]
         return bool(sound and signed), max(signed, default=-math.inf)
 
@@ -116,34 +125,34 @@ def leading(lines: Sequence[ChartLine], key: str) -> list[ChartLine]:
     return [line for line in lines if line in ranked]
 
 
-def further_lines(lines: Sequence[ChartLine], key: str) -> Iterator[list[ChartLine]]:
+def remaining_line_groups(lines: Sequence[ChartLine], metric_key: str) -> Iterator[list[ChartLine]]:
     """The other lines, as many together as a chart has room for."""
-    drawn = leading(lines, key)
+    drawn = best_lines(lines, metric_key)
     rest = [line for line in lines if line not in drawn]
     for start in range(0, len(rest), MAX_LINES):
         yield rest[start : start + MAX_LINES]
 
 
-def left_out_note(lines: Sequence[ChartLine], drawn: Sequence[ChartLine]) -> list[str]:
+def hidden_lines_note(lines: Sequence[ChartLine], drawn: Sequence[ChartLine]) -> list[str]:
     """That lines are missing, and where they are."""
     if len(drawn) == len(lines):
         return []
     return [f"The best {len(drawn)} of {len(lines)} lines; the others are in the appendix."]
 
 
-def quantity_figure(
+def quantity_chart(
     subject: str, axis: str, lines: Sequence[ChartLine], quantity: ChartQuantity, unit: str
 ) -> Figure:
     """One metric against `axis`; latencies, whose unit is ns, on a logarithmic scale."""
-    drawn = leading(lines, quantity.key)
-    values = [v for line in drawn for v in drawn_values(line, quantity.key)]
+    drawn = best_lines(lines, quantity.key)
+    values = [v for line in drawn for v in drawn_metric_values(line, quantity.key)]
     scale = log_scale(unit, values) if unit == "ns" else linear_scale(unit, values)
-    x = axis_of(drawn, axis, quantity)
-    plots = [_rates(drawn, axis, quantity, scale, x)]
-    return _figure(subject, axis, lines, drawn, (quantity,), plots)
+    x = load_axis_of_lines(drawn, axis, quantity)
+    plots = [_quantity_plot(drawn, axis, quantity, scale, x)]
+    return _line_chart(subject, axis, lines, drawn, (quantity,), plots)
 
 
-def load_figure(
+def rate_and_latency_chart(
     subject: str,
     axis: str,
     lines: Sequence[ChartLine],
@@ -155,18 +164,18 @@ def load_figure(
 
     The mean is solid, the tail dashed, on a logarithmic scale.
     """
-    drawn = leading(lines, rate.key)
+    drawn = best_lines(lines, rate.key)
     if len({line.token for line in drawn}) == len(drawn):
         drawn = [replace(line, dash=()) for line in drawn]  # colours tell them apart
-    scale = linear_scale(spec_of(rate.key).unit, _drawn(drawn, rate), ticks=3)
-    x = axis_of(drawn, axis, rate, mean, tail)
-    above = _rates(drawn, axis, rate, scale, replace(x, labels=False))
-    below = replace(_latencies(drawn, axis, mean, tail, x), top=HEAD + PANEL_HEIGHT + PANEL_GAP)
+    scale = linear_scale(spec_of(rate.key).unit, _drawn_metric_values(drawn, rate), ticks=3)
+    x = load_axis_of_lines(drawn, axis, rate, mean, tail)
+    above = _quantity_plot(drawn, axis, rate, scale, replace(x, has_labels=False))
+    below = replace(_latency_plot(drawn, axis, mean, tail, x), top=HEAD + PANEL_HEIGHT + PANEL_GAP)
     plots = [replace(plot, height=PANEL_HEIGHT) for plot in (above, below)]
-    return _figure(subject, axis, lines, drawn, (rate, mean, tail), plots)
+    return _line_chart(subject, axis, lines, drawn, (rate, mean, tail), plots)
 
 
-def latency_figure(
+def latency_chart(
     subject: str,
     axis: str,
     lines: Sequence[ChartLine],
@@ -174,66 +183,79 @@ def latency_figure(
     tail: ChartQuantity = TAIL,
 ) -> Figure:
     """Two latencies against `axis`, solid and dashed, on a logarithmic scale: mean and p99."""
-    drawn = leading(lines, mean.key)
-    plot = _latencies(drawn, axis, mean, tail, axis_of(drawn, axis, mean, tail))
-    return _figure(subject, axis, lines, drawn, (mean, tail), [plot])
+    drawn = best_lines(lines, mean.key)
+    plot = _latency_plot(drawn, axis, mean, tail, load_axis_of_lines(drawn, axis, mean, tail))
+    return _line_chart(subject, axis, lines, drawn, (mean, tail), [plot])
 
 
-def axis_of(lines: Sequence[ChartLine], axis: str, *quantities: ChartQuantity) -> ChartAxis:
+def load_axis_of_lines(
+    lines: Sequence[ChartLine], axis: str, *quantities: ChartQuantity
+) -> ChartAxis:
     """The axis over all points of which any quantity is known."""
     keys = {quantity.key for quantity in quantities}
     points = [
         point
         for line in lines
         for point in line.points
-        if any(point.metrics.get(key, NOT_KNOWN).value is not None for key in keys)
+        if any(point.metrics.get(key, UNKNOWN_METRIC).value is not None for key in keys)
     ]
-    measured = [v for point in points if (v := axis_value(point, axis)) is not None]
+    measured = [v for point in points if (v := point_axis_value(point, axis)) is not None]
     curves = [line.curve for line in lines if line.curve and line.curve.metric in keys]
     guessed = [float(point.load) for curve in curves for point in curve.points]
-    return load_axis(axis, [*measured, *guessed], max((line.nodes for line in lines), default=1))
+    return parameter_axis(
+        axis, [*measured, *guessed], max((line.nodes for line in lines), default=1)
+    )
 
 
-def _drawn(lines: Sequence[ChartLine], *quantities: ChartQuantity) -> list[float]:
+def _drawn_metric_values(lines: Sequence[ChartLine], *quantities: ChartQuantity) -> list[float]:
     return [
-        v for line in lines for quantity in quantities for v in drawn_values(line, quantity.key)
+        v
+        for line in lines
+        for quantity in quantities
+        for v in drawn_metric_values(line, quantity.key)
     ]
 
 
-def _rates(
+def _quantity_plot(
     drawn: Sequence[ChartLine], axis: str, quantity: ChartQuantity, scale: Scale, x: ChartAxis
 ) -> Plot:
     """One quantity of all lines, each with its name where there are several."""
     several = len(drawn) > 1
     marks: list[Mark] = []
-    ends: list[End] = []
+    ends: list[LineEndLabel] = []
     for line in drawn:
-        marks += line_marks(line, axis, quantity.key, scale, line.full_name if several else "")
-        ends += line_end(line, axis, quantity.key, scale, line.name) if several else []
+        marks += line_and_point_marks(
+            line, axis, quantity.key, scale, line.full_name if several else ""
+        )
+        ends += line_end_labels(line, axis, quantity.key, scale, line.name) if several else []
     return Plot(HEIGHT, marks, x, scale, ends)
 
 
-def _latencies(
+def _latency_plot(
     drawn: Sequence[ChartLine], axis: str, mean: ChartQuantity, tail: ChartQuantity, x: ChartAxis
 ) -> Plot:
     """Two latencies of these lines; of many the first alone."""
     with_tail = len(drawn) <= MAX_TAILS
-    scale = log_scale("ns", _drawn(drawn, mean, *([tail] if with_tail else [])), most=5)
+    scale = log_scale(
+        "ns", _drawn_metric_values(drawn, mean, *([tail] if with_tail else [])), max_ticks=5
+    )
     alone = len(drawn) == 1
     marks: list[Mark] = []
-    ends: list[End] = []
+    ends: list[LineEndLabel] = []
     for line in drawn:
         thin = replace(line, dash=(4, 3), curve=None)
-        marks += line_marks(line, axis, mean.key, scale, mean.label if alone else line.full_name)
+        marks += line_and_point_marks(
+            line, axis, mean.key, scale, mean.label if alone else line.full_name
+        )
         name = tail.label if alone else f"{line.full_name}, {tail.label}"
-        marks += line_marks(thin, axis, tail.key, scale, name) if with_tail else []
-        ends += line_end(line, axis, mean.key, scale, mean.label if alone else line.name)
+        marks += line_and_point_marks(thin, axis, tail.key, scale, name) if with_tail else []
+        ends += line_end_labels(line, axis, mean.key, scale, mean.label if alone else line.name)
         if alone or 2 * len(drawn) * LINE_GAP <= PANEL_HEIGHT:  # else the note says what is dashed
-            ends += line_end(thin, axis, tail.key, scale, tail.label)
+            ends += line_end_labels(thin, axis, tail.key, scale, tail.label)
     return Plot(HEIGHT, marks, x, scale, ends)
 
 
-def _figure(
+def _line_chart(
     subject: str,
     axis: str,
     lines: Sequence[ChartLine],
@@ -246,17 +268,17 @@ def _figure(
     *others, last = [quantity.name for quantity in shown]
     name = f"{', '.join(others)} and {last}" if others else last
     curves = [line.curve for line in drawn if line.curve is not None]
-    notes = [_dashes(quantities[-2:], len(drawn))] if len(quantities) > 1 else []
+    notes = [_dash_note(quantities[-2:], len(drawn))] if len(quantities) > 1 else []
     points = [point for line in lines for point in line.points]
-    notes += bar_notes(
-        p.metrics.get(quantity.key, NOT_KNOWN) for p in points for quantity in quantities
+    notes += error_bar_notes(
+        p.metrics.get(quantity.key, UNKNOWN_METRIC) for p in points for quantity in quantities
     )
-    notes += [text for quantity in quantities if (text := predicted_note(curves, quantity.key))]
-    notes += left_out_note(lines, drawn)
+    notes += [text for quantity in quantities if (text := prediction_note(curves, quantity.key))]
+    notes += hidden_lines_note(lines, drawn)
     return Figure(
         subject=subject,
-        title=f"{capitalised(name)} against {axis_word(axis)}",
-        finding=finding_of(axis, drawn, quantities[0]),
+        title=f"{capitalised(name)} against {axis_name_text(axis)}",
+        finding=lines_sentence(axis, drawn, quantities[0]),
         note=" ".join(notes),
         plots=tuple(plots),
         table=quantities_table(subject, axis, lines, quantities),
@@ -264,7 +286,7 @@ def _figure(
     )
 
 
-def _dashes(quantities: Sequence[ChartQuantity], lines: int) -> str:
+def _dash_note(quantities: Sequence[ChartQuantity], lines: int) -> str:
     """Which line is which; of many lines only one latency is drawn."""
     solid, dashed = quantities
     if lines > MAX_TAILS:
@@ -272,54 +294,58 @@ def _dashes(quantities: Sequence[ChartQuantity], lines: int) -> str:
     return f"Solid: {solid.label}; dashed: {dashed.label}."
 
 
-def line_marks(line: ChartLine, axis: str, key: str, scale: Scale, name: str = "") -> list[Mark]:
+def line_and_point_marks(
+    line: ChartLine, axis: str, metric_key: str, scale: Scale, name: str = ""
+) -> list[Mark]:
     """A line through the points, the runs behind them, interval bars, and markers by verdict.
 
     `name` is what a pointer is told that they are of.
     """
-    token, points = line.token, points_on(line, axis, key)
-    marks = predicted_marks(line.curve, key, scale, token, name)
+    token, points = line.token, points_on_axis(line, axis, metric_key)
+    marks = prediction_marks(line.curve, metric_key, scale, token, name)
     if not points:
         return marks
-    places = [(at, scale.of(value)) for at, value, _, _ in points]
+    places = [(at, scale.scaled(value)) for at, value, _, _ in points]
     levels = [level for _, _, _, level in points]
-    marks += joining_line(token, places, levels, line.dash)
-    runs = _runs(line, axis, key)
+    marks += connecting_line(token, places, levels, line.dash)
+    runs = _single_run_points(line, axis, metric_key)
     if runs:
         marks.append(
             Points(
                 token=token,
-                places=[(at, scale.of(value)) for at, value, _ in runs],
+                places=[(at, scale.scaled(value)) for at, value, _ in runs],
                 levels=[level for _, _, level in runs],
-                small=True,
-                tip=MarkTip(name, single=True),
+                is_small=True,
+                tip=MarkTip(name, is_single_run=True),
             )
         )
-    ends = [interval_on(interval, scale) for _, _, interval, _ in points]
-    return [*marks, *markers(token, places, levels, MarkTip(name, ends))]
+    ends = [scale_interval(interval, scale) for _, _, interval, _ in points]
+    return [*marks, *markers_with_intervals(token, places, levels, MarkTip(name, ends))]
 
 
-def markers(
+def markers_with_intervals(
     token: Token, places: Sequence[tuple[float, float]], levels: Sequence[Level], tip: MarkTip
 ) -> list[Mark]:
     """Markers by verdict at these places, over the bars of the intervals that the tip tells."""
-    bars = [(x, ends[0], x, ends[1]) for (x, _), ends in zip(places, tip.ends, strict=True) if ends]
+    bars = [
+        (x, ends[0], x, ends[1]) for (x, _), ends in zip(places, tip.intervals, strict=True) if ends
+    ]
     drawn = Points(token=token, places=places, levels=levels, tip=tip)
-    return [Rules(token=token, pieces=bars), drawn] if bars else [drawn]
+    return [LineSegments(token=token, segments=bars), drawn] if bars else [drawn]
 
 
-def joining_line(
+def connecting_line(
     token: Token,
     places: Sequence[tuple[float, float]],
     levels: Sequence[Level],
     dash: Sequence[float],
 ) -> list[Mark]:
     """The line through places that are not invalid; those stand alone."""
-    joined = reliable(places, levels)
+    joined = places_not_invalid(places, levels)
     return [LineMark(token=token, places=joined, dash=dash)] if len(joined) > 1 else []
 
 
-def reliable(
+def places_not_invalid(
     places: Sequence[tuple[float, float]], levels: Sequence[Level]
 ) -> list[tuple[float, float]]:
     """The places whose points are not invalid."""
@@ -327,30 +353,32 @@ def reliable(
     return [place for place, level in both if level is not Level.INVALID]
 
 
-def interval_on(ends: tuple[float, float] | None, scale: Scale) -> tuple[float, float] | None:
+def scale_interval(
+    interval: tuple[float, float] | None, scale: Scale
+) -> tuple[float, float] | None:
     """An interval in the scale's unit."""
-    return None if ends is None else (scale.of(ends[0]), scale.of(ends[1]))
+    return None if interval is None else (scale.scaled(interval[0]), scale.scaled(interval[1]))
 
 
-def predicted_marks(
-    curve: LoadCurve | None, key: str, scale: Scale, token: Token, name: str
+def prediction_marks(
+    curve: LoadCurve | None, metric_key: str, scale: Scale, token: Token, name: str
 ) -> list[Mark]:
     """The band, an upright at the knee, and open circles at predicted loads."""
-    if curve is None or curve.metric != key:
+    if curve is None or curve.metric != metric_key:
         return []
     knee = float(curve.knee.load)
-    upright = Rules(
-        token=token, pieces=[(knee, None, knee, None)], dash=(1, 4), width=1, opacity=_UPRIGHT
+    upright = LineSegments(
+        token=token, segments=[(knee, None, knee, None)], dash=(1, 4), width=1, opacity=_UPRIGHT
     )
     guessed = [point for point in curve.points if not point.measured]
     if not guessed:
         return [upright]
-    band = [(float(p.load), scale.of(p.low), scale.of(p.high)) for p in curve.points]
-    ends = [(scale.of(point.low), scale.of(point.high)) for point in guessed]
+    band = [(float(p.load), scale.scaled(p.low), scale.scaled(p.high)) for p in curve.points]
+    ends = [(scale.scaled(point.low), scale.scaled(point.high)) for point in guessed]
     circles = Points(
         token=token,
-        places=[(float(point.load), scale.of(point.rate)) for point in guessed],
-        dot=DotStyle.OPEN,
+        places=[(float(point.load), scale.scaled(point.rate)) for point in guessed],
+        marker_style=MarkerStyle.OPEN,
         tip=MarkTip(name, ends, [PREDICTED] * len(guessed)),
     )
     return [Band(token=token, places=band, opacity=_BAND), upright, circles]
@@ -359,109 +387,113 @@ def predicted_marks(
 PREDICTED: Final = "predicted"
 
 
-def _predicted_values(curve: LoadCurve | None, key: str) -> list[float]:
+def _predicted_interval_values(curve: LoadCurve | None, metric_key: str) -> list[float]:
     """What is drawn of predictions, so that it fits the scale."""
-    if curve is None or curve.metric != key:
+    if curve is None or curve.metric != metric_key:
         return []
     guessed = [point for point in curve.points if not point.measured]
     return [value for point in guessed for value in (point.low, point.high)]
 
 
-def predicted_note(curves: Sequence[LoadCurve], key: str) -> str:
+def prediction_note(curves: Sequence[LoadCurve], metric_key: str) -> str:
     """What the reader must know of predictions; empty where the chart has no curve."""
-    drawn = [curve for curve in curves if curve.metric == key]
+    drawn = [curve for curve in curves if curve.metric == metric_key]
     if not drawn:
         return ""
-    knees = ", ".join(place_words(curve.knee) for curve in drawn)
+    knees = ", ".join(load_estimate_text(curve.knee) for curve in drawn)
     guessed = any(not point.measured for curve in drawn for point in curve.points)
     dots = "Open circles: predicted, not measured, with their 95 % band. " if guessed else ""
     unit = " VMs per node" if any(curve.axis == "vms_per_node" for curve in drawn) else ""
     return f"{dots}Dotted upright: the knee, at {knees}{unit}."
 
 
-def axis_value(point: PointSummary, axis: str) -> float | None:
+def point_axis_value(point: PointSummary, axis: str) -> float | None:
     """The point's value of that axis as a number, None when it has none."""
-    return next((axis_number(name, v) for name, v in point.key.axis if name == axis), None)
+    return next((axis_value_as_number(name, v) for name, v in point.key.axis if name == axis), None)
 
 
-def points_on(
-    line: ChartLine, axis: str, key: str
+def points_on_axis(
+    line: ChartLine, axis: str, metric_key: str
 ) -> list[tuple[float, float, tuple[float, float] | None, Level]]:
     """(axis value, published value, interval, verdict) of each point that has both values."""
     places = [
         (x, metric.value, metric.interval, point.level)
         for point in line.points
-        if (x := axis_value(point, axis)) is not None
-        and (metric := point.metrics.get(key, NOT_KNOWN)).value is not None
+        if (x := point_axis_value(point, axis)) is not None
+        and (metric := point.metrics.get(metric_key, UNKNOWN_METRIC)).value is not None
     ]
     return sorted(places, key=lambda place: place[0])
 
 
-def _runs(line: ChartLine, axis: str, key: str) -> list[tuple[float, float, Level]]:
+def _single_run_points(
+    line: ChartLine, axis: str, metric_key: str
+) -> list[tuple[float, float, Level]]:
     """(axis value, own value, verdict) of each run of the points that have several."""
     return [
         (x, value, run.verdict.level)
         for point in line.points
-        if len(point.runs) > 1 and (x := axis_value(point, axis)) is not None
+        if len(point.runs) > 1 and (x := point_axis_value(point, axis)) is not None
         for run in point.runs
-        if (value := value_of(run, key)) is not None
+        if (value := value_of(run, metric_key)) is not None
     ]
 
 
-def drawn_values(line: ChartLine, key: str) -> list[float]:
+def drawn_metric_values(line: ChartLine, metric_key: str) -> list[float]:
     """Everything that is drawn, so that it fits the scale."""
-    metrics = [point.metrics.get(key, NOT_KNOWN) for point in line.points]
+    metrics = [point.metrics.get(metric_key, UNKNOWN_METRIC) for point in line.points]
     ends = [
         v for metric in metrics for v in (metric.value, *(metric.interval or ())) if v is not None
     ]
-    runs = [value_of(run, key) for point in line.points for run in point.runs]
+    runs = [value_of(run, metric_key) for point in line.points for run in point.runs]
     measured = [*ends, *(v for v in runs if v is not None)]
-    return [*measured, *_predicted_values(line.curve, key)]
+    return [*measured, *_predicted_interval_values(line.curve, metric_key)]
 
 
-def line_end(line: ChartLine, axis: str, key: str, scale: Scale, name: str) -> list[End]:
+def line_end_labels(
+    line: ChartLine, axis: str, metric_key: str, scale: Scale, name: str
+) -> list[LineEndLabel]:
     """What stands beside the line's last point, where it has one."""
-    points = points_on(line, axis, key)
-    return [End(name, scale.of(points[-1][1]), line.token)] if points else []
+    points = points_on_axis(line, axis, metric_key)
+    return [LineEndLabel(name, scale.scaled(points[-1][1]), line.token)] if points else []
 
 
-def finding_of(axis: str, lines: Sequence[ChartLine], quantity: ChartQuantity) -> str:
+def lines_sentence(axis: str, lines: Sequence[ChartLine], quantity: ChartQuantity) -> str:
     """One sentence a line of what the chart shows, with the worst verdict in it."""
     sentences = []
     for line in lines:
-        sentence = _sentence(axis, line, quantity)
-        name = f"{clean(line.name)}: " if len(lines) > 1 else ""
+        sentence = _line_sentence(axis, line, quantity)
+        name = f"{escape_invisible(line.name)}: " if len(lines) > 1 else ""
         sentences.append(name + (sentence if name else capitalised(sentence)))
     return " ".join(sentences)
 
 
-def _sentence(axis: str, line: ChartLine, quantity: ChartQuantity) -> str:
-    points = points_on(line, axis, quantity.key)
+def _line_sentence(axis: str, line: ChartLine, quantity: ChartQuantity) -> str:
+    points = points_on_axis(line, axis, quantity.key)
     if not points:
         return "no run has a value."
     unit = next(p.metrics[quantity.key].unit for p in line.points if quantity.key in p.metrics)
-    trust = trust_of([level for *_, level in points])
+    trust = verdicts_text([level for *_, level in points])
     (first_x, first, *_), (last_x, last, *_) = points[0], points[-1]
     if len(points) == 1:
-        return f"{show_value(first, unit)} at {_place(axis, first_x, line)}; {trust}."
+        return f"{value_text(first, unit)} at {_axis_place_text(axis, first_x, line)}; {trust}."
     best_x, best, *_ = max(points, key=lambda point: point[1])
     peak = (
         ""
         if best_x in {first_x, last_x}
-        else f", at most {show_value(best, unit)} at {best_x * line.nodes:g}"
+        else f", at most {value_text(best, unit)} at {best_x * line.nodes:g}"
     )
     return (
-        f"from {show_value(first, unit)} at {_place(axis, first_x, line)} to "
-        f"{show_value(last, unit)} at {last_x * line.nodes:g}{peak}; {trust}."
+        f"from {value_text(first, unit)} at {_axis_place_text(axis, first_x, line)} to "
+        f"{value_text(last, unit)} at {last_x * line.nodes:g}{peak}; {trust}."
     )
 
 
-def _place(axis: str, value: float, line: ChartLine) -> str:
+def _axis_place_text(axis: str, value: float, line: ChartLine) -> str:
     """`iodepth 8`; of guests of several nodes all of them: `12 VMs`."""
-    return f"{value * line.nodes:g} VMs" if line.nodes > 1 else f"{axis_word(axis)} {value:g}"
+    return f"{value * line.nodes:g} VMs" if line.nodes > 1 else f"{axis_name_text(axis)} {value:g}"
 
 
-def trust_of(levels: Sequence[Level]) -> str:
+def verdicts_text(levels: Sequence[Level]) -> str:
     """How far several points can be trusted: `all valid`, or the worst of them."""
     worst = worst_level(levels)
     return f"all {worst.value}" if len(set(levels)) == 1 else f"at worst {worst.value}"
@@ -472,38 +504,41 @@ def quantities_table(
 ) -> Table:
     """Every plotted number with its verdict, also of the lines that were left out."""
     names = [name for q in quantities for name in (q.name, f"{q.name}, 95 % interval")]
-    heads = columns(("Configuration", axis_word(axis), "Repeat"), names, ("Verdict",))
+    heads = columns_of(("Configuration", axis_name_text(axis), "Repeat"), names, ("Verdict",))
     rows = [
         row
         for line in lines
         for point in line.points
-        for row in _point_rows(
+        for row in _point_and_run_rows(
             line.name, str(dict(point.key.axis).get(axis, "")), point, quantities
         )
     ]
     first = quantities[0].key
     others = 2 * (len(quantities) - 1)
-    rows += [row for line in lines for row in predicted_rows(line.name, line.curve, first, others)]
-    title = f"{subject} against {axis_word(axis)}"
+    rows += [row for line in lines for row in prediction_rows(line.name, line.curve, first, others)]
+    title = f"{subject} against {axis_name_text(axis)}"
     return Table(title, heads, tuple(rows))
 
 
-def predicted_rows(
-    name: str, curve: LoadCurve | None, key: str, others: int
+def prediction_rows(
+    name: str, curve: LoadCurve | None, metric_key: str, blank_columns: int
 ) -> Iterator[tuple[Cell, ...]]:
-    """A row for each predicted load; `others` are the columns between its interval and its end."""
-    if curve is None or curve.metric != key:
+    """A row for each predicted load.
+
+    `blank_columns` are the columns between its interval and its end.
+    """
+    if curve is None or curve.metric != metric_key:
         return
     for point in curve.points:
         if not point.measured:
-            value = Metric(point.rate, spec_of(key).unit, point.low, point.high, 0)
-            interval = show_interval(value, bare_rate=True).removesuffix(" n=0")
-            texts = (name, str(point.load), "predicted", show(value), interval)
-            yield (*map(Cell, texts), *[Cell("")] * others, Cell("not measured"))
+            value = Metric(point.rate, spec_of(metric_key).unit, point.low, point.high, 0)
+            interval = interval_and_runs_text(value, bare_rate=True).removesuffix(" n=0")
+            texts = (name, str(point.load), "predicted", metric_text(value), interval)
+            yield (*map(Cell, texts), *[Cell("")] * blank_columns, Cell("not measured"))
 
 
-def _point_rows(
-    name: str, at: str, point: PointSummary, quantities: tuple[ChartQuantity, ...]
+def _point_and_run_rows(
+    name: str, axis_text: str, point: PointSummary, quantities: tuple[ChartQuantity, ...]
 ) -> Iterator[tuple[Cell, ...]]:
     """The point's row, and one for each of its runs where there are several."""
     runs = point.runs
@@ -511,8 +546,10 @@ def _point_rows(
     if len(runs) > 1:
         rows += [(str(run.repeat), run.metrics, run.verdict.level) for run in runs]
     for repeat, metrics, level in rows:
-        values = [metrics.get(quantity.key, NOT_KNOWN) for quantity in quantities]
+        values = [metrics.get(quantity.key, UNKNOWN_METRIC) for quantity in quantities]
         texts = [
-            text for value in values for text in (show(value), show_interval(value, bare_rate=True))
+            text
+            for value in values
+            for text in (metric_text(value), interval_and_runs_text(value, bare_rate=True))
         ]
-        yield row(name, at, repeat, *texts, level)
+        yield row_of(name, axis_text, repeat, *texts, level)

@@ -87,6 +87,6 @@ def series_token(index: int) -> Token:
     return SERIES[index % len(SERIES)]
 
 
-def declarations(*, dark: bool) -> str:
+def css_declarations(*, dark: bool) -> str:
     """The CSS declarations of all tokens for one paper."""
     return "".join(f"--{token.name}:{token.dark if dark else token.light};" for token in TOKENS)

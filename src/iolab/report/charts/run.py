@@ -22,32 +22,32 @@ from iolab.core.metric import Result
 from iolab.report.charts.chart import (
     MIDDLE,
     Boxes,
-    End,
     Figure,
     Line,
+    LineEndLabel,
+    LineSegments,
     Mark,
     MarkTip,
     Plot,
     Points,
-    Rules,
     TextMark,
-    last_known,
-    shades,
+    last_known_value,
+    outside_window_shading,
     time_line,
 )
 from iolab.report.charts.palette import INK, MUTED, PAPER, Token
 from iolab.report.charts.scale import (
     LEFT,
     Scale,
-    counted_axis,
+    integer_axis,
     linear_scale,
     log_scale,
     panel_scale,
     seconds_axis,
 )
-from iolab.report.charts.series import HeatMap, Panel, PanelTrace, Timeline
-from iolab.report.numbers import NOTHING, short, show_value
-from iolab.report.table import Cell, Table, columns, row
+from iolab.report.charts.series import HeatMap, Panel, PanelLine, Timeline
+from iolab.report.numbers import DASH, shorten, value_text
+from iolab.report.table import Cell, Table, columns_of, row_of
 from iolab.units import format_duration_s, format_ns
 
 PANEL_HEIGHT: Final = 54
@@ -66,21 +66,23 @@ TIMELINE: Final = "Load and telemetry over time"
 HEAT: Final = "Latency over time"
 
 
-def timeline_figure(subject: str, timeline: Timeline, token: Token, noun: str = "I/O") -> Figure:
+def timeline_chart(subject: str, timeline: Timeline, token: Token, noun: str = "I/O") -> Figure:
     """The panels stacked; the run's own colour for the first line, ink and grey for the others.
 
     `noun` is what the load consists of.
     """
     panels = timeline.panels[:MAX_PANELS]
     plots = tuple(
-        _panel(panel, timeline, token, HEAD + number * (PANEL_HEIGHT + GAP))
+        _panel_plot(panel, timeline, token, HEAD + number * (PANEL_HEIGHT + GAP))
         for number, panel in enumerate(panels)
     )
-    last = replace(plots[-1], x=seconds_axis(_end_of(timeline), f"seconds since the first {noun}"))
+    last = replace(
+        plots[-1], x=seconds_axis(_timeline_end_s(timeline), f"seconds since the first {noun}")
+    )
     return Figure(
         subject=subject,
         title=TIMELINE,
-        finding=" ".join(_sentence(panel, timeline) for panel in panels[:2]),
+        finding=" ".join(_panel_sentence(panel, timeline) for panel in panels[:2]),
         note=(
             f"Means over {format_duration_s(timeline.cell_s)} (p99: of all {noun}s in it). "
             "Shaded: not part of the result (warm-up, or not every host ran)."
@@ -90,27 +92,33 @@ def timeline_figure(subject: str, timeline: Timeline, token: Token, noun: str = 
     )
 
 
-def _end_of(timeline: Timeline) -> float:
+def _timeline_end_s(timeline: Timeline) -> float:
     return timeline.at_s[-1] + timeline.cell_s / 2
 
 
-def _panel(panel: Panel, timeline: Timeline, token: Token, top: float) -> Plot:
+def _panel_plot(panel: Panel, timeline: Timeline, token: Token, top: float) -> Plot:
     values = [v for trace in panel.traces for v in trace.values if v is not None]
-    scale = log_scale(panel.unit, values, most=3) if panel.log else panel_scale(panel, values, 2)
-    end = _end_of(timeline)
-    marks: list[Mark] = shades(timeline.warmup_s, timeline.end_s, end)
+    scale = (
+        log_scale(panel.unit, values, max_ticks=3)
+        if panel.is_logarithmic
+        else panel_scale(panel, values, 2)
+    )
+    end = _timeline_end_s(timeline)
+    marks: list[Mark] = outside_window_shading(timeline.warmup_s, timeline.end_s, end)
     ends = []
     for index, trace in enumerate(panel.traces[:MAX_LINES]):
-        colour, dash = _look(trace, index, token)
+        colour, dash = _trace_token_and_dash(trace, index, token)
         width = 1.2 if dash else 1.5
         line = Line(token=colour, places=(), width=width, dash=dash, tip=MarkTip(trace.name))
         marks += time_line(timeline.at_s, trace.values, scale, line)
-        last = last_known(trace.values)
-        ends += [] if last is None else [End(trace.name, scale.of(last), colour)]
+        last = last_known_value(trace.values)
+        ends += [] if last is None else [LineEndLabel(trace.name, scale.scaled(last), colour)]
     return Plot(PANEL_HEIGHT, marks, seconds_axis(end), scale, ends, title=panel.title, top=top)
 
 
-def _look(trace: PanelTrace, index: int, token: Token) -> tuple[Token, tuple[float, ...]]:
+def _trace_token_and_dash(
+    trace: PanelLine, index: int, token: Token
+) -> tuple[Token, tuple[float, ...]]:
     """Colour and dash: a line with a colour of its own is solid."""
     if trace.token is not None:
         return trace.token, ()
@@ -118,7 +126,7 @@ def _look(trace: PanelTrace, index: int, token: Token) -> tuple[Token, tuple[flo
     return (token, INK, MUTED)[place], _DASHES[place]
 
 
-def _in_window(trace: PanelTrace, timeline: Timeline) -> list[float]:
+def _window_values(trace: PanelLine, timeline: Timeline) -> list[float]:
     """The trace's known values within the measured window."""
     return [
         v
@@ -127,16 +135,16 @@ def _in_window(trace: PanelTrace, timeline: Timeline) -> list[float]:
     ]
 
 
-def _sentence(panel: Panel, timeline: Timeline) -> str:
+def _panel_sentence(panel: Panel, timeline: Timeline) -> str:
     """How a panel's first line behaves within the window."""
-    values = _in_window(panel.traces[0], timeline)
+    values = _window_values(panel.traces[0], timeline)
     if not values:
         return f"{panel.title}: nothing known in the measured window."
     name = f"{panel.title} ({panel.traces[0].name})"
-    low, high = show_value(min(values), panel.unit), show_value(max(values), panel.unit)
+    low, high = value_text(min(values), panel.unit), value_text(max(values), panel.unit)
     if panel.unit == "ns":  # a mean of means over unequal numbers of I/Os is not their mean
         return f"{name}: between {low} and {high}."
-    mean = show_value(math.fsum(values) / len(values), panel.unit)
+    mean = value_text(math.fsum(values) / len(values), panel.unit)
     return f"{name}: {mean} on average, between {low} and {high}."
 
 
@@ -145,7 +153,7 @@ def _spans_table(timeline: Timeline, panels: Sequence[Panel]) -> Table:
     named = [(panel, trace) for panel in panels for trace in panel.traces]
     size = max(1, math.ceil(len(timeline.at_s) / TABLE_ROWS))
     highest = " (highest)" if size > 1 else ""
-    heads = columns(
+    heads = columns_of(
         (),
         (
             "From",
@@ -160,12 +168,14 @@ def _spans_table(timeline: Timeline, panels: Sequence[Panel]) -> Table:
         cells = [Cell(format_duration_s(timeline.at_s[start] - timeline.cell_s / 2))]
         for panel, trace in named:
             values = [v for v in trace.values[start : start + size] if v is not None]
-            cells.append(Cell(show_value(_over(values, panel), panel.unit) if values else NOTHING))
+            cells.append(
+                Cell(value_text(_aggregate_cells(values, panel), panel.unit) if values else DASH)
+            )
         rows.append(tuple(cells))
     return Table(TIMELINE, heads, tuple(rows))
 
 
-def _over(values: Sequence[float], panel: Panel) -> float:
+def _aggregate_cells(values: Sequence[float], panel: Panel) -> float:
     """The cells of a span as one: percentiles are never averaged."""
     return max(values) if panel.unit == "ns" else math.fsum(values) / len(values)
 
@@ -186,60 +196,60 @@ _NEAR_S: Final = 0.05
 """What ends so shortly before the run does ends with it."""
 
 
-def heat_figure(subject: str, heat: HeatMap, token: Token) -> Figure:
+def heat_map_chart(subject: str, heat: HeatMap, token: Token) -> Figure:
     """The map in shades of the run's colour, with p50 and p99 over it."""
-    scale = _scale(heat)
+    scale = _heat_map_scale(heat)
     x = seconds_axis(heat.edges_s[-1], "seconds since the first I/O")
     at_s = [(a + b) / 2 for a, b in zip(heat.edges_s, heat.edges_s[1:], strict=False)]
     named = (("p50", heat.p50_ns, ()), ("p99", heat.p99_ns, (4, 3)))
     marks = [
-        *shades(heat.begin_s, heat.end_s, heat.edges_s[-1]),
-        *_cells(heat, scale, token),
-        *_edges(heat),
+        *outside_window_shading(heat.begin_s, heat.end_s, heat.edges_s[-1]),
+        *_heat_map_cell_marks(heat, scale, token),
+        *_window_edge_marks(heat),
     ]
     ends = []
     for name, values, dash in named:
         rim = Line(token=PAPER, places=(), width=3.6, opacity=0.75)
         line = Line(token=INK, places=(), width=1.5, dash=dash, tip=MarkTip(name))
         marks += [*time_line(at_s, values, scale, rim), *time_line(at_s, values, scale, line)]
-        last = last_known(values)
-        ends += [] if last is None else [End(name, scale.of(last), INK)]
+        last = last_known_value(values)
+        ends += [] if last is None else [LineEndLabel(name, scale.scaled(last), INK)]
     return Figure(
         subject=subject,
         title=HEAT,
-        finding=_heat_finding(heat),
+        finding=_heat_map_sentence(heat),
         note=(
             f"Each column is {format_duration_s(heat.edges_s[1] - heat.edges_s[0])}; the stronger "
             "a cell, the more of that column’s I/Os took so long (key above, from that share on). "
             "Lines: p50, and p99 dashed. Beyond a dotted upright: not part of the result."
         ),
-        plots=(Plot(HEAT_HEIGHT, marks, x, scale, ends, top=HEAT_HEAD), _key(token)),
-        table=_heat_table(heat),
+        plots=(Plot(HEAT_HEIGHT, marks, x, scale, ends, top=HEAT_HEAD), _heat_map_key(token)),
+        table=_heat_map_table(heat),
     )
 
 
-def _scale(heat: HeatMap) -> Scale:
+def _heat_map_scale(heat: HeatMap) -> Scale:
     """From the first band's lower end to the last one's upper: all bands are equally high."""
     scale = log_scale("ns", [heat.edges_ns[0], heat.edges_ns[-1]])
-    low, high = (scale.of(end) for end in (heat.edges_ns[0], heat.edges_ns[-1]))
+    low, high = (scale.scaled(end) for end in (heat.edges_ns[0], heat.edges_ns[-1]))
     ticks = [tick for tick in scale.ticks if low <= tick <= high]
     middle = float(f"{math.sqrt(low * high):.3g}")
     return replace(scale, low=low, high=high, ticks=tuple(ticks) or (middle,))
 
 
-def shade_of(count: int, total: int) -> int | None:
+def shade_index(count: int, total: int) -> int | None:
     """Which of `STEPS` a cell of so many of its moment's I/Os has; None for an empty one."""
     if not count:
         return None
     return max(i for i, least in enumerate(STEPS) if count >= least * total)
 
 
-def segments(heat: HeatMap) -> dict[int, list[tuple[int, int, int]]]:
+def heat_map_segments(heat: HeatMap) -> dict[int, list[tuple[int, int, int]]]:
     """For each shade its (band, first moment, moment after the last), equal neighbours as one."""
     totals = [sum(row) for row in heat.counts]
     by_shade: dict[int, list[tuple[int, int, int]]] = {step: [] for step in range(len(STEPS))}
     for band in range(len(heat.edges_ns) - 1):
-        row = [shade_of(heat.counts[i][band], total) for i, total in enumerate(totals)]
+        row = [shade_index(heat.counts[i][band], total) for i, total in enumerate(totals)]
         start = 0
         for moment in range(1, len(row) + 1):
             if moment < len(row) and row[moment] == row[start]:
@@ -251,28 +261,28 @@ def segments(heat: HeatMap) -> dict[int, list[tuple[int, int, int]]]:
     return by_shade
 
 
-def _cells(heat: HeatMap, scale: Scale, token: Token) -> Iterator[Mark]:
+def _heat_map_cell_marks(heat: HeatMap, scale: Scale, token: Token) -> Iterator[Mark]:
     """One mark a shade: lines as thick as a band."""
-    edges = [scale.of(edge) for edge in heat.edges_ns]
+    edges = [scale.scaled(edge) for edge in heat.edges_ns]
     middles = [math.sqrt(low * high) for low, high in pairwise(edges)]
     thick = HEAT_HEIGHT / len(middles) + _OVERLAP
-    for shade, spans in segments(heat).items():
+    for shade, spans in heat_map_segments(heat).items():
         pieces = [
             (heat.edges_s[start], middles[band], heat.edges_s[after], middles[band])
             for band, start, after in spans
         ]
         if pieces:
-            yield Rules(token=token, pieces=pieces, width=thick, opacity=_OPACITY[shade])
+            yield LineSegments(token=token, segments=pieces, width=thick, opacity=_OPACITY[shade])
 
 
-def _edges(heat: HeatMap) -> list[Mark]:
+def _window_edge_marks(heat: HeatMap) -> list[Mark]:
     """Uprights where the measured window begins and ends: cells hide the shade beside it."""
     edges = [at for at in (heat.begin_s, heat.end_s) if 0 < at < heat.edges_s[-1] - _NEAR_S]
     pieces = [(at, None, at, None) for at in edges]
-    return [Rules(token=INK, pieces=pieces, width=1, dash=(1, 3))] if edges else []
+    return [LineSegments(token=INK, segments=pieces, width=1, dash=(1, 3))] if edges else []
 
 
-def _key(token: Token) -> Plot:
+def _heat_map_key(token: Token) -> Plot:
     """The shades and from which share on they stand, over the plot."""
     marks: list[Mark] = []
     for index, (text, opacity) in enumerate(zip(_KEYS, _OPACITY, strict=True)):
@@ -283,14 +293,14 @@ def _key(token: Token) -> Plot:
     return Plot(_KEY, marks, top=HEAT_HEAD - _KEY_UP)
 
 
-def _heat_finding(heat: HeatMap) -> str:
+def _heat_map_sentence(heat: HeatMap) -> str:
     """Where half of the I/Os lie, and the moment with the highest p99 beside the usual one."""
-    if heat.middle_ns is None:
+    if heat.interquartile_ns is None:
         return "No I/O completed in the measured window."
-    low, high = (format_ns(value) for value in heat.middle_ns)
+    low, high = (format_ns(value) for value in heat.interquartile_ns)
     middle = f"between {low} and {high}" if low != high else low
     text = f"Half of the I/Os took {middle}."
-    tails = _tails(heat)
+    tails = _p99_by_moment(heat)
     if not tails:
         return f"{text} No moment has enough of them for a p99."
     worst, at_s = max(tails)
@@ -301,7 +311,7 @@ def _heat_finding(heat: HeatMap) -> str:
     )
 
 
-def _tails(heat: HeatMap) -> list[tuple[float, float]]:
+def _p99_by_moment(heat: HeatMap) -> list[tuple[float, float]]:
     """(p99, begin) of each moment within the measured window."""
     return [
         (value, start)
@@ -310,12 +320,12 @@ def _tails(heat: HeatMap) -> list[tuple[float, float]]:
     ]
 
 
-def _heat_table(heat: HeatMap) -> Table:
+def _heat_map_table(heat: HeatMap) -> Table:
     """Equal spans of the run: I/Os, highest percentiles, and the band that most of them took."""
     moments = len(heat.counts)
     size = max(1, math.ceil(moments / TABLE_ROWS))
     highest = " (highest)" if size > 1 else ""
-    heads = columns((), ("From", "I/Os", f"p50{highest}", f"p99{highest}", "Most took", "Share"))
+    heads = columns_of((), ("From", "I/Os", f"p50{highest}", f"p99{highest}", "Most took", "Share"))
     rows = []
     for start in range(0, moments, size):
         bands = [sum(column) for column in zip(*heat.counts[start : start + size], strict=True)]
@@ -323,22 +333,22 @@ def _heat_table(heat: HeatMap) -> Table:
         band = bands.index(most)
         low, high = (format_ns(edge) for edge in heat.edges_ns[band : band + 2])
         rows.append(
-            row(
+            row_of(
                 format_duration_s(heat.edges_s[start]),
                 f"{total:,}",
-                _highest(heat.p50_ns[start : start + size]),
-                _highest(heat.p99_ns[start : start + size]),
-                f"{low} to {high}" if total else NOTHING,
-                f"{100 * most / total:.0f} %" if total else NOTHING,
+                _highest_latency_text(heat.p50_ns[start : start + size]),
+                _highest_latency_text(heat.p99_ns[start : start + size]),
+                f"{low} to {high}" if total else DASH,
+                f"{100 * most / total:.0f} %" if total else DASH,
             )
         )
     return Table(HEAT, heads, tuple(rows))
 
 
-def _highest(values: Sequence[float | None]) -> str:
+def _highest_latency_text(values: Sequence[float | None]) -> str:
     """Percentiles are never averaged."""
     measured = [value for value in values if value is not None]
-    return format_ns(max(measured)) if measured else NOTHING
+    return format_ns(max(measured)) if measured else DASH
 
 
 STRIP_HEIGHT: Final = 120
@@ -349,45 +359,47 @@ DOTS_MAX: Final = 90
 NAME_CHARACTERS: Final = 40
 
 
-def strip_figure(
-    subject: str, result: Result, key: str, token: Token, table: Table
+def host_rates_chart(
+    subject: str, result: Result, metric_key: str, token: Token, table: Table
 ) -> Figure | None:
-    """The hosts' values of the metric `key`; None where fewer than two have one.
+    """The hosts' values of the metric `metric_key`; None where fewer than two have one.
 
     `table` is what the chart's readers without eyes get.
     """
-    rates = sorted(host_values(result, key).items(), key=lambda pair: pair[1])
+    rates = sorted(host_metric_values(result, metric_key).items(), key=lambda pair: pair[1])
     if len(rates) < 2:
         return None
-    unit = next(host.metrics[key].unit for host in result.hosts if key in host.metrics)
+    unit = next(
+        host.metrics[metric_key].unit for host in result.hosts if metric_key in host.metrics
+    )
     values = [value for _, value in rates]
     scale = linear_scale(unit, values, ticks=3)
     mean = sum(values) / len(values)
     (slow, least), (fast, most) = rates[0], rates[-1]
     ends = [
-        End(slow, scale.of(least), INK),
-        End(fast, scale.of(most), token),
-        End("mean", scale.of(mean), MUTED),
+        LineEndLabel(slow, scale.scaled(least), INK),
+        LineEndLabel(fast, scale.scaled(most), token),
+        LineEndLabel("mean", scale.scaled(mean), MUTED),
     ]
-    places = [(float(rank), scale.of(value)) for rank, value in enumerate(values, 1)]
+    places = [(float(rank), scale.scaled(value)) for rank, value in enumerate(values, 1)]
     tip = MarkTip(texts=[name for name, _ in rates])
-    level = scale.of(mean)
+    level = scale.scaled(mean)
     marks: list[Mark] = [
-        Rules(token=MUTED, pieces=[(None, level, None, level)], width=1, dash=(4, 3)),
+        LineSegments(token=MUTED, segments=[(None, level, None, level)], width=1, dash=(4, 3)),
         Points(token=token, places=places, size=40, tip=tip)
         if len(values) <= DOTS_MAX
         else Line(token=token, places=places, width=2, tip=tip),
     ]
     count = len(values)
     named = sorted({1, count, *(round(count * part) for part in (0.25, 0.5, 0.75))} - {0})
-    x = replace(counted_axis(count + 1, "hosts, slowest first", named, low=0), line=False)
+    x = replace(integer_axis(count + 1, "hosts, slowest first", named, low=0), has_line=False)
     return Figure(
         subject=subject,
         title="Each host's rate, from the slowest to the fastest",
         finding=(
-            f"Slowest: {short(slow, NAME_CHARACTERS)} with {show_value(least, unit)}. "
-            f"Fastest: {short(fast, NAME_CHARACTERS)} with {show_value(most, unit)}. "
-            f"Mean of {len(rates)} hosts: {show_value(mean, unit)}."
+            f"Slowest: {shorten(slow, NAME_CHARACTERS)} with {value_text(least, unit)}. "
+            f"Fastest: {shorten(fast, NAME_CHARACTERS)} with {value_text(most, unit)}. "
+            f"Mean of {len(rates)} hosts: {value_text(mean, unit)}."
         ),
         note="Rates over the window that all hosts share.",
         plots=(Plot(STRIP_HEIGHT, marks, x, scale, ends),),
@@ -395,10 +407,10 @@ def strip_figure(
     )
 
 
-def host_values(result: Result, key: str) -> Mapping[str, float]:
+def host_metric_values(result: Result, metric_key: str) -> Mapping[str, float]:
     """The hosts' values of a metric, without those that have none."""
     return {
         host.name: metric.value
         for host in result.hosts
-        if (metric := host.metrics.get(key)) is not None and metric.value is not None
+        if (metric := host.metrics.get(metric_key)) is not None and metric.value is not None
     }

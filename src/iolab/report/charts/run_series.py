@@ -20,16 +20,16 @@ from iolab.core.workload import Direction
 from iolab.hosts.counter_names import OF_SERVERS
 from iolab.hosts.rates import CounterSeries
 from iolab.report.charts.series import (
-    Grid,
     HeatMap,
     LatencyCurve,
     Panel,
-    PanelTrace,
+    PanelLine,
+    TimeGrid,
     Timeline,
-    counts_by_cell,
-    heat_map,
+    heat_map_from_counts,
+    latency_counts_by_cell,
+    panel_line_from_array,
     percentile_by_cell,
-    trace_on_grid,
 )
 
 QUIET_PORT_BYTES_PER_S: Final = 1e6
@@ -40,30 +40,30 @@ STEP_SLACK: Final = 1.5
 
 LOOPBACK: Final = "lo"
 
-NO_KERNELS: Final[Mapping[str, str]] = {}
+NO_BOOT_IDS: Final[Mapping[str, str]] = {}
 """Where nothing is known of them, each host has one of its own."""
 
 
 def telemetry_panels(
     record: RunRecord,
     series: Sequence[CounterSeries],
-    grid: Grid,
-    kernels: Mapping[str, str] = NO_KERNELS,
+    grid: TimeGrid,
+    boot_ids: Mapping[str, str] = NO_BOOT_IDS,
 ) -> tuple[Panel, ...]:
     """The panels under the load, those without any value left out.
 
-    `kernels` are hosts' boots: hosts that share one see the same disks, and each counts once.
+    `boot_ids` are hosts' boots: hosts that share one see the same disks, and each counts once.
     """
     beside = {host.host for host in record.bystanders}
     storage = (
-        *_beside_panels(record, Role.STORAGE, series, grid, kernels),
-        *_beside_panels(record, Role.HYPERVISOR, series, grid, kernels),
+        *_monitored_host_panels(record, Role.STORAGE, series, grid, boot_ids),
+        *_monitored_host_panels(record, Role.HYPERVISOR, series, grid, boot_ids),
     )
     of_clients = [s for s in series if s.host not in beside]
     targets = {(host.host, host.devices[0].device) for host in record.hosts if host.devices}
     numbers = {name: index for index, name in enumerate(record.host_names)}
-    disks = _once(
-        [s for s in of_clients if s.scope == "disk" and (s.host, s.name) in targets], kernels
+    disks = _distinct_disk_series(
+        [s for s in of_clients if s.scope == "disk" and (s.host, s.name) in targets], boot_ids
     )
     cores = [s for s in of_clients if s.scope == "cpu" and "@" in s.name]
     every = [s for s in of_clients if s.scope == "cpu" and s.name == "all"]
@@ -72,28 +72,44 @@ def telemetry_panels(
     pressure = [s for s in of_clients if s.scope == "pressure"]
 
     def gridded(chosen: Iterable[CounterSeries], metric: str) -> list[Floats]:
-        return [on_grid(s, grid, numbers[s.host], step_ns) for s in chosen if s.metric == metric]
+        return [
+            average_on_grid(s, grid, numbers[s.host], step_ns) for s in chosen if s.metric == metric
+        ]
 
     received, sent = gridded(ports, "rx_bytes_per_s"), gridded(ports, "tx_bytes_per_s")
-    busy_ports = any(_peak(rows) > QUIET_PORT_BYTES_PER_S for rows in (received, sent))
+    busy_ports = any(_largest_value(rows) > QUIET_PORT_BYTES_PER_S for rows in (received, sent))
     read, write = gridded(disks, "read_bytes_per_s"), gridded(disks, "write_bytes_per_s")
     server = [s for s in series if s.scope in OF_SERVERS]
     panels = (
         *storage,
         *_server_panels(server, gridded),
-        Panel("Device throughput", "bytes/s", _used(("read", _sum(read)), ("write", _sum(write)))),
-        Panel("Device queue", "depth", _typical(gridded(disks, "queue_depth"), "depth")),
-        Panel("Device busy", "share", _typical(gridded(disks, "busy_share"), "busy")),
-        Panel("Processors busy", "share", _processors(every, cores, gridded)),
+        Panel(
+            "Device throughput",
+            "bytes/s",
+            _nonzero_traces(("read", _sum_over_hosts(read)), ("write", _sum_over_hosts(write))),
+        ),
+        Panel(
+            "Device queue", "depth", _host_or_mean_traces(gridded(disks, "queue_depth"), "depth")
+        ),
+        Panel("Device busy", "share", _host_or_mean_traces(gridded(disks, "busy_share"), "busy")),
+        Panel("Processors busy", "share", _processor_traces(every, cores, gridded)),
         Panel(
             "Network",
             "bytes/s",
-            _used(("in", _sum_of_ports(received)), ("out", _sum_of_ports(sent)))
+            _nonzero_traces(("in", _sum_over_ports(received)), ("out", _sum_over_ports(sent)))
             if busy_ports
             else (),
         ),
-        Panel("I/O pressure", "share", _typical(gridded(pressure, "io_some_share"), "waiting")),
-        Panel("Device temperature", "celsius", _typical(gridded(disks, "temperature_c"), "device")),
+        Panel(
+            "I/O pressure",
+            "share",
+            _host_or_mean_traces(gridded(pressure, "io_some_share"), "waiting"),
+        ),
+        Panel(
+            "Device temperature",
+            "celsius",
+            _host_or_mean_traces(gridded(disks, "temperature_c"), "device"),
+        ),
     )
     return tuple(panel for panel in panels if panel.traces)
 
@@ -102,12 +118,12 @@ _BESIDE: Final = {Role.STORAGE: "Storage", Role.HYPERVISOR: "Node"}
 """What panels of watched hosts begin with."""
 
 
-def _beside_panels(
+def _monitored_host_panels(
     record: RunRecord,
     role: Role,
     series: Sequence[CounterSeries],
-    grid: Grid,
-    kernels: Mapping[str, str],
+    grid: TimeGrid,
+    boot_ids: Mapping[str, str],
 ) -> tuple[Panel, ...]:
     """What watched hosts of a role did meanwhile: named disks and ports added up, processors."""
     nodes = tuple(host for host in record.bystanders if host.role is role)
@@ -124,8 +140,8 @@ def _beside_panels(
         or (counter.scope, counter.name) == ("cpu", "all")
     ]
     by_metric: dict[tuple[str, str], list[Floats]] = {}
-    for counter in (*_once(of_disks, kernels), *others):
-        values = on_grid(counter, grid, numbers[counter.host], step_ns)
+    for counter in (*_distinct_disk_series(of_disks, boot_ids), *others):
+        values = average_on_grid(counter, grid, numbers[counter.host], step_ns)
         by_metric.setdefault((counter.scope, counter.metric), []).append(values)
 
     def rows(scope: str, metric: str) -> list[Floats]:
@@ -133,21 +149,33 @@ def _beside_panels(
 
     read, write = rows("disk", "read_bytes_per_s"), rows("disk", "write_bytes_per_s")
     into, out = rows("nic", "rx_bytes_per_s"), rows("nic", "tx_bytes_per_s")
-    busy_ports = any(_peak(rates) > QUIET_PORT_BYTES_PER_S for rates in (into, out))
-    ports = _used(("in", _sum_of_ports(into)), ("out", _sum_of_ports(out))) if busy_ports else ()
+    busy_ports = any(_largest_value(rates) > QUIET_PORT_BYTES_PER_S for rates in (into, out))
+    ports = (
+        _nonzero_traces(("in", _sum_over_ports(into)), ("out", _sum_over_ports(out)))
+        if busy_ports
+        else ()
+    )
     word = _BESIDE[role]
     return (
-        Panel(f"{word} disks", "bytes/s", _used(("read", _sum(read)), ("write", _sum(write)))),
+        Panel(
+            f"{word} disks",
+            "bytes/s",
+            _nonzero_traces(("read", _sum_over_hosts(read)), ("write", _sum_over_hosts(write))),
+        ),
         Panel(f"{word} ports", "bytes/s", ports),
-        Panel(f"{word} processors", "share", _typical(rows("cpu", "busy_share"), "busy")),
+        Panel(
+            f"{word} processors", "share", _host_or_mean_traces(rows("cpu", "busy_share"), "busy")
+        ),
     )
 
 
-def _once(series: Sequence[CounterSeries], kernels: Mapping[str, str]) -> list[CounterSeries]:
+def _distinct_disk_series(
+    series: Sequence[CounterSeries], boot_ids: Mapping[str, str]
+) -> list[CounterSeries]:
     """The series of disks, each of a kernel once: of the first host that tells it."""
     unique: dict[tuple[str, str, str], CounterSeries] = {}
     for counter in series:
-        kernel = kernels.get(counter.host) or counter.host
+        kernel = boot_ids.get(counter.host) or counter.host
         unique.setdefault((kernel, counter.name, counter.metric), counter)
     return list(unique.values())
 
@@ -157,8 +185,10 @@ def _server_panels(
 ) -> tuple[Panel, ...]:
     """What a store's own server counted of itself, on whichever host it ran."""
 
-    def lines(*pairs: tuple[str, str]) -> tuple[PanelTrace, ...]:
-        return _used(*((name, _sum(gridded(server, metric))) for name, metric in pairs))
+    def lines(*pairs: tuple[str, str]) -> tuple[PanelLine, ...]:
+        return _nonzero_traces(
+            *((name, _sum_over_hosts(gridded(server, metric))) for name, metric in pairs)
+        )
 
     return (
         Panel(
@@ -170,7 +200,7 @@ def _server_panels(
             "Server latency",
             "ns",
             lines(("read", "client_read_lat_ns"), ("write", "client_write_lat_ns")),
-            log=True,
+            is_logarithmic=True,
         ),
         Panel(
             "Server flush and compaction",
@@ -190,32 +220,37 @@ def _server_panels(
     )
 
 
-def _processors(
-    every: Sequence[CounterSeries],
+def _processor_traces(
+    processor_series: Sequence[CounterSeries],
     cores: Sequence[CounterSeries],
     gridded: Callable[[Iterable[CounterSeries], str], list[Floats]],
-) -> tuple[PanelTrace, ...]:
+) -> tuple[PanelLine, ...]:
     """All cores together, and the busiest core, which is what limits a single job."""
-    together = gridded(every, "busy_share") or gridded(cores, "busy_share")
-    return _named(("all cores", _mean(together)), ("busiest", _most(gridded(cores, "busy_share"))))
+    together = gridded(processor_series, "busy_share") or gridded(cores, "busy_share")
+    return _named_traces(
+        ("all cores", _mean_over_hosts(together)),
+        ("busiest", _maximum_over_hosts(gridded(cores, "busy_share"))),
+    )
 
 
-def on_grid(series: CounterSeries, grid: Grid, host: int | None, step_ns: float) -> Floats:
+def average_on_grid(
+    series: CounterSeries, grid: TimeGrid, host: int | None, step_ns: float
+) -> Floats:
     """The mean of the values in each cell; without a `host` they are on the controller's clock.
 
     A derived value covers the time since the sample before it. So a cell without a sample takes the
     next one's, but only if that step can have begun before the cell: a gap stays a gap.
     """
     if series.real_ns.size == 0:
-        return np.full(grid.size, np.nan)
+        return np.full(grid.cell_count, np.nan)
     if host is None:
         times = np.asarray(series.real_ns - grid.start_ns, dtype=np.float64)
     else:
         times = grid.since_start_ns(series.real_ns, host)
-    cells = grid.cell_of(times - 1)
+    cells = grid.cell_indexes(times - 1)
     known = (cells >= 0) & np.isfinite(series.value)
-    sums = np.bincount(cells[known], weights=series.value[known], minlength=grid.size)
-    counts = np.bincount(cells[known], minlength=grid.size)
+    sums = np.bincount(cells[known], weights=series.value[known], minlength=grid.cell_count)
+    counts = np.bincount(cells[known], minlength=grid.cell_count)
     with np.errstate(divide="ignore", invalid="ignore"):
         means = np.where(counts > 0, sums / counts, np.nan)
     following = np.minimum(np.searchsorted(times, grid.edges_ns[1:]), times.size - 1)
@@ -225,24 +260,26 @@ def on_grid(series: CounterSeries, grid: Grid, host: int | None, step_ns: float)
     return np.asarray(means, dtype=np.float64)
 
 
-def _named(*pairs: tuple[str, Floats | None]) -> tuple[PanelTrace, ...]:
-    return tuple(trace_on_grid(name, values) for name, values in pairs if values is not None)
+def _named_traces(*pairs: tuple[str, Floats | None]) -> tuple[PanelLine, ...]:
+    return tuple(
+        panel_line_from_array(name, values) for name, values in pairs if values is not None
+    )
 
 
-def _used(*pairs: tuple[str, Floats | None]) -> tuple[PanelTrace, ...]:
+def _nonzero_traces(*pairs: tuple[str, Floats | None]) -> tuple[PanelLine, ...]:
     """The pairs without those that were zero throughout; the first if all were."""
     used = [(name, v) for name, v in pairs if v is not None and np.nan_to_num(v).max() > 0]
-    return _named(*(used or pairs[:1]))
+    return _named_traces(*(used or pairs[:1]))
 
 
-def _typical(rows: list[Floats], name: str) -> tuple[PanelTrace, ...]:
+def _host_or_mean_traces(rows: list[Floats], name: str) -> tuple[PanelLine, ...]:
     """One host by its name; several as mean and highest."""
     if len(rows) <= 1:
-        return _named((name, _mean(rows)))
-    return _named(("mean", _mean(rows)), ("highest", _most(rows)))
+        return _named_traces((name, _mean_over_hosts(rows)))
+    return _named_traces(("mean", _mean_over_hosts(rows)), ("highest", _maximum_over_hosts(rows)))
 
 
-def _known(rows: list[Floats]) -> Floats | None:
+def _matrix_if_known(rows: list[Floats]) -> Floats | None:
     """The rows as a matrix, None when nothing in them is known."""
     if not rows:
         return None
@@ -250,41 +287,41 @@ def _known(rows: list[Floats]) -> Floats | None:
     return matrix if np.isfinite(matrix).any() else None
 
 
-def _sum(rows: list[Floats]) -> Floats | None:
+def _sum_over_hosts(rows: list[Floats]) -> Floats | None:
     """The sum over hosts, unknown where any of them is: a missing host is not a dip."""
-    matrix = _known(rows)
+    matrix = _matrix_if_known(rows)
     total = None if matrix is None else matrix.sum(axis=0)
     return None if total is None or not np.isfinite(total).any() else total
 
 
-def _sum_of_ports(rows: list[Floats]) -> Floats | None:
+def _sum_over_ports(rows: list[Floats]) -> Floats | None:
     """The sum over ports that are there; ports of containers come and go."""
-    matrix = _known(rows)
-    return None if matrix is None else _where_known(matrix, np.nansum(matrix, axis=0))
+    matrix = _matrix_if_known(rows)
+    return None if matrix is None else _nan_if_all_unknown(matrix, np.nansum(matrix, axis=0))
 
 
-def _mean(rows: list[Floats]) -> Floats | None:
-    matrix = _known(rows)
+def _mean_over_hosts(rows: list[Floats]) -> Floats | None:
+    matrix = _matrix_if_known(rows)
     if matrix is None:
         return None
     counts = np.isfinite(matrix).sum(axis=0)
-    return _where_known(matrix, np.nansum(matrix, axis=0) / np.maximum(counts, 1))
+    return _nan_if_all_unknown(matrix, np.nansum(matrix, axis=0) / np.maximum(counts, 1))
 
 
-def _most(rows: list[Floats]) -> Floats | None:
-    matrix = _known(rows)
+def _maximum_over_hosts(rows: list[Floats]) -> Floats | None:
+    matrix = _matrix_if_known(rows)
     if matrix is None:
         return None
-    return _where_known(matrix, np.where(np.isfinite(matrix), matrix, -np.inf).max(axis=0))
+    return _nan_if_all_unknown(matrix, np.where(np.isfinite(matrix), matrix, -np.inf).max(axis=0))
 
 
-def _where_known(matrix: Floats, values: Floats) -> Floats:
+def _nan_if_all_unknown(matrix: Floats, values: Floats) -> Floats:
     """The values, nan in the columns where no row knows anything."""
     return np.where(np.isfinite(matrix).any(axis=0), values, np.nan)
 
 
-def _peak(rows: list[Floats]) -> float:
-    matrix = _known(rows)
+def _largest_value(rows: list[Floats]) -> float:
+    matrix = _matrix_if_known(rows)
     return 0.0 if matrix is None else float(np.nanmax(matrix))
 
 
@@ -298,7 +335,7 @@ LARGE_BLOCK_BYTES: Final = 64 * 1024
 """From this block on a run is told in bandwidth too; below, that is the load times a constant."""
 
 
-def curve_of(name: str, histogram: Histogram) -> LatencyCurve:
+def latency_curve(name: str, histogram: Histogram) -> LatencyCurve:
     """The histogram as latency by percentile, up to the last that its I/Os support.
 
     It has at most CURVE_POINTS points, and the named percentiles exactly.
@@ -307,68 +344,80 @@ def curve_of(name: str, histogram: Histogram) -> LatencyCurve:
     named = [percent for percent in NAMED_PERCENTS if is_supported(total, percent)]
     if not named:
         return LatencyCurve(name, total, (), ())
-    decades = math.log10(tail_of(named[-1]))
+    decades = math.log10(inverse_tail_fraction(named[-1]))
     evenly = [100.0 - 100.0 / 10.0 ** (decades * i / CURVE_POINTS) for i in range(CURVE_POINTS)]
     percents = sorted({*evenly, *named})
     values = histogram.percentiles_ns(percents)
     return LatencyCurve(
         name,
         total,
-        tuple(tail_of(percent) for percent in percents),
+        tuple(inverse_tail_fraction(percent) for percent in percents),
         tuple(0.0 if value is None else value for value in values),
     )
 
 
-def tail_of(percent: float) -> float:
+def inverse_tail_fraction(percent: float) -> float:
     """One I/O in how many is beyond the percentile."""
     return 100.0 / (100.0 - percent)
 
 
-def load_panels(record: RunRecord, grid: Grid) -> list[Panel]:
+def throughput_and_latency_panels(record: RunRecord, grid: TimeGrid) -> list[Panel]:
     """Throughput and latency of all hosts together."""
     table = record.intervals
     directions = [d for d in Direction if np.any(table.direction == d)]
-    seconds = grid.covered_s
-    ios = {d: spread_over(record, grid, table.ios.astype(np.float64), d) for d in directions}
-    moved = {d: spread_over(record, grid, table.bytes.astype(np.float64), d) for d in directions}
-    waited = sum(spread_over(record, grid, table.lat_sum_ns, d) for d in directions)
-    total = sum(ios.values(), np.zeros(grid.size))
+    seconds = grid.cell_lengths_s
+    ios = {
+        d: distribute_over_cells(record, grid, table.ios.astype(np.float64), d) for d in directions
+    }
+    moved = {
+        d: distribute_over_cells(record, grid, table.bytes.astype(np.float64), d)
+        for d in directions
+    }
+    waited = sum(distribute_over_cells(record, grid, table.lat_sum_ns, d) for d in directions)
+    total = sum(ios.values(), np.zeros(grid.cell_count))
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.where(total > 0, waited / total, np.nan)
     tail = p99_by_cell(record, grid)
-    load = Panel("Load", "1/s", tuple(trace_on_grid(d.key, ios[d] / seconds) for d in directions))
+    load = Panel(
+        "Load", "1/s", tuple(panel_line_from_array(d.key, ios[d] / seconds) for d in directions)
+    )
     flow = Panel(
-        "Bandwidth", "bytes/s", tuple(trace_on_grid(d.key, moved[d] / seconds) for d in directions)
+        "Bandwidth",
+        "bytes/s",
+        tuple(panel_line_from_array(d.key, moved[d] / seconds) for d in directions),
     )
     latency = Panel(
-        "Latency", "ns", (trace_on_grid("mean", mean), trace_on_grid("p99", tail)), log=True
+        "Latency",
+        "ns",
+        (panel_line_from_array("mean", mean), panel_line_from_array("p99", tail)),
+        is_logarithmic=True,
     )
     large = table.bytes.sum() >= LARGE_BLOCK_BYTES * max(table.ios.sum(), 1)
     # Disks and ports of storage nodes are told in bytes: so is the load then.
     return [load, flow, latency] if large or record.bystanders else [load, latency]
 
 
-PanelMaker = Callable[[RunRecord, Grid], list[Panel]]
+PanelMaker = Callable[[RunRecord, TimeGrid], list[Panel]]
 """Draws a run's load on a grid of times."""
 
 
-def timeline_of(
+def build_timeline(
     record: RunRecord,
     telemetry: Sequence[CounterSeries],
     window: Window | None,
-    kernels: Mapping[str, str] = NO_KERNELS,
-    load: PanelMaker = load_panels,
+    boot_ids: Mapping[str, str] = NO_BOOT_IDS,
+    panel_maker: PanelMaker = throughput_and_latency_panels,
 ) -> Timeline:
     """The run's load and telemetry on one grid; `window` is what all hosts shared, if they did.
 
-    `kernels` are hosts' boots, to count a disk that several hosts see once; `load` draws the run's
-    load where that is not I/O.
+    `boot_ids` are hosts' boots, to count a disk that several hosts see once; `panel_maker` draws
+    the run's load where that is not I/O.
     """
-    grid = Grid.over(record)
-    begin_s, end_s = _counted_s(record, grid, window)
-    panels = [*load(record, grid), *telemetry_panels(record, telemetry, grid, kernels)]
+    grid = TimeGrid.for_run(record)
+    begin_s, end_s = _result_span_s(record, grid, window)
+    panels = [*panel_maker(record, grid), *telemetry_panels(record, telemetry, grid, boot_ids)]
     return Timeline(
-        at_s=tuple(float(f"{at:.4f}") for at in grid.middles_s),
+        at_s=tuple(float(f"{at:.4f}") for at in grid.cell_middles_s),
         cell_s=grid.cell_s,
         warmup_s=begin_s,
         end_s=end_s,
@@ -376,14 +425,14 @@ def timeline_of(
     )
 
 
-def heat_of(record: RunRecord, window: Window | None) -> HeatMap | None:
+def build_heat_map(record: RunRecord, window: Window | None) -> HeatMap | None:
     """The latency of the run's I/Os over time, of all hosts together; `window` is as above."""
-    grid = Grid.over(record)
-    begin_s, end_s = _counted_s(record, grid, window)
-    return heat_map(counts_by_cell(record, grid), grid, begin_s, end_s)
+    grid = TimeGrid.for_run(record)
+    begin_s, end_s = _result_span_s(record, grid, window)
+    return heat_map_from_counts(latency_counts_by_cell(record, grid), grid, begin_s, end_s)
 
 
-def _counted_s(record: RunRecord, grid: Grid, window: Window | None) -> tuple[float, float]:
+def _result_span_s(record: RunRecord, grid: TimeGrid, window: Window | None) -> tuple[float, float]:
     """From when to when the result is of the run, in seconds since the first I/O."""
     if window is None:
         return round(record.warmup_s, 3), round(grid.span_ns / 1e9, 3)
@@ -391,7 +440,7 @@ def _counted_s(record: RunRecord, grid: Grid, window: Window | None) -> tuple[fl
     return round(begin / 1e9, 3), round(end / 1e9, 3)
 
 
-def only_operation(record: RunRecord, operation: IntEnum) -> RunRecord:
+def record_of_operation(record: RunRecord, operation: IntEnum) -> RunRecord:
     """The record with the intervals and bins of one operation."""
     rows = record.intervals.direction == int(operation)
     bins = record.bins.direction == int(operation)
@@ -406,10 +455,12 @@ _INTERVALS: Final = tuple(field.name for field in fields(IntervalTable))
 _BINS: Final = tuple(field.name for field in fields(BinTable))
 
 
-def spread_over(record: RunRecord, grid: Grid, amounts: Floats, direction: IntEnum) -> Floats:
+def distribute_over_cells(
+    record: RunRecord, grid: TimeGrid, amounts: Floats, direction: IntEnum
+) -> Floats:
     """The amounts of all hosts' intervals shared out over the grid's cells; sums are kept."""
     table = record.intervals
-    total = np.zeros(grid.size)
+    total = np.zeros(grid.cell_count)
     for host in range(len(record.hosts)):
         rows = np.flatnonzero((table.host == host) & (table.direction == direction))
         if rows.size == 0:
@@ -423,6 +474,6 @@ def spread_over(record: RunRecord, grid: Grid, amounts: Floats, direction: IntEn
     return total
 
 
-def p99_by_cell(record: RunRecord, grid: Grid) -> Floats:
+def p99_by_cell(record: RunRecord, grid: TimeGrid) -> Floats:
     """The p99 of all I/Os of all hosts that completed in each cell's intervals."""
-    return percentile_by_cell(counts_by_cell(record, grid), 99.0)
+    return percentile_by_cell(latency_counts_by_cell(record, grid), 99.0)

@@ -11,7 +11,7 @@ from typing import Final
 
 from iolab.dataclass import dataclass
 from iolab.report.charts.series import Panel
-from iolab.report.numbers import DIGITS, axis_word
+from iolab.report.numbers import DIGITS, axis_name_text
 
 WIDTH: Final = 420
 """Of every chart: on a phone of 375 px type of 12 units is about 10 px, in a column 14 px."""
@@ -35,54 +35,57 @@ class Scale:
     low: float
     high: float
     ticks: tuple[float, ...]
-    log: bool = False
+    is_logarithmic: bool = False
 
-    def of(self, value: float) -> float:
+    def scaled(self, value: float) -> float:
         """The value in the scale's unit."""
         return value / self.divisor
 
-    def share(self, value: float) -> float:
+    def fraction(self, value: float) -> float:
         """Where a value (in the scale's unit) stands: 0 at its low end, 1 at its high one."""
         if self.high <= self.low:
             return 0.5
-        if self.log:
+        if self.is_logarithmic:
             low, high = math.log(self.low), math.log(self.high)
             return (math.log(max(value, self.low)) - low) / (high - low)
         return (value - self.low) / (self.high - self.low)
 
-    def at(self, share: float) -> float:
-        """The value that stands at a share of the length; the inverse of `share`."""
-        if self.log:
+    def value_at(self, fraction: float) -> float:
+        """The value that stands at a share of the length; the inverse of `fraction`."""
+        if self.is_logarithmic:
             low, high = math.log(self.low), math.log(self.high)
-            return math.exp(low + share * (high - low))
-        return self.low + share * (self.high - self.low)
+            return math.exp(low + fraction * (high - low))
+        return self.low + fraction * (self.high - self.low)
 
 
 @dataclass(frozen=True, slots=True)
 class ChartAxis:
     """What stands under a plot: the scale of its places, and the names of some of them.
 
-    `first` and `last` are where the scale begins and ends, in units of the plot from its left.
-    `kind` is how a pointer is told a place: "time" in seconds, "nines" as a percentile.
+    `start_offset` and `end_offset` are where the scale begins and ends, in units of the plot from
+    its left. `tip_kind` is how a pointer is told a place: "time" in seconds, "nines" as a
+    percentile.
     """
 
     scale: Scale
     ticks: tuple[tuple[float, str], ...]
     title: str = ""
-    kind: str = ""
-    grid: bool = False
-    line: bool = True
-    labels: bool = True
-    first: float = 0.0
-    last: float = float(PLOT_WIDTH)
-    title_left: bool = False
+    tip_kind: str = ""
+    has_grid: bool = False
+    has_line: bool = True
+    has_labels: bool = True
+    start_offset: float = 0.0
+    end_offset: float = float(PLOT_WIDTH)
+    is_title_left: bool = False
 
-    def across(self, value: float) -> float:
+    def offset_of(self, value: float) -> float:
         """Units from the plot's left to a value."""
-        return self.first + (self.last - self.first) * self.scale.share(value)
+        return self.start_offset + (self.end_offset - self.start_offset) * self.scale.fraction(
+            value
+        )
 
 
-def number_text(value: float) -> str:
+def axis_number_text(value: float) -> str:
     """A number beside an axis: six digits at most, and no zeros at its end."""
     if not value:
         return "0"
@@ -105,7 +108,7 @@ _UNITS: Final[dict[str, tuple[tuple[float, str], ...]]] = {
 }
 
 
-def unit_of(unit: str, largest: float) -> tuple[float, str]:
+def scaled_unit(unit: str, largest: float) -> tuple[float, str]:
     """The divisor and name of the unit in which `largest` reads with few digits."""
     choices = _UNITS[unit]
     return next((pair for pair in choices if largest >= 1.5 * pair[0]), choices[-1])
@@ -114,7 +117,7 @@ def unit_of(unit: str, largest: float) -> tuple[float, str]:
 def linear_scale(unit: str, values: Sequence[float], *, ticks: int = 4) -> Scale:
     """A scale from zero to a round number above the largest value."""
     largest = max((v for v in values if math.isfinite(v)), default=0.0)
-    divisor, name = unit_of(unit, largest)
+    divisor, name = scaled_unit(unit, largest)
     top = largest / divisor if largest > 0 else 1.0
     step = _round_step(top / ticks)
     high = step * math.ceil(top / step - 1e-9)
@@ -127,10 +130,10 @@ def _round_step(step: float) -> float:
     return next(s * power for s in _STEPS if s * power >= step * (1 - 1e-9))
 
 
-def log_scale(unit: str, values: Sequence[float], *, most: int = 8) -> Scale:
-    """A logarithmic scale over the values, with 1-2-5 ticks thinned to at most `most`."""
+def log_scale(unit: str, values: Sequence[float], *, max_ticks: int = 8) -> Scale:
+    """A logarithmic scale over the values, with 1-2-5 ticks thinned to at most `max_ticks`."""
     positive = [v for v in values if math.isfinite(v) and v > 0] or [1.0]
-    divisor, name = unit_of(
+    divisor, name = scaled_unit(
         unit, max(math.sqrt(min(positive) * max(positive)), max(positive) / _OF_LARGEST)
     )
     low, high = min(positive) / divisor / 1.08, max(positive) / divisor * 1.08
@@ -139,12 +142,12 @@ def log_scale(unit: str, values: Sequence[float], *, most: int = 8) -> Scale:
     low = max([v for v in fives if v <= low], default=low)
     high = min([v for v in fives if v >= high], default=high)
     marks = [v for v in fives if low <= v <= high]
-    if len(marks) > most:
+    if len(marks) > max_ticks:
         tens = [v for v in marks if f"{v:e}".startswith("1.0")]
         marks = tens if len(tens) > 1 else marks
-    step = math.ceil(len(marks) / most)
+    step = math.ceil(len(marks) / max_ticks)
     ticks = tuple(float(f"{v:.6g}") for v in marks[::step])
-    return Scale(divisor, name, low, high, ticks, log=True)
+    return Scale(divisor, name, low, high, ticks, is_logarithmic=True)
 
 
 def panel_scale(panel: Panel, values: Sequence[float], ticks: int) -> Scale:
@@ -155,22 +158,28 @@ def panel_scale(panel: Panel, values: Sequence[float], ticks: int) -> Scale:
     return scale
 
 
-def value_axis(scale: Scale) -> ChartAxis:
+def value_axis_of_scale(scale: Scale) -> ChartAxis:
     """A scale of values under a plot, as what they are plotted against."""
-    return ChartAxis(scale, tuple((tick, number_text(tick)) for tick in scale.ticks), scale.unit)
+    return ChartAxis(
+        scale, tuple((tick, axis_number_text(tick)) for tick in scale.ticks), scale.unit
+    )
 
 
-def counted_axis(last: float, title: str, named: Iterable[float], *, low: float) -> ChartAxis:
+def integer_axis(
+    last: float, title: str, labelled_values: Iterable[float], *, low: float
+) -> ChartAxis:
     """Whole numbers: runs or rounds in their order, hosts by their rank."""
-    ticks = tuple((float(value), number_text(value)) for value in named)
+    ticks = tuple((float(value), axis_number_text(value)) for value in labelled_values)
     return ChartAxis(Scale(1.0, "", low, last, ()), ticks, title)
 
 
 def seconds_axis(end: float, title: str = "") -> ChartAxis:
     """Time: grid lines in every panel, labels only under one that has a title."""
-    ticks = tuple((tick, number_text(tick)) for tick in time_ticks(end))
+    ticks = tuple((tick, axis_number_text(tick)) for tick in time_ticks(end))
     scale = Scale(1.0, "s", 0.0, end, ())
-    return ChartAxis(scale, ticks, title, "time", grid=True, line=False, labels=bool(title))
+    return ChartAxis(
+        scale, ticks, title, "time", has_grid=True, has_line=False, has_labels=bool(title)
+    )
 
 
 def time_ticks(span_s: float) -> tuple[float, ...]:
@@ -193,29 +202,31 @@ _PADDING: Final = 10
 """Units between the ends of the plot and the first and the last value."""
 
 
-def load_axis(axis: str, values: Iterable[float], nodes: int = 1) -> ChartAxis:
+def parameter_axis(axis: str, values: Iterable[float], nodes: int = 1) -> ChartAxis:
     """A varied parameter: doublings for depths and sizes, even steps otherwise.
 
     With several `nodes` its values are of each of them: labels tell those of all, then of one.
     """
     ordered = sorted(set(values)) or [1.0]
     log = axis in _LOG_AXES and ordered[0] > 0
-    text = _text_of(axis, nodes)
-    kept = _with_room(ordered, text, every=len(ordered) <= LABELS_MAX and nodes == 1, log=log)
+    text = _axis_label_formatter(axis, nodes)
+    kept = _values_with_label_space(
+        ordered, text, show_all=len(ordered) <= LABELS_MAX and nodes == 1, is_logarithmic=log
+    )
     return ChartAxis(
         Scale(1.0, "", ordered[0], ordered[-1], (), log),
         tuple((value, text(value)) for value in kept),
-        f"VMs on {nodes} nodes (on each)" if nodes > 1 else axis_word(axis),
-        first=_PADDING,
-        last=PLOT_WIDTH - _PADDING,
+        f"VMs on {nodes} nodes (on each)" if nodes > 1 else axis_name_text(axis),
+        start_offset=_PADDING,
+        end_offset=PLOT_WIDTH - _PADDING,
     )
 
 
-def _text_of(axis: str, nodes: int) -> Callable[[float], str]:
+def _axis_label_formatter(axis: str, nodes: int) -> Callable[[float], str]:
     """How values of an axis are written: sizes as study files have them, `12 (3)` for guests."""
     if nodes > 1:
-        return lambda value: f"{number_text(value * nodes)} ({number_text(value)})"
-    return _size_text if axis in _SIZE_AXES else number_text
+        return lambda value: f"{axis_number_text(value * nodes)} ({axis_number_text(value)})"
+    return _size_text if axis in _SIZE_AXES else axis_number_text
 
 
 def _size_text(value: float) -> str:
@@ -224,17 +235,21 @@ def _size_text(value: float) -> str:
     return f"{value / size:.6g}{name}"
 
 
-def _with_room(
-    values: Sequence[float], text: Callable[[float], str], *, every: bool, log: bool
+def _values_with_label_space(
+    values: Sequence[float],
+    label_of: Callable[[float], str],
+    *,
+    show_all: bool,
+    is_logarithmic: bool,
 ) -> list[float]:
     """The first, the last, and as many between them as have room."""
-    if every:
+    if show_all:
         return list(values)
-    places = [math.log2(value) if log else value for value in values]
+    places = [math.log2(value) if is_logarithmic else value for value in values]
     span = max(places[-1] - places[0], 1e-9)
     room = PLOT_WIDTH - 2 * _PADDING
     at = [room * (place - places[0]) / span for place in places]
-    widths = [_CHARACTER * len(text(value)) for value in values]
+    widths = [_CHARACTER * len(label_of(value)) for value in values]
     last = len(values) - 1
     kept = [0]
     for index in range(1, last):

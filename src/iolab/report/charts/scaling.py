@@ -15,24 +15,38 @@ from iolab.core.metric import Metric
 from iolab.core.metric_spec import spec_of
 from iolab.core.workload import HOSTS
 from iolab.dataclass import dataclass
-from iolab.report.charts.chart import End, Figure, Mark, MarkTip, Plot, Rules, bar_notes
+from iolab.report.charts.chart import (
+    Figure,
+    LineEndLabel,
+    LineSegments,
+    Mark,
+    MarkTip,
+    Plot,
+    error_bar_notes,
+)
 from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.lines import (
     HEIGHT,
     MAX_LINES,
     ChartLine,
     ChartQuantity,
-    drawn_values,
-    line_end,
-    line_marks,
-    quantity_figure,
-    rate_of,
-    trust_of,
+    drawn_metric_values,
+    line_and_point_marks,
+    line_end_labels,
+    quantity_chart,
+    rate_quantity,
+    verdicts_text,
 )
 from iolab.report.charts.palette import MUTED, Token
-from iolab.report.charts.scale import Scale, linear_scale, load_axis
-from iolab.report.numbers import clean, count, show, show_interval, show_value
-from iolab.report.table import Cell, Table, columns, row
+from iolab.report.charts.scale import Scale, linear_scale, parameter_axis
+from iolab.report.numbers import (
+    counted_noun,
+    escape_invisible,
+    interval_and_runs_text,
+    metric_text,
+    value_text,
+)
+from iolab.report.table import Cell, Table, columns_of, row_of
 from iolab.study.wording import capitalised
 
 EFFICIENCY: Final = ChartQuantity("host_efficiency", "Efficiency per host")
@@ -52,7 +66,7 @@ class ScalingLine:
     scaling: Scaling
 
     @property
-    def line(self) -> ChartLine:
+    def efficiency_chart_line(self) -> ChartLine:
         """Its points as charts over an axis take them, each with its efficiency."""
         points = tuple(
             replace(
@@ -65,37 +79,41 @@ class ScalingLine:
         return ChartLine(self.name, self.token, self.dash, points)
 
 
-def growth_figure(subject: str, curves: Sequence[ScalingLine]) -> Figure:
+def host_scaling_chart(subject: str, curves: Sequence[ScalingLine]) -> Figure:
     """The rate against hosts with the ideal; all curves have one metric."""
-    quantity = rate_of(curves[0].scaling.metric)
+    quantity = rate_quantity(curves[0].scaling.metric)
     unit = spec_of(quantity.key).unit
     drawn = curves[:MAX_LINES]
-    ideals = [_ideal(curve.scaling) for curve in drawn]
-    values = [v for curve in drawn for v in drawn_values(curve.line, quantity.key)]
+    ideals = [_ideal_rate_ends(curve.scaling) for curve in drawn]
+    values = [
+        v for curve in drawn for v in drawn_metric_values(curve.efficiency_chart_line, quantity.key)
+    ]
     scale = linear_scale(unit, [*values, *(end for _, end in ideals)])
-    x = load_axis(HOSTS, (float(step.hosts) for curve in drawn for step in curve.scaling.steps))
+    x = parameter_axis(
+        HOSTS, (float(step.hosts) for curve in drawn for step in curve.scaling.steps)
+    )
     marks: list[Mark] = []
-    ends: list[End] = []
+    ends: list[LineEndLabel] = []
     for curve, (_, end) in zip(drawn, ideals, strict=True):
         name = curve.name if len(drawn) > 1 else ""
         marks += [
-            *_reference_lines(curve, scale),
-            *line_marks(curve.line, HOSTS, quantity.key, scale, name),
+            *_ideal_and_usl_lines(curve, scale),
+            *line_and_point_marks(curve.efficiency_chart_line, HOSTS, quantity.key, scale, name),
         ]
-        ends += line_end(curve.line, HOSTS, quantity.key, scale, curve.name)
-        ends += [End("ideal", scale.of(end), MUTED)] if len(drawn) <= _NAMED else []
+        ends += line_end_labels(curve.efficiency_chart_line, HOSTS, quantity.key, scale, curve.name)
+        ends += [LineEndLabel("ideal", scale.scaled(end), MUTED)] if len(drawn) <= _NAMED else []
     metrics = [step.point.metrics[quantity.key] for curve in drawn for step in curve.scaling.steps]
     notes = [
         "Dotted: the ideal, where each gives what each of the fewest does.",
-        *bar_notes(metrics),
+        *error_bar_notes(metrics),
     ]
     if any(curve.scaling.law for curve in drawn):
         notes.append("Faint: the Universal Scalability Law, which describes every point.")
-    notes += _left_out(curves)
+    notes += _hidden_lines_note(curves)
     return Figure(
         subject=subject,
         title=f"{quantity.name} against hosts",
-        finding=" ".join(_sentence(curve, several=len(drawn) > 1) for curve in drawn),
+        finding=" ".join(_scaling_sentence(curve, with_name=len(drawn) > 1) for curve in drawn),
         note=" ".join(notes),
         plots=(Plot(HEIGHT, marks, x, scale, ends),),
         table=scaling_table(subject, curves),
@@ -103,22 +121,24 @@ def growth_figure(subject: str, curves: Sequence[ScalingLine]) -> Figure:
     )
 
 
-def efficiency_figure(subject: str, curves: Sequence[ScalingLine]) -> Figure:
+def host_efficiency_chart(subject: str, curves: Sequence[ScalingLine]) -> Figure:
     """What each host gives beside each of the fewest, in percent."""
-    lines = [curve.line for curve in curves]
-    figure = quantity_figure(subject, HOSTS, lines, EFFICIENCY, "share")
+    lines = [curve.efficiency_chart_line for curve in curves]
+    figure = quantity_chart(subject, HOSTS, lines, EFFICIENCY, "share")
     steps = [step for curve in curves[:MAX_LINES] for step in curve.scaling.steps]
-    full = Rules(token=MUTED, pieces=[(None, 100.0, None, 100.0)], dash=(2, 3), width=1)
+    full = LineSegments(token=MUTED, segments=[(None, 100.0, None, 100.0)], dash=(2, 3), width=1)
     (plot,) = figure.plots
     notes = ["Dotted: 100 %, what each of the fewest gives."]
-    notes += bar_notes([step.efficiency for step in steps], "Bars: 95 % interval of the ratio.")
+    notes += error_bar_notes(
+        [step.efficiency for step in steps], "Bars: 95 % interval of the ratio."
+    )
     return replace(
         figure,
         title="Efficiency per host",
         finding=" ".join(
-            _efficiency(curve, several=len(lines) > 1) for curve in curves[:MAX_LINES]
+            _efficiency_sentence(curve, with_name=len(lines) > 1) for curve in curves[:MAX_LINES]
         ),
-        note=" ".join([*notes, *_left_out(curves)]),
+        note=" ".join([*notes, *_hidden_lines_note(curves)]),
         plots=(replace(plot, marks=[full, *plot.marks]),),
         table=scaling_table(subject, curves),
     )
@@ -127,43 +147,46 @@ def efficiency_figure(subject: str, curves: Sequence[ScalingLine]) -> Figure:
 def scaling_table(subject: str, curves: Sequence[ScalingLine]) -> Table:
     """Each step: its rate, that of each host, the ideal, the efficiency, and the verdict."""
     metric = curves[0].scaling.metric
-    name = rate_of(metric).name
-    heads = columns(
+    name = rate_quantity(metric).name
+    heads = columns_of(
         ("Configuration", "Hosts"),
         (name, "95 % interval", "Of each host", "Ideal", "Efficiency", "Interval"),
         ("Verdict",),
     )
-    rows = tuple(_row(curve, step) for curve in curves for step in curve.scaling.steps)
+    rows = tuple(_scaling_step_row(curve, step) for curve in curves for step in curve.scaling.steps)
     return Table(f"{subject} against hosts", heads, rows)
 
 
-def _row(line: ScalingLine, step: ScalingStep) -> tuple[Cell, ...]:
+def _scaling_step_row(line: ScalingLine, step: ScalingStep) -> tuple[Cell, ...]:
     rate = step.point.metrics[line.scaling.metric]
     per_host = (rate.value or 0.0) / step.hosts
     first = step is line.scaling.first
-    return row(
+    return row_of(
         line.name,
         str(step.hosts),
-        show(rate),
-        show_interval(rate, bare_rate=True),
-        show_value(per_host, rate.unit),
-        show_value(line.scaling.ideal(step.hosts), rate.unit),
-        show(step.efficiency),
-        "by definition" if first else show_interval(step.efficiency),
+        metric_text(rate),
+        interval_and_runs_text(rate, bare_rate=True),
+        value_text(per_host, rate.unit),
+        value_text(line.scaling.ideal(step.hosts), rate.unit),
+        metric_text(step.efficiency),
+        "by definition" if first else interval_and_runs_text(step.efficiency),
         step.point.level,
     )
 
 
-def _ideal(scaling: Scaling) -> tuple[float, float]:
+def _ideal_rate_ends(scaling: Scaling) -> tuple[float, float]:
     return scaling.ideal(scaling.first.hosts), scaling.ideal(scaling.steps[-1].hosts)
 
 
-def _reference_lines(line: ScalingLine, scale: Scale) -> list[Mark]:
+def _ideal_and_usl_lines(line: ScalingLine, scale: Scale) -> list[Mark]:
     """The ideal, and the law where it is known."""
     low, high = line.scaling.first.hosts, line.scaling.steps[-1].hosts
     ideal = LineMark(
         token=MUTED,
-        places=[(at, scale.of(v)) for at, v in zip((low, high), _ideal(line.scaling), strict=True)],
+        places=[
+            (at, scale.scaled(v))
+            for at, v in zip((low, high), _ideal_rate_ends(line.scaling), strict=True)
+        ],
         width=1.1,
         dash=(1.5, 3),
         tip=MarkTip("ideal"),
@@ -171,24 +194,24 @@ def _reference_lines(line: ScalingLine, scale: Scale) -> list[Mark]:
     if line.scaling.law is None:
         return [ideal]
     loads = [low + (high - low) * index / _LAW_SAMPLES for index in range(_LAW_SAMPLES + 1)]
-    law = [(at, scale.of(line.scaling.law.rate(at))) for at in loads]
+    law = [(at, scale.scaled(line.scaling.law.rate(at))) for at in loads]
     return [ideal, LineMark(token=line.token, places=law, width=5, opacity=0.25)]
 
 
-def _sentence(curve: ScalingLine, *, several: bool) -> str:
+def _scaling_sentence(curve: ScalingLine, *, with_name: bool) -> str:
     """How often the fewest hosts' rate the most give, and what the law says."""
     scaling = curve.scaling
     first, last = scaling.first, scaling.steps[-1]
     values = [step.point.metrics[scaling.metric] for step in (first, last)]
     times = (values[1].value or 0.0) / (values[0].value or 1.0)
-    trust = trust_of([step.point.level for step in scaling.steps])
-    name = _name(curve) if several else ""
+    trust = verdicts_text([step.point.level for step in scaling.steps])
+    name = _line_name_prefix(curve) if with_name else ""
     text = (
-        f"{name}from {show(values[0])} of {count(first.hosts, 'host')} to "
-        f"{show(values[1])} of {last.hosts}, {times:.3g} times as much where the ideal is "
+        f"{name}from {metric_text(values[0])} of {counted_noun(first.hosts, 'host')} to "
+        f"{metric_text(values[1])} of {last.hosts}, {times:.3g} times as much where the ideal is "
         f"{last.hosts / first.hosts:.3g}; {trust}."
     )
-    text = text if several else capitalised(text)
+    text = text if with_name else capitalised(text)
     law = scaling.law
     if law is None:
         return text
@@ -205,26 +228,29 @@ _FAR: Final = 2
 """Beyond so many times what was measured is no place to foretell."""
 
 
-def _efficiency(line: ScalingLine, *, several: bool) -> str:
+def _efficiency_sentence(line: ScalingLine, *, with_name: bool) -> str:
     """What each of the most hosts gives beside each of the fewest."""
     last = line.scaling.steps[-1]
-    interval = _between(last.efficiency)
+    interval = _percent_interval_text(last.efficiency)
     fewest = line.scaling.first.hosts
     beside = "one alone gives" if fewest == 1 else f"each of {fewest} gives"
-    text = f"each of {last.hosts} hosts gives {show(last.efficiency)}{interval} of what {beside}."
-    return f"{_name(line)}{text}" if several else capitalised(text)
+    text = (
+        f"each of {last.hosts} hosts gives {metric_text(last.efficiency)}{interval} of what "
+        f"{beside}."
+    )
+    return f"{_line_name_prefix(line)}{text}" if with_name else capitalised(text)
 
 
-def _between(metric: Metric) -> str:
+def _percent_interval_text(metric: Metric) -> str:
     if metric.low is None or metric.high is None:
         return ""
     return f" ({100 * metric.low:.0f} to {100 * metric.high:.0f} %)"
 
 
-def _name(line: ScalingLine) -> str:
-    return f"{clean(line.name)}: "
+def _line_name_prefix(line: ScalingLine) -> str:
+    return f"{escape_invisible(line.name)}: "
 
 
-def _left_out(curves: Sequence[ScalingLine]) -> list[str]:
+def _hidden_lines_note(curves: Sequence[ScalingLine]) -> list[str]:
     hidden = len(curves) - MAX_LINES
-    return [f"{count(hidden, 'line')} more in the table."] if hidden > 0 else []
+    return [f"{counted_noun(hidden, 'line')} more in the table."] if hidden > 0 else []

@@ -20,12 +20,12 @@ from iolab.core.samples import Floats, Ints, counted_once
 from iolab.dataclass import dataclass
 from iolab.report.charts.palette import Token
 
-Anchors = Mapping[RunKey, str]
+RunAnchors = Mapping[RunKey, str]
 """Where a page tells of each run."""
 
 
 @dataclass(frozen=True, slots=True)
-class PanelTrace:
+class PanelLine:
     """One line of a panel, one value for each time of the detail's grid; None where unknown.
 
     `token` is its colour where it has one of its own, as an operation has.
@@ -42,8 +42,8 @@ class Panel:
 
     title: str
     unit: str
-    traces: tuple[PanelTrace, ...]
-    log: bool = False
+    traces: tuple[PanelLine, ...]
+    is_logarithmic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class LatencyCurve:
     tail: tuple[float, ...]
     lat_ns: tuple[float, ...]
 
-    def up_to(self, tail: float) -> LatencyCurve:
+    def truncated_at(self, tail: float) -> LatencyCurve:
         """The curve to where no more than one I/O in `tail` exceeds it."""
         kept = sum(reached <= tail * (1 + 1e-9) for reached in self.tail)
         return replace(self, tail=self.tail[:kept], lat_ns=self.lat_ns[:kept])
@@ -85,7 +85,8 @@ class HeatMap:
     Moment i lasts from `edges_s[i]` to `edges_s[i + 1]`, seconds since the first I/O; band j holds
     latencies from `edges_ns[j]` to `edges_ns[j + 1]`, and all bands have one ratio. The percentiles
     are those of each moment's I/Os, None where these are too few. What is before `begin_s` and
-    after `end_s` is not part of the result; `middle_ns` is where half of the I/Os in between lie.
+    after `end_s` is not part of the result; `interquartile_ns` is where half of the I/Os in between
+    lie.
     """
 
     edges_s: tuple[float, ...]
@@ -95,25 +96,25 @@ class HeatMap:
     p99_ns: tuple[float | None, ...]
     begin_s: float
     end_s: float
-    middle_ns: tuple[float, float] | None
+    interquartile_ns: tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True)
 class RunDetail:
     """The charts' side of a run.
 
-    `whole` is the latency of all its I/Os, `curves` that of each direction; of metadata load there
-    is no whole, and a curve for each operation. `timeline` is None for runs shown by their
-    distribution alone. `account` is the account of bytes where storage nodes were watched, `heat`
-    the latency over time of some runs of I/O on files.
+    `all_operations` is the latency of all its I/Os, `per_operation` that of each direction; of
+    metadata load there is no whole, and a curve for each operation. `timeline` is None for runs
+    shown by their distribution alone. `byte_account` is the account of bytes where storage nodes
+    were watched, `heat_map` the latency over time of some runs of I/O on files.
     """
 
     result: Result
-    whole: LatencyCurve
-    curves: tuple[LatencyCurve, ...]
+    all_operations: LatencyCurve
+    per_operation: tuple[LatencyCurve, ...]
     timeline: Timeline | None
-    account: ByteAccount | None = None
-    heat: HeatMap | None = None
+    byte_account: ByteAccount | None = None
+    heat_map: HeatMap | None = None
 
     @property
     def key(self) -> RunKey:
@@ -126,16 +127,17 @@ MAX_CELLS: Final = 180
 
 
 @dataclass(frozen=True, slots=True)
-class PanelInside:
+class NodePanel:
     """One quantity of all devices of a kind; `scope` and `metrics` are those of its outliers.
 
-    `shares` is, by trace, which share of its link a port used on average within the window.
+    `link_use_by_trace` is, by trace, which share of its link a port used on average within the
+    window.
     """
 
     panel: Panel
     scope: str
     metrics: tuple[str, ...]
-    shares: tuple[tuple[str, float], ...] = ()
+    link_use_by_trace: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,26 +145,26 @@ class NodeTimeline:
     """A node in one run: its panels, those without any value left out.
 
     Times are seconds since the run's first I/O; what is before `begin_s` or after `end_s` is no
-    part of the result. `outliers` are what analysis named. `neighbours` are watched nodes of the
-    same kernel, whose guests' work is in the processors' figures, too; with `shares_disks` also in
-    those of disks.
+    part of the result. `outliers` are what analysis named. `nodes_sharing_disks` are watched nodes
+    of the same kernel, whose guests' work is in the processors' figures, too; with `shares_disks`
+    also in those of disks.
     """
 
     result: Result
     node: str
-    guests: int
+    guest_count: int
     at_s: tuple[float, ...]
     cell_s: float
     begin_s: float
     end_s: float
-    panels: tuple[PanelInside, ...]
+    panels: tuple[NodePanel, ...]
     outliers: tuple[Outlier, ...]
-    neighbours: tuple[str, ...] = ()
+    nodes_sharing_disks: tuple[str, ...] = ()
     shares_disks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class TimeGrid:
     """Equal cells over the run, counted from its first I/O on the controller's clock.
 
     `edges_ns` are relative to `start_ns` (ns since the epoch), so that they keep every nanosecond;
@@ -177,23 +179,23 @@ class Grid:
     offsets_ns: Ints
 
     @property
-    def middles_s(self) -> Floats:
+    def cell_middles_s(self) -> Floats:
         """The middle of each cell in seconds."""
         return np.asarray((self.edges_ns[:-1] + self.edges_ns[1:]) / 2e9, dtype=np.float64)
 
     @property
-    def covered_s(self) -> Floats:
+    def cell_lengths_s(self) -> Floats:
         """The part of each cell that the run covers: all of it but for the last."""
         edges = np.minimum(self.edges_ns, float(self.span_ns))
         return np.asarray(np.diff(edges) / 1e9, dtype=np.float64)
 
     @property
-    def size(self) -> int:
+    def cell_count(self) -> int:
         """How many cells there are."""
         return int(self.edges_ns.size - 1)
 
     @staticmethod
-    def over(record: RunRecord) -> Grid:
+    def for_run(record: RunRecord) -> TimeGrid:
         """Cells as long as the run's intervals, or longer where that would be too many."""
         table = record.intervals
         ahead = [host.clock_offset_ns for host in record.hosts]
@@ -207,22 +209,22 @@ class Grid:
         width = step * math.ceil(span / step / cells) if cells == MAX_CELLS else span / cells
         count = math.ceil(span / width - 1e-6)
         edges = width * np.arange(count + 1, dtype=np.float64)
-        return Grid(start, span, edges, round(width / 1e9, 3), offsets)
+        return TimeGrid(start, span, edges, round(width / 1e9, 3), offsets)
 
     def since_start_ns(self, host_ns: Ints, host: Ints | int) -> Floats:
         """Times of hosts' own clocks, in ns since the first I/O."""
         times = controller_ns(host_ns, self.offsets_ns[host]) - self.start_ns
         return np.asarray(times, dtype=np.float64)
 
-    def cell_of(self, times_ns: Floats) -> Ints:
+    def cell_indexes(self, times_ns: Floats) -> Ints:
         """The cell that each time since the start falls into, -1 outside."""
         index = np.searchsorted(self.edges_ns, times_ns, side="right") - 1
-        return np.where((index >= 0) & (index < self.size), index, -1).astype(np.int64)
+        return np.where((index >= 0) & (index < self.cell_count), index, -1).astype(np.int64)
 
 
-def trace_on_grid(name: str, values: Floats) -> PanelTrace:
+def panel_line_from_array(name: str, values: Floats) -> PanelLine:
     """The values with four digits; what is not a number is unknown."""
-    return PanelTrace(
+    return PanelLine(
         name, tuple(float(f"{v:.4g}") if math.isfinite(v) else None for v in values.tolist())
     )
 
@@ -240,20 +242,20 @@ _NARROWEST: Final = 1.04
 """The least ratio of a band's ends: two bins of 1.6 %, so that no band is empty between bins."""
 
 
-def counts_by_cell(record: RunRecord, grid: Grid) -> Counts:
+def latency_counts_by_cell(record: RunRecord, grid: TimeGrid) -> Counts:
     """The I/Os of all hosts by cell of the grid and latency bin: shape (grid.size, BIN_COUNT).
 
     An interval belongs to the cell in which its middle lies. Latencies are response times where
     service times stand beside them.
     """
     table, parts = record.intervals, record.bins.parts()
-    counts = np.zeros((grid.size, BIN_COUNT), dtype=np.int64)
+    counts = np.zeros((grid.cell_count, BIN_COUNT), dtype=np.int64)
     if not len(parts):
         return counts
     middles = grid.since_start_ns(table.end_real_ns, table.host) - table.span_ns / 2
     stride = int(max(table.seq.max(), parts.seq.max())) + 1
     cell_by_interval = np.full(len(record.hosts) * stride, -1, dtype=np.int64)
-    cell_by_interval[table.host * stride + table.seq] = grid.cell_of(middles)
+    cell_by_interval[table.host * stride + table.seq] = grid.cell_indexes(middles)
     cells = cell_by_interval[parts.host * stride + parts.seq]
     known = (cells >= 0) & counted_once(parts.direction)
     record.bins.add_to(counts, parts.among(known), cells[known])
@@ -269,19 +271,23 @@ def percentile_by_cell(counts: Counts, percent: float) -> Floats:
     return np.where(totals > 0, MIDDLE_NS[index].astype(np.float64), np.nan)
 
 
-def heat_map(counts: Counts, grid: Grid, begin_s: float, end_s: float) -> HeatMap | None:
+def heat_map_from_counts(
+    counts: Counts, grid: TimeGrid, begin_s: float, end_s: float
+) -> HeatMap | None:
     """The run's I/Os by moment and band of latency; None for a run of too few moments.
 
-    `counts` are those of `counts_by_cell` on `grid`; `begin_s` and `end_s` bound what the result is
-    of, in seconds since the first I/O.
+    `counts` are those of `latency_counts_by_cell` on `grid`; `begin_s` and `end_s` bound what the
+    result is of, in seconds since the first I/O.
     """
-    size = math.ceil(grid.size / MAX_MOMENTS)
-    starts = np.arange(0, grid.size, size)
-    moments = np.add.reduceat(counts, starts, axis=0) if grid.size else counts
+    size = math.ceil(grid.cell_count / MAX_MOMENTS)
+    starts = np.arange(0, grid.cell_count, size)
+    moments = np.add.reduceat(counts, starts, axis=0) if grid.cell_count else counts
     occupied = np.flatnonzero(moments.any(axis=0))
     if len(starts) < MIN_MOMENTS or not occupied.size:
         return None
-    edges_ns = _bands(float(max(LOWER_NS[occupied[0]], 1)), float(UPPER_NS[occupied[-1]]) + 1.0)
+    edges_ns = _latency_band_edges(
+        float(max(LOWER_NS[occupied[0]], 1)), float(UPPER_NS[occupied[-1]]) + 1.0
+    )
     band_of = np.clip(np.searchsorted(edges_ns, MIDDLE_NS, side="right") - 1, 0, len(edges_ns) - 2)
     cells = np.zeros((len(starts), len(edges_ns) - 1), dtype=np.int64)
     np.add.at(cells.T, band_of, moments.T)
@@ -293,21 +299,23 @@ def heat_map(counts: Counts, grid: Grid, begin_s: float, end_s: float) -> HeatMa
         edges_s=tuple(round(float(edge), 4) for edge in edges_s),
         edges_ns=tuple(edges_ns.tolist()),
         counts=tuple(tuple(row) for row in cells.tolist()),
-        p50_ns=_supported(moments, 50.0),
-        p99_ns=_supported(moments, 99.0),
+        p50_ns=_supported_percentiles(moments, 50.0),
+        p99_ns=_supported_percentiles(moments, 99.0),
         begin_s=begin_s,
         end_s=end_s,
-        middle_ns=None if np.isnan(quartiles[0]) else (float(quartiles[0]), float(quartiles[1])),
+        interquartile_ns=None
+        if np.isnan(quartiles[0])
+        else (float(quartiles[0]), float(quartiles[1])),
     )
 
 
-def _bands(low: float, high: float) -> Floats:
+def _latency_band_edges(low: float, high: float) -> Floats:
     """The edges of bands of one ratio from the shortest latency to the longest."""
     count = int(np.clip(math.log(high / low) / math.log(_NARROWEST), 1, MAX_BANDS))
     return np.geomspace(low, high, count + 1)
 
 
-def _supported(moments: Counts, percent: float) -> tuple[float | None, ...]:
+def _supported_percentiles(moments: Counts, percent: float) -> tuple[float | None, ...]:
     """The percentile of each moment whose I/Os are enough for it."""
     values = percentile_by_cell(moments, percent).tolist()
     totals = moments.sum(axis=1).tolist()

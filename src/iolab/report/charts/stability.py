@@ -10,19 +10,19 @@ from iolab.core.target_state import RoundsSeries, RoundsVerdict
 from iolab.dataclass import dataclass
 from iolab.report.charts.chart import (
     Boxes,
-    DotStyle,
-    End,
     Figure,
     Line,
+    LineEndLabel,
     Mark,
+    MarkerStyle,
     MarkTip,
     Plot,
     Points,
 )
 from iolab.report.charts.palette import INK, MUTED, RAISED, Token
-from iolab.report.charts.scale import ChartAxis, Scale, counted_axis, linear_scale
-from iolab.report.numbers import count, show_value
-from iolab.report.table import Table, columns, row
+from iolab.report.charts.scale import ChartAxis, Scale, integer_axis, linear_scale
+from iolab.report.numbers import counted_noun, value_text
+from iolab.report.table import Table, columns_of, row_of
 from iolab.stats.rounds import DATA_EXCURSION_MAX, SLOPE_EXCURSION_MAX, WINDOW
 from iolab.units import format_duration_s
 
@@ -40,11 +40,11 @@ class SentinelRuns:
     metric: str
     runs: tuple[Result, ...]
     alarms: tuple[Alarm, ...]
-    last: int
+    last_order: int
     """The order of the session's last run."""
 
     @property
-    def values(self) -> tuple[float, ...]:
+    def metric_values(self) -> tuple[float, ...]:
         """What each run gave."""
         return tuple(run.metrics[self.metric].value or 0.0 for run in self.runs)
 
@@ -54,29 +54,31 @@ class SentinelRuns:
         return self.runs[0].metrics[self.metric].unit
 
 
-def rounds_figure(subject: str, series: RoundsSeries, token: Token) -> Figure:
+def rounds_chart(subject: str, series: RoundsSeries, token: Token) -> Figure:
     """The rate of each round; over the last window its average, ±10 % of it, and its slope."""
     verdict = series.verdict
     band = [] if verdict is None else [verdict.average * (1 + side) for side in (-_HALF, _HALF)]
     scale = linear_scale("1/s", [*series.iops, *band])
-    places = [(float(at), scale.of(rate)) for at, rate in enumerate(series.iops, 1)]
+    places = [(float(at), scale.scaled(rate)) for at, rate in enumerate(series.iops, 1)]
     marks: list[Mark] = [
         Line(token=token, places=places),
-        Points(token=token, places=places, dot=DotStyle.PLAIN, tip=MarkTip()),
+        Points(token=token, places=places, marker_style=MarkerStyle.PLAIN, tip=MarkTip()),
     ]
-    ends = [End("IOPS", places[-1][1], token)] if places else []
+    ends = [LineEndLabel("IOPS", places[-1][1], token)] if places else []
     if verdict is not None:
-        marks = [*_window(verdict, scale), *marks]
-        ends.append(End("average", scale.of(verdict.average), MUTED))
+        marks = [*_steady_window_marks(verdict, scale), *marks]
+        ends.append(LineEndLabel("average", scale.scaled(verdict.average), MUTED))
     return Figure(
         subject=subject,
         title="Rounds until the steady state",
-        finding=_rounds_finding(series),
+        finding=_rounds_sentence(series),
         note=(
             f"Each round is {format_duration_s(series.round_s)}. Band: ±{100 * _HALF:.0f} % of the "
             f"average of the last {WINDOW} rounds; dotted: the line fitted through them."
         ),
-        plots=(Plot(HEIGHT, marks, _counted(len(series.iops), "round"), scale, ends),),
+        plots=(
+            Plot(HEIGHT, marks, _integer_axis_from_one(len(series.iops), "round"), scale, ends),
+        ),
         table=_rounds_table(subject, series),
     )
 
@@ -85,12 +87,12 @@ _HALF: Final = DATA_EXCURSION_MAX / 2
 """The band of the rule, which bounds the distance of highest and lowest."""
 
 
-def _window(verdict: RoundsVerdict, scale: Scale) -> list[Mark]:
+def _steady_window_marks(verdict: RoundsVerdict, scale: Scale) -> list[Mark]:
     """The band, the average and the fitted line over the last window."""
     first, last = float(verdict.first_round), float(verdict.first_round + WINDOW - 1)
-    low, high = (scale.of(verdict.average * (1 + side)) for side in (-_HALF, _HALF))
-    level = scale.of(verdict.average)
-    fitted = [(at, scale.of(verdict.intercept + verdict.slope * at)) for at in (first, last)]
+    low, high = (scale.scaled(verdict.average * (1 + side)) for side in (-_HALF, _HALF))
+    level = scale.scaled(verdict.average)
+    fitted = [(at, scale.scaled(verdict.intercept + verdict.slope * at)) for at in (first, last)]
     return [
         Boxes(token=MUTED, boxes=[(first, low, last, high)], opacity=_BAND),
         Line(
@@ -103,15 +105,15 @@ def _window(verdict: RoundsVerdict, scale: Scale) -> list[Mark]:
     ]
 
 
-def _rounds_finding(series: RoundsSeries) -> str:
-    rounds = count(len(series.iops), "round")
+def _rounds_sentence(series: RoundsSeries) -> str:
+    rounds = counted_noun(len(series.iops), "round")
     verdict = series.verdict
     if verdict is None:
         return f"After {rounds} of the {WINDOW} that a window has nothing can be said."
     word = "Steady" if verdict.achieved else "Not steady"
     return (
         f"{word} after {rounds}: the last {WINDOW} lie within {100 * verdict.data_excursion:.1f} % "
-        f"of their average of {show_value(verdict.average, '1/s')} "
+        f"of their average of {value_text(verdict.average, '1/s')} "
         f"({100 * DATA_EXCURSION_MAX:.0f} % may), their line moves by "
         f"{100 * verdict.slope_excursion:.1f} % ({100 * SLOPE_EXCURSION_MAX:.0f} % may)."
     )
@@ -120,30 +122,32 @@ def _rounds_finding(series: RoundsSeries) -> str:
 def _rounds_table(subject: str, series: RoundsSeries) -> Table:
     verdict = series.verdict
     rows = tuple(
-        row(
+        row_of(
             str(at),
-            show_value(rate, "1/s"),
-            _to_average(rate, verdict) if verdict and at >= verdict.first_round else "",
+            value_text(rate, "1/s"),
+            _deviation_from_average_text(rate, verdict)
+            if verdict and at >= verdict.first_round
+            else "",
         )
         for at, rate in enumerate(series.iops, 1)
     )
-    return Table(subject, columns(("Round",), ("IOPS", "To the window’s average")), rows)
+    return Table(subject, columns_of(("Round",), ("IOPS", "To the window’s average")), rows)
 
 
-def _to_average(rate: float, verdict: RoundsVerdict) -> str:
+def _deviation_from_average_text(rate: float, verdict: RoundsVerdict) -> str:
     return f"{100 * (rate / verdict.average - 1):+.1f} %" if verdict.average > 0 else ""
 
 
-def sentinel_figure(subject: str, watched: SentinelRuns, token: Token) -> Figure:
+def sentinel_chart(subject: str, sentinel_runs: SentinelRuns, token: Token) -> Figure:
     """The sentinel's runs against their place in the session; runs in doubt are shaded."""
-    scale = linear_scale(watched.unit, watched.values)
+    scale = linear_scale(sentinel_runs.unit, sentinel_runs.metric_values)
     places = [
-        (float(run.order), scale.of(value))
-        for run, value in zip(watched.runs, watched.values, strict=True)
+        (float(run.order), scale.scaled(value))
+        for run, value in zip(sentinel_runs.runs, sentinel_runs.metric_values, strict=True)
     ]
-    doubted = [(float(alarm.after), None, float(alarm.at), None) for alarm in watched.alarms]
+    doubted = [(float(alarm.after), None, float(alarm.at), None) for alarm in sentinel_runs.alarms]
     marks: list[Mark] = [Boxes(token=RAISED, boxes=doubted)] if doubted else []
-    levels = [run.verdict.level for run in watched.runs]
+    levels = [run.verdict.level for run in sentinel_runs.runs]
     marks += [
         Line(token=token, places=places, width=1.2),
         Points(token=token, places=places, levels=levels, tip=MarkTip()),
@@ -151,38 +155,46 @@ def sentinel_figure(subject: str, watched: SentinelRuns, token: Token) -> Figure
     return Figure(
         subject=subject,
         title="The sentinel through the session",
-        finding=_sentinel_finding(watched),
+        finding=_sentinel_sentence(sentinel_runs),
         note="One point measured again and again. Shaded: runs that are in doubt.",
-        plots=(Plot(HEIGHT, marks, _counted(watched.last, "run of the session"), scale),),
-        table=_sentinel_table(subject, watched),
+        plots=(
+            Plot(
+                HEIGHT,
+                marks,
+                _integer_axis_from_one(sentinel_runs.last_order, "run of the session"),
+                scale,
+            ),
+        ),
+        table=_sentinel_table(subject, sentinel_runs),
     )
 
 
-def _sentinel_finding(watched: SentinelRuns) -> str:
+def _sentinel_sentence(sentinel_runs: SentinelRuns) -> str:
     low, high = (
-        show_value(end, watched.unit) for end in (min(watched.values), max(watched.values))
+        value_text(end, sentinel_runs.unit)
+        for end in (min(sentinel_runs.metric_values), max(sentinel_runs.metric_values))
     )
-    spread = f"{count(len(watched.runs), 'run')} between {low} and {high}."
-    if not watched.alarms:
+    spread = f"{counted_noun(len(sentinel_runs.runs), 'run')} between {low} and {high}."
+    if not sentinel_runs.alarms:
         return f"{spread} No more than runs of a point differ anyway."
-    return " ".join([spread, *(alarm_text(alarm) for alarm in watched.alarms)])
+    return " ".join([spread, *(alarm_text(alarm) for alarm in sentinel_runs.alarms)])
 
 
-def _sentinel_table(subject: str, watched: SentinelRuns) -> Table:
+def _sentinel_table(subject: str, sentinel_runs: SentinelRuns) -> Table:
     rows = tuple(
-        row(
+        row_of(
             str(run.order),
-            show_value(value, watched.unit),
-            f"{100 * (value / watched.values[0] - 1):+.1f} %",
+            value_text(value, sentinel_runs.unit),
+            f"{100 * (value / sentinel_runs.metric_values[0] - 1):+.1f} %",
             run.verdict.level,
         )
-        for run, value in zip(watched.runs, watched.values, strict=True)
+        for run, value in zip(sentinel_runs.runs, sentinel_runs.metric_values, strict=True)
     )
-    heads = columns(("Run",), ("Rate", "To the first"), ("Verdict",))
+    heads = columns_of(("Run",), ("Rate", "To the first"), ("Verdict",))
     return Table(subject, heads, rows)
 
 
-def _counted(last: int, title: str) -> ChartAxis:
+def _integer_axis_from_one(last: int, title: str) -> ChartAxis:
     """Whole numbers from 1, as many of them named as have room."""
     step = max(1, -(-last // LABELS))
-    return counted_axis(last + 0.5, title, range(1, last + 1, step), low=0.5)
+    return integer_axis(last + 0.5, title, range(1, last + 1, step), low=0.5)

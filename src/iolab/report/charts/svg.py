@@ -23,20 +23,20 @@ from iolab.report.charts.chart import (
     Arrows,
     Band,
     Boxes,
-    DotStyle,
     Figure,
     Line,
+    LineSegments,
     Mark,
+    MarkerStyle,
     Plot,
     Points,
-    Rules,
     TextMark,
-    label,
-    spread,
+    plot_label,
+    spread_positions,
 )
 from iolab.report.charts.palette import FAINT, INK, MUTED, PAPER, RULE, SERIES, Token
-from iolab.report.charts.scale import number_text
-from iolab.report.numbers import clean, few_digits
+from iolab.report.charts.scale import axis_number_text
+from iolab.report.numbers import escape_invisible, round_floats
 
 FONT: Final = 12
 HATCH_GAP: Final = 6.0
@@ -56,53 +56,54 @@ Paint = Callable[[Token], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class SvgDrawing:
     """A chart as an SVG element, and as JSON what its marks stand for (empty for nothing)."""
 
     svg: str
-    marks: str
+    marks_json: str
 
 
-def draw(figure: Figure) -> Drawing:
+def draw_inline_svg(figure: Figure) -> SvgDrawing:
     """The figure for an HTML page, in the page's own colours and type.
 
     The JSON holds no `<`, so that it can stand in a page as a block of data.
     """
-    pen = _Pen(lambda token: token.css, _toggled(figure))
-    body = pen.plots(figure)
-    head = f'class="chart" role="img" aria-label="{escape(clean(figure.alt))}"'
-    return Drawing(_svg(figure, head, body), _tips(figure))
+    pen = _SvgWriter(lambda token: token.css, _hideable_series(figure))
+    body = pen.figure_body(figure)
+    head = f'class="chart" role="img" aria-label="{escape(escape_invisible(figure.alt_text))}"'
+    return SvgDrawing(_svg_element(figure, head, body), _marks_json(figure))
 
 
-def document(figure: Figure, *, font: str = "sans-serif") -> str:
+def svg_document(figure: Figure, *, font: str = "sans-serif") -> str:
     """The figure as an SVG document of its own, in the colours of light paper."""
-    body = _Pen(lambda token: token.light, frozenset()).plots(figure)
+    body = _SvgWriter(lambda token: token.light, frozenset()).figure_body(figure)
     head = (
-        f'xmlns="http://www.w3.org/2000/svg" width="{figure.width}" height="{figure.whole_height}" '
+        f'xmlns="http://www.w3.org/2000/svg" width="{figure.width}" '
+        f'height="{figure.height_with_key}" '
         f'font-family="{font}"'
     )
-    return _svg(figure, head, body)
+    return _svg_element(figure, head, body)
 
 
-def _svg(figure: Figure, head: str, body: str) -> str:
-    size = f'viewBox="0 0 {figure.width} {figure.whole_height}" font-size="{FONT}"'
+def _svg_element(figure: Figure, head: str, body: str) -> str:
+    size = f'viewBox="0 0 {figure.width} {figure.height_with_key}" font-size="{FONT}"'
     return f'<svg {head} {size} fill="none">{body}</svg>'
 
 
-def _owner(mark: Mark) -> Token | None:
+def _mark_series(mark: Mark) -> Token | None:
     """The series that a mark is of."""
-    return mark.of or (mark.token if mark.token in SERIES else None)
+    return mark.series or (mark.token if mark.token in SERIES else None)
 
 
-def _toggled(figure: Figure) -> frozenset[Token]:
+def _hideable_series(figure: Figure) -> frozenset[Token]:
     """The configurations that can be hidden: where there are several of them."""
     if not figure.by_configuration:
         return frozenset()
-    owners = {_owner(mark) for plot in figure.plots for mark in plot.marks} - {None}
+    owners = {_mark_series(mark) for plot in figure.plots for mark in plot.marks} - {None}
     return frozenset(owner for owner in owners if owner and len(owners) > 1)
 
 
-class _Pen:
+class _SvgWriter:
     """Writes a chart's elements: `paint` names colours, `toggled` are marked as configurations."""
 
     def __init__(self, paint: Paint, toggled: frozenset[Token]) -> None:
@@ -111,183 +112,226 @@ class _Pen:
         self.tips = 0
         self.key: Mapping[str, str] = {}
 
-    def plots(self, figure: Figure) -> str:
-        self.key = figure.key
-        drawn = [self._plot(plot, index) for index, plot in enumerate(figure.plots)]
+    def figure_body(self, figure: Figure) -> str:
+        self.key = figure.long_label_letters
+        drawn = [self._plot_group(plot, index) for index, plot in enumerate(figure.plots)]
         lines = (
-            self._text(text, 0, figure.height + LINE_GAP * (number + 1), INK)
-            for number, text in enumerate(figure.key_lines)
+            self._text_element(text, 0, figure.height + LINE_GAP * (number + 1), INK)
+            for number, text in enumerate(figure.label_key_lines)
         )
         return "".join((*drawn, *lines))
 
-    def _plot(self, plot: Plot, index: int) -> str:
+    def _plot_group(self, plot: Plot, index: int) -> str:
         inside = [
-            self._grid(plot),
-            *(self._mark(mark, plot) for mark in plot.marks),
-            *self._below(plot),
-            *self._beside(plot),
+            self._grid_lines(plot),
+            *(self._mark_group(mark, plot) for mark in plot.marks),
+            *self._x_axis_elements(plot),
+            *self._y_axis_and_end_labels(plot),
         ]
-        place = f"translate({_n(plot.left)},{_n(plot.top)})"
-        return _tag("g", "".join(inside), data_plot=index, transform=place)
+        place = f"translate({_coord(plot.left)},{_coord(plot.top)})"
+        return _element_text("g", "".join(inside), data_plot=index, transform=place)
 
-    def _grid(self, plot: Plot) -> str:
+    def _grid_lines(self, plot: Plot) -> str:
         """Lines at the ticks, behind everything."""
         drawn = ""
         if plot.y:
-            path = "".join(f"M0,{_n(plot.down(tick))}h{_n(plot.width)}" for tick in plot.y.ticks)
-            drawn += _tag("path", d=path, stroke=self.paint(FAINT))
-        if plot.x and plot.x.grid:
-            drawn += self._uprights(plot, "grid", 0, plot.height, FAINT)
+            path = "".join(
+                f"M0,{_coord(plot.y_position(tick))}h{_coord(plot.width)}" for tick in plot.y.ticks
+            )
+            drawn += _element_text("path", d=path, stroke=self.paint(FAINT))
+        if plot.x and plot.x.has_grid:
+            drawn += self._tick_lines(plot, "grid", 0, plot.height, FAINT)
         return drawn
 
-    def _uprights(self, plot: Plot, name: str, y: float, length: float, token: Token) -> str:
+    def _tick_lines(self, plot: Plot, name: str, y: float, length: float, token: Token) -> str:
         """A line for each tick of the axis, each with a place of its own, since they move."""
         lines = [
-            _tag("line", transform=f"translate({_n(x)},{_n(y)})", y2=_n(length))
-            for x, _ in _ticks(plot)
+            _element_text(
+                "line",
+                transform=f"translate({_coord(x)},{_coord(y)})",
+                y2=_coord(length),
+            )
+            for x, _ in _visible_ticks(plot)
         ]
-        return _tag("g", "".join(lines), data_x=name, stroke=self.paint(token))
+        return _element_text("g", "".join(lines), data_x=name, stroke=self.paint(token))
 
-    def _below(self, plot: Plot) -> Iterator[str]:
+    def _x_axis_elements(self, plot: Plot) -> Iterator[str]:
         """The axis of x: its line with ticks, its labels and its title."""
         axis, muted = plot.x, self.paint(MUTED)
         if axis is None:
             return
-        if axis.line:
-            yield _tag("path", d=f"M0,{_n(plot.height)}h{_n(plot.width)}", stroke=self.paint(RULE))
-            yield self._uprights(plot, "tick", plot.height, _TICK, RULE)
-        if not axis.labels:
+        if axis.has_line:
+            yield _element_text(
+                "path",
+                d=f"M0,{_coord(plot.height)}h{_coord(plot.width)}",
+                stroke=self.paint(RULE),
+            )
+            yield self._tick_lines(plot, "tick", plot.height, _TICK, RULE)
+        if not axis.has_labels:
             return
-        down = _n(plot.height + _LABEL_DOWN)
+        down = _coord(plot.height + _LABEL_DOWN)
         labels = [
-            _tag("text", _escaped(text), transform=f"translate({_n(x)},{down})")
-            for x, text in _ticks(plot)
+            _element_text("text", _escape_xml(text), transform=f"translate({_coord(x)},{down})")
+            for x, text in _visible_ticks(plot)
         ]
-        yield _tag("g", "".join(labels), data_x="label", fill=muted, text_anchor="middle")
-        x, anchor = ((axis.first + axis.last) / 2, "middle")
-        if axis.title_left:
-            x, anchor = axis.first, "start"
-        yield self._text(axis.title, x, plot.height + _TITLE_DOWN, MUTED, anchor)
+        yield _element_text("g", "".join(labels), data_x="label", fill=muted, text_anchor="middle")
+        x, anchor = ((axis.start_offset + axis.end_offset) / 2, "middle")
+        if axis.is_title_left:
+            x, anchor = axis.start_offset, "start"
+        yield self._text_element(axis.title, x, plot.height + _TITLE_DOWN, MUTED, anchor)
 
-    def _beside(self, plot: Plot) -> Iterator[str]:
+    def _y_axis_and_end_labels(self, plot: Plot) -> Iterator[str]:
         """The scale of y with its unit, the heading, and the labels at the ends of lines."""
         if plot.y:
             labels = [
-                _tag("text", number_text(tick), x=_n(_LABEL_LEFT), y=_n(plot.down(tick) + MIDDLE))
+                _element_text(
+                    "text",
+                    axis_number_text(tick),
+                    x=_coord(_LABEL_LEFT),
+                    y=_coord(plot.y_position(tick) + MIDDLE),
+                )
                 for tick in plot.y.ticks
             ]
-            yield _tag("g", "".join(labels), fill=self.paint(MUTED), text_anchor="end")
-        unit = unit_of(plot)
+            yield _element_text("g", "".join(labels), fill=self.paint(MUTED), text_anchor="end")
+        unit = plot_unit(plot)
         if plot.title:
-            yield self._text(f"{plot.title}, {unit}", 0, ABOVE - 7, INK)
+            yield self._text_element(f"{plot.title}, {unit}", 0, ABOVE - 7, INK)
         elif unit:
-            yield self._text(unit, _UNIT_LEFT, ABOVE - 10, MUTED)
-        wanted = [plot.down(end.value) for end in plot.ends]
-        for end, y in zip(plot.ends, spread(wanted, LINE_GAP, 0, plot.height), strict=True):
-            whose = self._whose(end.token)
-            name = clean(end.text)
-            name = self.key.get(name) or label(name)
-            text = self._text(name, plot.width + _END_GAP, y + MIDDLE, end.token)
-            yield f"<g{_attributes(data_c=whose)}>{text}</g>" if whose else text
+            yield self._text_element(unit, _UNIT_LEFT, ABOVE - 10, MUTED)
+        wanted = [plot.y_position(end.value) for end in plot.end_labels]
+        for end, y in zip(
+            plot.end_labels, spread_positions(wanted, LINE_GAP, 0, plot.height), strict=True
+        ):
+            whose = self._hideable_series_name(end.token)
+            name = escape_invisible(end.text)
+            name = self.key.get(name) or plot_label(name)
+            text = self._text_element(name, plot.width + _END_GAP, y + MIDDLE, end.token)
+            yield f"<g{_attributes_text(data_c=whose)}>{text}</g>" if whose else text
 
-    def _text(self, text: str, x: float, y: float, token: Token, anchor: str = "start") -> str:
+    def _text_element(
+        self, text: str, x: float, y: float, token: Token, anchor: str = "start"
+    ) -> str:
         if not text:
             return ""
-        place = {"x": _n(x), "y": _n(y), "text_anchor": None if anchor == "start" else anchor}
-        return _tag("text", _escaped(text), **place, fill=self.paint(token))
+        place = {
+            "x": _coord(x),
+            "y": _coord(y),
+            "text_anchor": None if anchor == "start" else anchor,
+        }
+        return _element_text("text", _escape_xml(text), **place, fill=self.paint(token))
 
-    def _whose(self, token: Token | None) -> str | None:
+    def _hideable_series_name(self, token: Token | None) -> str | None:
         return token.name if token in self.toggled and token else None
 
-    def _mark(self, mark: Mark, plot: Plot) -> str:
+    def _mark_group(self, mark: Mark, plot: Plot) -> str:
         """The mark's group."""
-        index: int | str | None = None if isinstance(mark, TextMark) and mark.fixed else ""
+        index: int | str | None = None if isinstance(mark, TextMark) and mark.is_fixed else ""
         if mark.tip is not None:
             index, self.tips = self.tips, self.tips + 1
         if plot.x is None and mark.tip is None:
             index = None
-        opacity = mark.opacity * (_SMALL if isinstance(mark, Points) and mark.small else 1)
+        opacity = mark.opacity * (_SMALL if isinstance(mark, Points) and mark.is_small else 1)
         group: dict[str, object] = {
             "data_m": index,
-            "data_c": self._whose(_owner(mark)),
+            "data_c": self._hideable_series_name(_mark_series(mark)),
         }
         if opacity != 1:  # of pieces that are parted by a rim not of that
-            faint = "fill_opacity" if isinstance(mark, Boxes) and mark.rim else "opacity"
+            faint = "fill_opacity" if isinstance(mark, Boxes) and mark.has_rim else "opacity"
             group[faint] = f"{opacity:g}"
-        more = self._upon(mark, plot)
+        more = self._overlay_elements(mark, plot)
         if more:  # in a group of its own, so that a pointer finds the mark's places alone
-            more = _tag("g", more, **{**group, "data_m": None if index is None else ""})
-        return _tag("g", self._drawn(mark, plot), **group) + more
+            more = _element_text("g", more, **{**group, "data_m": None if index is None else ""})
+        return _element_text("g", self._mark_elements(mark, plot), **group) + more
 
-    def _upon(self, mark: Mark, plot: Plot) -> str:
+    def _overlay_elements(self, mark: Mark, plot: Plot) -> str:
         """What lies upon a mark: dots on a short line, hatching of boxes that are not valid."""
         match mark:
-            case Line(dots=True):
-                return self._drawn(
-                    Points(token=mark.token, places=_known(mark), dot=DotStyle.PLAIN, size=14), plot
+            case Line(has_dots=True):
+                return self._mark_elements(
+                    Points(
+                        token=mark.token,
+                        places=_known_places(mark),
+                        marker_style=MarkerStyle.PLAIN,
+                        size=14,
+                    ),
+                    plot,
                 )
             case Boxes():
                 doubted = [
                     piece
-                    for box, level in zip(_corners(mark, plot), mark.levels, strict=False)
+                    for box, level in zip(_box_corners(mark, plot), mark.levels, strict=False)
                     if level not in (None, Level.VALID)
-                    for piece in strokes(*box)
+                    for piece in hatching_lines(*box)
                 ]
-                path = "".join(f"M{_n(x)},{_n(y)}L{_n(x2)},{_n(y2)}" for x, y, x2, y2 in doubted)
-                look = {"stroke": self.paint(PAPER), "stroke_width": _width(1.6)}
-                return _tag("path", d=path, **look) if path else ""
+                path = "".join(
+                    f"M{_coord(x)},{_coord(y)}L{_coord(x2)},{_coord(y2)}"
+                    for x, y, x2, y2 in doubted
+                )
+                look = {"stroke": self.paint(PAPER), "stroke_width": _stroke_width_text(1.6)}
+                return _element_text("path", d=path, **look) if path else ""
         return ""
 
     @singledispatchmethod
-    def _drawn(self, mark: Mark, plot: Plot) -> str:
+    def _mark_elements(self, mark: Mark, plot: Plot) -> str:
         """What is in the mark's group."""
         raise NotImplementedError
 
-    @_drawn.register
+    @_mark_elements.register
     def _(self, mark: Line, plot: Plot) -> str:
-        return _tag(
+        return _element_text(
             "path",
-            d=_path((plot.across(x), None if y is None else plot.down(y)) for x, y in mark.places),
+            d=_path_data(
+                (plot.x_position(x), None if y is None else plot.y_position(y))
+                for x, y in mark.places
+            ),
             stroke=self.paint(mark.token),
-            stroke_width=_width(mark.width),
+            stroke_width=_stroke_width_text(mark.width),
             stroke_linecap="round",
             stroke_linejoin="round",
-            stroke_dasharray=_dashes(mark.dash),
+            stroke_dasharray=_dash_array_text(mark.dash),
         )
 
-    @_drawn.register
+    @_mark_elements.register
     def _(self, mark: Points, plot: Plot) -> str:
         stroke: Token | None = mark.token
         width = 1.6
         fill: str | None = self.paint(mark.token)
-        if mark.dot is DotStyle.OPEN:
+        if mark.marker_style is MarkerStyle.OPEN:
             fill, width = self.paint(PAPER), 1.2
-        elif mark.dot is DotStyle.RING:
+        elif mark.marker_style is MarkerStyle.RING:
             fill, width = None, 1.0
         elif not mark.levels:
-            stroke, width = (PAPER, 0.9) if mark.dot is DotStyle.SOLID else (None, 1.0)
+            stroke, width = (PAPER, 0.9) if mark.marker_style is MarkerStyle.SOLID else (None, 1.0)
         dots = []
         for place, (x, y) in enumerate(mark.places):
             level, size, own = Level.VALID, mark.size, fill
             if mark.levels:
                 level = mark.levels[place]
-                size = (42 if level is Level.VALID else 70) / (3 if mark.small else 1)
+                size = (42 if level is Level.VALID else 70) / (3 if mark.is_small else 1)
                 own = fill if level is Level.VALID else self.paint(PAPER)
-            move = f"translate({_n(plot.across(x))},{_n(plot.down(y))})"
-            dots.append(_tag("path", transform=move, d=_shape(level, size), fill=own))
-        return _tag(
+            move = f"translate({_coord(plot.x_position(x))},{_coord(plot.y_position(y))})"
+            dots.append(
+                _element_text("path", transform=move, d=_verdict_marker_path(level, size), fill=own)
+            )
+        return _element_text(
             "g",
             "".join(dots),
             stroke=stroke and self.paint(stroke),
-            stroke_width=_width(0.8 if mark.small else width),
+            stroke_width=_stroke_width_text(0.8 if mark.is_small else width),
         )
 
-    @_drawn.register
+    @_mark_elements.register
     def _(self, mark: Arrows, plot: Plot) -> str:
         heads = [
-            _tag(
+            _element_text(
                 "path",
-                transform=f"translate({_n(plot.across(x))},{_n(plot.down(y))}) rotate({angle:.0f})",
+                transform=f"translate({_coord(plot.x_position(x))},{_coord(plot.y_position(y))}) "
+                ""
+                ""
+                ""
+                ""
+                ""
+                f"rotate({angle:.0f})",
                 d="M0,-2.3L1.9,1.9L-1.9,1.9Z",
                 fill=self.paint(mark.token),
             )
@@ -295,91 +339,107 @@ class _Pen:
         ]
         return "".join(heads)
 
-    @_drawn.register
-    def _(self, mark: Rules, plot: Plot) -> str:
+    @_mark_elements.register
+    def _(self, mark: LineSegments, plot: Plot) -> str:
         path = []
-        for x, y, x2, y2 in mark.pieces:
-            left, right = plot.across(x), plot.across(x2, plot.width)
-            top, bottom = plot.down(y), plot.down(y2, plot.height)
-            end = f"V{_n(bottom)}" if _n(left) == _n(right) else f"H{_n(right)}"
-            path.append(f"M{_n(left)},{_n(top)}{end}")
-        return _tag(
+        for x, y, x2, y2 in mark.segments:
+            left, right = plot.x_position(x), plot.x_position(x2, plot.width)
+            top, bottom = plot.y_position(y), plot.y_position(y2, plot.height)
+            end = f"V{_coord(bottom)}" if _coord(left) == _coord(right) else f"H{_coord(right)}"
+            path.append(f"M{_coord(left)},{_coord(top)}{end}")
+        return _element_text(
             "path",
             d="".join(path),
             stroke=self.paint(mark.token),
-            stroke_width=_width(mark.width),
-            stroke_dasharray=_dashes(mark.dash),
+            stroke_width=_stroke_width_text(mark.width),
+            stroke_dasharray=_dash_array_text(mark.dash),
         )
 
-    @_drawn.register
+    @_mark_elements.register
     def _(self, mark: Boxes, plot: Plot) -> str:
-        look = {"fill": self.paint(mark.token), "stroke": self.paint(PAPER) if mark.rim else None}
+        look = {
+            "fill": self.paint(mark.token),
+            "stroke": self.paint(PAPER) if mark.has_rim else None,
+        }
         drawn = [
-            _tag("path", d=f"M{_n(x)},{_n(y)}h{_n(x2 - x)}v{_n(y2 - y)}h{_n(x - x2)}Z", **look)
-            for x, y, x2, y2 in _corners(mark, plot)
+            _element_text(
+                "path",
+                d=f"M{_coord(x)},{_coord(y)}h{_coord(x2 - x)}v{_coord(y2 - y)}h{_coord(x - x2)}Z",
+                **look,
+            )
+            for x, y, x2, y2 in _box_corners(mark, plot)
         ]
         return "".join(drawn)
 
-    @_drawn.register
+    @_mark_elements.register
     def _(self, mark: Band, plot: Plot) -> str:
-        lower = [(plot.across(x), plot.down(low)) for x, low, _ in mark.places]
-        upper = [(plot.across(x), plot.down(high)) for x, _, high in reversed(mark.places)]
-        return _tag("path", d=f"{_path([*lower, *upper])}Z", fill=self.paint(mark.token))
+        lower = [(plot.x_position(x), plot.y_position(low)) for x, low, _ in mark.places]
+        upper = [
+            (plot.x_position(x), plot.y_position(high)) for x, _, high in reversed(mark.places)
+        ]
+        return _element_text(
+            "path", d=f"{_path_data([*lower, *upper])}Z", fill=self.paint(mark.token)
+        )
 
-    @_drawn.register
+    @_mark_elements.register
     def _(self, mark: TextMark, plot: Plot) -> str:
         texts = [
-            _tag(
+            _element_text(
                 "text",
-                _escaped(text),
-                transform=f"translate({_n((x if mark.fixed else plot.across(x)) + mark.dx)},"
-                f"{_n(plot.down(y) + mark.dy)})",
+                _escape_xml(text),
+                transform="translate("
+                f"{_coord((x if mark.is_fixed else plot.x_position(x)) + mark.dx)},"
+                f"{_coord(plot.y_position(y) + mark.dy)})",
             )
             for x, y, text in mark.places
         ]
         anchor = None if mark.align == "start" else mark.align
         inside, paper = "".join(texts), self.paint(PAPER)
-        rim = _tag("g", inside, fill=paper, stroke=paper, stroke_width=3) if mark.rim else ""
-        return _tag("g", f"{rim}{inside}", fill=self.paint(mark.token), text_anchor=anchor)
+        rim = (
+            _element_text("g", inside, fill=paper, stroke=paper, stroke_width=3)
+            if mark.has_rim
+            else ""
+        )
+        return _element_text("g", f"{rim}{inside}", fill=self.paint(mark.token), text_anchor=anchor)
 
 
-def _ticks(plot: Plot) -> list[tuple[float, str]]:
+def _visible_ticks(plot: Plot) -> list[tuple[float, str]]:
     """The places and names of the ticks of x that are within it."""
     axis = plot.x
     if axis is None:
         return []
     low, high = axis.scale.low, axis.scale.high
-    return [(axis.across(at), text) for at, text in axis.ticks if low <= at <= high * (1 + 1e-9)]
+    return [(axis.offset_of(at), text) for at, text in axis.ticks if low <= at <= high * (1 + 1e-9)]
 
 
-def unit_of(plot: Plot) -> str:
+def plot_unit(plot: Plot) -> str:
     """The unit of its values."""
     return plot.unit or (plot.y.unit if plot.y else "")
 
 
-def _corners(boxes: Boxes, plot: Plot) -> Iterator[tuple[float, float, float, float]]:
+def _box_corners(boxes: Boxes, plot: Plot) -> Iterator[tuple[float, float, float, float]]:
     """Left, top, right and bottom of each box, in units of the plot."""
     for x, y, x2, y2 in boxes.boxes:
-        top, bottom = sorted((plot.down(y), plot.down(y2, plot.height)))
-        yield plot.across(x), top, plot.across(x2, plot.width), bottom
+        top, bottom = sorted((plot.y_position(y), plot.y_position(y2, plot.height)))
+        yield plot.x_position(x), top, plot.x_position(x2, plot.width), bottom
 
 
-def _known(line: Line) -> list[tuple[float, float]]:
+def _known_places(line: Line) -> list[tuple[float, float]]:
     return [(x, y) for x, y in line.places if y is not None]
 
 
-def _shape(level: Level, size: float) -> str:
+def _verdict_marker_path(level: Level, size: float) -> str:
     """The marker of a verdict: a circle is valid, a diamond indicative, a cross invalid."""
-    r = _n(math.sqrt(size) / 2)
+    r = _coord(math.sqrt(size) / 2)
     if level is Level.VALID:
         return f"M{r},0A{r},{r},0,1,1,-{r},0A{r},{r},0,1,1,{r},0Z"
     if level is Level.INDICATIVE:
         return f"M0,-{r}L{r},0L0,{r}L-{r},0Z"
-    r = _n(0.35 * math.sqrt(size))
+    r = _coord(0.35 * math.sqrt(size))
     return f"M-{r},-{r}L{r},{r}M{r},-{r}L-{r},{r}"
 
 
-def strokes(
+def hatching_lines(
     left: float, top: float, right: float, bottom: float
 ) -> Iterator[tuple[float, float, float, float]]:
     """Hatching: parallel lines from lower left to upper right (x, y, x2, y2), up to the edges."""
@@ -392,7 +452,7 @@ def strokes(
             yield left + first, bottom - first - level, left + last, bottom - last - level
 
 
-def _path(places: Iterator[tuple[float, float | None]] | Sequence[tuple[float, float]]) -> str:
+def _path_data(places: Iterator[tuple[float, float | None]] | Sequence[tuple[float, float]]) -> str:
     """Lines from place to place, broken where there is none; a lone place is a dot."""
     path: list[str] = []
     pen = "M"
@@ -402,108 +462,112 @@ def _path(places: Iterator[tuple[float, float | None]] | Sequence[tuple[float, f
             continue
         if pen == "M" and path and path[-1][0] == "M":
             path.append("Z")
-        path.append(f"{pen}{_n(x)},{_n(y)}")
+        path.append(f"{pen}{_coord(x)},{_coord(y)}")
         pen = "L"
     if path and path[-1][0] == "M":
         path.append("Z")
     return "".join(path)
 
 
-def _n(value: float) -> str:
+def _coord(value: float) -> str:
     """A length to a tenth of a unit, which is less than a pixel."""
     text = f"{value:.1f}"
     return text[:-2] if text.endswith(".0") else text
 
 
-def _width(value: float) -> str | None:
+def _stroke_width_text(value: float) -> str | None:
     return None if value == 1 else f"{value:g}"
 
 
-def _dashes(dash: Sequence[float]) -> str | None:
+def _dash_array_text(dash: Sequence[float]) -> str | None:
     return ",".join(f"{length:g}" for length in dash) or None
 
 
-def _escaped(text: str) -> str:
-    return escape(clean(text), quote=False)
+def _escape_xml(text: str) -> str:
+    return escape(escape_invisible(text), quote=False)
 
 
-def _attributes(**items: object) -> str:
+def _attributes_text(**items: object) -> str:
     """Those that have a value; `_` in a name is a hyphen."""
     return "".join(
         f' {name.replace("_", "-")}="{value}"' for name, value in items.items() if value is not None
     )
 
 
-def _tag(name: str, inside: str = "", /, **items: object) -> str:
+def _element_text(name: str, inside: str = "", /, **items: object) -> str:
     body = f">{inside}</{name}>" if inside else "/>"
-    return f"<{name}{_attributes(**items)}{body}"
+    return f"<{name}{_attributes_text(**items)}{body}"
 
 
-def _tips(figure: Figure) -> str:
+def _marks_json(figure: Figure) -> str:
     """The JSON: plots with their axes, and the points of each series."""
     axes: list[list[float]] = []
     marks: list[dict[str, Any]] = []
     for index, plot in enumerate(figure.plots):
         asked = (mark for mark in plot.marks if mark.tip is not None)
-        marks += [_points(mark, plot, index, axes) for mark in asked]
+        marks += [_mark_points_document(mark, plot, index, axes) for mark in asked]
     if not marks:
         return ""
     document = {
-        "title": clean(figure.title),
-        "x": next((clean(plot.x.title) for plot in reversed(figure.plots) if plot.x), ""),
-        "plots": [_about(plot) for plot in figure.plots],
+        "title": escape_invisible(figure.title),
+        "x": next(
+            (escape_invisible(plot.x.title) for plot in reversed(figure.plots) if plot.x), ""
+        ),
+        "plots": [_plot_document(plot) for plot in figure.plots],
         "axes": axes,
         "marks": marks,
     }
     text = json.dumps(
-        few_digits(document), separators=(",", ":"), allow_nan=False, ensure_ascii=False
+        round_floats(document), separators=(",", ":"), allow_nan=False, ensure_ascii=False
     )
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _about(plot: Plot) -> dict[str, Any]:
+def _plot_document(plot: Plot) -> dict[str, Any]:
     """A plot's size, what it shows, and what its axis is."""
     document: dict[str, Any] = {"w": plot.width, "h": plot.height}
     document |= {
-        "t": clean(plot.title),
-        "u": clean(unit_of(plot)),
-        "k": plot.x.kind if plot.x else "",
+        "t": escape_invisible(plot.title),
+        "u": escape_invisible(plot_unit(plot)),
+        "k": plot.x.tip_kind if plot.x else "",
     }
-    if plot.x and plot.x.kind == "time":
+    if plot.x and plot.x.tip_kind == "time":
         document["d"] = [plot.x.scale.low, plot.x.scale.high]
     return document
 
 
-def _points(mark: Mark, plot: Plot, index: int, axes: list[list[float]]) -> dict[str, Any]:
+def _mark_points_document(
+    mark: Mark, plot: Plot, index: int, axes: list[list[float]]
+) -> dict[str, Any]:
     """A mark's places in values, without what says nothing; marks at the same places share them."""
     tip = mark.tip
     assert tip is not None  # noqa: S101 - the caller knows
-    x, y = _values(mark)
+    x, y = _mark_coordinates(mark)
     if x not in axes:
         axes.append(x)
     points: dict[str, Any] = {"p": index, "x": axes.index(x)}
     levels = getattr(mark, "levels", ())
     verdicts = tip.verdicts or [level.value if level else "" for level in levels]
     if tip.name:
-        points["n"] = clean(tip.name)
+        points["n"] = escape_invisible(tip.name)
     if plot.y:
         points["y"] = y
-    if any(tip.ends):
-        points["e"] = [list(ends) if ends else 0 for ends in tip.ends]
+    if any(tip.intervals):
+        points["e"] = [list(ends) if ends else 0 for ends in tip.intervals]
     if any(verdicts):
         points["v"] = list(verdicts if len(set(verdicts)) > 1 else verdicts[:1])
     if any(tip.texts):
-        points["s"] = [clean(text) for text in tip.texts]
-    if tip.single:
+        points["s"] = [escape_invisible(text) for text in tip.texts]
+    if tip.is_single_run:
         points["r"] = 1
     return points
 
 
-def _values(mark: Mark) -> tuple[list[float], list[float]]:
+def _mark_coordinates(mark: Mark) -> tuple[list[float], list[float]]:
     """The places of a mark; of a box its end, since it lies across the plot from zero."""
     match mark:
         case Line():
-            places = _known(mark)
+            places = _known_places(mark)
         case Points():
             places = list(mark.places)
         case Boxes():

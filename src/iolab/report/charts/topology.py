@@ -13,9 +13,9 @@ from iolab.core.host import HostFacts
 from iolab.core.study import Study
 from iolab.dataclass import dataclass
 from iolab.report.brief import Brief
-from iolab.report.hardware import HOSTS_NAMED
-from iolab.report.numbers import clean, count, listing
-from iolab.report.provenance import hosts_word
+from iolab.report.hardware import HOSTS_SHOWN
+from iolab.report.numbers import counted_noun, escape_invisible, shortened_list_text
+from iolab.report.provenance import load_hosts_text
 from iolab.units import format_bytes
 
 WIDTH: Final = 720
@@ -40,75 +40,81 @@ _LINK: Final = 26
 
 
 @dataclass(frozen=True, slots=True)
-class Topology:
+class TopologyDrawing:
     """The drawing as an SVG element, the same for a narrow screen, and the same in words."""
 
     svg: str
-    narrow: str
-    alt: str
+    narrow_svg: str
+    alt_text: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class _TopologyBox:
     """A box: its name and two lines under it."""
 
     name: str
     lines: tuple[str, str]
 
     @property
-    def written(self) -> list[tuple[str, bool]]:
+    def wrapped_lines(self) -> list[tuple[str, bool]]:
         """Its lines as they fit, and which of them are the name."""
-        names = [(line, True) for line in wrap(clean(self.name), LINE_CHARACTERS)]
+        names = [(line, True) for line in wrap(escape_invisible(self.name), LINE_CHARACTERS)]
         return [
             *names,
-            *((line, False) for text in self.lines for line in wrap(clean(text), LINE_CHARACTERS)),
+            *(
+                (line, False)
+                for text in self.lines
+                for line in wrap(escape_invisible(text), LINE_CHARACTERS)
+            ),
         ]
 
 
-def topology(brief: Brief) -> Topology | None:
+def topology_drawing(brief: Brief) -> TopologyDrawing | None:
     """The clients of each configuration and what they load; None where no host was reached."""
-    rows: dict[tuple[_Side, str, _Side], list[str]] = {}
+    rows: dict[tuple[_TopologyBox, str, _TopologyBox], list[str]] = {}
     for configuration in brief.study.configurations:
         facts = [brief.facts[name] for name in configuration.hosts if name in brief.facts]
         if facts:
             drawn = (
-                _clients(brief.study, configuration, facts),
-                _network(configuration, facts),
-                _storage(configuration, facts),
+                _clients_box(brief.study, configuration, facts),
+                _network_label(configuration, facts),
+                _storage_box(configuration, facts),
             )
             rows.setdefault(drawn, []).append(configuration.title)
-    return _drawn(rows) if rows else None
+    return _draw_topology(rows) if rows else None
 
 
-def _clients(study: Study, configuration: Configuration, facts: Sequence[HostFacts]) -> _Side:
+def _clients_box(
+    study: Study, configuration: Configuration, facts: Sequence[HostFacts]
+) -> _TopologyBox:
     number = len(configuration.hosts)
-    text = hosts_word(study, configuration.hosts)
-    name = count(number, "client") if text == str(number) else text
+    text = load_hosts_text(study, configuration.hosts)
+    name = counted_noun(number, "client") if text == str(number) else text
     cpu, memory = facts[0].cpu, facts[0].memory
     prefix = "each " if number > 1 else ""
-    size = f"{prefix}{count(cpu.threads, 'CPU')}, {format_bytes(memory.total_bytes)}"
-    return _Side(name, (listing(list(configuration.hosts), HOSTS_NAMED), size))
+    size = f"{prefix}{counted_noun(cpu.threads, 'CPU')}, {format_bytes(memory.total_bytes)}"
+    return _TopologyBox(name, (shortened_list_text(list(configuration.hosts), HOSTS_SHOWN), size))
 
 
-def _network(configuration: Configuration, facts: Sequence[HostFacts]) -> str:
+def _network_label(configuration: Configuration, facts: Sequence[HostFacts]) -> str:
     """The fastest port of a client; nothing where the target is its own."""
-    if not _is_remote(configuration, facts):
+    if not _is_remote_storage(configuration, facts):
         return ""
     ports = [nic for nic in facts[0].nics if nic.up and nic.has_device]
     speeds = [nic.speed_mbit_s for nic in ports if nic.speed_mbit_s]
     return f"{max(speeds) / 1000:g} Gbit/s" if speeds else "network"
 
 
-def _is_remote(configuration: Configuration, facts: Sequence[HostFacts]) -> bool:
+def _is_remote_storage(configuration: Configuration, facts: Sequence[HostFacts]) -> bool:
     return bool(configuration.nodes) or not any(
         fact.target and fact.target.devices for fact in facts
     )
 
 
-def _storage(configuration: Configuration, facts: Sequence[HostFacts]) -> _Side:
+def _storage_box(configuration: Configuration, facts: Sequence[HostFacts]) -> _TopologyBox:
     """Nodes and drives as the study tells them, else the file system and its devices."""
     target = facts[0].target
-    where = "" if target is None else f"{target.fs_type} at {_end(target.path)}"
+    where = "" if target is None else f"{target.fs_type} at {_shortened_path(target.path)}"
     parts = [f"{name} {text}" for name, text in configuration.hardware]
     if configuration.nodes:
         raw = configuration.capacity.raw_tb
@@ -116,12 +122,13 @@ def _storage(configuration: Configuration, facts: Sequence[HostFacts]) -> _Side:
             (text for text in parts if "drive" in text.lower() or "ssd" in text.lower()), ""
         )
         size = f"{raw:g} TB raw" if raw else ""
-        return _Side(
-            count(configuration.nodes, "node"), (drives or size or where, where if drives else "")
+        return _TopologyBox(
+            counted_noun(configuration.nodes, "node"),
+            (drives or size or where, where if drives else ""),
         )
     if target is None or not target.devices:
         source = "" if target is None else target.mount_source
-        return _Side(where or "target", (source, ""))
+        return _TopologyBox(where or "target", (source, ""))
     models = Counter(
         (disk.model or disk.name, disk.size_bytes)
         for disk in facts[0].disks
@@ -130,10 +137,10 @@ def _storage(configuration: Configuration, facts: Sequence[HostFacts]) -> _Side:
     drives = ", ".join(
         f"{number} × {model} {format_bytes(size)}" for (model, size), number in models.items()
     )
-    return _Side(where, (" on ".join(target.devices), drives))
+    return _TopologyBox(where, (" on ".join(target.devices), drives))
 
 
-def _end(path: str) -> str:
+def _shortened_path(path: str) -> str:
     """The last folders of a path that is too long for a box."""
     most = LINE_CHARACTERS - len("bcachefs at ")
     if len(path) <= most:
@@ -144,30 +151,32 @@ def _end(path: str) -> str:
     return "/".join(("…", *parts))
 
 
-_Rows = Sequence[tuple[tuple[_Side, str, _Side], Sequence[str]]]
+_Rows = Sequence[tuple[tuple[_TopologyBox, str, _TopologyBox], Sequence[str]]]
 """What is drawn, with the titles of the configurations that it is drawn for."""
 
 
-def _drawn(rows: Mapping[tuple[_Side, str, _Side], Sequence[str]]) -> Topology:
+def _draw_topology(
+    rows: Mapping[tuple[_TopologyBox, str, _TopologyBox], Sequence[str]],
+) -> TopologyDrawing:
     shown = list(rows.items())[:ROWS_MOST]
     several = len(rows) > 1
     notes = []
     for (clients, network, storage), titles in shown:
         over = f" over {network}" if network else ""
-        whose = f"{listing(list(titles), 3)}: " if several else ""
+        whose = f"{shortened_list_text(list(titles), 3)}: " if several else ""
         boxes = (", ".join(filter(None, (side.name, *side.lines))) for side in (clients, storage))
         notes.append(f"{whose}{f'{over} load '.join(boxes).strip()}.")
     hidden = len(rows) - len(shown)
-    notes += [f"{count(hidden, 'configuration')} more in the table."] if hidden > 0 else []
-    alt = clean(" ".join(notes))
-    return Topology(
-        _svg(shown, alt, several=several, narrow=False),
-        _svg(shown, alt, several=several, narrow=True),
+    notes += [f"{counted_noun(hidden, 'configuration')} more in the table."] if hidden > 0 else []
+    alt = escape_invisible(" ".join(notes))
+    return TopologyDrawing(
+        _topology_svg(shown, alt, several=several, narrow=False),
+        _topology_svg(shown, alt, several=several, narrow=True),
         alt,
     )
 
 
-def _svg(rows: _Rows, alt: str, *, several: bool, narrow: bool) -> str:
+def _topology_svg(rows: _Rows, alt: str, *, several: bool, narrow: bool) -> str:
     """The boxes of each row side by side, or on a narrow screen one above the other."""
     width = _BOX if narrow else WIDTH
     characters = LINE_CHARACTERS if narrow else TITLE_CHARACTERS
@@ -175,16 +184,16 @@ def _svg(rows: _Rows, alt: str, *, several: bool, narrow: bool) -> str:
     top = 0
     for (clients, network, storage), titles in rows:
         if several:
-            for line in wrap(clean(listing(list(titles), 3)), characters):
-                parts.append(_text(line, 0, top + 12, bold=True))
+            for line in wrap(escape_invisible(shortened_list_text(list(titles), 3)), characters):
+                parts.append(_text_svg(line, 0, top + 12, bold=True))
                 top += _LINE
-        heights = [_LINE * len(side.written) + 12 for side in (clients, storage)]
+        heights = [_LINE * len(side.wrapped_lines) + 12 for side in (clients, storage)]
         if narrow:
             link = top + heights[0]
             parts += [
-                _box(clients, 0, top, heights[0]),
-                _line(width / 2, link, width / 2, link + _LINK),
-                _box(storage, 0, link + _LINK, heights[1]),
+                _box_svg(clients, 0, top, heights[0]),
+                _line_svg(width / 2, link, width / 2, link + _LINK),
+                _box_svg(storage, 0, link + _LINK, heights[1]),
             ]
             middle, beside, anchor = link + _LINK / 2 + 4, width / 2 + 8, "start"
             top = link + _LINK + heights[1]
@@ -192,14 +201,14 @@ def _svg(rows: _Rows, alt: str, *, several: bool, narrow: bool) -> str:
             height = max(heights)
             level = top + height / 2
             parts += [
-                _box(clients, 0, top, height),
-                _box(storage, width - _BOX, top, height),
-                _line(_BOX, level, width - _BOX, level),
+                _box_svg(clients, 0, top, height),
+                _box_svg(storage, width - _BOX, top, height),
+                _line_svg(_BOX, level, width - _BOX, level),
             ]
             middle, beside, anchor = level - 7, width / 2, "middle"
             top += height
         if network:
-            parts.append(_text(network, beside, middle, anchor=anchor))
+            parts.append(_text_svg(network, beside, middle, anchor=anchor))
         top += _GAP
     return (
         f'<svg class="topology {"narrow" if narrow else "wide"}" role="img" '
@@ -208,29 +217,29 @@ def _svg(rows: _Rows, alt: str, *, several: bool, narrow: bool) -> str:
     )
 
 
-def _line(x1: float, y1: float, x2: float, y2: float) -> str:
+def _line_svg(x1: float, y1: float, x2: float, y2: float) -> str:
     return (
         f'<line x1="{x1:g}" x2="{x2:g}" y1="{y1:g}" y2="{y2:g}" '
         f'stroke="currentColor" stroke-width="1.4"/>'
     )
 
 
-def _box(side: _Side, x: float, y: float, height: float) -> str:
+def _box_svg(side: _TopologyBox, x: float, y: float, height: float) -> str:
     """A rounded box with its name and lines."""
     frame = (
         f'<rect x="{x}" y="{y}" width="{_BOX}" height="{height}" rx="6" fill="none" '
         f'stroke="currentColor" stroke-width="1.2"/>'
     )
     lines = [
-        _text(text, x + 12, y + 20 + _LINE * n, bold=bold)
-        for n, (text, bold) in enumerate(side.written)
+        _text_svg(text, x + 12, y + 20 + _LINE * n, bold=bold)
+        for n, (text, bold) in enumerate(side.wrapped_lines)
     ]
     return frame + "".join(lines)
 
 
-def _text(text: str, x: float, y: float, *, bold: bool = False, anchor: str = "start") -> str:
+def _text_svg(text: str, x: float, y: float, *, bold: bool = False, anchor: str = "start") -> str:
     weight = ' font-weight="600"' if bold else ""
     return (
         f'<text x="{x:g}" y="{y:g}" font-size="11" text-anchor="{anchor}"{weight} '
-        f'fill="currentColor">{escape(clean(text))}</text>'
+        f'fill="currentColor">{escape(escape_invisible(text))}</text>'
     )

@@ -22,47 +22,53 @@ from markupsafe import Markup
 from iolab.core.metric import Level, Result
 from iolab.core.run import RunStatus
 from iolab.dataclass import dataclass
-from iolab.report.answer import Answer, answer
-from iolab.report.best import tally
+from iolab.report.answer import Answer, build_answer
+from iolab.report.best import count_verdicts
 from iolab.report.brief import Brief, PublishedTables
 from iolab.report.charts.chart import NO_INTERVAL, ChartGroup, Figure, ReportSection
-from iolab.report.charts.palette import declarations
-from iolab.report.charts.svg import draw
-from iolab.report.charts.topology import Topology, topology
+from iolab.report.charts.palette import css_declarations
+from iolab.report.charts.svg import draw_inline_svg
+from iolab.report.charts.topology import TopologyDrawing, topology_drawing
 from iolab.report.hardware import (
     configuration_tables,
     disks_table,
+    group_identical_hosts,
     hardware_table,
     host_table,
     nics_table,
-    same_hosts,
 )
 from iolab.report.maxima import ANCHOR as MAXIMA
-from iolab.report.narrative import FIRST as FINDINGS_FIRST
-from iolab.report.narrative import LinkedSentence, doubt_of_all, linked_sentences
-from iolab.report.numbers import clean, count, listing, mark
+from iolab.report.narrative import SENTENCES_SHOWN as FINDINGS_FIRST
+from iolab.report.narrative import LinkedSentence, factor_out_common_doubt, linked_sentences
+from iolab.report.numbers import counted_noun, escape_invisible, shortened_list_text, verdict_mark
 from iolab.report.phrases import (
     Objection,
-    names_among_several,
-    objections,
-    run_name,
-    where,
-    whose_run,
+    merge_objections,
+    objection_runs_text,
+    result_run_text,
+    run_with_configuration_text,
+    titles_if_several,
 )
 from iolab.report.provenance import (
     HowToRepeat,
-    alerts_of,
-    facts_of,
     how_to_repeat,
-    methods_table,
-    places_table,
+    run_folders_table,
+    session_alerts,
+    session_fact_rows,
+    session_methods_table,
     session_tables,
-    study_as_asked,
+    study_with_workload_versions,
 )
-from iolab.report.runs import RunPart, checks_note, checks_table, run_parts, runs_note
-from iolab.report.sections import sections, workload_charts
-from iolab.report.table import Table, badge, html
-from iolab.report.user_text import UserText, html_of
+from iolab.report.runs import (
+    RunSection,
+    checks_note,
+    objections_table,
+    run_charts_note,
+    run_sections,
+)
+from iolab.report.sections import all_workload_charts, report_sections
+from iolab.report.table import Table, table_html, verdict_badge_html
+from iolab.report.user_text import UserText, markdown_to_html
 
 MAX_FAILURES: Final = 12
 """Failed runs told one by one; the results table has them all."""
@@ -72,46 +78,46 @@ MAX_FAILURES: Final = 12
 class ReportPage:
     """Everything that the template prints.
 
-    The brief itself are `answer`, `workloads`, `sections`, hardware and method; all else is its
-    appendix, `backing` the sections of that.
+    The brief itself are `build_answer`, `workload_charts`, `report_sections`, hardware and method;
+    all else is its appendix, `appendix_sections` the sections of that.
     """
 
     facts: tuple[tuple[str, str], ...]
     alerts: tuple[str, ...]
     answer: Answer
-    topology: Topology | None
-    gains: tuple[tuple[Table, str], ...]
+    topology: TopologyDrawing | None
+    gain_tables: tuple[tuple[Table, str], ...]
     findings: tuple[LinkedSentence, ...]
     findings_note: str
     objections: tuple[Objection, ...]
     failures: tuple[Result, ...]
-    more_failures: str
-    colours: tuple[tuple[str, str], ...]
-    workloads: tuple[ChartGroup, ...]
+    hidden_failures_text: str
+    configuration_colours: tuple[tuple[str, str], ...]
+    workload_charts: tuple[ChartGroup, ...]
     chart_notes: str
     sections: tuple[ReportSection, ...]
-    backing: tuple[ReportSection, ...]
-    results: tuple[Table, ...]
-    runs: tuple[RunPart, ...]
+    appendix_sections: tuple[ReportSection, ...]
+    result_tables: tuple[Table, ...]
+    runs: tuple[RunSection, ...]
     runs_note: str
-    configurations: tuple[Table, ...]
-    hardware: Table
-    guests: tuple[Table, ...]
-    hosts: tuple[tuple[str, tuple[Table, ...]], ...]
-    method: Table
-    jobs: tuple[Table, ...]
+    configuration_tables: tuple[Table, ...]
+    hardware_table: Table
+    guest_tables: tuple[Table, ...]
+    host_tables_by_names: tuple[tuple[str, tuple[Table, ...]], ...]
+    method_table: Table
+    job_tables: tuple[Table, ...]
     published: PublishedTables | None
-    sessions: tuple[Table, ...]
-    places: Table | None
+    session_tables: tuple[Table, ...]
+    run_folders: Table | None
     how_to_repeat: tuple[HowToRepeat, ...]
 
     @property
-    def contents(self) -> Iterator[tuple[str, str, bool]]:
+    def table_of_contents(self) -> Iterator[tuple[str, str, bool]]:
         """Anchor and title of each part, and whether it is one of the appendix."""
         yield "answer", "Answer", False
-        if self.sessions:
+        if self.session_tables:
             yield "sessions", "Sessions", False
-        if self.workloads:
+        if self.workload_charts:
             yield "charts", "Load and latency", False
         yield from ((section.anchor, section.title, False) for section in self.sections)
         yield "configuration", "Test configuration", False
@@ -119,9 +125,9 @@ class ReportPage:
         if self.findings:
             yield "findings", "Key findings", True
         yield "know", "All caveats", True
-        if self.gains:
+        if self.gain_tables:
             yield "gains", "Gains", True
-        yield from ((section.anchor, section.title, True) for section in self.backing)
+        yield from ((section.anchor, section.title, True) for section in self.appendix_sections)
         if self.published:
             yield "published", "Published elsewhere", True
         yield "results", "Every run", True
@@ -131,82 +137,87 @@ class ReportPage:
         yield "repeat", "How to repeat it", True
 
     @property
-    def groups(self) -> Iterator[ChartGroup]:
+    def chart_groups(self) -> Iterator[ChartGroup]:
         """Every group of charts, of the brief and its appendix."""
-        yield from self.workloads
-        for section in (*self.sections, *self.backing):
+        yield from self.workload_charts
+        for section in (*self.sections, *self.appendix_sections):
             yield from section.groups
 
 
-def make_page(brief: Brief) -> ReportPage:
+def build_report_page(brief: Brief) -> ReportPage:
     """The brief arranged; pure, and the same for the same brief."""
-    kinds = brief.kinds.within(brief.study)
+    kinds = brief.kinds.reports_of_study(brief.study)
     failures = tuple(r for r in brief.results if r.status is not RunStatus.DONE)
-    workloads, notes = shared_notes(workload_charts(brief))
-    sentences, doubt = doubt_of_all(linked_sentences(brief))
-    every_section = sections(brief)
+    workloads, notes = factor_out_shared_notes(all_workload_charts(brief))
+    sentences, doubt = factor_out_common_doubt(linked_sentences(brief))
+    every_section = report_sections(brief)
     in_brief = tuple(section for section in every_section if not section.in_appendix)
     backing = (
-        *further_parts(workloads, in_brief),
+        *appendix_chart_sections(workloads, in_brief),
         *(section for section in every_section if section.in_appendix),
     )
-    gains = tuple(gain for kind in kinds for gain in kind.gains(brief))
-    caveats = objections(brief.results, names_among_several(brief.study))
+    gains = tuple(gain for kind in kinds for gain in kind.gain_tables(brief))
+    caveats = merge_objections(brief.results, titles_if_several(brief.study))
     bests = next((section for section in every_section if section.anchor == MAXIMA), None)
     hidden = len(failures) - MAX_FAILURES
-    more = f"{count(hidden, 'more run')} failed or was interrupted." if hidden > 0 else ""
-    colours = tuple((look.legend, look.token.css) for look in brief.looks.values())
+    more = f"{counted_noun(hidden, 'more run')} failed or was interrupted." if hidden > 0 else ""
+    colours = tuple((look.legend_text, look.token.css) for look in brief.series_styles.values())
     several = len(brief.study.configurations) > 1
-    study = study_as_asked(brief)
+    study = study_with_workload_versions(brief)
     return ReportPage(
-        facts=facts_of(brief),
-        alerts=alerts_of(brief),
-        answer=answer(brief, brief.kinds.best_figures(brief), tally(brief.results), caveats, bests),
-        topology=topology(brief),
-        gains=gains,
+        facts=session_fact_rows(brief),
+        alerts=session_alerts(brief),
+        answer=build_answer(
+            brief, brief.kinds.best_figures(brief), count_verdicts(brief.results), caveats, bests
+        ),
+        topology=topology_drawing(brief),
+        gain_tables=gains,
         findings=sentences,
         findings_note=doubt,
         objections=caveats,
         failures=failures[:MAX_FAILURES],
-        more_failures=more,
-        colours=colours if several else (),
-        workloads=workloads,
+        hidden_failures_text=more,
+        configuration_colours=colours if several else (),
+        workload_charts=workloads,
         chart_notes=notes,
         sections=in_brief,
-        backing=backing,
-        results=_results(brief),
-        runs=run_parts(brief, (link for sentence in sentences for link, _ in sentence.links)),
-        runs_note=runs_note(brief),
-        configurations=configuration_tables(brief.study.configurations),
-        hardware=hardware_table(brief.facts),
-        guests=brief.kinds.hosts.tables(brief),
-        hosts=_hosts(brief),
-        method=methods_table(brief),
-        jobs=tuple(table for kind in kinds for table in kind.job_tables(brief, study)),
+        appendix_sections=backing,
+        result_tables=_result_tables(brief),
+        runs=run_sections(brief, (link for sentence in sentences for link, _ in sentence.links)),
+        runs_note=run_charts_note(brief),
+        configuration_tables=configuration_tables(brief.study.configurations),
+        hardware_table=hardware_table(brief.facts),
+        guest_tables=brief.kinds.booted_hosts.host_tables(brief),
+        host_tables_by_names=_host_tables_by_names(brief),
+        method_table=session_methods_table(brief),
+        job_tables=tuple(table for kind in kinds for table in kind.job_tables(brief, study)),
         published=brief.published,
-        sessions=session_tables(brief.sessions),
-        places=places_table(brief),
+        session_tables=session_tables(brief.sessions),
+        run_folders=run_folders_table(brief),
         how_to_repeat=how_to_repeat(brief),
     )
 
 
-def _results(brief: Brief) -> tuple[Table, ...]:
+def _result_tables(brief: Brief) -> tuple[Table, ...]:
     """Every run, a table for each kind of load."""
-    by_kind = brief.kinds.by_kind(brief.results)
+    by_kind = brief.kinds.results_by_report(brief.results)
     return tuple(
         kind.result_table(brief.study, own, brief.anchors) for kind, own in by_kind.items()
     )
 
 
-def _hosts(brief: Brief) -> tuple[tuple[str, tuple[Table, ...]], ...]:
+def _host_tables_by_names(brief: Brief) -> tuple[tuple[str, tuple[Table, ...]], ...]:
     """The tables of each kind of host under the names of those that are of it."""
     return tuple(
-        (listing(names, 8), (host_table(facts), disks_table(names, facts), nics_table(facts)))
-        for names, facts in same_hosts(brief.facts)
+        (
+            shortened_list_text(names, 8),
+            (host_table(facts), disks_table(names, facts), nics_table(facts)),
+        )
+        for names, facts in group_identical_hosts(brief.facts)
     )
 
 
-def shared_notes(groups: Sequence[ChartGroup]) -> tuple[tuple[ChartGroup, ...], str]:
+def factor_out_shared_notes(groups: Sequence[ChartGroup]) -> tuple[tuple[ChartGroup, ...], str]:
     """The groups without what the notes of several charts say alike, and that once for all.
 
     Why figures have no interval is said of all on the first page.
@@ -234,22 +245,22 @@ _SENTENCES: Final = re.compile(r"(?<=\.) (?=[A-Z0-9])")
 FURTHER: Final = "further"
 
 
-def further_parts(
+def appendix_chart_sections(
     workloads: Sequence[ChartGroup], sections: Sequence[ReportSection]
 ) -> Iterator[ReportSection]:
     """What backs the charts of the brief: their other charts and tables, as one section."""
     groups = (*workloads, *(group for section in sections for group in section.groups))
     further = tuple(
-        replace(group, table=None, note="", figures=group.further, further=())
+        replace(group, table=None, note="", figures=group.appendix_figures, appendix_figures=())
         for group in groups
-        if group.further or any(table.rows for table, _ in group.more)
+        if group.appendix_figures or any(table.rows for table, _ in group.detail_tables)
     )
     if further:
-        shared, notes = shared_notes(further)
+        shared, notes = factor_out_shared_notes(further)
         yield ReportSection(FURTHER, "More of each workload", notes, shared)
 
 
-def numbers_of(figures: Sequence[Figure]) -> list[Table]:
+def distinct_figure_tables(figures: Sequence[Figure]) -> list[Table]:
     """The tables behind figures that stand together, without those that others hold."""
     tables = list(dict.fromkeys(figure.table for figure in figures))
     heads = {table: {column.title for column in table.columns} for table in tables}
@@ -260,31 +271,31 @@ _HERE: Final = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnFigure:
+class FigureWithSvg:
     """A figure, its SVG, and as JSON what its marks stand for (empty for nothing)."""
 
     figure: Figure
     svg: Markup
-    marks: Markup
+    marks_json: Markup
 
 
 def render_html(brief: Brief) -> str:
     """The page; the same brief gives the same bytes."""
-    style, page = style_sheet(), make_page(brief)
-    template = _environment().get_template("report.html.j2")
+    style, page = style_sheet(), build_report_page(brief)
+    template = _page_environment().get_template("report.html.j2")
     return template.render(
         brief=brief,
         page=page,
         style=Markup(style),  # noqa: S704 - ours, and its digest stands in the policy
-        script=Markup(script()),  # noqa: S704 - the same
-        policy=policy(style, script()),
+        script=Markup(page_script()),  # noqa: S704 - the same
+        policy=content_security_policy(style, page_script()),
         levels={level.value: level for level in Level},
-        names=names_among_several(brief.study),
-        draw=_drawn,
+        names=titles_if_several(brief.study),
+        draw=_draw_figures,
         findings_first=FINDINGS_FIRST,
-        own=_user_markup(brief.words),
+        own=_user_markup(brief.user_text),
         run_anchors=frozenset(part.anchor for part in page.runs),
-        numbers_of=numbers_of,
+        numbers_of=distinct_figure_tables,
     )
 
 
@@ -297,18 +308,18 @@ class _UserMarkup:
     logo: str
 
 
-def _user_markup(words: UserText) -> _UserMarkup:
-    held = base64.b64encode(words.logo).decode()
+def _user_markup(user_text: UserText) -> _UserMarkup:
+    held = base64.b64encode(user_text.logo).decode()
     return _UserMarkup(
-        Markup(html_of(words.introduction)),  # noqa: S704 - Markdown without HTML
-        Markup(html_of(words.conclusion)),  # noqa: S704 - the same
-        f"data:image/{words.kind};base64,{held}" if held else "",
+        Markup(markdown_to_html(user_text.introduction)),  # noqa: S704 - Markdown without HTML
+        Markup(markdown_to_html(user_text.conclusion)),  # noqa: S704 - the same
+        f"data:image/{user_text.logo_type};base64,{held}" if held else "",
     )
 
 
 def style_sheet() -> str:
     """The page's CSS: the tokens for light, dark and print, then the rules."""
-    light, dark = declarations(dark=False), declarations(dark=True)
+    light, dark = css_declarations(dark=False), css_declarations(dark=True)
     rules = (_HERE / "style.css").read_text(encoding="utf-8")
     return (
         f":root{{{light}}}"
@@ -319,50 +330,51 @@ def style_sheet() -> str:
 
 
 @cache
-def script() -> str:
+def page_script() -> str:
     """The page's script: it changes what is shown of the charts, and asks for nothing."""
     parts = sorted((_HERE / "script").glob("*.js"))
     body = "\n".join(part.read_text(encoding="utf-8") for part in parts)
     return f'"use strict";\n(() => {{\n{body}}})();\n'
 
 
-def policy(style: str, script: str) -> str:
+def content_security_policy(style: str, script: str) -> str:
     """The Content-Security-Policy under which that style sheet and that script alone are used."""
     return (
-        f"default-src 'none'; style-src '{digest_source(style)}'; "
-        f"script-src '{digest_source(script)}'; img-src data:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; style-src '{csp_hash_source(style)}'; "
+        f"script-src '{csp_hash_source(script)}'; img-src data:; base-uri 'none'; form-action "
+        "'none'"
     )
 
 
-def digest_source(text: str) -> str:
+def csp_hash_source(text: str) -> str:
     """What names a style sheet or a script in a Content-Security-Policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _drawn(figures: Iterable[Figure]) -> list[DrawnFigure]:
+def _draw_figures(figures: Iterable[Figure]) -> list[FigureWithSvg]:
     """The figures with their SVG, in their order."""
-    pairs = ((figure, draw(figure)) for figure in figures)
+    pairs = ((figure, draw_inline_svg(figure)) for figure in figures)
     # What is foreign in either was escaped where it was written.
-    return [DrawnFigure(figure, Markup(svg.svg), Markup(svg.marks)) for figure, svg in pairs]  # noqa: S704
+    return [FigureWithSvg(figure, Markup(svg.svg), Markup(svg.marks_json)) for figure, svg in pairs]  # noqa: S704
 
 
-def figures_of(page: ReportPage) -> Iterator[Figure]:
+def page_figures(page: ReportPage) -> Iterator[Figure]:
     """Every figure of the page."""
     yield from [page.answer.chart] if page.answer.chart else ()
-    for group in page.groups:
+    for group in page.chart_groups:
         yield from group.figures
     for run in page.runs:
         yield from run.figures
 
 
 @cache
-def _environment() -> Environment:
+def _page_environment() -> Environment:
     environment = template_engine()
     environment.globals["quote"] = shlex.join
     return environment
 
 
-class _Compiled(FileSystemBytecodeCache):
+class _TemplateCache(FileSystemBytecodeCache):
     """Compiled templates, kept beside them as Python keeps modules, where it may write there."""
 
     def dump_bytecode(self, bucket: Bucket) -> None:
@@ -372,11 +384,11 @@ class _Compiled(FileSystemBytecodeCache):
                 super().dump_bytecode(bucket)
 
 
-def _compiled_templates() -> _Compiled:
+def _template_cache() -> _TemplateCache:
     folder = _HERE / "templates" / "__pycache__"
     with suppress(OSError):
         folder.mkdir(exist_ok=True)
-    return _Compiled(str(folder))
+    return _TemplateCache(str(folder))
 
 
 def template_engine(*folders: Path) -> Environment:
@@ -386,38 +398,38 @@ def template_engine(*folders: Path) -> Environment:
     """
     environment = Environment(
         loader=FileSystemLoader([*folders, _HERE / "templates"]),
-        bytecode_cache=_compiled_templates(),
+        bytecode_cache=_template_cache(),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_final,
+        finalize=_escape_invisible_if_text,
     )
     # What a page leads to of runs: nothing, where it does not tell of them one by one.
     environment.globals.update(
-        run_anchors=frozenset(), html_table=_html_table, html_badge=_html_badge
+        run_anchors=frozenset(), html_table=_table_markup, html_badge=_verdict_badge_markup
     )
     environment.globals.update(
-        mark=mark,
-        run_name=run_name,
-        whose_run=whose_run,
-        where=where,
+        mark=verdict_mark,
+        run_name=result_run_text,
+        whose_run=run_with_configuration_text,
+        where=objection_runs_text,
         checks_note=checks_note,
-        checks_table=checks_table,
+        checks_table=objections_table,
     )
     return environment
 
 
-def _html_table(contents: Table, anchors: frozenset[str], **look: bool) -> Markup:
-    return Markup(html(contents, anchors, **look))  # noqa: S704 - it escapes what is foreign
+def _table_markup(contents: Table, anchors: frozenset[str], **look: bool) -> Markup:
+    return Markup(table_html(contents, anchors, **look))  # noqa: S704 - it escapes what is foreign
 
 
-def _html_badge(level: Level, anchor: str | None) -> Markup:
-    return Markup(badge(level, anchor))  # noqa: S704 - the same
+def _verdict_badge_markup(level: Level, anchor: str | None) -> Markup:
+    return Markup(verdict_badge_html(level, anchor))  # noqa: S704 - the same
 
 
-def _final(value: object) -> object:
+def _escape_invisible_if_text(value: object) -> object:
     """What a template prints: foreign text with its unseen characters written out."""
     if isinstance(value, Markup):
         return value
-    return clean(value) if isinstance(value, str) else value
+    return escape_invisible(value) if isinstance(value, str) else value

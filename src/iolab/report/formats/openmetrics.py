@@ -23,7 +23,7 @@ from iolab.core.metric_spec import MetricSpec, is_declared, is_known, spec_of
 from iolab.core.samples import BinTable, CounterTable, Floats, IntervalTable, Ints
 from iolab.dataclass import dataclass
 from iolab.hosts.counters import blocks
-from iolab.report.numbers import axis_label, clean
+from iolab.report.numbers import axis_values_text, escape_invisible
 from iolab.store.documents import SessionDocument
 from iolab.units import NS_PER_S
 
@@ -44,52 +44,62 @@ Labels = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Family:
+class _MetricFamily:
     """One metric: what it is called without suffix, its type, unit, and a sentence."""
 
     name: str
-    kind: str
+    metric_type: str
     unit: str
     help: str
 
 
-SESSION_INFO: Final = _Family("iolab_session", "info", "", "What a session measures.")
-STATUS: Final = _Family("iolab_session_status", "gauge", "", "1 for how a session stands.")
-PLANNED: Final = _Family("iolab_session_planned_runs", "gauge", "", "Runs of the plan.")
-RUNS: Final = _Family("iolab_session_runs", "counter", "", "Committed runs by end and verdict.")
-OBJECTIONS: Final = _Family("iolab_check_objections", "gauge", "", "Runs that a check objects to.")
-OPERATIONS: Final = _Family("iolab_operations", "counter", "", "Operations completed.")
-BYTES: Final = _Family("iolab_bytes", "counter", "bytes", "Bytes read or written.")
-LATENCY: Final = _Family(
+SESSION_INFO: Final = _MetricFamily("iolab_session", "info", "", "What a session measures.")
+STATUS: Final = _MetricFamily("iolab_session_status", "gauge", "", "1 for how a session stands.")
+PLANNED: Final = _MetricFamily("iolab_session_planned_runs", "gauge", "", "Runs of the plan.")
+RUNS: Final = _MetricFamily(
+    "iolab_session_runs", "counter", "", "Committed runs by end and verdict."
+)
+OBJECTIONS: Final = _MetricFamily(
+    "iolab_check_objections", "gauge", "", "Runs that a check objects to."
+)
+OPERATIONS: Final = _MetricFamily("iolab_operations", "counter", "", "Operations completed.")
+BYTES: Final = _MetricFamily("iolab_bytes", "counter", "bytes", "Bytes read or written.")
+LATENCY: Final = _MetricFamily(
     "iolab_latency_seconds", "histogram", "seconds", "Latencies of operations, warm-up included."
 )
-RATE: Final = _Family(
+RATE: Final = _MetricFamily(
     "iolab_point_operations_per_second", "gauge", "", "Published rate, and its 95 % interval."
 )
-BANDWIDTH: Final = _Family(
+BANDWIDTH: Final = _MetricFamily(
     "iolab_point_bytes_per_second", "gauge", "", "Published bandwidth, and its 95 % interval."
 )
-POINT_LATENCY: Final = _Family(
+POINT_LATENCY: Final = _MetricFamily(
     "iolab_point_latency_seconds", "gauge", "seconds", "Published latency, and its 95 % interval."
 )
-POINT_METRIC: Final = _Family(
+POINT_METRIC: Final = _MetricFamily(
     "iolab_point_metric", "gauge", "", "Published value of a kind's own metric, and its interval."
 )
-VERDICT: Final = _Family("iolab_point_verdict", "gauge", "", "1 for a point's worst verdict.")
-CPU: Final = _Family(
+VERDICT: Final = _MetricFamily("iolab_point_verdict", "gauge", "", "1 for a point's worst verdict.")
+CPU: Final = _MetricFamily(
     "iolab_host_cpu_seconds", "counter", "seconds", "Time of all cores while load ran."
 )
-DISK_READ: Final = _Family("iolab_host_disk_read_bytes", "counter", "bytes", "Bytes read.")
-DISK_WRITTEN: Final = _Family("iolab_host_disk_written_bytes", "counter", "bytes", "Bytes written.")
-DISK_READS: Final = _Family("iolab_host_disk_reads_completed", "counter", "", "Reads of a device.")
-DISK_WRITES: Final = _Family(
+DISK_READ: Final = _MetricFamily("iolab_host_disk_read_bytes", "counter", "bytes", "Bytes read.")
+DISK_WRITTEN: Final = _MetricFamily(
+    "iolab_host_disk_written_bytes", "counter", "bytes", "Bytes written."
+)
+DISK_READS: Final = _MetricFamily(
+    "iolab_host_disk_reads_completed", "counter", "", "Reads of a device."
+)
+DISK_WRITES: Final = _MetricFamily(
     "iolab_host_disk_writes_completed", "counter", "", "Writes of a device."
 )
-DISK_BUSY: Final = _Family(
+DISK_BUSY: Final = _MetricFamily(
     "iolab_host_disk_io_time_seconds", "counter", "seconds", "Time with any I/O in flight."
 )
-RECEIVED: Final = _Family("iolab_host_network_receive_bytes", "counter", "bytes", "Bytes received.")
-SENT: Final = _Family("iolab_host_network_transmit_bytes", "counter", "bytes", "Bytes sent.")
+RECEIVED: Final = _MetricFamily(
+    "iolab_host_network_receive_bytes", "counter", "bytes", "Bytes received."
+)
+SENT: Final = _MetricFamily("iolab_host_network_transmit_bytes", "counter", "bytes", "Bytes sent.")
 
 _COUNTERS: Final = {
     ("disk", "read_bytes"): (DISK_READ, 1.0),
@@ -104,7 +114,7 @@ _CPU_MODES: Final = ("user", "nice", "system", "idle", "iowait", "irq", "softirq
 
 
 @dataclass(frozen=True, slots=True)
-class OperationTotals:
+class CumulativeOperations:
     """What one operation of one run added up to at each of `times_s` (UTC), from its start.
 
     `buckets` has a column for each edge and one beyond the last; they add up along a row.
@@ -121,82 +131,91 @@ class OperationTotals:
 class HostCounter:
     """A counter of a host's kernel at those times."""
 
-    family: _Family
+    family: _MetricFamily
     labels: Labels
     times_s: Floats
     values: Floats
 
 
 @dataclass(frozen=True, slots=True)
-class RunCounts:
+class RunCounters:
     """All that one run's tables tell as counters."""
 
-    operations: Mapping[int, OperationTotals]
+    operations: Mapping[int, CumulativeOperations]
     hosts: tuple[HostCounter, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """The runs' counters; `timed` says whether every moment is told, or the last one alone."""
+class SessionCounters:
+    """The runs' counters.
 
-    runs: Sequence[tuple[Result, RunCounts]]
-    timed: bool
+    `has_timestamps` says whether every moment is told, or the last one alone.
+    """
+
+    runs: Sequence[tuple[Result, RunCounters]]
+    has_timestamps: bool
 
 
 @dataclass(slots=True)
-class _Samples:
+class _SampleLines:
     """Lines by family, each labelled metric's together."""
 
-    session: Labels
-    lines: dict[_Family, list[str]] = field(default_factory=dict)
+    session_labels: Labels
+    lines: dict[_MetricFamily, list[str]] = field(default_factory=dict)
 
-    def add(
+    def add_sample(
         self,
-        family: _Family,
+        family: _MetricFamily,
         labels: Labels,
         value: float,
         at_s: float | None = None,
-        end: str = "",
+        name_suffix: str = "",
     ) -> None:
-        suffix = end or {"counter": "_total", "info": "_info"}.get(family.kind, "")
-        every = ",".join(f'{name}="{_escaped(text)}"' for name, text in (*self.session, *labels))
+        suffix = name_suffix or {"counter": "_total", "info": "_info"}.get(family.metric_type, "")
+        every = ",".join(
+            f'{name}="{_escape_label(text)}"' for name, text in (*self.session_labels, *labels)
+        )
         moment = "" if at_s is None else f" {at_s:.3f}"
-        line = f"{family.name}{suffix}{{{every}}} {_number(value)}{moment}"
+        line = f"{family.name}{suffix}{{{every}}} {_sample_value_text(value)}{moment}"
         self.lines.setdefault(family, []).append(line)
 
 
-def run_counts(
+def cumulative_run_counters(
     intervals: IntervalTable,
     bins: BinTable,
     counters: CounterTable,
     host_names: Sequence[str],
     *,
-    timed: bool,
-) -> RunCounts:
+    with_timestamps: bool,
+) -> RunCounters:
     """One run as counters, at its start and every `STEP_S` of it, or at its end alone."""
     operations = {}
     if len(intervals):
         began = int((intervals.end_real_ns - intervals.span_ns).min())
         ended = int(intervals.end_real_ns.max())
-        length = STEP_S * NS_PER_S if timed else float(ended - began)
+        length = STEP_S * NS_PER_S if with_timestamps else float(ended - began)
         steps = max(math.ceil((ended - began) / length), 1)
-        first = 0 if timed else 1
-        row = _steps(intervals.end_real_ns, began, length, steps) + 1 - first
+        first = 0 if with_timestamps else 1
+        row = _step_of_interval(intervals.end_real_ns, began, length, steps) + 1 - first
         moments = np.arange(first, steps + 1) * length
         times = (began + np.minimum(moments, ended - began)) / NS_PER_S
-        of_interval = _rows_of_bins(intervals, bins, row)
+        of_interval = _step_of_bin_row(intervals, bins, row)
         for number in np.unique(intervals.direction).tolist():
-            operations[number] = _counted(intervals, bins, (row, of_interval), number, times)
-    return RunCounts(operations, tuple(_host_counters(counters, host_names, timed=timed)))
+            operations[number] = _cumulative_operations(
+                intervals, bins, (row, of_interval), number, times
+            )
+    return RunCounters(
+        operations, tuple(_host_counters(counters, host_names, with_timestamps=with_timestamps))
+    )
 
 
-def _steps(ends_ns: Ints, began: int, length: float, steps: int) -> Ints:
+def _step_of_interval(ends_ns: Ints, began: int, length: float, steps: int) -> Ints:
     """In which step each interval ended."""
     which = np.ceil((ends_ns - began) / length).astype(np.int64) - 1
     return np.clip(which, 0, steps - 1)
 
 
-def _rows_of_bins(intervals: IntervalTable, bins: BinTable, row: Ints) -> Ints:
+def _step_of_bin_row(intervals: IntervalTable, bins: BinTable, row: Ints) -> Ints:
     """The step of each row of bins: that of the interval with its host and number."""
     width = int(max(intervals.seq.max(), bins.seq.max() if len(bins) else 0)) + 1
     keys = intervals.host * width + intervals.seq
@@ -206,13 +225,13 @@ def _rows_of_bins(intervals: IntervalTable, bins: BinTable, row: Ints) -> Ints:
     return row[order][np.minimum(places, order.size - 1)]
 
 
-def _counted(
+def _cumulative_operations(
     intervals: IntervalTable,
     bins: BinTable,
     rows: tuple[Ints, Ints],
     number: int,
     times: Floats,
-) -> OperationTotals:
+) -> CumulativeOperations:
     own, binned = intervals.direction == number, bins.direction == number
 
     def summed(values: Any) -> Any:  # noqa: ANN401 - an array of the values' type
@@ -223,7 +242,7 @@ def _counted(
     buckets = np.zeros((times.size, len(_EDGES_NS) + 1), dtype=np.int64)
     places = _BUCKET_OF_BIN[bins.bin[binned]]
     np.add.at(buckets, (rows[1][binned], places), bins.count[binned].astype(np.int64))
-    return OperationTotals(
+    return CumulativeOperations(
         times_s=times,
         operations=summed(intervals.ios[own]),
         bytes=summed(intervals.bytes[own]),
@@ -233,12 +252,12 @@ def _counted(
 
 
 def _host_counters(
-    counters: CounterTable, host_names: Sequence[str], *, timed: bool
+    counters: CounterTable, host_names: Sequence[str], *, with_timestamps: bool
 ) -> Iterator[HostCounter]:
     for block in blocks(counters, {"cpu": None, "disk": None, "nic": None}):
         host = ("host", host_names[block.host])
         times = block.real_ns / NS_PER_S
-        kept = _every_step(times) if timed else np.array([times.size - 1])
+        kept = _samples_at_steps(times) if with_timestamps else np.array([times.size - 1])
         if block.scope == "cpu":
             for mode in _CPU_MODES:
                 cells = block.cells(f"{mode}_ns")
@@ -257,22 +276,22 @@ def _host_counters(
                     yield HostCounter(family, (host, ("device", name)), times[moments], values)
 
 
-def _every_step(times: Floats) -> Ints:
+def _samples_at_steps(times: Floats) -> Ints:
     """Samples of which each is a step after the one before; the last one always."""
     step = np.floor((times - times[0]) / STEP_S)
     last = np.append(np.diff(step) > 0, [True])
     return np.flatnonzero(last)
 
 
-def document(sessions: Iterable[Mapping[_Family, Sequence[str]]]) -> str:
+def openmetrics_document(sessions: Iterable[Mapping[_MetricFamily, Sequence[str]]]) -> str:
     """The samples of several sessions, each family's together, with the end that is required."""
-    families: dict[_Family, list[str]] = {}
+    families: dict[_MetricFamily, list[str]] = {}
     for samples in sessions:
         for family, lines in samples.items():
             families.setdefault(family, []).extend(lines)
     parts = []
     for family, lines in sorted(families.items(), key=lambda pair: pair[0].name):
-        parts.append(f"# TYPE {family.name} {family.kind}")
+        parts.append(f"# TYPE {family.name} {family.metric_type}")
         if family.unit:
             parts.append(f"# UNIT {family.name} {family.unit}")
         parts.append(f"# HELP {family.name} {family.help}")
@@ -280,35 +299,38 @@ def document(sessions: Iterable[Mapping[_Family, Sequence[str]]]) -> str:
     return "\n".join([*parts, "# EOF", ""])
 
 
-def session_samples(
+def openmetrics_samples(
     session: SessionDocument,
     planned: int,
     points: Sequence[PointSummary],
-    counts: Counts,
-    name: Callable[[Result, int], str],
-) -> Mapping[_Family, Sequence[str]]:
-    """Every sample of a session by its family. `name` names the numbers of a result's rows."""
-    samples = _Samples((("session", session.id),))
+    counts: SessionCounters,
+    operation_name: Callable[[Result, int], str],
+) -> Mapping[_MetricFamily, Sequence[str]]:
+    """Every sample of a session by its family.
+
+    `operation_name` names the numbers of a result's rows.
+    """
+    samples = _SampleLines((("session", session.id),))
     results = [result for result, _ in counts.runs]
     # What has no time of its own stands at the end of an export.
     ends = [
         operation.times_s[-1] for _, run in counts.runs for operation in run.operations.values()
     ]
-    at_s = max(ends, default=session.created_real_ns / NS_PER_S) if counts.timed else None
+    at_s = max(ends, default=session.created_real_ns / NS_PER_S) if counts.has_timestamps else None
     about = (("study", session.study), ("scale", session.scale), ("version", session.iolab_version))
-    samples.add(SESSION_INFO, about, 1, at_s)
+    samples.add_sample(SESSION_INFO, about, 1, at_s)
     for status in SessionStatus:
-        samples.add(STATUS, (("status", status.value),), session.status is status, at_s)
-    samples.add(PLANNED, (), planned, at_s)
-    _add_ends(samples, results, at_s)
+        samples.add_sample(STATUS, (("status", status.value),), session.status is status, at_s)
+    samples.add_sample(PLANNED, (), planned, at_s)
+    _add_run_counts(samples, results, at_s)
     for point in points:
-        _add_point(samples, point, at_s)
-    _add_counts(samples, counts, name)
-    _add_hosts(samples, counts)
+        _add_point_gauges(samples, point, at_s)
+    _add_operation_counters(samples, counts, operation_name)
+    _add_host_counters(samples, counts)
     return samples.lines
 
 
-def _add_ends(samples: _Samples, results: Sequence[Result], at_s: float | None) -> None:
+def _add_run_counts(samples: _SampleLines, results: Sequence[Result], at_s: float | None) -> None:
     ended: dict[Labels, int] = {}
     objected: dict[Labels, int] = {}
     for result in results:
@@ -318,27 +340,27 @@ def _add_ends(samples: _Samples, results: Sequence[Result], at_s: float | None) 
             labels_text = (("check", check.code), ("level", check.word))
             objected[labels_text] = objected.get(labels_text, 0) + 1
     for labels, count in ended.items():
-        samples.add(RUNS, labels, count, at_s)
+        samples.add_sample(RUNS, labels, count, at_s)
     for labels, count in objected.items():
-        samples.add(OBJECTIONS, labels, count, at_s)
+        samples.add_sample(OBJECTIONS, labels, count, at_s)
 
 
-def _add_point(samples: _Samples, point: PointSummary, at_s: float | None) -> None:
+def _add_point_gauges(samples: _SampleLines, point: PointSummary, at_s: float | None) -> None:
     labels = _point_labels(point.key)
-    samples.add(VERDICT, (*labels, ("level", point.level.value)), 1, at_s)
+    samples.add_sample(VERDICT, (*labels, ("level", point.level.value)), 1, at_s)
     for key, metric in point.metrics.items():
         if not is_known(key):
             continue
         spec = spec_of(key)
-        family, factor, more = _gauge_of(spec)
+        family, factor, more = _gauge_family(spec)
         if not spec.over_window:
             continue
         named = (*labels, *more)
-        for estimate, value in _estimates(metric):
-            samples.add(family, (*named, ("estimate", estimate)), value * factor, at_s)
+        for estimate, value in _metric_estimates(metric):
+            samples.add_sample(family, (*named, ("estimate", estimate)), value * factor, at_s)
 
 
-def _gauge_of(spec: MetricSpec) -> tuple[_Family, float, Labels]:
+def _gauge_family(spec: MetricSpec) -> tuple[_MetricFamily, float, Labels]:
     """The family that has a metric, the factor to its unit, and what tells it from others there."""
     if is_declared(spec.key):
         return POINT_METRIC, 1.0, (("metric", spec.key), ("unit", spec.unit))
@@ -348,47 +370,53 @@ def _gauge_of(spec: MetricSpec) -> tuple[_Family, float, Labels]:
     return (BANDWIDTH if spec.unit == "bytes/s" else RATE), 1.0, (operation,)
 
 
-def _estimates(metric: Metric) -> Iterator[tuple[str, float]]:
+def _metric_estimates(metric: Metric) -> Iterator[tuple[str, float]]:
     every = (("value", metric.value), ("low", metric.low), ("high", metric.high))
     for name, value in every:
         if value is not None and math.isfinite(value):
             yield name, value
 
 
-def _add_counts(samples: _Samples, counts: Counts, name: Callable[[Result, int], str]) -> None:
+def _add_operation_counters(
+    samples: _SampleLines, counts: SessionCounters, operation_name: Callable[[Result, int], str]
+) -> None:
     """Counters of each point and operation, which go on from run to run."""
-    series: dict[Labels, list[OperationTotals]] = {}
+    series: dict[Labels, list[CumulativeOperations]] = {}
     for result, run in counts.runs:
         key = PointKey(result.configuration, result.workload, result.axis, result.without)
         for number, counted in run.operations.items():
-            named = (*_point_labels(key), ("operation", name(result, number)))
+            named = (*_point_labels(key), ("operation", operation_name(result, number)))
             series.setdefault(named, []).append(counted)
     for named, runs in series.items():
         runs.sort(key=lambda run: float(run.times_s[0]))
-        if counts.timed:
-            _add_moments(samples, named, runs)
+        if counts.has_timestamps:
+            _add_operation_series(samples, named, runs)
         else:
-            _add_sum(samples, named, runs)
+            _add_operation_totals(samples, named, runs)
 
 
-def _add_sum(samples: _Samples, labels: Labels, runs: Sequence[OperationTotals]) -> None:
-    samples.add(OPERATIONS, labels, sum(int(run.operations[-1]) for run in runs))
+def _add_operation_totals(
+    samples: _SampleLines, labels: Labels, runs: Sequence[CumulativeOperations]
+) -> None:
+    samples.add_sample(OPERATIONS, labels, sum(int(run.operations[-1]) for run in runs))
     if moved := sum(int(run.bytes[-1]) for run in runs):
-        samples.add(BYTES, labels, moved)
+        samples.add_sample(BYTES, labels, moved)
     buckets = np.sum([run.buckets[-1] for run in runs], axis=0)
     seconds = math.fsum(float(run.lat_sum_s[-1]) for run in runs)
     _add_histogram(samples, labels, buckets, seconds, None)
 
 
-def _add_moments(samples: _Samples, labels: Labels, runs: Sequence[OperationTotals]) -> None:
+def _add_operation_series(
+    samples: _SampleLines, labels: Labels, runs: Sequence[CumulativeOperations]
+) -> None:
     operations, moved, seconds = 0, 0, 0.0
     buckets = np.zeros(len(_EDGES_NS) + 1, dtype=np.int64)
     writes = any(int(run.bytes[-1]) for run in runs)
     for run in runs:
         for row, at_s in enumerate(run.times_s.tolist()):
-            samples.add(OPERATIONS, labels, operations + int(run.operations[row]), at_s)
+            samples.add_sample(OPERATIONS, labels, operations + int(run.operations[row]), at_s)
             if writes:
-                samples.add(BYTES, labels, moved + int(run.bytes[row]), at_s)
+                samples.add_sample(BYTES, labels, moved + int(run.bytes[row]), at_s)
             total = buckets + run.buckets[row]
             _add_histogram(samples, labels, total, seconds + float(run.lat_sum_s[row]), at_s)
         operations += int(run.operations[-1])
@@ -398,33 +426,33 @@ def _add_moments(samples: _Samples, labels: Labels, runs: Sequence[OperationTota
 
 
 def _add_histogram(
-    samples: _Samples, labels: Labels, buckets: Ints, seconds: float, at_s: float | None
+    samples: _SampleLines, labels: Labels, buckets: Ints, seconds: float, at_s: float | None
 ) -> None:
     if not int(buckets[-1]):
         return  # an engine may count what it does not time
     for edge, count in zip((*_EDGES_NS, math.inf), buckets.tolist(), strict=True):
         limit = "+Inf" if math.isinf(edge) else repr(edge / NS_PER_S)
-        samples.add(LATENCY, (*labels, ("le", limit)), count, at_s, "_bucket")
-    samples.add(LATENCY, labels, int(buckets[-1]), at_s, "_count")
-    samples.add(LATENCY, labels, seconds, at_s, "_sum")
+        samples.add_sample(LATENCY, (*labels, ("le", limit)), count, at_s, "_bucket")
+    samples.add_sample(LATENCY, labels, int(buckets[-1]), at_s, "_count")
+    samples.add_sample(LATENCY, labels, seconds, at_s, "_sum")
 
 
-def _add_hosts(samples: _Samples, counts: Counts) -> None:
+def _add_host_counters(samples: _SampleLines, counts: SessionCounters) -> None:
     """Counters of hosts as their kernels have them; without times the newest ones."""
-    series: dict[tuple[_Family, Labels], list[HostCounter]] = {}
+    series: dict[tuple[_MetricFamily, Labels], list[HostCounter]] = {}
     for _, run in counts.runs:
         for host in run.hosts:
             series.setdefault((host.family, host.labels), []).append(host)
     for (family, labels), parts in series.items():
         parts.sort(key=lambda part: float(part.times_s[0]))
-        if not counts.timed:
-            samples.add(family, labels, float(parts[-1].values[-1]))
+        if not counts.has_timestamps:
+            samples.add_sample(family, labels, float(parts[-1].values[-1]))
             continue
         last_s = -math.inf
         for part in parts:
             for at_s, value in zip(part.times_s.tolist(), part.values.tolist(), strict=True):
                 if at_s > last_s:  # a clock that was set back tells nothing new
-                    samples.add(family, labels, value, at_s)
+                    samples.add_sample(family, labels, value, at_s)
                     last_s = at_s
 
 
@@ -432,15 +460,15 @@ def _point_labels(key: PointKey) -> Labels:
     return (
         ("configuration", key.configuration),
         ("workload", key.workload),
-        ("point", axis_label(key.axis)),
+        ("point", axis_values_text(key.axis)),
     )
 
 
-def _escaped(text: str) -> str:
-    return clean(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def _escape_label(text: str) -> str:
+    return escape_invisible(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def _number(value: float) -> str:
+def _sample_value_text(value: float) -> str:
     return (
         str(int(value))
         if float(value).is_integer() and abs(value) < 1 << 53

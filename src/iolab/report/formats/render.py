@@ -22,13 +22,32 @@ from iolab.errors import ReportError
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import ChartGroup, Figure, ReportSection
 from iolab.report.charts.palette import INK
-from iolab.report.charts.svg import document
-from iolab.report.formats.html import ReportPage, figures_of, make_page, shared_notes
-from iolab.report.numbers import NOTHING, clean, count
-from iolab.report.phrases import Objection, failure_words, names_among_several, where, whose_run
-from iolab.report.runs import RunPart, checks_note, checks_table, evidence_text
-from iolab.report.table import Table, columns, csv_text, filled, row, typst, typst_level
-from iolab.report.user_text import blocks_of
+from iolab.report.charts.svg import svg_document
+from iolab.report.formats.html import (
+    ReportPage,
+    build_report_page,
+    factor_out_shared_notes,
+    page_figures,
+)
+from iolab.report.numbers import DASH, counted_noun, escape_invisible
+from iolab.report.phrases import (
+    Objection,
+    objection_runs_text,
+    run_failure_sentence,
+    run_with_configuration_text,
+    titles_if_several,
+)
+from iolab.report.runs import RunSection, checks_note, evidence_text, objections_table
+from iolab.report.table import (
+    Table,
+    columns_of,
+    row_of,
+    table_csv,
+    table_typst_data,
+    verdict_typst_data,
+    without_empty_columns,
+)
+from iolab.report.user_text import markdown_to_blocks
 
 SANS: Final = "IBM Plex Sans"
 """The letters of paper."""
@@ -46,7 +65,7 @@ def figure_pngs(figures: Sequence[Figure]) -> list[bytes]:
     if not figures:
         return []
     pictures = [
-        {"file": f"{number}.svg", "width": figure.width, "height": figure.whole_height}
+        {"file": f"{number}.svg", "width": figure.width, "height": figure.height_with_key}
         for number, figure in enumerate(figures)
     ]
     files = {f"{number}.svg": _paper_svg(figure) for number, figure in enumerate(figures)}
@@ -54,7 +73,7 @@ def figure_pngs(figures: Sequence[Figure]) -> list[bytes]:
 
 
 def typeset(template: str, document: object, files: Mapping[str, bytes]) -> bytes:
-    """A PDF of a typst template that reads `document` as JSON; `files` lie beside it.
+    """A PDF of a typst template that reads `svg_document` as JSON; `files` lie beside it.
 
     Fonts are IBM Plex Sans and those that the typesetter brings, so that pages are the same on
     every machine, and no package is fetched. ReportError if it cannot be set.
@@ -95,7 +114,7 @@ def _compile(
 
 
 def _paper_svg(figure: Figure) -> bytes:
-    return document(figure, font=SANS).encode()
+    return svg_document(figure, font=SANS).encode()
 
 
 DRAWN_RUNS: Final = 12
@@ -122,77 +141,90 @@ class Paper(StrEnum):
 
 def render_pdf(brief: Brief, paper: Paper = Paper.A4) -> bytes:
     """The brief; the same one gives the same bytes. ReportError if it cannot be made."""
-    return typeset_brief(brief, make_page(brief), paper)
+    return typeset_brief_page(brief, build_report_page(brief), paper)
 
 
-def typeset_brief(brief: Brief, page: ReportPage, paper: Paper) -> bytes:
+def typeset_brief_page(brief: Brief, page: ReportPage, paper: Paper) -> bytes:
     """The same of a brief that is arranged already."""
-    figures = _Figures()
+    figures = _FigureFiles()
     if page.topology:
         drawing = page.topology.svg.replace("currentColor", INK.light)
         figures.files[DRAWING] = drawing.replace("<svg ", f'<svg xmlns="{_SVG}" ', 1).encode()
-    if brief.words.logo:
-        figures.files[LOGO] = brief.words.logo
-    parts = [_group(group, figures, in_brief=True) for group in page.workloads]
+    if brief.user_text.logo:
+        figures.files[LOGO] = brief.user_text.logo
+    parts = [_group_document(group, figures, in_brief=True) for group in page.workload_charts]
     document = {
-        **_frame(brief, page, paper, "brief"),
-        **_front(page, figures),
+        **_document_frame(brief, page, paper, "brief"),
+        **_first_page_document(page, figures),
         "workloads": [part for part in parts if part["figures"] or part["tables"]],
-        "chart_notes": f"{page.chart_notes} {_names(brief)}".strip(),
-        "introduction": blocks_of(brief.words.introduction),
-        "conclusion": blocks_of(brief.words.conclusion),
-        "logo": LOGO if brief.words.logo else "",
-        "sections": [_section(section, figures, in_brief=True) for section in page.sections],
-        "topology": page.topology.alt if page.topology else "",
-        "configuration": [
-            *_tables(page.configurations),
-            *([typst(page.hardware, title="")] if page.hosts else []),
+        "chart_notes": f"{page.chart_notes} {_abbreviated_names_note(brief)}".strip(),
+        "introduction": markdown_to_blocks(brief.user_text.introduction),
+        "conclusion": markdown_to_blocks(brief.user_text.conclusion),
+        "logo": LOGO if brief.user_text.logo else "",
+        "sections": [
+            _section_document(section, figures, in_brief=True) for section in page.sections
         ],
-        "method": [typst(page.method, title="")],
+        "topology": page.topology.alt_text if page.topology else "",
+        "configuration": [
+            *_tables_document(page.configuration_tables),
+            *(
+                [table_typst_data(page.hardware_table, title="")]
+                if page.host_tables_by_names
+                else []
+            ),
+        ],
+        "method": [table_typst_data(page.method_table, title="")],
     }
-    return _typeset(document, figures)
+    return _typeset_document(document, figures)
 
 
 def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
     """What backs the brief: every run, check, host and job. ReportError as above."""
-    figures, page = _Figures(), make_page(brief)
-    names = names_among_several(brief.study)
+    figures, page = _FigureFiles(), build_report_page(brief)
+    names = titles_if_several(brief.study)
     document = {
-        **_frame(brief, page, paper, "appendix"),
-        **_caveats(brief, page),
+        **_document_frame(brief, page, paper, "appendix"),
+        **_caveats_document(brief, page),
         "findings": [finding.text for finding in page.findings],
         "findings_note": page.findings_note,
-        "gains": [{"table": typst(table), "note": note} for table, note in page.gains],
-        "sections": [_section(section, figures) for section in page.backing],
-        "configuration": _tables([*page.jobs, *page.guests]),
-        "hosts": [{"title": names, "tables": _tables(tables)} for names, tables in page.hosts],
-        "results": _tables(page.results),
+        "gains": [
+            {"table": table_typst_data(table), "note": note} for table, note in page.gain_tables
+        ],
+        "sections": [_section_document(section, figures) for section in page.appendix_sections],
+        "configuration": _tables_document([*page.job_tables, *page.guest_tables]),
+        "hosts": [
+            {"title": names, "tables": _tables_document(tables)}
+            for names, tables in page.host_tables_by_names
+        ],
+        "results": _tables_document(page.result_tables),
         "repeats": [
             {
                 "title": repeat.label,
                 "command": shlex.join(repeat.command),
-                "versions": _tables([repeat.versions]),
+                "versions": _tables_document([repeat.versions]),
                 "study_text": repeat.text,
             }
             for repeat in page.how_to_repeat
         ],
-        **_runs(page, names, figures),
+        **_runs_document(page, names, figures),
     }
-    return _typeset(document, figures)
+    return _typeset_document(document, figures)
 
 
-def _names(brief: Brief) -> str:
+def _abbreviated_names_note(brief: Brief) -> str:
     """What charts call configurations whose titles are too long for them."""
-    looks = brief.looks.values()
-    legends = [look.legend for look in looks if look.name != look.title]
+    looks = brief.series_styles.values()
+    legends = [look.legend_text for look in looks if look.label != look.title]
     return f"{'; '.join(legends)}." if legends else ""
 
 
-def _typeset(document: dict[str, Any], figures: _Figures) -> bytes:
-    return typeset(_TEMPLATE.read_text(encoding="utf-8"), _cleaned(document), figures.files)
+def _typeset_document(document: dict[str, Any], figures: _FigureFiles) -> bytes:
+    return typeset(
+        _TEMPLATE.read_text(encoding="utf-8"), _escape_invisible_texts(document), figures.files
+    )
 
 
-def _frame(brief: Brief, page: ReportPage, paper: Paper, part: str) -> dict[str, Any]:
+def _document_frame(brief: Brief, page: ReportPage, paper: Paper, part: str) -> dict[str, Any]:
     """What both documents have: paper, title, and where they come from."""
     return {
         "part": part,
@@ -206,33 +238,44 @@ def _frame(brief: Brief, page: ReportPage, paper: Paper, part: str) -> dict[str,
     }
 
 
-def _section(
-    section: ReportSection, figures: _Figures, *, in_brief: bool = False
+def _section_document(
+    section: ReportSection, figures: _FigureFiles, *, in_brief: bool = False
 ) -> dict[str, Any]:
-    groups = [_group(group, figures, in_brief=in_brief) for group in section.groups]
+    groups = [_group_document(group, figures, in_brief=in_brief) for group in section.groups]
     kept = [group for group in groups if group["figures"] or group["tables"] or group["more"]]
-    return {"title": section.title, "lede": section.lede, "groups": kept}
+    return {"title": section.title, "lede": section.introduction, "groups": kept}
 
 
-def _group(group: ChartGroup, figures: _Figures, *, in_brief: bool = False) -> dict[str, Any]:
-    more = () if in_brief else group.more
+def _group_document(
+    group: ChartGroup, figures: _FigureFiles, *, in_brief: bool = False
+) -> dict[str, Any]:
+    more = () if in_brief else group.detail_tables
     return {
         "title": group.title,
-        "figures": figures.of(group.figures, plain=in_brief),
-        "tables": [typst(group.table, title="" if in_brief else None)] if group.table else [],
+        "figures": figures.add_figures(group.figures, without_finding=in_brief),
+        "tables": [table_typst_data(group.table, title="" if in_brief else None)]
+        if group.table
+        else [],
         "note": group.note,
-        "more": [{"table": typst(table), "note": note} for table, note in more if table.rows],
+        "more": [
+            {"table": table_typst_data(table), "note": note} for table, note in more if table.rows
+        ],
     }
 
 
-class _Figures:
+class _FigureFiles:
     """Figures drawn one after the other, each in a file of its own."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
 
-    def of(self, figures: Iterable[Figure], *, plain: bool = False) -> list[dict[str, str]]:
-        """What the template says of each, with its file drawn; of `plain` ones nothing twice."""
+    def add_figures(
+        self, figures: Iterable[Figure], *, without_finding: bool = False
+    ) -> list[dict[str, str]]:
+        """What the template says of each, with its file drawn.
+
+        Of `without_finding` ones nothing twice.
+        """
         drawn = []
         for figure in figures:
             name = f"figure-{len(self.files)}.svg"
@@ -241,69 +284,76 @@ class _Figures:
                 {
                     "file": name,
                     "title": figure.title,
-                    "finding": "" if plain else figure.finding,
+                    "finding": "" if without_finding else figure.finding,
                     "note": figure.note,
-                    "alt": figure.alt,
+                    "alt": figure.alt_text,
                 }
             )
         return drawn
 
 
-def _front(page: ReportPage, figures: _Figures) -> dict[str, Any]:
+def _first_page_document(page: ReportPage, figures: _FigureFiles) -> dict[str, Any]:
     """The first page: the answer, how sure it is, the best of each workload, a few caveats."""
     answer = page.answer
     return {
-        "answer": answer.says,
-        "sure": answer.sure,
-        "matrix": typst(answer.matrix, title=""),
-        "note": answer.note,
-        "failed": answer.failed,
-        "first": figures.of([answer.chart] if answer.chart else [], plain=True),
-        "sessions": _tables(page.sessions),
-        "objections": [_objection(caveat) for caveat in answer.caveats],
-        "more": f"{count(answer.more, 'more caveat')} in the appendix." if answer.more else "",
+        "answer": answer.sentence,
+        "sure": answer.confidence_text,
+        "matrix": table_typst_data(answer.best_table, title=""),
+        "note": answer.table_note,
+        "failed": answer.failed_runs_text,
+        "first": figures.add_figures([answer.chart] if answer.chart else [], without_finding=True),
+        "sessions": _tables_document(page.session_tables),
+        "objections": [_objection_document(caveat) for caveat in answer.caveats],
+        "more": f"{counted_noun(answer.hidden_caveat_count, 'more caveat')} in the appendix."
+        if answer.hidden_caveat_count
+        else "",
     }
 
 
-def _objection(objection: Objection) -> dict[str, Any]:
+def _objection_document(objection: Objection) -> dict[str, Any]:
     return {
-        "level": typst_level(objection.level),
-        "says": objection.says,
-        "where": f"{objection.codes}, {where(objection)}",
+        "level": verdict_typst_data(objection.level),
+        "says": objection.message,
+        "where": f"{objection.codes_text}, {objection_runs_text(objection)}",
     }
 
 
-def _caveats(brief: Brief, page: ReportPage) -> dict[str, Any]:
+def _caveats_document(brief: Brief, page: ReportPage) -> dict[str, Any]:
     """Every failure and every objection."""
-    names = names_among_several(brief.study)
+    names = titles_if_several(brief.study)
     failed = [
         {
-            "level": typst_level(result.verdict.level),
-            "says": failure_words(result, names),
+            "level": verdict_typst_data(result.verdict.level),
+            "says": run_failure_sentence(result, names),
             "where": result.status.value,
         }
         for result in page.failures
     ]
     return {
-        "objections": [*failed, *map(_objection, page.objections)],
-        "more_failures": page.more_failures,
+        "objections": [*failed, *map(_objection_document, page.objections)],
+        "more_failures": page.hidden_failures_text,
         "no_objection": "No check objects to any run." if brief.results else "There is no run yet.",
     }
 
 
-def _runs(page: ReportPage, names: Mapping[str, str], figures: _Figures) -> dict[str, Any]:
+def _runs_document(
+    page: ReportPage, names: Mapping[str, str], figures: _FigureFiles
+) -> dict[str, Any]:
     """Runs with charts or hosts of their own each, the others in tables; once what all have."""
     with_charts = [part for part in page.runs[:DRAWN_RUNS] if part.figures]
     without = [part for part in page.runs if part not in with_charts]
-    shown_runs = [*with_charts, *(part for part in without if part.hosts or part.fleet)]
-    others = [part for part in without if not (part.hosts or part.fleet)]
+    shown_runs = [
+        *with_charts,
+        *(part for part in without if part.hosts_table or part.fleet_tables),
+    ]
+    others = [part for part in without if not (part.hosts_table or part.fleet_tables)]
     looked = Counter(checks_note(part.result.verdict) for part in page.runs)
     usual = next((note for note, number in looked.most_common(1) if number > 1), "")
-    sessions = {part.trace.partition(", ")[0] for part in page.runs}
+    sessions = {part.storage_text.partition(", ")[0] for part in page.runs}
     only = sessions.pop() if len(sessions) == 1 else ""
     session = f"{only}, " if only else ""
     groups = [ChartGroup("", part.figures) for part in with_charts]
-    drawn, notes = shared_notes(groups)
+    drawn, notes = factor_out_shared_notes(groups)
     shown = [group.figures for group in drawn] + [()] * (len(shown_runs) - len(drawn))
     return {
         "runs_notes": [
@@ -313,29 +363,35 @@ def _runs(page: ReportPage, names: Mapping[str, str], figures: _Figures) -> dict
         ],
         "runs": [
             {
-                "title": whose_run(part.result, names),
-                "level": typst_level(part.result.verdict.level),
-                "trace": part.trace.removeprefix(session),
-                "checks": _unusual(part.result, usual),
-                "figures": figures.of(own),
-                "tables": _tables(
-                    [*([part.hosts] if part.hosts else []), *part.fleet, checks_table(part.result)]
+                "title": run_with_configuration_text(part.result, names),
+                "level": verdict_typst_data(part.result.verdict.level),
+                "trace": part.storage_text.removeprefix(session),
+                "checks": _unusual_checks_note(part.result, usual),
+                "figures": figures.add_figures(own),
+                "tables": _tables_document(
+                    [
+                        *([part.hosts_table] if part.hosts_table else []),
+                        *part.fleet_tables,
+                        objections_table(part.result),
+                    ]
                 ),
             }
             for part, own in zip(shown_runs, shown, strict=True)
         ],
-        "others": _tables([*_objections(others, names), _places(others, names, usual, session)]),
+        "others": _tables_document(
+            [*_objection_tables(others, names), _run_folders_table(others, names, usual, session)]
+        ),
     }
 
 
-def _unusual(result: Result, usual: str) -> str:
+def _unusual_checks_note(result: Result, usual: str) -> str:
     note = checks_note(result.verdict)
     return "" if note == usual else note
 
 
-def _objections(parts: Sequence[RunPart], names: Mapping[str, str]) -> Iterator[Table]:
+def _objection_tables(parts: Sequence[RunSection], names: Mapping[str, str]) -> Iterator[Table]:
     """A table for each check that objects to any of these runs; evidence that all share once."""
-    by_code: dict[str, list[tuple[RunPart, CheckResult]]] = {}
+    by_code: dict[str, list[tuple[RunSection, CheckResult]]] = {}
     for part in parts:
         for objection in part.result.verdict.objections:
             by_code.setdefault(objection.code, []).append((part, objection))
@@ -347,88 +403,90 @@ def _objections(parts: Sequence[RunPart], names: Mapping[str, str]) -> Iterator[
             if len(hits) > 1 and all(objection.evidence.get(name) == value for _, objection in hits)
         }
         rows = [
-            row(
-                whose_run(part.result, names),
+            row_of(
+                run_with_configuration_text(part.result, names),
                 objection.level or Level.INVALID,
                 evidence_text({k: v for k, v in objection.evidence.items() if k not in shared}),
             )
             for part, objection in hits
         ]
         if shared:
-            rows.insert(0, (*row("all of these", ""), *row(evidence_text(shared))))
-        heads = columns(("Run", "Verdict", "Evidence"))
+            rows.insert(0, (*row_of("all of these", ""), *row_of(evidence_text(shared))))
+        heads = columns_of(("Run", "Verdict", "Evidence"))
         yield Table(f"{code}, as of the first: {first.says}", heads, tuple(rows))
 
 
-def _places(parts: Sequence[RunPart], names: Mapping[str, str], usual: str, session: str) -> Table:
+def _run_folders_table(
+    parts: Sequence[RunSection], names: Mapping[str, str], usual: str, session: str
+) -> Table:
     """Verdicts of runs, where they are stored, and what checks looked where that is unusual."""
     rows = tuple(
-        row(
-            whose_run(part.result, names),
+        row_of(
+            run_with_configuration_text(part.result, names),
             part.result.verdict.level,
-            part.trace.removeprefix(session),
-            _unusual(part.result, usual) or NOTHING,
+            part.storage_text.removeprefix(session),
+            _unusual_checks_note(part.result, usual) or DASH,
         )
         for part in parts
     )
-    heads = columns(("Run", "Verdict", "Stored in", "Checks"))
-    return filled(Table("Where other runs are stored", heads, rows))
+    heads = columns_of(("Run", "Verdict", "Stored in", "Checks"))
+    return without_empty_columns(Table("Where other runs are stored", heads, rows))
 
 
-def _tables(tables: Sequence[Table]) -> list[dict[str, Any]]:
-    return [typst(table) for table in tables if table.rows]
+def _tables_document(tables: Sequence[Table]) -> list[dict[str, Any]]:
+    return [table_typst_data(table) for table in tables if table.rows]
 
 
-def _cleaned(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape
+def _escape_invisible_texts(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape
     """The document with every unseen character of its texts written out."""
     if isinstance(value, str):
-        return clean(value)
+        return escape_invisible(value)
     if isinstance(value, dict):
-        return {key: _cleaned(part) for key, part in value.items()}
-    return [_cleaned(part) for part in value] if isinstance(value, list) else value
+        return {key: _escape_invisible_texts(part) for key, part in value.items()}
+    return [_escape_invisible_texts(part) for part in value] if isinstance(value, list) else value
 
 
 NAME_MOST: Final = 80
 """Characters of a file's name."""
 
 
-def figure_files(brief: Brief) -> Iterator[tuple[str, str | bytes]]:
+def figure_and_table_files(brief: Brief) -> Iterator[tuple[str, str | bytes]]:
     """(name, content) of each file; names are numbered in the order of the report."""
-    page = make_page(brief)
+    page = build_report_page(brief)
     drawn = {
-        id(figure): figure for figure in figures_of(page)
+        id(figure): figure for figure in page_figures(page)
     }  # that of the first page stands twice
     pictures = figure_pngs(list(drawn.values()))
     for number, (figure, picture) in enumerate(zip(drawn.values(), pictures, strict=True), 1):
-        name = _name("figure", number, figure)
-        yield f"{name}.svg", document(figure)
+        name = _figure_file_name("figure", number, figure)
+        yield f"{name}.svg", svg_document(figure)
         yield f"{name}.png", picture
-        yield f"{name}.csv", csv_text(figure.table)
-    for number, table in enumerate(_every_table(page), 1):
-        yield f"table-{number:02d}-{_slug(table.title)}.csv", csv_text(table)
+        yield f"{name}.csv", table_csv(figure.table)
+    for number, table in enumerate(_page_tables(page), 1):
+        yield f"table-{number:02d}-{_file_name_slug(table.title)}.csv", table_csv(table)
 
 
-def _every_table(page: ReportPage) -> Iterable[Table]:
+def _page_tables(page: ReportPage) -> Iterable[Table]:
     every = (
-        page.answer.matrix,
+        page.answer.best_table,
         *(
             table
-            for group in page.groups
-            for table in (group.table, *(extra for extra, _ in group.more))
+            for group in page.chart_groups
+            for table in (group.table, *(extra for extra, _ in group.detail_tables))
         ),
-        *page.configurations,
-        page.hardware,
-        page.method,
-        *page.jobs,
-        *page.results,
+        *page.configuration_tables,
+        page.hardware_table,
+        page.method_table,
+        *page.job_tables,
+        *page.result_tables,
     )
     return dict.fromkeys(table for table in every if table is not None and table.rows)
 
 
-def _name(kind: str, number: int, figure: Figure) -> str:
-    return f"{kind}-{number:02d}-{_slug(f'{figure.subject} {figure.title}')}"
+def _figure_file_name(kind: str, number: int, figure: Figure) -> str:
+    return f"{kind}-{number:02d}-{_file_name_slug(f'{figure.subject} {figure.title}')}"
 
 
-def _slug(text: str) -> str:
+def _file_name_slug(text: str) -> str:
     """The text as a part of a file's name, whatever it holds."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:NAME_MOST].rstrip("-") or "unnamed"
