@@ -217,6 +217,7 @@ FIO_CASES: dict[str, dict[str, object]] = {
     "bssplit=4K/60:64K/40": {"fio": {"bssplit": "4k/60:64k/40"}},
     "bssplit=4k/60:64k/40,8k/100": {"fio": {"bssplit": "4k/60:64k/40"}},
     "bssplit=64KiB/100": {"note": "64KiB/100"},
+    "bssplit=4k/60:64k/60": {"note": "100 %"},
     "size=10GiB": {"filesize": "9765624k", "note": "10000000000"},
     "size=20%": {"filesize": "1g", "note": "20%"},
     "size=1.5g": {"filesize": "1g", "note": "1.5g"},
@@ -354,6 +355,7 @@ def test_sections_are_read_in_order_and_may_have_one_name() -> None:
         "[a]\nioengine=${ENGINE}\nrw=read\n",
         "[a]\nrw=${MODE}\nsize=1g\n",
         "[a]\nrw=trimwrite\nsize=1g\n",
+        "[mysqld]\nport=3306\nmax_connections = 100\n",
         "#!/bin/sh\n[ -n a ]\nrw=read\n",
         '{"fio version": "fio-2.1", "jobs": [{"jobname": "a", "read": {}}]}',
         "fsd=f,anchor=/mnt,depth=2,width=4,files=100\nfwd=w,fsd=f\nrd=r,fwd=w,fwdrate=max\n",
@@ -390,6 +392,7 @@ wd=idle,sd=sd1
 rd=default,el=2m,in=1,wa=10
 rd=rd1,wd=mixed,io=10,forth=(1-16,d) comment
 rd=rd2,wd=(mixed,sizes),io=100,dist=det
+rd=nearly,wd=mixed,io=max,seek=.1
 rd=rd3,wd=mixed,io=max,forxf=(4k,12k),forrd=(0,50),forse=(0,100)
 eof
 rd=rd4,wd=mixed
@@ -398,7 +401,7 @@ rd=rd4,wd=mixed
 
 def test_vdbench_s_words_may_be_short_and_its_definitions_have_defaults() -> None:
     study, draft = drafted(VDBENCH_SHORT)
-    first, second, third, last = study["workload"]
+    first, second, third, nearly, last = study["workload"]
     assert study["method"] == {"warmup": "10s", "runtime": "2m", "repeats": 3}
     assert (first["rw"], first["rwmixread"], first["bs"]) == ("rw", 70, "8k")
     assert (first["iodepth"], first["direct"]) == ([1, 2, 4, 8, 16], True)
@@ -409,6 +412,8 @@ def test_vdbench_s_words_may_be_short_and_its_definitions_have_defaults() -> Non
     assert (third["rw"], third["rwmixread"]) == ("randrw", 50)
     assert "rate_iops" not in second.keys() | third.keys()
     assert (last["bs"], last["rwmixread"], last["filesize"]) == (["4k", "12k"], [0, 50], "10236k")
+    # A tenth of a percent of seeks is nearer to none than to all.
+    assert (nearly["rw"], "seekpct" in reasons(draft, "nearly")) == ("rw", True)
     assert {"wd", "iorate"} <= reasons(draft, "rd2-mixed").keys()
     assert {"sd", "sd2", "distribution"} <= reasons(draft, "rd2-sizes").keys()
     assert "seekpct" in reasons(draft, "rd3")

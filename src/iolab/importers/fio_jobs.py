@@ -25,10 +25,17 @@ from iolab.importers.job_draft import (
     split_text,
     whole_blocks,
 )
-from iolab.loads.fileio.options import FIO_OPTIONS, LEFT_OUT, REFUSED
-from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, Access
+from iolab.loads.fileio.options import FIO_OPTIONS, LEFT_OUT, REFUSED, whole_percent_of
+from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, WHOLE, Access
 
 Options = dict[str, str]
+
+
+def is_job_file(text: str) -> bool:
+    """Whether a text has a section and an option that makes a job: others have sections, too."""
+    names = (*_KEYS, *_ALIASES, "rw", "ioengine")
+    option = rf"^\s*(?:{'|'.join(names)})\s*(?:=|$)"
+    return all(re.search(each, text, re.MULTILINE) for each in (r"^\s*\[[^\]]+\]", option))
 
 
 def job_file_jobs(text: str) -> list[JobDraft]:
@@ -379,6 +386,11 @@ def _take_split(job: JobDraft, split: str, base: int) -> int | None:
     shaping = FIO_OPTIONS["bssplit"]
     if None in texts or not shaping.fits(text):
         reason = f"refused: a study has it like bssplit = '{shaping.example}'"
+    elif not all(0 < whole_percent_of(side) <= WHOLE for side in text.split(",")):
+        reason = "refused: its shares are not 1 to 100 % together"
+    else:
+        reason = ""
+    if reason:
         job.note(f"bssplit={split}", reason)
         return None
     job.fio["bssplit"] = text

@@ -15,7 +15,7 @@ from typing import Final
 from iolab.dataclass import dataclass
 from iolab.errors import UsageError
 from iolab.importers.files import clean
-from iolab.importers.fio_jobs import job_file_jobs, report_jobs
+from iolab.importers.fio_jobs import is_job_file, job_file_jobs, report_jobs
 from iolab.importers.job_draft import REASONS, Duration, JobDraft, Note
 from iolab.importers.vdbench_jobs import parameter_file_jobs
 from iolab.study.wording import shown
@@ -49,7 +49,7 @@ def draft_of(study_id: str, file_name: str, text: str) -> StudyDraft:
         raise UsageError(f"{shown(file_name)} is a script.", "Give the job file that it runs.")
     elif re.search(r"^\s*(?:sd|fsd|wd|rd)=", text, re.MULTILINE):
         jobs, notes = parameter_file_jobs(text)
-    elif re.search(r"^\s*\[[^\]]+\]", text, re.MULTILINE):
+    elif is_job_file(text):
         jobs = job_file_jobs(text)
     else:
         raise UsageError(

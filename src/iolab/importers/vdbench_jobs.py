@@ -326,14 +326,18 @@ def _read_job(job: JobDraft, options: dict[str, str]) -> None:
 _DEFAULT_ELAPSED: Final = Duration("30s", Fraction(30))
 
 
+SEEKS_RANDOM: Final = 50
+"""From this share of seeks on, in percent, random offsets are nearer than sequential ones."""
+
+
 def _take_access(job: JobDraft, options: dict[str, str]) -> None:
     seeks = _numbers_or_words(options.pop("seekpct", "100"))
     seek = _seek_percent(seeks[0])
-    if seek is None or len(seeks) > 1:
-        stands = "sequential" if seek == 0 else "every offset is random"
-        job.note(f"seekpct={','.join(seeks)}", f"changed: {stands}, as a workload has one pattern")
-    elif 0 < seek < 100:
-        job.note(f"seekpct={seeks[0]}", "changed: every offset is random")
+    is_random = seek is None or seek >= SEEKS_RANDOM
+    pattern = "every offset is random" if is_random else "sequential"
+    if len(seeks) > 1 or seek is None or 0 < seek < 100:
+        reason = f"changed: {pattern}, as a workload has one pattern"
+        job.note(f"seekpct={','.join(seeks)}", reason)
     elif seek < 0:
         job.note(f"seekpct={seeks[0]}", "changed: sequential, and on from the start at the end")
     percents: list[int] = [100]
@@ -345,7 +349,7 @@ def _take_access(job: JobDraft, options: dict[str, str]) -> None:
             job.note(f"rdpct={text}", "changed: 100, vdbench's default, as it is no share")
     mixed = len(percents) > 1 or 0 < percents[0] < 100
     word = "rw" if mixed else "read" if percents[0] else "write"
-    job.keys["rw"] = word if seek is not None and seek <= 0 else f"rand{word}"
+    job.keys["rw"] = f"rand{word}" if is_random else word
     if mixed:
         job.keys["rwmixread"] = percents if len(percents) > 1 else percents[0]
 
@@ -522,7 +526,7 @@ def _range(before: Sequence[Fraction], words: Sequence[str]) -> list[Fraction] |
     return values[1:]
 
 
-_NUMBER: Final = re.compile(r"(\d{1,18}(?:\.\d{1,6})?)([kmgt]?)b?", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"(\d{1,18}(?:\.\d{0,6})?|\.\d{1,6})([kmgt]?)b?", re.IGNORECASE)
 
 
 def _number(text: str) -> Fraction | None:
