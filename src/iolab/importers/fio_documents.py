@@ -32,7 +32,7 @@ _NO_NUMBER: Final = re.compile(r"(:\s*)([-+]?)(?:nan|inf)\b", re.IGNORECASE)
 _PROGRESS: Final = re.compile(
     r"\s*[\[\],]*\s*"
     r"|Jobs: \d+.*|fio-\d.*|Starting \d+ .*|.*: \(g=\d+\): rw=.*|\.\.\."
-    r"|(?:<[^>]*> )?(?:fio|note|clock setaffinity|hostname)\b.*|.*Laying out IO file.*"
+    r"|(?:<[^>]*> )?(?:fio|note|clock setaffinity|hostname)\b.*|.*Laying out IO file.*|Disk stats.*"
 )
 """Lines in which fio says how far it is, and which hold no result."""
 
