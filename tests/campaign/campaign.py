@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from tools import fleet
 
@@ -30,12 +30,11 @@ import iolab.cli.run
 import iolab.cli.session
 import iolab.hosts.ssh_host
 from iolab.store.reader import SessionReader
-from tests.campaign.faults import Fault, applied, draw, draw_lasting
+from tests.campaign.faults import ENDING, SIGNALS, Fault, applied, draw, draw_lasting
 from tests.campaign.stage import (
     ALLOWED_EXITS,
     GONE_AFTER_LINK_S,
     GONE_LIMIT_S,
-    KILLED,
     SILENCE_S,
     SITTING_LIMIT_S,
     STUDY,
@@ -45,6 +44,7 @@ from tests.campaign.stage import (
     complete,
     run,
 )
+from tests.campaign.surroundings import SURROUNDINGS
 from tests.fleet.bed import Bed, bed
 
 PRELOADED = (iolab.cli.session, iolab.cli.run, iolab.hosts.ssh_host)
@@ -53,6 +53,9 @@ PRELOADED = (iolab.cli.session, iolab.cli.run, iolab.hosts.ssh_host)
 HOSTS_OF_LANE = 2
 LONG, LONG_SHARE = "35s", 0.15
 """A run that does not end by itself while it is waited for, and how many trials have one."""
+
+SURROUNDED_SHARE = 0.4
+"""How many trials begin where something is missing, limited, or lies."""
 
 FAULTS_MOST = 3
 SHRUNK_MOST = 5
@@ -69,9 +72,12 @@ class Trial:
     hosts: int
     study: str
     faults: tuple[Fault, ...]
+    surroundings: str = ""
 
     def __str__(self) -> str:
-        faults = "; ".join(map(str, self.faults))
+        faults = "; ".join(
+            [*([self.surroundings] if self.surroundings else []), *map(str, self.faults)]
+        )
         return f"trial {self.number} ({self.where}, {self.hosts} hosts): {faults or 'no fault'}"
 
 
@@ -100,10 +106,14 @@ def trial_of(seed: int, number: int) -> Trial:
         rate="rate_iops = 100" if long else "",
     )
     faults = [draw(dice, where, hosts) for _ in range(dice.randint(1, FAULTS_MOST))]
+    surroundings = dice.choice(list(SURROUNDINGS)) if dice.random() < SURROUNDED_SHARE else ""
     if long:
+        surroundings = ""
         cut = where == "ssh" and dice.random() < 1 / 3
         faults = [draw_lasting(dice, faults[0], cut=cut)]
-    return Trial(number, where, hosts, study, tuple(faults if number else ()))
+    if not number:
+        faults, surroundings = [], ""
+    return Trial(number, where, hosts, study, tuple(faults), surroundings)
 
 
 def play(trial: Trial) -> Outcome:
@@ -114,7 +124,7 @@ def play(trial: Trial) -> Outcome:
     trouble = ""
     try:
         stage.set_up()
-        Segments(stage, list(trial.faults), counts).play()
+        Segments(stage, list(trial.faults), counts, trial.surroundings).play()
     except Trouble as found:
         trouble = str(found)
     except Exception as error:
@@ -125,6 +135,7 @@ def play(trial: Trial) -> Outcome:
             os.waitpid(stage.pid, 0)
             stage.pid = 0
         if trouble:
+            stage.tidy()
             stage.repair()
     log = stage.log.read_text("utf-8", "replace")
     if not trouble and ("a bug in iolab" in log or "Traceback" in log):
@@ -139,15 +150,22 @@ class Segments:
     stage: Stage
     faults: list[Fault]
     counts: Counter[str]
+    surroundings: str = ""
     unswept: bool = False
 
     def play(self) -> None:
         """Segment after segment, until one was not disturbed."""
         kept: dict[str, str] = {}
         while True:
-            before = self._commits()
+            before, told = self._commits(), self.stage.log.stat().st_size
+            surroundings, self.surroundings = self.surroundings, ""
+            self.stage.surroundings = SURROUNDINGS.get(surroundings)
+            self.counts.update([surroundings] if surroundings else [])
             happened = self._sit()
-            self._settle(happened, ran=self._commits() > before)
+            ran = self._commits() > before
+            if (strays := self.stage.tidy()) and not self._told(told, strays):
+                raise Trouble(f"silent: {strays} stay, and nothing says so")
+            self._settle(happened, ran=ran)
             now = committed(self.stage.session)
             if lost := [name for name in kept if now.get(name) != kept[name]]:
                 raise Trouble(f"lost or changed: {lost}")
@@ -156,7 +174,7 @@ class Segments:
                 damage := SessionReader(self.stage.session).verify()
             ):
                 raise Trouble(f"damaged: {damage}")
-            if not happened:
+            if not happened and not surroundings:
                 break
         if self.stage.code:
             raise Trouble(f"unfinished: the undisturbed segment exits with {self.stage.code}")
@@ -175,17 +193,26 @@ class Segments:
             with applied(fault, stage) as done:
                 if done:
                     happened.append(fault)
-                    self.counts[fault.name] += 1
-                    if fault.kind not in {"kill", "clock step"}:
+                    self.counts[fault.kind] += 1
+                    if fault.is_lasting:
                         self._hold(fault)
         while stage.ended() is None:
             if time.monotonic() > began + SITTING_LIMIT_S:
                 raise Trouble("hang: the controller does not come to its end")
             time.sleep(0.03)
-        was_killed = any("controller" in fault.roles for fault in happened)
-        if stage.code not in ALLOWED_EXITS and not (was_killed and stage.code == KILLED):
+        signals = {
+            -SIGNALS[fault.kind]
+            for fault in happened
+            if fault.kind in SIGNALS and "controller" in fault.roles
+        }
+        if stage.code not in ALLOWED_EXITS | signals:
             raise Trouble(f"exit: the controller exits with {stage.code}")
         return happened
+
+    def _told(self, since: int, strays: Sequence[str]) -> bool:
+        """Whether the exit code or a sentence says that not all is as it should be."""
+        said = self.stage.log.read_bytes()[since:].decode("utf-8", "replace")
+        return self.stage.code != 0 or any(name in said for name in ("scratch", *strays))
 
     def _comes(self, fault: Fault) -> bool:
         """Whether the fault's moment comes while the controller runs."""
@@ -248,8 +275,9 @@ class Segments:
 
 def may_leave_files(happened: Sequence[Fault]) -> bool:
     """Whether nobody was there to remove files, or nobody could: the next session does it then."""
-    killed = {role for fault in happened if fault.kind == "kill" for role in fault.roles}
-    closed = {"file system aborted", "file system read-only"} & {one.kind for one in happened}
+    kinds = {one.kind for one in happened}
+    killed = {role for fault in happened if fault.kind in ENDING for role in fault.roles}
+    closed = {"file system aborted", "file system read-only", "unmounted"} & kinds
     return {"controller", "agent"} <= killed or {"controller", "keeper"} <= killed or bool(closed)
 
 
@@ -282,14 +310,14 @@ def prepare(made: Bed) -> list[list[str]]:
     return [names[at : at + HOSTS_OF_LANE] for at in range(0, len(names), HOSTS_OF_LANE)]
 
 
-def campaign(seed: int, faults: int, minutes: float, lanes: int, only: int | None) -> int:
+def campaign(
+    seed: int, faults: int, minutes: float, lanes: int, only: int | None, *, shrinking: bool = True
+) -> int:
     """Play trials until so many faults took place or the time is over; 1 where one failed."""
     end = time.monotonic() + minutes * 60
-    counts: Counter[str] = Counter()
-    failures: list[Outcome] = []
+    outcomes: list[Outcome] = []
     print(f"campaign: SEED={seed} FAULTS={faults}", flush=True)
     context = multiprocessing.get_context("fork")
-    played = 0
     with bed(lanes * HOSTS_OF_LANE, "xfs") as made:
         queue = context.SimpleQueue()
         for lane in prepare(made):
@@ -298,22 +326,22 @@ def campaign(seed: int, faults: int, minutes: float, lanes: int, only: int | Non
             numbers = iter([only] if only is not None else range(1 << 30))
             waiting: set[Future[Outcome]] = set()
             while True:
-                going_on = counts.total() < faults and time.monotonic() < end
+                so_far = sum(one.counts.total() for one in outcomes)
+                going_on = so_far < faults and time.monotonic() < end
                 for number in islice(numbers, lanes - len(waiting) if going_on else 0):
                     waiting.add(pool.submit(play, trial_of(seed, number)))
                 if not waiting:
                     break
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 for outcome in (future.result() for future in done):
-                    played += 1
-                    counts += outcome.counts
+                    outcomes.append(outcome)
                     if outcome.trouble:
-                        failures.append(outcome)
                         print(f"FAILED {outcome.trial}\n  {outcome.trouble}", flush=True)
-            for outcome in one_of_each(failures):
+            failures = [one for one in outcomes if one.trouble]
+            for outcome in one_of_each(failures) if shrinking else ():
                 small = shrink(pool, outcome)
                 print(f"smallest: {small.trial}\n  {small.trouble}\n{indented(small.log)}")
-    tell(counts, failures, played)
+    tell(outcomes)
     print(f"again: make campaign SEED={seed} FAULTS={faults}")
     return 1 if failures else 0
 
@@ -351,11 +379,33 @@ def fewer(trial: Trial) -> Iterator[Trial]:
             yield replace(trial, faults=changed)
 
 
-def tell(counts: Counter[str], failures: Sequence[Outcome], played: int) -> None:
-    """The faults by kind, and the failures by sort."""
-    for name in sorted(counts):
-        print(f"{counts[name]:6}  {name}")
-    print(f"{counts.total():6}  faults in {played} trials, of which {len(failures)} failed")
+LOST: Final = {"lost", "damaged", "incomplete", "silent", "draft left in the session"}
+LEFT: Final = {"left", "process left", "works on"}
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """Of each kind of fault: how often it was tried, and what came of those sessions."""
+    columns = ("tried", "survived", "lost", "left behind", "failed else")
+    rows: dict[str, Counter[str]] = {}
+    for outcome in outcomes:
+        sort = outcome.trouble.split(":")[0]
+        column = "survived" if not sort else "failed else"
+        column = "lost" if sort in LOST else "left behind" if sort in LEFT else column
+        for kind, count in outcome.counts.items():
+            rows.setdefault(kind, Counter()).update({"tried": count, column: count})
+    whole: Counter[str] = sum(rows.values(), Counter())
+    lines: list[tuple[str, ...]] = [("kind of fault", *columns)]
+    for kind, row in (*sorted(rows.items()), ("all", whole)):
+        lines.append((kind, *(str(row[name]) for name in columns)))
+    return "\n".join(f"{line[0]:36}" + "".join(f"{one:>12}" for one in line[1:]) for line in lines)
+
+
+def tell(outcomes: Sequence[Outcome]) -> None:
+    """The table, and the failures by sort."""
+    print(table(outcomes))
+    failures = [one for one in outcomes if one.trouble]
+    faults = sum(one.counts.total() for one in outcomes)
+    print(f"{faults:6}  faults in {len(outcomes)} trials, of which {len(failures)} failed")
     for sort, count in Counter(one.trouble.split(":")[0] for one in failures).items():
         print(f"{count:6}  {sort}")
 
@@ -373,8 +423,16 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0, help="no new trial after so long")
     parser.add_argument("--lanes", type=int, default=4, help="trials at a time, two hosts each")
     parser.add_argument("--trial", type=int, help="only that one")
+    parser.add_argument("--no-shrinking", action="store_true", help="play no failure again")
     chosen = parser.parse_args()
-    return campaign(chosen.seed, chosen.faults, chosen.minutes, chosen.lanes, chosen.trial)
+    return campaign(
+        chosen.seed,
+        chosen.faults,
+        chosen.minutes,
+        chosen.lanes,
+        chosen.trial,
+        shrinking=not chosen.no_shrinking,
+    )
 
 
 if __name__ == "__main__":

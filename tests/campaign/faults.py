@@ -6,16 +6,20 @@ import contextlib
 import errno
 import fcntl
 import os
+import resource
+import shutil
 import signal
 import struct
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import combinations
+from pathlib import Path
 from random import Random
 
-from tests.campaign.stage import ROLES, Stage, run
+from tests.campaign.stage import ROLES, SSH_ROLES, Stage, run
 from tests.fleet.test_busy_disk import throttled
 
 XFS_ABORT, FREEZE, THAW = 0x8004587D, 0xC0045877, 0xC0045878
@@ -25,9 +29,13 @@ NO_LOG_FLUSH = 2
 """As a loss of power is: what was not flushed is gone."""
 
 FILL = "fill-of-the-campaign"
+HOLDS_S = (0.3, 1.0, 2.0, 4.0)
 READ_ONLY_LIMIT_S = 3.0
 WHENS = ("start", "engine", "commit")
 """A moment after the controller's start, an engine's, or a new run's commit."""
+
+
+Do = Callable[["Stage", "Fault", contextlib.ExitStack], object]
 
 
 @dataclass(frozen=True)
@@ -42,29 +50,36 @@ class Fault:
     hold_s: float
 
     @property
-    def name(self) -> str:
-        """Its row in the table."""
-        return f"{self.kind} {'+'.join(self.roles)}".strip()
+    def is_lasting(self) -> bool:
+        """Whether it is there for a while, and then taken back."""
+        return self.kind not in SIGNALS and self.kind not in MOMENTS
 
     def __str__(self) -> str:
-        held = f", for {self.hold_s:.1f} s" if self.kind != "kill" else ""
-        return f"{self.name} on host {self.host}, {self.delay_s:.2f} s after {self.when}{held}"
+        held = f", for {self.hold_s:.1f} s" if self.is_lasting else ""
+        name = f"{self.kind} {'+'.join(self.roles)}".strip()
+        return f"{name} on host {self.host}, {self.delay_s:.2f} s after {self.when}{held}"
 
 
 def draw(dice: Random, where: str, hosts: int) -> Fault:
     """A fault that can be on such hosts."""
     kinds = [kind for kind in KINDS if where != "local" or not kind.startswith("link")]
     kind = dice.choices(kinds, [WEIGHTS.get(kind, 1) for kind in kinds])[0]
-    some = [roles for count in (1, 2, 3, 4) for roles in combinations(ROLES, count)]
+    some = ROLES if where == "local" else SSH_ROLES
+    every = [roles for count in range(1, len(some) + 1) for roles in combinations(some, count)]
     when = dice.choice(WHENS)
+    roles: tuple[str, ...] = ()
+    if kind in OF_PROCESSES:
+        roles = dice.choice(every)
+    elif kind.startswith("limit"):
+        roles = (dice.choice(ROLES),)
     return Fault(
         kind,
-        dice.choice(some) if kind in {"kill", "stop"} else (),
+        roles,
         dice.randrange(hosts),
         when,
         dice.uniform(0, 3.0 if when == "start" else 0.8),
         # Rarely so long that a lost host is told as lost.
-        dice.choice((0.3, 1.0, 2.0, 4.0, 6.0, 25.0) if "link" in kind else (0.3, 1.0, 2.0, 4.0)),
+        dice.choice((0.3, 1.0, 2.0, 4.0, 6.0, 25.0) if "link" in kind else HOLDS_S),
     )
 
 
@@ -100,8 +115,8 @@ def applied(fault: Fault, stage: Stage) -> Iterator[bool]:
         yield done is not False
 
 
-def _kill(stage: Stage, fault: Fault, _: contextlib.ExitStack) -> bool:
-    return stage.signal(fault.host, fault.roles, signal.SIGKILL) > 0
+def _signal(stage: Stage, fault: Fault, _: contextlib.ExitStack) -> bool:
+    return stage.signal(fault.host, fault.roles, SIGNALS[fault.kind]) > 0
 
 
 def _stop(stage: Stage, fault: Fault, undo: contextlib.ExitStack) -> bool:
@@ -204,10 +219,140 @@ def _clock(stage: Stage, fault: Fault, _: contextlib.ExitStack) -> None:
     stage.step_clock(sign * round(fault.hold_s * 60e9))
 
 
-Do = Callable[[Stage, Fault, contextlib.ExitStack], object]
+def _limited(resource_name: int, most: int) -> Do:
+    """What `ulimit` allows a process, from now on; it may have more than that already."""
+
+    def apply(stage: Stage, fault: Fault, undo: contextlib.ExitStack) -> bool:
+        pids = stage.pids(fault.host, fault.roles)
+        for pid in pids:
+            before = resource.prlimit(pid, resource_name)
+            resource.prlimit(pid, resource_name, (most, before[1]))
+            undo.callback(_unlimited, pid, resource_name, before)
+        return bool(pids)
+
+    return apply
+
+
+def _unlimited(pid: int, resource_name: int, before: tuple[int, int]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        resource.prlimit(pid, resource_name, before)
+
+
+def _copied(stage: Stage, fault: Fault, undo: contextlib.ExitStack) -> bool:
+    """As a backup does it; then the copy is cleaned as what a killed session has left."""
+    scratch = stage.scratch(fault.host)
+    if scratch is None:
+        return False
+    copy = stage.target(fault.host) / "campaign-copy"
+    undo.callback(shutil.rmtree, copy, ignore_errors=True)
+    shutil.copytree(scratch, copy / scratch.name, ignore_dangling_symlinks=True)
+    inner = stage.bed.base / "target" / "campaign-copy"
+    hosts = [] if stage.local else stage.host_words(inner)
+    stage.aside(["clean", "--yes", "--path", str(inner), *hosts])
+    return True
+
+
+def _moved(stage: Stage, fault: Fault, _: contextlib.ExitStack) -> bool:
+    scratch = stage.scratch(fault.host)
+    if scratch is None:
+        return False
+    stage.strays.append(Path(scratch.rename(stage.target(fault.host) / "campaign-moved")))
+    return True
+
+
+def _replaced(stage: Stage, fault: Fault, undo: contextlib.ExitStack) -> bool:
+    """Another folder of that name, as if it had been made there."""
+    scratch = stage.scratch(fault.host)
+    if scratch is None or not _moved(stage, fault, undo):
+        return False
+    scratch.mkdir(mode=0o700)
+    stage.strays.append(scratch)
+    return True
+
+
+def _removed(stage: Stage, fault: Fault, _: contextlib.ExitStack) -> bool:
+    scratch = stage.scratch(fault.host)
+    if scratch is not None:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return scratch is not None
+
+
+def _unmounted(stage: Stage, fault: Fault, _: contextlib.ExitStack) -> None:
+    stage.unmount(fault.host)
+
+
+def _session_lost(stage: Stage, _: Fault, __: contextlib.ExitStack) -> bool:
+    """Moved away, and found again before it is resumed."""
+    if not (stage.session / "session.json").exists():
+        return False
+    stage.away = Path(stage.session.rename(stage.session.with_name("campaign-away")))
+    return True
+
+
+def _session_read_only(stage: Stage, _: Fault, undo: contextlib.ExitStack) -> bool:
+    """Nothing can be made, changed or removed there, by root neither."""
+    if not stage.session.exists():
+        return False
+    undo.callback(_chattr, "-i", stage.session)
+    return _chattr("+i", stage.session)
+
+
+def _chattr(how: str, path: Path) -> bool:
+    words = ["chattr", "-f", "-R", how, str(path)]
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+def _second_session(stage: Stage, _: Fault, undo: contextlib.ExitStack) -> None:
+    undo.callback(shutil.rmtree, stage.folder / "second", ignore_errors=True)
+    stage.aside(stage.run_words("second"))
+
+
+def _second_resume(stage: Stage, _: Fault, __: contextlib.ExitStack) -> bool:
+    if not (stage.session / "session.json").exists():
+        return False
+    stage.aside(stage.resume_words())
+    return True
+
+
+SIGNALS = {
+    "kill": signal.SIGKILL,
+    "interrupt": signal.SIGINT,
+    "terminate": signal.SIGTERM,
+    "hang up": signal.SIGHUP,
+    "broken pipe": signal.SIGPIPE,
+}
+OF_PROCESSES = {*SIGNALS, "stop"}
+ENDING = {*SIGNALS, "limit of files", "limit of memory", "limit of file size"}
+"""What may end a process before it has removed its files."""
+
+MOMENTS = {
+    "clock step",
+    "folder moved",
+    "folder replaced",
+    "folder removed",
+    "session lost",
+    "second session",
+    "second resume",
+    "folder copied",
+    "unmounted",
+}
+"""What happens once, and stays until the session has ended."""
+
 KINDS: dict[str, Do] = {
-    "kill": _kill,
+    **dict.fromkeys(SIGNALS, _signal),
     "stop": _stop,
+    "limit of files": _limited(resource.RLIMIT_NOFILE, 3),
+    "limit of memory": _limited(resource.RLIMIT_AS, 1 << 20),
+    "limit of file size": _limited(resource.RLIMIT_FSIZE, 4096),
+    "folder copied": _copied,
+    "folder moved": _moved,
+    "folder replaced": _replaced,
+    "folder removed": _removed,
+    "unmounted": _unmounted,
+    "session lost": _session_lost,
+    "session read-only": _session_read_only,
+    "second session": _second_session,
+    "second resume": _second_resume,
     "link cut": _cut,
     "link half-open": _half_open,
     "link delayed": _delayed,
@@ -218,5 +363,5 @@ KINDS: dict[str, Do] = {
     "file system slow": _slow,
     "clock step": _clock,
 }
-WEIGHTS = {"kill": 8, "stop": 3}
+WEIGHTS = {"kill": 6, "stop": 3}
 """There are fifteen combinations of processes, and one of most others."""

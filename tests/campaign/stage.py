@@ -14,7 +14,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -27,6 +27,12 @@ from iolab.store.reader import SessionReader
 from tests.fleet.bed import Bed
 
 ROLES = ("controller", "keeper", "agent", "engine")
+SSH_ROLES = (*ROLES, "ssh")
+"""Where a host is reached over ssh: its sshd of that session, too."""
+
+ASIDE_LIMIT_S = 120.0
+"""Another command beside a session; a busy machine is waited for."""
+
 GONE_LIMIT_S, GONE_AFTER_LINK_S = 20.0, 80.0
 """After the end of a controller; where a link was cut, until both ends of it have noticed."""
 
@@ -37,7 +43,6 @@ SITTING_LIMIT_S = 300.0
 """A lost host is tried for two minutes, and that may be twice."""
 
 ALLOWED_EXITS = {0, 1, 2, 3, 4, 5, 6, 130}
-KILLED = -signal.SIGKILL
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
 STUDY = """\
@@ -85,6 +90,10 @@ class Stage:
     aborted: set[int] = field(default_factory=set)
     before: list[set[str]] = field(default_factory=list)
     seen: set[int] = field(default_factory=set)
+    unmounted: dict[int, str] = field(default_factory=dict)
+    strays: list[Path] = field(default_factory=list)
+    away: Path | None = None
+    surroundings: Callable[[Stage], None] | None = None
 
     def __post_init__(self) -> None:
         self.local = self.where == "local"
@@ -118,20 +127,50 @@ class Stage:
 
     def begin(self, *, another: bool = False) -> None:
         """Start the controller: a new session, or one to be resumed, or another beside it."""
-        folder = self.bed.base / "target" / "store" if self.local else self.folder
-        words: list[str | Path] = ["run", folder / "study.toml", "--out", folder / "session"]
-        path = self.bed.base / "target" / "data"
-        words += ["--path", path] if self.local else ["--hosts", folder / "hosts.toml"]
         if self.local:
-            self._seen(0, path).mkdir(exist_ok=True)
-        if another:
-            words[3] = folder / "another"
-        elif (self.session / "session.json").exists():
-            words = ["resume", folder / "session", *(["--accept-changes"] * self.changed)]
+            (self.target(0) / "data").mkdir(exist_ok=True)
+        words = self.run_words("another" if another else "session")
+        if not another and (self.session / "session.json").exists():
+            words = self.resume_words()
         self.step_clock(0)
-        self.pid = os.fork()
-        if not self.pid:
-            self._be_controller([str(word) for word in [*words, "--quiet"]])
+        self.pid = self._start(words)
+
+    def run_words(self, name: str) -> list[str]:
+        """The command line of a session of that name."""
+        words = ["run", str(self._inner / "study.toml"), "--out", str(self._inner / name)]
+        return [*words, *self.host_words(self.bed.base / "target" / "data"), "--quiet"]
+
+    def resume_words(self) -> list[str]:
+        """The command line that goes on with it."""
+        changes = ["--accept-changes"] * self.changed
+        return ["resume", str(self._inner / "session"), *changes, "--quiet"]
+
+    def host_words(self, path: Path) -> list[str]:
+        """The options that name the hosts, and where a session is on this machine, its target."""
+        return ["--path", str(path)] if self.local else ["--hosts", str(self._inner / "hosts.toml")]
+
+    @property
+    def _inner(self) -> Path:
+        """The folder of the session as its controller sees it."""
+        return self.bed.base / "target" / "store" if self.local else self.folder
+
+    def aside(self, words: Sequence[str]) -> int:
+        """What another command beside the session exits with; Trouble where it does not end."""
+        pid = self._start(words)
+        end = time.monotonic() + ASIDE_LIMIT_S
+        while not (ended := os.waitpid(pid, os.WNOHANG))[0]:
+            if time.monotonic() > end:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                raise Trouble(f"hang: {words[0]} beside the session does not come to its end")
+            time.sleep(0.03)
+        return os.waitstatus_to_exitcode(ended[1])
+
+    def _start(self, words: Sequence[str]) -> int:
+        pid = os.fork()
+        if not pid:
+            self._be_controller(list(words))
+        return pid
 
     def _be_controller(self, words: list[str]) -> NoReturn:
         """Never comes back. Modules are there already; to read them takes a second."""
@@ -149,6 +188,10 @@ class Stage:
                     space = os.open(f"/proc/{listener}/ns/{kind}", os.O_RDONLY)
                     if LIBC.setns(space, 0):
                         raise OSError(ctypes.get_errno(), "setns")
+            if self.surroundings:
+                self.surroundings(self)
+                program = Path(sys.executable).with_name("iolab")
+                os.execv(program, [str(program), *words])  # noqa: S606 - as a user starts it
             self._bend_clock()
             sys.stdout, sys.stderr = open(1, "w"), open(2, "w")  # noqa: SIM115
             sys.argv = ["iolab", *words]
@@ -192,6 +235,8 @@ class Stage:
             engine = words[1:2] == ["engine"] or Path(words[0] if words else "").name == "fio"
             if engine:
                 role = "engine"
+            elif words and words[0].startswith("sshd"):
+                role = "ssh"
             elif pid in agents:
                 # The keeper forks the agent, and that the guard, which no fault is drawn for.
                 above = _parent(pid)
@@ -254,8 +299,22 @@ class Stage:
         words = [*self._inside(host), "mount", "-o", options, str(self.bed.base / "target")]
         return subprocess.run(words, capture_output=True, check=False).returncode == 0
 
+    def unmount(self, host: int) -> None:
+        """Take the target's file system out of the host's tree; who has it open keeps it."""
+        self.unmounted[host] = f"/dev/{self.device(host)}"
+        run(*self._inside(host), "umount", "--lazy", str(self.bed.base / "target"))
+
     def mount_again(self) -> None:
-        """Repair each file system that was aborted."""
+        """Repair each file system that was aborted, and mount what was unmounted."""
+        while self.unmounted:
+            host, device = self.unmounted.popitem()
+            image = self.bed.fleet.folder(self.hosts[host]) / "xfs"
+            target = str(self.bed.base / "target")
+            if f"{device}:" not in run("losetup", "-j", str(image)):
+                device = run("losetup", "--find", "--show", "--direct-io=on", str(image)).strip()
+                self.changed = True
+            run(*self._inside(host), "mount", "-o", "noatime", device, target)
+            subprocess.run(["losetup", "--detach", device], capture_output=True, check=False)
         while self.aborted:
             host = self.aborted.pop()
             self.changed = True  # Its device may now have another name.
@@ -265,6 +324,23 @@ class Stage:
             device = run("losetup", "--find", "--show", "--direct-io=on", str(image)).strip()
             run(*self._inside(host), "mount", "-o", "noatime", device, target)
             run("losetup", "--detach", device)
+
+    def scratch(self, host: int) -> Path | None:
+        """The scratch folder of the session on a host, where it has one."""
+        found = self.target(host).glob("**/iolab-scratch*/")
+        return next((path for path in found if "campaign" not in str(path)), None)
+
+    def tidy(self) -> list[str]:
+        """Put back the session, and remove what faults have moved; the names of what was there."""
+        there = [path.name for path in self.strays if path.exists()]
+        for path in self.strays:
+            shutil.rmtree(path, ignore_errors=True)
+        self.strays = []
+        if self.away:
+            shutil.rmtree(self.session, ignore_errors=True)
+            self.away.rename(self.session)
+            self.away = None
+        return there
 
     def repair(self) -> None:
         """After a trouble: nothing runs on the hosts, and their file systems work."""
