@@ -135,8 +135,8 @@ def play(trial: Trial) -> Outcome:
             os.waitpid(stage.pid, 0)
             stage.pid = 0
         if trouble:
-            stage.tidy()
             stage.repair()
+            stage.tidy()
     log = stage.log.read_text("utf-8", "replace")
     if not trouble and ("a bug in iolab" in log or "Traceback" in log):
         trouble = "bug: told by the controller"
@@ -163,9 +163,7 @@ class Segments:
             self.counts.update([surroundings] if surroundings else [])
             happened = self._sit()
             ran = self._commits() > before
-            if (strays := self.stage.tidy()) and not self._told(told, strays):
-                raise Trouble(f"silent: {strays} stay, and nothing says so")
-            self._settle(happened, ran=ran)
+            self._settle(happened, told, ran=ran)
             now = committed(self.stage.session)
             if lost := [name for name in kept if now.get(name) != kept[name]]:
                 raise Trouble(f"lost or changed: {lost}")
@@ -258,14 +256,16 @@ class Segments:
         while self.stage.ended() is None:
             time.sleep(0.03)
         self.unswept = False
-        self._settle((), ran=True)
+        self._settle((), 0, ran=True)
 
-    def _settle(self, happened: Sequence[Fault], *, ran: bool) -> None:
+    def _settle(self, happened: Sequence[Fault], since: int, *, ran: bool) -> None:
         """Wait for the hosts, repair them; Trouble when something is left that should not be."""
         stage = self.stage
         links = any(fault.kind.startswith("link") for fault in happened)
         stage.await_gone(GONE_AFTER_LINK_S if links else GONE_LIMIT_S)
         stage.mount_again()
+        if (strays := stage.tidy()) and not self._told(since, strays):
+            raise Trouble(f"silent: {strays} stay, and nothing says so")
         # What nobody could remove, the next session does that comes so far.
         swept = ran and not happened
         self.unswept = may_leave_files(happened) or (self.unswept and not swept)

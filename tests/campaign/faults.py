@@ -30,6 +30,9 @@ NO_LOG_FLUSH = 2
 
 FILL = "fill-of-the-campaign"
 HOLDS_S = (0.3, 1.0, 2.0, 4.0)
+LONG_HOLDS_S = {"link": (6.0, 25.0), "stop": (17.0,)}
+"""Rarely so long that a silent host or controller is told as lost."""
+
 READ_ONLY_LIMIT_S = 3.0
 WHENS = ("start", "engine", "commit")
 """A moment after the controller's start, an engine's, or a new run's commit."""
@@ -78,8 +81,7 @@ def draw(dice: Random, where: str, hosts: int) -> Fault:
         dice.randrange(hosts),
         when,
         dice.uniform(0, 3.0 if when == "start" else 0.8),
-        # Rarely so long that a lost host is told as lost.
-        dice.choice((0.3, 1.0, 2.0, 4.0, 6.0, 25.0) if "link" in kind else HOLDS_S),
+        dice.choice((*HOLDS_S, *LONG_HOLDS_S.get(kind.split()[0], ()))),
     )
 
 
@@ -256,7 +258,8 @@ def _moved(stage: Stage, fault: Fault, _: contextlib.ExitStack) -> bool:
     scratch = stage.scratch(fault.host)
     if scratch is None:
         return False
-    stage.strays.append(Path(scratch.rename(stage.target(fault.host) / "campaign-moved")))
+    aside = stage.target(fault.host) / f"campaign-moved-{len(stage.strays)}"
+    stage.strays.append(Path(scratch.rename(aside)))
     return True
 
 
