@@ -337,6 +337,7 @@ def campaign(
                     outcomes.append(outcome)
                     if outcome.trouble:
                         print(f"FAILED {outcome.trial}\n  {outcome.trouble}", flush=True)
+                        print(indented(outcome.log), flush=True)
             failures = [one for one in outcomes if one.trouble]
             for outcome in one_of_each(failures) if shrinking else ():
                 small = shrink(pool, outcome)
