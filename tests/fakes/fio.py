@@ -33,7 +33,8 @@ class FakeLoad:
     `killed_at_s` ends it by SIGKILL from outside; `host_dies_at_s` breaks the host off,
     `host_silent_at_s` stops every word of it. `heeds_int` false makes it deaf to SIGINT,
     `hangs` keeps it from ever ending by itself. With `fading` (a, tau) its rate begins at 1 + a
-    times `iops` and comes down to that as exp(-t / tau).
+    times `iops` and comes down to that as exp(-t / tau). It says that `time_factor` times as much
+    time has passed.
     """
 
     iops: int = 1000
@@ -48,6 +49,7 @@ class FakeLoad:
     heeds_int: bool = True
     fading: tuple[float, float] | None = None
     hangs: bool = False
+    time_factor: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ def read_job(text: str) -> FakeJob:
 
 def document(job: FakeJob, load: FakeLoad, start_real_ns: int, elapsed_s: float) -> bytes:
     """The document that fio prints so long after its start."""
+    elapsed_s *= load.time_factor
     now_ms = (start_real_ns + round(elapsed_s * 1e9)) // 1_000_000
     whole = {
         "fio version": "fio-3.33",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import tracemalloc
 
 import pytest
 
@@ -57,6 +58,22 @@ def test_a_killed_engine_fails_its_run_with_its_evidence_and_the_session_goes_on
     assert len(record.counters) > 0
     assert record.outputs[0].content.unpacked().count(b'"fio version"') == 2
     assert host.devices[0].read_ios == 2000
+    stage.assert_left_clean()
+
+
+def test_a_host_with_absurd_intervals_fails_its_run_alone_in_little_memory() -> None:
+    absurd = FakeScript(loads=(FakeLoad(time_factor=10**6), GOOD))
+    tracemalloc.start()
+    stage = Stage({"a": absurd, "b": FakeScript(loads=(GOOD,))}).play()
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert stage.status is SessionStatus.DONE
+    assert statuses(stage) == [RunStatus.FAILED, RunStatus.DONE, RunStatus.DONE]
+    record = stage.records[0]
+    assert [host.error is not None for host in record.hosts] == [True, False]
+    assert "'a' reported a duration of" in str(record.failure)
+    assert set(record.intervals.host.tolist()) == {1}
+    assert most_bytes < 256 << 20
     stage.assert_left_clean()
 
 

@@ -6,19 +6,21 @@ import codecs
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from iolab.core import limits
 from iolab.core.toml import read_regular
 from iolab.dataclass import dataclass
 from iolab.errors import Fault
 from iolab.importers.account import Account, LeftOut
 from iolab.importers.copies import Copy, without_copies
 from iolab.importers.model import ForeignRun
+from iolab.units import NS_PER_S
 
 FILE_BYTES_MOST: Final = 64 << 20
 """json+ of a hundred jobs has 20 MB; a log of every I/O that is larger is averaged first."""
@@ -177,13 +179,23 @@ class Importer(Protocol):
         """
 
 
-def collect(paths: Iterable[Path]) -> tuple[list[ForeignFile], list[Fault]]:
+@dataclass(frozen=True, slots=True)
+class _Collected:
+    """The files of an import, what keeps it from being made, and what is passed over."""
+
+    files: list[ForeignFile]
+    faults: list[Fault]
+    passed_over: list[Fault]
+
+
+def collect(paths: Iterable[Path]) -> _Collected:
     """Every file that is named or lies in a folder that is; what cannot be read as faults."""
     files: dict[Path, ForeignFile] = {}
     faults: list[Fault] = []
+    passed_over: list[Fault] = []
     for path in paths:
         if path.is_dir():
-            inside = [child for child in sorted(path.rglob("*")) if child.is_file()]
+            inside = _files_inside(path, faults, passed_over)
             if not inside:
                 faults.append(Fault(f"There is no file in '{clean(path.name)}'.", "Leave it out."))
             for child in inside:
@@ -198,11 +210,44 @@ def collect(paths: Iterable[Path]) -> tuple[list[ForeignFile], list[Fault]]:
         faults.append(
             Fault(f"These are more than {TOTAL_BYTES_MOST} bytes.", "Import fewer files at once.")
         )
-        return [], faults
+        return _Collected([], faults, passed_over)
     if len(files) > FILES_MOST:
         faults.append(Fault(f"These are more than {FILES_MOST} files.", "Import fewer at once."))
     # Whatever order they were named in, the same files give the same points.
-    return sorted(files.values(), key=lambda file: _natural(str(file.path.absolute()))), faults
+    ordered = sorted(files.values(), key=lambda file: _natural(str(file.path.absolute())))
+    return _Collected(ordered, faults, passed_over)
+
+
+def _files_inside(folder: Path, faults: list[Fault], passed_over: list[Fault]) -> list[Path]:
+    """The files below a folder. Links that lead out of it are passed over."""
+    root = folder.resolve()
+    found: list[Path] = []
+    waiting = [(folder, 1)]
+    while waiting and len(found) <= FILES_MOST:
+        parent, depth = waiting.pop()
+        if depth > limits.NESTED_MOST:
+            name = clean(folder.name)
+            faults.append(
+                Fault(
+                    f"'{name}' has more than {limits.NESTED_MOST} folders inside each other.",
+                    "Name the folder that holds the files.",
+                )
+            )
+            break
+        try:
+            children = sorted(parent.iterdir())
+        except OSError as error:
+            faults.append(_unread(ForeignFile(parent), error))
+            continue
+        for child in children:
+            if child.is_symlink() and not child.resolve().is_relative_to(root):
+                happened = f"{clean(child.name)} is a link that leads out of the folder."
+                passed_over.append(Fault(happened, "Name its target if it belongs to the import."))
+            elif child.is_file():
+                found.append(child)
+            elif child.is_dir() and not child.is_symlink():
+                waiting.append((child, depth + 1))
+    return sorted(found)
 
 
 def _natural(path: str) -> list[tuple[int, str]]:
@@ -229,7 +274,8 @@ class Imported:
 
 def read_all(paths: Iterable[Path], importers: Sequence[Importer]) -> Imported:
     """Every file by the format that knows it."""
-    files, faults = collect(paths)
+    collected = collect(paths)
+    files, faults = collected.files, collected.faults
     folder = Folder(files)
     runs: list[tuple[ForeignFile, ForeignRun]] = []
     recognised: list[ForeignFile] = []
@@ -239,15 +285,23 @@ def read_all(paths: Iterable[Path], importers: Sequence[Importer]) -> Imported:
         if file.path in folder.used:
             continue
         try:
-            runs += [(file, run) for run in importer.read(file, folder)]
+            read_runs = importer.read(file, folder)
+            for run in read_runs:
+                _refuse_impossible(run)
+            runs += [(file, run) for run in read_runs]
             read.append(file)
         except ForeignFault as fault:
             refusals.append((file, Fault(f"{file.name}: {fault}", fault.do)))
         except OSError as error:
             faults.append(_unread(file, error))
+        except (ArithmeticError, RecursionError):
+            # A number that no float holds, or a document nested without end.
+            happened = f"{file.name}: a value in it is beyond what can be read."
+            refusals.append((file, Fault(happened, "Leave it out, or mend it.")))
     # What one tool wrote into a log is read, also where the output of another is not.
     refused = [fault for file, fault in refusals if file in read or not file.named]
     faults += [fault for _, fault in refusals if fault not in refused]
+    refused += collected.passed_over[:FAULTS_MOST]
     sourced, copies = without_copies(
         [((file,), _with_memory(file, run, folder)) for file, run in runs]
     )
@@ -260,6 +314,39 @@ def read_all(paths: Iterable[Path], importers: Sequence[Importer]) -> Imported:
         faults += [Fault(entry.message, "Leave it out.") for entry in left_out][:FAULTS_MOST]
     faults += [_unknown(file) for file in unknown if file.named or not runs][:FAULTS_MOST]
     return Imported(sourced, unknown, tuple(faults), tuple(refused), tuple(left_out), copies)
+
+
+def _refuse_impossible(run: ForeignRun) -> None:
+    """ForeignFault where a run claims more than a run can be."""
+    for message in _impossible(run):
+        if message:
+            raise ForeignFault(f"{clean(run.name)} claims {message}.")
+
+
+def _impossible(run: ForeignRun) -> Iterator[str]:
+    """What is beyond a bound of `core.limits`; empty texts for what is not."""
+    yield limits.moment_message(run.at_ns or 0)
+    yield limits.duration_message(run.details.asked_s or 0.0)
+    figures = [*run.details.claimed]
+    for client in run.clients:
+        figures += client.details.figures
+        yield limits.moment_message(client.start_ns or 0)
+        yield limits.duration_message(client.runtime_s or 0.0)
+        seconds = client.seconds
+        for second in seconds:
+            yield limits.duration_message(second.end_ns / NS_PER_S)
+            yield limits.duration_message(second.span_ns / NS_PER_S)
+        yield limits.count_message("operations", (second.count for second in seconds))
+        yield limits.count_message("bytes", (second.bytes for second in seconds))
+        for bins in client.bins.values():
+            yield limits.count_message("operations", bins.values())
+    for figure in figures:
+        yield limits.duration_message(figure.seconds or 0.0)
+        yield limits.count_message("operations", [figure.count or 0])
+        yield limits.count_message("bytes", [figure.bytes or 0])
+    for name, value in run.settings:
+        if isinstance(value, int) and abs(value) > limits.COUNT_MOST:
+            yield f"{clean(name)} of more than {limits.COUNT_MOST:.6g}"
 
 
 def _recognised(
@@ -280,6 +367,8 @@ def _recognised(
             recognised.append(file)
             faults.append(_unread(file, error))
             continue
+        except (ArithmeticError, RecursionError):
+            own = []
         if own:
             recognised.append(file)
             pairs += [(importer, file) for importer in own]
@@ -327,7 +416,10 @@ def number(value: object) -> float | None:
     """A number of a document that is finite and fits 64 bits; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    converted = float(value)
+    try:
+        converted = float(value)
+    except OverflowError:
+        return None
     return converted if math.isfinite(converted) and abs(converted) < 2**63 else None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -432,27 +433,44 @@ def write(
     names = "".join(file.name for run in session.runs for file in run.files)
     mark = hashlib.sha256((names + session.plan.digest).encode()).hexdigest()[:6]
     refuse_existing(directory, resumable=False)
+    is_new = not directory.exists()
     results: dict[str, Result] = {}
     begins = [min(_begins_ns(run), default=_dated_ns(run)) for run in session.runs]
     measured = min(begins, default=0)
     now = time.time_ns()
     # The session is of when was measured, not of when that was read.
     moment = measured if 0 < measured < now else now
-    with SessionWriter.create(
+    writer = SessionWriter.create(
         directory,
         session.study,
         session.plan,
         f"{STUDY_ID}-{mark}",
         command,
         clock=lambda: moment,
-    ) as writer:
-        writer.started({}, "none")
-        kept: set[Path] = set()
-        for placed in session.runs:
-            record = record_of(placed, [file for file in placed.files if file.path not in kept])
-            kept.update(file.path for file in placed.files)
-            result = judge(record)
-            writer.commit(record, result, analysis_version=ANALYSIS_VERSION)
-            results[f"{result.digest}-{result.repeat}"] = result
-        writer.ended(SessionStatus.DONE)
+    )
+    try:
+        with writer:
+            writer.started({}, "none")
+            kept: set[Path] = set()
+            for placed in session.runs:
+                record = record_of(placed, [file for file in placed.files if file.path not in kept])
+                kept.update(file.path for file in placed.files)
+                result = judge(record)
+                writer.commit(record, result, analysis_version=ANALYSIS_VERSION)
+                results[f"{result.digest}-{result.repeat}"] = result
+            writer.ended(SessionStatus.DONE)
+    except BaseException:
+        _remove(directory, is_new=is_new)
+        raise
     return results
+
+
+def _remove(directory: Path, *, is_new: bool) -> None:
+    """Take back an import that was cut short: no tool could continue it."""
+    for entry in directory.iterdir():
+        if entry.is_dir():
+            shutil.rmtree(entry, ignore_errors=True)
+        else:
+            entry.unlink(missing_ok=True)
+    if is_new:
+        directory.rmdir()

@@ -110,8 +110,11 @@ def read_counts(reader: SessionReader, result: Result, *, timed: bool) -> RunCou
     run = result.key
     try:
         tables = (reader.intervals(*run), reader.bins(*run), reader.counters(*run))
+        manifest = reader.manifest(*run)
+        # The whole run of another tool is one interval where its file tells no others.
+        has_series = manifest.run.point.job.measured_here or bool(tables[0].seq.any())
         return cumulative_run_counters(
-            *tables, reader.manifest(*run).host_names, with_timestamps=timed
+            *tables, manifest.host_names, with_timestamps=timed, has_series=has_series
         )
     except IolabError:
         return None

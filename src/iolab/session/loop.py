@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final, Protocol
 
+from iolab.core import limits
 from iolab.core.configuration import Redundancy
 from iolab.core.events import Notice, RunFinished, RunStarted, SessionStatus
 from iolab.core.host import HostFacts
@@ -20,7 +21,7 @@ from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.barrier import together
 from iolab.hosts.clock import measure_offset
-from iolab.hosts.intervals import IntervalCollector, give_back
+from iolab.hosts.intervals import IntervalCollector, IntervalLog, give_back
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostShare
@@ -30,6 +31,7 @@ from iolab.session.reconnect import Reach, RetryPolicy, lost_now, reconnect_lost
 from iolab.session.start import settle
 from iolab.targets.precondition import Preconditioner
 from iolab.targets.work_directory import WorkDirectory
+from iolab.units import NS_PER_S
 
 
 class RunQueue(Protocol):
@@ -71,7 +73,7 @@ async def execute(
     when the user wanted to stop before anything was measured.
     """
     session.tell(RunStarted(run))
-    started_ns = session.clock.real_ns()
+    started_ns, started_mono_ns = session.clock.real_ns(), session.clock.mono_ns()
     shares = [HostShare(workdir) for workdir in workdirs]
     counters = CounterCollector()
     observers = Observers(session, run, counters, first=len(shares), below=parts.booted.below)
@@ -89,6 +91,8 @@ async def execute(
     except (HostError, EngineError) as raised:
         fault = raised
     ended_ns = session.clock.real_ns()
+    elapsed_s = (session.clock.mono_ns() - started_mono_ns) / NS_PER_S
+    fault = _refuse_impossible(shares, elapsed_s) or fault
     await read_clocks_again(session, shares)
     method, rule = session.study.method, rule_of(session, run)
     loads = _collected(shares)
@@ -163,6 +167,26 @@ def _status(shares: Sequence[HostShare], fault: IolabError | None) -> RunStatus:
     if any(share.stopped_early and not share.enough for share in shares):
         return RunStatus.INTERRUPTED
     return RunStatus.DONE
+
+
+def _refuse_impossible(shares: Sequence[HostShare], elapsed_s: float) -> HostError | None:
+    """The error of hosts whose intervals cannot be of this run; nothing that they say is kept."""
+    happened = []
+    for share in shares:
+        heads = share.intervals.heads
+        reading = share.reading
+        moments = [at_ns for at_ns in share.times if at_ns is not None] if reading else []
+        message = limits.series_message(heads[:, 1], heads[:, 2], elapsed_s + limits.CLOCK_SLACK_S)
+        message = message or next(filter(None, map(limits.moment_message, moments)), "")
+        if message:
+            share.error = f"Host '{share.name}' reported {message}."
+            share.intervals, share.reading, share.span = IntervalLog(), None, None
+            happened.append(share)
+    if not happened:
+        return None
+    error = HostError(" ".join(share.error or "" for share in happened), limits.REFUSED_HINT)
+    error.hosts = tuple(share.name for share in happened)
+    return error
 
 
 def _collected(shares: Sequence[HostShare]) -> IntervalCollector:

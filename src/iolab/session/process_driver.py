@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
+from iolab.core import limits
 from iolab.core.block_trace import BlockTrace
 from iolab.core.compressed import BLOCK_BYTES, Packer
 from iolab.core.engine import EngineName
@@ -282,7 +283,11 @@ class _Listener:
             self._elapsed_ns += interval.span_ns
             elapsed_s = self._elapsed_ns / NS_PER_S
             self._session.tell(interval.seen(self.share.name, self._run, elapsed_s))
-        self._looking.take(self.share, intervals)
+        limit_s = self.share.command.wall_limit_s if self.share.command else limits.RUN_S_MOST
+        elapsed_s = self._elapsed_ns / NS_PER_S
+        if not limits.duration_message(elapsed_s, limit_s + limits.CLOCK_SLACK_S):
+            self._looking.take(self.share, intervals)
+        # Otherwise the run fails at its end, and its rule must not follow such a series.
 
     def finish(self) -> None:
         """The output has ended, well or not."""

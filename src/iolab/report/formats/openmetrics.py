@@ -187,17 +187,24 @@ def cumulative_run_counters(
     host_names: Sequence[str],
     *,
     with_timestamps: bool,
+    has_series: bool = True,
 ) -> RunCounters:
-    """One run as counters, at its start and every `STEP_S` of it, or at its end alone."""
+    """One run as counters, at its start and every `STEP_S` of it, or at its end alone.
+
+    `has_series` is false for a run of which only the sum is known: there is nothing over time.
+    """
     operations = {}
-    if len(intervals):
+    if len(intervals) and (has_series or not with_timestamps):
         began = int((intervals.end_real_ns - intervals.span_ns).min())
         ended = int(intervals.end_real_ns.max())
         length = STEP_S * NS_PER_S if with_timestamps else float(ended - began)
         steps = max(math.ceil((ended - began) / length), 1)
         first = 0 if with_timestamps else 1
         row = _step_of_interval(intervals.end_real_ns, began, length, steps) + 1 - first
-        moments = np.arange(first, steps + 1) * length
+        # Only the moments at which anything was counted: a long gap makes no samples.
+        kept, row = np.unique(np.append(row, [0]), return_inverse=True)
+        row = row[:-1]
+        moments = (kept + first) * length
         times = (began + np.minimum(moments, ended - began)) / NS_PER_S
         of_interval = _step_of_bin_row(intervals, bins, row)
         for number in np.unique(intervals.direction).tolist():
