@@ -481,3 +481,34 @@ def test_a_report_of_rates_alone_is_read(tmp_path: Path) -> None:
     (one,) = judged(tmp_path, report(job("a", {}, read=read)))
     assert (value(one, "iops"), value(one, "lat_ns_mean")) == (9000, 100e3)
     assert objections(one) == {}
+
+
+def test_jobs_of_unlike_length_are_no_contradiction(tmp_path: Path) -> None:
+    short = direction(1000, 4e6, seconds=20)
+    entries = [job("a", READ, read=direction(1000, 4e6)), job("b", READ, read=short)]
+    *_, every = judged(tmp_path, report(*entries))
+    assert value(every, "iops") == 2000
+    assert "reported-rates" not in objections(every)
+    wrong = job("b", READ, read={**short, "iops": 5000})
+    *_, every = judged(tmp_path, report(entries[0], wrong))
+    assert objections(every)["reported-rates"] == "invalid"
+
+
+def test_a_job_that_did_all_of_its_size_was_not_cut_short(tmp_path: Path) -> None:
+    size = {"runtime": "600", "size": str(1000 * 60 * 4096)}
+    (one,) = judged(tmp_path, reads(1000, options=size))
+    assert "run-too-short" not in objections(one)
+    (other,) = judged(tmp_path, reads(1000, options={**size, "size": "1t"}))
+    assert objections(other)["run-too-short"] == "indicative"
+
+
+def test_names_that_differ_at_their_end_are_two_jobs(tmp_path: Path) -> None:
+    every = judged(tmp_path, *(reads(1000 + n, name=f"{'x' * 120}{n}") for n in (1, 2)))
+    assert len({one.workload for one in every}) == 2
+
+
+def test_a_report_that_was_sorted_and_copied_is_no_repeat(tmp_path: Path) -> None:
+    read = direction(1000, 4e6)
+    read["clat_ns"]["percentile"] = {"5.000000": 1, "10.000000": 2, "50.000000": 3_000_000}
+    document = report(job("a", READ, read=read))
+    assert len(runs(tmp_path, document, json.dumps(document, sort_keys=True))) == 1

@@ -252,19 +252,20 @@ def _rate_answers(figure: Figures, host: str, where: str) -> Iterator[CheckAnswe
         ("operations", figure.rate_per_s, count, format_count),
         ("bytes", figure.bw_bytes_per_s, figure.bytes, format_rate_bytes),
     ):
-        if not rate or not amount or not figure.seconds:
+        seconds = figure.seconds if figure.rate_s is None else figure.rate_s
+        if not rate or not amount or not seconds:
             continue
-        deviation = rate * figure.seconds / amount - 1
+        deviation = rate * seconds / amount - 1
         evidence: Numbers = {
             "host": host,
             "operation": figure.operation,
             "reported": rate,
-            "computed": amount / figure.seconds,
+            "computed": amount / seconds,
             "off": abs(deviation),
         }
         text = (
             f"{figure.operation}{where}: {shown(rate)} reported, "
-            f"{quantity} over time give {shown(amount / figure.seconds)}"
+            f"{quantity} over time give {shown(amount / seconds)}"
         )
         if abs(deviation) > RATE_BAD:
             yield invalid(f"{text}: one of them is wrong.", **evidence)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import hashlib
 import math
 import re
 from bisect import bisect_right
@@ -45,6 +46,9 @@ SENTENCE: Final = 240
 
 NAME_CHARACTERS: Final = 80
 """Of a longer name only the beginning is kept."""
+
+MARK_CHARACTERS: Final = len("... (123456)")
+"""What stands for the rest of it."""
 
 SETTING_CHARACTERS: Final = 4096
 """Of the value of a setting as much is kept: a command may have its decisive word at its end."""
@@ -405,6 +409,17 @@ _UNCLEAN: Final = re.compile(r"[^\x20-\x7e\u00a0-\ud7ff]")
 def clean(text: str, most: int = NAME_CHARACTERS) -> str:
     """A text of others in one printable line."""
     return _UNCLEAN.sub("?", text)[:most]
+
+
+def clean_name(text: str) -> str:
+    """A name in one printable line; of a long one the beginning, with a mark made of all of it.
+
+    Unlike names stay unlike.
+    """
+    if len(text) <= NAME_CHARACTERS:
+        return clean(text)
+    mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return f"{clean(text, NAME_CHARACTERS - MARK_CHARACTERS)}... ({mark})"
 
 
 def host_name(text: str) -> str:

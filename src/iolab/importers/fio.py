@@ -19,6 +19,7 @@ from iolab.importers.files import (
     ForeignFault,
     ForeignFile,
     clean,
+    clean_name,
     number,
     table_of,
     texts_of,
@@ -50,6 +51,9 @@ from iolab.units import NS_PER_MS, NS_PER_S
 
 ALL_CLIENTS: Final = "All clients"
 """How fio calls the sum over all clients of its servers."""
+
+DONE_SHARE: Final = 0.99
+"""Of the size of a job: its last blocks may not come out even."""
 
 JOBS_NAMED: Final = 3
 """Jobs that ran side by side whose names are that of all together; of more only the number."""
@@ -357,7 +361,7 @@ class _Report:
             buffered=buffered.pop() if len(buffered) == 1 else True in buffered or None,
             data_bytes=None if None in data else sum(size or 0 for size in data),
             ramp_s=fio_seconds(options.get("ramp_time", "")),
-            asked_s=fio_seconds(options.get("runtime", "")),
+            asked_s=None if _ended_by_size(first) else fio_seconds(options.get("runtime", "")),
             paced=any(_is_paced(job.options) for job in jobs),
             grouped=any(is_on(job.options.get("group_reporting")) for job in jobs),
             unsteady=next(filter(None, map(_unsteady, every.entries)), ""),
@@ -496,7 +500,7 @@ def _ran_beside(phases: Sequence[Sequence[_Job]], group: Sequence[_Job]) -> bool
 
 
 def _name(jobs: Sequence[_Job]) -> str:
-    names = [clean(job.name) for job in jobs]
+    names = [clean_name(job.name) for job in jobs]
     if len(names) <= JOBS_NAMED:
         return " + ".join(names)
     return f"{names[0]} + {len(names) - 1} more"
@@ -541,6 +545,13 @@ def _setting(name: str, text: str, options: Mapping[str, str]) -> int | str:
 
 def _kb_base(options: Mapping[str, str]) -> int:
     return 1000 if options.get("kb_base", "").strip() == "1000" else KB_BASE
+
+
+def _ended_by_size(job: _Job) -> bool:
+    """Whether it did all that it was to do: its run time was only a limit."""
+    done = FioEntries(job.entries, job.options).moved_bytes
+    size = job.data_bytes
+    return size is not None and done >= DONE_SHARE * size * len(job.clients)
 
 
 def _is_paced(options: Mapping[str, str]) -> bool:

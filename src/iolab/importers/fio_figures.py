@@ -29,7 +29,7 @@ KIB: Final = 1024
 
 WAYS: Final = ("read", "write", "trim")
 
-_RANK: Final = re.compile(r"\d{1,3}\.\d{3,}")
+_RANK: Final = re.compile(r"(?!0\.00$)\d{1,3}\.\d+")
 """A percentile that was asked for; fio fills its list up with `0.00`."""
 
 KIND_NAMES: Final = {"lat": "from submission (lat)", "clat": "completion latencies (clat)"}
@@ -74,6 +74,11 @@ class FioEntries:
         """In what latencies are printed: microseconds before 2.99."""
         blocks = (block for way in self.directions for block in self._blocks(way))
         return NS_PER_US if any(_is_old(block) for block in blocks) else 1
+
+    @property
+    def moved_bytes(self) -> int:
+        """What was moved in all directions."""
+        return sum(_bytes(block) for way in self.directions for block in self._blocks(way))
 
     @property
     def members(self) -> int:
@@ -162,6 +167,7 @@ class FioEntries:
         runtimes = [number(block.get("runtime")) for block in blocks]
         known = [runtime for runtime in runtimes if runtime is not None]
         low, mean, high = _extremes_and_mean(blocks, kind, counts)
+        rates = [number(block.get("iops")) or 0.0 for block in blocks]
         failed = sum(whole_number(entry.get("total_err")) or 0 for entry in self.entries)
         return Figures(
             operation=way,
@@ -171,7 +177,8 @@ class FioEntries:
             if any("io_bytes" in block for block in blocks)
             else None,
             seconds=max(known) / 1000 if known else None,
-            rate_per_s=sum(number(block.get("iops")) or 0.0 for block in blocks),
+            rate_s=_mean_time_s(rates, runtimes),
+            rate_per_s=sum(rates),
             bw_bytes_per_s=sum(_bandwidth(block) for block in blocks),
             lat_min_ns=low,
             lat_mean_ns=mean,
@@ -222,6 +229,15 @@ class FioEntries:
         ranks = sorted({rank for percentiles in own for rank in percentiles})
         values = ((rank, merged.percentile_ns(rank)) for rank in ranks)
         return tuple((rank, value) for rank, value in values if value is not None)
+
+
+def _mean_time_s(rates: Sequence[float], runtimes: Sequence[float | None]) -> float | None:
+    """The time of rates that are added: of a job that ended early its own."""
+    total = sum(rates)
+    if not total or None in runtimes:
+        return None
+    pairs = zip(rates, runtimes, strict=True)
+    return sum(rate * (runtime or 0.0) for rate, runtime in pairs) / total / 1000
 
 
 def _members(entry: Block) -> int:
@@ -328,10 +344,11 @@ def _bins(bins: Block, factor: int) -> Iterator[tuple[int, int]]:
 def _printed(block: Block, kind: str) -> tuple[tuple[str, str], ...]:
     """The figures as they stand in the file."""
     latency = _latency(block, kind)
+    percentiles = _ranked(table_of(latency.get("percentile")))
     name = f"{kind}_ns" if _latency_factor(block, kind) == 1 else f"{kind} (us)"
     every = {
         **{key: block.get(key) for key in ("iops", "bw_bytes", "bw", "total_ios", "runtime")},
         **{f"{name} {key}": latency.get(key) for key in ("min", "mean", "max")},
-        **{f"{name} p{key}": value for key, value in table_of(latency.get("percentile")).items()},
+        **{f"{name} p{key:g}": value for key, value in sorted(percentiles.items())},
     }
     return tuple((clean(label), clean(str(value))) for label, value in every.items() if value)

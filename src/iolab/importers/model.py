@@ -91,7 +91,8 @@ class Figures:
     """What a tool prints of one operation; None is what it does not tell.
 
     Rates are of operations and bytes a second, latencies in ns, `percentiles` (percent, ns).
-    `seconds` is the time that the rates are of; a count that `is_derived` is made of both. A mean
+    `seconds` is the time that the rates are of, `rate_s` its mean over unlike parts;
+    a count that `is_derived` is made of rate and time. A mean
     from submission on is `in_flight_mean_ns` where it is another than the latency's. In totals each
     counts `weight` times: -1 for what is made of two others that are told beside it, 0 for what
     moves nothing. `printed` are the figures as the file has them.
@@ -102,6 +103,7 @@ class Figures:
     count_is_derived: bool = False
     bytes: int | None = None
     seconds: float | None = None
+    rate_s: float | None = None
     rate_per_s: float | None = None
     bw_bytes_per_s: float | None = None
     lat_min_ns: float | None = None

@@ -36,7 +36,7 @@ from iolab.core.samples import BinTable, IntervalTable, no_counters
 from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
 from iolab.core.workload import HOSTS, PER_NODE, Axis, Indicator, Workload
 from iolab.dataclass import dataclass
-from iolab.importers.files import ForeignFile, Sourced, clean, host_name
+from iolab.importers.files import ForeignFile, Sourced, clean, clean_name, host_name
 from iolab.importers.model import ForeignRun, ImportedClient, ImportedJob
 from iolab.store.writer import SessionWriter, refuse_existing
 from iolab.study.schedule import digest_of
@@ -46,9 +46,6 @@ STUDY_ID: Final = "imported"
 
 RESERVED: Final = (HOSTS, PER_NODE)
 """Axes of iolab's own, which no tool's setting is."""
-
-VALUE_CHARACTERS: Final = 60
-"""Of a longer value an axis has the beginning, and a mark made of all of it."""
 
 POINTS_MOST: Final = 2000
 """Points that the axes of a workload span; files tell of few of them, and all are gone through."""
@@ -174,10 +171,7 @@ def _load(run: ForeignRun) -> dict[str, int | str]:
 
 
 def _axis_value(value: int | str) -> int | str:
-    if isinstance(value, int) or len(value) <= VALUE_CHARACTERS:
-        return value
-    mark = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:6]
-    return f"{value[: VALUE_CHARACTERS - 10]}... ({mark})"
+    return value if isinstance(value, int) else clean_name(value)
 
 
 _Row = Mapping[str, int | str]
