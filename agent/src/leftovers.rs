@@ -37,11 +37,11 @@ pub struct Leftovers {
     /// Scratch folders that other hosts may hold: this one cannot see it, and leaves them alone.
     elsewhere: Vec<Abandoned>,
     /// Further scratch folders of this user, beyond what is told at once.
-    more: u64,
+    more_folders: u64,
     /// The first scratch folders of other users, which are theirs.
-    of_others: Vec<PathBuf>,
+    foreign_folders: Vec<PathBuf>,
     /// How many there are of those.
-    of_others_count: u64,
+    foreign_folder_count: u64,
     /// Loop devices over images in these folders.
     loops: Vec<PathBuf>,
     /// Files of agents that no process runs.
@@ -54,7 +54,7 @@ pub struct Leftovers {
 pub fn find(path: Option<&Path>) -> Leftovers {
     let roots = Roots::default();
     let all = path.map(scratch::abandoned).unwrap_or_default();
-    let Found { own, more, of_others, of_others_count } = all;
+    let Found { own, more_folders, foreign_folders, foreign_folder_count } = all;
     let (folders, elsewhere): (Vec<_>, Vec<_>) =
         own.into_iter().partition(|folder| folder.host.is_empty());
     Leftovers {
@@ -63,9 +63,9 @@ pub fn find(path: Option<&Path>) -> Leftovers {
         loops: loops_over(&roots, &folders),
         folders,
         elsewhere,
-        more,
-        of_others,
-        of_others_count,
+        more_folders,
+        foreign_folders,
+        foreign_folder_count,
         agents: idle_agents(),
         faults: Vec::new(),
     }

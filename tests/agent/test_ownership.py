@@ -159,7 +159,7 @@ def test_a_folder_of_another_user_is_named_and_left_alone(agent: Agent, tmp_path
     os.chown(theirs, NOBODY, -1)
     found = clean(agent, tmp_path)
     assert (found["folders"], found["faults"]) == ([], [])
-    assert (found["of_others"], found["of_others_count"]) == ([str(theirs)], 1)
+    assert (found["foreign_folders"], found["foreign_folder_count"]) == ([str(theirs)], 1)
     assert (theirs / "precious").read_text() == "stays"
 
 
@@ -186,8 +186,8 @@ def test_thousands_of_folders_are_counted_and_some_are_named(agent: Agent, tmp_p
         if number % 2:
             os.chown(folder, NOBODY, -1)
     found = agent.ask("leftovers", path=str(tmp_path))
-    assert (found["of_others_count"], len(found["of_others"])) == (1500, 10)
-    assert len(found["folders"]) + found["more"] == 1500
+    assert (found["foreign_folder_count"], len(found["foreign_folders"])) == (1500, 10)
+    assert len(found["folders"]) + found["more_folders"] == 1500
 
 
 def test_a_killed_agent_whose_id_was_given_to_another_holds_nothing(

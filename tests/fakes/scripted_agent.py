@@ -110,7 +110,8 @@ def left(remove: list[str] | None) -> dict[str, Any]:
         file.write(json.dumps(remove) + "\n")
     number = len(looks.read_text(encoding="utf-8").splitlines())
     if MODE == "others":
-        return {kind: [] for kind in KINDS} | {"of_others": ["/t/b\x1b"], "of_others_count": 20_000}
+        foreign_folders = {"foreign_folders": ["/t/b\x1b"], "foreign_folder_count": 20_000}
+        return {kind: [] for kind in KINDS} | foreign_folders
     foreign = MODE == "elsewhere"
     folders = [
         {"dir": f"/t/{n}", "owner": "s", "bytes": 1, "host": "node\x1b7" if foreign else ""}

@@ -355,11 +355,11 @@ pub struct Found {
     /// Those of this user, at most `MAX_ABANDONED`.
     pub own: Vec<Abandoned>,
     /// How many more there may be of them.
-    pub more: u64,
+    pub more_folders: u64,
     /// The first of other users, at most `MAX_NAMED`, whatever they hold.
-    pub of_others: Vec<PathBuf>,
+    pub foreign_folders: Vec<PathBuf>,
     /// How many there are of other users.
-    pub of_others_count: u64,
+    pub foreign_folder_count: u64,
 }
 
 /// What of this user's is left in a directory; other users' folders are counted, not looked into.
@@ -374,12 +374,12 @@ pub fn abandoned(path: &Path) -> Found {
         if meta.uid() != own_user()
             && Some(meta.uid()) != *beside.get_or_insert_with(|| user_beside(&dir))
         {
-            found.of_others_count += 1;
-            if found.of_others.len() < MAX_NAMED {
-                found.of_others.push(dir);
+            found.foreign_folder_count += 1;
+            if found.foreign_folders.len() < MAX_NAMED {
+                found.foreign_folders.push(dir);
             }
         } else if found.own.len() == MAX_ABANDONED {
-            found.more += 1;
+            found.more_folders += 1;
         } else if let Some(left) = look(dir, &folder, &meta) {
             found.own.push(left);
         }
@@ -659,8 +659,8 @@ mod tests {
         assert_eq!((holders.own, holders.other.unwrap().contains("12345")), (None, true));
         drop(open(&target).unwrap());
         let found = abandoned(target.path());
-        assert_eq!((found.own.len(), found.of_others_count), (1, 30));
-        assert_eq!(found.of_others.len(), MAX_NAMED);
+        assert_eq!((found.own.len(), found.foreign_folder_count), (1, 30));
+        assert_eq!(found.foreign_folders.len(), MAX_NAMED);
     }
 
     #[test]

@@ -59,13 +59,13 @@ def clean(
     if not as_json:
         _show(leftovers)
         _show_elsewhere(searched.done)
-        _show_of_others(searched.done)
+        _show_foreign_folders(searched.done)
     if leftovers and (yes or (not as_json and _agreed())):
         again = [spec for spec in specs if spec.name in leftovers]
         ended = asyncio.run(look_for_leftovers(again, absolute, remove=leftovers))
         removed, failed = ended.done, failed | dict(ended.failed)
     if as_json:
-        theirs = {name: left for name, left in searched.done.items() if left.of_others}
+        theirs = {name: left for name, left in searched.done.items() if left.foreign_folders}
         result_json(_document(leftovers | theirs, removed, failed))
     faults = [f"{name}: {fault}" for name, left in removed.items() for fault in left.faults]
     faults += [f"{name}: {error.happened} {error.do}" for name, error in failed.items()]
@@ -73,7 +73,7 @@ def clean(
         say(fault)
     if not faults:
         say(_conclusion(leftovers, removed, absolute))
-        if more := sum(left.more for left in removed.values()):
+        if more := sum(left.more_folders for left in removed.values()):
             say(f"{more} more scratch folders were left; run '{command_line('clean')}' again.")
     if faults:
         raise typer.Exit(ExitCode.HOST)
@@ -127,20 +127,17 @@ def _show_elsewhere(leftovers: Mapping[str, Leftovers]) -> None:
         say(one_line_text(says))
 
 
-def _show_of_others(leftovers: Mapping[str, Leftovers]) -> None:
+def _show_foreign_folders(leftovers: Mapping[str, Leftovers]) -> None:
     """Folders of other users, whose sessions may be alive: they are theirs to remove."""
     from iolab.cli.output import say
     from iolab.report.terminal import one_line_text
 
     for name, left in leftovers.items():
-        for folder in left.of_others:
+        for folder in left.foreign_folders:
             say(one_line_text(f"{folder} on host {name} is another user's, and stays."))
-        if more := left.of_others_count - len(left.of_others):
-            say(
-                one_line_text(
-                    f"{more} more scratch folders on host {name} are other users', and stay."
-                )
-            )
+        if more := left.foreign_folder_count - len(left.foreign_folders):
+            says = f"{more} more scratch folders on host {name} are other users', and stay."
+            say(one_line_text(says))
 
 
 def _lines(left: Leftovers) -> Iterator[tuple[str, str]]:

@@ -65,18 +65,18 @@ class AbandonedAnswer(_Answer):
 class Leftovers(_Answer):
     """What killed agents left on a host, and the sentences of what could not be removed of it.
 
-    The folders `elsewhere` may be held by other hosts that share the directory, those `of_others`
-    are of other users (the first of `of_others_count`): they always stay. `more` folders of this
-    user were not looked at yet.
+    The folders `elsewhere` may be held by other hosts that share the directory, and
+    `foreign_folders` (the first of `foreign_folder_count`) are of other users: they always stay.
+    So many `more_folders` of this user were not looked at yet.
     """
 
     processes: Annotated[tuple[OrphanAnswer, ...], Field(max_length=100_000)]
     groups: Annotated[tuple[_Path, ...], Field(max_length=100_000)]
     folders: Annotated[tuple[AbandonedAnswer, ...], Field(max_length=10_000)]
     elsewhere: Annotated[tuple[AbandonedAnswer, ...], Field(max_length=10_000)] = ()
-    more: Count = 0
-    of_others: Annotated[tuple[_Path, ...], Field(max_length=100)] = ()
-    of_others_count: Count = 0
+    more_folders: Count = 0
+    foreign_folders: Annotated[tuple[_Path, ...], Field(max_length=100)] = ()
+    foreign_folder_count: Count = 0
     loops: Annotated[tuple[_Path, ...], Field(max_length=10_000)]
     agents: Annotated[tuple[_Path, ...], Field(max_length=10_000)]
     faults: Annotated[tuple[str, ...], Field(max_length=100_000)]

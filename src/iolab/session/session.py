@@ -327,10 +327,10 @@ def _tell_of_users(session: SessionContext, discovery: Discovery) -> None:
         ("Others may move the files of this session", [(k, p.movable_by) for k, p in probes]),
         ("Another user's session holds a folder there", [(k, p.other_user) for k, p in probes]),
     ):
-        told = [f"'{printable(key)}': {printable(who)}" for key, who in found if who]
-        if told:
-            more = f" (and {len(told) - 1} more targets)" if len(told) > 1 else ""
-            session.tell(Notice(f"{what}: {told[0]}{more}."))
+        reasons = [f"'{printable(key)}': {printable(who)}" for key, who in found if who]
+        if reasons:
+            more = f" (and {len(reasons) - 1} more targets)" if len(reasons) > 1 else ""
+            session.tell(Notice(f"{what}: {reasons[0]}{more}."))
 
 
 def _missing(session: SessionContext) -> tuple[str, ...]:
