@@ -98,6 +98,13 @@ def test_files_in_any_order_and_named_twice_give_the_same_points(tmp_path: Path)
     assert points(files[::-1]) == points([*files, *files]) == points([tmp_path]) == first
 
 
+def test_every_case_in_any_order_and_twice_gives_the_same_points(tmp_path: Path) -> None:
+    files = lay_down(tmp_path, *recordings("import/cases", ""))
+    first = points(files)
+    assert len(first) > 10
+    assert points([*files[::-1], *files]) == first
+
+
 def test_a_copy_is_no_repeat_and_is_named(tmp_path: Path) -> None:
     (file,) = lay_down(tmp_path, GROUPS)
     noise = "srun: job 7 queued and waiting for resources\n"
@@ -107,8 +114,12 @@ def test_a_copy_is_no_repeat_and_is_named(tmp_path: Path) -> None:
     (copy,) = found.copies
     assert copy.count == len(found.runs)
     assert all(name in copy.message for name in ("slurm-7.out", "two-groups-3.33.json"))
-    done = call("import", tmp_path, "--out", tmp_path / "S")
+    done = call("import", tmp_path, "--out", tmp_path / "S", "--json")
     assert "counted once" in done.stderr
+    printed = json.loads(done.stdout)
+    assert [entry["count"] for entry in printed["copies"]] == [copy.count]
+    assert printed["left_out"][0]["first"] == 1
+    assert "slurm-7.out, line 1" in done.stderr
 
 
 def test_runs_of_one_load_are_repeats_and_of_unlike_loads_points(tmp_path: Path) -> None:
