@@ -17,7 +17,7 @@ from iolab.importers.session import arrange
 from tests.cli.in_process import call
 from tests.facts import tells
 from tests.importers.fio_reports import MOMENT, one_read
-from tests.importers.importing import lay_down
+from tests.importers.importing import lay_down, results, value
 from tests.recorded import recorded, recordings
 
 ELBENCHO = "import/elbencho/bw-direct-2.1-0.csv"
@@ -151,6 +151,19 @@ def test_a_log_has_what_several_tools_printed(tmp_path: Path) -> None:
     assert {run.details.tool for _, run in found.runs} == {"mdtest"}
     (refused,) = found.refused
     assert "json+" in refused.do
+
+
+def test_every_setting_that_a_file_tells_is_an_axis(tmp_path: Path) -> None:
+    rows = results(tmp_path, "import/cases/02-vdbench-forrdpct.html")
+    rates = {name: value(one, "iops") for name, one in rows.items()}
+    assert rates == {
+        "rd1 rdpct=100": pytest.approx(80e3),
+        "rd1 rdpct=0": pytest.approx(20e3),
+        "rd1 rdpct=70": pytest.approx(50e3),
+    }
+    rows = results(tmp_path, "import/cases/01-elbencho-seq-and-random.csv")
+    rates = {name: value(one, "iops") for name, one in rows.items() if "read" in name}
+    assert set(rates.values()) == {20e3, 200e3}
 
 
 def test_texts_that_differ_at_their_end_are_unlike_loads(tmp_path: Path) -> None:
