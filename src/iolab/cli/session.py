@@ -396,7 +396,8 @@ def heeded_signals() -> list[signal.Signals]:
 def stop_on_signals(request: Callable[[], str], note: Callable[[str], None]) -> Iterator[None]:
     """Within the context each signal calls `request` in the running loop, and tells what it says.
 
-    The same is not told twice. A signal that is ignored stays so. In another thread than the main one there are no signals.
+    The same is not told twice. A signal that is ignored stays so. In another thread than the main
+    one there are no signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
