@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from bench.synthetic import make_result
 
+import iolab
+from iolab.core.events import SessionStatus
 from iolab.core.metric import Level
 from iolab.core.run import RunKey, RunStatus
+from iolab.core.target_state import Ledger
 from iolab.store import layout
 from iolab.store.index import IndexEntry, entry_of, read_index
 from iolab.store.reader import SessionReader
@@ -95,3 +99,60 @@ def test_show_counts_by_the_index(place: Path) -> None:
     (row,) = [line for line in shown.stdout.splitlines() if PLAN.runs[0].point.workload in line]
     assert [int(word) for word in row.split() if word.isdigit()][-4:] == [4, 2, 1, 1]
     assert call("show", str(place), "--summary", "--fail-on", "invalid").returncode == 1
+
+
+def test_a_run_that_was_taken_out_is_told_by_every_reader(place: Path) -> None:
+    with SessionWriter.reopen(place) as writer:
+        writer.ended(SessionStatus.DONE)
+    shutil.rmtree(place / layout.POINTS / KEYS[0][0])
+    for command in (
+        ("show", place),
+        ("show", place, "--summary"),
+        ("show", place, "--time"),
+        ("export", place, "-f", "csv"),
+        ("export", place, "-f", "openmetrics"),
+        ("report", place, "--md", place.parent / "out.md"),
+        ("compare", place, place),
+        ("audit", place),
+    ):
+        done = call(*command)
+        assert done.returncode == 5, (command, done.stderr)
+        assert f"points/{KEYS[0][0]}/run-1" in done.stderr, command
+        assert "missing" in done.stderr, command
+    with pytest.warns(UserWarning, match="missing"):
+        assert iolab.Session(place).damaged
+
+
+def test_what_a_session_has_is_held_against_its_list(place: Path) -> None:
+    with SessionWriter.reopen(place) as writer:
+        writer.keep_ledger(Ledger())
+        writer.ended(SessionStatus.DONE)
+    assert SessionReader(place).damaged() == SessionReader(place).verify() == ()
+    for name in (layout.HOSTS, layout.LEDGER, layout.INDEX):
+        content = (place / name).read_bytes()
+        (place / name).unlink()
+        for found in (SessionReader(place).damaged(), SessionReader(place).verify()):
+            assert [damage.path for damage in found] == [name]
+        (place / name).write_bytes(content)
+    with SessionWriter.reopen(place) as writer:
+        commit(writer, record_of(3))
+        assert SessionReader(place).damaged() == ()
+    assert SessionReader(place).verify() == ()
+
+
+def test_hosts_are_missed_also_in_a_session_that_was_killed(place: Path) -> None:
+    (place / layout.HOSTS).unlink()
+    assert [damage.path for damage in SessionReader(place).damaged()] == [layout.HOSTS]
+
+
+def test_an_earlier_attempt_in_the_place_of_a_run_is_found_by_audit(place: Path) -> None:
+    key = KEYS[2]
+    with SessionWriter.reopen(place) as writer:
+        commit(writer, record_of(2))
+        writer.ended(SessionStatus.DONE)
+    run = layout.run_directory(place, key)
+    run.rename(place / "elsewhere")
+    run.with_name("run-1.attempt-1").rename(run)
+    assert [damage.path for damage in SessionReader(place).verify()] == [
+        str((run / layout.MANIFEST).relative_to(place))
+    ]

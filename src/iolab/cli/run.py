@@ -207,8 +207,11 @@ def _refuse_running(reader: SessionReader) -> None:
 def _refuse_damaged(reader: SessionReader) -> None:
     """StoreError where a document of the session itself is damaged: hosts are compared by it."""
     from iolab.errors import StoreError
+    from iolab.store.layout import INDEX
 
     for damage in reader.damaged_documents():
+        if damage.path == INDEX:
+            continue  # it is made again of the runs that are there
         raise StoreError(f"'{reader.directory}': {damage.says}", damage.do)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from typing import Final
 
 from iolab.core.events import PhaseTime, SessionStatus
 from iolab.core.host import HostFacts
@@ -12,6 +13,10 @@ from iolab.core.run import Plan, RunManifest
 from iolab.core.study import Study
 from iolab.core.target_state import Ledger
 from iolab.dataclass import dataclass
+from iolab.store.layout import HOSTS, INDEX, LEDGER
+
+LATER_FILES: Final = (HOSTS, LEDGER, INDEX)
+"""Documents that change while a session runs; their digests are listed when it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,8 @@ class SessionDocument:
 
     `command` is the command line that created it; `history` holds the start, each end and each
     resume, oldest first. `agent_version` is None until the hosts were reached. `files` are the
-    digests of study.toml and plan.json, which never change. `times` says where the time of all
+    digests of study.toml and plan.json, which never change, and since the session ended those of
+    `LATER_FILES`. `times` says where the time of all
     segments that ended went; empty in sessions of older versions.
     """
 
@@ -59,6 +65,16 @@ class SessionDocument:
     history: tuple[HistoryEntry, ...]
     files: tuple[StoredFile, ...]
     times: tuple[PhaseTime, ...] = ()
+
+    @property
+    def later_files(self) -> tuple[str, ...]:
+        """Its files that came after its begin and must be there.
+
+        While it runs they change, and have no digest here.
+        """
+        named = [file.name for file in self.files if file.name in LATER_FILES]
+        has_hosts = self.agent_version is not None and HOSTS not in named
+        return (*([HOSTS] if has_hosts else []), *named)
 
 
 @dataclass(frozen=True, slots=True)

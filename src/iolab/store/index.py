@@ -1,9 +1,11 @@
-"""The index of a session: how each committed run ended, for a look at very many of them.
+"""The index of a session: the list of its committed runs, and how each ended.
 
-A line a commit is appended to `index.jsonl`, after the run has its name. The runs are the truth:
-who reads the index holds it against their directories, reads what it lacks, and passes over what it
-has too much. So it may be lost, cut off or removed. Before a run is replaced its line is called
-off on the device: a line that is left, of a run that is there, is that run's.
+A line a commit is appended to `index.jsonl`, after the run has its name, with size and digest of
+the run's manifest, which has those of all its files. So a run that is in the index and not on disk
+was lost or taken away, and one that is on disk only was committed by a writer that was killed just
+then: it is read itself. Before a run is replaced its line is called off on the device.
+
+The file only grows. When a session ends, `session.json` gets its size and digest.
 """
 
 from __future__ import annotations
@@ -38,10 +40,27 @@ def entry_of(result: Result) -> IndexEntry:
     return IndexEntry(result.configuration, result.workload, result.status, result.verdict.level)
 
 
-def add(session: Path, key: RunKey, entry: IndexEntry) -> None:
+class ListedManifest(NamedTuple):
+    """Size and digest of a run's manifest as it was committed."""
+
+    size_bytes: int
+    sha256: str
+
+
+def add(session: Path, key: RunKey, entry: IndexEntry, manifest: ListedManifest) -> None:
     """Append a run that is committed; where that fails, readers find the run itself."""
     with suppress(OSError):
-        _append(session, [*key, entry.configuration, entry.workload, entry.status, entry.level])
+        _append(
+            session,
+            [
+                *key,
+                entry.configuration,
+                entry.workload,
+                entry.status,
+                entry.level,
+                *manifest,
+            ],
+        )
 
 
 def call_off(session: Path, key: RunKey) -> None:
@@ -55,24 +74,41 @@ def read_index(session: Path) -> dict[RunKey, IndexEntry]:
 
     Lines that make no sense are passed over.
     """
+    return {key: entry for key, (entry, _) in _parse(read_content(session)).items()}
+
+
+def listed_manifests(content: bytes) -> dict[RunKey, ListedManifest | None]:
+    """The manifest of each run that an index lists; None in lines of older versions."""
+    return {key: manifest for key, (_, manifest) in _parse(content).items()}
+
+
+def read_content(session: Path) -> bytes:
+    """The bytes of the index; none where it cannot be read."""
     try:
-        content = read_regular(session / layout.INDEX)
+        return read_regular(session / layout.INDEX)
     except OSError:
-        return {}
-    entries: dict[RunKey, IndexEntry] = {}
+        return b""
+
+
+def _parse(content: bytes) -> dict[RunKey, tuple[IndexEntry, ListedManifest | None]]:
+    entries: dict[RunKey, tuple[IndexEntry, ListedManifest | None]] = {}
     for line in content.split(b"\n"):
         try:
             digest, repeat, *ended = orjson.loads(line)
             if not ended:
                 entries.pop((digest, repeat), None)
                 continue
-            configuration, workload, status, level = ended
-            entries[digest, repeat] = IndexEntry(
-                str(configuration), str(workload), _STATUSES[status], _LEVELS[level]
-            )
-        except (ValueError, TypeError, KeyError):
+            layout.run_directory(_NOWHERE, (digest, repeat))  # ValueError for no key of a run
+            configuration, workload, status, level, *manifest = ended
+            entry = IndexEntry(str(configuration), str(workload), _STATUSES[status], _LEVELS[level])
+            listed = ListedManifest(int(manifest[0]), str(manifest[1])) if manifest else None
+            entries[digest, repeat] = (entry, listed)
+        except (ValueError, TypeError, KeyError, IndexError):
             continue
     return entries
+
+
+_NOWHERE: Final = Path()
 
 
 def _append(session: Path, line: list[Any], *, flush: bool = False) -> None:

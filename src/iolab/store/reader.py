@@ -37,6 +37,7 @@ from iolab.store.verify import (
     check_file,
     damage_of,
     document_damage,
+    missing_runs,
     read_head,
     read_if_there,
     read_manifest,
@@ -195,7 +196,15 @@ class SessionReader:
             entry = index.get(key) or self._entry(key)
             if entry is not None:
                 overview[key] = entry
+        self.missing()
         return overview
+
+    def missing(self) -> tuple[Damage, ...]:
+        """The committed runs that are not there any more, each told."""
+        damages = tuple(missing_runs(self.directory, self._run_name))
+        for damage in damages:
+            self._tell(damage)
+        return damages
 
     def _entry(self, key: RunKey) -> IndexEntry | None:
         run = layout.run_directory(self.directory, key)
@@ -220,7 +229,11 @@ class SessionReader:
 
     def damaged_documents(self) -> tuple[Damage, ...]:
         """What is damaged of the session's own documents; nothing may be added to it then."""
-        damages = tuple(document_damage(self.directory, read_session(self.directory)))
+        for _ in range(_LOOKS):
+            session = read_session(self.directory)
+            damages = tuple(document_damage(self.directory, session))
+            if not damages or read_session(self.directory) == session:
+                break  # otherwise it was resumed meanwhile
         for damage in damages:
             self._tell(damage)
         return damages
@@ -365,7 +378,7 @@ class SessionReader:
                     self._tell(damage)
                     damaged.append(damage)
         self._heads = {key: kept for key, kept in self._heads.items() if key in heads}
-        self._damaged_runs = tuple(damaged)
+        self._damaged_runs = (*damaged, *self.missing())
         return heads
 
 

@@ -32,6 +32,7 @@ from iolab.store.documents import (
     StoredFile,
 )
 from iolab.store.durable import disk_errors
+from iolab.store.index import listed_manifests, read_content
 
 T = TypeVar("T")
 M = TypeVar("M", Manifest, ManifestHead)
@@ -45,6 +46,8 @@ _STAMPED: Final = (
     layout.COUNTERS,
 )
 _SHOWN_DIGITS: Final = 12
+_INDEX_READS: Final = 5
+"""A run may be replaced, or committed, between the look at the index and the look at the runs."""
 
 AGAIN: Final = "Restore it from a copy, or measure it again with `iolab resume`."
 IMPORT_AGAIN: Final = "Restore it from a copy, or import the files again into another directory."
@@ -185,11 +188,66 @@ def document_damage(
         (layout.HOSTS, lambda: read_if_there(hosts, directory / layout.HOSTS)),
         (layout.LEDGER, lambda: read_if_there(ledger, directory / layout.LEDGER)),
     )
+    damaged_names = set()
     for name, read in readers:
         try:
             read()
         except StoreError as error:
+            damaged_names.add(name)
             yield damage_of(directory, name, error)
+    for name in session.later_files:
+        if name not in damaged_names:
+            try:
+                _require_listed(directory, session, name)
+            except StoreError as error:
+                yield damage_of(directory, name, error)
+
+
+def _require_listed(directory: Path, session: SessionDocument, name: str) -> None:
+    """StoreError where a document that the session has is missing, or not as the session ended."""
+    path = directory / name
+    listed = next((file for file in session.files if file.name == name), None)
+    with disk_errors(path, "read"):
+        if not path.exists():
+            raise damaged(path, "it is missing")
+        if listed is None:
+            return
+        content = read_regular(path)
+    # The index only grows, and may have grown since.
+    content = content[: listed.size_bytes] if name == layout.INDEX else content
+    if len(content) != listed.size_bytes:
+        raise damaged(path, _sizes(len(content), listed.size_bytes))
+    if hashlib.sha256(content).hexdigest() != listed.sha256:
+        raise damaged(path, "it is not what the session ended with")
+
+
+def missing_runs(directory: Path, called: Callable[[RunKey], str]) -> Iterator[Damage]:
+    """The runs that were committed, as the index says, and are not there."""
+    for _ in range(_INDEX_READS):
+        content = read_content(directory)
+        with disk_errors(directory, "read"):
+            missing = listed_manifests(content).keys() - set(layout.committed_keys(directory))
+        # A run that is just being replaced was called off before.
+        if not missing or read_content(directory) == content:
+            break
+    for key in sorted(missing):
+        path = layout.run_directory(directory, key).relative_to(directory)
+        yield Damage(str(path), "it is missing.", called(key), AGAIN)
+
+
+def _unlisted_manifests(directory: Path, called: Callable[[RunKey], str]) -> Iterator[Damage]:
+    """The runs whose manifest is another than the one that was committed."""
+    runs = layout.committed_runs(directory)
+    for key, listed in listed_manifests(read_content(directory)).items():
+        if key not in runs or listed is None:
+            continue
+        try:
+            actual = stored_file(runs[key], layout.MANIFEST)
+        except OSError:
+            continue  # which is damage of the run itself
+        if (actual.size_bytes, actual.sha256) != listed:
+            path = runs[key].relative_to(directory) / layout.MANIFEST
+            yield Damage(str(path), "it is not the one that was committed.", called(key), AGAIN)
 
 
 def read_if_there(shape: type[T], path: Path) -> T | None:
@@ -202,11 +260,13 @@ def verify_session(directory: Path, called: Callable[[RunKey], str]) -> tuple[Da
 
     `called` names a committed run; earlier attempts have no name, since nothing shows them.
     """
-    damages = [*_session_damage(directory)]
+    damages = [*_session_damage(directory), *missing_runs(directory, called)]
     for key, run in layout.committed_runs(directory).items():
         damages += run_damage(directory, run, called(key))
     for run in layout.earlier_attempts(directory):
         damages += run_damage(directory, run, "")
+    named = {damage.run for damage in damages}
+    damages += [one for one in _unlisted_manifests(directory, called) if one.run not in named]
     return tuple(damages)
 
 

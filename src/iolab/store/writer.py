@@ -21,6 +21,7 @@ from iolab.errors import StoreError
 from iolab.store import index, layout
 from iolab.store.codec import decode_sealed, encode, encode_sealed, unicode
 from iolab.store.documents import (
+    LATER_FILES,
     Analysis,
     HistoryEntry,
     HostsDocument,
@@ -166,7 +167,7 @@ class SessionWriter:
             except BaseException:
                 shutil.rmtree(draft, ignore_errors=True)
                 raise
-        index.add(self._directory, layout.key_of(final), index.entry_of(result))
+        _index(self._directory, layout.key_of(final), result)
 
     def ended(
         self,
@@ -179,6 +180,8 @@ class SessionWriter:
             self._session, times=_together(self._session.times, times)
         )
         try:
+            with disk_errors(self._directory, "read"):
+                _complete_index(self._directory)
             self._turn(status, reason, ())
         finally:
             self.close()
@@ -194,13 +197,25 @@ class SessionWriter:
         self.close()
 
     def _turn(self, status: SessionStatus, reason: str | None, command: tuple[str, ...]) -> None:
-        """Change the session's status and remember that it changed."""
+        """Change the session's status and remember that it changed.
+
+        What it then consists of is listed; while it runs, only what never changes.
+        """
+        files = [file for file in self._session.files if file.name not in LATER_FILES]
+        if status is not SessionStatus.RUNNING:
+            with disk_errors(self._directory, "read"):
+                files += [
+                    stored_file(self._directory, name)
+                    for name in LATER_FILES
+                    if (self._directory / name).exists()
+                ]
         entry = HistoryEntry(self._clock(), status, reason, __version__, command)
         self._session = dataclasses.replace(
             self._session,
             format=layout.FORMAT,
             status=status,
             reason=reason,
+            files=tuple(files),
             history=(*self._session.history, entry),
         )
         with disk_errors(self._directory, "write"):
@@ -310,7 +325,15 @@ def _complete_index(directory: Path) -> None:
     for key in sorted(set(layout.committed_keys(directory)) - entries.keys()):
         with suppress(StoreError):  # a damaged run is told by who reads it
             head = read_head(layout.run_directory(directory, key))
-            index.add(directory, key, index.entry_of(head.analysis.result))
+            _index(directory, key, head.analysis.result)
+
+
+def _index(directory: Path, key: RunKey, result: Result) -> None:
+    """Add a committed run to the index; where that fails, readers find the run itself."""
+    with suppress(OSError):
+        manifest = stored_file(layout.run_directory(directory, key), layout.MANIFEST)
+        listed = index.ListedManifest(manifest.size_bytes, manifest.sha256)
+        index.add(directory, key, index.entry_of(result), listed)
 
 
 def _save(directory: Path, session: SessionDocument) -> None:
