@@ -98,7 +98,8 @@ def _parse(content: bytes) -> dict[RunKey, tuple[IndexEntry, ListedManifest | No
             if not ended:
                 entries.pop((digest, repeat), None)
                 continue
-            layout.run_directory(_NOWHERE, (digest, repeat))  # ValueError for no key of a run
+            if not layout.is_run_key(digest, repeat):
+                continue
             configuration, workload, status, level, *manifest = ended
             entry = IndexEntry(str(configuration), str(workload), _STATUSES[status], _LEVELS[level])
             listed = ListedManifest(int(manifest[0]), str(manifest[1])) if manifest else None
@@ -106,9 +107,6 @@ def _parse(content: bytes) -> dict[RunKey, tuple[IndexEntry, ListedManifest | No
         except (ValueError, TypeError, KeyError, IndexError):
             continue
     return entries
-
-
-_NOWHERE: Final = Path()
 
 
 def _append(session: Path, line: list[Any], *, flush: bool = False) -> None:

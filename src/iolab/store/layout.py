@@ -51,6 +51,16 @@ def point_directory(session: Path, digest: str) -> Path:
     return session / POINTS / digest
 
 
+def is_run_key(digest: object, repeat: object) -> bool:
+    """Whether a point's digest and a repeat can name a run, as read from outside."""
+    return (
+        isinstance(digest, str)
+        and _DIGEST.fullmatch(digest) is not None
+        and isinstance(repeat, int)
+        and repeat >= 1
+    )
+
+
 def run_directory(session: Path, key: RunKey) -> Path:
     """The directory of one committed run."""
     digest, repeat = key
