@@ -90,7 +90,10 @@ def failures(view: ImportedView) -> CheckAnswer:
 def _failures(view: ImportedView, index: int) -> CheckAnswer:
     client, where = view.clients[index], view.on(view.hosts[index])
     failed = sum(figure.failed for figure in client.figures)
-    done = sum(figure.count or 0 for figure in client.figures)
+    done = sum(
+        (figure.count or 0) - (figure.failed if figure.failed_in_count else 0)
+        for figure in client.figures
+    )
     evidence: Numbers = {"host": view.hosts[index].host, "failed": failed, "done": done}
     if failed:
         share = failed / max(failed + done, 1)

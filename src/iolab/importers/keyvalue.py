@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
 from iolab.core.histogram import bin_of_ns
-from iolab.importers.files import SENTENCE, Folder, ForeignFault, ForeignFile, clean, parsed
+from iolab.importers.files import (
+    SENTENCE,
+    SETTING_CHARACTERS,
+    Folder,
+    ForeignFault,
+    ForeignFile,
+    clean,
+    parsed,
+)
 from iolab.importers.model import (
     Bins,
     Figures,
@@ -19,6 +30,7 @@ from iolab.importers.model import (
     ImportedRun,
     ImportedSecond,
 )
+from iolab.importers.sections import Section, sections_of
 from iolab.loads.keyvalue.db_bench import output as db_bench_output
 from iolab.loads.keyvalue.ycsb import output as ycsb_output
 from iolab.loads.keyvalue.ycsb.hdr_log import YCSB_NAMES, HdrLog, read_hdr_log
@@ -33,6 +45,10 @@ _BLOCK: Final = re.compile(r"^Microseconds per (\w+):")
 _AVERAGE: Final = re.compile(r"^Count: (\d+) Average: ([\d.]+)\s+StdDev: ([\d.]+)")
 _EXTREMES: Final = re.compile(r"^Min: ([\d.]+)\s+Median: ([\d.]+)\s+Max: ([\d.]+)")
 _PERCENTILE: Final = re.compile(r"P([\d.]+): ([\d.]+)")
+LEVELDB_NOT_READ: Final = (
+    "The output of LevelDB's db_bench tells neither how many operations there were nor how long "
+    "they took."
+)
 _REPORT: Final = b"secs_elapsed,interval_qps"
 
 
@@ -51,6 +67,8 @@ class DbBenchImporter:
         beside = folder.beside(file, re.compile(rf"{stem}\.err"))
         heard = b"".join(folder.use(stderr).content for stderr in beside)
         output = db_bench_output.parse(file.content, heard or file.content)
+        if b"LevelDB:" in file.content and b"RocksDB:" not in file.content:
+            raise ForeignFault(LEVELDB_NOT_READ, "Measure with RocksDB's db_bench and import that.")
         if not output.results:
             reason = f": {clean(output.messages[0], SENTENCE)}" if output.messages else ""
             raise ForeignFault(f"db_bench printed no result{reason}.")
@@ -63,6 +81,12 @@ class DbBenchImporter:
         if len(output.results) == 1 and reports:
             seconds = tuple(_report_seconds(folder.use(reports[0])))
         histograms = _histograms(file)
+        results = {result.benchmark for result in output.results}
+        for number, line in enumerate(file.lines, start=1):
+            if (named := _NAMED.match(line)) and named[1] not in results:
+                reason = "This line of a result is in no form that is known."
+                file.account.left_out(number, number, reason)
+        file.account.read_all()
         return [
             _bench(file, output, result, histograms.get(result.benchmark, {}), seconds)
             for result in output.results
@@ -78,8 +102,9 @@ def _bench(
 ) -> ForeignRun:
     line = ("ops/sec", f"{result.ops_per_s}"), ("micros/op", f"{result.mean_us}")
     first = next(iter(histograms.values()), Figures(f"key_{ALL}"))
-    operation = first.operation if len(histograms) == 1 else f"key_{ALL}"
-    own = first if len(histograms) == 1 else Figures(operation)
+    is_mix = len(histograms) > 1
+    operation = f"key_{ALL}" if is_mix else first.operation
+    own = Figures(operation) if is_mix else first
     figures = Figures(
         operation=operation,
         count=result.operations,
@@ -91,6 +116,8 @@ def _bench(
         percentiles=own.percentiles,
         printed=(*line, *own.printed),
     )
+    # Of a mix the line counts all operations, and each kind has a histogram of its own.
+    kinds = tuple(replace(kind, weight=0) for kind in histograms.values()) if is_mix else ()
     header = output.header
     each = (header.key_bytes or 0) + (header.value_bytes or 0)
     values: dict[str, int | str | None] = {
@@ -108,7 +135,7 @@ def _bench(
     )
     host = ImportedHost(
         f"{file.name}: {clean(result.benchmark)}",
-        (figures,),
+        (figures, *kinds),
         errors=tuple(clean(message, SENTENCE) for message in (*output.messages, *output.faults)),
         step_ns=NS_PER_US,
     )
@@ -151,14 +178,14 @@ def _report_seconds(file: ForeignFile) -> Iterator[ImportedSecond]:
 def _histograms(file: ForeignFile) -> dict[str, dict[str, Figures]]:
     """Latencies by benchmark and operation, as they are printed."""
     by_benchmark: dict[str, dict[str, Figures]] = {}
-    benchmark, word, mean, low, high = "", "", 0.0, 0.0, 0.0
+    benchmark, word, count, mean, low, high = "", "", 0, 0.0, 0.0, 0.0
     for line in file.lines:
         if named := _NAMED.match(line):
             benchmark, word = named[1], ""
         elif block := _BLOCK.match(line):
             word = re.sub(r"[^a-z]", "", block[1].lower()) or ALL
         elif word and (average := _AVERAGE.match(line)):
-            mean = parsed(average[2]) or 0.0
+            count, mean = int(average[1]), parsed(average[2]) or 0.0
         elif word and (extremes := _EXTREMES.match(line)):
             low, high = parsed(extremes[1]) or 0.0, parsed(extremes[3]) or 0.0
         elif word and line.startswith("Percentiles:"):
@@ -168,6 +195,7 @@ def _histograms(file: ForeignFile) -> dict[str, dict[str, Figures]]:
             ]
             by_benchmark.setdefault(benchmark, {})[word] = Figures(
                 f"key_{word}",
+                count=count,
                 lat_min_ns=low * NS_PER_US,
                 lat_mean_ns=mean * NS_PER_US,
                 lat_max_ns=high * NS_PER_US,
@@ -177,6 +205,52 @@ def _histograms(file: ForeignFile) -> dict[str, dict[str, Figures]]:
             word = ""
     return by_benchmark
 
+
+_YCSB_BEGIN: Final = re.compile(r"^YCSB Client \S+")
+_YCSB_OVERALL: Final = "[OVERALL], RunTime(ms)"
+_YCSB_JSON: Final = b'"metric":"OVERALL"'
+_COMMAND: Final = "Command line:"
+
+YCSB_IGNORED: Final = {
+    "exportfile": "where results are written",
+    "hdrhistogram.output.path": "where results are written",
+    "measurement.raw.output_file": "where results are written",
+    "status.interval": "how often progress is printed",
+    "maxexecutiontime": "how long the load may run, not what it does",
+}
+"""Properties that do not make two runs unlike, each with the reason."""
+
+
+def _ycsb_parts(file: ForeignFile) -> list[Section]:
+    """A section for each summary, from the client's first line on where that is printed."""
+    begins = sections_of(file, _YCSB_BEGIN)
+    if begins and all(_YCSB_OVERALL in part.text for part in begins):
+        return begins
+    # Without those lines, or with runs that failed between: from the end of one summary on.
+    lines = [n for n, line in enumerate(file.lines, start=1) if line.startswith(_YCSB_OVERALL)]
+    starts = [1]
+    for overall in lines[1:]:
+        before = [part.first for part in begins if starts[-1] < part.first <= overall]
+        starts.append(before[-1] if before else overall)
+    ends = [*(start - 1 for start in starts[1:]), len(file.lines)]
+    return [Section(file, first, last) for first, last in zip(starts, ends, strict=True)]
+
+
+def _ycsb_settings(command: str) -> Iterator[tuple[str, int | str]]:
+    """The properties, database, workload files and threads of a command line."""
+    try:
+        words = shlex.split(command)
+    except ValueError:  # A quote that was cut off.
+        words = command.split()
+    for option, value in pairwise([*words, ""]):
+        if option == "-p" and "=" in value:
+            name, _, text = value.partition("=")
+            yield clean(name), clean(text, SETTING_CHARACTERS)
+        elif option in _YCSB_OPTIONS:
+            yield _YCSB_OPTIONS[option], clean(value, SETTING_CHARACTERS)
+
+
+_YCSB_OPTIONS: Final = {"-threads": "threads", "-target": "target", "-db": "db", "-P": "workload"}
 
 _LINE: Final = re.compile(r"^\[([A-Z][A-Z-]*)\], ([^,]+), (\S+)$")
 _AT: Final = re.compile(r"([\d.]+?)(?:th|st|nd|rd)?PercentileLatency\(us\)")
@@ -189,16 +263,33 @@ class YcsbImporter:
 
     def recognises(self, file: ForeignFile) -> bool:
         """By the summary."""
-        return b"[OVERALL], RunTime(ms)," in file.content
+        return b"[OVERALL], RunTime(ms)," in file.content or _YCSB_JSON in file.content
 
     def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
-        """The summary, with standard error and latency logs of the same name beside it."""
+        """The summary of each run in the file: a load and its transactions may stand in one log.
+
+        Standard error and latency logs of the same name beside it belong to its only run.
+        """
+        if b"[OVERALL], RunTime(ms)," not in file.content:
+            raise ForeignFault(
+                "YCSB's JSON is not read.",
+                "Run it without a measurement exporter and import the text that it prints.",
+            )
+        parts = _ycsb_parts(file)
+        runs = [self._run(part, folder, has_logs=len(parts) == 1) for part in parts]
+        for part in parts:
+            part.read()
+        return runs
+
+    def _run(self, part: Section, folder: Folder, *, has_logs: bool) -> ForeignRun:
+        file = part.file
         stem = re.escape(file.path.stem)
-        heard = folder.beside(file, re.compile(rf"{stem}\.err"))
+        heard = folder.beside(file, re.compile(rf"{stem}\.err")) if has_logs else []
         errors = b"".join(folder.use(stderr).content for stderr in heard)
-        output = ycsb_output.parse(file.content, errors or file.content)
+        content = part.text.encode()
+        output = ycsb_output.parse(content, errors or content)
         sections: dict[str, dict[str, str]] = {}
-        for line in file.lines:
+        for _, line in part.lines:
             if match := _LINE.match(line.strip()):
                 sections.setdefault(match[1], {})[match[2].strip()] = match[3]
         runtime = parsed(sections.get("OVERALL", {}).get("RunTime(ms)", ""))
@@ -208,13 +299,13 @@ class YcsbImporter:
             for name, section in sections.items()
             if name in YCSB_NAMES and not name.startswith("Intended")
         )
-        logs = dict(self._logs(file, folder, sections))
+        logs = dict(self._logs(file, folder, sections)) if has_logs else {}
         claimed = Figures(
             ALL,
             seconds=seconds,
             rate_per_s=parsed(sections.get("OVERALL", {}).get("Throughput(ops/sec)", "")),
         )
-        command = next((line for line in file.lines if line.startswith("Command line:")), "")
+        command = next((line for _, line in part.lines if line.startswith(_COMMAND)), "")
         threads = re.search(r"-threads (\d+)", command)
         target = re.search(r"-target (\d+)", command)
         details = ImportedRun(
@@ -237,17 +328,18 @@ class YcsbImporter:
             seconds=tuple(_log_seconds(logs)),
             runtime_s=seconds,
         )
-        settings = re.findall(r"-p (\S+)=(\S+)", command)
-        return [
-            ForeignRun(
-                name=file.path.stem,
-                details=details,
-                clients=(client,),
-                settings=tuple((clean(key), clean(value)) for key, value in settings),
-                in_flight=int(threads[1]) if threads else None,
-                headline="ops_per_s",
-            )
-        ]
+        phase = {"-load": "load", "-t": "transactions"}
+        kind = next((phase[word] for word in command.split() if word in phase), "")
+        return ForeignRun(
+            name=file.path.stem,
+            kind=kind,
+            details=details,
+            clients=(client,),
+            settings=tuple(_ycsb_settings(command.removeprefix(_COMMAND))),
+            ignored=YCSB_IGNORED,
+            in_flight=int(threads[1]) if threads else None,
+            headline="ops_per_s",
+        )
 
     def _logs(
         self, file: ForeignFile, folder: Folder, sections: Mapping[str, Mapping[str, str]]
@@ -267,6 +359,15 @@ class YcsbImporter:
             folder.use(log_file)
 
 
+_YCSB_SUCCESS: Final = ("Return=OK", "Return=0")
+"""How an operation that was done ends; YCSB 0.1 prints the number that the database returned."""
+
+
+def _done(section: Mapping[str, str]) -> int:
+    """How many operations a section counts, those that failed too."""
+    return round(parsed(section.get("Operations", "")) or 0)
+
+
 def _key(name: str) -> str:
     return f"key_{name.lower().replace('-', '_')}"
 
@@ -277,14 +378,18 @@ def _operation(
     sections: Mapping[str, Mapping[str, str]],
     seconds: float | None,
 ) -> Figures:
-    count = round(parsed(section.get("Operations", "")) or 0)
+    count = _done(section)
     failed = sum(
         round(parsed(value) or 0)
         for key, value in section.items()
-        if key.startswith("Return=") and key != "Return=OK"
+        if key.startswith("Return=") and key not in _YCSB_SUCCESS
     )
     timed = round(parsed(sections.get(f"{name}-FAILED", {}).get("Operations", "")) or 0)
-    ok = round(parsed(section.get("Return=OK", "")) or 0) if "Return=OK" in section else count
+    returned = [parsed(section[key]) or 0 for key in _YCSB_SUCCESS if key in section]
+    ok = round(sum(returned)) if returned else count
+    every_return = sum(
+        round(parsed(value) or 0) for key, value in section.items() if key.startswith("Return=")
+    )
     latencies = {key: parsed(value) for key, value in section.items() if "Latency(us)" in key}
     ranks = [
         (float(at[1]), value * NS_PER_US)
@@ -301,6 +406,7 @@ def _operation(
         lat_max_ns=_ns(latencies.get("MaxLatency(us)")),
         percentiles=tuple(sorted(ranks)),
         failed=max(failed, timed, count - ok),
+        failed_in_count=every_return == count and not timed,
         weight=-1 if name == "READ-MODIFY-WRITE" else 1,
         printed=tuple((clean(key), clean(value)) for key, value in section.items()),
     )

@@ -20,7 +20,7 @@ IO_OPERATIONS: Final[Mapping[str, int]] = {way.key: int(way) for way in Directio
 MIXED: Final = "mixed"
 """I/O of which the file does not tell how much was read."""
 
-_WHOLE_NUMBER: Final = re.compile(r"(-?\d{1,18})(?:\.0{1,9})?")
+_WHOLE_NUMBER: Final = re.compile(r"-?\d{1,18}")
 
 OTHERS_FROM: Final = 16
 """The number of the first operation that is no I/O: those of the tables' own words lie below."""
@@ -95,7 +95,8 @@ class Figures:
     a count that `is_derived` is made of rate and time. A mean
     from submission on is `in_flight_mean_ns` where it is another than the latency's. In totals each
     counts `weight` times: -1 for what is made of two others that are told beside it, 0 for what
-    moves nothing. `printed` are the figures as the file has them.
+    moves nothing. `count` holds those that `failed` too where `failed_in_count`. `printed` are the
+    figures as the file has them.
     """
 
     operation: str
@@ -112,6 +113,7 @@ class Figures:
     in_flight_mean_ns: float | None = None
     percentiles: tuple[tuple[float, float], ...] = ()
     failed: int = 0
+    failed_in_count: bool = False
     weight: int = 1
     printed: tuple[tuple[str, str], ...] = ()
 
@@ -232,9 +234,7 @@ class ForeignRun:
     def load(self) -> dict[str, int | str]:
         """The settings that matter, and how many clients there were; numbers are numbers."""
         settings = {
-            name: int(whole[1])
-            if isinstance(value, str) and (whole := _WHOLE_NUMBER.fullmatch(value))
-            else value
+            name: int(value) if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value) else value
             for name, value in self.settings
             if name not in self.ignored
         }

@@ -9,8 +9,11 @@ from iolab.importers.elbencho import ElbenchoImporter
 from iolab.importers.files import Importer
 from iolab.importers.fio import FioImporter
 from iolab.importers.fio_logs import FioLogImporter
+from iolab.importers.io500 import Io500Importer
+from iolab.importers.ior import IorImporter
 from iolab.importers.keyvalue import DbBenchImporter, YcsbImporter
-from iolab.importers.mpi import Io500Importer, IorImporter, MdtestImporter
+from iolab.importers.mdtest import MdtestImporter
+from iolab.importers.unread import UnreadImporter
 from iolab.importers.vdbench import VdbenchImporter
 
 IMPORTERS: Final[tuple[Importer, ...]] = (
@@ -24,6 +27,7 @@ IMPORTERS: Final[tuple[Importer, ...]] = (
     VdbenchImporter(),
     DiskspdImporter(),
     FioLogImporter(),
+    UnreadImporter(),
 )
-"""A folder of IO500's comes first, since its files are of other formats, too; logs of fio's come
-last, when reports have taken theirs."""
+"""A folder of IO500's comes first, since its files are of other formats, too; logs of fio's follow
+when reports have taken theirs; formats that are not read come last."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from iolab.analysis.points import PointSummary
@@ -95,6 +95,7 @@ class ImportedReport(SingleFigureReport):
             key for result in results for key, metric in result.metrics.items() if metric.value
         }
         shown = [(key, name) for key, name in OPERATIONS_SHOWN if key in with_value]
+        shown += _operation_latencies(study, results, with_value)
         return all_runs_table("Every run", study, results, shown, anchors)
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
@@ -123,6 +124,27 @@ class ImportedReport(SingleFigureReport):
             Column("As printed", is_number=True),
         )
         return (Table("As the file tells it", heads, rows),) if rows else ()
+
+
+def _operation_latencies(
+    study: Study, results: Sequence[Result], with_value: Collection[str]
+) -> list[tuple[str, str]]:
+    """Keys and headings of the latencies of single operations, where runs have several."""
+    jobs = [study.workload(result.workload).job for result in results]
+    operations = dict.fromkeys(
+        operation
+        for job in jobs
+        if isinstance(job, ImportedJob) and len(job.operations) > 1
+        for operation in job.operations
+        if operation != "key_all"
+    )
+    columns = (("lat_ns_mean", "mean"), ("lat_ns_p99", "p99"))
+    return [
+        (f"{operation}_{key}", f"{operation.removeprefix('key_').replace('_', '-')} {name}")
+        for operation in operations
+        for key, name in columns
+        if f"{operation}_{key}" in with_value
+    ]
 
 
 def _settings(job: ImportedJob) -> str:

@@ -93,7 +93,7 @@ def arrange(runs: Sequence[Sourced], *, configuration: str, title: str) -> Impor
         rows, varied = _axes([_load(run) for _, run in group])
         workload = Workload(
             id=_free_id(name, tool, ids),
-            title=", ".join(filter(None, (clean(name), _load_text(group[0][1], varied)))),
+            title=", ".join(filter(None, (clean(name), _load_text(group[0][1], name, varied)))),
             job=job,
             sweep=tuple(Axis(axis, values) for axis, values in varied.items()),
             indicator=Indicator(group[0][1].headline),
@@ -126,7 +126,7 @@ def arrange(runs: Sequence[Sourced], *, configuration: str, title: str) -> Impor
     return ImportedSession(study, Plan(STUDY_ID, digest, (), planned, budget, ()), tuple(placed))
 
 
-def _load_text(run: ForeignRun, varied: Mapping[str, object]) -> str:
+def _load_text(run: ForeignRun, name: str, varied: Mapping[str, object]) -> str:
     """What all runs of a workload did, as far as its axes do not say: access, block, depth."""
     axis = {**{name: str(value) for name, value in run.settings}, "rw": run.kind}
     parts = [
@@ -134,7 +134,7 @@ def _load_text(run: ForeignRun, varied: Mapping[str, object]) -> str:
         for name, word in _SHOWN.items()
         if axis.get(name) and name not in varied
     ]
-    return ", ".join(part for part in parts if part != clean(run.name))
+    return ", ".join(part for part in parts if part not in (clean(name), *name.split(" ")[1:]))
 
 
 _SHOWN: Final = {"rw": "", "bs": "bs", "iodepth": "iodepth", "numjobs": "numjobs", "ioengine": ""}

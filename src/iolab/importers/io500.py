@@ -1,0 +1,133 @@
+"""The results of an IO500 run, with what IOR and mdtest printed beside its summary."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from iolab.errors import IolabError
+from iolab.importers.files import Folder, ForeignFault, ForeignFile, clean, parsed
+from iolab.importers.ior import IorImporter
+from iolab.importers.mdtest import MdtestImporter
+from iolab.importers.model import Figures, ForeignRun, ImportedClient, ImportedHost, ImportedRun
+from iolab.units import GIB
+
+_RESULT: Final = re.compile(
+    r"^\s*\[(?P<mark>RESULT[^\]]*|INVALID[^\]]*)\]\s+(?:(?:BW|IOPS)\s+phase\s+\d+\s+)?"
+    r"(?P<phase>\S+)\s+(?P<value>[\d.]+)\s+(?P<unit>Gi?B/s|kIOPS)\s*:\s*time\s+"
+    r"(?P<seconds>[\d.]+)\s+seconds(?P<rest>.*)$",
+    re.IGNORECASE,
+)
+"""A phase as the C program prints it, and as the shell script before 2020 did.
+
+`GB/s` of the script is GiB/s: it divided IOR's MiB/s by 1024.
+"""
+
+_MARKED: Final = re.compile(r"^\s*\[([A-Z][A-Za-z -]*| +)\]")
+_OWN_FILES: Final = re.compile(r"(?:ior|mdtest|mdworkbench|find|result|config|timestamp).*")
+_OWN_LINES: Final = re.compile(
+    r"^(?:IO500 version|SCORE|\[(?:SCORE|Summary|Exec|Starting|Leaving)|; )"
+)
+_OPERATIONS: Final = {"write": "file_create", "delete": "file_remove", "find": "file_find"}
+
+
+class Io500Importer:
+    """The phases of a run by its summary, with IOR's and mdtest's own figures beside."""
+
+    tool: Final = "io500"
+
+    def recognises(self, file: ForeignFile) -> bool:
+        """By lines of results; comments of a configuration have only the words."""
+        return b"[RESULT" in file.content and any(_RESULT.match(line) for line in file.lines)
+
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
+        """Each phase; files of the same folder that bear its name belong to it."""
+        neighbours = {
+            neighbour.path.name: neighbour for neighbour in folder.beside(file, re.compile(r".*"))
+        }
+        runs = []
+        for number, line in enumerate(file.lines, start=1):
+            if match := _RESULT.match(line):
+                own = neighbours.get(f"{match['phase']}.txt")
+                runs.append(_phase(file, number, match, own))
+                file.account.read(number)
+            elif mark := _MARKED.match(line):
+                if mark[1].strip() in ("", "RESULT"):
+                    reason = "This line is of no phase that is scored."
+                    file.account.left_out(number, number, reason)
+                else:
+                    file.account.read(number)
+            elif _OWN_LINES.match(line):
+                file.account.read(number)
+        for neighbour in neighbours.values():
+            if neighbour.path != file.path and _OWN_FILES.fullmatch(neighbour.path.name):
+                folder.use(neighbour)
+        if not runs:
+            raise ForeignFault("there is no line of a result.")
+        return runs
+
+
+def _phase(
+    file: ForeignFile, number: int, match: re.Match[str], own: ForeignFile | None
+) -> ForeignRun:
+    name, seconds = match["phase"], parsed(match["seconds"])
+    value, is_io = parsed(match["value"]) or 0.0, match["unit"].lower().startswith("g")
+    action = re.split(r"[-_]", name)[-1].lower()
+    operation = (
+        ("read" if action == "read" else "write")
+        if is_io
+        else _OPERATIONS.get(action, f"file_{action}")
+    )
+    figures = Figures(
+        operation=operation,
+        seconds=seconds,
+        rate_per_s=None if is_io else value * 1000,
+        bw_bytes_per_s=value * GIB if is_io else None,
+        printed=((match["unit"], match["value"]), ("time (s)", match["seconds"])),
+    )
+    details = ImportedRun(tool="io500", version=_version(file), files=(file.name,))
+    is_invalid = "invalid" in f"{match['mark']}{match['rest']}".lower()
+    errors = ("IO500 calls this result invalid",) if is_invalid else ()
+    host = ImportedHost(f"{file.name}:{number}", (figures,), errors=errors)
+    run = ForeignRun(
+        name=clean(name),
+        details=details,
+        clients=(ImportedClient("all tasks", host, runtime_s=seconds),),
+        headline="bandwidth" if is_io else "ops_per_s",
+    )
+    return run if own is None else _with_tool_output(run, figures, own)
+
+
+def _version(file: ForeignFile) -> str:
+    match = re.search(r"^IO500 version (\S+)", file.text, re.MULTILINE)
+    return clean(match[1]) if match else ""
+
+
+def _with_tool_output(run: ForeignRun, figures: Figures, own: ForeignFile) -> ForeignRun:
+    """The phase with what IOR or mdtest printed, and the summary's figure as a claim."""
+    importer = IorImporter() if "ior" in own.path.name else MdtestImporter()
+    try:
+        if not importer.recognises(own):
+            return run
+        read = importer.read(own, Folder(()))
+    except (ForeignFault, IolabError, OSError):
+        return run
+    same = [other for other in read if other.operations == (figures.operation,)]
+    if not same:
+        return run
+    details = replace(run.details, claimed=(figures,), files=(*run.details.files, own.name))
+    errors = run.clients[0].details.errors
+    clients = tuple(
+        replace(client, details=replace(client.details, errors=(*errors, *client.details.errors)))
+        for client in same[-1].clients
+    )
+    return replace(
+        run,
+        details=replace(details, buffered=same[-1].details.buffered),
+        clients=clients,
+        settings=same[-1].settings,
+        ignored=same[-1].ignored,
+        at_ns=same[-1].at_ns,
+    )

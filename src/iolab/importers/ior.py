@@ -1,0 +1,177 @@
+"""IOR's output: the rates of each row are of all tasks together, so they are one client's here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from iolab.importers.files import (
+    SENTENCE,
+    SETTING_CHARACTERS,
+    Folder,
+    ForeignFault,
+    ForeignFile,
+    clean,
+    parsed,
+)
+from iolab.importers.model import Figures, ForeignRun, ImportedClient, ImportedHost, ImportedRun
+from iolab.importers.sections import Section, options_of, sections_of
+from iolab.units import MIB, NS_PER_S, parse_size
+
+_BEGIN: Final = re.compile(r"IOR-(\S+): MPI Coordinated Test of Parallel I/O")
+_OPTION: Final = re.compile(r"^\s*([A-Za-z][\w /()-]*?)\s*[:=] (.*)$")
+_ACTUAL: Final = re.compile(r"Using actual aggregate bytes moved\s*=\s*(\d+)")
+_ERROR: Final = re.compile(r"^(?:ior )?(?:ERROR|.*incorrect data).*", re.IGNORECASE)
+_DIRECT: Final = re.compile(r"(?:^|\s)(?:-B|--posix\.odirect|useO_DIRECT=1)(?:\s|$)")
+_DATE: Final = "%a %b %d %H:%M:%S %Y"
+RATED: Final = ("read", "write")
+PATH_OPTIONS: Final = frozenset({"-o", "-O", "-f", "-d", "-M"})
+
+IGNORED: Final = {
+    "test filename": "where the files lie is the target, not the load",
+    "Path": "where the files lie is the target, not the load",
+    "FS": "how full the file system was is its state, not the load",
+    "Used FS": "how full the file system was is its state, not the load",
+    "Machine": "the name of a host",
+    "TestID": "a number of the invocation",
+    "Test 0 started": "a time",
+    "Began": "a time",
+    "Start time": "a time",
+    "StartTime": "a time",
+    "Finished": "a time",
+    "Finished at": "a time",
+    "Run finished": "a time",
+    "End time": "a time",
+    "stonewallingTime": "how long a phase lasts at least, not what it does",
+    "stoneWallingWearOut": "how long a phase lasts at least, not what it does",
+    "repetitions": "how often the load is repeated",
+    "Command line used": "its options are a setting of their own",
+    "Command line": "its options are a setting of their own",
+}
+"""Lines of the header that do not make two rows unlike, each with the reason."""
+
+
+class IorImporter:
+    """Every row of the results is a run; iterations are repeats."""
+
+    tool: Final = "ior"
+
+    def recognises(self, file: ForeignFile) -> bool:
+        """By the first line of an invocation, wherever it stands."""
+        return b": MPI Coordinated Test of Parallel I/O" in file.content
+
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
+        """The rows of every invocation in the file."""
+        del folder
+        runs: list[ForeignRun] = []
+        for section in sections_of(file, _BEGIN):
+            own = list(_runs(section))
+            if own:
+                section.read()
+            else:
+                reason = "IOR printed no result: it was cut short or failed."
+                file.account.left_out(section.first, section.last, reason)
+            runs += own
+        if not runs:
+            raise ForeignFault("IOR printed no result: it was cut short or failed.")
+        return runs
+
+
+def _runs(section: Section) -> Iterator[ForeignRun]:
+    header: dict[str, str] = {}
+    errors: list[str] = []
+    columns: list[str] = []
+    moved: int | None = None
+    for number, line in section.lines:
+        words = line.split()
+        if match := _ACTUAL.search(line):
+            moved = int(match[1])
+        elif not columns and (option := _OPTION.match(line)):
+            header.setdefault(
+                clean(option[1].strip()), clean(option[2].strip(), SETTING_CHARACTERS)
+            )
+        elif _ERROR.match(line):
+            errors.append(clean(line, SENTENCE))
+        elif words[:2] == ["access", "bw(MiB/s)"]:
+            columns = words
+        elif columns and words and words[0] in RATED and len(words) == len(columns):
+            row = dict(zip(columns, words, strict=True))
+            yield _run(section, number, row, header, tuple(errors), moved)
+            moved = None
+        elif columns and words and words[0] == "remove":
+            reason = "The time of removing files is no rate of I/O."
+            section.file.account.left_out(number, number, reason)
+        elif columns and words and words[0] in RATED and len(words) == len(columns) - 1:
+            reason = "This row has fewer columns than its heading: it was cut short."
+            section.file.account.left_out(number, number, reason)
+
+
+def _run(
+    section: Section,
+    number: int,
+    row: Mapping[str, str],
+    header: Mapping[str, str],
+    errors: tuple[str, ...],
+    moved: int | None,
+) -> ForeignRun:
+    rate = parsed(row["bw(MiB/s)"])
+    command = header.get("Command line", header.get("Command line used", ""))
+    # A stonewalled phase moves what it has time for.
+    is_stonewalled = parsed(header.get("stonewallingTime", "0").split(" ")[0]) not in (None, 0.0)
+    size = None if is_stonewalled else _size(header.get("aggregate filesize", ""))
+    tasks = parsed(header.get("tasks", header.get("clients", "")).split(" ")[0])
+    block = _size(header.get("xfersize", ""))
+    version = _BEGIN.search(section.text)
+    figures = Figures(
+        operation=row["access"],
+        bytes=size if moved is None else moved,
+        seconds=parsed(row.get("total(s)", "")),
+        rate_per_s=parsed(row.get("IOPS", "")),
+        bw_bytes_per_s=None if rate is None else rate * MIB,
+        printed=tuple((clean(name), clean(value)) for name, value in row.items()),
+    )
+    details = ImportedRun(
+        tool="ior",
+        version=clean(version[1]) if version else "",
+        files=(section.file.name,),
+        buffered=None if not command else _DIRECT.search(command) is None,
+        notes=("rates are of all tasks together, over open, transfer and close",),
+    )
+    host = ImportedHost(f"{section.file.name}:{number}", (figures,), errors=errors)
+    options = options_of(command, PATH_OPTIONS)
+    return ForeignRun(
+        name=f"ior {row['access']}",
+        details=details,
+        clients=(ImportedClient("all tasks", host),),
+        settings=(*header.items(), *((("options", options),) if options else ())),
+        ignored=IGNORED,
+        in_flight=None if tasks is None else int(tasks),
+        at_ns=_ended_ns(section),
+        headline="iops" if block is not None and block < MIB >> 4 else "bandwidth",
+    )
+
+
+def _ended_ns(section: Section) -> int | None:
+    """When IOR says that it ended, by the clock of its host, whose zone it does not tell."""
+    for _, line in reversed(section.lines):
+        match = re.match(r"^(?:Finished|Run finished|Finished at)\s*: (.*)$", line)
+        if match:
+            try:
+                ended = datetime.strptime(match[1].strip(), _DATE).replace(tzinfo=UTC)
+            except ValueError:
+                return None
+            return int(ended.timestamp()) * NS_PER_S
+    return None
+
+
+def _size(text: str) -> int | None:
+    """A size as IOR prints it: `9.46 TiB`, `47008 bytes`."""
+    match = re.fullmatch(r"([\d.]+) ?(bytes?|[KMGTP]i?B?)?", text.strip())
+    if not match:
+        return None
+    number, unit = parsed(match[1]), (match[2] or "")[:1].lower()
+    if number is None:
+        return None
+    return round(number * (1 if unit in ("", "b") else parse_size(f"1{unit}")))

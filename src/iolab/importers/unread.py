@@ -1,0 +1,61 @@
+"""Outputs that are known and not read: each is named, with what to run or to import instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from iolab.dataclass import dataclass
+from iolab.importers.files import Folder, ForeignFault, ForeignFile
+from iolab.importers.model import ForeignRun
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadFormat:
+    """A format by what its beginning holds, why it is not read, and what to do."""
+
+    mark: re.Pattern[bytes]
+    message: str
+    hint: str
+
+
+UNREAD: Final = (
+    UnreadFormat(
+        re.compile(rb"^Command Line: .*diskspd.*$.*^Input parameters:", re.M | re.S | re.I),
+        "DiskSpd's text is not read.",
+        "Run diskspd with -Rxml and import the XML that it prints.",
+    ),
+    UnreadFormat(
+        re.compile(rb"^OPERATION +RESULT TYPE +FIRST DONE +LAST DONE", re.M),
+        "elbencho's result text is not read.",
+        "Run elbencho with --csvfile FILE and import that file.",
+    ),
+    UnreadFormat(
+        re.compile(rb"<title>Vdbench [^<]*summary|Vdbench summary report|summary\.html", re.I),
+        "A summary of vdbench is not read.",
+        "Import flatfile.html of the same output folder.",
+    ),
+    UnreadFormat(
+        re.compile(rb"\b(?:tod|Run)\b.*\bInterval\b.*\bReqstdOps\b", re.I),
+        "Flat files of vdbench's file-system workloads (fwd) are not read.",
+        "Measure the same files with fio, and import its JSON.",
+    ),
+)
+
+
+class UnreadImporter:
+    """It reads nothing, and says of each such file what to do."""
+
+    tool: Final = "unread"
+
+    def recognises(self, file: ForeignFile) -> bool:
+        """By the beginning of the file."""
+        return any(unread.mark.search(file.head) for unread in UNREAD)
+
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
+        """ForeignFault with what to do."""
+        del folder
+        unread = next(unread for unread in UNREAD if unread.mark.search(file.head))
+        file.account.all_left_out(unread.message)
+        raise ForeignFault(unread.message, unread.hint)

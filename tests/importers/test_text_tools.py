@@ -1,0 +1,216 @@
+"""Outputs of mdtest, IOR, IO500, YCSB and db_bench whose structure was read wrongly once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iolab.importers.files import Imported, read_all
+from iolab.importers.registry import IMPORTERS
+from tests.importers.importing import found_in, lay_down, objections, results, value
+from tests.recorded import recorded
+
+CASES = "import/cases"
+MS, US = 1_000_000, 1_000
+
+
+def rates(folder: Path, *names: str) -> dict[str, float | None]:
+    """Operations a second by workload."""
+    found = results(folder, *(f"{CASES}/{name}" for name in names))
+    return {name: value(result, "ops_per_s") for name, result in found.items()}
+
+
+def reasons(found: Imported) -> str:
+    return " ".join(entry.message for entry in found.left_out)
+
+
+def test_unlike_commands_of_mdtest_are_two_points(tmp_path: Path) -> None:
+    names = ("05-mdtest_easy_stat.txt", "05-mdtest_hard_stat.txt")
+    found = results(tmp_path, *(f"{CASES}/{name}" for name in names))
+    assert sorted(value(each, "ops_per_s") or 0 for each in found.values()) == [40_000, 60_000]
+    assert all(each.repeat == 1 and not objections(each) for each in found.values())
+
+
+def test_the_same_command_in_another_order_and_folder_is_a_repeat(tmp_path: Path) -> None:
+    text = recorded(f"{CASES}/24-mdtest-3.3-time.txt").decode()
+    other = text.replace("'-E' '-F' '-n' '1000' '-d' '/mnt/fs/md'", "-n 1000 -F -E -d /data/2")
+    assert other != text
+    (tmp_path / "a.txt").write_text(text)
+    (tmp_path / "b.txt").write_text(other.replace("8000.000", "8000.002").replace(":19", ":25"))
+    found = read_all([tmp_path], IMPORTERS)
+    assert len(found.runs) == 2
+    assert found.runs[0][1].load == found.runs[1][1].load
+
+
+def test_directories_of_mdtest_have_their_rows(tmp_path: Path) -> None:
+    found = rates(tmp_path, "23-mdtest-directories.txt")
+    assert {name: rate for name, rate in found.items() if name.startswith("directory")} == {
+        "directory-create": 3100,
+        "directory-stat": 47_000,
+        "directory-rename": 5300,
+        "directory-remove": 4100,
+    }
+    assert len(found) == 10
+
+
+def test_times_of_mdtest_3_3_are_the_window(tmp_path: Path) -> None:
+    (result,) = results(tmp_path, f"{CASES}/24-mdtest-3.3-time.txt").values()
+    assert (value(result, "ops_per_s"), result.window_s) == (8000, 1)
+    assert objections(result) == {"run-too-short": "invalid"}
+
+
+def test_every_invocation_of_mdtest_in_a_log_is_read(tmp_path: Path) -> None:
+    found = results(tmp_path, f"{CASES}/25-mdtest-several-in-one-file.txt")
+    assert {name: value(each, "ops_per_s") for name, each in found.items()} == {
+        "file-create": 8000,
+        "tree-create": 500,
+        "file-stat": 40_000,
+    }
+    assert not any(map(objections, found.values()))
+
+
+def test_an_invocation_without_a_summary_costs_no_other(tmp_path: Path) -> None:
+    text = recorded(f"{CASES}/25-mdtest-several-in-one-file.txt").decode()
+    cut = text[: text.rindex("SUMMARY")]
+    (tmp_path / "log.txt").write_text(cut)
+    found = read_all([tmp_path / "log.txt"], IMPORTERS)
+    assert [run.name for _, run in found.runs] == ["file-create", "tree-create"]
+    assert "no summary" in reasons(found)
+
+
+def test_direct_io_is_seen_wherever_it_stands_in_the_command_of_ior(tmp_path: Path) -> None:
+    (result,) = results(tmp_path, f"{CASES}/26-ior-odirect-late-in-command.out").values()
+    assert objections(result) == {}
+    text = recorded(f"{CASES}/26-ior-odirect-late-in-command.out").decode()
+    (tmp_path / "other.out").write_text(text.replace(" --posix.odirect", ""))
+    (_, run), *_ = read_all([tmp_path / "other.out"], IMPORTERS).runs
+    assert run.details.buffered
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("ordering in a file  : sequential", "ordering in a file  : random"),
+        ("access              : file-per-process", "access              : single-shared-file"),
+        ("-k -e -o", "-k -o"),
+    ],
+)
+def test_rows_of_unlike_ior_runs_are_points_of_their_own(
+    old: str, new: str, tmp_path: Path
+) -> None:
+    text = recorded(f"{CASES}/26-ior-odirect-late-in-command.out").decode()
+    assert old in text
+    (tmp_path / "a.out").write_text(text)
+    (tmp_path / "b.out").write_text(text.replace(old, new).replace("4096.00 ", "2048.00 "))
+    one, other = (run for _, run in read_all([tmp_path], IMPORTERS).runs)
+    assert one.load != other.load
+
+
+def test_an_odd_file_costs_no_phase_of_io500(tmp_path: Path) -> None:
+    (tmp_path / "config-orig.ini").write_bytes(recorded(f"{CASES}/27-config-orig.ini"))
+    (tmp_path / "result_summary.txt").write_bytes(recorded(f"{CASES}/27-result_summary.txt"))
+    found = read_all([tmp_path], IMPORTERS)
+    assert not found.faults
+    assert [run.name for _, run in found.runs] == [
+        "ior-easy-write",
+        "mdtest-easy-write",
+        "ior-hard-write",
+        "find",
+        "ior-easy-read",
+    ]
+    assert "no phase that is scored" in reasons(found)
+
+
+def test_the_shell_form_of_io500_is_read(tmp_path: Path) -> None:
+    (tmp_path / "summary.txt").write_text(
+        "[Summary] Results files in /fs/io500/results/1\n"
+        "[RESULT] BW   phase 1            ior_easy_write                8.500 GB/s : time  58.00 "
+        "seconds\n"
+        "[RESULT] IOPS phase 1         mdtest_easy_write               20.500 kiops : time 333.00 "
+        "seconds\n"
+        "[RESULT-invalid]       ior-hard-write      0.250 GiB/s : time 8.000 seconds\n"
+        "[SCORE] Bandwidth 1.0 GB/s : IOPS 20.1 kiops : TOTAL 4.5\n"
+    )
+    found = read_all([tmp_path], IMPORTERS)
+    runs = {run.name: run.clients[0].details for _, run in found.runs}
+    assert runs["ior_easy_write"].figures[0].bw_bytes_per_s == 8.5 * 2**30
+    assert runs["mdtest_easy_write"].figures[0].rate_per_s == 20_500
+    assert runs["mdtest_easy_write"].figures[0].operation == "file_create"
+    assert runs["ior-hard-write"].errors
+    assert not found.left_out
+
+
+def test_a_load_and_its_transactions_of_ycsb_are_two_runs(tmp_path: Path) -> None:
+    found = list(results(tmp_path, f"{CASES}/31-ycsb-load-and-run.txt").values())
+    assert [(value(each, "ops_per_s"), each.window_s) for each in found] == [
+        (25_000, 40),
+        (10_000, 100),
+    ]
+    assert not any(map(objections, found))
+
+
+def test_operations_of_ycsb_count_those_that_failed_once(tmp_path: Path) -> None:
+    (result,) = results(tmp_path, f"{CASES}/32-ycsb-share-of-failures.txt").values()
+    (check,) = (each for each in result.verdict.checks if each.code == "operations-failed")
+    assert (check.evidence["failed"], check.evidence["done"]) == (250_000, 650_000)
+
+
+def test_files_of_ycsb_with_one_name_in_two_folders_are_no_repeats_if_unlike(
+    tmp_path: Path,
+) -> None:
+    text = recorded(f"{CASES}/32-ycsb-share-of-failures.txt").decode()
+    for folder, threads in (("a", 4), ("b", 8)):
+        (tmp_path / folder).mkdir()
+        changed = text.replace("-threads 4", f"-threads {threads}").replace(
+            "9000.0", f"90{threads}"
+        )
+        (tmp_path / folder / "run.txt").write_text(changed)
+    one, other = (run for _, run in read_all([tmp_path], IMPORTERS).runs)
+    assert one.load != other.load
+
+
+def test_a_mix_of_db_bench_keeps_the_latencies_of_both_kinds(tmp_path: Path) -> None:
+    found = results(tmp_path, f"{CASES}/35-db_bench-reads-and-writes.txt")
+    mix = found["readrandomwriterandom"]
+    assert value(mix, "ops_per_s") == 400_000
+    assert value(mix, "key_read_lat_ns_p99") == 80 * US
+    assert value(mix, "key_write_lat_ns_p99") == 300 * US
+    assert objections(mix) == {}
+
+
+LEVELDB = b"""LevelDB:    version 1.23
+Keys:       16 bytes each
+DB path: [/t/db]
+fillseq      :       1.765 micros/op;   62.7 MB/s
+"""
+YCSB_JSON = b'[ {"metric":"OVERALL","measurement":"RunTime(ms)","value":1000} ]'
+ELBENCHO = b"""OPERATION RESULT TYPE        FIRST DONE  LAST DONE
+========= ================   ==========  =========
+WRITE     Elapsed time     :       1.5s       1.6s
+"""
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        (recorded(f"{CASES}/47-diskspd-text.txt"), "-Rxml"),
+        (LEVELDB, "RocksDB"),
+        (YCSB_JSON, "exporter"),
+        (ELBENCHO, "--csvfile"),
+    ],
+)
+def test_formats_that_are_not_read_are_named_with_what_to_do(
+    content: bytes, word: str, tmp_path: Path
+) -> None:
+    (tmp_path / "output.txt").write_bytes(content)
+    found = read_all([tmp_path / "output.txt"], IMPORTERS)
+    assert not found.runs
+    assert any(word in fault.do for fault in found.faults)
+
+
+def test_points_of_vdbench_differ_in_what_its_loops_change(tmp_path: Path) -> None:
+    found = results(tmp_path, f"{CASES}/02-vdbench-forrdpct.html")
+    assert sorted(value(each, "iops") or 0 for each in found.values()) == [20_000, 50_000, 80_000]
+    assert not found_in(tmp_path, f"{CASES}/02-vdbench-forrdpct.html").faults
+    assert len(lay_down(tmp_path, f"{CASES}/02-vdbench-forrdpct.html")) == 1
