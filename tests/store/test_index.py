@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -156,3 +157,17 @@ def test_an_earlier_attempt_in_the_place_of_a_run_is_found_by_audit(place: Path)
     assert [damage.path for damage in SessionReader(place).verify()] == [
         str((run / layout.MANIFEST).relative_to(place))
     ]
+
+
+def test_an_export_that_finds_no_room_speaks_of_its_file_and_not_of_the_session(
+    place: Path,
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        done = call("export", place, "-f", "parquet", "-o", place.parent / "out.parquet")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert done.returncode == 6
+    assert "resume" not in done.stderr
+    assert not (place.parent / "out.parquet").exists()

@@ -178,8 +178,8 @@ def export(
     ] = None,
 ) -> None:
     """Print or write the results for other programs."""
-    from iolab.cli.output import open_session, refuse_output, result, say
-    from iolab.errors import UsageError
+    from iolab.cli.output import NO_ROOM, open_session, refuse_output, result, say
+    from iolab.errors import ReportError, StoreError, UsageError
     from iolab.report.results import columns_csv
     from iolab.store.parquet import write_parquet
 
@@ -193,7 +193,11 @@ def export(
         columns = _columns(reader, rows)
         number = len(next(iter(columns.values()), ()))
         if kind is ExportFormat.PARQUET and out is not None:
-            write_parquet({name: _column(name, values) for name, values in columns.items()}, out)
+            table = {name: _column(name, values) for name, values in columns.items()}
+            try:
+                write_parquet(table, out)
+            except StoreError as error:  # the file is no part of the session
+                raise ReportError(error.happened, NO_ROOM) from error
         else:
             _print_or_write(columns_csv(columns), out)
     else:

@@ -276,8 +276,11 @@ def _unwritable(kind: type[IolabError], path: Path, error: OSError) -> IolabErro
 
     return kind(
         f"{shown(str(path))} cannot be written: {error.strerror}.",
-        "Give a place that may be written to and has room.",
+        NO_ROOM,
     )
+
+
+NO_ROOM: Final = "Give a place that may be written to and has room."
 
 
 DAMAGED_SHOWN_MAX: Final = 50

@@ -47,6 +47,7 @@ def changed(key: str, factor: float) -> Result:
     ("key", "factor", "rules"),
     [
         ("iops", 1.01, {"sum-of-hosts", "rate-times-size"}),
+        ("bw_bytes_per_s", 1.00007, {"sum-of-hosts"}),
         ("bw_bytes_per_s", 0.99, {"sum-of-hosts", "rate-times-size"}),
         ("lat_ns_p99", 1e6, {"order"}),
         ("lat_ns_mean", 1e6, {"littles-law"}),

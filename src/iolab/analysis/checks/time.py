@@ -115,9 +115,11 @@ def run_too_short(view: RunView) -> CheckAnswer:
     if level is Level.INVALID:
         return invalid(f"Only {text}; {RUN_USELESS_S:.0f} s are the least.", seconds=seconds)
     if level is Level.INDICATIVE:
-        short = asked_s < RUN_ENOUGH_S
-        needs = f"a run of {RUN_ENOUGH_S:.0f} s" if short else f"{RUN_SHORT_S:.0f} s"
-        return indicative(f"Only {text}; valid needs {needs}.", seconds=seconds)
+        if asked_s < RUN_ENOUGH_S:
+            planned = f"The run was planned for {asked_s:.0f} s"
+            needs = f"valid needs {RUN_ENOUGH_S:.0f} s"
+            return indicative(f"{planned} ({text}); {needs}.", seconds=seconds)
+        return indicative(f"Only {text}; valid needs {RUN_SHORT_S:.0f} s.", seconds=seconds)
     return valid(f"{text}.", seconds=seconds)
 
 
