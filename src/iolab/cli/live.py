@@ -218,7 +218,12 @@ REFRESHES_PER_S = 4
 
 
 class LiveView:
-    """Someone who watches a session; this one in silence."""
+    """Someone who watches a session; this one in silence.
+
+    `left_behind` are sentences on what stayed on hosts, once the session has ended.
+    """
+
+    left_behind: tuple[str, ...] = ()
 
     def open(self) -> None:
         """Begin to watch."""

@@ -117,6 +117,7 @@ class SessionRecorder:
                     self._writer.keep_ledger(event.ledger)
             case SessionEnded():
                 self._end(event.status, event.reason)
+                self._view.left_behind = event.left_behind
                 self._view.see(event)
             case _:
                 self._view.see(event)
@@ -264,10 +265,23 @@ def carry_out(order: SessionRequest, wishes: Wishes) -> int:
     except IolabError:
         view.close()
         _tell_rest(wishes)
+        _tell_left_behind(view)
         raise
     finally:
         view.close()
-    return _conclude(status, wishes, foretold.smoke)
+    code = _conclude(status, wishes, foretold.smoke)
+    return _tell_left_behind(view) or code if code in _GOOD_ENDS else code
+
+
+_GOOD_ENDS: Final = (ExitCode.OK, ExitCode.VERDICT)
+"""What a session ends with that left its hosts clean."""
+
+
+def _tell_left_behind(view: LiveView) -> int:
+    """Say what stayed on hosts, also where nothing else is said; the exit code that it has."""
+    for text in view.left_behind:
+        say(f"Left behind: {text}")
+    return ExitCode.HOST if view.left_behind else ExitCode.OK
 
 
 def _conclude(status: SessionStatus, wishes: Wishes, smoke: VerdictLimit | None = None) -> int:

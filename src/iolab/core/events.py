@@ -154,10 +154,14 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class SessionEnded:
-    """The session is over and every host was left clean (or `reason` says what was not)."""
+    """The session is over and every host was left clean (or `reason` says what was not).
+
+    `left_behind` are sentences on what stayed on hosts, with what to do; `reason` has them too.
+    """
 
     status: SessionStatus
     reason: str | None
+    left_behind: tuple[str, ...] = ()
 
 
 Event = (

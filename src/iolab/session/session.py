@@ -240,7 +240,7 @@ async def run_session(
     finally:
         unclean = await clean_up(parts, session, reach)
     reasons = (*([fault.happened] if fault else ()), *_missing(session), *unclean)
-    session.tell(SessionEnded(status, " ".join(reasons) or None))
+    session.tell(SessionEnded(status, " ".join(reasons) or None, unclean))
     if fault:
         raise fault
     return status

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final
@@ -10,7 +11,7 @@ from iolab.core.events import FilesystemsMade, Notice, Phase
 from iolab.core.host import HostFacts
 from iolab.core.run import PlannedRun
 from iolab.core.workload import DataSet, Direction
-from iolab.errors import HostError, Interrupted
+from iolab.errors import HostError, Interrupted, IolabError
 from iolab.hosts.answers import ScratchAnswer, read_answer
 from iolab.hosts.barrier import Member, together
 from iolab.hosts.host import Host
@@ -215,7 +216,11 @@ class WorkDirectories:
         faults: list[str] = []
         for batch in _one_a_host(living):
             outcomes = await together(batch, close)
-            faults += [str(fault) for fault in outcomes.failed.values()]
+            faults += [
+                _left_behind(workdir, paths[workdir.key], outcomes.failed[workdir.name])
+                for workdir in batch
+                if workdir.name in outcomes.failed
+            ]
         self._open.clear()
         return tuple(faults)
 
@@ -288,3 +293,15 @@ def _one_a_host(members: Iterable[Member]) -> list[list[Member]]:
         else:
             batch[member.name] = member
     return [list(batch.values()) for batch in batches]
+
+
+def _left_behind(workdir: WorkDirectory, path: str, fault: IolabError) -> str:
+    """What stayed of a folder, why, and what to do."""
+    if workdir.device:
+        return str(fault)
+    why = fault.happened.rstrip(".")
+    clean = f"iolab clean --path {shlex.quote(path)}"
+    return (
+        f"Host '{workdir.name}' still has {workdir.held}: {why}. "
+        f"Remove what keeps it there, then run '{clean}'."
+    )
