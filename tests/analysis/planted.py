@@ -53,6 +53,7 @@ from tests.analysis.records import (
     facts_of,
     series,
 )
+from tests.analysis.test_checks_files import looked
 from tests.analysis.test_checks_standstill import held, stopped
 from tests.analysis.test_checks_starved import group, used
 from tests.analysis.test_checks_storage import THREE, node
@@ -637,6 +638,13 @@ PLANTED: Final = (
         lambda s: s.but(
             telemetry=(*s.telemetry[:2], series("busy_share", [0.97] * 80, "c2"), s.telemetry[3])
         ),
+    ),
+    Planted(
+        "files-changed",
+        INVALID,
+        "A file of a client was replaced by another in mid-run.",
+        FILES,
+        lambda s: s.but(on(s.record, files=looked(identity="b"))),
     ),
     Planted(
         "engine-stopped",

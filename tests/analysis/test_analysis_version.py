@@ -14,7 +14,7 @@ from iolab.analysis.kinds import ANALYSIS_VERSION, judge
 from iolab.core.metric_spec import MetricSpec, spec_of
 from iolab.registry import LOADS, analyses
 
-RECORDED: Final = (17, "5f2c2955a0b2fe2b")
+RECORDED: Final = (18, "03b7c10850edc2ce")
 """The version, and the digest of what it judges by."""
 
 ROOMS: Final = ("iolab.analysis.", "iolab.stats.")

@@ -204,6 +204,29 @@ def test_a_full_disk_under_stdout_is_told(arguments: tuple[str, ...]) -> None:
     assert b"bug" not in done.stderr
 
 
+def test_memory_that_runs_out_while_an_error_is_told_is_told() -> None:
+    """By a limit that leaves what is loaded, and nothing more."""
+    limited = MINE.replace(
+        "main()",
+        "import resource\n"
+        "def starve():\n"
+        "    resource.setrlimit(resource.RLIMIT_AS, (1, resource.RLIM_INFINITY))\n"
+        "    return [bytearray(1 << 20) for _ in range(1000)]\n"
+        "COMMANDS['starve'] = '__main__:starve'\nmain()",
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", limited, "starve"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "Memory ran out" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("name", "code", "says"), [("divide", 70, "ZeroDivisionError"), ("interrupt", 130, "")]
 )

@@ -35,3 +35,21 @@ def test_each_signal_is_a_request_and_told_once(number: signal.Signals) -> None:
     assert len(requests) == 3
     assert told == [STOPPING, STOPPING_AT_ONCE]
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_an_ignored_signal_stays_ignored() -> None:
+    """As under nohup, whose session outlives the terminal."""
+    told: list[str] = []
+
+    async def session() -> None:
+        with stop_on_signals(lambda: STOPPING, told.append):
+            os.kill(os.getpid(), signal.SIGHUP)
+            await asyncio.sleep(0)
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        asyncio.run(session())
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert told == []

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.sessions import IOLAB, SESSION_LIMIT_S, shown, write_study
+from tests.e2e.acted_on import Running, descendants
 from tests.e2e.targets import Target, command, xfs_on_loop
 from tests.needs import ROOT, do_without, require
 
@@ -24,85 +22,12 @@ FREEZERS = (
     (Path("/sys/fs/cgroup/unified"), "cgroup.freeze", "1", "0"),
     (Path("/sys/fs/cgroup"), "cgroup.freeze", "1", "0"),
 )
-START_LIMIT_S = 60.0
-RUNTIME_S = 6
-
-STUDY = f"""
-format = 1
-id = "stopped"
-
-[[workload]]
-id = "work"
-rw = "randwrite"
-bs = "4k"
-iodepth = 4
-numjobs = 2
-filesize = "16m"
-
-[method]
-warmup = "0s"
-runtime = "{RUNTIME_S}s"
-settle = "0s"
-idle_watch = 0
-generator_limit = false
-"""
 
 
 @pytest.fixture(scope="module")
 def target() -> Iterator[Target]:
     with xfs_on_loop(512 << 20) as made:
         yield made
-
-
-class Running:
-    """A session in a process of its own, with what it started."""
-
-    def __init__(self, target: Path, folder: Path, engine: str) -> None:
-        self.session = folder / "session"
-        argv = [IOLAB, "run", write_study(folder, STUDY), "--engine", engine]
-        argv += ["--path", target, "--out", self.session]
-        self.process = subprocess.Popen(list(map(str, argv)), stderr=subprocess.PIPE)
-
-    def engine(self) -> list[int]:
-        """The processes of the load, as soon as it runs."""
-        deadline = time.monotonic() + START_LIMIT_S
-        while time.monotonic() < deadline and self.process.poll() is None:
-            below = [pid for pid in descendants(self.process.pid) if is_engine(pid)]
-            if below:
-                return below
-            time.sleep(0.05)
-        raise AssertionError(f"no engine ran: {self.process.communicate()}")
-
-    def started(self, after_s: float = 2.0) -> list[int]:
-        """The same a while later: the engine was told to wait for its start, and has started."""
-        self.engine()
-        time.sleep(after_s)
-        return self.engine()
-
-    def checks(self) -> dict[str, dict[str, Any]]:
-        """What each check says of its run."""
-        _, stderr = self.process.communicate(timeout=SESSION_LIMIT_S)
-        assert self.process.returncode == 0, stderr.decode()
-        (result,) = shown(self.session)["results"]
-        return {one["code"]: one for one in result["verdict"]["checks"]}
-
-
-def descendants(pid: int) -> list[int]:
-    found = [pid]
-    for parent in found:
-        with suppress(OSError):
-            for children in Path(f"/proc/{parent}/task").glob("*/children"):
-                found += map(int, children.read_text().split())
-    return found[1:]
-
-
-def is_engine(pid: int) -> bool:
-    with suppress(OSError):
-        argv = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        is_native = argv[1:2] == [b"engine"]
-        is_fio = Path(os.fsdecode(argv[0])).name == "fio" and b"-" in argv
-        return is_native or is_fio
-    return False
 
 
 def stop(pids: list[int], for_s: float) -> None:

@@ -117,6 +117,18 @@ impl Snapshot {
         self.under_way
     }
 
+    /// I/Os that were done, and those that failed.
+    #[must_use]
+    pub fn outcomes(&self) -> (u64, u64) {
+        let (mut done, mut failed) = (0, 0);
+        for (_, counted) in &self.acts {
+            let (bins, errors) = counted.response.since(&Counts::none());
+            done += bins.iter().map(|(_, count)| count).sum::<u64>() + counted.untimed;
+            failed += errors.values().sum::<u64>();
+        }
+        (done, failed)
+    }
+
     /// The directions as they changed since an earlier moment, and how many I/Os that were.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> (Map<String, Value>, u64) {

@@ -32,6 +32,10 @@ const LAG_PART: f64 = 0.01;
 const HUNG_NS: u64 = 10 * SECOND_NS;
 /// Before the end of submission, whether that was wished earlier is looked at so often.
 const HALT_LOOK_NS: u64 = SECOND_NS;
+/// So many I/Os must have failed, and none been done, for so long before a load is given up: it
+/// would go on at full speed without a target.
+const FAILED_LEAST: u64 = 100;
+const FAILING_NS: u64 = SECOND_NS;
 /// Between two looks at what hangs.
 const HUNG_LOOK_NS: u64 = 200_000_000;
 
@@ -92,6 +96,8 @@ struct Followed {
     last_ns: u64,
     /// When submission stopped.
     stopped: Moment,
+    /// Every I/O failed, so it was ended early.
+    gave_up: bool,
 }
 
 /// Whether anything ends after submission has stopped.
@@ -112,6 +118,25 @@ impl HangWatch {
         }
         let is_hung = now_ns - self.since_ns >= HUNG_NS;
         is_hung.then(|| sum(|one| one.under_way.load(Ordering::Relaxed)).max(1))
+    }
+}
+
+/// Whether all that ends has failed for too long.
+#[derive(Default)]
+struct FailWatch {
+    done: u64,
+    failed: u64,
+    since_ns: u64,
+}
+
+impl FailWatch {
+    /// Look; whether to give up.
+    fn look(&mut self, now: &Snapshot, now_ns: u64) -> bool {
+        let (done, failed) = now.outcomes();
+        if done > self.done || failed == self.failed {
+            (self.done, self.failed, self.since_ns) = (done, failed, now_ns);
+        }
+        failed - self.failed >= FAILED_LEAST && now_ns - self.since_ns >= FAILING_NS
     }
 }
 
@@ -168,6 +193,7 @@ impl<'a> RunLoop<'a> {
         let mut all = Vec::with_capacity(threads.count());
         let mut writer = IntervalWriter { run_loop: self, seq: 0, reported_ns: 0 };
         let (mut stopped, mut hang_watch, mut hung) = (None, HangWatch::default(), None);
+        let (mut fail_watch, mut gave_up) = (FailWatch::default(), false);
         while all.len() < threads.count() && hung.is_none() {
             let planned_ns = self.planned_ns();
             let tick_ns = (writer.reported_ns / interval_ns + 1) * interval_ns;
@@ -192,6 +218,10 @@ impl<'a> RunLoop<'a> {
                     // It may have been halted before it began, which is no interval.
                     if now_ns > 0 && (stops || now_ns >= tick_ns) {
                         reported = writer.tell(threads, &reported, now_ns);
+                        if stopped.is_none() && fail_watch.look(&reported, now_ns) {
+                            gave_up = true;
+                            self.shared.halt.wish(clock.ticks());
+                        }
                     }
                 }
             }
@@ -201,6 +231,7 @@ impl<'a> RunLoop<'a> {
             hung: hung.unwrap_or(0),
             last_ns: if hung.is_some() { hang_watch.since_ns } else { 0 },
             stopped: stopped.unwrap_or_else(Moment::now),
+            gave_up,
         };
         let last_ns = self.last_ns(&followed).max(self.measured_ns(&followed));
         writer.tell_last(threads, &reported, last_ns);
@@ -233,6 +264,7 @@ impl<'a> RunLoop<'a> {
             "retries": whole.retries(),
             "broken": broken(all, if followed.hung > 0 { all.len() } else { threads.count() }),
             "hung": hung,
+            "gave_up": followed.gave_up,
             "cpu": {
                 "user_s": used.user_ns as f64 / 1e9,
                 "system_s": used.system_ns as f64 / 1e9,

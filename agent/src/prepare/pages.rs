@@ -7,13 +7,14 @@ use std::time::Duration;
 use std::{io, thread};
 
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 
 use super::scratch::{Holders, holders, movable_by};
 use crate::error::{Context, Result, sentence};
 use crate::lease::{Aside, Reached};
 use crate::sys::block::{
-    DIRECT, Extent, Part, cached_pages, direct_alignment, for_each_extent, mapped_resident_pages,
-    seek,
+    DIRECT, Extent, Part, cached_pages, direct_alignment, for_each_extent, lasting,
+    mapped_resident_pages, seek,
 };
 use crate::sys::file::{forget_pages, may_change, sync_all};
 use crate::sys::time::page_bytes;
@@ -149,13 +150,22 @@ pub struct Extents {
     pub unwritten_bytes: u64,
     /// Bytes not even allocated.
     pub hole_bytes: u64,
+    /// A digest of which files they are; null where inode numbers do not last.
+    pub identity: Option<String>,
+    /// A digest of where their bytes lie on the device; null where writes may move them.
+    pub places: Option<String>,
 }
 
 /// Look at all files; each must be a regular one.
 pub fn prove(paths: &[Reached]) -> Result<Extents> {
     let mut sum = Extents::default();
+    let (mut identity, mut places) = (Some(Sha256::new()), Some(Sha256::new()));
     for path in paths {
         let extents = of_file(&path.real).context(format_args!("map {}", path.name.display()))?;
+        identity = identity.zip(extents.identity).map(|(sum, [device, inode])| {
+            sum.chain_update(device.to_le_bytes()).chain_update(inode.to_le_bytes())
+        });
+        places = places.zip(extents.places).map(|(sum, of_file)| sum.chain_update(of_file));
         sum.method = sum.method.max(extents.method);
         sum.file_count += 1;
         sum.size_bytes += extents.size_bytes;
@@ -163,6 +173,8 @@ pub fn prove(paths: &[Reached]) -> Result<Extents> {
         sum.unwritten_bytes += extents.unwritten_bytes;
         sum.hole_bytes += extents.size_bytes - extents.written_bytes - extents.unwritten_bytes;
     }
+    let hex = |sum: Sha256| format!("{:x}", sum.finalize());
+    (sum.identity, sum.places) = (identity.map(hex), places.map(hex));
     Ok(sum)
 }
 
@@ -171,6 +183,8 @@ struct FileExtents {
     size_bytes: u64,
     written_bytes: u64,
     unwritten_bytes: u64,
+    identity: Option<[u64; 2]>,
+    places: Option<[u8; 32]>,
 }
 
 fn of_file(path: &Path) -> io::Result<FileExtents> {
@@ -179,10 +193,14 @@ fn of_file(path: &Path) -> io::Result<FileExtents> {
     if !meta.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
-    match by_map(&file, meta.len()) {
+    let promised = lasting(&file);
+    let mut extents = match by_map(&file, meta.len()) {
         Err(error) if has_no_map(&error) => by_seek(&file),
         outcome => outcome,
-    }
+    }?;
+    extents.identity = promised.has_number.then(|| [meta.dev(), meta.ino()]);
+    extents.places = extents.places.filter(|_| promised.in_place);
+    Ok(extents)
 }
 
 fn has_no_map(error: &io::Error) -> bool {
@@ -193,17 +211,58 @@ fn has_no_map(error: &io::Error) -> bool {
 }
 
 fn by_map(file: &File, size_bytes: u64) -> io::Result<FileExtents> {
-    let mut extents =
-        FileExtents { method: Method::Fiemap, size_bytes, written_bytes: 0, unwritten_bytes: 0 };
+    let mut extents = FileExtents {
+        method: Method::Fiemap,
+        size_bytes,
+        written_bytes: 0,
+        unwritten_bytes: 0,
+        identity: None,
+        places: None,
+    };
+    let mut places = Places::default();
     for_each_extent(file, |extent| {
         let bytes = bytes_within(extent, size_bytes);
+        places.add(extent);
         if extent.unwritten {
             extents.unwritten_bytes += bytes;
         } else {
             extents.written_bytes += bytes;
         }
     })?;
+    extents.places = places.digest();
     Ok(extents)
+}
+
+/// Where a file's bytes lie on the device, whichever way the map cuts them into extents: how far
+/// each is from its place in the file, and from where on.
+struct Places {
+    sum: Option<Sha256>,
+    end: u64,
+    distance: Option<u64>,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self { sum: Some(Sha256::new()), end: 0, distance: None }
+    }
+}
+
+impl Places {
+    fn add(&mut self, extent: Extent) {
+        let Some(place) = extent.place else { return self.sum = None };
+        let distance = place.wrapping_sub(extent.offset);
+        if self.distance != Some(distance) || self.end != extent.offset {
+            for number in [self.end, extent.offset, distance] {
+                self.sum = self.sum.take().map(|sum| sum.chain_update(number.to_le_bytes()));
+            }
+        }
+        (self.end, self.distance) = (extent.offset.saturating_add(extent.length), Some(distance));
+    }
+
+    fn digest(mut self) -> Option<[u8; 32]> {
+        let sum = self.sum.take()?;
+        Some(sum.chain_update(self.end.to_le_bytes()).finalize().into())
+    }
 }
 
 /// The part of an extent before the end of the file: the last one is rounded up to a block.
@@ -229,7 +288,14 @@ fn by_seek(file: &File) -> io::Result<FileExtents> {
     // A file system without holes in its vocabulary calls the whole file stored.
     let allocated = meta.blocks().saturating_mul(512);
     let method = if allocated < stored { Method::Blocks } else { Method::Seek };
-    Ok(FileExtents { method, size_bytes, written_bytes: stored.min(allocated), unwritten_bytes: 0 })
+    Ok(FileExtents {
+        method,
+        size_bytes,
+        written_bytes: stored.min(allocated),
+        unwritten_bytes: 0,
+        identity: None,
+        places: None,
+    })
 }
 
 /// Page cache, dentries and inodes.
@@ -327,7 +393,7 @@ mod tests {
 
     #[test]
     fn an_extent_is_cut_at_the_end_of_the_file() {
-        let extent = |offset, length| Extent { offset, length, unwritten: false };
+        let extent = |offset, length| Extent { offset, length, unwritten: false, place: None };
         assert_eq!(bytes_within(extent(0, 4096), 100), 100);
         assert_eq!(bytes_within(extent(4096, 4096), 8192), 4096);
         assert_eq!(bytes_within(extent(8192, 4096), 8192), 0);
@@ -359,6 +425,39 @@ mod tests {
         let pages = 300_000_u64.div_ceil(page_bytes());
         assert_eq!(mapped_resident_pages(&file, page_bytes()).unwrap(), pages);
         assert_eq!(cached_pages(&file).unwrap_or(pages), pages);
+    }
+
+    #[test]
+    fn places_are_the_same_however_the_map_cuts_them() {
+        let extent = |offset, length, place| Extent { offset, length, unwritten: false, place };
+        let digest = |extents: &[Extent]| {
+            let mut places = Places::default();
+            for &one in extents {
+                places.add(one);
+            }
+            places.digest()
+        };
+        let whole = digest(&[extent(0, 8, Some(100))]);
+        assert!(whole.is_some());
+        assert_eq!(digest(&[extent(0, 4, Some(100)), extent(4, 4, Some(104))]), whole);
+        assert_ne!(digest(&[extent(0, 4, Some(100)), extent(4, 4, Some(105))]), whole);
+        assert_ne!(digest(&[extent(0, 4, Some(100))]), whole);
+        assert_ne!(digest(&[extent(0, 4, Some(100)), extent(5, 3, Some(105))]), whole);
+        assert_eq!(digest(&[extent(0, 8, None)]), None);
+    }
+
+    #[test]
+    fn a_file_that_was_replaced_has_another_identity() {
+        let folder = Folder::new();
+        let path = folder.path().join("file");
+        folder.put("file", "12345");
+        let look = || prove(&[path.clone().into()]).unwrap();
+        let first = look();
+        assert_eq!(look(), first);
+        folder.put("other", "12345");
+        fs::rename(folder.path().join("other"), &path).unwrap();
+        let other = look();
+        assert!(first.identity.is_none() || other.identity != first.identity);
     }
 
     #[test]

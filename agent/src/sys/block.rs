@@ -172,6 +172,8 @@ const BLKDISCARD: libc::Ioctl = 0x1277;
 const FITRIM: libc::Ioctl = 0xC018_5879_u32 as libc::Ioctl;
 const FIEMAP_FLAG_SYNC: u32 = 0x1;
 const FIEMAP_EXTENT_LAST: u32 = 0x1;
+/// Unknown, delayed, encoded, not aligned, inline or shared: no place on the device of its own.
+const FIEMAP_EXTENT_UNPLACED: u32 = 0x2 | 0x4 | 0x8 | 0x100 | 0x200 | 0x2000;
 const FIEMAP_EXTENT_UNWRITTEN: u32 = 0x800;
 /// Extents asked for in one call: 14 KiB of buffer, few calls even for a fragmented file.
 const EXTENTS_PER_CALL: usize = 256;
@@ -190,6 +192,8 @@ pub struct Extent {
     pub length: u64,
     /// Allocated but never written: reads give zeros without asking the device.
     pub unwritten: bool,
+    /// Its first byte on the device; None where the map does not tell it, or others share it.
+    pub place: Option<u64>,
 }
 
 #[repr(C)]
@@ -240,7 +244,13 @@ pub fn for_each_extent(file: &File, mut each: impl FnMut(Extent)) -> io::Result<
         let mapped = &map.extents[..(map.mapped_extents as usize).min(EXTENTS_PER_CALL)];
         for extent in mapped {
             let unwritten = extent.flags & FIEMAP_EXTENT_UNWRITTEN != 0;
-            each(Extent { offset: extent.logical, length: extent.length, unwritten });
+            let is_placed = extent.flags & FIEMAP_EXTENT_UNPLACED == 0;
+            each(Extent {
+                offset: extent.logical,
+                length: extent.length,
+                unwritten,
+                place: is_placed.then_some(extent.physical),
+            });
         }
         let Some(last) = mapped.last() else { return Ok(()) };
         let next = last.logical.saturating_add(last.length);
@@ -248,6 +258,57 @@ pub fn for_each_extent(file: &File, mut each: impl FnMut(Extent)) -> io::Result<
             return Ok(());
         }
         start = next;
+    }
+}
+
+/// What file systems that write in place bear in statfs.
+const EXT4_MAGIC: i64 = 0xEF53;
+const XFS_MAGIC: i64 = 0x5846_5342;
+/// The same of others whose inode numbers last as long as their files: not those of FUSE and SMB.
+const LASTING_MAGICS: [i64; 9] = [
+    EXT4_MAGIC,
+    XFS_MAGIC,
+    0x9123_683E, // btrfs
+    0xF2F5_2010, // f2fs
+    0x2FC1_2FC1, // zfs
+    0x0102_1994, // tmpfs
+    0x6969,      // NFS
+    0x0BD0_0BD0, // Lustre
+    0x00C3_6400, // Ceph
+];
+/// `_IOR('X', 31, struct fsxattr)`.
+const FS_IOC_FSGETXATTR: libc::Ioctl = 0x801c_581f_u32 as libc::Ioctl;
+/// A file on a device of its own of an XFS, which may be zoned and then never writes in place.
+const FS_XFLAG_REALTIME: u32 = 1;
+
+/// What the file system of a file promises of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lasting {
+    /// Its inode number names it as long as it is there.
+    pub has_number: bool,
+    /// What is written again is written to the same place.
+    pub in_place: bool,
+}
+
+/// What is promised of a file; nothing where it is not known.
+#[must_use]
+pub fn lasting(file: &File) -> Lasting {
+    let mut stat = MaybeUninit::<libc::statfs>::zeroed();
+    // SAFETY: `stat` is valid for writing; zeros are a value, should the call fail.
+    let magic = unsafe {
+        libc::fstatfs(file.as_raw_fd(), stat.as_mut_ptr());
+        #[allow(clippy::unnecessary_cast, reason = "its type differs between C libraries")]
+        let magic = stat.assume_init().f_type as i64;
+        magic & 0xFFFF_FFFF
+    };
+    let mut attributes = [0_u32; 7];
+    // SAFETY: the request writes a structure of 28 bytes.
+    let asked =
+        check(unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FSGETXATTR, attributes.as_mut_ptr()) });
+    let is_plain = asked.is_ok() && attributes[0] & FS_XFLAG_REALTIME == 0;
+    Lasting {
+        has_number: LASTING_MAGICS.contains(&magic),
+        in_place: matches!(magic, EXT4_MAGIC | XFS_MAGIC) && is_plain,
     }
 }
 

@@ -357,6 +357,27 @@ FAULTS_SHOWN: Final = 50
 
 
 def guarded(command: Callable[[], object], argv: Sequence[str]) -> int:
+    """What the command exits with, also where no memory is left to say why.
+
+    A message is made of modules that may not be loaded yet.
+    """
+    try:
+        return _run_guarded(command, argv)
+    except Exception as error:
+        if not _lacks_memory(error):
+            raise
+        with suppress(OSError):
+            os.write(2, _NO_MEMORY_TO_TELL)
+        return ExitCode.HOST
+
+
+_NO_MEMORY_TO_TELL: Final = (
+    b"iolab: Memory ran out on this machine. "
+    b"Free some, or raise the limit: `ulimit -v unlimited`.\n"
+)
+
+
+def _run_guarded(command: Callable[[], object], argv: Sequence[str]) -> int:
     """What the command exits with; every exception is told here and nowhere else.
 
     With `--json` among the arguments standard output gets the error as one JSON object too, so

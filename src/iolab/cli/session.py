@@ -401,11 +401,17 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """A terminal that goes away is treated as a request to stop: nobody watches any more."""
 
 
+def heeded_signals() -> list[signal.Signals]:
+    """Those that are not ignored: whoever starts iolab with nohup wants it to outlive the login."""
+    return [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+
+
 @contextmanager
 def stop_on_signals(request: Callable[[], str], note: Callable[[str], None]) -> Iterator[None]:
     """Within the context each signal calls `request` in the running loop, and tells what it says.
 
-    The same is not told twice. In another thread than the main one there are no signals.
+    The same is not told twice. A signal that is ignored stays so. In another thread than the main
+    one there are no signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -420,12 +426,13 @@ def stop_on_signals(request: Callable[[], str], note: Callable[[str], None]) -> 
             note(text)
         last = text
 
-    for number in _SIGNALS:
+    heeded = heeded_signals()
+    for number in heeded:
         loop.add_signal_handler(number, react)
     try:
         yield
     finally:
-        for number in _SIGNALS:
+        for number in heeded:
             loop.remove_signal_handler(number)
 
 

@@ -28,6 +28,8 @@ MAX_COUNT: Final = 2**63 - 1
 
 Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
+Digest = Annotated[str, Field(max_length=64)]
+
 Quota = Annotated[float, Field(ge=0)]
 """Processors that a control group may use, as many as a fraction of one."""
 
@@ -238,7 +240,9 @@ class DeviceWay:
 class ExtentProof:
     """Whether the files to be read were written: bytes by kind over all of them.
 
-    `method` is fiemap, seek or blocks: how it was proved, or none when it could not be.
+    `method` is fiemap, seek or blocks: how it was proved, or none when it could not be. `identity`
+    and `places` are digests of which files they are and of where their bytes lie on the device;
+    None where the file system promises neither to last.
     """
 
     method: Annotated[str, Field(max_length=40)]
@@ -247,6 +251,20 @@ class ExtentProof:
     written_bytes: Count
     unwritten_bytes: Count
     hole_bytes: Count
+    identity: Digest | None = None
+    places: Digest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FilesLook:
+    """The job's files right before its load and right after it.
+
+    `after` is None where they could not be looked at any more; `fault` says why.
+    """
+
+    before: ExtentProof
+    after: ExtentProof | None
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,7 +430,7 @@ class HostRun:
     largest step of the host's CLOCK_REALTIME against its CLOCK_BOOTTIME around the run, 0 for none,
     None where it was not watched. `processor` is what the load got of the processors, None where
     nothing tells. `trace` is a sample of what the block layer did for the engine, None where
-    none was asked for.
+    none was asked for. `files` is None of load that has none of its own, or that unmaps them.
     """
 
     host: str
@@ -444,6 +462,7 @@ class HostRun:
     clock_step_ns: int | None = None
     processor: ProcessorUse | None = None
     trace: BlockTrace | None = None
+    files: FilesLook | None = None
 
     @property
     def facts_key(self) -> str:

@@ -391,7 +391,9 @@ def serve(bound: Listener, app: App, ready: Callable[[], None]) -> None:
     )
     server = _Server(config, ready)
     # uvicorn takes INT and TERM while it serves, and raises them again once it has ended.
-    before = {number: signal.signal(number, server.end) for number in _SIGNALS}
+    # One that was ignored from the start stays so, as with nohup.
+    heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, server.end) for number in heeded}
     try:
         asyncio.run(server.serve(sockets=[bound.socket]))
     finally:

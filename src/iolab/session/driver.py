@@ -15,6 +15,7 @@ from iolab.core.run import (
     CacheProof,
     DeviceDelta,
     ExtentProof,
+    FilesLook,
     HostDetails,
     HostRun,
     IdleProof,
@@ -52,6 +53,7 @@ class HostShare:
 
     workdir: WorkDirectory
     extents: ExtentProof | None = None
+    files_look: FilesLook | None = None
     cache: CacheProof | None = None
     idle: IdleProof | None = None
     offset: ClockOffset | None = None
@@ -142,6 +144,7 @@ class HostShare:
             ceiling_iops=self.ceiling_iops,
             ceiling_fault=self.ceiling_fault,
             trace=self.trace,
+            files=self.files_look,
             details=self.details,
         )
 

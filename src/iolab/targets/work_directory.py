@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from iolab.core.host import SCRATCH_PREFIX, TargetFacts
-from iolab.core.run import CacheProof, ExtentProof
+from iolab.core.run import CacheProof, ExtentProof, FilesLook
 from iolab.core.workload import DataSet
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
@@ -190,11 +190,13 @@ PROVING_METHODS: Final = frozenset({"fiemap", "seek", ACCOUNT})
 """Methods that tell holes from written bytes; block counts do not (compression, delayed blocks)."""
 
 
-async def prove(workdir: WorkDirectory, paths: Sequence[str]) -> ExtentProof:
-    """Bytes by kind over all the files. Raises HostError."""
+async def prove(
+    workdir: WorkDirectory, paths: Sequence[str], limit_s: float = EXTENTS_LIMIT_S
+) -> ExtentProof:
+    """Bytes by kind over all the files, which are written back first. Raises HostError."""
     parts = []
     for batch in _batches(paths):
-        answer = await workdir.host.ask("extents", deadline_s=EXTENTS_LIMIT_S, paths=batch)
+        answer = await workdir.host.ask("extents", deadline_s=limit_s, paths=batch)
         parts.append(read_answer(workdir.name, ExtentProof, answer))
     methods = {part.method for part in parts}
     return ExtentProof(
@@ -204,7 +206,35 @@ async def prove(workdir: WorkDirectory, paths: Sequence[str]) -> ExtentProof:
         written_bytes=sum(part.written_bytes for part in parts),
         unwritten_bytes=sum(part.unwritten_bytes for part in parts),
         hole_bytes=sum(part.hole_bytes for part in parts),
+        identity=_digest([part.identity for part in parts]),
+        places=_digest([part.places for part in parts]),
     )
+
+
+def _digest(parts: Sequence[str | None]) -> str | None:
+    """One digest of several; None without any, or where one is missing."""
+    known = [part for part in parts if part is not None]
+    if not known or len(known) < len(parts):
+        return None
+    return known[0] if len(known) == 1 else hashlib.sha256("".join(known).encode()).hexdigest()
+
+
+WRITE_BACK_LIMIT_S: Final = EVICT_LIMIT_S
+"""The same after buffered writes, which are written back first."""
+
+
+async def look_again(
+    workdir: WorkDirectory, paths: Sequence[str], before: ExtentProof
+) -> FilesLook:
+    """The files after a load, beside how they were before it. Raises HostError."""
+    try:
+        return FilesLook(before, await prove(workdir, paths, WRITE_BACK_LIMIT_S))
+    except AgentRefusal as refused:
+        return FilesLook(before, None, printable(refused.says, FAULT_LIMIT))
+
+
+FAULT_LIMIT: Final = 300
+"""Characters of why files cannot be looked at."""
 
 
 def proof_of_device(workdir: WorkDirectory, size_bytes: int) -> ExtentProof:

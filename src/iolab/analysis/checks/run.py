@@ -33,6 +33,10 @@ RUNTIME_SHARE: Final = 0.95
 ERRORS_SHOWN: Final = 4
 """Kinds of errors that are named in a sentence, the most frequent first; a run has one or two."""
 
+SHORT_BAD: Final = 0.01
+"""Part of the I/Os that may move fewer bytes than they should: beyond it the bandwidth, and what an
+I/O costs, are those of other blocks than the study's."""
+
 DISAGREE_GOOD: Final = 0.001
 """Relative difference allowed between our sums and the engine's own totals: none is expected."""
 
@@ -89,9 +93,9 @@ def _engine_answers(view: RunView, index: int) -> Iterator[CheckAnswer]:
     if totals is None and (counts_them or not _is_stopped(host)):
         yield unchecked(f"the engine{where} left no totals", **evidence)
     if short:
-        yield indicative(
-            f"{format_count(short)} I/Os{where} were cut short or dropped.", **evidence
-        )
+        done = sum(way.ios for way in totals_by_way(host) if way)
+        verdict = invalid if short >= SHORT_BAD * max(done, 1) else indicative
+        yield verdict(f"{format_count(short)} I/Os{where} were cut short or dropped.", **evidence)
     if not host.stopped_early and ran_s < RUNTIME_SHARE * asked_s:
         yield indicative(
             f"The engine{where} ran {ran_s:.1f} s of the {asked_s:.1f} s asked.", **evidence

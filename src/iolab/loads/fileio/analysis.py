@@ -21,6 +21,7 @@ from iolab.core.workload import Direction
 from iolab.loads.fileio.checks import (
     coordinated_omission,
     depth_not_reached,
+    files_changed,
     generator_bound,
     generator_late,
     littles_law,
@@ -35,7 +36,7 @@ class FileAnalysis(LoadAnalysis[RunView]):
 
     checks = shared_checks(
         after={
-            engine_errors: (wrong_blocks,),
+            engine_errors: (wrong_blocks, files_changed),
             transient: (burst_credits,),
             target_in_memory: (buffered_io, cache_hits),
             bytes_moved: (block_size, access_pattern),

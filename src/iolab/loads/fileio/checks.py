@@ -27,7 +27,7 @@ from iolab.core.generator import GeneratorTotals
 from iolab.core.run import HostRun
 from iolab.loads.fileio.sampled import device_contradicts
 from iolab.loads.fileio.workload import Job
-from iolab.units import NS_PER_S, format_count, format_ns
+from iolab.units import NS_PER_S, format_bytes, format_count, format_ns
 
 IN_FLIGHT_MOST: Final = 0.9
 """Share of the depth that may be in flight on average: beyond it, I/Os had to wait to be issued."""
@@ -438,3 +438,48 @@ def _verified(view: RunView, host: HostRun) -> Iterator[CheckAnswer]:
 
 def _generator(host: HostRun) -> GeneratorTotals | None:
     return host.totals.generator if host.totals else None
+
+
+@check("files-changed", "Files changed under the load", needs_load=False)
+def files_changed(view: RunView) -> CheckAnswer:
+    """Whether the files on which the load worked were the same, and as large, at its end."""
+    return worst(_files_kept(view, host) for host in view.hosts)
+
+
+def _files_kept(view: RunView, host: HostRun) -> CheckAnswer:
+    files, where = host.files, view.on(host)
+    if files is None:
+        return not_applicable(f"The files of {host.host} are not compared: none, or trimmed.")
+    before, after = files.before, files.after
+    evidence: Numbers = {
+        "host": host.host,
+        "files": before.file_count,
+        "size_bytes_before": before.size_bytes,
+        "size_bytes_after": None if after is None else after.size_bytes,
+        "written_bytes_before": before.written_bytes,
+        "written_bytes_after": None if after is None else after.written_bytes,
+    }
+    if after is None and not files.fault:
+        return not_applicable(f"The load of {host.host} did not come to its end.", **evidence)
+    if after is None:
+        why = files.fault.rstrip(".")
+        return invalid(f"The files{where} are not there any more: {why}.", **evidence)
+    if _differ(before.identity, after.identity):
+        return invalid(f"Files{where} were replaced by others during the load.", **evidence)
+    if after.size_bytes != before.size_bytes:
+        sizes = f"{format_bytes(before.size_bytes)} to {format_bytes(after.size_bytes)}"
+        return invalid(f"The files{where} went from {sizes} during the load.", **evidence)
+    if before.method == after.method and after.written_bytes < before.written_bytes:
+        lost = format_bytes(before.written_bytes - after.written_bytes)
+        return invalid(f"{lost} of the files{where} were unmapped during the load.", **evidence)
+    if before.hole_bytes == 0 and _differ(before.places, after.places):
+        return indicative(
+            f"Blocks of the files{where} were given back and taken anew during the load: files "
+            "were truncated, punched or moved.",
+            **evidence,
+        )
+    return valid(f"The files{where} were the same before and after the load.", **evidence)
+
+
+def _differ(before: str | None, after: str | None) -> bool:
+    return before is not None and after is not None and before != after

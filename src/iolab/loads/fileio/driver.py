@@ -8,13 +8,14 @@ from functools import partial
 from typing import Final
 
 from iolab.core.events import Phase
-from iolab.core.run import NOT_DROPPED, EngineTotals, PlannedRun
+from iolab.core.run import NOT_DROPPED, EngineTotals, FilesLook, PlannedRun
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.barrier import alongside
 from iolab.hosts.engine import Command, FileEngine, OutputReader, with_ledger
 from iolab.hosts.message import printable
 from iolab.hosts.remote_process import drive
+from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio.engine_facts import FILE_ENGINES
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
@@ -25,7 +26,7 @@ from iolab.session.kinds import LoadSession
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.start import idle_meanwhile, watch_idle
 from iolab.targets.context import seed_on, turn_of
-from iolab.targets.work_directory import evict, proof_of_device, prove, unproved
+from iolab.targets.work_directory import evict, look_again, proof_of_device, prove, unproved
 from iolab.units import NS_PER_S, format_bytes
 
 
@@ -41,9 +42,26 @@ class IoDriver(ProcessDriver):
     ) -> None:
         """The generator's ceiling known, extents proved, caches dropped, devices watched idle."""
         await self._ceilings.see(session, run, shares)
-        for phase in (prove_written, drop_caches, watch_idle):
+        for phase in (prove_written, drop_caches, watch_idle, look_at_files):
             if not session.stop.requested:
                 await phase(session, run, shares)
+
+    async def measure(
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        shares: Sequence[HostShare],
+        counters: CounterCollector,
+    ) -> None:
+        """See `ProcessDriver`; then the files are looked at once more."""
+        await super().measure(session, run, shares, counters)
+
+        async def look(share: HostShare) -> None:
+            if share.files_look is not None:
+                paths = _paths(session, run, share)
+                share.files_look = await look_again(share.workdir, paths, share.files_look.before)
+
+        await on_each(shares, look)
 
     def command(self, session: SessionContext, run: PlannedRun, share: HostShare) -> Command:
         """See `ProcessDriver`: on the host's own files, held against what was written there."""
@@ -64,6 +82,27 @@ class IoDriver(ProcessDriver):
     def reader(self, run: PlannedRun, share: HostShare) -> OutputReader:
         """See `ProcessDriver`."""
         return self._files.reader(Job.of(run.point.job_on(share.name)))
+
+
+def _paths(session: SessionContext, run: PlannedRun, share: HostShare) -> list[str]:
+    """The files that the job uses there."""
+    numjobs = Job.of(run.point.job_on(share.name)).numjobs
+    return share.workdir.paths(session.plan.data_set(run.point.data_set), numjobs)
+
+
+async def look_at_files(
+    session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
+) -> None:
+    """Remember the files as they are right before the load, but for trims, which unmap them."""
+    if Job.of(run.point.job).access.trims:
+        return
+
+    async def look(share: HostShare) -> None:
+        if not share.workdir.device:
+            before = share.extents or await prove(share.workdir, _paths(session, run, share))
+            share.files_look = FilesLook(before, None)
+
+    await on_each(shares, look)
 
 
 async def prove_written(

@@ -35,6 +35,9 @@ TEXT_LIMIT: Final = 300
 NOTES_LIMIT: Final = 20
 """Notes that are kept; an engine has a handful."""
 
+ERRORS_SHOWN: Final = 4
+"""Kinds of errors that a sentence names, the most frequent first."""
+
 KINDS_LIMIT: Final = 100
 """Kinds of errors, or of retries, that are kept; a kernel has some 130 errors."""
 
@@ -356,6 +359,8 @@ class NativeReader:
         lack = self._missing(totals)
         if lack:
             self._faults.note(lack)
+        if self._end.get("gave_up") is True or _all_failed(totals):
+            self._faults.note(_failures(totals))
         return totals
 
     def _take(self, line: bytes) -> Interval | None:
@@ -409,6 +414,25 @@ class NativeReader:
         if count_of(document, "seq") != len(self._log):
             self._faults.note(f"it told interval {document['seq']} where {len(self._log)} was due")
         return Interval(len(self._log), end_ns, span_ns, tuple(parts))
+
+
+def _ways(totals: EngineTotals) -> list[DirectionTotals]:
+    return [way for way in (totals.read, totals.write, totals.trim) if way is not None]
+
+
+def _all_failed(totals: EngineTotals) -> bool:
+    """Whether not one I/O was done, and some were tried."""
+    failed = totals.generator.failed_ios if totals.generator else 0
+    short = sum(way.short_ios for way in _ways(totals))
+    return failed + short > 0 and not any(way.ios for way in _ways(totals))
+
+
+def _failures(totals: EngineTotals) -> str:
+    errors = totals.generator.errors if totals.generator else ()
+    short = sum(way.short_ios for way in _ways(totals))
+    counts = [f"{count} x {name}" for name, count in errors[:ERRORS_SHOWN]]
+    counts += [f"{short} x {SHORT}"] if short else []
+    return f"every I/O failed ({', '.join(counts)})"
 
 
 def _part(direction: Direction, table: dict[str, Any]) -> DirectionInterval:

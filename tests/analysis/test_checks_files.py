@@ -1,0 +1,66 @@
+"""Files that changed under a load, and files that are what they were."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from iolab.analysis.checks.run import engine_errors
+from iolab.core.metric import Level
+from iolab.core.run import ExtentProof, FilesLook, RunRecord
+from iolab.loads.fileio.checks import files_changed
+from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
+from tests.analysis.records import GIB, healthy
+from tests.facts import tells
+
+BEFORE = ExtentProof("fiemap", 4, 4 * GIB, 4 * GIB, 0, 0, identity="a", places="p")
+
+
+def looked(**changes: Any) -> FilesLook:
+    """The files before a load, and after it with those changes."""
+    return FilesLook(BEFORE, replace(BEFORE, **changes))
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (looked(), VALID),
+        (looked(identity="b"), INVALID),
+        (looked(size_bytes=3 * GIB, written_bytes=3 * GIB), INVALID),
+        (looked(written_bytes=3 * GIB, hole_bytes=GIB), INVALID),
+        (looked(places="q"), INDICATIVE),
+        (looked(identity=None, places=None), VALID),
+        (FilesLook(BEFORE, None, "ENOENT: no such file"), INVALID),
+        (FilesLook(BEFORE, None), None),
+        (None, None),
+    ],
+)
+def test_files_are_held_against_what_they_were(
+    files: FilesLook | None, expected: Level | None
+) -> None:
+    assert level(files_changed, healthy(files=files)) is expected
+
+
+def test_files_that_were_sparse_get_new_places_by_the_load_itself() -> None:
+    sparse = replace(BEFORE, written_bytes=GIB, hole_bytes=3 * GIB)
+    files = FilesLook(sparse, replace(BEFORE, places="q"))
+    assert level(files_changed, healthy(files=files)) is VALID
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.001, INDICATIVE), (0.99, INVALID)])
+def test_short_ios_are_judged_by_their_part(share: float, expected: Level) -> None:
+    record = with_short(healthy(), share)
+    answer = ask(engine_errors, record)
+    assert answer.level is expected
+    assert tells(answer.says, "short")
+
+
+def with_short(record: RunRecord, share: float) -> RunRecord:
+    host = record.hosts[0]
+    assert host.totals is not None
+    assert host.totals.read is not None
+    read = replace(host.totals.read, short_ios=round(share * host.totals.read.ios))
+    host = replace(host, totals=replace(host.totals, read=read))
+    return replace(record, hosts=(host,))
