@@ -19,6 +19,8 @@ def rewrite(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     change(document)
     if path.name != "manifest.json":
         path.write_bytes(encode_sealed(document))
+        if path.name != "session.json":
+            _list_again(path.parent, path.name)
         return
     path.write_bytes(encode(document))
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -29,12 +31,15 @@ def rewrite_study(session: Path, old: str, new: str) -> None:
     """Change the text of the study, and its digest in the session's own document."""
     study = session / "study.toml"
     study.write_text(study.read_text().replace(old, new))
-    found = stored_file(session, "study.toml")
+    _list_again(session, "study.toml")
+
+
+def _list_again(session: Path, name: str) -> None:
+    """Put the digest of a document into the session's own, where that has one of it."""
+    found = stored_file(session, name)
     entry = {"name": found.name, "size_bytes": found.size_bytes, "sha256": found.sha256}
 
     def change(document: dict[str, Any]) -> None:
-        document["files"] = [
-            entry if one["name"] == "study.toml" else one for one in document["files"]
-        ]
+        document["files"] = [entry if one["name"] == name else one for one in document["files"]]
 
     rewrite(session / "session.json", change)
