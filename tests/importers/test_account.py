@@ -57,7 +57,7 @@ def test_a_place_of_the_text_has_its_line(tmp_path: Path) -> None:
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
-NO_ACCOUNT = {"elbencho", "vdbench", "diskspd"}
+NO_ACCOUNT: set[str] = set()
 
 FILES = [
     name
@@ -68,7 +68,7 @@ FILES = [
         "mdtest",
         "ycsb",
         "db_bench",
-        *sorted(NO_ACCOUNT),
+        *("elbencho", "vdbench", "diskspd"),
     )
     for name in (recordings(folder, "") or recordings(f"import/{folder}", ""))
 ]

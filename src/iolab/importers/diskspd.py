@@ -12,7 +12,14 @@ from xml.etree import ElementTree as ET
 
 from iolab.dataclass import dataclass
 from iolab.errors import EngineError, Fault
-from iolab.importers.files import SENTENCE, Folder, ForeignFault, ForeignFile, clean
+from iolab.importers.files import (
+    SENTENCE,
+    SETTING_CHARACTERS,
+    Folder,
+    ForeignFault,
+    ForeignFile,
+    clean,
+)
 from iolab.importers.model import (
     Figures,
     ForeignRun,
@@ -33,6 +40,16 @@ FAULTS_LIMIT: Final = 50
 
 COUNT_DIGITS_LIMIT: Final = 20
 """Digits of the largest number of 64 bits."""
+
+
+_IGNORED: Final = {
+    "RandSeed": "a seed",
+    "IoBucketDuration": "how often a rate is printed",
+    "MeasureLatency": "whether latencies are printed",
+    "CalculateIopsStdDev": "whether a deviation is printed",
+}
+_SHOWN: Final = ("BlockSize", "WriteRatio", "RequestCount")
+"""Elements whose words stand in settings of a name that is easier to read."""
 
 
 class DiskspdImporter:
@@ -56,6 +73,7 @@ class DiskspdImporter:
                 first = result.faults[0]
                 raise ForeignFault(clean(first.happened, SENTENCE), first.do)
             raise ForeignFault("there is no time span.")
+        file.account.read_all()
         caches = re.findall(r"<DisableOSCache>(\w+)</DisableOSCache>", file.text)
         buffered = "false" in caches if caches else None
         return [
@@ -93,6 +111,7 @@ def _run(
         "outstanding": target.outstanding if target else None,
         "pattern": pattern,
     }
+    options = result.options[number - 1] if number <= len(result.options) else ()
     details = ImportedRun(
         tool="diskspd",
         version=clean(result.version),
@@ -111,7 +130,15 @@ def _run(
         name=f"{file.path.stem} span {number}" if len(result.spans) > 1 else file.path.stem,
         details=details,
         clients=(ImportedClient(clean(result.computer) or "client", host, runtime_s=span.seconds),),
-        settings=tuple((name, clean(str(value))) for name, value in settings.items() if value),
+        settings=(
+            *((name, clean(str(value))) for name, value in settings.items() if value),
+            *(
+                (clean(name), clean(value, SETTING_CHARACTERS))
+                for name, value in options
+                if name not in _SHOWN
+            ),
+        ),
+        ignored=_IGNORED,
         in_flight=flight,
         headline=headline_of(block),
     )
@@ -337,13 +364,15 @@ class MeasuredSpan:
 class DiskspdResult:
     """All that an output tells. With any of the `faults` it is no measurement.
 
-    A span that could not be read whole is left out of `spans` and named among the faults.
+    `options` are all that the profile has of each span, by the path of the element. A span that
+    could not be read whole is left out of `spans` and named among the faults.
     `messages` are its lines beside the document.
     """
 
     version: str
     computer: str
     asked: tuple[SpanSettings, ...]
+    options: tuple[tuple[tuple[str, str], ...], ...]
     spans: tuple[MeasuredSpan, ...]
     messages: tuple[str, ...]
     faults: tuple[Fault, ...]
@@ -365,10 +394,30 @@ def parse(raw: bytes) -> DiskspdResult:
         version=words_of(system, "Tool/Version"),
         computer=words_of(system, "ComputerName"),
         asked=asked,
+        options=tuple(
+            tuple(_leaves(span, "")) for span in root.iterfind("Profile/TimeSpans/TimeSpan")
+        ),
         spans=tuple(spans),
         messages=messages,
         faults=draft.faults,
     )
+
+
+def _leaves(element: ET.Element, path: str) -> Iterator[tuple[str, str]]:
+    """The words of every element below that has some, and those that are there without any."""
+    counts: dict[str, int] = {}
+    for child in element:
+        counts[child.tag] = counts.get(child.tag, 0) + 1
+        number = f" {counts[child.tag]}" if counts[child.tag] > 1 else ""
+        name = f"{path}{child.tag}{number}"
+        if len(child):
+            yield from _leaves(child, "" if name.endswith(_LISTS) else f"{name}.")
+        else:
+            yield name, plain(child.text or "") or "yes"
+
+
+_LISTS: Final = ("Targets", "Target")
+"""Elements that all options of the only target stand in."""
 
 
 def _decoded(raw: bytes) -> str:

@@ -13,7 +13,16 @@ from typing import Any, Final
 
 from iolab.analysis.metrics import is_supported
 from iolab.dataclass import dataclass
-from iolab.importers.files import Folder, ForeignFault, ForeignFile, clean, parsed, table_of
+from iolab.importers.commands import command_settings
+from iolab.importers.files import (
+    SETTING_CHARACTERS,
+    Folder,
+    ForeignFault,
+    ForeignFile,
+    clean,
+    parsed,
+    table_of,
+)
 from iolab.importers.model import (
     Figures,
     ForeignRun,
@@ -63,6 +72,45 @@ class _Phase:
     at_ns: int | None = None
 
 
+_ASKED: Final = (
+    "path type",
+    "paths",
+    "hosts",
+    "threads",
+    "dirs",
+    "files",
+    "file size",
+    "block size",
+    "direct IO",
+    "random",
+    "random aligned",
+    "IO depth",
+    "shared paths",
+    "truncate",
+)
+"""Columns of the CSV file that tell what a phase was to do."""
+
+_NO_OPTIONS: Final = (
+    *("command", "version", "csvfile", "csvfile_path", "jsonfile", "jsonfile_path", "label"),
+    *("benchmark_mode", "iso_date", "timestamp"),
+)
+
+_IGNORED: Final = {
+    **dict.fromkeys(
+        ("resfile", "livecsv", "livecsvex", "opslog", "res_file_path", "live_csv_file_path"),
+        "a path of output",
+    ),
+    **dict.fromkeys(
+        ("lat", "latpercent", "lathisto", "allelapsed", "cpu", "nolive", "live1", "live1n"),
+        "what is printed of a phase",
+    ),
+    **dict.fromkeys(
+        ("-w", "-r", "-d", "-F", "-D", "write", "read", "mkdirs", "deldirs", "delfiles", "stat"),
+        "the phases that were made: each is a run of its own",
+    ),
+}
+
+
 class ElbenchoImporter:
     """Every phase is a run, by its figures until the last thread was done."""
 
@@ -90,9 +138,13 @@ class ElbenchoImporter:
             if len(others := list(_phases(twin))) == len(phases):
                 folder.use(twin)
                 file, phases = (twin, others) if _is_json(twin) else (file, phases)
+        file.account.read_all()
         if not phases:
             raise ForeignFault("no phase reads, writes, makes or removes anything.")
         return [_run(file, place, phase) for place, phase in phases]
+
+
+_NOTHING: Final = "This phase of elbencho has no rate of I/O, files or directories."
 
 
 def _is_json(file: ForeignFile) -> bool:
@@ -103,14 +155,22 @@ def _phases(file: ForeignFile) -> Iterator[tuple[int, _Phase]]:
     """Each with the number of its line."""
     if _is_json(file):
         for place, line in enumerate(file.lines, start=1):
-            if line.strip() and (phase := _document(line)) is not None:
+            if not line.strip():
+                continue
+            if (phase := _document(line)) is not None:
                 yield place, phase
+            else:
+                file.account.left_out(place, place, _NOTHING)
         return
     rows = csv.DictReader(io.StringIO(file.text))
     try:
-        for place, row in enumerate(rows, start=2):
+        before = 1
+        for row in rows:
+            place, before = before + 1, rows.line_num
             if (phase := _row(row)) is not None:
                 yield place, phase
+            else:
+                file.account.left_out(place, before, _NOTHING)
     except csv.Error as error:
         raise ForeignFault(f"it is no CSV file: {error}.") from None
 
@@ -123,7 +183,6 @@ def _run(file: ForeignFile, place: int, phase: _Phase) -> ForeignRun:
     counts = [asked(name) or 1 for name in ("hosts", "threads", "IO depth")]
     depth_known = all(phase.options.get(name) for name in ("threads", "IO depth"))
     entries = phase.operation in _ENTRIES
-    kept = ("paths", "hosts", "threads", "files", "file size", "block size", "IO depth", "random")
     direct = phase.options.get("direct IO")
     notes = ["figures are of the time until the last thread was done"]
     if any(figure.percentiles for figure in phase.figures):
@@ -144,8 +203,11 @@ def _run(file: ForeignFile, place: int, phase: _Phase) -> ForeignRun:
         details=details,
         clients=(ImportedClient("all threads", host, runtime_s=phase.seconds),),
         settings=tuple(
-            (name, clean(phase.options[name])) for name in kept if phase.options.get(name)
+            (clean(name), clean(value, SETTING_CHARACTERS))
+            for name, value in phase.options.items()
+            if value and name not in _NO_OPTIONS
         ),
+        ignored=_IGNORED,
         in_flight=None if entries or not depth_known else round(counts[0] * counts[1] * counts[2]),
         at_ns=phase.at_ns,
         headline="ops_per_s" if entries else headline_of(block),
@@ -191,10 +253,23 @@ def _row(row: Mapping[str, str | None]) -> _Phase | None:
         operation=operation,
         label=row.get("label") or "",
         version=row.get("version") or "",
-        options={name: value for name, value in row.items() if name and value},
+        options={
+            **_command(row.get("command") or ""),
+            **{name: value for name, value in row.items() if name in _ASKED and value},
+        },
         figures=figures,
         seconds=(cell("time ms [last]") or 0.0) / 1000 or None,
+        at_ns=_ended_ns(row.get("ISO date"), cell("time ms [last]")),
     )
+
+
+def _ended_ns(began: object, ms: float | None) -> int | None:
+    """When a phase ended; elbencho tells when it began, with its time zone."""
+    try:
+        moment = datetime.fromisoformat(str(began)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return round((moment + (ms or 0.0) / 1000) * NS_PER_S)
 
 
 _IO_COLUMNS: Final = ("IOPS", "MiB/s", "MiB", "IO lat us")
@@ -267,11 +342,6 @@ def _document(line: str) -> _Phase | None:
     if _number(last, rate) is None:
         return None
     operations = [_figures(*part, rate, block, seconds) for part in parts]
-    try:
-        began = datetime.fromisoformat(str(document.get("iso_start_date")))
-        at_ns = round((began.timestamp() + (seconds or 0.0)) * NS_PER_S)
-    except (ValueError, OverflowError):
-        at_ns = None
     return _Phase(
         operation=operation,
         label=str(document.get("label") or ""),
@@ -280,7 +350,7 @@ def _document(line: str) -> _Phase | None:
         figures=tuple(figures for figures, _ in operations),
         seconds=seconds,
         claimed=tuple(claimed for _, claimed in operations if claimed is not None),
-        at_ns=at_ns,
+        at_ns=_ended_ns(document.get("iso_start_date"), ms),
     )
 
 
@@ -385,7 +455,9 @@ def _options(config: Mapping[str, Any], command: str) -> dict[str, str]:
     """The configuration; before 3.1 it is only in the command, if no file has part of it."""
     if config:
         return {
-            name: str(config[own]) for own, name in _OPTIONS.items() if config.get(own) is not None
+            _OPTIONS.get(name, name): str(value)
+            for name, value in config.items()
+            if value is not None and value != "" and not isinstance(value, dict)
         }
     words = re.findall(r'"([^"]*)"', command)
     if not words or {"-c", "--configfile", "--hosts", "--hostsfile"} & set(words):
@@ -395,6 +467,21 @@ def _options(config: Mapping[str, Any], command: str) -> dict[str, str]:
         value = next((_bytes(text) for text in _values(words, flags)), None)
         options[name] = _bytes(default) or "" if value is None else value
     return options
+
+
+_SHORT: Final = {"-t": "threads", "-b": "block", "-s": "size", "-n": "dirs", "-N": "files"}
+_COLUMNS: Final = {
+    *("hosts", "threads", "dirs", "files", "size", "block", "direct", "rand", "iodepth"),
+    *("label", "csvfile", "jsonfile", "arguments"),
+}
+"""Options of a command that stand in columns of their own, or tell nothing of the load."""
+
+
+def _command(command: str) -> dict[str, str]:
+    """The options that no column has, such as `--rwmixpct`; quotes of a CSV cell are its own."""
+    settings = command_settings(re.sub(r'"+', '"', command))
+    named = ((_SHORT.get(name, name), str(value)) for name, value in settings)
+    return {name: value for name, value in named if name not in _COLUMNS}
 
 
 def _values(words: Sequence[str], flags: Sequence[str]) -> Iterator[str]:

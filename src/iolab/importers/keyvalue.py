@@ -335,7 +335,9 @@ class YcsbImporter:
             kind=kind,
             details=details,
             clients=(client,),
-            settings=tuple(_ycsb_settings(command.removeprefix(_COMMAND))),
+            # Without a command only its folder may tell a file from one of the same name.
+            settings=tuple(_ycsb_settings(command.removeprefix(_COMMAND)))
+            or (("folder", clean(file.path.absolute().parent.name)),),
             ignored=YCSB_IGNORED,
             in_flight=int(threads[1]) if threads else None,
             headline="ops_per_s",

@@ -25,6 +25,20 @@ PERCENT: Final = 100
 _MAX_RATE: Final = 999_988.0
 """What vdbench prints as the requested rate of `iorate=max`."""
 
+_ASKED: Final = (
+    "xfersize",
+    "threads",
+    "rdpct",
+    "rhpct",
+    "whpct",
+    "seekpct",
+    "lunsize",
+    "reqrate",
+    "compratio",
+    "dedupratio",
+)
+"""Columns that tell what was asked for; all others are measured."""
+
 _AVERAGE: Final = re.compile(r"avg_(\d+)-(\d+)")
 
 
@@ -43,14 +57,21 @@ class VdbenchImporter:
         columns: list[str] = []
         intervals: list[tuple[float, dict[str, str]]] = []
         runs: list[ForeignRun] = []
+        lines: list[int] = []
         for place, line in enumerate(file.lines, start=1):
             words = line.split()
             if words[:1] == ["tod"]:
                 columns = words
+            if words[:1] == ["tod"] or not line.strip("* ") or line.startswith(("*", "<")):
+                file.account.read(place)
                 continue
             if not columns or len(words) != len(columns) or ":" not in words[0]:
                 continue
             row = dict(zip(columns, words, strict=True))
+            if intervals and intervals[-1][1]["Run"] != row["Run"]:
+                _leave_out(file, lines)
+                intervals, lines = [], []
+            lines.append(place)
             if average := _AVERAGE.fullmatch(row["Interval"]):
                 first = int(average[1])
                 own = [
@@ -60,12 +81,21 @@ class VdbenchImporter:
                     and (parsed(interval[1]["Interval"]) or 0) >= first
                 ]
                 runs.append(_vdbench(file, place, row, own))
-                intervals = []
+                for read in lines:
+                    file.account.read(read)
+                intervals, lines = [], []
             else:
                 intervals.append((_time_of_day(words[0]), row))
+        _leave_out(file, lines)
         if not runs:
             raise ForeignFault("no run definition came to its averages.")
         return runs
+
+
+def _leave_out(file: ForeignFile, lines: Sequence[int]) -> None:
+    if lines:
+        reason = "This run of vdbench did not come to its averages."
+        file.account.left_out(lines[0], lines[-1], reason)
 
 
 def _time_of_day(text: str) -> float:
@@ -89,7 +119,6 @@ def _vdbench(
     asked = parsed(row.get("reqrate", ""))
     block = parsed(row.get("xfersize", ""))
     threads = parsed(row.get("threads", ""))
-    kept = ("xfersize", "threads", "rdpct", "rhpct", "whpct", "seekpct", "lunsize", "reqrate")
     details = ImportedRun(
         tool="vdbench",
         version=clean(row.get("version", "")).replace("n/a", ""),
@@ -108,7 +137,7 @@ def _vdbench(
                 runtime_s=seconds,
             ),
         ),
-        settings=tuple((name, clean(row[name])) for name in kept if row.get(name)),
+        settings=tuple((name, clean(row[name])) for name in _ASKED if row.get(name)),
         in_flight=None if threads is None else round(threads),
         headline=headline_of(block),
     )
