@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -15,6 +16,9 @@ Block = Mapping[str, Any]
 
 DOCUMENTS_MOST: Final = 100_000
 """A report every second for a day."""
+
+CUT_MOST: Final = 1000
+"""Reports that are cut off; each costs as much as a whole one."""
 
 OPENINGS_MOST: Final = 200
 """Braces before the name of fio's version that are tried: a report sorted by name has its disks
@@ -85,7 +89,7 @@ def documents_in(file: ForeignFile) -> list[FioDocument]:
     documents: list[FioDocument] = []
     cut: list[int] = []
     at = 0
-    while version := _VERSION.search(text, at):
+    while (version := _VERSION.search(text, at)) and len(cut) < CUT_MOST:
         found = _decoded(decoder, text, at, version.start())
         if found is None:
             opening = text.rfind("{", at, version.start())
@@ -137,10 +141,11 @@ def _openings(text: str, after: int, before: int) -> Iterator[int]:
 
 def _leave_out_cut(file: ForeignFile, documents: Sequence[FioDocument], cut: Sequence[int]) -> None:
     """Each report that is cut off reaches to where the next one begins."""
-    begins = [*(document.first for document in documents), *cut]
+    begins = sorted({*(document.first for document in documents), *cut, len(file.lines) + 1})
     for line in cut:
-        after = min((begin for begin in begins if begin > line), default=len(file.lines) + 1)
-        file.account.left_out(line, max(after - 1, line), CUT_OFF)
+        after = bisect_right(begins, line)
+        last = begins[after] - 1 if after < len(begins) else line
+        file.account.left_out(line, max(last, line), CUT_OFF)
 
 
 def _read_progress(file: ForeignFile) -> None:

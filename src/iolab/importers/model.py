@@ -20,7 +20,7 @@ IO_OPERATIONS: Final[Mapping[str, int]] = {way.key: int(way) for way in Directio
 MIXED: Final = "mixed"
 """I/O of which the file does not tell how much was read."""
 
-_WHOLE_NUMBER: Final = re.compile(r"-?\d{1,18}")
+_WHOLE_NUMBER: Final = re.compile(r"(-?\d{1,18})(?:\.0{1,9})?")
 
 OTHERS_FROM: Final = 16
 """The number of the first operation that is no I/O: those of the tables' own words lie below."""
@@ -234,7 +234,9 @@ class ForeignRun:
     def load(self) -> dict[str, int | str]:
         """The settings that matter, and how many clients there were; numbers are numbers."""
         settings = {
-            name: int(value) if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value) else value
+            name: int(whole[1])
+            if isinstance(value, str) and (whole := _WHOLE_NUMBER.fullmatch(value))
+            else value
             for name, value in self.settings
             if name not in self.ignored
         }
