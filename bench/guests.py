@@ -31,7 +31,7 @@ from typing import Final
 from iolab.core.events import Event, IntervalSeen, Phase, PhaseStarted, RunFinished, SessionStatus
 from iolab.core.run import RunRecord, RunStatus
 from iolab.errors import IolabError
-from iolab.guests.guest import fleet_in
+from iolab.guests.guest import fleet_of_run
 from iolab.hosts.barrier import Stop
 from iolab.hosts.connect import open_hosts
 from iolab.registry import session_kinds, study_kinds
@@ -140,7 +140,7 @@ async def measured() -> Kept:
 
 def tell(kept: Kept) -> None:
     record = kept.record
-    fleet = fleet_in(record) if record else None
+    fleet = fleet_of_run(record) if record else None
     if record is None or record.status is not RunStatus.DONE or fleet is None:
         sys.exit(f"guests: {record.failure if record else 'there was no run'}")
     starts_s = [(host.start_real_ns or 0) / 1e9 for host in record.hosts]

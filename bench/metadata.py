@@ -30,13 +30,13 @@ from iolab.hosts.host import Host
 from iolab.hosts.remote_process import drive
 from iolab.loads.metadata.mdtest import (
     RankPlacement,
-    faults_of,
+    find_mpi_programs,
     measure_command,
-    mpi_of,
-    programs_of,
+    output_faults,
+    parse_mpi_version,
     version_command,
 )
-from iolab.loads.metadata.mdtest_output import parse, reported
+from iolab.loads.metadata.mdtest_output import parse_mdtest_output, reported_rates
 from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob, Operation
 from iolab.units import NS_PER_S
 
@@ -127,16 +127,20 @@ async def _ours(host: Host, folder: str, load: Load, iteration: int) -> Rates:
 async def _theirs(host: Host, folder: str, job: MetadataJob, iteration: int) -> tuple[str, Rates]:
     """What mdtest prints, and its version."""
     raw, words = bytearray(), bytearray()
-    await drive(host, version_command(programs_of(job), folder), asyncio.Event(), words.extend)
-    mpi = mpi_of(words.decode("utf-8", "replace"))
+    await drive(
+        host, version_command(find_mpi_programs(job), folder), asyncio.Event(), words.extend
+    )
+    mpi = parse_mpi_version(words.decode("utf-8", "replace"))
     places = [RankPlacement(host.name, "localhost", job.ranks)]
     command = measure_command(mpi, job, places, folder, f"mdtest.{iteration}")
     ending = await drive(host, command, asyncio.Event(), raw.extend)
-    output = parse(bytes(raw))
-    faults = faults_of(output, job, job.ranks)
+    output = parse_mdtest_output(bytes(raw))
+    faults = output_faults(output, job, job.ranks)
     if faults or ending.exited.code:
         raise SystemExit(f"mdtest: {'; '.join((*faults, ending.stderr_tail))}")
-    return f"mdtest {output.version}, {mpi}", {r.operation: r.ops_per_s for r in reported(output)}
+    return f"mdtest {output.version}, {mpi}", {
+        r.operation: r.ops_per_s for r in reported_rates(output)
+    }
 
 
 async def measure(

@@ -22,10 +22,10 @@ if __package__ in {None, ""}:
 import numpy as np
 
 from iolab.analysis.points import summarise
-from iolab.analysis.prediction import predictions
-from iolab.analysis.resume_marks import marked_results
+from iolab.analysis.prediction import predict_curves
+from iolab.analysis.resume_marks import results_with_session_checks
 from iolab.cli.output import open_session
-from iolab.stats.scaling import COVERED, POINTS_LEAST, REACH, Known, predict
+from iolab.stats.scaling import COVERED, POINTS_LEAST, REACH, MeasuredLoad, predict_rate
 
 MEASURED = (1, 2, 4, 6, 8)
 HELD_OUT = (3, 5, 7, 10, 12, 16)
@@ -135,15 +135,15 @@ def simulated(curve: Curve, draw: np.random.Generator) -> Iterator[Outcome]:
         return [math.log(1000 * curve(n)) + float(draw.normal(0, SCATTER)) for _ in range(RUNS)]
 
     known = [
-        Known(n, math.exp(fmean(found)), stdev(found), RUNS)
+        MeasuredLoad(n, math.exp(fmean(found)), stdev(found), RUNS)
         for n, found in ((n, runs(n)) for n in MEASURED)
     ]
     for n in HELD_OUT:
         yield _outcome(known, n, math.exp(fmean(runs(n))))
 
 
-def _outcome(known: Sequence[Known], at: float, truth: float) -> Outcome:
-    said = predict(known, at)
+def _outcome(known: Sequence[MeasuredLoad], at: float, truth: float) -> Outcome:
+    said = predict_rate(known, at)
     return Outcome(
         within=said.low <= truth <= said.high,
         below=truth < said.low,
@@ -155,9 +155,9 @@ def _outcome(known: Sequence[Known], at: float, truth: float) -> Outcome:
 
 def measured(folder: Path) -> Iterator[Outcome]:
     """The curves of a session over `iodepth`, held out in two ways."""
-    study, results = marked_results(open_session(folder))
+    study, results = results_with_session_checks(open_session(folder))
     points = summarise(results, study)
-    for curve in predictions(study, points, "iodepth", 1, lambda _: None, extrapolate=False):
+    for curve in predict_curves(study, points, "iodepth", 1, lambda _: None, extrapolate=False):
         known = curve.measured
         half = len(known) // 2
         splits = [(known[::2], known[1::2]), (known[: half + 1], known[half + 1 :])]

@@ -21,7 +21,7 @@ from tests.cli.compared import Target, make_target
 from tests.e2e.fresh import Fading, fresh_device
 
 from iolab.analysis.comparison import compare_sides
-from iolab.analysis.differences import ComparisonSide, read_side
+from iolab.analysis.differences import ComparisonSide, read_comparison_side
 from iolab.cli.output import open_session
 from iolab.stats.comparison import ComparisonVerdict
 
@@ -99,7 +99,7 @@ def measured(folder: Path) -> bool:
 
 
 def _side(folder: Path) -> ComparisonSide:
-    return read_side(folder.name, open_session(folder))
+    return read_comparison_side(folder.name, open_session(folder))
 
 
 def _is_worse(baseline: ComparisonSide, candidate: ComparisonSide) -> bool:

@@ -32,9 +32,9 @@ EVERY_CHECK: Final = tuple(
 
 def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
     """The run's result."""
-    return judging.judge(record, facts, analyses())
+    return judging.judge_run(record, facts, analyses())
 
 
 def verdict_of(view: RunView) -> Verdict:
     """The verdict alone."""
-    return judging.verdict_of(view, analyses())
+    return judging.judge_view(view, analyses())

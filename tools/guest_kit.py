@@ -7,13 +7,13 @@ import os
 import sys
 
 from iolab.errors import EngineError
-from iolab.guests.kit.build import guest_kit
+from iolab.guests.kit.build import build_guest_kit
 
 
 async def main() -> int:
     """Make it if it is not there yet; where it cannot be made, 1 if CI is set."""
     try:
-        kit = await guest_kit(print)
+        kit = await build_guest_kit(print)
     except EngineError as fault:
         print(f"{fault}\nThe tests of guests are skipped.", file=sys.stderr)
         return 1 if os.environ.get("CI") else 0

@@ -7,7 +7,7 @@ import os
 import sys
 
 from iolab.errors import EngineError
-from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, workshop
+from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, default_kit_builder
 from iolab.loads.keyvalue.workload import EMBEDDED
 
 KITS = ((KitName.YCSB, YCSB_VERSION), (KitName.CASSANDRA, EMBEDDED.version))
@@ -17,7 +17,7 @@ async def main() -> int:
     """Build what is not there yet; where one cannot be built, 1 if CI is set."""
     for name, version in KITS:
         try:
-            await workshop().folder_of(name, version, print)
+            await default_kit_builder().folder_of(name, version, print)
         except EngineError as fault:
             print(f"{fault}\nThe tests of YCSB and Cassandra are skipped.", file=sys.stderr)
             return 1 if os.environ.get("CI") else 0

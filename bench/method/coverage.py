@@ -22,8 +22,8 @@ from bench.method.processes import PROCESSES, RHOS, correlated
 from bench.method.scenarios import RATE, Floats
 from iolab.core.histogram import MIDDLE_NS
 from iolab.core.stopping import RAW_BLOCK, RuleSettings
-from iolab.stats.quantiles import of_run_each
-from iolab.stats.stopping import Status, StoppingDecision, decide, judge
+from iolab.stats.quantiles import run_quantiles
+from iolab.stats.stopping import Status, StoppingDecision, judge_series, replay_stopping_rule
 
 LENGTHS: Final = (120, 300, 780)
 DONE: Final = 0
@@ -73,7 +73,9 @@ def tasks(replicates: int, chunk: int = 50) -> list[Task]:
     ]
 
 
-def play(task: Task, judged: Judge = judge, decided: Judge = decide) -> dict[int, list[Outcome]]:
+def play(
+    task: Task, judged: Judge = judge_series, decided: Judge = replay_stopping_rule
+) -> dict[int, list[Outcome]]:
     """The outcomes of replicates of one process, by length."""
     found: dict[int, list[Outcome]] = {length: [] for length in (*LENGTHS, DONE)}
     for replicate in range(task.first, task.first + task.count):
@@ -143,7 +145,7 @@ def play_latency(task: LatencyTask) -> list[Coverage]:
         seed = [round(100 * task.rho), round(100 * task.spread), task.seconds, replicate]
         rng = np.random.default_rng(seed)
         counts = bins.counts(rng, draw(rng, task.seconds) - 1)
-        for q, one in zip(QUANTILES, of_run_each(counts, MIDDLE_NS, QUANTILES, rng), strict=True):
+        for q, one in zip(QUANTILES, run_quantiles(counts, MIDDLE_NS, QUANTILES, rng), strict=True):
             truth = _LATENCY_NS * math.exp(law.inv_cdf(q))
             low, high = one.low_ns, one.high_ns
             holds = low is not None and high is not None and low <= truth <= high

@@ -27,7 +27,7 @@ from bench.method.rivals import (
 )
 from bench.method.scenarios import SCENARIOS, Floats
 from iolab.core.stopping import CYCLIC, LSM, RAW_BLOCK, RuleSettings
-from iolab.stats.stopping import Status, decide
+from iolab.stats.stopping import Status, replay_stopping_rule
 
 RuleOfOne = Callable[[Floats], Estimate]
 Error = tuple[float, float, float, bool]
@@ -61,7 +61,7 @@ def rule_d(settings: RuleSettings) -> RuleOfOne:
     """Rule D as a rule of one run."""
 
     def estimate(counts: Floats) -> Estimate:
-        seen = decide(counts[: settings.longest_s], settings)
+        seen = replay_stopping_rule(counts[: settings.longest_s], settings)
         return Estimate(seen.mean, seen.half_width, seen.seconds, seen.status is Status.OK)
 
     return estimate

@@ -16,9 +16,9 @@ from bench.method.families import LOADS, any_family
 from bench.method.rivals import REPEATS, RUN_S, WARMUP_S, published_run
 from bench.method.scenarios import SCENARIOS, Floats
 from iolab.core.stopping import CYCLIC, RAW_BLOCK, RuleSettings
-from iolab.stats.curve import AdaptiveAxis
-from iolab.stats.repeats import Prior, fit_prior, own_spread, publish
-from iolab.stats.stopping import decide
+from iolab.stats.curve import AdaptiveCurve
+from iolab.stats.repeats import Prior, fit_prior, publish_value, sample_variance_of
+from iolab.stats.stopping import replay_stopping_rule
 
 MIXES: Final[dict[str, dict[str, float]]] = {
     "100R": {"S1 read": 0.9, "S8 wander": 0.1},
@@ -90,7 +90,7 @@ def _mix_cells(mix: str, setting: Setting, rng: np.random.Generator) -> _Cells:
         spread = setting.between * math.exp(SPREAD_LOG_SD * rng.standard_normal())
         for run in range(RUNS_MOST):
             series = draw(np.random.default_rng(parameters), rng, settings.longest_s)
-            seen = decide(series.counts, settings)
+            seen = replay_stopping_rule(series.counts, settings)
             logs[cell][run] = math.log(seen.mean / series.truth) + spread * rng.standard_normal()
             seconds[cell][run] = seen.seconds + OVERHEAD_S
         for run in range(REPEATS):
@@ -119,10 +119,10 @@ def _all_cells(cells: dict[str, _Cells], runs: int) -> Design:
     widths: dict[str, list[float]] = {}
     for name, mix in cells.items():
         logs = mix.logs[..., :runs].reshape(-1, runs)
-        prior = fit_prior([own_spread(row) for row in logs.tolist()])
+        prior = fit_prior([sample_variance_of(row) for row in logs.tolist()])
         hours += float(mix.seconds[..., :runs].sum()) / 3600
         errors.append(np.expm1(logs.mean(axis=1)))
-        found = [publish(np.exp(row).tolist(), prior) for row in logs]
+        found = [publish_value(np.exp(row).tolist(), prior) for row in logs]
         hits[name] = [(one.low or 0) <= 1 <= (one.high or math.inf) for one in found]
         widths[name] = [one.half_width for one in found]
     joined = np.concatenate(errors)
@@ -135,12 +135,12 @@ def _chosen(cells: dict[str, _Cells], runs: int, rng: np.random.Generator) -> De
     hits: dict[str, list[bool]] = {}
     widths: dict[str, list[float]] = {}
     for name, mix in cells.items():
-        axes = [AdaptiveAxis(LOADS, rng) for _ in range(DEPTHS)]
+        axes = [AdaptiveCurve(LOADS, rng) for _ in range(DEPTHS)]
         prior = _seeded_prior(axes[0], mix, runs)
         for depth, axis in enumerate(axes):
             while (load := axis.wanted()) is not None:
                 logs = mix.logs[depth, load - 1, :runs]
-                spread = prior.moderated(own_spread(logs.tolist()))
+                spread = prior.moderated(sample_variance_of(logs.tolist()))
                 rate = mix.truth[depth, load - 1] * math.exp(float(logs.mean()))
                 axis.record(load, rate, spread.sd / math.sqrt(runs))
                 hours += float(mix.seconds[depth, load - 1, :runs].sum()) / 3600
@@ -149,7 +149,7 @@ def _chosen(cells: dict[str, _Cells], runs: int, rng: np.random.Generator) -> De
                 low, high = point.low, point.high
                 if point.measured:
                     logs = mix.logs[depth, point.load - 1, :runs]
-                    own = publish((true * np.exp(logs)).tolist(), prior)
+                    own = publish_value((true * np.exp(logs)).tolist(), prior)
                     low, high = own.low or 0.0, own.high or math.inf
                 errors.append(np.array([point.rate / true - 1]))
                 hits.setdefault(name, []).append(low <= true <= high)
@@ -157,8 +157,8 @@ def _chosen(cells: dict[str, _Cells], runs: int, rng: np.random.Generator) -> De
     return Design(hours, count, np.concatenate(errors), hits, widths)
 
 
-def _seeded_prior(axis: AdaptiveAxis, mix: _Cells, runs: int) -> Prior:
+def _seeded_prior(axis: AdaptiveCurve, mix: _Cells, runs: int) -> Prior:
     """The prior that the first loads of all of a mix' curves give."""
     places = [load - 1 for load in axis.first]
     logs = mix.logs[:, places, :runs].reshape(-1, runs)
-    return fit_prior([own_spread(row) for row in logs.tolist()])
+    return fit_prior([sample_variance_of(row) for row in logs.tolist()])

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 import numpy as np
 
 from iolab.analysis.points import PointSummary, summarise
-from iolab.analysis.resume_marks import marked_results
+from iolab.analysis.resume_marks import results_with_session_checks
 from iolab.core.events import SessionStatus
 from iolab.core.histogram import LOWER_NS, UPPER_NS, Histogram, of_sparse
 from iolab.core.metric import Level, Metric, Result, Verdict
@@ -308,7 +308,7 @@ class Session:
     def __init__(self, directory: Path) -> None:
         self._reader = SessionReader(directory, _warn)
         self._reader.damaged_documents()
-        self._study, self._results = marked_results(self._reader)
+        self._study, self._results = results_with_session_checks(self._reader)
         self._summaries = summarise(self._results, self._study)
         runs = {id(result): self._run(result) for result in self._results}
         self._runs = tuple(runs.values())

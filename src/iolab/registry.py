@@ -17,7 +17,7 @@ from iolab.dataclass import dataclass
 from iolab.loads.kind import LoadKind, import_attribute
 
 if TYPE_CHECKING:
-    from iolab.analysis.kinds import Analyses
+    from iolab.analysis.kinds import AnalysisKinds
     from iolab.report.brief import BootedHostsReport, LoadKinds
     from iolab.session.kinds import SessionKinds
     from iolab.study.kinds import StudyKinds
@@ -81,12 +81,12 @@ def session_kinds() -> SessionKinds:
 
 
 @cache
-def analyses() -> Analyses:
+def analyses() -> AnalysisKinds:
     """What results are judged by."""
-    from iolab.analysis.kinds import Analyses
+    from iolab.analysis.kinds import AnalysisKinds
 
     loads = {job: cache(kind.make_analysis) for kind in LOADS for job in kind.jobs}
-    return Analyses(loads, hosts=(import_attribute(GUESTS.analysis)(),))
+    return AnalysisKinds(loads, hosts=(import_attribute(GUESTS.analysis)(),))
 
 
 @cache

@@ -29,7 +29,7 @@ from iolab.core.run import (
 from iolab.core.samples import CounterTable
 from iolab.core.stopping import RuleSettings
 from iolab.core.target_state import Purge, TargetState
-from iolab.guests.guest import Accelerator, DiskKind, GuestUse, fleet_in
+from iolab.guests.guest import Accelerator, DiskKind, GuestUse, fleet_of_run
 from iolab.hosts.rates import CounterSeries
 from iolab.loads.fileio.workload import Job
 from iolab.loads.keyvalue.workload import (
@@ -39,7 +39,7 @@ from iolab.loads.keyvalue.workload import (
     Statistic,
     server_in,
 )
-from iolab.loads.metadata.workload import Operation, ReportedRates, reported_in
+from iolab.loads.metadata.workload import Operation, ReportedRates, printed_rates
 from iolab.registry import analyses
 from tests.analysis.records import (
     BLOCK,
@@ -239,14 +239,14 @@ STATE: Final = TargetState("c1", "c1", Purge.DISCARD, 1, GIB, 2.0, 2 * GIB, 2 * 
 
 def _guest(session: Session, **changes: Any) -> Session:
     """One guest of the second node is another."""
-    fleet = fleet_in(session.record)
+    fleet = fleet_of_run(session.record)
     assert fleet is not None
     guests = (*fleet.guests[:-1], replace(fleet.guests[-1], **changes))
     return session.but(replace(session.record, fleet=replace(fleet, guests=guests)))
 
 
 def _settings(session: Session, **changes: Any) -> Session:
-    fleet = fleet_in(session.record)
+    fleet = fleet_of_run(session.record)
     assert fleet is not None
     assert fleet.settings is not None
     settings = replace(fleet.settings, **changes)
@@ -757,7 +757,7 @@ PLANTED: Final = (
                 details=ReportedRates(
                     tuple(
                         replace(rate, ops_per_s=rate.ops_per_s * 0.95)
-                        for rate in reported_in(s.record)
+                        for rate in printed_rates(s.record)
                     )
                 ),
             )

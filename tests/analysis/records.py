@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from iolab.analysis.service_time import service_of
-from iolab.analysis.sums import measure
+from iolab.analysis.service_time import sum_service_times
+from iolab.analysis.sums import sum_measured_window
 from iolab.analysis.view import RunView
 from iolab.core import host as h
 from iolab.core.histogram import bin_of_ns
@@ -323,8 +323,8 @@ def view_of(
 ) -> RunView:
     """The record as checks see it, by default with the facts of every host."""
     known = {host.host: facts_of(host.host) for host in record.hosts} if facts is None else facts
-    load = measure(record)
-    service = service_of(record, load)
+    load = sum_measured_window(record)
+    service = sum_service_times(record, load)
     return RunView(record, known, load, telemetry, None, service, (GuestAnalysis(),))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Any, Final
 
-from iolab.analysis.kinds import ANALYSIS_VERSION, judge
+from iolab.analysis.kinds import ANALYSIS_VERSION, judge_run
 from iolab.core.metric_spec import MetricSpec, spec_of
 from iolab.registry import LOADS, analyses
 
@@ -80,7 +80,7 @@ def judged_by() -> dict[str, Any]:
         "checks": {name: [one.code for one in each] for name, each in checks.items()},
         "limits": sorted(
             one
-            for name in {SHARED, *modules_below({judge.__module__, *judges})}
+            for name in {SHARED, *modules_below({judge_run.__module__, *judges})}
             for one in limits(name)
         ),
         "metrics": {key: spec(key) for key in rates | declared},

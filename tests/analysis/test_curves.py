@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.curves import findings
+from iolab.analysis.curves import session_load_findings
 from iolab.loads.fileio.workload import Job
 from iolab.report.phrases import load_finding_sentences, load_findings_document
 from tests.analysis.adaptive.systems import System, whole_session
@@ -19,7 +19,7 @@ from tests.study.studies import SMALL, load, workload
 def test_a_curve_has_every_load_and_tells_which_were_measured() -> None:
     study = load(CURVE)
     runs, results = whole_session(study, SOFT)
-    (curve,) = findings(study, results).curves
+    (curve,) = session_load_findings(study, results).curves
     assert [point.load for point in curve.points] == list(range(1, 25))
     measured = {Job.of(run.point.job).iodepth for run in runs}
     assert {point.load for point in curve.points if point.measured} == measured
@@ -32,19 +32,19 @@ def test_a_curve_has_every_load_and_tells_which_were_measured() -> None:
 def test_a_listed_axis_is_a_curve_too_and_a_few_points_are_none() -> None:
     study = load(workload("iodepth = [1, 2, 4, 8, 16]"))
     _, results = whole_session(study, SOFT)
-    found = findings(study, results)
+    found = session_load_findings(study, results)
     assert len(found.curves) == 1
     assert all(point.measured for point in found.curves[0].points)
-    assert findings(study, results[:3]).curves == ()
+    assert session_load_findings(study, results[:3]).curves == ()
     small = load(SMALL)
-    assert findings(small, whole_session(small, SOFT)[1]).curves == ()
+    assert session_load_findings(small, whole_session(small, SOFT)[1]).curves == ()
 
 
 @pytest.mark.parametrize("axis", ["", 'axis = "adaptive"\n'])
 def test_a_fleet_that_grows_has_a_curve_for_each_depth(axis: str) -> None:
     study = load(FLEET.replace("[1, 2, 3]", str(list(range(1, 9))) + f"\n{axis}".rstrip()))
     four = System(lambda point: float((point.per_node**-4 + 4.0**-4) ** -0.25) * 1000)
-    curves = findings(study, whole_session(study, four)[1]).curves
+    curves = session_load_findings(study, whole_session(study, four)[1]).curves
     assert [(curve.axis, dict(curve.search.fixed)["iodepth"]) for curve in curves] == [
         ("vms_per_node", 1),
         ("vms_per_node", 8),
@@ -58,15 +58,18 @@ def test_a_fleet_that_grows_has_a_curve_for_each_depth(axis: str) -> None:
 def test_findings_are_the_same_whenever_they_are_made() -> None:
     study = load(CURVE)
     _, results = whole_session(study, SOFT)
-    assert load_findings_document(findings(study, results)) == load_findings_document(
-        findings(study, results)
+    assert load_findings_document(session_load_findings(study, results)) == load_findings_document(
+        session_load_findings(study, results)
     )
 
 
 def test_runs_without_a_host_do_not_enter() -> None:
     study = load(CURVE)
     _, results = whole_session(study, SOFT)
-    assert findings(study, [replace(run, without=("c1",)) for run in results]).curves == ()
+    assert (
+        session_load_findings(study, [replace(run, without=("c1",)) for run in results]).curves
+        == ()
+    )
 
 
 def test_answers_are_told_in_a_sentence_each() -> None:
@@ -76,14 +79,18 @@ def test_answers_are_told_in_a_sentence_each() -> None:
         (MOST, QUEUE, ("p99 <= 2 ms up to 8", "verified at", "without a rate 9")),
     ):
         study = load(text)
-        (line,) = load_finding_sentences(findings(study, whole_session(study, system)[1]))
+        (line,) = load_finding_sentences(
+            session_load_findings(study, whole_session(study, system)[1])
+        )
         assert all(part in line for part in says), line
         assert line.endswith(".")
 
 
 def test_a_limit_that_is_never_reached_has_no_interval() -> None:
     study = load(workload('objective = "max-load"\nlimit = "p99 <= 10s"'))
-    (found,) = load_findings_document(findings(study, whole_session(study, QUEUE)[1]))["max_loads"]
+    (found,) = load_findings_document(session_load_findings(study, whole_session(study, QUEUE)[1]))[
+        "max_loads"
+    ]
     assert (found["bounded"], found["low"], found["high"]) == (False, None, None)
     assert found["iops"] == found["saturation_iops"]
     assert math.isclose(found["limit_ns"], 1e10)

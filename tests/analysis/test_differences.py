@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from iolab.analysis.differences import Area, ComparisonSide, Difference, differences, read_side
+from iolab.analysis.differences import (
+    Area,
+    ComparisonSide,
+    Difference,
+    differences,
+    read_comparison_side,
+)
 from iolab.core.configuration import Configuration
 from iolab.core.engine import EngineName
 from iolab.core.host import UNKNOWN_MACHINE, HostFacts, MachineFacts
@@ -26,7 +32,7 @@ from tests.cli.compared import Target, make_target
 @pytest.fixture(scope="module")
 def side(tmp_path_factory: pytest.TempPathFactory) -> ComparisonSide:
     directory = make_target(tmp_path_factory.mktemp("one") / "A", Target(name="a", points=1))
-    return read_side("A", SessionReader(directory))
+    return read_comparison_side("A", SessionReader(directory))
 
 
 def with_method(side: ComparisonSide, **settings: object) -> ComparisonSide:
@@ -215,7 +221,7 @@ def test_the_settings_of_a_rule_are_told_one_by_one(side: ComparisonSide) -> Non
 def test_a_point_that_no_plan_foresaw_is_known(tmp_path: Path) -> None:
     planned = make_target(tmp_path / "A", Target(name="a", points=2))
     searched = make_target(tmp_path / "B", Target(name="b", points=2, foreseen=first_point))
-    one, other = (read_side("S", SessionReader(path)) for path in (planned, searched))
+    one, other = (read_comparison_side("S", SessionReader(path)) for path in (planned, searched))
     assert len(SessionReader(searched).plan.points) == 1
     assert one.points == other.points
 

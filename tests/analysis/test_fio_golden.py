@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from iolab.analysis.metrics import fleet_metrics
-from iolab.analysis.sums import LoadSums, measure
+from iolab.analysis.sums import LoadSums, sum_measured_window
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
@@ -70,7 +70,7 @@ def read_run(name: str, access: Access) -> tuple[RunRecord, dict[str, Any]]:
 @pytest.mark.parametrize(("name", "access"), RUNS)
 def test_without_a_warm_up_every_number_is_fios(name: str, access: Access) -> None:
     record, said = read_run(name, access)
-    load = measure(record)
+    load = sum_measured_window(record)
     metrics = fleet_metrics(load, access.directions)
     seconds = max(said["read"]["runtime"], said["write"]["runtime"]) / 1000
     assert load.seconds[0] == pytest.approx(seconds, abs=0.002)
@@ -112,7 +112,7 @@ def test_no_check_contradicts_a_real_run(name: str, access: Access) -> None:
 
 def test_a_cut_warm_up_leaves_only_later_intervals() -> None:
     record, _ = read_run("randrw-3.33", Access.RANDRW)
-    whole, cut = measure(record), measure(replace(record, warmup_s=1.0))
+    whole, cut = sum_measured_window(record), sum_measured_window(replace(record, warmup_s=1.0))
     assert 0 < cut.ios.sum() < whole.ios.sum()
     assert cut.bins.sum() == cut.ios.sum()
     assert (whole.bins - cut.bins).min() >= 0

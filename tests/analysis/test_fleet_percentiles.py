@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from iolab.analysis.sums import measure
+from iolab.analysis.sums import sum_measured_window
 from iolab.core.histogram import UPPER_NS, bin_of_ns
 from iolab.core.workload import Direction
 from tests.analysis.records import GO_NS, SECOND, Spell, facts_of, spell_record
@@ -41,7 +41,7 @@ def test_merged_percentiles_are_those_of_all_latencies_to_the_bin(key: str) -> N
     ]
     record = spell_record(spells, len(made))
     every = np.sort(np.concatenate([np.array(v) for seconds in made for v in seconds]))
-    assert int(measure(record).bins.sum()) == every.size
+    assert int(sum_measured_window(record).bins.sum()) == every.size
     percent = float(key.removeprefix("p").replace("_", "."))
     exact = int(every[int(np.ceil(every.size * percent / 100)) - 1])
     facts = {host.host: facts_of(host.host) for host in record.hosts}
@@ -59,11 +59,11 @@ def test_an_extreme_that_one_host_does_not_tell_is_known_of_none() -> None:
     """Nor is a percentile cut at it: the untold one may lie beyond."""
     made = [Spell(host, 0, Direction.READ, GO_NS, SECOND, (1000 + host, 3000)) for host in range(2)]
     record = spell_record(made, 2)
-    whole = measure(record).histogram([0, 1], [0])
+    whole = sum_measured_window(record).histogram([0, 1], [0])
     assert (whole.min_ns, whole.max_ns) == (1000, 3000)
     for silent in range(2):
         hosts = [replace(h, totals=None) if i == silent else h for i, h in enumerate(record.hosts)]
-        mute = measure(replace(record, hosts=tuple(hosts)))
+        mute = sum_measured_window(replace(record, hosts=tuple(hosts)))
         found = mute.histogram([0, 1], [0])
         assert (found.min_ns, found.max_ns) == (None, None)
         assert mute.histogram([1 - silent], [0]).max_ns == 3000

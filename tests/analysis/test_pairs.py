@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from iolab.analysis.pairs import Gains, gains
+from iolab.analysis.pairs import ConfigurationGains, compare_configurations
 from iolab.analysis.resumed import OF_SESSION
 from iolab.core.metric import Level, Metric, Result
 from iolab.stats.comparison import RATIO_ALLOWANCE, ComparisonVerdict
@@ -17,8 +17,8 @@ from tests.loads.keyvalue.studies import BASE, OTHER, STUDY, rates, results, sum
 LOW = [10_000.0, 10_300.0, 9_900.0]
 
 
-def of(*cells: list[Result]) -> Gains:
-    (found,) = gains(STUDY, summarised(*cells))
+def of(*cells: list[Result]) -> ConfigurationGains:
+    (found,) = compare_configurations(STUDY, summarised(*cells))
     return found
 
 
@@ -184,7 +184,7 @@ def test_a_gain_smaller_than_a_bin_is_not_claimed() -> None:
 
 def test_one_configuration_and_an_unknown_baseline_give_none() -> None:
     cells = summarised(results(BASE, rates(LOW)))
-    assert gains(STUDY, cells) == ()
-    assert gains(STUDY, summarised(pair(1.2, 4)), baseline="nobody") == ()
-    (turned,) = gains(STUDY, summarised(pair(1.2, 4)), baseline=OTHER)
+    assert compare_configurations(STUDY, cells) == ()
+    assert compare_configurations(STUDY, summarised(pair(1.2, 4)), baseline="nobody") == ()
+    (turned,) = compare_configurations(STUDY, summarised(pair(1.2, 4)), baseline=OTHER)
     assert (turned.baseline, turned.cells[0].share < 0) == (OTHER, True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.analysis.metrics import ios_needed, is_supported
+from iolab.analysis.metrics import ios_needed_for_percentile, is_supported
 from iolab.core.bins import PERCENTILES
 
 
@@ -15,7 +15,7 @@ from iolab.core.bins import PERCENTILES
     [(50.0, 200), (99.0, 10_000), (99.5, 20_000), (99.9, 100_000), (99.99, 1_000_000)],
 )
 def test_a_hundred_ios_lie_beyond(percent: float, needed: int) -> None:
-    assert ios_needed(percent) == needed
+    assert ios_needed_for_percentile(percent) == needed
     assert is_supported(needed, percent)
     assert not is_supported(needed - 1, percent)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.scaling import scalings
+from iolab.analysis.scaling import host_scalings
 from iolab.core.metric import Level
 from iolab.core.workload import BY_BANDWIDTH
 from tests.report.growing import GROWN, RATES, STUDY, points, runs
@@ -18,7 +18,7 @@ def mean(values: tuple[float, ...]) -> float:
 
 
 def test_efficiency_is_the_rate_of_each_host_beside_that_of_one() -> None:
-    (found,) = scalings(STUDY, points(runs(RATES)))
+    (found,) = host_scalings(STUDY, points(runs(RATES)))
     assert [step.hosts for step in found.steps] == [1, 2, 4, 8]
     for step in found.steps:
         wanted = mean(RATES[step.hosts]) / step.hosts / mean(RATES[1])
@@ -31,25 +31,25 @@ def test_efficiency_is_the_rate_of_each_host_beside_that_of_one() -> None:
 
 
 def test_the_ideal_is_as_many_times_what_each_of_the_fewest_gives() -> None:
-    (found,) = scalings(STUDY, points(runs({hosts: RATES[hosts] for hosts in (2, 8)})))
+    (found,) = host_scalings(STUDY, points(runs({hosts: RATES[hosts] for hosts in (2, 8)})))
     assert found.ideal(8) == pytest.approx(4 * mean(RATES[2]))
     assert found.steps[-1].efficiency.value == pytest.approx(mean(RATES[8]) / 4 / mean(RATES[2]))
 
 
 def test_other_axes_make_curves_of_their_own() -> None:
     deeper = {hosts: tuple(2 * rate for rate in rates) for hosts, rates in RATES.items()}
-    found = scalings(STUDY, points([*runs(RATES, depth=1), *runs(deeper, depth=8)]))
+    found = host_scalings(STUDY, points([*runs(RATES, depth=1), *runs(deeper, depth=8)]))
     assert [one.fixed for one in found] == [(("iodepth", 1),), (("iodepth", 8),)]
     assert [len(one.steps) for one in found] == [4, 4]
 
 
 def test_one_number_of_hosts_is_no_curve() -> None:
-    assert scalings(STUDY, points(runs({4: RATES[4]}))) == ()
+    assert host_scalings(STUDY, points(runs({4: RATES[4]}))) == ()
 
 
 def test_a_curve_that_no_law_describes_has_none() -> None:
     up_and_down = {1: (1e4, 1.001e4), 2: (5e4, 5.001e4), 4: (1.1e4, 1.101e4), 8: (9e4, 9.001e4)}
-    (found,) = scalings(STUDY, points(runs(up_and_down)))
+    (found,) = host_scalings(STUDY, points(runs(up_and_down)))
     assert found.law is None
 
 
@@ -58,19 +58,19 @@ def test_the_law_is_that_of_rates_made_by_it() -> None:
         return 1e4 * hosts / (1 + 0.1 * (hosts - 1))
 
     rates = {hosts: (0.99 * law(hosts), law(hosts), 1.01 * law(hosts)) for hosts in (1, 2, 4, 8)}
-    (found,) = scalings(STUDY, points(runs(rates)))
+    (found,) = host_scalings(STUDY, points(runs(rates)))
     assert found.law is not None
     assert found.law.sigma == pytest.approx(0.1, abs=0.01)
 
 
 def test_what_is_hardly_known_has_no_law() -> None:
     rates = {hosts: (hosts * 0.5e4, hosts * 1e4) for hosts in (1, 2, 4, 8)}
-    (found,) = scalings(STUDY, points(runs(rates)))
+    (found,) = host_scalings(STUDY, points(runs(rates)))
     assert found.law is None
 
 
 def test_an_invalid_point_has_an_efficiency_without_an_interval() -> None:
-    (found,) = scalings(STUDY, points(runs(RATES, {8: Level.INVALID})))
+    (found,) = host_scalings(STUDY, points(runs(RATES, {8: Level.INVALID})))
     last = found.steps[-1]
     assert last.point.level is Level.INVALID
     assert last.efficiency.value == pytest.approx(mean(RATES[8]) / 8 / mean(RATES[1]))
@@ -79,6 +79,6 @@ def test_an_invalid_point_has_an_efficiency_without_an_interval() -> None:
 
 def test_bandwidth_is_held_where_it_is_the_headline() -> None:
     study = replace(STUDY, workloads=(replace(GROWN, indicator=BY_BANDWIDTH),))
-    (found,) = scalings(study, points(runs(RATES)))
+    (found,) = host_scalings(study, points(runs(RATES)))
     assert found.metric == "bw_bytes_per_s"
     assert found.ideal(8) == pytest.approx(8 * 4096 * mean(RATES[1]))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.analysis.evenness import jain, max_over_min, spread_of
-from iolab.analysis.sums import measure
+from iolab.analysis.evenness import jain_index, max_over_min, run_spread
+from iolab.analysis.sums import sum_measured_window
 from iolab.core.metric import Spread
 from iolab.core.run import HostRun, RunRecord
 from tests.analysis.records import GO_NS, SECOND, Burst, bursts_record, healthy
@@ -42,7 +42,7 @@ def record(spans: Sequence[tuple[float, float]], rates: Sequence[int] | None = N
 
 
 def found(made: RunRecord) -> Spread:
-    spread = spread_of(made, measure(made))
+    spread = run_spread(made, sum_measured_window(made))
     assert spread is not None
     return spread
 
@@ -89,11 +89,11 @@ def test_drift_is_the_largest_with_its_sign() -> None:
 
 
 def test_one_host_and_a_host_without_load_have_no_spread() -> None:
-    assert spread_of(healthy(), measure(healthy())) is None
+    assert run_spread(healthy(), sum_measured_window(healthy())) is None
     made = bursts_record([Burst()], [])
     without = replace(made.hosts[1], start_real_ns=None, end_real_ns=None)
     made = replace(made, hosts=(made.hosts[0], without))
-    assert spread_of(made, measure(made)) is None
+    assert run_spread(made, sum_measured_window(made)) is None
 
 
 @settings(max_examples=30)
@@ -102,8 +102,8 @@ def test_the_indices_are_their_formulas(rates: list[int]) -> None:
     values = np.array(rates, dtype=np.float64)
     squares = sum(rate * rate for rate in rates)
     brute = sum(rates) ** 2 / (len(rates) * squares) if squares else 1.0
-    assert jain(values) == pytest.approx(brute)
-    assert 1 / len(rates) - 1e-9 <= jain(values) <= 1 + 1e-9
+    assert jain_index(values) == pytest.approx(brute)
+    assert 1 / len(rates) - 1e-9 <= jain_index(values) <= 1 + 1e-9
     if min(rates) == 0:
         assert max_over_min(values) is None
     else:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from iolab.analysis.steady import FleetRule, fleet_seconds
+from iolab.analysis.steady import FleetStoppingRule, fleet_rate_series
 from iolab.core.metric import Level, Result
 from iolab.core.run import RunRecord
 from iolab.core.stopping import RuleSettings, SeriesStatus
@@ -46,7 +46,7 @@ def test_seconds_of_hosts_add_up_from_the_latest_start() -> None:
     record = bursts_record(
         [Burst(spans=10, ios=100)], [Burst(start_s=0.5, spans=10, ios=50, offset_ns=3 * SECOND)]
     )
-    series = fleet_seconds(record)
+    series = fleet_rate_series(record)
     assert series is not None
     assert series.start_ns == GO_NS + SECOND // 2
     assert series.counts == pytest.approx([150.0] * 9)
@@ -54,14 +54,14 @@ def test_seconds_of_hosts_add_up_from_the_latest_start() -> None:
 
 def test_an_io_that_is_timed_twice_is_one_io_of_its_second() -> None:
     whole, service = Burst(ios=500), Burst(ios=500, lat_ns=1000, direction=ServiceTime.READ)
-    found = fleet_seconds(bursts_record([whole, service]))
+    found = fleet_rate_series(bursts_record([whole, service]))
     assert found is not None
     assert found.counts.tolist() == [500.0] * 30
 
 
 def test_a_missing_interval_is_a_second_without_io() -> None:
     bursts = [Burst(spans=3, ios=10), Burst(start_s=4, spans=3, ios=10, first_seq=3)]
-    series = fleet_seconds(bursts_record(bursts))
+    series = fleet_rate_series(bursts_record(bursts))
     assert series is not None
     assert list(series.counts) == [10, 10, 10, 0, 10, 10, 10]
 
@@ -70,9 +70,9 @@ def test_a_missing_interval_is_a_second_without_io() -> None:
 def test_what_drains_is_no_second_of_a_run(drain_s: float) -> None:
     drain = Burst(start_s=30, spans=1, span_s=drain_s, ios=64, first_seq=30)
     record = generated(bursts_record([Burst(ios=640), drain]), measured_ns=30 * SECOND - 1)
-    series = fleet_seconds(record)
+    series = fleet_rate_series(record)
     (host,) = record.hosts
-    started = fleet_seconds(replace(record, hosts=(replace(host, start_real_ns=GO_NS),)))
+    started = fleet_rate_series(replace(record, hosts=(replace(host, start_real_ns=GO_NS),)))
     assert series is not None
     assert started is not None
     assert started.counts.tolist() == [640.0] * 30
@@ -82,7 +82,7 @@ def test_what_drains_is_no_second_of_a_run(drain_s: float) -> None:
 def test_live_sees_the_seconds_that_are_stored() -> None:
     counts = noisy(200)
     record = seconds_record(counts, RULE)
-    rule = FleetRule(["c1"], RULE)
+    rule = FleetStoppingRule(["c1"], RULE)
     ended = 0
     for at, count in enumerate(counts, 1):
         rule.take("c1", GO_NS + at * SECOND, SECOND, count)
@@ -95,7 +95,7 @@ def test_live_sees_the_seconds_that_are_stored() -> None:
 
 
 def test_a_late_host_is_waited_for() -> None:
-    rule = FleetRule(["near", "far"], RULE)
+    rule = FleetStoppingRule(["near", "far"], RULE)
     for at, count in enumerate(noisy(150), 1):
         rule.take("near", GO_NS + at * SECOND, SECOND, count)
     assert rule.says == "first look at 60 s"
@@ -235,7 +235,7 @@ def test_without_a_rule_a_correlated_rate_is_told_for_information() -> None:
 
 
 def test_a_live_run_says_that_it_is_too_correlated() -> None:
-    rule = FleetRule(["c1"], RULE)
+    rule = FleetStoppingRule(["c1"], RULE)
     for at, count in enumerate(correlated(200), 1):
         rule.take("c1", GO_NS + at * SECOND, SECOND, count)
     assert not rule.finished

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iolab.analysis.metrics import METRIC_KEYS, TRIM_KEYS, fleet_metrics, host_metrics
-from iolab.analysis.sums import measure
+from iolab.analysis.sums import sum_measured_window
 from iolab.core.histogram import LOWER_NS, UPPER_NS, bin_of_ns
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import spec_of
@@ -48,7 +48,7 @@ def fleets(draw: st.DrawFn) -> list[Spell]:
 
 def metrics_of(spells: list[Spell]) -> dict[str, Metric]:
     hosts = 1 + max(spell.host for spell in spells)
-    return fleet_metrics(measure(spell_record(spells, hosts)), Access.RANDRW.directions)
+    return fleet_metrics(sum_measured_window(spell_record(spells, hosts)), Access.RANDRW.directions)
 
 
 @settings(max_examples=30)
@@ -111,13 +111,15 @@ def test_percentiles_of_a_fleet_are_those_of_all_its_ios() -> None:
 
 def test_every_io_weighs_the_same_in_the_mean() -> None:
     record = bursts_record([Burst(ios=100, lat_ns=1_000_000)], [Burst(ios=900, lat_ns=100_000)])
-    mean = fleet_metrics(measure(record), Access.RANDREAD.directions)["lat_ns_mean"].value
+    mean = fleet_metrics(sum_measured_window(record), Access.RANDREAD.directions)[
+        "lat_ns_mean"
+    ].value
     assert mean == pytest.approx(0.1 * 1_000_000 + 0.9 * 100_000)
 
 
 def test_reads_and_writes_are_weighted_too() -> None:
     mixed = [Burst(ios=700, lat_ns=200), Burst(ios=300, lat_ns=400, direction=Direction.WRITE)]
-    metrics = fleet_metrics(measure(bursts_record(mixed)), Access.RANDRW.directions)
+    metrics = fleet_metrics(sum_measured_window(bursts_record(mixed)), Access.RANDRW.directions)
     assert metrics["lat_ns_mean"].value == pytest.approx(0.7 * 200 + 0.3 * 400)
     assert metrics["read_lat_ns_mean"].value == 200
     assert metrics["write_lat_ns_mean"].value == 400
@@ -130,12 +132,16 @@ def test_uneven_spans_count_by_their_length() -> None:
         Burst(spans=10, ios=1000),
         Burst(start_s=10, spans=1, ios=500, span_s=0.5, first_seq=10),
     ]
-    value = fleet_metrics(measure(bursts_record(bursts)), Access.RANDREAD.directions)["iops"].value
+    value = fleet_metrics(sum_measured_window(bursts_record(bursts)), Access.RANDREAD.directions)[
+        "iops"
+    ].value
     assert value == pytest.approx(10_500 / 10.5)
 
 
 def test_a_direction_that_is_not_asked_for_has_no_value() -> None:
-    metrics = fleet_metrics(measure(bursts_record([Burst()])), Access.RANDREAD.directions)
+    metrics = fleet_metrics(
+        sum_measured_window(bursts_record([Burst()])), Access.RANDREAD.directions
+    )
     assert list(metrics) == list(METRIC_KEYS)
     assert metrics["write_iops"].value is None
     assert metrics["read_iops"].value == metrics["iops"].value == pytest.approx(40_000)
@@ -143,7 +149,7 @@ def test_a_direction_that_is_not_asked_for_has_no_value() -> None:
 
 
 def test_a_host_has_its_own_numbers() -> None:
-    load = measure(bursts_record([Burst(ios=100)], [Burst(ios=300)]))
+    load = sum_measured_window(bursts_record([Burst(ios=100)], [Burst(ios=300)]))
     assert host_metrics(load, 1, Access.RANDREAD.directions)["iops"].value == pytest.approx(300)
     assert fleet_metrics(load, Access.RANDREAD.directions)["iops"].value == pytest.approx(400)
 
@@ -154,7 +160,7 @@ def test_the_maximum_of_a_cut_window_stays_within_its_last_bin() -> None:
         Burst(start_s=5, spans=25, first_seq=5),
     ]
     value = fleet_metrics(
-        measure(bursts_record(slow_start, warmup_s=5.0)), Access.RANDREAD.directions
+        sum_measured_window(bursts_record(slow_start, warmup_s=5.0)), Access.RANDREAD.directions
     )
     largest = value["lat_ns_max"].value
     assert largest is not None
@@ -164,7 +170,7 @@ def test_the_maximum_of_a_cut_window_stays_within_its_last_bin() -> None:
 
 def test_trims_have_metrics_of_their_own_and_no_other_load_has() -> None:
     record = bursts_record([Burst(ios=1000, direction=Direction.TRIM)], job=TRIMS)
-    metrics = fleet_metrics(measure(record), TRIMS.access.directions)
+    metrics = fleet_metrics(sum_measured_window(record), TRIMS.access.directions)
     assert list(metrics) == [*METRIC_KEYS, *TRIM_KEYS]
     for key in ("iops", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99", "lat_ns_max"):
         assert metrics[f"trim_{key}"] == metrics[key]

@@ -8,17 +8,17 @@ import pytest
 
 from iolab.analysis.value import (
     Maximum,
-    Over,
-    capacities,
-    currencies,
-    factor,
+    SizeMeasure,
+    capacity_quotients,
+    configuration_sizes,
+    cost_currencies,
+    factor_over,
+    fleets_with_single_client,
     full_configurations,
-    lacking,
-    over,
-    per_host,
-    quotients,
-    scaled,
-    sizes,
+    improvement_factor,
+    per_host_rate,
+    rate_quotients,
+    unknown_sizes,
 )
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level, Metric
@@ -37,7 +37,7 @@ def best(value: Metric, configuration: str = "a", hosts: int = 0) -> Maximum:
 
 
 def test_a_rate_is_divided_by_every_size_that_is_told_and_so_is_its_interval() -> None:
-    found = quotients([WHOLE], [best(rate(1e6, 9e5, 1.2e6))])
+    found = rate_quotients([WHOLE], [best(rate(1e6, 9e5, 1.2e6))])
     assert [(one.size.per, one.value) for one in found] == [
         ("TB raw", rate(2500.0, 2250.0, 3000.0)),
         ("TB usable", rate(4000.0, 3600.0, 4800.0)),
@@ -48,8 +48,8 @@ def test_a_rate_is_divided_by_every_size_that_is_told_and_so_is_its_interval() -
 
 def test_a_latency_is_nobodys_share() -> None:
     slow = Maximum("a", "w", "lat_ns_mean", Metric(1e5, "ns"), hosts=2)
-    assert quotients([WHOLE], [slow]) == ()
-    assert per_host(slow) is None
+    assert rate_quotients([WHOLE], [slow]) == ()
+    assert per_host_rate(slow) is None
 
 
 @pytest.mark.parametrize(
@@ -62,12 +62,12 @@ def test_a_latency_is_nobodys_share() -> None:
     ],
 )
 def test_what_is_not_told_or_nothing_divides_nothing(bare: Configuration) -> None:
-    assert sizes(bare) == ()
-    assert quotients([bare], [best(rate(1.0))]) == ()
+    assert configuration_sizes(bare) == ()
+    assert rate_quotients([bare], [best(rate(1.0))]) == ()
 
 
 def test_capacity_for_money_and_for_a_node_is_exact() -> None:
-    found = capacities([WHOLE], (Over.COST, Over.NODE))
+    found = capacity_quotients([WHOLE], (SizeMeasure.COST, SizeMeasure.NODE))
     assert [(one.of.metric, one.size.per, one.value.value) for one in found] == [
         ("raw_tb", "node", 100.0),
         ("usable_tb", "node", 62.5),
@@ -79,21 +79,23 @@ def test_capacity_for_money_and_for_a_node_is_exact() -> None:
 
 def test_currencies_are_kinds_of_their_own() -> None:
     other = Configuration("b", "B", (), "/t", cost=ProcurementCost("USD", 1000.0, 0.0, 0.0))
-    found = quotients([WHOLE, other], [best(rate(10.0)), best(rate(10.0), "b")])
-    money = {one.kind for one in found if one.size.over is Over.COST}
+    found = rate_quotients([WHOLE, other], [best(rate(10.0)), best(rate(10.0), "b")])
+    money = {one.kind for one in found if one.size.over is SizeMeasure.COST}
     assert money == {("w", "iops", "1000 EUR"), ("w", "iops", "1000 USD")}
-    assert currencies([WHOLE, other]) == ("EUR", "USD")
+    assert cost_currencies([WHOLE, other]) == ("EUR", "USD")
 
 
 def test_a_factor_reaches_as_far_as_both_intervals_allow() -> None:
-    assert factor(rate(300.0, 280.0, 320.0), rate(100.0, 80.0, 140.0)) == Metric(
+    assert improvement_factor(rate(300.0, 280.0, 320.0), rate(100.0, 80.0, 140.0)) == Metric(
         3.0, "", 2.0, 4.0, 3
     )
-    assert factor(rate(300.0), rate(100.0, 80.0, 140.0)) == Metric(3.0, "")
-    assert factor(Metric(50.0, "ns"), Metric(100.0, "ns"), Better.LOWER) == Metric(2.0, "")
-    assert factor(rate(0.0), rate(1.0)) is None
-    assert factor(Metric(None, "1/s"), rate(1.0)) is None
-    assert factor(rate(3.0, 2.0, 4.0), rate(1.0, 0.0, 2.0)) == Metric(3.0, "")
+    assert improvement_factor(rate(300.0), rate(100.0, 80.0, 140.0)) == Metric(3.0, "")
+    assert improvement_factor(Metric(50.0, "ns"), Metric(100.0, "ns"), Better.LOWER) == Metric(
+        2.0, ""
+    )
+    assert improvement_factor(rate(0.0), rate(1.0)) is None
+    assert improvement_factor(Metric(None, "1/s"), rate(1.0)) is None
+    assert improvement_factor(rate(3.0, 2.0, 4.0), rate(1.0, 0.0, 2.0)) == Metric(3.0, "")
 
 
 def test_a_fleet_stands_beside_the_client_that_differs_in_hosts_alone() -> None:
@@ -108,7 +110,7 @@ def test_a_fleet_stands_beside_the_client_that_differs_in_hosts_alone() -> None:
         best(rate(9.0), "other", 1),
     ]
     owners = [one, four, elsewhere, other]
-    (found,) = scaled(owners, maxima)
+    (found,) = fleets_with_single_client(owners, maxima)
     assert full_configurations(owners) == (four, elsewhere, other)
     assert (found.single.configuration, found.fleet.configuration) == ("one", "four")
     assert found.times.value == 3.0
@@ -118,35 +120,42 @@ def test_a_fleet_stands_beside_the_client_that_differs_in_hosts_alone() -> None:
 
 def test_a_fleet_of_unknown_size_has_a_factor_and_no_share() -> None:
     pair = [Configuration("one", "One", ("c",), ""), Configuration("many", "Many", (), "")]
-    (found,) = scaled(pair, [best(rate(100.0), "one", 1), best(rate(400.0), "many")])
+    (found,) = fleets_with_single_client(
+        pair, [best(rate(100.0), "one", 1), best(rate(400.0), "many")]
+    )
     assert (found.times.value, found.kept) == (4.0, None)
 
 
 def test_what_only_some_configurations_tell_is_named() -> None:
     bare = Configuration("b", "B", (), "/t", 4)
-    assert lacking([WHOLE, bare]) == (
-        (Over.RAW, ("b",)),
-        (Over.USABLE, ("b",)),
-        (Over.COST, ("b",)),
+    assert unknown_sizes([WHOLE, bare]) == (
+        (SizeMeasure.RAW, ("b",)),
+        (SizeMeasure.USABLE, ("b",)),
+        (SizeMeasure.COST, ("b",)),
     )
-    assert lacking([bare]) == ()
+    assert unknown_sizes([bare]) == ()
 
 
 def test_nothing_is_claimed_of_what_is_invalid() -> None:
     good = Maximum("a", "w", "iops", rate(300.0), level=Level.VALID)
     bad = replace(good, configuration="b", value=rate(100.0), level=Level.INVALID)
-    assert over(good, bad) is None
-    assert over(bad, good) is None
-    assert over(good, good) is None
-    assert over(good, replace(bad, level=Level.INDICATIVE)) == Metric(3.0, "")
+    assert factor_over(good, bad) is None
+    assert factor_over(bad, good) is None
+    assert factor_over(good, good) is None
+    assert factor_over(good, replace(bad, level=Level.INDICATIVE)) == Metric(3.0, "")
     owners = [Configuration("a", "A", ("c", "d"), "/t"), Configuration("b", "B", ("c",), "/t")]
-    assert scaled(owners, [replace(good, hosts=2), replace(bad, hosts=1)]) == ()
+    assert fleets_with_single_client(owners, [replace(good, hosts=2), replace(bad, hosts=1)]) == ()
 
 
 def test_a_fleet_stands_beside_one_host_of_its_own_points_first() -> None:
     four = Configuration("four", "Four", ("c1", "c2", "c3", "c4"), "/t")
     one = Configuration("one", "One", ("c1",), "/t")
     maxima = [best(rate(300.0), "four", 4), best(rate(90.0), "one", 1)]
-    (found,) = scaled([four, one], maxima, [best(rate(100.0), "four", 1)])
+    (found,) = fleets_with_single_client([four, one], maxima, [best(rate(100.0), "four", 1)])
     assert (found.single.configuration, found.times.value) == ("four", 3.0)
-    assert scaled([four], [best(rate(300.0), "four", 1)], [best(rate(300.0), "four", 1)]) == ()
+    assert (
+        fleets_with_single_client(
+            [four], [best(rate(300.0), "four", 1)], [best(rate(300.0), "four", 1)]
+        )
+        == ()
+    )

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from iolab.analysis.steady import fleet_seconds
-from iolab.analysis.sums import measure
-from iolab.analysis.window import EDGE_SLACK_NS, Window, controller_ns, cut
+from iolab.analysis.steady import fleet_rate_series
+from iolab.analysis.sums import sum_measured_window
+from iolab.analysis.window import EDGE_SLACK_NS, Window, controller_ns, find_measured_part
 from iolab.core.metric import Level
 from iolab.core.samples import no_bins, no_intervals
 from tests.analysis.records import GO_NS, SECOND, Burst, bursts_record, host_run, record_of
@@ -25,22 +25,22 @@ def test_a_clock_that_is_ahead_is_set_back() -> None:
 def test_hosts_with_different_clocks_share_their_window() -> None:
     hour = 3600 * SECOND
     record = bursts_record([Burst()], [Burst(offset_ns=hour)], [Burst(offset_ns=-hour)])
-    common = cut(record).common
+    common = find_measured_part(record).common
     assert common is not None
     assert (common.start_ns, common.end_ns) == (GO_NS, GO_NS + 30 * SECOND)
-    assert measure(record).seconds.tolist() == [30.0, 30.0, 30.0]
+    assert sum_measured_window(record).seconds.tolist() == [30.0, 30.0, 30.0]
 
 
 def test_a_clock_that_is_corrected_the_wrong_way_would_be_seen() -> None:
     record = bursts_record([Burst()], [Burst(offset_ns=20 * SECOND)])
     wrong = bursts_record([Burst()], [Burst(start_s=20, offset_ns=0)])
-    assert measure(record).seconds.tolist() == [30.0, 30.0]
-    assert measure(wrong).seconds.tolist() == [10.0, 10.0]
+    assert sum_measured_window(record).seconds.tolist() == [30.0, 30.0]
+    assert sum_measured_window(wrong).seconds.tolist() == [10.0, 10.0]
 
 
 def test_the_warm_up_is_cut_after_the_latest_start() -> None:
     record = bursts_record([Burst()], [Burst(start_s=2)], warmup_s=5.0)
-    common = cut(record).common
+    common = find_measured_part(record).common
     assert common is not None
     assert (common.start_ns - GO_NS) / SECOND == 7.0
     assert (common.end_ns - GO_NS) / SECOND == 30.0
@@ -48,7 +48,7 @@ def test_the_warm_up_is_cut_after_the_latest_start() -> None:
 
 def test_only_whole_intervals_count() -> None:
     record = bursts_record([Burst()], [Burst(start_s=0.5)])
-    load = measure(record)
+    load = sum_measured_window(record)
     # Host 1 loses the second that begins before 0.5 s; host 2 the one that ends after 30 s.
     assert load.seconds.tolist() == [29.0, 29.0]
     assert load.ios.sum(axis=1).tolist() == [29 * 40_000] * 2
@@ -58,7 +58,7 @@ def test_only_whole_intervals_count() -> None:
 @pytest.mark.parametrize(("skew_ns", "seconds"), [(EDGE_SLACK_NS, 30.0), (EDGE_SLACK_NS + 1, 29.0)])
 def test_an_edge_may_stick_out_a_little(skew_ns: int, seconds: float) -> None:
     record = bursts_record([Burst()], [Burst(start_s=skew_ns / SECOND)])
-    assert measure(record).seconds.tolist() == [seconds, seconds]
+    assert sum_measured_window(record).seconds.tolist() == [seconds, seconds]
 
 
 @pytest.mark.parametrize(("early_s", "seconds"), [(0.1, 28.0), (0.5, 27.0)])
@@ -68,7 +68,7 @@ def test_an_interval_may_begin_in_the_last_moment_of_the_warm_up(
     # fio's first report comes early by a moment, so that its ticks miss the warm-up's end.
     first = Burst(spans=1, span_s=1.0 - early_s)
     rest = Burst(start_s=1.0 - early_s, spans=29, first_seq=1)
-    load = measure(bursts_record([first, rest], warmup_s=2.0))
+    load = sum_measured_window(bursts_record([first, rest], warmup_s=2.0))
     assert load.seconds.tolist() == [seconds]
 
 
@@ -95,19 +95,19 @@ def test_hosts_that_never_met_have_no_fleet_number() -> None:
 
 def test_hosts_that_meet_for_less_than_an_interval_have_no_fleet_number() -> None:
     record = bursts_record([Burst(spans=5)], [Burst(start_s=4.2, spans=5)])
-    assert cut(record).common is None
+    assert find_measured_part(record).common is None
 
 
 def test_a_host_without_any_interval_leaves_no_common_window() -> None:
     both = bursts_record([Burst()], [Burst()])
     record = bursts_record([Burst()])
     record = record_of([*both.hosts], record.intervals, record.bins)
-    assert cut(record).common is None
-    assert cut(record).hosts[1] is None
+    assert find_measured_part(record).common is None
+    assert find_measured_part(record).hosts[1] is None
 
 
 def test_a_warm_up_longer_than_the_run_leaves_nothing() -> None:
-    load = measure(bursts_record([Burst(spans=5)], warmup_s=6.0))
+    load = sum_measured_window(bursts_record([Burst(spans=5)], warmup_s=6.0))
     assert not load.shared
     assert load.seconds.tolist() == [0.0]
     assert load.ios.sum() == 0
@@ -115,8 +115,8 @@ def test_a_warm_up_longer_than_the_run_leaves_nothing() -> None:
 
 def test_nothing_measured_is_cut_to_nothing() -> None:
     record = record_of([host_run("c1")], no_intervals(), no_bins())
-    assert cut(record).hosts == (None,)
-    assert measure(record).ios.shape == (1, 3)
+    assert find_measured_part(record).hosts == (None,)
+    assert sum_measured_window(record).ios.shape == (1, 3)
 
 
 @pytest.mark.parametrize("drain_s", [0.003, 0.2, 3.0])
@@ -129,11 +129,11 @@ def test_what_ends_after_the_last_submission_is_in_no_rate(drain_s: float) -> No
     assert drained.totals is not None
     told = replace(drained.totals, generator=replace(CALM, measured_ns=30 * SECOND))
     record = record_of([replace(drained, totals=told)], record.intervals, record.bins)
-    measured = measure(record)
+    measured = sum_measured_window(record)
     assert measured.seconds.tolist() == [30.0]
     assert measured.ios.sum() == 30 * 640
-    assert cut(record).common == Window(GO_NS, GO_NS + 30 * SECOND)
-    whole = cut(record).hosts[0]
+    assert find_measured_part(record).common == Window(GO_NS, GO_NS + 30 * SECOND)
+    whole = find_measured_part(record).hosts[0]
     assert whole is not None
     assert whole.end_ns > GO_NS + 30 * SECOND
 
@@ -146,8 +146,8 @@ def test_the_end_of_submission_is_told_by_the_host_s_own_clock(offset_s: int) ->
     assert told.totals is not None
     totals = replace(told.totals, generator=replace(CALM, measured_ns=30 * SECOND))
     record = replace(bursts_record([load]), hosts=(replace(told, totals=totals),))
-    assert cut(record).common == Window(GO_NS, GO_NS + 30 * SECOND)
-    seconds = fleet_seconds(record)
+    assert find_measured_part(record).common == Window(GO_NS, GO_NS + 30 * SECOND)
+    seconds = fleet_rate_series(record)
     assert seconds is not None
     assert (seconds.start_ns, len(seconds.counts)) == (GO_NS, 30)
 
@@ -158,4 +158,6 @@ def test_the_last_moment_of_a_long_warm_up_is_a_quarter_of_a_second(
 ) -> None:
     first = Burst(spans=1, span_s=1.0 - early_s)
     rest = Burst(start_s=1.0 - early_s, spans=29, first_seq=1)
-    assert measure(bursts_record([first, rest], warmup_s=10.0)).seconds.tolist() == [seconds]
+    assert sum_measured_window(bursts_record([first, rest], warmup_s=10.0)).seconds.tolist() == [
+        seconds
+    ]

@@ -15,7 +15,7 @@ from iolab.cli.results import results_screen
 from iolab.core.events import IntervalSeen, RunStarted, SessionStarted
 from iolab.core.metric import Outlier
 from iolab.core.run import RunStatus
-from iolab.guests.terminal import node_details, nodes_screen
+from iolab.guests.terminal import node_detail_lines, node_lines
 from tests.cli.screens import drawn
 from tests.guests.guest_session import GuestSource, fleet
 from tests.loads.keyvalue.key_value_session import cassandra, rocksdb
@@ -80,7 +80,7 @@ def guests() -> GuestSource:
 
 def test_each_node_of_guests_has_its_rate_latency_and_what_stands_out(guests: GuestSource) -> None:
     points = summarise(guests.results(), guests.study)
-    lines = drawn(nodes_screen(guests.study, points), 120)
+    lines = drawn(node_lines(guests.study, points), 120)
     at = lines.index(MIX)
     name, count, iops, _, mean, unit = lines[at + 1].split()[:6]
     assert (name, count, unit) == ("node-1", "3", "µs")
@@ -105,7 +105,7 @@ def test_foreign_names_are_shown_and_not_obeyed(guests: GuestSource) -> None:
     run = guests.results()[-1]
     bad = Outlier("disk", EVERY, EVERY, 2.0, 1.0)
     nasty = tuple(replace(node, name=EVERY, outliers=(bad,)) for node in run.nodes)
-    text = "\n".join(drawn(node_details(replace(run, nodes=nasty)), 400))
+    text = "\n".join(drawn(node_detail_lines(replace(run, nodes=nasty)), 400))
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "\\u202e" in text

@@ -16,7 +16,7 @@ from typing import IO, Final
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun, RunRecord
 from iolab.errors import EngineError
-from iolab.guests.kit.build import GuestKit, guest_kit
+from iolab.guests.kit.build import GuestKit, build_guest_kit
 from iolab.store.reader import SessionReader
 from tests.cli.command_line import command, environment
 from tests.needs import do_without
@@ -74,7 +74,7 @@ vms_per_node = {vms}
 def users_kit() -> GuestKit:
     """The user's own, as sessions have it: `make guest-kit` has made it."""
     try:
-        return asyncio.run(guest_kit(print))
+        return asyncio.run(build_guest_kit(print))
     except EngineError as fault:
         do_without(str(fault))
 

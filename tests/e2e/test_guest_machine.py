@@ -26,7 +26,7 @@ from iolab.guests.blocks import (
     blocks_between,
     read_blocks,
 )
-from iolab.guests.copies import Mirror, copy_argv, server_argv
+from iolab.guests.copies import DiskReplica, nbd_copy_command, nbd_server_command
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
 from iolab.guests.machine import Machine, Replica, agent_socket, monitor_socket, qemu_argv
 from iolab.guests.qemu import LINE_LIMIT_BYTES, GuestMonitor
@@ -199,16 +199,18 @@ def test_a_wait_for_the_bound_is_in_the_latency(folder: Path) -> None:
 def test_a_copy_has_all_that_the_image_has(folder: Path) -> None:
     with socket.create_server((LOOPBACK, 0)) as taken:
         port = taken.getsockname()[1]
-    mirror = Mirror("vm01", "node-2", Replica(LOOPBACK, port, "vm01-copy1"))
+    mirror = DiskReplica("vm01", "node-2", Replica(LOOPBACK, port, "vm01-copy1"))
     built = machine(folder, replace(SETTINGS, replicas=2), replicas=(mirror.replica,))
     copy = folder / mirror.image
     copy.write_bytes(b"")
     os.truncate(copy, DISK_BYTES)
 
     async def conversation() -> None:
-        async with started(server_argv(mirror, str(copy), "qemu-nbd"), folder) as server:
+        async with started(nbd_server_command(mirror, str(copy), "qemu-nbd"), folder) as server:
             await listening(port, server)
-            async with started(copy_argv(mirror, str(built.image), "qemu-img"), folder) as copying:
+            async with started(
+                nbd_copy_command(mirror, str(built.image), "qemu-img"), folder
+            ) as copying:
                 assert await copying.wait() == 0
             assert copy.read_bytes() == image_of(built)
             assert copy.stat().st_blocks * 512 >= DISK_BYTES
@@ -225,13 +227,13 @@ def test_a_copy_has_all_that_the_image_has(folder: Path) -> None:
 def test_a_copy_that_is_lost_is_an_error_and_no_guest_that_hangs(folder: Path) -> None:
     with socket.create_server((LOOPBACK, 0)) as taken:
         port = taken.getsockname()[1]
-    mirror = Mirror("vm01", "node-2", Replica(LOOPBACK, port, "vm01-copy1"))
+    mirror = DiskReplica("vm01", "node-2", Replica(LOOPBACK, port, "vm01-copy1"))
     built = machine(folder, replace(SETTINGS, replicas=2), replicas=(mirror.replica,))
     copy = folder / mirror.image
     copy.write_bytes(bytes(DISK_BYTES))
 
     async def conversation() -> None:
-        async with started(server_argv(mirror, str(copy), "qemu-nbd"), folder) as server:
+        async with started(nbd_server_command(mirror, str(copy), "qemu-nbd"), folder) as server:
             await listening(port, server)
             async with halted(built, folder) as monitor:
                 server.kill()
@@ -261,9 +263,9 @@ def test_a_port_that_is_taken_ends_the_server_with_a_word(folder: Path) -> None:
 
     async def conversation() -> None:
         with socket.create_server((LOOPBACK, 0)) as taken:
-            mirror = Mirror("vm01", "n", Replica(LOOPBACK, taken.getsockname()[1], "x"))
+            mirror = DiskReplica("vm01", "n", Replica(LOOPBACK, taken.getsockname()[1], "x"))
             async with started(
-                server_argv(mirror, str(folder / "copy"), "qemu-nbd"), folder
+                nbd_server_command(mirror, str(folder / "copy"), "qemu-nbd"), folder
             ) as one:
                 _, said = await one.communicate()
         assert one.returncode == 1

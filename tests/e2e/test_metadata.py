@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iolab.core.run import RunStatus
-from iolab.loads.metadata.workload import Operation, phases_of
+from iolab.loads.metadata.workload import Operation, host_phases
 from iolab.store.reader import SessionReader
 from tests.e2e.sessions import iolab, write_study
 from tests.e2e.targets import xfs_on_loop
@@ -57,8 +57,8 @@ def test_every_operation_of_every_rank_is_counted(session: Path) -> None:
         (host,) = record.hosts
         ranks = dict(record.run.point.axis)["ranks"]
         assert isinstance(ranks, int)
-        assert [phase.operation for phase in phases_of(host)] == list(Operation)
-        for phase in phases_of(host):
+        assert [phase.operation for phase in host_phases(host)] == list(Operation)
+        for phase in host_phases(host):
             trees = phase.operation in (Operation.TREE_CREATE, Operation.TREE_REMOVE)
             asked = ranks * (1 if trees else FILES)
             assert (phase.done, phase.errors, phase.skipped) == (asked, (), 0)

@@ -11,23 +11,23 @@ from pathlib import Path
 import pytest
 
 from iolab.hosts.engine import Command
-from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, workshop
+from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, default_kit_builder
 from iolab.loads.keyvalue.workload import Distribution, KeyOperation, ServerKind, YcsbJob
 from iolab.loads.keyvalue.ycsb.clients import read_shape, shape_faults
 from iolab.loads.keyvalue.ycsb.engine import (
-    Kit,
+    JavaKit,
     YcsbStore,
+    build_java_kit,
     hdr_names,
-    kit_of,
     load_command,
     measure_command,
     rocks_command,
 )
 from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
 from iolab.loads.keyvalue.ycsb.output import (
-    intervals_of,
     load_faults,
-    parse,
+    log_intervals,
+    parse_ycsb_output,
     ycsb_faults,
 )
 from tests.loads.keyvalue.ycsb.test_output import whole
@@ -42,13 +42,13 @@ SECONDS = 2
 
 
 @pytest.fixture(scope="module")
-def kit() -> Kit:
-    folder = asyncio.run(workshop().folder_of(KitName.YCSB, YCSB_VERSION, print))
-    return kit_of("java", [str(jar) for jar in sorted(folder.glob("*.jar"))])
+def kit() -> JavaKit:
+    folder = asyncio.run(default_kit_builder().folder_of(KitName.YCSB, YCSB_VERSION, print))
+    return build_java_kit("java", [str(jar) for jar in sorted(folder.glob("*.jar"))])
 
 
 @pytest.fixture(scope="module")
-def store(kit: Kit, tmp_path_factory: pytest.TempPathFactory) -> YcsbStore:
+def store(kit: JavaKit, tmp_path_factory: pytest.TempPathFactory) -> YcsbStore:
     """A database that two clients' shares were loaded into, one after the other."""
     folder = tmp_path_factory.mktemp("rocks")
     store = YcsbStore(ServerKind.EMBEDDED, database=str(folder / "db"))
@@ -56,7 +56,7 @@ def store(kit: Kit, tmp_path_factory: pytest.TempPathFactory) -> YcsbStore:
         command = load_command(
             JOB, store, kit, str(folder), first=first, count=count, threads=4, seconds=60
         )
-        assert load_faults(parse(*ran(command)), count) == ()
+        assert load_faults(parse_ycsb_output(*ran(command)), count) == ()
     settled = read_shape(ran(rocks_command(JOB, store, kit, str(folder), settle=True))[0])
     assert shape_faults(settled, RECORDS) == ()
     return store
@@ -70,11 +70,11 @@ def ran(command: Command) -> tuple[bytes, bytes]:
 
 
 def measured(
-    job: YcsbJob, store: YcsbStore, kit: Kit, folder: Path
+    job: YcsbJob, store: YcsbStore, kit: JavaKit, folder: Path
 ) -> tuple[tuple[str, ...], Sequence[HdrLog], int]:
     """The faults of a run, its logs, and its whole operations."""
     command = measure_command(job, store, kit, str(folder), seconds=SECONDS, prefix="cell.")
-    output = parse(*ran(command))
+    output = parse_ycsb_output(*ran(command))
     paths = [folder / name for name in hdr_names(job, "cell.")]
     logs = [read_hdr_log(path.read_bytes()) for path in paths if path.exists()]
     return ycsb_faults(output, job, logs, SECONDS), logs, whole(output.counts)
@@ -95,18 +95,20 @@ def measured(
     ids=["half-half", "rate", "scans-and-inserts"],
 )
 def test_every_operation_returns_ok_and_is_in_the_logs(
-    job: YcsbJob, store: YcsbStore, kit: Kit, tmp_path: Path
+    job: YcsbJob, store: YcsbStore, kit: JavaKit, tmp_path: Path
 ) -> None:
     faults, logs, operations = measured(job, store, kit, tmp_path)
     assert faults == ()
     total = 0
-    for interval in intervals_of(logs):
+    for interval in log_intervals(logs):
         ios = {part.direction: part.ios for part in interval.directions}
         total += sum(ios.get(one, 0) for one in (READ, UPDATE, INSERT, SCAN)) - ios.get(RMW, 0)
     assert total == operations > 0
 
 
-def test_nothing_is_unpacked_onto_the_target(store: YcsbStore, kit: Kit, tmp_path: Path) -> None:
+def test_nothing_is_unpacked_onto_the_target(
+    store: YcsbStore, kit: JavaKit, tmp_path: Path
+) -> None:
     """A library that were written there each time would be written back while others measure."""
     command = rocks_command(JOB, store, kit, str(tmp_path), settle=False)
     nowhere = f"-Djava.io.tmpdir={tmp_path}/nowhere"
@@ -115,20 +117,22 @@ def test_nothing_is_unpacked_onto_the_target(store: YcsbStore, kit: Kit, tmp_pat
     assert read_shape(done.stdout) is not None, done.stderr
 
 
-def test_records_that_are_not_there_are_a_fault(store: YcsbStore, kit: Kit, tmp_path: Path) -> None:
+def test_records_that_are_not_there_are_a_fault(
+    store: YcsbStore, kit: JavaKit, tmp_path: Path
+) -> None:
     more = replace(JOB, mix=((READ, 1.0),), records=50 * RECORDS)
     faults, _, _ = measured(more, store, kit, tmp_path)
     assert [fault for fault in faults if "found no record" in fault]
 
 
 def test_an_old_hdrhistogram_of_the_users_own_ycsb_does_no_harm(
-    store: YcsbStore, kit: Kit, tmp_path: Path
+    store: YcsbStore, kit: JavaKit, tmp_path: Path
 ) -> None:
     """Its folder comes after our jars, of which only YCSB's core is left out."""
     (tmp_path / "lib").mkdir()
     core = next(jar for jar in kit.classpath if Path(jar).name.startswith("core-"))
     (tmp_path / "lib" / "core.jar").symlink_to(core)
-    own = kit_of("java", kit.classpath, ycsb=str(tmp_path))
+    own = build_java_kit("java", kit.classpath, ycsb=str(tmp_path))
     faults, logs, _ = measured(JOB, store, own, tmp_path)
     assert faults == ()
     assert [log.operation for log in logs] == [READ, UPDATE]

@@ -14,10 +14,10 @@ import pytest
 
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
-from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, kit_on
+from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, install_kit
 from iolab.loads.keyvalue.workload import KeyOperation, ServerKind, YcsbJob
 from iolab.loads.keyvalue.ycsb.engine import (
-    Kit,
+    JavaKit,
     YcsbStore,
     hdr_names,
     load_command,
@@ -42,13 +42,13 @@ def run(command: Command) -> None:
 
 def jars(folder: Path) -> tuple[str, ...]:
     async def work(host: Host) -> tuple[str, ...]:
-        return await kit_on(host, KitName.YCSB, YCSB_VERSION, str(folder), print)
+        return await install_kit(host, KitName.YCSB, YCSB_VERSION, str(folder), print)
 
     return on_this_machine(work)
 
 
 def test_each_log_is_opened_once(tmp_path: Path) -> None:
-    kit = Kit("java", jars(tmp_path))
+    kit = JavaKit("java", jars(tmp_path))
     store = YcsbStore(ServerKind.EMBEDDED, database=str(tmp_path / "database"))
     here = str(tmp_path)
     run(load_command(JOB, store, kit, here, first=0, count=JOB.records, threads=4, seconds=60))

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from iolab.analysis.kinds import JUDGED_WITH_RESOURCES
-from iolab.analysis.sums import measure
+from iolab.analysis.sums import sum_measured_window
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts, Role
 from iolab.core.run import Bystander, DeviceDelta, RunRecord
@@ -173,4 +173,6 @@ def view(record: RunRecord, known: dict[str, HostFacts] | None = None) -> RunVie
     wanted = {**JUDGED_WITH_RESOURCES, COUNTED_GUESTS: None}
     telemetry = derive(record.counters, record.host_names, wanted)
     known = facts() if known is None else known
-    return RunView(record, known, measure(record), telemetry, host_kinds=(GuestAnalysis(),))
+    return RunView(
+        record, known, sum_measured_window(record), telemetry, host_kinds=(GuestAnalysis(),)
+    )

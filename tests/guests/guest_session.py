@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from iolab.analysis.metrics import fleet_metrics, host_metrics
-from iolab.analysis.sums import measure
+from iolab.analysis.sums import sum_measured_window
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostKind, HostSpec, Role
 from iolab.core.metric import (
@@ -29,7 +29,14 @@ from iolab.core.run import Bystander, DeviceDelta, Plan, PlanCost, PlannedRun, P
 from iolab.core.samples import CounterTable
 from iolab.core.study import Study
 from iolab.core.workload import BY_IOPS, Axis, Direction, Workload
-from iolab.guests.guest import Accelerator, GuestFleet, GuestRun, GuestSettings, GuestUse, fleet_in
+from iolab.guests.guest import (
+    Accelerator,
+    GuestFleet,
+    GuestRun,
+    GuestSettings,
+    GuestUse,
+    fleet_of_run,
+)
 from iolab.guests.hosts import guests_of
 from iolab.hosts.counter_names import CPU, NIC
 from iolab.loads.fileio.workload import Access, Job
@@ -89,7 +96,7 @@ class GuestSource(Source):
     def manifest(self, digest: str, repeat: int) -> Manifest:
         record = self.record(digest, repeat)
         plain = super().manifest(digest, repeat)
-        return replace(plain, fleet=fleet_in(record), bystanders=record.bystanders)
+        return replace(plain, fleet=fleet_of_run(record), bystanders=record.bystanders)
 
     def _result(self, run: PlannedRun) -> Result:
         record = self.record(run.point.digest, run.repeat)
@@ -248,12 +255,14 @@ def _sample(source: GuestSource, index: int, seq: int) -> list[tuple[str, str, s
 
 
 def _plain_result(source: GuestSource, record: RunRecord) -> Result:
-    load = measure(record)
+    load = sum_measured_window(record)
     run, access = record.run, Job.of(record.run.point.job).access
     metrics = fleet_metrics(load, access.directions)
     nodes = []
     for number, node in enumerate(source.nodes):
-        guests = tuple(one.guest for one in lived.on(node)) if (lived := fleet_in(record)) else ()
+        guests = (
+            tuple(one.guest for one in lived.on(node)) if (lived := fleet_of_run(record)) else ()
+        )
         share = 1 / len(source.nodes)
         own = {
             key: replace(one, value=one.value * share)

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from iolab.guests.kit.build import GuestKit, GuestShop, guest_kit
-from iolab.guests.kit.debian import Apt, PathPrograms
+from iolab.guests.kit.build import GuestKit, GuestKitBuilder, build_guest_kit
+from iolab.guests.kit.debian import AptKernelSource, PathPrograms
 from iolab.guests.kit.image import Packing
 from tests.guests.kernels import bz_image, elf_kernel, module, packed
 
@@ -138,14 +138,14 @@ class KitBench:
         (self.told / "tree" / "lib/modules" / RELEASE / "kernel/drivers" / name).unlink()
 
     @property
-    def shop(self) -> GuestShop:
+    def shop(self) -> GuestKitBuilder:
         programs = PathPrograms({"PATH": str(self.bin)}, beside="")
-        apt = Apt(programs, self.folder / "apt", self.folder / "system-lists")
-        return GuestShop(self.cache, programs, apt, self.agent)
+        apt = AptKernelSource(programs, self.folder / "apt", self.folder / "system-lists")
+        return GuestKitBuilder(self.cache, programs, apt, self.agent)
 
     def kit(self, package: str = "") -> GuestKit:
         """The kit, made if need be."""
-        return asyncio.run(guest_kit(self.said.append, package=package, shop=self.shop))
+        return asyncio.run(build_guest_kit(self.said.append, package=package, shop=self.shop))
 
     @property
     def calls(self) -> list[str]:

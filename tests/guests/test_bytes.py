@@ -14,7 +14,7 @@ from iolab.core.run import Bystander, DeviceDelta, RunRecord
 from iolab.core.workload import Direction
 from iolab.guests.analysis import guest_bytes
 from iolab.guests.guest import DiskKind, GuestSettings
-from iolab.guests.nodes import guest_bytes_of, nodes_in, written_of
+from iolab.guests.nodes import fleet_bytes, guest_nodes, written_by_guests
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID
 from tests.analysis.records import Burst
 from tests.guests.fleets import (
@@ -96,7 +96,7 @@ def test_replicas_count_over_all_nodes_not_on_each() -> None:
     )
     load = {name: [Burst(ios=0, direction=Direction.WRITE)] for name in GUESTS[2:]}
     nodes = [node(name, 0, 2 * READ) for name in NODES]
-    account = guest_bytes_of(view(run(job=WRITES, fleet=fleet, nodes=nodes, bursts=load)))
+    account = fleet_bytes(view(run(job=WRITES, fleet=fleet, nodes=nodes, bursts=load)))
     assert account is not None
     assert (account.below, account.expected, account.moved) == (
         (0, 2 * READ),
@@ -213,7 +213,7 @@ def test_guests_of_one_kernel_each_count_what_they_did_alone() -> None:
         replace(host, devices=tuple(replace(one, read_bytes=4 * READ) for one in host.devices))
         for host in record.hosts
     ]
-    account = guest_bytes_of(view(replace(record, hosts=tuple(hosts)), shared))
+    account = fleet_bytes(view(replace(record, hosts=tuple(hosts)), shared))
     assert account is not None
     assert account.below == (4 * READ, 0)
     assert {one.asked for one in account.guests} == {(READ, 0)}
@@ -225,6 +225,10 @@ def test_writes_of_a_node_are_told_of_devices_that_are_its_own() -> None:
         run(job=WRITES, nodes=[node("n1", 0, 2 * READ), node("n2", devices=(own,))]),
         facts(one_kernel=True),
     )
-    assert [written_of(apart, one).devices for one in nodes_in(apart.record)] == [2 * READ] * 2
+    assert [written_by_guests(apart, one).devices for one in guest_nodes(apart.record)] == [
+        2 * READ
+    ] * 2
     together = view(writes(1.0), facts(one_kernel=True))
-    assert [written_of(together, one).devices for one in nodes_in(together.record)] == [None] * 2
+    assert [written_by_guests(together, one).devices for one in guest_nodes(together.record)] == [
+        None
+    ] * 2

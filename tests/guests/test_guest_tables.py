@@ -13,7 +13,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from iolab.analysis.storage_bytes import devices_once
+from iolab.analysis.storage_bytes import distinct_devices
 from iolab.core.metric import (
     CheckResult,
     LatencyLayer,
@@ -27,8 +27,8 @@ from iolab.core.metric import (
 )
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.workload import Direction
-from iolab.guests.guest import GuestFleet, GuestRun, fleet_in
-from iolab.guests.report import EMULATED, caveats, caveats_of, subtitle
+from iolab.guests.guest import GuestFleet, GuestRun, fleet_of_run
+from iolab.guests.report import EMULATED, caveat_subtitle, fleet_caveats, study_caveats
 from iolab.guests.tables import (
     GUESTS_SHOWN,
     fleet_layers,
@@ -72,8 +72,8 @@ def rows_of(table: Table | None) -> list[dict[str, str]]:
 
 def test_guests_that_were_there_say_nothing_of_themselves() -> None:
     told = GuestFleet((GuestRun("vm", "n"),), None, 1)
-    assert (caveats([told], {}), subtitle([told], {})) == ((), "")
-    assert caveats([told], {"vm": facts_of("vm")}) == ()
+    assert (fleet_caveats([told], {}), caveat_subtitle([told], {})) == ((), "")
+    assert fleet_caveats([told], {"vm": facts_of("vm")}) == ()
     assert settings_table(None) is None
     assert guests_table(told) is None
     assert rows_of(placement_table(told))[0]["Run by"] == "a hypervisor not ours"
@@ -83,19 +83,19 @@ def test_guests_that_were_there_and_are_emulated_are_told_as_those() -> None:
     told = GuestFleet((GuestRun("vm", "n"),), None, 1)
     seen = facts_of("vm")
     known = {"vm": replace(seen, kernel=replace(seen.kernel, hypervisor="TCGTCGTCGTCG"))}
-    assert caveats([told], known) == (EMULATED,)
-    assert subtitle([told], known) == "Guests emulated. "
+    assert fleet_caveats([told], known) == (EMULATED,)
+    assert caveat_subtitle([told], known) == "Guests emulated. "
 
 
 def test_the_screen_has_the_same_caveats_by_checks_and_settings() -> None:
     source = fleet(counts=(1,), depths=(1,), seconds=2, settings=EMULATED_FLEET)
     results = source.results()
     limit = "Each guest’s disk was limited to 400 IOPS by its hypervisor."
-    assert caveats_of(EMULATED_FLEET, results) == (limit,)
+    assert study_caveats(EMULATED_FLEET, results) == (limit,)
     said = objecting(Level.INDICATIVE, "emulated-guest", "The guests were emulated.")
     doubted = [replace(results[0], verdict=said), *results[1:]]
-    assert caveats_of(EMULATED_FLEET, doubted) == (EMULATED, limit)
-    assert caveats_of(None, results) == ()
+    assert study_caveats(EMULATED_FLEET, doubted) == (EMULATED, limit)
+    assert study_caveats(None, results) == ()
 
 
 def test_a_boot_may_take_as_long_as_was_written() -> None:
@@ -150,7 +150,7 @@ def test_what_stands_out_is_named_with_its_median(source: GuestSource) -> None:
 
 
 def test_a_waiting_guest_is_told_by_the_share_of_its_processors_time(source: GuestSource) -> None:
-    told = fleet_in(source.manifest(*key(source, -1)))
+    told = fleet_of_run(source.manifest(*key(source, -1)))
     assert told is not None
     assert wait_share(told.guests[1], told.settings) == pytest.approx(0.5 / 30 / 4)
     rows = rows_of(guests_table(told))
@@ -194,8 +194,8 @@ def test_devices_of_one_kernel_count_as_the_host_saw_them_that_saw_most() -> Non
     small, large = (DeviceDelta("sda", size, 0, 1, 0) for size in (10, 30))
     facts = {"a": facts_of("x"), "b": facts_of("x"), "c": facts_of("y")}
     hosts = [("a", (small,)), ("b", (large,)), ("c", (small,))]
-    assert devices_once(hosts, facts) == (large, small)
-    assert devices_once(hosts, {}) == (small, large, small)
+    assert distinct_devices(hosts, facts) == (large, small)
+    assert distinct_devices(hosts, {}) == (small, large, small)
 
 
 def key(source: GuestSource, index: int) -> tuple[str, int]:

@@ -6,7 +6,7 @@ import lzma
 
 import pytest
 
-from iolab.guests.kit.debian import KernelOffer, offered, stanzas
+from iolab.guests.kit.debian import KernelOffer, best_kernel_offer, parse_stanzas
 from iolab.guests.kit.image import (
     DIRECTORY,
     PLAIN,
@@ -15,14 +15,14 @@ from iolab.guests.kit.image import (
     CpioEntry,
     Packing,
     Payload,
-    in_order,
+    cpio_archive,
     is_module,
-    libraries_of,
+    kernel_payload,
     module_name,
-    newc,
-    payload,
-    starts_directly,
-    unpacked,
+    modules_in_load_order,
+    parse_ldd_output,
+    supports_direct_boot,
+    unpack,
 )
 from tests.guests.cpio import read_newc
 from tests.guests.kernels import bz_image, elf_kernel, module, packed
@@ -36,23 +36,23 @@ ZSTD = b"(\xb5/\xfd" + b"not really"
 @pytest.mark.parametrize("packing", [Packing.GZIP, Packing.XZ, Packing.BZIP2])
 @pytest.mark.parametrize("sectors", [0, 3, 30])
 def test_a_kernel_that_python_unpacks(packing: Packing, sectors: int) -> None:
-    found = payload(bz_image(packed(packing, KERNEL), sectors=sectors))
+    found = kernel_payload(bz_image(packed(packing, KERNEL), sectors=sectors))
     assert found.packing is packing
-    assert unpacked(found.packing, found.content) == KERNEL
+    assert unpack(found.packing, found.content) == KERNEL
 
 
 @pytest.mark.parametrize(("packing", "content"), [(Packing.LZ4, LZ4), (Packing.ZSTD, ZSTD)])
 def test_a_kernel_for_a_program_comes_without_its_size(packing: Packing, content: bytes) -> None:
-    assert payload(bz_image(packed(packing, content))) == Payload(packing, content)
+    assert kernel_payload(bz_image(packed(packing, content))) == Payload(packing, content)
     assert packing in PROGRAMS
     with pytest.raises(ValueError, match="needs a program"):
-        unpacked(packing, content)
+        unpack(packing, content)
 
 
 def test_the_old_form_of_xz_is_unpacked_too() -> None:
     alone = lzma.compress(KERNEL, format=lzma.FORMAT_ALONE)
-    found = payload(bz_image(alone + b"size"))
-    assert unpacked(found.packing, found.content) == KERNEL
+    found = kernel_payload(bz_image(alone + b"size"))
+    assert unpack(found.packing, found.content) == KERNEL
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_old_form_of_xz_is_unpacked_too() -> None:
 )
 def test_what_is_no_image_says_why(image: bytes, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
-        payload(image)
+        kernel_payload(image)
 
 
 @pytest.mark.parametrize("packing", [Packing.GZIP, Packing.XZ, Packing.BZIP2])
@@ -76,7 +76,7 @@ def test_damage_is_found(packing: Packing) -> None:
     content = bytearray(packed(packing, KERNEL))
     content[12:40] = bytes(28)
     with pytest.raises(ValueError, match=f"damaged {packing}"):
-        unpacked(packing, bytes(content))
+        unpack(packing, bytes(content))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_damage_is_found(packing: Packing) -> None:
     ],
 )
 def test_a_kernel_without_that_entry_is_known(kernel: bytes) -> None:
-    assert not starts_directly(kernel)
+    assert not supports_direct_boot(kernel)
 
 
 ENTRIES = (
@@ -104,7 +104,7 @@ ENTRIES = (
 
 
 def test_a_header_is_as_the_kernel_reads_it() -> None:
-    archive = newc([CpioEntry("ab", PLAIN, b"xyz")])
+    archive = cpio_archive([CpioEntry("ab", PLAIN, b"xyz")])
     fields = (
         b"00000001",  # inode
         b"000081A4",  # mode: a file, rw-r--r--
@@ -124,12 +124,12 @@ def test_a_header_is_as_the_kernel_reads_it() -> None:
 
 
 def test_what_is_written_is_read_back() -> None:
-    assert read_newc(newc(ENTRIES)) == ENTRIES
-    assert read_newc(newc([])) == ()
+    assert read_newc(cpio_archive(ENTRIES)) == ENTRIES
+    assert read_newc(cpio_archive([])) == ()
 
 
 def test_no_two_entries_have_one_number() -> None:
-    archive = newc(ENTRIES)
+    archive = cpio_archive(ENTRIES)
     places = [at for at in range(len(archive)) if archive.startswith(b"070701", at)]
     numbers = [archive[at + 6 : at + 14] for at in places]
     assert len(set(numbers)) == len(numbers) == len(ENTRIES) + 1
@@ -138,7 +138,7 @@ def test_no_two_entries_have_one_number() -> None:
 @pytest.mark.parametrize("cut", [0, 60, 400])
 def test_what_is_cut_off_is_no_archive(cut: int) -> None:
     with pytest.raises(ValueError, match=r"cpio|invalid"):
-        read_newc(newc(ENTRIES)[:cut])
+        read_newc(cpio_archive(ENTRIES)[:cut])
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_what_is_cut_off_is_no_archive(cut: int) -> None:
 )
 def test_the_kernel_for_guests_is_found(system: str, name: str, version: str) -> None:
     text = recorded(f"apt/{system}.meta.txt").decode()
-    assert offered(text) == KernelOffer(name, version)
+    assert best_kernel_offer(text) == KernelOffer(name, version)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_the_kernel_for_guests_is_found(system: str, name: str, version: str) ->
 )
 def test_a_signed_kernel_is_preferred(depends: str) -> None:
     text = f"Package: linux-image-cloud-amd64\nVersion: 6.1.5-1\nDepends: {depends}\n"
-    assert offered(text) == KernelOffer("linux-image-6.1.0-9-amd64", "6.1.5-1")
+    assert best_kernel_offer(text) == KernelOffer("linux-image-6.1.0-9-amd64", "6.1.5-1")
 
 
 @pytest.mark.parametrize(
@@ -174,23 +174,23 @@ def test_a_signed_kernel_is_preferred(depends: str) -> None:
     ["", "N: Unable to locate package", "Package: linux-image-cloud-amd64\nDepends: kmod\n"],
 )
 def test_without_a_kernel_there_is_no_offer(text: str) -> None:
-    assert offered(text) is None
+    assert best_kernel_offer(text) is None
 
 
 def test_a_kernel_names_the_package_of_its_modules() -> None:
-    (stanza,) = stanzas(recorded("apt/ubuntu-22.04.image.txt").decode())
+    (stanza,) = parse_stanzas(recorded("apt/ubuntu-22.04.image.txt").decode())
     assert stanza["Depends"].endswith("linux-modules-5.15.0-1113-kvm")
     # A value may hold the mark that ends a name.
     assert stanza["Bugs"] == "https://bugs.launchpad.net/ubuntu/+filebug"
 
 
 def test_libraries_are_those_that_ldd_found() -> None:
-    found = libraries_of(recorded("apt/fio.ldd.txt").decode())
+    found = parse_ldd_output(recorded("apt/fio.ldd.txt").decode())
     assert len(found) == 63
     assert "/lib64/ld-linux-x86-64.so.2" in found
     assert "/usr/lib/x86_64-linux-gnu/ceph/libceph-common.so.2" in found
-    assert libraries_of("\tnot a dynamic executable\n") == ()
-    assert libraries_of("\tlibaio.so.1 => not found\n") == ()
+    assert parse_ldd_output("\tnot a dynamic executable\n") == ()
+    assert parse_ldd_output("\tlibaio.so.1 => not found\n") == ()
 
 
 DRIVERS = "kernel/drivers"
@@ -210,7 +210,7 @@ DEBIAN_12 = {
 
 
 def test_each_comes_behind_what_it_depends_on() -> None:
-    found = in_order(list(DEBIAN_12), [], DEBIAN_12.__getitem__)
+    found = modules_in_load_order(list(DEBIAN_12), [], DEBIAN_12.__getitem__)
     assert list(found) == [
         "virtio_ring",
         "virtio",
@@ -232,23 +232,29 @@ def test_what_is_built_in_is_left_out() -> None:
         f"{DRIVERS}/block/virtio_blk.ko.xz": module("virtio", "virtio_ring"),
         f"{DRIVERS}/virtio/virtio-mmio.ko.zst": module("virtio-ring"),
     }
-    assert list(in_order(list(paths), built_in, paths.__getitem__)) == ["virtio_mmio", "virtio_blk"]
+    assert list(modules_in_load_order(list(paths), built_in, paths.__getitem__)) == [
+        "virtio_mmio",
+        "virtio_blk",
+    ]
 
 
 def test_a_kernel_without_disks_is_none_for_guests() -> None:
     with pytest.raises(ValueError, match="no virtio_blk and no virtio_console"):
-        in_order([], [], lambda path: b"")
+        modules_in_load_order([], [], lambda path: b"")
 
 
 def test_a_module_that_is_nowhere_is_named() -> None:
     paths = {"virtio_blk.ko": module("sg_pool"), "virtio_console.ko": module()}
     with pytest.raises(ValueError, match="no sg_pool, which another module needs"):
-        in_order(list(paths), [], paths.__getitem__)
+        modules_in_load_order(list(paths), [], paths.__getitem__)
 
 
 def test_modules_that_depend_on_each_other_end() -> None:
     paths = {"virtio_blk.ko": module("virtio_console"), "virtio_console.ko": module("virtio_blk")}
-    assert set(in_order(list(paths), [], paths.__getitem__)) == {"virtio_blk", "virtio_console"}
+    assert set(modules_in_load_order(list(paths), [], paths.__getitem__)) == {
+        "virtio_blk",
+        "virtio_console",
+    }
 
 
 @pytest.mark.parametrize(

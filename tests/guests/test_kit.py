@@ -15,7 +15,7 @@ import pytest
 
 from iolab.core.host import HostKind, HostSpec
 from iolab.errors import EngineError
-from iolab.guests.kit.build import GuestKit, KitPaths, guest_kit, kit_paths
+from iolab.guests.kit.build import GuestKit, NodeKitPaths, build_guest_kit, install_kit_on_node
 from iolab.guests.kit.image import Packing
 from iolab.hosts.builds import TOKEN
 from iolab.hosts.connect import CommandHost, LocalHost
@@ -71,7 +71,7 @@ def test_a_kit_is_made_once(bench: KitBench) -> None:
 
 def test_two_sessions_make_it_once(bench: KitBench) -> None:
     async def both() -> list[GuestKit]:
-        making = (guest_kit(bench.said.append, shop=bench.shop) for _ in range(2))
+        making = (build_guest_kit(bench.said.append, shop=bench.shop) for _ in range(2))
         return list(await asyncio.gather(*making))
 
     first, second = asyncio.run(both())
@@ -255,7 +255,7 @@ def test_a_fio_that_guests_cannot_run_is_told(bench: KitBench) -> None:
 def test_another_kind_of_machine_is_told(bench: KitBench) -> None:
     shop = replace(bench.shop, machine="aarch64")
     with pytest.raises(EngineError, match="x86_64 alone, and this machine is aarch64") as caught:
-        asyncio.run(guest_kit(print, shop=shop))
+        asyncio.run(build_guest_kit(print, shop=shop))
     assert "guests that exist already" in caught.value.do
 
 
@@ -263,7 +263,7 @@ def test_a_program_that_hangs_is_killed_when_the_session_is_cancelled(bench: Kit
     bench.tell("mke2fs hangs", "")
 
     async def cancelled() -> int:
-        making = asyncio.ensure_future(guest_kit(print, shop=bench.shop))
+        making = asyncio.ensure_future(build_guest_kit(print, shop=bench.shop))
         pid = await asyncio.to_thread(_appears, bench.told / "pid")
         making.cancel()
         await asyncio.gather(making, return_exceptions=True)
@@ -299,8 +299,8 @@ def kit(tmp_path: Path) -> GuestKit:
 def test_this_machine_uses_the_kit_itself(kit: GuestKit) -> None:
     said: list[str] = []
     host = LocalHost(HostSpec("local", HostKind.LOCAL))
-    found = asyncio.run(kit_paths(host, kit, "/scratch", said.append))
-    assert found == KitPaths(str(kit.kernel), str(kit.initrd), str(kit.tools))
+    found = asyncio.run(install_kit_on_node(host, kit, "/scratch", said.append))
+    assert found == NodeKitPaths(str(kit.kernel), str(kit.initrd), str(kit.tools))
     assert said == []
 
 
@@ -316,10 +316,10 @@ def test_a_node_gets_a_copy_unless_it_sees_the_kit(
     scratch = tmp_path / "scratch"
     said: list[str] = []
 
-    async def session() -> KitPaths:
+    async def session() -> NodeKitPaths:
         await host.connect()
         try:
-            return await kit_paths(host, kit, str(scratch), said.append)
+            return await install_kit_on_node(host, kit, str(scratch), said.append)
         finally:
             await host.close()
 

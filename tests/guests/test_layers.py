@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.view import RunView, served
+from iolab.analysis.view import RunView, io_time_in_window
 from iolab.analysis.window import Window
 from iolab.core.metric import LatencyLayer
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.samples import no_counters
 from iolab.core.workload import Direction
 from iolab.guests.guest import DiskKind
-from iolab.guests.metrics import guest_latency, layers_of
-from iolab.guests.nodes import guests_in, nodes_in
+from iolab.guests.metrics import guest_latency, layer_latencies
+from iolab.guests.nodes import guest_nodes, run_guests
 from tests.analysis.records import GO_NS, SECOND, disk
 from tests.guests.fleets import (
     AHEAD_NS,
@@ -40,13 +40,13 @@ MS = 1_000_000
 
 def layers(record: RunRecord, seen: RunView | None = None) -> dict[LatencyLayer, float]:
     """The means of the first node in ms."""
-    found = layers_of(seen or view(record), nodes_in(record)[0])
+    found = layer_latencies(seen or view(record), guest_nodes(record)[0])
     return {one.layer: round(one.mean_ns / MS, 6) for one in found}
 
 
 def test_every_layer_tells_what_it_saw_of_the_same_ios() -> None:
     record = counted(run())
-    found = layers_of(view(record), nodes_in(record)[0])
+    found = layer_latencies(view(record), guest_nodes(record)[0])
     assert [(one.layer, one.direction) for one in found] == [
         (layer, Direction.READ) for layer in LatencyLayer
     ]
@@ -57,7 +57,7 @@ def test_every_layer_tells_what_it_saw_of_the_same_ios() -> None:
 
 def test_writes_are_an_account_of_their_own() -> None:
     record = counted(run(job=WRITES), way="write")
-    found = layers_of(view(record), nodes_in(record)[0])
+    found = layer_latencies(view(record), guest_nodes(record)[0])
     assert {one.direction for one in found} == {Direction.WRITE}
     assert [one.mean_ns / MS for one in found] == pytest.approx([8.0, 7.0, 6.0, 1.0])
 
@@ -65,7 +65,7 @@ def test_writes_are_an_account_of_their_own() -> None:
 def test_what_others_read_of_a_device_is_no_layer_of_writes() -> None:
     disk_rows = {"nvme0n1": {"read_ios": 5, "read_time_ns": MS, "write_ios": 5}}
     record = counted(run(job=WRITES), way="write", disks=disk_rows)
-    found = layers_of(view(record), nodes_in(record)[0])
+    found = layer_latencies(view(record), guest_nodes(record)[0])
     assert {one.direction for one in found} == {Direction.WRITE}
 
 
@@ -112,20 +112,22 @@ def test_a_step_that_reaches_out_of_the_window_counts_by_its_part() -> None:
     record = counted(run())
     # The node's clock is an hour ahead: its samples are found all the same.
     window = Window(GO_NS + SECOND // 2, GO_NS + 2 * SECOND)
-    seen = served(view(record), ("n1", "guest"), GUESTS[:1], Direction.READ, window)
+    seen = io_time_in_window(view(record), ("n1", "guest"), GUESTS[:1], Direction.READ, window)
     assert seen is not None
     assert seen.ios == pytest.approx(1500)
     assert seen.mean_ns == pytest.approx(6 * MS)
     late = Window(GO_NS + AHEAD_NS, GO_NS + AHEAD_NS + SECOND)
-    assert served(view(record), ("n1", "guest"), GUESTS[:1], Direction.READ, late) is None
-    assert served(view(record), ("n1", "guest"), [], Direction.READ, window) is None
+    assert (
+        io_time_in_window(view(record), ("n1", "guest"), GUESTS[:1], Direction.READ, late) is None
+    )
+    assert io_time_in_window(view(record), ("n1", "guest"), [], Direction.READ, window) is None
 
 
 def test_reads_and_writes_of_one_guest_are_one_latency() -> None:
     record = counted(run())
-    (first, *_) = guests_in(record)
+    (first, *_) = run_guests(record)
     assert guest_latency(view(record), first, LatencyLayer.ENGINE) == pytest.approx(8 * MS)
     assert guest_latency(view(record), first, LatencyLayer.HYPERVISOR) == pytest.approx(6 * MS)
     alone = run(fleet=fleet_of(*map(given, GUESTS)))
-    (first, *_) = guests_in(alone)
+    (first, *_) = run_guests(alone)
     assert guest_latency(view(alone), first, LatencyLayer.HYPERVISOR) is None

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from iolab.core.run import DeviceDelta
-from iolab.guests.metrics import WATCHED, WatchedMetric, outliers_of, standing_out
-from iolab.guests.nodes import nodes_in
+from iolab.guests.metrics import WATCHED, OutlierMetric, find_outliers, node_outliers
+from iolab.guests.nodes import guest_nodes
 from tests.analysis.records import SECOND
 from tests.guests.fleets import NODES, counted, node, run, view
 
@@ -43,15 +43,15 @@ CORES = next(w for w in WATCHED if w.scope == "cpu")
     ],
 )
 def test_what_is_far_from_its_like_is_named(
-    watched: WatchedMetric, values: list[float], odd: list[str]
+    watched: OutlierMetric, values: list[float], odd: list[str]
 ) -> None:
     named = {f"d{place}": value for place, value in enumerate(values)}
-    assert [one.name for one in standing_out(watched, named)] == odd
+    assert [one.name for one in find_outliers(watched, named)] == odd
 
 
 def test_the_furthest_comes_first() -> None:
     named = dict(zip("abcdefg", [100, 100, 100, 100, 100, 300, 400], strict=True))
-    found = standing_out(IOPS, {name: float(value) for name, value in named.items()})
+    found = find_outliers(IOPS, {name: float(value) for name, value in named.items()})
     assert [one.name for one in found] == ["g", "f"]
 
 
@@ -72,7 +72,7 @@ def test_a_slow_disk_a_hot_core_and_a_busy_port_of_a_node_are_named() -> None:
     )
     deltas = tuple(DeviceDelta(f"sd{letter}", 1, 1, 1, 1) for letter in "abcd")
     record = replace(record, bystanders=tuple(node(name, devices=deltas) for name in NODES))
-    found = outliers_of(view(record), nodes_in(record)[0])
+    found = node_outliers(view(record), guest_nodes(record)[0])
     assert [(one.scope, one.name, one.metric) for one in found] == [
         ("disk", "sdd", "write_lat_ns"),
         ("cpu", "3@1", "busy_share"),
@@ -84,4 +84,4 @@ def test_a_slow_disk_a_hot_core_and_a_busy_port_of_a_node_are_named() -> None:
 
 def test_a_node_that_nobody_watched_has_none() -> None:
     record = run(nodes=[])
-    assert outliers_of(view(record), nodes_in(record)[0]) == ()
+    assert node_outliers(view(record), guest_nodes(record)[0]) == ()

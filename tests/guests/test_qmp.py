@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from iolab.errors import HostError
-from iolab.guests.qemu import LINE_LIMIT_BYTES, GuestMonitor, MonitorRefusal, telling
+from iolab.guests.qemu import LINE_LIMIT_BYTES, GuestMonitor, MonitorRefusal, telling_console_lines
 from iolab.hosts.message import HostLost
 from tests.recorded import recorded
 
@@ -268,15 +268,15 @@ OURS = b"iolab-agent: the machine showed no port named agent within 60 s\n"
 
 
 def test_what_every_guest_says_explains_nothing() -> None:
-    assert telling(NO_PCI) == ""
-    assert telling(NO_PCI + KILLED) == KILLED.decode().strip()
+    assert telling_console_lines(NO_PCI) == ""
+    assert telling_console_lines(NO_PCI + KILLED) == KILLED.decode().strip()
 
 
 def test_a_panic_and_our_own_words_come_before_all_else() -> None:
-    said = telling(NO_PCI + KILLED + OURS + PANIC + b"[    2.3] Rebooting\r\n")
+    said = telling_console_lines(NO_PCI + KILLED + OURS + PANIC + b"[    2.3] Rebooting\r\n")
     assert said == f"{OURS.decode().strip()} / {PANIC.decode().splitlines()[0]}"
 
 
 def test_else_the_last_lines_are_told() -> None:
-    assert telling(b"a\r\nb\n\nc\nd\x1b[0m\n") == "b / c / d\\x1b[0m"
-    assert telling(b"") == ""
+    assert telling_console_lines(b"a\r\nb\n\nc\nd\x1b[0m\n") == "b / c / d\\x1b[0m"
+    assert telling_console_lines(b"") == ""

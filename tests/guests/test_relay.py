@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from iolab.errors import HostError
-from iolab.guests.qemu import UNREAD_LIMIT_BYTES, UNSENT_BYTES, Relay
+from iolab.guests.qemu import UNREAD_LIMIT_BYTES, UNSENT_BYTES, SocketRelay
 from iolab.hosts.host import Host
 from tests.fakes.agent import FakeRefusal
 from tests.fakes.guests import FakeNodeAgent, FakeSocket
@@ -37,7 +37,7 @@ class Peer:
 
 
 def play(
-    act: Callable[[Relay, Peer, Host], Awaitable[None]], script: FakeScript | None = None
+    act: Callable[[SocketRelay, Peer, Host], Awaitable[None]], script: FakeScript | None = None
 ) -> None:
     async def all_of_it() -> None:
         host = FakeHost("node", script or FakeScript(guests=well))
@@ -48,7 +48,7 @@ def play(
         peer, agent = Peer(), host.agent
         assert isinstance(agent, FakeNodeAgent)
         agent.sockets[f"{FOLDER}/a.agent"] = peer.socket
-        relay = await Relay.to(host, FOLDER, "a.agent", 1.0)
+        relay = await SocketRelay.to(host, FOLDER, "a.agent", 1.0)
         try:
             await act(relay, peer, host)
         finally:
@@ -59,7 +59,7 @@ def play(
 
 
 def test_bytes_arrive_in_order_both_ways() -> None:
-    async def act(relay: Relay, peer: Peer, _: Host) -> None:
+    async def act(relay: SocketRelay, peer: Peer, _: Host) -> None:
         said = b"".join(number.to_bytes(4, "big") for number in range(100_000))
         for start in range(0, len(said), 7_001):
             relay.write(said[start : start + 7_001])
@@ -75,7 +75,7 @@ def test_bytes_arrive_in_order_both_ways() -> None:
 
 
 def test_what_a_busy_connection_refuses_is_sent_again_and_not_twice() -> None:
-    async def act(relay: Relay, peer: Peer, _: Host) -> None:
+    async def act(relay: SocketRelay, peer: Peer, _: Host) -> None:
         peer.busy = 3
         relay.write(b"first")
         await asyncio.sleep(1)
@@ -87,7 +87,7 @@ def test_what_a_busy_connection_refuses_is_sent_again_and_not_twice() -> None:
 
 
 def test_whoever_writes_waits_while_the_other_end_does_not_read() -> None:
-    async def act(relay: Relay, peer: Peer, _: Host) -> None:
+    async def act(relay: SocketRelay, peer: Peer, _: Host) -> None:
         peer.busy = 1_000_000
         relay.write(bytes(UNSENT_BYTES + 1))
         with pytest.raises(TimeoutError):
@@ -98,7 +98,7 @@ def test_whoever_writes_waits_while_the_other_end_does_not_read() -> None:
 
 
 def test_its_close_calls_the_connection_off() -> None:
-    async def act(relay: Relay, peer: Peer, _: Host) -> None:
+    async def act(relay: SocketRelay, peer: Peer, _: Host) -> None:
         relay.write(b"bye")
         relay.close()
         await peer.gone.wait()
@@ -112,7 +112,7 @@ def test_its_close_calls_the_connection_off() -> None:
 
 
 def test_the_end_of_the_other_side_is_the_end_of_the_stream() -> None:
-    async def act(relay: Relay, peer: Peer, _: Host) -> None:
+    async def act(relay: SocketRelay, peer: Peer, _: Host) -> None:
         peer.socket.tell(b"last")
         peer.socket.ended.set()
         assert await relay.reader.read() == b"last"
@@ -123,7 +123,7 @@ def test_the_end_of_the_other_side_is_the_end_of_the_stream() -> None:
 
 
 def test_a_reader_that_never_reads_is_cut_off_and_the_node_goes_on() -> None:
-    async def act(relay: Relay, peer: Peer, host: Host) -> None:
+    async def act(relay: SocketRelay, peer: Peer, host: Host) -> None:
         piece = bytes(1 << 20)
         for _ in range((UNREAD_LIMIT_BYTES >> 20) + 8):
             peer.socket.tell(piece)
@@ -138,7 +138,7 @@ def test_a_reader_that_never_reads_is_cut_off_and_the_node_goes_on() -> None:
 
 
 def test_a_reader_that_reads_may_be_given_any_amount() -> None:
-    async def act(relay: Relay, peer: Peer, _: Host) -> None:
+    async def act(relay: SocketRelay, peer: Peer, _: Host) -> None:
         piece = bytes(1 << 20)
         for __ in range(2 * (UNREAD_LIMIT_BYTES >> 20)):
             peer.socket.tell(piece)
@@ -148,7 +148,7 @@ def test_a_reader_that_reads_may_be_given_any_amount() -> None:
 
 
 def test_the_loss_of_the_node_ends_it() -> None:
-    async def act(relay: Relay, _: Peer, host: Host) -> None:
+    async def act(relay: SocketRelay, _: Peer, host: Host) -> None:
         host.give_up("was cut off")
         await relay.ended.wait()
         assert await relay.reader.read() == b""
@@ -157,20 +157,20 @@ def test_the_loss_of_the_node_ends_it() -> None:
 
 
 def test_a_socket_that_never_comes_is_told() -> None:
-    async def act(_: Relay, __: Peer, host: Host) -> None:
+    async def act(_: SocketRelay, __: Peer, host: Host) -> None:
         with pytest.raises(HostError, match=r"there is no socket .*/b\.agent"):
-            await Relay.to(host, FOLDER, "b.agent", 2.0)
+            await SocketRelay.to(host, FOLDER, "b.agent", 2.0)
         assert host.lost is None
 
     play(act)
 
 
 def test_a_node_that_never_answers_is_given_up() -> None:
-    async def act(_: Relay, __: Peer, host: Host) -> None:
+    async def act(_: SocketRelay, __: Peer, host: Host) -> None:
         mute = FakeHost("mute", FakeScript(guests=well, silent=frozenset({"connect"})))
         await mute.connect()
         with pytest.raises(HostError, match="did not answer 'connect' within 1 s"):
-            await Relay.to(mute, FOLDER, "a.agent", 1.0)
+            await SocketRelay.to(mute, FOLDER, "a.agent", 1.0)
         await mute.close()
         assert host.lost is None
 
@@ -178,10 +178,10 @@ def test_a_node_that_never_answers_is_given_up() -> None:
 
 
 def test_a_connection_that_nobody_waits_for_any_more_takes_no_socket() -> None:
-    async def act(_: Relay, __: Peer, host: Host) -> None:
+    async def act(_: SocketRelay, __: Peer, host: Host) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(5):
-                await Relay.to(host, FOLDER, "late.agent", 60.0)
+                await SocketRelay.to(host, FOLDER, "late.agent", 60.0)
         assert isinstance(host, FakeHost)
         late, agent = Peer(), host.agent
         assert isinstance(agent, FakeNodeAgent)

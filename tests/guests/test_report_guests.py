@@ -12,10 +12,10 @@ from iolab.core.metric import Level, Metric, Outlier
 from iolab.core.run import RunStatus
 from iolab.errors import StoreError
 from iolab.guests.charts import drawn_tail, fleet_charts, lines_of
-from iolab.guests.groups import detailed_runs, fleet_groups, inside_run
-from iolab.guests.guest import Accelerator, DiskKind, GuestSettings, fleet_in
+from iolab.guests.groups import fleet_groups, node_timeline_run, runs_needing_manifests
+from iolab.guests.guest import Accelerator, DiskKind, GuestSettings, fleet_of_run
 from iolab.guests.report import EMULATED
-from iolab.guests.tables import fleets_of
+from iolab.guests.tables import guest_fleets_by_run
 from iolab.published.audit.document import read_published
 from iolab.published.report import published_tables
 from iolab.report.brief import Brief
@@ -147,7 +147,7 @@ def test_the_node_is_shown_at_the_published_load_with_the_most_guests(
     run = brief.node_timeline.result
     assert (run.workload, run.axis) == ("mixed-70", (("vms_per_node", 3), ("iodepth", 8)))
     reads = [p for p in summarise(source.results(), source.study) if p.key.workload == "read"]
-    other = inside_run(source.plan, reads)
+    other = node_timeline_run(source.plan, reads)
     assert other is not None
     assert dict(other.axis)["vms_per_node"] == 3
 
@@ -192,7 +192,7 @@ def test_a_run_that_cannot_be_read_costs_the_page_nothing_else() -> None:
     says = "'points/x/run-1/manifest.json' is damaged: it's torn."
     assert [hurt.says for hurt in brief.damaged] == [says]  # and not where the session lies
     assert brief.node_timeline is None
-    assert len(fleets_of(brief)) == 11
+    assert len(guest_fleets_by_run(brief)) == 11
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_nodes_stand_on_the_time_axis_of_their_guests(brief: Brief) -> None:
 
 def test_the_runs_with_the_fewest_and_the_most_guests_are_told_of(source: GuestSource) -> None:
     points = summarise(source.results(), source.study)
-    keys = detailed_runs(fleet_groups(source.study, points), source.results())
+    keys = runs_needing_manifests(fleet_groups(source.study, points), source.results())
     axes = {run.point.digest: dict(run.point.axis) for run in source.plan.runs}
     assert [axes[digest]["vms_per_node"] for digest, _ in keys] == [3, 1, 3, 1] * 2
 
@@ -317,7 +317,7 @@ def test_hostile_names_and_last_words_of_guests_are_only_words() -> None:
     source.results_given = (replace(died, status=RunStatus.FAILED, failure=EVERY), *others)
     source.settings = replace(EMULATED_FLEET, kernel=EVERY)
     for record_key, record in list(source.kept.items()):
-        told = fleet_in(record)
+        told = fleet_of_run(record)
         assert told is not None
         guests = tuple(replace(one, guest=EVERY) for one in told.guests)
         nasty = replace(told, guests=guests, settings=source.settings)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from iolab.analysis.points import PointSummary, summarise
-from iolab.analysis.scaling import scalings
+from iolab.analysis.scaling import host_scalings
 from iolab.core.metric import Level, Result
 from iolab.core.study import Study
 from iolab.core.workload import Axis
@@ -55,5 +55,5 @@ RATES = {
 
 def drawn(rates: Mapping[int, Sequence[float]]) -> list[ScalingLine]:
     """The curve of such rates as its chart takes it."""
-    found = scalings(STUDY, points(runs(rates)))
+    found = host_scalings(STUDY, points(runs(rates)))
     return [ScalingLine("Default", SERIES[0], (), one) for one in found]

@@ -14,7 +14,7 @@ from iolab.core.metric import HostResult, Level, Metric, Result
 from iolab.core.run import PlannedRun, RunStatus
 from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, Indicator
 from iolab.loads.fileio.workload import Access
-from iolab.published.against import configurations_of, maxima_of
+from iolab.published.against import published_configurations, published_maxima
 from iolab.published.audit.document import PublishedSet, read_published
 from iolab.registry import reported
 from iolab.report.brief import Brief, SectionMaker
@@ -98,8 +98,8 @@ def published(name: str) -> PublishedSet:
 def published_session() -> Source:
     """The published configurations of SSDs as a session: each maximum at the depth it was told."""
     given = published("ssd-cluster")
-    bests = {(one.configuration, one.workload): one for one in maxima_of(given)}
-    owners = tuple(replace(one, path=f"/mnt/{one.id}") for one in configurations_of(given))
+    bests = {(one.configuration, one.workload): one for one in published_maxima(given)}
+    owners = tuple(replace(one, path=f"/mnt/{one.id}") for one in published_configurations(given))
     workloads = tuple(
         workload(str(one["id"]), str(one["id"]), job(Access(one["rw"]), 4096), DEPTHS, _kind(one))
         for one in given.tables("workload")

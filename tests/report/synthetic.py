@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from iolab.analysis.metrics import fleet_metrics, host_metrics
-from iolab.analysis.sums import measure
+from iolab.analysis.sums import sum_measured_window
 from iolab.core.configuration import Configuration
 from iolab.core.events import SessionStatus
 from iolab.core.histogram import bin_of_ns
@@ -103,7 +103,7 @@ class Source:
     def _result(self, run: PlannedRun) -> Result:
         key = (run.point.digest, run.repeat)
         record = record_of(self, run)
-        load = measure(record)
+        load = sum_measured_window(record)
         failure = self.failed.get(key)
         metrics = fleet_metrics(load, Job.of(run.point.job).access.directions)
         if failure:

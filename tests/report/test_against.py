@@ -11,8 +11,8 @@ import pytest
 
 from iolab.cli.studies import open_published
 from iolab.core.metric import Level, Metric
-from iolab.published.comparison import against, own_words
-from iolab.published.sets import Against
+from iolab.published.comparison import comparison_section, measured_description
+from iolab.published.sets import PublishedReference
 from iolab.report.brief import Brief
 from iolab.report.charts.bars import ROWS_MAX, RatioDot, ratio_dot_chart
 from iolab.report.charts.chart import Figure, LineSegments, Mark, Points, ReportSection, TextMark
@@ -32,8 +32,8 @@ def depths() -> Brief:
 
 
 def section(brief: Brief, name: str, only: str = "") -> ReportSection:
-    told = Against(open_published(name), only)
-    return against(told, brief)
+    told = PublishedReference(open_published(name), only)
+    return comparison_section(told, brief)
 
 
 def cells(table: Table, first: str) -> list[str]:
@@ -94,14 +94,15 @@ def test_what_differs_in_hardware_and_method() -> None:
     assert last.table is not None
     assert cells(last.table, "NIC")[2] == "2x ConnectX-6 200Gb/s"
     assert cells(last.table, "clients")[2] == "12"
-    assert cells(last.table, "engine")[1:] == [own_words(depths(), "engine"), "fio 3.29"]
-    assert own_words(depths(), "cpu").startswith("2x ")
-    assert own_words(depths(), "no such thing") == "–"
+    assert cells(last.table, "engine")[1:] == [measured_description(depths(), "engine"), "fio 3.29"]
+    assert measured_description(depths(), "cpu").startswith("2x ")
+    assert measured_description(depths(), "no such thing") == "–"
 
 
 def test_every_form_has_the_section() -> None:
     told = replace(
-        indicators(), sections=(partial(against, Against(open_published("cluster-kpi"))),)
+        indicators(),
+        sections=(partial(comparison_section, PublishedReference(open_published("cluster-kpi"))),),
     )
     page = shared.drawn(shared.undrawn(told))
     assert '<section id="against">' in page
@@ -178,7 +179,7 @@ def test_hardware_that_the_study_tells_stands_beside_what_was_printed() -> None:
         for one in depths().study.configurations
     )
     told = replace(depths(), study=replace(depths().study, configurations=owners))
-    assert own_words(told, "ssd") == ", ".join(f"SSD of {one.title}" for one in owners)
+    assert measured_description(told, "ssd") == ", ".join(f"SSD of {one.title}" for one in owners)
 
 
 def test_latencies_are_spoken_of_only_where_some_are_drawn() -> None:

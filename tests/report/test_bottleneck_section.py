@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from iolab.analysis.findings import bests
+from iolab.analysis.findings import best_point_findings
 from iolab.report.bottleneck import ANCHOR, bottlenecks_section
 from iolab.report.brief import Brief
 from iolab.report.formats.html import build_report_page
@@ -25,7 +25,7 @@ def test_every_best_point_has_a_row_that_leads_to_its_run() -> None:
     ((shares_table, _), (names, _)) = group.detail_tables
     heads = [column.title for column in shares_table.columns]
     rows = [dict(zip(heads, row, strict=True)) for row in shares_table.rows]
-    found = tuple(bests(whole().study, whole().points))
+    found = tuple(best_point_findings(whole().study, whole().points))
     assert len(rows) == len(found) == 10
     assert {row["Configuration"].text for row in rows} == {"Alpha", "Beta"}
     first = rows[0]
@@ -72,7 +72,9 @@ def test_without_telemetry_there_is_no_section() -> None:
 
 def test_the_runs_whose_telemetry_is_read_are_bounded() -> None:
     assert 0 < len(whole().run_resources) <= BOTTLENECK_RUNS_MAX
-    shown = {run for best in bests(whole().study, whole().points) for run in best.runs}
+    shown = {
+        run for best in best_point_findings(whole().study, whole().points) for run in best.runs
+    }
     assert set(whole().run_resources) <= shown
 
 

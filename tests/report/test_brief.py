@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.analysis.sums import measure
+from iolab.analysis.sums import sum_measured_window
 from iolab.core.events import SessionStatus
 from iolab.core.run import RunRecord
 from iolab.core.samples import BinTable, CounterTable, IntervalTable, no_bins, no_counters
@@ -70,7 +70,7 @@ def test_only_the_first_runs_have_timelines(source: Source) -> None:
 def test_the_timeline_adds_up_to_the_intervals() -> None:
     source = kpi()
     record = record_of(source, source.plan.runs[2])
-    timeline = build_timeline(record, (), measure(record).cut.common)
+    timeline = build_timeline(record, (), sum_measured_window(record).cut.common)
     rates = panel(timeline, "Load")["read"]
     total = sum(rate * timeline.cell_s for rate in rates if rate is not None)
     assert total == pytest.approx(int(record.intervals.ios.sum()), rel=2e-3)
@@ -79,21 +79,21 @@ def test_the_timeline_adds_up_to_the_intervals() -> None:
 def test_hosts_are_laid_over_each_other_on_one_clock() -> None:
     source = kpi()
     record = record_of(source, source.plan.runs[2])
-    same = build_timeline(record, (), measure(record).cut.common)
+    same = build_timeline(record, (), sum_measured_window(record).cut.common)
     other = shifted(record, 5_000_000_000)
-    assert build_timeline(other, (), measure(other).cut.common) == same
+    assert build_timeline(other, (), sum_measured_window(other).cut.common) == same
 
 
 def test_the_window_leaves_the_warm_up_out(source: Source) -> None:
     record = record_of(source, source.plan.runs[0])
-    timeline = build_timeline(record, (), measure(record).cut.common)
+    timeline = build_timeline(record, (), sum_measured_window(record).cut.common)
     assert (timeline.warmup_s, timeline.end_s) == (5.0, 17.0)
 
 
 def test_a_long_run_is_drawn_with_few_cells() -> None:
     long = sweep(seconds=700)
     record = record_of(long, long.plan.runs[0])
-    timeline = build_timeline(record, (), measure(record).cut.common)
+    timeline = build_timeline(record, (), sum_measured_window(record).cut.common)
     assert len(timeline.at_s) <= MAX_CELLS
     assert timeline.at_s[-1] + timeline.cell_s / 2 >= 705
 
@@ -193,7 +193,7 @@ def telemetry_of(at_s: list[float], values: list[float]) -> CounterSeries:
 def busy_of(source: Source, series: CounterSeries, interval_ms: int) -> tuple[float | None, ...]:
     record = record_of(source, source.plan.runs[0])
     record = replace(record, telemetry_interval_ms=interval_ms)
-    timeline = build_timeline(record, (series,), measure(record).cut.common)
+    timeline = build_timeline(record, (series,), sum_measured_window(record).cut.common)
     return panel(timeline, "Device busy")["busy"][:6]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from iolab.analysis.storage_bytes import account_of
+from iolab.analysis.storage_bytes import storage_bytes_of
 from iolab.core.configuration import Redundancy
 from iolab.core.host import Role
 from iolab.core.metric import HostResult, Metric, Result, Spread
@@ -164,7 +164,7 @@ def test_a_hypervisor_is_no_storage_and_no_client(source: Source) -> None:
 
 def test_the_account_is_a_table_with_every_node(source: Source) -> None:
     record = replace(beside(source, Role.STORAGE, 0), redundancy=Redundancy(3.0, 2.0))
-    account = account_of(record, {})
+    account = storage_bytes_of(record, {})
     assert account is not None
     assert account.expected_read == 2 * account.claimed_read
     rows = [[cell.text for cell in row] for row in byte_account_table(account).rows]

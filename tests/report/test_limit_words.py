@@ -6,14 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.bottleneck.decision import BottleneckDecision, Cause, LoadStep, decide
-from iolab.analysis.findings import Limited
+from iolab.analysis.bottleneck.decision import (
+    BottleneckDecision,
+    Cause,
+    LoadStep,
+    decide_bottleneck,
+)
+from iolab.analysis.findings import BottleneckFinding
 from iolab.core.host import Role
 from iolab.core.metric import Level
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.report.bottleneck import bottleneck_sentence, recommended_step
 from iolab.report.phrases import ConfigurationNames
-from iolab.stats.curve import Usl
+from iolab.stats.curve import UslFit
 from tests.analysis.bottleneck.planted import QUIET, cores, disk, facts, port, record, watched
 from tests.analysis.records import JOB, Burst, engine_totals, host_run
 from tests.facts import tells
@@ -30,10 +35,12 @@ def told(
     step: LoadStep | None = BENT,
     names: ConfigurationNames = ONE,
     level: Level = Level.VALID,
-    law: Usl | None = None,
+    law: UslFit | None = None,
 ) -> str:
     axis = (("iodepth", 8),)
-    found = Limited("default", "rand-read-4k", axis, decide(seen, step), seen, law, level, ())
+    found = BottleneckFinding(
+        "default", "rand-read-4k", axis, decide_bottleneck(seen, step), seen, law, level, ()
+    )
     return bottleneck_sentence(found, names)
 
 
@@ -45,7 +52,7 @@ SINGLE = replace(BENT, sure=False, single=True, gain=0.98)
 SLOW = {**disk(0.4, each_ns=80_000), **cores(0.3)}
 ALL_BUSY = watched(record({**disk(0.3, each_ns=80_000), **cores(*[0.97] * 8)}))
 IN = Burst(ios=300_000, lat_ns=106_667)
-LAW = Usl(1000.0, 0.08, 0.0, 0.001, describes=True)
+LAW = UslFit(1000.0, 0.08, 0.0, 0.001, describes=True)
 
 
 def jobs_busy() -> RunResources:
@@ -141,7 +148,7 @@ def test_every_cause_has_a_sentence(cause: Cause, level: Level) -> None:
     seen = RunResources((use,), None, memory_backed=False, storage_seen=True, stolen=0.0)
     for step in (None, BENT):
         decision = BottleneckDecision(cause, sure=True, use=use, step=step)
-        found = Limited("default", "w", (), decision, seen, None, level, ())
+        found = BottleneckFinding("default", "w", (), decision, seen, None, level, ())
         text = bottleneck_sentence(found, ONE)
         assert text.startswith("w: ")
         assert "None" not in text
@@ -159,7 +166,7 @@ def test_processors_that_others_hold_ask_for_no_more_of_them() -> None:
     def step(own: float) -> str:
         use = ResourceUse(Resource.PROCESSORS, "c1", Role.CLIENT, "", 0.98, own=own)
         decision = BottleneckDecision(Cause.PROCESSORS, sure=True, use=use)
-        one = Limited("default", "w", (), decision, ALL_BUSY, None, Level.VALID, ())
+        one = BottleneckFinding("default", "w", (), decision, ALL_BUSY, None, Level.VALID, ())
         return recommended_step(one)
 
     assert step(0.9) != step(0.19)

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from iolab.analysis.pairs import gains
+from iolab.analysis.pairs import compare_configurations
 from iolab.analysis.points import summarise
-from iolab.analysis.resumed import session_of
+from iolab.analysis.resumed import session_index
 from iolab.core.configuration import Configuration
 from iolab.errors import StoreError, UsageError
 from iolab.report.brief import SessionUnion
@@ -116,7 +116,7 @@ def test_hosts_of_one_name_that_differ_are_told_apart_wherever_they_are_named() 
     ]
     assert {spec.name for spec in united.study.hosts} == set(united.facts)
     for result in united.results():
-        (host,) = united.study.configurations[session_of(result) - 1].hosts
+        (host,) = united.study.configurations[session_index(result) - 1].hosts
         assert [one.name for one in result.hosts] == [host]
         manifest = united.manifest(result.digest, result.repeat)
         assert [one.host for one in manifest.hosts] == [host]
@@ -124,7 +124,7 @@ def test_hosts_of_one_name_that_differ_are_told_apart_wherever_they_are_named() 
 
 def test_runs_of_two_sessions_are_no_pairs(united: SessionSource) -> None:
     points = summarise(united.results(), united.study)
-    (found,) = gains(united.study, points)
+    (found,) = compare_configurations(united.study, points)
     assert found.baseline == "fast"
     assert found.cells
     assert not any(cell.comparison.paired for cell in found.cells)

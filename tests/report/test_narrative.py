@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.findings import Best, Finding, Gained
+from iolab.analysis.findings import BestPointFinding, Finding, SpeedupFinding
 from iolab.core.metric import Level, Metric
 from iolab.report.narrative import finding_sentence, sentences_for_findings
 from iolab.report.phrases import ConfigurationNames
@@ -64,7 +64,7 @@ def test_every_sentence_names_runs_or_counts_what_was_bought() -> None:
 
 def test_a_best_has_its_doubts_and_a_name_only_among_others() -> None:
     kept = curve(BASE, {4: 10.0}, level=Level.INDICATIVE, repeats=1)
-    (best,) = [one for one in found_in(kept) if isinstance(one, Best)]
+    (best,) = [one for one in found_in(kept) if isinstance(one, BestPointFinding)]
     alone, one = (
         finding_sentence(best, ConfigurationNames(names))
         for names in ({BASE: "A"}, {BASE: "A", OTHER: "B"})
@@ -76,7 +76,7 @@ def test_a_best_has_its_doubts_and_a_name_only_among_others() -> None:
 
 def test_what_is_better_by_chance_is_not_said_to_be() -> None:
     near = found_in(curve(BASE, RISING, spread=0.3), curve(OTHER, RISING, spread=0.3))
-    assert not [one for one in near if isinstance(one, Gained)]
+    assert not [one for one in near if isinstance(one, SpeedupFinding)]
     text = " ".join(told(near))
     assert "the most" not in text
     assert tells(text, "neither better nor worse", "3")
@@ -109,7 +109,7 @@ def test_a_lead_at_one_load_is_not_told_of_others() -> None:
 def test_a_gain_has_its_interval_in_the_same_terms(
     metric: str, share: float, low: float | None, high: float | None, facts: tuple[str, ...]
 ) -> None:
-    gain = Gained("o", "n", "w", (), metric, share, low, high, 1.0, 1, Level.VALID, ())
+    gain = SpeedupFinding("o", "n", "w", (), metric, share, low, high, 1.0, 1, Level.VALID, ())
     assert tells(finding_sentence(gain, ConfigurationNames({"o": "Old", "n": "New"})), *facts)
     assert "indicative" in finding_sentence(
         replace(gain, level=Level.INDICATIVE), ConfigurationNames({})

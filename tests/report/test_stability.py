@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from iolab.analysis.points import sentinel_of
+from iolab.analysis.points import sentinel_point
 from iolab.core.metric import Metric, Result
 from iolab.core.study import MethodKind, Study
 from iolab.core.target_state import Ledger, RoundsSeries
@@ -96,7 +96,7 @@ def test_series_beyond_the_limit_stand_in_the_table_alone() -> None:
 def watched(*rates: float) -> tuple[Study, list[Result]]:
     """A study with a sentinel and its runs, each second run of the session one of them."""
     study = replace(STUDY, method=replace(STUDY.method, kind=MethodKind.ADAPTIVE))
-    point = sentinel_of(study)
+    point = sentinel_point(study)
     assert point is not None
     own = [
         replace(

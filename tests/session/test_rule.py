@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from iolab.analysis.steady import FleetRule
+from iolab.analysis.steady import FleetStoppingRule
 from iolab.core.events import IntervalSeen, RuleLooked
 from iolab.core.metric import Level
 from iolab.core.run import PlannedRun, RunRecord, RunStatus
@@ -32,7 +32,7 @@ SETS = (
 
 
 def rule_for(run: PlannedRun, hosts: Sequence[str]) -> LiveRule:
-    return FleetRule(hosts, RULE)
+    return FleetStoppingRule(hosts, RULE)
 
 
 def played(sets: tuple[str, ...] = SETS, **scripts: FakeScript) -> Stage:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from iolab.stats.repeats import BIAS_ALLOWANCE, Prior, fit_prior, own_spread, publish
-from iolab.stats.sentinel import Movement, watch
+from iolab.stats.repeats import BIAS_ALLOWANCE, Prior, fit_prior, publish_value, sample_variance_of
+from iolab.stats.sentinel import Movement, judge_sentinel
 
 MEANS = st.lists(st.floats(min_value=50, max_value=200), min_size=2, max_size=8)
 PRIOR = Prior(0.005**2, 8.0, 24, 48.0)
@@ -19,7 +19,7 @@ PRIOR = Prior(0.005**2, 8.0, 24, 48.0)
 
 @given(MEANS)
 def test_without_a_prior_it_is_students_interval_of_logs(means: list[float]) -> None:
-    found = publish(means, allowance=0.0)
+    found = publish_value(means, allowance=0.0)
     logs = np.log(means)
     reach = stats.t.ppf(0.975, len(means) - 1) * logs.std(ddof=1) / math.sqrt(len(means))
     assert found.half_width == pytest.approx(reach, rel=1e-7, abs=1e-12)
@@ -30,21 +30,27 @@ def test_without_a_prior_it_is_students_interval_of_logs(means: list[float]) -> 
 def test_neither_order_nor_unit_matters(means: list[float], random: object, unit: float) -> None:
     assert hasattr(random, "sample")
     shuffled = random.sample(means, len(means))
-    one, other = publish(means, PRIOR), publish([mean * unit for mean in shuffled], PRIOR)
+    one, other = (
+        publish_value(means, PRIOR),
+        publish_value([mean * unit for mean in shuffled], PRIOR),
+    )
     assert other.value == pytest.approx(one.value * unit)
     assert other.half_width == pytest.approx(one.half_width, rel=1e-6, abs=1e-9)
 
 
 @given(st.integers(min_value=2, max_value=6))
 def test_it_narrows_with_the_runs(runs: int) -> None:
-    few, more = publish([99.0, 101.0] * runs, PRIOR), publish([99.0, 101.0] * (runs + 1), PRIOR)
+    few, more = (
+        publish_value([99.0, 101.0] * runs, PRIOR),
+        publish_value([99.0, 101.0] * (runs + 1), PRIOR),
+    )
     assert more.half_width < few.half_width
 
 
 def test_one_run_borrows_or_says_nothing() -> None:
-    alone = publish([100.0])
+    alone = publish_value([100.0])
     assert (alone.low, alone.high, alone.half_width) == (None, None, math.inf)
-    borrowed = publish([100.0], PRIOR)
+    borrowed = publish_value([100.0], PRIOR)
     assert borrowed.runs == 1
     assert borrowed.half_width == pytest.approx(
         stats.t.ppf(0.975, 8) * 0.005 + BIAS_ALLOWANCE, rel=1e-6
@@ -54,7 +60,7 @@ def test_one_run_borrows_or_says_nothing() -> None:
 @pytest.mark.parametrize("means", [[], [0.0, 1.0], [math.nan, 1.0], [-1.0]])
 def test_what_has_no_logarithm_is_refused(means: list[float]) -> None:
     with pytest.raises(ValueError, match=r"without runs|not a positive mean"):
-        publish(means)
+        publish_value(means)
 
 
 def test_moderated_intervals_cover() -> None:
@@ -63,9 +69,9 @@ def test_moderated_intervals_cover() -> None:
     for _ in range(40):
         sds = 0.005 * np.exp(0.4 * rng.standard_normal(24))
         runs = np.exp(sds[:, None] * rng.standard_normal((24, 2)))
-        prior = fit_prior([own_spread(list(np.log(row))) for row in runs])
+        prior = fit_prior([sample_variance_of(list(np.log(row))) for row in runs])
         for row in runs:
-            found = publish(list(row), prior)
+            found = publish_value(list(row), prior)
             assert found.low is not None
             assert found.high is not None
             hits += found.low <= 1 <= found.high
@@ -78,18 +84,18 @@ def test_a_still_sentinel_is_quiet() -> None:
     alarms = 0
     for _ in range(300):
         values = list(np.exp(0.005 * rng.standard_normal(24)))
-        looks = (watch(values[:count], 0.005) for count in range(1, 25))
+        looks = (judge_sentinel(values[:count], 0.005) for count in range(1, 25))
         alarms += any(look.movement is not Movement.STILL for look in looks)
     assert alarms <= 300 * 0.08
 
 
 def test_a_jump_and_a_drift_are_seen() -> None:
-    assert watch([100.0, 103.0], 0.005).movement is Movement.JUMPED
-    assert watch([100.0, 103.0], 0.005).change == pytest.approx(math.log(1.03))
+    assert judge_sentinel([100.0, 103.0], 0.005).movement is Movement.JUMPED
+    assert judge_sentinel([100.0, 103.0], 0.005).change == pytest.approx(math.log(1.03))
     drifting = [100 * math.exp(0.004 * step) for step in range(8)]
-    assert watch(drifting, 0.005).movement is Movement.DRIFTED
-    assert watch([100.0], 0.005).movement is Movement.STILL
-    assert watch([100 * math.exp(0.001 * step) for step in range(8)], 1e-4).movement in {
+    assert judge_sentinel(drifting, 0.005).movement is Movement.DRIFTED
+    assert judge_sentinel([100.0], 0.005).movement is Movement.STILL
+    assert judge_sentinel([100 * math.exp(0.001 * step) for step in range(8)], 1e-4).movement in {
         Movement.STILL,
         Movement.JUMPED,
     }

@@ -14,8 +14,8 @@ from scipy import stats
 
 from iolab.core.samples import Floats
 from iolab.stats import batches
-from iolab.stats.batches import EFFECTIVE_MIN, MeanVariance, Octave
-from iolab.stats.stopping import Status, decide, judge
+from iolab.stats.batches import EFFECTIVE_MIN, BatchSize, MeanVariance
+from iolab.stats.stopping import Status, judge_series, replay_stopping_rule
 from tests.stats.made import LEVEL, noise
 
 RUNS = 80
@@ -29,7 +29,7 @@ def wandering(rho: float, share: float, seconds: int, seed: int) -> Floats:
 
 def test_an_octave_is_its_definition() -> None:
     x = wandering(0.8, 0.05, 203, 1)
-    (one,) = [octave for octave in batches.octaves(x, 8) if octave.size == 4]
+    (one,) = [octave for octave in batches.batch_sizes(x, 8) if octave.size == 4]
     means = np.array([x[at : at + 4].mean() for at in range(3, 203, 4)])
     raw = ((means[1:] - means.mean()) * (means[:-1] - means.mean())).sum()
     raw /= ((means - means.mean()) ** 2).sum()
@@ -43,14 +43,14 @@ def test_an_octave_is_its_definition() -> None:
 
 @pytest.mark.parametrize("rho", [0.5, 0.8, 0.9])
 def test_autocorrelations_of_short_series_are_not_biased(rho: float) -> None:
-    found = [batches.octaves(wandering(rho, 0.05, 120, seed), 8)[0].rho for seed in range(400)]
+    found = [batches.batch_sizes(wandering(rho, 0.05, 120, seed), 8)[0].rho for seed in range(400)]
     assert np.mean(found) == pytest.approx(rho, abs=0.02)
 
 
 @pytest.mark.parametrize(("rho", "seconds"), [(0.5, 400), (0.9, 2000)])
 def test_the_variance_of_a_mean_is_that_of_many_means(rho: float, seconds: int) -> None:
     runs = [wandering(rho, 0.05, seconds, seed) for seed in range(200)]
-    known = [batches.octaves(run, 8)[0].mean_variance.variance for run in runs]
+    known = [batches.batch_sizes(run, 8)[0].mean_variance.variance for run in runs]
     assert np.median(known) == pytest.approx(np.var([run.mean() for run in runs]), rel=0.3)
 
 
@@ -63,21 +63,21 @@ def test_a_half_width_is_students(variance: float, df: float) -> None:
 def test_one_large_deviation_leaves_few_degrees_of_freedom() -> None:
     calm, shot = noise(128), noise(128)
     shot[64] *= 3
-    ours, theirs = (batches.octaves(x, 8)[0].mean_variance.df for x in (calm, shot))
+    ours, theirs = (batches.batch_sizes(x, 8)[0].mean_variance.df for x in (calm, shot))
     assert ours > 30
     assert theirs == pytest.approx(2.0, abs=0.1)
 
 
 def test_the_shortest_batches_with_too_few_effective_ones_are_told() -> None:
     found = [
-        Octave(1, 400, 1.0, 0.5, 3.0),
-        Octave(2, 200, 1.0, 0.9, 3.0),
-        Octave(4, 100, 1, 0.8, 3),
+        BatchSize(1, 400, 1.0, 0.5, 3.0),
+        BatchSize(2, 200, 1.0, 0.9, 3.0),
+        BatchSize(4, 100, 1, 0.8, 3),
     ]
-    assert batches.too_correlated(found) is found[1]
-    assert batches.effective(found) == pytest.approx(200 / 19)
+    assert batches.find_too_correlated(found) is found[1]
+    assert batches.effective_sample_count(found) == pytest.approx(200 / 19)
     # Of few batches the autocorrelation would be noise.
-    assert batches.too_correlated([*found[:1], Octave(16, 25, 1.0, 0.9, 3.0)]) is None
+    assert batches.find_too_correlated([*found[:1], BatchSize(16, 25, 1.0, 0.9, 3.0)]) is None
 
 
 @given(st.integers(min_value=0, max_value=10_000), st.integers(min_value=120, max_value=780))
@@ -85,7 +85,7 @@ def test_the_shortest_batches_with_too_few_effective_ones_are_told() -> None:
 def test_a_random_walk_has_no_interval(seed: int, seconds: int) -> None:
     steps = np.random.default_rng(seed).standard_normal(seconds)
     walk = LEVEL * np.exp(0.02 * np.cumsum(steps))
-    seen = judge(walk)
+    seen = judge_series(walk)
     assert seen.status is not Status.OK
     if seen.period_s is None:
         assert seen.half_width == math.inf
@@ -94,7 +94,7 @@ def test_a_random_walk_has_no_interval(seed: int, seconds: int) -> None:
 
 def test_a_wander_within_the_precision_is_bounded_instead() -> None:
     quiet = wandering(0.98, 0.001, 300, 3)
-    seen = judge(quiet)
+    seen = judge_series(quiet)
     assert seen.effective < EFFECTIVE_MIN
     assert seen.status is Status.OK
     assert 3 * quiet.std() < seen.half_width < 0.02 * LEVEL
@@ -105,7 +105,7 @@ def test_intervals_hold_or_are_refused(rho: float, share: float) -> None:
     # Of batch means that are not corrected, 10, 48 and 47 of the last three's 80 were wrong.
     given_, wrong = 0, 0
     for seed in range(RUNS):
-        seen = judge(wandering(rho, share, 240, seed))
+        seen = judge_series(wandering(rho, share, 240, seed))
         if math.isfinite(seen.half_width):
             given_ += 1
             wrong += abs(seen.mean - LEVEL) > seen.half_width
@@ -114,13 +114,13 @@ def test_intervals_hold_or_are_refused(rho: float, share: float) -> None:
 
 
 def test_the_rule_is_not_done_because_a_narrow_interval_came_by_chance() -> None:
-    seen = [decide(wandering(0.98, 0.05, 780, seed)) for seed in range(12)]
+    seen = [replay_stopping_rule(wandering(0.98, 0.05, 780, seed)) for seed in range(12)]
     assert Status.OK not in {one.status for one in seen}
     assert Status.CORRELATED in {one.status for one in seen}
 
 
 def test_the_price_of_independent_seconds_is_nothing() -> None:
-    ended = [decide(noise(780, share=0.02, seed=seed)).seconds for seed in range(20)]
+    ended = [replay_stopping_rule(noise(780, share=0.02, seed=seed)).seconds for seed in range(20)]
     assert np.median(ended) == 195
 
 

@@ -13,14 +13,14 @@ from iolab.core.samples import Floats
 from iolab.stats import curve
 from iolab.stats.curve import (
     SPAN,
-    AdaptiveAxis,
-    crossing_load,
+    AdaptiveCurve,
+    bounds_crossing_load,
     fit_gaussian,
-    knee,
-    saturation,
-    scaled,
+    knee_load,
+    saturation_load,
+    scale_to_span,
 )
-from iolab.stats.seeds import seed_loads
+from iolab.stats.seeds import initial_loads
 
 LOADS = tuple(range(1, 25))
 NOISE = 0.003
@@ -31,9 +31,9 @@ def soft(load: float) -> float:
     return 2000 * (1 - math.exp(-load / 10))
 
 
-def explored(truth: Callable[[float], float], seed: int = 1) -> AdaptiveAxis:
+def explored(truth: Callable[[float], float], seed: int = 1) -> AdaptiveCurve:
     rng = np.random.default_rng(seed)
-    axis = AdaptiveAxis(LOADS, rng)
+    axis = AdaptiveCurve(LOADS, rng)
     for _ in LOADS:
         load = axis.wanted()
         if load is None:
@@ -76,7 +76,7 @@ def test_the_surrogate_is_the_textbooks_for_a_single_hyperparameter() -> None:
 
 
 def test_draws_have_the_predicted_moments() -> None:
-    x = scaled(np.array([1.0, 2.0, 4.0, 5.0]), 1.0, 5.0).reshape(-1, 1)
+    x = scale_to_span(np.array([1.0, 2.0, 4.0, 5.0]), 1.0, 5.0).reshape(-1, 1)
     assert x.max() == SPAN
     surrogate = fit_gaussian(x, np.array([0.0, 0.2, 0.3, 0.2]), np.full(4, 0.01))
     at = np.array([[0.5], [2.0]])
@@ -87,9 +87,9 @@ def test_draws_have_the_predicted_moments() -> None:
 
 
 def test_seeds_are_ends_and_doublings() -> None:
-    assert seed_loads(LOADS) == (1, 2, 4, 8, 16, 24)
-    assert seed_loads((3,)) == (3,)
-    assert seed_loads((1, 10, 100, 1000)) == (1, 10, 100, 1000)
+    assert initial_loads(LOADS) == (1, 2, 4, 8, 16, 24)
+    assert initial_loads((3,)) == (3,)
+    assert initial_loads((1, 10, 100, 1000)) == (1, 10, 100, 1000)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -112,20 +112,20 @@ def test_a_cliff_is_measured_around() -> None:
 
 
 def test_headlines_are_always_measured() -> None:
-    axis = AdaptiveAxis(LOADS, np.random.default_rng(1), must=(13,))
+    axis = AdaptiveCurve(LOADS, np.random.default_rng(1), must=(13,))
     while (load := axis.wanted()) is not None:
         axis.record(load, soft(load), NOISE)
     assert 13 in axis.measured
     with pytest.raises(ValueError, match="99 must be measured"):
-        AdaptiveAxis(LOADS, np.random.default_rng(1), must=(99,))
+        AdaptiveCurve(LOADS, np.random.default_rng(1), must=(99,))
     with pytest.raises(ValueError, match="no point"):
         axis.record(99, 1.0, NOISE)
     with pytest.raises(ValueError, match="at least one load"):
-        AdaptiveAxis((), np.random.default_rng(1))
+        AdaptiveCurve((), np.random.default_rng(1))
 
 
 def test_a_tiny_axis_is_measured_whole() -> None:
-    axis = AdaptiveAxis((1, 2), np.random.default_rng(1))
+    axis = AdaptiveCurve((1, 2), np.random.default_rng(1))
     for load in (1, 2):
         assert axis.wanted() == load
         axis.record(load, 100.0 * load, NOISE)
@@ -142,34 +142,34 @@ def drawn(
 
 
 def test_the_bounds_cross_where_little_says() -> None:
-    assert crossing_load(0.001, 10_000) == 10
+    assert bounds_crossing_load(0.001, 10_000) == 10
 
 
 def test_saturation_and_knee_are_where_they_were_put() -> None:
     rng = np.random.default_rng(2)
     hard = [100.0 * min(load, 12) for load in LOADS]
     curves = drawn(hard, [0.002] * 24, 2000, rng)
-    found = knee(LOADS, curves)
+    found = knee_load(LOADS, curves)
     assert (found.low, found.load, found.high) == (12, 12, 12)
-    saturated = saturation(LOADS, curves)
+    saturated = saturation_load(LOADS, curves)
     assert saturated is not None
     assert saturated.load == 12
     assert saturated.low <= 12 <= saturated.high
     rising = drawn([100.0 * load for load in LOADS], [0.002] * 24, 500, rng)
-    assert saturation(LOADS, rising) is None
+    assert saturation_load(LOADS, rising) is None
 
 
 def test_knee_of_an_explored_curve() -> None:
     axis = explored(soft)
-    found = knee(LOADS, axis.draws(1000))
+    found = knee_load(LOADS, axis.draws(1000))
     power = [soft(load) ** 2 / load for load in LOADS]
     assert found.low <= LOADS[int(np.argmax(power))] <= found.high
     with pytest.raises(ValueError, match="too few"):
-        AdaptiveAxis(LOADS, np.random.default_rng(1)).draws(10)
+        AdaptiveCurve(LOADS, np.random.default_rng(1)).draws(10)
 
 
 def test_usl_is_found_again() -> None:
-    law = curve.Usl(100.0, 0.05, 0.001, 0.0, describes=True)
+    law = curve.UslFit(100.0, 0.05, 0.001, 0.0, describes=True)
     found = curve.fit_usl(LOADS, [law.rate(load) for load in LOADS], [0.01] * 24)
     assert (found.gamma, found.sigma, found.kappa) == pytest.approx((100, 0.05, 0.001), rel=1e-4)
     assert found.describes

@@ -27,7 +27,7 @@ def naive_mser(z: list[float]) -> int:
 
 @given(st.lists(st.floats(min_value=0, max_value=1000), min_size=4, max_size=60))
 def test_mser_is_its_definition(z: list[float]) -> None:
-    found = steady_state.truncation(np.array(z))
+    found = steady_state.find_truncation(np.array(z))
     rest = np.array(z[found.blocks :])
     best = np.array(z[naive_mser(z) :])
     score = ((rest - rest.mean()) ** 2).sum() / len(rest) ** 2
@@ -38,30 +38,30 @@ def test_mser_is_its_definition(z: list[float]) -> None:
 def test_mser_cuts_a_plateau() -> None:
     series = noise(300)
     series[:60] *= 2
-    assert steady_state.truncation(steady_state.blocks_of(series)) == steady_state.Truncation(
-        12, converged=True
-    )
+    assert steady_state.find_truncation(
+        steady_state.clipped_block_medians(series)
+    ) == steady_state.Truncation(12, converged=True)
 
 
 def test_mser_says_when_its_search_ended_first() -> None:
-    assert not steady_state.truncation(np.linspace(2, 1, 60)).converged
-    assert steady_state.truncation(np.array([])) == steady_state.Truncation(0, converged=False)
+    assert not steady_state.find_truncation(np.linspace(2, 1, 60)).converged
+    assert steady_state.find_truncation(np.array([])) == steady_state.Truncation(0, converged=False)
 
 
 def test_stalls_do_not_attract_the_cut() -> None:
     series = noise(300, share=0.005)
     series[100:110] = 0
-    assert steady_state.truncation(steady_state.blocks_of(series)).blocks < 5
+    assert steady_state.find_truncation(steady_state.clipped_block_medians(series)).blocks < 5
 
 
 def test_a_rise_in_a_series_without_noise_is_seen() -> None:
     series = np.full(300, LEVEL)
     series[:50] = LEVEL / 2
-    assert steady_state.truncation(steady_state.blocks_of(series)).blocks == 10
+    assert steady_state.find_truncation(steady_state.clipped_block_medians(series)).blocks == 10
 
 
 def test_the_fit_finds_the_decay_that_was_put_in() -> None:
-    found = steady_state.fit_transient(steady_state.blocks_of(decaying(600, 0.3, 40)))
+    found = steady_state.fit_transient(steady_state.clipped_block_medians(decaying(600, 0.3, 40)))
     assert found is not None
     assert found.is_clear
     assert found.level == pytest.approx(LEVEL, rel=0.01)
@@ -70,7 +70,7 @@ def test_the_fit_finds_the_decay_that_was_put_in() -> None:
 
 
 def test_the_fit_is_that_of_a_general_solver() -> None:
-    z = steady_state.blocks_of(decaying(400, 0.2, 30))
+    z = steady_state.clipped_block_medians(decaying(400, 0.2, 30))
     found = steady_state.fit_transient(z)
     assert found is not None
     shape = np.exp(-(np.arange(len(z)) + 0.5) * 5 / found.tau_s)
@@ -82,7 +82,9 @@ def test_the_fit_is_that_of_a_general_solver() -> None:
 def test_noise_is_no_transient() -> None:
     clear = 0
     for seed in range(100):
-        found = steady_state.fit_transient(steady_state.blocks_of(noise(300, seed=seed)))
+        found = steady_state.fit_transient(
+            steady_state.clipped_block_medians(noise(300, seed=seed))
+        )
         clear += found is not None and found.is_clear
     assert clear <= 10
     assert steady_state.fit_transient(np.ones(3)) is None
@@ -96,7 +98,7 @@ def plain_half_width(x: Floats) -> float:
 @settings(max_examples=30)
 def test_batch_means_know_the_variance_of_white_noise(seed: int) -> None:
     x = noise(1024, seed=seed)
-    found = batches.widest(batches.octaves(x, 8))
+    found = batches.widest_mean_variance(batches.batch_sizes(x, 8))
     assert found.half_width >= 0.99 * plain_half_width(x)
 
 
@@ -104,7 +106,7 @@ def test_batch_means_of_white_noise_are_seldom_much_too_wide() -> None:
     wider = []
     for seed in range(400):
         x = noise(1024, seed=seed)
-        found = batches.widest(batches.octaves(x, 8))
+        found = batches.widest_mean_variance(batches.batch_sizes(x, 8))
         wider.append(found.half_width / plain_half_width(x))
     assert np.median(wider) < 1.6
     assert np.quantile(wider, 0.95) < 3.5
@@ -114,13 +116,13 @@ def test_batch_means_of_white_noise_are_seldom_much_too_wide() -> None:
 def test_batch_means_widen_with_correlation() -> None:
     rng = np.random.default_rng(5)
     walk = np.convolve(rng.standard_normal(2000), np.ones(20), mode="valid")
-    found = batches.widest(batches.octaves(walk, 8))
+    found = batches.widest_mean_variance(batches.batch_sizes(walk, 8))
     assert found.variance > 8 * walk.var() / len(walk)
-    assert batches.octaves(walk[:7], 8) == ()
+    assert batches.batch_sizes(walk[:7], 8) == ()
 
 
 def test_whole_cycles_hold_no_swing() -> None:
-    variance, whole = batches.of_cycles(cycling(650, 0.2, 100), 100)
+    variance, whole = batches.whole_cycle_variance(cycling(650, 0.2, 100), 100)
     assert len(whole) == 600
     assert variance.df == 2.5
     assert math.sqrt(variance.variance) < 0.002 * LEVEL
@@ -197,7 +199,7 @@ def test_the_compound_poisson_variance_is_that_of_many_runs() -> None:
 
 
 def test_the_f_of_a_fit_is_that_of_the_sums_of_squares() -> None:
-    z = steady_state.blocks_of(decaying(100, 0.02, 20))
+    z = steady_state.clipped_block_medians(decaying(100, 0.02, 20))
     found = steady_state.fit_transient(z)
     assert found is not None
     shape = found.level + found.amplitude * np.exp(-(np.arange(len(z)) + 0.5) * 5 / found.tau_s)

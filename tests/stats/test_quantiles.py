@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 from iolab.core.histogram import MIDDLE_NS, Counts, Histogram
 from iolab.core.samples import Ints
-from iolab.stats.quantiles import Quantile, _reach, block_count, decides, of_run_each
+from iolab.stats.quantiles import (
+    QuantileEstimate,
+    _quantile_reach,
+    bootstrap_block_count,
+    has_few_stalls,
+    run_quantiles,
+)
 from iolab.stats.repeats import BIN_ERROR
 from tests.histograms import of_latencies
 
@@ -30,8 +36,8 @@ def slowed(seconds: int, seed: int, ios: int = 400) -> Counts:
     return seconds_of(1e6 * scale[:, None] * np.exp(0.5 * rng.standard_normal((seconds, ios))))
 
 
-def of_run(counts: Ints, middle_ns: Ints, q: float, rng: np.random.Generator) -> Quantile:
-    (found,) = of_run_each(counts, middle_ns, [q], rng)
+def of_run(counts: Ints, middle_ns: Ints, q: float, rng: np.random.Generator) -> QuantileEstimate:
+    (found,) = run_quantiles(counts, middle_ns, [q], rng)
     return found
 
 
@@ -92,13 +98,13 @@ def test_a_longer_run_is_more_certain() -> None:
 
 
 def test_fewer_than_ten_stalls_decide_far_quantiles() -> None:
-    assert [decides(stalls) for stalls in (0, 1, 9, 10)] == [False, True, True, False]
+    assert [has_few_stalls(stalls) for stalls in (0, 1, 9, 10)] == [False, True, True, False]
 
 
 def test_the_interval_of_few_blocks_is_stretched_by_students_law() -> None:
     drawn = np.exp(np.linspace(math.log(900), math.log(1100), 1001))  # evenly, between those
     nothing_beyond, edges = np.zeros(100), np.arange(0, 100, 10)
-    found = _reach(1000.0, drawn, nothing_beyond, edges).quantile(1000.0, wander=0.0)
+    found = _quantile_reach(1000.0, drawn, nothing_beyond, edges).quantile(1000.0, wander=0.0)
     assert found.low_ns is not None
     assert found.high_ns is not None
     # Student's t at 9 degrees is 2.262157, the normal's 1.96; ten blocks lack one degree.
@@ -111,4 +117,4 @@ def test_the_interval_of_few_blocks_is_stretched_by_students_law() -> None:
 
 
 def test_a_run_is_cut_into_ten_blocks_and_more_of_ten_to_thirty_seconds() -> None:
-    assert [block_count(s) for s in (99, 100, 200, 300, 600)] == [0, 10, 10, 10, 20]
+    assert [bootstrap_block_count(s) for s in (99, 100, 200, 300, 600)] == [0, 10, 10, 10, 20]

@@ -16,10 +16,10 @@ from iolab.stats.comparison import (
     RATIO_ALLOWANCE,
     Comparison,
     ComparisonVerdict,
+    apply_holm_correction,
     compare,
     compare_paired,
-    holm,
-    holm_corrected,
+    holm_adjusted_p_values,
 )
 from iolab.stats.overall import geometric_mean
 from iolab.stats.repeats import Prior
@@ -125,7 +125,7 @@ def test_a_paired_interval_is_students() -> None:
 
 @given(st.lists(st.floats(min_value=0, max_value=1), min_size=1, max_size=12))
 def test_holm_is_its_definition(p: list[float]) -> None:
-    adjusted = holm(p)
+    adjusted = holm_adjusted_p_values(p)
     ranked = sorted(range(len(p)), key=lambda i: p[i])
     for rank, index in enumerate(ranked):
         steps = [min(1.0, (len(p) - r) * p[ranked[r]]) for r in range(rank + 1)]
@@ -136,8 +136,8 @@ def test_holm_is_its_definition(p: list[float]) -> None:
 def test_many_comparisons_bear_fewer_claims() -> None:
     weak = compare([100.0, 101.0, 99.0], [104.0, 105.0, 103.2])
     assert weak.verdict is ComparisonVerdict.BETTER
-    assert holm_corrected([weak])[0].verdict is ComparisonVerdict.BETTER
-    crowd = holm_corrected([weak] + [compare([100.0, 101.0], [100.0, 101.0])] * 40)
+    assert apply_holm_correction([weak])[0].verdict is ComparisonVerdict.BETTER
+    crowd = apply_holm_correction([weak] + [compare([100.0, 101.0], [100.0, 101.0])] * 40)
     assert crowd[0].verdict is ComparisonVerdict.INCONCLUSIVE
     assert "all comparisons" in crowd[0].reason
 

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iolab.core.stopping import CYCLIC, LSM, RAW_BLOCK, RuleSettings
-from iolab.stats.stopping import Live, Status, decide, judge
+from iolab.stats.stopping import LiveStoppingRule, Status, judge_series, replay_stopping_rule
 from tests.stats.made import LEVEL, cycling, decaying, noise, stalling
 
 
 def test_a_steady_run_ends_at_the_second_look() -> None:
-    seen = decide(noise(780))
+    seen = replay_stopping_rule(noise(780))
     assert seen.status is Status.OK
     assert seen.seconds == RAW_BLOCK.shortest_s + RAW_BLOCK.step_s
     assert seen.mean == pytest.approx(LEVEL, abs=2 * seen.half_width)
@@ -25,7 +25,7 @@ def test_a_steady_run_ends_at_the_second_look() -> None:
 
 
 def test_a_transient_is_waited_out() -> None:
-    seen = decide(decaying(780, 0.5, 40))
+    seen = replay_stopping_rule(decaying(780, 0.5, 40))
     assert seen.status is Status.OK
     assert seen.cut_s > 100
     assert seen.tau_s is not None
@@ -34,7 +34,7 @@ def test_a_transient_is_waited_out() -> None:
 
 def test_a_decay_beyond_the_cap_is_never_valid() -> None:
     for seed in range(4):
-        live = Live()
+        live = LiveStoppingRule()
         for count in decaying(780, 0.8, 400, seed=seed):
             live.add(float(count))
         assert live.decision is not None
@@ -42,37 +42,37 @@ def test_a_decay_beyond_the_cap_is_never_valid() -> None:
 
 
 def test_cycles_are_resolved_or_named() -> None:
-    quick = decide(cycling(780, 0.2, 80))
+    quick = replay_stopping_rule(cycling(780, 0.2, 80))
     assert quick.status is Status.OK
     assert quick.period_s == pytest.approx(80, abs=2)
     assert quick.cycles >= 3
-    slow = decide(cycling(780, 0.2, 300))
+    slow = replay_stopping_rule(cycling(780, 0.2, 300))
     assert slow.status is Status.CYCLE
-    assert decide(cycling(1800, 0.2, 300), CYCLIC).status is Status.OK
+    assert replay_stopping_rule(cycling(1800, 0.2, 300), CYCLIC).status is Status.OK
 
 
 def test_few_large_stalls_are_imprecise() -> None:
-    seen = decide(stalling(780, 70, 5))
+    seen = replay_stopping_rule(stalling(780, 70, 5))
     assert seen.status is Status.IMPRECISE
     assert seen.episodes >= 8
-    assert decide(stalling(1800, 70, 5), LSM).status is Status.OK
+    assert replay_stopping_rule(stalling(1800, 70, 5), LSM).status is Status.OK
 
 
 def test_a_run_of_nothing_is_imprecise() -> None:
-    seen = decide(np.zeros(780))
+    seen = replay_stopping_rule(np.zeros(780))
     assert seen.status is Status.IMPRECISE
     assert seen.relative == math.inf
 
 
 def test_a_short_series_is_still_running_but_can_be_judged() -> None:
-    assert decide(noise(100)).status is Status.RUNNING
-    assert judge(noise(100)).status is Status.TRANSIENT
+    assert replay_stopping_rule(noise(100)).status is Status.RUNNING
+    assert judge_series(noise(100)).status is Status.TRANSIENT
     with pytest.raises(ValueError, match="too few"):
-        judge(noise(10))
+        judge_series(noise(10))
 
 
 def test_live_looks_only_when_it_is_time() -> None:
-    live = Live()
+    live = LiveStoppingRule()
     looks = []
     for second, count in enumerate(noise(780), 1):
         if live.add(float(count)) is not None:
@@ -87,7 +87,7 @@ def test_live_looks_only_when_it_is_time() -> None:
 def test_a_single_lucky_look_does_not_end_a_run() -> None:
     series = noise(780)
     series[180:195] *= 0.2
-    live = Live()
+    live = LiveStoppingRule()
     for count in series[:195]:
         live.add(float(count))
     assert live.decision is not None
@@ -97,14 +97,14 @@ def test_a_single_lucky_look_does_not_end_a_run() -> None:
 @pytest.mark.parametrize("count", [-1.0, math.nan, math.inf])
 def test_what_is_no_count_is_refused(count: float) -> None:
     with pytest.raises(ValueError, match="not a count"):
-        Live().add(count)
+        LiveStoppingRule().add(count)
 
 
 @given(st.integers(min_value=0, max_value=500), st.floats(min_value=1e-3, max_value=1e6))
 @settings(max_examples=10)
 def test_the_unit_does_not_matter(seed: int, unit: float) -> None:
     series = decaying(300, 0.2, 20, seed=seed)
-    one, other = judge(series), judge(series * unit)
+    one, other = judge_series(series), judge_series(series * unit)
     assert one.status is other.status
     assert one.cut_s == other.cut_s
     assert other.mean == pytest.approx(one.mean * unit, rel=1e-9)
@@ -115,7 +115,7 @@ def test_the_unit_does_not_matter(seed: int, unit: float) -> None:
 @settings(max_examples=10)
 def test_the_interval_narrows_with_time(seed: int) -> None:
     series = noise(3200, seed=seed)
-    assert judge(series).half_width < judge(series[:200]).half_width
+    assert judge_series(series).half_width < judge_series(series[:200]).half_width
 
 
 @given(
@@ -124,7 +124,7 @@ def test_the_interval_narrows_with_time(seed: int) -> None:
 )
 @settings(max_examples=30)
 def test_any_series_of_counts_is_judged(counts: list[float], times: int) -> None:
-    seen = judge(np.repeat(np.array(counts), times))
+    seen = judge_series(np.repeat(np.array(counts), times))
     assert seen.status is not Status.RUNNING
     assert 0 <= seen.cut_s < seen.seconds
     assert seen.half_width >= 0
@@ -133,7 +133,7 @@ def test_any_series_of_counts_is_judged(counts: list[float], times: int) -> None
 
 
 def test_a_series_without_noise_is_exact() -> None:
-    seen = decide(np.full(780, LEVEL))
+    seen = replay_stopping_rule(np.full(780, LEVEL))
     assert seen.status is Status.OK
     assert (seen.mean, seen.half_width) == (LEVEL, 0.0)
 
@@ -149,4 +149,4 @@ def test_twice_what_the_truncation_finds_is_cut() -> None:
     # A rise is cut by the truncation: the fit takes it for a shorter transient than it was.
     series = noise(600, share=0.005)
     series[:30] *= 0.5
-    assert judge(series).cut_s == 60
+    assert judge_series(series).cut_s == 60

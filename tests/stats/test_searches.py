@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from iolab.stats.repeats import Prior
-from iolab.stats.search import LoadRun, MaxLoadSearch, PeakSearch, Point
+from iolab.stats.search import GridPoint, LoadRun, MaxLoadSearch, PeakSearch
 
 SATURATION = 100_000.0
 IDLE_NS = 200_000.0
@@ -81,7 +81,7 @@ def test_what_is_no_run_is_refused() -> None:
         search.limit()
 
 
-def rate(point: Point) -> float:
+def rate(point: GridPoint) -> float:
     """A rate that is best at a total of 128 in flight and falls off on both sides."""
     return 1e5 * math.exp(-0.05 * (math.log2(math.prod(point)) - 7) ** 2)
 

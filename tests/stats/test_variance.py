@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from scipy import optimize, special, stats
 
-from iolab.stats.repeats import CELLS_MIN, NO_PRIOR, Variance, fit_prior, fit_strata, own_spread
+from iolab.stats.repeats import (
+    CELLS_MIN,
+    NO_PRIOR,
+    Variance,
+    fit_prior,
+    fit_strata,
+    sample_variance_of,
+)
 
 
 def drawn(cells: int, df: float, prior_df: float, seed: int = 1) -> list[Variance]:
@@ -67,14 +74,14 @@ def test_a_cell_is_drawn_towards_its_stratum() -> None:
     moderated = prior.moderated(own)
     assert prior.variance < moderated.variance < own.variance
     assert moderated.df > own.df
-    borrowed = prior.moderated(own_spread([1.0]))
+    borrowed = prior.moderated(sample_variance_of([1.0]))
     assert borrowed.variance == prior.variance
 
 
 def test_too_few_cells_or_no_spread_say_nothing() -> None:
     assert fit_prior(drawn(CELLS_MIN - 1, 2, 6)) is NO_PRIOR
     assert fit_prior([Variance(0.0, 2.0)] * 20) is NO_PRIOR
-    assert fit_prior([own_spread([1.0])] * 20) is NO_PRIOR
+    assert fit_prior([sample_variance_of([1.0])] * 20) is NO_PRIOR
     own = Variance(0.3, 2.0)
     assert NO_PRIOR.moderated(own) is own
 

@@ -11,10 +11,10 @@ import pytest
 from iolab.cli.template import study_template
 from iolab.core.study import MethodKind, Study
 from iolab.core.workload import Workload
-from iolab.guests.guest import GuestSettings, settings_in
+from iolab.guests.guest import GuestSettings, booted_guest_settings
 from iolab.guests.hosts import node_path
 from iolab.loads.fileio.workload import Access, Job
-from iolab.loads.keyvalue.cost import key_value_space, store_bytes
+from iolab.loads.keyvalue.cost import space_on_host, store_bytes
 from iolab.loads.keyvalue.problems import memory_notes
 from iolab.loads.keyvalue.workload import (
     DB_BENCH_ENGINE,
@@ -185,7 +185,7 @@ def test_the_small_scale_of_a_store_is_soon_done(
     assert list(memory_notes(study, plan.points)) == []
     assert plan.budget.free_bytes_needed_per_host < 6 << 30
     if study.target.image_bytes is not None:
-        assert key_value_space(study, plan.points, "local", 200e6) < study.target.image_bytes
+        assert space_on_host(study, plan.points, "local", 200e6) < study.target.image_bytes
 
 
 def test_the_first_study_that_is_written_loads() -> None:
@@ -269,7 +269,7 @@ def test_vm_fleet_is_small_enough_for_emulated_machines_on_two_processors() -> N
     assert plan.budget.seconds < 720
     assert plan.budget.free_bytes_needed_per_host < 1 << 30
     assert plan.destroys == ()
-    guests = settings_in(study)
+    guests = booted_guest_settings(study)
     assert guests is not None
     assert {item.bytes_per_host for item in plan.data_sets} == {guests.disk_bytes}
     text = (STUDIES / "vm-fleet.toml").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.kinds import Analyses, judge
+from iolab.analysis.kinds import AnalysisKinds, judge_run
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
@@ -16,7 +16,7 @@ from tests.toy.engine import AppendReader
 from tests.toy.kind import APPEND_ENGINE, AppendJob
 
 JOB = AppendJob(APPEND_ENGINE, 4096)
-KINDS = Analyses({AppendJob: AppendAnalysis})
+KINDS = AnalysisKinds({AppendJob: AppendAnalysis})
 
 
 def record(lat_ns: int) -> RunRecord:
@@ -26,7 +26,7 @@ def record(lat_ns: int) -> RunRecord:
 
 @pytest.mark.parametrize(("lat_ns", "level"), [(900, Level.INVALID), (80_000, Level.VALID)])
 def test_appends_that_nothing_kept_are_found(lat_ns: int, level: Level) -> None:
-    result = judge(record(lat_ns), {"c1": facts_of("c1")}, KINDS)
+    result = judge_run(record(lat_ns), {"c1": facts_of("c1")}, KINDS)
     codes = {check.code: check.level for check in result.verdict.checks}
     assert codes["append-not-durable"] is level
     assert result.metrics["iops"].value == result.metrics["write_iops"].value == 40_000

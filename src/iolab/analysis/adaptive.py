@@ -14,24 +14,24 @@ import numpy as np
 from iolab.analysis.points import (
     SD_UNKNOWN,
     SD_UNKNOWN_DF,
-    Alarm,
+    SentinelAlarm,
     alarm_text,
-    alarms,
-    grouped,
+    finite_metric_value,
+    fit_point_priors,
     is_publishable,
     positive_values,
-    priors_of,
-    sentinel_of,
-    value_of,
+    results_by_point,
+    sentinel_alarms,
+    sentinel_point,
 )
 from iolab.core.configuration import LatencyLimit, Objective
 from iolab.core.metric import Result
 from iolab.core.run import Plan, PlannedRun, Point, RunStatus
 from iolab.core.study import RunOrder, Study
-from iolab.stats.curve import AdaptiveAxis
-from iolab.stats.repeats import PublishedValue, publish
+from iolab.stats.curve import AdaptiveCurve
+from iolab.stats.repeats import PublishedValue, publish_value
 from iolab.stats.search import LoadLimit, LoadRun, MaxLoadSearch, PeakSearch
-from iolab.stats.seeds import Place
+from iolab.stats.seeds import GridPoint
 from iolab.study.cost import overhead_s
 from iolab.study.schedule import (
     RATE,
@@ -44,7 +44,7 @@ from iolab.study.schedule import (
 from iolab.study.targets import makers_of
 
 
-class Log:
+class ResultLog:
     """The results, each under its point and repeat, in the order in which they came.
 
     A later attempt takes the place of an earlier one.
@@ -55,7 +55,7 @@ class Log:
         self._runs: dict[tuple[str, int], Result] = {}
         self._workloads = {workload.id: workload for workload in study.workloads}
         self._points: dict[str, dict[int, Result]] = {}
-        self._alarms: tuple[Alarm, ...] = ()
+        self._alarms: tuple[SentinelAlarm, ...] = ()
         for result in results:
             self.take(result)
 
@@ -64,9 +64,9 @@ class Log:
         self._runs[result.digest, result.repeat] = result
         self._points.setdefault(result.digest, {})[result.repeat] = result
 
-    def look(self) -> tuple[Alarm, ...]:
+    def look(self) -> tuple[SentinelAlarm, ...]:
         """See whether the sentinel has moved; what was measured meanwhile no longer counts."""
-        self._alarms = alarms(self.results, self._study)
+        self._alarms = sentinel_alarms(self.results, self._study)
         return self._alarms
 
     def _doubted(self, run: Result) -> bool:
@@ -83,7 +83,7 @@ class Log:
 
     def counted(self, digest: str) -> int:
         """How many runs of a point count towards its repeats: none that moved ground spoilt."""
-        return sum(1 for run in self.of(digest) if _done(run) and not self._doubted(run))
+        return sum(1 for run in self.of(digest) if _is_done(run) and not self._doubted(run))
 
     def failed(self, digest: str) -> bool:
         """Whether a run of a point has failed for good."""
@@ -95,7 +95,7 @@ class Log:
 
     def values(self, digest: str, metric: str) -> list[float]:
         """A point's values of a metric, of its trusted runs where there are any."""
-        done = [run for run in self.of(digest) if _done(run)]
+        done = [run for run in self.of(digest) if _is_done(run)]
         sound = [run for run in done if not self._doubted(run)] or done
         trusted = positive_values(filter(is_publishable, sound), metric)
         return trusted or positive_values(sound, metric)
@@ -119,23 +119,23 @@ class Log:
         used = [
             run for run in self._runs.values() if is_publishable(run) and not self._doubted(run)
         ]
-        priors = priors_of(grouped(used), self._study)
+        priors = fit_point_priors(results_by_point(used), self._study)
         widths: dict[str, float] = {}
-        for key, runs in grouped(used).items():
+        for key, runs in results_by_point(used).items():
             metric = self._workloads[key.workload].metric
             values = positive_values(runs, metric) if metric else []
             if runs[0].digest in digests and metric and len(values) > 1:
-                published = publish(values, priors.of(key, metric))
-                widths[runs[0].digest] = _narrower(published, widths.get(runs[0].digest))
+                published = publish_value(values, priors.of(key, metric))
+                widths[runs[0].digest] = _narrower_half_width(published, widths.get(runs[0].digest))
         return widths
 
 
-def _narrower(published: PublishedValue, other: float | None) -> float:
+def _narrower_half_width(published: PublishedValue, other: float | None) -> float:
     """Of a point that was measured with and without some hosts the better known is enough."""
     return published.half_width if other is None else min(published.half_width, other)
 
 
-def _done(run: Result) -> bool:
+def _is_done(run: Result) -> bool:
     return run.status is RunStatus.DONE
 
 
@@ -148,7 +148,7 @@ IOPS: Final = "iops"
 class DecisionGroup(Protocol):
     """Points that are decided on together."""
 
-    def wants(self, log: Log) -> Sequence[Point]:
+    def wants(self, log: ResultLog) -> Sequence[Point]:
         """The points to measure (once) in the next block; none when this part is done."""
 
 
@@ -157,34 +157,34 @@ def decision_groups(study: Study, plan: Plan) -> tuple[DecisionGroup, ...]:
     searches = searches_of(study, plan.points)
     owned = {search.workload.id for search in searches}
     listed = tuple(point for point in plan.points if point.workload not in owned)
-    grid = [GridPart(study, listed)] if study.method.sequential and listed else []
-    return (*grid, *(_part(study, search) for search in searches))
+    grid = [GridGroup(study, listed)] if study.method.sequential and listed else []
+    return (*grid, *(_decision_group(study, search) for search in searches))
 
 
-def _part(study: Study, search: Search) -> DecisionGroup:
+def _decision_group(study: Study, search: Search) -> DecisionGroup:
     match search.workload.aim.objective:
         case Objective.PEAK:
-            return PeakPart(study, search)
+            return PeakGroup(study, search)
         case Objective.MAX_LOAD:
-            return LoadPart(study, search)
+            return MaxLoadGroup(study, search)
         case Objective.GRID:
-            return AxisPart(study, search)
+            return LoadCurveGroup(study, search)
 
 
-class GridPart:
+class GridGroup:
     """Listed points: measured again until their intervals are narrow enough."""
 
     def __init__(self, study: Study, points: Sequence[Point]) -> None:
-        self._repeats = Repeats(study)
+        self._repeats = RepeatRule(study)
         self._own = {item.id for item in study.workloads if item.repeats}
         self._points = points
 
-    def wants(self, log: Log) -> Sequence[Point]:
+    def wants(self, log: ResultLog) -> Sequence[Point]:
         """Points with too few runs, or too wide an interval."""
         return self._repeats.wanted(log, [p for p in self._points if p.workload not in self._own])
 
 
-class Repeats:
+class RepeatRule:
     """The rule for repeats: at least so many, then until half the interval is below the target.
 
     An invalid run is made up for where another of its point was sound: else it has no interval.
@@ -193,7 +193,7 @@ class Repeats:
     def __init__(self, study: Study) -> None:
         self._study = study
 
-    def wanted(self, log: Log, points: Sequence[Point], *, least: int = 0) -> list[Point]:
+    def wanted(self, log: ResultLog, points: Sequence[Point], *, least: int = 0) -> list[Point]:
         """Those of the points that need another run."""
         method = self._study.method
         least = max(least, method.repeats)
@@ -211,29 +211,29 @@ class Repeats:
             if point.digest in few or (point.digest in vague and log.counted(point.digest) < most)
         ]
 
-    def _lacks(self, log: Log, point: Point, most: int) -> bool:
+    def _lacks(self, log: ResultLog, point: Point, most: int) -> bool:
         """Whether a point has a sound run but no second, so that it would have no interval."""
         sound = sum(is_publishable(run) for run in log.of(point.digest))
         wanted = min(2, self._study.method.repeats)
         return 0 < sound < wanted and log.counted(point.digest) < most
 
 
-class AxisPart:
+class LoadCurveGroup:
     """One curve over load: seeds, then where the curve is least known, then repeats."""
 
     def __init__(self, study: Study, search: Search) -> None:
         self._study = study
         self._search = search
-        self._repeats = Repeats(study)
+        self._repeats = RepeatRule(study)
         self._metric = search.workload.rate
 
-    def wants(self, log: Log) -> Sequence[Point]:
+    def wants(self, log: ResultLog) -> Sequence[Point]:
         """The next load of the curve; when it is known, repeats of what was measured."""
         points = {place[0]: point for place, point in self._search.points.items()}
         alive = {load: p for load, p in points.items() if not log.dead(p.digest, self._metric)}
         if not alive:
             return ()
-        axis = axis_of(self._study, self._search, log)
+        axis = load_curve_so_far(self._study, self._search, log)
         load = None if axis is None else axis.wanted()
         if load is not None:
             return (alive[load],)
@@ -243,7 +243,7 @@ class AxisPart:
         return [p for p in measured if log.counted(p.digest) < self._study.method.repeats]
 
 
-def axis_of(study: Study, search: Search, log: Log) -> AdaptiveAxis | None:
+def load_curve_so_far(study: Study, search: Search, log: ResultLog) -> AdaptiveCurve | None:
     """The curve as far as it is known; None where no load can be measured."""
     metric = search.workload.rate
     places = {place[0]: point for place, point in search.points.items()}
@@ -251,27 +251,27 @@ def axis_of(study: Study, search: Search, log: Log) -> AdaptiveAxis | None:
     if not alive:
         return None
     headline = [load for load in search.workload.aim.headline if load in alive]
-    axis = AdaptiveAxis(tuple(alive), np.random.default_rng(study.method.seed), headline)
+    axis = AdaptiveCurve(tuple(alive), np.random.default_rng(study.method.seed), headline)
     sd = log.sd(metric, [point.digest for point in alive.values()])
     by_digest = {point.digest: load for load, point in alive.items()}
     for digest in dict.fromkeys(run.digest for run in log.results if run.digest in by_digest):
         values = log.values(digest, metric)
         if values:
-            axis.record(by_digest[digest], _middle(values), sd / math.sqrt(len(values)))
+            axis.record(by_digest[digest], _median(values), sd / math.sqrt(len(values)))
     return axis
 
 
-class PeakPart:
+class PeakGroup:
     """The best of one or two axes, confirmed by repeats."""
 
     def __init__(self, study: Study, search: Search) -> None:
         self._search = search
-        self._repeats = Repeats(study)
+        self._repeats = RepeatRule(study)
         self._metric = search.workload.figure
 
-    def wants(self, log: Log) -> Sequence[Point]:
+    def wants(self, log: ResultLog) -> Sequence[Point]:
         """The next point of the search; when it has ended, a repeat of the best."""
-        search = peak_of(self._search, log)
+        search = peak_search_so_far(self._search, log)
         place = search.wanted()
         if place is not None and not log.dead(self._search.points[place].digest, self._metric):
             return (self._search.points[place],)
@@ -281,11 +281,11 @@ class PeakPart:
         return self._repeats.wanted(log, [best], least=CONFIRMED)
 
 
-def peak_of(search: Search, log: Log) -> PeakSearch:
+def peak_search_so_far(search: Search, log: ResultLog) -> PeakSearch:
     """The search as far as it has come."""
     metric = search.workload.figure
     peaks = PeakSearch(search.axes)
-    places: dict[str, Place] = {point.digest: place for place, point in search.points.items()}
+    places: dict[str, GridPoint] = {point.digest: place for place, point in search.points.items()}
     sd = log.sd(metric, places)
     for digest in dict.fromkeys(run.digest for run in log.results if run.digest in places):
         for value in log.values(digest, metric):
@@ -293,18 +293,18 @@ def peak_of(search: Search, log: Log) -> PeakSearch:
     return peaks
 
 
-class LoadPart:
+class MaxLoadGroup:
     """The highest rate under a latency limit: the maximum, rates beside the limit, the proof."""
 
     def __init__(self, study: Study, search: Search) -> None:
         self._study = study
         self._search = search
-        self._repeats = Repeats(study)
+        self._repeats = RepeatRule(study)
 
-    def wants(self, log: Log) -> Sequence[Point]:
+    def wants(self, log: ResultLog) -> Sequence[Point]:
         """The next rate of the search; when it has ended, the rate that confirms its answer."""
         (base,) = self._search.points.values()
-        trail = trail_of(self._search, log)
+        trail = max_load_progress(self._search, log)
         if trail is None:
             return () if log.dead(base.digest, IOPS) else (base,)
         if trail.lost:
@@ -319,12 +319,12 @@ class LoadPart:
 
     def _at(self, base: Point, load: float) -> Point:
         """The point at that rate of the whole fleet: every job has an equal share of it."""
-        jobs = jobs_of(self._study, base)
+        jobs = total_job_count(self._study, base)
         rate = max(1, round(load / jobs))
         return point_at(self._study, base.configuration, base.workload, (*base.axis, (RATE, rate)))
 
 
-class Trail:
+class MaxLoadProgress:
     """A max-load search and how far it has come."""
 
     def __init__(
@@ -361,7 +361,7 @@ class Trail:
         return search.limit()
 
 
-def trail_of(search: Search, log: Log) -> Trail | None:
+def max_load_progress(search: Search, log: ResultLog) -> MaxLoadProgress | None:
     """The search as far as it has come; None before the load without a rate is known."""
     (base,) = search.points.values()
     limit = search.workload.aim.limit
@@ -369,31 +369,31 @@ def trail_of(search: Search, log: Log) -> Trail | None:
     if not maxima or limit is None:
         return None
     runs = [
-        _load_run(run, limit)
+        _load_run_of_result(run, limit)
         for run in log.results
-        if run.status is RunStatus.DONE and _is_rate_of(run, base)
+        if run.status is RunStatus.DONE and _is_rate_limited_run_of(run, base)
     ]
-    return Trail(_middle(maxima), limit, runs)
+    return MaxLoadProgress(_median(maxima), limit, runs)
 
 
-def jobs_of(study: Study, point: Point) -> int:
+def total_job_count(study: Study, point: Point) -> int:
     """All jobs of a point's hosts together."""
     return sum(point.job_on(host).jobs for host in makers_of(study, point))
 
 
-def _is_rate_of(run: Result, base: Point) -> bool:
+def _is_rate_limited_run_of(run: Result, base: Point) -> bool:
     """Whether a run is of the same behaviour under a rate."""
     own = (run.configuration, run.workload, run.axis[:-1])
     same = own == (base.configuration, base.workload, base.axis)
     return same and len(run.axis) > len(base.axis) and run.axis[-1][0] == RATE
 
 
-def _load_run(run: Result, limit: LatencyLimit) -> LoadRun | None:
-    load, latency = value_of(run, IOPS), value_of(run, limit.metric)
+def _load_run_of_result(run: Result, limit: LatencyLimit) -> LoadRun | None:
+    load, latency = finite_metric_value(run, IOPS), finite_metric_value(run, limit.metric)
     return LoadRun(load, latency) if load and latency else None
 
 
-def _middle(values: Sequence[float]) -> float:
+def _median(values: Sequence[float]) -> float:
     return math.exp(math.fsum(math.log(value) for value in values) / len(values))
 
 
@@ -409,14 +409,14 @@ class AdaptiveQueue:
         """Take what earlier segments have `stored`: runs of it that are done are not made again."""
         self._study = study
         self._parts = decision_groups(study, plan)
-        self._log = Log(study)
+        self._log = ResultLog(study)
         self._stored = {run.key: run for run in stored if run.status is RunStatus.DONE}
         self._queue: deque[Point] = deque()
         self._asked: Counter[str] = Counter()
         self._order = 0
         self._rounds = 0
-        self._sentinel = sentinel_of(study)
-        self._blocks = deque(_blocks(plan, self._sentinel))
+        self._sentinel = sentinel_point(study)
+        self._blocks = deque(_plan_blocks(plan, self._sentinel))
         self._points: dict[str, Point] = {}
         self._since: list[Result] = []
         self._alarms = 0
@@ -507,7 +507,7 @@ class AdaptiveQueue:
         self._messages.append(f"{alarm_text(alarms[-1])} The runs between are made again.")
 
 
-def _blocks(plan: Plan, sentinel: Point | None) -> list[list[Point]]:
+def _plan_blocks(plan: Plan, sentinel: Point | None) -> list[list[Point]]:
     """The plan's runs by repeat, each in the plan's order; of the first the sentinel first."""
     blocks: dict[int, list[Point]] = {}
     for run in plan.runs:

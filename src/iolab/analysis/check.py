@@ -28,7 +28,7 @@ Asked = TypeVar("Asked", bound=RunView, contravariant=True)
 """What a check looks at: a run, or a run of one kind of load."""
 
 
-class HostQuestion(Enum):
+class CheckSlot(Enum):
     """Where the checks of a load leave room for those of a kind of host."""
 
     PROCESSORS_REAL = "what ran the hosts"
@@ -61,7 +61,7 @@ class Check(Generic[Asked]):
         answer = self.judge(view)
         return CheckResult(self.code, answer.level, answer.says, answer.evidence)
 
-    def answered_by(self, judge: Callable[[View], CheckAnswer]) -> Check[View]:
+    def override(self, judge: Callable[[View], CheckAnswer]) -> Check[View]:
         """The same question to a kind of load that answers it in a way of its own."""
         return Check(self.code, self.title, judge, self.needs_load)
 
@@ -105,7 +105,7 @@ def unchecked(why: str, **evidence: Value) -> CheckAnswer:
     return indicative(f"Could not be checked: {why}.", **evidence)
 
 
-def worst(
+def worst_answer(
     answers: Iterable[CheckAnswer], most: str | None = None, least: str | None = None
 ) -> CheckAnswer:
     """The worst of several answers; ValueError when there is none.
@@ -124,6 +124,6 @@ def worst(
     return max(answers, key=badness)
 
 
-def percent(share: float) -> str:
+def percent_text(share: float) -> str:
     """A share for a sentence: one decimal below ten per cent, none above."""
     return f"{100 * share:.1f} %" if abs(share) < 0.1 else f"{100 * share:.0f} %"

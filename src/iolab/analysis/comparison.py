@@ -23,24 +23,24 @@ from iolab.analysis.differences import Area, ComparisonSide, Difference, differe
 from iolab.analysis.pairs import (
     ComparedMetric,
     Pair,
-    Place,
-    Skipped,
+    PointPlace,
+    SkippedPoint,
     compare_metrics,
     compare_pair,
     match_points,
-    rates_of,
+    rate_keys,
 )
-from iolab.analysis.points import PointKey, Priors, priors_of
+from iolab.analysis.points import PointKey, PointPriors, fit_point_priors
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import Better
 from iolab.core.workload import Workload
 from iolab.dataclass import dataclass
-from iolab.stats.changes import ALPHA, History, find_changes
+from iolab.stats.changes import ALPHA, ChangeSearch, find_changes
 from iolab.stats.comparison import (
     Comparison,
     ComparisonVerdict,
 )
-from iolab.stats.overall import Overall, geometric_mean
+from iolab.stats.overall import GeometricMeanRatio, geometric_mean
 
 SAME_SESSION: Final = "both sides are the same session"
 
@@ -49,13 +49,13 @@ _SEED: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class MetricSummary:
     """The geometric mean of one metric's ratios over `rows` points."""
 
     metric: str
     better: Better
     rows: int
-    overall: Overall
+    overall: GeometricMeanRatio
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ class ComparisonResult:
     candidate: ComparisonSide
     differences: tuple[Difference, ...]
     rows: tuple[ComparedMetric, ...]
-    skipped: tuple[Skipped, ...]
-    summaries: tuple[Summary, ...]
+    skipped: tuple[SkippedPoint, ...]
+    summaries: tuple[MetricSummary, ...]
     same_session: bool
 
     @property
@@ -94,12 +94,12 @@ def compare_sides(
         for side in (baseline, candidate)
     )
     pairs, skipped = match_points(first, second, ("the baseline", "the candidate"))
-    priors = _priors(pairs, baseline)
+    priors = _priors_of_pairs(pairs, baseline)
 
-    def judge(place: Place, metric: str) -> Comparison:
+    def judge(place: PointPlace, metric: str) -> Comparison:
         if same:
-            return _itself(len(pairs[place][0].results))
-        prior = priors.of(_named(place, "baseline"), metric)
+            return _self_comparison(len(pairs[place][0].results))
+        prior = priors.of(_side_point_key(place, "baseline"), metric)
         return compare_pair(pairs[place], metric, prior, one_session=one_session)
 
     rows, without = compare_metrics(pairs, baseline.study, metrics, judge)
@@ -109,28 +109,28 @@ def compare_sides(
         differences=differences(baseline, candidate),
         rows=rows,
         skipped=(*skipped, *without),
-        summaries=tuple(_summaries(rows, same_session=same)),
+        summaries=tuple(_metric_summaries(rows, same_session=same)),
         same_session=same,
     )
 
 
-def _priors(pairs: Mapping[Place, Pair], baseline: ComparisonSide) -> Priors:
+def _priors_of_pairs(pairs: Mapping[PointPlace, Pair], baseline: ComparisonSide) -> PointPriors:
     """What the points of both sides together say of the spread over runs.
 
     Within a cell the variance of runs is one side's own, so that a difference is not taken for it.
     """
     groups: dict[PointKey, Sequence[Result]] = {}
     for place, (first, second) in pairs.items():
-        groups[_named(place, "baseline")] = first.results
-        groups[_named(place, "candidate")] = second.results
-    return priors_of(groups, baseline.study)
+        groups[_side_point_key(place, "baseline")] = first.results
+        groups[_side_point_key(place, "candidate")] = second.results
+    return fit_point_priors(groups, baseline.study)
 
 
-def _named(place: Place, side: str) -> PointKey:
+def _side_point_key(place: PointPlace, side: str) -> PointKey:
     return PointKey(side, *place)
 
 
-def _itself(runs: int) -> Comparison:
+def _self_comparison(runs: int) -> Comparison:
     """A measurement against itself, which cannot differ."""
     return Comparison(
         ratio=1.0,
@@ -146,7 +146,9 @@ def _itself(runs: int) -> Comparison:
     )
 
 
-def _summaries(rows: Sequence[ComparedMetric], *, same_session: bool) -> Iterator[Summary]:
+def _metric_summaries(
+    rows: Sequence[ComparedMetric], *, same_session: bool
+) -> Iterator[MetricSummary]:
     """The geometric mean of each metric that has several rows; a workload is a curve."""
     by_metric: dict[str, dict[str, list[Comparison]]] = {}
     betters = {row.metric: row.better for row in rows}
@@ -158,15 +160,15 @@ def _summaries(rows: Sequence[ComparedMetric], *, same_session: bool) -> Iterato
     for metric, curves in by_metric.items():
         count = sum(map(len, curves.values()))
         if same_session:
-            overall = Overall(1.0, 1.0, 1.0, len(curves), bootstrapped=False)
+            overall = GeometricMeanRatio(1.0, 1.0, 1.0, len(curves), bootstrapped=False)
         else:
             overall = geometric_mean(list(curves.values()), np.random.default_rng(_SEED))
-            overall = _widened(overall, errors[metric])
+            overall = _widen_interval(overall, errors[metric])
         if count > 1:
-            yield Summary(metric, betters[metric], count, overall)
+            yield MetricSummary(metric, betters[metric], count, overall)
 
 
-def _widened(overall: Overall, by: float) -> Overall:
+def _widen_interval(overall: GeometricMeanRatio, by: float) -> GeometricMeanRatio:
     """The interval wider by a share on either side: errors of bins need not cancel over points."""
     if overall.low is None or overall.high is None:
         return overall
@@ -197,11 +199,11 @@ class MetricHistory:
     axis: tuple[tuple[str, int | str], ...]
     metric: str
     values: tuple[HistoryValue, ...]
-    search: History
+    search: ChangeSearch
 
 
 @dataclass(frozen=True, slots=True)
-class Tracked:
+class SessionHistory:
     """What many sessions tell: `changed[i]` is what session i has otherwise than the one before.
 
     That of the first session is empty.
@@ -217,7 +219,7 @@ class Tracked:
         return sum(len(series.search.changes) for series in self.series)
 
 
-def forbidding(sessions: Sequence[ComparisonSide]) -> dict[int, tuple[Difference, ...]]:
+def forbidding_differences(sessions: Sequence[ComparisonSide]) -> dict[int, tuple[Difference, ...]]:
     """What keeps sessions from standing in one history with the first, by their place."""
     forbidden: dict[int, tuple[Difference, ...]] = {}
     for place, side in enumerate(sessions[1:], start=1):
@@ -231,9 +233,9 @@ def forbidding(sessions: Sequence[ComparisonSide]) -> dict[int, tuple[Difference
     return forbidden
 
 
-def track(
+def track_history(
     sessions: Sequence[ComparisonSide], workloads: Sequence[str] = (), metrics: Sequence[str] = ()
-) -> Tracked:
+) -> SessionHistory:
     """Search every series of the sessions, which it puts in the order of time, for changes.
 
     Without metrics named: the workload's headline figure, or the rate of each operation where no
@@ -245,41 +247,44 @@ def track(
         (place, metric, values)
         for place in places
         if not workloads or place[0] in workloads
-        for metric in metrics or _figures(_workload(ordered, place), ordered, place)
-        if (values := _values(ordered, place, metric))
+        for metric in metrics
+        or _default_history_metrics(_workload_of_place(ordered, place), ordered, place)
+        if (values := _history_values(ordered, place, metric))
     ]
     alpha = min(ALPHA, FALSE_ALARMS / max(len(wanted), 1))
-    return Tracked(
+    return SessionHistory(
         sessions=ordered,
         changed=((), *(differences(earlier, later) for earlier, later in pairwise(ordered))),
         series=tuple(
-            MetricHistory(*place, metric, values, _search(values, alpha))
+            MetricHistory(*place, metric, values, _search_changes(values, alpha))
             for place, metric, values in wanted
         ),
     )
 
 
-def _workload(sessions: Sequence[ComparisonSide], place: Place) -> Workload:
+def _workload_of_place(sessions: Sequence[ComparisonSide], place: PointPlace) -> Workload:
     workloads: Mapping[str, Workload] = {
         workload.id: workload for side in sessions for workload in side.study.workloads
     }
     return workloads[place[0]]
 
 
-def _figures(workload: Workload, sessions: Sequence[ComparisonSide], place: Place) -> list[str]:
+def _default_history_metrics(
+    workload: Workload, sessions: Sequence[ComparisonSide], place: PointPlace
+) -> list[str]:
     figure = workload.metric
     if figure is not None:
         return [figure]
     present = [side for side in sessions if place in side.summaries]
     trusted = [side for side in present if side.summaries[place].trusted]
-    return rates_of(
+    return rate_keys(
         dict.fromkeys(key for side in present for key in side.summaries[place].metrics),
-        lambda key: all(_values([side], place, key) for side in trusted),
+        lambda key: all(_history_values([side], place, key) for side in trusted),
     )
 
 
-def _values(
-    sessions: Sequence[ComparisonSide], place: Place, metric: str
+def _history_values(
+    sessions: Sequence[ComparisonSide], place: PointPlace, metric: str
 ) -> tuple[HistoryValue, ...]:
     """The sessions' values: of points whose runs may be published, and that are not 0."""
     values = []
@@ -293,6 +298,6 @@ def _values(
     return tuple(values)
 
 
-def _search(values: Sequence[HistoryValue], alpha: float) -> History:
+def _search_changes(values: Sequence[HistoryValue], alpha: float) -> ChangeSearch:
     means = [value.metric.value for value in values if value.metric.value is not None]
     return find_changes(means, np.random.default_rng(_SEED), alpha=alpha)

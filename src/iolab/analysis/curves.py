@@ -15,20 +15,22 @@ from iolab.core.study import Study
 from iolab.study.schedule import Search, curves_of, expand, searches_of
 
 
-def findings(study: Study, results: Sequence[Result]) -> LoadFindings:
+def session_load_findings(study: Study, results: Sequence[Result]) -> LoadFindings:
     """The findings of a session; runs that went without a host do not enter."""
     full_fleet = [result for result in results if not result.without]
     measured = {result.digest for result in full_fleet}
     points = [point for point in expand(study) if point.data_set]
-    searches = [s for s in searches_of(study, points) if _measured(s, measured)]
-    lines = [s for s in curves_of(study, points) if _measured(s, measured) >= POINTS_MIN]
+    searches = [s for s in searches_of(study, points) if _measured_point_count(s, measured)]
+    lines = [
+        s for s in curves_of(study, points) if _measured_point_count(s, measured) >= POINTS_MIN
+    ]
     if not searches and not lines:
         return LoadFindings((), (), ())
     from iolab.analysis import fits  # and numpy, which most results need for nothing else
 
-    return fits.findings_of(study, full_fleet, searches, lines)
+    return fits.fit_load_findings(study, full_fleet, searches, lines)
 
 
-def _measured(search: Search, measured: set[str]) -> int:
+def _measured_point_count(search: Search, measured: set[str]) -> int:
     """How many of its points have a run."""
     return sum(point.digest in measured for point in search.points.values())

@@ -9,9 +9,9 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
 
-from iolab.analysis.pairs import Place
+from iolab.analysis.pairs import PointPlace
 from iolab.analysis.points import PointSummary, summarise
-from iolab.analysis.resume_marks import Stored, marked_results
+from iolab.analysis.resume_marks import StoredSession, results_with_session_checks
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostFacts, is_emulator
 from iolab.core.metric import Result
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-class MeasuredSession(Stored, Protocol):
+class MeasuredSession(StoredSession, Protocol):
     """A session as far as a side of it is read; `iolab.store.reader.SessionReader` is one."""
 
     @property
@@ -62,14 +62,14 @@ class ComparisonSide:
     versions: Mapping[str, str]
     study: Study
     configuration: Configuration
-    points: Mapping[Place, Point]
+    points: Mapping[PointPlace, Point]
     facts: Mapping[str, HostFacts]
     results: tuple[Result, ...]
     engine_versions: tuple[str, ...] = ()
     analysis_versions: tuple[int, ...] = ()
 
     @cached_property
-    def summaries(self) -> dict[Place, PointSummary]:
+    def summaries(self) -> dict[PointPlace, PointSummary]:
         """Each point that has a committed run."""
         points = summarise(self.results, self.study)
         return {(point.key.workload, point.key.axis): point for point in points}
@@ -79,12 +79,12 @@ class ComparisonSide:
         return (self.session, self.configuration.id) == (other.session, other.configuration.id)
 
 
-def read_side(
+def read_comparison_side(
     name: str, reader: MeasuredSession, configuration: str | None = None
 ) -> ComparisonSide:
     """One configuration of a session; UsageError where it is not clear which, or not there."""
-    study, results = marked_results(reader)
-    chosen = _chosen(name, study, configuration)
+    study, results = results_with_session_checks(reader)
+    chosen = _choose_configuration(name, study, configuration)
     # A configuration that lost hosts has the points of the whole one.
     lost = {result.without for result in results if result.configuration == chosen.id}
     full_ids = {chosen.id.removesuffix(f" without {', '.join(names)}") for names in lost if names}
@@ -102,7 +102,7 @@ def read_side(
         study=study,
         configuration=chosen,
         points={
-            **_measured(reader, own_results),
+            **_unplanned_points(reader, own_results),
             **{
                 (point.workload, point.axis): point
                 for point in reader.plan.points
@@ -112,7 +112,7 @@ def read_side(
         facts={
             host: facts
             for host, facts in reader.facts.items()
-            if host in {*chosen.hosts, *chosen.storage, *_nodes(study, chosen)}
+            if host in {*chosen.hosts, *chosen.storage, *_guest_nodes(study, chosen)}
         },
         results=own_results,
         engine_versions=tuple(sorted({version for version in engines if version})),
@@ -120,12 +120,14 @@ def read_side(
     )
 
 
-def _nodes(study: Study, configuration: Configuration) -> set[str]:
+def _guest_nodes(study: Study, configuration: Configuration) -> set[str]:
     """The nodes that clients live on as guests."""
     return {host.node for host in study.hosts if host.name in configuration.hosts}
 
 
-def _measured(reader: MeasuredSession, results: tuple[Result, ...]) -> dict[Place, Point]:
+def _unplanned_points(
+    reader: MeasuredSession, results: tuple[Result, ...]
+) -> dict[PointPlace, Point]:
     """The points that no plan foresaw: those of a search follow from what was measured."""
     planned = {point.digest for point in reader.plan.points}
     return {
@@ -136,7 +138,7 @@ def _measured(reader: MeasuredSession, results: tuple[Result, ...]) -> dict[Plac
     }
 
 
-def _chosen(name: str, study: Study, wanted: str | None) -> Configuration:
+def _choose_configuration(name: str, study: Study, wanted: str | None) -> Configuration:
     by_id = {configuration.id: configuration for configuration in study.configurations}
     if wanted is None and len(by_id) == 1:
         return study.configurations[0]
@@ -202,28 +204,30 @@ class Difference:
 def differences(baseline: ComparisonSide, candidate: ComparisonSide) -> tuple[Difference, ...]:
     """Everything in which the sides differ, what forbids a comparison first."""
     every = [
-        *_study(baseline, candidate),
-        *_workloads(baseline, candidate),
-        *_server(baseline, candidate),
-        *_guests(baseline.study, candidate.study),
-        *_method(baseline.study, candidate.study),
-        *_target(baseline, candidate),
-        *_hosts(baseline.facts, candidate.facts),
-        *_software(baseline, candidate),
+        *_study_differences(baseline, candidate),
+        *_workload_differences(baseline, candidate),
+        *_server_differences(baseline, candidate),
+        *_guest_differences(baseline.study, candidate.study),
+        *_method_differences(baseline.study, candidate.study),
+        *_target_differences(baseline, candidate),
+        *_host_differences(baseline.facts, candidate.facts),
+        *_software_differences(baseline, candidate),
     ]
     return tuple(sorted(every, key=lambda difference: not difference.forbids))
 
 
-def _study(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[Difference]:
+def _study_differences(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[Difference]:
     first, second = baseline.study, candidate.study
-    yield from _unequal(Area.STUDY, "study", first.id, second.id)
-    yield from _unequal(Area.STUDY, "scale", first.scale, second.scale)
-    yield from _unequal(
+    yield from _difference_if_unequal(Area.STUDY, "study", first.id, second.id)
+    yield from _difference_if_unequal(Area.STUDY, "scale", first.scale, second.scale)
+    yield from _difference_if_unequal(
         Area.STUDY, "overrides", " ".join(first.overrides), " ".join(second.overrides)
     )
 
 
-def _workloads(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[Difference]:
+def _workload_differences(
+    baseline: ComparisonSide, candidate: ComparisonSide
+) -> Iterator[Difference]:
     """The load of the points that both have: each field once a workload, where it first differs.
 
     What differs alike in all workloads is told once.
@@ -232,17 +236,17 @@ def _workloads(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[
         dict.fromkeys(place[0] for place in baseline.points if place in candidate.points)
     )
     alike: dict[tuple[str, str, str, bool], list[str]] = {}
-    for workload, name, first, second, forbids in _of_points(baseline, candidate):
+    for workload, name, first, second, forbids in _point_setting_differences(baseline, candidate):
         alike.setdefault((name, first, second, forbids), []).append(workload)
     for (name, first, second, forbids), workloads in alike.items():
         every = len(workloads) > 1 and len(workloads) == len(compared)
         for where in ["every workload"] if every else workloads:
             yield Difference(Area.WORKLOAD, name, first, second, forbids, workload=where)
-    counts = (_clients(baseline), _clients(candidate))
-    yield from _unequal(Area.WORKLOAD, "clients", *counts, forbids=True)
+    counts = (_client_count_text(baseline), _client_count_text(candidate))
+    yield from _difference_if_unequal(Area.WORKLOAD, "clients", *counts, forbids=True)
 
 
-def _of_points(
+def _point_setting_differences(
     baseline: ComparisonSide, candidate: ComparisonSide
 ) -> Iterator[tuple[str, str, str, str, bool]]:
     """A workload, the name of a setting, both values in words, and whether that forbids."""
@@ -252,22 +256,26 @@ def _of_points(
         if other is None:
             continue
         workload = place[0]
-        free = _free(point.job, other.job)
+        free = _settings_free_to_differ(point.job, other.job)
         if type(point.job) is not type(other.job):
             settings: Iterable[tuple[str, object, object]] = [
                 ("engine", point.job.engine, other.job.engine)
             ]
         else:
-            settings = _fields(point.job, other.job)
-        hosts = ("host_numjobs", _numbers(point.host_numjobs), _numbers(other.host_numjobs))
+            settings = _differing_settings(point.job, other.job)
+        hosts = (
+            "host_numjobs",
+            _host_job_counts(point.host_numjobs),
+            _host_job_counts(other.host_numjobs),
+        )
         for name, first, second in (*settings, hosts):
             if first != second and (workload, name) not in named:
                 named.add((workload, name))
-                values = (_text(name, first), _text(name, second))
+                values = (_setting_text(name, first), _setting_text(name, second))
                 yield workload, name.replace("_", " "), *values, name not in free
 
 
-def _free(job: AnyJob, other: AnyJob) -> tuple[str, ...]:
+def _settings_free_to_differ(job: AnyJob, other: AnyJob) -> tuple[str, ...]:
     """The settings of two jobs that may differ: of one load made by two engines these, too."""
     laid_out = bool(job.directions and other.directions)
     places = (*job.places, *other.places)
@@ -276,7 +284,7 @@ def _free(job: AnyJob, other: AnyJob) -> tuple[str, ...]:
     return places
 
 
-def _clients(side: ComparisonSide) -> str:
+def _client_count_text(side: ComparisonSide) -> str:
     """How many make the load; where points say how many guests of a node do, the nodes count."""
     hosts = side.configuration.hosts
     if not side.points or not all(point.per_node for point in side.points.values()):
@@ -284,19 +292,21 @@ def _clients(side: ComparisonSide) -> str:
     return f"guests on {len({side.study.host(name).node for name in hosts})} nodes"
 
 
-def _fields(job: DataclassInstance, other: object) -> Iterator[tuple[str, object, object]]:
+def _differing_settings(
+    job: DataclassInstance, other: object
+) -> Iterator[tuple[str, object, object]]:
     """Every setting of two jobs of one kind by its name, those of sets of data and each option."""
     for field in fields(job):
         first, second = getattr(job, field.name), getattr(other, field.name)
         if is_dataclass(first) and not isinstance(first, type):
-            yield from _fields(first, second)
+            yield from _differing_settings(first, second)
         elif field.name in _OPTIONS:
-            yield from _options(dict(first), dict(second))
+            yield from _differing_options(dict(first), dict(second))
         else:
             yield field.name, first, second
 
 
-def _options(
+def _differing_options(
     first: Mapping[str, object], second: Mapping[str, object]
 ) -> Iterator[tuple[str, object, object]]:
     """Each option that is not the same on both sides."""
@@ -304,38 +314,42 @@ def _options(
         yield name, first.get(name), second.get(name)
 
 
-def _server(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[Difference]:
+def _server_differences(
+    baseline: ComparisonSide, candidate: ComparisonSide
+) -> Iterator[Difference]:
     """The server that the load works against, where both sides do."""
-    if not all(_on_server(side) for side in (baseline, candidate)):
+    if not all(_has_server(side) for side in (baseline, candidate)):
         return
     first, second = baseline.study.server, candidate.study.server
     if first is not None and second is not None:
-        yield from _of_hosts("server", first, second)
+        yield from _host_setting_differences("server", first, second)
 
 
-def _guests(baseline: Study, candidate: Study) -> Iterator[Difference]:
+def _guest_differences(baseline: Study, candidate: Study) -> Iterator[Difference]:
     """What guests have that were booted; how fast a disk may be at most is no difference of it."""
     if baseline.guests is None or candidate.guests is None:
         booted = (
             "existed already" if study.guests is None else "booted"
             for study in (baseline, candidate)
         )
-        yield from _unequal(Area.WORKLOAD, "guests", *booted)
+        yield from _difference_if_unequal(Area.WORKLOAD, "guests", *booted)
         return
-    yield from _of_hosts("guests", baseline.guests, candidate.guests)
+    yield from _host_setting_differences("guests", baseline.guests, candidate.guests)
 
 
-def _of_hosts(
+def _host_setting_differences(
     whose: str, first: ServedBy | BootedGuests, second: ServedBy | BootedGuests
 ) -> Iterator[Difference]:
     for field in fields(first):
         values = (getattr(first, field.name), getattr(second, field.name))
-        texts = (_text(field.name, value) for value in values)
+        texts = (_setting_text(field.name, value) for value in values)
         name, forbids = field.name.replace("_", " "), field.name in first.must_agree
-        yield from _unequal(Area.WORKLOAD, f"{whose}: {name}", *texts, forbids=forbids)
+        yield from _difference_if_unequal(
+            Area.WORKLOAD, f"{whose}: {name}", *texts, forbids=forbids
+        )
 
 
-def _on_server(side: ComparisonSide) -> bool:
+def _has_server(side: ComparisonSide) -> bool:
     return any(point.job.uses_server for point in side.points.values())
 
 
@@ -343,44 +357,52 @@ _OPTIONS: Final = ("options", "settings")
 """Settings of a job that are a tool's own options, each a name and a value."""
 
 
-def _numbers(host_numjobs: tuple[tuple[str, int], ...]) -> tuple[int, ...]:
+def _host_job_counts(host_numjobs: tuple[tuple[str, int], ...]) -> tuple[int, ...]:
     """How many jobs the clients run that have a number of their own, whatever they are called."""
     return tuple(sorted(count for _, count in host_numjobs))
 
 
-def _method(baseline: Study, candidate: Study) -> Iterator[Difference]:
+def _method_differences(baseline: Study, candidate: Study) -> Iterator[Difference]:
     """How long, how often and in which order was measured; the seed alone matters to nobody."""
-    for name in dict.fromkeys((*_settings(baseline.method), *_settings(candidate.method))):
-        first, second = (_settings(study.method).get(name, "") for study in (baseline, candidate))
+    for name in dict.fromkeys(
+        (*_settings_by_name(baseline.method), *_settings_by_name(candidate.method))
+    ):
+        first, second = (
+            _settings_by_name(study.method).get(name, "") for study in (baseline, candidate)
+        )
         forbids = name == "drop caches"
-        yield from _unequal(Area.METHOD, name, first, second, forbids=forbids)
+        yield from _difference_if_unequal(Area.METHOD, name, first, second, forbids=forbids)
     rotations = (str(baseline.target.rotate), str(candidate.target.rotate))
-    yield from _unequal(Area.METHOD, "rotate", *rotations, forbids=True)
+    yield from _difference_if_unequal(Area.METHOD, "rotate", *rotations, forbids=True)
 
 
-def _settings(settings: Method | RuleSettings, prefix: str = "") -> dict[str, str]:
+def _settings_by_name(settings: Method | RuleSettings, prefix: str = "") -> dict[str, str]:
     """Every setting by its name; those of the rule that ends a run are called `rule …`."""
     values: dict[str, str] = {}
     for field in fields(settings):
         value = getattr(settings, field.name)
         name = f"{prefix}{field.name.replace('_', ' ')}"
         if isinstance(value, RuleSettings):
-            values |= _settings(value, f"{name} ")
+            values |= _settings_by_name(value, f"{name} ")
         elif field.name != "seed":
-            values[name] = _value(value)
+            values[name] = _value_text(value)
     return values
 
 
-def _target(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[Difference]:
+def _target_differences(
+    baseline: ComparisonSide, candidate: ComparisonSide
+) -> Iterator[Difference]:
     first, second = baseline.configuration, candidate.configuration
-    yield from _unequal(Area.TARGET, "configuration", first.id, second.id)
-    yield from _unequal(Area.TARGET, "path", first.path, second.path)
+    yield from _difference_if_unequal(Area.TARGET, "configuration", first.id, second.id)
+    yield from _difference_if_unequal(Area.TARGET, "path", first.path, second.path)
     hardware, other_hardware = dict(first.hardware), dict(second.hardware)
     for name in dict.fromkeys((*hardware, *other_hardware)):
-        yield from _unequal(Area.TARGET, name, hardware.get(name, ""), other_hardware.get(name, ""))
+        yield from _difference_if_unequal(
+            Area.TARGET, name, hardware.get(name, ""), other_hardware.get(name, "")
+        )
 
 
-def _hosts(
+def _host_differences(
     baseline: Mapping[str, HostFacts], candidate: Mapping[str, HostFacts]
 ) -> Iterator[Difference]:
     if not baseline or not candidate:
@@ -392,7 +414,13 @@ def _hosts(
         untold = name == MACHINE and {""} in (set(first), set(second))
         if set(first) != set(second) and not untold:
             emulated = name == HYPERVISOR and _is_emulated(first) != _is_emulated(second)
-            yield Difference(Area.HOSTS, name, _counted(first), _counted(second), forbids=emulated)
+            yield Difference(
+                Area.HOSTS,
+                name,
+                _values_with_counts_text(first),
+                _values_with_counts_text(second),
+                forbids=emulated,
+            )
 
 
 def _is_emulated(hypervisors: Iterable[str]) -> bool:
@@ -400,22 +428,28 @@ def _is_emulated(hypervisors: Iterable[str]) -> bool:
     return any(is_emulator(name) for name in hypervisors)
 
 
-def _software(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[Difference]:
+def _software_differences(
+    baseline: ComparisonSide, candidate: ComparisonSide
+) -> Iterator[Difference]:
     for name, first in baseline.versions.items():
-        yield from _unequal(Area.SOFTWARE, name, first, candidate.versions.get(name, ""))
-    for name in dict.fromkeys((*_tools(baseline.facts), *_tools(candidate.facts))):
-        first, second = (_tools(side.facts).get(name, "") for side in (baseline, candidate))
-        yield from _unequal(Area.SOFTWARE, name, first, second)
+        yield from _difference_if_unequal(
+            Area.SOFTWARE, name, first, candidate.versions.get(name, "")
+        )
+    for name in dict.fromkeys((*_tool_versions(baseline.facts), *_tool_versions(candidate.facts))):
+        first, second = (_tool_versions(side.facts).get(name, "") for side in (baseline, candidate))
+        yield from _difference_if_unequal(Area.SOFTWARE, name, first, second)
     engines = (baseline.engine_versions, candidate.engine_versions)
-    yield from _unequal(Area.SOFTWARE, "engine", *(", ".join(each) for each in engines))
+    yield from _difference_if_unequal(
+        Area.SOFTWARE, "engine", *(", ".join(each) for each in engines)
+    )
     analyses = (baseline.analysis_versions, candidate.analysis_versions)
     if all(analyses):
         name = "analysis version (what percentiles and verdicts mean)"
         texts = (", ".join(map(str, each)) for each in analyses)
-        yield from _unequal(Area.SOFTWARE, name, *texts, forbids=True)
+        yield from _difference_if_unequal(Area.SOFTWARE, name, *texts, forbids=True)
 
 
-def _tools(facts: Mapping[str, HostFacts]) -> dict[str, str]:
+def _tool_versions(facts: Mapping[str, HostFacts]) -> dict[str, str]:
     """The versions of each tool over the hosts."""
     by_tool: dict[str, dict[str, None]] = {}
     for host in facts.values():
@@ -424,27 +458,27 @@ def _tools(facts: Mapping[str, HostFacts]) -> dict[str, str]:
     return {name: ", ".join(sorted(versions)) for name, versions in by_tool.items()}
 
 
-def _unequal(
+def _difference_if_unequal(
     area: Area, name: str, first: str, second: str, *, forbids: bool = False
 ) -> Iterator[Difference]:
     if first != second:
         yield Difference(area, name, first or NOT_SET, second or NOT_SET, forbids)
 
 
-def _counted(values: Counter[str]) -> str:
+def _values_with_counts_text(values: Counter[str]) -> str:
     """The values over the hosts, with how many have each where there are several."""
     if len(values) == 1:
         return next(iter(values)) or NOT_SET
     return ", ".join(f"{value or NOT_SET} ({count})" for value, count in sorted(values.items()))
 
 
-def _text(name: str, value: object) -> str:
+def _setting_text(name: str, value: object) -> str:
     if isinstance(value, int) and name.endswith("_bytes"):
         return format_bytes(value)
-    return _value(value)
+    return _value_text(value)
 
 
-def _value(value: object) -> str:
+def _value_text(value: object) -> str:
     if value is None or value == ():
         return NOT_SET
     if isinstance(value, bool):
@@ -458,7 +492,7 @@ def _value(value: object) -> str:
     return str(value)
 
 
-def _devices(facts: HostFacts) -> str:
+def _target_devices_text(facts: HostFacts) -> str:
     """Model and firmware of the devices below the target, each kind once."""
     target = facts.target
     if target is None:
@@ -481,6 +515,6 @@ _FACTS: Final[Mapping[str, Callable[[HostFacts], str]]] = {
     HYPERVISOR: lambda facts: facts.kernel.hypervisor or "",
     "file system": lambda facts: facts.target.fs_type if facts.target else "",
     "mount options": lambda facts: facts.target.mount_options if facts.target else "",
-    "devices below the target": _devices,
+    "devices below the target": _target_devices_text,
 }
 """What matters of a host, whatever it is called."""

@@ -13,19 +13,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from iolab.analysis.sums import LoadSums
-from iolab.analysis.window import Cut, Window
+from iolab.analysis.window import MeasuredPart, Window
 from iolab.core.metric import Spread
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Floats
 from iolab.units import NS_PER_S
 
 
-def spread_of(record: RunRecord, load: LoadSums) -> Spread | None:
+def run_spread(record: RunRecord, load: LoadSums) -> Spread | None:
     """The spread of a run of several hosts that all did I/O, else None."""
-    return spread_over(record.hosts, spans_of(record, load.cut), host_rates(load))
+    return host_spread(record.hosts, host_io_windows(record, load.cut), host_rates(load))
 
 
-def spread_over(
+def host_spread(
     hosts: Sequence[HostRun], spans: Sequence[Window | None], rates: Floats
 ) -> Spread | None:
     """The spread of several hosts that all worked, by when and how fast each did; else None."""
@@ -44,19 +44,20 @@ def spread_over(
         last_done_s=whole_ns / NS_PER_S,
         slowest=hosts[least].host,
         fastest=hosts[most].host,
-        jain=jain(rates),
+        jain=jain_index(rates),
         max_over_min=max_over_min(rates),
         drift_ns=largest_drift_ns(hosts),
     )
 
 
-def spans_of(record: RunRecord, cut: Cut) -> tuple[Window | None, ...]:
+def host_io_windows(record: RunRecord, cut: MeasuredPart) -> tuple[Window | None, ...]:
     """Each host's first to last I/O on the controller's clock, None where it did none.
 
     Where an engine does not tell these moments, the ends of its intervals stand for them.
     """
     return tuple(
-        _span(host, counted) for host, counted in zip(record.hosts, cut.hosts, strict=True)
+        _host_io_window(host, counted)
+        for host, counted in zip(record.hosts, cut.hosts, strict=True)
     )
 
 
@@ -67,7 +68,7 @@ def host_rates(load: LoadSums) -> Floats:
     return np.asarray(rates)
 
 
-def jain(rates: Floats) -> float:
+def jain_index(rates: Floats) -> float:
     """Jain's index of at least one rate; 1 where all of them are 0, which is equal."""
     squares = float(np.square(rates).sum())
     return float(rates.sum()) ** 2 / (len(rates) * squares) if squares > 0 else 1.0
@@ -91,7 +92,7 @@ def largest_drift_ns(hosts: Sequence[HostRun]) -> int | None:
     return max(drifts, key=abs, default=None)
 
 
-def _span(host: HostRun, counted: Window | None) -> Window | None:
+def _host_io_window(host: HostRun, counted: Window | None) -> Window | None:
     if host.start_real_ns is None or host.end_real_ns is None:
         return counted
     if host.end_real_ns < host.start_real_ns:

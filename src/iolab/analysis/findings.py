@@ -13,12 +13,18 @@ from iolab.analysis.bottleneck.decision import (
     BottleneckDecision,
     Cause,
     LoadStep,
-    decide,
-    law_of,
-    step_at,
+    decide_bottleneck,
+    load_step_at,
+    usl_of_curve,
 )
-from iolab.analysis.points import REPLICATED, Axis, PointSummary, curves, other_axes
-from iolab.analysis.value import Maximum, Quotient, capacities, full_configurations, quotients
+from iolab.analysis.points import REPLICATED, Axis, PointSummary, other_axes, point_curves
+from iolab.analysis.value import (
+    Maximum,
+    Quotient,
+    capacity_quotients,
+    full_configurations,
+    rate_quotients,
+)
 from iolab.core.configuration import Configuration, LatencyLimit
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import Better, spec_of, timed_means
@@ -31,12 +37,12 @@ from iolab.stats.comparison import ComparisonVerdict
 from iolab.study.schedule import Search
 
 if TYPE_CHECKING:
-    from iolab.stats.curve import CurvePoint, LoadEstimate, Usl
+    from iolab.stats.curve import CurvePoint, LoadEstimate, UslFit
     from iolab.stats.search import LoadLimit, Peak
 
 
 @dataclass(frozen=True, slots=True)
-class Best:
+class BestPointFinding:
     """A configuration's best figure of a workload over all places of its axes.
 
     `level` is the worst verdict behind it. `alike` are other places whose interval reaches into
@@ -57,7 +63,7 @@ class Best:
 
 
 @dataclass(frozen=True, slots=True)
-class Gained:
+class SpeedupFinding:
     """The largest gain of a candidate over the baseline that its interval supports.
 
     `share` is what a rate is higher by, or a latency lower by, as a share of the baseline's, with
@@ -80,7 +86,7 @@ class Gained:
 
 
 @dataclass(frozen=True, slots=True)
-class Tallied:
+class WinLossFinding:
     """How a candidate's cells of one metric compare with the baseline's: how many of each verdict.
 
     `skipped` could not be compared.
@@ -95,7 +101,7 @@ class Tallied:
 
 
 @dataclass(frozen=True, slots=True)
-class Crossed:
+class CrossoverFinding:
     """Two configurations each of which leads, by its interval, on a part of one axis of load.
 
     `below` leads at the load `last`, and `up_to` it where it does so at every lower one that was
@@ -120,7 +126,7 @@ class Crossed:
 
 
 @dataclass(frozen=True, slots=True)
-class Bent:
+class KneeFinding:
     """Where more load stops paying: from one load to the next the rate gains less than it costs.
 
     `rate` and `latency` are the ratios from `load` to `further`, of rates and of mean latencies;
@@ -143,7 +149,7 @@ class Bent:
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
+class PriceFinding:
     """What a configuration gives for what: a best figure, or capacity, over its cost or its size.
 
     `per` is `1000 EUR`, `TB raw`, `TB usable` or `node`; `value` in the figure's unit for one of
@@ -166,7 +172,7 @@ class Priced:
 
 
 @dataclass(frozen=True, slots=True)
-class Limited:
+class BottleneckFinding:
     """What limits a configuration's best of a workload, at the place `axis` of its axes.
 
     `resources` are what one run of it tells, `decision` what follows from that and from
@@ -178,7 +184,7 @@ class Limited:
     axis: Axis
     decision: BottleneckDecision
     resources: RunResources
-    law: Usl | None
+    law: UslFit | None
     level: Level
     runs: tuple[RunKey, ...]
 
@@ -205,7 +211,7 @@ class NeedSide:
 
 
 @dataclass(frozen=True, slots=True)
-class Suits:
+class Recommendation:
     """The configuration that serves a need best, of `of` that could be held against each other.
 
     `lead` is how many times as good it is as `runner_up` by the need's measure: capacity, the
@@ -231,7 +237,16 @@ class Suits:
     runs: tuple[RunKey, ...]
 
 
-Finding = Best | Gained | Tallied | Crossed | Bent | Priced | Limited | Suits
+Finding = (
+    BestPointFinding
+    | SpeedupFinding
+    | WinLossFinding
+    | CrossoverFinding
+    | KneeFinding
+    | PriceFinding
+    | BottleneckFinding
+    | Recommendation
+)
 
 
 POINTS_MIN: Final = 4
@@ -252,7 +267,7 @@ class LoadCurve:
     saturation: LoadEstimate | None
     knee: LoadEstimate
     bound_at: float | None
-    law: Usl | None
+    law: UslFit | None
 
     @property
     def axis(self) -> str:
@@ -261,7 +276,7 @@ class LoadCurve:
 
 
 @dataclass(frozen=True, slots=True)
-class PeakFound:
+class SearchPeak:
     """The best point of a search; `metric` is what it is best in."""
 
     search: Search
@@ -270,7 +285,7 @@ class PeakFound:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadFound:
+class SearchMaxLoad:
     """The highest load of the whole fleet (1/s) under a limit, and the maximum without one."""
 
     search: Search
@@ -284,13 +299,13 @@ class LoadFindings:
     """All that results say of load."""
 
     curves: tuple[LoadCurve, ...]
-    peaks: tuple[PeakFound, ...]
-    loads: tuple[LoadFound, ...]
+    peaks: tuple[SearchPeak, ...]
+    loads: tuple[SearchMaxLoad, ...]
 
 
-def bests(study: Study, points: Sequence[PointSummary]) -> Iterator[Best]:
+def best_point_findings(study: Study, points: Sequence[PointSummary]) -> Iterator[BestPointFinding]:
     """The best of each workload and configuration that any trusted point supports."""
-    for workload, configuration, members in _groups(study, points):
+    for workload, configuration, members in _points_by_workload_and_configuration(study, points):
         key = workload.metric
         if key is None:
             continue
@@ -302,33 +317,33 @@ def bests(study: Study, points: Sequence[PointSummary]) -> Iterator[Best]:
         pick = min if less else max
         best = pick(trusted, key=lambda point: point.value(key) or 0.0)
         others = [point for point in trusted if point is not best]
-        yield Best(
+        yield BestPointFinding(
             configuration=configuration.id,
             workload=workload.id,
             metric=key,
             axis=best.key.axis,
             value=best.metrics[key],
             level=best.level,
-            alike=tuple(point.key.axis for point in others if _overlap(point, best, key)),
+            alike=tuple(point.key.axis for point in others if _intervals_overlap(point, best, key)),
             places=len(trusted),
-            runs=runs_of([best]),
+            runs=run_keys([best]),
             invalid=len(measured) - len(trusted),
         )
 
 
-def bends(study: Study, points: Sequence[PointSummary]) -> Iterator[Bent]:
+def knee_findings(study: Study, points: Sequence[PointSummary]) -> Iterator[KneeFinding]:
     """For each curve over one axis of load, the first step that no longer pays."""
-    for workload, configuration, members in _groups(study, points):
+    for workload, configuration, members in _points_by_workload_and_configuration(study, points):
         rate = workload.metric
         names = [axis.name for axis in workload.sweep if axis.name in workload.job.load_axes]
         if rate is None or spec_of(rate).better is Better.LOWER or len(names) != 1:
             continue
         (name,) = names
         for fixed, curve in trusted_curves(members, name):
-            bend = _bend(curve, name, rate)
+            bend = _first_unprofitable_step(curve, name, rate)
             if bend is not None:
                 point, next_point, gained, waited = bend
-                yield Bent(
+                yield KneeFinding(
                     configuration=configuration.id,
                     workload=workload.id,
                     axis=name,
@@ -338,33 +353,35 @@ def bends(study: Study, points: Sequence[PointSummary]) -> Iterator[Bent]:
                     rate=gained,
                     latency=waited,
                     single=min(len(point.results), len(next_point.results)) < REPLICATED,
-                    sure=_surely_bends(point, next_point, name, rate),
+                    sure=_is_sure_knee(point, next_point, name, rate),
                     level=worst_level((point.level, next_point.level)),
-                    runs=runs_of([point, next_point]),
+                    runs=run_keys([point, next_point]),
                 )
 
 
-def knee_of(points: Sequence[PointSummary], job: AnyJob, axis: str, rate: str) -> int | None:
+def knee_load(points: Sequence[PointSummary], job: AnyJob, axis: str, rate: str) -> int | None:
     """The load from which one curve no longer pays; None where it does, or `axis` is no load."""
     if axis not in job.load_axes:
         return None
-    each = (_bend(curve, axis, rate) for _, curve in trusted_curves(points, axis))
+    each = (
+        _first_unprofitable_step(curve, axis, rate) for _, curve in trusted_curves(points, axis)
+    )
     return next((bend[0].load(axis) for bend in each if bend is not None), None)
 
 
-def prices(study: Study, best: Sequence[Best]) -> Iterator[Priced]:
+def price_findings(study: Study, best: Sequence[BestPointFinding]) -> Iterator[PriceFinding]:
     """Bests over cost and size, and capacity over cost, where the study says these.
 
     What loads the storage of another with fewer hosts was not bought besides.
     """
     owners = full_configurations(study.configurations)
-    offers = [*quotients(owners, map(_maximum, best)), *capacities(owners)]
-    for (workload, metric, per), members in _by_kind(offers).items():
+    offers = [*rate_quotients(owners, map(_maximum_of_finding, best)), *capacity_quotients(owners)]
+    for (workload, metric, per), members in _quotients_by_kind(offers).items():
         ranked = sorted(members, key=lambda offer: -(offer.value.value or 0.0))
         levels = [member.of.level for member in members if member.of.level is not None]
         for place, offer in enumerate(ranked):
             behind = ranked[place + 1 :]
-            yield Priced(
+            yield PriceFinding(
                 configuration=offer.of.configuration,
                 workload=workload,
                 metric=metric,
@@ -373,13 +390,15 @@ def prices(study: Study, best: Sequence[Best]) -> Iterator[Priced]:
                 unit=offer.value.unit,
                 rank=place + 1,
                 of=len(ranked),
-                sure=all(_low(offer.value) > _high(other.value) for other in behind),
+                sure=all(
+                    _low_or_value(offer.value) > _high_or_value(other.value) for other in behind
+                ),
                 level=max(levels, key=lambda level: level.rank, default=None),
                 runs=offer.of.runs,
             )
 
 
-def _maximum(best: Best) -> Maximum:
+def _maximum_of_finding(best: BestPointFinding) -> Maximum:
     return Maximum(
         best.configuration,
         best.workload,
@@ -391,7 +410,7 @@ def _maximum(best: Best) -> Maximum:
     )
 
 
-def _by_kind(offers: Iterable[Quotient]) -> dict[tuple[str, str, str], list[Quotient]]:
+def _quotients_by_kind(offers: Iterable[Quotient]) -> dict[tuple[str, str, str], list[Quotient]]:
     by_kind: dict[tuple[str, str, str], list[Quotient]] = {}
     for offer in offers:
         by_kind.setdefault(offer.kind, []).append(offer)
@@ -402,22 +421,22 @@ def trusted_curves(
     points: Iterable[PointSummary], name: str
 ) -> Iterator[tuple[Axis, tuple[PointSummary, ...]]]:
     """The trusted points by the values of their other axes, each ascending in the load `name`."""
-    for (_, fixed), members in curves((point for point in points if point.trusted), name):
+    for (_, fixed), members in point_curves((point for point in points if point.trusted), name):
         yield fixed, members
 
 
-def runs_of(points: Iterable[PointSummary]) -> tuple[RunKey, ...]:
+def run_keys(points: Iterable[PointSummary]) -> tuple[RunKey, ...]:
     """The runs behind some points."""
     return tuple(run.key for point in points for run in point.results)
 
 
 def mean_latency(point: PointSummary) -> float | None:
     """A point's mean latency: of the whole load, or of the first operation that has one."""
-    metric = _mean_latency(point)
+    metric = _mean_latency_metric(point)
     return None if metric is None else metric.value
 
 
-def _mean_latency(point: PointSummary) -> Metric | None:
+def _mean_latency_metric(point: PointSummary) -> Metric | None:
     keys = timed_means(point.metrics)
     return next((point.metrics[key] for key in keys if point.value(key) is not None), None)
 
@@ -426,7 +445,7 @@ BEND_LOADS_MIN: Final = 3
 """Two loads are one step: that it does not pay tells of no place where a curve bends."""
 
 
-def _bend(
+def _first_unprofitable_step(
     curve: Sequence[PointSummary], name: str, rate: str
 ) -> tuple[PointSummary, PointSummary, float, float] | None:
     if len(curve) < BEND_LOADS_MIN:
@@ -442,31 +461,31 @@ def _bend(
     return None
 
 
-def _surely_bends(point: PointSummary, other: PointSummary, name: str, rate: str) -> bool:
+def _is_sure_knee(point: PointSummary, other: PointSummary, name: str, rate: str) -> bool:
     """Whether a step that bends does so, too, at those ends of all intervals that speak against."""
-    short, long = _mean_latency(point), _mean_latency(other)
+    short, long = _mean_latency_metric(point), _mean_latency_metric(other)
     if short is None or long is None:
         return False
-    least, most = _low(point.metrics[rate]), _high(other.metrics[rate])
-    before, after = _high(short), _low(long)
+    least, most = _low_or_value(point.metrics[rate]), _high_or_value(other.metrics[rate])
+    before, after = _high_or_value(short), _low_or_value(long)
     if not (least > 0 and most < math.inf and 0 < before < math.inf and after > 0):
         return False
     more = PAYS * math.log(other.load(name) / point.load(name))
     return math.log(most / least) < more < math.log(after / before)
 
 
-def _groups(
+def _points_by_workload_and_configuration(
     study: Study, points: Sequence[PointSummary]
 ) -> Iterator[tuple[Workload, Configuration, list[PointSummary]]]:
     """The whole fleet's points of each workload and configuration, in the study's order."""
-    by_place = _by_place(points)
+    by_place = _points_by_curve(points)
     for workload in study.workloads:
         for configuration in study.configurations:
             if members := by_place.get((workload.id, configuration.id)):
                 yield workload, configuration, members
 
 
-def _by_place(points: Sequence[PointSummary]) -> dict[tuple[str, str], list[PointSummary]]:
+def _points_by_curve(points: Sequence[PointSummary]) -> dict[tuple[str, str], list[PointSummary]]:
     """The whole fleet's points by workload and configuration."""
     by_place: dict[tuple[str, str], list[PointSummary]] = {}
     for point in points:
@@ -475,26 +494,26 @@ def _by_place(points: Sequence[PointSummary]) -> dict[tuple[str, str], list[Poin
     return by_place
 
 
-def _overlap(point: PointSummary, other: PointSummary, key: str) -> bool:
+def _intervals_overlap(point: PointSummary, other: PointSummary, key: str) -> bool:
     """Whether the intervals of both meet; without intervals nothing is known to differ."""
     a, b = point.metrics[key], other.metrics[key]
-    return _low(a) <= _high(b) and _low(b) <= _high(a)
+    return _low_or_value(a) <= _high_or_value(b) and _low_or_value(b) <= _high_or_value(a)
 
 
-def _low(metric: Metric) -> float:
+def _low_or_value(metric: Metric) -> float:
     return -math.inf if metric.low is None else metric.low
 
 
-def _high(metric: Metric) -> float:
+def _high_or_value(metric: Metric) -> float:
     return math.inf if metric.high is None else metric.high
 
 
-def limited(
+def bottleneck_findings(
     study: Study,
     points: Sequence[PointSummary],
-    bests: Sequence[Best],
+    bests: Sequence[BestPointFinding],
     watched: Mapping[RunKey, RunResources],
-) -> Iterator[Limited]:
+) -> Iterator[BottleneckFinding]:
     """What limits each best, of those with a run that was watched."""
     axes = {
         workload.id: [
@@ -502,7 +521,7 @@ def limited(
         ]
         for workload in study.workloads
     }
-    by_place = _by_place(points)
+    by_place = _points_by_curve(points)
     for best in bests:
         key = next((run for run in best.runs if run in watched), None)
         if key is None:
@@ -512,45 +531,46 @@ def limited(
         # A latency is best where the load is least: a step from there tells of no limit.
         less = spec_of(best.metric).better is Better.LOWER
         names = [] if less else axes.get(best.workload, [])
-        step = _telling(members, point, names, best.metric)
-        decision = decide(watched[key], step)
+        step = _decisive_load_step(members, point, names, best.metric)
+        decision = decide_bottleneck(watched[key], step)
         steps = decision.step.runs if decision.step else ()
-        yield Limited(
+        yield BottleneckFinding(
             configuration=best.configuration,
             workload=best.workload,
             axis=best.axis,
             decision=decision,
             resources=watched[key],
-            law=_law(members, point, decision, best.metric),
+            law=_contention_law(members, point, decision, best.metric),
             level=best.level,
             runs=tuple(dict.fromkeys((key, *steps))),
         )
 
 
-def _law(
+def _contention_law(
     points: Sequence[PointSummary], best: PointSummary, decision: BottleneckDecision, key: str
-) -> Usl | None:
+) -> UslFit | None:
     """The law of contention of the curve, where nothing that is busy explains it."""
     step = decision.step
     if step is None or decision.cause not in (Cause.SOFTWARE, Cause.BEYOND):
         return None
-    return law_of(_curve_of(points, best, step.axis), step.axis, key)
+    return usl_of_curve(_curve_through_point(points, best, step.axis), step.axis, key)
 
 
-def _telling(
+def _decisive_load_step(
     points: Sequence[PointSummary], best: PointSummary, names: Sequence[str], key: str
 ) -> LoadStep | None:
     """Of all axes of load the step that still pays; else the first: one way to more is enough."""
     steps = [
         step
         for name in names
-        if (step := step_at(_curve_of(points, best, name), best, name, key)) is not None
+        if (step := load_step_at(_curve_through_point(points, best, name), best, name, key))
+        is not None
     ]
     paying = [step for step in steps if step.pays]
     return next(iter((*paying, *steps)), None)
 
 
-def _curve_of(
+def _curve_through_point(
     points: Sequence[PointSummary], best: PointSummary, name: str
 ) -> tuple[PointSummary, ...]:
     """The points that differ from the best in that load alone."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
-from iolab.analysis.bottleneck.watch import EVERY_CORE_HOSTS_MOST, WATCHED, watch
-from iolab.analysis.check import Check, CheckAnswer, HostQuestion
+from iolab.analysis.bottleneck.watch import EVERY_CORE_HOSTS_MOST, WATCHED, run_resources
+from iolab.analysis.check import Check, CheckAnswer, CheckSlot
 from iolab.analysis.checks.bytes import bytes_moved, target_in_memory
 from iolab.analysis.checks.client import (
     client_starved,
@@ -36,23 +36,23 @@ from iolab.analysis.checks.time import (
     run_too_short,
     transient,
 )
-from iolab.analysis.evenness import spread_of
+from iolab.analysis.evenness import run_spread
 from iolab.analysis.metrics import (
     METRIC_KEYS,
     TRIM_KEYS,
     fleet_metrics,
     host_metrics,
-    with_intervals,
+    metrics_with_intervals,
 )
 from iolab.analysis.service_time import (
     SERVICE_KEYS,
     SERVICE_TRIM_KEYS,
     service_metrics,
-    service_of,
+    sum_service_times,
 )
-from iolab.analysis.steady import steady_of
-from iolab.analysis.sums import measure
-from iolab.analysis.view import HostAnswers, RunView
+from iolab.analysis.steady import judge_steadiness
+from iolab.analysis.sums import sum_measured_window
+from iolab.analysis.view import HostKindAnswers, RunView
 from iolab.core.host import HostFacts
 from iolab.core.metric import HostResult, Metric, NodeResult, Result, Spread, Verdict, worst_level
 from iolab.core.metric_spec import declared
@@ -74,7 +74,7 @@ WHOLE_RUN: Final = ""
 """The key of the spread that is of a whole run, and not of one of its parts."""
 
 
-CHECKS: Final[tuple[Check[RunView] | HostQuestion, ...]] = (
+CHECKS: Final[tuple[Check[RunView] | CheckSlot, ...]] = (
     run_unfinished,
     hosts_left_out,
     versions_differ,
@@ -91,17 +91,17 @@ CHECKS: Final[tuple[Check[RunView] | HostQuestion, ...]] = (
     cycle,
     imprecise,
     percentile_support,
-    HostQuestion.PROCESSORS_REAL,
-    HostQuestion.LIMITS,
+    CheckSlot.PROCESSORS_REAL,
+    CheckSlot.LIMITS,
     target_in_memory,
     bytes_moved,
     storage_bytes,
-    HostQuestion.BYTES,
+    CheckSlot.BYTES,
     cpu_bound_client,
     client_throttled,
     client_starved,
     cpu_stolen,
-    HostQuestion.PROCESSORS_FREE,
+    CheckSlot.PROCESSORS_FREE,
     thermal_throttling,
     device_busy,
     bystander_lost,
@@ -109,7 +109,7 @@ CHECKS: Final[tuple[Check[RunView] | HostQuestion, ...]] = (
 """What can be asked of whatever reads and writes, in the order shown. A check that stands here is
 asked of every kind of load that does not leave it out."""
 
-Own: TypeAlias = Check[View] | HostQuestion
+Own: TypeAlias = Check[View] | CheckSlot
 
 
 def shared_checks(
@@ -130,7 +130,7 @@ def shared_checks(
     checks: list[Own[View]] = []
     for check in CHECKS:
         if isinstance(check, Check) and check in own:
-            checks.append(check.answered_by(own[check]))
+            checks.append(check.override(own[check]))
         elif check not in left_out:
             checks.append(check)
         checks += after.get(check, ())
@@ -143,7 +143,7 @@ class LoadAnalysis(Generic[View]):
     Without more its operations are counted as reads and writes, over a window that all hosts share.
     """
 
-    checks: Sequence[Check[View] | HostQuestion] = CHECKS
+    checks: Sequence[Check[View] | CheckSlot] = CHECKS
     """Its checks in the order shown, and where those of hosts stand among them."""
 
     directions: tuple[Direction, ...] = (Direction.READ, Direction.WRITE)
@@ -167,12 +167,12 @@ class LoadAnalysis(Generic[View]):
         record: RunRecord,
         facts: Facts,
         telemetry: tuple[CounterSeries, ...],
-        host_kinds: tuple[HostAnswers, ...],
+        host_kinds: tuple[HostKindAnswers, ...],
     ) -> View:
         """The record measured, as its checks look at it: with what its seconds say of it."""
-        steady = steady_of(record)
-        load = measure(record, steady.window if steady and record.rule else None)
-        service = service_of(record, load)
+        steady = judge_steadiness(record)
+        load = sum_measured_window(record, steady.window if steady and record.rule else None)
+        service = sum_service_times(record, load)
         view: Any = RunView(record, facts, load, telemetry, steady, service, host_kinds)
         return cast("View", view)
 
@@ -180,7 +180,7 @@ class LoadAnalysis(Generic[View]):
         """The metrics of all hosts together."""
         ways = self.ways(view.record)
         metrics = fleet_metrics(view.load, ways)
-        metrics = with_intervals(metrics, view.record, view.load, view.steady, ways)
+        metrics = metrics_with_intervals(metrics, view.record, view.load, view.steady, ways)
         shared = list(range(len(view.hosts))) if view.load.shared else []
         return metrics | service_metrics(view.service, shared)
 
@@ -195,7 +195,7 @@ class LoadAnalysis(Generic[View]):
 
     def spreads(self, view: View) -> Mapping[str, Spread]:
         """How evenly several hosts worked: of the whole run, or of parts that follow each other."""
-        spread = spread_of(view.record, view.load)
+        spread = run_spread(view.record, view.load)
         return {} if spread is None else {WHOLE_RUN: spread}
 
     def nodes(self, view: View) -> tuple[NodeResult, ...]:  # noqa: ARG002 - of most
@@ -203,16 +203,16 @@ class LoadAnalysis(Generic[View]):
         return ()
 
 
-class HostAnalysis(HostAnswers, Protocol):
+class HostAnalysis(HostKindAnswers, Protocol):
     """A kind of host that is more than a machine, with its checks by the question they answer."""
 
     @property
-    def checks(self) -> Mapping[HostQuestion, tuple[Check[RunView], ...]]:
+    def checks(self) -> Mapping[CheckSlot, tuple[Check[RunView], ...]]:
         """In the order shown."""
 
 
 @dataclass(frozen=True)
-class Analyses:
+class AnalysisKinds:
     """Every kind of load by the jobs that it makes, made when it is asked for, and of host."""
 
     loads: Mapping[type[AnyJob], Callable[[], LoadAnalysis[Any]]]
@@ -241,7 +241,7 @@ class Analyses:
 
     def _checks(self, kind: LoadAnalysis[Any]) -> Iterator[Check[Any]]:
         for check in kind.checks:
-            if isinstance(check, HostQuestion):
+            if isinstance(check, CheckSlot):
                 for hosts in self.hosts:
                     yield from hosts.checks.get(check, ())
             else:
@@ -258,7 +258,7 @@ JUDGED_WITH_RESOURCES: Final = {**JUDGED, **WATCHED}
 """The same with every core, disk and port, by which bottlenecks are told."""
 
 
-def judge(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analyses) -> Result:
+def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: AnalysisKinds) -> Result:
     """What a run is worth: pure, so the same record and facts always give the same result.
 
     `facts` holds the hosts' facts by `HostRun.target_key`; a host without is judged as far as it
@@ -291,7 +291,7 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analyses) ->
         hosts=tuple(
             HostResult(host.host, kind.host(view, index)) for index, host in enumerate(record.hosts)
         ),
-        verdict=verdict_of(view, kinds),
+        verdict=judge_view(view, kinds),
         spread=spreads.pop(WHOLE_RUN, None),
         operation_spreads=spreads,
         without=record.without,
@@ -300,11 +300,11 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analyses) ->
         order=record.run.order,
         nodes=kind.nodes(view),
         load=point.job.stored_as,
-        resources=watch(view) if has_resources else None,
+        resources=run_resources(view) if has_resources else None,
     )
 
 
-def verdict_of(view: RunView, kinds: Analyses) -> Verdict:
+def judge_view(view: RunView, kinds: AnalysisKinds) -> Verdict:
     """The worst check decides. Where no load was measured only the run itself is judged."""
     checks = kinds.checks(type(view.record.run.point.job))
     asked = [check for check in checks if view.has_load or not check.needs_load]

@@ -15,9 +15,9 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.steady import Steady
+from iolab.analysis.steady import SteadinessView
 from iolab.analysis.sums import LoadSums
-from iolab.analysis.window import Cut, Window, controller_ns
+from iolab.analysis.window import MeasuredPart, Window, controller_ns
 from iolab.core.bins import BIN_COUNT, LATENCY_NAMES, PERCENTILES
 from iolab.core.histogram import MIDDLE_NS, UPPER_NS, Histogram
 from iolab.core.metric import Metric
@@ -25,7 +25,7 @@ from iolab.core.metric_spec import spec_of
 from iolab.core.run import RunRecord
 from iolab.core.samples import Ints
 from iolab.core.workload import Direction
-from iolab.stats.quantiles import block_count, decides, of_run_each
+from iolab.stats.quantiles import bootstrap_block_count, has_few_stalls, run_quantiles
 from iolab.units import NS_PER_S
 
 Ways = Sequence[Direction]
@@ -41,7 +41,7 @@ _PARTS: Final = 1_000_000
 """Percentages are told apart to a millionth of a percent; integers make the rule exact."""
 
 
-def ios_needed(percent: float) -> int:
+def ios_needed_for_percentile(percent: float) -> int:
     """How many I/Os support the percentile (0 <= percent < 100)."""
     beyond = max(round((100.0 - percent) * _PARTS), 1)
     return -(-TAIL_IOS * 100 * _PARTS // beyond)
@@ -49,16 +49,16 @@ def ios_needed(percent: float) -> int:
 
 def is_supported(total: int, percent: float) -> bool:
     """Whether `total` I/Os support the percentile."""
-    return total >= ios_needed(percent)
+    return total >= ios_needed_for_percentile(percent)
 
 
-def scopes(ways: Ways) -> list[tuple[str, list[int]]]:
+def metric_scopes(ways: Ways) -> list[tuple[str, list[int]]]:
     """Prefixes of keys and the directions that each speaks of: of all, then of each by itself."""
     each = ((f"{way.key}_", [int(way)]) for way in ways)
     return [("", [int(way) for way in ways]), *each] if ways else []
 
 
-def _keys(*prefixes: str) -> tuple[str, ...]:
+def _prefixed_metric_keys(*prefixes: str) -> tuple[str, ...]:
     return (
         *(f"{prefix}iops" for prefix in prefixes),
         *(f"{prefix}bw_bytes_per_s" for prefix in prefixes),
@@ -66,14 +66,16 @@ def _keys(*prefixes: str) -> tuple[str, ...]:
     )
 
 
-METRIC_KEYS: Final = _keys("", "read_", "write_")
+METRIC_KEYS: Final = _prefixed_metric_keys("", "read_", "write_")
 """Every metric of a result of I/O, in the order in which they are shown."""
 
-TRIM_KEYS: Final = _keys("trim_")
+TRIM_KEYS: Final = _prefixed_metric_keys("trim_")
 """Those that results of trims have besides."""
 
 
-def with_values(keys: Iterable[str], values: Mapping[str, float | None]) -> dict[str, Metric]:
+def metrics_from_values(
+    keys: Iterable[str], values: Mapping[str, float | None]
+) -> dict[str, Metric]:
     """A metric for each key, in their order; one that is not among the values has none."""
     return {key: Metric(values.get(key), spec_of(key).unit) for key in keys}
 
@@ -85,30 +87,30 @@ def fleet_metrics(load: LoadSums, ways: Ways) -> dict[str, Metric]:
 
 def host_metrics(load: LoadSums, host: int, ways: Ways) -> dict[str, Metric]:
     """The metrics of one host."""
-    return _metrics(load, [host], ways)
+    return _merged_metrics(load, [host], ways)
 
 
 def group_metrics(load: LoadSums, hosts: list[int], ways: Ways) -> dict[str, Metric]:
     """The metrics of some hosts together, merged as those of all; none without a common window."""
-    return _metrics(load, hosts if load.shared else [], ways)
+    return _merged_metrics(load, hosts if load.shared else [], ways)
 
 
-def _metrics(load: LoadSums, hosts: list[int], ways: Ways) -> dict[str, Metric]:
+def _merged_metrics(load: LoadSums, hosts: list[int], ways: Ways) -> dict[str, Metric]:
     values: dict[str, float | None] = {}
     if hosts and float(load.seconds[hosts].min()) > 0:
-        for prefix, used in scopes(ways):
-            for key, value in _scope(load, hosts, used).items():
+        for prefix, used in metric_scopes(ways):
+            for key, value in _scope_values(load, hosts, used).items():
                 values[f"{prefix}{key}"] = value
     trims = TRIM_KEYS if Direction.TRIM in ways else ()
-    return with_values((*METRIC_KEYS, *trims), values)
+    return metrics_from_values((*METRIC_KEYS, *trims), values)
 
 
-def _scope(load: LoadSums, hosts: list[int], ways: list[int]) -> dict[str, float | None]:
+def _scope_values(load: LoadSums, hosts: list[int], ways: list[int]) -> dict[str, float | None]:
     """Rates and latencies of those hosts and directions, by key without prefix."""
     picked = np.ix_(hosts, ways)
     seconds = load.seconds[hosts]
     total = int(load.ios[picked].sum())
-    latencies = latencies_of(
+    latencies = latency_statistics(
         load.histogram(hosts, ways), float(load.lat_sum_ns[picked].sum()), total
     )
     return {
@@ -118,7 +120,7 @@ def _scope(load: LoadSums, hosts: list[int], ways: list[int]) -> dict[str, float
     }
 
 
-def latencies_of(
+def latency_statistics(
     histogram: Histogram,
     lat_sum_ns: float,
     total: int,
@@ -136,11 +138,11 @@ def latencies_of(
             name: value if is_supported(counted, percent) else None
             for (name, percent), value in zip(percentiles, values, strict=True)
         },
-        "max": _largest_ns(histogram),
+        "max": _largest_latency_ns(histogram),
     }
 
 
-def _largest_ns(histogram: Histogram) -> float | None:
+def _largest_latency_ns(histogram: Histogram) -> float | None:
     """The upper edge of the last bin in use, never above the engine's own maximum.
 
     The engine tells its maximum for the whole run only; where nothing was cut away the two meet and
@@ -157,33 +159,36 @@ _SAME_SIZE: Final = 1e-6
 """Relative difference of the bytes from I/Os times the block that rounding may leave."""
 
 
-def with_intervals(
+def metrics_with_intervals(
     metrics: Mapping[str, Metric],
     record: RunRecord,
     load: LoadSums,
-    steady: Steady | None,
+    steady: SteadinessView | None,
     ways: Ways,
 ) -> dict[str, Metric]:
     """The fleet's metrics, with low, high and n where the run can tell them."""
-    prefixes = [prefix for prefix, _ in scopes(ways)]
-    bounded = without_rare_stalls(metrics, prefixes, "p99_5", steady)
+    prefixes = [prefix for prefix, _ in metric_scopes(ways)]
+    bounded = bound_stall_percentiles(metrics, prefixes, "p99_5", steady)
     if record.rule is not None and steady is not None:
-        for key in _rate_keys(record, load, ways):
-            bounded[key] = rate_interval(bounded[key], steady)
-    for prefix, used in scopes(ways):
-        bounded |= resampled(bounded, prefix, PERCENTILES, record, load.cut, used)
+        for key in _rate_metric_keys(record, load, ways):
+            bounded[key] = rate_with_interval(bounded[key], steady)
+    for prefix, used in metric_scopes(ways):
+        bounded |= percentiles_with_intervals(bounded, prefix, PERCENTILES, record, load.cut, used)
     return bounded
 
 
-def without_rare_stalls(
-    metrics: Mapping[str, Metric], prefixes: Iterable[str], nearest: str, steady: Steady | None
+def bound_stall_percentiles(
+    metrics: Mapping[str, Metric],
+    prefixes: Iterable[str],
+    nearest: str,
+    steady: SteadinessView | None,
 ) -> dict[str, Metric]:
     """The metrics; of a run with a few stalls the far percentiles are "more than" the `nearest`.
 
     One stall more or less would decide them. The prefixes are those of keys of latencies.
     """
     kept = dict(metrics)
-    if steady is None or not decides(steady.episodes):
+    if steady is None or not has_few_stalls(steady.episodes):
         return kept
     for prefix in prefixes:
         near = kept[f"{prefix}lat_ns_{nearest}"]
@@ -195,9 +200,9 @@ def without_rare_stalls(
     return kept
 
 
-def _rate_keys(record: RunRecord, load: LoadSums, ways: Ways) -> list[str]:
+def _rate_metric_keys(record: RunRecord, load: LoadSums, ways: Ways) -> list[str]:
     """The rates that are the rule's own, but for a constant factor."""
-    prefixes = [prefix for prefix, used in scopes(ways) if len(used) == len(ways)]
+    prefixes = [prefix for prefix, used in metric_scopes(ways) if len(used) == len(ways)]
     keys = [f"{prefix}iops" for prefix in prefixes]
     expected = int(load.ios.sum()) * record.run.point.job.io_bytes
     if abs(int(load.bytes.sum()) - expected) <= _SAME_SIZE * expected:
@@ -205,7 +210,7 @@ def _rate_keys(record: RunRecord, load: LoadSums, ways: Ways) -> list[str]:
     return keys
 
 
-def rate_interval(metric: Metric, steady: Steady) -> Metric:
+def rate_with_interval(metric: Metric, steady: SteadinessView) -> Metric:
     """A rate with the interval that the rule knows of its mean; as it was where that has none.
 
     One that is too correlated has none.
@@ -218,12 +223,12 @@ def rate_interval(metric: Metric, steady: Steady) -> Metric:
     return replace(metric, low=low, high=high, n=steady.steadiness.df + 1)
 
 
-def resampled(
+def percentiles_with_intervals(
     metrics: Mapping[str, Metric],
     prefix: str,
     percentiles: Sequence[tuple[str, float]],
     record: RunRecord,
-    measured: Cut,
+    measured: MeasuredPart,
     ways: Sequence[int],
 ) -> dict[str, Metric]:
     """Those percentiles of a key prefix that have a value, with intervals by resampling seconds.
@@ -234,13 +239,13 @@ def resampled(
     window = measured.common
     keys = {f"{prefix}lat_ns_{name}": percent / 100 for name, percent in percentiles}
     keys = {key: q for key, q in keys.items() if metrics[key].value is not None}
-    count = block_count(int(window.seconds)) if window else 0
+    count = bootstrap_block_count(int(window.seconds)) if window else 0
     if window is None or not keys or count == 0:
         return {}
-    counts = _by_second(record, measured, window, ways)
+    counts = _latency_counts_by_second(record, measured, window, ways)
     # The same run has the same intervals whenever it is judged.
     seed = [int(record.run.point.digest, 16), record.run.repeat, len(prefix)]
-    quantiles = of_run_each(counts, MIDDLE_NS, list(keys.values()), np.random.default_rng(seed))
+    quantiles = run_quantiles(counts, MIDDLE_NS, list(keys.values()), np.random.default_rng(seed))
     bounded = {}
     for key, quantile in zip(keys, quantiles, strict=True):
         value = metrics[key].value
@@ -251,7 +256,9 @@ def resampled(
     return bounded
 
 
-def _by_second(record: RunRecord, measured: Cut, window: Window, ways: Sequence[int]) -> Ints:
+def _latency_counts_by_second(
+    record: RunRecord, measured: MeasuredPart, window: Window, ways: Sequence[int]
+) -> Ints:
     """Counts by second of the window and latency bin, all hosts and those directions together."""
     table = record.intervals
     offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)

@@ -20,8 +20,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from iolab.analysis.points import Axis, PointSummary, bin_error, priors_of, value_of
-from iolab.analysis.resumed import session_of
+from iolab.analysis.points import (
+    Axis,
+    PointSummary,
+    bin_error,
+    finite_metric_value,
+    fit_point_priors,
+)
+from iolab.analysis.resumed import session_index
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import (
     SERVICE_MEAN,
@@ -39,14 +45,14 @@ from iolab.stats.comparison import (
     RATIO_ALLOWANCE,
     Comparison,
     ComparisonVerdict,
+    apply_holm_correction,
     compare,
     compare_paired,
-    holm_corrected,
 )
 from iolab.stats.repeats import CONFIDENT, Prior
 from iolab.stats.special import student_quantile
 
-Place = tuple[str, Axis]
+PointPlace = tuple[str, Axis]
 """Where a point stands in every session of a study: its workload and its axis values."""
 
 TAIL: Final = "lat_ns_p99"
@@ -57,7 +63,7 @@ Pair = tuple[PointSummary, PointSummary]
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedPoint:
     """A point, or a metric of it, that could not be compared, and why."""
 
     workload: str
@@ -65,7 +71,7 @@ class Skipped:
     reason: str
 
 
-def default_metrics(workload: Workload, pair: Pair) -> list[str]:
+def default_metric_keys(workload: Workload, pair: Pair) -> list[str]:
     """What is compared where nobody names it, of what both sides know.
 
     The headline figure, which stands even where it is not known, and beside it the p99 latency; of
@@ -75,18 +81,20 @@ def default_metrics(workload: Workload, pair: Pair) -> list[str]:
     figure = workload.metric
     if figure is None:
         return [
-            key for key in rates_of(pair[0].metrics, partial(_known, pair)) if _known(pair, key)
+            key
+            for key in rate_keys(pair[0].metrics, partial(_both_know_metric, pair))
+            if _both_know_metric(pair, key)
         ]
     if TAIL in pair[0].metrics:
         beside = [TAIL]
     else:
-        timed = [key for key in timed_means(pair[0].metrics) if _known(pair, key)]
+        timed = [key for key in timed_means(pair[0].metrics) if _both_know_metric(pair, key)]
         beside = [*timed[:1], *(key.removesuffix("mean") + "p99" for key in timed[:1])]
     # A tail that too few I/Os support is no news: it is compared where it is known.
-    return list(dict.fromkeys((figure, *(key for key in beside if _known(pair, key)))))
+    return list(dict.fromkeys((figure, *(key for key in beside if _both_know_metric(pair, key)))))
 
 
-def rates_of(keys: Iterable[str], is_known: Callable[[str], bool]) -> list[str]:
+def rate_keys(keys: Iterable[str], is_known: Callable[[str], bool]) -> list[str]:
     """The rate of each operation: over the common window where that is known, else the phase."""
     return [
         rate_key(operation) if is_known(rate_key(operation)) else whole_rate_key(operation)
@@ -94,16 +102,16 @@ def rates_of(keys: Iterable[str], is_known: Callable[[str], bool]) -> list[str]:
     ]
 
 
-def _known(pair: Pair, metric: str) -> bool:
+def _both_know_metric(pair: Pair, metric: str) -> bool:
     return all(side.value(metric) is not None for side in pair)
 
 
-def objection(pair: Pair, metric: str) -> str:
+def comparison_objection(pair: Pair, metric: str) -> str:
     """Why the metric cannot be compared at this point; empty when it can."""
-    if metric.startswith(_LATENCIES) and len({_is_response(side) for side in pair}) > 1:
+    if metric.startswith(_LATENCIES) and len({_has_response_times(side) for side in pair}) > 1:
         return "one side counts from when I/Os were due, the other from their submission"
     for name, side in zip(("baseline", "candidate"), pair, strict=True):
-        values = [value_of(run, metric) for run in side.results]
+        values = [finite_metric_value(run, metric) for run in side.results]
         if None in values:
             return f"not every run of the {name} has a value"
         if any(value is not None and value <= 0 for value in values):
@@ -114,27 +122,35 @@ def objection(pair: Pair, metric: str) -> str:
 _LATENCIES: Final = ("lat_ns_", "read_lat_ns_", "write_lat_ns_", "trim_lat_ns_")
 
 
-def _is_response(side: PointSummary) -> bool:
+def _has_response_times(side: PointSummary) -> bool:
     """Whether its latencies are response times: then service times stand beside them."""
     return any(SERVICE_MEAN in run.metrics for run in side.results)
 
 
 def compare_pair(pair: Pair, metric: str, prior: Prior, *, one_session: bool) -> Comparison:
-    """The candidate against the baseline by run means; `objection` must have none.
+    """The candidate against the baseline by run means; `comparison_objection` must have none.
 
     Runs of one session are paired by repeat, since a repeat is a block in which both were measured.
     """
     better = spec_of(metric).better
     allowance = RATIO_ALLOWANCE + pair_bin_error(pair, metric)
     first, second = (
-        {run.repeat: value for run in side.results if (value := value_of(run, metric)) is not None}
+        {
+            run.repeat: value
+            for run in side.results
+            if (value := finite_metric_value(run, metric)) is not None
+        }
         for side in pair
     )
     runs = (*pair[0].results, *pair[1].results)
     both = sorted(first.keys() & second.keys())
-    if one_session and len(both) > 1 and len({session_of(run) for run in runs}) == 1:
+    if one_session and len(both) > 1 and len({session_index(run) for run in runs}) == 1:
         return compare_paired(
-            _of(first, both), _of(second, both), better, prior, allowance=allowance
+            _values_of_repeats(first, both),
+            _values_of_repeats(second, both),
+            better,
+            prior,
+            allowance=allowance,
         )
     values = (list(first.values()), list(second.values()))
     return compare(*values, better, prior, allowance=allowance)
@@ -145,7 +161,7 @@ def pair_bin_error(pair: Pair, metric: str) -> float:
     return sum(bin_error(metric, side.results) for side in pair)
 
 
-def _of(values: dict[int, float], repeats: Sequence[int]) -> list[float]:
+def _values_of_repeats(values: dict[int, float], repeats: Sequence[int]) -> list[float]:
     return [values[repeat] for repeat in repeats]
 
 
@@ -178,12 +194,12 @@ class ComparedMetric:
     @property
     def share(self) -> float:
         """What a rate is higher by, or a latency lower by, as a share of the baseline's."""
-        return share_of(self.comparison.ratio, self.better)
+        return gain_share_of_ratio(self.comparison.ratio, self.better)
 
     @property
     def interval(self) -> Interval | None:
         """The 95 % interval of `share`, low and high; None without one."""
-        return _shares(self.comparison.low, self.comparison.high, self.better)
+        return _gain_share_interval(self.comparison.low, self.comparison.high, self.better)
 
     @property
     def factor(self) -> float:
@@ -198,46 +214,46 @@ class ComparedMetric:
 
 
 def match_points(
-    baseline: Mapping[Place, PointSummary],
-    candidate: Mapping[Place, PointSummary],
+    baseline: Mapping[PointPlace, PointSummary],
+    candidate: Mapping[PointPlace, PointSummary],
     names: tuple[str, str],
-) -> tuple[dict[Place, Pair], list[Skipped]]:
+) -> tuple[dict[PointPlace, Pair], list[SkippedPoint]]:
     """The points that both have sound runs of, in the baseline's order, the others with a reason.
 
     `names` are what the reasons call the two.
     """
-    pairs: dict[Place, Pair] = {}
-    skipped: list[Skipped] = []
+    pairs: dict[PointPlace, Pair] = {}
+    skipped: list[SkippedPoint] = []
     for place in dict.fromkeys((*baseline, *candidate)):
         first, second = baseline.get(place), candidate.get(place)
         if first is None or second is None:
             lacking = names[0] if first is None else names[1]
-            skipped.append(Skipped(*place, f"{lacking} has no such point"))
+            skipped.append(SkippedPoint(*place, f"{lacking} has no such point"))
         elif not (first.trusted and second.trusted):
             lacking = names[1] if first.trusted else names[0]
-            skipped.append(Skipped(*place, f"no run of {lacking} is done and not invalid"))
+            skipped.append(SkippedPoint(*place, f"no run of {lacking} is done and not invalid"))
         else:
             pairs[place] = (first, second)
     return pairs, skipped
 
 
 def compare_metrics(
-    pairs: Mapping[Place, Pair],
+    pairs: Mapping[PointPlace, Pair],
     study: Study,
     metrics: Sequence[str],
-    judge: Callable[[Place, str], Comparison],
-) -> tuple[tuple[ComparedMetric, ...], list[Skipped]]:
+    judge: Callable[[PointPlace, str], Comparison],
+) -> tuple[tuple[ComparedMetric, ...], list[SkippedPoint]]:
     """What `judge` says of each metric of each pair, and what cannot be compared, with the reason.
 
-    Without metrics named those of `default_metrics`. Verdicts are held together by Holm's
+    Without metrics named those of `default_metric_keys`. Verdicts are held together by Holm's
     correction.
     """
     compared: list[ComparedMetric] = []
-    skipped: list[Skipped] = []
+    skipped: list[SkippedPoint] = []
     for place, pair in pairs.items():
-        for metric in metrics or default_metrics(study.workload(place[0]), pair):
-            if why := objection(pair, metric):
-                skipped.append(Skipped(*place, f"{metric}: {why}"))
+        for metric in metrics or default_metric_keys(study.workload(place[0]), pair):
+            if why := comparison_objection(pair, metric):
+                skipped.append(SkippedPoint(*place, f"{metric}: {why}"))
                 continue
             first, second = (side.metrics[metric] for side in pair)
             level = worst_level(side.level for side in pair)
@@ -245,7 +261,7 @@ def compare_metrics(
             compared.append(
                 ComparedMetric(*place, metric, first, second, judge(place, metric), level, error)
             )
-    judged = holm_corrected([row.comparison for row in compared])
+    judged = apply_holm_correction([row.comparison for row in compared])
     held = (replace(row, comparison=last) for row, last in zip(compared, judged, strict=True))
     return tuple(held), skipped
 
@@ -265,7 +281,7 @@ class LargestGain:
 
 
 @dataclass(frozen=True, slots=True)
-class Gains:
+class ConfigurationGains:
     """A candidate against the baseline, both by their configurations' ids.
 
     `cells` are by workload and axis in the baseline's order, each with all its metrics; verdicts
@@ -275,7 +291,7 @@ class Gains:
     baseline: str
     candidate: str
     cells: tuple[ComparedMetric, ...]
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[SkippedPoint, ...]
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -296,7 +312,7 @@ class Gains:
         best = max(cells, key=lambda cell: cell.share, default=None)
         if best is None or best.share <= 0:
             return None
-        low, high = _together(best, len(cells)) or (None, None)
+        low, high = _simultaneous_interval(best, len(cells)) or (None, None)
         return LargestGain(best, len(cells), low, high)
 
     def largest_supported(self, metric: str) -> LargestGain | None:
@@ -307,7 +323,9 @@ class Gains:
         """
         cells = self.of(metric)
         gains = [
-            LargestGain(cell, len(cells), *(_together(cell, len(cells)) or (None, None)))
+            LargestGain(
+                cell, len(cells), *(_simultaneous_interval(cell, len(cells)) or (None, None))
+            )
             for cell in cells
             if cell.comparison.verdict is ComparisonVerdict.BETTER
         ]
@@ -315,16 +333,16 @@ class Gains:
         return max(held, key=lambda gain: gain.gain.share, default=None)
 
 
-def gains(
+def compare_configurations(
     study: Study,
     summaries: Sequence[PointSummary],
     metrics: Sequence[str] = (),
     baseline: str | None = None,
-) -> tuple[Gains, ...]:
+) -> tuple[ConfigurationGains, ...]:
     """Every configuration of one session against the baseline, which is the first by default.
 
     Points that went without a host stand in configurations of their own (`split_by_hosts`). Without
-    metrics named those of `default_metrics`. Empty where there is one configuration.
+    metrics named those of `default_metric_keys`. Empty where there is one configuration.
     """
     names = list(dict.fromkeys(summary.key.configuration for summary in summaries))
     order = [
@@ -334,44 +352,48 @@ def gains(
         return ()
     first = baseline or order[0]
     return tuple(
-        _gains(study, summaries, metrics, (first, other)) for other in order if other != first
+        _gains_over_baseline(study, summaries, metrics, (first, other))
+        for other in order
+        if other != first
     )
 
 
-def share_of(ratio: float, better: Better) -> float:
+def gain_share_of_ratio(ratio: float, better: Better) -> float:
     """A ratio of candidate to baseline as a gain: 1.3 of a rate is 0.3, 0.6 of a latency 0.4."""
     return ratio - 1 if better is Better.HIGHER else 1 - ratio
 
 
-def _gains(
+def _gains_over_baseline(
     study: Study,
     summaries: Sequence[PointSummary],
     metrics: Sequence[str],
     names: tuple[str, str],
-) -> Gains:
+) -> ConfigurationGains:
     baseline, candidate = (
         {(s.key.workload, s.key.axis): s for s in summaries if s.key.configuration == name}
         for name in names
     )
     pairs, skipped = match_points(baseline, candidate, names)
-    priors = priors_of({side.key: side.results for pair in pairs.values() for side in pair}, study)
+    priors = fit_point_priors(
+        {side.key: side.results for pair in pairs.values() for side in pair}, study
+    )
 
-    def judge(place: Place, metric: str) -> Comparison:
+    def judge(place: PointPlace, metric: str) -> Comparison:
         pair = pairs[place]
         return compare_pair(pair, metric, priors.of(pair[0].key, metric), one_session=True)
 
     cells, without = compare_metrics(pairs, study, metrics, judge)
-    return Gains(*names, cells, (*skipped, *without))
+    return ConfigurationGains(*names, cells, (*skipped, *without))
 
 
-def _shares(low: float | None, high: float | None, better: Better) -> Interval | None:
+def _gain_share_interval(low: float | None, high: float | None, better: Better) -> Interval | None:
     if low is None or high is None:
         return None
-    ends = (share_of(low, better), share_of(high, better))
+    ends = (gain_share_of_ratio(low, better), gain_share_of_ratio(high, better))
     return min(ends), max(ends)
 
 
-def _together(gain: ComparedMetric, cells: int) -> Interval | None:
+def _simultaneous_interval(gain: ComparedMetric, cells: int) -> Interval | None:
     """The interval of a gain's share that holds at once with those of all cells."""
     compared = gain.comparison
     if compared.low is None or compared.high is None or compared.df == 0:
@@ -379,4 +401,6 @@ def _together(gain: ComparedMetric, cells: int) -> Interval | None:
     own = student_quantile(CONFIDENT, compared.df) * compared.error
     wider = student_quantile(1 - (1 - CONFIDENT) / cells, compared.df) * compared.error
     more = wider - own
-    return _shares(compared.low * math.exp(-more), compared.high * math.exp(more), gain.better)
+    return _gain_share_interval(
+        compared.low * math.exp(-more), compared.high * math.exp(more), gain.better
+    )

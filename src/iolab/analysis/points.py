@@ -16,7 +16,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Final, TypeVar
 
-from iolab.analysis.resumed import session_of
+from iolab.analysis.resumed import session_index
 from iolab.core.metric import CheckResult, Level, Metric, Result, worst_level
 from iolab.core.metric_spec import Combine, spec_of
 from iolab.core.run import Point, RunStatus
@@ -29,14 +29,14 @@ from iolab.stats.repeats import (
     BIN_ERROR,
     NO_PRIOR,
     Prior,
-    Strata,
+    StratumPriors,
     Variance,
     fit_strata,
     log_means,
-    own_spread,
-    publish,
+    publish_value,
+    sample_variance_of,
 )
-from iolab.stats.sentinel import Movement, watch
+from iolab.stats.sentinel import Movement, judge_sentinel
 from iolab.study.schedule import expand
 
 Axis = tuple[tuple[str, int | str], ...]
@@ -123,7 +123,7 @@ class PointSummary:
 T = TypeVar("T")
 
 
-def along(
+def group_along_axis(
     axis: str, items: Iterable[T], place_of: Callable[[T], tuple[str, Axis]]
 ) -> Iterator[tuple[tuple[str, Axis], tuple[T, ...]]]:
     """What stands on an axis of load: by owner and other axes, each ascending in the load.
@@ -140,11 +140,11 @@ def along(
         yield place, tuple(item for _, item in sorted(members, key=itemgetter(0)))
 
 
-def curves(
+def point_curves(
     points: Iterable[PointSummary], axis: str
 ) -> Iterator[tuple[tuple[str, Axis], tuple[PointSummary, ...]]]:
     """The points along an axis of load, by configuration and other axes."""
-    return along(axis, points, lambda point: (point.key.configuration, point.key.axis))
+    return group_along_axis(axis, points, lambda point: (point.key.configuration, point.key.axis))
 
 
 def is_publishable(result: Result) -> bool:
@@ -157,15 +157,15 @@ def summarise(results: Sequence[Result], study: Study) -> tuple[PointSummary, ..
 
     Of several sessions each point's interval is that which its own session gives it.
     """
-    groups = grouped(results)
-    priors: dict[PointKey, Priors] = {}
-    for session in dict.fromkeys(session_of(runs[0]) for runs in groups.values()):
-        own = {key: runs for key, runs in groups.items() if session_of(runs[0]) == session}
-        priors |= dict.fromkeys(own, priors_of(own, study))
-    return tuple(_summary(key, runs, priors[key]) for key, runs in groups.items())
+    groups = results_by_point(results)
+    priors: dict[PointKey, PointPriors] = {}
+    for session in dict.fromkeys(session_index(runs[0]) for runs in groups.values()):
+        own = {key: runs for key, runs in groups.items() if session_index(runs[0]) == session}
+        priors |= dict.fromkeys(own, fit_point_priors(own, study))
+    return tuple(_summarise_point(key, runs, priors[key]) for key, runs in groups.items())
 
 
-def grouped(results: Iterable[Result]) -> dict[PointKey, list[Result]]:
+def results_by_point(results: Iterable[Result]) -> dict[PointKey, list[Result]]:
     """The results by point, each point's by repeat."""
     by_point: dict[PointKey, list[Result]] = {}
     for result in results:
@@ -176,10 +176,14 @@ def grouped(results: Iterable[Result]) -> dict[PointKey, list[Result]]:
 
 def positive_values(runs: Iterable[Result], metric: str) -> list[float]:
     """The runs' values of a metric that have a logarithm."""
-    return [value for run in runs if (value := value_of(run, metric)) is not None and value > 0]
+    return [
+        value
+        for run in runs
+        if (value := finite_metric_value(run, metric)) is not None and value > 0
+    ]
 
 
-def value_of(result: Result, metric: str) -> float | None:
+def finite_metric_value(result: Result, metric: str) -> float | None:
     """A run's value of a metric, None where it has none or one that is not finite."""
     figure = result.metrics.get(metric)
     if figure is None or figure.value is None or not math.isfinite(figure.value):
@@ -188,7 +192,7 @@ def value_of(result: Result, metric: str) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Priors:
+class PointPriors:
     """What each point's stratum says of the spread of each metric over runs.
 
     A stratum is a kind of load (I/O, metadata, keys) with one mix of reads and writes. A point that
@@ -196,7 +200,7 @@ class Priors:
     """
 
     places: Mapping[PointKey, tuple[str, ...]]
-    strata: Mapping[tuple[str, str], Strata]
+    strata: Mapping[tuple[str, str], StratumPriors]
     """By kind of load and metric."""
 
     def of(self, key: PointKey, metric: str) -> Prior:
@@ -206,10 +210,10 @@ class Priors:
         return NO_PRIOR if strata is None else strata.of(tuple(mix))
 
 
-def priors_of(groups: Mapping[PointKey, Sequence[Result]], study: Study) -> Priors:
+def fit_point_priors(groups: Mapping[PointKey, Sequence[Result]], study: Study) -> PointPriors:
     """The priors of these points. One that has a single run says nothing, and asks nothing here."""
     workloads = {workload.id: workload for workload in study.workloads}
-    places = {key: _place(workloads.get(key.workload), key) for key in groups}
+    places = {key: _stratum_path(workloads.get(key.workload), key) for key in groups}
     cells: dict[tuple[str, str], list[tuple[tuple[str, ...], Variance]]] = {}
     for key, runs in groups.items():
         used = [run for run in runs if is_publishable(run)]
@@ -219,18 +223,18 @@ def priors_of(groups: Mapping[PointKey, Sequence[Result]], study: Study) -> Prio
         for metric in dict.fromkeys(name for run in used for name in run.metrics):
             values = positive_values(used, metric)
             if len(values) >= REPLICATED:
-                spread = own_spread(log_means(values))
+                spread = sample_variance_of(log_means(values))
                 cells.setdefault((kind, metric), []).append((tuple(mix), spread))
-    return Priors(places, {place: fit_strata(spreads) for place, spreads in cells.items()})
+    return PointPriors(places, {place: fit_strata(spreads) for place, spreads in cells.items()})
 
 
-def _place(workload: Workload | None, key: PointKey) -> tuple[str, ...]:
+def _stratum_path(workload: Workload | None, key: PointKey) -> tuple[str, ...]:
     """Where a point stands among the others: its kind of load, then its mix."""
     mix = None if workload is None else workload.job.mix_at(dict(key.axis))
     return mix or ("other", key.workload)
 
 
-def _summary(key: PointKey, runs: Sequence[Result], priors: Priors) -> PointSummary:
+def _summarise_point(key: PointKey, runs: Sequence[Result], priors: PointPriors) -> PointSummary:
     used = tuple(run for run in runs if is_publishable(run))
     shown = used or tuple(run for run in runs if _has_values(run)) or tuple(runs)
     units = {name: metric.unit for run in shown for name, metric in run.metrics.items()}
@@ -240,9 +244,9 @@ def _summary(key: PointKey, runs: Sequence[Result], priors: Priors) -> PointSumm
         results=used,
         left_out=tuple(run for run in runs if run not in used),
         metrics={
-            name: _published(name, unit, used, priors.of(key, name))
+            name: _metric_over_runs(name, unit, used, priors.of(key, name))
             if used
-            else _unpublished(name, unit, shown)
+            else _mean_metric(name, unit, shown)
             for name, unit in units.items()
         },
         level=worst_level(run.verdict.level for run in shown),
@@ -254,27 +258,27 @@ def _has_values(run: Result) -> bool:
     return any(metric.value is not None for metric in run.metrics.values())
 
 
-def _published(name: str, unit: str, runs: Sequence[Result], prior: Prior) -> Metric:
+def _metric_over_runs(name: str, unit: str, runs: Sequence[Result], prior: Prior) -> Metric:
     """One metric over the runs; values of zero have no logarithm, so they get no interval."""
     if len(runs) == 1 and prior is NO_PRIOR:
-        value = value_of(runs[0], name)
+        value = finite_metric_value(runs[0], name)
         if value is not None:
-            return _of_one_run(name, unit, runs[0].metrics[name], value)
-    beyond = _beyond(name, unit, runs)
+            return _metric_of_single_run(name, unit, runs[0].metrics[name], value)
+    beyond = _percentile_lower_bound(name, unit, runs)
     if beyond is not None:
         return beyond
-    values = _values(runs, name)
+    values = _metric_values(runs, name)
     if _is_partial(name, values, runs):
         return Metric(None, unit)
     if not values or min(values) <= 0 or spec_of(name).combine is Combine.EXTREME:
-        return _unpublished(name, unit, runs)
-    published = publish(values, prior, allowance=_allowance(name, runs))
-    if published.low is None and (single := _in_bin(name, runs)):
+        return _mean_metric(name, unit, runs)
+    published = publish_value(values, prior, allowance=_bias_allowance(name, runs))
+    if published.low is None and (single := _metric_of_coarse_bin(name, runs)):
         return single
-    return Metric(_middle(values), unit, published.low, published.high, published.runs)
+    return Metric(_geometric_mean(values), unit, published.low, published.high, published.runs)
 
 
-def _of_one_run(name: str, unit: str, own: Metric, value: float) -> Metric:
+def _metric_of_single_run(name: str, unit: str, own: Metric, value: float) -> Metric:
     """The value of a single run of whose spread nothing is known: what all of this comes to then.
 
     Most points of a large sweep are such.
@@ -283,7 +287,7 @@ def _of_one_run(name: str, unit: str, own: Metric, value: float) -> Metric:
     return own if kept else Metric(value, unit, n=1)
 
 
-def _beyond(name: str, unit: str, runs: Sequence[Result]) -> Metric | None:
+def _percentile_lower_bound(name: str, unit: str, runs: Sequence[Result]) -> Metric | None:
     """A percentile of which some runs know only that it is "more than" a bound, so is the point's.
 
     Those runs had the stalls: the others alone would tell of a storage that never stalls. A mean
@@ -294,19 +298,19 @@ def _beyond(name: str, unit: str, runs: Sequence[Result]) -> Metric | None:
     if all(figure.value is not None or figure.low is None for figure in figures):
         return None
     positive = [value for value in least if value is not None and value > 0]
-    return Metric(None, unit, low=_middle(positive), n=len(positive)) if positive else None
+    return Metric(None, unit, low=_geometric_mean(positive), n=len(positive)) if positive else None
 
 
-def _unpublished(name: str, unit: str, runs: Sequence[Result]) -> Metric:
+def _mean_metric(name: str, unit: str, runs: Sequence[Result]) -> Metric:
     """One metric over the runs without an interval."""
-    values = _values(runs, name)
+    values = _metric_values(runs, name)
     if not values or _is_partial(name, values, runs):
         return Metric(None, unit)
     if spec_of(name).combine is Combine.EXTREME:
         return Metric(max(values), unit, n=len(values))
     if min(values) <= 0:
         return Metric(math.fsum(values) / len(values), unit, n=len(values))
-    return _in_bin(name, runs) or Metric(_middle(values), unit, n=len(values))
+    return _metric_of_coarse_bin(name, runs) or Metric(_geometric_mean(values), unit, n=len(values))
 
 
 def _is_partial(name: str, values: Sequence[float], runs: Sequence[Result]) -> bool:
@@ -317,25 +321,25 @@ def _is_partial(name: str, values: Sequence[float], runs: Sequence[Result]) -> b
     if spec_of(name).combine is not Combine.QUANTILE:
         return False
     mean = f"{name[: name.rindex('_ns_')]}_ns_mean" if "_ns_" in name else name
-    return len(values) < len(_values(runs, mean))
+    return len(values) < len(_metric_values(runs, mean))
 
 
-def _in_bin(name: str, runs: Sequence[Result]) -> Metric | None:
+def _metric_of_coarse_bin(name: str, runs: Sequence[Result]) -> Metric | None:
     """Of a single run a value that is known to a coarse bin, with the edges of this."""
-    figures = [run.metrics[name] for run in runs if value_of(run, name) is not None]
+    figures = [run.metrics[name] for run in runs if finite_metric_value(run, name) is not None]
     return figures[0] if len(figures) == 1 and figures[0].bounded else None
 
 
-def _middle(values: Sequence[float]) -> float:
+def _geometric_mean(values: Sequence[float]) -> float:
     """The geometric mean; of one value that value, to its last digit."""
     return values[0] if len(values) == 1 else math.exp(math.fsum(log_means(values)) / len(values))
 
 
-def _values(runs: Sequence[Result], name: str) -> list[float]:
-    return [value for run in runs if (value := value_of(run, name)) is not None]
+def _metric_values(runs: Sequence[Result], name: str) -> list[float]:
+    return [value for run in runs if (value := finite_metric_value(run, name)) is not None]
 
 
-def _allowance(name: str, runs: Iterable[Result]) -> float:
+def _bias_allowance(name: str, runs: Iterable[Result]) -> float:
     """What every run may be off by alike."""
     return BIAS_ALLOWANCE + bin_error(name, runs)
 
@@ -348,10 +352,10 @@ def bin_error(metric: str, runs: Iterable[Result]) -> float:
     if spec_of(metric).combine is not Combine.QUANTILE:
         return 0.0
     figures = [run.metrics[metric] for run in runs if metric in run.metrics]
-    return max((_reach(figure) for figure in figures if figure.bounded), default=BIN_ERROR)
+    return max((_bin_half_width(figure) for figure in figures if figure.bounded), default=BIN_ERROR)
 
 
-def _reach(metric: Metric) -> float:
+def _bin_half_width(metric: Metric) -> float:
     """From a value to the further edge of its bin, which may begin at 0."""
     if metric.value is None or metric.low is None or metric.high is None or metric.value <= 0:
         return BIN_ERROR
@@ -366,7 +370,7 @@ SD_UNKNOWN_DF: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Alarm:
+class SentinelAlarm:
     """The sentinel moved: by `change`, a log ratio, between the runs of these orders.
 
     The runs after `after` and before `at` are in doubt; `at` itself is the new state of the ground.
@@ -378,7 +382,7 @@ class Alarm:
     at: int
 
 
-def sentinel_of(study: Study) -> Point | None:
+def sentinel_point(study: Study) -> Point | None:
     """The point that a study measures again and again; None for the fixed method."""
     able = [item for item in study.workloads if item.job.follows_rule]
     wanted = [item for item in able if item.id == study.method.sentinel] or able
@@ -390,13 +394,13 @@ def sentinel_of(study: Study) -> Point | None:
     return (chosen or points)[0]
 
 
-def alarms(results: Sequence[Result], study: Study) -> tuple[Alarm, ...]:
+def sentinel_alarms(results: Sequence[Result], study: Study) -> tuple[SentinelAlarm, ...]:
     """Every time that the sentinel moved. Results of one session, in any order."""
-    point = sentinel_of(study)
+    point = sentinel_point(study)
     if point is None:
         return ()
     metric = study.workload(point.workload).figure
-    moved: list[Alarm] = []
+    moved: list[SentinelAlarm] = []
     series: list[float] = []
     last = 0
     ordered = sorted((r for r in results if r.order), key=lambda result: result.order)
@@ -405,15 +409,15 @@ def alarms(results: Sequence[Result], study: Study) -> tuple[Alarm, ...]:
         if not values or result.status is not RunStatus.DONE:
             continue
         series += values
-        state = watch(series, spread_of(ordered[: index + 1], metric))
+        state = judge_sentinel(series, run_to_run_sd(ordered[: index + 1], metric))
         if state.movement is not Movement.STILL:
-            moved.append(Alarm(state.movement, state.change, last, result.order))
+            moved.append(SentinelAlarm(state.movement, state.change, last, result.order))
             series = values
         last = result.order
     return tuple(moved)
 
 
-def spread_of(results: Sequence[Result], metric: str) -> float:
+def run_to_run_sd(results: Sequence[Result], metric: str) -> float:
     """The standard deviation of ln of a metric between runs of a point, pooled over all points.
 
     Neighbouring runs are compared, so that ground that moves adds little to it.
@@ -432,27 +436,29 @@ def spread_of(results: Sequence[Result], metric: str) -> float:
     return math.sqrt(total / df)
 
 
-def mark_moved(results: Sequence[Result], study: Study) -> tuple[Result, ...]:
+def mark_sentinel_moves(results: Sequence[Result], study: Study) -> tuple[Result, ...]:
     """The results; those that were measured while the sentinel moved say so, and are indicative."""
-    moves = alarms(results, study)
+    moves = sentinel_alarms(results, study)
     if not moves:
         return tuple(results)
     return tuple(
         result.judged(
-            _check(next((alarm for alarm in moves if alarm.after < result.order < alarm.at), None))
+            _sentinel_check(
+                next((alarm for alarm in moves if alarm.after < result.order < alarm.at), None)
+            )
         )
         for result in results
     )
 
 
-def alarm_text(alarm: Alarm) -> str:
+def alarm_text(alarm: SentinelAlarm) -> str:
     """The alarm as a sentence."""
     how = "jumped" if alarm.movement is Movement.JUMPED else "drifted"
     percent = 100 * math.expm1(alarm.change)
     return f"The sentinel {how} by {percent:+.1f} % between runs {alarm.after} and {alarm.at}."
 
 
-def _check(alarm: Alarm | None) -> CheckResult | None:
+def _sentinel_check(alarm: SentinelAlarm | None) -> CheckResult | None:
     if alarm is None:
         return None
     evidence = {"change": alarm.change, "after": alarm.after, "at": alarm.at}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import stdev
 from typing import Final
 
-from iolab.analysis.points import Axis, PointSummary, curves, other_axes, positive_values
+from iolab.analysis.points import Axis, PointSummary, other_axes, point_curves, positive_values
 from iolab.core.host import Role
 from iolab.core.metric import Level, worst_level
 from iolab.core.metric_spec import spec_of
@@ -19,19 +19,19 @@ from iolab.core.resources import ResourceUse, RunResources
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.dataclass import dataclass
-from iolab.stats.scaling import POINTS_LEAST, REACH, Known, Prediction, predict
+from iolab.stats.scaling import POINTS_LEAST, REACH, MeasuredLoad, Prediction, predict_rate
 
 HOSTS = "hosts"
 
 REPEATS_LEAST: Final = 2
 """Runs that a load needs: one does not tell how far it differs from the next."""
 
-Watch = Callable[[PointSummary], RunResources | None]
+ResourceReader = Callable[[PointSummary], RunResources | None]
 """What a point's run tells of its resources; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
-class Predicted:
+class CurvePrediction:
     """A curve, and what it says of the load that was asked for, or the `reason` why nothing.
 
     `fixed` are the values of its other axes, `measured` its loads with rates. `limited_by` is the
@@ -43,7 +43,7 @@ class Predicted:
     workload: str
     fixed: Axis
     metric: str
-    measured: tuple[Known, ...]
+    measured: tuple[MeasuredLoad, ...]
     level: Level
     prediction: Prediction | None
     limited_by: ResourceUse | None
@@ -56,55 +56,55 @@ class Predicted:
         return spec_of(self.metric).unit
 
 
-def predictions(
+def predict_curves(
     study: Study,
     points: Sequence[PointSummary],
     axis: str,
     load: int,
-    watch: Watch,
+    watch: ResourceReader,
     *,
     extrapolate: bool,
-) -> tuple[Predicted, ...]:
+) -> tuple[CurvePrediction, ...]:
     """Every curve over that axis, in the study's order of workloads."""
     return tuple(
-        _predicted(workload, curve, axis, load, watch, extrapolate=extrapolate)
+        _predict_curve(workload, curve, axis, load, watch, extrapolate=extrapolate)
         for workload in study.workloads
-        for curve in _curves(workload, points, axis)
+        for curve in _curves_over_axis(workload, points, axis)
     )
 
 
-def _curves(
+def _curves_over_axis(
     workload: Workload, points: Sequence[PointSummary], axis: str
 ) -> Iterator[tuple[PointSummary, ...]]:
     """Points that differ in that axis alone, by load."""
     of_workload = (point for point in points if point.key.workload == workload.id)
-    return (curve for _, curve in curves(of_workload, axis))
+    return (curve for _, curve in point_curves(of_workload, axis))
 
 
-def _predicted(
+def _predict_curve(
     workload: Workload,
     curve: Sequence[PointSummary],
     axis: str,
     load: int,
-    watch: Watch,
+    watch: ResourceReader,
     *,
     extrapolate: bool,
-) -> Predicted:
+) -> CurvePrediction:
     metric = workload.rate
     used = [point for point in curve if point.trusted and point.value(metric)]
-    measured = tuple(_known(point, axis, metric) for point in used)
-    single = sum(_runs(point, metric) < REPEATS_LEAST for point in used)
-    reason = _objection(measured, load, single, extrapolate=extrapolate)
+    measured = tuple(_measured_load(point, axis, metric) for point in used)
+    single = sum(_run_count(point, metric) < REPEATS_LEAST for point in used)
+    reason = _refusal_reason(measured, load, single, extrapolate=extrapolate)
     busiest = None
     prediction = None
     if not reason:
-        busiest = _limiting(watch(used[-1]), axis) if load > measured[-1].load else None
+        busiest = _limiting_resource(watch(used[-1]), axis) if load > measured[-1].load else None
         limit = None
         if busiest is not None and busiest.share:
             # A resource that was used to that share leaves so much more, and no more.
             limit = measured[-1].rate / min(busiest.share, 1.0)
-        prediction = predict(measured, load, limit)
-    return Predicted(
+        prediction = predict_rate(measured, load, limit)
+    return CurvePrediction(
         configuration=curve[0].key.configuration,
         workload=workload.id,
         fixed=other_axes(curve[0].key.axis, axis),
@@ -114,16 +114,18 @@ def _predicted(
         prediction=prediction,
         limited_by=busiest,
         reason=reason,
-        runs=min((_runs(point, metric) for point in used), default=0),
+        runs=min((_run_count(point, metric) for point in used), default=0),
     )
 
 
-def _runs(point: PointSummary, metric: str) -> int:
+def _run_count(point: PointSummary, metric: str) -> int:
     """How many runs its rate is the mean of."""
     return point.metrics[metric].n or 1
 
 
-def _objection(measured: Sequence[Known], load: int, single: int, *, extrapolate: bool) -> str:
+def _refusal_reason(
+    measured: Sequence[MeasuredLoad], load: int, single: int, *, extrapolate: bool
+) -> str:
     """Why nothing is predicted, `single` loads having too few runs; empty where it is."""
     if any(point.load == load for point in measured):
         return "it was measured: see 'iolab show'"
@@ -145,7 +147,7 @@ def _objection(measured: Sequence[Known], load: int, single: int, *, extrapolate
     return ""
 
 
-def _limiting(resources: RunResources | None, axis: str) -> ResourceUse | None:
+def _limiting_resource(resources: RunResources | None, axis: str) -> ResourceUse | None:
     """The busiest resource that does not grow with the load, of those whose use is known.
 
     More hosts bring processors and ports of their own; what they share are the storage's nodes.
@@ -155,23 +157,23 @@ def _limiting(resources: RunResources | None, axis: str) -> ResourceUse | None:
     shared = [
         use
         for use in resources.uses
-        if use.share and (axis != HOSTS or use.role is not Role.CLIENT) and _counts(use)
+        if use.share and (axis != HOSTS or use.role is not Role.CLIENT) and _is_limit_when_full(use)
     ]
     return max(shared, key=lambda use: use.share or 0.0, default=None)
 
 
-def _counts(use: ResourceUse) -> bool:
+def _is_limit_when_full(use: ResourceUse) -> bool:
     """Whether a share near 1 is a limit: a device that works in parallel is busy long before."""
     return use.resource.value in {"port", "processors"}
 
 
-def _known(point: PointSummary, axis: str, metric: str) -> Known:
+def _measured_load(point: PointSummary, axis: str, metric: str) -> MeasuredLoad:
     figure = point.metrics[metric]
     values = positive_values(point.results, metric)
     width = 0.0
     if figure.low is not None and figure.high is not None and figure.low > 0:
         width = math.log(figure.high / figure.low) / 2
-    return Known(
+    return MeasuredLoad(
         load=point.load(axis),
         rate=point.value(metric) or 0.0,
         scatter=stdev(map(math.log, values)) if len(values) > 1 else 0.0,

@@ -9,23 +9,23 @@ from types import MappingProxyType
 from typing import Final
 
 from iolab.analysis.findings import (
-    Best,
-    Crossed,
+    BestPointFinding,
+    CrossoverFinding,
     Finding,
-    Gained,
     Need,
     NeedSide,
-    Suits,
-    Tallied,
-    bends,
-    bests,
-    limited,
-    prices,
-    runs_of,
+    Recommendation,
+    SpeedupFinding,
+    WinLossFinding,
+    best_point_findings,
+    bottleneck_findings,
+    knee_findings,
+    price_findings,
+    run_keys,
 )
-from iolab.analysis.pairs import ComparedMetric, Gains, share_of
-from iolab.analysis.points import Axis, PointSummary, along
-from iolab.analysis.value import MONEY, currencies, full_configurations
+from iolab.analysis.pairs import ComparedMetric, ConfigurationGains, gain_share_of_ratio
+from iolab.analysis.points import Axis, PointSummary, group_along_axis
+from iolab.analysis.value import MONEY, cost_currencies, full_configurations
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.resources import RunResources
@@ -37,20 +37,22 @@ from iolab.stats.comparison import ComparisonVerdict
 Cell = tuple[str, Axis]
 
 
-def gained(compared: Sequence[Gains], points: Sequence[PointSummary]) -> Iterator[Gained]:
+def speedup_findings(
+    compared: Sequence[ConfigurationGains], points: Sequence[PointSummary]
+) -> Iterator[SpeedupFinding]:
     """For each candidate and metric the largest gain of all that are supported.
 
     A gain is supported where the verdict over all cells is better; the largest of all would often
     be the noisiest.
     """
-    runs = _runs(points)
+    runs = _runs_by_point(points)
     for gains in compared:
         for metric in gains.metrics:
             largest = gains.largest_supported(metric)
             if largest is None:
                 continue
             cell = largest.gain
-            yield Gained(
+            yield SpeedupFinding(
                 baseline=gains.baseline,
                 candidate=gains.candidate,
                 workload=cell.workload,
@@ -62,13 +64,15 @@ def gained(compared: Sequence[Gains], points: Sequence[PointSummary]) -> Iterato
                 factor=cell.factor,
                 cells=largest.cells,
                 level=cell.level,
-                runs=_both(gains, cell, runs),
+                runs=_runs_of_both_sides(gains, cell, runs),
             )
 
 
-def tallied(compared: Sequence[Gains], points: Sequence[PointSummary]) -> Iterator[Tallied]:
+def win_loss_findings(
+    compared: Sequence[ConfigurationGains], points: Sequence[PointSummary]
+) -> Iterator[WinLossFinding]:
     """For each candidate and metric how many cells are better, worse, the same, or neither."""
-    runs = _runs(points)
+    runs = _runs_by_point(points)
     for gains in compared:
         covered = {(cell.workload, cell.metric) for cell in gains.cells}
         silent = {skipped.workload for skipped in gains.skipped} - {name for name, _ in covered}
@@ -76,7 +80,7 @@ def tallied(compared: Sequence[Gains], points: Sequence[PointSummary]) -> Iterat
             cells = gains.of(metric)
             about = silent | {cell.workload for cell in gains.cells if cell.metric == metric}
             counts = Counter(cell.comparison.verdict for cell in cells)
-            yield Tallied(
+            yield WinLossFinding(
                 baseline=gains.baseline,
                 candidate=gains.candidate,
                 metric=metric,
@@ -84,49 +88,49 @@ def tallied(compared: Sequence[Gains], points: Sequence[PointSummary]) -> Iterat
                 skipped=sum(
                     1
                     for skipped in gains.skipped
-                    if skipped.workload in about and _speaks_of(skipped.reason, metric)
+                    if skipped.workload in about and _concerns_metric(skipped.reason, metric)
                 ),
-                runs=tuple(key for cell in cells for key in _both(gains, cell, runs)),
+                runs=tuple(key for cell in cells for key in _runs_of_both_sides(gains, cell, runs)),
             )
 
 
-def crossed(
-    study: Study, compared: Sequence[Gains], points: Sequence[PointSummary]
-) -> Iterator[Crossed]:
+def crossover_findings(
+    study: Study, compared: Sequence[ConfigurationGains], points: Sequence[PointSummary]
+) -> Iterator[CrossoverFinding]:
     """Where one configuration leads at small loads and the other at large ones, both supported."""
-    runs = _runs(points)
+    runs = _runs_by_point(points)
     for gains in compared:
         for workload in study.workloads:
             names = [axis.name for axis in workload.sweep if axis.name in workload.job.load_axes]
             if len(names) != 1:
                 continue
             for metric in gains.metrics[:1]:
-                for (_, fixed), cells in along(
+                for (_, fixed), cells in group_along_axis(
                     names[0], gains.of(metric, workload.id), lambda cell: ("", cell.axis)
                 ):
-                    yield from _crossing(gains, cells, names[0], fixed, runs)
+                    yield from _crossovers_of_curves(gains, cells, names[0], fixed, runs)
 
 
-def _crossing(
-    gains: Gains,
+def _crossovers_of_curves(
+    gains: ConfigurationGains,
     cells: Sequence[ComparedMetric],
     name: str,
     fixed: Axis,
     runs: dict[tuple[str, str, Axis], tuple[RunKey, ...]],
-) -> Iterator[Crossed]:
+) -> Iterator[CrossoverFinding]:
     """One crossing of two curves: all supported cells of the one lie below those of the other."""
     leads = [cell for cell in cells if cell.comparison.verdict is ComparisonVerdict.BETTER]
     trails = [cell for cell in cells if cell.comparison.verdict is ComparisonVerdict.WORSE]
     if not leads or not trails:
         return
-    first = _load_of_gain(leads[0], name) < _load_of_gain(trails[0], name)
+    first = _load_of_cell(leads[0], name) < _load_of_cell(trails[0], name)
     low, high = (leads, trails) if first else (trails, leads)
-    last, start = _load_of_gain(low[-1], name), _load_of_gain(high[0], name)
+    last, start = _load_of_cell(low[-1], name), _load_of_cell(high[0], name)
     if last >= start:
         return
     pair = (gains.candidate, gains.baseline)
     below, above = pair if first else pair[::-1]
-    yield Crossed(
+    yield CrossoverFinding(
         below=below,
         above=above,
         workload=low[-1].workload,
@@ -135,51 +139,58 @@ def _crossing(
         fixed=fixed,
         last=last,
         first=start,
-        share_below=_lead(low[-1]),
-        share_above=_lead(high[0]),
-        up_to=all(cell in low for cell in cells if _load_of_gain(cell, name) <= last),
-        on=all(cell in high for cell in cells if _load_of_gain(cell, name) >= start),
+        share_below=_lead_share(low[-1]),
+        share_above=_lead_share(high[0]),
+        up_to=all(cell in low for cell in cells if _load_of_cell(cell, name) <= last),
+        on=all(cell in high for cell in cells if _load_of_cell(cell, name) >= start),
         level=worst_level((low[-1].level, high[0].level)),
-        runs=(*_both(gains, low[-1], runs), *_both(gains, high[0], runs)),
+        runs=(
+            *_runs_of_both_sides(gains, low[-1], runs),
+            *_runs_of_both_sides(gains, high[0], runs),
+        ),
     )
 
 
-def _lead(cell: ComparedMetric) -> float:
+def _lead_share(cell: ComparedMetric) -> float:
     """What the better of the two is better by, as a share of the other's."""
     if cell.share >= 0:
         return cell.share
-    return share_of(1 / cell.comparison.ratio, cell.better)
+    return gain_share_of_ratio(1 / cell.comparison.ratio, cell.better)
 
 
-def _speaks_of(reason: str, metric: str) -> bool:
+def _concerns_metric(reason: str, metric: str) -> bool:
     """Whether a reason is of a whole cell or of this metric of it, by which it then begins."""
     name, colon, _ = reason.partition(": ")
     return not colon or name == metric
 
 
-def _load_of_gain(cell: ComparedMetric, name: str) -> int:
+def _load_of_cell(cell: ComparedMetric, name: str) -> int:
     return int(dict(cell.axis)[name])
 
 
-def _runs(points: Sequence[PointSummary]) -> dict[tuple[str, str, Axis], tuple[RunKey, ...]]:
+def _runs_by_point(
+    points: Sequence[PointSummary],
+) -> dict[tuple[str, str, Axis], tuple[RunKey, ...]]:
     return {
-        (point.key.configuration, point.key.workload, point.key.axis): runs_of([point])
+        (point.key.configuration, point.key.workload, point.key.axis): run_keys([point])
         for point in points
     }
 
 
-def _both(
-    gains: Gains, cell: ComparedMetric, runs: dict[tuple[str, str, Axis], tuple[RunKey, ...]]
+def _runs_of_both_sides(
+    gains: ConfigurationGains,
+    cell: ComparedMetric,
+    runs: dict[tuple[str, str, Axis], tuple[RunKey, ...]],
 ) -> tuple[RunKey, ...]:
     """The runs of both sides of a cell."""
     place = (cell.workload, cell.axis)
     return (*runs.get((gains.baseline, *place), ()), *runs.get((gains.candidate, *place), ()))
 
 
-def findings(
+def all_findings(
     study: Study,
     points: Sequence[PointSummary],
-    compared: Sequence[Gains],
+    compared: Sequence[ConfigurationGains],
     watched: Mapping[RunKey, RunResources] = MappingProxyType({}),
 ) -> tuple[Finding, ...]:
     """Every finding of a study's results.
@@ -188,20 +199,21 @@ def findings(
     tell of their resources. Within a kind the order is the study's, but for gains and prices: the
     largest first.
     """
-    best = tuple(bests(study, points))
-    needs = tuple(suited(study, best))
+    best = tuple(best_point_findings(study, points))
+    needs = tuple(recommendations(study, best))
     dear = sorted(
-        prices(study, best), key=lambda finding: (finding.workload, finding.per, finding.rank)
+        price_findings(study, best),
+        key=lambda finding: (finding.workload, finding.per, finding.rank),
     )
     return (
         *(need for need in needs if need.sure),
-        *sorted(gained(compared, points), key=lambda finding: -finding.share),
-        *tallied(compared, points),
-        *crossed(study, compared, points),
+        *sorted(speedup_findings(compared, points), key=lambda finding: -finding.share),
+        *win_loss_findings(compared, points),
+        *crossover_findings(study, compared, points),
         *(need for need in needs if not need.sure),
         *best,
-        *limited(study, points, best, watched),
-        *bends(study, points),
+        *bottleneck_findings(study, points, best, watched),
+        *knee_findings(study, points),
         *dear,
     )
 
@@ -217,7 +229,7 @@ CAPACITY: Final = "capacity"
 
 
 @dataclass(frozen=True, slots=True)
-class _Score:
+class _ScoreInterval:
     """A configuration's measure with the least and the most that its intervals allow."""
 
     value: float
@@ -225,11 +237,11 @@ class _Score:
     high: float
 
 
-_Scores = dict[str, _Score]
+_Scores = dict[str, _ScoreInterval]
 
 
 @dataclass(frozen=True, slots=True)
-class _Field:
+class _Contenders:
     """The configurations that are held against each other, and what is known of all of them.
 
     `capacity` is TB by configuration, empty unless all tell the same kind, `metric` that kind.
@@ -258,40 +270,48 @@ class _Field:
         scores = {}
         for owner, size in self.capacity.items():
             figure = size / self.costs.get(owner, 1.0)
-            scores[owner] = _Score(figure, figure, figure)
+            scores[owner] = _ScoreInterval(figure, figure, figure)
         return scores
 
     def priced(self, scores: _Scores) -> _Scores:
         """Scores for money where all costs are known, else as they are."""
-        return {owner: _over(score, self.costs.get(owner, 1.0)) for owner, score in scores.items()}
+        return {
+            owner: _divided_score(score, self.costs.get(owner, 1.0))
+            for owner, score in scores.items()
+        }
 
 
-def suited(study: Study, best: Sequence[Best]) -> Iterator[Suits]:
+def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[Recommendation]:
     """A finding for each need that the study can tell of; none of one configuration.
 
     One that loads the storage of another with fewer hosts is no choice of its own.
     """
-    field = _field_of(full_configurations(study.configurations), best)
+    field = _build_contenders(full_configurations(study.configurations), best)
     if len(field.owners) < 2:
         return
     if field.capacity:
-        yield _capacity(field)
-    performance = _together(list(field.sides.values()))
+        yield _capacity_recommendation(field)
+    performance = _mean_of_performance_scores(list(field.sides.values()))
     if performance:
-        yield _of_runs(field, Need.PERFORMANCE, performance, "")
+        yield _performance_recommendation(field, Need.PERFORMANCE, performance, "")
         if field.costs:
-            yield _of_runs(field, Need.VALUE, field.priced(performance), field.per)
-    sides = {name: _shares(field.priced(scores)) for name, scores in field.sides.items()}
+            yield _performance_recommendation(
+                field, Need.VALUE, field.priced(performance), field.per
+            )
+    sides = {name: _shares_of_best(field.priced(scores)) for name, scores in field.sides.items()}
     if field.capacity:
-        sides = {CAPACITY: _shares(field.terabytes()), **sides}
+        sides = {CAPACITY: _shares_of_best(field.terabytes()), **sides}
     if len(sides) > 1:
         least = {
-            owner: _least([shares[owner] for shares in sides.values()]) for owner in field.owners
+            owner: _lowest_score([shares[owner] for shares in sides.values()])
+            for owner in field.owners
         }
-        yield _of_runs(field, Need.BALANCE, least, field.per, sides)
+        yield _performance_recommendation(field, Need.BALANCE, least, field.per, sides)
 
 
-def _field_of(configurations: Sequence[Configuration], best: Sequence[Best]) -> _Field:
+def _build_contenders(
+    configurations: Sequence[Configuration], best: Sequence[BestPointFinding]
+) -> _Contenders:
     owners = tuple(configuration.id for configuration in configurations)
     rates = [
         figure for figure in best if figure.metric in SIDES and (figure.value.value or 0.0) > 0
@@ -304,8 +324,8 @@ def _field_of(configurations: Sequence[Configuration], best: Sequence[Best]) -> 
     ]
     of_owner = {owner: [by_place[owner, name] for name in common] for owner in owners}
     used = [figure for several in of_owner.values() for figure in several]
-    metric, capacity = _capacities(configurations)
-    money = currencies(configurations)
+    metric, capacity = _comparable_capacities(configurations)
+    money = cost_currencies(configurations)
     priced = {
         configuration.id: configuration.cost.total / MONEY
         for configuration in configurations
@@ -313,13 +333,13 @@ def _field_of(configurations: Sequence[Configuration], best: Sequence[Best]) -> 
     }
     priced = {owner: cost for owner, cost in priced.items() if cost > 0}
     priced_alike = len(priced) == len(owners) and len(money) == 1
-    return _Field(
+    return _Contenders(
         owners=owners,
         capacity=capacity,
         metric=metric,
         costs=priced if priced_alike else {},
         currency=money[0] if priced_alike else "",
-        sides=_sides(of_owner),
+        sides=_performance_scores(of_owner),
         workloads=tuple(common),
         level=worst_level(figure.level for figure in used),
         single=any(figure.value.low is None for figure in used),
@@ -330,7 +350,7 @@ def _field_of(configurations: Sequence[Configuration], best: Sequence[Best]) -> 
     )
 
 
-def _capacities(configurations: Sequence[Configuration]) -> tuple[str, dict[str, float]]:
+def _comparable_capacities(configurations: Sequence[Configuration]) -> tuple[str, dict[str, float]]:
     """Usable capacity where all tell it, else raw; nothing where they tell different ones."""
     for metric in ("usable_tb", "raw_tb"):
         sizes = {
@@ -342,33 +362,35 @@ def _capacities(configurations: Sequence[Configuration]) -> tuple[str, dict[str,
     return "", {}
 
 
-def _sides(of_owner: Mapping[str, Sequence[Best]]) -> dict[str, _Scores]:
+def _performance_scores(of_owner: Mapping[str, Sequence[BestPointFinding]]) -> dict[str, _Scores]:
     """By kind of performance each configuration's geometric mean over its workloads."""
     kinds = dict.fromkeys(figure.metric for best in of_owner.values() for figure in best)
     return {
         SIDES[kind]: {
-            owner: _mean([_of_metric(figure.value) for figure in best if figure.metric == kind])
+            owner: _geometric_mean_score(
+                [_score_of_metric(figure.value) for figure in best if figure.metric == kind]
+            )
             for owner, best in of_owner.items()
         }
         for kind in kinds
     }
 
 
-def _together(sides: Sequence[_Scores]) -> _Scores:
+def _mean_of_performance_scores(sides: Sequence[_Scores]) -> _Scores:
     """The geometric mean of all kinds of performance, each counting once."""
     owners = dict.fromkeys(owner for side in sides for owner in side)
-    return {owner: _mean([side[owner] for side in sides]) for owner in owners}
+    return {owner: _geometric_mean_score([side[owner] for side in sides]) for owner in owners}
 
 
-def _of_metric(metric: Metric) -> _Score:
+def _score_of_metric(metric: Metric) -> _ScoreInterval:
     """A figure; nothing is known of how far one without an interval may be off."""
     value = metric.value or 0.0
     if metric.low is None or metric.high is None:
-        return _Score(value, 0.0, math.inf)
-    return _Score(value, metric.low, metric.high)
+        return _ScoreInterval(value, 0.0, math.inf)
+    return _ScoreInterval(value, metric.low, metric.high)
 
 
-def _mean(scores: Sequence[_Score]) -> _Score:
+def _geometric_mean_score(scores: Sequence[_ScoreInterval]) -> _ScoreInterval:
     """The geometric mean, from that of all lower ends to that of all upper ends: wide, but sure."""
 
     def of(values: Sequence[float]) -> float:
@@ -376,18 +398,18 @@ def _mean(scores: Sequence[_Score]) -> _Score:
             return 0.0 if min(values) <= 0 else math.inf
         return math.exp(math.fsum(map(math.log, values)) / len(values))
 
-    return _Score(
+    return _ScoreInterval(
         of([score.value for score in scores]),
         of([score.low for score in scores]),
         of([score.high for score in scores]),
     )
 
 
-def _over(score: _Score, size: float) -> _Score:
-    return _Score(score.value / size, score.low / size, score.high / size)
+def _divided_score(score: _ScoreInterval, size: float) -> _ScoreInterval:
+    return _ScoreInterval(score.value / size, score.low / size, score.high / size)
 
 
-def _shares(scores: _Scores) -> _Scores:
+def _shares_of_best(scores: _Scores) -> _Scores:
     """Each as a share of the best, with the least and the most that all intervals allow.
 
     Where intervals overlap any of them may be the best: none is sure to have all of it.
@@ -400,39 +422,39 @@ def _shares(scores: _Scores) -> _Scores:
         least = max(other.low for other in others)
         low = 0.0 if score.low <= 0 else score.low / max(score.low, most)
         high = 1.0 if score.high >= least else score.high / least
-        shares[owner] = _Score(score.value / top, low, high)
+        shares[owner] = _ScoreInterval(score.value / top, low, high)
     return shares
 
 
-def _least(shares: Sequence[_Score]) -> _Score:
-    return _Score(
+def _lowest_score(shares: Sequence[_ScoreInterval]) -> _ScoreInterval:
+    return _ScoreInterval(
         min(share.value for share in shares),
         min(share.low for share in shares),
         min(share.high for share in shares),
     )
 
 
-def _order(scores: _Scores) -> list[str]:
+def _order_best_first(scores: _Scores) -> list[str]:
     """The owners, the best first; of equal ones as the study has them."""
     return sorted(scores, key=lambda owner: -scores[owner].value)
 
 
-def _leads(scores: _Scores, best: str) -> bool:
+def _is_clear_leader(scores: _Scores, best: str) -> bool:
     """Whether it is above all others whatever their intervals allow."""
     return all(scores[best].low > score.high for owner, score in scores.items() if owner != best)
 
 
-def _capacity(field: _Field) -> Suits:
+def _capacity_recommendation(field: _Contenders) -> Recommendation:
     scores = field.terabytes()
-    best, second, *_ = _order(scores)
-    return Suits(
+    best, second, *_ = _order_best_first(scores)
+    return Recommendation(
         need=Need.CAPACITY,
         configuration=best,
         runner_up=second,
         lead=scores[best].value / scores[second].value,
         per=field.per,
         of=len(field.owners),
-        sure=_leads(scores, best),
+        sure=_is_clear_leader(scores, best),
         single=False,
         sides=(),
         workloads=(),
@@ -443,22 +465,22 @@ def _capacity(field: _Field) -> Suits:
     )
 
 
-def _of_runs(
-    field: _Field,
+def _performance_recommendation(
+    field: _Contenders,
     need: Need,
     scores: _Scores,
     per: str,
     sides: Mapping[str, _Scores] | None = None,
-) -> Suits:
-    best, second, *_ = _order(scores)
-    return Suits(
+) -> Recommendation:
+    best, second, *_ = _order_best_first(scores)
+    return Recommendation(
         need=need,
         configuration=best,
         runner_up=second,
         lead=scores[best].value / scores[second].value,
         per=per,
         of=len(field.owners),
-        sure=_leads(scores, best),
+        sure=_is_clear_leader(scores, best),
         single=field.single,
         sides=tuple(NeedSide(name, side[best].value) for name, side in (sides or {}).items()),
         workloads=field.workloads,

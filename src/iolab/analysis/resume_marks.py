@@ -6,14 +6,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
-from iolab.analysis.points import REPLICATED, grouped, is_publishable, mark_moved, value_of
-from iolab.analysis.resumed import ResumedSession, checked
+from iolab.analysis.points import (
+    REPLICATED,
+    finite_metric_value,
+    is_publishable,
+    mark_sentinel_moves,
+    results_by_point,
+)
+from iolab.analysis.resumed import SessionWithStarts, results_with_resume_checks
 from iolab.core.configuration import Configuration
 from iolab.core.metric import CheckResult, Level, Result
 from iolab.core.study import Study
 
 
-class Stored(ResumedSession, Protocol):
+class StoredSession(SessionWithStarts, Protocol):
     """A session with its study, its results and its starts."""
 
     @property
@@ -21,7 +27,7 @@ class Stored(ResumedSession, Protocol):
         """The study with every default and override."""
 
 
-def marked_results(session: Stored) -> tuple[Study, tuple[Result, ...]]:
+def results_with_session_checks(session: StoredSession) -> tuple[Study, tuple[Result, ...]]:
     """The study and its results for people and programs to read.
 
     Results that were measured without hosts are those of a configuration of their own, and results
@@ -29,8 +35,8 @@ def marked_results(session: Stored) -> tuple[Study, tuple[Result, ...]]:
     do not agree with each other do as well.
     """
     planned = session.study
-    study, results = split_by_hosts(planned, mark_moved(session.results(), planned))
-    return study, mark_disagreeing(checked(results, session), study)
+    study, results = split_by_hosts(planned, mark_sentinel_moves(session.results(), planned))
+    return study, mark_disagreeing(results_with_resume_checks(results, session), study)
 
 
 def split_by_hosts(study: Study, results: Sequence[Result]) -> tuple[Study, tuple[Result, ...]]:
@@ -47,9 +53,13 @@ def split_by_hosts(study: Study, results: Sequence[Result]) -> tuple[Study, tupl
     configurations: list[Configuration] = []
     for item in study.configurations:
         configurations.append(item)
-        configurations += [_lesser(item, names) for owner, names in lacking if owner == item.id]
+        configurations += [
+            _configuration_without_hosts(item, names)
+            for owner, names in lacking
+            if owner == item.id
+        ]
     renamed = tuple(
-        replace(result, configuration=_name(result.configuration, result.without))
+        replace(result, configuration=_name_without_hosts(result.configuration, result.without))
         if _is_mixed(result)
         else result
         for result in results
@@ -59,19 +69,23 @@ def split_by_hosts(study: Study, results: Sequence[Result]) -> tuple[Study, tupl
 
 def _is_mixed(result: Result) -> bool:
     """Whether a result lacks hosts and stands among those of the whole configuration."""
-    return bool(result.without) and not result.configuration.endswith(_name("", result.without))
+    return bool(result.without) and not result.configuration.endswith(
+        _name_without_hosts("", result.without)
+    )
 
 
-def _lesser(configuration: Configuration, names: tuple[str, ...]) -> Configuration:
+def _configuration_without_hosts(
+    configuration: Configuration, names: tuple[str, ...]
+) -> Configuration:
     return replace(
         configuration,
-        id=_name(configuration.id, names),
-        title=_name(configuration.title, names),
+        id=_name_without_hosts(configuration.id, names),
+        title=_name_without_hosts(configuration.title, names),
         hosts=tuple(host for host in configuration.hosts if host not in names),
     )
 
 
-def _name(name: str, names: tuple[str, ...]) -> str:
+def _name_without_hosts(name: str, names: tuple[str, ...]) -> str:
     return f"{name} without {', '.join(names)}"
 
 
@@ -96,18 +110,20 @@ def mark_disagreeing(results: Sequence[Result], study: Study) -> tuple[Result, .
     """
     figures = {item.id: item.metric for item in study.workloads if item.metric}
     checks: dict[tuple[str, int, int], CheckResult] = {}
-    for key, runs in grouped(results).items():
+    for key, runs in results_by_point(results).items():
         if key.workload not in figures:
             continue
         figure = figures[key.workload]
-        values = [value_of(run, figure) for run in runs if is_publishable(run)]
+        values = [finite_metric_value(run, figure) for run in runs if is_publishable(run)]
         check = compare_repeats([value for value in values if value], figure)
         if check is not None:
-            checks |= dict.fromkeys((_place(run) for run in runs if is_publishable(run)), check)
-    return tuple(result.judged(checks.get(_place(result))) for result in results)
+            checks |= dict.fromkeys(
+                (_point_place(run) for run in runs if is_publishable(run)), check
+            )
+    return tuple(result.judged(checks.get(_point_place(result))) for result in results)
 
 
-def _place(run: Result) -> tuple[str, int, int]:
+def _point_place(run: Result) -> tuple[str, int, int]:
     return run.digest, run.repeat, run.attempt
 
 

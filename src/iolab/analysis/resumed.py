@@ -18,7 +18,7 @@ OF_SESSION: Final = 1000
 """Segments of the n-th of several sessions count from n times this on; no session has as many."""
 
 
-def session_of(result: Result) -> int:
+def session_index(result: Result) -> int:
     """Which of several sessions that are looked at together made a result; 0 where there is one."""
     return result.segment // OF_SESSION
 
@@ -31,7 +31,7 @@ class SessionStart(Protocol):
         """The facts of the hosts."""
 
 
-class ResumedSession(Protocol):
+class SessionWithStarts(Protocol):
     """A session with its results and its starts."""
 
     @property
@@ -42,7 +42,9 @@ class ResumedSession(Protocol):
         """The results of all committed runs."""
 
 
-def checked(results: tuple[Result, ...], session: ResumedSession) -> tuple[Result, ...]:
+def results_with_resume_checks(
+    results: tuple[Result, ...], session: SessionWithStarts
+) -> tuple[Result, ...]:
     """The session's results; those of curves that several segments measured say so."""
     # Facts of a fleet are large: they are read only where the session was resumed.
     if len({result.segment for result in results}) < 2:
@@ -62,7 +64,7 @@ def mark_resumed(
     for result in results:
         curves.setdefault((result.configuration, result.workload), set()).add(result.segment)
     checks = {
-        curve: _check(sorted(segments), facts)
+        curve: _resume_check(sorted(segments), facts)
         for curve, segments in curves.items()
         if len(segments) > 1
     }
@@ -71,7 +73,7 @@ def mark_resumed(
     )
 
 
-def _check(segments: Sequence[int], facts: Sequence[Mapping[str, HostFacts]]) -> CheckResult:
+def _resume_check(segments: Sequence[int], facts: Sequence[Mapping[str, HostFacts]]) -> CheckResult:
     present = [facts[segment - 1] for segment in segments if segment <= len(facts)]
     changed = [
         fault.happened for before, after in pairwise(present) for fault in changes(before, after)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.bottleneck.decision import law_of
-from iolab.analysis.pairs import compare_pair, objection
-from iolab.analysis.points import Axis, PointSummary, curves, priors_of
+from iolab.analysis.bottleneck.decision import usl_of_curve
+from iolab.analysis.pairs import compare_pair, comparison_objection
+from iolab.analysis.points import Axis, PointSummary, fit_point_priors, point_curves
 from iolab.core.metric import Metric
 from iolab.core.study import Study
 from iolab.core.workload import HOSTS, Workload
 from iolab.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from iolab.stats.curve import Usl
+    from iolab.stats.curve import UslFit
 
 LAW_HALF_WIDTH: Final = 0.1
 """Half of a rate's interval up to which a law is held against it: any fits what is not known."""
@@ -33,7 +33,7 @@ class ScalingStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Scaling:
+class HostScaling:
     """A workload of a configuration over its numbers of hosts, ascending; at least two.
 
     `fixed` are the values of its other axes, `metric` the rate that it is run for. `law` is the
@@ -45,7 +45,7 @@ class Scaling:
     fixed: Axis
     metric: str
     steps: tuple[ScalingStep, ...]
-    law: Usl | None
+    law: UslFit | None
 
     @property
     def first(self) -> ScalingStep:
@@ -58,28 +58,32 @@ class Scaling:
         return value / self.first.hosts * hosts
 
 
-def scalings(study: Study, points: Sequence[PointSummary]) -> tuple[Scaling, ...]:
+def host_scalings(study: Study, points: Sequence[PointSummary]) -> tuple[HostScaling, ...]:
     """Every curve over hosts that make load, in the study's order of workloads."""
     return tuple(
-        scaling for workload in study.workloads for scaling in _of_workload(study, workload, points)
+        scaling
+        for workload in study.workloads
+        for scaling in _scalings_of_workload(study, workload, points)
     )
 
 
-def _of_workload(
+def _scalings_of_workload(
     study: Study, workload: Workload, points: Sequence[PointSummary]
-) -> Iterator[Scaling]:
+) -> Iterator[HostScaling]:
     metric = workload.rate
     measured = (
         point for point in points if point.key.workload == workload.id and point.value(metric)
     )
-    for (configuration, fixed), curve in curves(measured, HOSTS):
+    for (configuration, fixed), curve in point_curves(measured, HOSTS):
         if len(curve) > 1:
-            steps = tuple(_steps(study, curve, metric))
-            law = law_of(curve, HOSTS, metric) if _are_known(curve, metric) else None
-            yield Scaling(workload, configuration, fixed, metric, steps, law)
+            steps = tuple(_scaling_steps(study, curve, metric))
+            law = (
+                usl_of_curve(curve, HOSTS, metric) if _are_intervals_narrow(curve, metric) else None
+            )
+            yield HostScaling(workload, configuration, fixed, metric, steps, law)
 
 
-def _are_known(curve: Sequence[PointSummary], metric: str) -> bool:
+def _are_intervals_narrow(curve: Sequence[PointSummary], metric: str) -> bool:
     """Whether every interval is narrow enough for a law to be wrong."""
     figures = [point.metrics[metric] for point in curve]
     return all(
@@ -91,14 +95,16 @@ def _are_known(curve: Sequence[PointSummary], metric: str) -> bool:
     )
 
 
-def _steps(study: Study, curve: Sequence[PointSummary], metric: str) -> Iterator[ScalingStep]:
+def _scaling_steps(
+    study: Study, curve: Sequence[PointSummary], metric: str
+) -> Iterator[ScalingStep]:
     first = curve[0]
-    priors = priors_of({point.key: point.results for point in curve}, study)
+    priors = fit_point_priors({point.key: point.results for point in curve}, study)
     yield ScalingStep(first.load(HOSTS), first, Metric(1.0, "share", n=len(first.results)))
     for point in curve[1:]:
         each = first.load(HOSTS) / point.load(HOSTS)
         pair = (first, point)
-        if objection(pair, metric) or not (first.trusted and point.trusted):
+        if comparison_objection(pair, metric) or not (first.trusted and point.trusted):
             values = [side.metrics[metric].value or 0.0 for side in pair]
             yield ScalingStep(
                 point.load(HOSTS), point, Metric(values[1] / values[0] * each, "share")

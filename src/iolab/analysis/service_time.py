@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.metrics import latencies_of, scopes, with_values
+from iolab.analysis.metrics import latency_statistics, metric_scopes, metrics_from_values
 from iolab.analysis.sums import DIRECTIONS, LoadSums, OperationSums, sum_operations
 from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
@@ -22,7 +22,7 @@ from iolab.dataclass import dataclass
 SERVICE_PERCENTILES: Final = (("p50", 50.0), ("p99", 99.0), ("p99_9", 99.9))
 """Those that tell whether a tail is the target's or of waiting for it."""
 
-_SCOPES: Final = scopes(DIRECTIONS)
+_SCOPES: Final = metric_scopes(DIRECTIONS)
 _KEYS: Final = tuple(
     f"{prefix}service_lat_ns_{name}"
     for prefix, _ in _SCOPES
@@ -36,7 +36,7 @@ SERVICE_TRIM_KEYS: Final = tuple(key for key in _KEYS if key.startswith("trim_")
 """Those of trims, where there are any."""
 
 
-def service_of(record: RunRecord, load: LoadSums) -> OperationSums | None:
+def sum_service_times(record: RunRecord, load: LoadSums) -> OperationSums | None:
     """The service times of a record in the window of its load; None where it has none."""
     if not np.isin(record.intervals.direction, list(ServiceTime)).any():
         return None
@@ -53,10 +53,14 @@ def service_metrics(service: OperationSums | None, hosts: Sequence[int]) -> dict
         picked = np.ix_(list(hosts), ways)
         histogram = Histogram(service.bins[picked].sum(axis=(0, 1)))
         waited, total = float(service.lat_sum_ns[picked].sum()), histogram.total
-        for name, value in latencies_of(histogram, waited, total, SERVICE_PERCENTILES).items():
+        for name, value in latency_statistics(
+            histogram, waited, total, SERVICE_PERCENTILES
+        ).items():
             values[f"{prefix}service_lat_ns_{name}"] = value
     trims = bool(service.bins[:, Direction.TRIM].any())
-    return with_values((*SERVICE_KEYS, *SERVICE_TRIM_KEYS) if trims else SERVICE_KEYS, values)
+    return metrics_from_values(
+        (*SERVICE_KEYS, *SERVICE_TRIM_KEYS) if trims else SERVICE_KEYS, values
+    )
 
 
 DEEP: Final = 4
@@ -93,7 +97,7 @@ class Concurrency:
         return self.in_flight / self.asked
 
 
-def concurrency(
+def host_concurrency(
     load: LoadSums, host: int, asked: int, service: OperationSums | None = None
 ) -> Concurrency | None:
     """One host's concurrency; None where it measured no I/O.
@@ -109,12 +113,12 @@ def concurrency(
     return Concurrency(waited_s / seconds, asked, waited_s / ios / seconds)
 
 
-def good_limit(iodepth: int) -> float:
+def good_deviation_limit(iodepth: int) -> float:
     """|rho - 1| up to which all is well, for jobs of this depth."""
     return GOOD_DEEP if iodepth >= DEEP else GOOD_SHALLOW
 
 
-def tolerable_limit(iodepth: int) -> float:
+def tolerable_deviation_limit(iodepth: int) -> float:
     """|rho - 1| up to which the deviation is small enough to be only said."""
     factor = TOLERABLE_DEEP if iodepth >= DEEP else TOLERABLE
-    return good_limit(iodepth) * factor
+    return good_deviation_limit(iodepth) * factor

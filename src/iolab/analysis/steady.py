@@ -15,13 +15,19 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.window import EDGE_SLACK_NS, Window, controller_ns, submitted_until_ns
+from iolab.analysis.window import EDGE_SLACK_NS, Window, controller_ns, last_submission_ns
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Floats, Ints, counted_once, rows_by_host
 from iolab.core.stopping import BLOCKS_MIN, RAW_BLOCK, RuleSettings, SeriesStatus, Steadiness
 from iolab.dataclass import dataclass
 from iolab.stats.batches import EFFECTIVE_MIN
-from iolab.stats.stopping import Live, Status, StoppingDecision, decide, judge
+from iolab.stats.stopping import (
+    LiveStoppingRule,
+    Status,
+    StoppingDecision,
+    judge_series,
+    replay_stopping_rule,
+)
 from iolab.units import NS_PER_S
 
 Weights = Mapping[int, int]
@@ -35,7 +41,7 @@ _Points = tuple[Ints, Floats]
 
 
 @dataclass(frozen=True, slots=True)
-class FleetSeconds:
+class FleetRateSeries:
     """I/Os of each second, shape (seconds,), and when the first began (controller's clock, ns)."""
 
     start_ns: int
@@ -46,14 +52,16 @@ class FleetSeconds:
         return self.start_ns + round(second * NS_PER_S)
 
 
-def fleet_seconds(record: RunRecord, weights: Weights = EVERY_ROW) -> FleetSeconds | None:
+def fleet_rate_series(record: RunRecord, weights: Weights = EVERY_ROW) -> FleetRateSeries | None:
     """The series of a record; None where its hosts shared no whole second."""
     each_host = rows_by_host(record.intervals.host, len(record.hosts))
-    hosts = [_lines(record, index, rows, weights) for index, rows in enumerate(each_host)]
+    hosts = [
+        _cumulative_lines(record, index, rows, weights) for index, rows in enumerate(each_host)
+    ]
     if not hosts or not all(hosts):
         return None
     start_ns = max(min(int(times[0]) for times, _ in lines) for lines in hosts)
-    end_ns = min(_end_ns(host, lines) for host, lines in zip(record.hosts, hosts, strict=True))
+    end_ns = min(_host_end_ns(host, lines) for host, lines in zip(record.hosts, hosts, strict=True))
     seconds = (end_ns - start_ns) // NS_PER_S
     if seconds < 1:
         return None
@@ -61,16 +69,16 @@ def fleet_seconds(record: RunRecord, weights: Weights = EVERY_ROW) -> FleetSecon
     # Subtracted first: nanoseconds since the epoch have no exact floats.
     each = [line for lines in hosts for line in lines]
     done = sum(np.interp(edges, times - start_ns, counts) for times, counts in each)
-    return FleetSeconds(start_ns, np.asarray(np.diff(done), dtype=np.float64))
+    return FleetRateSeries(start_ns, np.asarray(np.diff(done), dtype=np.float64))
 
 
-def _end_ns(host: HostRun, lines: list[_Points]) -> int:
+def _host_end_ns(host: HostRun, lines: list[_Points]) -> int:
     """A host's last second may end by the slack of edges after its last submission."""
     last_ns = max(int(times[-1]) for times, _ in lines)
-    return min(last_ns, submitted_until_ns(host, last_ns) + EDGE_SLACK_NS)
+    return min(last_ns, last_submission_ns(host, last_ns) + EDGE_SLACK_NS)
 
 
-def _lines(record: RunRecord, host: int, rows: Ints, weights: Weights) -> list[_Points]:
+def _cumulative_lines(record: RunRecord, host: int, rows: Ints, weights: Weights) -> list[_Points]:
     """What a host did over time, by its rows; empty for nothing.
 
     I/Os of both directions come in one interval. Operations with weights may have intervals of
@@ -81,15 +89,15 @@ def _lines(record: RunRecord, host: int, rows: Ints, weights: Weights) -> list[_
     if own_rows.size == 0:
         return []
     if not weights:
-        return [_line(record, host, own_rows)]
+        return [_cumulative_line(record, host, own_rows)]
     parts = (
         (own_rows[table.direction[own_rows] == way], weight) for way, weight in weights.items()
     )
-    lines = ((_line(record, host, rows), weight) for rows, weight in parts if rows.size)
+    lines = ((_cumulative_line(record, host, rows), weight) for rows, weight in parts if rows.size)
     return [(times, until * weight) for (times, until), weight in lines]
 
 
-def _line(record: RunRecord, host: int, rows: Ints) -> _Points:
+def _cumulative_line(record: RunRecord, host: int, rows: Ints) -> _Points:
     """What those rows of a host's intervals add up to over time."""
     table = record.intervals
     _, first, each = np.unique(table.seq[rows], return_index=True, return_inverse=True)
@@ -112,7 +120,7 @@ more than it wants of a long one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Steady:
+class SteadinessView:
     """What rule D says of a run, and what a check needs beside it.
 
     `window` is what the rule counts, on the controller's clock. `halves` is the relative difference
@@ -127,42 +135,46 @@ class Steady:
     excess: float
 
 
-def steady_of(
+def judge_steadiness(
     record: RunRecord, preset: RuleSettings = RAW_BLOCK, weights: Weights = EVERY_ROW
-) -> Steady | None:
+) -> SteadinessView | None:
     """What the run's seconds are worth; None where they are too few to say.
 
     By `preset` is judged what has no rule of its own.
     """
-    series = fleet_seconds(record, weights)
+    series = fleet_rate_series(record, weights)
     if series is None:
         return None
-    settings = record.rule or _fixed(len(series.counts), preset)
+    settings = record.rule or _fixed_length_settings(len(series.counts), preset)
     if settings is None or len(series.counts) < BLOCKS_MIN * settings.block_s:
         return None
-    decision = _decided(series, settings) if record.rule else judge(series.counts, settings)
+    decision = (
+        _replayed_decision(series, settings)
+        if record.rule
+        else judge_series(series.counts, settings)
+    )
     window = Window(series.at_ns(decision.cut_s), series.at_ns(decision.seconds))
-    excess = 0.0 if record.rule else _excess(record, series, decision)
-    return Steady(
-        _steadiness(decision, settings), window, decision.halves, decision.episodes, excess
+    excess = 0.0 if record.rule else _mean_excess(record, series, decision)
+    return SteadinessView(
+        _steadiness_record(decision, settings), window, decision.halves, decision.episodes, excess
     )
 
 
 def measured_window(record: RunRecord) -> Window | None:
     """What a run that its rule ended is measured over; None where warm-up and runtime say it."""
-    steady = steady_of(record) if record.rule else None
+    steady = judge_steadiness(record) if record.rule else None
     return steady.window if steady else None
 
 
-def _decided(series: FleetSeconds, settings: RuleSettings) -> StoppingDecision:
+def _replayed_decision(series: FleetRateSeries, settings: RuleSettings) -> StoppingDecision:
     """The live decision again; of a run that ended before there was one, what it is worth."""
-    decision = decide(series.counts, settings)
+    decision = replay_stopping_rule(series.counts, settings)
     if decision.status is Status.RUNNING:
-        return judge(series.counts[: settings.longest_s], settings)
+        return judge_series(series.counts[: settings.longest_s], settings)
     return decision
 
 
-def _fixed(seconds: int, preset: RuleSettings) -> RuleSettings | None:
+def _fixed_length_settings(seconds: int, preset: RuleSettings) -> RuleSettings | None:
     """The settings for a run of that length; None for one too short to be judged."""
     retained_s = min(preset.retained_s, seconds // _REMAINING)
     retained_s = max(retained_s, 2 * preset.batches_min)
@@ -171,14 +183,14 @@ def _fixed(seconds: int, preset: RuleSettings) -> RuleSettings | None:
     return replace(preset, shortest_s=seconds, longest_s=seconds, retained_s=retained_s)
 
 
-def _excess(record: RunRecord, series: FleetSeconds, decision: StoppingDecision) -> float:
+def _mean_excess(record: RunRecord, series: FleetRateSeries, decision: StoppingDecision) -> float:
     counted = series.counts[round(record.warmup_s) :]
     if decision.mean <= 0 or len(counted) == 0:
         return 0.0
     return float(counted.mean()) / decision.mean - 1
 
 
-def _steadiness(decision: StoppingDecision, settings: RuleSettings) -> Steadiness:
+def _steadiness_record(decision: StoppingDecision, settings: RuleSettings) -> Steadiness:
     return Steadiness(
         status=SeriesStatus(decision.status.value),
         cut_s=decision.cut_s,
@@ -189,11 +201,11 @@ def _steadiness(decision: StoppingDecision, settings: RuleSettings) -> Steadines
         period_s=decision.period_s,
         cycles=decision.cycles,
         tau_s=decision.tau_s,
-        reasons=tuple(_reasons(decision, settings)),
+        reasons=tuple(_not_ok_reasons(decision, settings)),
     )
 
 
-def _reasons(decision: StoppingDecision, settings: RuleSettings) -> Iterator[str]:
+def _not_ok_reasons(decision: StoppingDecision, settings: RuleSettings) -> Iterator[str]:
     """Sentences on why the status is not ok."""
     match decision.status:
         case Status.TRANSIENT if not decision.steady:
@@ -229,7 +241,7 @@ def _reasons(decision: StoppingDecision, settings: RuleSettings) -> Iterator[str
             return
 
 
-class FleetRule:
+class FleetStoppingRule:
     """See `run.live_rule.LiveRule`. The seconds are those of `analyse.seconds`.
 
     A second counts when every host has told of all of it, however late.
@@ -237,8 +249,8 @@ class FleetRule:
 
     def __init__(self, hosts: Sequence[str], settings: RuleSettings) -> None:
         self._settings = settings
-        self._live = Live(settings)
-        self._lines = {host: _Line() for host in hosts}
+        self._live = LiveStoppingRule(settings)
+        self._lines = {host: _CumulativeIos() for host in hosts}
         self._edge_ns: int | None = None
         self._done = 0.0
         self._waiting = len(self._lines)
@@ -291,7 +303,7 @@ class FleetRule:
         self._waiting = sum(line.end_ns is None or line.end_ns < edge_ns for line in lines)
 
 
-class _Line:
+class _CumulativeIos:
     """One host's I/Os over time, as far as they are still asked for."""
 
     def __init__(self) -> None:

@@ -48,7 +48,7 @@ class ByteAccount:
     nodes: tuple[NodeBytes, ...]
 
 
-def account_of(record: RunRecord, facts: Mapping[str, HostFacts]) -> ByteAccount | None:
+def storage_bytes_of(record: RunRecord, facts: Mapping[str, HostFacts]) -> ByteAccount | None:
     """The account of a run that storage nodes were watched in, else None.
 
     Nodes of one kernel (containers, network namespaces) see the same disks: each counts once.
@@ -60,11 +60,11 @@ def account_of(record: RunRecord, facts: Mapping[str, HostFacts]) -> ByteAccount
     ]
     if not storage:
         return None
-    claimed = {way: _claimed(record, way) for way in (Direction.READ, Direction.WRITE)}
-    nodes = tuple(_node(record, index, node) for index, node in storage)
+    claimed = {way: _claimed_bytes(record, way) for way in (Direction.READ, Direction.WRITE)}
+    nodes = tuple(_node_bytes(record, index, node) for index, node in storage)
     factors = record.redundancy
     counted = all(node.read_bytes is not None for node in nodes)
-    once = devices_once(((node.host, node.devices) for _, node in storage), facts)
+    once = distinct_devices(((node.host, node.devices) for _, node in storage), facts)
     return ByteAccount(
         claimed_read=claimed[Direction.READ],
         claimed_write=claimed[Direction.WRITE],
@@ -76,14 +76,14 @@ def account_of(record: RunRecord, facts: Mapping[str, HostFacts]) -> ByteAccount
     )
 
 
-def _claimed(record: RunRecord, way: Direction) -> int:
+def _claimed_bytes(record: RunRecord, way: Direction) -> int:
     table = record.intervals
     return int(table.bytes[table.direction == way].sum())
 
 
-def _node(record: RunRecord, index: int, node: Bystander) -> NodeBytes:
+def _node_bytes(record: RunRecord, index: int, node: Bystander) -> NodeBytes:
     counted = bool(node.devices) and node.error is None
-    received, sent = _port_bytes(record, index)
+    received, sent = _received_and_sent_bytes(record, index)
     return NodeBytes(
         host=node.host,
         devices=node.devices,
@@ -94,7 +94,7 @@ def _node(record: RunRecord, index: int, node: Bystander) -> NodeBytes:
     )
 
 
-def _port_bytes(record: RunRecord, index: int) -> tuple[int | None, int | None]:
+def _received_and_sent_bytes(record: RunRecord, index: int) -> tuple[int | None, int | None]:
     """Received and sent bytes between the first and the last sample of the host's ports."""
     table = record.counters
     own_rows = np.flatnonzero(np.asarray(table.host == index))
@@ -116,39 +116,39 @@ def _port_bytes(record: RunRecord, index: int) -> tuple[int | None, int | None]:
     return moved[0], moved[1]
 
 
-def kernels_of(facts: Mapping[str, HostFacts]) -> dict[str, str]:
+def boot_ids_by_host(facts: Mapping[str, HostFacts]) -> dict[str, str]:
     """Each host's boot of its kernel; hosts of one (containers, name spaces) see the same disks."""
     return {name: host.kernel.boot_or(name) for name, host in facts.items()}
 
 
-def devices_once(
+def distinct_devices(
     hosts: Iterable[tuple[str, Iterable[DeviceDelta]]], facts: Mapping[str, HostFacts]
 ) -> tuple[DeviceDelta, ...]:
     """The hosts' disks, each of a kernel once: as the host that counted the most of it saw it."""
-    kernels = kernels_of(facts)
+    kernels = boot_ids_by_host(facts)
     largest: dict[tuple[str, str], DeviceDelta] = {}
     for host, devices in hosts:
         kernel = kernels.get(host, host)
         for delta in devices:
             other = largest.get((kernel, delta.device))
-            if other is None or _size(delta) > _size(other):
+            if other is None or _moved_bytes(delta) > _moved_bytes(other):
                 largest[kernel, delta.device] = delta
     return tuple(largest.values())
 
 
-def _size(delta: DeviceDelta) -> int:
+def _moved_bytes(delta: DeviceDelta) -> int:
     return delta.read_bytes + delta.write_bytes
 
 
-def leaves_of(node: Bystander, facts: HostFacts | None) -> tuple[DeviceDelta, ...]:
+def lowest_counted_devices(node: Bystander, facts: HostFacts | None) -> tuple[DeviceDelta, ...]:
     """The node's counted devices that stand on no other of them; none of a node that was lost."""
     if node.error is not None:
         return ()
-    leaves = leaf_names([delta.device for delta in node.devices], facts)
+    leaves = lowest_device_names([delta.device for delta in node.devices], facts)
     return tuple(delta for delta in node.devices if delta.device in leaves)
 
 
-def leaf_names(devices: Sequence[str], facts: HostFacts | None) -> tuple[str, ...]:
+def lowest_device_names(devices: Sequence[str], facts: HostFacts | None) -> tuple[str, ...]:
     """Those of a host's devices that stand on no other of them."""
     parents = {disk.name: disk.parents for disk in facts.disks} if facts else {}
     return tuple(name for name in devices if not set(devices) & set(parents.get(name, ())))

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.window import Cut, Mask, Window, cut
+from iolab.analysis.window import Mask, MeasuredPart, Window, find_measured_part
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import Histogram
 from iolab.core.run import DirectionTotals, HostRun, RunRecord
@@ -76,10 +76,10 @@ class LoadSums:
 
     `seconds` (H,) is the time covered by the intervals; `ios`, `bytes`, `lat_sum_ns` are (H, 3);
     `bins` is (H, 3, BIN_COUNT); `lat_min_ns` and `lat_max_ns` (H, 3) are the engine's own extremes
-    of the whole run, -1 where it gave none. `cut` says which intervals were summed.
+    of the whole run, -1 where it gave none. `find_measured_part` says which intervals were summed.
     """
 
-    cut: Cut
+    cut: MeasuredPart
     seconds: Floats
     ios: Ints
     bytes: Ints
@@ -113,13 +113,13 @@ class LoadSums:
         )
 
 
-def measure(record: RunRecord, window: Window | None = None) -> LoadSums:
+def sum_measured_window(record: RunRecord, window: Window | None = None) -> LoadSums:
     """The sums of a record's measured window, which is what a rule says where one does."""
-    measured = cut(record, window)
+    measured = find_measured_part(record, window)
     sums = sum_operations(
         record, DIRECTIONS, measured.intervals, measured.parts.among(measured.bins)
     )
-    lows, highs = _extremes(record.hosts)
+    lows, highs = _engine_latency_extremes(record.hosts)
     covered_ns = record.intervals.covered_ns(len(record.hosts), np.flatnonzero(measured.intervals))
     return LoadSums(
         cut=measured,
@@ -133,7 +133,7 @@ def measure(record: RunRecord, window: Window | None = None) -> LoadSums:
     )
 
 
-def totals_by_way(host: HostRun) -> tuple[DirectionTotals | None, ...]:
+def engine_totals_by_direction(host: HostRun) -> tuple[DirectionTotals | None, ...]:
     """The engine's own totals in the order of DIRECTIONS."""
     totals = host.totals
     return (
@@ -141,9 +141,9 @@ def totals_by_way(host: HostRun) -> tuple[DirectionTotals | None, ...]:
     )
 
 
-def _extremes(hosts: tuple[HostRun, ...]) -> tuple[Ints, Ints]:
+def _engine_latency_extremes(hosts: tuple[HostRun, ...]) -> tuple[Ints, Ints]:
     """The engine's smallest and largest latency, -1 where it tells none."""
-    totals = [totals_by_way(host) for host in hosts]
+    totals = [engine_totals_by_direction(host) for host in hosts]
     lows = [[-1 if way is None or not way.ios else way.lat_min_ns for way in t] for t in totals]
     highs = [[-1 if way is None or not way.ios else way.lat_max_ns for way in t] for t in totals]
     shape = (len(hosts), _DIRECTION_COUNT)

@@ -26,7 +26,7 @@ TERABYTES: Final = "TB"
 """The unit of capacities, 10^12 bytes."""
 
 
-class Over(StrEnum):
+class SizeMeasure(StrEnum):
     """What a figure is divided by."""
 
     RAW = "TB raw"
@@ -72,17 +72,17 @@ class Maximum:
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class ConfigurationSize:
     """One measure of a configuration; with a `currency` in thousands of that."""
 
-    over: Over
+    over: SizeMeasure
     amount: float
     currency: str = ""
 
     @property
     def per(self) -> str:
         """One of it for people: `TB raw`, `node`, `1000 EUR`."""
-        return f"{MONEY:g} {self.currency}" if self.over is Over.COST else self.over.value
+        return f"{MONEY:g} {self.currency}" if self.over is SizeMeasure.COST else self.over.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Quotient:
     """
 
     of: Maximum
-    size: Size
+    size: ConfigurationSize
     value: Metric
 
     @property
@@ -102,69 +102,75 @@ class Quotient:
         return self.of.workload, self.of.metric, self.size.per
 
 
-def sizes(configuration: Configuration) -> tuple[Size, ...]:
+def configuration_sizes(configuration: Configuration) -> tuple[ConfigurationSize, ...]:
     """What a configuration's figures may be divided by, of all measures those that it tells."""
     capacity, cost = configuration.capacity, configuration.cost
     money = None if cost is None else cost.total / MONEY
     measures = (
-        (Over.RAW, capacity.raw_tb, ""),
-        (Over.USABLE, capacity.usable_tb, ""),
-        (Over.NODE, configuration.nodes, ""),
-        (Over.COST, money, cost.currency if cost else ""),
+        (SizeMeasure.RAW, capacity.raw_tb, ""),
+        (SizeMeasure.USABLE, capacity.usable_tb, ""),
+        (SizeMeasure.NODE, configuration.nodes, ""),
+        (SizeMeasure.COST, money, cost.currency if cost else ""),
     )
     return tuple(
-        Size(over, float(amount), currency)
+        ConfigurationSize(over, float(amount), currency)
         for over, amount, currency in measures
         if amount is not None and amount > 0
     )
 
 
-def quotients(
+def rate_quotients(
     configurations: Iterable[Configuration], maxima: Iterable[Maximum]
 ) -> tuple[Quotient, ...]:
     """Every rate over every size of its configuration."""
-    measures = {configuration.id: sizes(configuration) for configuration in configurations}
+    measures = {
+        configuration.id: configuration_sizes(configuration) for configuration in configurations
+    }
     return tuple(
-        Quotient(maximum, size, divided(maximum.value, size.amount))
+        Quotient(maximum, size, divide_metric(maximum.value, size.amount))
         for maximum in maxima
         if maximum.is_rate
         for size in measures.get(maximum.configuration, ())
     )
 
 
-def capacities(
-    configurations: Iterable[Configuration], overs: Sequence[Over] = (Over.COST,)
+def capacity_quotients(
+    configurations: Iterable[Configuration], overs: Sequence[SizeMeasure] = (SizeMeasure.COST,)
 ) -> tuple[Quotient, ...]:
     """Raw and usable capacity for money, or also for each node; exact, since it is counted."""
     return tuple(
-        Quotient(capacity, size, divided(capacity.value, size.amount))
+        Quotient(capacity, size, divide_metric(capacity.value, size.amount))
         for configuration in configurations
-        for size in sizes(configuration)
+        for size in configuration_sizes(configuration)
         if size.over in overs
-        for capacity in _capacities_of(configuration)
+        for capacity in _capacity_maxima(configuration)
     )
 
 
-def divided(metric: Metric, size: float) -> Metric:
+def divide_metric(metric: Metric, size: float) -> Metric:
     """A metric for one of `size`, which is above 0, with its interval."""
     ends = (None if end is None else end / size for end in (metric.value, metric.low, metric.high))
     value, low, high = ends
     return Metric(value, metric.unit, low, high, metric.n)
 
 
-def per_host(maximum: Maximum) -> Metric | None:
+def per_host_rate(maximum: Maximum) -> Metric | None:
     """A rate of a fleet as the mean of its hosts; None where it is nobody's share."""
-    return divided(maximum.value, maximum.hosts) if maximum.hosts and maximum.is_rate else None
+    return (
+        divide_metric(maximum.value, maximum.hosts) if maximum.hosts and maximum.is_rate else None
+    )
 
 
-def over(best: Maximum, base: Maximum | None) -> Metric | None:
+def factor_over(best: Maximum, base: Maximum | None) -> Metric | None:
     """A maximum's factor over another; None over itself, over none, or where either is invalid."""
     if base is None or base is best or not (best.is_sound and base.is_sound):
         return None
-    return factor(best.value, base.value, spec_of(best.metric).better)
+    return improvement_factor(best.value, base.value, spec_of(best.metric).better)
 
 
-def factor(metric: Metric, base: Metric, better: Better = Better.HIGHER) -> Metric | None:
+def improvement_factor(
+    metric: Metric, base: Metric, better: Better = Better.HIGHER
+) -> Metric | None:
     """How many times as good as `base` the other is: 2 is twice as good.
 
     The interval reaches from the least to the most that both intervals allow, so that it is wider
@@ -185,7 +191,7 @@ def factor(metric: Metric, base: Metric, better: Better = Better.HIGHER) -> Metr
 
 
 @dataclass(frozen=True, slots=True)
-class Scaled:
+class FleetAndSingleClient:
     """The best of a fleet and of one client of it, for the same workload and storage.
 
     `times` is fleet over single client; `kept` the mean of a host over the single client, 1 where
@@ -198,11 +204,11 @@ class Scaled:
     kept: Metric | None
 
 
-def scaled(
+def fleets_with_single_client(
     configurations: Iterable[Configuration],
     maxima: Sequence[Maximum],
     singles: Sequence[Maximum] = (),
-) -> tuple[Scaled, ...]:
+) -> tuple[FleetAndSingleClient, ...]:
     """Each fleet beside a single client of it.
 
     That is the best of its own configuration with one host, which `singles` are, or else that of a
@@ -214,7 +220,7 @@ def scaled(
         pair
         for fleet in maxima
         if fleet.hosts != 1 and fleet.is_rate and fleet.is_sound
-        for pair in islice(_scaled(owners, fleet, (*singles, *maxima)), 1)
+        for pair in islice(_fleet_with_single_client(owners, fleet, (*singles, *maxima)), 1)
     )
 
 
@@ -223,28 +229,30 @@ def full_configurations(configurations: Sequence[Configuration]) -> tuple[Config
     return tuple(
         configuration
         for configuration in configurations
-        if not any(_is_part(configuration, other) for other in configurations)
+        if not any(_is_subset_of_hosts(configuration, other) for other in configurations)
     )
 
 
-def _scaled(
+def _fleet_with_single_client(
     owners: Mapping[str, Configuration], fleet: Maximum, singles: Iterable[Maximum]
-) -> Iterator[Scaled]:
+) -> Iterator[FleetAndSingleClient]:
     for single in singles:
         same = (single.workload, single.metric) == (fleet.workload, fleet.metric)
         if not (same and single.hosts == 1 and single.is_sound):
             continue
         own = single.configuration == fleet.configuration
-        if not own and not _is_part(owners[single.configuration], owners[fleet.configuration]):
+        if not own and not _is_subset_of_hosts(
+            owners[single.configuration], owners[fleet.configuration]
+        ):
             continue
         better = spec_of(fleet.metric).better
-        times, share = factor(fleet.value, single.value, better), per_host(fleet)
+        times, share = improvement_factor(fleet.value, single.value, better), per_host_rate(fleet)
         if times is not None:
-            kept = None if share is None else factor(share, single.value, better)
-            yield Scaled(single, fleet, times, kept)
+            kept = None if share is None else improvement_factor(share, single.value, better)
+            yield FleetAndSingleClient(single, fleet, times, kept)
 
 
-def _is_part(configuration: Configuration, other: Configuration) -> bool:
+def _is_subset_of_hosts(configuration: Configuration, other: Configuration) -> bool:
     """Whether the first is the second with fewer of its hosts, and nothing else differs."""
     bare = [replace(owner, id="", title="", hosts=()) for owner in (configuration, other)]
     return (
@@ -254,27 +262,33 @@ def _is_part(configuration: Configuration, other: Configuration) -> bool:
     )
 
 
-def lacking(configurations: Sequence[Configuration]) -> tuple[tuple[Over, tuple[str, ...]], ...]:
+def unknown_sizes(
+    configurations: Sequence[Configuration],
+) -> tuple[tuple[SizeMeasure, tuple[str, ...]], ...]:
     """Measures that some configurations tell and others do not, with the ids of the latter."""
     sized = {
-        configuration.id: {size.over for size in sizes(configuration)}
+        configuration.id: {size.over for size in configuration_sizes(configuration)}
         for configuration in configurations
     }
     uneven = []
-    for over in Over:
+    for over in SizeMeasure:
         without = tuple(name for name, overs in sized.items() if over not in overs)
         if 0 < len(without) < len(sized):
             uneven.append((over, without))
     return tuple(uneven)
 
 
-def currencies(configurations: Iterable[Configuration]) -> tuple[str, ...]:
+def cost_currencies(configurations: Iterable[Configuration]) -> tuple[str, ...]:
     """The currencies of all costs, each once: amounts in two are never put on one scale."""
-    names = (size.currency for configuration in configurations for size in sizes(configuration))
+    names = (
+        size.currency
+        for configuration in configurations
+        for size in configuration_sizes(configuration)
+    )
     return tuple(dict.fromkeys(name for name in names if name))
 
 
-def _capacities_of(configuration: Configuration) -> Iterator[Maximum]:
+def _capacity_maxima(configuration: Configuration) -> Iterator[Maximum]:
     for name, terabytes in (
         ("raw_tb", configuration.capacity.raw_tb),
         ("usable_tb", configuration.capacity.usable_tb),

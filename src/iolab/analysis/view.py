@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
-from iolab.analysis.steady import Steady
+from iolab.analysis.steady import SteadinessView
 from iolab.analysis.sums import DIRECTIONS, LoadSums, OperationSums
-from iolab.analysis.window import Cut, Window, controller_ns
+from iolab.analysis.window import MeasuredPart, Window, controller_ns
 from iolab.core.bins import BIN_COUNT
 from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.metric import NodeResult
@@ -27,7 +27,7 @@ _Place = tuple[str, str, str]
 """Host, scope and metric of a series."""
 
 
-class HostAnswers(Protocol):
+class HostKindAnswers(Protocol):
     """What a kind of host knows of those of a run that are of its kind."""
 
     def limited_hosts(self, view: RunView) -> frozenset[str]:
@@ -54,15 +54,15 @@ class RunView:
     facts: Mapping[str, HostFacts]
     load: LoadSums
     telemetry: tuple[CounterSeries, ...]
-    steady: Steady | None = None
+    steady: SteadinessView | None = None
     service: OperationSums | None = None
-    host_kinds: tuple[HostAnswers, ...] = ()
+    host_kinds: tuple[HostKindAnswers, ...] = ()
     _places: Mapping[_Place, tuple[CounterSeries, ...]] = field(
         init=False, repr=False, compare=False
     )
-    _ahead: Mapping[str, int] = field(init=False, repr=False, compare=False)
+    _clock_offsets: Mapping[str, int] = field(init=False, repr=False, compare=False)
     _rows: Sequence[Ints] = field(init=False, repr=False, compare=False)
-    _beside: Sequence[Ints] = field(init=False, repr=False, compare=False)
+    _unsummed_bins: Sequence[Ints] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Looked up for each host by several checks: a search would cost hosts x hosts.
@@ -74,10 +74,12 @@ class RunView:
         # A host's clock may be ahead of the controller's.
         ahead = {host.host: host.clock_offset_ns for host in self.record.hosts}
         ahead |= {host.host: host.clock_offset_ns for host in self.record.bystanders}
-        object.__setattr__(self, "_ahead", ahead)
+        object.__setattr__(self, "_clock_offsets", ahead)
         rows = rows_by_host(self.record.intervals.host, len(self.record.hosts))
         object.__setattr__(self, "_rows", rows)
-        object.__setattr__(self, "_beside", _beside(self.load.cut, len(self.record.hosts)))
+        object.__setattr__(
+            self, "_unsummed_bins", _unsummed_bin_parts(self.load.cut, len(self.record.hosts))
+        )
 
     @property
     def limited_hosts(self) -> frozenset[str]:
@@ -142,8 +144,8 @@ class RunView:
         counts = np.zeros((len(_WAYS), BIN_COUNT), dtype=np.int64)
         # Most rows were added up already, and are not added up a second time.
         counts[: len(DIRECTIONS)] = self.load.bins[host]
-        if self._beside[host].size:
-            parts = self.load.cut.parts.among(self._beside[host])
+        if self._unsummed_bins[host].size:
+            parts = self.load.cut.parts.among(self._unsummed_bins[host])
             self.record.bins.add_to(counts, parts, np.searchsorted(_WAYS, parts.direction))
         return counts
 
@@ -197,7 +199,7 @@ class RunView:
 
     def shared_ns(self, series: CounterSeries, window: Window) -> Ints:
         """How much of each step of a series lies in the window, 0 for those beside it."""
-        ends = controller_ns(series.real_ns, self._ahead.get(series.host, 0))
+        ends = controller_ns(series.real_ns, self._clock_offsets.get(series.host, 0))
         starts = ends - series.span_ns
         shared = np.minimum(ends, window.end_ns) - np.maximum(starts, window.start_ns)
         return np.asarray(np.maximum(shared, 0), dtype=np.int64)
@@ -207,7 +209,7 @@ _WAYS: Final = (*Direction, *ServiceTime)
 """The rows of a host's bins of the whole run: directions, then their service times."""
 
 
-def _beside(cut: Cut, hosts: int) -> list[Ints]:
+def _unsummed_bin_parts(cut: MeasuredPart, hosts: int) -> list[Ints]:
     """The parts of each host's bins that are not among the sums of its load."""
     summed = cut.bins & (cut.parts.direction < len(DIRECTIONS))
     places = np.flatnonzero(~summed & np.isin(cut.parts.direction, _WAYS))
@@ -215,7 +217,7 @@ def _beside(cut: Cut, hosts: int) -> list[Ints]:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class IoTime:
     """So many I/Os, and the time of all of them together."""
 
     ios: float
@@ -226,20 +228,20 @@ class Served:
         """The mean latency; None of nothing."""
         return self.time_ns / self.ios if self.ios > 0 else None
 
-    def __add__(self, other: Served) -> Served:
-        return Served(self.ios + other.ios, self.time_ns + other.time_ns)
+    def __add__(self, other: IoTime) -> IoTime:
+        return IoTime(self.ios + other.ios, self.time_ns + other.time_ns)
 
 
-NOTHING = Served(0.0, 0.0)
+NOTHING = IoTime(0.0, 0.0)
 
 
-def served(
+def io_time_in_window(
     view: RunView,
     place: tuple[str, str],
     names: Collection[str],
     direction: Direction,
     window: Window,
-) -> Served | None:
+) -> IoTime | None:
     """What those disks or guests had in the window; `place` is the host and the scope.
 
     A step that reaches out of the window counts by the share of it that lies inside. None where
@@ -260,5 +262,5 @@ def served(
         ios = rate.value * shared / NS_PER_S
         # No I/O has no mean latency; it took no time either.
         took = np.where(ios > 0, np.nan_to_num(time.value) * ios, 0.0)
-        total += Served(float(ios.sum()), float(took.sum()))
+        total += IoTime(float(ios.sum()), float(took.sum()))
     return total if names else None

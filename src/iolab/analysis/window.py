@@ -41,7 +41,7 @@ def controller_ns(host_ns: Ints, offset_ns: Ints | int) -> Ints:
     return np.asarray(host_ns - offset_ns, dtype=np.int64)
 
 
-def submitted_until_ns(host: HostRun, last_ns: int) -> int:
+def last_submission_ns(host: HostRun, last_ns: int) -> int:
     """When a host submitted nothing more, on the controller's clock.
 
     As its engine tells it; else `last_ns`, when its last interval ended.
@@ -66,7 +66,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class MeasuredPart:
     """What of a record is measured.
 
     `hosts` holds each host's whole run from first to last I/O (None: no interval). `common` is the
@@ -82,33 +82,33 @@ class Cut:
     bins: Mask
 
 
-def cut(record: RunRecord, measured: Window | None = None) -> Cut:
+def find_measured_part(record: RunRecord, measured: Window | None = None) -> MeasuredPart:
     """The measured part of the record: after its warm-up, or what a rule `measured` instead."""
     table = record.intervals
-    ends = controller_ns(table.end_real_ns, _offsets(record.hosts)[table.host])
+    ends = controller_ns(table.end_real_ns, _clock_offsets_ns(record.hosts)[table.host])
     starts = ends - table.span_ns
     hosts = _host_windows(record, starts, ends)
     warmup_ns = round(record.warmup_s * 1e9)
     early_ns = min(round(warmup_ns * WARMUP_SLACK_SHARE), WARMUP_SLACK_NS)
     early_ns = max(early_ns, EDGE_SLACK_NS)
-    ends_ns = _measured_ends(record.hosts, hosts)
-    common = _common(hosts, ends_ns, warmup_ns)
+    ends_ns = _measured_ends_ns(record.hosts, hosts)
+    common = _common_window(hosts, ends_ns, warmup_ns)
     if common is not None and measured is not None:
         common = measured
         early_ns = WARMUP_SLACK_NS
     if common is not None:
         first = np.full(len(table), common.start_ns - early_ns)
-        inside = _inside(starts, ends, first, common.end_ns)
+        inside = _is_inside_window(starts, ends, first, common.end_ns)
         if len(np.unique(table.host[inside])) < len(hosts):
             common = None
     if common is None:
         own = np.array([0 if w is None else w.start_ns + warmup_ns for w in hosts], dtype=np.int64)
-        inside = _inside(starts, ends, own[table.host] - early_ns, ends_ns[table.host])
+        inside = _is_inside_window(starts, ends, own[table.host] - early_ns, ends_ns[table.host])
     parts = record.bins.parts()
-    return Cut(hosts, common, inside, parts, _parts_inside(record, parts, inside))
+    return MeasuredPart(hosts, common, inside, parts, _bin_parts_inside(record, parts, inside))
 
 
-def _offsets(hosts: tuple[HostRun, ...]) -> Ints:
+def _clock_offsets_ns(hosts: tuple[HostRun, ...]) -> Ints:
     return np.array([host.clock_offset_ns for host in hosts], dtype=np.int64)
 
 
@@ -125,16 +125,18 @@ def _host_windows(record: RunRecord, starts: Ints, ends: Ints) -> tuple[Window |
     )
 
 
-def _measured_ends(hosts: tuple[HostRun, ...], windows: tuple[Window | None, ...]) -> Ints:
+def _measured_ends_ns(hosts: tuple[HostRun, ...], windows: tuple[Window | None, ...]) -> Ints:
     """When each host submitted nothing more: as its engine says, else its last end."""
     last = np.array([0 if window is None else window.end_ns for window in windows], dtype=np.int64)
-    ends = [submitted_until_ns(host, int(last[index])) for index, host in enumerate(hosts)]
+    ends = [last_submission_ns(host, int(last[index])) for index, host in enumerate(hosts)]
     return np.array(ends, dtype=np.int64)
 
 
-def _common(hosts: tuple[Window | None, ...], ends_ns: Ints, warmup_ns: int) -> Window | None:
+def _common_window(
+    hosts: tuple[Window | None, ...], ends_ns: Ints, warmup_ns: int
+) -> Window | None:
     """From the latest start plus the warm-up to the earliest end, None when that is empty."""
-    return joint(
+    return joint_window(
         [
             window and Window(window.start_ns + warmup_ns, int(end))
             for window, end in zip(hosts, ends_ns, strict=True)
@@ -142,7 +144,7 @@ def _common(hosts: tuple[Window | None, ...], ends_ns: Ints, warmup_ns: int) -> 
     )
 
 
-def joint(windows: Sequence[Window | None]) -> Window | None:
+def joint_window(windows: Sequence[Window | None]) -> Window | None:
     """What all windows share, None when that is nothing or one is not known."""
     present = [window for window in windows if window is not None]
     if not present or len(present) < len(windows):
@@ -152,13 +154,13 @@ def joint(windows: Sequence[Window | None]) -> Window | None:
     return Window(start, end) if end > start else None
 
 
-def _inside(starts: Ints, ends: Ints, low: Ints, high: Ints | int) -> Mask:
+def _is_inside_window(starts: Ints, ends: Ints, low: Ints, high: Ints | int) -> Mask:
     """Within the slack, and mostly within: what comes after the end may be shorter than that."""
     middles = starts + (ends - starts) // 2
     return np.asarray((starts >= low) & (ends <= high + EDGE_SLACK_NS) & (middles <= high))
 
 
-def _parts_inside(record: RunRecord, parts: BinParts, inside: Mask) -> Mask:
+def _bin_parts_inside(record: RunRecord, parts: BinParts, inside: Mask) -> Mask:
     """Which parts of the bins belong to a marked interval."""
     table = record.intervals
     stride = max(int(table.seq.max(initial=0)), int(parts.seq.max(initial=0))) + 1

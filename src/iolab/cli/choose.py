@@ -14,7 +14,7 @@ from iolab.cli.options import AsJson, unknown
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from iolab.published.choose import Budget, Fit, Needs, Offer
+    from iolab.published.choose import Budget, Offer, OfferEvaluation, Requirements
 
 SCALING: Final = 0.8
 """What a node beyond those that were measured adds, as a share of what one of them did: a cluster
@@ -74,14 +74,14 @@ def choose(
 ) -> None:
     """Rank configurations against a need."""
     from iolab.cli.output import result_json, result_screen
-    from iolab.published.choose import best_first, currencies_of, fit
+    from iolab.published.choose import evaluate_offer, known_currencies, sort_best_first
 
     needs = _needs(usable_tb, need or (), budget, scaling)
     offers = [offer for name in sets for offer in _offers(name)]
     _check_workloads(needs, offers)
-    fits = best_first(fit(needs, offer, scaling) for offer in offers)
+    fits = sort_best_first(evaluate_offer(needs, offer, scaling) for offer in offers)
     if as_json:
-        document = {"format": 1, "scaling": scaling, "currencies": list(currencies_of(fits))}
+        document = {"format": 1, "scaling": scaling, "currencies": list(known_currencies(fits))}
         result_json({**document, "fits": [_document(fitted) for fitted in fits]})
     else:
         result_screen(*_screen(fits, scaling))
@@ -89,16 +89,16 @@ def choose(
 
 def _needs(
     usable_tb: float | None, written: Sequence[str], budget: str | None, scaling: float
-) -> Needs:
+) -> Requirements:
     """What the options ask for; UsageError with every fault."""
     from iolab.errors import Fault, UsageError
-    from iolab.published.choose import Needs, RateNeed, parse_need
+    from iolab.published.choose import MinimumRate, Requirements, parse_requirement
 
     faults: list[Fault] = []
     parsed = []
     for text in written:
         try:
-            parsed.append(parse_need(text))
+            parsed.append(parse_requirement(text))
         except ValueError as error:
             faults.append(Fault(f"{error}.", "Correct --need."))
     money = _budget(budget, faults)
@@ -111,10 +111,10 @@ def _needs(
         faults.append(Fault("No need is given.", do))
     if faults:
         raise UsageError("What is needed is not clear.", "Correct it.", tuple(faults))
-    return Needs(
+    return Requirements(
         usable_tb,
-        tuple(need for need in parsed if isinstance(need, RateNeed)),
-        tuple(need for need in parsed if not isinstance(need, RateNeed)),
+        tuple(need for need in parsed if isinstance(need, MinimumRate)),
+        tuple(need for need in parsed if not isinstance(need, MinimumRate)),
         money,
     )
 
@@ -151,11 +151,11 @@ def _offers(name: str) -> tuple[Offer, ...]:
 
 def _measured(name: str) -> tuple[Offer, ...]:
     from iolab.analysis.points import summarise
-    from iolab.analysis.resume_marks import marked_results
+    from iolab.analysis.resume_marks import results_with_session_checks
     from iolab.cli.output import open_session
     from iolab.published.choose import measured_offer
 
-    study, results = marked_results(open_session(Path(name)))
+    study, results = results_with_session_checks(open_session(Path(name)))
     points = summarise(results, study)
     return tuple(
         measured_offer(configuration.id, name, configuration, points)
@@ -163,7 +163,7 @@ def _measured(name: str) -> tuple[Offer, ...]:
     )
 
 
-def _check_workloads(needs: Needs, offers: Sequence[Offer]) -> None:
+def _check_workloads(needs: Requirements, offers: Sequence[Offer]) -> None:
     """UsageError for workloads that none of the sets has."""
     from iolab.errors import UsageError
 
@@ -179,7 +179,7 @@ def _times(margin: float) -> str:
     return f"{margin:,.0f}x" if margin >= WHOLE_FROM else f"{margin:.3g}x"
 
 
-def _screen(fits: Sequence[Fit], scaling: float) -> Iterator[RenderableType]:
+def _screen(fits: Sequence[OfferEvaluation], scaling: float) -> Iterator[RenderableType]:
     """A line for each configuration with its answer, then each need with what is had."""
     from rich.text import Text
 
@@ -239,13 +239,13 @@ def _screen(fits: Sequence[Fit], scaling: float) -> Iterator[RenderableType]:
     yield from _currencies(fits)
 
 
-def _currencies(fits: Sequence[Fit]) -> Iterator[RenderableType]:
+def _currencies(fits: Sequence[OfferEvaluation]) -> Iterator[RenderableType]:
     """What costs in several currencies mean for the order."""
-    from iolab.published.choose import currencies_of
+    from iolab.published.choose import known_currencies
     from iolab.report.numbers import shortened_list_text
     from iolab.report.terminal import literal_text
 
-    money = list(currencies_of(fits))
+    money = list(known_currencies(fits))
     if len(money) > 1:
         yield literal_text(
             f"Costs are in {shortened_list_text(money, CURRENCIES_NAMED)}: they are not "
@@ -255,7 +255,7 @@ def _currencies(fits: Sequence[Fit]) -> Iterator[RenderableType]:
         )
 
 
-def _document(fit: Fit) -> dict[str, Any]:
+def _document(fit: OfferEvaluation) -> dict[str, Any]:
     return {
         "configuration": fit.offer.name,
         "source": fit.offer.source,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from iolab.analysis.comparison import ComparisonResult, MetricHistory, Tracked
+    from iolab.analysis.comparison import ComparisonResult, MetricHistory, SessionHistory
     from iolab.analysis.differences import ComparisonSide, Difference
     from iolab.analysis.pairs import ComparedMetric
     from iolab.errors import Fault
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 def open_side(name: str) -> ComparisonSide:
     """The side that a command line names; StoreError or UsageError where it is none."""
-    from iolab.analysis.differences import read_side
+    from iolab.analysis.differences import read_comparison_side
     from iolab.cli.output import open_session
 
     directory, configuration = split_name(name)
-    return read_side(name, open_session(directory), configuration)
+    return read_comparison_side(name, open_session(directory), configuration)
 
 
 def split_name(name: str) -> tuple[Path, str | None]:
@@ -402,7 +402,7 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """Find where results changed over many sessions."""
-    from iolab.analysis.comparison import forbidding, track
+    from iolab.analysis.comparison import forbidding_differences, track_history
     from iolab.cli.output import result_json, result_screen
     from iolab.errors import UsageError
     from iolab.report.comparison import history_document
@@ -410,9 +410,9 @@ def history(
     sides = _read_sessions(directories)
     check_names(sides, workload or (), metric or ())
     if not allow_differences:
-        for place, differences in forbidding(sides).items():
+        for place, differences in forbidding_differences(sides).items():
             refuse_unlike(differences, sides[place].name)
-    tracked = track(sides, tuple(workload or ()), tuple(metric or ()))
+    tracked = track_history(sides, tuple(workload or ()), tuple(metric or ()))
     if not tracked.series:
         raise UsageError(
             "No session has a value that could be tracked.", "Give other sessions or metrics."
@@ -450,13 +450,13 @@ def _read_sessions(names: Sequence[str]) -> list[ComparisonSide]:
 
 def _read_session(session: Path, configuration: str | None) -> ComparisonSide | None:
     """The side of a session; None, told, where nothing of it can be read."""
-    from iolab.analysis.differences import read_side
+    from iolab.analysis.differences import read_comparison_side
     from iolab.cli.output import left_out, open_session
     from iolab.errors import StoreError
     from iolab.store.verify import damage_of
 
     try:
-        return read_side(str(session), open_session(session), configuration)
+        return read_comparison_side(str(session), open_session(session), configuration)
     except StoreError as error:
         left_out(session, damage_of(session, "the session", error))
         return None
@@ -480,7 +480,7 @@ def _sessions(directory: Path) -> list[Path]:
     return sessions
 
 
-def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableType]:
+def history_screen(tracked: SessionHistory, *, details: bool) -> Iterator[RenderableType]:
     """The sessions, the series and what each tells, and what else changed when one did."""
     from iolab.report.comparison import history_summary_sentence, metric_changes_text
     from iolab.report.numbers import metric_text, point_text, utc_minute_text
@@ -533,7 +533,7 @@ def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableTyp
     yield section_title(history_summary_sentence(tracked))
 
 
-def _changes(tracked: Tracked, series: MetricHistory) -> Iterator[RenderableType]:
+def _changes(tracked: SessionHistory, series: MetricHistory) -> Iterator[RenderableType]:
     """Each change of a series with what the session has otherwise than the one before."""
     from iolab.report.comparison import ratio_with_percent_text
     from iolab.report.numbers import point_text, utc_minute_text
@@ -560,7 +560,7 @@ def _changes(tracked: Tracked, series: MetricHistory) -> Iterator[RenderableType
         yield ""
 
 
-def _values(tracked: Tracked, series: MetricHistory) -> RenderableType:
+def _values(tracked: SessionHistory, series: MetricHistory) -> RenderableType:
     from iolab.report.numbers import interval_and_runs_text, metric_text, utc_minute_text
     from iolab.report.terminal import Heading, literal_text, styled_verdict, terminal_table
 

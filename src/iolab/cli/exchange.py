@@ -60,8 +60,8 @@ def import_(
     as_json: AsJson = False,
 ) -> None:
     """Read results of other tools into a session, and judge them."""
-    from iolab.analysis.kinds import judge
-    from iolab.analysis.resume_marks import marked_results
+    from iolab.analysis.kinds import judge_run
+    from iolab.analysis.resume_marks import results_with_session_checks
     from iolab.cli.output import open_session, result_json
     from iolab.cli.show import print_session
     from iolab.core.host import HostFacts
@@ -90,10 +90,10 @@ def import_(
     if not clients:
         _say_some([assumed.message for assumed in assumed_repeats(session.runs)])
     facts: dict[str, HostFacts] = {}
-    write(session, out, sys.argv, lambda record: judge(record, facts, analyses()))
+    write(session, out, sys.argv, lambda record: judge_run(record, facts, analyses()))
     # The verdicts are those of `show`: some checks look at all runs together.
     reader = open_session(out)
-    study, results = marked_results(reader)
+    study, results = results_with_session_checks(reader)
     if as_json:
         document = session_document(reported(), study, results)
         result_json(
@@ -242,7 +242,7 @@ def _chosen(kind: ExportFormat, *, points: bool, nodes: bool, seconds: bool) -> 
 def _columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[ExportValue]]:
     """The table that was asked for."""
     from iolab.analysis.points import summarise
-    from iolab.analysis.resume_marks import marked_results
+    from iolab.analysis.resume_marks import results_with_session_checks
     from iolab.registry import reported
     from iolab.report.results import (
         interval_columns,
@@ -251,7 +251,7 @@ def _columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[Expo
         result_columns,
     )
 
-    study, results = marked_results(reader)
+    study, results = results_with_session_checks(reader)
     match rows:
         case RowKind.POINTS:
             return point_columns(summarise(results, study))
@@ -273,12 +273,12 @@ def _columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[Expo
 
 def _text(reader: SessionReader, kind: ExportFormat) -> str:
     """The document for programs, or the table of an issue or a wiki."""
-    from iolab.analysis.resume_marks import marked_results
+    from iolab.analysis.resume_marks import results_with_session_checks
     from iolab.cli.output import json_text
     from iolab.registry import reported
     from iolab.report.results import session_document, session_markdown
 
-    study, results = marked_results(reader)
+    study, results = results_with_session_checks(reader)
     if kind is ExportFormat.MARKDOWN:
         return session_markdown(reported(), study, results)
     if kind is ExportFormat.OPENMETRICS:

@@ -12,7 +12,7 @@ from iolab.cli.options import AsJson, SessionDirectory, Workloads
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from iolab.analysis.prediction import Predicted
+    from iolab.analysis.prediction import CurvePrediction
 
 NAMED_MOST: Final = 6
 """Workloads named with what is said of all of them; the table has all."""
@@ -57,8 +57,8 @@ def predict(
     repeats, better three.
     """
     from iolab.analysis.points import summarise
-    from iolab.analysis.prediction import predictions
-    from iolab.analysis.resume_marks import marked_results
+    from iolab.analysis.prediction import predict_curves
+    from iolab.analysis.resume_marks import results_with_session_checks
     from iolab.cli.output import open_session, result_json, result_screen
     from iolab.errors import UsageError
     from iolab.registry import analyses
@@ -76,13 +76,13 @@ def predict(
         )
     axis, load = wanted[0]
     reader = open_session(session)
-    study, results = marked_results(reader)
+    study, results = results_with_session_checks(reader)
     points = [
         point
         for point in summarise(results, study)
         if not workload or point.key.workload in workload
     ]
-    predicted = predictions(
+    predicted = predict_curves(
         study,
         points,
         axis,
@@ -101,7 +101,9 @@ def predict(
         result_screen(*_screen(axis, load, predicted))
 
 
-def prediction_document(axis: str, load: int, predicted: Sequence[Predicted]) -> dict[str, Any]:
+def prediction_document(
+    axis: str, load: int, predicted: Sequence[CurvePrediction]
+) -> dict[str, Any]:
     """What `iolab predict --json` prints, made of JSON's own types only."""
     from iolab.report.predicted import resource_limit_text
     from iolab.stats.scaling import COVERED
@@ -144,7 +146,7 @@ def prediction_document(axis: str, load: int, predicted: Sequence[Predicted]) ->
     }
 
 
-def _screen(axis: str, load: int, predicted: Sequence[Predicted]) -> Iterator[RenderableType]:
+def _screen(axis: str, load: int, predicted: Sequence[CurvePrediction]) -> Iterator[RenderableType]:
     from iolab.report.numbers import axis_values_text, shortened_list_text, value_text
     from iolab.report.predicted import prediction_caveat, prediction_interval_text
     from iolab.report.terminal import (

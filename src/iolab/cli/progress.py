@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.metrics import ios_needed
+from iolab.analysis.metrics import ios_needed_for_percentile
 from iolab.core.events import (
     Event,
     GuestUp,
@@ -312,6 +312,6 @@ def _p99(hosts: Iterable[IntervalSeen]) -> float | None:
     if not all(counted):
         return None
     bins, counts = (np.concatenate(parts) for parts in zip(*chain(*counted), strict=True))
-    if int(counts.sum()) < ios_needed(P99):
+    if int(counts.sum()) < ios_needed_for_percentile(P99):
         return None
     return Histogram(of_sparse(bins, counts)).percentile_ns(P99)

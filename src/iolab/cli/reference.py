@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from iolab.published.audit.document import PublishedSet
-    from iolab.published.audit.relations import Agreement, Outcome
+    from iolab.published.audit.relations import Agreement, AuditOutcome
     from iolab.report.table import Table
 
 
@@ -92,13 +92,13 @@ def _list(sets: list[PublishedSet]) -> Iterator[RenderableType]:
 
 def _set(published: PublishedSet) -> Iterator[RenderableType]:
     """The source, table after table of the file, then what our own functions make of it."""
-    from iolab.published.report import computed_tables, sections
+    from iolab.published.report import computed_tables, reference_sections
     from iolab.report.terminal import literal_text, name_value_grid, section_title
     from iolab.study.wording import uncapitalised
 
     yield section_title(published.id)
     yield literal_text(published.source, "dim")
-    for section in sections(published):
+    for section in reference_sections(published):
         yield ""
         yield section_title(section.title)
         if section.table is None:
@@ -188,7 +188,7 @@ class Audited:
 
     name: str
     source: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[AuditOutcome, ...]
     damage: tuple[str, ...] = ()
 
 
@@ -257,7 +257,7 @@ def _all_audited(names: Sequence[str]) -> list[Audited]:
 def _audited(name: str) -> Audited:
     """The audit of what a command line names; UsageError or StoreError where it is nothing."""
     from iolab.cli.studies import open_published
-    from iolab.published.audit.audit import audit as audit_set
+    from iolab.published.audit.audit import audit_published_set as audit_set
 
     if Path(name).is_dir():
         return _audited_session(name)
@@ -330,7 +330,7 @@ def _screen(audits: Sequence[Audited], *, details: bool) -> Iterator[RenderableT
         yield Text(f"{agreeing} of {relations} agree." if audited.outcomes else _NOTHING)
 
 
-def _place(outcome: Outcome) -> str:
+def _place(outcome: AuditOutcome) -> str:
     return f" [{outcome.where}]" if outcome.where else ""
 
 

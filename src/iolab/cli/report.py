@@ -273,15 +273,15 @@ def _against(name: str) -> tuple[SectionMaker, ...]:
     from iolab.cli.studies import open_published
     from iolab.errors import UsageError
     from iolab.published.against import owners
-    from iolab.published.comparison import against
-    from iolab.published.sets import Against, printed_figures
+    from iolab.published.comparison import comparison_section
+    from iolab.published.sets import PublishedReference, comparable_figures
     from iolab.study.wording import shown, suggestion
 
     place, mark, only = name.rpartition(":")
     if not mark or "/" in only:  # a path may have a colon in it
         place, only = name, ""
     published = open_published(place)
-    figures = printed_figures(published)
+    figures = comparable_figures(published)
     names = owners(figures)
     if not figures:
         raise UsageError(
@@ -292,7 +292,7 @@ def _against(name: str) -> tuple[SectionMaker, ...]:
         raise UsageError(
             f"{shown(place)} has no figures of {shown(only)}.", suggestion(only, names, "names")
         )
-    return (partial(against, Against(published, only)),)
+    return (partial(comparison_section, PublishedReference(published, only)),)
 
 
 def _predicted(

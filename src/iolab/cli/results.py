@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from rich.padding import Padding
 from rich.text import Text
 
-from iolab.analysis.curves import findings
-from iolab.analysis.findings import Limited, bests, limited
+from iolab.analysis.curves import session_load_findings
+from iolab.analysis.findings import BottleneckFinding, best_point_findings, bottleneck_findings
 from iolab.analysis.points import PointSummary, summarise
 from iolab.cli.invocation import command_line
 from iolab.core.events import SessionStatus
@@ -131,7 +131,7 @@ def _levels(results: Sequence[Result]) -> Text:
 
 def load_screen(study: Study, results: Sequence[Result]) -> Iterator[RenderableType]:
     """A section of a few sentences; nothing where there is neither a curve nor a search."""
-    lines = list(load_finding_sentences(findings(study, results)))
+    lines = list(load_finding_sentences(session_load_findings(study, results)))
     if not lines:
         return
     yield ""
@@ -271,7 +271,7 @@ def answer_screen(
 
 def _limits(
     study: Study, points: Sequence[PointSummary], results: Sequence[Result]
-) -> tuple[Limited, ...]:
+) -> tuple[BottleneckFinding, ...]:
     """What limits the best points, by the runs that the report shows of these too."""
     headlines = reported().best_point_headlines(study, points)
     shown = {headline.best.median_run.key for headline in headlines if headline.best is not None}
@@ -280,4 +280,6 @@ def _limits(
         for result in results
         if result.resources is not None and result.key in shown
     }
-    return tuple(limited(study, points, tuple(bests(study, points)), watched))
+    return tuple(
+        bottleneck_findings(study, points, tuple(best_point_findings(study, points)), watched)
+    )

@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from iolab.analysis.adaptive import AdaptiveQueue
-from iolab.analysis.kinds import ANALYSIS_VERSION, judge
-from iolab.analysis.resume_marks import marked_results
-from iolab.analysis.steady import FleetRule
+from iolab.analysis.kinds import ANALYSIS_VERSION, judge_run
+from iolab.analysis.resume_marks import results_with_session_checks
+from iolab.analysis.steady import FleetStoppingRule
 from iolab.cli.invocation import command_line
 from iolab.cli.live import LiveView, choose_view
 from iolab.cli.output import open_session, result_json, say, wrapped
@@ -126,7 +126,7 @@ class SessionRecorder:
         """Judge a run and commit it, then show it."""
         self._times.loaded(load_s(event.record))
         self._times.begin(JUDGE)
-        result = judge(event.record, self._facts, analyses())
+        result = judge_run(event.record, self._facts, analyses())
         give_back()  # what writes tables has memory of its own
         self._times.begin(COMMIT)
         if self._writer is not None:
@@ -218,7 +218,7 @@ def rule_maker(study: Study) -> RuleFor:
 
     def rule_for(run: PlannedRun, hosts: Sequence[str]) -> LiveRule | None:
         rule = study.method.rule
-        return FleetRule(hosts, rule) if rule and run.point.job.follows_rule else None
+        return FleetStoppingRule(hosts, rule) if rule and run.point.job.follows_rule else None
 
     return rule_for
 
@@ -287,7 +287,7 @@ def _tell_left_behind(view: LiveView) -> int:
 def _conclude(status: SessionStatus, wishes: Wishes, smoke: VerdictLimit | None = None) -> int:
     """Print what came of it; of a smoke test whose runs all ended well one line, and no verdict."""
     reader = open_session(wishes.directory)
-    study, results = marked_results(reader)
+    study, results = results_with_session_checks(reader)
     if wishes.as_json:
         result_json(session_document(reported(), study, results, damaged=reader.damaged()))
     elif smoke is not None and all(result.status is RunStatus.DONE for result in results):
@@ -330,7 +330,7 @@ def _tell_rest(wishes: Wishes) -> None:
     try:
         reader = open_session(wishes.directory)
         if not wishes.as_json and not wishes.quiet:
-            print_session(reader, *marked_results(reader), advise=False)
+            print_session(reader, *results_with_session_checks(reader), advise=False)
     except IolabError:
         return
     _tell_of_old_report(wishes)

@@ -73,7 +73,7 @@ def show(
 ) -> None:
     """Show the results of a session, also of a running one."""
     from iolab.analysis.points import summarise
-    from iolab.analysis.resume_marks import marked_results
+    from iolab.analysis.resume_marks import results_with_session_checks
     from iolab.cli.output import open_session, result_json
     from iolab.errors import UsageError
     from iolab.registry import reported
@@ -91,7 +91,7 @@ def show(
         raise typer.Exit(verdict_code((), None))
     if summary:
         raise typer.Exit(levels_code(print_summary(reader), fail_on))
-    study, every = marked_results(reader)
+    study, every = results_with_session_checks(reader)
     results = _of_digests(_chosen(study, every, workload), run)
     shown = {(result.workload, result.digest) for result in results}
     # An interval rests on the whole session, also where only a part of it is shown.

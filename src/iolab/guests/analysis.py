@@ -8,16 +8,16 @@ from typing import Final
 from iolab.analysis.check import (
     Check,
     CheckAnswer,
-    HostQuestion,
+    CheckSlot,
     Numbers,
     check,
     indicative,
     invalid,
     not_applicable,
-    percent,
+    percent_text,
     unchecked,
     valid,
-    worst,
+    worst_answer,
 )
 from iolab.analysis.checks.storage_bytes import is_accounted
 from iolab.analysis.view import RunView
@@ -26,20 +26,20 @@ from iolab.core.metric import Level
 from iolab.guests.guest import Accelerator, boot_settings
 from iolab.guests.metrics import (
     GuestLimit,
-    bound_of,
     counted_guests,
+    guest_cpu_use,
+    guest_limit,
     limited_guests,
     node_results,
-    use_of,
 )
 from iolab.guests.nodes import (
     FleetBytes,
     Guest,
     GuestBytes,
-    guest_bytes_of,
-    guests_in,
+    fleet_bytes,
+    guest_nodes,
     is_modelled,
-    nodes_in,
+    run_guests,
 )
 from iolab.units import format_bytes, format_count, format_ns
 
@@ -59,7 +59,7 @@ _NO_GUESTS: Final = "No guest of a known node made load."
 def emulated_guest(view: RunView) -> CheckAnswer:
     """Whether any client's processors were emulated: its result is then of the emulator, too."""
     ours = [
-        guest.name for guest in guests_in(view.record) if guest.run.accelerator is Accelerator.TCG
+        guest.name for guest in run_guests(view.record) if guest.run.accelerator is Accelerator.TCG
     ]
     emulated_hosts = [
         host.host
@@ -100,7 +100,7 @@ def limited_disk(view: RunView) -> CheckAnswer:
     """Whether the limit that the study puts on each guest's disk shaped the result."""
     settings = boot_settings(view.record)
     limit = settings.iops_limit if settings else None
-    guests = guests_in(view.record)
+    guests = run_guests(view.record)
     if limit is None or not guests:
         return not_applicable("No limit on any guest's disk.")
     rates = {
@@ -122,22 +122,22 @@ def limited_disk(view: RunView) -> CheckAnswer:
             f"{text}, and {held} of {len(guests)} guests reached it: their rate is the limit's.",
             **evidence,
         )
-    share = percent(rates[fastest] / limit)
+    share = percent_text(rates[fastest] / limit)
     return valid(f"{text}; none came nearer than {share} of it.", **evidence)
 
 
 @check("guest-starved", "Guests without processors")
 def guest_starved(view: RunView) -> CheckAnswer:
     """Whether guests, and their nodes, had the processors that they asked for."""
-    guests = guests_in(view.record)
+    guests = run_guests(view.record)
     if not guests:
         return not_applicable(_NO_GUESTS)
     answers = [*(_waited(view, guest) for guest in guests), *_stolen_from_nodes(view)]
-    return worst(answers, most="wait_share")
+    return worst_answer(answers, most="wait_share")
 
 
 def _waited(view: RunView, guest: Guest) -> CheckAnswer:
-    use = use_of(view, guest)
+    use = guest_cpu_use(view, guest)
     if use is None:
         return not_applicable(
             f"What {guest.name} had of its node's processors is not counted there; what was stolen "
@@ -147,7 +147,8 @@ def _waited(view: RunView, guest: Guest) -> CheckAnswer:
         )
     evidence: Numbers = {"guest": guest.name, "wait_share": use.wait, "run_share": use.run}
     text = (
-        f"The processors of {guest.name} waited {percent(use.wait)} of the time for a free one of "
+        f"The processors of {guest.name} waited {percent_text(use.wait)} of the time for a free "
+        "one of "
         f"{guest.run.node}"
     )
     if use.wait >= WAITED:
@@ -158,11 +159,12 @@ def _waited(view: RunView, guest: Guest) -> CheckAnswer:
 def _stolen_from_nodes(view: RunView) -> Iterator[CheckAnswer]:
     """A node that is a guest itself passes on what its own hypervisor takes."""
     window = view.load.cut.common
-    for node in nodes_in(view.record):
+    for node in guest_nodes(view.record):
         share = view.mean_on(node.name, "cpu", "all", "steal_share", window)
         if share is not None and share >= WAITED:
             yield indicative(
-                f"The hypervisor below {node.name} took {percent(share)} of the processors that "
+                f"The hypervisor below {node.name} took {percent_text(share)} of the processors "
+                "that "
                 "its guests ran on.",
                 node=node.name,
                 wait_share=share,
@@ -172,10 +174,10 @@ def _stolen_from_nodes(view: RunView) -> Iterator[CheckAnswer]:
 @check("guest-bound", "Guests bound by their processors")
 def guest_bound(view: RunView) -> CheckAnswer:
     """Whether guests could have submitted more, and spent their latency below themselves."""
-    guests = guests_in(view.record)
+    guests = run_guests(view.record)
     if not guests:
         return not_applicable(_NO_GUESTS)
-    return worst((_bound(guest, bound_of(view, guest)) for guest in guests), most="off")
+    return worst_answer((_bound(guest, guest_limit(view, guest)) for guest in guests), most="off")
 
 
 def _bound(guest: Guest, limit: GuestLimit) -> CheckAnswer:
@@ -193,7 +195,7 @@ def _bound(guest: Guest, limit: GuestLimit) -> CheckAnswer:
     }
     if limit.runs_empty and limit.rho is not None:
         return invalid(
-            f"Of the I/Os asked for, {percent(limit.rho)} were in flight in {guest.name}"
+            f"Of the I/Os asked for, {percent_text(limit.rho)} were in flight in {guest.name}"
             f"{_used(limit)}: the guest was the limit, not what it measured.",
             **evidence,
         )
@@ -218,13 +220,16 @@ def _used(limit: GuestLimit) -> str:
     """What its processors did meanwhile, for a sentence."""
     if limit.use is None:
         return ""
-    return f", its processors ran {percent(limit.use.run)} and waited {percent(limit.use.wait)}"
+    return (
+        f", its processors ran {percent_text(limit.use.run)} and waited "
+        f"{percent_text(limit.use.wait)}"
+    )
 
 
 def _kept(limit: GuestLimit) -> str:
     if limit.rho is None:
         return ", under a pace"
-    return f" with {percent(limit.rho)} of the I/Os asked for in flight"
+    return f" with {percent_text(limit.rho)} of the I/Os asked for in flight"
 
 
 MISSING_GOOD: Final = 0.99
@@ -252,12 +257,12 @@ _WAYS: Final = (("read", 0), ("written", 1))
 @check("guest-bytes", "Bytes of guests and of their nodes")
 def guest_bytes(view: RunView) -> CheckAnswer:
     """Whether what guests moved is what their hypervisor served and their nodes' devices moved."""
-    account = guest_bytes_of(view)
+    account = fleet_bytes(view)
     if account is None:
         return not_applicable("No guest of a known node made load.")
     evidence = _evidence(account)
     answers = [answer for guest in account.guests for answer in _served(guest, evidence)]
-    return worst([*answers, *_moved(view, account, evidence)])
+    return worst_answer([*answers, *_moved(view, account, evidence)])
 
 
 def _served(guest: GuestBytes, evidence: Numbers) -> Iterator[CheckAnswer]:
@@ -320,7 +325,7 @@ def _against(
         if wanted and counted < MISSING_GOOD * wanted:
             share = counted / wanted
             verdict = invalid if share < MISSING_BAD else indicative
-            yield verdict(f"{text}: {percent(1 - share)} never reached them.", **evidence)
+            yield verdict(f"{text}: {percent_text(1 - share)} never reached them.", **evidence)
         elif counted > (1 + EXCESS_SHARE) * wanted + slack:
             yield indicative(f"{text}: amplification, or others' work.", **evidence)
     yield valid(
@@ -351,12 +356,12 @@ def _evidence(account: FleetBytes) -> Numbers:
 class GuestAnalysis:
     """Hosts that live on a node which is looked at from inside, too."""
 
-    checks: Final[Mapping[HostQuestion, tuple[Check[RunView], ...]]] = {
-        HostQuestion.PROCESSORS_REAL: (emulated_guest, modelled_disk),
-        HostQuestion.LIMITS: (limited_disk,),
-        HostQuestion.BYTES: (guest_bytes,),
-        HostQuestion.LATENCY: (guest_bound,),
-        HostQuestion.PROCESSORS_FREE: (guest_starved,),
+    checks: Final[Mapping[CheckSlot, tuple[Check[RunView], ...]]] = {
+        CheckSlot.PROCESSORS_REAL: (emulated_guest, modelled_disk),
+        CheckSlot.LIMITS: (limited_disk,),
+        CheckSlot.BYTES: (guest_bytes,),
+        CheckSlot.LATENCY: (guest_bound,),
+        CheckSlot.PROCESSORS_FREE: (guest_starved,),
     }
     limited_hosts = staticmethod(limited_guests)
     counted_hosts = staticmethod(counted_guests)

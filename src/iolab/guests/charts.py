@@ -7,22 +7,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.findings import LoadCurve
-from iolab.analysis.metrics import ios_needed
+from iolab.analysis.metrics import ios_needed_for_percentile
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.bins import PERCENTILES
 from iolab.core.metric import Result
 from iolab.guests.groups import (
     AXIS,
     FleetGroup,
-    depths_of,
-    ends_of,
-    per_node,
-    run_of_guests,
-    shown_run,
+    fewest_and_most_guests,
+    guest_run_text,
+    guests_per_node,
+    median_run,
+    points_by_depth,
 )
-from iolab.guests.latency_account import account_figure
-from iolab.guests.node_chart import inside_figure
-from iolab.guests.tables import accounts_of, nodes_table, outliers_table, written_table
+from iolab.guests.latency_account import latency_account_chart
+from iolab.guests.node_chart import node_timeline_chart
+from iolab.guests.tables import latency_accounts, nodes_table, outliers_table, written_table
 from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.charts.chart import ChartGroup, SeriesStyles
 from iolab.report.charts.choose import DASHES
@@ -63,12 +63,12 @@ def fleet_charts(
     caveat: str,
 ) -> ChartGroup | None:
     """IOPS, mean latency and the tail against guests a node, a line a depth; the account."""
-    if not any(shown_run(point) for point in group.points):
+    if not any(median_run(point) for point in group.points):
         return None
     named = list(named_runs(group, looks))
     figures = [*_curves(group, looks, curves)] if _varied(group) else []
-    accounts = [account for name, run in named for account in accounts_of(run, name)]
-    account = account_figure(group.title, accounts)
+    accounts = [account for name, run in named for account in latency_accounts(run, name)]
+    account = latency_account_chart(group.title, accounts)
     further = (replace(account, finding=f"{caveat}{account.finding}"),) if account else ()
     tables = (
         (nodes_table(named), _NODES_NOTE),
@@ -81,7 +81,7 @@ def fleet_charts(
 
 
 def _varied(group: FleetGroup) -> bool:
-    return len({per_node(point.key.axis) for point in group.points}) > 1
+    return len({guests_per_node(point.key.axis) for point in group.points}) > 1
 
 
 def lines_of(
@@ -93,7 +93,7 @@ def lines_of(
         for curve in curves
         if curve.search.workload.id == group.workload.id and curve.axis == AXIS
     }
-    apart = depths_of(group.points)
+    apart = points_by_depth(group.points)
     several = len({configuration for configuration, _ in apart}) > 1
     depths = list(dict.fromkeys(depth for _, depth in apart))
     lines = []
@@ -108,7 +108,7 @@ def lines_of(
                 name=" ".join(words),
                 token=look.token if several else series_token(number),
                 dash=DASHES[number % len(DASHES)],
-                points=tuple(sorted(points, key=lambda point: per_node(point.key.axis))),
+                points=tuple(sorted(points, key=lambda point: guests_per_node(point.key.axis))),
                 curve=own.get((configuration, fixed)),
                 nodes=group.nodes,
                 title=" ".join([look.title, *words[1:]]) if several else "",
@@ -142,7 +142,7 @@ def drawn_tail(points: Sequence[PointSummary]) -> tuple[str, str]:
     if drawn == WANTED:
         return drawn, ""
     having = sum(_has(point, WANTED) for point in measured)
-    needed = ios_needed(dict(PERCENTILES)[WANTED])
+    needed = ios_needed_for_percentile(dict(PERCENTILES)[WANTED])
     return drawn, (
         f"{_WORDS[drawn]} is the highest percentile that every point supports: {_WORDS[WANTED]}, "
         f"which takes {needed:,} I/Os, is known of {having} of "
@@ -157,21 +157,24 @@ def _has(point: PointSummary, name: str) -> bool:
 
 def named_runs(group: FleetGroup, looks: SeriesStyles) -> Iterator[tuple[str, Result]]:
     """Of each line the runs with the fewest and the most guests, those with the most last."""
-    ends = [ends_of(points) for points in depths_of(group.points).values()]
+    ends = [fewest_and_most_guests(points) for points in points_by_depth(group.points).values()]
     several = len({point.key.configuration for point in group.points}) > 1
     fewest = [points[0] for points in ends if len(points) > 1]
     for point in [*fewest, *(points[-1] for points in ends if points)]:
-        run = shown_run(point)
+        run = median_run(point)
         if run is not None and run.nodes:
             title = looks[point.key.configuration].title if several else ""
-            yield ", ".join(part for part in (title, run_of_guests(run, group.others)) if part), run
+            yield (
+                ", ".join(part for part in (title, guest_run_text(run, group.others)) if part),
+                run,
+            )
 
 
 def inside_charts(inside: NodeTimeline | None, caveat: str, name: str) -> ChartGroup | None:
     """One node over the time of one run; `name` is the run's."""
     if inside is None:
         return None
-    figure = inside_figure(
+    figure = node_timeline_chart(
         f"{inside.node}, {name}", f"{inside.node} from inside over time", inside, caveat
     )
     note = f"{counted_noun(inside.guest_count, 'guest')} on this node: {name}.{_beside(inside)}"

@@ -33,7 +33,7 @@ CLIENTS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Mirror:
+class DiskReplica:
     """A copy of the image of a guest, on a node that is not its own."""
 
     guest: str
@@ -46,9 +46,9 @@ class Mirror:
         return f"{self.replica.export}.img"
 
 
-def mirrors(
+def plan_replicas(
     nodes: Mapping[str, str], guests: Mapping[str, str], replicas: int, session: str
-) -> tuple[Mirror, ...]:
+) -> tuple[DiskReplica, ...]:
     """The copies of a session, guest after guest. ValueError when there are too few nodes.
 
     `nodes` has the storage address of each, `guests` the node of each; `replicas` counts the image
@@ -61,7 +61,7 @@ def mirrors(
         raise ValueError(f"{replicas} replicas need as many nodes, and there are {len(names)}")
     if len(guests) * (replicas - 1) > COPIES:
         raise ValueError(f"a session has at most {COPIES} copies of images")
-    copies: list[Mirror] = []
+    copies: list[DiskReplica] = []
     before: dict[str, int] = {}
     for guest, own in guests.items():
         place = names.index(own)
@@ -72,11 +72,11 @@ def mirrors(
             node = others[(turn + copy) % len(others)]
             port = FIRST_PORT + len(copies)
             export = f"{guest}-copy{copy + 1}-{session}"
-            copies.append(Mirror(guest, node, Replica(nodes[node], port, export)))
+            copies.append(DiskReplica(guest, node, Replica(nodes[node], port, export)))
     return tuple(copies)
 
 
-def server_argv(mirror: Mirror, image: str, qemu_nbd: str) -> tuple[str, ...]:
+def nbd_server_command(mirror: DiskReplica, image: str, qemu_nbd: str) -> tuple[str, ...]:
     """The command that offers a copy until it is killed; it ends at once when the port is taken.
 
     `image` is absolute, for a name with a colon would be a protocol, and is there in its full size.
@@ -94,7 +94,7 @@ def server_argv(mirror: Mirror, image: str, qemu_nbd: str) -> tuple[str, ...]:
     )
 
 
-def copy_argv(mirror: Mirror, image: str, qemu_img: str) -> tuple[str, ...]:
+def nbd_copy_command(mirror: DiskReplica, image: str, qemu_img: str) -> tuple[str, ...]:
     """The command that makes a copy the same as the image: every byte of it, zeros as well.
 
     It runs on the guest's own node, before the guest; the copy's server runs already.
@@ -123,7 +123,7 @@ SERVER_END_S: Final = 2.0
 """For a server that could not have its port to end."""
 
 
-class Copies:
+class ReplicaSet:
     """The copies of a session; `make` once, `end` once."""
 
     def __init__(
@@ -135,7 +135,7 @@ class Copies:
         self._servers: dict[str, QemuRun] = {}
         addresses = {node.name: node.spec.storage_address for node in nodes}
         guests = {guest: node.name for node in nodes for guest in node.guests}
-        self._mirrors = mirrors(addresses, guests, settings.replicas, session.session_id)
+        self._mirrors = plan_replicas(addresses, guests, settings.replicas, session.session_id)
 
     async def make(self) -> None:
         """Every copy is there and offered, the same as its image. HostError or EngineError else."""
@@ -164,7 +164,7 @@ class Copies:
             image = f"{node.folder}/{mirror.image}"
             size = str(self._settings.disk_bytes)
             await output_of(node.host, ("truncate", "-s", size, image))
-            argv = server_argv(mirror, image, QEMU_NBD)
+            argv = nbd_server_command(mirror, image, QEMU_NBD)
             self._servers[mirror.replica.export] = QemuRun.start(node.host, argv, node.folder)
 
     async def _copy(self, node: Hypervisor) -> None:
@@ -185,8 +185,8 @@ class Copies:
             )
             raise HostError(happened, "See whether something else changes files in that folder.")
 
-    async def _fill(self, node: Hypervisor, mirror: Mirror) -> None:
-        argv = copy_argv(mirror, node.images[mirror.guest], QEMU_IMG)
+    async def _fill(self, node: Hypervisor, mirror: DiskReplica) -> None:
+        argv = nbd_copy_command(mirror, node.images[mirror.guest], QEMU_IMG)
         limit_s = COPY_LIMIT_S + self._settings.disk_bytes / SLOWEST_COPY_BYTES_PER_S
         server = self._servers[mirror.replica.export]
         for left in reversed(range(SERVER_TRIES)):
@@ -196,14 +196,14 @@ class Copies:
                 refused = REFUSED in fault.happened
                 # Whoever answered instead of ours has its port, and ours is about to say so.
                 if await server.gone(SERVER_RETRY_S if refused else SERVER_END_S):
-                    raise _not_offered(mirror, server) from None
+                    raise _server_failed_error(mirror, server) from None
                 if not left or not refused:
                     raise
             else:
                 return
 
 
-def _not_offered(mirror: Mirror, server: QemuRun) -> HostError:
+def _server_failed_error(mirror: DiskReplica, server: QemuRun) -> HostError:
     happened = (
         f"The copy of guest '{mirror.guest}' cannot be offered on node '{mirror.node}': "
         f"{server.words().rstrip('.') or 'it said nothing'}."

@@ -16,7 +16,7 @@ from iolab.core.workload import DataSet
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.guests.blocks import COUNTERS, GuestDiskCounts, blocks_between, guest_use, read_blocks
-from iolab.guests.copies import Copies
+from iolab.guests.copies import ReplicaSet
 from iolab.guests.guest import (
     BlockCounts,
     DiskKind,
@@ -24,11 +24,11 @@ from iolab.guests.guest import (
     GuestRun,
     GuestSettings,
     GuestUse,
-    settings_in,
+    booted_guest_settings,
 )
 from iolab.guests.hosts import booted, machines_of, node_path, pins_of
-from iolab.guests.hypervisor import Hypervisor, Running
-from iolab.guests.kit.build import GuestKit, guest_kit
+from iolab.guests.hypervisor import Hypervisor, RunningGuest
+from iolab.guests.kit.build import GuestKit, build_guest_kit
 from iolab.guests.problems import check_nodes
 from iolab.hosts.answers import UseAnswer, read_answer
 from iolab.hosts.barrier import together
@@ -120,7 +120,7 @@ class GuestCounting:
         self._keep(counted, disk, use)
         return _Look(disk, use)
 
-    async def _disk(self, counted: _Counted, running: Running) -> GuestDiskCounts | None:
+    async def _disk(self, counted: _Counted, running: RunningGuest) -> GuestDiskCounts | None:
         if running.monitor is None:
             return None
         try:
@@ -130,7 +130,7 @@ class GuestCounting:
             self._say(counted, fault)
             return None
 
-    async def _use(self, counted: _Counted, running: Running) -> UseAnswer | None:
+    async def _use(self, counted: _Counted, running: RunningGuest) -> UseAnswer | None:
         try:
             answer = await counted.node.host.ask(
                 "use", deadline_s=LOOK_LIMIT_S, run=running.booted.qemu.id
@@ -190,7 +190,7 @@ IMAGES: Final = "guests"
 
 
 class GuestKits(Protocol):
-    """Makes what guests boot from, as `guest_kit` does."""
+    """Makes what guests boot from, as `build_guest_kit` does."""
 
     async def __call__(self, say: Say, /, *, package: str = "") -> GuestKit:
         """The kit, with the kernel in that package file; "" for the newest there is."""
@@ -207,7 +207,7 @@ class Guests:
         self._session = session
         self._kits = kits
         self._nodes: dict[str, Hypervisor] = {}
-        self._copies: Copies | None = None
+        self._copies: ReplicaSet | None = None
         self._counting: GuestCounting | None = None
         self._reach: Reach | None = None
         self.below: Mapping[str, tuple[str, ...]] = {}
@@ -218,7 +218,7 @@ class Guests:
     @property
     def are_booted(self) -> bool:
         """Whether there are guests to boot."""
-        return settings_in(self._session.study) is not None
+        return booted_guest_settings(self._session.study) is not None
 
     async def raise_up(self, nodes: Discovery) -> None:
         """Everything up to the boots: folders, what guests boot from, images, KVM tried.
@@ -226,7 +226,7 @@ class Guests:
         `nodes` is what they told. Raises HostError or EngineError, with every fault that is
         known beforehand and nothing done then, and Interrupted at a stop request.
         """
-        settings, session = settings_in(self._session.study), self._session
+        settings, session = booted_guest_settings(self._session.study), self._session
         if settings is None:
             return
         check_nodes(session.study, session.plan, nodes.facts, nodes.probes, owner=session.owner)
@@ -283,7 +283,7 @@ class Guests:
         left_out = self._session.left_out
         fleet = GuestFleet(
             guests=tuple(counted.get(name) or GuestRun(name, node) for name, node in placed),
-            settings=settings_in(self._session.study),
+            settings=booted_guest_settings(self._session.study),
             per_node=run.point.per_node or max(Counter(node for _, node in placed).values()),
             idle=tuple(name for name in every if name not in taking | left_out),
         )
@@ -307,7 +307,7 @@ class Guests:
         return host
 
     async def _boot(self, spec: HostSpec) -> Link:
-        settings, node = settings_in(self._session.study), self._nodes.get(spec.node)
+        settings, node = booted_guest_settings(self._session.study), self._nodes.get(spec.node)
         if settings is None or node is None:
             happened = f"Guest '{spec.name}' has no node that was made ready for it."
             raise HostError(happened, "This is a fault of iolab; please report it.")
@@ -393,7 +393,7 @@ class Guests:
             paths = node.workdir.paths(images.on(node.name))
             node.images = dict(zip(node.guests, paths, strict=True))
         if settings.replicas > 1:
-            self._copies = Copies(self._session, nodes, settings)
+            self._copies = ReplicaSet(self._session, nodes, settings)
             await self._copies.make()
 
     def _placed(self, run: PlannedRun) -> list[tuple[str, str]]:
@@ -411,7 +411,7 @@ class Guests:
 class GuestSession:
     """The part of guests in sessions; see `HostSession`. `kits` makes what they boot from."""
 
-    kits: GuestKits = guest_kit
+    kits: GuestKits = build_guest_kit
 
     def hosts(self, session: SessionContext) -> Guests:
         """The guests of a session."""

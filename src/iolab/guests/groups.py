@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.points import Axis, PointSummary, value_of
+from iolab.analysis.points import Axis, PointSummary, finite_metric_value
 from iolab.core.metric import Result
 from iolab.core.run import Plan
 from iolab.core.study import Study
@@ -54,7 +54,7 @@ class FleetGroup:
         return tuple(point for point in self.points if point.key.configuration == configuration)
 
 
-def of_guests(workload: Workload) -> bool:
+def is_swept_over_guests(workload: Workload) -> bool:
     """Whether a workload is swept over guests a node."""
     return any(axis.name == AXIS for axis in workload.sweep)
 
@@ -65,12 +65,12 @@ def fleet_groups(study: Study, points: Iterable[PointSummary]) -> tuple[FleetGro
     nodes = node_count(study)
     groups = []
     for workload in study.workloads:
-        if not of_guests(workload):
+        if not is_swept_over_guests(workload):
             continue
         by_others: dict[Axis, list[PointSummary]] = {}
         for point in every_point:
             if point.key.workload == workload.id:
-                by_others.setdefault(_others(point.key.axis), []).append(point)
+                by_others.setdefault(_axis_without_guests(point.key.axis), []).append(point)
         groups += [
             FleetGroup(workload, others, tuple(members), nodes)
             for others, members in by_others.items()
@@ -78,7 +78,7 @@ def fleet_groups(study: Study, points: Iterable[PointSummary]) -> tuple[FleetGro
     return tuple(groups)
 
 
-def _others(axis: Axis) -> Axis:
+def _axis_without_guests(axis: Axis) -> Axis:
     return tuple(pair for pair in axis if pair[0] not in {AXIS, DEPTH})
 
 
@@ -92,13 +92,13 @@ def node_count(study: Study) -> int:
     return max(counts.pop(), 1) if len(counts) == 1 else 1
 
 
-def per_node(axis: Axis) -> int:
+def guests_per_node(axis: Axis) -> int:
     """How many guests of each node made the load, 0 where that is not varied."""
     value = dict(axis).get(AXIS, 0)
     return value if isinstance(value, int) else 0
 
 
-def guests_in(result: Result) -> int:
+def guest_count(result: Result) -> int:
     """How many guests made the load of a run."""
     return sum(len(node.guests) for node in result.nodes) or len(result.hosts)
 
@@ -115,19 +115,23 @@ def group_headlines(group: FleetGroup, study: Study) -> tuple[Headline, ...]:
     )
 
 
-def shown_run(point: PointSummary) -> Result | None:
+def median_run(point: PointSummary) -> Result | None:
     """The run that stands for a point: the median one; None where none has a rate."""
-    runs = [run for run in point.results or point.left_out if value_of(run, RATE) is not None]
+    runs = [
+        run for run in point.results or point.left_out if finite_metric_value(run, RATE) is not None
+    ]
     return median_repeat(runs, RATE) if runs else None
 
 
-def ends_of(points: Sequence[PointSummary]) -> list[PointSummary]:
+def fewest_and_most_guests(points: Sequence[PointSummary]) -> list[PointSummary]:
     """The points with the fewest and the most guests, in that order."""
-    shown = sorted((p for p in points if shown_run(p)), key=lambda p: per_node(p.key.axis))
+    shown = sorted((p for p in points if median_run(p)), key=lambda p: guests_per_node(p.key.axis))
     return shown if len(shown) < 3 else [shown[0], shown[-1]]
 
 
-def depths_of(points: Iterable[PointSummary]) -> Mapping[tuple[str, object], list[PointSummary]]:
+def points_by_depth(
+    points: Iterable[PointSummary],
+) -> Mapping[tuple[str, object], list[PointSummary]]:
     """The points by configuration and depth, which are the lines of a chart."""
     by_line: dict[tuple[str, object], list[PointSummary]] = {}
     for point in points:
@@ -136,7 +140,9 @@ def depths_of(points: Iterable[PointSummary]) -> Mapping[tuple[str, object], lis
     return by_line
 
 
-def detailed_runs(groups: Iterable[FleetGroup], results: Sequence[Result]) -> tuple[RunKey, ...]:
+def runs_needing_manifests(
+    groups: Iterable[FleetGroup], results: Sequence[Result]
+) -> tuple[RunKey, ...]:
     """The runs whose nodes are told of: of each line those with the fewest and most guests.
 
     Of guests that are not varied, the runs in their order.
@@ -144,35 +150,39 @@ def detailed_runs(groups: Iterable[FleetGroup], results: Sequence[Result]) -> tu
     runs = [
         run
         for group in groups
-        for points in depths_of(group.points).values()
-        for point in reversed(ends_of(points))
-        if (run := shown_run(point)) is not None
+        for points in points_by_depth(group.points).values()
+        for point in reversed(fewest_and_most_guests(points))
+        if (run := median_run(point)) is not None
     ]
     runs = runs or [run for run in results if run.nodes]
     return tuple(dict.fromkeys((run.digest, run.repeat) for run in runs))[:RUNS_MAX]
 
 
-def inside_run(plan: Plan, points: Iterable[PointSummary]) -> Result | None:
+def node_timeline_run(plan: Plan, points: Iterable[PointSummary]) -> Result | None:
     """The run that shows a node from inside: as published at the most guests, else of the most.
 
     Of several the one that is trusted most.
     """
     written = {point.digest: point.job.written for point in plan.points}
-    runs = [run for point in points if (run := shown_run(point)) is not None and run.nodes]
+    runs = [run for point in points if (run := median_run(point)) is not None and run.nodes]
 
     def order(run: Result) -> tuple[bool, int, int]:
-        return _published(written.get(run.digest, {})), guests_in(run), -run.verdict.level.rank
+        return (
+            _is_published_mix(written.get(run.digest, {})),
+            guest_count(run),
+            -run.verdict.level.rank,
+        )
 
     return max(runs, key=order, default=None)
 
 
-def _published(written: Mapping[str, object]) -> bool:
+def _is_published_mix(written: Mapping[str, object]) -> bool:
     return (written.get("rwmixread"), written.get("iodepth")) == (READ_PERCENT, NODE_DEPTH)
 
 
-def run_of_guests(run: Result, others: Axis = ()) -> str:
+def guest_run_text(run: Result, others: Axis = ()) -> str:
     """`96 VMs, iodepth 8`."""
     axis = tuple(pair for pair in run.axis if pair not in others and pair[0] != AXIS)
     return ", ".join(
-        part for part in (counted_noun(guests_in(run), "VM"), axis_values_text(axis)) if part
+        part for part in (counted_noun(guest_count(run), "VM"), axis_values_text(axis)) if part
     )

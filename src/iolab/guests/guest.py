@@ -175,16 +175,16 @@ class GuestFleet(Fleet):
 
 def boot_settings(run: RunManifest) -> GuestSettings | None:
     """As what a run's guests were booted; None of guests that the session only used, or of none."""
-    fleet = fleet_in(run)
+    fleet = fleet_of_run(run)
     return None if fleet is None else fleet.settings
 
 
-def fleet_in(run: RunManifest) -> GuestFleet | None:
+def fleet_of_run(run: RunManifest) -> GuestFleet | None:
     """The guests that made a run's load; None where hosts are no guests."""
     return run.fleet if isinstance(run.fleet, GuestFleet) else None
 
 
-def settings_in(study: Study) -> GuestSettings | None:
+def booted_guest_settings(study: Study) -> GuestSettings | None:
     """The guests that a study boots; None where there are none to boot."""
     return study.guests if isinstance(study.guests, GuestSettings) else None
 
@@ -217,26 +217,26 @@ def guests_per_node(study: Study) -> int:
         sum(spec.node == node.name and spec.kind is HostKind.VM for spec in study.hosts)
         for node in nodes_of(study)
     ]
-    return max(counts, default=0) if settings_in(study) is not None else 0
+    return max(counts, default=0) if booted_guest_settings(study) is not None else 0
 
 
 def image_bytes(study: Study, guests: int) -> int:
     """What the images of so many guests a node take on each node, copies for others with them."""
-    settings = settings_in(study)
+    settings = booted_guest_settings(study)
     if settings is None or settings.disk is not DiskKind.IMAGE:
         return 0
     return settings.disk_bytes * settings.replicas * guests
 
 
-def node_bytes(study: Study) -> int:
+def bytes_per_node(study: Study) -> int:
     """What guests take of the path of each node, with what they boot from; 0 where none are."""
     each = guests_per_node(study)
     return image_bytes(study, each) + KIT_BYTES if each else 0
 
 
-def guest_reasons(study: Study, runs: int, rate: float) -> Iterator[tuple[str, float]]:
+def guest_cost_reasons(study: Study, runs: int, rate: float) -> Iterator[tuple[str, float]]:
     """Kits, images, boots and starts, each with its seconds; `rate` is of writing on one node."""
-    settings = settings_in(study)
+    settings = booted_guest_settings(study)
     if settings is None:
         return
     each, nodes = guests_per_node(study), len(nodes_of(study))

@@ -18,8 +18,8 @@ from iolab.guests.guest import (
     DiskKind,
     GuestSettings,
     Pinning,
+    booted_guest_settings,
     guests_per_node,
-    settings_in,
 )
 from iolab.study.file import ConfigurationTable
 from iolab.study.load_tables import SearchTable
@@ -42,7 +42,7 @@ def node_path(study: Study, node: HostSpec) -> str | None:
 
     A hypervisor without a path of its own has that of the first configuration with guests of it.
     """
-    if node.path or settings_in(study) is None:
+    if node.path or booted_guest_settings(study) is None:
         return node.path
     guests = {spec.name for spec in booted(study, node.name)}
     paths = (item.path for item in study.configurations if guests.intersection(item.hosts))
@@ -125,7 +125,7 @@ def fleet_lines(study: Study) -> Iterator[tuple[str, str]]:
     nodes = nodes_of(study)
     if not nodes:
         return
-    guests = settings_in(study)
+    guests = booted_guest_settings(study)
     if guests is None:
         counts = Counter(spec.node for spec in study.hosts if spec.node)
         listed = ", ".join(f"{counts[node.name]} on {node.name}" for node in nodes)
@@ -141,7 +141,7 @@ def guest_notes(
     study: Study, points: Iterable[Point], facts: Mapping[str, HostFacts] | None
 ) -> Iterator[str]:
     """What should be known before guests are booted, and is no reason against it."""
-    guests = settings_in(study)
+    guests = booted_guest_settings(study)
     if guests is None:
         return
     match guests.accelerator:

@@ -16,7 +16,7 @@ from iolab.errors import HostError
 from iolab.guests.blocks import HISTOGRAM_ARGUMENTS, HISTOGRAMS
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
 from iolab.guests.hosts import Pin
-from iolab.guests.kit.build import GuestKit, KitPaths, kit_paths
+from iolab.guests.kit.build import GuestKit, NodeKitPaths, install_kit_on_node
 from iolab.guests.machine import (
     Machine,
     Replica,
@@ -26,7 +26,7 @@ from iolab.guests.machine import (
     qemu_argv,
 )
 from iolab.guests.problems import QEMU
-from iolab.guests.qemu import GuestMonitor, QemuRun, Relay
+from iolab.guests.qemu import GuestMonitor, QemuRun, SocketRelay
 from iolab.hosts.builds import Say
 from iolab.hosts.channel import Outgoing
 from iolab.hosts.host import Host, Link
@@ -42,11 +42,11 @@ MONITOR_LIMIT_S: Final = 30.0
 
 
 @dataclass(slots=True)
-class Running:
+class RunningGuest:
     """A guest that was booted: `monitor` is None where its QEMU could not be spoken to."""
 
-    booted: Booted
-    wire: Relay | None = None
+    booted: BootedQemu
+    wire: SocketRelay | None = None
     monitor: GuestMonitor | None = None
 
     async def leave(self) -> None:
@@ -58,10 +58,10 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class BootEnvironment:
     """What guests boot from on a node, once all is there; `cpu_khz` where they are emulated."""
 
-    kit: KitPaths
+    kit: NodeKitPaths
     accelerator: Accelerator
     cpu_khz: int | None = None
 
@@ -84,8 +84,8 @@ class Hypervisor:
         self.folder = ""
         self.images: Mapping[str, str] = {}
         self.replicas: Mapping[str, Sequence[Replica]] = {}
-        self.running: dict[str, Running] = {}
-        self.ground: Ground | None = None
+        self.running: dict[str, RunningGuest] = {}
+        self.ground: BootEnvironment | None = None
         self.ready = False
         """Whether guests can be booted there."""
         self.door = asyncio.Lock()
@@ -120,18 +120,20 @@ class Hypervisor:
 
     async def prepare(self, kit: GuestKit, settings: GuestSettings, say: Say) -> None:
         """Bring the kit, and find out what runs a guest's instructions."""
-        paths = await kit_paths(self.host, kit, self.folder, say)
+        paths = await install_kit_on_node(self.host, kit, self.folder, say)
         wanted = settings.accelerator
         if wanted is Accelerator.AUTO:
             argv = qemu_argv(self._trial(paths, settings), QEMU)
             async with self._turns:
-                why = await why_not_kvm(self.host, argv, self.folder, TRIAL)
+                why = await kvm_boot_failure(self.host, argv, self.folder, TRIAL)
             wanted = Accelerator.TCG if why else Accelerator.KVM
             if why:
                 text = f"KVM does not work on node '{self.name}': {why}. Its guests are emulated."
                 self._session.tell(Notice(text))
         emulated = wanted is Accelerator.TCG
-        self.ground = Ground(paths, wanted, await counter_khz(self.host) if emulated else None)
+        self.ground = BootEnvironment(
+            paths, wanted, await counter_khz(self.host) if emulated else None
+        )
 
     async def boot(self, guest: str, settings: GuestSettings) -> Link:
         """Start a guest when its turn comes; one that hangs is tried once more. HostError else."""
@@ -141,7 +143,7 @@ class Hypervisor:
         async with self._turns:
             booted = await self._boot(guest, settings)
         self._session.tell(GuestUp(guest, self.name, booted.seconds))
-        running = self.running[guest] = Running(booted)
+        running = self.running[guest] = RunningGuest(booted)
         await self._speak_to(guest, running)
         return GuestLink(booted, running.leave)
 
@@ -153,22 +155,24 @@ class Hypervisor:
                 await running.booted.qemu.kill()
             await self.host.ask("scratch_close", deadline_s=CLOSE_LIMIT_S, dir=folder, keep=False)
 
-    async def _boot(self, guest: str, settings: GuestSettings) -> Booted:
+    async def _boot(self, guest: str, settings: GuestSettings) -> BootedQemu:
         limit_s = settings.boot_limit_s
         for left in reversed(range(BOOTS)):
             argv = qemu_argv(self._machine(guest, settings), QEMU)
             try:
-                return await boot(self.host, argv, self.folder, guest, limit_s)
+                return await boot_qemu(self.host, argv, self.folder, guest, limit_s)
             except BootHung as hung:
                 if not left:
                     raise
                 self._session.tell(Notice(f"{hung.happened} It is restarted."))
         raise AssertionError("the last try returns or raises")
 
-    async def _speak_to(self, guest: str, running: Running) -> None:
+    async def _speak_to(self, guest: str, running: RunningGuest) -> None:
         """Its QEMU's monitor; a guest without one is measured all the same."""
         try:
-            wire = await Relay.to(self.host, self.folder, monitor_socket(guest), MONITOR_LIMIT_S)
+            wire = await SocketRelay.to(
+                self.host, self.folder, monitor_socket(guest), MONITOR_LIMIT_S
+            )
             running.wire = wire
             running.monitor = await GuestMonitor.open(guest, wire.reader, wire, MONITOR_LIMIT_S)
             await running.monitor.command(
@@ -197,7 +201,7 @@ class Hypervisor:
             replicas=tuple(self.replicas.get(guest, ())),
         )
 
-    def _trial(self, kit: KitPaths, settings: GuestSettings) -> Machine:
+    def _trial(self, kit: NodeKitPaths, settings: GuestSettings) -> Machine:
         """A guest without a disk of its own, with KVM."""
         bare = GuestSettings(1, settings.memory_bytes, settings.disk_bytes, DiskKind.MODELLED)
         now_ns = self._session.clock.real_ns()
@@ -215,13 +219,13 @@ KVM_LIMIT_S: Final = 15.0
 slow disk some. Where KVM runs a hundred times slower than emulation it takes minutes."""
 
 
-async def why_not_kvm(node: Host, argv: Sequence[str], folder: str, guest: str) -> str | None:
+async def kvm_boot_failure(node: Host, argv: Sequence[str], folder: str, guest: str) -> str | None:
     """Why a guest with that command does not boot; None when it does, and it is gone again.
 
     Raises HostError when the node is lost.
     """
     try:
-        booted = await boot(node, argv, folder, guest, KVM_LIMIT_S)
+        booted = await boot_qemu(node, argv, folder, guest, KVM_LIMIT_S)
     except BootHung:
         return f"a guest did not boot within {KVM_LIMIT_S:g} s"
     except HostError as fault:
@@ -248,18 +252,18 @@ class BootHung(HostError):
 
 
 @dataclass(frozen=True, slots=True)
-class Booted:
+class BootedQemu:
     """A guest that spoke: its QEMU, the way to the agent in it, and how long it took."""
 
     qemu: QemuRun
-    relay: Relay
+    relay: SocketRelay
     seconds: float
 
 
 class GuestLink:
     """The link of a guest's host; `leave` ends what else is open to it."""
 
-    def __init__(self, booted: Booted, leave: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, booted: BootedQemu, leave: Callable[[], Awaitable[None]]) -> None:
         self._booted = booted
         self._leave = leave
         self.reader = booted.relay.reader
@@ -279,41 +283,44 @@ class GuestLink:
         await self._booted.qemu.kill()
 
 
-async def boot(node: Host, argv: Sequence[str], folder: str, guest: str, limit_s: float) -> Booted:
+async def boot_qemu(
+    node: Host, argv: Sequence[str], folder: str, guest: str, limit_s: float
+) -> BootedQemu:
     """Start a guest and wait for its first word; its socket is in `folder`.
 
     Raises BootHung when there is none in time, HostError when it ends; nothing of it is left then.
     """
     began_s = asyncio.get_running_loop().time()
     qemu = QemuRun.start(node, argv, folder)
-    relay: Relay | None = None
+    relay: SocketRelay | None = None
     try:
         async with asyncio.timeout(limit_s):
-            relay = await _connected(node, qemu, folder, guest)
-            await _first_of(relay.spoke, relay.ended, qemu.ended)
-        await _require(relay.spoke, node, qemu, guest)
-        return Booted(qemu, relay, asyncio.get_running_loop().time() - began_s)
+            relay = await _connect_to_agent(node, qemu, folder, guest)
+            await _wait_for_any(relay.spoke, relay.ended, qemu.ended)
+        await _require_first_message(relay.spoke, node, qemu, guest)
+        return BootedQemu(qemu, relay, asyncio.get_running_loop().time() - began_s)
     except BaseException as fault:
         console = qemu.words()
         if relay is not None:
             await relay.end()
         await qemu.kill()
         if isinstance(fault, TimeoutError):
-            raise _hung(node, console, guest, limit_s) from None
+            raise _boot_hung_error(node, console, guest, limit_s) from None
         raise
 
 
-async def _connected(node: Host, qemu: QemuRun, folder: str, guest: str) -> Relay:
+async def _connect_to_agent(node: Host, qemu: QemuRun, folder: str, guest: str) -> SocketRelay:
     """The way to the agent; HostError when the QEMU ends before it is there."""
     connecting = asyncio.create_task(
-        Relay.to(node, folder, agent_socket(guest), SOCKET_LIMIT_S), name=f"the way to {guest}"
+        SocketRelay.to(node, folder, agent_socket(guest), SOCKET_LIMIT_S),
+        name=f"the way to {guest}",
     )
     ending = asyncio.create_task(qemu.ended.wait())
     try:
         await asyncio.wait({connecting, ending}, return_when=asyncio.FIRST_COMPLETED)
         if connecting.done():
             return connecting.result()
-        raise await _ended(node, qemu, guest)
+        raise await _qemu_ended_error(node, qemu, guest)
     finally:
         ending.cancel()
         if not connecting.done():
@@ -321,7 +328,7 @@ async def _connected(node: Host, qemu: QemuRun, folder: str, guest: str) -> Rela
         await asyncio.gather(connecting, ending, return_exceptions=True)
 
 
-async def _first_of(*events: asyncio.Event) -> None:
+async def _wait_for_any(*events: asyncio.Event) -> None:
     """Wait until one of them is set."""
     waiting = [asyncio.create_task(event.wait()) for event in events]
     try:
@@ -332,19 +339,21 @@ async def _first_of(*events: asyncio.Event) -> None:
         await asyncio.gather(*waiting, return_exceptions=True)
 
 
-async def _require(spoke: asyncio.Event, node: Host, qemu: QemuRun, guest: str) -> None:
+async def _require_first_message(
+    spoke: asyncio.Event, node: Host, qemu: QemuRun, guest: str
+) -> None:
     if not spoke.is_set():
-        raise await _ended(node, qemu, guest)
+        raise await _qemu_ended_error(node, qemu, guest)
 
 
-async def _ended(node: Host, qemu: QemuRun, guest: str) -> HostError:
+async def _qemu_ended_error(node: Host, qemu: QemuRun, guest: str) -> HostError:
     await qemu.gone(LAST_WORDS_S)
     words = qemu.words() or "it said nothing"
     happened = f"Guest '{guest}' did not boot on node '{node.name}': {words.rstrip('.')}."
     return HostError(happened, "Correct what it says, or leave that node out.")
 
 
-def _hung(node: Host, console: str, guest: str, limit_s: float) -> BootHung:
+def _boot_hung_error(node: Host, console: str, guest: str, limit_s: float) -> BootHung:
     last = f" Its console said last: {console.rstrip('.')}." if console else ""
     happened = f"Guest '{guest}' on node '{node.name}' said nothing for {limit_s:g} s.{last}"
     return BootHung(happened, "Raise vm.boot_limit, or boot fewer at a time with vm.boots.")

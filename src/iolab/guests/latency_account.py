@@ -52,7 +52,7 @@ class LatencyPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class LatencyAccount:
     """One direction of one run: `whole_ns` as the guests saw it, and its parts from below.
 
     `layers` is the mean of each layer that is known. `capped` are layers whose I/Os took longer
@@ -83,7 +83,7 @@ _NAMES: Final[dict[tuple[LatencyLayer | None, LatencyLayer], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _PartLook:
+class _PartStyle:
     """How a part is drawn, what it is, and where it is said to have been spent."""
 
     token: Token
@@ -92,34 +92,34 @@ class _PartLook:
 
 
 _PARTS: Final = {
-    "device": _PartLook(series_token(0), "the devices themselves", "in the devices"),
-    "hypervisor": _PartLook(
+    "device": _PartStyle(series_token(0), "the devices themselves", "in the devices"),
+    "hypervisor": _PartStyle(
         series_token(3), "the hypervisor and all below it", "in the hypervisor or below it"
     ),
-    "below guest": _PartLook(
+    "below guest": _PartStyle(
         series_token(3), "all below the guest’s block device", "below the guest"
     ),
-    "not known": _PartLook(series_token(6), "not told apart"),
-    "host, network": _PartLook(
+    "not known": _PartStyle(series_token(6), "not told apart"),
+    "host, network": _PartStyle(
         series_token(4),
         "between hypervisor and device (host storage, replication, network, limits)",
     ),
-    "hypervisor, network": _PartLook(
+    "hypervisor, network": _PartStyle(
         series_token(4),
         "between the guest’s block device and the devices (virtualisation, host storage, "
         "replication, network, limits)",
     ),
-    "guest, host": _PartLook(series_token(6), "between generator and device"),
-    "virtual disk": _PartLook(
+    "guest, host": _PartStyle(series_token(6), "between generator and device"),
+    "virtual disk": _PartStyle(
         series_token(2), "between the guest’s block device and its hypervisor"
     ),
-    "guest, virtual disk": _PartLook(series_token(5), "between generator and hypervisor"),
-    "in the guest": _PartLook(series_token(5), "in the guest, above its block device"),
+    "guest, virtual disk": _PartStyle(series_token(5), "between generator and hypervisor"),
+    "in the guest": _PartStyle(series_token(5), "in the guest, above its block device"),
 }
 """From the device up. Parts that never stand in one bar may share a colour."""
 
 
-def parts_of(
+def latency_parts(
     layers: Sequence[tuple[LatencyLayer, float]],
 ) -> tuple[tuple[LatencyPart, ...], tuple[LatencyLayer, ...]]:
     """The parts between layers given from the generator down, and the layers that were capped."""
@@ -141,77 +141,79 @@ def parts_of(
     return tuple(parts), tuple(capped)
 
 
-def account_figure(subject: str, accounts: Sequence[Account], caveat: str = "") -> Figure | None:
+def latency_account_chart(
+    subject: str, accounts: Sequence[LatencyAccount], caveat: str = ""
+) -> Figure | None:
     """A bar for each direction of each run, whole latencies all of one length; None for none."""
     drawable = [account for account in accounts if len(account.parts) > 1 and account.whole_ns > 0]
     if not drawable:
         return None
     runs = list(dict.fromkeys(account.run for account in drawable))
     drawn = [[account for account in drawable if account.run == run] for run in runs[:MAX_RUNS]]
-    marks, top = _legend(drawable), 0.0
+    marks, top = _legend_marks(drawable), 0.0
     for group in drawn:
-        marks.append(_text(group[0].run, 0, top + 13, INK))
+        marks.append(_text_mark(group[0].run, 0, top + 13, INK))
         top += TITLE
         for account in group:
-            marks += _bar(account, top)
+            marks += _account_bar_marks(account, top)
             top += STEP
         top += 4
     height = top + FOOT
     return Figure(
         subject=subject,
         title="Where the latency arises",
-        finding=caveat + _finding(drawn),
-        note=_note(drawable, len(runs) - len(drawn)),
+        finding=caveat + _largest_parts_sentence(drawn),
+        note=_account_note(drawable, len(runs) - len(drawn)),
         plots=(Plot(round(height), marks, top=HEAD),),
         table=layers_table(accounts),
     )
 
 
-def _legend(accounts: Iterable[Account]) -> list[Mark]:
+def _legend_marks(accounts: Iterable[LatencyAccount]) -> list[Mark]:
     """The parts in the order in which bars have them, over the bars, a square of colour before."""
     marks: list[Mark] = []
     x = -LEFT + 4.0
     for name in part_names(accounts):
-        marks.append(_piece(x, x + 9, -18, -9, _PARTS[name].token))
-        marks.append(_text(name, x + 13, -9, MUTED))
+        marks.append(_bar_piece(x, x + 9, -18, -9, _PARTS[name].token))
+        marks.append(_text_mark(name, x + 13, -9, MUTED))
         x += 13 + _CHARACTER * len(name) + 8
     return marks
 
 
-def part_names(accounts: Iterable[Account]) -> list[str]:
+def part_names(accounts: Iterable[LatencyAccount]) -> list[str]:
     """The names of all their parts, from the device up."""
     used = {part.name for account in accounts for part in account.parts}
     return [name for name in _PARTS if name in used]
 
 
-def _bar(account: Account, top: float) -> list[Mark]:
+def _account_bar_marks(account: LatencyAccount, top: float) -> list[Mark]:
     """The bar's parts with their times where they have room, before it the direction."""
     middle = top + BAR / 2
-    marks = [_text(account.direction, -6, middle, MUTED, "end", MIDDLE)]
+    marks = [_text_mark(account.direction, -6, middle, MUTED, "end", MIDDLE)]
     for part in account.parts:
         start, end = (PLOT_WIDTH * edge / account.whole_ns for edge in (part.low_ns, part.high_ns))
         if end - start < 0.4:
             continue
-        marks.append(_piece(start, end, top, top + BAR, _PARTS[part.name].token))
+        marks.append(_bar_piece(start, end, top, top + BAR, _PARTS[part.name].token))
         text = value_text(part.took_ns, "ns")
         if end - start > _CHARACTER * len(text) + 6:
-            marks.append(_text(text, (start + end) / 2, middle, PAPER, "middle", MIDDLE))
+            marks.append(_text_mark(text, (start + end) / 2, middle, PAPER, "middle", MIDDLE))
     whole_text = plot_label(value_text(account.whole_ns, "ns"))
-    return [*marks, _text(whole_text, PLOT_WIDTH + 8, middle, INK, down=MIDDLE)]
+    return [*marks, _text_mark(whole_text, PLOT_WIDTH + 8, middle, INK, down=MIDDLE)]
 
 
-def _piece(x: float, x2: float, y: float, y2: float, token: Token) -> Mark:
+def _bar_piece(x: float, x2: float, y: float, y2: float, token: Token) -> Mark:
     """A piece of a bar with a rim of paper, so that pieces are told apart without their colours."""
     return Boxes(token=token, boxes=[(x, y, x2, y2)], has_rim=True)
 
 
-def _text(
+def _text_mark(
     text: str, x: float, y: float, token: Token, align: str = "start", down: float = ABOVE
 ) -> Mark:
     return TextMark(token=token, places=[(x, y, shorten(text, 48))], align=align, dy=down)
 
 
-def _finding(drawn: Sequence[Sequence[Account]]) -> str:
+def _largest_parts_sentence(drawn: Sequence[Sequence[LatencyAccount]]) -> str:
     """Of the last run drawn, which has the most guests: each direction with its largest part."""
     sentences = []
     for account in drawn[-1]:
@@ -220,20 +222,20 @@ def _finding(drawn: Sequence[Sequence[Account]]) -> str:
         start = f"{account.run}: a" if account is drawn[-1][0] else "A"
         text = (
             f"{start} {account.direction} takes {value_text(account.whole_ns, 'ns')}, most of it "
-            f"({_share(largest, account)}) {look.where or look.long}"
+            f"({_part_share_text(largest, account)}) {look.where or look.long}"
         )
         if lowest is not largest and lowest.name == "device":
             took = value_text(lowest.took_ns, "ns")
-            text += f"; the devices take {took} ({_share(lowest, account)})"
+            text += f"; the devices take {took} ({_part_share_text(lowest, account)})"
         sentences.append(f"{text}.")
     return " ".join(sentences)
 
 
-def _share(part: LatencyPart, account: Account) -> str:
+def _part_share_text(part: LatencyPart, account: LatencyAccount) -> str:
     return value_text(part.took_ns / account.whole_ns, "share")
 
 
-def _note(accounts: Sequence[Account], left_out: int) -> str:
+def _account_note(accounts: Sequence[LatencyAccount], left_out: int) -> str:
     names = "; ".join(f"{name}: {_PARTS[name].long}" for name in part_names(accounts))
     notes = [f"Means over all I/Os of all nodes; each bar is a whole. {names}."]
     layers = {layer.value for account in accounts for layer in account.capped}
@@ -246,7 +248,7 @@ def _note(accounts: Sequence[Account], left_out: int) -> str:
     return " ".join(notes)
 
 
-def layers_table(accounts: Sequence[Account]) -> Table:
+def layers_table(accounts: Sequence[LatencyAccount]) -> Table:
     """What each layer saw, and the share of each part."""
     names = part_names(accounts)
     layers = [
@@ -260,7 +262,7 @@ def layers_table(accounts: Sequence[Account]) -> Table:
     rows = []
     for account in accounts:
         means = dict(account.layers)
-        shares = {part.name: _share(part, account) for part in account.parts}
+        shares = {part.name: _part_share_text(part, account) for part in account.parts}
         texts = (
             account.run,
             account.direction,

@@ -10,10 +10,10 @@ import numpy as np
 
 from iolab.analysis.metrics import group_metrics, is_supported
 from iolab.analysis.points import PointSummary, summarise
-from iolab.analysis.service_time import concurrency
-from iolab.analysis.storage_bytes import leaves_of
+from iolab.analysis.service_time import host_concurrency
+from iolab.analysis.storage_bytes import lowest_counted_devices
 from iolab.analysis.sums import DIRECTIONS
-from iolab.analysis.view import NOTHING, RunView, Served, served
+from iolab.analysis.view import NOTHING, IoTime, RunView, io_time_in_window
 from iolab.analysis.window import Window
 from iolab.core.bins import PERCENTILES
 from iolab.core.metric import LatencyLayer, LayerLatency, Level, Metric, NodeResult, Outlier, Result
@@ -24,11 +24,11 @@ from iolab.guests.guest import Accelerator
 from iolab.guests.nodes import (
     Guest,
     GuestNode,
-    guests_in,
+    guest_nodes,
     is_modelled,
-    nodes_in,
-    vcpus_of,
-    written_of,
+    run_guests,
+    vcpu_count,
+    written_by_guests,
 )
 from iolab.hosts.counter_names import GUESTS
 from iolab.hosts.rates import ALL_CORES
@@ -54,7 +54,7 @@ _LATENCIES: Final = {"read_lat_ns": Direction.READ, "write_lat_ns": Direction.WR
 
 
 @dataclass(frozen=True, slots=True)
-class WatchedMetric:
+class OutlierMetric:
     """A metric that is looked at: `floor` is the least difference that is told, in its unit.
 
     With `low` also what does less than its like is told, as a slow disk among fast ones does.
@@ -67,21 +67,21 @@ class WatchedMetric:
 
 
 WATCHED: Final = (
-    WatchedMetric("disk", "read_iops", 50.0, low=True),
-    WatchedMetric("disk", "write_iops", 50.0, low=True),
-    WatchedMetric("disk", "read_lat_ns", 50_000.0, low=False),
-    WatchedMetric("disk", "write_lat_ns", 50_000.0, low=False),
-    WatchedMetric("cpu", "busy_share", 0.25, low=False),
-    WatchedMetric("nic", "rx_bytes_per_s", 1e6, low=False),
-    WatchedMetric("nic", "tx_bytes_per_s", 1e6, low=False),
-    WatchedMetric("nic", "rx_frames_per_s", 1000.0, low=False),
-    WatchedMetric("nic", "tx_frames_per_s", 1000.0, low=False),
+    OutlierMetric("disk", "read_iops", 50.0, low=True),
+    OutlierMetric("disk", "write_iops", 50.0, low=True),
+    OutlierMetric("disk", "read_lat_ns", 50_000.0, low=False),
+    OutlierMetric("disk", "write_lat_ns", 50_000.0, low=False),
+    OutlierMetric("cpu", "busy_share", 0.25, low=False),
+    OutlierMetric("nic", "rx_bytes_per_s", 1e6, low=False),
+    OutlierMetric("nic", "tx_bytes_per_s", 1e6, low=False),
+    OutlierMetric("nic", "rx_frames_per_s", 1000.0, low=False),
+    OutlierMetric("nic", "tx_frames_per_s", 1000.0, low=False),
 )
 """Floors are what an idle system does by itself: 50 I/Os and a thousand frames a second, 1 MB/s; a
 quarter of a core; 50 us, less than which drives of one kind differ in."""
 
 
-def outliers_of(view: RunView, node: GuestNode) -> tuple[Outlier, ...]:
+def node_outliers(view: RunView, node: GuestNode) -> tuple[Outlier, ...]:
     """What stood out on a node in the window that all hosts share."""
     window = view.load.cut.common
     if window is None or node.watched is None:
@@ -89,11 +89,11 @@ def outliers_of(view: RunView, node: GuestNode) -> tuple[Outlier, ...]:
     return tuple(
         outlier
         for watched in WATCHED
-        for outlier in standing_out(watched, _values(view, node, watched, window))
+        for outlier in find_outliers(watched, _device_values(view, node, watched, window))
     )
 
 
-def standing_out(watched: WatchedMetric, values: dict[str, float]) -> tuple[Outlier, ...]:
+def find_outliers(watched: OutlierMetric, values: dict[str, float]) -> tuple[Outlier, ...]:
     """Those of the values, by name, that stand out; the furthest first."""
     if len(values) < LIKES_LEAST:
         return ()
@@ -111,32 +111,34 @@ def standing_out(watched: WatchedMetric, values: dict[str, float]) -> tuple[Outl
     return tuple(outliers) if len(outliers) <= NAMED_MOST else ()
 
 
-def _values(
-    view: RunView, node: GuestNode, watched: WatchedMetric, window: Window
+def _device_values(
+    view: RunView, node: GuestNode, watched: OutlierMetric, window: Window
 ) -> dict[str, float]:
     """The means over the window of everything of one kind that the node has."""
     means: dict[str, float] = {}
-    for name in _names(view, node, watched):
-        mean = _mean(view, node, watched, name, window)
+    for name in _device_names(view, node, watched):
+        mean = _device_mean(view, node, watched, name, window)
         if mean is not None:
             means[name] = mean
     return means
 
 
-def _mean(
-    view: RunView, node: GuestNode, watched: WatchedMetric, name: str, window: Window
+def _device_mean(
+    view: RunView, node: GuestNode, watched: OutlierMetric, name: str, window: Window
 ) -> float | None:
     """Over time; of latencies over I/Os, each of which weighs the same."""
     if watched.metric not in _LATENCIES:
         return view.mean_on(node.name, watched.scope, name, watched.metric, window)
-    latency = served(view, (node.name, watched.scope), [name], _LATENCIES[watched.metric], window)
+    latency = io_time_in_window(
+        view, (node.name, watched.scope), [name], _LATENCIES[watched.metric], window
+    )
     return None if latency is None else latency.mean_ns
 
 
-def _names(view: RunView, node: GuestNode, watched: WatchedMetric) -> list[str]:
+def _device_names(view: RunView, node: GuestNode, watched: OutlierMetric) -> list[str]:
     names = [series.name for series in view.series_of(node.name, watched.scope, watched.metric)]
     if watched.scope == "disk" and node.watched is not None:
-        leaves = leaves_of(node.watched, view.facts.get(node.name))
+        leaves = lowest_counted_devices(node.watched, view.facts.get(node.name))
         return [delta.device for delta in leaves]
     if watched.scope == "cpu":
         return [name for name in names if "@" in name]
@@ -154,12 +156,12 @@ def node_results(view: RunView) -> tuple[NodeResult, ...]:
             name=node.name,
             guests=tuple(guest.name for guest in node.guests),
             metrics=group_metrics(view.load, node.hosts, view.job.directions),
-            layers=layers_of(view, node),
-            outliers=outliers_of(view, node),
-            written=written_of(view, node),
+            layers=layer_latencies(view, node),
+            outliers=node_outliers(view, node),
+            written=written_by_guests(view, node),
             hypervisor=hypervisor_metrics(node),
         )
-        for node in nodes_in(view.record)
+        for node in guest_nodes(view.record)
     )
 
 
@@ -235,10 +237,12 @@ class GuestLimit:
         return apart > LATENCY_FLOOR_NS and self.engine_ns > LATENCY_TIMES * self.hypervisor_ns
 
 
-def bound_of(view: RunView, guest: Guest) -> GuestLimit:
+def guest_limit(view: RunView, guest: Guest) -> GuestLimit:
     """What is known of one guest; its job is I/O on files."""
     job = view.record.run.point.job_on(guest.name)
-    flight = concurrency(view.load, guest.host, job.depth_total) if job.is_closed_loop else None
+    flight = (
+        host_concurrency(view.load, guest.host, job.depth_total) if job.is_closed_loop else None
+    )
     enough = int(view.load.ios[guest.host].sum()) >= IOS_LEAST
     kvm = guest.run.accelerator is Accelerator.KVM
     limit = GuestLimit(
@@ -247,10 +251,10 @@ def bound_of(view: RunView, guest: Guest) -> GuestLimit:
         edge=flight.edge if flight else 0.0,
         engine_ns=guest_latency(view, guest, LatencyLayer.ENGINE) if enough else None,
         hypervisor_ns=guest_latency(view, guest, LatencyLayer.HYPERVISOR) if enough else None,
-        use=use_of(view, guest),
+        use=guest_cpu_use(view, guest),
         busy=view.mean_of(guest.host, "cpu", ALL_CORES, "busy_share") if kvm else None,
     )
-    return replace(limit, level=_level(limit))
+    return replace(limit, level=_limit_level(limit))
 
 
 def limited_guests(view: RunView) -> frozenset[str]:
@@ -260,20 +264,22 @@ def limited_guests(view: RunView) -> frozenset[str]:
     """
     if not view.job.depth_total:
         return frozenset()
-    guests = guests_in(view.record)
-    return frozenset(guest.name for guest in guests if bound_of(view, guest).level is Level.INVALID)
+    guests = run_guests(view.record)
+    return frozenset(
+        guest.name for guest in guests if guest_limit(view, guest).level is Level.INVALID
+    )
 
 
 def counted_guests(view: RunView) -> frozenset[str]:
     """The guests whose processors' use their node counts: guest-starved speaks of those."""
     return frozenset(
-        guest.name for guest in guests_in(view.record) if use_of(view, guest) is not None
+        guest.name for guest in run_guests(view.record) if guest_cpu_use(view, guest) is not None
     )
 
 
-def use_of(view: RunView, guest: Guest) -> GuestCpuUse | None:
+def guest_cpu_use(view: RunView, guest: Guest) -> GuestCpuUse | None:
     """What its processors had in the measured window, else in the whole run; None if unknown."""
-    vcpus = vcpus_of(view, guest)
+    vcpus = vcpu_count(view, guest)
     if not vcpus:
         return None
     window, node = view.measured(guest.host), guest.run.node
@@ -288,15 +294,15 @@ def use_of(view: RunView, guest: Guest) -> GuestCpuUse | None:
     return GuestCpuUse(use.vcpu_run_s / whole_s, use.vcpu_wait_s / whole_s)
 
 
-def _level(limit: GuestLimit) -> Level:
+def _limit_level(limit: GuestLimit) -> Level:
     if limit.runs_empty:
         return Level.INVALID
     if not limit.waits_inside:
         return Level.VALID
-    return Level.INVALID if _has_none_left(limit) else Level.INDICATIVE
+    return Level.INVALID if _has_no_processor_left(limit) else Level.INDICATIVE
 
 
-def _has_none_left(limit: GuestLimit) -> bool:
+def _has_no_processor_left(limit: GuestLimit) -> bool:
     """Whether the guest's processors were in use, as its node and the guest itself count it.
 
     KVM polls for a while before a halted processor sleeps, and its node counts that as run: a guest
@@ -324,17 +330,17 @@ def hypervisor_metrics(node: GuestNode) -> dict[str, Metric]:
     for way in DIRECTIONS:
         counts = node.blocks(way)
         if counts is not None and all(served.bins or not served.ios for served in counts):
-            bins = merged([served.bins for served in counts])
+            bins = merge_bins([served.bins for served in counts])
             total = sum(count for *_, count in bins)
             metrics |= {
-                f"{way.key}_lat_ns_{name}": bounded(bins, percent)
+                f"{way.key}_lat_ns_{name}": bounded_percentile(bins, percent)
                 for name, percent in PERCENTILES
                 if is_supported(total, percent)
             }
     return metrics
 
 
-def merged(several: Sequence[Bins]) -> Bins:
+def merge_bins(several: Sequence[Bins]) -> Bins:
     """The bins together; those with the same edges add up."""
     counts: dict[tuple[int, int], int] = {}
     for bins in several:
@@ -343,7 +349,7 @@ def merged(several: Sequence[Bins]) -> Bins:
     return tuple((*edges, count) for edges, count in sorted(counts.items()))
 
 
-def bounded(bins: Bins, percent: float) -> Metric:
+def bounded_percentile(bins: Bins, percent: float) -> Metric:
     """The percentile by a straight line through its bin, with the bin's edges and no n.
 
     In a bin without an end only "more than" is known. ValueError for bins of nothing.
@@ -360,7 +366,7 @@ def bounded(bins: Bins, percent: float) -> Metric:
     raise ValueError("no latency has no percentile")
 
 
-def layers_of(view: RunView, node: GuestNode) -> tuple[LayerLatency, ...]:
+def layer_latencies(view: RunView, node: GuestNode) -> tuple[LayerLatency, ...]:
     """What every layer of a node saw in the window that all hosts share; nothing without one.
 
     It is told in the directions that the engines worked in, with their latencies as of a result. A
@@ -375,7 +381,7 @@ def layers_of(view: RunView, node: GuestNode) -> tuple[LayerLatency, ...]:
         for way in DIRECTIONS
         if view.load.ios[node.hosts, way].any()
         for layer, see in _SEEN_BY.items()
-        if (latency := _latency(layer, way, see(view, node, way, window))) is not None
+        if (latency := _layer_latency(layer, way, see(view, node, way, window))) is not None
     )
 
 
@@ -394,56 +400,68 @@ def guest_latency(view: RunView, guest: Guest, layer: LatencyLayer) -> float | N
     return total.mean_ns
 
 
-def _by_engine(view: RunView, node: GuestNode, way: Direction, _window: Window) -> Served | None:
+def _engine_io_time(
+    view: RunView, node: GuestNode, way: Direction, _window: Window
+) -> IoTime | None:
     load = view.load
-    return Served(
+    return IoTime(
         float(load.ios[node.hosts, way].sum()), float(load.lat_sum_ns[node.hosts, way].sum())
     )
 
 
-def _by_guests(view: RunView, node: GuestNode, way: Direction, window: Window) -> Served | None:
+def _guest_device_io_time(
+    view: RunView, node: GuestNode, way: Direction, window: Window
+) -> IoTime | None:
     """At the target's device in each guest."""
     total = NOTHING
     for guest in node.guests:
         target = view.target(view.hosts[guest.host])
         if target is None or target.device is None:
             return None
-        counted = served(view, (guest.name, "disk"), [target.device], way, window)
+        counted = io_time_in_window(view, (guest.name, "disk"), [target.device], way, window)
         if counted is None:
             return None
         total += counted
     return total
 
 
-def _by_hypervisor(view: RunView, node: GuestNode, way: Direction, window: Window) -> Served | None:
+def _hypervisor_io_time(
+    view: RunView, node: GuestNode, way: Direction, window: Window
+) -> IoTime | None:
     """In the window by the node's samples; where there are none, in the whole run."""
     names = [guest.name for guest in node.guests]
-    counted = served(view, (node.name, GUESTS), names, way, window)
+    counted = io_time_in_window(view, (node.name, GUESTS), names, way, window)
     counts = node.blocks(way)
     if counted is not None or counts is None:
         return counted
-    return Served(float(sum(c.ios for c in counts)), float(sum(c.total_ns for c in counts)))
+    return IoTime(float(sum(c.ios for c in counts)), float(sum(c.total_ns for c in counts)))
 
 
-def _by_devices(view: RunView, node: GuestNode, way: Direction, window: Window) -> Served | None:
+def _node_device_io_time(
+    view: RunView, node: GuestNode, way: Direction, window: Window
+) -> IoTime | None:
     if node.watched is None or is_modelled(view.record):
         return None
-    disks = [delta.device for delta in leaves_of(node.watched, view.facts.get(node.name))]
-    return served(view, (node.name, "disk"), disks, way, window)
+    disks = [
+        delta.device for delta in lowest_counted_devices(node.watched, view.facts.get(node.name))
+    ]
+    return io_time_in_window(view, (node.name, "disk"), disks, way, window)
 
 
 _SEEN_BY: Final[
-    Mapping[LatencyLayer, Callable[[RunView, GuestNode, Direction, Window], Served | None]]
+    Mapping[LatencyLayer, Callable[[RunView, GuestNode, Direction, Window], IoTime | None]]
 ] = {
-    LatencyLayer.ENGINE: _by_engine,
-    LatencyLayer.GUEST: _by_guests,
-    LatencyLayer.HYPERVISOR: _by_hypervisor,
-    LatencyLayer.DEVICE: _by_devices,
+    LatencyLayer.ENGINE: _engine_io_time,
+    LatencyLayer.GUEST: _guest_device_io_time,
+    LatencyLayer.HYPERVISOR: _hypervisor_io_time,
+    LatencyLayer.DEVICE: _node_device_io_time,
 }
 """How each layer is seen, from the top."""
 
 
-def _latency(layer: LatencyLayer, way: Direction, counted: Served | None) -> LayerLatency | None:
+def _layer_latency(
+    layer: LatencyLayer, way: Direction, counted: IoTime | None
+) -> LayerLatency | None:
     mean = None if counted is None else counted.mean_ns
     if counted is None or mean is None:
         return None

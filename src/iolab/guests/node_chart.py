@@ -14,13 +14,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from iolab.analysis.storage_bytes import leaves_of
+from iolab.analysis.storage_bytes import lowest_counted_devices
 from iolab.analysis.window import Window
 from iolab.core.host import HostFacts
 from iolab.core.metric import Outlier, Result
 from iolab.core.run import Bystander, RunRecord
 from iolab.core.samples import Floats
-from iolab.guests.nodes import NodeCounters, inside_of, kernel_of
+from iolab.guests.nodes import NodeCounters, kernel_identity, node_counters
 from iolab.hosts.rates import ALL_CORES, CounterSeries
 from iolab.report.charts.chart import (
     LINE_GAP,
@@ -57,52 +57,56 @@ NAMED_MAX: Final = len(SERIES)
 _DASHES: Final = ((), (5, 3), (2, 2))
 
 
-def inside_figure(subject: str, title: str, timeline: NodeTimeline, caveat: str = "") -> Figure:
+def node_timeline_chart(
+    subject: str, title: str, timeline: NodeTimeline, caveat: str = ""
+) -> Figure:
     """The panels stacked, the time under the last."""
     panels = list(timeline.panels)
     plots: list[Plot] = []
     top = float(HEAD)
     for panel in panels:
-        plots.append(_panel(panel, timeline, top, is_last=panel is panels[-1]))
+        plots.append(_panel_plot(panel, timeline, top, is_last=panel is panels[-1]))
         top += plots[-1].height + GAP
     return Figure(
         subject=subject,
         title=title,
-        finding=caveat + " ".join(_sentence(panel, timeline) for panel in panels),
-        note=_note(timeline),
+        finding=caveat + " ".join(_panel_sentence(panel, timeline) for panel in panels),
+        note=_timeline_note(timeline),
         plots=tuple(plots),
-        table=_table(title, timeline),
+        table=_device_table(title, timeline),
     )
 
 
-def _height(panel: Panel) -> int:
+def _panel_height(panel: Panel) -> int:
     """Room for a label a line, as far as lines are named."""
     named = min(len(panel.traces), NAMED_MAX)
     return max(PANEL_HEIGHT, math.ceil(LINE_GAP * named))
 
 
-def _panel(panel: NodePanel, timeline: NodeTimeline, top: float, *, is_last: bool) -> Plot:
+def _panel_plot(panel: NodePanel, timeline: NodeTimeline, top: float, *, is_last: bool) -> Plot:
     traces = panel.panel.traces
     values = [v for trace in traces for v in trace.values if v is not None]
     scale = panel_scale(panel.panel, values, 3)
     end = timeline.at_s[-1] + timeline.cell_s / 2
-    looks = _looks(panel, timeline)
+    looks = _device_styles(panel, timeline)
     marks = outside_window_shading(timeline.begin_s, timeline.end_s, end)
     for trace in sorted(traces, key=lambda other: looks[other.name][2]):
-        marks += time_line(timeline.at_s, trace.values, scale, _line(trace.name, looks[trace.name]))
+        marks += time_line(
+            timeline.at_s, trace.values, scale, _styled_line(trace.name, looks[trace.name])
+        )
     ends = [
         LineEndLabel(trace.name, scale.scaled(last), looks[trace.name][0])
         for trace in traces
         if looks[trace.name][2] and (last := last_known_value(trace.values)) is not None
     ]
     return Plot(
-        _height(panel.panel),
+        _panel_height(panel.panel),
         marks,
         seconds_axis(end, "seconds since the first I/O" if is_last else ""),
         scale,
         ends,
         title=panel.panel.title,
-        unit=f"{scale.unit}{_links(panel)}",
+        unit=f"{scale.unit}{_link_use_text(panel)}",
         top=top,
     )
 
@@ -111,14 +115,14 @@ Look = tuple[Token, tuple[int, ...], bool]
 """Colour, dash, and whether the line has its name beside it."""
 
 
-def _line(name: str, look: Look) -> Line:
+def _styled_line(name: str, look: Look) -> Line:
     token, dash, is_named = look
     width, opacity = (1.4, 1.0) if is_named else (0.8, 0.5)
     tip = MarkTip(name)
     return Line(token=token, places=(), width=width, dash=dash, opacity=opacity, tip=tip)
 
 
-def _looks(panel: NodePanel, timeline: NodeTimeline) -> dict[str, Look]:
+def _device_styles(panel: NodePanel, timeline: NodeTimeline) -> dict[str, Look]:
     """Each device has a colour, the same in all panels; of many only those that matter have one."""
     traces = panel.panel.traces
     if len(traces) <= NAMED_MAX:
@@ -127,55 +131,60 @@ def _looks(panel: NodePanel, timeline: NodeTimeline) -> dict[str, Look]:
             for i, trace in enumerate(traces)
         }
     alike = [other for other in timeline.panels if other.scope == panel.scope]
-    outliers = [_name(outlier) for other in alike for outlier in _outliers(other, timeline)]
-    ends = [name for other in alike for name in _extremes(other, timeline)]
+    outliers = [
+        _outlier_label(outlier) for other in alike for outlier in _panel_outliers(other, timeline)
+    ]
+    ends = [name for other in alike for name in _highest_and_lowest_devices(other, timeline)]
     named = list(dict.fromkeys([*outliers, *ends]))[:NAMED_MAX]
-    own = {*outliers, *_extremes(panel, timeline)} & {trace.name for trace in traces}
+    own = {*outliers, *_highest_and_lowest_devices(panel, timeline)} & {
+        trace.name for trace in traces
+    }
     plain: Look = (MUTED, (), False)
     return dict.fromkeys((trace.name for trace in traces), plain) | {
         name: (series_token(i), (), True) for i, name in enumerate(named) if name in own
     }
 
 
-def _extremes(panel: NodePanel, timeline: NodeTimeline) -> list[str]:
+def _highest_and_lowest_devices(panel: NodePanel, timeline: NodeTimeline) -> list[str]:
     """The device with the most, and the one with the least."""
     means = {
         trace.name: mean
         for trace in panel.panel.traces
-        if (mean := _typical(_within(trace, timeline), panel.panel.unit)) is not None
+        if (mean := _typical_value(_window_values(trace, timeline), panel.panel.unit)) is not None
     }
     ordered = sorted(means, key=means.__getitem__)
     return [*ordered[-1:], *ordered[:1]]
 
 
-def _outliers(panel: NodePanel, timeline: NodeTimeline) -> list[Outlier]:
+def _panel_outliers(panel: NodePanel, timeline: NodeTimeline) -> list[Outlier]:
     return [o for o in timeline.outliers if o.scope == panel.scope and o.metric in panel.metrics]
 
 
-def _name(outlier: Outlier) -> str:
+def _outlier_label(outlier: Outlier) -> str:
     """An outlier as a reader calls it: of processors it is a core, of which no line is drawn."""
     core, at, numa = outlier.name.partition("@")
     return f"core {core} of NUMA {numa}" if outlier.scope == "cpu" and at else outlier.name
 
 
-def _links(panel: NodePanel) -> str:
+def _link_use_text(panel: NodePanel) -> str:
     """The share of their links that the ports used: one figure, or the least and the most."""
     shares = [share for _, share in panel.link_use_by_trace]
     if not shares:
         return ""
-    least, most = _percent(min(shares)), _percent(max(shares))
+    least, most = _percent_text(min(shares)), _percent_text(max(shares))
     return f" ({most if least == most else f'{least} to {most}'} of the link)"
 
 
-def _percent(share: float) -> str:
+def _percent_text(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.1 else value_text(share, "share")
 
 
-def _sentence(inside: NodePanel, timeline: NodeTimeline) -> str:
+def _panel_sentence(inside: NodePanel, timeline: NodeTimeline) -> str:
     """The least and the most of the devices by their means, and what stands out."""
     panel = inside.panel
     means = {
-        trace.name: _typical(_within(trace, timeline), inside.panel.unit) for trace in panel.traces
+        trace.name: _typical_value(_window_values(trace, timeline), inside.panel.unit)
+        for trace in panel.traces
     }
     measured = {name: mean for name, mean in means.items() if mean is not None}
     if not measured:
@@ -184,19 +193,24 @@ def _sentence(inside: NodePanel, timeline: NodeTimeline) -> str:
     least, most = (value_text(measured[name], panel.unit) for name in (low, high))
     text = f"{most} ({escape_invisible(high)})" if low == high or least == most else ""
     text = text or f"{least} ({escape_invisible(low)}) to {most} ({escape_invisible(high)})"
-    links = _links(inside).strip(" ()")
+    links = _link_use_text(inside).strip(" ()")
     outliers = list(
-        dict.fromkeys(escape_invisible(_name(outlier)) for outlier in _outliers(inside, timeline))
+        dict.fromkeys(
+            escape_invisible(_outlier_label(outlier))
+            for outlier in _panel_outliers(inside, timeline)
+        )
     )
     links_text = f", {links}" if links else ""
-    return f"{panel.title}: {text}{links_text}{f'; {_stands_out(outliers)}' if outliers else ''}."
+    return (
+        f"{panel.title}: {text}{links_text}{f'; {_stands_out_text(outliers)}' if outliers else ''}."
+    )
 
 
-def _stands_out(names: Sequence[str]) -> str:
+def _stands_out_text(names: Sequence[str]) -> str:
     return f"{' and '.join(names)} {'stands' if len(names) == 1 else 'stand'} out"
 
 
-def _note(timeline: NodeTimeline) -> str:
+def _timeline_note(timeline: NodeTimeline) -> str:
     lines = max(len(panel.panel.traces) for panel in timeline.panels)
     grey = (
         f" Of more than {NAMED_MAX} devices the least, the most and those that stand out have a "
@@ -210,7 +224,7 @@ def _note(timeline: NodeTimeline) -> str:
     )
 
 
-def _within(trace: PanelLine, timeline: NodeTimeline) -> list[float]:
+def _window_values(trace: PanelLine, timeline: NodeTimeline) -> list[float]:
     """The trace's known values within the measured window."""
     return [
         v
@@ -219,28 +233,28 @@ def _within(trace: PanelLine, timeline: NodeTimeline) -> list[float]:
     ]
 
 
-def _typical(values: Sequence[float], unit: str) -> float | None:
+def _typical_value(values: Sequence[float], unit: str) -> float | None:
     """The mean; of latencies the median, since cells have unequal numbers of I/Os."""
     if not values:
         return None
     return median(values) if unit == "ns" else math.fsum(values) / len(values)
 
 
-def _table(title: str, timeline: NodeTimeline) -> Table:
+def _device_table(title: str, timeline: NodeTimeline) -> Table:
     """Each device's mean, least and most in the measured window."""
     rows = []
     for panel in timeline.panels:
         shares = dict(panel.link_use_by_trace)
         for trace in panel.panel.traces:
-            values, unit = _within(trace, timeline), panel.panel.unit
-            mean = _typical(values, unit)
+            values, unit = _window_values(trace, timeline), panel.panel.unit
+            mean = _typical_value(values, unit)
             numbers = (
                 [DASH] * 3
                 if mean is None
                 else [value_text(v, unit) for v in (mean, min(values), max(values))]
             )
-            link = _percent(shares[trace.name]) if trace.name in shares else DASH
-            outliers = map(_name, _outliers(panel, timeline))
+            link = _percent_text(shares[trace.name]) if trace.name in shares else DASH
+            outliers = map(_outlier_label, _panel_outliers(panel, timeline))
             note = "stands out" if trace.name in outliers else ""
             texts = (panel.panel.title, trace.name, *numbers, link, note)
             rows.append(tuple(map(Cell, texts)))
@@ -256,7 +270,7 @@ IDLE_SHARE: Final = 1e-3
 """A port that never moved this share of what the busiest did has no part in the load."""
 
 
-def node_inside(
+def build_node_timeline(
     record: RunRecord,
     result: Result,
     telemetry: Sequence[CounterSeries],
@@ -269,7 +283,7 @@ def node_inside(
     if not watched:
         return None
     name = max((host.host for host in watched), key=lambda host: len(nodes[host].outliers))
-    counters = inside_of(record, telemetry, facts.get(name), name)
+    counters = node_counters(record, telemetry, facts.get(name), name)
     if counters is None:
         return None
     grid = TimeGrid.for_run(record)
@@ -279,13 +293,13 @@ def node_inside(
         begin_ns, end_ns = window.start_ns, window.end_ns
     begin_s, end_s = ((at - grid.start_ns) / 1e9 for at in (begin_ns, end_ns))
     within = (grid.cell_middles_s >= begin_s) & (grid.cell_middles_s <= end_s)
-    panels = _panels(counters, grid, record.telemetry_interval_ms * 1e6, within)
+    panels = _node_panels(counters, grid, record.telemetry_interval_ms * 1e6, within)
     if not panels:
         return None
     (node,) = (host for host in watched if host.host == name)
-    kernel = kernel_of(name, facts)
+    kernel = kernel_identity(name, facts)
     beside = [
-        host for host in watched if host is not node and kernel_of(host.host, facts) == kernel
+        host for host in watched if host is not node and kernel_identity(host.host, facts) == kernel
     ]
     return NodeTimeline(
         result=result,
@@ -298,15 +312,17 @@ def node_inside(
         panels=panels,
         outliers=nodes[name].outliers,
         nodes_sharing_disks=tuple(host.host for host in beside),
-        shares_disks=any(_leaves(host, facts) & _leaves(node, facts) for host in beside),
+        shares_disks=any(
+            _lowest_device_names(host, facts) & _lowest_device_names(node, facts) for host in beside
+        ),
     )
 
 
-def _leaves(node: Bystander, facts: Mapping[str, HostFacts]) -> set[str]:
-    return {delta.device for delta in leaves_of(node, facts.get(node.host))}
+def _lowest_device_names(node: Bystander, facts: Mapping[str, HostFacts]) -> set[str]:
+    return {delta.device for delta in lowest_counted_devices(node, facts.get(node.host))}
 
 
-def _panels(
+def _node_panels(
     counters: NodeCounters, grid: TimeGrid, step_ns: float, within: npt.NDArray[np.bool_]
 ) -> tuple[NodePanel, ...]:
     def rows(series_by_name: Mapping[str, CounterSeries]) -> dict[str, Floats]:
@@ -316,34 +332,34 @@ def _panels(
         }
 
     sent = rows(counters.tx_bytes_per_s)
-    busy = _busy(sent)
+    busy = _busy_ports(sent)
     shares = {
         name: float(finite.mean())
         for name, row in rows(counters.tx_share).items()
         if name in busy and (finite := row[within & np.isfinite(row)]).size
     }
     frames = {name: row for name, row in rows(counters.tx_frames_per_s).items() if name in busy}
-    numa = {_numa(name): row for name, row in rows(counters.processors).items()}
+    numa = {_numa_line_name(name): row for name, row in rows(counters.processors).items()}
     insides = (
         NodePanel(
-            _panel_inside("IOPS of each disk", "1/s", rows(counters.iops)),
+            _panel_of_rows("IOPS of each disk", "1/s", rows(counters.iops)),
             "disk",
             ("read_iops", "write_iops"),
         ),
         NodePanel(
-            _panel_inside("Write latency of each disk", "ns", rows(counters.write_lat_ns)),
+            _panel_of_rows("Write latency of each disk", "ns", rows(counters.write_lat_ns)),
             "disk",
             ("write_lat_ns",),
         ),
-        NodePanel(_panel_inside(_processors(numa), "share", numa), "cpu", ("busy_share",)),
+        NodePanel(_panel_of_rows(_processors_title(numa), "share", numa), "cpu", ("busy_share",)),
         NodePanel(
-            _panel_inside("Sent by each port", "bytes/s", {name: sent[name] for name in busy}),
+            _panel_of_rows("Sent by each port", "bytes/s", {name: sent[name] for name in busy}),
             "nic",
             ("tx_bytes_per_s",),
             tuple(shares.items()),
         ),
         NodePanel(
-            _panel_inside("Frames sent by each port", "frames/s", frames),
+            _panel_of_rows("Frames sent by each port", "frames/s", frames),
             "nic",
             ("tx_frames_per_s",),
         ),
@@ -351,7 +367,7 @@ def _panels(
     return tuple(inside for inside in insides if inside.panel.traces)
 
 
-def _panel_inside(title: str, unit: str, rows: Mapping[str, Floats]) -> Panel:
+def _panel_of_rows(title: str, unit: str, rows: Mapping[str, Floats]) -> Panel:
     drawn = {name: row for name, row in rows.items() if np.isfinite(row).any()}
     traces: tuple[PanelLine, ...] = tuple(
         panel_line_from_array(name, row) for name, row in drawn.items()
@@ -359,16 +375,16 @@ def _panel_inside(title: str, unit: str, rows: Mapping[str, Floats]) -> Panel:
     return Panel(title, unit, traces)
 
 
-def _processors(numa: Mapping[str, Floats]) -> str:
+def _processors_title(numa: Mapping[str, Floats]) -> str:
     return "Processors busy by NUMA node" if len(numa) > 1 else "Processors busy"
 
 
-def _numa(name: str) -> str:
+def _numa_line_name(name: str) -> str:
     """A NUMA node's line: a hypervisor is a node too."""
     return "all cores" if name == ALL_CORES else f"NUMA {name.removeprefix('node')}"
 
 
-def _busy(sent: Mapping[str, Floats]) -> list[str]:
+def _busy_ports(sent: Mapping[str, Floats]) -> list[str]:
     """The ports that had a part in the load; none where no port moved anything."""
     peaks = {name: float(np.nanmax(row)) for name, row in sent.items() if np.isfinite(row).any()}
     most = max(peaks.values(), default=0.0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from iolab.analysis.storage_bytes import devices_once, leaves_of
+from iolab.analysis.storage_bytes import distinct_devices, lowest_counted_devices
 from iolab.analysis.view import RunView
 from iolab.analysis.window import controller_ns
 from iolab.core.host import HostFacts, Role
@@ -17,7 +17,7 @@ from iolab.core.run import Bystander, DeviceDelta, RunRecord
 from iolab.core.samples import Floats
 from iolab.core.workload import Direction
 from iolab.dataclass import dataclass
-from iolab.guests.guest import BlockCounts, DiskKind, GuestRun, boot_settings, fleet_in
+from iolab.guests.guest import BlockCounts, DiskKind, GuestRun, boot_settings, fleet_of_run
 from iolab.hosts.rates import ALL_CORES
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ class GuestNode:
         return [block for run in runs for block in run.blocks if block.direction is way]
 
 
-def guests_in(record: RunRecord) -> tuple[Guest, ...]:
+def run_guests(record: RunRecord) -> tuple[Guest, ...]:
     """The hosts of a run that are known to be guests of a node, in its order."""
-    fleet = fleet_in(record)
+    fleet = fleet_of_run(record)
     if fleet is None:
         return ()
     by_name = {guest.guest: guest for guest in fleet.guests}
@@ -71,9 +71,9 @@ def guests_in(record: RunRecord) -> tuple[Guest, ...]:
     )
 
 
-def nodes_in(record: RunRecord) -> tuple[GuestNode, ...]:
+def guest_nodes(record: RunRecord) -> tuple[GuestNode, ...]:
     """The nodes that a run's guests live on, in the order of their first guest."""
-    guests = guests_in(record)
+    guests = run_guests(record)
     watched = {bystander.host: bystander for bystander in record.bystanders}
     return tuple(
         GuestNode(
@@ -83,7 +83,7 @@ def nodes_in(record: RunRecord) -> tuple[GuestNode, ...]:
     )
 
 
-def hypervisors_in(record: RunRecord) -> tuple[Bystander, ...]:
+def hypervisors_of(record: RunRecord) -> tuple[Bystander, ...]:
     """All nodes that were to be watched, also those without a guest in this run."""
     return tuple(bystander for bystander in record.bystanders if bystander.role is Role.HYPERVISOR)
 
@@ -94,7 +94,7 @@ def is_modelled(record: RunRecord) -> bool:
     return settings is not None and settings.disk is DiskKind.MODELLED
 
 
-def vcpus_of(view: RunView, guest: Guest) -> int | None:
+def vcpu_count(view: RunView, guest: Guest) -> int | None:
     """How many processors a guest has; None where nobody knows."""
     settings = boot_settings(view.record)
     if settings is not None:
@@ -103,21 +103,21 @@ def vcpus_of(view: RunView, guest: Guest) -> int | None:
     return facts.cpu.threads if facts is not None else None
 
 
-def kernel_of(node: str, facts: Mapping[str, HostFacts]) -> str:
+def kernel_identity(node: str, facts: Mapping[str, HostFacts]) -> str:
     """What tells kernels apart: nodes of one (containers, network namespaces) share its devices."""
     host_facts = facts.get(node)
     return host_facts.kernel.boot_or(node) if host_facts else node
 
 
-def counted_once(
+def distinct_node_devices(
     nodes: Iterable[Bystander], facts: Mapping[str, HostFacts]
 ) -> tuple[DeviceDelta, ...]:
     """The leaves of all those nodes, each of a kernel once: as the node that saw the most of it."""
-    leaves = ((node.host, leaves_of(node, facts.get(node.host))) for node in nodes)
-    return devices_once(leaves, facts)
+    leaves = ((node.host, lowest_counted_devices(node, facts.get(node.host))) for node in nodes)
+    return distinct_devices(leaves, facts)
 
 
-def factors_of(record: RunRecord) -> tuple[float, float] | None:
+def storage_factors(record: RunRecord) -> tuple[float, float] | None:
     """Bytes that devices read, and write, for one of a guest; None where nothing declares it.
 
     The configuration's redundancy has the last word. The images of our own guests lie on as many
@@ -129,12 +129,12 @@ def factors_of(record: RunRecord) -> tuple[float, float] | None:
     return None if settings is None else (1.0, float(settings.replicas))
 
 
-def written_of(view: RunView, node: GuestNode) -> Written:
+def written_by_guests(view: RunView, node: GuestNode) -> Written:
     """What a node's guests wrote in the whole run, and what became of it on the node.
 
     Devices are those of this node alone: where it shares them with another nobody can tell.
     """
-    record, factors = view.record, factors_of(view.record)
+    record, factors = view.record, storage_factors(view.record)
     served = node.blocks(Direction.WRITE)
     return Written(
         guests=sum(view.claimed_bytes(host, Direction.WRITE) for host in node.hosts),
@@ -147,21 +147,21 @@ def written_of(view: RunView, node: GuestNode) -> Written:
 def _written_by_devices(view: RunView, node: GuestNode) -> int | None:
     if node.watched is None or is_modelled(view.record):
         return None
-    leaves = leaves_of(node.watched, view.facts.get(node.name))
-    if not leaves or _are_shared(view, node, {delta.device for delta in leaves}):
+    leaves = lowest_counted_devices(node.watched, view.facts.get(node.name))
+    if not leaves or _are_devices_shared(view, node, {delta.device for delta in leaves}):
         return None
     return sum(delta.write_bytes for delta in leaves)
 
 
-def _are_shared(view: RunView, node: GuestNode, devices: set[str]) -> bool:
+def _are_devices_shared(view: RunView, node: GuestNode, devices: set[str]) -> bool:
     """Whether another node of the same kernel counts any of these devices, too."""
-    kernel = kernel_of(node.name, view.facts)
+    kernel = kernel_identity(node.name, view.facts)
     return any(
         not devices.isdisjoint(
-            delta.device for delta in leaves_of(other, view.facts.get(other.host))
+            delta.device for delta in lowest_counted_devices(other, view.facts.get(other.host))
         )
-        for other in hypervisors_in(view.record)
-        if other.host != node.name and kernel_of(other.host, view.facts) == kernel
+        for other in hypervisors_of(view.record)
+        if other.host != node.name and kernel_identity(other.host, view.facts) == kernel
     )
 
 
@@ -196,18 +196,20 @@ class FleetBytes:
     blind: str | None
 
 
-def guest_bytes_of(view: RunView) -> FleetBytes | None:
+def fleet_bytes(view: RunView) -> FleetBytes | None:
     """The account of a run that guests made, else None."""
-    guests = tuple(_of_guest(view, guest) for guest in guests_in(view.record))
+    guests = tuple(_guest_bytes(view, guest) for guest in run_guests(view.record))
     if not guests:
         return None
     below = [guest.served or guest.asked for guest in guests]
     total = sum(read for read, _ in below), sum(written for _, written in below)
-    factors = factors_of(view.record)
-    nodes = hypervisors_in(view.record)
-    blind = next((n.host for n in nodes if not leaves_of(n, view.facts.get(n.host))), None)
-    blind = blind or _unwatched(view)
-    once = counted_once(nodes, view.facts)
+    factors = storage_factors(view.record)
+    nodes = hypervisors_of(view.record)
+    blind = next(
+        (n.host for n in nodes if not lowest_counted_devices(n, view.facts.get(n.host))), None
+    )
+    blind = blind or _unmonitored_node(view)
+    once = distinct_node_devices(nodes, view.facts)
     return FleetBytes(
         guests=guests,
         below=total,
@@ -222,7 +224,7 @@ def guest_bytes_of(view: RunView) -> FleetBytes | None:
     )
 
 
-def _of_guest(view: RunView, guest: Guest) -> GuestBytes:
+def _guest_bytes(view: RunView, guest: Guest) -> GuestBytes:
     host = view.hosts[guest.host]
     target = view.target(host)
     own = [
@@ -249,17 +251,17 @@ def _of_guest(view: RunView, guest: Guest) -> GuestBytes:
 
 def _shares_kernel(view: RunView, guest: Guest) -> bool:
     """Whether its devices count what others move, too: a container, or a network namespace."""
-    kernel = kernel_of(guest.name, view.facts)
+    kernel = kernel_identity(guest.name, view.facts)
     return any(
-        kernel_of(name, view.facts) == kernel
+        kernel_identity(name, view.facts) == kernel
         for name in view.record.host_names
         if name != guest.name
     )
 
 
-def _unwatched(view: RunView) -> str | None:
+def _unmonitored_node(view: RunView) -> str | None:
     """A node that guests live on and that is no host of the study."""
-    fleet = fleet_in(view.record)
+    fleet = fleet_of_run(view.record)
     watched = {bystander.host for bystander in view.record.bystanders}
     return next((node for node in (fleet.nodes if fleet else ()) if node not in watched), None)
 
@@ -289,7 +291,7 @@ class NodeCounters:
     tx_share: Mapping[str, CounterSeries]
 
 
-def inside_of(
+def node_counters(
     record: RunRecord, telemetry: Sequence[CounterSeries], facts: HostFacts | None, node: str
 ) -> NodeCounters | None:
     """The node from inside; None where it was not watched.
@@ -299,27 +301,29 @@ def inside_of(
     watched = next((bystander for bystander in record.bystanders if bystander.host == node), None)
     if watched is None:
         return None
-    own_series = [_moved(series, watched) for series in telemetry if series.host == node]
+    own_series = [_total_moved(series, watched) for series in telemetry if series.host == node]
 
     def named(scope: str, metric: str, takes: Callable[[str], bool]) -> dict[str, CounterSeries]:
         matching = [
             s for s in own_series if (s.scope, s.metric) == (scope, metric) and takes(s.name)
         ]
-        return {s.name: s for s in sorted(matching, key=lambda s: _order(s.name))}
+        return {s.name: s for s in sorted(matching, key=lambda s: _numa_sort_key(s.name))}
 
-    disks = {delta.device for delta in leaves_of(watched, facts)}
+    disks = {delta.device for delta in lowest_counted_devices(watched, facts)}
     reads = named("disk", "read_iops", disks.__contains__)
     writes = named("disk", "write_iops", disks.__contains__)
     numa = named("cpu", "busy_share", _is_numa)
     sent = named("nic", "tx_bytes_per_s", lambda name: name != LOOPBACK)
     return NodeCounters(
         node=node,
-        iops={name: _added(reads[name], writes[name]) for name in reads if name in writes},
+        iops={
+            name: _sum_of_directions(reads[name], writes[name]) for name in reads if name in writes
+        },
         write_lat_ns=named("disk", "write_lat_ns", disks.__contains__),
         processors=numa if len(numa) > 1 else named("cpu", "busy_share", ALL_CORES.__eq__),
         tx_bytes_per_s=sent,
         tx_frames_per_s=named("nic", "tx_frames_per_s", lambda name: name != LOOPBACK),
-        tx_share=_shares(sent, facts),
+        tx_share=_link_shares(sent, facts),
     )
 
 
@@ -330,17 +334,17 @@ def link_bytes_per_s(facts: HostFacts | None, port: str) -> float | None:
     return speed * BITS_PER_MBIT / BITS_PER_BYTE if speed and speed > 0 else None
 
 
-def _moved(series: CounterSeries, watched: Bystander) -> CounterSeries:
+def _total_moved(series: CounterSeries, watched: Bystander) -> CounterSeries:
     return replace(series, real_ns=controller_ns(series.real_ns, watched.clock_offset_ns))
 
 
-def _added(reads: CounterSeries, writes: CounterSeries) -> CounterSeries:
+def _sum_of_directions(reads: CounterSeries, writes: CounterSeries) -> CounterSeries:
     """Both directions of one device, which were counted in the same steps."""
     total: Floats = np.asarray(reads.value + writes.value)
     return replace(reads, metric="iops", value=total)
 
 
-def _shares(
+def _link_shares(
     ports: Mapping[str, CounterSeries], facts: HostFacts | None
 ) -> dict[str, CounterSeries]:
     shares = {}
@@ -356,7 +360,7 @@ def _is_numa(name: str) -> bool:
     return name.startswith("node") and name[4:].isdigit()
 
 
-def _order(name: str) -> tuple[str, int]:
+def _numa_sort_key(name: str) -> tuple[str, int]:
     """`node2` before `node10`."""
     words = name.rstrip("0123456789")
     return words, int(name[len(words) :] or 0)

@@ -16,10 +16,10 @@ from iolab.guests.guest import (
     DiskKind,
     GuestSettings,
     Pinning,
+    booted_guest_settings,
+    bytes_per_node,
     guests_per_node,
     image_bytes,
-    node_bytes,
-    settings_in,
 )
 from iolab.guests.hosts import guests_of, largest_per_node, machines_of, node_path
 from iolab.guests.vm_table import COPIES, NAME_BYTES, VmTable, most_guests
@@ -262,7 +262,7 @@ _INSTALL: Final = {
 
 def guest_tools(study: Study) -> dict[str, list[str]]:
     """What guests need on their nodes: each program with what asks for its version."""
-    guests = settings_in(study)
+    guests = booted_guest_settings(study)
     if guests is None:
         return {}
     programs = [QEMU]
@@ -277,7 +277,7 @@ def guest_tools(study: Study) -> dict[str, list[str]]:
 
 def node_targets(study: Study) -> tuple[Target, ...]:
     """Where images of guests go, on each node that boots any."""
-    if settings_in(study) is None:
+    if booted_guest_settings(study) is None:
         return ()
     return tuple(
         Target(node.name, node.name, node_path(study, node) or "", ()) for node in nodes_of(study)
@@ -298,7 +298,7 @@ def guest_faults(
     A path held under the name of `owner` is the session's own. Without `probes` nothing is said of
     what only trying tells.
     """
-    guests = settings_in(study)
+    guests = booted_guest_settings(study)
     if guests is None:
         return []
     faults: list[Fault] = []
@@ -411,7 +411,7 @@ def _room_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[Fault
             target = facts[name].target
             if target is not None:
                 by_file_system.setdefault((names[0], target.mount_point), []).append(name)
-    each = node_bytes(study)
+    each = bytes_per_node(study)
     for names in by_file_system.values():
         need = with_spare(each * len(names))
         free = _free(facts[names[0]].target)

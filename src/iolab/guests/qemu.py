@@ -40,13 +40,13 @@ FLUSH_LIMIT_S: Final = 2.0
 """For the last bytes to leave; who does not read loses them."""
 
 
-class Relay:
+class SocketRelay:
     """One connection: `reader` has what comes, and it is itself the way there (`Outgoing`)."""
 
     def __init__(self, node: Host, stream: Stream) -> None:
         self._node = node
         self._stream = stream
-        self._flow = _Flow()
+        self._flow = _FlowControl()
         self.reader = asyncio.StreamReader(limit=READER_BYTES)
         self.reader.set_transport(self._flow)
         self.spoke = asyncio.Event()
@@ -82,12 +82,12 @@ class Relay:
         except BaseException:
             # Else it waits on, and takes the socket of whoever has that name next.
             await stream.aclose()
-            await _call_off(node, stream)
+            await _cancel_stream(node, stream)
             raise
         return cls(node, stream)
 
     @property
-    def writer(self) -> Relay:
+    def writer(self) -> SocketRelay:
         """The way there."""
         return self
 
@@ -161,7 +161,7 @@ class Relay:
 
     async def _disconnect(self) -> None:
         if not self.ended.is_set():
-            await _call_off(self._node, self._stream)
+            await _cancel_stream(self._node, self._stream)
 
     async def _send_piece(self) -> None:
         """The next piece, which waits its turn: an order of bytes is all that a stream has.
@@ -193,14 +193,14 @@ class Relay:
         self._room.set()
 
 
-async def _call_off(node: Host, stream: Stream) -> None:
+async def _cancel_stream(node: Host, stream: Stream) -> None:
     """Have the node's agent end a connection, or no longer wait for one."""
     if not node.lost:
         with suppress(HostError):
             await node.ask("disconnect", deadline_s=DISCONNECT_LIMIT_S, connection=stream.id)
 
 
-class _Flow(asyncio.ReadTransport):
+class _FlowControl(asyncio.ReadTransport):
     """What a stream reader tells of itself: whether it has more than it wants."""
 
     def __init__(self) -> None:
@@ -439,7 +439,7 @@ class QemuRun:
 
     def words(self) -> str:
         """How it ended, if it has, and what its console and it said last, for people."""
-        last_words = telling(self._console) or telling(self._stderr)
+        last_words = telling_console_lines(self._console) or telling_console_lines(self._stderr)
         return "; ".join(part for part in (self._end, last_words) if part)
 
     async def kill(self) -> None:
@@ -475,14 +475,14 @@ class QemuRun:
                     self._console = (self._console + message.payload)[-CONSOLE_TAIL_BYTES:]
                 elif message.is_ == "exited":
                     exited = read_answer(self._node.name, ExitedAnswer, message)
-                    self._end = _end_of(exited)
+                    self._end = _exit_text(exited)
         except HostError as fault:
             self._end = fault.happened.rstrip(".")
         finally:
             self.ended.set()
 
 
-def telling(console: bytes) -> str:
+def telling_console_lines(console: bytes) -> str:
     """The lines of a console that say why a guest ended: of a panic, of our agent, or the last."""
     text = console.decode("utf-8", "replace")
     lines = [
@@ -494,7 +494,7 @@ def telling(console: bytes) -> str:
     return " / ".join((*ours[-1:], *panics[:1]) or lines[-LAST_LINES:])
 
 
-def _end_of(exited: ExitedAnswer) -> str:
+def _exit_text(exited: ExitedAnswer) -> str:
     if exited.signal is not None:
         return f"QEMU was killed by signal {exited.signal}"
     return f"QEMU ended with code {exited.code}"

@@ -8,19 +8,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.curves import findings
+from iolab.analysis.curves import session_load_findings
 from iolab.analysis.points import PointSummary
 from iolab.core.host import HostFacts, is_emulator
 from iolab.core.metric import Level, Result
 from iolab.core.study import Study
-from iolab.guests.groups import detailed_runs, fleet_groups, group_headlines, inside_run, of_guests
+from iolab.guests.groups import (
+    fleet_groups,
+    group_headlines,
+    is_swept_over_guests,
+    node_timeline_run,
+    runs_needing_manifests,
+)
 from iolab.guests.guest import (
     Accelerator,
     DiskKind,
     GuestFleet,
     GuestRun,
     GuestSettings,
-    settings_in,
+    booted_guest_settings,
 )
 from iolab.report.best import Headline
 from iolab.report.brief import Charts, NodeMetrics
@@ -54,7 +60,7 @@ Facts = Mapping[str, HostFacts]
 """What hosts told of themselves: of guests that the session did not boot, all that is known."""
 
 
-def caveats(fleets: Iterable[GuestFleet], facts: Facts) -> tuple[str, ...]:
+def fleet_caveats(fleets: Iterable[GuestFleet], facts: Facts) -> tuple[str, ...]:
     """A sentence for each: emulated guests, modelled disks, limited disks; none where all is real.
 
     Settings are those of the session, so the first fleet that has any tells them.
@@ -62,56 +68,60 @@ def caveats(fleets: Iterable[GuestFleet], facts: Facts) -> tuple[str, ...]:
     all_fleets = list(fleets)
     return tuple(
         text
-        for text in (_emulated(all_fleets, facts), *_of_settings(_settings(all_fleets)))
+        for text in (
+            _emulation_text(all_fleets, facts),
+            *_settings_caveats(_first_guest_settings(all_fleets)),
+        )
         if text
     )
 
 
-def caveats_of(settings: GuestSettings | None, results: Iterable[Result]) -> tuple[str, ...]:
+def study_caveats(settings: GuestSettings | None, results: Iterable[Result]) -> tuple[str, ...]:
     """The same by a study's settings of its guests and by what the checks of its runs found."""
     emulated = any(
         check.code == EMULATED_CHECK and check.level is not Level.VALID
         for result in results
         for check in result.verdict.checks
     )
-    return (*((EMULATED,) if emulated else ()), *_of_settings(settings))
+    return (*((EMULATED,) if emulated else ()), *_settings_caveats(settings))
 
 
 def is_emulated(fleets: Iterable[GuestFleet], facts: Facts) -> bool:
     """Whether any guest's processors were emulated, as its node or the guest itself tells."""
-    return any(_runs_emulated(guest, facts) for fleet in fleets for guest in fleet.guests)
+    return any(_is_guest_emulated(guest, facts) for fleet in fleets for guest in fleet.guests)
 
 
-def _runs_emulated(guest: GuestRun, facts: Facts) -> bool:
+def _is_guest_emulated(guest: GuestRun, facts: Facts) -> bool:
     guest_facts = facts.get(guest.guest)
     itself = guest_facts is not None and is_emulator(guest_facts.kernel.hypervisor)
     return guest.accelerator is Accelerator.TCG or itself
 
 
-def subtitle(fleets: Iterable[GuestFleet], facts: Facts) -> str:
+def caveat_subtitle(fleets: Iterable[GuestFleet], facts: Facts) -> str:
     """The same in a few words, to stand before what a chart shows; empty where all is real."""
     all_fleets = list(fleets)
-    settings = _settings(all_fleets)
+    settings = _first_guest_settings(all_fleets)
     parts = ["guests emulated"] if is_emulated(all_fleets, facts) else []
     if settings is not None:
         if settings.disk is DiskKind.MODELLED:
-            parts.append(f"disks modelled{_latency(settings, ' at ')}")
+            parts.append(f"disks modelled{_modelled_latency_text(settings, ' at ')}")
         if settings.iops_limit is not None:
             parts.append(f"each disk limited to {format_count(settings.iops_limit)} IOPS")
     text = ", ".join(parts)
     return f"{capitalised(text)}. " if text else ""
 
 
-def _emulated(fleets: list[GuestFleet], facts: Facts) -> str:
+def _emulation_text(fleets: list[GuestFleet], facts: Facts) -> str:
     return EMULATED if is_emulated(fleets, facts) else ""
 
 
-def _of_settings(settings: GuestSettings | None) -> Iterable[str]:
+def _settings_caveats(settings: GuestSettings | None) -> Iterable[str]:
     if settings is None:
         return
     if settings.disk is DiskKind.MODELLED:
         yield (
-            f"The guests’ disks were modelled{_latency(settings, ': every I/O takes ')}, and no "
+            "The guests’ disks were "
+            f"modelled{_modelled_latency_text(settings, ': every I/O takes ')}, and no "
             "storage is behind them."
         )
     if settings.iops_limit is not None:
@@ -119,20 +129,20 @@ def _of_settings(settings: GuestSettings | None) -> Iterable[str]:
         yield f"Each guest’s disk was limited to {limit} IOPS by its hypervisor."
 
 
-def _latency(settings: GuestSettings, before: str) -> str:
+def _modelled_latency_text(settings: GuestSettings, before: str) -> str:
     latency = settings.latency_ns
     return "" if latency is None else f"{before}{value_text(latency, 'ns')}"
 
 
-def _settings(fleets: list[GuestFleet]) -> GuestSettings | None:
+def _first_guest_settings(fleets: list[GuestFleet]) -> GuestSettings | None:
     return next((fleet.settings for fleet in fleets if fleet.settings is not None), None)
 
 
 class GuestsReport:
     """See `BootedHostsReport`."""
 
-    is_swept_over_hosts_per_node = staticmethod(of_guests)
-    run_for_node_timeline = staticmethod(inside_run)
+    is_swept_over_hosts_per_node = staticmethod(is_swept_over_guests)
+    run_for_node_timeline = staticmethod(node_timeline_run)
 
     def best_point_headlines(
         self, study: Study, points: Sequence[PointSummary]
@@ -144,10 +154,10 @@ class GuestsReport:
     def workload_charts(self, brief: Brief) -> Charts:
         """The curves of each mix, with what is to be known of the guests before what they show."""
         from iolab.guests.charts import fleet_charts
-        from iolab.guests.tables import fleets_of
+        from iolab.guests.tables import guest_fleets_by_run
 
-        caveat = subtitle(fleets_of(brief).values(), brief.facts)
-        curves = findings(brief.study, brief.results).curves
+        caveat = caveat_subtitle(guest_fleets_by_run(brief).values(), brief.facts)
+        curves = session_load_findings(brief.study, brief.results).curves
         charts: dict[str, list[ChartGroup]] = {}
         for group in fleet_groups(brief.study, brief.points):
             chart = fleet_charts(group, brief.series_styles, curves, caveat)
@@ -158,21 +168,21 @@ class GuestsReport:
         self, study: Study, points: Sequence[PointSummary], results: Sequence[Result]
     ) -> tuple[RunKey, ...]:
         """Of each curve the runs with the fewest and the most guests."""
-        return detailed_runs(fleet_groups(study, points), results)
+        return runs_needing_manifests(fleet_groups(study, points), results)
 
     def terminal_screen(self, study: Study, points: Sequence[PointSummary]) -> Screen:
-        """See `nodes_screen`."""
+        """See `node_lines`."""
         runs = (run for point in points for run in point.runs)
         if any(run.nodes for run in runs):
-            from iolab.guests.terminal import nodes_screen
+            from iolab.guests.terminal import node_lines
 
-            yield from nodes_screen(study, points)
+            yield from node_lines(study, points)
 
     def run_terminal_screen(self, result: Result) -> Screen:
-        """See `node_details`."""
-        from iolab.guests.terminal import node_details
+        """See `node_detail_lines`."""
+        from iolab.guests.terminal import node_detail_lines
 
-        return node_details(result)
+        return node_detail_lines(result)
 
     def host_tables(self, brief: Brief) -> tuple[Table, ...]:
         """See `guest_tables`."""
@@ -188,19 +198,19 @@ class GuestsReport:
         facts: Mapping[str, HostFacts],
         window: Window | None,
     ) -> NodeTimeline | None:
-        """See `node_inside`."""
-        from iolab.guests.node_chart import node_inside
+        """See `build_node_timeline`."""
+        from iolab.guests.node_chart import build_node_timeline
 
-        return node_inside(record, result, telemetry, facts, window)
+        return build_node_timeline(record, result, telemetry, facts, window)
 
     def node_timeline_charts(self, brief: Brief) -> tuple[ChartGroup, ...]:
         """A panel for each quantity."""
         from iolab.guests.charts import inside_charts
-        from iolab.guests.tables import fleets_of
+        from iolab.guests.tables import guest_fleets_by_run
 
         if brief.node_timeline is None:
             return ()
-        caveat = subtitle(fleets_of(brief).values(), brief.facts)
+        caveat = caveat_subtitle(guest_fleets_by_run(brief).values(), brief.facts)
         charts = inside_charts(
             brief.node_timeline, caveat, result_run_text(brief.node_timeline.result)
         )
@@ -208,21 +218,21 @@ class GuestsReport:
 
     def caveat_texts(self, brief: Brief) -> tuple[str, ...]:
         """Emulated processors, modelled and limited disks."""
-        from iolab.guests.tables import fleets_of
+        from iolab.guests.tables import guest_fleets_by_run
 
-        return caveats(fleets_of(brief).values(), brief.facts)
+        return fleet_caveats(guest_fleets_by_run(brief).values(), brief.facts)
 
     def study_caveat_texts(self, study: Study, results: Sequence[Result]) -> tuple[str, ...]:
-        """See `caveats_of`."""
-        return caveats_of(settings_in(study), results)
+        """See `study_caveats`."""
+        return study_caveats(booted_guest_settings(study), results)
 
     def run_node_tables(self, result: Result) -> tuple[Table, ...]:
         """What each node did, where latency arose, bytes, and what stands out."""
         from iolab.guests.latency_account import layers_table
-        from iolab.guests.tables import accounts_of, nodes_table, outliers_table, written_table
+        from iolab.guests.tables import latency_accounts, nodes_table, outliers_table, written_table
 
         named = [("", result)]
-        accounts = list(accounts_of(result, result_run_text(result)))
+        accounts = list(latency_accounts(result, result_run_text(result)))
         tables = (
             nodes_table(named),
             layers_table(accounts) if accounts else None,
@@ -233,16 +243,16 @@ class GuestsReport:
 
     def run_fleet_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
         """See `guests_table`."""
-        from iolab.guests.tables import fleets_of, guests_table
+        from iolab.guests.tables import guest_fleets_by_run, guests_table
 
-        fleet = fleets_of(brief).get((result.digest, result.repeat))
+        fleet = guest_fleets_by_run(brief).get((result.digest, result.repeat))
         table = guests_table(fleet) if fleet else None
         return (table,) if table else ()
 
     def node_metrics(self, study: Study, points: Sequence[PointSummary]) -> NodeMetrics:
-        """See `nodes_of_points`."""
+        """See `node_metrics_of_points`."""
         if not any(run.nodes for point in points for run in point.runs):
             return {}
-        from iolab.guests.tables import nodes_of_points
+        from iolab.guests.tables import node_metrics_of_points
 
-        return nodes_of_points(points, study)
+        return node_metrics_of_points(points, study)

@@ -10,11 +10,11 @@ from iolab.core.run import Plan, PlannedRun
 from iolab.core.study import Study
 from iolab.guests.guest import (
     GuestSettings,
-    guest_reasons,
+    booted_guest_settings,
+    bytes_per_node,
+    guest_cost_reasons,
     guests_per_node,
     image_bytes,
-    node_bytes,
-    settings_in,
 )
 from iolab.guests.hosts import fleet_lines, forced_loads, guest_hosts, guest_notes, node_path
 from iolab.guests.problems import check_guests, check_nodes, guest_tools, node_targets
@@ -66,7 +66,7 @@ class GuestStudy:
 
     def iops_limit(self, study: Study) -> int | None:
         """How many I/Os a second each guest's disk is held to."""
-        return settings.iops_limit if (settings := settings_in(study)) else None
+        return settings.iops_limit if (settings := booted_guest_settings(study)) else None
 
     def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictLimit]:
         """Disks that are held to a rate, which is then what is measured."""
@@ -81,9 +81,9 @@ class GuestStudy:
     def cost(self, study: Study, runs: int, rate: float) -> HostCost:
         """Their images, their boots, and what a node needs space for."""
         return HostCost(
-            reasons=tuple(guest_reasons(study, runs, rate)),
+            reasons=tuple(guest_cost_reasons(study, runs, rate)),
             disk_bytes=image_bytes(study, guests_per_node(study)),
-            space_bytes=node_bytes(study),
+            space_bytes=bytes_per_node(study),
         )
 
     def notes(self, study: Study, plan: Plan, facts: SeenFacts) -> Iterator[str]:
@@ -96,7 +96,7 @@ class GuestStudy:
         if not nodes:
             return None
         return {
-            "booted": _booted(study),
+            "booted": _booted_guests_document(study),
             "nodes": [
                 {
                     "node": node.name,
@@ -110,7 +110,7 @@ class GuestStudy:
 
     def identity(self, study: Study) -> Mapping[str, object]:
         """The guests that are booted, and on which nodes, where any are."""
-        settings = settings_in(study)
+        settings = booted_guest_settings(study)
         if settings is None:
             return {}
         return {
@@ -122,9 +122,9 @@ class GuestStudy:
         }
 
 
-def _booted(study: Study) -> dict[str, Any] | None:
+def _booted_guests_document(study: Study) -> dict[str, Any] | None:
     """What guests that are booted have; None for those that exist already."""
-    guests = settings_in(study)
+    guests = booted_guest_settings(study)
     if guests is None:
         return None
     return {

@@ -16,10 +16,10 @@ from iolab.guests.guest import (
     GuestSettings,
     GuestUse,
     Pinning,
-    fleet_in,
-    settings_in,
+    booted_guest_settings,
+    fleet_of_run,
 )
-from iolab.guests.latency_account import Account, parts_of
+from iolab.guests.latency_account import LatencyAccount, latency_parts
 from iolab.guests.metrics import node_points
 from iolab.report.brief import NodeMetrics
 from iolab.report.numbers import DASH, counted_noun, metric_text, shortened_list_text, value_text
@@ -47,13 +47,13 @@ def fleet_layers(nodes: Iterable[NodeResult]) -> tuple[LayerLatency, ...]:
                 if latency.layer is layer and latency.direction is direction and latency.ios > 0
             ]
             ios = sum(latency.ios for latency in own)
-            if ios and len(own) == _having(by_node, direction):
+            if ios and len(own) == _nodes_with_direction(by_node, direction):
                 mean = sum(latency.mean_ns * latency.ios for latency in own) / ios
                 merged.append(LayerLatency(layer, direction, mean, ios))
     return tuple(merged)
 
 
-def _having(by_node: list[tuple[LayerLatency, ...]], direction: Direction) -> int:
+def _nodes_with_direction(by_node: list[tuple[LayerLatency, ...]], direction: Direction) -> int:
     """How many nodes have I/Os in a direction at all, as their generators saw it."""
     return sum(
         any(
@@ -64,7 +64,7 @@ def _having(by_node: list[tuple[LayerLatency, ...]], direction: Direction) -> in
     )
 
 
-def accounts_of(run: Result, name: str) -> Iterator[Account]:
+def latency_accounts(run: Result, name: str) -> Iterator[LatencyAccount]:
     """An account for each direction of a run that has any layer; `name` is what it is called."""
     layers = fleet_layers(run.nodes)
     for direction in (Direction.READ, Direction.WRITE):
@@ -73,8 +73,8 @@ def accounts_of(run: Result, name: str) -> Iterator[Account]:
         )
         if not means or means[0][0] is not LatencyLayer.ENGINE:
             continue
-        parts, capped = parts_of(means)
-        yield Account(
+        parts, capped = latency_parts(means)
+        yield LatencyAccount(
             run=name,
             direction=direction.key,
             whole_ns=means[0][1],
@@ -120,7 +120,7 @@ def nodes_table(named: Sequence[Named]) -> Table | None:
         for node in run.nodes
     ]
     numbers = ("Guests", *(title for _, title in _METRICS))
-    return _of_runs(
+    return _table_of_runs(
         named, Table("Each node", columns_of(_NODE, numbers, ("Verdict",)), tuple(rows))
     )
 
@@ -128,7 +128,7 @@ def nodes_table(named: Sequence[Named]) -> Table | None:
 _NODE: Final = ("Run", "Node")
 
 
-def _of_runs(named: Sequence[Named], table: Table) -> Table | None:
+def _table_of_runs(named: Sequence[Named], table: Table) -> Table | None:
     """The table, whose first column names the run where there are several; None without a row."""
     if not table.rows:
         return None
@@ -140,19 +140,23 @@ def written_table(named: Sequence[Named]) -> Table | None:
     """Bytes written on their way down, node by node; None where nothing was written."""
     rows = []
     for name, run in named:
-        by_node = ((node.name, written_texts(node)) for node in run.nodes)
+        by_node = ((node.name, written_bytes_texts(node)) for node in run.nodes)
         rows += [row_of(name, node, *texts, run.verdict.level) for node, texts in by_node if texts]
         if (total := fleet_written(run)) is not None and len(run.nodes) > 1:
-            rows.append(row_of(name, "all nodes", *_texts(total), run.verdict.level))
+            rows.append(row_of(name, "all nodes", *_written_texts(total), run.verdict.level))
     numbers = ("Guests", "Hypervisor", "Devices", "Devices / guests", "Declared factor")
     heads = columns_of(_NODE, numbers, ("Verdict",))
-    return _of_runs(named, Table("Bytes written on their way down", heads, tuple(rows)))
+    return _table_of_runs(named, Table("Bytes written on their way down", heads, tuple(rows)))
 
 
-def written_texts(node: NodeResult) -> tuple[str, ...]:
+def written_bytes_texts(node: NodeResult) -> tuple[str, ...]:
     """Written by guests, hypervisor and devices, their ratio, and the declared factor."""
     written = node.written
-    return () if written is None or not (written.guests or written.hypervisor) else _texts(written)
+    return (
+        ()
+        if written is None or not (written.guests or written.hypervisor)
+        else _written_texts(written)
+    )
 
 
 def fleet_written(run: Result) -> Written | None:
@@ -170,12 +174,12 @@ def fleet_written(run: Result) -> Written | None:
     return Written(
         guests=sum(node.guests for node in written),
         hypervisor=sum(counted) if len(counted) == len(through) else None,
-        devices=_by_devices(run),
+        devices=_written_by_devices(run),
         factor=factors.pop() if len(factors) == 1 else None,
     )
 
 
-def _by_devices(run: Result) -> int | None:
+def _written_by_devices(run: Result) -> int | None:
     for check in run.verdict.checks:
         if check.code == BYTES_CHECK:
             moved = check.evidence.get("devices_write_bytes")
@@ -183,20 +187,20 @@ def _by_devices(run: Result) -> int | None:
     return None
 
 
-def _texts(written: Written) -> tuple[str, ...]:
+def _written_texts(written: Written) -> tuple[str, ...]:
     ratio = (
         written.devices / written.guests if written.devices is not None and written.guests else None
     )
     return (
         format_bytes(written.guests),
-        _size(written.hypervisor),
-        _size(written.devices),
+        _size_text(written.hypervisor),
+        _size_text(written.devices),
         DASH if ratio is None else f"{ratio:.3f}",
         DASH if written.factor is None else f"{written.factor:g}",
     )
 
 
-def _size(size: int | None) -> str:
+def _size_text(size: int | None) -> str:
     return DASH if size is None else format_bytes(size)
 
 
@@ -216,7 +220,7 @@ def outliers_table(named: Sequence[Named]) -> Table | None:
     ]
     texts = (*_NODE, "What", "Which", "Measured")
     heads = columns_of(texts, ("Value", "Median of all", "Times as much"))
-    return _of_runs(named, Table("What stands out among its like", heads, tuple(rows)))
+    return _table_of_runs(named, Table("What stands out among its like", heads, tuple(rows)))
 
 
 SCOPES: Final = {"disk": "disk", "cpu": "processor", "nic": "port"}
@@ -225,7 +229,7 @@ SCOPES: Final = {"disk": "disk", "cpu": "processor", "nic": "port"}
 
 def outlier_values(metric: str, value: float, usual: float) -> tuple[str, str, str, str]:
     """The metric in words, both values with their unit, and how many times one is the other."""
-    words, unit = _words_and_unit(metric)
+    words, unit = _metric_text_and_unit(metric)
     times = f"{value / usual:.2f}" if usual > 0 else DASH
     return words, value_text(value, unit), value_text(usual, unit), times
 
@@ -243,7 +247,7 @@ _ENDINGS: Final = (
 """Of names of metrics: their unit, and what stands for them in words."""
 
 
-def _words_and_unit(metric: str) -> tuple[str, str]:
+def _metric_text_and_unit(metric: str) -> tuple[str, str]:
     ending, unit, words = next(row for row in _ENDINGS if metric.endswith(row[0]))
     name = metric.removesuffix(ending).replace("tx", "sent").replace("rx", "received")
     return name.replace("_", " ") + words, unit
@@ -261,11 +265,11 @@ def placement_table(fleet: GuestFleet) -> Table:
             row_of(
                 node,
                 shortened_list_text([guest.guest for guest in guests], NAMES_SHOWN),
-                _accelerators(guests),
+                _accelerators_text(guests),
                 f"{len(guests):,}",
-                _span(booted),
-                _percent(sum(waits.values()) / len(waits)) if waits else DASH,
-                f"{_percent(waits[most])} ({most})" if waits else DASH,
+                _time_range_text(booted),
+                _percent_text(sum(waits.values()) / len(waits)) if waits else DASH,
+                f"{_percent_text(waits[most])} ({most})" if waits else DASH,
             )
         )
     heads = columns_of(
@@ -274,14 +278,14 @@ def placement_table(fleet: GuestFleet) -> Table:
     return Table("Guests by node", heads, tuple(rows))
 
 
-def _span(seconds: Sequence[float]) -> str:
+def _time_range_text(seconds: Sequence[float]) -> str:
     if not seconds:
         return DASH
     least, most = f"{min(seconds):.1f}", f"{max(seconds):.1f}"
     return f"{most} s" if least == most else f"{least} to {most} s"
 
 
-def _accelerators(guests: Iterable[GuestRun]) -> str:
+def _accelerators_text(guests: Iterable[GuestRun]) -> str:
     words = dict.fromkeys(
         "a hypervisor not ours"
         if guest.accelerator is None
@@ -309,10 +313,10 @@ def guests_table(fleet: GuestFleet) -> Table | None:
         row_of(
             guest.guest,
             guest.node,
-            _accelerators([guest]),
+            _accelerators_text([guest]),
             DASH if guest.booted_s is None else f"{guest.booted_s:.1f} s",
-            _of_vcpus(guest.use, fleet.settings, "vcpu_run_s"),
-            _of_vcpus(guest.use, fleet.settings, "vcpu_wait_s"),
+            _vcpu_share_text(guest.use, fleet.settings, "vcpu_run_s"),
+            _vcpu_share_text(guest.use, fleet.settings, "vcpu_wait_s"),
             DASH if guest.use is None else f"{guest.use.cpu_s:.2f} s",
         )
         for guest in ordered[:GUESTS_SHOWN]
@@ -328,20 +332,20 @@ def guests_table(fleet: GuestFleet) -> Table | None:
 
 def wait_share(guest: GuestRun, settings: GuestSettings | None) -> float | None:
     """For which share of their time a guest's vCPUs were ready and on no processor."""
-    return None if guest.use is None else _share(guest.use, settings, "vcpu_wait_s")
+    return None if guest.use is None else _vcpu_share(guest.use, settings, "vcpu_wait_s")
 
 
-def _of_vcpus(use: GuestUse | None, settings: GuestSettings | None, name: str) -> str:
-    share = None if use is None else _share(use, settings, name)
-    return DASH if share is None else _percent(share)
+def _vcpu_share_text(use: GuestUse | None, settings: GuestSettings | None, name: str) -> str:
+    share = None if use is None else _vcpu_share(use, settings, name)
+    return DASH if share is None else _percent_text(share)
 
 
-def _share(use: GuestUse, settings: GuestSettings | None, name: str) -> float | None:
+def _vcpu_share(use: GuestUse, settings: GuestSettings | None, name: str) -> float | None:
     total_s = use.wall_s * (settings.vcpus if settings else 1)
     return float(getattr(use, name)) / total_s if total_s > 0 else None
 
 
-def _percent(share: float) -> str:
+def _percent_text(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
@@ -385,31 +389,31 @@ _PINNED: Final = {
 }
 
 
-def fleets_of(brief: Brief) -> dict[RunKey, GuestFleet]:
+def guest_fleets_by_run(brief: Brief) -> dict[RunKey, GuestFleet]:
     """The guests of runs, as their nodes told."""
     return {
         key: fleet
         for key, manifest in brief.manifests.items()
-        if (fleet := fleet_in(manifest)) is not None
+        if (fleet := fleet_of_run(manifest)) is not None
     }
 
 
 def guest_tables(brief: Brief) -> tuple[Table, ...]:
     """The settings of the guests and, of the run with the most of them, where each lived."""
-    fleet = fullest(fleets_of(brief).values())
+    fleet = largest_fleet(guest_fleets_by_run(brief).values())
     if fleet is None:
         return ()
-    settings = fleet.settings or settings_in(brief.study)
+    settings = fleet.settings or booted_guest_settings(brief.study)
     tables = (settings_table(settings), placement_table(fleet))
     return tuple(table for table in tables if table is not None)
 
 
-def fullest(fleets: Iterable[GuestFleet]) -> GuestFleet | None:
+def largest_fleet(fleets: Iterable[GuestFleet]) -> GuestFleet | None:
     """The fleet with the most guests, the first of several."""
     return max(fleets, key=lambda fleet: len(fleet.guests), default=None)
 
 
-def nodes_of_points(points: Sequence[PointSummary], study: Study) -> NodeMetrics:
+def node_metrics_of_points(points: Sequence[PointSummary], study: Study) -> NodeMetrics:
     """The published values of the nodes of those points."""
     runs = [run for point in points for run in point.runs]
     by_point: dict[PointKey, dict[str, Mapping[str, Metric]]] = {}

@@ -12,16 +12,16 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import NodeResult, Result
 from iolab.core.study import Study
 from iolab.guests.groups import (
-    depths_of,
-    ends_of,
+    fewest_and_most_guests,
     fleet_groups,
-    guests_in,
-    run_of_guests,
-    shown_run,
+    guest_count,
+    guest_run_text,
+    median_run,
+    points_by_depth,
 )
-from iolab.guests.latency_account import Account, part_names
+from iolab.guests.latency_account import LatencyAccount, part_names
 from iolab.guests.metrics import node_points
-from iolab.guests.tables import SCOPES, accounts_of, outlier_values, written_table
+from iolab.guests.tables import SCOPES, latency_accounts, outlier_values, written_table
 from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.numbers import DASH, counted_noun, metric_text, value_text
 from iolab.report.terminal import (
@@ -61,9 +61,9 @@ Shown = tuple[str, PointSummary, Result]
 """What a point is called, the point, and the run that stands for it."""
 
 
-def nodes_screen(study: Study, points: Sequence[PointSummary]) -> Iterator[RenderableType]:
+def node_lines(study: Study, points: Sequence[PointSummary]) -> Iterator[RenderableType]:
     """The nodes at the points with the most guests; nothing where hosts are no guests."""
-    shown = _shown(study, points)
+    shown = _points_to_show(study, points)
     if not shown:
         return
     runs = [run for _, point, _ in shown for run in point.runs]
@@ -77,8 +77,11 @@ def nodes_screen(study: Study, points: Sequence[PointSummary]) -> Iterator[Rende
     yield section_title("Nodes, with the most guests")
     groups = []
     for name, point, run in shown[:POINTS_MAX]:
-        nodes = _by_rate(run)
-        rows = [_row(node, by_node.get((node.name, point.key)), run) for node in _ends(nodes)]
+        nodes = _nodes_by_rate(run)
+        rows = [
+            _node_cells(node, by_node.get((node.name, point.key)), run)
+            for node in _slowest_and_fastest_nodes(nodes)
+        ]
         if len(nodes) > NODES_MAX:
             hidden = counted_noun(len(nodes) - NODES_MAX, "node")
             rows.insert(
@@ -90,18 +93,18 @@ def nodes_screen(study: Study, points: Sequence[PointSummary]) -> Iterator[Rende
         yield literal_text(
             f"  and {counted_noun(len(shown) - POINTS_MAX, 'point')} more", QUIET_STYLE
         )
-    yield from _accounts(shown[:POINTS_MAX])
-    yield from _outliers(shown)
+    yield from _latency_account_tables(shown[:POINTS_MAX])
+    yield from _outlier_lines(shown)
 
 
-def node_details(result: Result) -> Iterator[RenderableType]:
+def node_detail_lines(result: Result) -> Iterator[RenderableType]:
     """The nodes of one run in full: figures, layers, bytes, and what stands out."""
     if not result.nodes:
         return
-    yield terminal_table(_HEADINGS, [_row(node, None, result) for node in result.nodes])
-    accounts = [account for account in accounts_of(result, "") if len(account.parts) > 1]
+    yield terminal_table(_HEADINGS, [_node_cells(node, None, result) for node in result.nodes])
+    accounts = [account for account in latency_accounts(result, "") if len(account.parts) > 1]
     if accounts:
-        yield _of_accounts([("where latency arises", accounts)])
+        yield _latency_account_table([("where latency arises", accounts)])
     written = written_table([("", result)])
     if written is not None:
         heads = [replace(column, title=column.title.lower()) for column in written.columns[:-1]]
@@ -121,7 +124,7 @@ def outlier_lines(node: NodeResult) -> Iterator[str]:
         yield f"{node.name}: {device}, {words} {value}, {times} times the median of {usual}"
 
 
-def _shown(study: Study, points: Sequence[PointSummary]) -> list[Shown]:
+def _points_to_show(study: Study, points: Sequence[PointSummary]) -> list[Shown]:
     """Of each mix and line the point with the most guests; of plain guests every point."""
     titles = study.titles
     several = len(titles) > 1
@@ -129,33 +132,33 @@ def _shown(study: Study, points: Sequence[PointSummary]) -> list[Shown]:
     swept = set()
     for group in fleet_groups(study, points):
         swept.add(group.workload.id)
-        for line in depths_of(group.points).values():
-            for point in ends_of(line)[-1:]:
-                run = shown_run(point)
+        for line in points_by_depth(group.points).values():
+            for point in fewest_and_most_guests(line)[-1:]:
+                run = median_run(point)
                 if run is not None and run.nodes:
                     prefix = f"{titles[point.key.configuration]}: " if several else ""
-                    name = f"{prefix}{group.title}: {run_of_guests(run, group.others)}"
+                    name = f"{prefix}{group.title}: {guest_run_text(run, group.others)}"
                     shown.append((name, point, run))
     names = study.workload_titles
     for point in points:
-        run = shown_run(point)
+        run = median_run(point)
         if point.key.workload not in swept and run is not None and run.nodes:
-            shown.append((f"{names[point.key.workload]}: {run_of_guests(run)}", point, run))
+            shown.append((f"{names[point.key.workload]}: {guest_run_text(run)}", point, run))
     return shown
 
 
-def _by_rate(run: Result) -> list[NodeResult]:
+def _nodes_by_rate(run: Result) -> list[NodeResult]:
     if len(run.nodes) <= NODES_MAX:
         return list(run.nodes)
     return sorted(run.nodes, key=lambda node: node.metrics.get("iops", UNKNOWN_METRIC).value or 0.0)
 
 
-def _ends(nodes: list[NodeResult]) -> list[NodeResult]:
+def _slowest_and_fastest_nodes(nodes: list[NodeResult]) -> list[NodeResult]:
     half = NODES_MAX // 2
     return nodes if len(nodes) <= NODES_MAX else [*nodes[:half], *nodes[-half:]]
 
 
-def _row(node: NodeResult, point: PointSummary | None, run: Result) -> list[Text | str]:
+def _node_cells(node: NodeResult, point: PointSummary | None, run: Result) -> list[Text | str]:
     """A node's cells: its published values where a point is given, else those of the run."""
     metrics = node.metrics if point is None else point.metrics
     return [
@@ -166,10 +169,10 @@ def _row(node: NodeResult, point: PointSummary | None, run: Result) -> list[Text
     ]
 
 
-def _accounts(shown: Sequence[Shown]) -> Iterator[RenderableType]:
+def _latency_account_tables(shown: Sequence[Shown]) -> Iterator[RenderableType]:
     """A row for each direction of each point, a column for each part."""
     named = [
-        (name, [account for account in accounts_of(run, name) if len(account.parts) > 1])
+        (name, [account for account in latency_accounts(run, name) if len(account.parts) > 1])
         for name, _, run in shown
     ]
     named = [(name, accounts) for name, accounts in named if accounts]
@@ -177,21 +180,21 @@ def _accounts(shown: Sequence[Shown]) -> Iterator[RenderableType]:
         return
     yield ""
     yield section_title("Where latency arises")
-    yield _of_accounts(named)
+    yield _latency_account_table(named)
 
 
-def _of_accounts(named: Sequence[tuple[str, Sequence[Account]]]) -> RenderableType:
+def _latency_account_table(named: Sequence[tuple[str, Sequence[LatencyAccount]]]) -> RenderableType:
     names = part_names(account for _, accounts in named for account in accounts)
     headings = [Heading("", can_wrap=True), Heading("latency", is_number=True)]
     headings += [Heading(name, is_number=True) for name in reversed(names)]
     groups = [
-        (literal_text(f"  {name}"), [_parts(account, names) for account in members])
+        (literal_text(f"  {name}"), [_latency_part_cells(account, names) for account in members])
         for name, members in named
     ]
     return GroupedTable(headings, groups)
 
 
-def _parts(account: Account, names: Sequence[str]) -> list[Text | str]:
+def _latency_part_cells(account: LatencyAccount, names: Sequence[str]) -> list[Text | str]:
     shares = {
         part.name: value_text(part.took_ns / account.whole_ns, "share") for part in account.parts
     }
@@ -199,10 +202,10 @@ def _parts(account: Account, names: Sequence[str]) -> list[Text | str]:
     return [*cells, *(shares.get(name, DASH) for name in reversed(names))]
 
 
-def _outliers(shown: Sequence[Shown]) -> Iterator[RenderableType]:
+def _outlier_lines(shown: Sequence[Shown]) -> Iterator[RenderableType]:
     """Each device, core or port once, by what it did at the point with the most guests."""
     by_device: dict[tuple[str, str, str, str], list[str]] = {}
-    for _, _, run in sorted(shown, key=lambda point: -guests_in(point[2])):
+    for _, _, run in sorted(shown, key=lambda point: -guest_count(point[2])):
         for node in run.nodes:
             for outlier, text in zip(node.outliers, outlier_lines(node), strict=True):
                 key = (node.name, outlier.scope, outlier.name, outlier.metric)

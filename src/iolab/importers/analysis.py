@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from iolab.analysis.check import Check, HostQuestion
+from iolab.analysis.check import Check, CheckSlot
 from iolab.analysis.checks import bytes as moved
 from iolab.analysis.checks import fleet, run, time
-from iolab.analysis.evenness import spread_over
+from iolab.analysis.evenness import host_spread
 from iolab.analysis.kinds import CHECKS as SHARED
 from iolab.analysis.kinds import WHOLE_RUN, Facts, LoadAnalysis
-from iolab.analysis.steady import Steady, steady_of
-from iolab.analysis.sums import measure
-from iolab.analysis.view import HostAnswers, RunView
+from iolab.analysis.steady import SteadinessView, judge_steadiness
+from iolab.analysis.sums import sum_measured_window
+from iolab.analysis.view import HostKindAnswers, RunView
 from iolab.analysis.window import Window
 from iolab.core.metric import Metric, Spread
 from iolab.core.run import RunRecord
@@ -44,21 +44,21 @@ SERIES_SPAN_NS: Final = 2_000_000_000
 ANSWERED: Final[tuple[Check[ImportedView], ...]] = (
     run.run_unfinished,
     checks.imported,
-    run.engine_errors.answered_by(checks.tool_errors),
-    key_operations_failed.answered_by(checks.failures),
+    run.engine_errors.override(checks.tool_errors),
+    key_operations_failed.override(checks.failures),
     checks.phases_added,
-    time.no_common_window.answered_by(checks.common_window),
-    fleet.start_skew.answered_by(checks.skew),
-    fleet.uneven_fleet.answered_by(checks.uneven),
-    run.totals_disagree.answered_by(checks.sums_agree),
-    reported_rates.answered_by(checks.rates_follow),
-    littles_law.answered_by(checks.in_flight),
-    time.run_too_short.answered_by(checks.long_enough),
-    time.transient.answered_by(checks.steady),
-    time.percentile_support.answered_by(checks.supported),
+    time.no_common_window.override(checks.common_window),
+    fleet.start_skew.override(checks.skew),
+    fleet.uneven_fleet.override(checks.uneven),
+    run.totals_disagree.override(checks.sums_agree),
+    reported_rates.override(checks.rates_follow),
+    littles_law.override(checks.in_flight),
+    time.run_too_short.override(checks.long_enough),
+    time.transient.override(checks.steady),
+    time.percentile_support.override(checks.supported),
     checks.percentiles_contradicted,
-    moved.buffered_io.answered_by(checks.buffered),
-    reads_from_memory.answered_by(checks.from_memory),
+    moved.buffered_io.override(checks.buffered),
+    reads_from_memory.override(checks.from_memory),
 )
 """What files tell."""
 
@@ -90,7 +90,7 @@ UNKNOWABLE: Final[tuple[Check[RunView], ...]] = (
 class ImportedAnalysis(LoadAnalysis[ImportedView]):
     """The figures that files tell, and what can be held against each other in them."""
 
-    checks: Sequence[Check[ImportedView] | HostQuestion] = (
+    checks: Sequence[Check[ImportedView] | CheckSlot] = (
         *ANSWERED,
         *(checks.unknown(check) for check in UNKNOWABLE),
     )
@@ -100,13 +100,13 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
         record: RunRecord,
         facts: Facts,
         telemetry: tuple[CounterSeries, ...],
-        host_kinds: tuple[HostAnswers, ...],
+        host_kinds: tuple[HostKindAnswers, ...],
     ) -> ImportedView:
         """With what the file tells, and of its seconds whether they were steady."""
         view = ImportedView(
             record,
             facts,
-            measure(record),
+            sum_measured_window(record),
             telemetry,
             steady=_steady(record),
             host_kinds=host_kinds,
@@ -139,13 +139,13 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
         rates = np.array(
             [sum(figure.rate_per_s or 0.0 for figure in client.figures) for client in view.clients]
         )
-        spread = spread_over(view.hosts, spans, rates)
+        spread = host_spread(view.hosts, spans, rates)
         return {} if spread is None else {WHOLE_RUN: spread}
 
 
-def _steady(record: RunRecord) -> Steady | None:
+def _steady(record: RunRecord) -> SteadinessView | None:
     """What its seconds say; None where the file has longer intervals, or none."""
     spans = record.intervals.span_ns
     if spans.size == 0 or int(np.median(spans)) > SERIES_SPAN_NS:
         return None
-    return steady_of(record)
+    return judge_steadiness(record)

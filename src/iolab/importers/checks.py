@@ -15,14 +15,14 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent,
+    percent_text,
     unchecked,
     valid,
-    worst,
+    worst_answer,
 )
 from iolab.analysis.checks.fleet import SKEW_BAD_S, SKEW_GOOD_S
 from iolab.analysis.checks.time import HEADLINE, LATENCY_HEADLINE, transient
-from iolab.analysis.evenness import jain, max_over_min
+from iolab.analysis.evenness import jain_index, max_over_min
 from iolab.analysis.metrics import is_supported
 from iolab.core.histogram import Histogram
 from iolab.importers.metrics import PERCENTILES, ImportedView, seconds_of
@@ -84,7 +84,9 @@ def phases_added(view: ImportedView) -> CheckAnswer:
 
 def failures(view: ImportedView) -> CheckAnswer:
     """Whether operations failed that the tool's summary counts, or leaves out."""
-    return worst((_failures(view, index) for index in range(len(view.clients))), most="failed")
+    return worst_answer(
+        (_failures(view, index) for index in range(len(view.clients))), most="failed"
+    )
 
 
 def _failures(view: ImportedView, index: int) -> CheckAnswer:
@@ -98,7 +100,7 @@ def _failures(view: ImportedView, index: int) -> CheckAnswer:
     if failed:
         share = failed / max(failed + done, 1)
         return invalid(
-            f"{format_count(failed)} operations{where} failed, {percent(share)} of all: the "
+            f"{format_count(failed)} operations{where} failed, {percent_text(share)} of all: the "
             "figures are of the others, or count them as done.",
             **evidence,
         )
@@ -107,7 +109,7 @@ def _failures(view: ImportedView, index: int) -> CheckAnswer:
 
 def tool_errors(view: ImportedView) -> CheckAnswer:
     """Whether the tool told of an error, or measured less time than it was asked."""
-    return worst(_tool_errors(view))
+    return worst_answer(_tool_errors(view))
 
 
 def _tool_errors(view: ImportedView) -> Iterator[CheckAnswer]:
@@ -131,7 +133,7 @@ def common_window(view: ImportedView) -> CheckAnswer:
     if overlap is None:
         why = "the file does not tell when each client ran; their sum holds only if all ran at once"
         return unchecked(why, overlap=None)
-    text = f"All clients ran together in {percent(overlap)} of the time from first to last"
+    text = f"All clients ran together in {percent_text(overlap)} of the time from first to last"
     if not overlap:
         return invalid(
             "The clients never ran at the same time: there is no fleet number.", overlap=0.0
@@ -161,7 +163,7 @@ def uneven(view: ImportedView) -> CheckAnswer:
     if len(view.clients) == 1:
         return not_applicable("One client.")
     rates = np.array([_rate(client.figures) for client in view.clients])
-    index, ratio = jain(rates), max_over_min(rates)
+    index, ratio = jain_index(rates), max_over_min(rates)
     evidence: Numbers = {"jain": index, "max_over_min": ratio}
     if ratio is None or ratio > 2 or index < 0.9:
         return indicative("The total hides how unlike the clients are.", **evidence)
@@ -174,7 +176,7 @@ def _rate(figures: Sequence[Figures]) -> float:
 
 def sums_agree(view: ImportedView) -> CheckAnswer:
     """Whether what the tool says of all clients is what they did, and bins hold every operation."""
-    return worst(_sums_agree(view), most="off")
+    return worst_answer(_sums_agree(view), most="off")
 
 
 def _sums_agree(view: ImportedView) -> Iterator[CheckAnswer]:
@@ -237,7 +239,7 @@ def _agree(subject: str, claimed: float, counted: float) -> CheckAnswer:
 
 def rates_follow(view: ImportedView) -> CheckAnswer:
     """Whether each rate is its count, or its bytes, over its time."""
-    return worst(_rates_follow(view), most="off")
+    return worst_answer(_rates_follow(view), most="off")
 
 
 def _rates_follow(view: ImportedView) -> Iterator[CheckAnswer]:
@@ -280,7 +282,7 @@ def _rate_answers(figure: Figures, host: str, where: str) -> Iterator[CheckAnswe
 
 def in_flight(view: ImportedView) -> CheckAnswer:
     """Whether rate times latency gives what can have been in flight."""
-    return worst((_in_flight(view, index) for index in range(len(view.clients))), most="off")
+    return worst_answer((_in_flight(view, index) for index in range(len(view.clients))), most="off")
 
 
 def _in_flight(view: ImportedView, index: int) -> CheckAnswer:
@@ -381,7 +383,7 @@ def supported(view: ImportedView) -> CheckAnswer:
 @check("percentiles-contradicted", "Percentiles that cannot be")
 def percentiles_contradicted(view: ImportedView) -> CheckAnswer:
     """Whether percentiles ascend, none is beyond the extremes, and bins give the same."""
-    return worst(_percentile_answers(view))
+    return worst_answer(_percentile_answers(view))
 
 
 def _percentile_answers(view: ImportedView) -> Iterator[CheckAnswer]:
@@ -494,6 +496,4 @@ def from_memory(view: ImportedView) -> CheckAnswer:
 def unknown(base: Check[ImportedView]) -> Check[ImportedView]:
     """The same check where nothing in a file can answer it."""
     title = uncapitalised(base.title)
-    return base.answered_by(
-        lambda _: not_applicable(f"Not known ({title}): the file does not tell.")
-    )
+    return base.override(lambda _: not_applicable(f"Not known ({title}): the file does not tell."))

@@ -66,7 +66,7 @@ class DbBenchImporter:
         stem = re.escape(file.path.stem)
         beside = folder.beside(file, re.compile(rf"{stem}\.err"))
         heard = b"".join(folder.use(stderr).content for stderr in beside)
-        output = db_bench_output.parse(file.content, heard or file.content)
+        output = db_bench_output.parse_db_bench_output(file.content, heard or file.content)
         if b"LevelDB:" in file.content and b"RocksDB:" not in file.content:
             raise ForeignFault(LEVELDB_NOT_READ, "Measure with RocksDB's db_bench and import that.")
         if not output.results:
@@ -287,7 +287,7 @@ class YcsbImporter:
         heard = folder.beside(file, re.compile(rf"{stem}\.err")) if has_logs else []
         errors = b"".join(folder.use(stderr).content for stderr in heard)
         content = part.text.encode()
-        output = ycsb_output.parse(content, errors or content)
+        output = ycsb_output.parse_ycsb_output(content, errors or content)
         sections: dict[str, dict[str, str]] = {}
         for _, line in part.lines:
             if match := _LINE.match(line.strip()):

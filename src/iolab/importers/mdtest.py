@@ -65,7 +65,7 @@ class MdtestImporter:
         runs: list[ForeignRun] = []
         refused = ""
         for section in sections_of(file, _BEGIN):
-            output = mdtest_output.parse(section.text.encode())
+            output = mdtest_output.parse_mdtest_output(section.text.encode())
             rows = list(_rows(section, "rate"))
             if not rows:
                 errors = (*output.messages, *output.faults)

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.metrics import METRIC_KEYS, is_supported, with_values
+from iolab.analysis.metrics import METRIC_KEYS, is_supported, metrics_from_values
 from iolab.analysis.view import RunView
 from iolab.core.bins import PERCENTILES as RESULT_PERCENTILES
 from iolab.core.histogram import Histogram, of_sparse
@@ -120,7 +120,7 @@ def _metrics(view: ImportedView, hosts: Sequence[int]) -> dict[str, Metric]:
     values |= _scope(view, "", rate, every)
     for operation, pairs in by_operation.items():
         values |= _scope(view, f"{operation}_", rate, pairs)
-    return with_values(values, values)
+    return metrics_from_values(values, values)
 
 
 def _scope(

@@ -15,12 +15,12 @@ from iolab.analysis.points import Axis, PointSummary
 from iolab.analysis.value import (
     TERABYTES,
     Maximum,
-    Over,
     Quotient,
-    capacities,
-    divided,
-    factor,
-    quotients,
+    SizeMeasure,
+    capacity_quotients,
+    divide_metric,
+    improvement_factor,
+    rate_quotients,
 )
 from iolab.core.configuration import Capacity, Configuration
 from iolab.core.metric import Level, Metric, Result
@@ -31,13 +31,13 @@ from iolab.published.audit.document import (
     MODULES,
     FigureRange,
     PublishedSet,
-    exact,
-    label,
-    positive,
-    product,
-    span,
+    element_label,
+    exact_range,
+    positive_range,
+    printed_range,
+    range_product,
 )
-from iolab.published.sets import PublishedFigure, PublishedSystem, printed_figures
+from iolab.published.sets import PublishedFigure, PublishedSystem, comparable_figures
 
 CLIENTS_MOST: Final = 100_000
 """Clients of a published configuration; a number above is none that can be."""
@@ -53,13 +53,13 @@ _DERIVED: Final = re.compile(r"(?:(read|write)_)?(iops|gb_s|tb)_per_(tb|usable_t
 """`read_iops_per_tb`, `gb_s_per_usable_tb`, `tb_per_node`."""
 
 _METRICS: Final = {"iops": ("iops", 1.0), "gb_s": ("bw_bytes_per_s", 1e9), "tb": ("raw_tb", 1.0)}
-_OVERS: Final = {"tb": Over.RAW, "usable_tb": Over.USABLE, "node": Over.NODE}
+_OVERS: Final = {"tb": SizeMeasure.RAW, "usable_tb": SizeMeasure.USABLE, "node": SizeMeasure.NODE}
 _ACCESS: Final = {"read": ("randread", "read"), "write": ("randwrite", "write")}
 _UNITS: Final = {"iops": "IOPS", "gb_s": "GB/s", "tb": TERABYTES}
 
 
 @dataclass(frozen=True, slots=True)
-class _Gain:
+class _ClaimedGain:
     """A claim of one product over the other: the key of both figures, and what it is told in.
 
     `metric` is the key that results have such figures under.
@@ -72,19 +72,21 @@ class _Gain:
 
 
 _GAINS: Final = {
-    "gain_ops": _Gain("ops_s", OPS_PER_S, "gain in operations a second", "times"),
-    "gain_latency": _Gain(
+    "gain_ops": _ClaimedGain("ops_s", OPS_PER_S, "gain in operations a second", "times"),
+    "gain_latency": _ClaimedGain(
         "p99_99_read_ms", "read_lat_ns_p99_99", "gain in p99.99 latency", "times"
     ),
-    "max_gain_ops_pct": _Gain("ops_s", OPS_PER_S, "largest gain in operations a second", "%"),
-    "max_gain_latency_pct": _Gain(
+    "max_gain_ops_pct": _ClaimedGain(
+        "ops_s", OPS_PER_S, "largest gain in operations a second", "%"
+    ),
+    "max_gain_latency_pct": _ClaimedGain(
         "p99_99_read_ms", "read_lat_ns_p99_99", "largest gain in latency", "%"
     ),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class StatedFigure:
+class PrintedClaim:
     """A figure as it was printed, and what others of the set make of it.
 
     `computed` is None where a figure that it follows from was not printed; else its interval is
@@ -114,9 +116,9 @@ class StatedFigure:
         return FigureRange(value if low is None else low, value if high is None else high)
 
 
-def configurations_of(published: PublishedSet) -> tuple[Configuration, ...]:
+def published_configurations(published: PublishedSet) -> tuple[Configuration, ...]:
     """What figures were measured on, as a study would name it; hosts stand for its clients."""
-    owners = {figure.owner.name: figure for figure in printed_figures(published)}
+    owners = {figure.owner.name: figure for figure in comparable_figures(published)}
     tables = {str(table.get("id", "")): table for table in published.tables("configuration")}
     return tuple(
         Configuration(
@@ -135,7 +137,7 @@ def configurations_of(published: PublishedSet) -> tuple[Configuration, ...]:
     )
 
 
-def maxima_of(published: PublishedSet) -> tuple[Maximum, ...]:
+def published_maxima(published: PublishedSet) -> tuple[Maximum, ...]:
     """The printed bests of each workload; other figures, as percentiles, are none."""
     return tuple(
         Maximum(
@@ -147,54 +149,61 @@ def maxima_of(published: PublishedSet) -> tuple[Maximum, ...]:
             title=_workload(figure),
             hosts=_clients(figure),
         )
-        for figure in printed_figures(published)
+        for figure in comparable_figures(published)
         if figure.metric in _FIGURES
     )
 
 
 def raw_terabytes(published: PublishedSet, table: Mapping[str, Any]) -> FigureRange | None:
     """Raw capacity by nodes, drives and the size of one, which is exact; None where not told."""
-    parts = [positive(table.get(name)) for name in ("nodes", "ssds_per_node", "ssd_tb")]
-    exact_parts = [exact(part.middle) for part in parts if part is not None]
+    parts = [positive_range(table.get(name)) for name in ("nodes", "ssds_per_node", "ssd_tb")]
+    exact_parts = [exact_range(part.middle) for part in parts if part is not None]
     if len(exact_parts) == len(parts):
-        return product(exact_parts)
-    nodes = positive(published.table("method").get("nodes"))
+        return range_product(exact_parts)
+    nodes = positive_range(published.table("method").get("nodes"))
     words = str(published.table("hardware").get("node", ""))
     drives = [match for match in MODULES.finditer(words) if match[4] == "T"]
     if table or nodes is None or len(drives) != 1:
         return None
     (drive,) = drives
-    return product([exact(nodes.middle), exact(int(drive[1])), exact(float(drive[3]))])
+    return range_product(
+        [exact_range(nodes.middle), exact_range(int(drive[1])), exact_range(float(drive[3]))]
+    )
 
 
-def recomputed_figures(published: PublishedSet) -> tuple[StatedFigure, ...]:
+def recomputed_figures(published: PublishedSet) -> tuple[PrintedClaim, ...]:
     """Every printed figure that follows from bests and sizes, as our own functions compute it."""
-    return (*stated_capacities(published), *stated_quotients(published), *stated_gains(published))
+    return (
+        *claimed_capacities(published),
+        *claimed_quotients(published),
+        *claimed_gains(published),
+    )
 
 
-def stated_capacities(published: PublishedSet) -> Iterator[StatedFigure]:
+def claimed_capacities(published: PublishedSet) -> Iterator[PrintedClaim]:
     """Raw capacity, where the drives were told as well."""
     tables = [
-        (label(table), table.get("raw_tb"), table) for table in published.tables("configuration")
+        (element_label(table), table.get("raw_tb"), table)
+        for table in published.tables("configuration")
     ]
     hardware = published.table("hardware").get("cluster_raw_tb")
     for subject, value, table in (*tables, ("the cluster", hardware, {})):
-        stated, raw = span(value), raw_terabytes(published, table)
+        stated, raw = printed_range(value), raw_terabytes(published, table)
         if stated is not None and raw is not None:
             computed = Metric(raw.middle, TERABYTES, raw.low, raw.high)
-            yield StatedFigure(subject, "raw capacity", str(value), stated, computed, TERABYTES)
+            yield PrintedClaim(subject, "raw capacity", str(value), stated, computed, TERABYTES)
 
 
-def stated_quotients(published: PublishedSet) -> Iterator[StatedFigure]:
+def claimed_quotients(published: PublishedSet) -> Iterator[PrintedClaim]:
     """Figures for each TB and node: of reading or writing workloads the best."""
-    owners, maxima = configurations_of(published), maxima_of(published)
-    derived = (*quotients(owners, maxima), *capacities(owners, tuple(Over)))
+    owners, maxima = published_configurations(published), published_maxima(published)
+    derived = (*rate_quotients(owners, maxima), *capacity_quotients(owners, tuple(SizeMeasure)))
     access = {str(table.get("id", "")): table.get("rw") for table in published.tables("workload")}
     for table in published.tables("printed_derivation"):
         subject = str(table.get("configuration", ""))
         own = [quotient for quotient in derived if quotient.of.configuration == subject]
         for name, value in table.items():
-            match, stated = _DERIVED.fullmatch(name), span(value)
+            match, stated = _DERIVED.fullmatch(name), printed_range(value)
             if match is None or stated is None:
                 continue
             way, kind, over = match.groups()
@@ -205,13 +214,13 @@ def stated_quotients(published: PublishedSet) -> Iterator[StatedFigure]:
                 if allowed is None or access.get(quotient.of.workload) in allowed
             ]
             metric, unit = _METRICS[kind][0], _UNITS[kind]
-            best = _best(kept, metric, _OVERS[over])
+            best = _best_quotient(kept, metric, _OVERS[over])
             quantity = f"{way or ''} {unit} for each {_OVERS[over]}".strip()
-            computed = None if best is None else _in(best, _METRICS[kind][1], unit)
-            yield StatedFigure(subject, quantity, str(value), stated, computed, unit)
+            computed = None if best is None else _metric_in_unit(best, _METRICS[kind][1], unit)
+            yield PrintedClaim(subject, quantity, str(value), stated, computed, unit)
 
 
-def _best(candidates: Iterable[Quotient], metric: str, over: Over) -> Metric | None:
+def _best_quotient(candidates: Iterable[Quotient], metric: str, over: SizeMeasure) -> Metric | None:
     values = [
         quotient.value
         for quotient in candidates
@@ -220,7 +229,7 @@ def _best(candidates: Iterable[Quotient], metric: str, over: Over) -> Metric | N
     return max(values, key=lambda value: value.value or 0.0, default=None)
 
 
-def _in(metric: Metric, factor_of_unit: float, unit: str) -> Metric:
+def _metric_in_unit(metric: Metric, factor_of_unit: float, unit: str) -> Metric:
     ends = (
         None if end is None else end / factor_of_unit
         for end in (metric.value, metric.low, metric.high)
@@ -229,20 +238,24 @@ def _in(metric: Metric, factor_of_unit: float, unit: str) -> Metric:
     return Metric(value, unit, low, high)
 
 
-def stated_gains(published: PublishedSet) -> Iterator[StatedFigure]:
+def claimed_gains(published: PublishedSet) -> Iterator[PrintedClaim]:
     """Claimed factors and percentages of one product over the other, of rates and of latencies."""
     for table in published.tables("result"):
         for key, gain in _GAINS.items():
-            stated = positive(table.get(key))
+            stated = positive_range(table.get(key))
             if stated is None:
                 continue
             both = table.get(gain.of)
             sides = both if isinstance(both, dict) else {}
             ours, other = (_metric(sides.get(side), gain) for side in ("measured", "competitor"))
-            times = factor(ours, other, spec_of(gain.metric).better) if ours and other else None
+            times = (
+                improvement_factor(ours, other, spec_of(gain.metric).better)
+                if ours and other
+                else None
+            )
             computed = _percent(times) if times and gain.unit == "%" else times
-            yield StatedFigure(
-                label(table), gain.quantity, str(table[key]), stated, computed, gain.unit
+            yield PrintedClaim(
+                element_label(table), gain.quantity, str(table[key]), stated, computed, gain.unit
             )
 
 
@@ -252,8 +265,8 @@ def _percent(times: Metric) -> Metric:
     return Metric(value, "%", low, high)
 
 
-def _metric(value: object, gain: _Gain) -> Metric | None:
-    figure = positive(value)
+def _metric(value: object, gain: _ClaimedGain) -> Metric | None:
+    figure = positive_range(value)
     unit = spec_of(gain.metric).unit
     return None if figure is None else Metric(figure.middle, unit, figure.low, figure.high)
 
@@ -396,10 +409,10 @@ def _sizes(
 
 
 def _their_sizes(owner: PublishedSystem) -> Iterator[tuple[Basis, FigureRange]]:
-    yield Basis.WHOLE, exact(1.0)
+    yield Basis.WHOLE, exact_range(1.0)
     for basis, count in ((Basis.HOST, owner.clients), (Basis.NODE, owner.nodes)):
         if count:
-            yield basis, exact(float(count))
+            yield basis, exact_range(float(count))
     for basis, size in ((Basis.RAW_TB, owner.raw_tb), (Basis.USABLE_TB, owner.usable_tb)):
         if size is not None:
             yield basis, size
@@ -408,7 +421,7 @@ def _their_sizes(owner: PublishedSystem) -> Iterator[tuple[Basis, FigureRange]]:
 def _share(
     here: Metric, there: FigureRange, here_size: float, there_size: FigureRange
 ) -> FigureRatio:
-    ours, theirs = divided(here, here_size), there / there_size
+    ours, theirs = divide_metric(here, here_size), there / there_size
     return FigureRatio(
         here=ours,
         there=theirs,

@@ -14,7 +14,12 @@ from iolab.core.configuration import LATENCIES, Configuration, limit_name
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import spec_of
 from iolab.dataclass import dataclass
-from iolab.published.audit.document import PublishedSet, items, span, whole_number
+from iolab.published.audit.document import (
+    PublishedSet,
+    positive_integer,
+    printed_range,
+    table_items,
+)
 from iolab.report.numbers import value_text
 from iolab.study.load_tables import parse_limit
 from iolab.units import format_ns
@@ -32,7 +37,7 @@ _LATENCY: Final = re.compile(r"\s*(?P<workload>\S+)\s+(?P<limit>(?:read |write )
 
 
 @dataclass(frozen=True, slots=True)
-class RateNeed:
+class MinimumRate:
     """At least so many I/Os, operations or bytes a second of a workload, in all."""
 
     workload: str
@@ -41,7 +46,7 @@ class RateNeed:
 
 
 @dataclass(frozen=True, slots=True)
-class LatencyNeed:
+class MaximumLatency:
     """At most so many ns of one latency of a workload, where its rate is delivered."""
 
     workload: str
@@ -58,20 +63,20 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class Requirements:
     """Everything that is required; `usable_tb` in decimal terabytes, None for any."""
 
     usable_tb: float | None = None
-    rates: tuple[RateNeed, ...] = ()
-    latencies: tuple[LatencyNeed, ...] = ()
+    rates: tuple[MinimumRate, ...] = ()
+    latencies: tuple[MaximumLatency, ...] = ()
     budget: Budget | None = None
 
-    def limits_of(self, workload: str) -> tuple[LatencyNeed, ...]:
+    def limits_of(self, workload: str) -> tuple[MaximumLatency, ...]:
         """The latencies that a workload must keep."""
         return tuple(latency for latency in self.latencies if latency.workload == workload)
 
 
-def parse_need(text: str) -> RateNeed | LatencyNeed:
+def parse_requirement(text: str) -> MinimumRate | MaximumLatency:
     """`rand-read-4k >= 1M`, `seq-read >= 50GB/s`, `rand-read-4k p99 <= 2ms`. ValueError if none."""
     rate = _RATE.fullmatch(text)
     if rate is not None and float(rate["number"]) > 0:
@@ -80,11 +85,11 @@ def parse_need(text: str) -> RateNeed | LatencyNeed:
         if unit == "ib/s":
             factor = 1024.0 ** list(_POWERS).index(scale)
         default_unit = BYTES_PER_SECOND if unit.endswith("b/s") else PER_SECOND
-        return RateNeed(rate["workload"], default_unit, float(rate["number"]) * factor)
+        return MinimumRate(rate["workload"], default_unit, float(rate["number"]) * factor)
     latency = _LATENCY.fullmatch(text)
     limit = parse_limit(latency["limit"]) if latency is not None else None
     if latency is not None and limit is not None:
-        return LatencyNeed(latency["workload"], limit.metric, limit.latency_ns)
+        return MaximumLatency(latency["workload"], limit.metric, limit.latency_ns)
     names = ", ".join(LATENCIES)
     raise ValueError(
         f"{text!r} is no need; write 'WORKLOAD >= 1M', 'WORKLOAD >= 50GB/s' or "
@@ -92,7 +97,7 @@ def parse_need(text: str) -> RateNeed | LatencyNeed:
     )
 
 
-def named(need: LatencyNeed) -> str:
+def latency_limit_name(need: MaximumLatency) -> str:
     """A latency as it is written."""
     return limit_name(need.metric)
 
@@ -150,8 +155,8 @@ def measured_offer(
             OfferedPoint(
                 point.key.workload,
                 point.key.axis,
-                _rates(point),
-                _latencies(point),
+                _rates_by_unit(point),
+                _latencies_by_metric(point),
                 point.level,
                 len(point.results),
             )
@@ -160,7 +165,7 @@ def measured_offer(
     )
 
 
-def _rates(point: PointSummary) -> dict[str, Metric]:
+def _rates_by_unit(point: PointSummary) -> dict[str, Metric]:
     wanted = (("iops", PER_SECOND), ("ops_per_s", PER_SECOND), ("bw_bytes_per_s", BYTES_PER_SECOND))
     return {
         unit: metric
@@ -169,7 +174,7 @@ def _rates(point: PointSummary) -> dict[str, Metric]:
     }
 
 
-def _latencies(point: PointSummary) -> dict[str, Metric]:
+def _latencies_by_metric(point: PointSummary) -> dict[str, Metric]:
     return {key: metric for key, metric in point.metrics.items() if spec_of(key).statistic}
 
 
@@ -179,23 +184,23 @@ def published_offers(published: PublishedSet) -> tuple[Offer, ...]:
         Offer(
             name=str(table.get("id", "")),
             source=published.id,
-            nodes=whole_number(table.get("nodes")),
-            usable_tb=_above_0(table.get("usable_tb")),
+            nodes=positive_integer(table.get("nodes")),
+            usable_tb=_positive_number(table.get("usable_tb")),
             cost=None,
             currency="",
-            points=tuple(_printed(table)),
+            points=tuple(_printed_peak_points(table)),
         )
         for table in published.tables("configuration")
     )
 
 
-def _printed(table: Mapping[str, Any]) -> Iterator[OfferedPoint]:
+def _printed_peak_points(table: Mapping[str, Any]) -> Iterator[OfferedPoint]:
     """Peaks by workload, each at the depth where it was reached, if that was printed."""
     depths = table.get("peak_at_iodepth", {})
     kinds = (("peak_iops", PER_SECOND, 1.0), ("peak_gb_s", BYTES_PER_SECOND, 1e9))
     for key, unit, factor in kinds:
-        for workload, value in items(table.get(key)):
-            figure = span(value)
+        for workload, value in table_items(table.get(key)):
+            figure = printed_range(value)
             if figure is None or isinstance(value, list):
                 continue
             metric = Metric(float(value) * factor, unit, figure.low * factor, figure.high * factor)
@@ -204,8 +209,8 @@ def _printed(table: Mapping[str, Any]) -> Iterator[OfferedPoint]:
             yield OfferedPoint(workload, axis, {unit: metric})
 
 
-def _above_0(value: object) -> float | None:
-    number = None if isinstance(value, list) or span(value) is None else float(str(value))
+def _positive_number(value: object) -> float | None:
+    number = None if isinstance(value, list) or printed_range(value) is None else float(str(value))
     return number if number and number > 0 else None
 
 
@@ -233,7 +238,7 @@ class RequirementStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
+class RequirementResult:
     """One requirement of an offer.
 
     `as_is` is the answer with the nodes that the offer was seen with, `margin` what it then has
@@ -251,52 +256,56 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class OfferEvaluation:
     """An offer against all requirements: as it was seen, and with `nodes` of its nodes at `cost`.
 
     `nodes` is None where they are not known or no number would do, `cost` where it is not known.
     """
 
     offer: Offer
-    parts: tuple[Requirement, ...]
+    parts: tuple[RequirementResult, ...]
     nodes: int | None
     cost: float | None
 
     @property
     def as_is(self) -> RequirementStatus:
         """The worst of all parts with the nodes that it was seen with."""
-        return _worst(part.as_is for part in self.parts)
+        return _worst_status(part.as_is for part in self.parts)
 
     @property
     def answer(self) -> RequirementStatus:
         """The worst of all parts with as many nodes as they take."""
-        return _worst(part.answer for part in self.parts)
+        return _worst_status(part.answer for part in self.parts)
 
 
-def fit(needs: Needs, offer: Offer, scaling: float) -> Fit:
+def evaluate_offer(needs: Requirements, offer: Offer, scaling: float) -> OfferEvaluation:
     """Hold an offer against what is needed; `scaling` above 0 and up to 1."""
-    parts: list[Requirement] = []
+    parts: list[RequirementResult] = []
     if needs.usable_tb is not None:
-        parts.append(_capacity(needs.usable_tb, offer))
-    parts += [_rate(need, needs.limits_of(need.workload), offer, scaling) for need in needs.rates]
+        parts.append(_capacity_result(needs.usable_tb, offer))
+    parts += [
+        _rate_result(need, needs.limits_of(need.workload), offer, scaling) for need in needs.rates
+    ]
     rated = {need.workload for need in needs.rates}
     parts += [
-        _latency(latency, offer) for latency in needs.latencies if latency.workload not in rated
+        _latency_result(latency, offer)
+        for latency in needs.latencies
+        if latency.workload not in rated
     ]
-    nodes = _nodes(parts, offer)
-    cost = _cost(offer, nodes)
+    nodes = _nodes_needed_for_all(parts, offer)
+    cost = _scaled_cost(offer, nodes)
     if needs.budget is not None:
-        parts.append(_money(needs.budget, offer, cost, nodes))
-    return Fit(offer, tuple(parts), nodes, cost)
+        parts.append(_budget_result(needs.budget, offer, cost, nodes))
+    return OfferEvaluation(offer, tuple(parts), nodes, cost)
 
 
-def best_first(fits: Iterable[Fit]) -> tuple[Fit, ...]:
+def sort_best_first(fits: Iterable[OfferEvaluation]) -> tuple[OfferEvaluation, ...]:
     """By their answer, then by cost, then by nodes.
 
     Where costs are in several currencies none is held against another: nodes alone decide.
     """
     every = tuple(fits)
-    alike = len(currencies_of(every)) < 2
+    alike = len(known_currencies(every)) < 2
     return tuple(
         sorted(
             every,
@@ -309,130 +318,146 @@ def best_first(fits: Iterable[Fit]) -> tuple[Fit, ...]:
     )
 
 
-def currencies_of(fits: Iterable[Fit]) -> tuple[str, ...]:
+def known_currencies(fits: Iterable[OfferEvaluation]) -> tuple[str, ...]:
     """The currencies of the costs that are known, each once."""
     return tuple(
         dict.fromkeys(candidate.offer.currency for candidate in fits if candidate.cost is not None)
     )
 
 
-def _capacity(needed_tb: float, offer: Offer) -> Requirement:
+def _capacity_result(needed_tb: float, offer: Offer) -> RequirementResult:
     name = f"usable >= {needed_tb:g} TB"
     if offer.usable_tb is None:
-        return _unknown(name, "its usable capacity is not known")
+        return _unknown_result(name, "its usable capacity is not known")
     margin = offer.usable_tb / needed_tb
     as_is = RequirementStatus.YES if margin >= 1 else RequirementStatus.NO
-    nodes = _nodes_for(needed_tb, offer.usable_tb, offer.nodes, 1.0)
+    nodes = _nodes_needed_for_rate(needed_tb, offer.usable_tb, offer.nodes, 1.0)
     says = f"{offer.usable_tb:g} TB usable"
-    return Requirement(name, says, as_is, RequirementStatus.YES if nodes else as_is, margin, nodes)
+    return RequirementResult(
+        name, says, as_is, RequirementStatus.YES if nodes else as_is, margin, nodes
+    )
 
 
-def _rate(
-    need: RateNeed, limits: Sequence[LatencyNeed], offer: Offer, scaling: float
-) -> Requirement:
+def _rate_result(
+    need: MinimumRate, limits: Sequence[MaximumLatency], offer: Offer, scaling: float
+) -> RequirementResult:
     """A rate where its latencies are kept; of several places the one that gives most for sure."""
     name = f"{need.workload} >= {value_text(need.least, need.unit)}"
     if limits:
-        name += "".join(f", {named(limit)} <= {format_ns(limit.most_ns)}" for limit in limits)
+        name += "".join(
+            f", {latency_limit_name(limit)} <= {format_ns(limit.most_ns)}" for limit in limits
+        )
     rated = [
         point
         for point in offer.points
         if point.workload == need.workload and need.unit in point.rates
     ]
     if not rated:
-        return _unknown(name, "it has no such figure of this workload")
+        return _unknown_result(name, "it has no such figure of this workload")
     kept = [
         point
         for point in rated
-        if all(_keeps(point, limit) is RequirementStatus.YES for limit in limits)
+        if all(_latency_limit_status(point, limit) is RequirementStatus.YES for limit in limits)
     ]
     if not kept:
         if any(
-            _keeps(point, limit) is RequirementStatus.UNKNOWN for point in rated for limit in limits
+            _latency_limit_status(point, limit) is RequirementStatus.UNKNOWN
+            for point in rated
+            for limit in limits
         ):
-            return _unknown(name, "its latencies are not known")
-        return Requirement(
+            return _unknown_result(name, "its latencies are not known")
+        return RequirementResult(
             name, "no place keeps the latency", RequirementStatus.NO, RequirementStatus.NO
         )
-    best = max(kept, key=lambda point: _sure(point.rates[need.unit]))
+    best = max(kept, key=lambda point: _guaranteed_rate(point.rates[need.unit]))
     metric = best.rates[need.unit]
     had = metric.value or 0.0
-    sure = _sure(metric)
-    certain = _worst(_certainty(best, figure) for figure in (metric, *_limited(best, limits)))
+    sure = _guaranteed_rate(metric)
+    certain = _worst_status(
+        _result_certainty(best, figure) for figure in (metric, *_limited_latencies(best, limits))
+    )
     as_is = (
         certain
         if sure >= need.least
-        else _worst((RequirementStatus.LIKELY, certain))
+        else _worst_status((RequirementStatus.LIKELY, certain))
         if had >= need.least
         else RequirementStatus.NO
     )
-    nodes = _nodes_for(need.least, sure, offer.nodes, scaling)
+    nodes = _nodes_needed_for_rate(need.least, sure, offer.nodes, scaling)
     says, least = value_text(had, need.unit), value_text(sure, need.unit)
     says += f", at least {least}" if least != says else ""
     answer = certain if nodes else as_is
-    return Requirement(name, says, as_is, answer, had / need.least, nodes, best.axis)
+    return RequirementResult(name, says, as_is, answer, had / need.least, nodes, best.axis)
 
 
-def _latency(need: LatencyNeed, offer: Offer) -> Requirement:
+def _latency_result(need: MaximumLatency, offer: Offer) -> RequirementResult:
     """A latency alone: kept at any place of the workload."""
-    name = f"{need.workload} {named(need)} <= {format_ns(need.most_ns)}"
+    name = f"{need.workload} {latency_limit_name(need)} <= {format_ns(need.most_ns)}"
     points = [point for point in offer.points if point.workload == need.workload]
-    candidates = [point for point in points if _keeps(point, need) is not RequirementStatus.UNKNOWN]
+    candidates = [
+        point
+        for point in points
+        if _latency_limit_status(point, need) is not RequirementStatus.UNKNOWN
+    ]
     if not candidates:
-        return _unknown(name, "it has no such latency of this workload")
-    best = min(candidates, key=lambda point: _most(point.latencies[need.metric]))
-    most = _most(best.latencies[need.metric])
+        return _unknown_result(name, "it has no such latency of this workload")
+    best = min(candidates, key=lambda point: _highest_latency(point.latencies[need.metric]))
+    most = _highest_latency(best.latencies[need.metric])
     keeps = most <= need.most_ns
-    answer = _certainty(best, best.latencies[need.metric]) if keeps else RequirementStatus.NO
+    answer = _result_certainty(best, best.latencies[need.metric]) if keeps else RequirementStatus.NO
     says = f"at most {format_ns(most)}" if most < math.inf else "more than can be told"
     margin = need.most_ns / most if 0 < most < math.inf else None
-    return Requirement(name, says, answer, answer, margin, axis=best.axis)
+    return RequirementResult(name, says, answer, answer, margin, axis=best.axis)
 
 
-def _money(budget: Budget, offer: Offer, cost: float | None, nodes: int | None) -> Requirement:
+def _budget_result(
+    budget: Budget, offer: Offer, cost: float | None, nodes: int | None
+) -> RequirementResult:
     name = f"cost <= {budget.amount:,.0f} {budget.currency}".strip()
     if cost is None or offer.cost is None:
-        return _unknown(name, "its cost is not known")
+        return _unknown_result(name, "its cost is not known")
     if budget.currency and budget.currency != offer.currency:
-        return _unknown(name, f"its cost is in {offer.currency}")
+        return _unknown_result(name, f"its cost is in {offer.currency}")
     as_is = RequirementStatus.YES if offer.cost <= budget.amount else RequirementStatus.NO
     answer = RequirementStatus.YES if cost <= budget.amount else RequirementStatus.NO
     says = f"{cost:,.0f} {offer.currency} with {'its' if nodes is None else 'as many'} nodes"
     says += "" if nodes is None else " as it takes"
     margin = budget.amount / offer.cost if offer.cost > 0 else None
-    return Requirement(name, says, as_is, answer, margin)
+    return RequirementResult(name, says, as_is, answer, margin)
 
 
-def _unknown(name: str, says: str) -> Requirement:
-    return Requirement(name, says, RequirementStatus.UNKNOWN, RequirementStatus.UNKNOWN)
+def _unknown_result(name: str, says: str) -> RequirementResult:
+    return RequirementResult(name, says, RequirementStatus.UNKNOWN, RequirementStatus.UNKNOWN)
 
 
-def _keeps(point: OfferedPoint, limit: LatencyNeed) -> RequirementStatus:
+def _latency_limit_status(point: OfferedPoint, limit: MaximumLatency) -> RequirementStatus:
     """Whether a place keeps a latency, at the high end of its interval."""
     metric = point.latencies.get(limit.metric)
     if metric is None or (metric.value is None and metric.low is None):
         return RequirementStatus.UNKNOWN
-    return RequirementStatus.YES if _most(metric) <= limit.most_ns else RequirementStatus.NO
+    return (
+        RequirementStatus.YES if _highest_latency(metric) <= limit.most_ns else RequirementStatus.NO
+    )
 
 
-def _limited(point: OfferedPoint, limits: Sequence[LatencyNeed]) -> Iterator[Metric]:
+def _limited_latencies(point: OfferedPoint, limits: Sequence[MaximumLatency]) -> Iterator[Metric]:
     """The latencies of a place that are limited."""
     return (point.latencies[limit.metric] for limit in limits)
 
 
-def _sure(metric: Metric) -> float:
+def _guaranteed_rate(metric: Metric) -> float:
     """What a rate has at the low end of its interval; its value where it has none."""
     return metric.low if metric.low is not None else metric.value or 0.0
 
 
-def _most(metric: Metric) -> float:
+def _highest_latency(metric: Metric) -> float:
     """The high end of a latency; one that is only known to be more than a bound has none."""
     if metric.value is None:
         return math.inf
     return metric.high if metric.high is not None else metric.value
 
 
-def _certainty(point: OfferedPoint, metric: Metric) -> RequirementStatus:
+def _result_certainty(point: OfferedPoint, metric: Metric) -> RequirementStatus:
     """Sure is a valid result with an interval of chance; rounding alone tells of none.
 
     An interval that one run has by the spread of other points tells nothing of its own repeats.
@@ -445,7 +470,9 @@ def _certainty(point: OfferedPoint, metric: Metric) -> RequirementStatus:
     )
 
 
-def _nodes_for(needed: float, had: float, nodes: int | None, scaling: float) -> int | None:
+def _nodes_needed_for_rate(
+    needed: float, had: float, nodes: int | None, scaling: float
+) -> int | None:
     """The least number of nodes whose rate is enough by the assumption; None where unknown."""
     if not nodes or had <= 0:
         return None
@@ -457,19 +484,19 @@ def _nodes_for(needed: float, had: float, nodes: int | None, scaling: float) -> 
     return enough if enough <= NODES_MOST else None
 
 
-def _nodes(parts: Sequence[Requirement], offer: Offer) -> int | None:
+def _nodes_needed_for_all(parts: Sequence[RequirementResult], offer: Offer) -> int | None:
     """Enough for every part; None where the offer's are not known or one can never be met."""
     if not offer.nodes or any(part.answer is RequirementStatus.NO for part in parts):
         return None
     return max((part.nodes for part in parts if part.nodes), default=offer.nodes)
 
 
-def _cost(offer: Offer, nodes: int | None) -> float | None:
+def _scaled_cost(offer: Offer, nodes: int | None) -> float | None:
     """In proportion to the nodes; as it is where these are not known."""
     if offer.cost is None:
         return None
     return offer.cost * nodes / offer.nodes if nodes and offer.nodes else offer.cost
 
 
-def _worst(answers: Iterable[RequirementStatus]) -> RequirementStatus:
+def _worst_status(answers: Iterable[RequirementStatus]) -> RequirementStatus:
     return max(answers, key=lambda answer: answer.rank, default=RequirementStatus.YES)

@@ -15,8 +15,13 @@ from iolab.core.metric import Level, worst_level
 from iolab.core.metric_spec import Better
 from iolab.core.study import Study
 from iolab.published.against import Basis, MatchedFigure, matched_figures, owners
-from iolab.published.audit.document import FigureRange, words
-from iolab.published.sets import Against, PublishedFigure, PublishedSystem, method_words
+from iolab.published.audit.document import FigureRange, key_text
+from iolab.published.sets import (
+    PublishedFigure,
+    PublishedReference,
+    PublishedSystem,
+    method_descriptions,
+)
 from iolab.report.brief import Brief
 from iolab.report.charts.bars import RatioDot, ratio_dot_chart
 from iolab.report.charts.chart import ChartGroup, Figure, ReportSection, SeriesStyles
@@ -37,7 +42,7 @@ NAMED_MOST: Final = 4
 """Different values that are named; more are counted."""
 
 
-def own_words(brief: Brief, name: str) -> str:
+def measured_description(brief: Brief, name: str) -> str:
     """What is known of that here; a dash where nothing is, or where it has no counterpart.
 
     What the study tells of its hardware is of the same machines as what was published; facts are of
@@ -58,47 +63,47 @@ def _hardware_rows(brief: Brief, name: str) -> list[str]:
 _Words = Callable[[Brief], Iterable[str]]
 
 
-def _of_configurations(show: Callable[[Configuration], str]) -> _Words:
+def _configuration_describer(show: Callable[[Configuration], str]) -> _Words:
     """What the study tells of each configuration, where it tells it."""
     return lambda brief: filter(None, map(show, brief.study.configurations))
 
 
-def _of_hosts(show: Callable[[HostFacts], str]) -> _Words:
+def _host_describer(show: Callable[[HostFacts], str]) -> _Words:
     """What each host that made the load tells of itself."""
     return lambda brief: map(show, brief.facts.values())
 
 
-def _of_study(show: Callable[[Study], str]) -> _Words:
+def _study_describer(show: Callable[[Study], str]) -> _Words:
     return lambda brief: [show(brief.study)]
 
 
-def _terabytes(size: float | None) -> str:
+def _terabytes_text(size: float | None) -> str:
     return f"{size:g} TB" if size else ""
 
 
-def _processors(facts: HostFacts) -> str:
+def _processors_text(facts: HostFacts) -> str:
     return f"{facts.cpu.sockets}x {facts.cpu.model}"
 
 
-def _memory(facts: HostFacts) -> str:
+def _memory_text(facts: HostFacts) -> str:
     return format_bytes(facts.memory.total_bytes)
 
 
-def _ports(brief: Brief) -> Iterator[str]:
+def _port_speed_texts(brief: Brief) -> Iterator[str]:
     ports = (
         nic for facts in brief.facts.values() for nic in facts.nics if nic.up and nic.has_device
     )
     yield from (f"{nic.speed_mbit_s / 1000:g} Gbit/s" for nic in ports if nic.speed_mbit_s)
 
 
-def _devices(brief: Brief) -> Iterator[str]:
+def _target_disk_models(brief: Brief) -> Iterator[str]:
     """The models of the devices below the target."""
     for facts in brief.facts.values():
         below = facts.target.devices if facts.target else ()
         yield from (disk.model for disk in facts.disks if disk.model and disk.name in below)
 
 
-def _of_jobs(key: str, show: Callable[[Any], str]) -> _Words:
+def _job_option_describer(key: str, show: Callable[[Any], str]) -> _Words:
     """What the jobs say under a key of a study file, of those that know it."""
     return lambda brief: (
         show(workload.job.written[key])
@@ -107,34 +112,36 @@ def _of_jobs(key: str, show: Callable[[Any], str]) -> _Words:
     )
 
 
-_SERVERS: Final = _of_hosts(lambda facts: f"{_processors(facts)}, {_memory(facts)}")
-_WARMUP: Final = _of_study(lambda study: format_duration_s(study.method.warmup_s))
-_RUNTIME: Final = _of_study(lambda study: format_duration_s(study.method.runtime_s))
+_SERVERS: Final = _host_describer(lambda facts: f"{_processors_text(facts)}, {_memory_text(facts)}")
+_WARMUP: Final = _study_describer(lambda study: format_duration_s(study.method.warmup_s))
+_RUNTIME: Final = _study_describer(lambda study: format_duration_s(study.method.runtime_s))
 
 _OWN: Final[Mapping[str, _Words]] = {
-    "clients": _of_configurations(lambda configuration: str(len(configuration.hosts))),
-    "nodes": _of_configurations(lambda configuration: str(configuration.nodes or "")),
-    "raw_tb": _of_configurations(lambda configuration: _terabytes(configuration.capacity.raw_tb)),
-    "usable_tb": _of_configurations(
-        lambda configuration: _terabytes(configuration.capacity.usable_tb)
+    "clients": _configuration_describer(lambda configuration: str(len(configuration.hosts))),
+    "nodes": _configuration_describer(lambda configuration: str(configuration.nodes or "")),
+    "raw_tb": _configuration_describer(
+        lambda configuration: _terabytes_text(configuration.capacity.raw_tb)
     ),
-    "cpu": _of_hosts(_processors),
+    "usable_tb": _configuration_describer(
+        lambda configuration: _terabytes_text(configuration.capacity.usable_tb)
+    ),
+    "cpu": _host_describer(_processors_text),
     "node": _SERVERS,
     "server": _SERVERS,
-    "dram": _of_hosts(_memory),
-    "nic": _ports,
-    "ssd": _devices,
+    "dram": _host_describer(_memory_text),
+    "nic": _port_speed_texts,
+    "ssd": _target_disk_models,
     "engine": lambda brief: brief.engine_versions,
-    "common.filesize": _of_jobs("filesize", format_bytes),
-    "common.direct": _of_jobs("direct", lambda direct: "yes" if direct else "no"),
-    "common.ioengine": _of_jobs("ioengine", str),
+    "common.filesize": _job_option_describer("filesize", format_bytes),
+    "common.direct": _job_option_describer("direct", lambda direct: "yes" if direct else "no"),
+    "common.ioengine": _job_option_describer("ioengine", str),
     "common.runtime": _RUNTIME,
     "common.startdelay": _WARMUP,
     "warmup_s": _WARMUP,
     "run_s": _RUNTIME,
-    "repeats": _of_study(lambda study: str(study.method.repeats)),
-    "jobs_per_client": _of_jobs("numjobs", str),
-    "threads_per_vm": _of_jobs("numjobs", str),
+    "repeats": _study_describer(lambda study: str(study.method.repeats)),
+    "jobs_per_client": _job_option_describer("numjobs", str),
+    "threads_per_vm": _job_option_describer("numjobs", str),
 }
 
 
@@ -150,26 +157,30 @@ LEDE: Final = (
 )
 
 
-def against(request: Against, brief: Brief) -> ReportSection:
+def comparison_section(request: PublishedReference, brief: Brief) -> ReportSection:
     """The results beside that set."""
     figures = request.figures
     pairs = matched_figures(brief.study, brief.points, figures)
     looks, anchors = brief.series_styles, brief.anchors
     charts = tuple(
-        _figure(owner, [pair for pair in pairs if pair.printed.owner.name == owner], looks, anchors)
+        _ratio_chart(
+            owner, [pair for pair in pairs if pair.printed.owner.name == owner], looks, anchors
+        )
         for owner in owners(figures)
         if any(pair.printed.owner.name == owner for pair in pairs)
     )
     source = f"Published by: {request.published.source or DASH}."
     owned = [figure.owner for figure in figures]
-    note = f"{source}{_missing(figures, pairs)}"
-    beneath = ChartGroup("What differs", (), _differences(brief, request, owned), note)
+    note = f"{source}{_unmeasured_figures_note(figures, pairs)}"
+    beneath = ChartGroup("What differs", (), _system_differences_table(brief, request, owned), note)
     groups = (ChartGroup("", charts), beneath) if charts else (beneath,)
     title = f"Against {request.published.id}"
     return ReportSection("against", title, LEDE, groups, in_appendix=False)
 
 
-def _missing(figures: Sequence[PublishedFigure], pairs: Sequence[MatchedFigure]) -> str:
+def _unmeasured_figures_note(
+    figures: Sequence[PublishedFigure], pairs: Sequence[MatchedFigure]
+) -> str:
     """What was published and not measured here, so that nobody takes silence for agreement."""
     measured = {(pair.printed.owner, pair.printed.workload, pair.printed.metric) for pair in pairs}
     lost = [
@@ -187,7 +198,7 @@ def _missing(figures: Sequence[PublishedFigure], pairs: Sequence[MatchedFigure])
     return f" Published, but not measured here: {shortened_list_text(names, 8)}."
 
 
-def _figure(
+def _ratio_chart(
     owner: str,
     pairs: Sequence[MatchedFigure],
     looks: SeriesStyles,
@@ -198,19 +209,19 @@ def _figure(
     basis = next(b for b in _DRAWN if any(b in pair.shares for pair in pairs))
     dots = [
         RatioDot(
-            _dot_name(pair, looks if several else {}),
+            _ratio_dot_name(pair, looks if several else {}),
             looks[pair.configuration.id].token,
             pair.shares.get(basis, pair.shares[Basis.WHOLE]).ratio,
             pair.level,
         )
         for pair in pairs
     ]
-    table = _table(owner, pairs, looks, anchors)
+    table = _ratio_table(owner, pairs, looks, anchors)
     words = "the whole" if basis is Basis.WHOLE else f"each {basis.value}"
     return ratio_dot_chart(
         subject=owner,
         title=f"Beside {owner}, for {words}",
-        finding=_finding(owner, pairs, basis, words),
+        finding=_ratios_sentence(owner, pairs, basis, words),
         note=_LATENCIES if any(pair.printed.better is Better.LOWER for pair in pairs) else "",
         dots=dots,
         table=table,
@@ -220,7 +231,7 @@ def _figure(
 _LATENCIES: Final = "Latencies are told as they are: below 1 is faster here."
 
 
-def _finding(owner: str, pairs: Sequence[MatchedFigure], basis: Basis, words: str) -> str:
+def _ratios_sentence(owner: str, pairs: Sequence[MatchedFigure], basis: Basis, words: str) -> str:
     """How far the ratios reach, rates and latencies apart, since they are good in opposite ways."""
     parts = []
     for name, better in (("rates", Better.HIGHER), ("latencies", Better.LOWER)):
@@ -238,13 +249,13 @@ def _finding(owner: str, pairs: Sequence[MatchedFigure], basis: Basis, words: st
     return f"For {words}, {' and '.join(parts)} what is published of {owner}; {trust} here."
 
 
-def _dot_name(figure: MatchedFigure, looks: SeriesStyles) -> str:
+def _ratio_dot_name(figure: MatchedFigure, looks: SeriesStyles) -> str:
     name = f"{figure.printed.workload}, {metric_phrase(figure.printed.metric)}"
     look = looks.get(figure.configuration.id)
     return f"{name}: {look.title}" if look else name
 
 
-def _table(
+def _ratio_table(
     owner: str,
     pairs: Sequence[MatchedFigure],
     looks: SeriesStyles,
@@ -253,7 +264,7 @@ def _table(
     """Both figures and the ratio, whole and for each basis that both sides have."""
     bases = [basis for basis in _BASES if any(basis in pair.shares for pair in pairs)]
     named = ("Configuration",) if len(looks) > 1 else ()
-    shares = (text for basis in bases for text in _heads(basis))
+    shares = (text for basis in bases for text in _basis_headings(basis))
     heads = columns_of(
         ("Workload", "Metric", *named, "At", "Published at"),
         ("Here", "95 % interval", "Published", "Times", *shares),
@@ -273,31 +284,35 @@ def _table(
                 axis_values_text(pair.printed.axis) or DASH,
                 metric_text(share.here),
                 interval_and_runs_text(share.here, bare_rate=True),
-                _span(share.there, pair.printed.unit),
-                _times(pair, Basis.WHOLE),
-                *(text for basis in bases for text in _share(pair, basis)),
+                _range_middle_text(share.there, pair.printed.unit),
+                _ratio_text(pair, Basis.WHOLE),
+                *(text for basis in bases for text in _basis_texts(pair, basis)),
                 verdict_cell(pair.level, anchor),
             )
         )
     return Table(f"Beside {owner}", heads, tuple(rows))
 
 
-def _heads(basis: Basis) -> tuple[str, str, str]:
+def _basis_headings(basis: Basis) -> tuple[str, str, str]:
     return (f"Here, per {basis.value}", f"Published, per {basis.value}", f"Times, {basis.value}")
 
 
-def _share(figure: MatchedFigure, basis: Basis) -> tuple[str, str, str]:
+def _basis_texts(figure: MatchedFigure, basis: Basis) -> tuple[str, str, str]:
     share = figure.shares.get(basis)
     if share is None:
         return (DASH, DASH, DASH)
-    return metric_text(share.here), _span(share.there, figure.printed.unit), _times(figure, basis)
+    return (
+        metric_text(share.here),
+        _range_middle_text(share.there, figure.printed.unit),
+        _ratio_text(figure, basis),
+    )
 
 
-def _span(span: FigureRange, unit: str) -> str:
+def _range_middle_text(span: FigureRange, unit: str) -> str:
     return value_text(span.middle, unit)
 
 
-def _times(figure: MatchedFigure, basis: Basis) -> str:
+def _ratio_text(figure: MatchedFigure, basis: Basis) -> str:
     ratio = figure.shares[basis].ratio
     if ratio.value is None:
         return DASH
@@ -306,30 +321,32 @@ def _times(figure: MatchedFigure, basis: Basis) -> str:
     return f"{ratio.value:.3g} [{ratio.low:.3g}, {ratio.high:.3g}]"
 
 
-def _differences(brief: Brief, request: Against, systems: Sequence[PublishedSystem]) -> Table:
+def _system_differences_table(
+    brief: Brief, request: PublishedReference, systems: Sequence[PublishedSystem]
+) -> Table:
     """What was published of hardware and method, and what is known of it here."""
     each = {owner.name: owner for owner in systems}
     several = len(each) > 1
     rows = [
         row_of(
-            f"{_key_words(name)}{f' of {owner.name}' if several else ''}",
-            own_words(brief, name),
+            f"{_key_display_text(name)}{f' of {owner.name}' if several else ''}",
+            measured_description(brief, name),
             text,
         )
         for owner in each.values()
-        for name, text in _system_rows(owner)
+        for name, text in _system_description_rows(owner)
     ]
     rows += [
-        row_of(_key_words(name), own_words(brief, name), text)
-        for name, text in method_words(request.published)
+        row_of(_key_display_text(name), measured_description(brief, name), text)
+        for name, text in method_descriptions(request.published)
         if name not in _NOT_COMPARED
     ]
     return Table("What differs", columns_of(("What", "Here", "Published")), tuple(rows))
 
 
-def _key_words(key: str) -> str:
+def _key_display_text(key: str) -> str:
     """A key for people, with what is always written large."""
-    return " ".join(_LARGE.get(word, word) for word in words(key).split())
+    return " ".join(_LARGE.get(word, word) for word in key_text(key).split())
 
 
 _LARGE: Final = {
@@ -340,7 +357,7 @@ _NOT_COMPARED: Final = frozenset({"clients", "nodes", "statistic", "left_out", "
 """Told of the owner already, or words on how the figures were drawn."""
 
 
-def _system_rows(owner: PublishedSystem) -> list[tuple[str, str]]:
+def _system_description_rows(owner: PublishedSystem) -> list[tuple[str, str]]:
     counts = (("clients", owner.clients), ("nodes", owner.nodes))
     sizes = (("raw_tb", owner.raw_tb), ("usable_tb", owner.usable_tb))
     return [

@@ -9,13 +9,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from iolab.analysis.value import Quotient, factor, quotients, scaled
+from iolab.analysis.value import (
+    Quotient,
+    fleets_with_single_client,
+    improvement_factor,
+    rate_quotients,
+)
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import spec_of
 from iolab.dataclass import dataclass
-from iolab.published.against import StatedFigure, configurations_of, maxima_of, recomputed_figures
-from iolab.published.audit.document import PublishedSet, flat, words
-from iolab.published.audit.relations import shown
+from iolab.published.against import (
+    PrintedClaim,
+    published_configurations,
+    published_maxima,
+    recomputed_figures,
+)
+from iolab.published.audit.document import PublishedSet, flatten_table, key_text
+from iolab.published.audit.relations import range_text
 from iolab.report.brief import PublishedTables
 from iolab.report.maxima import PeakFigure, clients_table, maxima_table
 from iolab.report.numbers import DASH
@@ -66,8 +76,8 @@ _HEADINGS: Final = {
 
 def published_tables(published: PublishedSet) -> PublishedTables:
     """What is shown of a published set beside the results of its study."""
-    rows = [dict(flat(table)) for table in published.tables("result")]
-    names = _ordered(dict.fromkeys(name for values in rows for name in values))
+    rows = [dict(flatten_table(table)) for table in published.tables("result")]
+    names = _order_columns(dict.fromkeys(name for values in rows for name in values))
     notes = [
         (name, str(part))
         for section in ("method", "hardware")
@@ -76,19 +86,20 @@ def published_tables(published: PublishedSet) -> PublishedTables:
     ]
     heads = tuple(Column(_HEADINGS.get(name, name), is_number=name in _NUMBERS) for name in names)
     cells: tuple[tuple[Cell, ...], ...] = tuple(
-        row_of(*(_text(values.get(name)) for name in names)) for values in rows[:ROWS_MAX]
+        row_of(*(_printed_value_text(values.get(name)) for name in names))
+        for values in rows[:ROWS_MAX]
     )
     results = Table("Published elsewhere", heads, cells)
-    inside = _inside(published.table("single_node"))
+    inside = _single_node_table(published.table("single_node"))
     return PublishedTables(published.source or DASH, tuple(notes), results, inside)
 
 
-def _inside(node: Mapping[str, Any]) -> Table | None:
+def _single_node_table(node: Mapping[str, Any]) -> Table | None:
     """What was published of one node, one row a figure."""
     if not node:
         return None
-    figures = [(name, value) for name, value in flat(node) if name not in _LOAD]
-    rows = [(_HEADINGS.get(name, name), _text(value)) for name, value in figures]
+    figures = [(name, value) for name, value in flatten_table(node) if name not in _LOAD]
+    rows = [(_HEADINGS.get(name, name), _printed_value_text(value)) for name, value in figures]
     heads = (Column("One node, 70/30 at depth 8"), Column("Published", is_number=True))
     return Table("One node from inside", heads, tuple(row_of(*pair) for pair in rows[:ROWS_MAX]))
 
@@ -102,7 +113,7 @@ _NOTES: Final = frozenset({"engine", "server", "reported", "placement", "node"})
 _NUMBERS: Final = frozenset(_HEADINGS) - {"workload", "block_size"}
 
 
-def _ordered(names: Iterable[str]) -> list[str]:
+def _order_columns(names: Iterable[str]) -> list[str]:
     """Names as they appear, those of one table side by side in the order of their headings."""
     every = list(names)
     tables = list(dict.fromkeys(name.partition(".")[0] for name in every))
@@ -116,11 +127,11 @@ def _ordered(names: Iterable[str]) -> list[str]:
     )
 
 
-def _text(value: object) -> str:
+def _printed_value_text(value: object) -> str:
     if value is None:
         return DASH
     if isinstance(value, list) and len(value) == 2:
-        return f"{_text(value[0])} to {_text(value[1])}"
+        return f"{_printed_value_text(value[0])} to {_printed_value_text(value[1])}"
     if isinstance(value, Decimal) and value >= _WHOLE_FROM:
         return f"{value:,.0f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
@@ -142,38 +153,40 @@ class ReferenceSection:
     table: Table | None = None
 
 
-def sections(published: PublishedSet) -> Iterator[ReferenceSection]:
+def reference_sections(published: PublishedSet) -> Iterator[ReferenceSection]:
     """The tables of the file in their order, with all that they hold."""
     for name, value in published.tree.items():
         title = _TITLES.get(name, name.replace("_", " ").capitalize())
         if isinstance(value, dict):
-            yield ReferenceSection(title, tuple((_words(key), text) for key, text in _texts(value)))
+            yield ReferenceSection(
+                title, tuple((_key_text(key), text) for key, text in _flat_texts(value))
+            )
         elif isinstance(value, list):
-            rows = [dict(_texts(table)) for table in value if isinstance(table, dict)]
+            rows = [dict(_flat_texts(table)) for table in value if isinstance(table, dict)]
             yield ReferenceSection(title, table=_reference_table(title, rows))
 
 
-def _texts(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield from ((name, _plain(value)) for name, value in flat(table))
+def _flat_texts(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from ((name, _value_text(value)) for name, value in flatten_table(table))
 
 
 def _reference_table(title: str, rows: list[dict[str, str]]) -> Table:
     names = list(dict.fromkeys(name for values in rows for name in values))
-    numeric = {name for name in names if all(_numeric(values.get(name)) for values in rows)}
-    heads = tuple(Column(_words(name), is_number=name in numeric) for name in names)
+    numeric = {name for name in names if all(_is_numeric_text(values.get(name)) for values in rows)}
+    heads = tuple(Column(_key_text(name), is_number=name in numeric) for name in names)
     cells = tuple(row_of(*(values.get(name, DASH) for name in names)) for values in rows)
     return Table(title, heads, cells)
 
 
-def _words(name: str) -> str:
-    return ", ".join(words(part) for part in name.split("."))
+def _key_text(name: str) -> str:
+    return ", ".join(key_text(part) for part in name.split("."))
 
 
-def _plain(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(_plain(part) for part in value)
+        return ", ".join(_value_text(part) for part in value)
     if isinstance(value, int):
         return f"{value:,}" if abs(value) >= 10_000 else str(value)
     if isinstance(value, Decimal):
@@ -182,7 +195,7 @@ def _plain(value: object) -> str:
     return str(value)
 
 
-def _numeric(text: str | None) -> bool:
+def _is_numeric_text(text: str | None) -> bool:
     return text is None or text.replace(",", "").replace(".", "", 1).isdecimal()
 
 
@@ -194,7 +207,7 @@ def computed_tables(published: PublishedSet) -> Iterator[Table]:
 
     Intervals are what rounding leaves open.
     """
-    owners, maxima = configurations_of(published), maxima_of(published)
+    owners, maxima = published_configurations(published), published_maxima(published)
     workloads = list(dict.fromkeys(maximum.workload for maximum in maxima))
     peaks = [
         PeakFigure(maximum)
@@ -203,7 +216,7 @@ def computed_tables(published: PublishedSet) -> Iterator[Table]:
     if peaks:
         yield maxima_table(owners, peaks, {})
     for table in (
-        clients_table(owners, peaks, scaled(owners, maxima), {}),
+        clients_table(owners, peaks, fleets_with_single_client(owners, maxima), {}),
         rates_per_size_table(owners, peaks, {}),
         recomputed_table(recomputed_figures(published)),
     ):
@@ -211,7 +224,7 @@ def computed_tables(published: PublishedSet) -> Iterator[Table]:
             yield table
 
 
-def recomputed_table(figures: tuple[StatedFigure, ...]) -> Table | None:
+def recomputed_table(figures: tuple[PrintedClaim, ...]) -> Table | None:
     """Each printed figure that follows from others, and what these make of it; None for none."""
     if not figures:
         return None
@@ -221,9 +234,9 @@ def recomputed_table(figures: tuple[StatedFigure, ...]) -> Table | None:
             figure.subject,
             figure.quantity,
             f"{figure.printed} {figure.unit}",
-            DASH if figure.computed is None else f"{_digits(figure.computed)} {figure.unit}",
-            DASH if figure.computed is None else shown(figure.bounds, figure.unit),
-            _agreement_text(figure),
+            DASH if figure.computed is None else f"{_rounded_text(figure.computed)} {figure.unit}",
+            DASH if figure.computed is None else range_text(figure.bounds, figure.unit),
+            _recomputed_agreement_text(figure),
         )
         for figure in figures
     )
@@ -232,30 +245,34 @@ def recomputed_table(figures: tuple[StatedFigure, ...]) -> Table | None:
 
 def computed_document(published: PublishedSet) -> dict[str, Any]:
     """The same for programs: values in metrics' units, with the bounds that rounding leaves."""
-    owners, maxima = configurations_of(published), maxima_of(published)
+    owners, maxima = published_configurations(published), published_maxima(published)
     return {
-        "quotients": [_quotient(quotient) for quotient in quotients(owners, maxima)],
+        "quotients": [_quotient_document(quotient) for quotient in rate_quotients(owners, maxima)],
         "clients": [
             {
                 "workload": pair.fleet.workload,
                 "fleet": pair.fleet.configuration,
                 "single": pair.single.configuration,
-                "times": _document(pair.times),
+                "times": _metric_document(pair.times),
             }
-            for pair in scaled(owners, maxima)
+            for pair in fleets_with_single_client(owners, maxima)
         ],
         "factors": [
             {
                 "workload": maximum.workload,
                 "configuration": maximum.configuration,
                 "over": owners[0].id,
-                "times": _document(times),
+                "times": _metric_document(times),
             }
             for base in maxima
             if base.configuration == owners[0].id
             for maximum in maxima
             if maximum.workload == base.workload and maximum.configuration != base.configuration
-            if (times := factor(maximum.value, base.value, spec_of(maximum.metric).better))
+            if (
+                times := improvement_factor(
+                    maximum.value, base.value, spec_of(maximum.metric).better
+                )
+            )
             is not None
         ],
         "printed": [
@@ -264,7 +281,7 @@ def computed_document(published: PublishedSet) -> dict[str, Any]:
                 "figure": figure.quantity,
                 "unit": figure.unit,
                 "printed": figure.printed,
-                "computed": None if figure.computed is None else _document(figure.computed),
+                "computed": None if figure.computed is None else _metric_document(figure.computed),
                 "agrees": figure.agrees if figure.computed is not None else None,
             }
             for figure in recomputed_figures(published)
@@ -272,26 +289,26 @@ def computed_document(published: PublishedSet) -> dict[str, Any]:
     }
 
 
-def _quotient(quotient: Quotient) -> dict[str, Any]:
+def _quotient_document(quotient: Quotient) -> dict[str, Any]:
     return {
         "workload": quotient.of.workload,
         "configuration": quotient.of.configuration,
         "metric": quotient.of.metric,
         "per": quotient.size.per,
-        **_document(quotient.value),
+        **_metric_document(quotient.value),
     }
 
 
-def _document(metric: Metric) -> dict[str, Any]:
+def _metric_document(metric: Metric) -> dict[str, Any]:
     return {"value": metric.value, "unit": metric.unit, "low": metric.low, "high": metric.high}
 
 
-def _agreement_text(figure: StatedFigure) -> str:
+def _recomputed_agreement_text(figure: PrintedClaim) -> str:
     if figure.computed is None:
         return _NOT_PRINTED
     return "as printed" if figure.agrees else "not what was printed"
 
 
-def _digits(metric: Metric) -> str:
+def _rounded_text(metric: Metric) -> str:
     value = metric.value or 0.0
     return f"{value:,.1f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -17,11 +17,11 @@ from iolab.dataclass import dataclass
 from iolab.published.audit.document import (
     FigureRange,
     PublishedSet,
-    exact,
-    flat,
-    items,
-    positive,
-    whole_number,
+    exact_range,
+    flatten_table,
+    positive_integer,
+    positive_range,
+    table_items,
 )
 
 GIB: Final = float(1 << 30)
@@ -69,7 +69,7 @@ class PublishedFigure:
 
 
 @dataclass(frozen=True, slots=True)
-class Against:
+class PublishedReference:
     """A published set that results are set beside; with `only`, its figures of that owner alone."""
 
     published: PublishedSet
@@ -80,13 +80,13 @@ class Against:
         """The figures that are compared."""
         return tuple(
             figure
-            for figure in printed_figures(self.published)
+            for figure in comparable_figures(self.published)
             if not self.only or figure.owner.name == self.only
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class _KeyMeaning:
     """What a key of a table stands for: a workload's metric, in `factor` of its unit."""
 
     workload: str
@@ -95,19 +95,21 @@ class _Kind:
     factor: float = 1.0
 
 
-_EXAMPLE: Final[Mapping[str, _Kind]] = {
+_EXAMPLE: Final[Mapping[str, _KeyMeaning]] = {
     **{
-        f"{way}_bandwidth_{unit}": _Kind(f"{way}-bandwidth", "bw_bytes_per_s", "bytes/s", factor)
+        f"{way}_bandwidth_{unit}": _KeyMeaning(
+            f"{way}-bandwidth", "bw_bytes_per_s", "bytes/s", factor
+        )
         for way in ("read", "write")
         for unit, factor in (("gib_s", GIB), ("gb_s", GB))
     },
-    **{f"{way}_iops": _Kind(f"{way}-iops", "iops", "1/s") for way in ("read", "write")},
+    **{f"{way}_iops": _KeyMeaning(f"{way}-iops", "iops", "1/s") for way in ("read", "write")},
     **{
-        f"{way}_latency_us": _Kind(f"{way}-latency", "lat_ns_", "ns", NS_PER_US)
+        f"{way}_latency_us": _KeyMeaning(f"{way}-latency", "lat_ns_", "ns", NS_PER_US)
         for way in ("read", "write")
     },
     **{
-        key: _Kind("metadata", whole_rate_key(operation), "ops/s")
+        key: _KeyMeaning("metadata", whole_rate_key(operation), "ops/s")
         for key, operation in (
             ("creates_s", "file_create"),
             ("stats_s", "file_stat"),
@@ -128,16 +130,16 @@ _METADATA: Final = {
 """mdtest's names, as `metadata.example_ops_s` has them."""
 
 _PEAKS: Final = {
-    "peak_iops": _Kind("", "iops", "1/s"),
-    "peak_gb_s": _Kind("", "bw_bytes_per_s", "bytes/s", GB),
+    "peak_iops": _KeyMeaning("", "iops", "1/s"),
+    "peak_gb_s": _KeyMeaning("", "bw_bytes_per_s", "bytes/s", GB),
 }
 """Tables of `[[configuration]]` with a figure for each workload."""
 
 _RESULT: Final = {
-    "max_ops_s": _Kind("", OPS_PER_S, "ops/s"),
-    "max_iops": _Kind("", "iops", "1/s"),
-    "ops_s": _Kind("", OPS_PER_S, "ops/s"),
-    "p99_99_read_ms": _Kind("", "read_lat_ns_p99_99", "ns", NS_PER_MS),
+    "max_ops_s": _KeyMeaning("", OPS_PER_S, "ops/s"),
+    "max_iops": _KeyMeaning("", "iops", "1/s"),
+    "ops_s": _KeyMeaning("", OPS_PER_S, "ops/s"),
+    "p99_99_read_ms": _KeyMeaning("", "read_lat_ns_p99_99", "ns", NS_PER_MS),
 }
 """Keys of `[[result]]`; a table in place of a figure has one for each product."""
 
@@ -148,31 +150,35 @@ _WORDS: Final = ("ssd", "ssds_per_node", "cpu", "dram", "nic", "node", "server",
 """What is told of hardware."""
 
 
-def printed_figures(published: PublishedSet) -> tuple[PublishedFigure, ...]:
+def comparable_figures(published: PublishedSet) -> tuple[PublishedFigure, ...]:
     """Every figure that a study of the same name may have measured, in the order of the set."""
     return (
-        *_examples(published),
-        *_metadata(published),
-        *_configurations(published),
-        *_results(published),
+        *_example_figures(published),
+        *_metadata_figures(published),
+        *_configuration_figures(published),
+        *_result_figures(published),
     )
 
 
-def method_words(published: PublishedSet) -> tuple[tuple[str, str], ...]:
+def method_descriptions(published: PublishedSet) -> tuple[tuple[str, str], ...]:
     """What was printed of the method, by name: texts, numbers and lists of these."""
-    texts = [(name, _text(value)) for name, value in flat(published.table("method"))]
+    texts = [
+        (name, _description_text(value)) for name, value in flatten_table(published.table("method"))
+    ]
     return tuple((name, text) for name, text in texts if text)
 
 
-def _examples(published: PublishedSet) -> Iterator[PublishedFigure]:
+def _example_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
     for table in published.tables("example"):
-        owner = PublishedSystem(str(table.get("id", "")), clients=whole_number(table.get("hosts")))
+        owner = PublishedSystem(
+            str(table.get("id", "")), clients=positive_integer(table.get("hosts"))
+        )
         for key, kind in _EXAMPLE.items():
-            for name, value in _statistics(key, table.get(key)):
-                yield from _figure(owner, kind, kind.workload, value, suffix=name)
+            for name, value in _latency_statistics(key, table.get(key)):
+                yield from _positive_figure(owner, kind, kind.workload, value, suffix=name)
 
 
-def _statistics(key: str, value: object) -> Iterator[tuple[str, object]]:
+def _latency_statistics(key: str, value: object) -> Iterator[tuple[str, object]]:
     """A latency's statistics by name; any other figure by itself."""
     if not key.endswith("_latency_us"):
         yield "", value
@@ -182,36 +188,36 @@ def _statistics(key: str, value: object) -> Iterator[tuple[str, object]]:
         yield "mean", value
 
 
-def _metadata(published: PublishedSet) -> Iterator[PublishedFigure]:
+def _metadata_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
     table = published.table("metadata")
-    owner = PublishedSystem("mdtest", clients=whole_number(table.get("clients")))
-    for name, value in items(table.get("example_ops_s")):
+    owner = PublishedSystem("mdtest", clients=positive_integer(table.get("clients")))
+    for name, value in table_items(table.get("example_ops_s")):
         if operation := _METADATA.get(name):
-            kind = _Kind("metadata", whole_rate_key(operation), "ops/s")
-            yield from _figure(owner, kind, kind.workload, value)
+            kind = _KeyMeaning("metadata", whole_rate_key(operation), "ops/s")
+            yield from _positive_figure(owner, kind, kind.workload, value)
 
 
-def _configurations(published: PublishedSet) -> Iterator[PublishedFigure]:
-    clients = whole_number(published.table("method").get("clients"))
+def _configuration_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
+    clients = positive_integer(published.table("method").get("clients"))
     for table in published.tables("configuration"):
         owner = PublishedSystem(
             str(table.get("id", "")),
             clients=clients,
-            nodes=whole_number(table.get("nodes")),
-            raw_tb=positive(table.get("raw_tb")),
-            usable_tb=positive(table.get("usable_tb")),
-            words=_texts(table),
+            nodes=positive_integer(table.get("nodes")),
+            raw_tb=positive_range(table.get("raw_tb")),
+            usable_tb=positive_range(table.get("usable_tb")),
+            words=_hardware_descriptions(table),
         )
         for key, kind in _PEAKS.items():
-            for workload, value in items(table.get(key)):
-                yield from _figure(owner, kind, workload, value)
+            for workload, value in table_items(table.get(key)):
+                yield from _positive_figure(owner, kind, workload, value)
 
 
-def _results(published: PublishedSet) -> Iterator[PublishedFigure]:
+def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
     method, hardware = published.table("method"), published.table("hardware")
-    nodes = whole_number(method.get("nodes"))
-    raw = positive(hardware.get("cluster_raw_tb"))
-    words = _texts(hardware)
+    nodes = positive_integer(method.get("nodes"))
+    raw = positive_range(hardware.get("cluster_raw_tb"))
+    words = _hardware_descriptions(hardware)
     # Guests live on the nodes themselves; any other load came from one client.
     clients = None if nodes else 1
     for table in published.tables("result"):
@@ -226,12 +232,12 @@ def _results(published: PublishedSet) -> Iterator[PublishedFigure]:
                 owner = PublishedSystem(
                     product, clients=clients, nodes=nodes, raw_tb=raw, words=words
                 )
-                yield from _figure(owner, kind, workload, figure, axis=axis)
+                yield from _positive_figure(owner, kind, workload, figure, axis=axis)
 
 
-def _figure(
+def _positive_figure(
     owner: PublishedSystem,
-    kind: _Kind,
+    kind: _KeyMeaning,
     workload: str,
     value: object,
     *,
@@ -239,19 +245,19 @@ def _figure(
     suffix: str = "",
 ) -> Iterator[PublishedFigure]:
     """The figure, where it is one above zero."""
-    figure = None if isinstance(value, list) else positive(value)
+    figure = None if isinstance(value, list) else positive_range(value)
     if figure is not None and workload:
-        scaled = figure * exact(kind.factor)
+        scaled = figure * exact_range(kind.factor)
         yield PublishedFigure(owner, workload, f"{kind.metric}{suffix}", kind.unit, scaled, axis)
 
 
-def _texts(table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, text) for name in _WORDS if (text := _text(table.get(name))))
+def _hardware_descriptions(table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, text) for name in _WORDS if (text := _description_text(table.get(name))))
 
 
-def _text(value: object) -> str:
+def _description_text(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(_text(part) for part in value)
+        return ", ".join(_description_text(part) for part in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "" if value is None or isinstance(value, dict) else str(value)

@@ -13,7 +13,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.points import PointSummary
-from iolab.analysis.value import factor
+from iolab.analysis.value import improvement_factor
 from iolab.core.configuration import DEFAULT_CONFIGURATION
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import Better
@@ -306,7 +306,7 @@ def _build_workload_row(figures: Sequence[BestFigure]) -> _WorkloadRow:
         return _WorkloadRow(title, tuple(figures))
     best = _best_of_metric(sound)
     others = [cell for cell in sound if cell is not best]
-    ahead = [(cell, factor(best.value, cell.value, best.better)) for cell in others]
+    ahead = [(cell, improvement_factor(best.value, cell.value, best.better)) for cell in others]
     lead = max((times.value or 1.0 for _, times in ahead if times is not None), default=1.0) - 1
     if others and any(cell.unsound_point_count for cell in sound):
         return _WorkloadRow(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.points import Axis, PointSummary, value_of
+from iolab.analysis.points import Axis, PointSummary, finite_metric_value
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import Better, Combine, spec_of
@@ -139,7 +139,7 @@ def best_point_headline(
         trusted, key=lambda figures: sign * (figures.headline_metric.value or 0.0), default=None
     )
     runs = [run for point in points for run in point.runs]
-    unmeasured = sum(1 for run in runs if value_of(run, metric_key) is None)
+    unmeasured = sum(1 for run in runs if finite_metric_value(run, metric_key) is None)
     compared = len(trusted)
     return Headline(workload, configuration, best, len(points), compared, unmeasured, len(sound))
 
@@ -150,7 +150,7 @@ def point_figures(point: PointSummary, metric_key: str) -> PointFigures | None:
     if figure.value is None:
         return None
     runs = point.results or point.left_out
-    measured = tuple(run for run in runs if value_of(run, metric_key) is not None)
+    measured = tuple(run for run in runs if finite_metric_value(run, metric_key) is not None)
     shown = median_repeat(measured, metric_key)
     return PointFigures(
         results=measured,
@@ -180,9 +180,9 @@ def median_repeat(repeats: Sequence[Result], metric_key: str) -> Result:
 
     At least one of the repeats must have a value.
     """
-    measured = [result for result in repeats if value_of(result, metric_key) is not None]
+    measured = [result for result in repeats if finite_metric_value(result, metric_key) is not None]
     less_is_better = spec_of(metric_key).better is Better.LOWER
-    ordered = sorted(measured, key=lambda result: value_of(result, metric_key) or 0.0)
+    ordered = sorted(measured, key=lambda result: finite_metric_value(result, metric_key) or 0.0)
     return ordered[len(ordered) // 2 if less_is_better else (len(ordered) - 1) // 2]
 
 

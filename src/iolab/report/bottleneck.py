@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.bottleneck.decision import Cause
-from iolab.analysis.findings import Limited, bests, limited
+from iolab.analysis.findings import BottleneckFinding, best_point_findings, bottleneck_findings
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LOCAL_HOST
 from iolab.core.host import Role
@@ -48,7 +48,7 @@ _ROLE_PREFIXES: Final = {
 }
 
 
-def bottleneck_sentence(limit: Limited, names: ConfigurationNames) -> str:
+def bottleneck_sentence(limit: BottleneckFinding, names: ConfigurationNames) -> str:
     """The sentence on what limits a point."""
     who = names.title(limit.configuration) if names.are_several else "the best"
     at = f" at {axis_place_text(limit.axis)}" if limit.axis else ""
@@ -102,7 +102,7 @@ def _busiest_resource_texts(resources: RunResources) -> Iterator[str]:
             yield text.format(name=use.name, share=share_text(use.share))
 
 
-def _device_text(limit: Limited) -> str:
+def _device_text(limit: BottleneckFinding) -> str:
     use = limit.decision.use
     if use is None or limit.decision.step is None:
         return "is limited by a device"
@@ -112,7 +112,7 @@ def _device_text(limit: Limited) -> str:
     )
 
 
-def _load_step_text(limit: Limited) -> str:
+def _load_step_text(limit: BottleneckFinding) -> str:
     """What the step of load beyond the point did to the rate."""
     step = limit.decision.step
     return (
@@ -122,7 +122,7 @@ def _load_step_text(limit: Limited) -> str:
     )
 
 
-def _unproven_device_text(limit: Limited) -> str:
+def _unproven_device_text(limit: BottleneckFinding) -> str:
     use = limit.decision.use
     if use is None:
         return _no_bottleneck_text(limit)
@@ -135,12 +135,12 @@ def _unproven_device_text(limit: Limited) -> str:
     )
 
 
-def _device_latency_share_text(limit: Limited) -> str:
+def _device_latency_share_text(limit: BottleneckFinding) -> str:
     at_device = limit.resources.flight.at_device if limit.resources.flight else None
     return "" if at_device is None else f" and took {share_text(at_device)} of the latency"
 
 
-def _processors_text(limit: Limited) -> str:
+def _processors_text(limit: BottleneckFinding) -> str:
     use = limit.decision.use
     share = _share_text(use) if use else ""
     where = resource_text(use) if use else "processors"
@@ -153,7 +153,7 @@ def _processors_text(limit: Limited) -> str:
     )
 
 
-def _core_text(limit: Limited) -> str:
+def _core_text(limit: BottleneckFinding) -> str:
     use, every = limit.decision.use, limit.resources.most(Resource.PROCESSORS)
     if use is None:
         return _no_bottleneck_text(limit)
@@ -161,7 +161,7 @@ def _core_text(limit: Limited) -> str:
     return f"is limited by {resource_text(use)}: core {use.name} was {_share_text(use)} busy{mean}"
 
 
-def _job_text(limit: Limited) -> str:
+def _job_text(limit: BottleneckFinding) -> str:
     use, every = limit.decision.use, limit.resources.most(Resource.PROCESSORS)
     if use is None:
         return _no_bottleneck_text(limit)
@@ -173,7 +173,7 @@ def _job_text(limit: Limited) -> str:
     )
 
 
-def _port_text(limit: Limited) -> str:
+def _port_text(limit: BottleneckFinding) -> str:
     use = limit.decision.use
     if use is None or use.rate is None:
         return _no_bottleneck_text(limit)
@@ -182,7 +182,7 @@ def _port_text(limit: Limited) -> str:
     return f"is limited by {resource_text(use)}: it {way} {rate}, {_share_text(use)} of its speed"
 
 
-def _target_rate_text(limit: Limited) -> str:
+def _target_rate_text(limit: BottleneckFinding) -> str:
     flight = limit.resources.flight
     if flight is None or flight.target_rate is None:
         return "is limited by the rate that was asked for"
@@ -191,14 +191,14 @@ def _target_rate_text(limit: Limited) -> str:
     return f"is limited by the rate that was asked for: {kept} of {rate} were kept"
 
 
-def _think_time_text(limit: Limited) -> str:
+def _think_time_text(limit: BottleneckFinding) -> str:
     return (
         "is limited by the pauses that its load makes between "
         f"I/Os{busiest_resources_text(limit.resources)}"
     )
 
 
-def _queue_depth_one_text(limit: Limited) -> str:
+def _queue_depth_one_text(limit: BottleneckFinding) -> str:
     flight = limit.resources.flight
     text = "is limited by its load of one I/O at a time"
     if flight is not None:
@@ -212,7 +212,7 @@ def _queue_depth_one_text(limit: Limited) -> str:
     return text if limit.decision.step is None else f"{text}: {_load_step_text(limit)}"
 
 
-def _offered_load_text(limit: Limited) -> str:
+def _offered_load_text(limit: BottleneckFinding) -> str:
     use = limit.decision.use
     if limit.decision.step is None:
         return _no_bottleneck_text(limit)
@@ -221,7 +221,7 @@ def _offered_load_text(limit: Limited) -> str:
     return f"{_is_or_seems(limit)} limited by the load that was asked for: {tried}"
 
 
-def _engine_text(limit: Limited) -> str:
+def _engine_text(limit: BottleneckFinding) -> str:
     flight = limit.resources.flight
     if flight is None:
         return _no_bottleneck_text(limit)
@@ -229,7 +229,7 @@ def _engine_text(limit: Limited) -> str:
     return f"is limited by its engine: {kept}{busiest_resources_text(limit.resources)}"
 
 
-def _software_text(limit: Limited) -> str:
+def _software_text(limit: BottleneckFinding) -> str:
     kinds = "as by locks, serial work or a limit that it sets"
     return (
         f"is limited by software, {kinds}: {_step_without_busy_resource_text(limit)}"
@@ -237,18 +237,18 @@ def _software_text(limit: Limited) -> str:
     )
 
 
-def _unwatched_limit_text(limit: Limited) -> str:
+def _unwatched_limit_text(limit: BottleneckFinding) -> str:
     return f"has met a limit that was not watched: {_step_without_busy_resource_text(limit)}"
 
 
-def _step_without_busy_resource_text(limit: Limited) -> str:
+def _step_without_busy_resource_text(limit: BottleneckFinding) -> str:
     return (
         f"{_load_step_text(limit)} with no resource watched at its "
         f"limit{busiest_resources_text(limit.resources)}"
     )
 
 
-def _usl_contention_text(limit: Limited) -> str:
+def _usl_contention_text(limit: BottleneckFinding) -> str:
     """The law's contention where it is any."""
     law = limit.law
     if law is None or law.sigma < SERIAL_SHARE_SHOWN:
@@ -256,14 +256,14 @@ def _usl_contention_text(limit: Limited) -> str:
     return f"; by the Universal Scalability Law {share_text(law.sigma)} of the work is serial"
 
 
-def _no_bottleneck_text(limit: Limited) -> str:
+def _no_bottleneck_text(limit: BottleneckFinding) -> str:
     text = f"had no resource watched at its limit{busiest_resources_text(limit.resources)}"
     if limit.decision.step is None:
         return f"{text}; whether more load would raise the rate was not measured"
     return f"{text}: {_load_step_text(limit)}"
 
 
-_CAUSE_TEXTS: Final[Mapping[Cause, Callable[[Limited], str]]] = {
+_CAUSE_TEXTS: Final[Mapping[Cause, Callable[[BottleneckFinding], str]]] = {
     Cause.DEVICE: _device_text,
     Cause.DEVICE_OPEN: _unproven_device_text,
     Cause.PROCESSORS: _processors_text,
@@ -286,11 +286,11 @@ def _share_text(use: ResourceUse | None) -> str:
     return share_text(use.share) if use is not None and use.share is not None else ""
 
 
-def _is_or_seems(limit: Limited) -> str:
+def _is_or_seems(limit: BottleneckFinding) -> str:
     return "is" if limit.decision.sure else "seems"
 
 
-def _other_saturated_text(limit: Limited) -> str:
+def _other_saturated_text(limit: BottleneckFinding) -> str:
     also = limit.decision.also
     if not also:
         return ""
@@ -299,13 +299,13 @@ def _other_saturated_text(limit: Limited) -> str:
     return f"; {named} {'were' if several else 'was'} also saturated"
 
 
-def _stolen_time_text(limit: Limited) -> str:
+def _stolen_time_text(limit: BottleneckFinding) -> str:
     if limit.resources.stolen < STOLEN_SHARE_SHOWN:
         return ""
     return f", of which a hypervisor took {share_text(limit.resources.stolen)} for others"
 
 
-def _confidence_text(limit: Limited) -> str:
+def _confidence_text(limit: BottleneckFinding) -> str:
     """What keeps a statement on a step from being sure."""
     decision = limit.decision
     if decision.step is None or decision.sure:
@@ -357,7 +357,11 @@ def bottlenecks_section(brief: Brief) -> ReportSection | None:
     from iolab.report.charts.chart import ChartGroup, ReportSection
 
     study, points = brief.study, brief.points
-    limits = tuple(limited(study, points, tuple(bests(study, points)), brief.run_resources))
+    limits = tuple(
+        bottleneck_findings(
+            study, points, tuple(best_point_findings(study, points)), brief.run_resources
+        )
+    )
     if not limits:
         return None
     shares = (best_point_limits_table(study, limits, brief.anchors), _SHARES_NOTE)
@@ -367,13 +371,13 @@ def bottlenecks_section(brief: Brief) -> ReportSection | None:
 
 
 def bottlenecks_table(
-    study: Study, limits: Sequence[Limited], points: Sequence[PointSummary]
+    study: Study, limits: Sequence[BottleneckFinding], points: Sequence[PointSummary]
 ) -> Table:
     """What limits the best points, which, what tells it, and what to do about it.
 
     Points that have the limit and the next step in common share a row.
     """
-    rows: dict[tuple[str, str], list[Limited]] = {}
+    rows: dict[tuple[str, str], list[BottleneckFinding]] = {}
     for limit in limits:
         rows.setdefault((_cause_text(limit), _next_step_text(limit, points)), []).append(limit)
     cells = tuple(
@@ -388,9 +392,9 @@ LIMITS_IN_LINE: Final = 3
 """Limits that the line on a terminal names."""
 
 
-def bottlenecks_line(study: Study, limits: Sequence[Limited]) -> str:
+def bottlenecks_line(study: Study, limits: Sequence[BottleneckFinding]) -> str:
     """`processors (Read IOPS); device vda (all others)`: what limits the best points, in short."""
-    groups: dict[str, list[Limited]] = {}
+    groups: dict[str, list[BottleneckFinding]] = {}
     for limit in limits:
         groups.setdefault(_cause_text(limit), []).append(limit)
     parts = [
@@ -402,7 +406,7 @@ def bottlenecks_line(study: Study, limits: Sequence[Limited]) -> str:
 
 
 def _affected_workloads_text(
-    study: Study, findings: Sequence[Limited], all_findings: Sequence[Limited]
+    study: Study, findings: Sequence[BottleneckFinding], all_findings: Sequence[BottleneckFinding]
 ) -> str:
     """Which of all best points these are: a workload alone where all its configurations are."""
     titles = study.titles
@@ -424,7 +428,7 @@ def _affected_workloads_text(
     )
 
 
-def _next_step_text(limit: Limited, points: Sequence[PointSummary]) -> str:
+def _next_step_text(limit: BottleneckFinding, points: Sequence[PointSummary]) -> str:
     """What would tell more: first to repeat a load that was tried and whose run is none."""
     tried = [
         point.key.axis
@@ -441,7 +445,7 @@ _UNPROVEN_CAUSES: Final = (Cause.LOAD, Cause.NONE, Cause.DEVICE_OPEN, Cause.ONE_
 """Limits that more load may show not to be any."""
 
 
-def recommended_step(limit: Limited) -> str:
+def recommended_step(limit: BottleneckFinding) -> str:
     """What would raise the rate, or tell what limits it."""
     use, step = limit.decision.use, limit.decision.step
     name = use.name if use is not None else "the device"
@@ -481,7 +485,7 @@ def _is_mostly_other_load(use: ResourceUse | None) -> bool:
     return use.own < OWN_JOBS_MAJORITY * use.share
 
 
-def _evidence_text(findings: Sequence[Limited]) -> str:
+def _evidence_text(findings: Sequence[BottleneckFinding]) -> str:
     """The busiest resource, the latency at the device, and what more load did.
 
     Of several the range of each, without what more load did to each of them.
@@ -511,7 +515,7 @@ def _evidence_text(findings: Sequence[Limited]) -> str:
     return "; ".join(parts) or DASH
 
 
-def _own_jobs_evidence(findings: Sequence[Limited]) -> list[str]:
+def _own_jobs_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
     """What the load's own jobs and all else held of the processors, where these are the limit."""
     uses = [limit.decision.use for limit in findings if limit.decision.cause is Cause.PROCESSORS]
     shares = [
@@ -531,7 +535,9 @@ def _share_range_text(shares: Sequence[float]) -> str:
     return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
-def best_point_limits_table(study: Study, limits: Sequence[Limited], anchors: RunAnchors) -> Table:
+def best_point_limits_table(
+    study: Study, limits: Sequence[BottleneckFinding], anchors: RunAnchors
+) -> Table:
     """A row for each best point: its limit, then how much of each resource was used."""
     several = len(study.configurations) > 1
     shares = tuple(name for _, name, _ in _RESOURCE_COLUMNS)
@@ -554,7 +560,7 @@ def best_point_limits_table(study: Study, limits: Sequence[Limited], anchors: Ru
     return Table("Bottleneck of each best point", heads, rows)
 
 
-def busiest_resources_table(study: Study, limits: Sequence[Limited]) -> Table:
+def busiest_resources_table(study: Study, limits: Sequence[BottleneckFinding]) -> Table:
     """The names behind the shares: the busiest of each resource, with its host."""
     kinds = (Resource.DEVICE, Resource.CORE, Resource.PORT)
     rows = tuple(
@@ -576,7 +582,7 @@ def _workload_headings(*, with_configuration: bool) -> tuple[str, ...]:
     return ("Workload", "Configuration") if with_configuration else ("Workload",)
 
 
-def _workload_cells(study: Study, limit: Limited) -> tuple[Cell, ...]:
+def _workload_cells(study: Study, limit: BottleneckFinding) -> tuple[Cell, ...]:
     titles = study.titles
     names = study.workload_titles
     workload = Cell(names.get(limit.workload, limit.workload))
@@ -585,7 +591,7 @@ def _workload_cells(study: Study, limit: Limited) -> tuple[Cell, ...]:
     return (workload, Cell(titles.get(limit.configuration, limit.configuration)))
 
 
-def _cause_text(limit: Limited) -> str:
+def _cause_text(limit: BottleneckFinding) -> str:
     """The cause with the name of what it is, and whether an interval speaks against it."""
     decision = limit.decision
     name = decision.use.name if decision.cause in _CAUSES_WITH_DEVICE_NAME and decision.use else ""
@@ -595,12 +601,12 @@ def _cause_text(limit: Limited) -> str:
     return f"{_CAUSE_NAMES[decision.cause]}{f' {name}' if name else ''}{doubt}"
 
 
-def _resource_share_text(limit: Limited, resource: Resource) -> str:
+def _resource_share_text(limit: BottleneckFinding, resource: Resource) -> str:
     use = limit.resources.most(resource)
     return DASH if use is None or use.share is None else share_text(use.share)
 
 
-def _busiest_resource_name(limit: Limited, resource: Resource) -> str:
+def _busiest_resource_name(limit: BottleneckFinding, resource: Resource) -> str:
     use = limit.resources.most(resource)
     if use is None:
         return DASH
@@ -608,11 +614,11 @@ def _busiest_resource_name(limit: Limited, resource: Resource) -> str:
     return f"{use.name} of {where}" if where else use.name
 
 
-def _device_latency_share_cell_text(limit: Limited) -> str:
+def _device_latency_share_cell_text(limit: BottleneckFinding) -> str:
     share = limit.resources.flight.at_device if limit.resources.flight else None
     return DASH if share is None else share_text(share)
 
 
-def _in_flight_text(limit: Limited) -> str:
+def _in_flight_text(limit: BottleneckFinding) -> str:
     flight = limit.resources.flight
     return DASH if flight is None else f"{format_count(flight.in_flight)} of {flight.asked:,}"

@@ -17,7 +17,7 @@ from iolab.report.user_text import NO_USER_TEXT, UserText
 
 if TYPE_CHECKING:
     from iolab.analysis.differences import Difference
-    from iolab.analysis.kinds import Analyses
+    from iolab.analysis.kinds import AnalysisKinds
     from iolab.analysis.points import PointKey, PointSummary
     from iolab.analysis.window import Window
     from iolab.core.host import HostFacts
@@ -480,7 +480,7 @@ class LoadKinds:
 
     registered_kinds: tuple[RegisteredLoadKind, ...]
     booted_hosts_factory: Callable[[], BootedHostsReport]
-    analyses_factory: Callable[[], Analyses]
+    analyses_factory: Callable[[], AnalysisKinds]
     _reports_by_name: dict[str, LoadReport] = field(default_factory=dict)
 
     @cached_property
@@ -489,7 +489,7 @@ class LoadKinds:
         return self.booted_hosts_factory()
 
     @cached_property
-    def analyses(self) -> Analyses:
+    def analyses(self) -> AnalysisKinds:
         """What results are judged by."""
         return self.analyses_factory()
 

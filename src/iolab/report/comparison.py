@@ -15,11 +15,11 @@ from iolab.analysis.comparison import (
     FALSE_ALARMS,
     ComparisonResult,
     MetricHistory,
-    Summary,
-    Tracked,
+    MetricSummary,
+    SessionHistory,
 )
 from iolab.analysis.differences import ComparisonSide, Difference
-from iolab.analysis.pairs import ComparedMetric, Skipped
+from iolab.analysis.pairs import ComparedMetric, SkippedPoint
 from iolab.core.metric import Metric
 from iolab.report.numbers import (
     counted_noun,
@@ -42,7 +42,7 @@ from iolab.report.table import (
     untitled_text_table,
 )
 from iolab.report.table import row_of as cells_of
-from iolab.stats.changes import MAGNITUDE_LEAST, Change
+from iolab.stats.changes import MAGNITUDE_LEAST, LevelChange
 from iolab.stats.comparison import NOISE_THRESHOLD, SAME_WITHIN, ComparisonVerdict
 
 FORMAT: Final = 1
@@ -116,7 +116,7 @@ def comparison_row_texts(row: ComparedMetric) -> tuple[str, ...]:
     )
 
 
-def geometric_mean_texts(summary: Summary) -> tuple[str, str, str]:
+def geometric_mean_texts(summary: MetricSummary) -> tuple[str, str, str]:
     """The geometric mean for people: of what, the ratio, its interval."""
     overall = summary.overall
     subject = f"geometric mean of {metric_phrase(summary.metric)} over {summary.rows} points"
@@ -227,11 +227,11 @@ def _comparison_row_document(row: ComparedMetric) -> dict[str, Any]:
     }
 
 
-def _skipped_point_document(skipped: Skipped) -> dict[str, Any]:
+def _skipped_point_document(skipped: SkippedPoint) -> dict[str, Any]:
     return {"workload": skipped.workload, "axis": dict(skipped.axis), "reason": skipped.reason}
 
 
-def _geometric_mean_document(summary: Summary) -> dict[str, Any]:
+def _geometric_mean_document(summary: MetricSummary) -> dict[str, Any]:
     overall = summary.overall
     return {
         "metric": summary.metric,
@@ -245,7 +245,7 @@ def _geometric_mean_document(summary: Summary) -> dict[str, Any]:
     }
 
 
-def history_document(tracked: Tracked) -> dict[str, Any]:
+def history_document(tracked: SessionHistory) -> dict[str, Any]:
     """The document of `iolab history --json`, made of JSON's own types only."""
     return {
         "format": FORMAT,
@@ -263,7 +263,7 @@ def history_document(tracked: Tracked) -> dict[str, Any]:
     }
 
 
-def history_summary_sentence(tracked: Tracked) -> str:
+def history_summary_sentence(tracked: SessionHistory) -> str:
     """In one sentence, whether anything changed."""
     sessions = counted_noun(len(tracked.sessions), "session")
     searched = [history for history in tracked.series if history.search.enough]
@@ -311,7 +311,7 @@ def _metric_history_document(series: MetricHistory) -> dict[str, Any]:
     }
 
 
-def _change_document(series: MetricHistory, change: Change) -> dict[str, Any]:
+def _change_document(series: MetricHistory, change: LevelChange) -> dict[str, Any]:
     return {"session": series.values[change.index].session, "ratio": change.ratio, "p": change.p}
 
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
-from iolab.analysis.bottleneck.watch import view_of, watch
+from iolab.analysis.bottleneck.watch import run_resources, view_with_all_resources
 from iolab.analysis.points import summarise
-from iolab.analysis.resume_marks import marked_results
+from iolab.analysis.resume_marks import results_with_session_checks
 from iolab.analysis.steady import measured_window
-from iolab.analysis.storage_bytes import account_of, kernels_of
-from iolab.analysis.sums import measure
+from iolab.analysis.storage_bytes import boot_ids_by_host, storage_bytes_of
+from iolab.analysis.sums import sum_measured_window
 from iolab.core.host import HostFacts
 from iolab.core.metric import Level, Result
 from iolab.core.resources import RunResources
@@ -144,7 +144,7 @@ def build_brief(
 
     `sessions` are those that `source` unites, where there are several.
     """
-    study, results = marked_results(source)
+    study, results = results_with_session_checks(source)
     points = summarise(results, study)
     best = kinds.best_point_headlines(study, points)
     chosen = select_charted_runs(kinds, results, best)
@@ -160,7 +160,7 @@ def build_brief(
     )
     by_key = {result.key: result for result in results}
     titles = study.titles
-    kernels = kernels_of(source.facts)
+    kernels = boot_ids_by_host(source.facts)
     details: dict[RunKey, RunDetail] = {}
     best_runs, watched = _best_point_runs(best), dict[RunKey, RunResources]()
     for key in chosen.with_distribution:
@@ -170,7 +170,9 @@ def build_brief(
             continue
         manifests[key], record = read
         if key in best_runs:
-            watched[key] = watch(view_of(record, source.facts, kinds.analyses))
+            watched[key] = run_resources(
+                view_with_all_resources(record, source.facts, kinds.analyses)
+            )
         if len(record.intervals):
             result = by_key[key]
             name = run_curve_label(result, titles[result.configuration] if len(titles) > 1 else "")
@@ -182,7 +184,7 @@ def build_brief(
                 kernels if with_timeline else None,
                 with_heat=key in chosen.with_heat_map,
             )
-            details[key] = replace(detail, byte_account=account_of(record, source.facts))
+            details[key] = replace(detail, byte_account=storage_bytes_of(record, source.facts))
     return Brief(
         kinds=kinds,
         session=source.session,
@@ -248,7 +250,7 @@ class _RunReader:
             return None
         _, record = read
         series = derive(record.counters, record.host_names)
-        window = measure(record, measured_window(record)).cut.common
+        window = sum_measured_window(record, measured_window(record)).cut.common
         return booted_hosts.node_timeline(record, result, series, self.source.facts, window)
 
     def _note_damage(self, key: RunKey, error: StoreError) -> None:

@@ -6,7 +6,13 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.value import Maximum, Scaled, over, per_host, scaled
+from iolab.analysis.value import (
+    FleetAndSingleClient,
+    Maximum,
+    factor_over,
+    fleets_with_single_client,
+    per_host_rate,
+)
 from iolab.core.configuration import Configuration
 from iolab.core.metric import worst_level
 from iolab.core.metric_spec import Better, shared_label
@@ -64,7 +70,7 @@ def maxima_section(brief: Brief) -> ReportSection | None:
     )
     groups = [ChartGroup("", figures, table, _maxima_note(table))]
     alone = single_host_maxima(brief)
-    pairs = scaled(owners, [peak.maximum for peak in peaks], alone)
+    pairs = fleets_with_single_client(owners, [peak.maximum for peak in peaks], alone)
     clients = clients_table(owners, peaks, pairs, anchors)
     if clients is not None:
         draw = partial(_client_share_chart, looks, clients)
@@ -135,12 +141,12 @@ def _verdicts_sentence(peaks: Sequence[PeakFigure]) -> str:
 
 
 def _client_share_chart(
-    looks: SeriesStyles, table: Table, scaled_pairs: Sequence[Scaled]
+    looks: SeriesStyles, table: Table, scaled_pairs: Sequence[FleetAndSingleClient]
 ) -> Figure | None:
     """One client alone beside the mean of a host in the fleet."""
     groups, sentences = [], []
     for pair in scaled_pairs:
-        share = per_host(pair.fleet)
+        share = per_host_rate(pair.fleet)
         if share is None or pair.kept is None:
             continue
         alone, fleet = looks[pair.single.configuration], looks[pair.fleet.configuration]
@@ -277,7 +283,9 @@ def maxima_table(
             f"{best.places}" if best.level is not None else DASH,
         ]
         texts += (
-            [factor_with_interval_text(over(best, bases.get(best.workload)))] if several else []
+            [factor_with_interval_text(factor_over(best, bases.get(best.workload)))]
+            if several
+            else []
         )
         rows.append((*row_of(*texts), peak.verdict_cell(anchors)))
     return without_empty_columns(Table("Best figures", heads, tuple(rows)))
@@ -286,7 +294,7 @@ def maxima_table(
 def clients_table(
     configurations: Sequence[Configuration],
     peaks: Sequence[PeakFigure],
-    scaled_pairs: Sequence[Scaled],
+    scaled_pairs: Sequence[FleetAndSingleClient],
     anchors: RunAnchors,
 ) -> Table | None:
     """Rates of fleets: total, mean, slowest and fastest host, beside one client where there is one.
@@ -307,7 +315,7 @@ def clients_table(
             titles.get(best.configuration, best.configuration),
             str(best.hosts or DASH),
             metric_text(best.value),
-            metric_text(per_host(best)),
+            metric_text(per_host_rate(best)),
             *(
                 DASH if rate is None else value_text(rate, unit)
                 for rate in (peak.slowest_host, peak.fastest_host)

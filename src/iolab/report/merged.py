@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Final
 
-from iolab.analysis.differences import ComparisonSide, Difference, differences, read_side
-from iolab.analysis.resume_marks import marked_results
+from iolab.analysis.differences import ComparisonSide, Difference, differences, read_comparison_side
+from iolab.analysis.resume_marks import results_with_session_checks
 from iolab.analysis.resumed import OF_SESSION
 from iolab.core.configuration import DEFAULT_CONFIGURATION, Configuration
 from iolab.core.events import SessionStatus
@@ -569,7 +569,7 @@ def _build_merged_session(sources: Sequence[tuple[str, SessionSource]]) -> Merge
     studies = [source.study for source in readers]
     facts = [source.facts for source in readers]
     renamed = label_duplicate_configurations(labels, [study.configurations for study in studies])
-    shown = [marked_results(source) for source in readers]
+    shown = [results_with_session_checks(source) for source in readers]
     named = [
         _renamed_configurations_by_id(study, own, own_names)
         for study, (own, _), own_names in zip(studies, shown, renamed, strict=True)
@@ -745,7 +745,7 @@ def _differences_from_first(parts: Sequence[_MemberPart]) -> Iterator[SessionDif
 
 def _sides_by_configuration(part: _MemberPart) -> dict[str, ComparisonSide]:
     return {
-        configuration.id: read_side(part.label, part.source, configuration.id)
+        configuration.id: read_comparison_side(part.label, part.source, configuration.id)
         for configuration in part.study.configurations
     }
 

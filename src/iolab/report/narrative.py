@@ -11,19 +11,19 @@ from functools import singledispatch
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.findings import (
-    Bent,
-    Best,
-    Crossed,
+    BestPointFinding,
+    BottleneckFinding,
+    CrossoverFinding,
     Finding,
-    Gained,
-    Limited,
+    KneeFinding,
     Need,
-    Priced,
-    Suits,
-    Tallied,
+    PriceFinding,
+    Recommendation,
+    SpeedupFinding,
+    WinLossFinding,
 )
-from iolab.analysis.pairs import gains
-from iolab.analysis.ranked_findings import findings
+from iolab.analysis.pairs import compare_configurations
+from iolab.analysis.ranked_findings import all_findings
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import Better, spec_of
 from iolab.core.run import RunKey
@@ -92,7 +92,7 @@ def sentences_for_findings(study: Study, every: Iterable[Finding]) -> tuple[Sent
 
 def _is_table_only(finding: Finding, names: ConfigurationNames) -> bool:
     """Prices that no interval supports, and of all but the best, stand in tables alone."""
-    if not isinstance(finding, Priced):
+    if not isinstance(finding, PriceFinding):
         return False
     return not names.are_several or finding.rank > 1 or finding.of < 2 or not finding.sure
 
@@ -104,7 +104,7 @@ def finding_sentence(finding: object, names: ConfigurationNames) -> str:
 
 
 @finding_sentence.register
-def _(best: Best, names: ConfigurationNames) -> str:
+def _(best: BestPointFinding, names: ConfigurationNames) -> str:
     who = f"{names.title(best.configuration)} does its best" if names.are_several else "The best"
     which = "that are not invalid" if best.invalid else "measured"
     of = f" of {best.places} points {which}" if best.places > 1 else ""
@@ -122,7 +122,7 @@ def _(best: Best, names: ConfigurationNames) -> str:
 
 
 @finding_sentence.register
-def _(gain: Gained, names: ConfigurationNames) -> str:
+def _(gain: SpeedupFinding, names: ConfigurationNames) -> str:
     more = _gain_with_interval_text(gain)
     at = f" at {axis_place_text(gain.axis)}" if gain.axis else ""
     of = (
@@ -137,7 +137,7 @@ def _(gain: Gained, names: ConfigurationNames) -> str:
 
 
 @finding_sentence.register
-def _(tally: Tallied, names: ConfigurationNames) -> str:
+def _(tally: WinLossFinding, names: ConfigurationNames) -> str:
     words = {
         ComparisonVerdict.BETTER: "better in {}",
         ComparisonVerdict.WORSE: "worse in {}",
@@ -159,7 +159,7 @@ def _(tally: Tallied, names: ConfigurationNames) -> str:
 
 
 @finding_sentence.register
-def _(cross: Crossed, names: ConfigurationNames) -> str:
+def _(cross: CrossoverFinding, names: ConfigurationNames) -> str:
     also = f", {axis_place_text(cross.fixed)}" if cross.fixed else ""
     name = axis_name_text(cross.axis)
     below = f"{'up to' if cross.up_to else 'at'} {name} {cross.last}"
@@ -172,7 +172,7 @@ def _(cross: Crossed, names: ConfigurationNames) -> str:
 
 
 @finding_sentence.register
-def _(bend: Bent, names: ConfigurationNames) -> str:
+def _(bend: KneeFinding, names: ConfigurationNames) -> str:
     whose = f" of {names.title(bend.configuration)}" if names.are_several else ""
     also = f", {axis_place_text(bend.fixed)}" if bend.fixed else ""
     name = axis_name_text(bend.axis)
@@ -187,7 +187,7 @@ def _(bend: Bent, names: ConfigurationNames) -> str:
 
 
 @finding_sentence.register
-def _(price: Priced, names: ConfigurationNames) -> str:
+def _(price: PriceFinding, names: ConfigurationNames) -> str:
     amount = (
         terabytes_text(price.value)
         if price.unit == "TB"
@@ -203,16 +203,16 @@ def _(price: Priced, names: ConfigurationNames) -> str:
 
 
 @finding_sentence.register
-def _(limit: Limited, names: ConfigurationNames) -> str:
+def _(limit: BottleneckFinding, names: ConfigurationNames) -> str:
     return bottleneck_sentence(limit, names)
 
 
 @finding_sentence.register
-def _(suits: Suits, names: ConfigurationNames) -> str:
+def _(suits: Recommendation, names: ConfigurationNames) -> str:
     return recommendation_sentence(suits, names)
 
 
-def _gain_with_interval_text(gain: Gained) -> str:
+def _gain_with_interval_text(gain: SpeedupFinding) -> str:
     """What is gained with its interval in the same terms: factors from twice as much on."""
     metric = metric_phrase(gain.metric)
     lower = spec_of(gain.metric).better is Better.LOWER
@@ -227,7 +227,7 @@ def _gain_with_interval_text(gain: Gained) -> str:
     )
 
 
-def _gain_interval_text(gain: Gained, show_ratio: Callable[[float], str]) -> str:
+def _gain_interval_text(gain: SpeedupFinding, show_ratio: Callable[[float], str]) -> str:
     if gain.low is None or gain.high is None:
         return ""
     return f" ({show_ratio(gain.low)} to {show_ratio(gain.high)})"
@@ -262,7 +262,7 @@ _NEED_PREFIXES: Final = {
 }
 
 
-def recommendation_sentence(suits: Suits, names: ConfigurationNames) -> str:
+def recommendation_sentence(suits: Recommendation, names: ConfigurationNames) -> str:
     """The sentence on a need; where intervals do not tell, that is what it says."""
     best, second = names.title(suits.configuration), names.title(suits.runner_up)
     level = LEVEL_SENTENCES[suits.level] if suits.level is not None else ""
@@ -273,7 +273,7 @@ def recommendation_sentence(suits: Suits, names: ConfigurationNames) -> str:
     return f"{_NEED_PREFIXES[suits.need]}{choice}{_unknown_cost_note(suits)}.{level}"
 
 
-def _undecided_text(suits: Suits, best: str, second: str) -> str:
+def _undecided_text(suits: Recommendation, best: str, second: str) -> str:
     if suits.lead < 1 + NEGLIGIBLE_LEAD:
         return f"{best} and {second} are alike"
     call = "too few runs to call" if suits.single else "too close to call"
@@ -284,7 +284,7 @@ def _undecided_text(suits: Suits, best: str, second: str) -> str:
     return f"{call}: {ahead}, {why}"
 
 
-def _capacity_text(suits: Suits, second: str) -> str:
+def _capacity_text(suits: Recommendation, second: str) -> str:
     kind = suits.metric.removesuffix("_tb")
     size = f"{terabytes_text(suits.terabytes or 0.0)} {kind}"
     more = (
@@ -295,21 +295,21 @@ def _capacity_text(suits: Suits, second: str) -> str:
     return f"with {size}{_per_unit_text(suits)}, {more}"
 
 
-def _performance_text(suits: Suits, second: str) -> str:
+def _performance_text(suits: Recommendation, second: str) -> str:
     more = f"{factor_text(suits.lead)} as fast as {second}"
     if suits.lead < FACTOR_FROM:
         more = f"{_lead_text(suits)} faster than {second}"
     return f"{more} by best rates{_workload_count_text(suits)}"
 
 
-def _value_text(suits: Suits, second: str) -> str:
+def _value_text(suits: Recommendation, second: str) -> str:
     rates = f"with best rates{_per_unit_text(suits)}"
     if suits.lead < FACTOR_FROM:
         return f"{rates} {_lead_text(suits)} above those of {second}{_workload_count_text(suits)}"
     return f"{rates} {factor_text(suits.lead)} those of {second}{_workload_count_text(suits)}"
 
 
-def _balance_text(suits: Suits, second: str) -> str:
+def _balance_text(suits: Recommendation, second: str) -> str:
     weakest = min(suits.sides, key=lambda side: side.share)
     least = percent_text(weakest.share / suits.lead)
     if weakest.share >= 1:
@@ -333,22 +333,22 @@ _NEED_TEXTS: Final = {
 }
 
 
-def _per_unit_text(suits: Suits) -> str:
+def _per_unit_text(suits: Recommendation) -> str:
     return f" for each {suits.per}" if suits.per else ""
 
 
-def _workload_count_text(suits: Suits) -> str:
+def _workload_count_text(suits: Recommendation) -> str:
     several = len(suits.workloads) > 1
     mean = " (geometric mean)" if several else ""
     return f" over {counted_noun(len(suits.workloads), 'workload')}{mean}"
 
 
-def _lead_text(suits: Suits) -> str:
+def _lead_text(suits: Recommendation) -> str:
     """By how much the best leads."""
     return percent_text(suits.lead - 1)
 
 
-def _unknown_cost_note(suits: Suits) -> str:
+def _unknown_cost_note(suits: Recommendation) -> str:
     """Where costs would weigh in, and are not known of all in one currency."""
     weighs = suits.need in (Need.CAPACITY, Need.BALANCE)
     return (
@@ -393,7 +393,7 @@ def linked_sentences(
     study, points = brief.study, brief.points
     titles = titles_if_several(study)
     names = {run.key: run_with_configuration_text(run, titles) for run in brief.results}
-    every = findings(study, points, gains(study, points), brief.run_resources)
+    every = all_findings(study, points, compare_configurations(study, points), brief.run_resources)
     sentences = distinct_sentences(sentences_for_findings(study, every))
     return tuple(_link_sentence(sentence, names, brief.anchors) for sentence in sentences)
 

@@ -63,10 +63,10 @@ class SingleFigureReport(LoadReport):
     def latency_curves(self, record: RunRecord, name: str) -> LatencyCurves:
         """Reads and writes apart."""
         from iolab.analysis.steady import measured_window
-        from iolab.analysis.sums import DIRECTIONS, measure
+        from iolab.analysis.sums import DIRECTIONS, sum_measured_window
         from iolab.report.charts.run_series import latency_curve
 
-        load = measure(record, measured_window(record))
+        load = sum_measured_window(record, measured_window(record))
         hosts = list(range(len(record.hosts)))
         every = [int(direction) for direction in DIRECTIONS]
         busy = [way for way in every if load.bins[:, way].sum()]

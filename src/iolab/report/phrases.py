@@ -27,7 +27,7 @@ from iolab.study.schedule import Search
 from iolab.units import format_ns
 
 if TYPE_CHECKING:
-    from iolab.analysis.findings import LoadCurve, LoadFindings, LoadFound, PeakFound
+    from iolab.analysis.findings import LoadCurve, LoadFindings, SearchMaxLoad, SearchPeak
     from iolab.stats.curve import CurvePoint, LoadEstimate
 
 NAMES_SHOWN: Final = 3
@@ -230,7 +230,7 @@ def _log_half_width(point: CurvePoint) -> float:
     return math.log(point.high / point.low) / 2
 
 
-def _peak_sentence(peak_found: PeakFound) -> str:
+def _peak_sentence(peak_found: SearchPeak) -> str:
     peak = peak_found.peak
     value = Metric(peak.rate, spec_of(peak_found.metric).unit, peak.low, peak.high)
     best = _peak_point(peak_found, peak.point)
@@ -247,11 +247,11 @@ def _peak_sentence(peak_found: PeakFound) -> str:
     return f"{text}."
 
 
-def _peak_point(peak_found: PeakFound, indexes: tuple[int, ...]) -> Point:
+def _peak_point(peak_found: SearchPeak, indexes: tuple[int, ...]) -> Point:
     return peak_found.search.points[indexes]
 
 
-def _max_load_sentence(load: LoadFound) -> str:
+def _max_load_sentence(load: SearchMaxLoad) -> str:
     highest = load.highest
     limit = f"{limit_name(load.limit.metric)} <= {format_ns(load.limit.latency_ns)}"
     start = f"{_search_title(load.search)}: "
@@ -310,7 +310,7 @@ def _curve_document(curve: LoadCurve) -> dict[str, Any]:
     }
 
 
-def _peak_document(peak_found: PeakFound) -> dict[str, Any]:
+def _peak_document(peak_found: SearchPeak) -> dict[str, Any]:
     peak = peak_found.peak
     return {
         **_search_document(peak_found.search),
@@ -325,7 +325,7 @@ def _peak_document(peak_found: PeakFound) -> dict[str, Any]:
     }
 
 
-def _load_document(load: LoadFound) -> dict[str, Any]:
+def _load_document(load: SearchMaxLoad) -> dict[str, Any]:
     highest = load.highest
     return {
         **_search_document(load.search),

@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.bottleneck.watch import view_of, watch
-from iolab.analysis.prediction import Predicted, Watch, predictions
+from iolab.analysis.bottleneck.watch import run_resources, view_with_all_resources
+from iolab.analysis.prediction import CurvePrediction, ResourceReader, predict_curves
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.resources import ResourceUse, RunResources
 from iolab.dataclass import dataclass
@@ -22,7 +22,7 @@ from iolab.report.numbers import DASH, axis_name_text, axis_values_text, value_t
 from iolab.report.table import Cell, Table, columns_of, row_of
 
 if TYPE_CHECKING:
-    from iolab.analysis.kinds import Analyses
+    from iolab.analysis.kinds import AnalysisKinds
     from iolab.report.charts.chart import Figure
     from iolab.stats.scaling import Prediction
 
@@ -43,9 +43,11 @@ class RequestedLoad:
     load: int
     extrapolate: bool
 
-    def predictions(self, brief: Brief, read_resources: Watch) -> tuple[Predicted, ...]:
+    def predictions(
+        self, brief: Brief, read_resources: ResourceReader
+    ) -> tuple[CurvePrediction, ...]:
         """What every curve over that axis says of it."""
-        return predictions(
+        return predict_curves(
             brief.study,
             brief.points,
             self.axis,
@@ -57,7 +59,7 @@ class RequestedLoad:
 
 def predictions_section(
     requested_loads: Sequence[RequestedLoad],
-    read_resources: Watch,
+    read_resources: ResourceReader,
     brief: Brief,
 ) -> ReportSection | None:
     """The section on these loads; None where no workload varies any of the axes."""
@@ -76,7 +78,7 @@ def predictions_section(
     )
 
 
-def first_run_resources_reader(source: SessionSource, analyses: Analyses) -> Watch:
+def first_run_resources_reader(source: SessionSource, analyses: AnalysisKinds) -> ResourceReader:
     """What the first run of a point tells of its resources; None where it is damaged.
 
     Each record is read once, of however many loads a prediction is asked.
@@ -88,7 +90,7 @@ def first_run_resources_reader(source: SessionSource, analyses: Analyses) -> Wat
             record = read_run_record(source, key, source.manifest(*key), with_counters=True)
         except StoreError:
             return None
-        return watch(view_of(record, source.facts, analyses))
+        return run_resources(view_with_all_resources(record, source.facts, analyses))
 
     return lambda point: first_run((point.results[0].digest, point.results[0].repeat))
 
@@ -103,7 +105,7 @@ def prediction_interval_text(prediction: Prediction, unit: str) -> str:
     return f"[{value_text(prediction.low, unit)}, {value_text(prediction.high, unit)}]"
 
 
-def prediction_caveat(outcome: Predicted, load: int) -> str:
+def prediction_caveat(outcome: CurvePrediction, load: int) -> str:
     """What limits a prediction, how far it goes beyond what was measured, or why there is none."""
     prediction = outcome.prediction
     if prediction is None:
@@ -126,7 +128,7 @@ def prediction_caveat(outcome: Predicted, load: int) -> str:
 def _prediction_basis_table(
     title: str,
     requested: RequestedLoad,
-    outcomes: Sequence[Predicted],
+    outcomes: Sequence[CurvePrediction],
     brief: Brief,
 ) -> Table:
     """What each prediction is made of, and what to know of it."""
@@ -154,7 +156,7 @@ def _prediction_basis_table(
     return Table(f"What is predicted from, at {title}", heads, rows)
 
 
-def _rate_and_interval_cells(outcome: Predicted) -> tuple[Cell, ...]:
+def _rate_and_interval_cells(outcome: CurvePrediction) -> tuple[Cell, ...]:
     prediction = outcome.prediction
     if prediction is None:
         return row_of(DASH, DASH)
@@ -162,7 +164,7 @@ def _rate_and_interval_cells(outcome: Predicted) -> tuple[Cell, ...]:
     return row_of(value_text(prediction.rate, outcome.unit), ends)
 
 
-def _predicted_rates_table(title: str, outcomes: Sequence[Predicted], brief: Brief) -> Table:
+def _predicted_rates_table(title: str, outcomes: Sequence[CurvePrediction], brief: Brief) -> Table:
     """The figures behind a chart's bars."""
     heads = columns_of(("Workload", "Configuration"), ("Predicted", "90 % interval"))
     rows = tuple(
@@ -176,18 +178,18 @@ def _predicted_rates_table(title: str, outcomes: Sequence[Predicted], brief: Bri
     return Table(f"Predicted at {title}", heads, rows)
 
 
-def _curve_title(outcome: Predicted, brief: Brief) -> str:
+def _curve_title(outcome: CurvePrediction, brief: Brief) -> str:
     title = brief.study.workload(outcome.workload).title
     return ", ".join(filter(None, (title, axis_values_text(outcome.fixed))))
 
 
 def _prediction_charts(
-    title: str, outcomes: Sequence[Predicted], brief: Brief
+    title: str, outcomes: Sequence[CurvePrediction], brief: Brief
 ) -> tuple[Figure, ...]:
     """Bars that are hatched as those of points that are not valid."""
     looks = brief.series_styles
 
-    def draw(own: list[Predicted]) -> Figure | None:
+    def draw(own: list[CurvePrediction]) -> Figure | None:
         groups = group_by(own, lambda outcome: _curve_title(outcome, brief))
         figure = horizontal_bar_chart(
             "Predicted",
@@ -210,7 +212,7 @@ def _prediction_charts(
     return charts_by_unit(drawn, lambda outcome: outcome.unit, draw)
 
 
-def _prediction_sentence(outcome: Predicted, brief: Brief) -> str:
+def _prediction_sentence(outcome: CurvePrediction, brief: Brief) -> str:
     looks = brief.series_styles
     prediction = outcome.prediction
     if prediction is None:
@@ -223,7 +225,7 @@ def _prediction_sentence(outcome: Predicted, brief: Brief) -> str:
     return f"{_curve_title(outcome, brief)}: {rate}{who}, 90 % interval {low} to {high}"
 
 
-def _prediction_bar(outcome: Predicted, looks: SeriesStyles) -> Bar:
+def _prediction_bar(outcome: CurvePrediction, looks: SeriesStyles) -> Bar:
     look, prediction = looks[outcome.configuration], outcome.prediction
     value = (
         Metric(None, outcome.unit)

@@ -11,14 +11,14 @@ from iolab.analysis.value import (
     MONEY,
     TERABYTES,
     Maximum,
-    Over,
     Quotient,
-    capacities,
-    currencies,
+    SizeMeasure,
+    capacity_quotients,
+    configuration_sizes,
+    cost_currencies,
     full_configurations,
-    lacking,
-    quotients,
-    sizes,
+    rate_quotients,
+    unknown_sizes,
 )
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Metric
@@ -50,13 +50,18 @@ _SECTION_INTRODUCTION: Final = (
 
 _CAPACITY_TITLES: Final = {"raw_tb": "Raw capacity", "usable_tb": "Usable capacity"}
 _MEASURE_NAMES: Final = {
-    Over.RAW: "raw capacity",
-    Over.USABLE: "usable capacity",
-    Over.NODE: "nodes",
-    Over.COST: "cost",
+    SizeMeasure.RAW: "raw capacity",
+    SizeMeasure.USABLE: "usable capacity",
+    SizeMeasure.NODE: "nodes",
+    SizeMeasure.COST: "cost",
 }
 
-_MEASURES_BY_PRIORITY: Final = (Over.COST, Over.USABLE, Over.RAW, Over.NODE)
+_MEASURES_BY_PRIORITY: Final = (
+    SizeMeasure.COST,
+    SizeMeasure.USABLE,
+    SizeMeasure.RAW,
+    SizeMeasure.NODE,
+)
 """The first of these that is known stands in the brief, the others in its appendix."""
 
 NAMES_SHOWN: Final = 6
@@ -66,7 +71,7 @@ NAMES_SHOWN: Final = 6
 def price_performance_section(brief: Brief) -> ReportSection | None:
     """Best figures over capacity, nodes and cost; None where no configuration tells any."""
     owners = full_configurations(brief.study.configurations)
-    if not any(sizes(owner) for owner in owners):
+    if not any(configuration_sizes(owner) for owner in owners):
         return None
     kept = {owner.id for owner in owners}
     every = brief_peaks(brief)
@@ -80,7 +85,7 @@ def price_performance_section(brief: Brief) -> ReportSection | None:
     if left_out:
         first = replace(first, note=f"{first.note} {_left_out_note(left_out)}")
     groups = (first, *_quotient_chart_groups(owners, peaks, brief.series_styles, brief.anchors))
-    title = "Price/performance" if currencies(owners) else "Capacity and size"
+    title = "Price/performance" if cost_currencies(owners) else "Capacity and size"
     return ReportSection("value", title, _SECTION_INTRODUCTION, groups, in_appendix=False)
 
 
@@ -93,7 +98,9 @@ def _purchase_charts(
     """Cost and capacity of all, with what is not told of some."""
     table = purchase_table(configurations)
     bought = [PurchasedConfiguration(owner, looks[owner.id].token) for owner in configurations]
-    figures = [procurement_cost_chart(money, bought, table) for money in currencies(configurations)]
+    figures = [
+        procurement_cost_chart(money, bought, table) for money in cost_currencies(configurations)
+    ]
     every = rates_per_size_table(configurations, peaks, anchors)
     return ChartGroup(
         "Cost and capacity",
@@ -117,9 +124,9 @@ def _purchase_note(configurations: Sequence[Configuration]) -> str:
     notes = [
         f"Not told, and so not divided by: {_MEASURE_NAMES[over]} of "
         f"{shortened_list_text([titles[name] for name in names], NAMES_SHOWN)}."
-        for over, names in lacking(configurations)
+        for over, names in unknown_sizes(configurations)
     ]
-    money = currencies(configurations)
+    money = cost_currencies(configurations)
     if len(money) > 1:
         notes.append(
             f"Costs are in {shortened_list_text(list(money), NAMES_SHOWN)}: each currency has "
@@ -137,8 +144,8 @@ def _quotient_chart_groups(
 ) -> Iterator[ChartGroup]:
     """A group of charts for each measure; the one that decides is for the brief."""
     every = [
-        *quotients(configurations, [peak.maximum for peak in peaks]),
-        *capacities(configurations),
+        *rate_quotients(configurations, [peak.maximum for peak in peaks]),
+        *capacity_quotients(configurations),
     ]
     verdicts = {peak.maximum: peak.verdict_cell(anchors) for peak in peaks}
     order = sorted(every, key=_measure_order)
@@ -217,7 +224,7 @@ def rates_per_size_table(
     configurations: Sequence[Configuration], peaks: Sequence[PeakFigure], anchors: RunAnchors
 ) -> Table | None:
     """Every best rate over every size and cost that its configuration tells; None for none."""
-    every = quotients(configurations, [peak.maximum for peak in peaks])
+    every = rate_quotients(configurations, [peak.maximum for peak in peaks])
     pers = list(dict.fromkeys(quotient.size.per for quotient in sorted(every, key=_measure_order)))
     if not pers:
         return None
@@ -273,7 +280,7 @@ def purchase_table(configurations: Sequence[Configuration]) -> Table:
 
     What a configuration does not tell is a dash.
     """
-    ratios = capacities(configurations, (Over.NODE, Over.COST))
+    ratios = capacity_quotients(configurations, (SizeMeasure.NODE, SizeMeasure.COST))
     values = {
         (ratio.of.configuration, ratio.of.metric, ratio.size.over): ratio.value for ratio in ratios
     }
@@ -288,14 +295,14 @@ def purchase_table(configurations: Sequence[Configuration]) -> Table:
             str(configuration.nodes or DASH),
             _terabytes_or_dash(size.raw_tb),
             _terabytes_or_dash(size.usable_tb),
-            quotient_text(values.get((configuration.id, "raw_tb", Over.NODE))),
+            quotient_text(values.get((configuration.id, "raw_tb", SizeMeasure.NODE))),
         ]
         if paid:
             parts = () if cost is None else (cost.servers, cost.network, cost.storage, cost.total)
             currency = "" if cost is None else cost.currency
             texts += [f"{part:,.0f} {currency}" for part in parts] or [DASH] * 4
             texts += [
-                _per_money_text(values.get((configuration.id, name, Over.COST)), currency)
+                _per_money_text(values.get((configuration.id, name, SizeMeasure.COST)), currency)
                 for name in ("raw_tb", "usable_tb")
             ]
         rows.append(row_of(*texts))
@@ -304,7 +311,7 @@ def purchase_table(configurations: Sequence[Configuration]) -> Table:
 
 
 def _measure_order(quotient: Quotient) -> int:
-    return list(Over).index(quotient.size.over)
+    return list(SizeMeasure).index(quotient.size.over)
 
 
 def _terabytes_or_dash(size: float | None) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from iolab.analysis.curves import findings
+from iolab.analysis.curves import session_load_findings
 from iolab.analysis.points import Axis, PointKey, PointSummary, summarise
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Evidence, HostResult, LatencyLayer, Metric, NodeResult, Result
@@ -205,7 +205,7 @@ def session_document(
         "points": point_documents(summaries, kinds.booted_hosts.node_metrics(study, summaries)),
         "results": [_result_document(result) for result in results],
         **parts,
-        "load": load_findings_document(findings(study, results)),
+        "load": load_findings_document(session_load_findings(study, results)),
         "damaged": [flat_record_document(damage) for damage in damaged],
     }
 

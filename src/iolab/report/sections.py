@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.points import alarms, positive_values, sentinel_of
-from iolab.analysis.scaling import Scaling, scalings
+from iolab.analysis.points import positive_values, sentinel_alarms, sentinel_point
+from iolab.analysis.scaling import HostScaling, host_scalings
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.core.target_state import RoundsSeries
@@ -32,7 +32,7 @@ _SCALING_INTRODUCTION: Final = (
 
 def scaling_section(brief: Brief) -> ReportSection | None:
     """Rates over the number of hosts; None where no workload was made by several of them."""
-    curves = scalings(brief.study, brief.points)
+    curves = host_scalings(brief.study, brief.points)
     if not curves:
         return None
     groups = []
@@ -48,7 +48,7 @@ def scaling_section(brief: Brief) -> ReportSection | None:
     return ReportSection("scaling", "Scaling with hosts", _SCALING_INTRODUCTION, tuple(groups))
 
 
-def _scaling_lines(curves: Sequence[Scaling], looks: SeriesStyles) -> list[ScalingLine]:
+def _scaling_lines(curves: Sequence[HostScaling], looks: SeriesStyles) -> list[ScalingLine]:
     """Each curve in its configuration's colour; other axes tell them apart by name and dash."""
     fixed = list(dict.fromkeys(curve.fixed for curve in curves))
     several = len({curve.configuration for curve in curves}) > 1
@@ -142,7 +142,7 @@ def _steady_state_cells(series: RoundsSeries) -> tuple[Cell, ...]:
 
 def _sentinel_chart_groups(brief: Brief) -> Iterator[ChartGroup]:
     """The runs of the point that is measured again and again, where there are two or more."""
-    point = sentinel_of(brief.study)
+    point = sentinel_point(brief.study)
     if point is None or point.configuration not in brief.series_styles:
         return
     metric = brief.study.workload(point.workload).figure
@@ -159,7 +159,7 @@ def _sentinel_chart_groups(brief: Brief) -> Iterator[ChartGroup]:
     watched = SentinelRuns(
         metric=metric,
         runs=tuple(sorted(own, key=lambda result: result.order)),
-        alarms=alarms(brief.results, brief.study),
+        alarms=sentinel_alarms(brief.results, brief.study),
         last_order=max(result.order for result in brief.results),
     )
     figure: Figure = sentinel_chart(

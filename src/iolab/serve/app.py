@@ -23,7 +23,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from iolab.analysis.comparison import compare_sides
-from iolab.analysis.differences import ComparisonSide, read_side
+from iolab.analysis.differences import ComparisonSide, read_comparison_side
 from iolab.analysis.points import summarise
 from iolab.dataclass import dataclass
 from iolab.errors import IolabError, UsageError
@@ -232,7 +232,7 @@ def _choice(opened: LoadedSession, name: str, place: SessionFolder, chosen: str)
 
 
 def _side(opened: LoadedSession, choice: Choice) -> ComparisonSide:
-    return read_side(opened.place.name, opened.reader, choice.chosen or None)
+    return read_comparison_side(opened.place.name, opened.reader, choice.chosen or None)
 
 
 async def _place(context: ServerContext, request: Request) -> SessionFolder:

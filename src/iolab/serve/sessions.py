@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
-from iolab.analysis.resume_marks import marked_results
+from iolab.analysis.resume_marks import results_with_session_checks
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Result
 from iolab.core.study import Study
@@ -387,7 +387,7 @@ class Library:
     def _open(self, place: SessionFolder) -> LoadedSession:
         state = self._states.state(place.folder)
         reader = self._reader(place)
-        study, results = marked_results(reader)
+        study, results = results_with_session_checks(reader)
         return LoadedSession(place, state, reader, reader.session, study, results)
 
     def _reader(self, place: SessionFolder) -> SessionReader:

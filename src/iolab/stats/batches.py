@@ -61,7 +61,7 @@ class MeanVariance:
 
 
 @dataclass(frozen=True, slots=True)
-class Octave:
+class BatchSize:
     """Means of `count` batches of `size` seconds: their variance, autocorrelation and kurtosis.
 
     `rho` is the autocorrelation at lag 1 with its bias put right, from 0 to nearly 1. Negative ones
@@ -102,13 +102,13 @@ class Octave:
         return max(most, 1.0)
 
 
-def widest(octaves: Sequence[Octave]) -> MeanVariance:
+def widest_mean_variance(octaves: Sequence[BatchSize]) -> MeanVariance:
     """What the octave says that gives the mean the widest interval."""
     variances = (octave.mean_variance for octave in octaves)
     return max(variances, key=lambda variance: variance.half_width)
 
 
-def octaves(x: Floats, batches_min: int) -> tuple[Octave, ...]:
+def batch_sizes(x: Floats, batches_min: int) -> tuple[BatchSize, ...]:
     """All batch sizes 1, 2, 4, ... of which x holds at least `batches_min` batches, four or more.
 
     Batches are counted from the end, so that what does not fill one is at the start, where a
@@ -118,31 +118,36 @@ def octaves(x: Floats, batches_min: int) -> tuple[Octave, ...]:
     size = 1
     while len(x) // size >= batches_min:
         count = len(x) // size
-        octaves.append(_octave(x[len(x) - count * size :].reshape(count, size).mean(axis=1), size))
+        octaves.append(
+            _batch_statistics(x[len(x) - count * size :].reshape(count, size).mean(axis=1), size)
+        )
         size *= 2
     return tuple(octaves)
 
 
-def effective(octaves: Sequence[Octave]) -> float:
+def effective_sample_count(octaves: Sequence[BatchSize]) -> float:
     """How many independent seconds or batches a series is worth: the fewest of any size."""
-    return min(octave.effective for octave in _judged(octaves) or octaves[:1])
+    return min(octave.effective for octave in _long_enough_batches(octaves) or octaves[:1])
 
 
-def too_correlated(octaves: Sequence[Octave]) -> Octave | None:
+def find_too_correlated(octaves: Sequence[BatchSize]) -> BatchSize | None:
     """The shortest batches of which there are too few effective ones; None where there are none."""
-    return next((octave for octave in _judged(octaves) if octave.effective < EFFECTIVE_MIN), None)
+    return next(
+        (octave for octave in _long_enough_batches(octaves) if octave.effective < EFFECTIVE_MIN),
+        None,
+    )
 
 
-def bound(refused: Octave) -> float:
+def correlated_mean_bound(refused: BatchSize) -> float:
     """How far the mean may be off, seen from batches that are too correlated for an interval."""
     return _BOUND_SDS * math.sqrt(refused.variance)
 
 
-def _judged(octaves: Sequence[Octave]) -> tuple[Octave, ...]:
+def _long_enough_batches(octaves: Sequence[BatchSize]) -> tuple[BatchSize, ...]:
     return tuple(octave for octave in octaves if octave.count >= _JUDGED_MIN)
 
 
-def of_cycles(x: Floats, period_s: int) -> tuple[MeanVariance, Floats]:
+def whole_cycle_variance(x: Floats, period_s: int) -> tuple[MeanVariance, Floats]:
     """The variance of the mean over the last whole cycles of x, and those cycles' samples.
 
     The means of whole cycles hold no swing of the cycle itself. Their spread cannot be less than
@@ -158,13 +163,13 @@ def of_cycles(x: Floats, period_s: int) -> tuple[MeanVariance, Floats]:
     return MeanVariance(max(spread, noise), (count - 1) / 2), cycles
 
 
-def _octave(means: Floats, size: int) -> Octave:
+def _batch_statistics(means: Floats, size: int) -> BatchSize:
     count = len(means)
     centred = means - means.mean()
     squares = centred * centred
     total = float(squares.sum())
     if total <= 0:
-        return Octave(size, count, 0.0, 0.0, 0.0)
+        return BatchSize(size, count, 0.0, 0.0, 0.0)
     rho = (float(centred[1:] @ centred[:-1]) / total * count + 1) / (count - 3)
     kurtosis = float(squares @ squares) * count / total**2
-    return Octave(size, count, total / (count - 1), min(max(rho, 0.0), _RHO_MOST), kurtosis)
+    return BatchSize(size, count, total / (count - 1), min(max(rho, 0.0), _RHO_MOST), kurtosis)

@@ -47,7 +47,7 @@ _CHUNK: Final = 250
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LevelChange:
     """A change before run `index`: the ratio of the level after it to that before, and p."""
 
     index: int
@@ -56,11 +56,11 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class ChangeSearch:
     """What a series of run means says: its changes, oldest first, or why none were looked for."""
 
     runs: int
-    changes: tuple[Change, ...]
+    changes: tuple[LevelChange, ...]
     enough: bool
     needed: int = RUNS_MIN
 
@@ -77,7 +77,7 @@ class History:
 
 def find_changes(
     run_means: Sequence[float], rng: np.random.Generator, *, alpha: float = ALPHA
-) -> History:
+) -> ChangeSearch:
     """The changes of level in run means (> 0), in the order in which they were measured.
 
     `alpha` is the share of series without change that may be called changed; who searches many
@@ -85,7 +85,7 @@ def find_changes(
     """
     needed = runs_needed(alpha)
     if len(run_means) < needed:
-        return History(len(run_means), (), enough=False, needed=needed)
+        return ChangeSearch(len(run_means), (), enough=False, needed=needed)
     logs = np.array(log_means(run_means))
     first = max(len(logs) - _RUNS_MOST, 0)
     pending, splits = [(first, len(logs))], dict[int, float]()
@@ -96,7 +96,7 @@ def find_changes(
             edges = [start, *(start + edge for edge in split[0]), end]
             splits |= dict.fromkeys(edges[1:-1], split[1])
             pending += list(pairwise(edges))
-    return History(len(logs), tuple(_large(logs, splits)), enough=True, needed=needed)
+    return ChangeSearch(len(logs), tuple(_large(logs, splits)), enough=True, needed=needed)
 
 
 def runs_needed(alpha: float) -> int:
@@ -178,7 +178,7 @@ def _scores(x: Floats) -> Iterator[Floats]:
         yield inside**2 * count / (length * (count - length)) / total
 
 
-def _large(logs: Floats, splits: dict[int, float]) -> list[Change]:
+def _large(logs: Floats, splits: dict[int, float]) -> list[LevelChange]:
     """Those splits between whose neighbouring levels there is a change worth the name."""
     kept = dict(splits)
     while True:
@@ -188,7 +188,7 @@ def _large(logs: Floats, splits: dict[int, float]) -> list[Change]:
         if steps.size == 0 or steps.min() >= math.log1p(MAGNITUDE_LEAST):
             ratios = np.exp(np.diff(levels))
             return [
-                Change(index, float(ratio), kept[index])
+                LevelChange(index, float(ratio), kept[index])
                 for index, ratio in zip(edges[1:-1], ratios, strict=True)
             ]
         del kept[edges[1:-1][int(np.argmin(steps))]]

@@ -15,7 +15,7 @@ from typing import Final
 
 from iolab.core.metric_spec import Better
 from iolab.dataclass import dataclass
-from iolab.stats.repeats import CONFIDENT, NO_PRIOR, Prior, Variance, log_means, own_spread
+from iolab.stats.repeats import CONFIDENT, NO_PRIOR, Prior, Variance, log_means, sample_variance_of
 from iolab.stats.special import student_excess, student_quantile
 
 RATIO_ALLOWANCE: Final = 0.0014
@@ -75,9 +75,9 @@ def compare(
     a, b = log_means(baseline), log_means(candidate)
     difference = math.fsum(b) / len(b) - math.fsum(a) / len(a)
     runs = (len(a), len(b))
-    error, df = _unpaired_error(a, b, prior)
-    estimate = _Estimate(difference, error, df, allowance)
-    return _judged(estimate, better, runs, paired=False)
+    error, df = _unpaired_standard_error(a, b, prior)
+    estimate = _LogRatioEstimate(difference, error, df, allowance)
+    return _build_comparison(estimate, better, runs, paired=False)
 
 
 def compare_paired(
@@ -99,10 +99,10 @@ def compare_paired(
     count = len(differences)
     # Where nothing is shared within a block, a difference has twice a run's variance.
     doubled = replace(prior, variance=2 * prior.variance)
-    spread = doubled.moderated(own_spread(differences))
+    spread = doubled.moderated(sample_variance_of(differences))
     error = spread.sd / math.sqrt(count) if spread.df else math.inf
-    estimate = _Estimate(math.fsum(differences) / count, error, spread.df, allowance)
-    return _judged(estimate, better, (count, count), paired=True)
+    estimate = _LogRatioEstimate(math.fsum(differences) / count, error, spread.df, allowance)
+    return _build_comparison(estimate, better, (count, count), paired=True)
 
 
 def with_adjusted_p(comparison: Comparison, adjusted_p: float) -> Comparison:
@@ -114,7 +114,7 @@ def with_adjusted_p(comparison: Comparison, adjusted_p: float) -> Comparison:
     return replace(comparison, verdict=ComparisonVerdict.INCONCLUSIVE, reason=reason)
 
 
-def welch_df(a: Variance, b: Variance) -> float:
+def welch_degrees_of_freedom(a: Variance, b: Variance) -> float:
     """The degrees of freedom of a sum of two estimated variances (Welch 1947, Satterthwaite)."""
     total = a.variance + b.variance
     if total == 0:
@@ -123,9 +123,11 @@ def welch_df(a: Variance, b: Variance) -> float:
     return 1 / parts if parts > 0 else math.inf
 
 
-def _unpaired_error(a: Sequence[float], b: Sequence[float], prior: Prior) -> tuple[float, float]:
+def _unpaired_standard_error(
+    a: Sequence[float], b: Sequence[float], prior: Prior
+) -> tuple[float, float]:
     """The standard error of the difference and its degrees of freedom (0: unknown)."""
-    first, second = own_spread(a), own_spread(b)
+    first, second = sample_variance_of(a), sample_variance_of(b)
     if prior.df > 0:
         df = first.df + second.df
         varied = [spread for spread in (first, second) if spread.df > 0]
@@ -137,11 +139,11 @@ def _unpaired_error(a: Sequence[float], b: Sequence[float], prior: Prior) -> tup
     mean_a, mean_b = (
         Variance(spread.variance / (spread.df + 1), spread.df) for spread in (first, second)
     )
-    return math.sqrt(mean_a.variance + mean_b.variance), welch_df(mean_a, mean_b)
+    return math.sqrt(mean_a.variance + mean_b.variance), welch_degrees_of_freedom(mean_a, mean_b)
 
 
 @dataclass(frozen=True, slots=True)
-class _Estimate:
+class _LogRatioEstimate:
     """A log ratio with its standard error, degrees of freedom, and allowance for bias."""
 
     difference: float
@@ -150,8 +152,8 @@ class _Estimate:
     allowance: float
 
 
-def _judged(
-    estimate: _Estimate, better: Better, runs: tuple[int, int], *, paired: bool
+def _build_comparison(
+    estimate: _LogRatioEstimate, better: Better, runs: tuple[int, int], *, paired: bool
 ) -> Comparison:
     """The verdict on a log ratio with that standard error."""
     difference, error, df = estimate.difference, estimate.error, estimate.df
@@ -172,7 +174,7 @@ def _judged(
         )
     reach = student_quantile(CONFIDENT, df) * error + estimate.allowance
     low, high = difference - reach, difference + reach
-    verdict, reason = _verdict(low, high, better)
+    verdict, reason = _verdict_and_reason(low, high, better)
     if min(runs) < 2:
         verdict = ComparisonVerdict.INCONCLUSIVE
         reason = "a side has one run, so its interval is borrowed from other cells"
@@ -182,7 +184,7 @@ def _judged(
     )
 
 
-def _verdict(low: float, high: float, better: Better) -> tuple[ComparisonVerdict, str]:
+def _verdict_and_reason(low: float, high: float, better: Better) -> tuple[ComparisonVerdict, str]:
     noise, same = math.log1p(NOISE_THRESHOLD), math.log1p(SAME_WITHIN)
     up, down = ComparisonVerdict.BETTER, ComparisonVerdict.WORSE
     if better is Better.LOWER:
@@ -199,7 +201,7 @@ def _verdict(low: float, high: float, better: Better) -> tuple[ComparisonVerdict
     )
 
 
-def _beyond_noise_p(estimate: _Estimate) -> float:
+def _beyond_noise_p(estimate: _LogRatioEstimate) -> float:
     """Two-sided p-value of the hypothesis that the true difference is within the threshold."""
     beyond = abs(estimate.difference) - math.log1p(NOISE_THRESHOLD) - estimate.allowance
     if beyond <= 0:
@@ -207,7 +209,7 @@ def _beyond_noise_p(estimate: _Estimate) -> float:
     return student_excess(beyond / estimate.error, estimate.df) if estimate.error > 0 else 0.0
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def holm_adjusted_p_values(p_values: Sequence[float]) -> list[float]:
     """Holm's adjusted p-values, in the order given (Holm 1979): the family-wise error is kept."""
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     adjusted = [0.0] * len(p_values)
@@ -218,9 +220,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def holm_corrected(comparisons: Sequence[Comparison]) -> list[Comparison]:
+def apply_holm_correction(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """All comparisons shown together, without the claims that Holm's correction does not bear."""
-    adjusted = holm([comparison.p for comparison in comparisons])
+    adjusted = holm_adjusted_p_values([comparison.p for comparison in comparisons])
     return [
         with_adjusted_p(comparison, p) for comparison, p in zip(comparisons, adjusted, strict=True)
     ]

@@ -1,6 +1,6 @@
 """What a curve of rate over concurrency says: its bounds, where it saturates, where its knee is.
 
-Points come as draws of whole curves (`AdaptiveAxis.draws`), so that every answer has an interval.
+Points come as draws of whole curves (`AdaptiveCurve.draws`), so that every answer has an interval.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from iolab.core.samples import Floats
 from iolab.dataclass import dataclass
 from iolab.stats.repeats import BIAS_ALLOWANCE
-from iolab.stats.seeds import seed_loads
+from iolab.stats.seeds import initial_loads
 from iolab.stats.special import student_quantile
 
 _LENGTHS: Final = np.array([0.25, 0.4, 0.6, 0.9, 1.3, 2.0, 3.0])
@@ -33,7 +33,7 @@ _DRAW_JITTER: Final = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
-class Surrogate:
+class GaussianProcess:
     """A fitted process; inputs have shape (points, dimensions) and are scaled to 0 .. SPAN.
 
     The arrays' first axis is the hyperparameters (h), weighted by `weights`: for n points and a
@@ -70,9 +70,9 @@ class Surrogate:
 
     def _posterior(self, at: Floats) -> tuple[Floats, Floats]:
         """Means (h, m) and covariances (h, m, m) for each of the hyperparameters."""
-        cross = _kernel(self.inputs, at, self.lengths, self.variances)
-        own = _kernel(at, at, self.lengths, self.variances)
-        basis, basis_at = _basis(self.inputs), _basis(at)
+        cross = _matern_kernel(self.inputs, at, self.lengths, self.variances)
+        own = _matern_kernel(at, at, self.lengths, self.variances)
+        basis, basis_at = _linear_basis(self.inputs), _linear_basis(at)
         solved = self.inverse @ cross
         rest = self.targets - self.beta @ basis.T
         means = self.beta @ basis_at.T + np.einsum("hn,hnm->hm", rest, solved)
@@ -82,19 +82,19 @@ class Surrogate:
         return means, covariances
 
 
-def fit_gaussian(inputs: Floats, targets: Floats, noise_sds: Floats) -> Surrogate:
+def fit_gaussian(inputs: Floats, targets: Floats, noise_sds: Floats) -> GaussianProcess:
     """Fit the process to measured targets (n,) with known noise (n,) at inputs (n, d).
 
     Raises ValueError for fewer points than the linear mean has terms plus one.
     """
-    basis = _basis(inputs)
+    basis = _linear_basis(inputs)
     count, terms = basis.shape
     if count <= terms:
         raise ValueError(f"{count} points are too few for a surrogate; {terms + 1} are needed")
     lengths = np.repeat(_LENGTHS, len(_SCALES))
     variances = np.tile(_SCALES**2, len(_LENGTHS))
     noise = np.maximum(noise_sds, _NOISE_LEAST) ** 2
-    covariance = _kernel(inputs, inputs, lengths, variances) + np.diag(noise)
+    covariance = _matern_kernel(inputs, inputs, lengths, variances) + np.diag(noise)
     inverse = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
     projected = np.einsum("np,hnm->hpm", basis, inverse)
     information = projected @ basis
@@ -105,10 +105,10 @@ def fit_gaussian(inputs: Floats, targets: Floats, noise_sds: Floats) -> Surrogat
     logs = -0.5 * (squares + np.linalg.slogdet(covariance)[1] + np.linalg.slogdet(information)[1])
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
-    return Surrogate(inputs, targets, lengths, variances, weights, inverse, beta, beta_cov)
+    return GaussianProcess(inputs, targets, lengths, variances, weights, inverse, beta, beta_cov)
 
 
-def scaled(values: Floats, low: float, high: float) -> Floats:
+def scale_to_span(values: Floats, low: float, high: float) -> Floats:
     """Values between low and high brought to 0 .. SPAN; all zero where low is high."""
     if high <= low:
         return np.zeros_like(values)
@@ -116,11 +116,11 @@ def scaled(values: Floats, low: float, high: float) -> Floats:
     return result
 
 
-def _basis(inputs: Floats) -> Floats:
+def _linear_basis(inputs: Floats) -> Floats:
     return np.column_stack([np.ones(len(inputs)), inputs])
 
 
-def _kernel(a: Floats, b: Floats, lengths: Floats, variances: Floats) -> Floats:
+def _matern_kernel(a: Floats, b: Floats, lengths: Floats, variances: Floats) -> Floats:
     """Matern 5/2 for each of the hyperparameters; shape (h, len(a), len(b))."""
     distance = np.sqrt(((a[:, None, :] - b[None, :, :]) ** 2).sum(axis=2))
     r = np.sqrt(5.0) * distance[None] / lengths[:, None, None]
@@ -143,12 +143,12 @@ class LoadEstimate:
     high: int
 
 
-def crossing_load(least_response_s: float, largest_rate: float) -> float:
+def bounds_crossing_load(least_response_s: float, largest_rate: float) -> float:
     """Where both bounds meet, N_K = X_max R_min: a knee far from it wants an explanation."""
     return largest_rate * least_response_s
 
 
-def saturation(loads: Sequence[int], curves: Floats) -> LoadEstimate | None:
+def saturation_load(loads: Sequence[int], curves: Floats) -> LoadEstimate | None:
     """The smallest load whose rate is, with 95 % confidence, at least 95 % of the largest.
 
     None where that is within 5 % of the axis' last load, as it is for a straight line: the curve
@@ -158,22 +158,22 @@ def saturation(loads: Sequence[int], curves: Floats) -> LoadEstimate | None:
     sure = np.flatnonzero(np.quantile(shares, _ONE_SIDED, axis=0) >= _SATURATED)
     if sure.size == 0 or loads[int(sure[0])] >= _SATURATED * loads[-1]:
         return None
-    low, high = _range(loads, (shares >= _SATURATED).argmax(axis=1))
+    low, high = _load_interval(loads, (shares >= _SATURATED).argmax(axis=1))
     return LoadEstimate(loads[int(sure[0])], low, max(high, loads[int(sure[0])]))
 
 
-def knee(loads: Sequence[int], curves: Floats) -> LoadEstimate:
+def knee_load(loads: Sequence[int], curves: Floats) -> LoadEstimate:
     """Where rate over response time is largest ("power"); X^2 / N in a closed loop.
 
     The load is the one that most curves have; the axis' ends mean that the knee is not on it.
     """
     power = curves * curves / np.array(loads)
     best = power.argmax(axis=1)
-    low, high = _range(loads, best)
+    low, high = _load_interval(loads, best)
     return LoadEstimate(loads[int(np.bincount(best, minlength=len(loads)).argmax())], low, high)
 
 
-def _range(loads: Sequence[int], places: np.typing.NDArray[np.intp]) -> tuple[int, int]:
+def _load_interval(loads: Sequence[int], places: np.typing.NDArray[np.intp]) -> tuple[int, int]:
     low, high = np.quantile(places, [_TAIL, 1 - _TAIL], method="nearest")
     return loads[int(low)], loads[int(high)]
 
@@ -191,7 +191,7 @@ _POINTS_MIN: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Usl:
+class UslFit:
     """A fitted law: the rate of one, contention sigma, coherency kappa, and whether it describes.
 
     `describes` is False where a residual exceeds twice the point's 95 % half-width; the law is then
@@ -211,15 +211,15 @@ class Usl:
 
     def rate(self, load: float) -> float:
         """The rate that the law gives to that load."""
-        return self.gamma * load / (1 + load_cost(load, self.sigma, self.kappa))
+        return self.gamma * load / (1 + usl_load_cost(load, self.sigma, self.kappa))
 
 
-def load_cost(load: float, sigma: float, kappa: float) -> float:
+def usl_load_cost(load: float, sigma: float, kappa: float) -> float:
     """What contention and coherency add: sigma (N - 1) + kappa N (N - 1)."""
     return sigma * (load - 1) + kappa * load * (load - 1)
 
 
-def fit_usl(loads: Sequence[float], rates: Sequence[float], half_widths: Sequence[float]) -> Usl:
+def fit_usl(loads: Sequence[float], rates: Sequence[float], half_widths: Sequence[float]) -> UslFit:
     """Fit the law to measured rates with those relative 95 % half-widths.
 
     Raises ValueError for fewer than four points, which any law of three parameters fits.
@@ -227,31 +227,31 @@ def fit_usl(loads: Sequence[float], rates: Sequence[float], half_widths: Sequenc
     if len(loads) < _POINTS_MIN:
         raise ValueError(f"{len(loads)} points fit any law; at least {_POINTS_MIN} are needed")
     n, y = np.array(loads, dtype=np.float64), np.log(np.array(rates))
-    ends = [_descended(n, y, start) for start in _STARTS]
-    best = min(ends, key=lambda end: _loss(_residuals(n, y, end)))
-    residuals = np.abs(_residuals(n, y, best))
+    ends = [_levenberg_marquardt(n, y, start) for start in _STARTS]
+    best = min(ends, key=lambda end: _soft_l1_loss(_usl_residuals(n, y, end)))
+    residuals = np.abs(_usl_residuals(n, y, best))
     describes = bool((residuals <= _FITS_WITHIN * np.array(half_widths)).all())
     gamma, sigma, kappa = math.exp(best[0]), float(best[1]), float(best[2])
-    return Usl(gamma, sigma, kappa, float(residuals.max()), describes)
+    return UslFit(gamma, sigma, kappa, float(residuals.max()), describes)
 
 
-def _residuals(n: Floats, y: Floats, p: Floats) -> Floats:
+def _usl_residuals(n: Floats, y: Floats, p: Floats) -> Floats:
     result: Floats = p[0] + np.log(n / (1 + p[1] * (n - 1) + p[2] * n * (n - 1))) - y
     return result
 
 
-def _loss(residuals: Floats) -> float:
+def _soft_l1_loss(residuals: Floats) -> float:
     """Soft L1: 2 (sqrt(1 + (r/s)^2) - 1)."""
     return float((2 * (np.sqrt(1 + (residuals / _LOSS_SCALE) ** 2) - 1)).sum())
 
 
-def _descended(n: Floats, y: Floats, start: tuple[float, float]) -> Floats:
+def _levenberg_marquardt(n: Floats, y: Floats, start: tuple[float, float]) -> Floats:
     """Levenberg-Marquardt with the loss as weights; sigma and kappa are kept at zero or above."""
     p = np.array([float(y[0]) - math.log(n[0]), *start])
     damping = _DAMPING_FIRST
-    loss = _loss(_residuals(n, y, p))
+    loss = _soft_l1_loss(_usl_residuals(n, y, p))
     for _ in range(_STEPS_MOST):
-        residuals = _residuals(n, y, p)
+        residuals = _usl_residuals(n, y, p)
         weights = 1 / np.sqrt(1 + (residuals / _LOSS_SCALE) ** 2)
         cost = 1 + p[1] * (n - 1) + p[2] * n * (n - 1)
         jacobian = np.column_stack([np.ones_like(n), -(n - 1) / cost, -n * (n - 1) / cost])
@@ -260,7 +260,7 @@ def _descended(n: Floats, y: Floats, start: tuple[float, float]) -> Floats:
         step = np.linalg.solve(normal, -(jacobian.T @ (weights * residuals)))
         trial = p + step
         trial[1:] = np.maximum(trial[1:], 0.0)
-        trial_loss = _loss(_residuals(n, y, trial))
+        trial_loss = _soft_l1_loss(_usl_residuals(n, y, trial))
         if trial_loss < loss:
             settled = loss - trial_loss <= _CONVERGED * loss
             p, loss, damping = trial, trial_loss, damping / 3
@@ -304,7 +304,7 @@ class CurvePoint:
     measured: bool
 
 
-class AdaptiveAxis:
+class AdaptiveCurve:
     """A curve in the making: ask `wanted` for the next load, `record` what it gave."""
 
     def __init__(
@@ -319,11 +319,11 @@ class AdaptiveAxis:
         self._axis = tuple(sorted(set(loads)))
         if strange := set(must) - set(self._axis):
             raise ValueError(f"load {min(strange)} must be measured but is not on the axis")
-        self._first = sorted({*seed_loads(self._axis), *must})
+        self._first = sorted({*initial_loads(self._axis), *must})
         self._rng = rng
         self._rates: dict[int, tuple[float, float]] = {}
         self._hits = 0
-        self._surrogate: Surrogate | None = None
+        self._surrogate: GaussianProcess | None = None
 
     @property
     def first(self) -> tuple[int, ...]:
@@ -378,7 +378,7 @@ class AdaptiveAxis:
         if left and surrogate is not None:
             means, sds = surrogate.predict(self._inputs(left))
             points += [
-                _point(load, float(mean), float(sd), measured=False)
+                _curve_point_from_log_rate(load, float(mean), float(sd), measured=False)
                 for load, mean, sd in zip(left, means, sds, strict=True)
             ]
         return tuple(sorted(points, key=lambda point: point.load))
@@ -393,9 +393,9 @@ class AdaptiveAxis:
         return rates
 
     def _measured_point(self, load: int) -> CurvePoint:
-        return _point(load, *self._rates[load], measured=True)
+        return _curve_point_from_log_rate(load, *self._rates[load], measured=True)
 
-    def _fitted(self) -> Surrogate | None:
+    def _fitted(self) -> GaussianProcess | None:
         """The surrogate of what is recorded; None for too few points."""
         loads = self.measured
         if self._surrogate is None and len(loads) > 2:
@@ -406,7 +406,7 @@ class AdaptiveAxis:
     def _inputs(self, loads: Sequence[int]) -> Floats:
         roots = np.sqrt(np.array(loads, dtype=np.float64))
         first, last = math.sqrt(self._axis[0]), math.sqrt(self._axis[-1])
-        return scaled(roots, first, last).reshape(-1, 1)
+        return scale_to_span(roots, first, last).reshape(-1, 1)
 
     def _in_jump(self) -> int | None:
         """The middle of the largest jump between measured loads with others between, else None.
@@ -449,7 +449,9 @@ class AdaptiveAxis:
         return farthest[int(self._rng.integers(len(farthest)))]
 
 
-def _point(load: int, log_rate: float, sd: float, *, measured: bool) -> CurvePoint:
+def _curve_point_from_log_rate(
+    load: int, log_rate: float, sd: float, *, measured: bool
+) -> CurvePoint:
     rate = load * math.exp(log_rate)
     reach = math.exp(Z95 * sd + BIAS_ALLOWANCE)
     return CurvePoint(load, rate, rate / reach, rate * reach, measured)

@@ -20,7 +20,7 @@ _RESAMPLES: Final = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class Overall:
+class GeometricMeanRatio:
     """The geometric mean of ratios, its 95 % interval, and how many curves it is of.
 
     `bootstrapped` tells that the interval speaks of curves like these; else it speaks of these
@@ -36,7 +36,7 @@ class Overall:
 
 def geometric_mean(
     curves: Sequence[Sequence[Comparison]], rng: np.random.Generator | None = None
-) -> Overall:
+) -> GeometricMeanRatio:
     """The geometric mean over all cells, each curve (its cells belong together) weighing the same.
 
     With ten curves or more and a source of randomness, whole curves are resampled; else the
@@ -47,21 +47,23 @@ def geometric_mean(
     logs = np.array([np.mean([math.log(cell.ratio) for cell in curve]) for curve in curves])
     middle = float(logs.mean())
     if rng is not None and len(curves) >= BOOTSTRAP_MIN:
-        reach = _bootstrap(logs, rng) + RATIO_ALLOWANCE
-        return _overall(middle, reach, len(curves), bootstrapped=True)
-    error, df = _summed(curves)
+        reach = _bootstrap_half_width(logs, rng) + RATIO_ALLOWANCE
+        return _geometric_mean_ratio(middle, reach, len(curves), bootstrapped=True)
+    error, df = _standard_error_and_df(curves)
     if df == 0:
-        return Overall(math.exp(middle), None, None, len(curves), bootstrapped=False)
+        return GeometricMeanRatio(math.exp(middle), None, None, len(curves), bootstrapped=False)
     reach = student_quantile(CONFIDENT, df) * error + RATIO_ALLOWANCE
-    return _overall(middle, reach, len(curves), bootstrapped=False)
+    return _geometric_mean_ratio(middle, reach, len(curves), bootstrapped=False)
 
 
-def _overall(middle: float, reach: float, curves: int, *, bootstrapped: bool) -> Overall:
+def _geometric_mean_ratio(
+    middle: float, reach: float, curves: int, *, bootstrapped: bool
+) -> GeometricMeanRatio:
     low, high = math.exp(middle - reach), math.exp(middle + reach)
-    return Overall(math.exp(middle), low, high, curves, bootstrapped)
+    return GeometricMeanRatio(math.exp(middle), low, high, curves, bootstrapped)
 
 
-def _summed(curves: Sequence[Sequence[Comparison]]) -> tuple[float, float]:
+def _standard_error_and_df(curves: Sequence[Sequence[Comparison]]) -> tuple[float, float]:
     """Standard error and degrees of freedom (Satterthwaite) of the mean of curves; df 0: none."""
     parts = [(cell.error / len(curve) / len(curves), cell.df) for curve in curves for cell in curve]
     if any(df == 0 for _, df in parts):
@@ -71,7 +73,7 @@ def _summed(curves: Sequence[Sequence[Comparison]]) -> tuple[float, float]:
     return math.sqrt(variance), variance**2 / fourths if fourths > 0 else math.inf
 
 
-def _bootstrap(logs: np.typing.NDArray[np.float64], rng: np.random.Generator) -> float:
+def _bootstrap_half_width(logs: np.typing.NDArray[np.float64], rng: np.random.Generator) -> float:
     """Half of the percentile interval, stretched as Student's t is over so few curves."""
     count = len(logs)
     weights = rng.multinomial(count, np.full(count, 1 / count), size=_RESAMPLES)

@@ -42,7 +42,7 @@ with fewer, one stall more or less decides."""
 
 
 @dataclass(frozen=True, slots=True)
-class Quantile:
+class QuantileEstimate:
     """A run's latency quantile (ns) and its 95 % interval.
 
     The ends are None where the run is too short, or its seconds are too `correlated` to know.
@@ -54,14 +54,14 @@ class Quantile:
     correlated: bool = False
 
 
-def decides(episodes: int) -> bool:
+def has_few_stalls(episodes: int) -> bool:
     """Whether a run stalled so few times that one stall more or less moves its far quantiles."""
     return 0 < episodes < EPISODES_MIN
 
 
-def of_run_each(
+def run_quantiles(
     counts: Ints, middle_ns: Ints, qs: Sequence[float], rng: np.random.Generator
-) -> tuple[Quantile, ...]:
+) -> tuple[QuantileEstimate, ...]:
     """Quantiles `qs` (0 < q < 1) of a run, each with its interval by a block bootstrap of seconds.
 
     `counts` has a row for each second of the measured window and a column for each bin whose
@@ -71,11 +71,11 @@ def of_run_each(
     used = np.flatnonzero(counts.sum(axis=0))
     counts, middle = counts[:, used], middle_ns[used].astype(np.float64)
     total = counts.sum(axis=0)[None, :]
-    cells = _ranks_each(total, [*qs, _MEDIAN])
+    cells = _quantile_bins_of_histogram(total, [*qs, _MEDIAN])
     values = [float(middle[cell]) for cell in cells]
-    edges = _edges(len(counts))
+    edges = _block_starts(len(counts))
     if edges is None:
-        return tuple(Quantile(value, None, None) for value in values[:-1])
+        return tuple(QuantileEstimate(value, None, None) for value in values[:-1])
     count = len(edges)
     blocks = np.asarray(np.add.reduceat(counts, edges, axis=0), dtype=np.int64)
     weights = rng.multinomial(count, np.full(count, 1 / count), size=_RESAMPLES)
@@ -83,7 +83,12 @@ def of_run_each(
     drawn = weights.astype(np.float64) @ blocks.astype(np.float64)
     cumulative = np.cumsum(drawn, axis=1)
     reaches = [
-        _reach(value, middle[_ranks(cumulative, q)], _beyond(counts, cell, q), edges)
+        _quantile_reach(
+            value,
+            middle[_quantile_bins(cumulative, q)],
+            _excess_beyond_quantile(counts, cell, q),
+            edges,
+        )
         for value, cell, q in zip(values, cells, [*qs, _MEDIAN], strict=True)
     ]
     # What slows everything for a while shows best in the median, and is lost in the few I/Os of a
@@ -95,27 +100,27 @@ def of_run_each(
 
 
 @dataclass(frozen=True, slots=True)
-class _Reach:
+class _QuantileReach:
     """How far a quantile may lie from its value, down and up, as logarithms.
 
-    `bound` is how far it may have wandered where its seconds are too correlated to tell more, 0
-    where they are not.
+    `correlated_mean_bound` is how far it may have wandered where its seconds are too correlated to
+    tell more, 0 where they are not.
     """
 
     down: float
     up: float
     bound: float
 
-    def quantile(self, value: float, wander: float) -> Quantile:
+    def quantile(self, value: float, wander: float) -> QuantileEstimate:
         """The quantile with its interval, unless what is known is too little."""
         more = max(self.bound, wander)
         if more > _BOUND_MOST:
-            return Quantile(value, None, None, correlated=True)
+            return QuantileEstimate(value, None, None, correlated=True)
         down, up = self.down + more + BIN_ERROR, self.up + more + BIN_ERROR
-        return Quantile(value, value * math.exp(-down), value * math.exp(up))
+        return QuantileEstimate(value, value * math.exp(-down), value * math.exp(up))
 
 
-def _reach(value: float, drawn: Floats, beyond: Floats, edges: Ints) -> _Reach:
+def _quantile_reach(value: float, drawn: Floats, beyond: Floats, edges: Ints) -> _QuantileReach:
     """The range of the resampled quantiles, stretched around the value.
 
     At least by Student's t of the few blocks and the n of a plug-in variance; more where batches of
@@ -129,17 +134,17 @@ def _reach(value: float, drawn: Floats, beyond: Floats, edges: Ints) -> _Reach:
     stretch = student_quantile(CONFIDENT, count - 1.0) / 1.96 * math.sqrt(count / (count - 1))
     resampled = 1.96 * math.sqrt(count) * float(np.add.reduceat(beyond, edges).std()) / len(beyond)
     if resampled <= 0:
-        return _Reach(down * stretch, up * stretch, 0.0)
-    octaves = batches.octaves(beyond, _BATCHES_MIN)
-    refused = batches.too_correlated(octaves)
+        return _QuantileReach(down * stretch, up * stretch, 0.0)
+    octaves = batches.batch_sizes(beyond, _BATCHES_MIN)
+    refused = batches.find_too_correlated(octaves)
     if refused is not None:
-        bound = batches.bound(refused) / resampled * max(down, up)
-        return _Reach(down * stretch, up * stretch, bound)
-    stretch = max(stretch, batches.widest(octaves).half_width / resampled)
-    return _Reach(down * stretch, up * stretch, 0.0)
+        bound = batches.correlated_mean_bound(refused) / resampled * max(down, up)
+        return _QuantileReach(down * stretch, up * stretch, bound)
+    stretch = max(stretch, batches.widest_mean_variance(octaves).half_width / resampled)
+    return _QuantileReach(down * stretch, up * stretch, 0.0)
 
 
-def _beyond(counts: Ints, cell: int, q: float) -> Floats:
+def _excess_beyond_quantile(counts: Ints, cell: int, q: float) -> Floats:
     """By how many more I/Os of each second lie beyond a quantile's bin than of the whole run.
 
     The mean of this decides the quantile: to first order, it is as uncertain as that is. The bin
@@ -153,27 +158,27 @@ def _beyond(counts: Ints, cell: int, q: float) -> Floats:
     return excess
 
 
-def block_count(seconds: int) -> int:
+def bootstrap_block_count(seconds: int) -> int:
     """How many blocks a run of that length is cut into; 0 where it is too short to be resampled."""
     length = min(BLOCK_S, seconds // _BLOCKS_MIN)
     return seconds // length if length >= _BLOCK_LEAST_S else 0
 
 
-def _ranks(cumulative: Ints | Floats, q: float) -> Ints:
+def _quantile_bins(cumulative: Ints | Floats, q: float) -> Ints:
     """The first bin of each row whose cumulative count reaches q of the row's total."""
     needed = np.maximum(np.ceil(q * cumulative[:, -1:] * (1 - 1e-15)), 1)
     return np.asarray((cumulative >= needed).argmax(axis=1), dtype=np.int64)
 
 
-def _ranks_each(total: Ints, qs: Sequence[float]) -> list[int]:
+def _quantile_bins_of_histogram(total: Ints, qs: Sequence[float]) -> list[int]:
     """The bin of each quantile of one histogram."""
     cumulative = np.cumsum(total, axis=1)
-    return [int(_ranks(cumulative, q)[0]) for q in qs]
+    return [int(_quantile_bins(cumulative, q)[0]) for q in qs]
 
 
-def _edges(seconds: int) -> Ints | None:
+def _block_starts(seconds: int) -> Ints | None:
     """Where blocks of nearly equal length begin; None for too short a run."""
-    count = block_count(seconds)
+    count = bootstrap_block_count(seconds)
     if count == 0:
         return None
     return np.linspace(0, seconds, count + 1).astype(np.int64)[:-1]

@@ -16,7 +16,7 @@ from typing import Final
 from iolab.dataclass import dataclass
 from iolab.stats.special import digamma, student_quantile, trigamma, trigamma_inverse
 
-Place = tuple[Hashable, ...]
+StratumPath = tuple[Hashable, ...]
 """Where a cell stands among the others, from coarse to fine."""
 
 CELLS_MIN: Final = 12
@@ -72,7 +72,7 @@ NO_PRIOR: Final = Prior(0.0, 0.0, 0, 0.0)
 """Nothing is known beyond the cell's own runs."""
 
 
-def own_spread(log_means: Sequence[float]) -> Variance:
+def sample_variance_of(log_means: Sequence[float]) -> Variance:
     """The sample variance of one cell's log run means; df 0 for a single run."""
     if len(log_means) < 2:
         return Variance(math.nan, 0.0)
@@ -100,19 +100,19 @@ def fit_prior(spreads: Sequence[Variance]) -> Prior:
     logs = (math.log(max(spread.variance, _ZERO_SHARE * middle)) for spread in used)
     e = [log - digamma(half) + math.log(half) for log, half in zip(logs, halves, strict=True)]
     within = math.fsum(trigamma(half) for half in halves) / len(used)
-    observed = own_spread(e).variance
+    observed = sample_variance_of(e).variance
     upper = observed * (1 + math.sqrt(2 / (len(used) - 1)))
     if upper <= within:
-        return Prior(_pooled(used), math.inf, len(used), pooled_df)
+        return Prior(_pooled_variance(used), math.inf, len(used), pooled_df)
     df = 2 * trigamma_inverse(upper - within)
     if observed <= within:
-        return Prior(_pooled(used), df, len(used), pooled_df)
+        return Prior(_pooled_variance(used), df, len(used), pooled_df)
     half = trigamma_inverse(observed - within)
     variance = math.exp(math.fsum(e) / len(used) + digamma(half) - math.log(half))
     return Prior(variance, df, len(used), pooled_df)
 
 
-def _pooled(used: Sequence[Variance]) -> float:
+def _pooled_variance(used: Sequence[Variance]) -> float:
     """The pooled variance, where no cell differs from another.
 
     As limma does since 2017; the limit of the moments' formula, exp(mean e), is larger by the noise
@@ -123,12 +123,12 @@ def _pooled(used: Sequence[Variance]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Strata:
+class StratumPriors:
     """The priors of strata that lie within each other, each under its place from coarse to fine."""
 
-    priors: Mapping[Place, Prior]
+    priors: Mapping[StratumPath, Prior]
 
-    def of(self, place: Place) -> Prior:
+    def of(self, place: StratumPath) -> Prior:
         """That of the finest stratum around a place that has cells enough, else NO_PRIOR.
 
         A place is, say, (mix, below or above the knee).
@@ -140,13 +140,13 @@ class Strata:
         return NO_PRIOR
 
 
-def fit_strata(cells: Iterable[tuple[Place, Variance]]) -> Strata:
+def fit_strata(cells: Iterable[tuple[StratumPath, Variance]]) -> StratumPriors:
     """The prior of every stratum; the coarsest has the empty place and holds all cells."""
-    members: dict[Place, list[Variance]] = {}
+    members: dict[StratumPath, list[Variance]] = {}
     for place, spread in cells:
         for depth in range(len(place) + 1):
             members.setdefault(place[:depth], []).append(spread)
-    return Strata({place: fit_prior(spreads) for place, spreads in members.items()})
+    return StratumPriors({place: fit_prior(spreads) for place, spreads in members.items()})
 
 
 BIAS_ALLOWANCE: Final = 0.001
@@ -191,7 +191,7 @@ def log_means(run_means: Sequence[float]) -> list[float]:
     return [math.log(mean) for mean in run_means]
 
 
-def publish(
+def publish_value(
     run_means: Sequence[float], prior: Prior = NO_PRIOR, *, allowance: float = BIAS_ALLOWANCE
 ) -> PublishedValue:
     """The cell's value and interval: exp(m -+ (t s / sqrt(R) + allowance)).
@@ -200,7 +200,7 @@ def publish(
     """
     logs = log_means(run_means)
     middle = math.fsum(logs) / len(logs)
-    spread = prior.moderated(own_spread(logs))
+    spread = prior.moderated(sample_variance_of(logs))
     if spread.df == 0:
         return PublishedValue(math.exp(middle), None, None, len(logs), spread)
     reach = student_quantile(CONFIDENT, spread.df) * spread.sd / math.sqrt(len(logs)) + allowance

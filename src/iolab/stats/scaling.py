@@ -49,7 +49,7 @@ _WEIGHT_LEAST: Final = 1e-5
 """Curves with less of the whole weight change no quantile."""
 
 
-class Law(StrEnum):
+class PredictionLaw(StrEnum):
     """What a prediction follows."""
 
     USL = "universal scalability law"
@@ -57,7 +57,7 @@ class Law(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class MeasuredLoad:
     """A measured load: its rate, and the standard deviation of so many runs' logarithms.
 
     `half_width` is half of the rate's 95 % interval as a share of it, 0 where none is known.
@@ -78,11 +78,13 @@ class Prediction:
     rate: float
     low: float
     high: float
-    law: Law
+    law: PredictionLaw
     limit: float | None
 
 
-def predict(measured: Sequence[Known], load: float, limit: float | None = None) -> Prediction:
+def predict_rate(
+    measured: Sequence[MeasuredLoad], load: float, limit: float | None = None
+) -> Prediction:
     """The rate at a load. `limit` is the largest rate that a measured bottleneck leaves.
 
     The interval is that of a mean of as many runs as a measured load has. Raises ValueError for
@@ -99,16 +101,16 @@ def predict(measured: Sequence[Known], load: float, limit: float | None = None) 
     loads = tuple(point.load for point in points)
     widths = [Z95 * scatter / math.sqrt(point.runs) for point in points]
     law = fit_usl(loads, [point.rate for point in points], widths)
-    middle, low, high = _mixture(points, scatter, min(freedom, DF_MOST), load)
+    middle, low, high = _mixture_quantiles(points, scatter, min(freedom, DF_MOST), load)
     value = math.log(law.rate(load)) if law.describes else middle
     ends = [math.exp(end) for end in (value, min(low, value), max(high, value))]
     rate, low, high = (end if limit is None else min(end, limit) for end in ends)
-    kind = Law.USL if law.describes else Law.SATURATION
+    kind = PredictionLaw.USL if law.describes else PredictionLaw.SATURATION
     return Prediction(load, rate, low, high, kind, limit)
 
 
-def _mixture(
-    points: Sequence[Known], scatter: float, freedom: int, load: float
+def _mixture_quantiles(
+    points: Sequence[MeasuredLoad], scatter: float, freedom: int, load: float
 ) -> tuple[float, float, float]:
     """Median and ends of the logarithm of the rate, by the weight of every curve.
 
@@ -116,7 +118,7 @@ def _mixture(
     from `freedom` repeats; the rate is then Student's around each curve.
     """
     loads = tuple(point.load for point in points)
-    shapes, priors = _curves(loads, load)
+    shapes, priors = _curve_log_rates(loads, load)
     rates = np.log([point.rate for point in points])
     weights = np.array([point.runs for point in points]) / scatter**2
     residuals = rates - shapes[:, :-1]
@@ -138,23 +140,23 @@ def _mixture(
 
 
 @lru_cache(maxsize=4)
-def _curves(loads: tuple[float, ...], load: float) -> tuple[Floats, Floats]:
+def _curve_log_rates(loads: tuple[float, ...], load: float) -> tuple[Floats, Floats]:
     """Logarithms of rates at those loads and the last one, a row a curve, and each one's weight."""
-    kinds = list(_kinds(np.array([*loads, load]), loads[0], loads[-1]))
+    kinds = list(_curve_families(np.array([*loads, load]), loads[0], loads[-1]))
     shares = [np.full(len(shapes), weight / len(shapes)) for weight, shapes in kinds]
     return np.concatenate([shapes for _, shapes in kinds]), np.concatenate(shares)
 
 
-def _kinds(n: Floats, first: float, last: float) -> Iterator[tuple[float, Floats]]:
+def _curve_families(n: Floats, first: float, last: float) -> Iterator[tuple[float, Floats]]:
     """Each kind of curve with its weight in the whole before anything was measured.
 
     Bends may lie from half the smallest load to eight times the largest; steps to four times.
     """
-    sigma, kappa = _grid(
+    sigma, kappa = _value_combinations(
         np.append(0.0, np.geomspace(1e-3, 0.5, 80)), np.append(0.0, np.geomspace(1e-5, 0.03, 60))
     )
     yield 0.40, np.log(n) - np.log1p(sigma * (n - 1) + kappa * n * (n - 1))
-    bend, sharp, power, fall = _grid(
+    bend, sharp, power, fall = _value_combinations(
         np.geomspace(first / 2, last * 8, 160),
         np.append(np.geomspace(1, 12, 10), 40.0),
         np.linspace(0.88, 1, 5),
@@ -163,7 +165,7 @@ def _kinds(n: Floats, first: float, last: float) -> Iterator[tuple[float, Floats
     share = np.log(n / bend)
     rise = power * (np.log(n) - np.logaddexp(0, sharp * share) / sharp)
     yield 0.45, rise - fall * np.maximum(n / bend - 1, 0)
-    step, drop, sigma = _grid(
+    step, drop, sigma = _value_combinations(
         np.geomspace(first, last * 4, 24),
         np.array([0.08, 0.15, 0.22, 0.3]),
         np.linspace(0, 0.15, 12),
@@ -172,6 +174,6 @@ def _kinds(n: Floats, first: float, last: float) -> Iterator[tuple[float, Floats
     yield 0.15, np.log(n) - np.log1p(sigma * (n - 1)) + fallen
 
 
-def _grid(*axes: Floats) -> list[Floats]:
+def _value_combinations(*axes: Floats) -> list[Floats]:
     """Every combination of these values, as columns."""
     return [column.reshape(-1, 1) for column in np.meshgrid(*axes, indexing="ij")]

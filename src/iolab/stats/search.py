@@ -18,9 +18,9 @@ import numpy as np
 
 from iolab.core.samples import Floats
 from iolab.dataclass import dataclass
-from iolab.stats.curve import Z95, Surrogate, fit_gaussian, scaled
+from iolab.stats.curve import Z95, GaussianProcess, fit_gaussian, scale_to_span
 from iolab.stats.repeats import NO_PRIOR, Prior, Variance
-from iolab.stats.seeds import LOAD_RUNS_MOST, PEAK_RUNS_MOST, peak_seeds
+from iolab.stats.seeds import LOAD_RUNS_MOST, PEAK_RUNS_MOST, initial_peak_points
 from iolab.stats.special import student_quantile
 
 _FIRST_SHARES: Final = (0.3, 0.6, 0.8, 0.9)
@@ -77,7 +77,7 @@ class LoadLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fit:
+class _LatencyFit:
     """ln q = a + b u(x), the spread of runs around it, and their number near the limit."""
 
     a: float
@@ -139,7 +139,7 @@ class MaxLoadSearch:
         count = len(self._runs)
         return LoadLimit(load, load - reach, load + reach, verified, count, settled, bounded=True)
 
-    def _fit(self) -> _Fit:
+    def _fit(self) -> _LatencyFit:
         """Weighted least squares, with weights that fall off with the distance from the limit."""
         u = np.array([self._u(run.load) for run in self._runs])
         y = np.log([run.latency_ns for run in self._runs])
@@ -149,24 +149,24 @@ class MaxLoadSearch:
         root = np.sqrt(weights)
         solved = np.linalg.lstsq(design * root[:, None], y * root, rcond=None)[0]
         residuals = y - design @ solved
-        own = _weighted_spread(residuals, weights)
+        own = _weighted_residual_variance(residuals, weights)
         spread = self._prior.moderated(own) if self._prior.df else own
         near = int((np.abs(y - self._log_limit) < _NEAR).sum())
-        return _Fit(float(solved[0]), float(solved[1]), spread, near)
+        return _LatencyFit(float(solved[0]), float(solved[1]), spread, near)
 
-    def _error(self, fitted: _Fit, load: float) -> float:
+    def _error(self, fitted: _LatencyFit, load: float) -> float:
         """The standard error of the root: s / sqrt(n_near) over the slope of ln q there."""
         gap = _HEADROOM * self._saturation - load
         return fitted.spread.sd / math.sqrt(max(fitted.near, 1)) * gap / fitted.b
 
-    def _verified(self, fitted: _Fit) -> float | None:
+    def _verified(self, fitted: _LatencyFit) -> float | None:
         reach = student_quantile(0.95, fitted.spread.df) * fitted.spread.sd
         below = [
             run.load for run in self._runs if math.log(run.latency_ns) + reach <= self._log_limit
         ]
         return max(below, default=None)
 
-    def _unbounded(self, fitted: _Fit, verified: float | None) -> LoadLimit:
+    def _unbounded(self, fitted: _LatencyFit, verified: float | None) -> LoadLimit:
         """The limit is beyond either end of the loads; which one, the fit at the middle tells."""
         middle = fitted.a + fitted.b * self._u(0.5 * self._saturation)
         load = self._saturation if middle < self._log_limit else _SHARE_LEAST * self._saturation
@@ -187,7 +187,7 @@ class MaxLoadSearch:
         return _HEADROOM * (1 - math.exp(-min(u, 700.0))) if u > 0 else 0.0
 
 
-def _weighted_spread(residuals: Floats, weights: Floats) -> Variance:
+def _weighted_residual_variance(residuals: Floats, weights: Floats) -> Variance:
     """The runs' spread around the fit where it matters, from residuals weighted as the fit was.
 
     Two parameters are estimated; degrees of freedom count runs by their weights (Kish 1965). Never
@@ -200,7 +200,7 @@ def _weighted_spread(residuals: Floats, weights: Floats) -> Variance:
     return Variance((own * df + _SD_UNKNOWN**2) / (df + 1), df + 1)
 
 
-Point = tuple[int, ...]
+GridPoint = tuple[int, ...]
 
 _AXES_MOST: Final = 2
 _GAIN_LEAST: Final = 0.002
@@ -217,11 +217,11 @@ class Peak:
     first; `at_edge` tells that an axis ends there, so that more may lie beyond.
     """
 
-    point: Point
+    point: GridPoint
     rate: float
     low: float
     high: float
-    alike: tuple[Point, ...]
+    alike: tuple[GridPoint, ...]
     at_edge: bool
     runs: int
 
@@ -234,11 +234,11 @@ class PeakSearch:
         if not 1 <= len(axes) <= _AXES_MOST or not all(axes) or min(map(min, axes)) < 1:
             raise ValueError("a peak is searched on one or two axes, whose values are 1 or more")
         self._axes = tuple(tuple(sorted(set(axis))) for axis in axes)
-        self._points: tuple[Point, ...] = tuple(product(*self._axes))
-        self._first = peak_seeds(self._axes)
-        self._runs: dict[Point, list[tuple[float, float]]] = {}
+        self._points: tuple[GridPoint, ...] = tuple(product(*self._axes))
+        self._first = initial_peak_points(self._axes)
+        self._runs: dict[GridPoint, list[tuple[float, float]]] = {}
 
-    def wanted(self) -> Point | None:
+    def wanted(self) -> GridPoint | None:
         """The point to measure next; None when no other promises to be better."""
         for point in self._first:
             if point not in self._runs:
@@ -248,11 +248,11 @@ class PeakSearch:
             return left[0] if left and self._count() < PEAK_RUNS_MOST else None
         surrogate = self._fitted()
         best = float(surrogate.predict(self._inputs(list(self._runs)))[0].max())
-        gains = _expected_gains(*surrogate.predict(self._inputs(left)), best)
+        gains = _expected_improvements(*surrogate.predict(self._inputs(left)), best)
         where = int(np.argmax(gains))
         return left[where] if gains[where] > _GAIN_LEAST else None
 
-    def record(self, point: Point, rate: float, noise: float) -> None:
+    def record(self, point: GridPoint, rate: float, noise: float) -> None:
         """Take a run's rate (> 0) and the standard deviation of its logarithm between runs.
 
         ValueError for a point that is not on the axes or a rate that is not positive.
@@ -283,27 +283,29 @@ class PeakSearch:
             self._count(),
         )
 
-    def _estimates(self, points: list[Point]) -> tuple[Floats, Floats]:
+    def _estimates(self, points: list[GridPoint]) -> tuple[Floats, Floats]:
         """Mean and standard deviation of ln X at measured points."""
         if len(self._runs) > len(self._axes) + 1:
             return self._fitted().predict(self._inputs(points))
         values = np.array([self._joined(point) for point in points])
         return values[:, 0], values[:, 1]
 
-    def _fitted(self) -> Surrogate:
+    def _fitted(self) -> GaussianProcess:
         points = list(self._runs)
         values = np.array([self._joined(point) for point in points])
         return fit_gaussian(self._inputs(points), values[:, 0], values[:, 1])
 
-    def _joined(self, point: Point) -> tuple[float, float]:
+    def _joined(self, point: GridPoint) -> tuple[float, float]:
         """A point's runs as one: their mean and its standard error."""
         runs = self._runs[point]
         noise = math.sqrt(sum(sd * sd for _, sd in runs)) / len(runs)
         return sum(value for value, _ in runs) / len(runs), noise
 
-    def _inputs(self, points: list[Point]) -> Floats:
+    def _inputs(self, points: list[GridPoint]) -> Floats:
         columns = [
-            scaled(np.log2([point[index] for point in points]), *np.log2([axis[0], axis[-1]]))
+            scale_to_span(
+                np.log2([point[index] for point in points]), *np.log2([axis[0], axis[-1]])
+            )
             for index, axis in enumerate(self._axes)
         ]
         return np.column_stack(columns)
@@ -312,7 +314,7 @@ class PeakSearch:
         return sum(len(runs) for runs in self._runs.values())
 
 
-def _expected_gains(means: Floats, sds: Floats, best: float) -> Floats:
+def _expected_improvements(means: Floats, sds: Floats, best: float) -> Floats:
     """E[max(f - best, 0)] for a normal f of each mean and standard deviation."""
     normal = NormalDist()
     gains = []

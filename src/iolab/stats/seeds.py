@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Final
 
-Place = tuple[int, ...]
+GridPoint = tuple[int, ...]
 """A point by its values on the searched axes."""
 
 PEAK_RUNS_MOST: Final = 24
@@ -14,7 +14,7 @@ LOAD_RUNS_MOST: Final = 12
 """Runs that a search makes before it must answer; see docs/explanation/method.md."""
 
 
-def seed_loads(loads: Sequence[int]) -> tuple[int, ...]:
+def initial_loads(loads: Sequence[int]) -> tuple[int, ...]:
     """The smallest, the largest, and those nearest to doublings of the smallest."""
     axis = sorted(set(loads))
     wanted = {axis[0], axis[-1]}
@@ -25,7 +25,7 @@ def seed_loads(loads: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(wanted))
 
 
-def peak_seeds(axes: Sequence[Sequence[int]]) -> tuple[Place, ...]:
+def initial_peak_points(axes: Sequence[Sequence[int]]) -> tuple[GridPoint, ...]:
     """The corners and the centre; of one axis also the quarters."""
     middle = tuple(axis[len(axis) // 2] for axis in axes)
     seeds = [middle, *product(*((axis[0], axis[-1]) for axis in axes))]

@@ -39,7 +39,7 @@ class SentinelVerdict:
     change: float
 
 
-def watch(run_means: Sequence[float], sd: float) -> SentinelVerdict:
+def judge_sentinel(run_means: Sequence[float], sd: float) -> SentinelVerdict:
     """Whether the latest sentinel gives alarm; `sd` is the moderated one of log run means.
 
     `run_means` are all since the state was last made anew: after an alarm the device is conditioned

@@ -42,7 +42,7 @@ _EXPANSION_DF: Final = 500.0
 @lru_cache(maxsize=4096)
 def digamma(x: float) -> float:
     """The derivative of ln gamma at x > 0 (DLMF 5.5.2 and 5.11.2)."""
-    _positive(x)
+    _require_positive(x)
     below = 0.0
     while x < _SHIFT:
         below -= 1 / x
@@ -54,7 +54,7 @@ def digamma(x: float) -> float:
 @lru_cache(maxsize=4096)
 def trigamma(x: float) -> float:
     """The second derivative of ln gamma at x > 0 (DLMF 5.15.5 and 5.15.8)."""
-    _positive(x)
+    _require_positive(x)
     below = 0.0
     while x < _SHIFT:
         below += 1 / (x * x)
@@ -65,7 +65,7 @@ def trigamma(x: float) -> float:
 
 def tetragamma(x: float) -> float:
     """The third derivative of ln gamma at x > 0 (DLMF 5.15.5, and 5.15.8 differentiated)."""
-    _positive(x)
+    _require_positive(x)
     below = 0.0
     while x < _SHIFT:
         below -= 2 / x**3
@@ -79,7 +79,7 @@ def trigamma_inverse(y: float) -> float:
 
     Smyth 2004, "Linear models and empirical Bayes methods", appendix; limma's `trigammaInverse`.
     """
-    _positive(y)
+    _require_positive(y)
     x = 0.5 + 1 / y
     for _ in range(_NEWTON_LIMIT):
         value = trigamma(x)
@@ -92,8 +92,8 @@ def trigamma_inverse(y: float) -> float:
 
 def beta_cdf(x: float, a: float, b: float) -> float:
     """The regularised incomplete beta function I_x(a, b), a and b > 0 (DLMF 8.17.22)."""
-    _positive(a)
-    _positive(b)
+    _require_positive(a)
+    _require_positive(b)
     if x <= 0:
         return 0.0
     if x >= 1:
@@ -111,7 +111,7 @@ def student_quantile(p: float, df: float) -> float:
 
     Closed forms at 1 and 2 degrees, AS 26.7.5 from 500 on, else Newton within a bracket.
     """
-    _positive(df)
+    _require_positive(df)
     if not 0 < p < 1:
         raise ValueError(f"{p} is not a share between 0 and 1")
     if p == 0.5:
@@ -131,7 +131,7 @@ def student_quantile(p: float, df: float) -> float:
 
 def student_excess(t: float, df: float) -> float:
     """P(|T| >= t) for t >= 0: the two-sided p-value, exact in the far tail too."""
-    _positive(df)
+    _require_positive(df)
     if math.isinf(df):
         return math.erfc(t / math.sqrt(2))
     if t < 1:
@@ -139,7 +139,7 @@ def student_excess(t: float, df: float) -> float:
     return beta_cdf(df / (df + t * t), df / 2, 0.5)
 
 
-def _positive(x: float) -> None:
+def _require_positive(x: float) -> None:
     if not x > 0:
         raise ValueError(f"{x} is not a positive number")
 
@@ -147,21 +147,21 @@ def _positive(x: float) -> None:
 def _beta_fraction(x: float, a: float, b: float) -> float:
     """The continued fraction of DLMF 8.17.22 by the modified Lentz algorithm."""
     c = 1.0
-    d = 1 / _off_zero(1 - (a + b) * x / (a + 1))
+    d = 1 / _avoid_zero(1 - (a + b) * x / (a + 1))
     value = d
     for m in range(1, _FRACTION_LIMIT):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for term in (even, odd):
-            d = 1 / _off_zero(1 + term * d)
-            c = _off_zero(1 + term / c)
+            d = 1 / _avoid_zero(1 + term * d)
+            c = _avoid_zero(1 + term / c)
             value *= c * d
         if abs(c * d - 1) < 1e-16:
             break
     return value
 
 
-def _off_zero(x: float) -> float:
+def _avoid_zero(x: float) -> float:
     return x if abs(x) > _TINY else _TINY
 
 

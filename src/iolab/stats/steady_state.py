@@ -38,7 +38,7 @@ class Truncation:
     converged: bool
 
 
-def blocks_of(series: Floats, block_s: int = BLOCK_S) -> Floats:
+def clipped_block_medians(series: Floats, block_s: int = BLOCK_S) -> Floats:
     """The medians of whole blocks of the series, clipped below; shape (seconds // block_s,)."""
     count = len(series) // block_s
     cells = series[: count * block_s].reshape(count, block_s)
@@ -52,7 +52,7 @@ def blocks_of(series: Floats, block_s: int = BLOCK_S) -> Floats:
     return np.maximum(medians, middle - _CLIP_SDS * spread)
 
 
-def truncation(blocks: Floats) -> Truncation:
+def find_truncation(blocks: Floats) -> Truncation:
     """Argmin over j <= K/2 of sum_{i>=j} (z_i - mean_j)^2 / (K-j)^2."""
     count = len(blocks)
     limit = count // 2
@@ -101,7 +101,7 @@ def cycle_period(x: Floats) -> int | None:
     if last <= _LAG_FIRST_S:
         return None
     beyond = last + max(last // _BEYOND_PART, 1)
-    r = autocorrelation(_clipped(x), beyond)
+    r = autocorrelation(_clip_outliers(x), beyond)
     after, r = float(r[beyond]), r[: last + 1]
     below = np.flatnonzero(r < _TROUGH)
     if below.size == 0:
@@ -117,10 +117,10 @@ def cycle_period(x: Floats) -> int | None:
     period = first + int(np.argmax(r[first:end]))
     if period == last and after > r[last]:
         return None
-    return period if _returns(r, period) else None
+    return period if _has_second_peak(r, period) else None
 
 
-def _returns(r: Floats, period_s: int) -> bool:
+def _has_second_peak(r: Floats, period_s: int) -> bool:
     """Whether the autocorrelation has a second peak at twice the period, where it reaches so far.
 
     A wander, which has no period, comes back once by chance, but seldom twice at the same distance.
@@ -148,7 +148,7 @@ def autocorrelation(x: Floats, last: int) -> Floats:
     return scaled
 
 
-def _clipped(x: Floats) -> Floats:
+def _clip_outliers(x: Floats) -> Floats:
     middle = float(np.median(x))
     spread = MAD_TO_SD * float(np.median(np.abs(x - middle)))
     return np.clip(x, middle - _CLIP_SDS * spread, middle + _CLIP_SDS * spread)
@@ -197,7 +197,7 @@ def fit_transient(blocks: Floats, block_s: int = BLOCK_S) -> Transient | None:
     count = len(blocks)
     if count < _MIN_BLOCKS:
         return None
-    taus, shapes, norms = _grid(count, block_s)
+    taus, shapes, norms = _decay_shapes(count, block_s)
     mean = float(blocks.mean())
     centred = blocks - mean
     total = float(centred @ centred)
@@ -205,25 +205,25 @@ def fit_transient(blocks: Floats, block_s: int = BLOCK_S) -> Transient | None:
     gains = slopes * slopes * norms
     best = int(np.argmax(gains))
     amplitude = float(slopes[best])
-    offset = float(np.exp(-_centres(count, block_s) / taus[best]).mean())
+    offset = float(np.exp(-_block_centres_s(count, block_s) / taus[best]).mean())
     remaining = max(total - float(gains[best]), 1e-12 * total)
     f = float(gains[best]) / remaining * (count - _PARAMETERS) / 2 if total > 0 else 0.0
     return Transient(mean - amplitude * offset, amplitude, float(taus[best]), f)
 
 
-def _centres(count: int, block_s: int) -> Floats:
+def _block_centres_s(count: int, block_s: int) -> Floats:
     centres: Floats = (np.arange(count, dtype=np.float64) + 0.5) * block_s
     return centres
 
 
 @lru_cache(maxsize=512)
-def _grid(count: int, block_s: int) -> tuple[Floats, Floats, Floats]:
+def _decay_shapes(count: int, block_s: int) -> tuple[Floats, Floats, Floats]:
     """The time constants, their centred shapes (taus x blocks) and the shapes' squared norms."""
     first = _TAU_FIRST_BLOCKS * block_s
     last = _TAU_LAST_SHARE * count * block_s
     steps = int(math.log(last / first) / math.log(_TAU_FACTOR)) + 1
     taus: Floats = first * _TAU_FACTOR ** np.arange(steps, dtype=np.float64)
-    shapes: Floats = np.exp(-_centres(count, block_s)[None, :] / taus[:, None])
+    shapes: Floats = np.exp(-_block_centres_s(count, block_s)[None, :] / taus[:, None])
     shapes -= shapes.mean(axis=1, keepdims=True)
     norms: Floats = (shapes * shapes).sum(axis=1)
     return taus, shapes, norms
@@ -253,7 +253,7 @@ DRIFT_MOST: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Fall:
+class RateFall:
     """What a volume does whose burst credits ran out: one fall to a level that then holds.
 
     It came after `second` seconds, from the mean rate `before` to `plateau`.
@@ -268,14 +268,14 @@ class Fall:
     spread: float
 
 
-def fall_to_plateau(rates: Floats) -> Fall | None:
+def find_fall_to_plateau(rates: Floats) -> RateFall | None:
     """The fall of a series of rates, one a second; None where it does not fall to a plateau."""
     count = len(rates)
     if count < SECONDS_LEAST:
         return None
     places = np.arange(BEFORE_S, count - FALL_S - PLATEAU_S + 1)
-    place = int(places[np.argmin([_left(rates, place) for place in places.tolist()])])
-    before, after = _levels(rates, place)
+    place = int(places[np.argmin([_residual_squares(rates, place) for place in places.tolist()])])
+    before, after = _split_at_fall(rates, place)
     step = float(before.mean() - after.mean())
     plateau = float(after.mean())
     if plateau <= 0 or step < FALL_LEAST * plateau:
@@ -283,27 +283,30 @@ def fall_to_plateau(rates: Floats) -> Fall | None:
     used = np.concatenate([before, after])
     total = float(((used - used.mean()) ** 2).sum())
     spread = float(after.std() / plateau)
-    if _left(rates, place) > (1 - EXPLAINED_LEAST) * total or spread > PLATEAU_SPREAD_MOST:
+    if (
+        _residual_squares(rates, place) > (1 - EXPLAINED_LEAST) * total
+        or spread > PLATEAU_SPREAD_MOST
+    ):
         return None
-    if max(_drift(before), _drift(after)) > DRIFT_MOST * step:
+    if max(_halves_difference(before), _halves_difference(after)) > DRIFT_MOST * step:
         return None
     low = np.flatnonzero(rates[place:] < plateau + step / 2)
-    return Fall(place + int(low[0]), float(before.mean()), plateau, spread)
+    return RateFall(place + int(low[0]), float(before.mean()), plateau, spread)
 
 
-def _levels(rates: Floats, place: int) -> tuple[Floats, Floats]:
+def _split_at_fall(rates: Floats, place: int) -> tuple[Floats, Floats]:
     """What lies before and after a fall that begins there."""
     return rates[:place], rates[place + FALL_S :]
 
 
-def _left(rates: Floats, place: int) -> float:
+def _residual_squares(rates: Floats, place: int) -> float:
     """The squares that two levels leave."""
-    before, after = _levels(rates, place)
+    before, after = _split_at_fall(rates, place)
     squares = ((before - before.mean()) ** 2).sum() + ((after - after.mean()) ** 2).sum()
     return float(squares)
 
 
-def _drift(level: Floats) -> float:
+def _halves_difference(level: Floats) -> float:
     """How far the halves of a level differ."""
     half = len(level) // 2
     return abs(float(level[:half].mean() - level[-half:].mean())) if half else 0.0

@@ -5,8 +5,9 @@ The rule sees completed I/Os of each second, summed over all clients and jobs. I
 whole cycles, stalls), and wants both a narrow interval and two halves that agree. Its interval says
 when a run may end; what is published comes from the means of several runs (`between`).
 
-`Live` is fed a second at a time; `decide` plays a whole series through it; `judge` says what a
-series of any length is worth, for runs whose length was fixed beforehand.
+`LiveStoppingRule` is fed a second at a time; `replay_stopping_rule` plays a whole series through
+it; `judge_series` says what a series of any length is worth, for runs whose length was fixed
+beforehand.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from iolab.core.samples import Floats
 from iolab.core.stopping import BLOCKS_MIN, RAW_BLOCK, RuleSettings
 from iolab.dataclass import dataclass
 from iolab.stats import batches, steady_state
-from iolab.stats.batches import MeanVariance, Octave
+from iolab.stats.batches import BatchSize, MeanVariance
 
 _STALLED: Final = 0.7
 """A second below this share of the median is stalled."""
@@ -80,12 +81,12 @@ class Status(StrEnum):
 class StoppingDecision:
     """What the rule saw after `seconds` of a run.
 
-    `mean` and `half_width` (95 %) are per second, of the seconds after `cut_s`; `df` and
-    `variance` are those of the mean. `effective` is how many independent seconds, batches or cycles
-    those are worth; with too few there is no interval, and the half-width is infinite. `halves` is
-    the relative difference of the two halves. `period_s` is the cycle, `cycles` how many whole ones
-    were used; `tau_s` the time constant of a clear transient. `steady` tells whether the cut was
-    found, `agree` whether the halves agree.
+    `mean` and `half_width` (95 %) are per second, of the seconds after `cut_s`; `df` and `variance`
+    are those of the mean. `effective_sample_count` is how many independent seconds, batches or
+    cycles those are worth; with too few there is no interval, and the half-width is infinite.
+    `halves` is the relative difference of the two halves. `period_s` is the cycle, `cycles` how
+    many whole ones were used; `tau_s` the time constant of a clear transient. `steady` tells
+    whether the cut was found, `agree` whether the halves agree.
     """
 
     status: Status
@@ -111,7 +112,7 @@ class StoppingDecision:
         return self.half_width / self.mean if self.mean > 0 else math.inf
 
 
-class Live:
+class LiveStoppingRule:
     """Rule D on a run as it goes: feed it each second's count, stop when it says so."""
 
     def __init__(self, settings: RuleSettings = RAW_BLOCK) -> None:
@@ -166,7 +167,7 @@ class Live:
         return at_cap or (since >= 0 and since % self._settings.step_s == 0)
 
     def _look(self) -> StoppingDecision:
-        judged = judge(self._counts[: self._seconds], self._settings)
+        judged = judge_series(self._counts[: self._seconds], self._settings)
         self._judged = judged
         self._satisfied = self._satisfied + 1 if judged.status is Status.OK else 0
         at_cap = self._seconds == self._settings.longest_s
@@ -176,20 +177,20 @@ class Live:
         return judged
 
 
-def decide(series: Floats, settings: RuleSettings = RAW_BLOCK) -> StoppingDecision:
+def replay_stopping_rule(series: Floats, settings: RuleSettings = RAW_BLOCK) -> StoppingDecision:
     """What the rule says when the series is played to it second by second.
 
     The status is RUNNING where the series ends before the rule does.
     """
-    live = Live(settings)
+    live = LiveStoppingRule(settings)
     for count in series:
         live.add(float(count))
         if live.is_over:
             break
-    return live.decision or replace(judge(series, settings), status=Status.RUNNING)
+    return live.decision or replace(judge_series(series, settings), status=Status.RUNNING)
 
 
-def judge(series: Floats, settings: RuleSettings = RAW_BLOCK) -> StoppingDecision:
+def judge_series(series: Floats, settings: RuleSettings = RAW_BLOCK) -> StoppingDecision:
     """What the series is worth if the run ends here: never RUNNING.
 
     Raises ValueError for fewer than four blocks, of which no mean could be judged.
@@ -197,8 +198,8 @@ def judge(series: Floats, settings: RuleSettings = RAW_BLOCK) -> StoppingDecisio
     least_s = BLOCKS_MIN * settings.block_s
     if len(series) < least_s:
         raise ValueError(f"{len(series)} s are too few to judge; at least {least_s} s are")
-    blocks = steady_state.blocks_of(series, settings.block_s)
-    cut_s, steady, tau_s = _cut(blocks, len(series), settings)
+    blocks = steady_state.clipped_block_medians(series, settings.block_s)
+    cut_s, steady, tau_s = _find_transient_end(blocks, len(series), settings)
     kept = series[cut_s:]
     cycle_s = steady_state.cycle_period(kept)
     count = len(kept) // cycle_s if cycle_s else 0
@@ -210,13 +211,13 @@ def judge(series: Floats, settings: RuleSettings = RAW_BLOCK) -> StoppingDecisio
     if by_stalls is not None and by_stalls.half_width > variance.half_width:
         variance = by_stalls
     mean = float(samples.mean())
-    halves = _halves(samples, cycle_s if resolved else None, mean)
+    halves = _halves_difference(samples, cycle_s if resolved else None, mean)
     decision = StoppingDecision(
         Status.OK,
         len(series),
         len(series) - len(samples),
         mean,
-        _half_width(basis, variance, settings.precision * mean),
+        _mean_half_width(basis, variance, settings.precision * mean),
         max(int(variance.df), 1),
         variance.variance,
         halves,
@@ -230,12 +231,16 @@ def judge(series: Floats, settings: RuleSettings = RAW_BLOCK) -> StoppingDecisio
         abs(halves) <= settings.equivalence * settings.precision,
     )
     trend = abs(halves) * mean > _TREND * float(samples.std())
-    return replace(decision, status=_status(decision, settings, resolved=resolved, trend=trend))
+    return replace(
+        decision, status=_stopping_status(decision, settings, resolved=resolved, trend=trend)
+    )
 
 
-def _cut(blocks: Floats, seconds: int, settings: RuleSettings) -> tuple[int, bool, float | None]:
+def _find_transient_end(
+    blocks: Floats, seconds: int, settings: RuleSettings
+) -> tuple[int, bool, float | None]:
     """Where to cut (s), whether the transient was seen to end, and its time constant."""
-    truncated = steady_state.truncation(blocks)
+    truncated = steady_state.find_truncation(blocks)
     # Doubling the cut squares what an exponential transient leaves behind.
     cut = 2.0 * truncated.blocks * settings.block_s
     fitted = steady_state.fit_transient(blocks, settings.block_s)
@@ -260,40 +265,40 @@ class _MeanBasis:
     samples: Floats
     variance: MeanVariance
     effective: float
-    refused: Octave | None = None
+    refused: BatchSize | None = None
 
 
 def _mean_basis(kept: Floats, cycle_s: int | None, settings: RuleSettings) -> _MeanBasis:
     if cycle_s is not None:
-        variance, cycles = batches.of_cycles(kept, cycle_s)
+        variance, cycles = batches.whole_cycle_variance(kept, cycle_s)
         return _MeanBasis(cycles, variance, float(len(cycles) // cycle_s))
-    octaves = batches.octaves(kept, settings.batches_min)
+    octaves = batches.batch_sizes(kept, settings.batches_min)
     if not octaves:
         return _MeanBasis(kept, MeanVariance(math.inf, 1), 0.0)
-    variance = batches.widest(octaves)
-    refused = batches.too_correlated(octaves)
-    return _MeanBasis(kept, variance, batches.effective(octaves), refused)
+    variance = batches.widest_mean_variance(octaves)
+    refused = batches.find_too_correlated(octaves)
+    return _MeanBasis(kept, variance, batches.effective_sample_count(octaves), refused)
 
 
-def _half_width(basis: _MeanBasis, variance: MeanVariance, wanted: float) -> float:
+def _mean_half_width(basis: _MeanBasis, variance: MeanVariance, wanted: float) -> float:
     """Half the mean's 95 % interval; infinite where it has none.
 
     Batches that are too correlated for an interval but hardly move at all bound the mean.
     """
     if basis.refused is None:
         return variance.half_width
-    bound = batches.bound(basis.refused)
+    bound = batches.correlated_mean_bound(basis.refused)
     return bound if bound <= wanted else math.inf
 
 
-def _halves(samples: Floats, cycle_s: int | None, mean: float) -> float:
+def _halves_difference(samples: Floats, cycle_s: int | None, mean: float) -> float:
     """The relative difference of the halves' means; halves are whole cycles where there are any."""
     half = len(samples) // cycle_s // 2 * cycle_s if cycle_s else len(samples) // 2
     difference = float(samples[len(samples) - half :].mean() - samples[:half].mean())
     return difference / mean if mean > 0 else math.inf
 
 
-def _status(
+def _stopping_status(
     decision: StoppingDecision, settings: RuleSettings, *, resolved: bool, trend: bool
 ) -> Status:
     """The first of the statuses for which there is evidence."""

@@ -24,7 +24,13 @@ from iolab.core.workload import (
     Workload,
 )
 from iolab.dataclass import dataclass
-from iolab.stats.seeds import LOAD_RUNS_MOST, PEAK_RUNS_MOST, Place, peak_seeds, seed_loads
+from iolab.stats.seeds import (
+    LOAD_RUNS_MOST,
+    PEAK_RUNS_MOST,
+    GridPoint,
+    initial_loads,
+    initial_peak_points,
+)
 from iolab.study.cost import budget_of, destroyed
 from iolab.study.targets import participants, targets_of
 
@@ -191,7 +197,7 @@ class Search:
     configuration: str
     names: tuple[str, ...]
     axes: tuple[tuple[int, ...], ...]
-    points: Mapping[Place, Point]
+    points: Mapping[GridPoint, Point]
 
     @property
     def fixed(self) -> tuple[tuple[str, int | str], ...]:
@@ -205,8 +211,8 @@ class Search:
         if not self.axes:
             return tuple(self.points.values())
         if self.workload.aim.objective is Objective.PEAK:
-            return tuple(self.points[place] for place in peak_seeds(self.axes))
-        wanted = {*seed_loads(self.axes[0]), *self.workload.aim.headline}
+            return tuple(self.points[place] for place in initial_peak_points(self.axes))
+        wanted = {*initial_loads(self.axes[0]), *self.workload.aim.headline}
         return tuple(self.points[(load,)] for load in self.axes[0] if load in wanted)
 
 
@@ -229,7 +235,7 @@ def _grouped(
 ) -> tuple[Search, ...]:
     """The points of these workloads, together where they differ in the workload's axes alone."""
     workloads = {item.id: item for item in study.workloads if item.id in axes}
-    by_key: dict[object, dict[Place, Point]] = {}
+    by_key: dict[object, dict[GridPoint, Point]] = {}
     owners: dict[object, tuple[Workload, str, tuple[str, ...]]] = {}
     for point in points:
         workload = workloads.get(point.workload)
@@ -245,7 +251,7 @@ def _grouped(
 
 
 def _search(
-    workload: Workload, configuration: str, names: tuple[str, ...], points: dict[Place, Point]
+    workload: Workload, configuration: str, names: tuple[str, ...], points: dict[GridPoint, Point]
 ) -> Search:
     axes = tuple(tuple(sorted({place[i] for place in points})) for i in range(len(names)))
     return Search(workload, configuration, names, axes, points)

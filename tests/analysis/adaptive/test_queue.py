@@ -12,14 +12,14 @@ import pytest
 
 from iolab.analysis.adaptive import (
     AdaptiveQueue,
-    Log,
-    axis_of,
+    ResultLog,
     is_decided_by_results,
-    jobs_of,
-    peak_of,
-    trail_of,
+    load_curve_so_far,
+    max_load_progress,
+    peak_search_so_far,
+    total_job_count,
 )
-from iolab.analysis.points import alarms, mark_moved, sentinel_of
+from iolab.analysis.points import mark_sentinel_moves, sentinel_alarms, sentinel_point
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import PlannedRun, Point, RunStatus
 from iolab.loads.fileio.workload import Arrivals, Job
@@ -60,7 +60,7 @@ def test_a_curve_is_known_from_few_loads_within_what_it_claims() -> None:
     study = load(CURVE)
     runs, results = whole_session(study, SOFT)
     search = searches_of(study, make_plan(study).points)[0]
-    axis = axis_of(study, search, Log(study, results))
+    axis = load_curve_so_far(study, search, ResultLog(study, results))
     assert axis is not None
     points = axis.points()
     assert len(points) == 24
@@ -78,7 +78,7 @@ def test_a_peak_of_two_axes_is_found_and_confirmed() -> None:
     study = load(PEAK)
     runs, results = whole_session(study, HILL)
     search = searches_of(study, make_plan(study).points)[0]
-    found = peak_of(search, Log(study, results)).peak()
+    found = peak_search_so_far(search, ResultLog(study, results)).peak()
     assert hill(search.points[found.point]) >= 0.97 * 1e5
     assert found.low <= 1e5 <= found.high
     assert len(runs) <= 24
@@ -89,7 +89,9 @@ def test_a_peak_of_two_axes_is_found_and_confirmed() -> None:
 def test_the_highest_load_under_a_limit_lies_within_its_interval() -> None:
     study = load(MOST)
     runs, results = whole_session(study, QUEUE)
-    trail = trail_of(searches_of(study, make_plan(study).points)[0], Log(study, results))
+    trail = max_load_progress(
+        searches_of(study, make_plan(study).points)[0], ResultLog(study, results)
+    )
     assert trail is not None
     answer = trail.answer
     assert answer.low is not None
@@ -127,7 +129,7 @@ def test_repeats_are_made_in_blocks_until_intervals_are_narrow() -> None:
 
 
 def sentinel_digest(text: str) -> str:
-    point = sentinel_of(load(text, "method.kind=adaptive"))
+    point = sentinel_point(load(text, "method.kind=adaptive"))
     assert point is not None
     return point.digest
 
@@ -154,23 +156,25 @@ def test_a_sentinel_that_moved_has_the_runs_before_it_made_again_once() -> None:
             result = replace(result, metrics={"iops": Metric(slower * 0.8, "1/s")})
         results.append(result)
         queue.learn(result)
-    (alarm,) = alarms(results, study)
+    (alarm,) = sentinel_alarms(results, study)
     assert alarm.change == pytest.approx(math.log(0.8), abs=0.03)
     assert len(said) == 1
     assert said[0].startswith("The sentinel jumped by -")
     doubted = [r.digest for r in results if alarm.after < r.order < alarm.at]
     after = [r.digest for r in results if r.order > alarm.at][: len(doubted)]
     assert after == doubted
-    marked = [r for r in mark_moved(results, study) if r.verdict.level is Level.INDICATIVE]
+    marked = [r for r in mark_sentinel_moves(results, study) if r.verdict.level is Level.INDICATIVE]
     assert [r.digest for r in marked] == doubted
     assert alarm.after < median(r.order for r in marked) < alarm.at
-    assert mark_moved(mark_moved(results, study), study) == mark_moved(results, study)
+    assert mark_sentinel_moves(mark_sentinel_moves(results, study), study) == mark_sentinel_moves(
+        results, study
+    )
 
 
 def test_runs_in_doubt_count_where_a_point_has_no_others() -> None:
     study = load(workload("iodepth = [1, 2, 4]"), "method.kind=adaptive")
     sentinel, again, once = expand(study)
-    log = Log(study)
+    log = ResultLog(study)
     for order, point, rate in (
         (1, sentinel, 1000.0),
         (2, sentinel, 1000.0),
@@ -222,14 +226,14 @@ def test_a_plan_without_searches_and_of_the_fixed_method_is_walked() -> None:
     assert not is_decided_by_results(load(SMALL))
     assert is_decided_by_results(load(SMALL, "method.kind=adaptive"))
     assert is_decided_by_results(load(PEAK))
-    assert sentinel_of(load(SMALL)) is None
+    assert sentinel_point(load(SMALL)) is None
 
 
 def test_the_jobs_of_a_point_are_those_of_the_guests_that_take_part() -> None:
     study = load(FLEET, "workload.w.numjobs=2")
-    assert [jobs_of(study, point) for point in expand(study)] == [4, 8, 12, 4, 8, 12]
+    assert [total_job_count(study, point) for point in expand(study)] == [4, 8, 12, 4, 8, 12]
     small = load(SMALL)
-    assert {jobs_of(small, point) for point in expand(small)} == {1}
+    assert {total_job_count(small, point) for point in expand(small)} == {1}
 
 
 def test_one_workload_that_searches_is_enough_for_results_to_decide() -> None:

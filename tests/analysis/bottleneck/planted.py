@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from iolab.analysis.bottleneck.watch import view_of, watch
+from iolab.analysis.bottleneck.watch import run_resources, view_with_all_resources
 from iolab.core.host import HostFacts, NicFacts
 from iolab.core.resources import RunResources
 from iolab.core.run import RunRecord
@@ -90,7 +90,7 @@ def facts(name: str = "c1", driver: str | None = "mlx5_core", **target: Any) -> 
 def watched(found: RunRecord, known: Mapping[str, HostFacts] | None = None) -> RunResources:
     """What is seen of it, by default with the facts of every client."""
     every = {host.host: facts(host.host) for host in found.hosts} if known is None else known
-    return watch(view_of(found, every, analyses()))
+    return run_resources(view_with_all_resources(found, every, analyses()))
 
 
 QUIET: Final[Growth] = {**disk(0.4), **cores(0.3), **port(160e6)}

@@ -6,7 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.bottleneck.decision import BottleneckDecision, Cause, decide, step_at
+from iolab.analysis.bottleneck.decision import (
+    BottleneckDecision,
+    Cause,
+    decide_bottleneck,
+    load_step_at,
+)
 from iolab.core.resources import Resource
 from tests.analysis.bottleneck.planted import (
     PORT,
@@ -39,7 +44,7 @@ def limit_of(
     totals = replace(engine_totals(None, None), user_cpu_percent=user_percent)
     planted = record({**QUIET, **ELSEWHERE, **growth}, burst=burst)
     hosts = (replace(planted.hosts[0], totals=replace(totals, system_cpu_percent=0.0)),)
-    return decide(watched(replace(planted, hosts=hosts)), BENT)
+    return decide_bottleneck(watched(replace(planted, hosts=hosts)), BENT)
 
 
 @pytest.mark.parametrize(("share", "cause"), [(0.93, Cause.SOFTWARE), (0.97, Cause.PORT)])
@@ -104,7 +109,10 @@ def test_an_engine_keeps_up_with_four_fifths_of_its_queue(lat_ns: int, cause: Ca
 @pytest.mark.parametrize(("ios", "cause"), [(39_200, Cause.NONE), (39_800, Cause.RATE)])
 def test_a_rate_is_kept_from_99_per_cent_of_what_was_asked(ios: int, cause: Cause) -> None:
     asked = replace(JOB, rate_iops=10_000)  # by each of four jobs
-    assert decide(watched(record(QUIET, job=asked, burst=Burst(ios=ios))), None).cause is cause
+    assert (
+        decide_bottleneck(watched(record(QUIET, job=asked, burst=Burst(ios=ios))), None).cause
+        is cause
+    )
 
 
 @pytest.mark.parametrize(("share", "seen"), [(0.45, False), (0.55, True)])
@@ -138,6 +146,6 @@ def test_a_lower_device_is_waited_for_from_half_of_the_queue(queue: float, named
 @pytest.mark.parametrize(("gain", "pays"), [(1.36, False), (1.46, True)])
 def test_a_doubled_load_pays_from_the_root_of_two(gain: float, *, pays: bool) -> None:
     points = list(summarised(curve(BASE, {4: 1000.0, 8: 1000.0 * gain}, spread=0.001)))
-    step = step_at(points, points[-1], "threads", "ops_per_s")
+    step = load_step_at(points, points[-1], "threads", "ops_per_s")
     assert step is not None
     assert step.pays is pays

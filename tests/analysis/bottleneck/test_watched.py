@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.kinds import judge
+from iolab.analysis.kinds import judge_run
 from iolab.core.host import Role
 from iolab.core.resources import Loop, Resource
 from iolab.core.run import Bystander, DeviceDelta, ProcessorUse
@@ -55,9 +55,9 @@ def test_the_utilisation_of_each_resource() -> None:
 
 def test_a_result_keeps_what_its_run_shows_of_its_resources() -> None:
     seen = record({**disk(0.6), **cores(0.9, 0.45), **port(250e6, 25e6)})
-    assert judge(seen, {"c1": facts()}, analyses()).resources == watched(seen)
+    assert judge_run(seen, {"c1": facts()}, analyses()).resources == watched(seen)
     hosts = tuple(replace(seen.hosts[0], host=f"c{number}") for number in range(65))
-    assert judge(replace(seen, hosts=hosts), {"c1": facts()}, analyses()).resources is None
+    assert judge_run(replace(seen, hosts=hosts), {"c1": facts()}, analyses()).resources is None
 
 
 def test_a_load_that_is_bound_is_judged_by_its_own_cores_in_fleets_of_any_size() -> None:
@@ -66,7 +66,7 @@ def test_a_load_that_is_bound_is_judged_by_its_own_cores_in_fleets_of_any_size()
     hosts = [replace(seen.hosts[0], host=f"c{number}", processor=use) for number in range(65)]
     known = {host.host: facts(host.host) for host in hosts}
     for some in (hosts[:2], hosts):
-        verdict = judge(replace(seen, hosts=tuple(some)), known, analyses()).verdict
+        verdict = judge_run(replace(seen, hosts=tuple(some)), known, analyses()).verdict
         (bound,) = (check for check in verdict.checks if check.code == "cpu-bound-client")
         assert bound.evidence["cores_busy_share"] == pytest.approx(0.98)
 

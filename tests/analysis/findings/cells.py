@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.findings import Finding
-from iolab.analysis.pairs import gains
-from iolab.analysis.ranked_findings import findings
+from iolab.analysis.pairs import compare_configurations
+from iolab.analysis.ranked_findings import all_findings
 from iolab.core.configuration import Capacity, ProcurementCost
 from iolab.core.metric import Level, Result
 from iolab.core.study import Study
@@ -44,7 +44,7 @@ def curve(
 
 def found_in(*curves: list[Result], study: Study = STUDY) -> tuple[Finding, ...]:
     points = summarised(*curves)
-    return findings(study, points, gains(study, points))
+    return all_findings(study, points, compare_configurations(study, points))
 
 
 def sized(base: float, other: float) -> Study:

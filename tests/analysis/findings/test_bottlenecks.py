@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iolab.analysis.bottleneck.decision import Cause
-from iolab.analysis.findings import Limited, bests, limited
+from iolab.analysis.findings import BottleneckFinding, best_point_findings, bottleneck_findings
 from iolab.core.host import Role
 from iolab.core.metric import Level, Result
 from iolab.core.resources import Resource, ResourceUse, RunResources
@@ -18,10 +18,12 @@ BENDS = {4: 4000.0, 16: 14_000.0, 64: 14_200.0}
 RISES = {4: 4000.0, 16: 14_000.0, 64: 50_000.0}
 
 
-def found_in(results: list[Result], seen: RunResources = SEEN) -> list[Limited]:
+def found_in(results: list[Result], seen: RunResources = SEEN) -> list[BottleneckFinding]:
     points = summarised(results)
     watched = {(one.digest, one.repeat): seen for one in results if one.repeat == 1}
-    return list(limited(STUDY, points, tuple(bests(STUDY, points)), watched))
+    return list(
+        bottleneck_findings(STUDY, points, tuple(best_point_findings(STUDY, points)), watched)
+    )
 
 
 def test_a_curve_that_bends_over_a_busy_device_names_it() -> None:
@@ -51,7 +53,10 @@ def test_software_is_told_with_the_law_of_the_curve() -> None:
 
 def test_no_claim_on_what_was_not_watched_or_is_not_valid() -> None:
     points = summarised(curve(BASE, BENDS))
-    assert list(limited(STUDY, points, tuple(bests(STUDY, points)), {})) == []
+    assert (
+        list(bottleneck_findings(STUDY, points, tuple(best_point_findings(STUDY, points)), {}))
+        == []
+    )
     assert found_in(curve(BASE, BENDS, level=Level.INVALID)) == []
     (one,) = found_in(curve(BASE, BENDS, level=Level.INDICATIVE))
     assert one.level is Level.INDICATIVE

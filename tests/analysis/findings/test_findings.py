@@ -6,7 +6,15 @@ from typing import TypeVar
 
 import pytest
 
-from iolab.analysis.findings import Bent, Best, Crossed, Finding, Gained, Priced, Tallied
+from iolab.analysis.findings import (
+    BestPointFinding,
+    CrossoverFinding,
+    Finding,
+    KneeFinding,
+    PriceFinding,
+    SpeedupFinding,
+    WinLossFinding,
+)
 from iolab.core.metric import Level
 from iolab.stats.comparison import ComparisonVerdict
 from tests.analysis.findings.cells import LATENCY, REPEATS, curve, found_in, sized
@@ -22,7 +30,7 @@ def of(kind: type[Kind], found: tuple[Finding, ...]) -> list[Kind]:
 
 
 def test_the_best_is_the_highest_of_all_places_with_its_runs() -> None:
-    (best,) = of(Best, found_in(curve(BASE, RISING)))
+    (best,) = of(BestPointFinding, found_in(curve(BASE, RISING)))
     assert (best.axis, best.places, best.alike) == ((("threads", 64),), 3, ())
     assert best.value.value == pytest.approx(20_000, rel=0.01)
     assert len(best.runs) == REPEATS
@@ -31,12 +39,12 @@ def test_the_best_is_the_highest_of_all_places_with_its_runs() -> None:
 
 def test_places_whose_intervals_meet_the_best_are_named() -> None:
     flat = {4: 4000.0, 16: 20_000.0, 64: 20_010.0}
-    (best,) = of(Best, found_in(curve(BASE, flat, spread=0.01)))
+    (best,) = of(BestPointFinding, found_in(curve(BASE, flat, spread=0.01)))
     assert len(best.alike) == 1
 
 
 def test_what_no_run_supports_is_no_best() -> None:
-    assert of(Best, found_in(curve(BASE, RISING, level=Level.INVALID))) == []
+    assert of(BestPointFinding, found_in(curve(BASE, RISING, level=Level.INVALID))) == []
 
 
 def test_the_largest_supported_gain_is_not_the_largest_noisy_one() -> None:
@@ -45,7 +53,9 @@ def test_the_largest_supported_gain_is_not_the_largest_noisy_one() -> None:
         curve(BASE, {16: 1000.0}, spread=0.8, workload="readrandom-16k"),
         curve(OTHER, {16: 1900.0}, spread=0.8, workload="readrandom-16k"),
     ]
-    (gain,) = [one for one in of(Gained, found_in(*sure, *noisy)) if one.metric == "ops_per_s"]
+    (gain,) = [
+        one for one in of(SpeedupFinding, found_in(*sure, *noisy)) if one.metric == "ops_per_s"
+    ]
     assert (gain.workload, gain.axis, gain.cells) == ("readrandom-4k", (("threads", 4),), 2)
     assert gain.share == pytest.approx(0.3, abs=0.01)
     assert gain.low is not None
@@ -59,11 +69,11 @@ def test_a_gain_is_none_that_its_interval_over_all_cells_does_not_support() -> N
     sure = [curve(BASE, rates), curve(OTHER, {load: 1.1 * rate for load, rate in rates.items()})]
     noisy = [curve(BASE, {64: 64_000.0}, spread=0.3), curve(OTHER, {64: 90_000.0}, spread=0.3)]
     found = found_in(*sure, *noisy)
-    (tally,) = [one for one in of(Tallied, found) if one.metric == "ops_per_s"]
+    (tally,) = [one for one in of(WinLossFinding, found) if one.metric == "ops_per_s"]
     assert (
         dict(tally.verdicts)[ComparisonVerdict.BETTER] == 7
     )  # by Holm's correction, the noisy one, too
-    (gain,) = [one for one in of(Gained, found) if one.metric == "ops_per_s"]
+    (gain,) = [one for one in of(SpeedupFinding, found) if one.metric == "ops_per_s"]
     assert gain.share == pytest.approx(0.1, abs=0.01)
     assert gain.low is not None
     assert gain.low > 0
@@ -71,8 +81,8 @@ def test_a_gain_is_none_that_its_interval_over_all_cells_does_not_support() -> N
 
 def test_nothing_is_gained_where_nothing_differs() -> None:
     found = found_in(curve(BASE, RISING, spread=0.01), curve(OTHER, RISING, spread=0.01))
-    assert of(Gained, found) == []
-    (tally,) = [one for one in of(Tallied, found) if one.metric == "ops_per_s"]
+    assert of(SpeedupFinding, found) == []
+    (tally,) = [one for one in of(WinLossFinding, found) if one.metric == "ops_per_s"]
     assert dict(tally.verdicts)[ComparisonVerdict.BETTER] == 0
     assert sum(count for _, count in tally.verdicts) == 3
 
@@ -80,7 +90,9 @@ def test_nothing_is_gained_where_nothing_differs() -> None:
 def test_a_tally_counts_each_verdict_and_what_was_skipped() -> None:
     base = curve(BASE, RISING)
     other = curve(OTHER, {4: 5000.0, 16: 9_000.0})
-    (tally,) = [one for one in of(Tallied, found_in(base, other)) if one.metric == "ops_per_s"]
+    (tally,) = [
+        one for one in of(WinLossFinding, found_in(base, other)) if one.metric == "ops_per_s"
+    ]
     counts = dict(tally.verdicts)
     assert (counts[ComparisonVerdict.BETTER], counts[ComparisonVerdict.WORSE], tally.skipped) == (
         1,
@@ -91,7 +103,7 @@ def test_a_tally_counts_each_verdict_and_what_was_skipped() -> None:
 
 def test_curves_that_cross_are_found_with_the_loads_on_both_sides() -> None:
     base, other = curve(BASE, RISING), curve(OTHER, {4: 4400.0, 16: 14_000.0, 64: 16_000.0})
-    (crossing,) = of(Crossed, found_in(base, other))
+    (crossing,) = of(CrossoverFinding, found_in(base, other))
     assert (crossing.below, crossing.above) == (OTHER, BASE)
     assert (crossing.last, crossing.first) == (4, 64)
     assert crossing.share_below == pytest.approx(0.1, abs=0.01)
@@ -102,7 +114,7 @@ def test_curves_that_cross_are_found_with_the_loads_on_both_sides() -> None:
 def test_a_lead_is_claimed_of_no_load_where_it_is_not_supported() -> None:
     rates = {1: 1000.0, 4: 4000.0, 16: 14_000.0, 64: 20_000.0}
     base, other = curve(BASE, rates), curve(OTHER, {**rates, 4: 4400.0, 16: 12_000.0})
-    (crossing,) = of(Crossed, found_in(base, other))
+    (crossing,) = of(CrossoverFinding, found_in(base, other))
     assert (crossing.last, crossing.first) == (4, 16)
     assert (crossing.up_to, crossing.on) == (False, False)
 
@@ -116,11 +128,11 @@ def test_a_lead_is_claimed_of_no_load_where_it_is_not_supported() -> None:
     ],
 )
 def test_curves_that_do_not_cross_once_are_no_crossing(other: dict[int, float]) -> None:
-    assert of(Crossed, found_in(curve(BASE, RISING), curve(OTHER, other))) == []
+    assert of(CrossoverFinding, found_in(curve(BASE, RISING), curve(OTHER, other))) == []
 
 
 def test_a_bend_is_the_first_step_that_no_longer_pays() -> None:
-    (bend,) = of(Bent, found_in(curve(BASE, RISING)))
+    (bend,) = of(KneeFinding, found_in(curve(BASE, RISING)))
     assert (bend.axis, bend.load, bend.further) == ("threads", 16, 64)
     assert bend.rate == pytest.approx(20 / 14, rel=0.01)
     assert bend.latency == pytest.approx(4 * 14 / 20, rel=0.01)
@@ -128,45 +140,45 @@ def test_a_bend_is_the_first_step_that_no_longer_pays() -> None:
 
 
 def test_a_bend_within_the_intervals_is_not_sure() -> None:
-    (bend,) = of(Bent, found_in(curve(BASE, RISING, spread=0.3)))
+    (bend,) = of(KneeFinding, found_in(curve(BASE, RISING, spread=0.3)))
     assert (bend.single, bend.sure) == (False, False)
 
 
 def test_a_curve_that_keeps_paying_does_not_bend() -> None:
-    assert of(Bent, found_in(curve(BASE, {4: 4000.0, 16: 15_000.0, 64: 50_000.0}))) == []
+    assert of(KneeFinding, found_in(curve(BASE, {4: 4000.0, 16: 15_000.0, 64: 50_000.0}))) == []
 
 
 def test_two_loads_do_not_show_where_a_curve_bends() -> None:
     last = {load: RISING[load] for load in (16, 64)}
     points = curve(BASE, last)
-    assert of(Bent, found_in(points)) == []
-    (three,) = of(Bent, found_in(curve(BASE, {4: RISING[4], **last})))
+    assert of(KneeFinding, found_in(points)) == []
+    (three,) = of(KneeFinding, found_in(curve(BASE, {4: RISING[4], **last})))
     assert three.load == 16
 
 
 def test_a_bend_of_single_runs_says_so() -> None:
-    (bend,) = of(Bent, found_in(curve(BASE, RISING, repeats=1)))
+    (bend,) = of(KneeFinding, found_in(curve(BASE, RISING, repeats=1)))
     assert bend.single
 
 
 def test_prices_are_ranked_and_sure_only_where_intervals_lie_apart() -> None:
     study = sized(base=1000.0, other=4000.0)
     found = found_in(curve(BASE, RISING), curve(OTHER, {4: 9000.0, 64: 40_000.0}), study=study)
-    money = [one for one in of(Priced, found) if one.per == "1000 EUR" and one.workload]
+    money = [one for one in of(PriceFinding, found) if one.per == "1000 EUR" and one.workload]
     assert [(one.configuration, one.rank, one.sure) for one in money] == [
         (BASE, 1, True),
         (OTHER, 2, True),
     ]
     assert money[0].value == pytest.approx(20_000, rel=0.01)
     assert money[1].value == pytest.approx(10_000, rel=0.01)
-    capacity = [one for one in of(Priced, found) if not one.workload]
+    capacity = [one for one in of(PriceFinding, found) if not one.workload]
     assert [(one.configuration, one.value, one.rank) for one in capacity] == [
         (BASE, 100.0, 1),
         (OTHER, 25.0, 2),
     ]
-    per_tb = [one for one in of(Priced, found) if one.per == "TB usable"]
+    per_tb = [one for one in of(PriceFinding, found) if one.per == "TB usable"]
     assert [one.configuration for one in per_tb] == [OTHER, BASE]
-    assert {one.per for one in of(Priced, found)} == {"1000 EUR", "TB usable", "node"}
+    assert {one.per for one in of(PriceFinding, found)} == {"1000 EUR", "TB usable", "node"}
 
 
 def test_a_price_that_no_interval_supports_is_not_sure() -> None:
@@ -174,11 +186,11 @@ def test_a_price_that_no_interval_supports_is_not_sure() -> None:
     found = found_in(
         curve(BASE, {4: 1000.0}, spread=0.05), curve(OTHER, {4: 1010.0}, spread=0.05), study=study
     )
-    first = next(one for one in of(Priced, found) if one.per == "node" and one.rank == 1)
+    first = next(one for one in of(PriceFinding, found) if one.per == "node" and one.rank == 1)
     assert not first.sure
 
 
 def test_gains_of_latency_are_reductions() -> None:
     found = found_in(curve(BASE, {4: 1000.0}), curve(OTHER, {4: 2000.0}))
-    (gain,) = [one for one in of(Gained, found) if one.metric == LATENCY]
+    (gain,) = [one for one in of(SpeedupFinding, found) if one.metric == LATENCY]
     assert (gain.share, gain.factor) == pytest.approx((0.5, 2.0), rel=0.01)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.findings import Best, Need, Suits
-from iolab.analysis.ranked_findings import suited
+from iolab.analysis.findings import BestPointFinding, Need, Recommendation
+from iolab.analysis.ranked_findings import recommendations
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level, Metric
 from iolab.core.study import Study
@@ -42,10 +42,10 @@ def study(prices: Mapping[str, float] | None = None, currency: str = "EUR") -> S
     )
 
 
-def best(owner: str, workload: str, value: float, width: float | None = 0.005) -> Best:
+def best(owner: str, workload: str, value: float, width: float | None = 0.005) -> BestPointFinding:
     is_flow = workload.startswith("seq")
     low, high = (None, None) if width is None else (value * (1 - width), value * (1 + width))
-    return Best(
+    return BestPointFinding(
         configuration=owner,
         workload=workload,
         metric="bw_bytes_per_s" if is_flow else "iops",
@@ -62,13 +62,13 @@ def needs(
     prices: Mapping[str, float] | None = None,
     rates: Mapping[str, Mapping[str, float]] = RATES,
     width: float | None = 0.005,
-) -> dict[Need, Suits]:
+) -> dict[Need, Recommendation]:
     found = [
         best(owner, name, value, width)
         for owner, values in rates.items()
         for name, value in values.items()
     ]
-    return {one.need: one for one in suited(study(prices), found)}
+    return {one.need: one for one in recommendations(study(prices), found)}
 
 
 def test_without_costs_capacity_and_performance_decide_alone() -> None:
@@ -133,7 +133,7 @@ def test_equal_capacity_leads_nobody() -> None:
             replace(one, capacity=Capacity(None, 100.0)) for one in study().configurations
         ),
     )
-    (capacity,) = [one for one in suited(same, []) if one.need is Need.CAPACITY]
+    (capacity,) = [one for one in recommendations(same, []) if one.need is Need.CAPACITY]
     assert (capacity.lead, capacity.sure) == (1.0, False)
 
 
@@ -148,16 +148,16 @@ def test_costs_of_some_or_in_two_currencies_do_not_count() -> None:
     first, *others = priced.configurations
     for cost in (None, ProcurementCost("USD", 0.0, 0.0, 1.0)):
         mixed = replace(priced, configurations=(replace(first, cost=cost), *others))
-        assert {one.per for one in suited(mixed, found)} == {""}
+        assert {one.per for one in recommendations(mixed, found)} == {""}
 
 
 def test_one_configuration_suits_nothing_better_than_another() -> None:
     alone = replace(study(), configurations=study().configurations[:1])
-    assert list(suited(alone, [best("high-capacity", "rand-read-4k", 1e6)])) == []
+    assert list(recommendations(alone, [best("high-capacity", "rand-read-4k", 1e6)])) == []
 
 
 def test_what_was_not_measured_says_nothing_of_performance() -> None:
-    assert {one.need for one in suited(study(), [])} == {Need.CAPACITY}
+    assert {one.need for one in recommendations(study(), [])} == {Need.CAPACITY}
 
 
 def test_balance_is_not_sure_where_the_best_of_a_side_may_be_another() -> None:
@@ -168,11 +168,11 @@ def test_balance_is_not_sure_where_the_best_of_a_side_may_be_another() -> None:
         study(), configurations=(first, replace(second, capacity=Capacity(None, 0.9 * 973)))
     )
 
-    def balance(width: float) -> Suits:
+    def balance(width: float) -> Recommendation:
         found = [
             best(owner, "rand-read-4k", rates[owner]["rand-read-4k"], width) for owner in rates
         ]
-        (told,) = [one for one in suited(two, found) if one.need is Need.BALANCE]
+        (told,) = [one for one in recommendations(two, found) if one.need is Need.BALANCE]
         return told
 
     wide, narrow = balance(0.2), balance(0.005)
@@ -187,7 +187,7 @@ def test_fewer_hosts_on_the_same_storage_are_no_choice() -> None:
     alone = replace(whole, id="alone", title="Alone", hosts=("c1",))
     two = replace(study(), configurations=(fleet, alone))
     found = [best("high-capacity", "rand-read-4k", 2e6), best("alone", "rand-read-4k", 1e6)]
-    assert list(suited(two, found)) == []
+    assert list(recommendations(two, found)) == []
     three = replace(study(), configurations=(fleet, alone, others[0]))
     found += [best("mainstream", "rand-read-4k", 1e6)]
-    assert {one.of for one in suited(three, found)} == {2}
+    assert {one.of for one in recommendations(three, found)} == {2}

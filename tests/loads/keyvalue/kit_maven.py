@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from iolab.loads.keyvalue.java import KitName, Maven, Workshop
+from iolab.loads.keyvalue.java import KitBuilder, KitName, Maven
 
 PROGRAM: Final = """#!{python} -IS
 import os, pathlib, sys, time, zipfile
@@ -63,7 +63,7 @@ class Bench:
         program.chmod(0o755)
         self.tell("jars", YCSB_JARS)
         maven = Maven("mvn", {"PATH": f"{self.tool}:{os.environ['PATH']}"}, limit_s)
-        self.workshop = Workshop(self.cache, maven, self.sources)
+        self.workshop = KitBuilder(self.cache, maven, self.sources)
         self.said: list[str] = []
 
     def tell(self, name: str, text: str | bytes) -> None:

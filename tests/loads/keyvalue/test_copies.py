@@ -8,7 +8,13 @@ import pytest
 
 from iolab.errors import EngineError
 from iolab.hosts.host import Host
-from iolab.loads.keyvalue.databases import MARKER, clone, commit_golden, golden, remove
+from iolab.loads.keyvalue.databases import (
+    MARKER,
+    clone_folder,
+    mark_folder_complete,
+    read_folder_marker,
+    remove_folder,
+)
 from tests.e2e.targets import tmpfs, xfs_on_loop
 from tests.loads.keyvalue.local import on_this_machine
 
@@ -27,10 +33,10 @@ def database(folder: Path) -> Path:
 
 def test_a_marker_is_told_again_and_what_has_none_is_not_golden(tmp_path: Path) -> None:
     async def work(host: Host) -> None:
-        assert await golden(host, str(tmp_path / "nowhere")) is None
-        assert await golden(host, str(tmp_path)) is None
-        await commit_golden(host, str(tmp_path), {"keys": 5})
-        assert await golden(host, str(tmp_path)) == {"keys": 5}
+        assert await read_folder_marker(host, str(tmp_path / "nowhere")) is None
+        assert await read_folder_marker(host, str(tmp_path)) is None
+        await mark_folder_complete(host, str(tmp_path), {"keys": 5})
+        assert await read_folder_marker(host, str(tmp_path)) == {"keys": 5}
 
     on_this_machine(work)
 
@@ -41,7 +47,7 @@ def test_a_marker_is_told_again_and_what_has_none_is_not_golden(tmp_path: Path) 
 )
 def test_a_marker_that_is_not_ours_or_not_whole_is_none(tmp_path: Path, content: bytes) -> None:
     (tmp_path / MARKER).write_bytes(content)
-    assert on_this_machine(lambda host: golden(host, str(tmp_path))) is None
+    assert on_this_machine(lambda host: read_folder_marker(host, str(tmp_path))) is None
 
 
 def test_without_reflinks_everything_is_copied(tmp_path: Path) -> None:
@@ -49,7 +55,7 @@ def test_without_reflinks_everything_is_copied(tmp_path: Path) -> None:
         source, to = database(target / "golden"), target / "cell"
         to.mkdir()
         (to / "old").write_bytes(b"of the run before")
-        assert on_this_machine(lambda host: clone(host, str(source), str(to))) == "copy"
+        assert on_this_machine(lambda host: clone_folder(host, str(source), str(to))) == "copy"
         assert sorted(path.name for path in to.iterdir()) == ["000001.sst", "000002.log"]
         assert (to / "000001.sst").read_bytes() == (source / "000001.sst").read_bytes()
 
@@ -61,7 +67,7 @@ def test_nothing_of_the_source_is_reached_through_a_copy() -> None:
         link.symlink_to(source)
         to.mkdir()
         (to / "old").write_bytes(b"of the run before")
-        assert on_this_machine(lambda host: clone(host, str(link), str(to))) == "reflink"
+        assert on_this_machine(lambda host: clone_folder(host, str(link), str(to))) == "reflink"
         assert sorted(path.name for path in to.iterdir()) == ["000001.sst", "000002.log"]
         (to / "000002.log").write_bytes(b"changed")
         (to / "000001.sst").unlink()
@@ -74,17 +80,17 @@ def test_a_copy_for_which_there_is_no_room_is_an_error_and_leaves_nothing() -> N
         source, to = database(target / "golden"), target / "cell"
         (source / "000003.sst").write_bytes(b"x" * 400_000)
         with pytest.raises(EngineError, match=r"cp on host 'local' .*No space left") as caught:
-            on_this_machine(lambda host: clone(host, str(source), str(to)))
+            on_this_machine(lambda host: clone_folder(host, str(source), str(to)))
         assert "Make room" in caught.value.do
         assert not to.exists()
 
 
 def test_a_folder_is_removed_with_all_in_it_and_need_not_be_there(tmp_path: Path) -> None:
     folder = database(tmp_path / "folder")
-    on_this_machine(lambda host: remove(host, str(folder)))
+    on_this_machine(lambda host: remove_folder(host, str(folder)))
     assert not folder.exists()
     assert (tmp_path / "elsewhere").exists()
-    on_this_machine(lambda host: remove(host, str(folder)))
+    on_this_machine(lambda host: remove_folder(host, str(folder)))
 
 
 @pytest.mark.parametrize(
@@ -92,4 +98,4 @@ def test_a_folder_is_removed_with_all_in_it_and_need_not_be_there(tmp_path: Path
 )
 def test_what_is_no_folder_of_a_session_is_never_removed(path: str) -> None:
     with pytest.raises(ValueError, match="not the path"):
-        on_this_machine(lambda host: remove(host, path))
+        on_this_machine(lambda host: remove_folder(host, path))

@@ -9,7 +9,7 @@ import pytest
 
 from iolab.errors import EngineError
 from iolab.hosts.host import Host
-from iolab.loads.keyvalue.java import Java, java_of, java_on
+from iolab.loads.keyvalue.java import Java, find_java, parse_java_version
 from tests.loads.keyvalue.local import on_this_machine
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
@@ -30,13 +30,13 @@ OpenJDK Runtime Environment (build 17.0.15+6-Debian-1deb12u1)
     ],
 )
 def test_the_release_is_read(said: str, release: int) -> None:
-    java = java_of("java", said)
+    java = parse_java_version("java", said)
     assert java is not None
     assert java.release == release
 
 
 def test_other_words_are_no_version() -> None:
-    assert java_of("java", "a stand-in for java") is None
+    assert parse_java_version("java", "a stand-in for java") is None
 
 
 def java_that_says(folder: Path, said: str, code: int = 0) -> str:
@@ -49,7 +49,7 @@ def java_that_says(folder: Path, said: str, code: int = 0) -> str:
 
 def asked(program: str) -> Java:
     async def work(host: Host) -> Java:
-        return await java_on(host, program, oldest=11)
+        return await find_java(host, program, oldest=11)
 
     return on_this_machine(work)
 

@@ -11,14 +11,14 @@ from iolab.core.run import Point
 from iolab.core.study import Study
 from iolab.errors import HostError
 from iolab.loads.keyvalue.cost import (
-    key_value_space,
+    distinct_stores,
     load_seconds,
     memory_needed,
+    space_on_host,
     store_bytes,
-    stores_of,
     write_rate,
 )
-from iolab.loads.keyvalue.problems import memory_notes, wanted_tools
+from iolab.loads.keyvalue.problems import memory_notes, required_tools
 from iolab.loads.keyvalue.workload import KeyJob, KeyOperation, KeyValueJob, KeyValueSet, YcsbJob
 from iolab.registry import study_kinds
 from iolab.study.cost import overhead_s
@@ -144,7 +144,7 @@ def test_a_session_foretells_its_runs_as_the_plan_does() -> None:
 
 def test_bytes_are_of_loads_and_of_what_runs_write() -> None:
     reads = make_plan(load(db_bench())).budget
-    (job,) = stores_of(expand(load(db_bench())))
+    (job,) = distinct_stores(expand(load(db_bench())))
     assert reads.write_bytes_estimate == 2 * store_bytes(job)
     assert make_plan(load(db_bench() + TWO)).budget.write_bytes_estimate == 4 * store_bytes(job)
     text = db_bench("write_rate = 1000000", benchmark="readwhilewriting")
@@ -152,7 +152,7 @@ def test_bytes_are_of_loads_and_of_what_runs_write() -> None:
     assert writes.write_bytes_estimate == 2 * store_bytes(job) + 3 * 5 * 10**6
     # One database, one copy, and two writes' worth of the run.
     study = load(text, "method.warmup=1", "method.runtime=4")
-    space = key_value_space(study, expand(study), "local", 200e6)
+    space = space_on_host(study, expand(study), "local", 200e6)
     assert space == 2 * store_bytes(job) + 2 * 5 * 10**6
     assert writes.free_bytes_needed_per_host > space
 
@@ -161,14 +161,12 @@ def test_a_store_on_a_server_takes_space_where_the_server_is() -> None:
     text = ycsb(more=TWO + '[server]\nlisten = "192.0.2.7"\nhost = "b"\n', mix="{ read = 1 }")
     managed = load(text, "server.kind=managed")
     points = expand(managed)
-    assert key_value_space(managed, points, "a", 1.0) == 0
-    assert key_value_space(managed, points, "b", 1.0) > 2 * 1000 * 4096
+    assert space_on_host(managed, points, "a", 1.0) == 0
+    assert space_on_host(managed, points, "b", 1.0) > 2 * 1000 * 4096
     given = load(text, "server.kind=given", "server.addresses=x")
-    assert key_value_space(given, expand(given), "b", 1.0) == 0
+    assert space_on_host(given, expand(given), "b", 1.0) == 0
     own = load(text)
-    assert key_value_space(own, expand(own), "a", 1.0) == key_value_space(
-        own, expand(own), "b", 1.0
-    )
+    assert space_on_host(own, expand(own), "a", 1.0) == space_on_host(own, expand(own), "b", 1.0)
 
 
 def test_little_memory_is_noted_once_a_workload() -> None:
@@ -189,14 +187,14 @@ def test_little_memory_is_noted_once_a_workload() -> None:
 
 
 def test_what_hosts_are_asked_for() -> None:
-    assert wanted_tools(load(SMALL)) == {}
+    assert required_tools(load(SMALL)) == {}
     own = db_bench('db_bench = { db_bench = "/opt/rocksdb/db_bench" }')
-    assert wanted_tools(load(own, "target.filesystem=xfs", "target.image=1g")) == {
+    assert required_tools(load(own, "target.filesystem=xfs", "target.image=1g")) == {
         "/opt/rocksdb/db_bench": ("db_bench", ["/opt/rocksdb/db_bench", "--version"]),
         "sst_dump": ("sst_dump", ["sst_dump", "--version"]),
         "mkfs.xfs": ("mkfs.xfs", ["mkfs.xfs", "-V"]),
     }
-    assert wanted_tools(load(ycsb(), "server.java=/opt/java")) == {
+    assert required_tools(load(ycsb(), "server.java=/opt/java")) == {
         "/opt/java": ("java", ["/opt/java", "-version"])
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.loads.keyvalue.cost import Reflinks, copy_notes, store_bytes, with_copies
+from iolab.loads.keyvalue.cost import Reflinks, full_copy_notes, plan_with_copy_costs, store_bytes
 from iolab.loads.keyvalue.workload import KeyJob
 from tests.loads.keyvalue.key_value_studies import db_bench, ycsb
 from tests.plans import make_plan
@@ -19,10 +19,10 @@ def added(text: str, *sets: str, reflinks: Reflinks = WHOLE) -> tuple[int, int]:
     """Bytes that hosts copy one run after the other, and in all; a note tells of such plans."""
     study = load(text, *sets)
     plan = make_plan(study)
-    more = with_copies(study, plan, reflinks, RATE).budget
+    more = plan_with_copy_costs(study, plan, reflinks, RATE).budget
     seconds = more.seconds - plan.budget.seconds
     assert sum(part for _, part in more.reasons) == pytest.approx(more.seconds)
-    assert bool(list(copy_notes(study, plan.runs, reflinks, RATE))) == (seconds > 0)
+    assert bool(list(full_copy_notes(study, plan.runs, reflinks, RATE))) == (seconds > 0)
     return round(seconds * RATE), more.write_bytes_estimate - plan.budget.write_bytes_estimate
 
 
@@ -37,7 +37,7 @@ def test_every_run_of_a_client_copies_its_database() -> None:
     size = size_of(text)
     assert added(text) == (3 * size, 3 * size)
     study = load(text)
-    (says,) = copy_notes(study, make_plan(study).runs, WHOLE, RATE)
+    (says,) = full_copy_notes(study, make_plan(study).runs, WHOLE, RATE)
     assert "database whole on 'local'" in says
 
 

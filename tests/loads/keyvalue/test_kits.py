@@ -14,7 +14,7 @@ from iolab.core.host import HostKind, HostSpec
 from iolab.errors import EngineError
 from iolab.hosts.builds import TOKEN
 from iolab.hosts.connect import LocalHost
-from iolab.loads.keyvalue.java import SOURCES, KitName, kit_on, workshop
+from iolab.loads.keyvalue.java import SOURCES, KitName, default_kit_builder, install_kit
 from tests.loads.keyvalue.kit_maven import Bench
 
 NO_NETWORK = (
@@ -122,7 +122,7 @@ def test_a_failed_build_says_what_to_do(
 def test_without_maven(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    shop = workshop({"PATH": str(empty), "XDG_CACHE_HOME": str(tmp_path / "cache")})
+    shop = default_kit_builder({"PATH": str(empty), "XDG_CACHE_HOME": str(tmp_path / "cache")})
     with pytest.raises(EngineError, match=r"Maven, .* is not on"):
         asyncio.run(shop.folder_of(KitName.CASSANDRA, "4.0.17", print))
 
@@ -189,7 +189,9 @@ def test_this_machine_uses_the_cache_itself(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     host = LocalHost(HostSpec("local", HostKind.LOCAL))
     jars = asyncio.run(
-        kit_on(host, KitName.YCSB, "0.17.0", "/scratch", bench.said.append, shop=bench.workshop)
+        install_kit(
+            host, KitName.YCSB, "0.17.0", "/scratch", bench.said.append, shop=bench.workshop
+        )
     )
     assert Path(jars[0]).name == "core-0.17.0.jar"
     assert all(Path(jar).is_file() and jar.startswith(str(bench.cache)) for jar in jars)

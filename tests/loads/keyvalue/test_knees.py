@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from iolab.analysis.findings import bends
-from iolab.loads.keyvalue.charts import lines_of
-from iolab.loads.keyvalue.tables import groups_of
+from iolab.analysis.findings import knee_findings
+from iolab.loads.keyvalue.charts import chart_lines
+from iolab.loads.keyvalue.tables import point_groups
 from iolab.report.charts.chart import series_styles
 from tests.loads.keyvalue.key_value_session import rocksdb
 from tests.report.made import build_brief
@@ -12,9 +12,11 @@ from tests.report.made import build_brief
 
 def test_curves_mark_the_knee_that_is_told_in_words() -> None:
     brief = build_brief(rocksdb(("one",), repeats=1, seconds=2, workload_count=1))
-    told = {one.fixed: one.load for one in bends(brief.study, brief.points)}
+    told = {one.fixed: one.load for one in knee_findings(brief.study, brief.points)}
     (workload,) = brief.study.workloads
-    groups = groups_of(workload, brief.points)
-    drawn = {group.others: lines_of(group, series_styles(brief.study))[0].knee for group in groups}
+    groups = point_groups(workload, brief.points)
+    drawn = {
+        group.others: chart_lines(group, series_styles(brief.study))[0].knee for group in groups
+    }
     assert drawn == {others: told.get(others) for others in drawn}
     assert any(drawn.values())

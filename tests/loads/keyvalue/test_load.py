@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.analysis.steady import Steady, fleet_seconds, steady_of
+from iolab.analysis.steady import SteadinessView, fleet_rate_series, judge_steadiness
 from iolab.analysis.window import Window
 from iolab.core.stopping import LSM, SeriesStatus, Steadiness
 from iolab.loads.keyvalue.metrics import (
     WHOLE,
     key_value_metrics,
     measure_key_value,
-    merged,
+    merge_latencies,
     with_key_value_intervals,
 )
 from iolab.loads.keyvalue.workload import BinnedLatency, LatencyBin, engine_reply
@@ -111,7 +111,7 @@ def test_the_writer_beside_readers_stands_apart() -> None:
     assert metrics["read_ops_per_s"].value == pytest.approx(13_000)
     assert metrics["write_ops_per_s"].value == pytest.approx(2_000)
     assert metrics["write_lat_ns_p50"].value is None
-    series = fleet_seconds(record, WHOLE)
+    series = fleet_rate_series(record, WHOLE)
     assert series is not None
     assert series.counts == pytest.approx(np.full(24, 13_000.0))
 
@@ -158,7 +158,7 @@ def test_db_benchs_latencies_are_rocksdbs_own_of_the_whole_run() -> None:
     record = bench_record(2)
     metrics = judge(record, {}).metrics
     runs = [engine_reply(host) for host in record.hosts]
-    both = merged([run.latencies[0] for run in runs if run is not None])
+    both = merge_latencies([run.latencies[0] for run in runs if run is not None])
     assert both is not None
     p99 = metrics["read_lat_ns_p99"]
     assert p99.value == both.interpolated_ns(0.99)
@@ -186,13 +186,13 @@ def test_intervals_of_each_operation_cover_no_time_twice(apart: bool) -> None:  
     load = measure_key_value(ycsb_record(apart=apart))
     assert load.seconds[0] == pytest.approx(20.0, abs=0.01)
     assert load.rates[0] == pytest.approx(4_000, rel=1e-3)
-    assert fleet_seconds(ycsb_record(apart=apart), WHOLE) is not None
+    assert fleet_rate_series(ycsb_record(apart=apart), WHOLE) is not None
 
 
 def test_seconds_are_of_whole_operations() -> None:
     reads, updates = steadily(READ), steadily(UPDATE, per_s=1_000)
     record = ycsb_record([[reads, updates, replace(updates, operation=RMW)]])
-    series = fleet_seconds(record, WHOLE)
+    series = fleet_rate_series(record, WHOLE)
     assert series is not None
     assert series.counts == pytest.approx(np.full(24, 2_000.0))
 
@@ -236,7 +236,7 @@ def test_a_rate_has_the_steady_parts_interval_where_it_is_of_that(
 ) -> None:
     record = ycsb_record()
     load = measure_key_value(record)
-    steady = Steady(replace(STEADY, status=status), Window(0, 1), 0.0, 0, excess)
+    steady = SteadinessView(replace(STEADY, status=status), Window(0, 1), 0.0, 0, excess)
     metrics = key_value_metrics(load, YCSB)
     rate = with_key_value_intervals(metrics, record, load, steady)["ops_per_s"]
     assert rate.value == pytest.approx(4_000)
@@ -250,7 +250,7 @@ def test_a_rate_has_the_steady_parts_interval_where_it_is_of_that(
 
 def test_a_store_is_judged_by_the_settings_for_stores() -> None:
     record = ycsb_record([[steadily(READ, seconds=320.0)]])
-    assert key_view(record).steady == steady_of(record, LSM, WHOLE)
+    assert key_view(record).steady == judge_steadiness(record, LSM, WHOLE)
 
 
 def test_a_long_steady_run_knows_its_rate_and_its_percentiles() -> None:
@@ -325,7 +325,7 @@ def in_bins(micros: list[int]) -> BinnedLatency:
 @given(st.lists(LATENCIES, min_size=1, max_size=4))
 def test_merged_bins_are_those_of_all_latencies_together(parts: list[list[int]]) -> None:
     whole = in_bins([micros for part in parts for micros in part])
-    found = merged([in_bins(part) for part in parts])
+    found = merge_latencies([in_bins(part) for part in parts])
     assert found is not None
     assert found.bins == whole.bins
     assert (found.count, found.min_ns, found.max_ns) == (whole.count, whole.min_ns, whole.max_ns)
@@ -348,6 +348,6 @@ def test_a_percentile_lies_within_its_bounds(micros: list[int], quantile: float)
 def test_bins_that_overlap_do_not_merge() -> None:
     one = in_bins([100, 200])
     shifted = replace(one, bins=(LatencyBin(100_000, 260_000, 2),))
-    assert merged([one, shifted]) is None
-    assert merged([]) is None
-    assert merged([one]) == one
+    assert merge_latencies([one, shifted]) is None
+    assert merge_latencies([]) is None
+    assert merge_latencies([one]) == one

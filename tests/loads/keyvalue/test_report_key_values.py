@@ -13,10 +13,10 @@ from iolab.core.samples import CounterTable
 from iolab.loads.keyvalue.charts import key_figures
 from iolab.loads.keyvalue.kind import KIND
 from iolab.loads.keyvalue.tables import (
-    bounds_table,
-    brief_operations,
-    drawn_tail,
-    groups_in,
+    operations_line,
+    percentile_bounds_table,
+    percentile_to_draw,
+    study_point_groups,
 )
 from iolab.registry import reported
 from iolab.report.brief import Brief
@@ -80,7 +80,7 @@ def test_writes_stand_apart_from_reads(page: ReportPage) -> None:
 
 def test_wide_bins_are_told_with_both_their_ends(rocks: KeySource) -> None:
     (point,) = summarise(rocks.results()[:1], rocks.study)
-    table = bounds_table([point], lambda _: "here")
+    table = percentile_bounds_table([point], lambda _: "here")
     assert table is not None
     heads = [column.title for column in table.columns]
     told = dict(zip(heads, (cell.text for cell in table.rows[0]), strict=True))
@@ -93,7 +93,7 @@ def test_wide_bins_are_told_with_both_their_ends(rocks: KeySource) -> None:
 
 def test_fine_bins_need_no_bounds(paced: KeySource) -> None:
     points = summarise(paced.results(), paced.study)
-    assert bounds_table(points, lambda _: "here") is None
+    assert percentile_bounds_table(points, lambda _: "here") is None
 
 
 def test_devices_stand_beside_the_operations(page: ReportPage) -> None:
@@ -177,9 +177,9 @@ def test_the_store_behind_ycsb_is_told() -> None:
 def test_a_percentile_is_drawn_only_where_every_point_has_it(paced: KeySource) -> None:
     job = paced.study.workloads[0].job
     known = {f"read_lat_ns_{name}": Metric(1.0, "ns") for name in ("mean", "p50", "p99", "p99_99")}
-    assert drawn_tail(job, [known], READ) == "p99_99"
+    assert percentile_to_draw(job, [known], READ) == "p99_99"
     fewer = {**known, "read_lat_ns_p99_99": Metric(None, "ns")}
-    assert drawn_tail(job, [known, fewer], READ) == "p99"
+    assert percentile_to_draw(job, [known, fewer], READ) == "p99"
 
 
 def test_a_chart_says_why_the_published_percentile_is_missing() -> None:
@@ -290,7 +290,7 @@ def test_a_failed_run_has_a_row_and_no_number(rocks: KeySource) -> None:
     table = KIND.make_report(reported().booted_hosts).result_table(rocks.study, [gone, *others], {})
     heads = [column.title for column in table.columns]
     assert table.rows[0][heads.index("Operations/s")].text == "–"
-    groups = groups_in(rocks.study, summarise([gone], rocks.study))
+    groups = study_point_groups(rocks.study, summarise([gone], rocks.study))
     assert len(groups) == 1
     page = build_report_page(build_brief(replace(rocks, results_given=(gone,))))
     assert page.workload_charts == ()
@@ -298,12 +298,12 @@ def test_a_failed_run_has_a_row_and_no_number(rocks: KeySource) -> None:
 
 
 def test_a_short_run_is_told_by_the_percentile_that_it_has(paced: KeySource) -> None:
-    assert ", read p90 " in brief_operations(paced.results()[0])
+    assert ", read p90 " in operations_line(paced.results()[0])
 
 
 def test_each_operation_of_a_mix_has_its_latency_beside_the_best_figure(paced: KeySource) -> None:
     found = key_figures(
-        groups_in(paced.study, summarise(paced.results(), paced.study)), paced.study
+        study_point_groups(paced.study, summarise(paced.results(), paced.study)), paced.study
     )
     mixed = next(one for one in found if "update" in str(one.latencies))
     assert mixed.latencies[0][0] == "mean"
@@ -317,7 +317,7 @@ def test_a_study_on_keys_alone_lays_out_no_files(page: ReportPage) -> None:
 
 
 def test_a_run_in_a_line(rocks: KeySource) -> None:
-    line = brief_operations(rocks.results()[0])
+    line = operations_line(rocks.results()[0])
     assert line.startswith("27.")
     assert " k ops/s, read mean 17" in line
     assert ", read p99 " in line

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iolab.analysis.adaptive import Log
-from iolab.analysis.comparison import compare_sides, track
+from iolab.analysis.adaptive import ResultLog
+from iolab.analysis.comparison import compare_sides, track_history
 from iolab.analysis.differences import ComparisonSide, differences
-from iolab.analysis.metrics import without_rare_stalls
+from iolab.analysis.metrics import bound_stall_percentiles
 from iolab.analysis.points import bin_error, summarise
-from iolab.analysis.steady import Steady
+from iolab.analysis.steady import SteadinessView
 from iolab.analysis.window import Window
 from iolab.core.metric import Metric, Result
 from iolab.core.metric_spec import Better
@@ -84,7 +84,7 @@ def test_the_rate_is_tracked_over_sessions() -> None:
         side(f"s{number}", results(BASE, rates([level, level * 1.001])), created_s=number)
         for number, level in enumerate(levels)
     ]
-    (series,) = track(sides).series
+    (series,) = track_history(sides).series
     assert series.metric == "ops_per_s"
     assert [change.index for change in series.search.changes] == [6]
 
@@ -154,7 +154,7 @@ def test_bins_that_begin_at_nothing_do_not_break_an_interval() -> None:
 def test_repeats_are_counted_by_the_headline_figure() -> None:
     assert STUDY.workloads[0].rate == "ops_per_s"
     runs = results(BASE, rates([100.0, 102.0, 98.0]))
-    widths = Log(STUDY, runs).half_widths([runs[0].digest])
+    widths = ResultLog(STUDY, runs).half_widths([runs[0].digest])
     assert 0 < widths[runs[0].digest] < 0.1
 
 
@@ -189,9 +189,9 @@ def test_where_few_stalls_decide_a_bins_lower_edge_is_what_is_known() -> None:
         "read_lat_ns_p99_99": Metric(None, "ns"),
     }
     told = Steadiness(SeriesStatus.OK, 10, 60, 2_000.0, 0.03, 9, None, 0, None)
-    stalled = Steady(told, Window(0, 1), 0.0, 3, 0.0)
-    found = without_rare_stalls(metrics, ["read_"], "p99", stalled)
+    stalled = SteadinessView(told, Window(0, 1), 0.0, 3, 0.0)
+    found = bound_stall_percentiles(metrics, ["read_"], "p99", stalled)
     assert found["read_lat_ns_p99_9"] == Metric(None, "ns", low=1.3e6)
     assert found["read_lat_ns_p99_99"] == Metric(None, "ns")
-    calm = without_rare_stalls(metrics, ["read_"], "p99", replace(stalled, episodes=0))
+    calm = bound_stall_percentiles(metrics, ["read_"], "p99", replace(stalled, episodes=0))
     assert calm == metrics

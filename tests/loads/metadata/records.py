@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from iolab.analysis.sums import measure
+from iolab.analysis.sums import sum_measured_window
 from iolab.core.histogram import bin_of_ns
 from iolab.core.host import HostFacts
 from iolab.core.run import HostRun, PlannedRun, Point, RunRecord, RunStatus
@@ -30,7 +30,7 @@ from iolab.loads.metadata.workload import (
     OperationRun,
     ReportedRate,
     ReportedRates,
-    phases_of,
+    host_phases,
 )
 from tests.analysis.records import GO_NS, QUIET, SECOND, facts_of, host_run
 
@@ -259,7 +259,7 @@ def metadata_view(
     return MetadataView(
         record,
         known,
-        measure(record),
+        sum_measured_window(record),
         telemetry,
         host_kinds=(GuestAnalysis(),),
         metadata=measure_metadata(record),
@@ -274,7 +274,7 @@ def with_phase(record: RunRecord, host: int, operation: Operation, **changes: An
         details=MetadataRun(
             tuple(
                 replace(phase, **changes) if phase.operation is operation else phase
-                for phase in phases_of(runs[host])
+                for phase in host_phases(runs[host])
             )
         ),
     )

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.analysis.metrics import with_values
+from iolab.analysis.metrics import metrics_from_values
 from iolab.core.metric import Level, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.loads.metadata.iterations import is_metadata, point_statistics
 from iolab.loads.metadata.metrics import METADATA_KEYS
 from iolab.loads.metadata.tables import rate_texts
-from iolab.loads.metadata.terminal import operations_screen
+from iolab.loads.metadata.terminal import operation_lines
 from iolab.loads.metadata.workload import MetadataJob, Operation
 from iolab.report.numbers import DASH
 from tests.analysis.records import healthy
@@ -36,7 +36,7 @@ def result(repeat: int, level: Level = Level.VALID, **values: float) -> Result:
         status=RunStatus.DONE,
         failure=None,
         window_s=10.0,
-        metrics=with_values(METADATA_KEYS, values),
+        metrics=metrics_from_values(METADATA_KEYS, values),
         hosts=(),
         verdict=Verdict(level, ()),
         load=MetadataJob.stored_as,
@@ -96,7 +96,7 @@ def test_a_rate_of_nothing_is_told_beside_iterations_that_disagree() -> None:
     given_ = [result(i, file_stat_ops_per_s=rate) for i, rate in enumerate(rates, 1)]
     (stat,) = point_statistics(given_)[0].operations
     assert (stat.minimum, stat.compared, stat.level) == (0.0, (10.0, 40.0), Level.INVALID)
-    lines = drawn(operations_screen(kpi().study, given_))
+    lines = drawn(operation_lines(kpi().study, given_))
     assert any("file stat 4 times" in line for line in lines)
 
 

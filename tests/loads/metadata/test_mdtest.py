@@ -12,14 +12,14 @@ from iolab.loads.metadata.mdtest import (
     Mpi,
     MpiName,
     RankPlacement,
-    faults_of,
+    find_mpi_programs,
     measure_command,
-    mpi_of,
     mpiexec_argv,
-    programs_of,
+    output_faults,
+    parse_mpi_version,
     version_command,
 )
-from iolab.loads.metadata.mdtest_output import parse
+from iolab.loads.metadata.mdtest_output import parse_mdtest_output
 from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob
 from tests.recorded import recorded
 
@@ -64,7 +64,7 @@ def test_options_reach_mdtest() -> None:
     assert argv[at + 8 :] == (*("-N", "2", "-w", "3901", "-e", "3901", "-y", "-R", "-d", "/t/m"),)
     none = replace(JOB, options=(("fsync", "0"), ("mpiexec", "mpiexec.openmpi")))
     assert "-y" not in measure_command(MPICH, none, TWO, "/t", "m").argv
-    assert version_command(programs_of(none), "/t").argv == ("mpiexec.openmpi", "--version")
+    assert version_command(find_mpi_programs(none), "/t").argv == ("mpiexec.openmpi", "--version")
 
 
 def test_a_shift_of_all_ranks_is_none() -> None:
@@ -100,18 +100,18 @@ def test_an_address_that_mpiexec_would_misread_is_refused(address: str) -> None:
     ("name", "mpi"), [("mpich-4.0.2", MPICH), ("openmpi-4.1.4", OPEN_MPI)], ids=str
 )
 def test_an_mpi_is_known_by_its_words(name: str, mpi: Mpi) -> None:
-    assert mpi_of(recorded(f"mdtest/mpiexec-{name}.txt").decode()) == mpi
+    assert parse_mpi_version(recorded(f"mdtest/mpiexec-{name}.txt").decode()) == mpi
 
 
 def test_an_mpi_of_another_make_is_refused() -> None:
     with pytest.raises(EngineError, match="says its version is 'Intel"):
-        mpi_of("Intel(R) MPI Library for Linux* OS, Version 2021.11\n")
+        parse_mpi_version("Intel(R) MPI Library for Linux* OS, Version 2021.11\n")
     with pytest.raises(EngineError, match="nothing"):
-        mpi_of("")
+        parse_mpi_version("")
 
 
 def test_an_output_that_is_as_asked_for_has_no_fault() -> None:
-    assert faults_of(parse(recorded("mdtest/one-4.0.0.txt")), JOB, 4) == ()
+    assert output_faults(parse_mdtest_output(recorded("mdtest/one-4.0.0.txt")), JOB, 4) == ()
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_an_output_that_is_as_asked_for_has_no_fault() -> None:
 def test_an_output_of_another_run_is_found_out(old: str, new: str, says: str) -> None:
     text = recorded("mdtest/one-4.0.0.txt").decode()
     assert old in text
-    faults = faults_of(parse(text.replace(old, new).encode()), JOB, 4)
+    faults = output_faults(parse_mdtest_output(text.replace(old, new).encode()), JOB, 4)
     assert any(says in fault for fault in faults), faults
 
 
@@ -138,5 +138,7 @@ def test_a_phase_that_was_left_out_has_no_rate() -> None:
     text = recorded("mdtest/one-1.9.3.txt").decode()
     row = next(line for line in text.splitlines() if line.startswith("   File stat  "))
     rate = row.split()[-4]
-    faults = faults_of(parse(text.replace(row, row.replace(rate, "0.000")).encode()), JOB, 4)
+    faults = output_faults(
+        parse_mdtest_output(text.replace(row, row.replace(rate, "0.000")).encode()), JOB, 4
+    )
     assert "mdtest gave no rate for file-stat" in faults

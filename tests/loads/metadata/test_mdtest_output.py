@@ -16,8 +16,8 @@ from iolab.loads.metadata.mdtest_output import (
     TREES,
     RateRule,
     contradictions,
-    parse,
-    reported,
+    parse_mdtest_output,
+    reported_rates,
 )
 from iolab.loads.metadata.workload import Operation
 from tests.recorded import recorded
@@ -39,12 +39,12 @@ def golden(name: str) -> bytes:
 
 @pytest.mark.parametrize("build", RULES)
 def test_a_single_iteration_gives_six_rates(build: str) -> None:
-    output = parse(golden(f"one-{build}"))
+    output = parse_mdtest_output(golden(f"one-{build}"))
     assert (output.version, output.rule) == RULES[build]
     assert (output.ranks, output.files, output.iterations) == (4, 200, 1)
     assert output.finished
     assert output.faults == output.messages == contradictions(output) == ()
-    rates = reported(output)
+    rates = reported_rates(output)
     assert [rate.operation for rate in rates] == list(Operation)
     for rate in rates:
         assert rate.seconds is not None
@@ -55,9 +55,9 @@ def test_a_single_iteration_gives_six_rates(build: str) -> None:
 
 @pytest.mark.parametrize("build", RULES)
 def test_three_iterations_are_told_apart_and_never_reported_as_one(build: str) -> None:
-    output = parse(golden(f"three-{build}"))
+    output = parse_mdtest_output(golden(f"three-{build}"))
     assert (output.iterations, output.faults, contradictions(output)) == (3, (), ())
-    assert reported(output) == ()
+    assert reported_rates(output) == ()
     for operation in Operation:
         assert [line.iteration for line in output.phase_lines if line.operation is operation] == [
             1,
@@ -68,7 +68,7 @@ def test_three_iterations_are_told_apart_and_never_reported_as_one(build: str) -
 
 @pytest.mark.parametrize("build", ["1.9.3", "3.3.0", "4.1.0-dev"])
 def test_without_verbose_lines_the_summary_is_all_there_is(build: str) -> None:
-    output = parse(golden(f"quiet-{build}"))
+    output = parse_mdtest_output(golden(f"quiet-{build}"))
     assert not output.phase_lines
     assert not output.faults
     assert [row.operation for row in output.rows] == list(Operation)
@@ -77,10 +77,10 @@ def test_without_verbose_lines_the_summary_is_all_there_is(build: str) -> None:
 
 @pytest.mark.parametrize("name", ["full-1.9.3", "full-3.3.0", "full-4.1.0-dev", "missing-1.9.3"])
 def test_a_run_that_broke_off_gives_what_is_known_and_says_why(name: str) -> None:
-    output = parse(golden(name))
+    output = parse_mdtest_output(golden(name))
     assert not output.finished
     assert not output.rows
-    assert not reported(output)
+    assert not reported_rates(output)
     assert output.version
     assert "No s" in output.messages[0]
     trees = [one.operation for one in output.phase_lines]
@@ -91,7 +91,7 @@ def test_a_run_that_broke_off_gives_what_is_known_and_says_why(name: str) -> Non
 @pytest.mark.parametrize("end", [0.3, 0.5, 0.8, 0.95])
 def test_an_output_cut_anywhere_is_a_part_of_the_whole(build: str, end: float) -> None:
     raw = golden(f"three-{build}")
-    whole, part = parse(raw), parse(raw[: int(len(raw) * end)])
+    whole, part = parse_mdtest_output(raw), parse_mdtest_output(raw[: int(len(raw) * end)])
     # A number may be cut short as the last word.
     assert part.phase_lines[:-1] == whole.phase_lines[: max(len(part.phase_lines) - 1, 0)]
     assert set(part.rows[:-1]) <= set(whole.rows)
@@ -111,7 +111,9 @@ def test_nonsense_is_a_fault(old: str, new: str, says: str) -> None:
     (row,) = (line for line in text.splitlines() if line.startswith("   Tree creation"))
     old = row.split()[-1] if old == "9019" else old
     assert old in text
-    assert any(says in fault for fault in parse(text.replace(old, new).encode()).faults)
+    assert any(
+        says in fault for fault in parse_mdtest_output(text.replace(old, new).encode()).faults
+    )
 
 
 @pytest.mark.parametrize("column", range(4))
@@ -122,7 +124,7 @@ def test_a_summary_that_is_not_of_its_iterations_is_found_out(build: str, column
     word = row.split()[-4:][column]
     forged = text.replace(row, row.replace(word, f"{float(word) + 1:.3f}"))
     assert forged != text
-    assert contradictions(parse(forged.encode()))
+    assert contradictions(parse_mdtest_output(forged.encode()))
 
 
 @pytest.mark.parametrize(("build", "factor"), [("1.9.3", 0.5), ("3.3.0", 0.2), ("4.0.0", 2.0)])
@@ -133,26 +135,26 @@ def test_rates_of_files_are_held_against_what_rank_0_saw(build: str, factor: flo
     forged = row
     for word in words:
         forged = forged.replace(word, f"{float(word) * factor:.3f}")
-    assert contradictions(parse(text.replace(row, forged).encode()))
+    assert contradictions(parse_mdtest_output(text.replace(row, forged).encode()))
 
 
 def test_two_summaries_are_one_too_many() -> None:
     raw = golden("one-4.0.0")
-    assert any("more than one summary" in fault for fault in parse(raw + raw).faults)
+    assert any("more than one summary" in fault for fault in parse_mdtest_output(raw + raw).faults)
 
 
 def test_an_endless_output_is_cut() -> None:
     raw = golden("one-1.9.3") + b"V-1: x\n" * (OUTPUT_LIMIT_BYTES // 7)
-    assert any("more than" in fault for fault in parse(raw).faults)
+    assert any("more than" in fault for fault in parse_mdtest_output(raw).faults)
 
 
 @settings(max_examples=30)
 @given(st.sampled_from(sorted(RULES)), st.integers(0, 11_000), st.binary(max_size=40))
 def test_no_bytes_make_the_parser_fail(build: str, at: int, junk: bytes) -> None:
     raw = golden(f"three-{build}")
-    output = parse(raw[:at] + junk + raw[at + len(junk) :])
+    output = parse_mdtest_output(raw[:at] + junk + raw[at + len(junk) :])
     contradictions(output)
-    reported(output)
+    reported_rates(output)
 
 
 @pytest.mark.parametrize("build", ["4.0.0", "4.1.0-dev"])
@@ -161,7 +163,10 @@ def test_the_table_of_ranks_bounds_the_rate_of_all(build: str) -> None:
     ranks = [row for row in rows if row["rank"] != "all"]
     assert [row["rank"] for row in ranks] == ["0", "1", "2", "3"]
     names = {operation: name for name, operation in OPERATIONS.items() if f"rate-{name}" in rows[0]}
-    rates = {rate.operation: rate for rate in reported(parse(golden(f"saved-{build}")))}
+    rates = {
+        rate.operation: rate
+        for rate in reported_rates(parse_mdtest_output(golden(f"saved-{build}")))
+    }
     for operation in set(Operation) - set(TREES):
         own = [float(row[f"rate-{names[operation]}"]) for row in ranks]
         seconds = [float(row[f"time-{names[operation]}"]) for row in ranks]

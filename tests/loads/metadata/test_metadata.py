@@ -17,9 +17,9 @@ from iolab.loads.metadata.workload import (
     MetadataJob,
     Operation,
     iteration_seconds,
-    operations_of,
+    operations_per_client,
     phase_seconds,
-    space_of,
+    space_per_client,
 )
 from iolab.study.schedule import expand
 from tests.plans import check_ready, make_plan
@@ -191,10 +191,10 @@ def test_what_does_not_fit_together(text: str, says: str) -> None:
 
 def test_the_budget_counts_files_and_no_runtime() -> None:
     job = MetadataJob(METADATA_ENGINE, 10, 1000, 0, file_bytes=5000)
-    assert operations_of(job, Operation.FILE_STAT) == 10_000
-    assert operations_of(job, Operation.TREE_REMOVE) == 10
+    assert operations_per_client(job, Operation.FILE_STAT) == 10_000
+    assert operations_per_client(job, Operation.TREE_REMOVE) == 10
     assert job.inodes == 10_011
-    assert space_of(job) == (10_000 * 2 + 11) * 4096
+    assert space_per_client(job) == (10_000 * 2 + 11) * 4096
     # 10,000 files at 5000, 50000, 20000 and 5000 a second, twice 10 folders at 1000, six phases.
     assert iteration_seconds(job) == pytest.approx(2 + 0.2 + 0.5 + 2 + 0.02 + 6 * 0.5)
     text = metadata("file_bytes = 5000\niterations = 2\n", ranks="10").replace("= 10\n", "= 1000\n")
@@ -202,7 +202,7 @@ def test_the_budget_counts_files_and_no_runtime() -> None:
     budget = make_plan(load(text)).budget
     assert budget.layout_bytes_per_host == 0
     assert budget.write_bytes_estimate == 2 * 2 * 10_000 * 5000
-    assert budget.free_bytes_needed_per_host > space_of(job)
+    assert budget.free_bytes_needed_per_host > space_per_client(job)
     (seconds,) = [part for why, part in budget.reasons if "files on each host" in why]
     assert seconds == pytest.approx(2 * iteration_seconds(job))
     assert not any("warm-up" in why or "lay out" in why for why, _ in budget.reasons)

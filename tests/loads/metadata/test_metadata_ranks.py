@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.loads.metadata.native import SHIFTED, rank_shares, request_of
+from iolab.loads.metadata.native import SHIFTED, phase_request, rank_shares
 from iolab.loads.metadata.workload import METADATA_ENGINE, MetadataJob, Operation
 
 
@@ -35,16 +35,16 @@ def test_only_operations_on_files_that_are_there_are_shifted() -> None:
     (first, _) = rank_shares(job(4, 4), 2)
     dirs = {0: "/t/a", 1: "/t/b"}
     for operation in Operation:
-        asked = request_of(job(4, 4), first, dirs, operation, iteration=7)
+        asked = phase_request(job(4, 4), first, dirs, operation, iteration=7)
         assert ("shift" in asked) == ("others" in asked) == (operation in SHIFTED)
         assert asked["phase"] == operation.word
-        own = request_of(job(4, 4), first, dirs, operation, iteration=7, shifted=False)
+        own = phase_request(job(4, 4), first, dirs, operation, iteration=7, shifted=False)
         assert "shift" not in own
 
 
 def test_a_shift_over_all_ranks_is_none() -> None:
     (only,) = rank_shares(job(4, 8), 1)
-    asked = request_of(job(4, 8), only, {0: "/t/a"}, Operation.FILE_STAT, iteration=1)
+    asked = phase_request(job(4, 8), only, {0: "/t/a"}, Operation.FILE_STAT, iteration=1)
     assert "shift" not in asked
     assert asked["dir"] == "/t/a"
 
@@ -53,23 +53,23 @@ def test_where_ranks_made_unlike_numbers_of_files_each_is_told_what_it_finds() -
     timed = MetadataJob(METADATA_ENGINE, 2, 10, 1, phase_s=3.0)
     (first, _) = rank_shares(timed, 2)
     dirs, made = {0: "/t/a", 1: "/t/b"}, {0: (4, 5), 1: (6, 7)}
-    seen = request_of(timed, first, dirs, Operation.FILE_STAT, iteration=1, files_made=made)
+    seen = phase_request(timed, first, dirs, Operation.FILE_STAT, iteration=1, files_made=made)
     assert (seen["files"], seen["runtime_s"]) == ([5, 6], 3.0)
-    own = request_of(
+    own = phase_request(
         timed, first, dirs, Operation.FILE_REMOVE, iteration=1, files_made=made, shifted=False
     )
     assert own["files"] == [4, 5]
     assert "runtime_s" not in own
-    tree = request_of(timed, first, dirs, Operation.TREE_CREATE, iteration=1)
+    tree = phase_request(timed, first, dirs, Operation.TREE_CREATE, iteration=1)
     assert not {"files", "runtime_s"} & set(tree)
 
 
 def test_a_client_is_asked_for_forty_thousand_files_whatever_its_time() -> None:
     timed = MetadataJob(METADATA_ENGINE, 4, 100_000, 4, phase_s=5.0)
     (only,) = rank_shares(timed, 1)
-    create = request_of(timed, only, {0: "/t/a"}, Operation.FILE_CREATE, iteration=1)
+    create = phase_request(timed, only, {0: "/t/a"}, Operation.FILE_CREATE, iteration=1)
     assert (create["files_least"], create["runtime_s"]) == (10_000, 5.0)
-    others = (request_of(timed, only, {0: "/t/a"}, it, iteration=1) for it in SHIFTED)
+    others = (phase_request(timed, only, {0: "/t/a"}, it, iteration=1) for it in SHIFTED)
     assert not any("files_least" in asked for asked in others)
     few = MetadataJob(METADATA_ENGINE, 3, 10, 0, phase_s=5.0)
     assert few.files_least == 10

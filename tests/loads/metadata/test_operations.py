@@ -15,11 +15,11 @@ import pytest
 
 from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
-from iolab.loads.metadata.charts import operation_token, rates_figure
+from iolab.loads.metadata.charts import iteration_rates_chart, operation_token
 from iolab.loads.metadata.iterations import best_points, point_statistics
 from iolab.loads.metadata.kind import KIND
 from iolab.loads.metadata.metrics import METADATA_KEYS
-from iolab.loads.metadata.tables import brief_rates, host_rate_keys, rate_text, summary_table
+from iolab.loads.metadata.tables import host_rate_keys, rate_text, rates_line, summary_table
 from iolab.loads.metadata.workload import MDTEST_ENGINE, Operation
 from iolab.registry import reported
 from iolab.report.brief import Brief
@@ -164,7 +164,7 @@ def test_a_session_of_metadata_alone_is_a_report() -> None:
 
 def test_rates_of_every_iteration_stand_in_the_chart(source: MetadataSource) -> None:
     points = point_statistics(of_metadata(source))
-    figure = rates_figure("Metadata", points, source.study, series_styles(source.study))
+    figure = iteration_rates_chart("Metadata", points, source.study, series_styles(source.study))
     assert len(figure.table.rows) == 6 * 3
     assert "at worst" in figure.finding
     svg = draw_inline_svg(figure).svg
@@ -175,7 +175,7 @@ def test_rates_of_every_iteration_stand_in_the_chart(source: MetadataSource) -> 
 def test_of_an_invalid_operation_no_mean_is_drawn(source: MetadataSource) -> None:
     spoilt = [replace(run, verdict=Verdict(Level.INVALID, ())) for run in of_metadata(source)]
     points = point_statistics(spoilt)
-    figure = rates_figure("Metadata", points, source.study, series_styles(source.study))
+    figure = iteration_rates_chart("Metadata", points, source.study, series_styles(source.study))
     drawn = {end.text for end in figure.plots[0].end_labels}
     for one in points[0].operations:
         assert rate_text(one.mean) not in drawn
@@ -200,7 +200,7 @@ def test_points_of_an_axis_are_told_apart() -> None:
     swept = kpi_with_metadata(JOB, 2, 4, io=False)
     points = point_statistics(swept.results())
     assert [dict(point.axis) for point in points] == [{"ranks": 2}, {"ranks": 4}]
-    figure = rates_figure("Metadata", points, swept.study, series_styles(swept.study))
+    figure = iteration_rates_chart("Metadata", points, swept.study, series_styles(swept.study))
     assert "Ranks 2: arithmetic mean of operations a second" in figure.finding
     assert best_points(points)[0].axis == (("ranks", 4),)
     matrix = build_report_page(build_brief(swept)).answer.best_table
@@ -246,5 +246,5 @@ def test_each_host_has_its_share(source: MetadataSource) -> None:
 
 
 def test_a_run_in_a_line(source: MetadataSource) -> None:
-    line = brief_rates(of_metadata(source)[0])
+    line = rates_line(of_metadata(source)[0])
     assert tells(line, "create 1.3 k", "stat 7.06 k", "read 2.6 k", "remove", "ops/s")

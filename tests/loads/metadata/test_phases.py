@@ -17,7 +17,7 @@ from iolab.loads.metadata.metrics import (
     metadata_host_metrics,
     metadata_metrics,
 )
-from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataRun, Operation, phases_of
+from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataRun, Operation, host_phases
 from tests.analysis.records import GO_NS, SECOND
 from tests.histograms import of_latencies
 from tests.judging import judge
@@ -112,7 +112,7 @@ def test_a_phase_shorter_than_an_interval_has_the_rate_of_the_whole_only() -> No
 
 def test_a_host_that_did_not_come_to_a_phase_leaves_it_without_rates() -> None:
     record = made().record
-    lost = replace(record.hosts[1], details=MetadataRun(phases_of(record.hosts[1])[:2]))
+    lost = replace(record.hosts[1], details=MetadataRun(host_phases(record.hosts[1])[:2]))
     record = replace(record, hosts=(record.hosts[0], lost))
     assert value(record, "file_create_ops_per_s") is not None
     assert value(record, "file_stat_ops_per_s") is None
@@ -121,7 +121,7 @@ def test_a_host_that_did_not_come_to_a_phase_leaves_it_without_rates() -> None:
 
 def test_failed_operations_are_in_no_rate() -> None:
     record = made().record
-    done = phases_of(record.hosts[0])[1].done
+    done = host_phases(record.hosts[0])[1].done
     fewer = with_phase(record, 0, Operation.FILE_CREATE, done=done - 100, errors=(("EIO", 100),))
     load = next(p for p in measure_metadata(fewer).phases if p.operation is Operation.FILE_CREATE)
     assert load.failed == 100

@@ -6,7 +6,7 @@ import pytest
 
 from iolab.loads.metadata.analysis import operation_spreads
 from iolab.loads.metadata.metrics import measure_metadata
-from iolab.loads.metadata.workload import Operation, phases_of
+from iolab.loads.metadata.workload import Operation, host_phases
 from tests.analysis.records import SECOND
 from tests.judging import judge
 from tests.loads.metadata.records import Shape, made
@@ -45,7 +45,7 @@ def test_starts_are_of_the_first_rank_and_ends_of_the_last_on_one_clock() -> Non
     ends = [
         run.last_end_real_ns - host.clock_offset_ns
         for host in record.hosts
-        for run in phases_of(host)
+        for run in host_phases(host)
         if run.operation is Operation.FILE_CREATE and run.last_end_real_ns is not None
     ]
     assert spread.end_skew_ns == max(ends) - min(ends)

@@ -11,7 +11,7 @@ from iolab.core.configuration import Capacity
 from iolab.core.metric import Level, Metric
 from iolab.core.study import Study
 from iolab.published.against import Basis, MatchedFigure, matched_figures
-from iolab.published.audit.document import FigureRange, exact
+from iolab.published.audit.document import FigureRange, exact_range
 from iolab.published.sets import PublishedFigure, PublishedSystem
 from tests.report.studies import sweep
 
@@ -46,7 +46,7 @@ def reads() -> list[PointSummary]:
 
 def test_the_best_of_all_depths_stands_beside_a_figure_without_a_place() -> None:
     best = max(reads(), key=lambda one: one.metrics["iops"].value or 0)
-    found = pair(printed(exact(1e6)))
+    found = pair(printed(exact_range(1e6)))
     assert found.axis == best.key.axis
     whole = found.shares[Basis.WHOLE]
     assert whole.here.value == best.metrics["iops"].value
@@ -55,13 +55,13 @@ def test_the_best_of_all_depths_stands_beside_a_figure_without_a_place() -> None
 
 def test_the_lowest_latency_and_no_share_of_it() -> None:
     best = min(reads(), key=lambda one: one.metrics["lat_ns_mean"].value or 0)
-    found = pair(printed(exact(1e5), "lat_ns_mean", "ns", clients=12, nodes=6))
+    found = pair(printed(exact_range(1e5), "lat_ns_mean", "ns", clients=12, nodes=6))
     assert found.axis == best.key.axis
     assert set(found.shares) == {Basis.WHOLE}
 
 
 def test_a_place_that_both_have_is_compared_there() -> None:
-    assert pair(printed(exact(1e6), axis=(("iodepth", 4),))).axis == (("iodepth", 4),)
+    assert pair(printed(exact_range(1e6), axis=(("iodepth", 4),))).axis == (("iodepth", 4),)
 
 
 def test_other_block_sizes_are_never_set_beside_each_other() -> None:
@@ -69,7 +69,7 @@ def test_other_block_sizes_are_never_set_beside_each_other() -> None:
         replace(one, key=replace(one.key, axis=(*one.key.axis, ("block_size", "16k"))))
         for one in reads()
     ]
-    figure = printed(exact(1e6), axis=(("block_size", "4k"),))
+    figure = printed(exact_range(1e6), axis=(("block_size", "4k"),))
     assert matched_figures(SOURCE.study, points, [figure]) == ()
     assert (
         len(matched_figures(SOURCE.study, reads(), [figure])) == 1
@@ -82,7 +82,13 @@ def test_each_basis_that_both_sides_know() -> None:
         SOURCE.study,
         configurations=(replace(own, nodes=3, capacity=Capacity(raw_tb=30.0)),),
     )
-    figure = printed(exact(1.2e6), clients=12, nodes=6, raw_tb=exact(60.0), usable_tb=exact(40.0))
+    figure = printed(
+        exact_range(1.2e6),
+        clients=12,
+        nodes=6,
+        raw_tb=exact_range(60.0),
+        usable_tb=exact_range(40.0),
+    )
     found = pair(figure, study)
     here = found.shares[Basis.WHOLE].here.value or 0.0
     assert set(found.shares) == {Basis.WHOLE, Basis.HOST, Basis.NODE, Basis.RAW_TB}
@@ -105,11 +111,11 @@ def test_the_interval_holds_chance_here_and_rounding_there() -> None:
 def test_points_that_no_run_supports_come_last_and_keep_their_verdict() -> None:
     first, *others = reads()
     large = replace(first, trusted=False, level=Level.INVALID, metrics={"iops": Metric(1e9, "1/s")})
-    assert pair(printed(exact(1)), points=[large, *others]).axis != large.key.axis
-    alone = pair(printed(exact(1)), points=[large])
+    assert pair(printed(exact_range(1)), points=[large, *others]).axis != large.key.axis
+    alone = pair(printed(exact_range(1)), points=[large])
     assert alone.level is Level.INVALID
 
 
 def test_a_fleet_that_lost_hosts_is_not_the_configuration() -> None:
     lost = [replace(one, key=replace(one.key, without=("client-2",))) for one in reads()]
-    assert matched_figures(SOURCE.study, lost, [printed(exact(1))]) == ()
+    assert matched_figures(SOURCE.study, lost, [printed(exact_range(1))]) == ()

@@ -6,12 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from iolab.analysis.value import Maximum, factor, per_host, quotients, scaled
+from iolab.analysis.value import (
+    Maximum,
+    fleets_with_single_client,
+    improvement_factor,
+    per_host_rate,
+    rate_quotients,
+)
 from iolab.published.against import (
     CLIENTS_MOST,
-    StatedFigure,
-    configurations_of,
-    maxima_of,
+    PrintedClaim,
+    published_configurations,
+    published_maxima,
     recomputed_figures,
 )
 from iolab.published.audit.document import PublishedSet, read_published
@@ -28,7 +34,7 @@ def published(name: str) -> PublishedSet:
     return read_published(text_of(name))
 
 
-def computed(name: str) -> list[StatedFigure]:
+def computed(name: str) -> list[PrintedClaim]:
     return [one for one in recomputed_figures(published(name)) if one.computed is not None]
 
 
@@ -36,7 +42,7 @@ def best(name: str, configuration: str, workload: str) -> Maximum:
     """The one maximum of a workload in a configuration."""
     (found,) = (
         one
-        for one in maxima_of(published(name))
+        for one in published_maxima(published(name))
         if (one.configuration, one.workload) == (configuration, workload)
     )
     return found
@@ -121,28 +127,30 @@ def test_maxima_stand_at_the_depth_that_was_printed() -> None:
 
 def test_factors_and_shares_are_those_of_the_printed_maxima() -> None:
     base = best("ssd-cluster", "mainstream", "rand-write-4k")
-    times = factor(best("ssd-cluster", "performance", "rand-write-4k").value, base.value)
+    times = improvement_factor(
+        best("ssd-cluster", "performance", "rand-write-4k").value, base.value
+    )
     assert times is not None
     assert times.value == pytest.approx(2.4 / 1.1)
-    share = per_host(best("ssd-cluster", "performance", "seq-read-1m"))
+    share = per_host_rate(best("ssd-cluster", "performance", "seq-read-1m"))
     assert share is not None
     assert share.value == pytest.approx(227e9 / 12)
     fleet = published("vm-fleet")
-    found = quotients(configurations_of(fleet), maxima_of(fleet))
+    found = rate_quotients(published_configurations(fleet), published_maxima(fleet))
     node = [one.value.value for one in found if one.size.per == "node"]
     assert node == pytest.approx([1.9e6 / 4, 531e3 / 4, 1.5e6 / 4, 1.1e6 / 4])
 
 
 def test_the_mean_of_each_host_of_the_sample_is_its_total_over_sixteen() -> None:
-    share = per_host(best("cluster-kpi", "sample-output", "read-bandwidth"))
+    share = per_host_rate(best("cluster-kpi", "sample-output", "read-bandwidth"))
     assert share is not None
     assert share.value == pytest.approx(434.52 / 16 * GIB)
-    assert per_host(best("cluster-kpi", "sample-output", "read-latency")) is None
+    assert per_host_rate(best("cluster-kpi", "sample-output", "read-latency")) is None
 
 
 def test_clusters_stand_beside_the_single_client_of_the_same_system() -> None:
     kpi = published("cluster-kpi")
-    found = scaled(configurations_of(kpi), maxima_of(kpi))
+    found = fleets_with_single_client(published_configurations(kpi), published_maxima(kpi))
     told = {(one.fleet.configuration, one.fleet.workload): one.times.value for one in found}
     assert {name for name, _ in told} == {"aws-cluster", "supermicro-cluster"}
     assert len(told) == 8
@@ -153,5 +161,5 @@ def test_clusters_stand_beside_the_single_client_of_the_same_system() -> None:
 
 def test_a_number_of_clients_that_cannot_be_is_none() -> None:
     text = f"[[example]]\nid = 'x'\nhosts = {CLIENTS_MOST + 1}\nread_iops = 5"
-    (owner,) = configurations_of(read_published(text))
+    (owner,) = published_configurations(read_published(text))
     assert owner.hosts == ()

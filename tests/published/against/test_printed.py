@@ -6,11 +6,16 @@ import pytest
 
 from iolab.cli.studies import open_published
 from iolab.published.audit.document import read_published
-from iolab.published.sets import Against, PublishedFigure, method_words, printed_figures
+from iolab.published.sets import (
+    PublishedFigure,
+    PublishedReference,
+    comparable_figures,
+    method_descriptions,
+)
 
 
 def figures(name: str) -> tuple[PublishedFigure, ...]:
-    return printed_figures(open_published(name))
+    return comparable_figures(open_published(name))
 
 
 def one(
@@ -74,13 +79,13 @@ def test_products_and_places() -> None:
 
 
 def test_only_one_owner() -> None:
-    told = Against(open_published("cluster-kpi"), "aws-cluster")
+    told = PublishedReference(open_published("cluster-kpi"), "aws-cluster")
     assert {f.owner.name for f in told.figures} == {"aws-cluster"}
-    assert len(told.figures) < len(Against(open_published("cluster-kpi")).figures)
+    assert len(told.figures) < len(PublishedReference(open_published("cluster-kpi")).figures)
 
 
 def test_method_in_words() -> None:
-    words = dict(method_words(open_published("cluster-kpi")))
+    words = dict(method_descriptions(open_published("cluster-kpi")))
     assert words["common.runtime"] == "30"
     assert words["common.direct"] == "yes"
 
@@ -99,4 +104,4 @@ def test_method_in_words() -> None:
     ],
 )
 def test_what_is_no_figure_is_passed_over(text: str) -> None:
-    assert printed_figures(read_published(text)) == ()
+    assert comparable_figures(read_published(text)) == ()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from iolab.published.audit.audit import RULES, audit
+from iolab.published.audit.audit import RULES, audit_published_set
 from iolab.published.audit.document import read_published
-from iolab.published.audit.relations import Agreement, Outcome
+from iolab.published.audit.relations import Agreement, AuditOutcome
 from tests.facts import tells
 
 SETS = Path(__file__).parents[3] / "studies" / "published"
@@ -19,11 +19,11 @@ def text_of(name: str) -> str:
     return (SETS / f"{name}.toml").read_text(encoding="utf-8")
 
 
-def audited(text: str) -> tuple[Outcome, ...]:
-    return audit(read_published(text))
+def audited(text: str) -> tuple[AuditOutcome, ...]:
+    return audit_published_set(read_published(text))
 
 
-def levels(outcomes: tuple[Outcome, ...], rule: str) -> Counter[Agreement]:
+def levels(outcomes: tuple[AuditOutcome, ...], rule: str) -> Counter[Agreement]:
     return Counter(one.agreement for one in outcomes if one.rule == rule)
 
 

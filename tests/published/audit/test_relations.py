@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from iolab.published.audit.audit import RULES, audit
+from iolab.published.audit.audit import RULES, audit_published_set
 from iolab.published.audit.document import read_published
-from iolab.published.audit.relations import Agreement, Outcome
+from iolab.published.audit.relations import Agreement, AuditOutcome
 from tests.facts import tells
 
 CONTRADICTS, DOUBTFUL = Agreement.CONTRADICTS, Agreement.DOUBTFUL
@@ -285,8 +285,8 @@ SLIPS = [
 ]
 
 
-def audited(text: str) -> tuple[Outcome, ...]:
-    return audit(read_published(text))
+def audited(text: str) -> tuple[AuditOutcome, ...]:
+    return audit_published_set(read_published(text))
 
 
 @pytest.mark.parametrize("slip", SLIPS, ids=[f"{n}-{one.rule}" for n, one in enumerate(SLIPS)])

@@ -12,7 +12,7 @@ from bench.synthetic import Shape, make_facts, make_plan, make_record
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import Point
 from iolab.published.audit.audit import audit_session
-from iolab.published.audit.relations import Agreement, Outcome
+from iolab.published.audit.relations import Agreement, AuditOutcome
 from tests.judging import judge
 
 SHAPE: Final = Shape(points=3, seconds=2, hosts=2, cores=2, disks=1, nics=1)
@@ -23,7 +23,7 @@ RESULTS: Final = tuple(judge(make_record(run, SHAPE), FACTS) for run in PLAN.run
 POINTS: Final[Mapping[str, Point]] = {point.digest: point for point in PLAN.points}
 
 
-def wrong(result: Result) -> list[Outcome]:
+def wrong(result: Result) -> list[AuditOutcome]:
     return [one for one in audit_session((result,), POINTS) if one.agreement.rank]
 
 

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from iolab.core.metric import Level, Metric
 from iolab.published.choose import (
     Budget,
-    LatencyNeed,
-    Needs,
+    MaximumLatency,
+    MinimumRate,
     Offer,
     OfferedPoint,
-    RateNeed,
+    Requirements,
     RequirementStatus,
-    best_first,
-    currencies_of,
-    fit,
+    evaluate_offer,
+    known_currencies,
+    sort_best_first,
 )
 
-LIMIT = LatencyNeed("w", "lat_ns_p99", 2e6)
+LIMIT = MaximumLatency("w", "lat_ns_p99", 2e6)
 
 
 def rate(value: float, low: float | None = None, n: int | None = 3) -> Metric:
@@ -44,8 +44,8 @@ def offer(*places: OfferedPoint, nodes: int | None = 4, cost: float | None = 100
     return Offer("o", "s", nodes, 400.0, cost, "EUR", places)
 
 
-def needs(least: float, *limits: LatencyNeed) -> Needs:
-    return Needs(rates=(RateNeed("w", "1/s", least),), latencies=limits)
+def needs(least: float, *limits: MaximumLatency) -> Requirements:
+    return Requirements(rates=(MinimumRate("w", "1/s", least),), latencies=limits)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def needs(least: float, *limits: LatencyNeed) -> Needs:
 def test_a_rate_is_sure_at_the_low_end_of_a_valid_interval(
     place: OfferedPoint, least: float, as_is: RequirementStatus
 ) -> None:
-    assert fit(needs(least), offer(place), 1.0).as_is is as_is
+    assert evaluate_offer(needs(least), offer(place), 1.0).as_is is as_is
 
 
 @given(
@@ -78,7 +78,7 @@ def test_a_rate_is_sure_at_the_low_end_of_a_valid_interval(
 def test_the_advised_nodes_are_the_fewest_that_give_the_rate(
     have: float, ratio: float, nodes: int, scaling: float
 ) -> None:
-    found = fit(needs(have * ratio), offer(seen(rate(have)), nodes=nodes), scaling).nodes
+    found = evaluate_offer(needs(have * ratio), offer(seen(rate(have)), nodes=nodes), scaling).nodes
     assert found is not None
 
     def given_by(count: int) -> float:
@@ -92,62 +92,73 @@ def test_the_advised_nodes_are_the_fewest_that_give_the_rate(
 
 def test_a_rate_counts_only_where_its_latency_is_kept() -> None:
     deep, shallow = seen(rate(900, 890), 32, p99_ns=9e6), seen(rate(300, 290), 4, p99_ns=1e6)
-    found = fit(needs(290, LIMIT), offer(deep, shallow), 1.0)
+    found = evaluate_offer(needs(290, LIMIT), offer(deep, shallow), 1.0)
     assert found.as_is is RequirementStatus.YES
     assert found.parts[0].axis == (("iodepth", 4),)
-    assert fit(needs(500, LIMIT), offer(deep, shallow), 1.0).nodes == 7
-    assert fit(needs(100, LIMIT), offer(deep), 1.0).answer is RequirementStatus.NO
+    assert evaluate_offer(needs(500, LIMIT), offer(deep, shallow), 1.0).nodes == 7
+    assert evaluate_offer(needs(100, LIMIT), offer(deep), 1.0).answer is RequirementStatus.NO
 
 
 def test_a_latency_without_an_interval_makes_no_rate_sure() -> None:
     place = replace(seen(rate(300, 290)), latencies={LIMIT.metric: Metric(1e6, "ns", n=3)})
-    assert fit(needs(100), offer(place), 1.0).answer is RequirementStatus.YES
-    assert fit(needs(100, LIMIT), offer(place), 1.0).answer is RequirementStatus.LIKELY
+    assert evaluate_offer(needs(100), offer(place), 1.0).answer is RequirementStatus.YES
+    assert evaluate_offer(needs(100, LIMIT), offer(place), 1.0).answer is RequirementStatus.LIKELY
 
 
 def test_a_latency_that_is_only_known_to_be_more_is_not_kept() -> None:
     place = replace(seen(rate(9, 8)), latencies={"lat_ns_p99": Metric(None, "ns", low=1e6)})
-    assert fit(needs(1, LIMIT), offer(place), 1.0).answer is RequirementStatus.NO
+    assert evaluate_offer(needs(1, LIMIT), offer(place), 1.0).answer is RequirementStatus.NO
 
 
 def test_what_is_not_known_is_said_to_be_unknown() -> None:
     place = seen(rate(100, 95))
-    assert fit(needs(1, LIMIT), offer(place), 1.0).answer is RequirementStatus.UNKNOWN
-    assert fit(needs(1), offer(), 1.0).answer is RequirementStatus.UNKNOWN
-    assert fit(Needs(latencies=(LIMIT,)), offer(place), 1.0).answer is RequirementStatus.UNKNOWN
+    assert evaluate_offer(needs(1, LIMIT), offer(place), 1.0).answer is RequirementStatus.UNKNOWN
+    assert evaluate_offer(needs(1), offer(), 1.0).answer is RequirementStatus.UNKNOWN
     assert (
-        fit(Needs(usable_tb=1), replace(offer(), usable_tb=None), 1.0).answer
+        evaluate_offer(Requirements(latencies=(LIMIT,)), offer(place), 1.0).answer
         is RequirementStatus.UNKNOWN
     )
-    assert fit(Needs(budget=Budget(1)), offer(cost=None), 1.0).answer is RequirementStatus.UNKNOWN
-    assert fit(Needs(budget=Budget(1, "USD")), offer(), 1.0).answer is RequirementStatus.UNKNOWN
+    assert (
+        evaluate_offer(Requirements(usable_tb=1), replace(offer(), usable_tb=None), 1.0).answer
+        is RequirementStatus.UNKNOWN
+    )
+    assert (
+        evaluate_offer(Requirements(budget=Budget(1)), offer(cost=None), 1.0).answer
+        is RequirementStatus.UNKNOWN
+    )
+    assert (
+        evaluate_offer(Requirements(budget=Budget(1, "USD")), offer(), 1.0).answer
+        is RequirementStatus.UNKNOWN
+    )
 
 
 def test_capacity_and_cost_grow_with_nodes() -> None:
-    found = fit(Needs(usable_tb=450, budget=Budget(130, "EUR")), offer(), 0.5)
+    found = evaluate_offer(Requirements(usable_tb=450, budget=Budget(130, "EUR")), offer(), 0.5)
     assert (found.nodes, found.cost) == (5, 125.0)
     assert (found.as_is, found.answer) == (RequirementStatus.NO, RequirementStatus.YES)
     assert (
-        fit(Needs(usable_tb=450, budget=Budget(120)), offer(), 1.0).answer is RequirementStatus.NO
+        evaluate_offer(Requirements(usable_tb=450, budget=Budget(120)), offer(), 1.0).answer
+        is RequirementStatus.NO
     )
 
 
 def test_an_offer_without_nodes_is_taken_as_it_is() -> None:
-    found = fit(needs(200), offer(seen(rate(100, 95)), nodes=None), 1.0)
+    found = evaluate_offer(needs(200), offer(seen(rate(100, 95)), nodes=None), 1.0)
     assert (found.nodes, found.answer) == (None, RequirementStatus.NO)
     assert (
-        fit(needs(50), offer(seen(rate(100, 95)), nodes=None), 1.0).answer is RequirementStatus.YES
+        evaluate_offer(needs(50), offer(seen(rate(100, 95)), nodes=None), 1.0).answer
+        is RequirementStatus.YES
     )
 
 
 def test_a_latency_alone_is_met_at_the_best_place() -> None:
     places = (seen(rate(9, 8), 8, p99_ns=3e6), seen(rate(5, 4), 1, p99_ns=1e6))
-    (part,) = fit(Needs(latencies=(LIMIT,)), offer(*places), 1.0).parts
+    (part,) = evaluate_offer(Requirements(latencies=(LIMIT,)), offer(*places), 1.0).parts
     assert part.axis == (("iodepth", 1),)
     assert part.margin == 2.0
-    assert fit(Needs(latencies=(replace(LIMIT, most_ns=1e5),)), offer(*places), 1.0).answer is (
-        RequirementStatus.NO
-    )
+    assert evaluate_offer(
+        Requirements(latencies=(replace(LIMIT, most_ns=1e5),)), offer(*places), 1.0
+    ).answer is (RequirementStatus.NO)
 
 
 def test_the_surest_is_first_then_the_cheapest_then_the_smallest() -> None:
@@ -155,22 +166,26 @@ def test_the_surest_is_first_then_the_cheapest_then_the_smallest() -> None:
     cheap = replace(dear, name="cheap", cost=90.0)
     unsure = replace(offer(seen(rate(100))), name="unsure", cost=1.0)
     free = replace(dear, name="free", cost=None)
-    fits = best_first(fit(needs(50), one, 1.0) for one in (unsure, free, dear, cheap))
+    fits = sort_best_first(
+        evaluate_offer(needs(50), one, 1.0) for one in (unsure, free, dear, cheap)
+    )
     assert [one.offer.name for one in fits] == ["cheap", "dear", "free", "unsure"]
 
 
 def test_costs_in_several_currencies_are_never_ranked() -> None:
     small = replace(offer(seen(rate(100, 95)), nodes=2), name="small", cost=900.0)
     large = replace(offer(seen(rate(100, 95))), name="large", cost=1.0, currency="JPY")
-    fits = best_first(fit(needs(95), one, 1.0) for one in (large, small))
+    fits = sort_best_first(evaluate_offer(needs(95), one, 1.0) for one in (large, small))
     assert [one.offer.name for one in fits] == ["small", "large"]
-    assert currencies_of(fits) == ("EUR", "JPY")
-    same = best_first(fit(needs(95), one, 1.0) for one in (replace(large, currency="EUR"), small))
+    assert known_currencies(fits) == ("EUR", "JPY")
+    same = sort_best_first(
+        evaluate_offer(needs(95), one, 1.0) for one in (replace(large, currency="EUR"), small)
+    )
     assert [one.offer.name for one in same] == ["large", "small"]
 
 
 def test_a_need_that_no_number_of_nodes_meets_is_not_met() -> None:
-    found = fit(needs(1e12), offer(seen(rate(1, 0.9))), 1.0)
+    found = evaluate_offer(needs(1e12), offer(seen(rate(1, 0.9))), 1.0)
     assert (found.nodes, found.answer) == (None, RequirementStatus.NO)
     assert math.isclose(found.parts[0].margin or 0, 1e-12)
 
@@ -181,5 +196,5 @@ def test_a_latency_of_nothing_or_without_end_has_no_margin() -> None:
         (Metric(None, "ns", 9.0), RequirementStatus.NO),
     ):
         place = replace(seen(rate(9)), latencies={LIMIT.metric: metric})
-        (part,) = fit(Needs(latencies=(LIMIT,)), offer(place), 1.0).parts
+        (part,) = evaluate_offer(Requirements(latencies=(LIMIT,)), offer(place), 1.0).parts
         assert (part.answer, part.margin) == (answer, None)

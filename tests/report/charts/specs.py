@@ -8,8 +8,8 @@ from typing import Final
 
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import Level, Metric
-from iolab.guests.latency_account import account_figure
-from iolab.guests.node_chart import inside_figure
+from iolab.guests.latency_account import latency_account_chart
+from iolab.guests.node_chart import node_timeline_chart
 from iolab.report.charts.bars import RatioDot, ratio_dot_chart
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.distribution import StyledLatencyCurve, latency_distribution_figure
@@ -122,7 +122,7 @@ def figures() -> dict[str, Figure]:
             Table("", (), ()),
         ),
         "heat": heat_map_chart("A run", heat(), SERIES[0]),
-        "inside": inside_figure("node-1", "node-1 from inside", node()),
+        "inside": node_timeline_chart("node-1", "node-1 from inside", node()),
         "scaling": host_scaling_chart("Random read", drawn(RATES)),
         **fleet_figures(),
         **value_figures(),
@@ -135,7 +135,7 @@ def fleet_figures() -> dict[str, Figure]:
         replace(line, points=tuple(_per_node(point) for point in line.points), nodes=2)
         for line in lines()
     ]
-    account = account_figure("Random read", accounts(), "Guests emulated. ")
+    account = latency_account_chart("Random read", accounts(), "Guests emulated. ")
     assert account is not None
     iops = ChartQuantity("iops", "IOPS")
     return {

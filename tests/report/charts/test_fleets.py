@@ -10,8 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.core.metric import LatencyLayer, Level, Outlier
-from iolab.guests.latency_account import MAX_RUNS, account_figure, layers_table, parts_of
-from iolab.guests.node_chart import NAMED_MAX, inside_figure
+from iolab.guests.latency_account import (
+    MAX_RUNS,
+    latency_account_chart,
+    latency_parts,
+    layers_table,
+)
+from iolab.guests.node_chart import NAMED_MAX, node_timeline_chart
 from iolab.report.charts.chart import Boxes, Line
 from iolab.report.charts.palette import MUTED
 from iolab.report.charts.scale import LABELS_MAX, PLOT_WIDTH, parameter_axis
@@ -23,7 +28,7 @@ from tests.report.hostile import EVERY
 
 def test_parts_of_a_latency_add_up_to_it() -> None:
     seen = ((LatencyLayer.ENGINE, 100.0), (LatencyLayer.GUEST, 80.0), (LatencyLayer.DEVICE, 30.0))
-    parts, capped = parts_of(seen)
+    parts, capped = latency_parts(seen)
     assert [(part.name, part.took_ns) for part in parts] == [
         ("device", 30.0),
         ("hypervisor, network", 50.0),
@@ -34,23 +39,23 @@ def test_parts_of_a_latency_add_up_to_it() -> None:
 
 @given(st.lists(st.floats(1.0, 1e9), min_size=1, max_size=4))
 def test_no_part_is_negative_and_the_whole_stays_whole(means: list[float]) -> None:
-    parts, capped = parts_of(tuple(zip(LatencyLayer, means, strict=False)))
+    parts, capped = latency_parts(tuple(zip(LatencyLayer, means, strict=False)))
     assert all(part.took_ns >= 0 for part in parts)
     assert sum(part.took_ns for part in parts) == pytest.approx(means[0])
     assert bool(capped) == any(low > min(means[:i]) for i, low in enumerate(means) if i)
 
 
 def test_without_a_device_the_lowest_layer_has_all_below_it() -> None:
-    parts, _ = parts_of(((LatencyLayer.ENGINE, 100.0), (LatencyLayer.HYPERVISOR, 60.0)))
+    parts, _ = latency_parts(((LatencyLayer.ENGINE, 100.0), (LatencyLayer.HYPERVISOR, 60.0)))
     assert [part.name for part in parts] == ["hypervisor", "guest, virtual disk"]
-    assert [part.name for part in parts_of(((LatencyLayer.ENGINE, 9.0),))[0]] == ["not known"]
+    assert [part.name for part in latency_parts(((LatencyLayer.ENGINE, 9.0),))[0]] == ["not known"]
 
 
 def test_below_guests_of_others_is_virtualisation_too() -> None:
     seen = ((LatencyLayer.ENGINE, 100.0), (LatencyLayer.GUEST, 80.0), (LatencyLayer.DEVICE, 30.0))
     (one, *_) = accounts()
-    told = replace(one, parts=parts_of(seen)[0], whole_ns=100.0)
-    figure = account_figure("Reads", [told])
+    told = replace(one, parts=latency_parts(seen)[0], whole_ns=100.0)
+    figure = latency_account_chart("Reads", [told])
     assert figure is not None
     where = "between the guest’s block device and the devices (virtualisation, host storage, "
     assert f"most of it (50 %) {where}" in figure.finding
@@ -58,7 +63,7 @@ def test_below_guests_of_others_is_virtualisation_too() -> None:
 
 
 def test_the_account_says_where_latency_arises() -> None:
-    figure = account_figure("Reads", accounts(), "Guests emulated. ")
+    figure = latency_account_chart("Reads", accounts(), "Guests emulated. ")
     assert figure is not None
     facts = ("Guests emulated", "96 VMs", "read", "1 ms", "50 %", "hypervisor", "90 µs", "9 %")
     assert tells(figure.finding, *facts, "write", "3 ms", "67 %", "devices"), figure.finding
@@ -66,7 +71,7 @@ def test_the_account_says_where_latency_arises() -> None:
 
 
 def test_bars_of_all_latencies_have_one_length() -> None:
-    figure = account_figure("Reads", accounts())
+    figure = latency_account_chart("Reads", accounts())
     assert figure is not None
     bars: dict[float, float] = {}
     for mark in figure.plots[0].marks:
@@ -88,19 +93,19 @@ def test_the_table_of_the_account_has_what_each_layer_saw() -> None:
 def test_runs_beyond_the_limit_stand_in_the_table_alone() -> None:
     (one, *_) = accounts()
     many = [replace(one, run=f"{number} VMs") for number in range(MAX_RUNS + 2)]
-    figure = account_figure("Reads", many)
+    figure = latency_account_chart("Reads", many)
     assert figure is not None
     assert figure.note.endswith("2 runs more in the table.")
     assert len(figure.table.rows) == MAX_RUNS + 2
 
 
 def test_nothing_is_drawn_where_no_layer_is_known() -> None:
-    parts, _ = parts_of(((LatencyLayer.ENGINE, 9.0),))
-    assert account_figure("Reads", [replace(accounts()[0], parts=parts)]) is None
+    parts, _ = latency_parts(((LatencyLayer.ENGINE, 9.0),))
+    assert latency_account_chart("Reads", [replace(accounts()[0], parts=parts)]) is None
 
 
 def test_a_node_from_inside_says_what_stands_out() -> None:
-    figure = inside_figure("node-1", "node-1 from inside", node())
+    figure = node_timeline_chart("node-1", "node-1 from inside", node())
     disks = ("Write latency", "90 µs", "nvme0n1", "410 µs", "nvme1n1", "nvme1n1 stands out")
     ports = ("Sent", "100 MB/s", "eth1", "186 MB/s", "eth0", "3.2 %", "6 %")
     assert tells(figure.finding, *disks, *ports), figure.finding
@@ -109,7 +114,7 @@ def test_a_node_from_inside_says_what_stands_out() -> None:
 
 
 def test_what_is_before_the_window_is_shaded_and_does_not_count() -> None:
-    figure = inside_figure("node-1", "inside", node())
+    figure = node_timeline_chart("node-1", "inside", node())
     shade = figure.plots[0].marks[0]
     assert isinstance(shade, Boxes)
     assert shade.boxes == [(0.0, None, 1.0, None)]
@@ -117,13 +122,13 @@ def test_what_is_before_the_window_is_shaded_and_does_not_count() -> None:
 
 
 def test_a_gap_is_no_zero() -> None:
-    figure = inside_figure("node-1", "inside", node())
+    figure = node_timeline_chart("node-1", "inside", node())
     lines = [one for one in figure.plots[1].marks if isinstance(one, Line)]
     assert [y for _, y in lines[0].places] == [100.0, 186.0, None, 186.0]
 
 
 def test_of_many_devices_those_that_matter_have_a_colour() -> None:
-    figure = inside_figure("node-1", "inside", wide_node())
+    figure = node_timeline_chart("node-1", "inside", wide_node())
     lines = [one for one in figure.plots[0].marks if isinstance(one, Line)]
     grey = [line for line in lines if line.token is MUTED]
     assert (len(lines), len(grey)) == (24, 21)
@@ -138,7 +143,7 @@ def test_a_core_that_stands_out_is_named_where_no_line_is_drawn_of_it() -> None:
     (first, *_) = seen.panels
     panel = replace(first.panel, title="Processors busy by NUMA node", unit="share")
     cpu = replace(first, panel=panel, scope="cpu", metrics=("busy_share",))
-    figure = inside_figure("n", "inside", replace(seen, panels=(cpu,), outliers=(out,)))
+    figure = node_timeline_chart("n", "inside", replace(seen, panels=(cpu,), outliers=(out,)))
     assert figure.finding.endswith("core 12 of NUMA 1 stands out.")
 
 
@@ -147,7 +152,7 @@ def test_hostile_names_of_devices_are_text() -> None:
     (first, *_) = seen.panels
     traces = tuple(replace(trace, name=EVERY) for trace in first.panel.traces[:1])
     nasty = replace(first, panel=replace(first.panel, traces=traces))
-    drawn = draw_inline_svg(inside_figure(EVERY, EVERY, replace(seen, panels=(nasty,))))
+    drawn = draw_inline_svg(node_timeline_chart(EVERY, EVERY, replace(seen, panels=(nasty,))))
     assert "<script" not in drawn.svg + drawn.marks_json
     assert "\u202e" not in drawn.svg + drawn.marks_json
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iolab.analysis.curves import findings
+from iolab.analysis.curves import session_load_findings
 from iolab.analysis.points import summarise
 from iolab.report.charts.chart import Band, Figure, MarkerStyle, Points, series_styles
 from iolab.report.charts.choose import axis_charts
@@ -14,7 +14,7 @@ from tests.study.studies import load
 def charts(*, with_curves: bool) -> list[Figure]:
     study = load(CURVE)
     _, results = whole_session(study, SOFT)
-    curves = findings(study, results).curves if with_curves else ()
+    curves = session_load_findings(study, results).curves if with_curves else ()
     points = summarise(results, study)
     return axis_charts(study.workloads[0], points, series_styles(study), curves)[0]
 

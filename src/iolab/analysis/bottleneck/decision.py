@@ -13,7 +13,7 @@ from iolab.core.run import RunKey
 from iolab.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from iolab.stats.curve import Usl
+    from iolab.stats.curve import UslFit
 
 ALWAYS_BUSY: Final = 0.95
 """Share of the time with an I/O in flight from which a device has none to spare: the kernel counts
@@ -46,7 +46,7 @@ class LoadStep:
     runs: tuple[RunKey, ...]
 
 
-def step_at(
+def load_step_at(
     curve: Sequence[PointSummary], best: PointSummary, axis: str, key: str
 ) -> LoadStep | None:
     """The step that tells whether `best` has met a limit; None where the curve has one point.
@@ -80,7 +80,7 @@ def step_at(
     )
 
 
-def law_of(curve: Sequence[PointSummary], axis: str, key: str) -> Usl | None:
+def usl_of_curve(curve: Sequence[PointSummary], axis: str, key: str) -> UslFit | None:
     """The Universal Scalability Law of the curve; None unless every point lies on it."""
     measured = [(point.load(axis), point.metrics[key]) for point in curve if key in point.metrics]
     bounded = [
@@ -168,27 +168,32 @@ class BottleneckDecision:
     also: tuple[ResourceUse, ...] = ()
 
 
-def decide(resources: RunResources, step: LoadStep | None) -> BottleneckDecision:
+def decide_bottleneck(resources: RunResources, step: LoadStep | None) -> BottleneckDecision:
     """What the evidence supports; `step` is None where no other load was measured."""
     flight = resources.flight
     if flight is not None and flight.loop is not Loop.CLOSED:
-        paced = _paced(flight)
+        paced = _pacing_cause(flight)
         if paced is not None:
             return BottleneckDecision(paced, sure=True)
-    full, aside = _full(resources, step)
+    full, aside = _full_resources(resources, step)
     device = _busy_device(resources)
     if full:
         # A core that is full with all others is nothing more; beside a port they are.
         also = (*full[1:], *aside)[:1] if full[0].resource is Resource.PORT else ()
-        sure = not _is_of_others(full[0])
+        sure = not _is_mostly_other_load(full[0])
         return BottleneckDecision(_CAUSES[full[0].resource], sure=sure, use=full[0], also=also)
     alone = step is None and flight is not None and flight.one_each
-    if device is not None and not alone and not _pays(step) and _may_explain(resources):
-        return _of_device(device, step, aside)
-    return _of_load(resources, step, device, aside)
+    if (
+        device is not None
+        and not alone
+        and not _step_is_worthwhile(step)
+        and _devices_may_explain_latency(resources)
+    ):
+        return _decide_device_limit(device, step, aside)
+    return _decide_without_full_resource(resources, step, device, aside)
 
 
-def _of_device(
+def _decide_device_limit(
     device: ResourceUse | None, step: LoadStep | None, also: tuple[ResourceUse, ...]
 ) -> BottleneckDecision:
     if step is None:
@@ -196,7 +201,7 @@ def _of_device(
     return BottleneckDecision(Cause.DEVICE, sure=step.sure, use=device, step=step, also=also)
 
 
-def _of_load(
+def _decide_without_full_resource(
     resources: RunResources,
     step: LoadStep | None,
     device: ResourceUse | None,
@@ -214,12 +219,12 @@ def _of_load(
                 Cause.ONE_AT_A_TIME, sure=True, use=device, step=step, also=aside
             )
     if step is None and aside:
-        return _of_device(nearest, None, aside)
+        return _decide_device_limit(nearest, None, aside)
     if step is None:
         return BottleneckDecision(Cause.NONE, sure=False, use=device)
     if step.pays:
         return BottleneckDecision(Cause.LOAD, sure=step.sure, use=device, step=step, also=aside)
-    if nearest is not None and _explains(resources):
+    if nearest is not None and _devices_explain_latency(resources):
         # I/Os are at a device that was not busy all the time, as one that is slowed down in turns.
         return BottleneckDecision(Cause.DEVICE, sure=False, use=nearest, step=step, also=aside)
     if not step.sure:
@@ -229,20 +234,20 @@ def _of_load(
     )
 
 
-def _is_of_others(use: ResourceUse) -> bool:
+def _is_mostly_other_load(use: ResourceUse) -> bool:
     """Whether processors are full of what is hardly the load's: it may wait for these, or not."""
     known = use.resource is Resource.PROCESSORS and use.own is not None and use.share is not None
     return known and (use.own or 0.0) < OWN_PART * (use.share or 0.0)
 
 
-def _paced(flight: Flight) -> Cause | None:
+def _pacing_cause(flight: Flight) -> Cause | None:
     """The pace where that was kept; a rate that was not kept met another limit."""
     if flight.target_rate is None:
         return Cause.PACE
     return Cause.RATE if flight.rate >= HELD_RATE * flight.target_rate else None
 
 
-def _full(
+def _full_resources(
     resources: RunResources, step: LoadStep | None
 ) -> tuple[tuple[ResourceUse, ...], tuple[ResourceUse, ...]]:
     """Resources whose limit is a hard one, the strongest evidence first; and full processors aside.
@@ -255,9 +260,11 @@ def _full(
         use = resources.most(resource)
         if use is None or use.share is None or use.share < limit:
             continue
-        if resource is Resource.PROCESSORS and _explains(resources, NEARLY_ALL):
+        if resource is Resource.PROCESSORS and _devices_explain_latency(resources, NEARLY_ALL):
             aside.append(use)
-        elif resource is not Resource.CORE or not (_pays(step) or _explains(resources)):
+        elif resource is not Resource.CORE or not (
+            _step_is_worthwhile(step) or _devices_explain_latency(resources)
+        ):
             full.append(use)
     return tuple(full), tuple(aside)
 
@@ -283,17 +290,17 @@ def _busy_device(resources: RunResources) -> ResourceUse | None:
     return use if use is not None and (use.share or 0.0) >= ALWAYS_BUSY else None
 
 
-def _explains(resources: RunResources, share: float = MOST_OF_LATENCY) -> bool:
+def _devices_explain_latency(resources: RunResources, share: float = MOST_OF_LATENCY) -> bool:
     """Whether devices take that share of the latency by themselves, and not by the processors."""
     at_device = None if resources.flight is None else resources.flight.at_device
     return at_device is not None and at_device >= share and not resources.memory_backed
 
 
-def _may_explain(resources: RunResources) -> bool:
+def _devices_may_explain_latency(resources: RunResources) -> bool:
     """Whether nothing says that the I/Os wait elsewhere than at the devices."""
     at_device = None if resources.flight is None else resources.flight.at_device
     return at_device is None or at_device >= MOST_OF_LATENCY
 
 
-def _pays(step: LoadStep | None) -> bool:
+def _step_is_worthwhile(step: LoadStep | None) -> bool:
     return step is not None and step.pays

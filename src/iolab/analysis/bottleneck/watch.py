@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from iolab.analysis.bottleneck.decision import ALWAYS_BUSY
-from iolab.analysis.service_time import concurrency
-from iolab.analysis.storage_bytes import LOOPBACK, leaf_names, leaves_of
+from iolab.analysis.service_time import host_concurrency
+from iolab.analysis.storage_bytes import LOOPBACK, lowest_counted_devices, lowest_device_names
 from iolab.analysis.sums import DIRECTIONS
-from iolab.analysis.view import NOTHING, RunView, served
+from iolab.analysis.view import NOTHING, RunView, io_time_in_window
 from iolab.analysis.window import Window
 from iolab.core.host import HostFacts, Role
 from iolab.core.resources import Flight, Loop, Resource, ResourceUse, RunResources
@@ -19,7 +19,7 @@ from iolab.core.run import HostRun, RunRecord
 from iolab.hosts.rates import ALL_CORES, derive
 
 if TYPE_CHECKING:
-    from iolab.analysis.kinds import Analyses
+    from iolab.analysis.kinds import AnalysisKinds
 
 EVERY_CORE_HOSTS_MOST: Final = 64
 """Hosts of which every core is looked at; of more, all cores of each together: a thousand hosts of
@@ -30,7 +30,9 @@ WATCHED: Final = {"cpu": None, "disk": None, "nic": None}
 """The telemetry of every core, disk and port, by scope and name."""
 
 
-def view_of(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analyses) -> RunView:
+def view_with_all_resources(
+    record: RunRecord, facts: Mapping[str, HostFacts], kinds: AnalysisKinds
+) -> RunView:
     """The run with the processors, disks and ports of all of its hosts."""
     is_large = len(record.host_names) > EVERY_CORE_HOSTS_MOST
     wanted = {**WATCHED, "cpu": ALL_CORES} if is_large else WATCHED
@@ -38,20 +40,20 @@ def view_of(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analyses) 
     return kinds.view(record, facts, telemetry)
 
 
-def watch(view: RunView) -> RunResources:
+def run_resources(view: RunView) -> RunResources:
     """The busiest resources of one run over its measured window; pure."""
-    uses = [*_client_uses(view), *_node_uses(view)]
+    uses = [*_client_resource_uses(view), *_node_resource_uses(view)]
     targets = [target for host in view.hosts if (target := view.target(host)) is not None]
     return RunResources(
-        uses=tuple(_busiest(uses)),
-        flight=_flight(view) if view.job.depth_total else None,
+        uses=tuple(_busiest_uses(uses)),
+        flight=_io_flight(view) if view.job.depth_total else None,
         memory_backed=any(target.memory_backed or target.in_memory for target in targets),
         storage_seen=any(use.resource is Resource.DEVICE for use in uses),
-        stolen=_stolen(view),
+        stolen=_stolen_share(view),
     )
 
 
-def _busiest(uses: Iterable[ResourceUse]) -> Iterator[ResourceUse]:
+def _busiest_uses(uses: Iterable[ResourceUse]) -> Iterator[ResourceUse]:
     """Of each resource and role the busiest; a port of unknown speed by what it moved."""
     busiest: dict[tuple[Resource, Role], ResourceUse] = {}
     for use in uses:
@@ -61,13 +63,15 @@ def _busiest(uses: Iterable[ResourceUse]) -> Iterator[ResourceUse]:
     return iter(busiest.values())
 
 
-def _client_uses(view: RunView) -> Iterator[ResourceUse]:
+def _client_resource_uses(view: RunView) -> Iterator[ResourceUse]:
     for index, host in enumerate(view.hosts):
         window = view.measured(index)
         if window is None:
             continue
         jobs = _job_share(view, host)
-        yield from _processor_uses(view, host.host, Role.CLIENT, window, _own(view, host, jobs))
+        yield from _processor_uses(
+            view, host.host, Role.CLIENT, window, _own_processor_share(view, host, jobs)
+        )
         if jobs is not None:
             yield ResourceUse(Resource.JOB, host.host, Role.CLIENT, "", jobs)
         target = view.target(host)
@@ -80,7 +84,7 @@ def _client_uses(view: RunView) -> Iterator[ResourceUse]:
         yield from port_uses(view, host.host, Role.CLIENT, view.facts_of(host), window, flow)
 
 
-def _node_uses(view: RunView) -> Iterator[ResourceUse]:
+def _node_resource_uses(view: RunView) -> Iterator[ResourceUse]:
     """Storage nodes and hypervisors."""
     window = next((view.measured(index) for index in range(len(view.hosts))), None)
     if window is None:
@@ -88,7 +92,7 @@ def _node_uses(view: RunView) -> Iterator[ResourceUse]:
     for node in view.record.bystanders:
         facts = view.facts.get(node.host)
         yield from _processor_uses(view, node.host, node.role, window)
-        for delta in leaves_of(node, facts):
+        for delta in lowest_counted_devices(node, facts):
             yield from device_use(view, node.host, (delta.device,), facts, window, node.role)
         yield from port_uses(view, node.host, node.role, facts, window, None)
 
@@ -96,7 +100,7 @@ def _node_uses(view: RunView) -> Iterator[ResourceUse]:
 def _processor_uses(
     view: RunView, host: str, role: Role, window: Window, own: float | None = None
 ) -> Iterator[ResourceUse]:
-    busy = means(view, host, "cpu", "busy_share", window)
+    busy = device_means(view, host, "cpu", "busy_share", window)
     if ALL_CORES in busy:
         yield ResourceUse(Resource.PROCESSORS, host, role, "", busy[ALL_CORES], own=own)
     cores = {name: share for name, share in busy.items() if "@" in name}
@@ -114,7 +118,7 @@ def _job_share(view: RunView, host: HostRun) -> float | None:
     return percent / 100
 
 
-def _own(view: RunView, host: HostRun, each: float | None) -> float | None:
+def _own_processor_share(view: RunView, host: HostRun, each: float | None) -> float | None:
     """What all jobs of a host used of its processors."""
     facts = view.facts_of(host)
     if each is None or facts is None or facts.cpu.threads < 1:
@@ -123,19 +127,21 @@ def _own(view: RunView, host: HostRun, each: float | None) -> float | None:
     return min(each * jobs / facts.cpu.threads, 1.0)
 
 
-def _stolen(view: RunView) -> float:
+def _stolen_share(view: RunView) -> float:
     shares = [
         view.mean_of(index, "cpu", ALL_CORES, "steal_share") for index in range(len(view.hosts))
     ]
     return max((share for share in shares if share is not None), default=0.0)
 
 
-def _flight(view: RunView) -> Flight | None:
+def _io_flight(view: RunView) -> Flight | None:
     """Little's law over all hosts; None where no I/O was measured."""
     point, load = view.record.run.point, view.load
     jobs = [point.job_on(host.host) for host in view.hosts]
     service = view.service
-    by_host = [concurrency(load, index, job.depth_total, service) for index, job in enumerate(jobs)]
+    by_host = [
+        host_concurrency(load, index, job.depth_total, service) for index, job in enumerate(jobs)
+    ]
     measured = [flight for flight in by_host if flight is not None]
     ios = int(load.ios.sum())
     if not measured or ios == 0:
@@ -170,7 +176,13 @@ def _device_ns(view: RunView) -> float | None:
             places.append((host.host, (target.device,)))
     if len(places) < len(view.hosts):
         places = [
-            (node.host, tuple(delta.device for delta in leaves_of(node, view.facts.get(node.host))))
+            (
+                node.host,
+                tuple(
+                    delta.device
+                    for delta in lowest_counted_devices(node, view.facts.get(node.host))
+                ),
+            )
             for node in view.record.bystanders
             if node.role is Role.STORAGE
         ]
@@ -179,14 +191,16 @@ def _device_ns(view: RunView) -> float | None:
         for way in DIRECTIONS:
             if not view.load.ios[:, way].any():
                 continue
-            service = served(view, (host_name, "disk"), devices, way, window)
+            service = io_time_in_window(view, (host_name, "disk"), devices, way, window)
             if service is None:
                 return None
             total += service
     return total.mean_ns
 
 
-def means(view: RunView, host: str, scope: str, metric: str, window: Window) -> dict[str, float]:
+def device_means(
+    view: RunView, host: str, scope: str, metric: str, window: Window
+) -> dict[str, float]:
     """The mean over the window of one metric of every device of a scope, by name.
 
     Each step weighs as much as it shares with the window; names without a sample there are left
@@ -229,9 +243,9 @@ def port_uses(
     flow: float | None,
 ) -> Iterator[ResourceUse]:
     """Each port and way of a host; `flow` is the load's own bytes a second there, if known."""
-    speeds = _speeds(facts)
+    speeds = _port_speeds(facts)
     for metric, way in WAYS.items():
-        for port, rate in means(view, host, "nic", metric, window).items():
+        for port, rate in device_means(view, host, "nic", metric, window).items():
             if port == LOOPBACK or (flow is not None and flow < LOAD_SHARE * rate):
                 continue
             speed = speeds.get(port)
@@ -241,7 +255,7 @@ def port_uses(
                 yield ResourceUse(Resource.PORT, host, role, f"{port} {way}", None, rate)
 
 
-def _speeds(facts: HostFacts | None) -> dict[str, float]:
+def _port_speeds(facts: HostFacts | None) -> dict[str, float]:
     """Bytes a second of each port that has a speed of its own."""
     return {
         nic.name: nic.speed_mbit_s * BYTES_PER_MBIT
@@ -263,10 +277,10 @@ def device_use(
     role: Role = Role.CLIENT,
 ) -> Iterator[ResourceUse]:
     """The device of a stack (nearest the file system first) that its I/Os wait for, if watched."""
-    busy = means(view, host, "disk", "busy_share", window)
-    queue = means(view, host, "disk", "queue_depth", window)
-    reads = means(view, host, "disk", "read_iops", window)
-    writes = means(view, host, "disk", "write_iops", window)
+    busy = device_means(view, host, "disk", "busy_share", window)
+    queue = device_means(view, host, "disk", "queue_depth", window)
+    reads = device_means(view, host, "disk", "read_iops", window)
+    writes = device_means(view, host, "disk", "write_iops", window)
     uses = [
         ResourceUse(
             resource=Resource.DEVICE,
@@ -281,10 +295,10 @@ def device_use(
         if name in busy
     ]
     if uses:
-        yield _waited_for(uses, max(len(leaf_names(stack, facts)), 1))
+        yield _device_waited_for(uses, max(len(lowest_device_names(stack, facts)), 1))
 
 
-def _waited_for(uses: Sequence[ResourceUse], leaves: int) -> ResourceUse:
+def _device_waited_for(uses: Sequence[ResourceUse], leaves: int) -> ResourceUse:
     """The lowest that is always busy and holds its part of the queue, else the busiest."""
     longest = max(use.queue or 0.0 for use in uses)
     full = [

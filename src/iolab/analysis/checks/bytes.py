@@ -12,13 +12,13 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent,
+    percent_text,
     unchecked,
     valid,
-    worst,
+    worst_answer,
 )
 from iolab.analysis.checks.storage_bytes import is_accounted
-from iolab.analysis.storage_bytes import leaf_names
+from iolab.analysis.storage_bytes import lowest_device_names
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.run import DeviceDelta, ExtentProof, HostRun
@@ -103,14 +103,14 @@ def _device_of(facts: HostFacts, deltas: tuple[DeviceDelta, ...]) -> str | None:
         return None
     if target.device in counted:
         return target.device
-    leaves = leaf_names(target.devices, facts)
+    leaves = lowest_device_names(target.devices, facts)
     return "+".join(leaves) or None if counted.issuperset(leaves) else None
 
 
 def _group(view: RunView, device: str, members: list[int]) -> Moved:
     facts = view.facts_of(view.hosts[members[0]])
     parts = device.split("+")
-    leaves = leaf_names(facts.target.devices, facts) if facts and facts.target else ()
+    leaves = lowest_device_names(facts.target.devices, facts) if facts and facts.target else ()
     lower = [name for name in leaves if name not in parts]
     spans = [view.load.cut.hosts[index] for index in members]
 
@@ -179,7 +179,7 @@ def bytes_moved(view: RunView) -> CheckAnswer:
                 "nodes' disks are compared with the clients instead."
             )
         return unchecked(f"no block device of {file_systems} is counted on every host")
-    return worst(answer for group in groups for answer in _answers(group))
+    return worst_answer(answer for group in groups for answer in _answers(group))
 
 
 def _answers(group: Moved) -> Iterator[CheckAnswer]:
@@ -195,7 +195,7 @@ def _answers(group: Moved) -> Iterator[CheckAnswer]:
                 else "had not reached it"
             )
             yield verdict(
-                f"{group.device} moved {percent(moved / claimed)} of the "
+                f"{group.device} moved {percent_text(moved / claimed)} of the "
                 f"{format_bytes(claimed)} {word}: the rest {where}.",
                 **evidence,
             )
@@ -218,7 +218,7 @@ def _trimmed(group: Moved) -> Iterator[CheckAnswer]:
     elif counted < MISSING_GOOD * claimed:
         verdict = invalid if counted < MISSING_BAD * claimed else indicative
         yield verdict(
-            f"{group.device} discarded {percent(counted / claimed)} of the "
+            f"{group.device} discarded {percent_text(counted / claimed)} of the "
             f"{format_bytes(claimed)} trimmed: the rest had not reached it.",
             **_evidence(group),
         )
@@ -320,7 +320,7 @@ def cache_hits(view: RunView) -> CheckAnswer:
         return not_applicable("O_DIRECT reads pass the page cache by.", direct=True)
     if _is_proved_cold(view):
         return valid("The page cache was empty at the start and the device moved every byte read.")
-    return worst(_against_memory(view, host) for host in view.hosts)
+    return worst_answer(_against_memory(view, host) for host in view.hosts)
 
 
 def _is_proved_cold(view: RunView) -> bool:
@@ -365,7 +365,7 @@ def _against_memory(view: RunView, host: HostRun) -> CheckAnswer:
 @check("target-in-memory", "Target in memory", needs_load=False)
 def target_in_memory(view: RunView) -> CheckAnswer:
     """Whether the target is storage at all."""
-    return worst(_memory_target(view.target(host), host.host) for host in view.hosts)
+    return worst_answer(_memory_target(view.target(host), host.host) for host in view.hosts)
 
 
 def _memory_target(target: TargetFacts | None, host: str) -> CheckAnswer:
@@ -387,7 +387,7 @@ def holes(view: RunView) -> CheckAnswer:
     """Whether all that is read was written before."""
     if Direction.READ not in view.job.directions:
         return not_applicable("The workload reads nothing.", reads=False)
-    return worst(_proved_written(host) for host in view.hosts)
+    return worst_answer(_proved_written(host) for host in view.hosts)
 
 
 def _proved_written(host: HostRun) -> CheckAnswer:

@@ -12,10 +12,10 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent,
+    percent_text,
     unchecked,
     valid,
-    worst,
+    worst_answer,
 )
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts
@@ -40,7 +40,7 @@ the tail are theirs."""
 def cpu_bound_client(view: RunView) -> CheckAnswer:
     """Whether the client could have submitted more."""
     limited, hosts = view.limited_hosts, range(len(view.hosts))
-    return worst((_busy(view, index, limited) for index in hosts), most="cores_busy_share")
+    return worst_answer((_busy(view, index, limited) for index in hosts), most="cores_busy_share")
 
 
 def _busy(view: RunView, index: int, limited: Container[str]) -> CheckAnswer:
@@ -65,7 +65,8 @@ def _busy(view: RunView, index: int, limited: Container[str]) -> CheckAnswer:
         )
     if cores is not None and cores >= BUSY_CORES:
         return indicative(
-            f"All cores{where} were {percent(cores)} busy: the client may be the limit.", **evidence
+            f"All cores{where} were {percent_text(cores)} busy: the client may be the limit.",
+            **evidence,
         )
     if job is not None and job >= BUSY_JOB_PERCENT:
         return indicative(
@@ -76,7 +77,7 @@ def _busy(view: RunView, index: int, limited: Container[str]) -> CheckAnswer:
         missing = "no telemetry of its cores" if cores is None else "no CPU use of its jobs"
         return unchecked(f"{host.host} has {missing}", **evidence)
     return valid(
-        f"All cores{where} were {percent(cores)} busy, each job used {job:.0f} % of a core.",
+        f"All cores{where} were {percent_text(cores)} busy, each job used {job:.0f} % of a core.",
         **evidence,
     )
 
@@ -112,7 +113,7 @@ def _jobs_a_core(totals: EngineTotals) -> float:
 def cpu_stolen(view: RunView) -> CheckAnswer:
     """Whether other guests took the client's processors."""
     counted, hosts = view.counted_hosts, range(len(view.hosts))
-    return worst((_stolen(view, index, counted) for index in hosts), most="steal_share")
+    return worst_answer((_stolen(view, index, counted) for index in hosts), most="steal_share")
 
 
 def _stolen(view: RunView, index: int, counted: Container[str]) -> CheckAnswer:
@@ -126,7 +127,7 @@ def _stolen(view: RunView, index: int, counted: Container[str]) -> CheckAnswer:
         )
     if share is None:
         return unchecked(f"{host.host} has no telemetry of its cores")
-    text = f"The hypervisor took {percent(share)} of the processors' time{view.on(host)}"
+    text = f"The hypervisor took {percent_text(share)} of the processors' time{view.on(host)}"
     verdict = indicative if share >= STOLEN else valid
     return verdict(f"{text}.", host=host.host, steal_share=share)
 
@@ -134,7 +135,7 @@ def _stolen(view: RunView, index: int, counted: Container[str]) -> CheckAnswer:
 @check("thermal-throttling", "Thermal throttling")
 def thermal_throttling(view: RunView) -> CheckAnswer:
     """Whether processors were slowed down to cool."""
-    return worst(
+    return worst_answer(
         (_throttled_by_heat(view, index) for index in range(len(view.hosts))),
         most="throttle_events",
     )
@@ -192,7 +193,7 @@ result is not of the storage at all. Below it a busy client makes it less certai
 @check("client-throttled", "CPU quota throttling")
 def client_throttled(view: RunView) -> CheckAnswer:
     """Whether a control group's quota stopped the load's processes."""
-    return worst((_throttled(view, host) for host in view.hosts), most="stood_share")
+    return worst_answer((_throttled(view, host) for host in view.hosts), most="stood_share")
 
 
 def _throttled(view: RunView, host: HostRun) -> CheckAnswer:
@@ -218,13 +219,13 @@ def _throttled(view: RunView, host: HostRun) -> CheckAnswer:
     }
     text = (
         f"The quota of {group.quota_cores:.3g} cores of control group {group.path}{view.on(host)} "
-        f"was used up in {percent(periods)} of its periods"
+        f"was used up in {percent_text(periods)} of its periods"
     )
     if periods < THROTTLED_GOOD:
         return valid(f"{text}.", **evidence)
-    cost = f", and its processors stood still for {percent(stood)} of the time"
+    cost = f", and its processors stood still for {percent_text(stood)} of the time"
     if waited is not None:
-        cost += f"; the engine's threads waited {percent(waited)} of the time for a processor"
+        cost += f"; the engine's threads waited {percent_text(waited)} of the time for a processor"
     if periods >= THROTTLED_BAD or stood >= STOOD_BAD:
         return invalid(f"{text}{cost}: rates and latencies are those of the quota.", **evidence)
     return indicative(f"{text}{cost}.", **evidence)
@@ -244,7 +245,7 @@ def _stood(group: ProcessorGroup, use: ProcessorUse) -> float:
 def client_starved(view: RunView) -> CheckAnswer:
     """Whether the load's threads waited for a processor instead of for the storage."""
     hosts = range(len(view.hosts))
-    return worst((_starved(view, index) for index in hosts), most="wait_share")
+    return worst_answer((_starved(view, index) for index in hosts), most="wait_share")
 
 
 def _starved(view: RunView, index: int) -> CheckAnswer:
@@ -273,7 +274,8 @@ def _starved(view: RunView, index: int) -> CheckAnswer:
         "others_busy_share": others,
     }
     text = (
-        f"The engine's threads{view.on(host)} waited {percent(waited)} of the time for a processor"
+        f"The engine's threads{view.on(host)} waited {percent_text(waited)} of the time for "
+        "a processor"
     )
     rest = waited - by_quota
     limit = STARVED_GOOD if busy is None or busy < BUSY_CORES else STARVED_ON_BUSY
@@ -284,7 +286,7 @@ def _starved(view: RunView, index: int) -> CheckAnswer:
         which = ", ".join(str(core) for core in use.cores[:4]) + (", …" * (len(use.cores) > 4))
         text += f", bound to {len(use.cores)} of {cores} cores ({which})"
     if others is not None:
-        text += f"; other work took {percent(others)} of the cores that they may use"
+        text += f"; other work took {percent_text(others)} of the cores that they may use"
     if rest >= STARVED_BAD:
         return invalid(f"{text}: most of each latency is that wait.", **evidence)
     return indicative(f"{text}: latencies hold that wait, and rates lack it.", **evidence)

@@ -14,9 +14,9 @@ from iolab.analysis.check import (
     invalid,
     not_applicable,
     valid,
-    worst,
+    worst_answer,
 )
-from iolab.analysis.evenness import drift_ns, host_rates, jain, max_over_min, spans_of
+from iolab.analysis.evenness import drift_ns, host_io_windows, host_rates, jain_index, max_over_min
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS
 from iolab.core.run import HostRun
@@ -53,7 +53,7 @@ def start_skew(view: RunView) -> CheckAnswer:
     """Whether the first I/Os of all hosts came at about the same time."""
     if len(view.hosts) == 1:
         return not_applicable(_ONE)
-    spans = zip(view.hosts, spans_of(view.record, view.load.cut), strict=True)
+    spans = zip(view.hosts, host_io_windows(view.record, view.load.cut), strict=True)
     starts = [(span.start_ns, host.host) for host, span in spans if span is not None]
     (first_ns, first), (last_ns, last) = min(starts), max(starts)
     skew_s = (last_ns - first_ns) / 1e9
@@ -77,7 +77,7 @@ def clock_drift(view: RunView) -> CheckAnswer:
     """
     if len(view.hosts) == 1 and view.record.fleet is None:
         return not_applicable("One host: its own clock is enough.")
-    return worst((_drift_of(host) for host in view.hosts), most="drift_s")
+    return worst_answer((_drift_of(host) for host in view.hosts), most="drift_s")
 
 
 def _drift_of(host: HostRun) -> CheckAnswer:
@@ -107,7 +107,7 @@ def _drift_of(host: HostRun) -> CheckAnswer:
 @check("clock-step", "Clock stepped during the run", needs_load=False)
 def clock_step(view: RunView) -> CheckAnswer:
     """Whether somebody set a host's clock while it was watched: slewing it is no step."""
-    return worst((_step_of(host) for host in view.hosts), most="step_s")
+    return worst_answer((_step_of(host) for host in view.hosts), most="step_s")
 
 
 def _step_of(host: HostRun) -> CheckAnswer:
@@ -147,7 +147,7 @@ def unevenness(view: RunView, rates: Floats, shares: Floats, unit: str) -> Check
     if len(view.hosts) == 1:
         return not_applicable(_ONE)
     slow, fast = int(np.argmin(shares)), int(np.argmax(shares))
-    index, ratio = jain(shares), max_over_min(shares)
+    index, ratio = jain_index(shares), max_over_min(shares)
     evidence: Numbers = {
         "jain": index,
         "max_over_min": ratio,

@@ -11,10 +11,10 @@ from iolab.analysis.check import (
     Numbers,
     check,
     indicative,
-    percent,
+    percent_text,
     unchecked,
     valid,
-    worst,
+    worst_answer,
 )
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import RunView
@@ -34,7 +34,9 @@ TIMES_MOST: Final = 1000
 @check("device-busy", "Device busy before the start")
 def device_busy(view: RunView) -> CheckAnswer:
     """Whether others used the target's devices just before the start."""
-    return worst((_idle(view, index) for index in range(len(view.hosts))), most="share_of_run")
+    return worst_answer(
+        (_idle(view, index) for index in range(len(view.hosts))), most="share_of_run"
+    )
 
 
 def idle_before(view: RunView, index: int, seconds: float | None) -> CheckAnswer:
@@ -85,7 +87,7 @@ def _beside_others(
     if share >= TIMES_MOST:
         beside = f"over {TIMES_MOST:,} times"
     else:
-        beside = f"{share:.3g} times" if share >= 1 else f"{percent(share)} of"
+        beside = f"{share:.3g} times" if share >= 1 else f"{percent_text(share)} of"
     return indicative(f"{text}: {beside} the run's own.", **evidence)
 
 

@@ -14,12 +14,12 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent,
+    percent_text,
     unchecked,
     valid,
-    worst,
+    worst_answer,
 )
-from iolab.analysis.sums import totals_by_way
+from iolab.analysis.sums import engine_totals_by_direction
 from iolab.analysis.view import RunView
 from iolab.core.run import HostRun, RunStatus
 from iolab.core.target_state import TargetState
@@ -62,7 +62,7 @@ def run_unfinished(view: RunView) -> CheckAnswer:
 @check("engine-errors", "Errors of the engine", needs_load=False)
 def engine_errors(view: RunView) -> CheckAnswer:
     """Whether the engine ran without error for as long as it was asked to."""
-    return worst(
+    return worst_answer(
         answer for index in range(len(view.hosts)) for answer in _engine_answers(view, index)
     )
 
@@ -70,7 +70,7 @@ def engine_errors(view: RunView) -> CheckAnswer:
 def _engine_answers(view: RunView, index: int) -> Iterator[CheckAnswer]:
     host, where = view.hosts[index], view.on(view.hosts[index])
     totals = host.totals
-    short = sum(way.short_ios + way.dropped_ios for way in totals_by_way(host) if way)
+    short = sum(way.short_ios + way.dropped_ios for way in engine_totals_by_direction(host) if way)
     window = view.load.cut.hosts[index]
     asked_s = view.record.warmup_s + view.record.runtime_s
     ran_s = 0.0 if window is None else window.seconds
@@ -93,7 +93,7 @@ def _engine_answers(view: RunView, index: int) -> Iterator[CheckAnswer]:
     if totals is None and (counts_them or not _is_stopped(host)):
         yield unchecked(f"the engine{where} left no totals", **evidence)
     if short:
-        done = sum(way.ios for way in totals_by_way(host) if way)
+        done = sum(way.ios for way in engine_totals_by_direction(host) if way)
         verdict = invalid if short >= SHORT_BAD * max(done, 1) else indicative
         yield verdict(f"{format_count(short)} I/Os{where} were cut short or dropped.", **evidence)
     if not host.stopped_early and ran_s < RUNTIME_SHARE * asked_s:
@@ -144,7 +144,7 @@ def totals_disagree(view: RunView) -> CheckAnswer:
     parts = view.load.cut.parts
     first = parts.direction < ServiceTime.READ
     np.add.at(binned, parts.host[first], view.record.bins.totals(parts)[first])
-    return worst(
+    return worst_answer(
         _sums(view, index, int(counted[index]), int(binned[index]))
         for index in range(len(view.hosts))
     )
@@ -154,7 +154,7 @@ def _sums(view: RunView, index: int, counted: int, binned: int) -> CheckAnswer:
     host = view.hosts[index]
     if host.totals is None:
         return unchecked(f"the engine{view.on(host)} left no totals")
-    claimed = sum(way.ios for way in totals_by_way(host) if way is not None)
+    claimed = sum(way.ios for way in engine_totals_by_direction(host) if way is not None)
     difference = max(abs(counted - claimed), abs(counted - binned)) / max(claimed, 1)
     evidence: Numbers = {
         "host": host.host,
@@ -217,7 +217,7 @@ def unequal_state(view: RunView) -> CheckAnswer:
     states = view.record.states
     if not states:
         return not_applicable("The study asks for no start state, and none was kept.", states=0)
-    return worst((_judged(state) for state in states), most="moved_bytes")
+    return worst_answer((_judged(state) for state in states), most="moved_bytes")
 
 
 def _judged(state: TargetState) -> CheckAnswer:
@@ -288,6 +288,6 @@ def compare_counts(claimed: int, counted: float, text: str, evidence: Numbers) -
     """Whether what was counted bears out what was claimed."""
     if counted < FEWER_GOOD * claimed:
         verdict = invalid if counted < FEWER_BAD * claimed else indicative
-        part = percent(1 - counted / claimed)
+        part = percent_text(1 - counted / claimed)
         return verdict(f"{text}: {part} of them were not done.", **evidence)
     return valid(f"{text}.", **evidence)

@@ -11,9 +11,9 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent,
+    percent_text,
     valid,
-    worst,
+    worst_answer,
 )
 from iolab.analysis.view import RunView
 from iolab.core.run import Standstill, StandstillCause
@@ -51,7 +51,7 @@ class StandstillSums:
 def engine_stopped(view: RunView) -> CheckAnswer:
     """Whether the engine worked through the measured time, or was kept from working."""
     hosts = range(len(view.hosts))
-    return worst((_stopped(view, index) for index in hosts), most="stopped_share")
+    return worst_answer((_stopped(view, index) for index in hosts), most="stopped_share")
 
 
 def _stopped(view: RunView, index: int) -> CheckAnswer:
@@ -73,7 +73,7 @@ def _stopped(view: RunView, index: int) -> CheckAnswer:
     often = "once" if sums.count == 1 else f"{format_count(sums.count)} times"
     text = (
         f"The engine{view.on(host)} stood still {often}, for {sums.seconds:.1f} s "
-        f"({percent(sums.share)} of the measured time), first {sums.first_s:.1f} s after its "
+        f"({percent_text(sums.share)} of the measured time), first {sums.first_s:.1f} s after its "
         f"start: {_CAUSES[sums.cause]}."
     )
     if sums.share >= STOPPED_BAD:

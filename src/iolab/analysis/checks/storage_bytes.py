@@ -12,12 +12,12 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent,
+    percent_text,
     unchecked,
     valid,
-    worst,
+    worst_answer,
 )
-from iolab.analysis.storage_bytes import ByteAccount, account_of
+from iolab.analysis.storage_bytes import ByteAccount, storage_bytes_of
 from iolab.analysis.view import RunView
 from iolab.units import format_bytes
 
@@ -39,17 +39,17 @@ BACKGROUND_BYTES_PER_S: Final = 1 << 20
 @check("storage-bytes", "Bytes claimed and bytes moved by storage nodes")
 def storage_bytes(view: RunView) -> CheckAnswer:
     """Whether the storage nodes' disks moved the clients' bytes times the declared factors."""
-    account = account_of(view.record, view.facts)
+    account = storage_bytes_of(view.record, view.facts)
     if account is None:
         return not_applicable(
             "No storage node is watched: there is nothing to hold against the clients."
         )
-    return worst(_answers(view, account))
+    return worst_answer(_answers(view, account))
 
 
 def is_accounted(view: RunView) -> bool:
     """Whether the storage nodes' disks can be held against the clients at all."""
-    account = account_of(view.record, view.facts)
+    account = storage_bytes_of(view.record, view.facts)
     return (
         account is not None and account.expected_read is not None and account.moved_read is not None
     )
@@ -86,14 +86,14 @@ def _missing(account: ByteAccount, evidence: Numbers) -> Iterator[CheckAnswer]:
         share = (account.moved_read or 0) / reads
         verdict = invalid if share < MISSING_BAD else indicative
         yield verdict(
-            f"The storage nodes' disks read {percent(share)} of the {format_bytes(reads)} "
+            f"The storage nodes' disks read {percent_text(share)} of the {format_bytes(reads)} "
             "expected: the rest came from memory.",
             **evidence,
         )
     if writes and (account.moved_write or 0) < MISSING_GOOD * writes:
         share = (account.moved_write or 0) / writes
         yield indicative(
-            f"The storage nodes' disks wrote {percent(share)} of the {format_bytes(writes)} "
+            f"The storage nodes' disks wrote {percent_text(share)} of the {format_bytes(writes)} "
             "expected: the rest was still in memory, or never written so often.",
             **evidence,
         )

@@ -14,22 +14,22 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent,
+    percent_text,
     unchecked,
     valid,
-    worst,
+    worst_answer,
 )
 from iolab.analysis.checks.standstill import is_stopped
-from iolab.analysis.metrics import ios_needed, is_supported
-from iolab.analysis.steady import EXCESS_TOLERABLE, Steady, fleet_seconds
+from iolab.analysis.metrics import ios_needed_for_percentile, is_supported
+from iolab.analysis.steady import EXCESS_TOLERABLE, SteadinessView, fleet_rate_series
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS
 from iolab.core.bins import PERCENTILES
 from iolab.core.metric import Level
 from iolab.core.stopping import SeriesStatus
 from iolab.core.volume import REACHED_WITHIN, limit_of
-from iolab.stats.quantiles import decides
-from iolab.stats.steady_state import SECONDS_LEAST, fall_to_plateau
+from iolab.stats.quantiles import has_few_stalls
+from iolab.stats.steady_state import SECONDS_LEAST, find_fall_to_plateau
 from iolab.study.foretold import RUN_ENOUGH_S, RUN_SHORT_S, RUN_USELESS_S, level_of_length
 from iolab.units import format_count
 
@@ -126,7 +126,9 @@ def run_too_short(view: RunView) -> CheckAnswer:
 @check("missing-seconds", "Seconds missing from the record")
 def missing_seconds(view: RunView) -> CheckAnswer:
     """Whether the intervals cover the window, but for one that each of its edges may cut."""
-    return worst((_covered(view, index) for index in range(len(view.hosts))), least="covered_share")
+    return worst_answer(
+        (_covered(view, index) for index in range(len(view.hosts))), least="covered_share"
+    )
 
 
 def _covered(view: RunView, index: int) -> CheckAnswer:
@@ -142,7 +144,7 @@ def _covered(view: RunView, index: int) -> CheckAnswer:
     whole_s = max(between_s, (window.seconds if window else 0.0) - edges_s)
     share = float(view.load.seconds[index]) / whole_s if whole_s > 0 else 0.0
     evidence: Numbers = {"host": host.host, "covered_share": share, "seconds": whole_s}
-    text = f"The intervals{view.on(host)} cover {percent(share)} of {whole_s:.1f} s"
+    text = f"The intervals{view.on(host)} cover {percent_text(share)} of {whole_s:.1f} s"
     if share < COVERED_BAD:
         return invalid(f"{text}.", **evidence)
     if share < COVERED_GOOD:
@@ -157,7 +159,7 @@ def percentile_support(view: RunView) -> CheckAnswer:
     lacking = [(name, at) for name, at in PERCENTILES if not is_supported(total, at)]
     evidence: Numbers = {"ios": total}
     stalls = view.steady.episodes if view.steady else 0
-    if not lacking and decides(stalls):
+    if not lacking and has_few_stalls(stalls):
         return valid(
             f"{stalls} stalls decide the percentiles from p99.9 on: told as more than p99.5.",
             **evidence,
@@ -165,8 +167,10 @@ def percentile_support(view: RunView) -> CheckAnswer:
         )
     if not lacking:
         return valid(f"{format_count(total)} I/Os support every percentile.", **evidence)
-    needs = ", ".join(f"{_words(at)} ({format_count(ios_needed(at))})" for _, at in lacking)
-    evidence |= {f"{name}_needs": ios_needed(at) for name, at in lacking}
+    needs = ", ".join(
+        f"{_words(at)} ({format_count(ios_needed_for_percentile(at))})" for _, at in lacking
+    )
+    evidence |= {f"{name}_needs": ios_needed_for_percentile(at) for name, at in lacking}
     text = f"{format_count(total)} I/Os are too few for {needs}: not printed."
     headline = LATENCY_HEADLINE if view.one_in_flight else HEADLINE
     verdict = indicative if any(name in headline for name, _ in lacking) else valid
@@ -199,14 +203,15 @@ def transient(view: RunView) -> CheckAnswer:
         return _not_steady(view, steady, evidence)
     if abs(steady.excess) > EXCESS_TOLERABLE:
         return indicative(
-            f"Warm-up was too short: the result lies {percent(steady.excess)} off what the run "
+            f"Warm-up was too short: the result lies {percent_text(steady.excess)} off what the "
+            "run "
             f"came to after {steadiness.cut_s} s.",
             **evidence,
         )
     return valid(f"Steady after {steadiness.cut_s} s of {steadiness.seconds} s.", **evidence)
 
 
-def _not_steady(view: RunView, steady: Steady, evidence: Numbers) -> CheckAnswer:
+def _not_steady(view: RunView, steady: SteadinessView, evidence: Numbers) -> CheckAnswer:
     text = f"Not steady. {' '.join(steady.steadiness.reasons)}"
     if view.record.rule is not None and abs(steady.halves) > DRIFT_TOLERABLE:
         return invalid(f"{text} This is no steady state's number.", **evidence)
@@ -218,7 +223,7 @@ def burst_credits(view: RunView) -> CheckAnswer:
     """Whether the measured time holds two levels of service: a burst and what follows it."""
     if is_stopped(view):
         return not_applicable(ENGINE_STOPPED)
-    series = fleet_seconds(view.record)
+    series = fleet_rate_series(view.record)
     if series is None:
         return not_applicable(TOO_SHORT, seconds=0)
     if view.steady is not None and view.record.rule is not None:
@@ -228,7 +233,7 @@ def burst_credits(view: RunView) -> CheckAnswer:
     counted = series.counts[first:last]
     if len(counted) < SECONDS_LEAST:
         return not_applicable(TOO_SHORT, seconds=len(counted))
-    fall = fall_to_plateau(counted)
+    fall = find_fall_to_plateau(counted)
     if fall is None:
         return valid("The rate does not fall to a plateau.", seconds=len(counted))
     evidence: Numbers = {
@@ -239,7 +244,7 @@ def burst_credits(view: RunView) -> CheckAnswer:
     }
     text = (
         f"After {first + fall.second} s the rate fell from {format_count(fall.before)} to "
-        f"{format_count(fall.plateau)} IOPS and stayed there within {percent(fall.spread)}"
+        f"{format_count(fall.plateau)} IOPS and stayed there within {percent_text(fall.spread)}"
     )
     provisioned = _provisioned(view)
     if provisioned is None:
@@ -250,7 +255,9 @@ def burst_credits(view: RunView) -> CheckAnswer:
     limit, types = provisioned
     share = fall.plateau / limit
     evidence |= {"provisioned": limit, "of_provisioned": share}
-    why = f"{percent(share)} of the {format_count(limit)} IOPS of {types} at this size of I/O: "
+    why = (
+        f"{percent_text(share)} of the {format_count(limit)} IOPS of {types} at this size of I/O: "
+    )
     if abs(share - 1) <= REACHED_WITHIN:
         why += "its burst credits are used up"
     elif share < 1:
@@ -318,10 +325,10 @@ def imprecise(view: RunView) -> CheckAnswer:
         return _without_interval(view, steady, evidence)
     if rule is None:
         return valid(
-            f"The run's own mean is known to ±{percent(steadiness.half_width)}.", **evidence
+            f"The run's own mean is known to ±{percent_text(steadiness.half_width)}.", **evidence
         )
     evidence["precision"] = rule.precision
-    width, asked = percent(steadiness.half_width), percent(rule.precision)
+    width, asked = percent_text(steadiness.half_width), percent_text(rule.precision)
     text = f"The mean is known to ±{width}, asked was ±{asked}"
     if steadiness.half_width > rule.precision:
         stalls = f": it stalled {steady.episodes} times" if steady.episodes else ""
@@ -329,7 +336,7 @@ def imprecise(view: RunView) -> CheckAnswer:
     return valid(f"{text}.", **evidence)
 
 
-def _without_interval(view: RunView, steady: Steady, evidence: Numbers) -> CheckAnswer:
+def _without_interval(view: RunView, steady: SteadinessView, evidence: Numbers) -> CheckAnswer:
     steadiness, rule = steady.steadiness, view.record.rule
     correlated = steadiness.status is SeriesStatus.CORRELATED
     text = " ".join(steadiness.reasons) if correlated else "The run's own mean has no interval."
@@ -344,7 +351,7 @@ def _unseen(view: RunView) -> CheckAnswer:
     return unchecked("the run ended before its rule could look at it", judged=False)
 
 
-def _evidence(steady: Steady) -> Numbers:
+def _evidence(steady: SteadinessView) -> Numbers:
     steadiness = steady.steadiness
     return {
         "status": steadiness.status.value,

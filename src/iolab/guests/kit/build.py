@@ -18,13 +18,13 @@ from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.guests.kit.debian import (
     NAME_YOURS,
-    Apt,
+    AptKernelSource,
     KernelOffer,
     KernelTree,
-    NotToBeHad,
+    KernelUnavailable,
     PathPrograms,
-    own_package,
-    unpacked,
+    unpack_kernel,
+    user_kernel_package,
 )
 from iolab.guests.kit.image import (
     DIRECTORY,
@@ -34,16 +34,16 @@ from iolab.guests.kit.image import (
     CpioEntry,
     FioPrograms,
     Packing,
-    in_order,
+    cpio_archive,
+    detect_packing,
+    find_fio,
     is_module,
-    newc,
-    packing_of,
-    payload,
-    starts_directly,
-    tools_of,
-    write_tools,
+    kernel_payload,
+    modules_in_load_order,
+    supports_direct_boot,
+    write_tools_image,
 )
-from iolab.guests.kit.image import unpacked as unpacked_bytes
+from iolab.guests.kit.image import unpack as unpacked_bytes
 from iolab.hosts.builds import (
     DIGEST_SHOWN,
     TOKEN,
@@ -86,7 +86,7 @@ class GuestKit:
 
 
 @dataclass(frozen=True, slots=True)
-class KitPaths:
+class NodeKitPaths:
     """The same files on a node."""
 
     kernel: str
@@ -95,67 +95,69 @@ class KitPaths:
 
 
 @dataclass(frozen=True, slots=True)
-class GuestShop:
+class GuestKitBuilder:
     """Where and with what kits of guests are made; `agent` None for the packaged one."""
 
     cache: Path
     programs: PathPrograms
-    apt: Apt
+    apt: AptKernelSource
     agent: Path | None = None
     machine: str = MACHINE
 
 
-def guest_shop() -> GuestShop:
+def default_kit_builder() -> GuestKitBuilder:
     """The one of this user and this machine."""
     asked = dict(os.environ)
     cache = cache_folder(asked)
     programs = PathPrograms(asked)
-    return GuestShop(
-        cache, programs, Apt(programs, cache.parent / "apt"), machine=platform.machine()
+    return GuestKitBuilder(
+        cache, programs, AptKernelSource(programs, cache.parent / "apt"), machine=platform.machine()
     )
 
 
-async def guest_kit(say: Say, *, package: str = "", shop: GuestShop | None = None) -> GuestKit:
+async def build_guest_kit(
+    say: Say, *, package: str = "", shop: GuestKitBuilder | None = None
+) -> GuestKit:
     """The kit with the newest kernel that apt offers, or with that of the `package` file.
 
     Made if it is not in the user's cache yet; `say` is told of what takes long. EngineError when it
     cannot be made, with what to install.
     """
-    used = shop or guest_shop()
+    used = shop or default_kit_builder()
     if used.machine != MACHINE:
         raise EngineError(
             f"Guests can be made on {MACHINE} alone, and this machine is {used.machine}.",
             f"Run the session from an {MACHINE} machine, or use guests that exist already.",
         )
     if package:
-        offer = await own_package(used.programs, Path(package))
-        return await _kit(used, offer, say)
+        offer = await user_kernel_package(used.programs, Path(package))
+        return await _find_or_build_kit(used, offer, say)
     used.programs.require("apt-cache", "apt-get", "fio", "ldd")
     try:
-        return await _kit(used, await used.apt.offer(), say)
-    except NotToBeHad:
+        return await _find_or_build_kit(used, await used.apt.offer(), say)
+    except KernelUnavailable:
         say("fetching the lists of packages")
-        return await _kit(used, await used.apt.refreshed(), say)
+        return await _find_or_build_kit(used, await used.apt.refreshed(), say)
 
 
-async def kit_paths(host: Host, kit: GuestKit, directory: str, say: Say) -> KitPaths:
+async def install_kit_on_node(host: Host, kit: GuestKit, directory: str, say: Say) -> NodeKitPaths:
     """The kit on a node: where it lies if the node sees it, else a copy in its scratch folder.
 
     HostError when the node fails or does not hold what was sent.
     """
     files = (kit.kernel, kit.initrd, kit.tools)
     if await seen_by(host, kit.folder / TOKEN):
-        return KitPaths(*map(str, files))
+        return NodeKitPaths(*map(str, files))
     say(f"copying what guests boot from to {host.name}")
-    return KitPaths(*await brought(host, files, f"{directory}/kit-{kit.folder.name}"))
+    return NodeKitPaths(*await brought(host, files, f"{directory}/kit-{kit.folder.name}"))
 
 
-async def _kit(shop: GuestShop, offer: KernelOffer, say: Say) -> GuestKit:
-    tools = await tools_of(shop.programs)
-    digest = await asyncio.to_thread(_digest, shop, offer, tools)
+async def _find_or_build_kit(shop: GuestKitBuilder, offer: KernelOffer, say: Say) -> GuestKit:
+    tools = await find_fio(shop.programs)
+    digest = await asyncio.to_thread(_kit_digest, shop, offer, tools)
 
     async def make(aside: Path) -> Path:
-        return await _made(shop, offer, tools, aside)
+        return await _build_kit(shop, offer, tools, aside)
 
     name = f"guest-{offer.name.removeprefix('linux-image-')}-{digest[:DIGEST_SHOWN]}"
     says = f"making what guests boot from, of {offer.name} {offer.version}, once on this machine"
@@ -164,7 +166,7 @@ async def _kit(shop: GuestShop, offer: KernelOffer, say: Say) -> GuestKit:
     return GuestKit(folder / KERNEL, folder / INITRD, folder / TOOLS, release, digest, folder)
 
 
-def _digest(shop: GuestShop, offer: KernelOffer, tools: FioPrograms) -> str:
+def _kit_digest(shop: GuestKitBuilder, offer: KernelOffer, tools: FioPrograms) -> str:
     """Of everything that a kit is made of."""
     agent = shop.agent or agent_binary(shop.machine)
     files = [agent] if offer.file is None else [agent, offer.file]
@@ -177,23 +179,25 @@ _MODULES_LIMIT: Final = 50
 """More than a guest can need; it takes eight."""
 
 
-async def _made(shop: GuestShop, offer: KernelOffer, tools: FioPrograms, aside: Path) -> Path:
+async def _build_kit(
+    shop: GuestKitBuilder, offer: KernelOffer, tools: FioPrograms, aside: Path
+) -> Path:
     shop.programs.require("dpkg-deb", "mke2fs")
     kit = aside / "kit"
     kit.mkdir()
     packages = await shop.apt.fetched(offer, aside)
-    tree = await unpacked(shop.programs, packages, aside / "tree")
+    tree = await unpack_kernel(shop.programs, packages, aside / "tree")
     try:
         await _write_kernel(shop.programs, tree, aside, kit / KERNEL)
-        modules = await _modules(shop.programs, tree, aside)
+        modules = await _guest_modules(shop.programs, tree, aside)
     except ValueError as fault:
         raise EngineError(
             f"Guests cannot boot the kernel in {packages[0].name}: {fault}.",
             f"Take another kernel: {NAME_YOURS}.",
         ) from None
     agent = await asyncio.to_thread((shop.agent or agent_binary(shop.machine)).read_bytes)
-    (kit / INITRD).write_bytes(newc(_first_files(agent, modules)))
-    await write_tools(shop.programs, tools, kit / TOOLS, aside)
+    (kit / INITRD).write_bytes(cpio_archive(_initrd_files(agent, modules)))
+    await write_tools_image(shop.programs, tools, kit / TOOLS, aside)
     (kit / RELEASE).write_text(f"{tree.release}\n")
     return kit
 
@@ -202,14 +206,16 @@ async def _write_kernel(
     programs: PathPrograms, tree: KernelTree, aside: Path, target: Path
 ) -> None:
     """ValueError when the image is none that QEMU starts directly."""
-    packed = payload(await asyncio.to_thread(tree.image.read_bytes))
-    kernel = await _unpacked(programs, packed.packing, packed.content, aside / "payload")
-    if not starts_directly(kernel):
+    packed = kernel_payload(await asyncio.to_thread(tree.image.read_bytes))
+    kernel = await _unpack_kernel(programs, packed.packing, packed.content, aside / "payload")
+    if not supports_direct_boot(kernel):
         raise ValueError("it has no entry for direct boot (CONFIG_PVH)")
     await asyncio.to_thread(target.write_bytes, kernel)
 
 
-async def _modules(programs: PathPrograms, tree: KernelTree, aside: Path) -> Mapping[str, bytes]:
+async def _guest_modules(
+    programs: PathPrograms, tree: KernelTree, aside: Path
+) -> Mapping[str, bytes]:
     """The modules that guests need, unpacked, in the order in which they are loaded."""
     files = sorted(path for path in tree.modules.rglob("*.ko*") if is_module(path.name))
     listing = tree.modules / "modules.builtin"
@@ -217,18 +223,22 @@ async def _modules(programs: PathPrograms, tree: KernelTree, aside: Path) -> Map
     contents: dict[str, bytes] = {}
     for _ in range(_MODULES_LIMIT):
         try:
-            return in_order([str(path) for path in files], built_in, contents.__getitem__)
+            return modules_in_load_order(
+                [str(path) for path in files], built_in, contents.__getitem__
+            )
         except KeyError as wanted:
             path = Path(wanted.args[0])
             packed = await asyncio.to_thread(path.read_bytes)
-            packing = packing_of(packed)
+            packing = detect_packing(packed)
             if packing is None:
                 raise ValueError(f"{path.name} is no module") from None
-            contents[str(path)] = await _unpacked(programs, packing, packed, aside / path.name)
+            contents[str(path)] = await _unpack_kernel(programs, packing, packed, aside / path.name)
     raise ValueError(f"it has over {_MODULES_LIMIT} modules that depend on each other")
 
 
-async def _unpacked(programs: PathPrograms, packing: Packing, content: bytes, aside: Path) -> bytes:
+async def _unpack_kernel(
+    programs: PathPrograms, packing: Packing, content: bytes, aside: Path
+) -> bytes:
     """ValueError when it is damaged; `aside` is a file to work with."""
     if packing not in PROGRAMS:
         return await asyncio.to_thread(unpacked_bytes, packing, content)
@@ -242,7 +252,7 @@ async def _unpacked(programs: PathPrograms, packing: Packing, content: bytes, as
     return await asyncio.to_thread(plain.read_bytes)
 
 
-def _first_files(agent: bytes, modules: Mapping[str, bytes]) -> tuple[CpioEntry, ...]:
+def _initrd_files(agent: bytes, modules: Mapping[str, bytes]) -> tuple[CpioEntry, ...]:
     names = [f"{name}.ko" for name in modules]
     order = "".join(f"{name}\n" for name in names).encode()
     return (

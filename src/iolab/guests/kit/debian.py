@@ -156,12 +156,12 @@ class KernelTree:
     modules: Path
 
 
-class NotToBeHad(EngineError):
+class KernelUnavailable(EngineError):
     """apt knows no kernel for guests, or its mirror does not have what apt's lists name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Apt:
+class AptKernelSource:
     """The machine's apt, and `own`, a folder for lists of our own."""
 
     programs: PathPrograms
@@ -174,12 +174,12 @@ class Apt:
         NotToBeHad when neither knows one.
         """
         sources: list[Path | None] = [None]
-        if _changed(self.own / "lists") > _changed(self.system_lists):
+        if _modification_time(self.own / "lists") > _modification_time(self.system_lists):
             sources = [self.own, None]
         for lists in sources:
             if offer := await self._offered(lists):
                 return offer
-        raise NotToBeHad(
+        raise KernelUnavailable(
             f"apt here knows none of {', '.join(META_PACKAGES)}.",
             f"Run `apt-get update` with a source that has one, or {NAME_YOURS}.",
         )
@@ -190,15 +190,15 @@ class Apt:
             folder.mkdir(parents=True, exist_ok=True)
         settings = self.own / "apt.conf"
         settings.write_bytes(_SETTINGS)
-        words = ("-c", str(settings), *_options(self.own), "-qq", "update")
+        words = ("-c", str(settings), *_apt_options(self.own), "-qq", "update")
         ended = await self.programs.ran("apt-get", *words, limit_s=LISTS_LIMIT_S)
         # One of many sources may fail without need of it.
         if offer := await self._offered(self.own):
             (self.own / "lists").touch()
             return offer
         if ended.code or ended.errors:
-            raise NotToBeHad(f"apt-get cannot fetch its lists ({ended.says}).", _reach())
-        raise NotToBeHad(
+            raise KernelUnavailable(f"apt-get cannot fetch its lists ({ended.says}).", _reach())
+        raise KernelUnavailable(
             f"No source of this machine's apt has any of {', '.join(META_PACKAGES)}.",
             f"Add one that does, or {NAME_YOURS}.",
         )
@@ -212,29 +212,29 @@ class Apt:
             return (offer.file,)
         shown = await self._show(offer.lists, offer.name)
         parts = [offer.name]
-        for stanza in stanzas(shown.output.decode("utf-8", "replace")):
+        for stanza in parse_stanzas(shown.output.decode("utf-8", "replace")):
             wanted = stanza.get("Depends", "")
             parts += [name for name, _ in _WITH_VERSION.findall(wanted) if name not in parts]
-        words = (*_options(offer.lists), "-q", "download", *parts)
+        words = (*_apt_options(offer.lists), "-q", "download", *parts)
         ended = await self.programs.ran("apt-get", *words, cwd=folder, limit_s=FETCH_LIMIT_S)
         packages = await asyncio.to_thread(lambda: tuple(sorted(folder.glob("*.deb"))))
         if ended.code or len(packages) < len(parts):
-            raise NotToBeHad(
+            raise KernelUnavailable(
                 f"apt-get cannot fetch {' and '.join(parts)} ({ended.says}).", _reach()
             )
         return packages
 
     async def _offered(self, lists: Path | None) -> KernelOffer | None:
         ended = await self._show(lists, *META_PACKAGES)
-        offer = offered(ended.output.decode("utf-8", "replace"))
+        offer = best_kernel_offer(ended.output.decode("utf-8", "replace"))
         return offer and replace(offer, lists=lists)
 
     async def _show(self, lists: Path | None, *names: str) -> ProgramExit:
-        words = (*_options(lists), "show", "--no-all-versions", *names)
+        words = (*_apt_options(lists), "show", "--no-all-versions", *names)
         return await self.programs.ran("apt-cache", *words)
 
 
-def stanzas(text: str) -> Iterator[Mapping[str, str]]:
+def parse_stanzas(text: str) -> Iterator[Mapping[str, str]]:
     """The paragraphs of what apt and dpkg print, by field; lines that go on are left out."""
     for paragraph in re.split(r"\n\s*\n", text):
         rows = (line.partition(":") for line in paragraph.splitlines() if line[:1].strip())
@@ -243,9 +243,9 @@ def stanzas(text: str) -> Iterator[Mapping[str, str]]:
             yield fields
 
 
-def offered(text: str) -> KernelOffer | None:
+def best_kernel_offer(text: str) -> KernelOffer | None:
     """The kernel that the most wanted of the shown meta packages depends on; None without one."""
-    by_name = {stanza.get("Package", ""): stanza for stanza in stanzas(text)}
+    by_name = {stanza.get("Package", ""): stanza for stanza in parse_stanzas(text)}
     for meta in META_PACKAGES:
         stanza = by_name.get(meta, {})
         kernels = [
@@ -259,26 +259,28 @@ def offered(text: str) -> KernelOffer | None:
     return None
 
 
-async def own_package(programs: PathPrograms, path: Path) -> KernelOffer:
+async def user_kernel_package(programs: PathPrograms, path: Path) -> KernelOffer:
     """What a package file of the user's is. EngineError when it is none."""
     if not await asyncio.to_thread(path.is_file):
         raise EngineError(f"There is no kernel package at {path}.", "Correct `kernel` in [vm].")
     ended = await programs.ran("dpkg-deb", "-f", str(path), "Package", "Version")
-    fields = next(stanzas(ended.output.decode("utf-8", "replace")), {})
+    fields = next(parse_stanzas(ended.output.decode("utf-8", "replace")), {})
     if ended.code or not fields.keys() >= {"Package", "Version"}:
-        raise _no_package(path, ended)
+        raise _not_a_package_error(path, ended)
     return KernelOffer(fields["Package"], fields["Version"], file=path)
 
 
-async def unpacked(programs: PathPrograms, packages: Sequence[Path], folder: Path) -> KernelTree:
+async def unpack_kernel(
+    programs: PathPrograms, packages: Sequence[Path], folder: Path
+) -> KernelTree:
     """Unpack packages into `folder`. EngineError when one is damaged or holds no kernel."""
     for package in packages:
         ended = await programs.ran("dpkg-deb", "-x", str(package), str(folder))
         if ended.code:
-            raise _no_package(package, ended)
+            raise _not_a_package_error(package, ended)
     below = next((b for b in ("lib", "usr/lib") if (folder / b / "modules").is_dir()), "lib")
     modules = folder / below / "modules"
-    images = _images(folder, modules)
+    images = _kernel_images(folder, modules)
     if len(images) != 1:
         names = " and ".join(package.name for package in packages)
         raise EngineError(
@@ -289,20 +291,20 @@ async def unpacked(programs: PathPrograms, packages: Sequence[Path], folder: Pat
     return KernelTree(release, image, modules / release)
 
 
-def _images(folder: Path, modules: Path) -> dict[str, Path]:
+def _kernel_images(folder: Path, modules: Path) -> dict[str, Path]:
     """Unpacked kernels by their release; Debian puts them beside their modules since Linux 7.1."""
     images = {path.name.removeprefix("vmlinuz-"): path for path in folder.glob("boot/vmlinuz-*")}
     return images | {path.parent.name: path for path in modules.glob("*/vmlinuz")}
 
 
-def _no_package(path: Path, ended: ProgramExit) -> EngineError:
+def _not_a_package_error(path: Path, ended: ProgramExit) -> EngineError:
     return EngineError(
         f"{path.name} is no Debian package that can be unpacked ({ended.says}).",
         f"Fetch it again, or {NAME_YOURS}.",
     )
 
 
-def _options(lists: Path | None) -> tuple[str, ...]:
+def _apt_options(lists: Path | None) -> tuple[str, ...]:
     """Who fetches as root hands that to a user who cannot write in a folder of root's."""
     own = ("-o", "APT::Sandbox::User=root")
     if lists is None:
@@ -310,7 +312,7 @@ def _options(lists: Path | None) -> tuple[str, ...]:
     return (*own, "-o", f"Dir::State::lists={lists}/lists", "-o", f"Dir::Cache={lists}/cache")
 
 
-def _changed(folder: Path) -> float:
+def _modification_time(folder: Path) -> float:
     try:
         return folder.stat().st_mtime
     except OSError:

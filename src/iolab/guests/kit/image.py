@@ -44,32 +44,32 @@ class CpioEntry:
     content: bytes = b""
 
 
-def newc(entries: Iterable[CpioEntry]) -> bytes:
+def cpio_archive(entries: Iterable[CpioEntry]) -> bytes:
     """The archive: all entries owned by root, with neither times nor devices."""
-    return b"".join(_pieces(entries))
+    return b"".join(_cpio_pieces(entries))
 
 
-def _pieces(entries: Iterable[CpioEntry]) -> Iterator[bytes]:
+def _cpio_pieces(entries: Iterable[CpioEntry]) -> Iterator[bytes]:
     # The kernel takes entries with the same number as links of one file.
     number = 0
     for number, entry in enumerate(entries, 1):
-        yield from _piece(entry, number)
-    yield from _piece(CpioEntry(_LAST, 0), number + 1)
+        yield from _cpio_entry_pieces(entry, number)
+    yield from _cpio_entry_pieces(CpioEntry(_LAST, 0), number + 1)
 
 
-def _piece(entry: CpioEntry, number: int) -> Iterator[bytes]:
+def _cpio_entry_pieces(entry: CpioEntry, number: int) -> Iterator[bytes]:
     name = entry.name.encode() + b"\0"
     # inode, mode, uid, gid, links, mtime, size, device (2), device of a node (2), name, checksum
     fields = (number, entry.mode, 0, 0, 1, 0, len(entry.content), 0, 0, 0, 0, len(name), 0)
-    yield _padded(_CPIO_MAGIC + b"".join(b"%08X" % field for field in fields) + name)
-    yield _padded(entry.content)
+    yield _pad_to_four(_CPIO_MAGIC + b"".join(b"%08X" % field for field in fields) + name)
+    yield _pad_to_four(entry.content)
 
 
-def _padded(piece: bytes) -> bytes:
-    return piece + bytes(_aligned(len(piece)) - len(piece))
+def _pad_to_four(piece: bytes) -> bytes:
+    return piece + bytes(_aligned_length(len(piece)) - len(piece))
 
 
-def _aligned(length: int) -> int:
+def _aligned_length(length: int) -> int:
     """Up to the next multiple of four, as archives and notes of ELF have their parts."""
     return -(-length // 4) * 4
 
@@ -123,7 +123,7 @@ class Payload:
     content: bytes
 
 
-def payload(image: bytes) -> Payload:
+def kernel_payload(image: bytes) -> Payload:
     """Cut the packed kernel out of a bzImage. ValueError with the reason when there is none."""
     if len(image) < _PAYLOAD + 8 or image[_SIGNATURE] != b"HdrS":
         raise ValueError("it has no Linux boot header")
@@ -135,7 +135,7 @@ def payload(image: bytes) -> Payload:
     content = image[start : start + length]
     if len(content) < length or length <= _SIZE_TRAILER:
         raise ValueError("it ends before its payload does")
-    packing = packing_of(content)
+    packing = detect_packing(content)
     if packing is None:
         raise ValueError(f"its payload is packed in an unknown way ({content[:6].hex()})")
     if packing in {Packing.LZ4, Packing.ZSTD}:
@@ -143,12 +143,12 @@ def payload(image: bytes) -> Payload:
     return Payload(packing, content)
 
 
-def packing_of(content: bytes) -> Packing | None:
+def detect_packing(content: bytes) -> Packing | None:
     """What the first bytes say; None when they are of no packing and no ELF file."""
     return next((p for magic, p in _MAGIC.items() if content.startswith(magic)), None)
 
 
-def unpacked(packing: Packing, content: bytes) -> bytes:
+def unpack(packing: Packing, content: bytes) -> bytes:
     """Content unpacked by Python alone, whatever stands behind it left out.
 
     ValueError when it is damaged, or `packing` is one of PROGRAMS.
@@ -169,15 +169,15 @@ def unpacked(packing: Packing, content: bytes) -> bytes:
         raise ValueError(f"damaged {packing}: {fault}") from None
 
 
-def starts_directly(kernel: bytes) -> bool:
+def supports_direct_boot(kernel: bytes) -> bool:
     """Whether an ELF file is an x86-64 kernel with an entry for direct boot (PVH)."""
     try:
-        return _starts_directly(kernel)
+        return _elf_supports_direct_boot(kernel)
     except struct.error:
         return False
 
 
-def _starts_directly(kernel: bytes) -> bool:
+def _elf_supports_direct_boot(kernel: bytes) -> bool:
     class_and_order = kernel[4:6]
     machine = struct.unpack_from("<H", kernel, 18)[0]
     if not (kernel.startswith(b"\x7fELF") and class_and_order == b"\2\1" and machine == _X86_64):
@@ -186,7 +186,7 @@ def _starts_directly(kernel: bytes) -> bool:
     size, count = struct.unpack_from("<HH", kernel, 54)
     for number in range(count):
         kind, _, offset, _, _, length = struct.unpack_from("<IIQQQQ", kernel, table + number * size)
-        if kind == _PT_NOTE and _has_entry(kernel[offset : offset + length]):
+        if kind == _PT_NOTE and _has_pvh_entry(kernel[offset : offset + length]):
             return True
     return False
 
@@ -194,7 +194,7 @@ def _starts_directly(kernel: bytes) -> bool:
 _X86_64: Final = 62
 
 
-def _has_entry(notes: bytes) -> bool:
+def _has_pvh_entry(notes: bytes) -> bool:
     at = 0
     for _ in range(_NOTES_LIMIT):
         if at + 12 > len(notes):
@@ -203,7 +203,7 @@ def _has_entry(notes: bytes) -> bool:
         name = notes[at + 12 : at + 12 + name_bytes]
         if kind == _PVH_ENTRY and name == _XEN:
             return True
-        at += 12 + _aligned(name_bytes) + _aligned(desc_bytes)
+        at += 12 + _aligned_length(name_bytes) + _aligned_length(desc_bytes)
     return False
 
 
@@ -228,14 +228,14 @@ def is_module(path: str) -> bool:
     return match is not None and match.end() == len(PurePosixPath(path).name)
 
 
-def depends_of(content: bytes) -> tuple[str, ...]:
+def module_dependencies(content: bytes) -> tuple[str, ...]:
     """The modules that one says it depends on, from its `.modinfo`; `content` is unpacked."""
     match = _DEPENDS.search(content)
     names = match[1].decode().split(",") if match else []
     return tuple(name.replace("-", "_") for name in names if name)
 
 
-def in_order(
+def modules_in_load_order(
     paths: Sequence[str], built_in: Sequence[str], read: Callable[[str], bytes]
 ) -> Mapping[str, bytes]:
     """The unpacked modules by name, each behind those that it depends on.
@@ -248,13 +248,13 @@ def in_order(
     modules: dict[str, bytes] = {}
     for name in WANTED:
         if name in path_by_module or name in done:
-            _add(name, path_by_module, done, read, modules)
+            _add_with_dependencies(name, path_by_module, done, read, modules)
     if missing := sorted(NEEDED - modules.keys() - done):
         raise ValueError(f"it has no {' and no '.join(missing)}")
     return modules
 
 
-def _add(
+def _add_with_dependencies(
     name: str,
     path_by_module: Mapping[str, str],
     done: set[str],
@@ -267,8 +267,8 @@ def _add(
     if name not in path_by_module:
         raise ValueError(f"it has no {name}, which another module needs")
     content = read(path_by_module[name])
-    for needed in depends_of(content):
-        _add(needed, path_by_module, done, read, modules)
+    for needed in module_dependencies(content):
+        _add_with_dependencies(needed, path_by_module, done, read, modules)
     modules[name] = content
 
 
@@ -313,7 +313,7 @@ class FioPrograms:
         return digest.hexdigest()
 
 
-async def tools_of(programs: PathPrograms) -> FioPrograms:
+async def find_fio(programs: PathPrograms) -> FioPrograms:
     """This machine's fio. EngineError when there is none, or none that a guest could run."""
     path = programs.path_of("fio").resolve()
     with path.open("rb") as content:
@@ -335,22 +335,26 @@ async def tools_of(programs: PathPrograms) -> FioPrograms:
             f"fio at {path} lacks {', '.join(missing)}.",
             "Reinstall it (`apt-get install --reinstall fio`) and run again.",
         )
-    libraries = [Path(name) for name in libraries_of(text)]
+    libraries = [Path(name) for name in parse_ldd_output(text)]
     return FioPrograms(
-        path, version.output.decode("utf-8", "replace").strip(), _with_late(libraries)
+        path,
+        version.output.decode("utf-8", "replace").strip(),
+        _with_late_loaded_libraries(libraries),
     )
 
 
-def libraries_of(text: str) -> tuple[str, ...]:
+def parse_ldd_output(text: str) -> tuple[str, ...]:
     """The paths that ldd prints, the loader's with them; none of a program without libraries."""
     matches = (_ENTRY.match(line) for line in text.splitlines())
     return tuple(dict.fromkeys(match[2] for match in matches if match))
 
 
-async def write_tools(programs: PathPrograms, tools: FioPrograms, image: Path, aside: Path) -> None:
+async def write_tools_image(
+    programs: PathPrograms, tools: FioPrograms, image: Path, aside: Path
+) -> None:
     """Write the disk as an ext4 image, laid out in `aside` first. OSError when it cannot be."""
     root = aside / "tools"
-    size = await asyncio.to_thread(_lay_out, tools, root)
+    size = await asyncio.to_thread(_lay_out_files, tools, root)
     blocks = int(size * SPARE + SPARE_BYTES) // BLOCK_BYTES
     features = "^has_journal,^resize_inode,^metadata_csum_seed"
     words = ("-q", "-F", "-t", "ext4", "-O", features, "-b", str(BLOCK_BYTES), "-m", "0")
@@ -365,14 +369,14 @@ async def write_tools(programs: PathPrograms, tools: FioPrograms, image: Path, a
         )
 
 
-def _with_late(libraries: list[Path]) -> tuple[Path, ...]:
+def _with_late_loaded_libraries(libraries: list[Path]) -> tuple[Path, ...]:
     names = {path.name for path in libraries}
     beside = dict.fromkeys(path.parent / LOADED_LATE for path in libraries)
     late = [path for path in beside if path.is_file()][:1] if LOADED_LATE not in names else []
     return (*libraries, *late)
 
 
-def _lay_out(tools: FioPrograms, root: Path) -> int:
+def _lay_out_files(tools: FioPrograms, root: Path) -> int:
     """Put everything where a guest looks for it; the bytes of whole blocks that it takes."""
     for folder in FOLDERS:
         (root / folder).mkdir(parents=True, exist_ok=True)

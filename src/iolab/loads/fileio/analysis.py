@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iolab.analysis.check import HostQuestion
+from iolab.analysis.check import CheckSlot
 from iolab.analysis.checks.bytes import (
     buffered_io,
     bytes_moved,
@@ -40,13 +40,13 @@ class FileAnalysis(LoadAnalysis[RunView]):
             transient: (burst_credits,),
             target_in_memory: (buffered_io, cache_hits),
             bytes_moved: (block_size, access_pattern),
-            HostQuestion.BYTES: (
+            CheckSlot.BYTES: (
                 holes,
                 unequal_state,
                 depth_not_reached,
                 latency_contradicted,
                 littles_law,
-                HostQuestion.LATENCY,
+                CheckSlot.LATENCY,
                 coordinated_omission,
                 generator_late,
                 uneven_fleet,

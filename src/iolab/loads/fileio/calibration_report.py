@@ -7,7 +7,7 @@ from dataclasses import asdict
 from enum import StrEnum
 from typing import Any, Final
 
-from iolab.analysis.check import percent
+from iolab.analysis.check import percent_text
 from iolab.core.engine import EngineName
 from iolab.dataclass import dataclass
 from iolab.loads.fileio.calibration import CalibrationRow, rows_of
@@ -133,7 +133,7 @@ def _row_text(row: CalibrationRow, state: Tone) -> str:
     name, limit, comparison = NAMES[row.key], WITHIN[row.key], row.comparison
     verb = "agree" if name == "IOPS" else "agrees"
     if state is Tone.GOOD:
-        return f"{name} of both {verb} within {percent(limit)}"
+        return f"{name} of both {verb} within {percent_text(limit)}"
     if state is Tone.WARNING:
         higher = "more" if name == "IOPS" else "higher"
         lower = "less" if name == "IOPS" else "lower"
@@ -141,12 +141,14 @@ def _row_text(row: CalibrationRow, state: Tone) -> str:
     says = f"{name} of both may differ"
     if comparison.low is None or comparison.high is None:
         return says
-    return f"{says} by up to {percent(max(comparison.high - 1, 1 / comparison.low - 1))}"
+    return f"{says} by up to {percent_text(max(comparison.high - 1, 1 / comparison.low - 1))}"
 
 
 def _changed(ratio: float, higher: str = "more", lower: str = "less") -> str:
     """`12 % more`; of a ratio below one `12 % less`."""
-    return f"{percent(ratio - 1)} {higher}" if ratio > 1 else f"{percent(1 - ratio)} {lower}"
+    return (
+        f"{percent_text(ratio - 1)} {higher}" if ratio > 1 else f"{percent_text(1 - ratio)} {lower}"
+    )
 
 
 def _cost(row: CalibrationRow) -> Meaning:
@@ -164,13 +166,14 @@ def _ceiling(shares: Sequence[GeneratorShare], hosts: int, *, apart: bool) -> It
     if not shares:
         return
     parts = [
-        f"{share.engine} makes {percent(share.share)} of the {format_count(share.ceiling_iops)} "
+        f"{share.engine} makes {percent_text(share.share)} of the "
+        f"{format_count(share.ceiling_iops)} "
         f"IOPS that it makes without a target{f' on {share.host}' if hosts > 1 else ''}"
         for share in shares
     ]
     text = "; ".join(parts)
     bound = [share.engine for share in shares if share.bound]
-    below = f"{text}: below {percent(BOUND_SHARE)} of that"
+    below = f"{text}: below {percent_text(BOUND_SHARE)} of that"
     if not bound and apart:
         says = f"{below}, but IOPS that depend on the engine are partly its own, as where a target "
         yield Meaning("limit", Tone.WARNING, f"{says}answers within the submitting call.")
@@ -179,7 +182,10 @@ def _ceiling(shares: Sequence[GeneratorShare], hosts: int, *, apart: bool) -> It
     else:
         free = [share.engine for share in shares if not share.bound]
         do = f"use {free[0]}, or more clients" if free else "use more clients, or larger blocks"
-        says = f"{text}: from {percent(BOUND_SHARE)} on, results of {' and '.join(bound)} here are "
+        says = (
+            f"{text}: from {percent_text(BOUND_SHARE)} on, results of {' and '.join(bound)} "
+            "here are "
+        )
         yield Meaning("limit", Tone.WARNING, f"{says}bound by the generator; {do}.")
 
 

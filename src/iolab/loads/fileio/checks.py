@@ -14,13 +14,17 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent,
+    percent_text,
     unchecked,
     valid,
-    worst,
+    worst_answer,
 )
 from iolab.analysis.checks.run import ACHIEVED_LEAST, rate_kept
-from iolab.analysis.service_time import concurrency, good_limit, tolerable_limit
+from iolab.analysis.service_time import (
+    good_deviation_limit,
+    host_concurrency,
+    tolerable_deviation_limit,
+)
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import RunView
 from iolab.core.generator import GeneratorTotals
@@ -49,7 +53,7 @@ def coordinated_omission(view: RunView) -> CheckAnswer:
         return not_applicable(
             f"{loop}: latencies are service times at the load's concurrency.", open_loop=False
         )
-    return worst((_kept(view, index) for index in range(len(view.hosts))), least="achieved")
+    return worst_answer((_kept(view, index) for index in range(len(view.hosts))), least="achieved")
 
 
 def _kept(view: RunView, index: int) -> CheckAnswer:
@@ -57,7 +61,7 @@ def _kept(view: RunView, index: int) -> CheckAnswer:
     job = Job.of(view.record.run.point.job_on(host.host))
     if view.service is not None:
         return _reached(view, index, job)
-    measured = concurrency(view.load, index, job.depth_total)
+    measured = host_concurrency(view.load, index, job.depth_total)
     seconds = float(view.load.seconds[index])
     if measured is None or seconds <= 0 or job.asked_iops is None:
         return unchecked(f"no I/O was measured on {host.host}")
@@ -74,7 +78,7 @@ def _kept(view: RunView, index: int) -> CheckAnswer:
     full = _full_share(view, index, job.depth_total)
     evidence["full_seconds"] = full
     text = (
-        f"{percent(achieved)} of {format_count(target)} IOPS were kept{view.on(host)} with "
+        f"{percent_text(achieved)} of {format_count(target)} IOPS were kept{view.on(host)} with "
         f"{measured.in_flight:.3g} of {job.depth_total} I/Os in flight"
     )
     if achieved < ACHIEVED_LEAST or measured.in_flight >= IN_FLIGHT_MOST * job.depth_total:
@@ -85,7 +89,8 @@ def _kept(view: RunView, index: int) -> CheckAnswer:
         )
     if full > FULL_TOLERABLE:
         return indicative(
-            f"{text}, but in {percent(full)} of the seconds all that the depth allows: I/Os then "
+            f"{text}, but in {percent_text(full)} of the seconds all that the depth allows: "
+            "I/Os then "
             "waited unseen, and the far percentiles are too small.",
             **evidence,
         )
@@ -115,7 +120,7 @@ def _reached(view: RunView, index: int, job: Job) -> CheckAnswer:
         "unsubmitted": unsubmitted,
         "drained": drained,
     }
-    text = f"{percent(achieved)} of {format_count(target)} IOPS were kept{view.on(host)}"
+    text = f"{percent_text(achieved)} of {format_count(target)} IOPS were kept{view.on(host)}"
     if achieved < ACHIEVED_LEAST or unreached:
         return indicative(
             f"{text}: what was due waited ever longer, so the latencies say how long the run was, "
@@ -141,7 +146,7 @@ def _lost(view: RunView, index: int, lost: int, job: Job) -> tuple[float, float]
     So many had not ended when the window began either, and count in it: they stand for as many at
     its end, and only what is beyond them makes the share.
     """
-    measured = concurrency(view.load, index, job.depth_total)
+    measured = host_concurrency(view.load, index, job.depth_total)
     usual = measured.in_flight if measured else 0.0
     due = int(view.load.ios[index].sum()) + lost
     return max(lost - usual, 0.0) / max(due, 1), usual
@@ -192,7 +197,7 @@ def depth_not_reached(view: RunView) -> CheckAnswer:
         return not_applicable(
             "The load is paced, so the queue is not meant to be full.", paced=True
         )
-    return worst((_depth_of(view, host) for host in view.hosts), least="share")
+    return worst_answer((_depth_of(view, host) for host in view.hosts), least="share")
 
 
 def depth_level(iodepth: int) -> str:
@@ -213,7 +218,7 @@ def _depth_of(view: RunView, host: HostRun) -> CheckAnswer:
     share = shares.get(level, 0.0) / 100
     evidence: Numbers = {"host": host.host, "iodepth": job.iodepth, "level": level, "share": share}
     text = (
-        f"{percent(share)} of the I/Os{where} were submitted at depth level {level} "
+        f"{percent_text(share)} of the I/Os{where} were submitted at depth level {level} "
         f"(asked: {job.iodepth})"
     )
     if share < DEPTH_SHARE_BAD:
@@ -240,13 +245,13 @@ def littles_law(view: RunView) -> CheckAnswer:
     """Whether throughput times latency gives the I/Os that should have been in flight."""
     limited = view.limited_hosts
     hosts = range(len(view.hosts))
-    return worst((_law_of(view, index, limited) for index in hosts), most="off")
+    return worst_answer((_law_of(view, index, limited) for index in hosts), most="off")
 
 
 def _law_of(view: RunView, index: int, limited: Container[str]) -> CheckAnswer:
     host = view.hosts[index]
     job = Job.of(view.record.run.point.job_on(host.host))
-    measured = concurrency(view.load, index, job.depth_total, view.service)
+    measured = host_concurrency(view.load, index, job.depth_total, view.service)
     if measured is None:
         return unchecked(f"no latency was measured on {host.host}")
     evidence: Numbers = {
@@ -264,7 +269,7 @@ def _law_of(view: RunView, index: int, limited: Container[str]) -> CheckAnswer:
     if host.host in limited and measured.rho < 1:
         return not_applicable(f"{text}: what kept the guest from more is said beside.", **evidence)
     deviation = measured.rho - 1
-    too_few = deviation < -good_limit(job.iodepth) - measured.edge
+    too_few = deviation < -good_deviation_limit(job.iodepth) - measured.edge
     if too_few and device_contradicts(view, index, view.whole_bins(index)):
         # The queue may have been full: what is wrong are the times.
         verdict = invalid if deviation < RHO_BAD_LOW - 1 else indicative
@@ -280,15 +285,15 @@ def _law_verdict(
     text: str, deviation: float, edge: float, iodepth: int, evidence: Numbers
 ) -> CheckAnswer:
     """More in flight than there can be contradicts itself; fewer is a lighter load."""
-    if abs(deviation) <= good_limit(iodepth) + edge:
+    if abs(deviation) <= good_deviation_limit(iodepth) + edge:
         return valid(f"{text}.", **evidence)
-    if deviation > tolerable_limit(iodepth) + edge:
+    if deviation > tolerable_deviation_limit(iodepth) + edge:
         return invalid(f"{text}: more than can be, so the counts or times are wrong.", **evidence)
     if deviation < RHO_BAD_LOW - 1:
         return invalid(f"{text}: the load is not what its label says.", **evidence)
     if deviation > 0:
         return indicative(f"{text}: slightly more than can be.", **evidence)
-    if deviation < -tolerable_limit(iodepth) - edge:
+    if deviation < -tolerable_deviation_limit(iodepth) - edge:
         return indicative(
             f"{text}: the client did not keep the queue full, or its latencies are too short.",
             **evidence,
@@ -312,7 +317,7 @@ I/O's time is its own than the target's."""
 @check("generator-late", "Load generator behind its schedule")
 def generator_late(view: RunView) -> CheckAnswer:
     """Whether I/Os of an open loop were submitted when they were due."""
-    return worst((_late(view, index) for index in range(len(view.hosts))), most="share")
+    return worst_answer((_late(view, index) for index in range(len(view.hosts))), most="share")
 
 
 def _late(view: RunView, index: int) -> CheckAnswer:
@@ -347,7 +352,8 @@ def _late(view: RunView, index: int) -> CheckAnswer:
         text += f" (the machine alone: {format_ns(late.machine_p99_ns)})"
     if share is not None and share > LATE_SHARE:
         return indicative(
-            f"{text}, {percent(share)} of the response time at that percentile: the tail is partly "
+            f"{text}, {percent_text(share)} of the response time at that percentile: the tail "
+            "is partly "
             "the generator's.",
             **evidence,
         )
@@ -362,7 +368,7 @@ def _late(view: RunView, index: int) -> CheckAnswer:
 @check("generator-bound", "Load generator at its own limit")
 def generator_bound(view: RunView) -> CheckAnswer:
     """Whether the generator could have made much more load than it did."""
-    return worst((_bound(view, index) for index in range(len(view.hosts))), most="share")
+    return worst_answer((_bound(view, index) for index in range(len(view.hosts))), most="share")
 
 
 def _bound(view: RunView, index: int) -> CheckAnswer:
@@ -388,7 +394,8 @@ def _bound(view: RunView, index: int) -> CheckAnswer:
         "share": share,
     }
     text = (
-        f"The load{view.on(host)} was {percent(share)} of the {format_count(host.ceiling_iops)} "
+        f"The load{view.on(host)} was {percent_text(share)} of the "
+        f"{format_count(host.ceiling_iops)} "
         f"IOPS that {engine} makes there on a null target"
     )
     if share >= BOUND_SHARE:
@@ -399,7 +406,9 @@ def _bound(view: RunView, index: int) -> CheckAnswer:
 @check("wrong-blocks", "Blocks that do not hold what was written", needs_load=False)
 def wrong_blocks(view: RunView) -> CheckAnswer:
     """Whether every block that was read and verified held what was last written there."""
-    return worst((answer for host in view.hosts for answer in _verified(view, host)), most="wrong")
+    return worst_answer(
+        (answer for host in view.hosts for answer in _verified(view, host)), most="wrong"
+    )
 
 
 def _verified(view: RunView, host: HostRun) -> Iterator[CheckAnswer]:
@@ -443,7 +452,7 @@ def _generator(host: HostRun) -> GeneratorTotals | None:
 @check("files-changed", "Files changed under the load", needs_load=False)
 def files_changed(view: RunView) -> CheckAnswer:
     """Whether the files on which the load worked were the same, and as large, at its end."""
-    return worst(_files_kept(view, host) for host in view.hosts)
+    return worst_answer(_files_kept(view, host) for host in view.hosts)
 
 
 def _files_kept(view: RunView, host: HostRun) -> CheckAnswer:

@@ -16,12 +16,12 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent,
+    percent_text,
     valid,
-    worst,
+    worst_answer,
 )
 from iolab.analysis.checks.bytes import BACKGROUND_BYTES_PER_S, EXCESS_SHARE, Moved, moved_by_device
-from iolab.analysis.sums import totals_by_way
+from iolab.analysis.sums import engine_totals_by_direction
 from iolab.analysis.view import RunView
 from iolab.core.bins import BIN_COUNT
 from iolab.core.block_trace import WayTrace
@@ -134,7 +134,7 @@ _WORDS: Final = {Direction.READ: "read", Direction.WRITE: "written", Direction.T
 @check("block-size", "Block size")
 def block_size(view: RunView) -> CheckAnswer:
     """Whether the I/Os were as large as the job says: by claims, and by the device's own count."""
-    return worst([*_claims(view), *_device_counts(view), *_sampled(view)])
+    return worst_answer([*_claims(view), *_device_counts(view), *_sampled(view)])
 
 
 def _claims(view: RunView) -> Iterator[CheckAnswer]:
@@ -144,7 +144,7 @@ def _claims(view: RunView) -> Iterator[CheckAnswer]:
         for way in job.access.directions:
             ios, moved = view.claimed_ios(index, way), view.claimed_bytes(index, way)
             if ios:
-                totals = totals_by_way(host)[way]
+                totals = engine_totals_by_direction(host)[way]
                 short = totals.short_ios if totals else 0
                 if totals is None or totals.ios != ios:
                     # Reports of an engine that did not end well are taken while it counts.
@@ -299,7 +299,7 @@ def _sampled(view: RunView) -> Iterator[CheckAnswer]:
                 "smaller_share": share,
             }
             says = (
-                f"{percent(share)} of {format_count(trace.bios)} sampled I/Os "
+                f"{percent_text(share)} of {format_count(trace.bios)} sampled I/Os "
                 f"{_WORDS[way]}{view.on(host)} were smaller than {format_bytes(least)}"
             )
             if share > SMALL_SHARE:
@@ -368,7 +368,7 @@ def access_pattern(view: RunView) -> CheckAnswer:
     """Whether random I/O covered the data set and was not in sequence, or sequential was."""
     if not view.job.direct:
         return not_applicable("The page cache decides what reaches the device, and in what order.")
-    return worst(answer for host in view.hosts for answer in _host_answers(view, host))
+    return worst_answer(answer for host in view.hosts for answer in _host_answers(view, host))
 
 
 def _host_answers(view: RunView, host: HostRun) -> Iterator[CheckAnswer]:
@@ -434,11 +434,11 @@ def _in_sequence(
     if job.access is Access.RW:
         expected *= _MIXED_RUN
     evidence = {**evidence, "expected_share": expected}
-    says = f"{percent(share)} of {format_count(bios)} sampled I/Os{where} followed another"
+    says = f"{percent_text(share)} of {format_count(bios)} sampled I/Os{where} followed another"
     if share < RUN_GOOD * expected:
         verdict = invalid if share < RUN_BAD * expected else indicative
         return verdict(
-            f"{says}, where sequential I/O has at least {percent(expected)}: the load is not "
+            f"{says}, where sequential I/O has at least {percent_text(expected)}: the load is not "
             "sequential.",
             **evidence,
         )
@@ -508,13 +508,15 @@ def _not_in_sequence(
         "expected_share": expected,
     }
     says = (
-        f"{percent(share)} of {format_count(trace.bios)} sampled {way_name(way)}{where} followed "
+        f"{percent_text(share)} of {format_count(trace.bios)} sampled {way_name(way)}{where} "
+        "followed "
         "another"
     )
     if share > allowed + SEQUENTIAL_GOOD:
         verdict = invalid if share > allowed + SEQUENTIAL_BAD else indicative
         return verdict(
-            f"{says}, where {percent(expected)} do by chance: the load is not random.", **evidence
+            f"{says}, where {percent_text(expected)} do by chance: the load is not random.",
+            **evidence,
         )
     return valid(f"{says}, as at random.", **evidence)
 
@@ -624,7 +626,7 @@ RANK_SHARE: Final = 0.05
 def latency_contradicted(view: RunView) -> CheckAnswer:
     """Whether no I/O was faster than the device, and the engine's sums fit its histogram."""
     answers = [answer for index in range(len(view.hosts)) for answer in _compared(view, index)]
-    return worst(answers or [not_applicable("No latency was measured.")])
+    return worst_answer(answers or [not_applicable("No latency was measured.")])
 
 
 def _compared(view: RunView, index: int) -> Iterator[CheckAnswer]:
@@ -655,7 +657,7 @@ def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnsw
     for way in Direction:
         counts = bins[way]
         total = int(counts.sum())
-        totals = totals_by_way(host)[way]
+        totals = engine_totals_by_direction(host)[way]
         if not total:
             continue
         claimed_ns = float(table.lat_sum_ns[view.rows_of(index, way)].sum())
@@ -755,7 +757,7 @@ def _distributions(
         # The next bin too: clocks differ, and a bin's edge is no wall.
         slower = _slower(trace, at + 1, _left(trace, total))
         answers.append(_judged(host, way, trace, slower, (rank, at, above[at] / total), where))
-    return worst(answers, most="excess")
+    return worst_answer(answers, most="excess")
 
 
 def _judged(
@@ -782,7 +784,7 @@ def _judged(
         "censored": trace.censored,
         "excess": share - engine,
     }
-    how_many = "no" if engine == 0 else f"only {percent(engine)} of its"
+    how_many = "no" if engine == 0 else f"only {percent_text(engine)} of its"
     says = (
         f"The engine says that {how_many} {way_name(way)}{where} took longer than "
         f"{format_ns(bound)}; "
@@ -804,7 +806,7 @@ def _judged(
     )
     if share > by_chance + good:
         verdict = invalid if share > by_chance + bad else indicative
-        return verdict(f"{says} ({percent(share)} of all).", **evidence)
+        return verdict(f"{says} ({percent_text(share)} of all).", **evidence)
     return _agrees(way, trace, where, evidence)
 
 
@@ -856,7 +858,7 @@ def _means(view: RunView, index: int, way: Direction, counts: Ints) -> CheckAnsw
         missing_sample(host, "How long the device took for each I/O", where)
         if trace is None
         else not_applicable(
-            f"{percent(trace.censored / max(trace.censored + trace.timed, 1))} of the sampled "
+            f"{percent_text(trace.censored / max(trace.censored + trace.timed, 1))} of the sampled "
             f"{way_name(way)}{where} have no recorded end, too many to tell times.",
             host=host.host,
         )

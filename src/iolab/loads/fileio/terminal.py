@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.check import percent
+from iolab.analysis.check import percent_text
 from iolab.loads.fileio.calibration import CalibrationRow, rows_of
 from iolab.loads.fileio.calibration_report import (
     ENGINES,
@@ -66,7 +66,7 @@ def calibration_screen(calibration: Calibration) -> tuple[RenderableType, ...]:
 def _figures(
     calibration: Calibration, rows: Sequence[CalibrationRow], shares: Sequence[GeneratorShare]
 ) -> RenderableType:
-    nearest = {share.engine: percent(share.share) for share in shares}
+    nearest = {share.engine: percent_text(share.share) for share in shares}
     lines = [
         row_of(
             HEADINGS[figure.key],
@@ -95,7 +95,7 @@ def _hosts(calibration: Calibration) -> RenderableType:
     for host in calibration.hosts:
         figures = {figure.key: figure for figure in rows_of(host.trials)}
         rates, cpu = figures["iops"], figures["cpu_ns_per_io"]
-        shares = {share.engine: percent(share.share) for share in host_shares(host)}
+        shares = {share.engine: percent_text(share.share) for share in host_shares(host)}
         lines.append(
             row_of(
                 host.host,

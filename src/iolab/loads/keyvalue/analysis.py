@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from iolab.analysis.check import HostQuestion
+from iolab.analysis.check import CheckSlot
 from iolab.analysis.checks.bytes import bytes_moved, target_in_memory
 from iolab.analysis.checks.client import cpu_bound_client
 from iolab.analysis.checks.fleet import uneven_fleet
@@ -14,11 +14,11 @@ from iolab.analysis.checks.idle import device_busy
 from iolab.analysis.checks.run import engine_errors, totals_disagree
 from iolab.analysis.checks.storage_bytes import storage_bytes
 from iolab.analysis.checks.time import percentile_support
-from iolab.analysis.evenness import spans_of, spread_over
+from iolab.analysis.evenness import host_io_windows, host_spread
 from iolab.analysis.kinds import WHOLE_RUN, Facts, LoadAnalysis, shared_checks
-from iolab.analysis.steady import steady_of
-from iolab.analysis.sums import measure
-from iolab.analysis.view import HostAnswers
+from iolab.analysis.steady import judge_steadiness
+from iolab.analysis.sums import sum_measured_window
+from iolab.analysis.view import HostKindAnswers
 from iolab.core.metric import Metric, Spread
 from iolab.core.run import RunRecord
 from iolab.core.stopping import LSM
@@ -41,7 +41,7 @@ from iolab.loads.keyvalue.metrics import (
     KEY_VALUE_KEYS,
     WHOLE,
     KeyValueView,
-    declared,
+    fixed_length_window,
     key_value_host_metrics,
     key_value_metrics,
     measure_key_value,
@@ -78,7 +78,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
                 reads_from_memory,
                 writer_rate,
                 key_value_omission,
-                uneven_fleet.answered_by(key_value_uneven),
+                uneven_fleet.override(key_value_uneven),
             ),
         },
         answers={
@@ -89,7 +89,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
             cpu_bound_client: key_value_cpu,
             device_busy: key_value_idle,
         },
-        without=(HostQuestion.LIMITS, bytes_moved, storage_bytes, HostQuestion.BYTES),
+        without=(CheckSlot.LIMITS, bytes_moved, storage_bytes, CheckSlot.BYTES),
     )
     operation_metrics = KEY_VALUE_KEYS
 
@@ -98,13 +98,13 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
         record: RunRecord,
         facts: Facts,
         telemetry: tuple[CounterSeries, ...],
-        host_kinds: tuple[HostAnswers, ...],
+        host_kinds: tuple[HostKindAnswers, ...],
     ) -> KeyValueView:
         """With what was done to the store; its seconds are judged as of one that stalls."""
-        steady = steady_of(record, LSM, WHOLE)
-        window = steady.window if steady and record.rule else declared(record)
+        steady = judge_steadiness(record, LSM, WHOLE)
+        window = steady.window if steady and record.rule else fixed_length_window(record)
         keys = measure_key_value(record, window)
-        load = replace(measure(record, window), seconds=keys.seconds)
+        load = replace(sum_measured_window(record, window), seconds=keys.seconds)
         return KeyValueView(
             record,
             facts,
@@ -132,5 +132,5 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
     def spreads(self, view: KeyValueView) -> Mapping[str, Spread]:
         """By whole operations."""
         load = view.key_value_load
-        spread = spread_over(view.hosts, spans_of(view.record, load.cut), load.rates)
+        spread = host_spread(view.hosts, host_io_windows(view.record, load.cut), load.rates)
         return {} if spread is None else {WHOLE_RUN: spread}

@@ -7,30 +7,35 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
-from iolab.analysis.findings import knee_of
-from iolab.analysis.metrics import ios_needed
-from iolab.analysis.pairs import ComparedMetric, Gains, LargestGain, gains
+from iolab.analysis.findings import knee_load
+from iolab.analysis.metrics import ios_needed_for_percentile
+from iolab.analysis.pairs import (
+    ComparedMetric,
+    ConfigurationGains,
+    LargestGain,
+    compare_configurations,
+)
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import Result
 from iolab.core.study import Study
 from iolab.dataclass import dataclass
-from iolab.loads.keyvalue.evidence import Hosts, device_table, store_table
+from iolab.loads.keyvalue.evidence import HostRunsAndFacts, device_table, store_table
 from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, WHOLE_KEY
 from iolab.loads.keyvalue.tables import (
     WORDS,
     PointGroup,
-    apart_table,
-    bounds_table,
-    counted,
-    drawn_tail,
-    due_table,
+    counted_operations,
     group_headlines,
-    known_latencies,
+    intended_latency_table,
+    known_latency_texts,
     main_operation,
-    plural,
-    tail_name,
-    timed,
-    value_of,
+    metric_value,
+    operations_by_point_table,
+    percentile_bounds_table,
+    percentile_to_draw,
+    plural_operation,
+    published_percentile,
+    timed_operations,
 )
 from iolab.loads.keyvalue.workload import KeyOperation
 from iolab.report.best import BestFigure, PointFigures, best_figure, operation_latencies_text
@@ -67,7 +72,9 @@ LARGEST_NOTE: Final = (
 )
 
 
-def key_gains(study: Study, groups: Sequence[PointGroup]) -> tuple[Gains, ...]:
+def compare_key_groups(
+    study: Study, groups: Sequence[PointGroup]
+) -> tuple[ConfigurationGains, ...]:
     """Each further configuration against the first, over all cells of all groups.
 
     Of each cell all operations, and of its main operation the mean, p99 and what is published.
@@ -76,11 +83,17 @@ def key_gains(study: Study, groups: Sequence[PointGroup]) -> tuple[Gains, ...]:
     if len({point.key.configuration for point in points}) < 2:
         return ()
     main = main_operation([point.metrics for point in points])
-    names = dict.fromkeys(("mean", "p99", *(tail_name(group.workload.job) for group in groups)))
-    return gains(study, points, (WHOLE_KEY, *(main.latency_key(name) for name in names)))
+    names = dict.fromkeys(
+        ("mean", "p99", *(published_percentile(group.workload.job) for group in groups))
+    )
+    return compare_configurations(
+        study, points, (WHOLE_KEY, *(main.latency_key(name) for name in names))
+    )
 
 
-def within(gained: Sequence[Gains], group: PointGroup) -> tuple[Gains, ...]:
+def gains_in_group(
+    gained: Sequence[ConfigurationGains], group: PointGroup
+) -> tuple[ConfigurationGains, ...]:
     """The cells of one group."""
     places = {(point.key.workload, point.key.axis) for point in group.points}
     return tuple(
@@ -93,36 +106,38 @@ def within(gained: Sequence[Gains], group: PointGroup) -> tuple[Gains, ...]:
     )
 
 
-def share_text(share: float) -> str:
+def signed_percent_text(share: float) -> str:
     """`+25 %`, with a digit more where it is small."""
     return f"{100 * share:+.0f} %" if abs(share) >= 0.1 else f"{100 * share:+.1f} %"
 
 
-def interval_text(low: float | None, high: float | None) -> str:
+def percent_interval_text(low: float | None, high: float | None) -> str:
     """`[+21 %, +29 %]`; a dash where none is known."""
     if low is None or high is None:
         return DASH
-    return f"[{share_text(low)}, {share_text(high)}]"
+    return f"[{signed_percent_text(low)}, {signed_percent_text(high)}]"
 
 
-def cell_name(gain: ComparedMetric, group: PointGroup) -> str:
+def gain_cell_title(gain: ComparedMetric, group: PointGroup) -> str:
     """The cell by what varies within its group."""
     own = tuple(pair for pair in gain.axis if pair not in group.others)
     return axis_values_text(own) or DASH
 
 
-def gains_table(gained: Sequence[Gains], group: PointGroup, looks: SeriesStyles) -> Table | None:
+def gains_table(
+    gained: Sequence[ConfigurationGains], group: PointGroup, looks: SeriesStyles
+) -> Table | None:
     """Every cell of a group with both values; None where nothing is compared."""
     several = len(gained) > 1
     rows = tuple(
         row_of(
             *((looks[pair.candidate].title,) if several else ()),
-            cell_name(cell, group),
+            gain_cell_title(cell, group),
             metric_column_name(cell.metric),
             metric_text(cell.baseline),
             metric_text(cell.candidate),
-            share_text(cell.share),
-            interval_text(*(cell.interval or (None, None))),
+            signed_percent_text(cell.share),
+            percent_interval_text(*(cell.interval or (None, None))),
             f"{cell.factor:.2f}",
             cell.comparison.verdict.value,
             cell.level,
@@ -140,7 +155,7 @@ def gains_table(gained: Sequence[Gains], group: PointGroup, looks: SeriesStyles)
     return Table(f"Gain over {name}, cell by cell", heads, rows)
 
 
-def skipped_note(gained: Sequence[Gains]) -> str:
+def skipped_comparisons_note(gained: Sequence[ConfigurationGains]) -> str:
     """How many comparisons could not be made, and why the first one could not."""
     skipped = [skip for pair in gained for skip in pair.skipped]
     if not skipped:
@@ -151,21 +166,24 @@ def skipped_note(gained: Sequence[Gains]) -> str:
     )
 
 
-def largest_of(gained: Sequence[Gains], metric: str) -> tuple[Gains, LargestGain] | None:
+def largest_gain(
+    gained: Sequence[ConfigurationGains], metric: str
+) -> tuple[ConfigurationGains, LargestGain] | None:
     """The largest gain of a metric over all candidates, and whose it is."""
     best = [(pair, gain) for pair in gained if (gain := pair.largest(metric)) is not None]
     return max(best, key=lambda pair: pair[1].gain.share, default=None)
 
 
-def largest_table(
-    groups: Sequence[PointGroup], gained: Sequence[Gains], looks: SeriesStyles
+def largest_gains_table(
+    groups: Sequence[PointGroup], gained: Sequence[ConfigurationGains], looks: SeriesStyles
 ) -> Table | None:
     """For each group, candidate and metric the largest gain with its cell."""
     if not gained:
         return None
     several = len(gained) > 1
     rows = tuple(
-        _largest_row(largest, looks, several=several) for largest in largest_gains(groups, gained)
+        _largest_gain_row(largest, looks, several=several)
+        for largest in largest_gains(groups, gained)
     )
     if not rows:
         return None
@@ -178,7 +196,7 @@ def largest_table(
 
 
 @dataclass(frozen=True, slots=True)
-class Largest:
+class GroupLargestGain:
     """The largest gain of a candidate in a metric over a group; `best` is None where it has none.
 
     `words` name the metric, `at` the cell.
@@ -191,19 +209,25 @@ class Largest:
     best: LargestGain | None
 
 
-def largest_gains(groups: Sequence[PointGroup], gained: Sequence[Gains]) -> list[Largest]:
+def largest_gains(
+    groups: Sequence[PointGroup], gained: Sequence[ConfigurationGains]
+) -> list[GroupLargestGain]:
     """The largest gain for each group, candidate and metric."""
     largest = []
     for group in groups:
-        for pair in within(gained, group):
+        for pair in gains_in_group(gained, group):
             for metric in pair.metrics:
                 best = pair.largest(metric)
-                at = DASH if best is None else cell_name(best.gain, group)
-                largest.append(Largest(group, pair.candidate, metric_column_name(metric), at, best))
+                at = DASH if best is None else gain_cell_title(best.gain, group)
+                largest.append(
+                    GroupLargestGain(group, pair.candidate, metric_column_name(metric), at, best)
+                )
     return largest
 
 
-def _largest_row(largest: Largest, looks: SeriesStyles, *, several: bool) -> tuple[Cell, ...]:
+def _largest_gain_row(
+    largest: GroupLargestGain, looks: SeriesStyles, *, several: bool
+) -> tuple[Cell, ...]:
     start = row_of(
         largest.group.title, *((looks[largest.candidate].title,) if several else ()), largest.words
     )
@@ -214,7 +238,11 @@ def _largest_row(largest: Largest, looks: SeriesStyles, *, several: bool) -> tup
     gain = best.gain
     return (
         *start,
-        *row_of(share_text(gain.share), interval_text(best.low, best.high), f"{gain.factor:.2f}"),
+        *row_of(
+            signed_percent_text(gain.share),
+            percent_interval_text(best.low, best.high),
+            f"{gain.factor:.2f}",
+        ),
         Cell(difference_text(gain)),
         Cell(f"{largest.at} (of {counted_noun(best.cells, 'cell')})"),
         Cell(gain.comparison.verdict.value),
@@ -228,22 +256,24 @@ def difference_text(gain: ComparedMetric) -> str:
     return f"{sign}{metric_text(replace(gain.candidate, value=abs(gain.difference)))}"
 
 
-def gain_sentence(gained: Sequence[Gains], group: PointGroup, looks: SeriesStyles) -> str:
+def gain_sentence(
+    gained: Sequence[ConfigurationGains], group: PointGroup, looks: SeriesStyles
+) -> str:
     """The largest gain in operations a second with its cell and what it says; empty for none."""
-    best = largest_of(gained, WHOLE_KEY)
+    best = largest_gain(gained, WHOLE_KEY)
     if best is None:
         return ""
     pair, largest = best
     gain, low = largest.gain, largest.low
-    interval = "" if low is None else f" {interval_text(low, largest.high)}"
+    interval = "" if low is None else f" {percent_interval_text(low, largest.high)}"
     names = f"{looks[pair.candidate].title} over {looks[pair.baseline].title}"
     return (
-        f" Largest gain of {names}: {share_text(gain.share)}{interval} at "
-        f"{cell_name(gain, group)}, {gain.comparison.verdict.value}."
+        f" Largest gain of {names}: {signed_percent_text(gain.share)}{interval} at "
+        f"{gain_cell_title(gain, group)}, {gain.comparison.verdict.value}."
     )
 
 
-def gains_document(gained: Sequence[Gains]) -> list[dict[str, Any]]:
+def gains_document(gained: Sequence[ConfigurationGains]) -> list[dict[str, Any]]:
     """The gains as JSON has them."""
     return [
         {
@@ -251,7 +281,7 @@ def gains_document(gained: Sequence[Gains]) -> list[dict[str, Any]]:
             "candidate": pair.candidate,
             "cells": [_cell_document(cell) for cell in pair.cells],
             "largest": [
-                _largest_document(best)
+                _largest_gain_document(best)
                 for metric in pair.metrics
                 if (best := pair.largest(metric)) is not None
             ],
@@ -280,7 +310,7 @@ def _cell_document(cell: ComparedMetric) -> dict[str, Any]:
     }
 
 
-def _largest_document(best: LargestGain) -> dict[str, Any]:
+def _largest_gain_document(best: LargestGain) -> dict[str, Any]:
     cell = best.gain
     return {
         "workload": cell.workload,
@@ -316,25 +346,27 @@ _STORE_NOTE: Final = (
 def key_figures(groups: Sequence[PointGroup], study: Study) -> tuple[BestFigure, ...]:
     """The most operations a second of each group and configuration, with its main latencies."""
     return tuple(
-        best_figure(headline, tuple(_latencies(headline.best, group)) if headline.best else ())
+        best_figure(headline, tuple(_latency_texts(headline.best, group)) if headline.best else ())
         for group in groups
         for headline in group_headlines(group, study)
     )
 
 
-def _latencies(best: PointFigures, group: PointGroup) -> Iterator[tuple[str, str]]:
+def _latency_texts(best: PointFigures, group: PointGroup) -> Iterator[tuple[str, str]]:
     """Mean and tail of the operations that are counted, beside each other where there are more."""
     main = main_operation([best.metrics])
-    tail = drawn_tail(group.workload.job, [best.metrics], main)
+    tail = percentile_to_draw(group.workload.job, [best.metrics], main)
     mixed = [
-        operation for operation in counted([best.metrics]) if operation in timed([best.metrics])
+        operation
+        for operation in counted_operations([best.metrics])
+        if operation in timed_operations([best.metrics])
     ]
     if len(mixed) < 2:
-        yield from known_latencies(best.metrics, main, ("mean", tail))
+        yield from known_latency_texts(best.metrics, main, ("mean", tail))
         return
     for name in ("mean", tail):
         per_operation = (
-            list(known_latencies(best.metrics, operation, (name,))) for operation in mixed
+            list(known_latency_texts(best.metrics, operation, (name,))) for operation in mixed
         )
         parts = [
             (operation.word, latencies[0][1])
@@ -348,32 +380,32 @@ def _latencies(best: PointFigures, group: PointGroup) -> Iterator[tuple[str, str
 def key_charts(
     group: PointGroup,
     study: Study,
-    host_runs: Hosts,
+    host_runs: HostRunsAndFacts,
     looks: SeriesStyles,
-    gained: Sequence[Gains],
+    gained: Sequence[ConfigurationGains],
 ) -> ChartGroup | None:
     """The group's charts, and under them what each operation took and what devices did."""
-    if not any(value_of(point.metrics, WHOLE_KEY) is not None for point in group.points):
+    if not any(metric_value(point.metrics, WHOLE_KEY) is not None for point in group.points):
         return None
-    own = within(gained, group)
-    lines = lines_of(group, looks)
-    figures = tuple(_figures(group, lines, looks, own)) if group.axis else ()
-    further = list(_further(group, lines)) if group.axis else []
+    own = gains_in_group(gained, group)
+    lines = chart_lines(group, looks)
+    figures = tuple(_main_charts(group, lines, looks, own)) if group.axis else ()
+    further = list(_appendix_charts(group, lines)) if group.axis else []
     for others in remaining_line_groups(lines, group.workload.rate) if group.axis else ():
-        further += [*_figures(group, others, looks, own), *_further(group, others)]
-    tables = (*_gains(group, looks, own), *_tables(group, study, host_runs, looks))
+        further += [*_main_charts(group, others, looks, own), *_appendix_charts(group, others)]
+    tables = (*_gain_tables(group, looks, own), *_detail_tables(group, study, host_runs, looks))
     return ChartGroup(group.title, figures, detail_tables=tables, appendix_figures=tuple(further))
 
 
-def _gains(
-    group: PointGroup, looks: SeriesStyles, gained: Sequence[Gains]
+def _gain_tables(
+    group: PointGroup, looks: SeriesStyles, gained: Sequence[ConfigurationGains]
 ) -> Iterator[tuple[Table, str]]:
     table = gains_table(gained, group, looks)
     if table is not None:
-        yield table, f"{GAIN_NOTE}{skipped_note(gained)}"
+        yield table, f"{GAIN_NOTE}{skipped_comparisons_note(gained)}"
 
 
-def lines_of(group: PointGroup, looks: SeriesStyles) -> list[ChartLine]:
+def chart_lines(group: PointGroup, looks: SeriesStyles) -> list[ChartLine]:
     """One line a configuration, in the order in which they were measured."""
     by_configuration: dict[str, list[PointSummary]] = {}
     for point in group.points:
@@ -384,7 +416,7 @@ def lines_of(group: PointGroup, looks: SeriesStyles) -> list[ChartLine]:
             looks[name].token,
             (),
             tuple(points),
-            knee=knee_of(
+            knee=knee_load(
                 points, group.workload.job, group.axis, group.workload.metric or WHOLE_KEY
             ),
             title=looks[name].title,
@@ -393,53 +425,58 @@ def lines_of(group: PointGroup, looks: SeriesStyles) -> list[ChartLine]:
     ]
 
 
-def _figures(
+def _main_charts(
     group: PointGroup,
     lines: Sequence[ChartLine],
     looks: SeriesStyles,
-    gained: Sequence[Gains],
+    gained: Sequence[ConfigurationGains],
 ) -> Iterator[Figure]:
     """Rate and latency over the load, and one against the other."""
     axis = group.axis
     metrics = [point.metrics for point in group.points]
     rate, main = rate_quantity(group.workload.rate), main_operation(metrics)
-    if main not in timed(metrics):
+    if main not in timed_operations(metrics):
         yield quantity_chart(group.title, axis, lines, rate, UNIT)
         return
-    tail = drawn_tail(group.workload.job, metrics, main)
+    tail = percentile_to_draw(group.workload.job, metrics, main)
     figure = rate_and_latency_chart(
-        group.title, axis, lines, rate, _latency(main, "mean"), _latency(main, tail)
+        group.title,
+        axis,
+        lines,
+        rate,
+        _latency_quantity(main, "mean"),
+        _latency_quantity(main, tail),
     )
     yield replace(figure, finding=figure.finding + gain_sentence(gained, group, looks))
-    yield next(_tradeoffs(group, lines, main))
+    yield next(_tradeoff_charts(group, lines, main))
 
 
-def _further(group: PointGroup, lines: Sequence[ChartLine]) -> Iterator[Figure]:
+def _appendix_charts(group: PointGroup, lines: Sequence[ChartLine]) -> Iterator[Figure]:
     """The tail against the rate where it has a chart of its own, and other operations."""
     axis = group.axis
     metrics = [point.metrics for point in group.points]
     main = main_operation(metrics)
-    operations = [operation for operation in timed(metrics) if not operation.is_intended]
+    operations = [operation for operation in timed_operations(metrics) if not operation.is_intended]
     if main in operations:
-        yield from islice(_tradeoffs(group, lines, main), 1, None)
+        yield from islice(_tradeoff_charts(group, lines, main), 1, None)
     for operation in operations:
         if operation is not main:
-            tail = drawn_tail(group.workload.job, metrics, operation)
-            pair = (_latency(operation, "mean"), _latency(operation, tail))
+            tail = percentile_to_draw(group.workload.job, metrics, operation)
+            pair = (_latency_quantity(operation, "mean"), _latency_quantity(operation, tail))
             yield latency_chart(group.title, axis, lines, *pair)
     due = main.intended
-    if due is not None and due in timed(metrics):
-        yield _due_figure(group, lines, main, due)
+    if due is not None and due in timed_operations(metrics):
+        yield _intended_latency_chart(group, lines, main, due)
 
 
-def _tradeoffs(
+def _tradeoff_charts(
     group: PointGroup, lines: Sequence[ChartLine], main: KeyOperation
 ) -> Iterator[Figure]:
     """Latency against performance: both latencies in one chart, or of several lines one each."""
     metrics = [point.metrics for point in group.points]
-    tail = drawn_tail(group.workload.job, metrics, main)
-    pair = (_latency(main, "mean"), _latency(main, tail, alone=len(lines) > 1))
-    rate, note = rate_quantity(group.workload.rate), _wanted(group, main, tail)
+    tail = percentile_to_draw(group.workload.job, metrics, main)
+    pair = (_latency_quantity(main, "mean"), _latency_quantity(main, tail, alone=len(lines) > 1))
+    rate, note = rate_quantity(group.workload.rate), _missing_percentile_note(group, main, tail)
     for part in (pair,) if len(lines) == 1 else tuple((quantity,) for quantity in pair):
         yield latency_tradeoff_chart(
             group.title,
@@ -452,25 +489,25 @@ def _tradeoffs(
         )
 
 
-def _wanted(group: PointGroup, main: KeyOperation, tail: str) -> str:
+def _missing_percentile_note(group: PointGroup, main: KeyOperation, tail: str) -> str:
     """Why the percentile that the field publishes is not drawn; empty where it is."""
-    wanted = tail_name(group.workload.job)
+    wanted = published_percentile(group.workload.job)
     if wanted == tail:
         return ""
     key, total = main.latency_key(wanted), len(group.points)
-    measured = sum(value_of(point.metrics, key) is not None for point in group.points)
-    needed = ios_needed(dict(KEY_PERCENTILES)[wanted])
+    measured = sum(metric_value(point.metrics, key) is not None for point in group.points)
+    needed = ios_needed_for_percentile(dict(KEY_PERCENTILES)[wanted])
     return (
         f"{WORDS[wanted]} is known of {measured} of {counted_noun(total, 'point')}: "
-        f"it takes {needed:,} {plural(main).lower()}."
+        f"it takes {needed:,} {plural_operation(main).lower()}."
     )
 
 
-def _due_figure(
+def _intended_latency_chart(
     group: PointGroup, lines: Sequence[ChartLine], main: KeyOperation, due: KeyOperation
 ) -> Figure:
     """The published percentile of service, and that since an operation was due."""
-    tail = drawn_tail(group.workload.job, [point.metrics for point in group.points], due)
+    tail = percentile_to_draw(group.workload.job, [point.metrics for point in group.points], due)
     word = f"{main.word} {WORDS[tail]}"
     service = ChartQuantity(main.latency_key(tail), f"{word} of service", "service")
     since = ChartQuantity(due.latency_key(tail), "since due", "since due")
@@ -479,14 +516,14 @@ def _due_figure(
     return replace(figure, finding=f"Of service: {figure.finding} Since due: {finding}")
 
 
-def _latency(operation: KeyOperation, name: str, *, alone: bool = False) -> ChartQuantity:
+def _latency_quantity(operation: KeyOperation, name: str, *, alone: bool = False) -> ChartQuantity:
     word = WORDS[name]
     title = f"{operation.word} {word}" if name == "mean" or alone else word
     return ChartQuantity(operation.latency_key(name), title, word)
 
 
-def _tables(
-    group: PointGroup, study: Study, hosts: Hosts, looks: SeriesStyles
+def _detail_tables(
+    group: PointGroup, study: Study, hosts: HostRunsAndFacts, looks: SeriesStyles
 ) -> Iterator[tuple[Table, str]]:
     """What stands under a group's charts, with a note each."""
     several = len(study.configurations) > 1
@@ -497,14 +534,14 @@ def _tables(
         title = looks[point.key.configuration].title if several else ""
         return ", ".join(part for part in (title, axis_values_text(own)) if part) or DASH
 
-    yield apart_table(points, name), ""
-    due = due_table(points, name)
+    yield operations_by_point_table(points, name), ""
+    due = intended_latency_table(points, name)
     if due is not None:
         yield due, _SERVICE_NOTE
-    bounds = bounds_table(points, name)
+    bounds = percentile_bounds_table(points, name)
     if bounds is not None:
         yield bounds, _BOUNDS_NOTE
-    named = [(name(point), _shown(point)) for point in points]
+    named = [(name(point), _median_run(point)) for point in points]
     device = device_table(named, hosts)
     if device is not None:
         yield device, _DEVICE_NOTE
@@ -513,6 +550,6 @@ def _tables(
         yield table, _STORE_NOTE
 
 
-def _shown(point: PointSummary) -> Result:
+def _median_run(point: PointSummary) -> Result:
     """The run that stands for a point."""
     return (point.results or point.left_out)[0]

@@ -15,10 +15,10 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent,
+    percent_text,
     unchecked,
     valid,
-    worst,
+    worst_answer,
 )
 from iolab.analysis.checks.client import BUSY_CORES
 from iolab.analysis.checks.fleet import unevenness
@@ -32,9 +32,9 @@ from iolab.analysis.checks.run import (
     process_faults,
     rate_kept,
 )
-from iolab.analysis.metrics import ios_needed, is_supported
+from iolab.analysis.metrics import ios_needed_for_percentile, is_supported
 from iolab.core.samples import Floats
-from iolab.loads.keyvalue.db_bench.engine import LOAD_STREAMS, Seeds
+from iolab.loads.keyvalue.db_bench.engine import LOAD_STREAMS, SeedRange
 from iolab.loads.keyvalue.db_bench.evidence import OPERATIONS
 from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, WHOLE, KeyValueLoad, KeyValueView
 from iolab.loads.keyvalue.workload import (
@@ -44,7 +44,7 @@ from iolab.loads.keyvalue.workload import (
     engine_reply,
     server_in,
 )
-from iolab.stats.quantiles import decides
+from iolab.stats.quantiles import has_few_stalls
 from iolab.units import format_count, format_ns, format_rate_bytes
 
 UNEXPLAINED_GOOD: Final = 0.01
@@ -63,12 +63,12 @@ def key_value_errors(view: KeyValueView) -> CheckAnswer:
 
     db_bench and YCSB end with 0 when no key was found, or no server answered.
     """
-    return worst(
-        answer for index in range(len(view.hosts)) for answer in _engine_answers(view, index)
+    return worst_answer(
+        answer for index in range(len(view.hosts)) for answer in _engine_error_answers(view, index)
     )
 
 
-def _engine_answers(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
+def _engine_error_answers(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
     host, where = view.hosts[index], view.on(view.hosts[index])
     reply = engine_reply(host)
     window = view.load.cut.hosts[index]
@@ -180,11 +180,11 @@ def seed_shared(view: KeyValueView) -> CheckAnswer:
         return not_applicable(
             "YCSB draws its keys from a random source of its own.", hosts=len(view.hosts)
         )
-    seeds = [(host.host, reply, Seeds(reply.seed, job.streams)) for host, reply in view.replies]
+    seeds = [(host.host, reply, SeedRange(reply.seed, job.streams)) for host, reply in view.replies]
     for host, reply, cell in seeds:
         if reply.load_seed is None:
             continue
-        if Seeds(reply.load_seed, LOAD_STREAMS).meets(cell):
+        if SeedRange(reply.load_seed, LOAD_STREAMS).meets(cell):
             return invalid(
                 f"The streams of {host} from seed {reply.seed} on hold the load's, "
                 f"{reply.load_seed}: a thread replays the order in which the keys were written.",
@@ -213,10 +213,12 @@ def key_value_sums(view: KeyValueView) -> CheckAnswer:
 
     What is in no interval is explained by the time that no interval covers.
     """
-    return worst((_sums(view, index) for index in range(len(view.hosts))), most="unexplained")
+    return worst_answer(
+        (_host_totals_answer(view, index) for index in range(len(view.hosts))), most="unexplained"
+    )
 
 
-def _sums(view: KeyValueView, index: int) -> CheckAnswer:
+def _host_totals_answer(view: KeyValueView, index: int) -> CheckAnswer:
     host = view.hosts[index]
     reply = engine_reply(host)
     if reply is None or not reply.counts:
@@ -227,7 +229,7 @@ def _sums(view: KeyValueView, index: int) -> CheckAnswer:
         # The writer beside readers is not in db_bench's own total.
         beside = KeyOperation.WRITE if job.has_writer else None
         claimed = sum(count.done for count in reply.counts if count.operation is not beside)
-    counted, busiest, covered_s = _counted(view, index)
+    counted, busiest, covered_s = _interval_totals(view, index)
     uncovered_s = max((reply.reported_s or covered_s) - covered_s, 0.0)
     lacking = max(claimed - counted - busiest * uncovered_s, 0.0)
     unexplained = max(lacking, counted - claimed) / max(claimed, 1)
@@ -245,7 +247,8 @@ def _sums(view: KeyValueView, index: int) -> CheckAnswer:
         verdict = invalid if unexplained > UNEXPLAINED_BAD else indicative
         return verdict(
             f"Intervals{view.on(host)} hold {format_count(counted)} operations, the engine claims "
-            f"{format_count(claimed)}: {percent(unexplained)} are not explained by time that no "
+            f"{format_count(claimed)}: {percent_text(unexplained)} are not explained by time "
+            "that no "
             "interval covers.",
             **evidence,
         )
@@ -259,7 +262,7 @@ def _sums(view: KeyValueView, index: int) -> CheckAnswer:
     )
 
 
-def _counted(view: KeyValueView, index: int) -> tuple[int, float, float]:
+def _interval_totals(view: KeyValueView, index: int) -> tuple[int, float, float]:
     """Whole operations in all intervals of a host, the most in a second, the time they cover."""
     table = view.record.intervals
     own_rows = table.host == index
@@ -306,7 +309,7 @@ def key_percentiles(view: KeyValueView) -> CheckAnswer:
     count = f"{format_count(total)} latencies of {fewest.word} ({source})"
     lacking = [(name, at) for name, at in KEY_PERCENTILES if not is_supported(total, at)]
     stalls = view.steady.episodes if view.steady else 0
-    if not lacking and decides(stalls):
+    if not lacking and has_few_stalls(stalls):
         return valid(
             f"{stalls} stalls decide the percentiles from p99.9 on: told as more than p99.",
             **evidence,
@@ -314,7 +317,9 @@ def key_percentiles(view: KeyValueView) -> CheckAnswer:
         )
     if not lacking:
         return valid(f"{count}, the fewest, support every percentile.", **evidence)
-    needs = ", ".join(f"p{at:g} ({format_count(ios_needed(at))})" for _, at in lacking)
+    needs = ", ".join(
+        f"p{at:g} ({format_count(ios_needed_for_percentile(at))})" for _, at in lacking
+    )
     verdict = indicative if lacking[0][0] == KEY_PERCENTILES[0][0] else valid
     return verdict(f"{count} are too few for {needs}: not printed.", **evidence)
 
@@ -322,13 +327,13 @@ def key_percentiles(view: KeyValueView) -> CheckAnswer:
 @check("wide-bins", "Percentiles known to wide bins only")
 def wide_bins(view: KeyValueView) -> CheckAnswer:
     """Whether the engine's own bins tell where a percentile lies."""
-    widths = list(_widths(view.key_value_load))
+    widths = list(_bin_width_answers(view.key_value_load))
     if not widths:
         return valid("Latencies are in bins of at most 1.6 %.", width=1 / 64)
-    return worst(widths, most="width")
+    return worst_answer(widths, most="width")
 
 
-def _widths(load: KeyValueLoad) -> Iterator[CheckAnswer]:
+def _bin_width_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
     """The widest bin of a percentile that is printed, of each operation that has wide bins."""
     hosts = range(len(load.seconds))
     for operation in load.operations:
@@ -368,11 +373,11 @@ def key_value_omission(view: KeyValueView) -> CheckAnswer:
             open_loop=False,
             threads=job.threads,
         )
-    kept = [_kept(view, index, rate) for index in range(len(view.hosts))]
-    return worst([*kept, *_apart(view.key_value_load)], least="achieved")
+    kept = [_kept_rate_answer(view, index, rate) for index in range(len(view.hosts))]
+    return worst_answer([*kept, *_intended_latency_answers(view.key_value_load)], least="achieved")
 
 
-def _kept(view: KeyValueView, index: int, rate: int) -> CheckAnswer:
+def _kept_rate_answer(view: KeyValueView, index: int, rate: int) -> CheckAnswer:
     host, load = view.hosts[index], view.key_value_load
     if load.seconds[index] <= 0:
         return unchecked(f"no operation was measured on {host.host}")
@@ -383,7 +388,7 @@ def _kept(view: KeyValueView, index: int, rate: int) -> CheckAnswer:
         "target_ops_per_s": rate,
         "achieved": achieved,
     }
-    text = f"{percent(achieved)} of {format_count(rate)} ops/s were kept{view.on(host)}"
+    text = f"{percent_text(achieved)} of {format_count(rate)} ops/s were kept{view.on(host)}"
     if achieved < ACHIEVED_LEAST:
         return indicative(
             f"{text}: intended latencies grow as long as the run is, and service times are those "
@@ -393,7 +398,7 @@ def _kept(view: KeyValueView, index: int, rate: int) -> CheckAnswer:
     return valid(f"{text}.", **evidence)
 
 
-def _apart(load: KeyValueLoad) -> Iterator[CheckAnswer]:
+def _intended_latency_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
     """Each operation's intended latency against its service time."""
     hosts = range(len(load.seconds))
     for operation in load.operations:
@@ -441,10 +446,12 @@ def writer_rate(view: KeyValueView) -> CheckAnswer:
             writer=True,
             written_bytes_per_s=float(written.sum()),
         )
-    return worst(_written(view, i, float(written[i]), asked) for i in range(len(view.hosts)))
+    return worst_answer(
+        _writer_rate_answer(view, i, float(written[i]), asked) for i in range(len(view.hosts))
+    )
 
 
-def _written(view: KeyValueView, index: int, written: float, asked: int) -> CheckAnswer:
+def _writer_rate_answer(view: KeyValueView, index: int, written: float, asked: int) -> CheckAnswer:
     host = view.hosts[index]
     evidence: Numbers = {
         "host": host.host,
@@ -465,10 +472,13 @@ def _written(view: KeyValueView, index: int, written: float, asked: int) -> Chec
 
 def key_value_cpu(view: KeyValueView) -> CheckAnswer:
     """cpu-bound-client of load on a key-value store."""
-    return worst((_busy(view, index) for index in range(len(view.hosts))), most="cores_busy_share")
+    return worst_answer(
+        (_processor_use_answer(view, index) for index in range(len(view.hosts))),
+        most="cores_busy_share",
+    )
 
 
-def _busy(view: KeyValueView, index: int) -> CheckAnswer:
+def _processor_use_answer(view: KeyValueView, index: int) -> CheckAnswer:
     host = view.hosts[index]
     share = view.mean_of(index, "cpu", "all", "busy_share")
     facts = view.facts_of(host)
@@ -480,7 +490,7 @@ def _busy(view: KeyValueView, index: int) -> CheckAnswer:
     }
     if share is None:
         return unchecked(f"{host.host} has no telemetry of its cores", **evidence)
-    text = f"All cores{view.on(host)} were {percent(share)} busy"
+    text = f"All cores{view.on(host)} were {percent_text(share)} busy"
     if share >= BUSY_CORES:
         return indicative(f"{text}: the client may be the limit.", **evidence)
     return valid(f"{text}.", **evidence)
@@ -520,22 +530,26 @@ def key_operations_counted(view: KeyValueView) -> CheckAnswer:
             return not_applicable(
                 f"RocksDB counts keys, and {job.workload} may take several for an operation."
             )
-        return worst(
-            (answer for index in range(len(view.hosts)) for answer in _by_rocksdb(view, index)),
+        return worst_answer(
+            (
+                answer
+                for index in range(len(view.hosts))
+                for answer in _rocksdb_count_answers(view, index)
+            ),
             least="counted_share",
         )
     if server is None:
         return not_applicable("YCSB has the store in its own process: nobody else counts.")
-    return worst(_by_server(view, server), least="counted_share")
+    return worst_answer(_server_count_answers(view, server), least="counted_share")
 
 
-def _by_rocksdb(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
+def _rocksdb_count_answers(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
     host = view.hosts[index]
     reply = engine_reply(host)
     statistics = {s.name: s.value for s in reply.statistics} if reply else {}
     counted = claimed_all = 0
     for name, operations in _BY_ROCKSDB:
-        claimed = _claimed(view, (index,), operations)
+        claimed = _claimed_operations(view, (index,), operations)
         claimed_all += claimed
         if claimed and name in statistics:
             counted += 1
@@ -549,12 +563,12 @@ def _by_rocksdb(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
         yield not_applicable(f"RocksDB{view.on(host)} gives no counters of keys.", host=host.host)
 
 
-def _by_server(view: KeyValueView, server: ServerRun) -> Iterator[CheckAnswer]:
+def _server_count_answers(view: KeyValueView, server: ServerRun) -> Iterator[CheckAnswer]:
     before, after = server.before, server.after
     everybody = tuple(range(len(view.hosts)))
     looked = claimed_all = 0
     for name, operations in _BY_SERVER:
-        claimed = _claimed(view, everybody, operations)
+        claimed = _claimed_operations(view, everybody, operations)
         claimed_all += claimed
         if not claimed or name not in before or name not in after:
             continue
@@ -570,7 +584,7 @@ def _by_server(view: KeyValueView, server: ServerRun) -> Iterator[CheckAnswer]:
         yield not_applicable(f"{server.product} gives no counts of its requests.")
 
 
-def _claimed(
+def _claimed_operations(
     view: KeyValueView, hosts: tuple[int, ...], operations: tuple[KeyOperation, ...]
 ) -> int:
     """What the engines of those hosts say they did in the whole run."""

@@ -234,10 +234,10 @@ def key_value_reasons(
         many = f"{counted_noun(len(jobs), 'run')} of {says}"
         yield f"{many}: {length}{', connect' if kind is YcsbJob else ''}", loads
         around_s = sum(run_overhead_s(study, job) for job in jobs)
-        yield f"{many}: {_around(study, jobs[0])}", around_s
+        yield f"{many}: {_overhead_text(study, jobs[0])}", around_s
 
 
-def _around(study: Study, job: KeyJob) -> str:
+def _overhead_text(study: Study, job: KeyJob) -> str:
     """What a run does beside its load."""
     if isinstance(job, YcsbJob) and server_settings(study).kind is ServerKind.MANAGED:
         return "restore the node and start it, drop caches, watch, commit"
@@ -251,7 +251,7 @@ def _load_reasons(study: Study, points: list[Point], rate: float) -> Iterator[tu
     seconds, size, number = 0.0, 0, 0
     for configuration in study.configurations:
         own_points = (point for point in points if point.configuration == configuration.id)
-        for job in filter(_is_own, stores_of(own_points)):
+        for job in filter(_is_loaded_by_iolab, distinct_stores(own_points)):
             number += 1
             size += store_bytes(job)
             seconds += load_seconds(job, rate, embedded=kind is ServerKind.EMBEDDED)
@@ -262,7 +262,7 @@ def _load_reasons(study: Study, points: list[Point], rate: float) -> Iterator[tu
         yield f"load and compact {databases} (assumed rates)", seconds
 
 
-def _is_own(job: KeyJob) -> bool:
+def _is_loaded_by_iolab(job: KeyJob) -> bool:
     """Whether iolab loads the store; not a database of the user."""
     return isinstance(job, YcsbJob) or not job.database
 
@@ -273,7 +273,7 @@ def _store_key(job: KeyJob) -> object:
     return job.records, job.fields, job.field_bytes
 
 
-def stores_of(points: Iterable[Point]) -> tuple[KeyJob, ...]:
+def distinct_stores(points: Iterable[Point]) -> tuple[KeyJob, ...]:
     """A job for each database or set of records that the points work on, of any configuration."""
     stores: dict[object, KeyJob] = {}
     for point in points:
@@ -282,7 +282,7 @@ def stores_of(points: Iterable[Point]) -> tuple[KeyJob, ...]:
     return tuple(stores.values())
 
 
-def key_value_written(study: Study, runs: Iterable[PlannedRun], rate: float) -> int:
+def bytes_written(study: Study, runs: Iterable[PlannedRun], rate: float) -> int:
     """What is written over all hosts: loads, and updates at that rate or at their own limit."""
     planned = list(runs)
     seconds = study.method.warmup_s + study.method.runtime_s
@@ -290,17 +290,17 @@ def key_value_written(study: Study, runs: Iterable[PlannedRun], rate: float) -> 
     for configuration in study.configurations:
         clients = len(configuration.hosts)
         own_points = [run.point for run in planned if run.point.configuration == configuration.id]
-        for job in filter(_is_own, stores_of(own_points)):
-            copies = clients if on_clients(study, job) else 1
+        for job in filter(_is_loaded_by_iolab, distinct_stores(own_points)):
+            copies = clients if has_store_per_client(study, job) else 1
             total += store_bytes(job) * LOAD_WRITES * copies
         for point in own_points:
             if isinstance(point.job, KeyJob):
-                hosts = clients if on_clients(study, point.job) else 1
+                hosts = clients if has_store_per_client(study, point.job) else 1
                 total += write_rate(point.job, rate) * seconds * RUN_WRITES * hosts
     return round(total)
 
 
-def key_value_space(study: Study, points: Iterable[Point], host: str, rate: float) -> int:
+def space_on_host(study: Study, points: Iterable[Point], host: str, rate: float) -> int:
     """The space that key-value load needs at most on that host's target, all at a time.
 
     Loaded stores stay; a copy of one, or its compaction, and what a run writes come on top.
@@ -311,8 +311,8 @@ def key_value_space(study: Study, points: Iterable[Point], host: str, rate: floa
         own_points = [point for point in points if point.configuration == configuration.id]
         stores = [
             job
-            for job in stores_of(own_points)
-            if host in _holders(study, job, configuration.hosts)
+            for job in distinct_stores(own_points)
+            if host in _store_hosts(study, job, configuration.hosts)
         ]
         if not stores:
             continue
@@ -321,21 +321,21 @@ def key_value_space(study: Study, points: Iterable[Point], host: str, rate: floa
             for point in own_points
             if isinstance(point.job, KeyJob)
         )
-        kept = sum(store_bytes(job) for job in stores if _is_own(job))
+        kept = sum(store_bytes(job) for job in stores if _is_loaded_by_iolab(job))
         most = max(most, kept + max(store_bytes(job) for job in stores) + round(written))
     return most
 
 
-def key_value_space_most(study: Study, runs: Iterable[PlannedRun], rate: float) -> int:
+def largest_space(study: Study, runs: Iterable[PlannedRun], rate: float) -> int:
     """The same of the host that needs most; 0 without such load."""
     points = [run.point for run in runs if isinstance(run.point.job, KeyJob)]
     hosts = {name for item in study.configurations for name in item.hosts}
     if server_settings(study).host:
         hosts.add(server_settings(study).host)
-    return max((key_value_space(study, points, host, rate) for host in hosts), default=0)
+    return max((space_on_host(study, points, host, rate) for host in hosts), default=0)
 
 
-def on_clients(study: Study, job: KeyJob) -> bool:
+def has_store_per_client(study: Study, job: KeyJob) -> bool:
     """Whether every client has a store of its own."""
     return isinstance(job, KeyValueJob) or server_settings(study).kind is ServerKind.EMBEDDED
 
@@ -344,11 +344,11 @@ Reflinks = Mapping[tuple[str, str], bool]
 """Whether files may share blocks, by configuration and host, where that is known."""
 
 
-def copy_notes(
+def full_copy_notes(
     study: Study, runs: Iterable[PlannedRun], reflinks: Reflinks, rate: float
 ) -> Iterator[str]:
     """What is told of hosts whose file systems have no reflinks; `rate` is in bytes/s."""
-    copies = list(_copies(study, runs, reflinks))
+    copies = list(_database_copies(study, runs, reflinks))
     if copies:
         largest = max(copies, key=lambda copy: copy.size_bytes)
         yield (
@@ -358,9 +358,9 @@ def copy_notes(
         )
 
 
-def with_copies(study: Study, plan: Plan, reflinks: Reflinks, rate: float) -> Plan:
+def plan_with_copy_costs(study: Study, plan: Plan, reflinks: Reflinks, rate: float) -> Plan:
     """The plan with the seconds and the bytes of whole copies in its cost."""
-    copies = list(_copies(study, plan.runs, reflinks))
+    copies = list(_database_copies(study, plan.runs, reflinks))
     if not copies:
         return plan
     budget = plan.budget
@@ -386,14 +386,16 @@ def with_copies(study: Study, plan: Plan, reflinks: Reflinks, rate: float) -> Pl
 
 
 @dataclass(frozen=True, slots=True)
-class _Copy:
+class _DatabaseCopy:
     """Of one run: how large the database is, and the hosts that copy it whole."""
 
     hosts: tuple[str, ...]
     size_bytes: int
 
 
-def _copies(study: Study, runs: Iterable[PlannedRun], reflinks: Reflinks) -> Iterator[_Copy]:
+def _database_copies(
+    study: Study, runs: Iterable[PlannedRun], reflinks: Reflinks
+) -> Iterator[_DatabaseCopy]:
     """Of each run that has any; an XFS that the session makes has reflinks."""
     if study.target.make_xfs:
         return
@@ -402,17 +404,17 @@ def _copies(study: Study, runs: Iterable[PlannedRun], reflinks: Reflinks) -> Ite
         job = run.point.job
         if isinstance(job, KeyJob):
             configuration = run.point.configuration
-            holders = _holders(study, job, clients[configuration])
+            holders = _store_hosts(study, job, clients[configuration])
             copying = tuple(
                 host for host in holders if not reflinks.get((configuration, host), True)
             )
             if copying:
-                yield _Copy(copying, store_bytes(job))
+                yield _DatabaseCopy(copying, store_bytes(job))
 
 
-def _holders(study: Study, job: KeyJob, clients: tuple[str, ...]) -> tuple[str, ...]:
+def _store_hosts(study: Study, job: KeyJob, clients: tuple[str, ...]) -> tuple[str, ...]:
     """The hosts on whose targets the copies lie; none for a cluster that the user has."""
-    if on_clients(study, job):
+    if has_store_per_client(study, job):
         return clients
     if server_settings(study).kind is ServerKind.GIVEN:
         return ()

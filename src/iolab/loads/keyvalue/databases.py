@@ -27,8 +27,8 @@ from iolab.hosts.message import AgentRefusal, printable
 from iolab.hosts.remote_process import Ending, driven, ending_says, output_of, program_of
 from iolab.loads.keyvalue.db_bench.engine import levels_command, load_command, shape_command
 from iolab.loads.keyvalue.db_bench.evidence import load_faults
-from iolab.loads.keyvalue.db_bench.output import DbBenchOutput, parse
-from iolab.loads.keyvalue.db_bench.run import shape_faults, tables_of
+from iolab.loads.keyvalue.db_bench.output import DbBenchOutput, parse_db_bench_output
+from iolab.loads.keyvalue.db_bench.run import parse_table_shape, shape_faults
 from iolab.loads.keyvalue.table import PROGRAMS
 from iolab.loads.keyvalue.workload import (
     KeyValueJob,
@@ -65,21 +65,21 @@ REFLINK: Final = "reflink"
 COPY: Final = "copy"
 
 
-async def commit_golden(host: Host, folder: str, marker: Mapping[str, Any]) -> None:
+async def mark_folder_complete(host: Host, folder: str, marker: Mapping[str, Any]) -> None:
     """Say that a folder is whole: everything is written back, then the marker is put into it."""
     content = json.dumps({**marker, "format": MARKER_FORMAT}, indent=1, sort_keys=True).encode()
     if len(content) > MARKER_LIMIT_BYTES:
         raise ValueError(f"a marker of {len(content)} bytes could not be read again")
     await host.ask("sync", deadline_s=SYNC_LIMIT_S)
     await host.ask(
-        "put", content, deadline_s=MARKER_LIMIT_S, path=_marker_of(folder), mode=MARKER_MODE
+        "put", content, deadline_s=MARKER_LIMIT_S, path=_marker_path(folder), mode=MARKER_MODE
     )
 
 
-async def golden(host: Host, folder: str) -> dict[str, Any] | None:
+async def read_folder_marker(host: Host, folder: str) -> dict[str, Any] | None:
     """The marker of a folder; None for one that is not there, not whole, or of another format."""
     content = b""
-    stream = host.stream("get", path=_marker_of(folder), max_bytes=MARKER_LIMIT_BYTES)
+    stream = host.stream("get", path=_marker_path(folder), max_bytes=MARKER_LIMIT_BYTES)
     try:
         async for message in stream:
             content += message.payload
@@ -96,7 +96,7 @@ async def golden(host: Host, folder: str) -> dict[str, Any] | None:
     return marker
 
 
-async def clone(host: Host, source: str, destination: str) -> str:
+async def clone_folder(host: Host, source: str, destination: str) -> str:
     """Copy a folder to a new place; how it was done: `reflink` or `copy`.
 
     A reflink shares all extents until they are changed, which takes no time and leaves the source
@@ -104,25 +104,25 @@ async def clone(host: Host, source: str, destination: str) -> str:
     written back. Symbolic links are followed, so that nothing of the source can be changed through
     the copy. What is at `destination` is removed first. EngineError, also when that runs full.
     """
-    await remove(host, destination)
+    await remove_folder(host, destination)
     try:
-        await output_of(host, _copy(source, destination, "always"), limit_s=COPY_LIMIT_S)
+        await output_of(host, _copy_arguments(source, destination, "always"), limit_s=COPY_LIMIT_S)
     except EngineError:
         # It ends at the first file that cannot be shared, and leaves what it had made.
-        await remove(host, destination)
+        await remove_folder(host, destination)
     else:
         return REFLINK
     try:
-        await output_of(host, _copy(source, destination, "never"), limit_s=COPY_LIMIT_S)
+        await output_of(host, _copy_arguments(source, destination, "never"), limit_s=COPY_LIMIT_S)
     except EngineError as fault:
-        await remove(host, destination)
+        await remove_folder(host, destination)
         do = "Make room there: runs need the database and a copy of it."
         raise EngineError(fault.happened, do) from None
     await host.ask("sync", deadline_s=SYNC_LIMIT_S)
     return COPY
 
 
-async def files_in(host: Host, folder: str) -> dict[str, int]:
+async def file_sizes(host: Host, folder: str) -> dict[str, int]:
     """The path and size of every file in a folder and below it. HostError or EngineError."""
     words = ("find", folder, "-type", "f", "-printf", r"%s %p\0")
     listed = await output_of(host, words, output_limit_bytes=LISTED_LIMIT_BYTES)
@@ -130,7 +130,7 @@ async def files_in(host: Host, folder: str) -> dict[str, int]:
     return {path.decode("utf-8", "replace"): int(size) for size, _, path in rows}
 
 
-async def remove(host: Host, folder: str) -> None:
+async def remove_folder(host: Host, folder: str) -> None:
     """Remove a folder with all that is in it; it need not be there.
 
     Other file systems that are mounted in it are left alone. ValueError for a path that is not
@@ -146,7 +146,7 @@ async def remove(host: Host, folder: str) -> None:
         raise HostError(fault.happened, "Remove that folder by hand, and run again.") from None
 
 
-def read_shape_mark(mark: object) -> StoreShape | None:
+def parse_store_shape(mark: object) -> StoreShape | None:
     """The shape that a marker holds as its fields; None for anything else."""
     try:
         return _SHAPE.validate_python(mark)
@@ -154,15 +154,15 @@ def read_shape_mark(mark: object) -> StoreShape | None:
         return None
 
 
-def _marker_of(folder: str) -> str:
+def _marker_path(folder: str) -> str:
     return f"{folder}/{MARKER}"
 
 
-def _copy(source: str, destination: str, reflink: str) -> tuple[str, ...]:
+def _copy_arguments(source: str, destination: str, reflink: str) -> tuple[str, ...]:
     return ("cp", "-r", "-L", f"--reflink={reflink}", "--", source, destination)
 
 
-async def drop_caches_of(
+async def drop_folder_caches(
     session: SessionContext,
     run: PlannedRun,
     shares: Sequence[HostShare],
@@ -180,14 +180,14 @@ async def drop_caches_of(
     session.begin(Phase.DROP_CACHES, run, "pages of the databases")
 
     async def drop(share: HostShare) -> None:
-        share.cache = await dropped(share.workdir, folder_of(share.workdir))
+        share.cache = await drop_folder_cache(share.workdir, folder_of(share.workdir))
 
     await on_each(shares, drop)
 
 
-async def dropped(workdir: WorkDirectory, folder: str) -> CacheProof:
+async def drop_folder_cache(workdir: WorkDirectory, folder: str) -> CacheProof:
     """No page of a file in the folder stays in memory; the proof. HostError or EngineError."""
-    return await evict(workdir, sorted(await files_in(workdir.host, folder)))
+    return await evict(workdir, sorted(await file_sizes(workdir.host, folder)))
 
 
 LOOK: Final = "See what db_bench says, and load again by running again."
@@ -201,7 +201,7 @@ _ANY_CODE: Final = frozenset({0, 1})
 
 
 @dataclass(frozen=True, slots=True)
-class Golden:
+class GoldenDatabase:
     """A whole database: its folder, its shape, the bytes of its tree by RocksDB's own count.
 
     `seed` is that of its load, None for one that the user loaded. `file_bytes` are those of all its
@@ -215,15 +215,15 @@ class Golden:
     file_bytes: int
 
 
-async def find(
+async def find_golden_database(
     workdir: WorkDirectory, job: KeyValueJob, version: str, source: TableShape | None
-) -> Golden | None:
+) -> GoldenDatabase | None:
     """The database of the job on a work directory; None when it must be made, or made anew.
 
     `source` are the tables of the user's own database, None for iolab's own. HostError.
     """
-    marker = await golden(workdir.host, folder_of(workdir, job))
-    if marker is None or marker.get("asked") != _asked(job, version):
+    marker = await read_folder_marker(workdir.host, golden_folder(workdir, job))
+    if marker is None or marker.get("asked") != _data_set_with_version(job, version):
         return None
     try:
         tree_bytes = _NUMBER.validate_python(marker.get("tree_bytes"))
@@ -231,53 +231,55 @@ async def find(
         file_bytes = _NUMBER.validate_python(marker.get("file_bytes"))
     except ValidationError:
         return None
-    shape = read_shape_mark(marker.get("shape"))
+    shape = parse_store_shape(marker.get("shape"))
     if shape is None or file_bytes is None or (source is not None and source != shape.tables):
         return None
-    return Golden(_database_of(workdir, job), shape, tree_bytes, seed, file_bytes)
+    return GoldenDatabase(_database_path(workdir, job), shape, tree_bytes, seed, file_bytes)
 
 
-async def make(
+async def make_golden_database(
     workdir: WorkDirectory, job: KeyValueJob, version: str, seed: int, halt: asyncio.Event
-) -> Golden | None:
+) -> GoldenDatabase | None:
     """Load the job's database, or copy the user's own; None when `halt` ended it.
 
     Raises EngineError or HostError, and leaves nothing of a load that did not succeed.
     """
-    folder = folder_of(workdir, job)
-    await remove(workdir.host, folder)
+    folder = golden_folder(workdir, job)
+    await remove_folder(workdir.host, folder)
     await output_of(workdir.host, ("mkdir", "--", folder))
     try:
         database = await (
-            _copied(workdir, job) if job.database else _loaded(workdir, job, seed, halt)
+            _copy_user_database(workdir, job)
+            if job.database
+            else _load_database(workdir, job, seed, halt)
         )
     except (EngineError, HostError):
         if not workdir.host.lost:
             with suppress(HostError):
-                await remove(workdir.host, folder)
+                await remove_folder(workdir.host, folder)
         raise
     if database is None:
         return None
     marker = {
-        "asked": _asked(job, version),
+        "asked": _data_set_with_version(job, version),
         "shape": asdict(database.shape),
         "tree_bytes": database.tree_bytes,
         "seed": database.seed,
         "file_bytes": database.file_bytes,
     }
-    await commit_golden(workdir.host, folder, marker)
+    await mark_folder_complete(workdir.host, folder, marker)
     return database
 
 
-def folder_of(workdir: WorkDirectory, job: KeyValueJob) -> str:
+def golden_folder(workdir: WorkDirectory, job: KeyValueJob) -> str:
     """Where the golden database of a job lies; jobs with the same data share one."""
     digest = hashlib.sha256(json.dumps(_data_set(job), sort_keys=True).encode()).hexdigest()
     return f"{workdir.dir}/db_bench.{digest[:12]}"
 
 
-async def source_of(workdir: WorkDirectory, job: KeyValueJob) -> TableShape:
+async def user_database_shape(workdir: WorkDirectory, job: KeyValueJob) -> TableShape:
     """The tables of the user's own database. EngineError when they are not what the job says."""
-    tables = await _tables_in(workdir, job, job.database)
+    tables = await _table_shape(workdir, job, job.database)
     faults = shape_faults(tables, job.loaded)
     if faults or tables is None:
         happened = (
@@ -288,12 +290,14 @@ async def source_of(workdir: WorkDirectory, job: KeyValueJob) -> TableShape:
     return tables
 
 
-async def bytes_in(workdir: WorkDirectory, folder: str) -> int:
+async def folder_bytes(workdir: WorkDirectory, folder: str) -> int:
     """What all files in a folder hold: two that are copies of each other have the same."""
-    return sum((await files_in(workdir.host, folder)).values())
+    return sum((await file_sizes(workdir.host, folder)).values())
 
 
-async def _tables_in(workdir: WorkDirectory, job: KeyValueJob, database: str) -> TableShape | None:
+async def _table_shape(
+    workdir: WorkDirectory, job: KeyValueJob, database: str
+) -> TableShape | None:
     """What sst_dump counts in a database's files; None when there is none. Opens no database."""
     command = shape_command(job, workdir.dir, database)
     raw = await output_of(
@@ -304,52 +308,52 @@ async def _tables_in(workdir: WorkDirectory, job: KeyValueJob, database: str) ->
         output_limit_bytes=command.output_limit_bytes,
         codes=_ANY_CODE,
     )
-    return tables_of(raw)
+    return parse_table_shape(raw)
 
 
-async def _copied(workdir: WorkDirectory, job: KeyValueJob) -> Golden:
+async def _copy_user_database(workdir: WorkDirectory, job: KeyValueJob) -> GoldenDatabase:
     """The user's own, copied; its levels are told by another copy, which is opened for that."""
-    database, trial = _database_of(workdir, job), f"{folder_of(workdir, job)}/trial"
-    await clone(workdir.host, job.database, database)
-    await clone(workdir.host, database, trial)
+    database, trial = _database_path(workdir, job), f"{golden_folder(workdir, job)}/trial"
+    await clone_folder(workdir.host, job.database, database)
+    await clone_folder(workdir.host, database, trial)
     command = levels_command(job, workdir.dir, trial)
     raw = await output_of(
         workdir.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s, env=command.env
     )
-    await remove(workdir.host, trial)
-    output = parse(raw, b"")
-    return await _proved(workdir, job, output, None)
+    await remove_folder(workdir.host, trial)
+    output = parse_db_bench_output(raw, b"")
+    return await _require_loaded(workdir, job, output, None)
 
 
-async def _loaded(
+async def _load_database(
     workdir: WorkDirectory, job: KeyValueJob, seed: int, halt: asyncio.Event
-) -> Golden | None:
-    command = load_command(job, workdir.dir, _database_of(workdir, job), seed=seed)
+) -> GoldenDatabase | None:
+    command = load_command(job, workdir.dir, _database_path(workdir, job), seed=seed)
     stdout, stderr = bytearray(), bytearray()
     ending = await driven(workdir.host, command, halt, stdout.extend, on_stderr=stderr.extend)
     if ending.halted:
         return None
-    output = parse(bytes(stdout), bytes(stderr))
+    output = parse_db_bench_output(bytes(stdout), bytes(stderr))
     if fault := _load_fault(workdir, job.loaded, command, ending, output):
         raise fault
-    return await _proved(workdir, job, output, seed)
+    return await _require_loaded(workdir, job, output, seed)
 
 
-async def _proved(
+async def _require_loaded(
     workdir: WorkDirectory, job: KeyValueJob, output: DbBenchOutput, seed: int | None
-) -> Golden:
+) -> GoldenDatabase:
     """The database as its files have it. EngineError when they are not what was asked for."""
-    database = _database_of(workdir, job)
-    tables = await _tables_in(workdir, job, database)
+    database = _database_path(workdir, job)
+    tables = await _table_shape(workdir, job, database)
     if faults := shape_faults(tables, job.loaded):
         happened = f"The database on host '{workdir.name}' is not whole: {'; '.join(faults)}."
         raise EngineError(happened, LOOK)
     tree_bytes = next((row.bytes for row in output.compaction if row.name == "Sum"), None)
-    shape = replace(_levels(output), tables=tables)
-    return Golden(database, shape, tree_bytes, seed, await bytes_in(workdir, database))
+    shape = replace(_parse_levels(output), tables=tables)
+    return GoldenDatabase(database, shape, tree_bytes, seed, await folder_bytes(workdir, database))
 
 
-def _levels(output: DbBenchOutput) -> StoreShape:
+def _parse_levels(output: DbBenchOutput) -> StoreShape:
     """The levels with their scores. Nothing is to be compacted where none is at its limit."""
     rows = [row for row in output.compaction if row.name.startswith("L")]
     levels = tuple(LevelShape(int(row.name[1:]), row.files, row.bytes, row.score) for row in rows)
@@ -386,8 +390,8 @@ def _load_fault(
     return EngineError(happened, LOOK)
 
 
-def _database_of(workdir: WorkDirectory, job: KeyValueJob) -> str:
-    return f"{folder_of(workdir, job)}/database"
+def _database_path(workdir: WorkDirectory, job: KeyValueJob) -> str:
+    return f"{golden_folder(workdir, job)}/database"
 
 
 def _data_set(job: KeyValueJob) -> dict[str, Any]:
@@ -396,7 +400,7 @@ def _data_set(job: KeyValueJob) -> dict[str, Any]:
     return {**asdict(job.loaded), "options": options, "database": job.database}
 
 
-def _asked(job: KeyValueJob, version: str) -> dict[str, Any]:
+def _data_set_with_version(job: KeyValueJob, version: str) -> dict[str, Any]:
     """The same with the version that made it: another one would make another tree."""
     return {**_data_set(job), "version": version, "engine": job.engine}
 

@@ -31,29 +31,29 @@ from iolab.loads.keyvalue.cassandra.managed import ManagedServer
 from iolab.loads.keyvalue.cassandra.server import Server
 from iolab.loads.keyvalue.cost import DB_BENCH_PAST_S, execution_limit_s
 from iolab.loads.keyvalue.databases import (
-    Golden,
-    bytes_in,
-    clone,
-    drop_caches_of,
-    find,
-    folder_of,
-    make,
-    remove,
-    source_of,
+    GoldenDatabase,
+    clone_folder,
+    drop_folder_caches,
+    find_golden_database,
+    folder_bytes,
+    golden_folder,
+    make_golden_database,
+    remove_folder,
+    user_database_shape,
 )
 from iolab.loads.keyvalue.db_bench.engine import (
     DbBenchTask,
     RocksdbPrograms,
-    Seeds,
-    cell_command,
-    cell_seeds,
+    SeedRange,
+    bench_command,
+    bench_seeds,
     derived_seed,
     load_seeds,
-    make_load,
     next_seed,
+    run_bench,
 )
-from iolab.loads.keyvalue.db_bench.evidence import CellRequest
-from iolab.loads.keyvalue.java import Kits, kit_on
+from iolab.loads.keyvalue.db_bench.evidence import BenchRunRequest
+from iolab.loads.keyvalue.java import Kits, install_kit
 from iolab.loads.keyvalue.workload import (
     DB_BENCH_ENGINE,
     YCSB_ENGINE,
@@ -73,13 +73,13 @@ from iolab.loads.keyvalue.ycsb.clients import (
     YcsbTools,
     copy_folder,
     load_records,
-    nobody_dies,
+    no_failure_probe,
     record_shares,
     work_folder,
 )
 from iolab.loads.keyvalue.ycsb.engine import YcsbStore, hdr_names, measure_command
 from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
-from iolab.loads.keyvalue.ycsb.output import intervals_of, parse, ycsb_faults
+from iolab.loads.keyvalue.ycsb.output import log_intervals, parse_ycsb_output, ycsb_faults
 from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostShare, on_each
 from iolab.session.kinds import LoadSession
@@ -109,14 +109,14 @@ class YcsbClientState:
     printed: YcsbStreams
 
 
-def read_back(share: HostShare, client: YcsbClientState) -> tuple[str, ...]:
+def read_client_results(share: HostShare, client: YcsbClientState) -> tuple[str, ...]:
     """Fill in what a client's output and latency logs tell; why it is not what was asked for.
 
     A client that was halted is not held against its job: it has no summary, and its logs end early.
     """
-    output = parse(bytes(client.printed.stdout), bytes(client.printed.stderr))
-    logs = [_log(share, name) for name in client.logs if name in share.files]
-    intervals = intervals_of(logs)
+    output = parse_ycsb_output(bytes(client.printed.stdout), bytes(client.printed.stderr))
+    logs = [_read_latency_log(share, name) for name in client.logs if name in share.files]
+    intervals = log_intervals(logs)
     share.intervals = IntervalLog.of(intervals)
     if intervals:
         first, last = intervals[0], intervals[-1]
@@ -137,7 +137,7 @@ def read_back(share: HostShare, client: YcsbClientState) -> tuple[str, ...]:
     return faults
 
 
-def require_in_common(shares: Sequence[HostShare], method: Method) -> None:
+def require_common_window(shares: Sequence[HostShare], method: Method) -> None:
     """EngineError unless all clients had the warm-up and half the runtime in common, by their logs.
 
     Clients get time enough for all of it; what lacks beyond that is for the checks to judge.
@@ -160,7 +160,7 @@ def require_in_common(shares: Sequence[HostShare], method: Method) -> None:
         )
 
 
-def _log(share: HostShare, name: str) -> HdrLog:
+def _read_latency_log(share: HostShare, name: str) -> HdrLog:
     return read_hdr_log(share.files[name].unpacked())
 
 
@@ -170,7 +170,7 @@ PREFIX: Final = "latency."
 Servers = Callable[[ServerSettings], Server | None]
 
 
-def server_of(settings: ServerSettings) -> Server | None:
+def make_server(settings: ServerSettings) -> Server | None:
     """A new server, not started yet; None where the store is embedded in the clients.
 
     EngineError for a version of Cassandra that iolab does not know.
@@ -185,7 +185,7 @@ def server_of(settings: ServerSettings) -> Server | None:
 class YcsbDriver(Driver):
     """YCSB on all clients of a run; see `Driver`."""
 
-    def __init__(self, servers: Servers = server_of, kits: Kits = kit_on) -> None:
+    def __init__(self, servers: Servers = make_server, kits: Kits = install_kit) -> None:
         self._servers = servers
         self._server: Server | None = None
         self._tools = YcsbTools(kits)
@@ -200,7 +200,7 @@ class YcsbDriver(Driver):
 
         async def make_folder(share: HostShare) -> None:
             # A log of the run before must not be read as this one's.
-            await remove(share.workdir.host, work_folder(share.workdir))
+            await remove_folder(share.workdir.host, work_folder(share.workdir))
             await output_of(share.workdir.host, ("mkdir", "--", work_folder(share.workdir)))
 
         await on_each(shares, make_folder)
@@ -233,7 +233,7 @@ class YcsbDriver(Driver):
         failure: HostError | EngineError | None = None
         try:
             async with self._watching(session, run, shares, counters):
-                await clients.measure(server.fault if server else nobody_dies)
+                await clients.measure(server.fault if server else no_failure_probe)
         except (HostError, EngineError) as raised:
             failure = raised
         if server:
@@ -242,7 +242,7 @@ class YcsbDriver(Driver):
         if failure:
             raise failure
         if not session.stop.requested:
-            require_in_common(shares, session.study.method)
+            require_common_window(shares, session.study.method)
 
     def completed(self, record: RunRecord) -> RunRecord:
         """With what the server told around the run, unless the store is embedded."""
@@ -342,7 +342,7 @@ class YcsbDriver(Driver):
         async def read(share: HostShare) -> None:
             start = self._embedded.start_of(share)
             client = YcsbClientState(job, seconds, names, start, clients.printed[share.name])
-            faults = read_back(share, client)
+            faults = read_client_results(share, client)
             # What is wrong with the outputs of a run that failed follows from that.
             if faults and failure is None:
                 reason = printable("; ".join(faults)).rstrip(".")
@@ -351,7 +351,7 @@ class YcsbDriver(Driver):
         async def clear(share: HostShare) -> None:
             if not share.workdir.host.lost:
                 await self._embedded.leave(share)
-                await remove(share.workdir.host, work_folder(share.workdir))
+                await remove_folder(share.workdir.host, work_folder(share.workdir))
 
         first_failure = failure
         for step in (clients.fetch(names), on_each(shares, read), on_each(shares, clear)):
@@ -371,10 +371,10 @@ class DbBenchDriver(Driver):
 
     def __init__(self) -> None:
         self._programs = RocksdbPrograms()
-        self._loads: set[Seeds] = set()
-        self._cells: set[Seeds] = set()
+        self._loads: set[SeedRange] = set()
+        self._cells: set[SeedRange] = set()
         self._versions: dict[str, str] = {}
-        self._goldens: dict[str, Golden] = {}
+        self._goldens: dict[str, GoldenDatabase] = {}
         self._copied_by: dict[str, str] = {}
         self._sources: WeakKeyDictionary[Host, dict[str, TableShape]] = WeakKeyDictionary()
         self._failed: WeakKeyDictionary[Host, dict[str, tuple[str, str]]] = WeakKeyDictionary()
@@ -383,7 +383,13 @@ class DbBenchDriver(Driver):
         self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
     ) -> None:
         """Programs there, databases whole, a copy for the run, caches dropped, devices idle."""
-        for phase in (self._find_programs, self._have_databases, self._copy, _drop, watch_idle):
+        for phase in (
+            self._find_programs,
+            self._have_databases,
+            self._copy,
+            _drop_caches,
+            watch_idle,
+        ):
             if not session.stop.requested:
                 await phase(session, run, shares)
 
@@ -402,7 +408,7 @@ class DbBenchDriver(Driver):
         cells = {share.name: self._cell(session, run, share, seconds) for share in shares}
 
         async def load_on(share: HostShare, go: Go) -> None:
-            await make_load(session, run, share, cells[share.name], go, halt)
+            await run_bench(session, run, share, cells[share.name], go, halt)
 
         try:
             await load_at_once(session, shares, counters, load_on, halt)
@@ -430,7 +436,9 @@ class DbBenchDriver(Driver):
 
         async def look(share: HostShare) -> None:
             source = await self._source(share, job)
-            database = await find(share.workdir, job, self._versions[share.name], source)
+            database = await find_golden_database(
+                share.workdir, job, self._versions[share.name], source
+            )
             if database is not None:
                 self._goldens[share.name] = database
 
@@ -447,9 +455,11 @@ class DbBenchDriver(Driver):
         if not job.database:
             return None
         sources = self._sources.setdefault(share.workdir.host, {})
-        if folder_of(share.workdir, job) not in sources:
-            sources[folder_of(share.workdir, job)] = await source_of(share.workdir, job)
-        return sources[folder_of(share.workdir, job)]
+        if golden_folder(share.workdir, job) not in sources:
+            sources[golden_folder(share.workdir, job)] = await user_database_shape(
+                share.workdir, job
+            )
+        return sources[golden_folder(share.workdir, job)]
 
     async def _make(
         self, session: SessionContext, run: PlannedRun, missing: Sequence[HostShare]
@@ -471,13 +481,13 @@ class DbBenchDriver(Driver):
 
     async def _load(
         self, session: SessionContext, run: PlannedRun, share: HostShare, halt: asyncio.Event
-    ) -> Golden | None:
+    ) -> GoldenDatabase | None:
         """One client's database, made; what failed once fails at once unless it is retried.
 
         It would take as long again, for each point, to come to the same end.
         """
         job, version = KeyValueJob.of(run.point.job), self._versions[share.name]
-        folder = folder_of(share.workdir, job)
+        folder = golden_folder(share.workdir, job)
         failed = self._failed.setdefault(share.workdir.host, {})
         if folder in failed and run.attempt == 1:
             raise EngineError(*failed[folder])
@@ -486,7 +496,7 @@ class DbBenchDriver(Driver):
         wanted = load_seeds(derived_seed(session.study.method.seed, *names))
         seed = next_seed(self._cells, wanted)
         try:
-            return await make(share.workdir, job, version, seed, halt)
+            return await make_golden_database(share.workdir, job, version, seed, halt)
         except (EngineError, HostError) as fault:
             failed[folder] = fault.happened, fault.do
             raise
@@ -499,10 +509,10 @@ class DbBenchDriver(Driver):
 
         async def copy(share: HostShare) -> None:
             host, gold = share.workdir.host, self._goldens[share.name]
-            await remove(host, cell_folder(share.workdir))
-            await output_of(host, ("mkdir", "--", cell_folder(share.workdir)))
-            how = await clone(host, gold.database, _copy_on(share.workdir))
-            held = await bytes_in(share.workdir, _copy_on(share.workdir))
+            await remove_folder(host, run_folder(share.workdir))
+            await output_of(host, ("mkdir", "--", run_folder(share.workdir)))
+            how = await clone_folder(host, gold.database, _copy_path(share.workdir))
+            held = await folder_bytes(share.workdir, _copy_path(share.workdir))
             if held != gold.file_bytes:
                 happened = (
                     f"The copy of the database on host '{share.name}' is not what was loaded: "
@@ -519,10 +529,10 @@ class DbBenchDriver(Driver):
         """What one client is to do, with streams of keys that nobody has used."""
         job, gold = KeyValueJob.of(run.point.job), self._goldens[share.name]
         names = (run.point.digest, run.repeat, run.attempt, share.name)
-        wanted = cell_seeds(job, derived_seed(session.study.method.seed, *names))
+        wanted = bench_seeds(job, derived_seed(session.study.method.seed, *names))
         seed = next_seed(self._loads | self._cells, wanted)
-        self._cells.add(cell_seeds(job, seed))
-        asked = CellRequest(
+        self._cells.add(bench_seeds(job, seed))
+        asked = BenchRunRequest(
             job=job,
             seconds=seconds,
             seed=seed,
@@ -532,11 +542,11 @@ class DbBenchDriver(Driver):
             start=gold.shape,
             loaded_bytes=gold.tree_bytes,
         )
-        report = f"{cell_folder(share.workdir)}/{REPORT}"
-        command = cell_command(
+        report = f"{run_folder(share.workdir)}/{REPORT}"
+        command = bench_command(
             job,
             share.workdir.dir,
-            _copy_on(share.workdir),
+            _copy_path(share.workdir),
             seconds=seconds,
             seed=seed,
             report_file=report,
@@ -547,23 +557,27 @@ class DbBenchDriver(Driver):
 REPORT: Final = "report.csv"
 
 
-def cell_folder(workdir: WorkDirectory) -> str:
+def run_folder(workdir: WorkDirectory) -> str:
     """Where everything of the present run lies on a host."""
     return f"{workdir.dir}/db_bench.cell"
 
 
-def _copy_on(workdir: WorkDirectory) -> str:
-    return f"{cell_folder(workdir)}/database"
+def _copy_path(workdir: WorkDirectory) -> str:
+    return f"{run_folder(workdir)}/database"
 
 
-async def _drop(session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]) -> None:
-    await drop_caches_of(session, run, shares, _copy_on)
+async def _drop_caches(
+    session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
+) -> None:
+    await drop_folder_caches(session, run, shares, _copy_path)
 
 
 async def _remove_copies(shares: Sequence[HostShare]) -> None:
     """Make room again; whatever is left is removed before the next run, or with the session."""
     living = [share for share in shares if not share.workdir.host.lost]
-    await together(living, lambda share: remove(share.workdir.host, cell_folder(share.workdir)))
+    await together(
+        living, lambda share: remove_folder(share.workdir.host, run_folder(share.workdir))
+    )
 
 
 KEY_VALUE: Final = LoadSession(

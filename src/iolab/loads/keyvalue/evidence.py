@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from iolab.analysis.storage_bytes import devices_once
+from iolab.analysis.storage_bytes import distinct_devices
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result
 from iolab.core.run import HostRun, RunKey
@@ -35,7 +35,7 @@ Runs = Mapping[RunKey, tuple[HostRun, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Hosts:
+class HostRunsAndFacts:
     """How runs went on each host, and what the hosts are."""
 
     runs: Runs
@@ -46,7 +46,7 @@ STATISTICS_SHOWN: Final = 64
 """Numbers of an engine's or a server's own in a run's part; the manifest has them all."""
 
 
-def device_table(named: Sequence[tuple[str, Result]], host_runs: Hosts) -> Table | None:
+def device_table(named: Sequence[tuple[str, Result]], host_runs: HostRunsAndFacts) -> Table | None:
     """What the target's block devices did beside the operations of whole runs; None if unknown.
 
     Runs come with their names. Clients of one kernel see the same devices: each counts once.
@@ -54,7 +54,7 @@ def device_table(named: Sequence[tuple[str, Result]], host_runs: Hosts) -> Table
     rows = []
     for name, result in named:
         hosts = host_runs.runs.get((result.digest, result.repeat), ())
-        moved = devices_once(((host.host, host.devices[:1]) for host in hosts), host_runs.facts)
+        moved = distinct_devices(((host.host, host.devices[:1]) for host in hosts), host_runs.facts)
         seconds = [
             (host.end_real_ns - host.start_real_ns) / 1e9
             for host in hosts
@@ -62,7 +62,7 @@ def device_table(named: Sequence[tuple[str, Result]], host_runs: Hosts) -> Table
         ]
         if not moved or not seconds or max(seconds) <= 0:
             continue
-        span, done = max(seconds), _done(hosts)
+        span, done = max(seconds), _operations_done(hosts)
         reads, writes = (sum(getattr(delta, f"{way}_ios") for delta in moved) for way in _WAYS)
         read, written = (sum(getattr(delta, f"{way}_bytes") for delta in moved) for way in _WAYS)
         rows.append(
@@ -91,7 +91,7 @@ def device_table(named: Sequence[tuple[str, Result]], host_runs: Hosts) -> Table
 _WAYS: Final = ("read", "write")
 
 
-def _done(hosts: Sequence[HostRun]) -> int:
+def _operations_done(hosts: Sequence[HostRun]) -> int:
     """Operations of the whole run; a read-modify-write is a read and an update already."""
     counts = [
         counted for host in hosts if (reply := engine_reply(host)) for counted in reply.counts
@@ -168,13 +168,16 @@ def servers_table(study: Study, servers: Sequence[ServerRun]) -> Table | None:
     rows += [
         row_of(title, ", ".join(texts))
         for title, texts in (
-            ("Product", _each(f"{server.product} {server.version}".strip() for server in servers)),
-            ("Address", _each(server.address for server in servers)),
-            ("Runs on", _each(server.host for server in servers)),
-            ("Java", _each(server.java for server in servers)),
-            ("Rows", _each(_rows_told(server) for server in servers)),
-            ("Start state by", _each(server.restored_by for server in servers)),
-            ("Told of itself", _each(server.error or "" for server in servers)),
+            (
+                "Product",
+                _distinct_texts(f"{server.product} {server.version}".strip() for server in servers),
+            ),
+            ("Address", _distinct_texts(server.address for server in servers)),
+            ("Runs on", _distinct_texts(server.host for server in servers)),
+            ("Java", _distinct_texts(server.java for server in servers)),
+            ("Rows", _distinct_texts(_row_count_text(server) for server in servers)),
+            ("Start state by", _distinct_texts(server.restored_by for server in servers)),
+            ("Told of itself", _distinct_texts(server.error or "" for server in servers)),
         )
         if texts
     ]
@@ -199,11 +202,11 @@ def _setting_rows(settings: ServerSettings) -> Iterator[tuple[Cell, ...]]:
     yield row_of("Consistency", settings.consistency)
 
 
-def _each(texts: Iterable[str]) -> list[str]:
+def _distinct_texts(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(text for text in texts if text))
 
 
-def _rows_told(server: ServerRun) -> str:
+def _row_count_text(server: ServerRun) -> str:
     if server.rows is None:
         return ""
     return f"{server.rows:,}{f' ({server.rows_by})' if server.rows_by else ''}"

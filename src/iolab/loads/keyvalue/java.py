@@ -56,7 +56,7 @@ class Java:
     release: int
 
 
-async def java_on(host: Host, program: str, *, oldest: int) -> Java:
+async def find_java(host: Host, program: str, *, oldest: int) -> Java:
     """The Java that this program is on the host. EngineError when there is none or it is older.
 
     HostError when the host fails.
@@ -71,7 +71,7 @@ async def java_on(host: Host, program: str, *, oldest: int) -> Java:
     )
     if fault := ending_says(ending, command):
         raise EngineError(f"{program_of(command)} on host '{host.name}' {fault}.", INSTALL_JAVA)
-    java = java_of(program, output.decode("utf-8", "replace"))
+    java = parse_java_version(program, output.decode("utf-8", "replace"))
     if java is None:
         words = printable(output.decode("utf-8", "replace").strip().partition("\n")[0], 100)
         raise EngineError(
@@ -87,7 +87,7 @@ async def java_on(host: Host, program: str, *, oldest: int) -> Java:
     return java
 
 
-def java_of(program: str, output: str) -> Java | None:
+def parse_java_version(program: str, output: str) -> Java | None:
     """The Java that says this of itself under `-version`; None when it says no version."""
     match = _JAVA_VERSION.search(output)
     if match is None:
@@ -144,7 +144,7 @@ class Maven:
             return
         output = await self._output(words, self.limit_s, title)
         if output is not None:
-            raise _fault(output, title)
+            raise _build_fault(output, title)
 
     async def _output(self, words: list[str], limit_s: float, title: str) -> bytes | None:
         """The end of what a Maven that failed printed; None when it did not fail."""
@@ -163,7 +163,7 @@ class Maven:
             ) from None
         try:
             async with asyncio.timeout(limit_s):
-                tail = await _tail(process)
+                tail = await _output_tail(process)
                 code = await process.wait()
         except TimeoutError:
             raise EngineError(
@@ -175,7 +175,7 @@ class Maven:
         return tail if code else None
 
 
-async def _tail(process: asyncio.subprocess.Process) -> bytes:
+async def _output_tail(process: asyncio.subprocess.Process) -> bytes:
     tail = b""
     while process.stdout and (piece := await process.stdout.read(TAIL_BYTES)):
         tail = (tail + piece)[-TAIL_BYTES:]
@@ -192,15 +192,17 @@ _NO_ARTIFACT: Final = re.compile(rb"Could not find artifact ([\w.:-]{1,200})")
 _ESCAPES: Final = re.compile(rb"\x1b\[[0-9;]*m")
 
 
-def _fault(output: bytes, title: str) -> EngineError:
+def _build_fault(output: bytes, title: str) -> EngineError:
     """What a failed build means, most telling first."""
     tail = _ESCAPES.sub(b"", output)
     if _NO_JAVA.search(tail) or _OLD_JAVA.search(tail):
-        happened = f"Maven found no Java compiler here that can build {title}{_shown(tail)}."
+        happened = (
+            f"Maven found no Java compiler here that can build {title}{_first_error_text(tail)}."
+        )
         return EngineError(happened, "Install a JDK (`apt-get install openjdk-17-jdk-headless`).")
     if _NO_NETWORK.search(tail):
         return EngineError(
-            f"Maven could not fetch what {title} is built of{_shown(tail)}.",
+            f"Maven could not fetch what {title} is built of{_first_error_text(tail)}.",
             "See that this machine reaches Maven Central, if need be by a proxy or mirror in "
             "~/.m2/settings.xml, and run again.",
         )
@@ -210,11 +212,12 @@ def _fault(output: bytes, title: str) -> EngineError:
             "Name a version that exists.",
         )
     return EngineError(
-        f"Maven could not build {title}{_shown(tail)}.", "Correct what it says and run again."
+        f"Maven could not build {title}{_first_error_text(tail)}.",
+        "Correct what it says and run again.",
     )
 
 
-def _shown(tail: bytes) -> str:
+def _first_error_text(tail: bytes) -> str:
     """The first lines of error, in parentheses; nothing without one."""
     errors = [line for line in tail.splitlines() if line.startswith(b"[ERROR] ")]
     lines = errors or [line for line in tail.splitlines() if line.strip()]
@@ -255,7 +258,7 @@ _KEPT_IN_JAR: Final = re.compile(r"librocksdbjni-linux(?:64|-aarch64)-musl\.so")
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class KitBuilder:
     """Where and how kits are built."""
 
     cache: Path
@@ -272,7 +275,7 @@ class Workshop:
         async def make(aside: Path) -> Path:
             return await self._build(name, version, aside)
 
-        digest = await asyncio.to_thread(_digest, self.sources / name, version)
+        digest = await asyncio.to_thread(_sources_digest, self.sources / name, version)
         says = f"building {_TITLES[name]} {version} with Maven, once on this machine"
         plan = KitPlan(f"{name}-{version}-{digest[:DIGEST_SHOWN]}", says, make)
         return await KitShelf(self.cache).kit(plan, say)
@@ -288,28 +291,28 @@ class Workshop:
                 f"Maven built {_TITLES[name]} {version} without {main_jar.name}.",
                 "Please report it as a fault of iolab.",
             )
-        await asyncio.to_thread(_lay_all_open, jars)
+        await asyncio.to_thread(_extract_all_libraries, jars)
         return jars
 
 
 Kits = Callable[[Host, KitName, str, str, Say], Awaitable[tuple[str, ...]]]
-"""Brings a kit's jars to a host, as `kit_on` does: (host, name, version, folder, who is told)."""
+"""Brings a kit's jars to a host, as `install_kit` does: (host, name, version, folder, say)."""
 
 
-def workshop(environment: Mapping[str, str] | None = None) -> Workshop:
+def default_kit_builder(environment: Mapping[str, str] | None = None) -> KitBuilder:
     """The one of this user: `$XDG_CACHE_HOME` or `~/.cache`, and the `mvn` on PATH."""
     asked = os.environ if environment is None else environment
-    return Workshop(cache_folder(asked), Maven(environment=dict(asked)))
+    return KitBuilder(cache_folder(asked), Maven(environment=dict(asked)))
 
 
-async def kit_on(
+async def install_kit(
     host: Host,
     name: KitName,
     version: str,
     directory: str,
     say: Say,
     *,
-    shop: Workshop | None = None,
+    shop: KitBuilder | None = None,
 ) -> tuple[str, ...]:
     """The absolute paths of all jars of a kit on that host, brought there if need be.
 
@@ -317,7 +320,7 @@ async def kit_on(
     long. EngineError when Maven, Java or the network is missing or the build fails, HostError when
     the host does.
     """
-    folder = await (shop or workshop()).folder_of(name, version, say)
+    folder = await (shop or default_kit_builder()).folder_of(name, version, say)
     files = sorted((*folder.glob("*.jar"), *folder.glob("*.so")))
     if await seen_by(host, folder / TOKEN):
         paths = tuple(str(path) for path in files)
@@ -330,7 +333,7 @@ async def kit_on(
 _TITLES: Final = {KitName.YCSB: "YCSB", KitName.CASSANDRA: "Apache Cassandra"}
 
 
-def _digest(source: Path, version: str) -> str:
+def _sources_digest(source: Path, version: str) -> str:
     """Of every source by its name, and of the version."""
     digest = hashlib.sha256(_FORM + version.encode())
     for path in sorted(path for path in source.rglob("*") if path.is_file()):
@@ -341,12 +344,12 @@ def _digest(source: Path, version: str) -> str:
     return digest.hexdigest()
 
 
-def _lay_all_open(jars: Path) -> None:
+def _extract_all_libraries(jars: Path) -> None:
     for jar in jars.glob("rocksdbjni-*.jar"):
-        _lay_open(jar)
+        _extract_libraries(jar)
 
 
-def _lay_open(jar: Path) -> None:
+def _extract_libraries(jar: Path) -> None:
     """Put libraries beside the jar, where Java loads them from as they are; drop needless ones."""
     aside = jar.with_suffix(".slim")
     with (

@@ -20,24 +20,24 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.metrics import (
+    bound_stall_percentiles,
     is_supported,
-    latencies_of,
-    rate_interval,
-    resampled,
-    with_values,
-    without_rare_stalls,
+    latency_statistics,
+    metrics_from_values,
+    percentiles_with_intervals,
+    rate_with_interval,
 )
-from iolab.analysis.steady import EXCESS_TOLERABLE, Steady, Weights
+from iolab.analysis.steady import EXCESS_TOLERABLE, SteadinessView, Weights
 from iolab.analysis.sums import sum_operations
 from iolab.analysis.view import RunView
 from iolab.analysis.window import (
     EDGE_SLACK_NS,
     WARMUP_SLACK_NS,
     WARMUP_SLACK_SHARE,
-    Cut,
+    MeasuredPart,
     Window,
     controller_ns,
-    cut,
+    find_measured_part,
 )
 from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
@@ -59,7 +59,7 @@ from iolab.loads.keyvalue.workload import (
 )
 
 
-def merged(latencies: Sequence[BinnedLatency]) -> BinnedLatency | None:
+def merge_latencies(latencies: Sequence[BinnedLatency]) -> BinnedLatency | None:
     """The latencies of one operation together: bins with the same edges add up, exactly.
 
     None for none at all, and where bins of one overlap those of another with other edges, as
@@ -114,10 +114,10 @@ class KeyValueLoad:
     `operations` are those that have intervals or latencies. `seconds` (H,) is the time that each
     host's intervals cover, none of it twice; `done` and `lat_sum_ns` are (H, O), `bins` is
     (H, O, BIN_COUNT). `engine_bins` has for each host its engine's own bins, which are of the
-    whole run. `cut` says which intervals were summed.
+    whole run. `find_measured_part` says which intervals were summed.
     """
 
-    cut: Cut
+    cut: MeasuredPart
     operations: tuple[KeyOperation, ...]
     seconds: Floats
     done: Ints
@@ -177,7 +177,7 @@ class KeyValueLoad:
         """
         parts = [self._engine_bins(operation, host) for host in hosts]
         present = [part for part in parts if part is not None]
-        return merged(present) if present and len(present) == len(parts) else None
+        return merge_latencies(present) if present and len(present) == len(parts) else None
 
     def samples(self, operation: KeyOperation, hosts: Sequence[int]) -> int:
         """How many latencies are known of the operation on those hosts."""
@@ -200,27 +200,27 @@ class KeyValueLoad:
         return np.asarray(np.divide(done, self.seconds, out=zeros, where=self.seconds > 0))
 
 
-def declared(record: RunRecord) -> Window | None:
+def fixed_length_window(record: RunRecord) -> Window | None:
     """The window of a run of fixed length: whole intervals of the runtime, after the warm-up.
 
     It begins with the first interval of every host after the warm-up, and ends with the one in
     which the runtime is over. Engines run a moment longer than both together, so that no second is
     lost to intervals that begin in the middle of others. None where the hosts share no window.
     """
-    common = cut(record).common
+    common = find_measured_part(record).common
     if common is None:
         return None
     early_ns = round(min(record.warmup_s * 1e9 * WARMUP_SLACK_SHARE, WARMUP_SLACK_NS))
     first_ns = common.start_ns - max(early_ns, EDGE_SLACK_NS)
-    starts, ends = _edges(record)
-    start_ns = max(_first_from(each, first_ns, common.start_ns) for each in starts)
+    starts, ends = _interval_edges(record)
+    start_ns = max(_first_at_or_after(each, first_ns, common.start_ns) for each in starts)
     over_ns = start_ns + round(record.runtime_s * 1e9) - EDGE_SLACK_NS
-    end_ns = max(_first_from(each, over_ns, common.end_ns) for each in ends)
+    end_ns = max(_first_at_or_after(each, over_ns, common.end_ns) for each in ends)
     window = Window(start_ns, min(end_ns, common.end_ns))
     return window if window.end_ns > window.start_ns else common
 
 
-def _edges(record: RunRecord) -> tuple[list[Ints], list[Ints]]:
+def _interval_edges(record: RunRecord) -> tuple[list[Ints], list[Ints]]:
     """When each host's intervals begin, and when they end, on the controller's clock."""
     table, hosts = record.intervals, range(len(record.hosts))
     offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
@@ -231,7 +231,7 @@ def _edges(record: RunRecord) -> tuple[list[Ints], list[Ints]]:
     ]
 
 
-def _first_from(moments: Ints, least_ns: int, otherwise_ns: int) -> int:
+def _first_at_or_after(moments: Ints, least_ns: int, otherwise_ns: int) -> int:
     """The first of the moments that does not come before another one."""
     later = moments[moments >= least_ns]
     return int(later.min()) if later.size else otherwise_ns
@@ -239,7 +239,7 @@ def _first_from(moments: Ints, least_ns: int, otherwise_ns: int) -> int:
 
 def measure_key_value(record: RunRecord, window: Window | None = None) -> KeyValueLoad:
     """The sums of a record's measured window, which is what a rule says where one does."""
-    measured = cut(record, window or declared(record))
+    measured = find_measured_part(record, window or fixed_length_window(record))
     binned = tuple(
         reply.latencies if (reply := engine_reply(host)) else () for host in record.hosts
     )
@@ -324,7 +324,7 @@ NAMED_OPERATIONS: Final = tuple(
 """Operations that have metrics of their own, in the order in which they are shown."""
 
 
-def keys_of(operations: Sequence[KeyOperation]) -> tuple[str, ...]:
+def metric_keys(operations: Sequence[KeyOperation]) -> tuple[str, ...]:
     """Every metric of a result with those operations, in the order shown."""
     keys = [WHOLE_KEY]
     for operation in operations:
@@ -333,11 +333,11 @@ def keys_of(operations: Sequence[KeyOperation]) -> tuple[str, ...]:
     return tuple(keys)
 
 
-KEY_VALUE_KEYS: Final = keys_of(NAMED_OPERATIONS)
+KEY_VALUE_KEYS: Final = metric_keys(NAMED_OPERATIONS)
 """Every metric that a result on a key-value store may have; one has those of its operations."""
 
 
-def operations_of(job: KeyJob) -> tuple[KeyOperation, ...]:
+def requested_operations(job: KeyJob) -> tuple[KeyOperation, ...]:
     """The operations that a job asks for, as far as they can be known before it ran."""
     if isinstance(job, KeyValueJob):
         return _BESIDE if job.has_writer else _DB_BENCH.get(job.workload, ())
@@ -368,25 +368,27 @@ def key_value_host_metrics(load: KeyValueLoad, host: int, job: KeyJob) -> dict[s
     return _metrics(load, [host], job)
 
 
-def _shown(load: KeyValueLoad, job: KeyJob) -> tuple[KeyOperation, ...]:
-    asked = {*operations_of(job), *load.operations}
+def _reported_operations(load: KeyValueLoad, job: KeyJob) -> tuple[KeyOperation, ...]:
+    asked = {*requested_operations(job), *load.operations}
     return tuple(operation for operation in NAMED_OPERATIONS if operation in asked)
 
 
 def _metrics(load: KeyValueLoad, hosts: Sequence[int], job: KeyJob) -> dict[str, Metric]:
-    hosts, shown = list(hosts), _shown(load, job)
+    hosts, shown = list(hosts), _reported_operations(load, job)
     metrics: dict[str, Metric] = {}
     if hosts and float(load.seconds[hosts].min()) > 0 and load.completed[hosts].any():
         rates: dict[str, float | None] = {WHOLE_KEY: float(load.rates[hosts].sum())}
         for operation in shown:
             if not operation.is_intended:
-                rates[operation.rate_key] = _rate(load, operation, hosts)
-            metrics |= _latencies(load, operation, hosts)
-        metrics |= with_values(rates, rates)
-    return with_values(keys_of(shown), {}) | metrics
+                rates[operation.rate_key] = _operation_rate(load, operation, hosts)
+            metrics |= _latency_metrics(load, operation, hosts)
+        metrics |= metrics_from_values(rates, rates)
+    return metrics_from_values(metric_keys(shown), {}) | metrics
 
 
-def _rate(load: KeyValueLoad, operation: KeyOperation, hosts: Sequence[int]) -> float | None:
+def _operation_rate(
+    load: KeyValueLoad, operation: KeyOperation, hosts: Sequence[int]
+) -> float | None:
     """One operation's rate; None where nothing tells it.
 
     Where an engine did not tell operations apart, each has its share of those that it timed in the
@@ -394,20 +396,20 @@ def _rate(load: KeyValueLoad, operation: KeyOperation, hosts: Sequence[int]) -> 
     """
     if load.done_of(operation)[hosts].any():
         return float(load.rates_of(operation)[hosts].sum())
-    shares = [_share(load, operation, host) for host in hosts]
+    shares = [_operation_share(load, operation, host) for host in hosts]
     if not any(shares):
         return None
     return float(sum(load.rates[host] * share for host, share in zip(hosts, shares, strict=True)))
 
 
-def _share(load: KeyValueLoad, operation: KeyOperation, host: int) -> float:
+def _operation_share(load: KeyValueLoad, operation: KeyOperation, host: int) -> float:
     """Of all operations that a host's engine timed."""
     total = sum(latency.count for latency in load.engine_bins[host])
     own = sum(latency.count for latency in load.engine_bins[host] if latency.operation is operation)
     return own / total if total else 0.0
 
 
-def _latencies(
+def _latency_metrics(
     load: KeyValueLoad, operation: KeyOperation, hosts: Sequence[int]
 ) -> dict[str, Metric]:
     mean = load.mean_ns(operation, hosts)
@@ -416,7 +418,7 @@ def _latencies(
     by_name = {"mean": Metric(mean, "ns")}
     windowed = load.histogram(operation, hosts)
     if windowed is not None:
-        values = latencies_of(windowed, mean, 1, KEY_PERCENTILES)
+        values = latency_statistics(windowed, mean, 1, KEY_PERCENTILES)
         by_name = {name: Metric(value, "ns") for name, value in values.items()}
     elif (binned := load.binned(operation, hosts)) is not None:
         for name, percent in KEY_PERCENTILES:
@@ -435,29 +437,34 @@ _SETTLED: Final = (SeriesStatus.OK, SeriesStatus.IMPRECISE)
 
 
 def with_key_value_intervals(
-    metrics: Mapping[str, Metric], record: RunRecord, load: KeyValueLoad, steady: Steady | None
+    metrics: Mapping[str, Metric],
+    record: RunRecord,
+    load: KeyValueLoad,
+    steady: SteadinessView | None,
 ) -> dict[str, Metric]:
     """The fleet's metrics, with low, high and n where the run can tell them."""
     shown = [operation for operation in load.operations if operation.latency_key(_NEAR) in metrics]
-    with_intervals = without_rare_stalls(
+    with_intervals = bound_stall_percentiles(
         metrics, [f"{operation.key}_" for operation in shown], _NEAR, steady
     )
-    if steady is not None and _tells(steady):
-        with_intervals[WHOLE_KEY] = rate_interval(with_intervals[WHOLE_KEY], steady)
+    if steady is not None and _interval_applies(steady):
+        with_intervals[WHOLE_KEY] = rate_with_interval(with_intervals[WHOLE_KEY], steady)
     for operation in shown:
         if load.histogram(operation, range(len(load.seconds))) is not None:
-            with_intervals |= _resampled(with_intervals, record, load, operation)
+            with_intervals |= _percentiles_with_intervals(with_intervals, record, load, operation)
     return with_intervals
 
 
-def _tells(steady: Steady) -> bool:
+def _interval_applies(steady: SteadinessView) -> bool:
     """Whether what the rule knows of the steady part's mean holds for the rate that is shown."""
     settled = steady.steadiness.status in _SETTLED
     return settled and abs(steady.excess) <= EXCESS_TOLERABLE
 
 
-def _resampled(
+def _percentiles_with_intervals(
     metrics: Mapping[str, Metric], record: RunRecord, load: KeyValueLoad, operation: KeyOperation
 ) -> dict[str, Metric]:
     prefix = f"{operation.key}_"
-    return resampled(metrics, prefix, KEY_PERCENTILES, record, load.cut, [int(operation)])
+    return percentiles_with_intervals(
+        metrics, prefix, KEY_PERCENTILES, record, load.cut, [int(operation)]
+    )

@@ -10,7 +10,7 @@ from iolab.core.host import DeviceFacts, HostFacts, Role
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
-from iolab.loads.keyvalue.cost import NODE_BYTES, key_value_space, memory_needed
+from iolab.loads.keyvalue.cost import NODE_BYTES, memory_needed, space_on_host
 from iolab.loads.keyvalue.table import (
     DB_BENCH_OPTIONS,
     PROGRAMS,
@@ -20,7 +20,7 @@ from iolab.loads.keyvalue.table import (
     MixTable,
     ServerTable,
     YcsbTable,
-    adds_up,
+    is_whole,
     server_table,
     ycsb_text,
 )
@@ -59,13 +59,13 @@ def check_key_values(document: StudyDocument, tables: Tables) -> None:
         check_options(document, item, "db_bench", DbBenchTable, DB_BENCH_OPTIONS)
         check_options(document, item, "ycsb", YcsbTable, YCSB_OPTIONS, text_of=ycsb_text)
     for item, bench in tables.read("workload", DbBenchTable):
-        add_problems(document, item, _bench_problems(bench, item.written))
+        add_problems(document, item, _db_bench_problems(bench, item.written))
     for item, mixed in tables.read("workload", YcsbTable):
         add_problems(document, item, _mix_problems(mixed))
     _check_server(document, tables)
 
 
-def _bench_problems(workload: DbBenchTable, written: Mapping[str, Any]) -> Iterator[Problem]:
+def _db_bench_problems(workload: DbBenchTable, written: Mapping[str, Any]) -> Iterator[Problem]:
     name = workload.benchmark
     beside = name.endswith(WRITERS_BESIDE)
     if beside and workload.write_rate is None and "write_rate" not in written:
@@ -101,7 +101,7 @@ def _bench_problems(workload: DbBenchTable, written: Mapping[str, Any]) -> Itera
 
 def _mix_problems(workload: YcsbTable) -> Iterator[Problem]:
     shares = [getattr(workload.mix, key) for key in MixTable.model_fields]
-    if not adds_up(shares):
+    if not is_whole(shares):
         do = "Give shares that are 1 together, as in mix = { read = 0.95, update = 0.05 }."
         yield Problem(("mix",), f"shares in mix that add up to {sum(shares):g}", do)
 
@@ -128,7 +128,7 @@ def _check_server(document: StudyDocument, tables: Tables) -> None:
         _check_one_store(document, workloads)
     if server.kind is ServerKind.MANAGED:
         _check_node(document, server)
-        _check_place(document, tables, written)
+        _check_node_host(document, tables, written)
 
 
 def _check_one_store(document: StudyDocument, workloads: list[tuple[Item, YcsbTable]]) -> None:
@@ -160,7 +160,7 @@ def _check_node(document: StudyDocument, server: ServerTable) -> None:
         document.fault(("server", "memory"), happened, do)
 
 
-def _check_place(document: StudyDocument, tables: Tables, written: Mapping[str, Any]) -> None:
+def _check_node_host(document: StudyDocument, tables: Tables, written: Mapping[str, Any]) -> None:
     """The node's host is one of the study, and every client can reach it there."""
     hosts = {host.name: host for _, host in tables.read("host", HostTable)}
     name = server_table(tables).host
@@ -197,7 +197,7 @@ _INSTALL: Final = {
 _ROOM: Final = "Make room, give another path, or set fewer workload.*.keys or records."
 
 
-def wanted_tools(study: Study) -> dict[str, tuple[str, list[str]]]:
+def required_tools(study: Study) -> dict[str, tuple[str, list[str]]]:
     """What key-value load needs on clients: by program its kind, and what asks for its version."""
     programs: dict[str, tuple[str, list[str]]] = {}
     for workload in study.workloads:
@@ -232,24 +232,24 @@ def key_value_faults(
         if host_facts is None:
             continue
         if target.key == target.host:
-            faults += _missing(study, target.host, host_facts)
-        fault = _room_fault(study, plan, target, host_facts, devices.get(target.key))
+            faults += _missing_tool_faults(study, target.host, host_facts)
+        fault = _space_fault(study, plan, target, host_facts, devices.get(target.key))
         if fault is not None:
             faults.append(fault)
     return faults
 
 
-def _missing(study: Study, host: str, facts: HostFacts) -> Iterator[Fault]:
-    for program, (kind, _) in wanted_tools(study).items():
+def _missing_tool_faults(study: Study, host: str, facts: HostFacts) -> Iterator[Fault]:
+    for program, (kind, _) in required_tools(study).items():
         tool = facts.tool(program)
         if tool is not None and tool.path is None:
             yield Fault(f"There is no {shown(program)} on host {shown(host)}.", _INSTALL[kind])
 
 
-def _room_fault(
+def _space_fault(
     study: Study, plan: Plan, target: Target, facts: HostFacts, device: DeviceFacts | None
 ) -> Fault | None:
-    need = key_value_space(study, plan.points, target.host, ASSUMED_WRITE_BYTES_PER_S)
+    need = space_on_host(study, plan.points, target.host, ASSUMED_WRITE_BYTES_PER_S)
     if not need:
         return None
     need = with_spare(need)

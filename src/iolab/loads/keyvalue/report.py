@@ -18,14 +18,14 @@ from iolab.core.workload import NamedOperation, Workload
 from iolab.loads.keyvalue.charts import (
     GAIN_NOTE,
     LARGEST_NOTE,
+    compare_key_groups,
     gains_document,
     key_charts,
     key_figures,
-    key_gains,
-    largest_table,
+    largest_gains_table,
 )
 from iolab.loads.keyvalue.evidence import (
-    Hosts,
+    HostRunsAndFacts,
     databases_table,
     engine_notes,
     servers_table,
@@ -33,15 +33,15 @@ from iolab.loads.keyvalue.evidence import (
 )
 from iolab.loads.keyvalue.metrics import WHOLE_KEY, measure_key_value
 from iolab.loads.keyvalue.tables import (
-    brief_operations,
     group_headlines,
-    groups_in,
     key_jobs_tables,
     main_operation,
+    operations_line,
     operations_table,
     run_columns,
+    study_point_groups,
 )
-from iolab.loads.keyvalue.terminal import keys_screen
+from iolab.loads.keyvalue.terminal import key_value_lines
 from iolab.loads.keyvalue.workload import (
     BinnedLatency,
     KeyOperation,
@@ -91,7 +91,7 @@ class KeyValueReport(LoadReport):
 
     def operation_rates_text(self, result: Result) -> str:
         """All operations, and how long the main one took."""
-        return brief_operations(result)
+        return operations_line(result)
 
     def primary_operations(self, operation_numbers: Iterable[int]) -> set[int]:
         """All together where the engine tells that, else each as it was served."""
@@ -127,7 +127,7 @@ class KeyValueReport(LoadReport):
             if windowed is not None:
                 curves.append(latency_curve(operation.word, windowed))
             elif binned is not None:
-                curves.append(binned_curve(binned))
+                curves.append(curve_from_engine_bins(binned))
         return LatencyCurves(LatencyCurve(name, 0, (), ()), tuple(curves), load.cut.common)
 
     def timeline_panels(self, record: RunRecord, grid: TimeGrid) -> list[Panel]:
@@ -176,18 +176,20 @@ class KeyValueReport(LoadReport):
         self, study: Study, points: Sequence[PointSummary]
     ) -> tuple[Headline, ...]:
         """Each group of operations."""
-        groups = groups_in(study, points)
+        groups = study_point_groups(study, points)
         return tuple(headline for group in groups for headline in group_headlines(group, study))
 
     def best_figures(self, measurements: Measurements) -> tuple[BestFigure, ...]:
         """The most operations a second of each group."""
-        return key_figures(groups_in(measurements.study, measurements.points), measurements.study)
+        return key_figures(
+            study_point_groups(measurements.study, measurements.points), measurements.study
+        )
 
     def workload_charts(self, brief: Brief) -> Charts:
         """Each group, with what devices and databases told beside it."""
-        groups = groups_in(brief.study, brief.points)
-        gained = key_gains(brief.study, groups)
-        hosts = Hosts(brief.host_runs, brief.facts)
+        groups = study_point_groups(brief.study, brief.points)
+        gained = compare_key_groups(brief.study, groups)
+        hosts = HostRunsAndFacts(brief.host_runs, brief.facts)
         charts: dict[str, list[ChartGroup]] = {}
         for group in groups:
             chart = key_charts(group, brief.study, hosts, brief.series_styles, gained)
@@ -196,8 +198,10 @@ class KeyValueReport(LoadReport):
 
     def gain_tables(self, brief: Brief) -> tuple[tuple[Table, str], ...]:
         """The largest ones."""
-        groups = groups_in(brief.study, brief.points)
-        table = largest_table(groups, key_gains(brief.study, groups), brief.series_styles)
+        groups = study_point_groups(brief.study, brief.points)
+        table = largest_gains_table(
+            groups, compare_key_groups(brief.study, groups), brief.series_styles
+        )
         return ((table, f"{GAIN_NOTE} {LARGEST_NOTE}"),) if table else ()
 
     def runs_needing_manifests(self, results: Sequence[Result]) -> tuple[RunKey, ...]:
@@ -247,7 +251,7 @@ class KeyValueReport(LoadReport):
     ) -> Screen:
         """A line a point, and the largest gains."""
         ordered = sorted(points, key=point_sort_key)
-        yield from keys_screen(study, ordered, lambda point: point_rows(point, repeats=repeats))
+        yield from key_value_lines(study, ordered, lambda point: point_rows(point, repeats=repeats))
 
     def markdown_tables(self, study: Study, results: Sequence[Result]) -> str:
         """The points where they have repeats, then the runs."""
@@ -262,7 +266,9 @@ class KeyValueReport(LoadReport):
         results: Sequence[Result],  # noqa: ARG002
     ) -> dict[str, Any]:
         """What configurations gain over the first."""
-        return {"gains": gains_document(key_gains(study, groups_in(study, points)))}
+        return {
+            "gains": gains_document(compare_key_groups(study, study_point_groups(study, points)))
+        }
 
 
 _KEY_WORDS: Final = {
@@ -276,7 +282,7 @@ _KEY_WORDS: Final = {
 """Operations in the room beside a panel."""
 
 
-def binned_curve(latency: BinnedLatency) -> LatencyCurve:
+def curve_from_engine_bins(latency: BinnedLatency) -> LatencyCurve:
     """The same from an engine's own bins, by a straight line through each."""
     total = latency.count
     named = [percent for percent in NAMED_PERCENTS if is_supported(total, percent)]

@@ -12,10 +12,10 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent,
+    percent_text,
     unchecked,
     valid,
-    worst,
+    worst_answer,
 )
 from iolab.analysis.checks.bytes import COLD_RESIDENT_SHARE, moved_by_device, target_in_memory
 from iolab.analysis.checks.idle import idle_before
@@ -66,22 +66,23 @@ PENDING: Final = "compactions_pending"
 @check("reads-from-memory", "Reads answered by memory")
 def reads_from_memory(view: KeyValueView) -> CheckAnswer:
     """Whether the devices read what memory cannot have held, and most of what was read."""
-    if is_elsewhere(view):
+    if is_external_store(view):
         return unchecked("the devices of a server outside of the study are not watched")
-    stores = stores_of(view)
+    stores = store_reads(view)
     if stores is None:
         return unchecked("no block device below the store is counted")
-    return worst(
-        (answer for store in stores for answer in _answered(view, store)), least="from_device"
+    return worst_answer(
+        (answer for store in stores for answer in _reads_from_devices_answers(view, store)),
+        least="from_device",
     )
 
 
-def _answered(view: KeyValueView, store: StoreReads) -> Iterator[CheckAnswer]:
-    reads = sum(_reads_of(view, index) for index in store.clients)
+def _reads_from_devices_answers(view: KeyValueView, store: StoreReads) -> Iterator[CheckAnswer]:
+    reads = sum(_keys_read(view, index) for index in store.clients)
     if not reads:
         yield not_applicable("Nothing was read.", reads=0)
         return
-    least = _least_bytes(view)
+    least = _minimum_bytes_per_read(view)
     each, ios = store.read_bytes / reads, store.read_ios / reads
     # A key that memory does not hold takes an I/O of its own. The page cache may hold a part of its
     # block, but of all blocks no more than it has room for.
@@ -104,32 +105,34 @@ def _answered(view: KeyValueView, store: StoreReads) -> Iterator[CheckAnswer]:
         "below_read_bytes": store.below_bytes,
     }
     text = (
-        f"For each of {format_count(reads)} reads {store.device} did {_each(ios)} I/Os and "
+        f"For each of {format_count(reads)} reads {store.device} did {_ios_per_read_text(ios)} "
+        "I/Os and "
         f"{format_bytes(round(each))}"
     )
     if share < EXPLAINED_GOOD * needed:
         verdict = invalid if share < EXPLAINED_BAD * needed else indicative
         yield verdict(
             f"{text}, where memory of {format_bytes(store.memory_bytes or 0)} beside "
-            f"{format_bytes(store.data_bytes)} of data can hold no more than {percent(kept)} of "
+            f"{format_bytes(store.data_bytes)} of data can hold no more than "
+            f"{percent_text(kept)} of "
             "the keys: something else answered.",
             **evidence,
         )
-    yield from _below(store, evidence)
+    yield from _lower_device_answers(store, evidence)
     if share < FROM_DEVICE_GOOD:
         yield indicative(
-            f"{text}: at least {percent(1 - share)} of what was read came from memory.",
+            f"{text}: at least {percent_text(1 - share)} of what was read came from memory.",
             **evidence,
         )
     yield valid(f"{text}.", **evidence)
 
 
-def _each(ios: float) -> str:
+def _ios_per_read_text(ios: float) -> str:
     """I/Os of one read for a sentence: most reads take less than one."""
     return format_count(ios) if ios >= 1 else f"{ios:.2g}"
 
 
-def _below(store: StoreReads, evidence: Numbers) -> Iterator[CheckAnswer]:
+def _lower_device_answers(store: StoreReads, evidence: Numbers) -> Iterator[CheckAnswer]:
     if store.below_bytes is not None and store.below_bytes < BELOW_GOOD * store.read_bytes:
         yield invalid(
             f"The devices below {store.device} read only {format_bytes(store.below_bytes)} of its "
@@ -143,7 +146,7 @@ def _below(store: StoreReads, evidence: Numbers) -> Iterator[CheckAnswer]:
         )
 
 
-def _reads_of(view: KeyValueView, index: int) -> int:
+def _keys_read(view: KeyValueView, index: int) -> int:
     """Keys that a client read in the whole run, and found."""
     reply = engine_reply(view.hosts[index])
     if reply is None:
@@ -155,7 +158,7 @@ def _reads_of(view: KeyValueView, index: int) -> int:
     )
 
 
-def _least_bytes(view: KeyValueView) -> int:
+def _minimum_bytes_per_read(view: KeyValueView) -> int:
     """What a device must read at the least for a key that memory does not hold."""
     job = view.key_value_job
     if isinstance(job, KeyValueJob):
@@ -173,17 +176,19 @@ def _is_uniform(view: KeyValueView) -> bool:
 @check("warm-caches", "Caches not empty at the start", needs_load=False)
 def warm_caches(view: KeyValueView) -> CheckAnswer:
     """Whether the page cache held nothing of the store when the run began."""
-    if is_elsewhere(view):
+    if is_external_store(view):
         return unchecked("the caches of a server outside of the study cannot be dropped")
     clients = store_clients(view)
     if not clients:
         return unchecked("the page cache of the server's host was not looked at")
     proofs = ((view.hosts[index].host, view.hosts[index].cache) for index in clients)
     size = loaded_bytes(view)
-    return worst((_dropped(host, proof, size) for host, proof in proofs), most="resident_bytes")
+    return worst_answer(
+        (_cache_drop_answer(host, proof, size) for host, proof in proofs), most="resident_bytes"
+    )
 
 
-def _dropped(host: str, proof: CacheProof | None, size: int) -> CheckAnswer:
+def _cache_drop_answer(host: str, proof: CacheProof | None, size: int) -> CheckAnswer:
     if proof is None:
         return unchecked(f"whether the page cache of {host} was dropped is not known", host=host)
     evidence: Numbers = {
@@ -210,13 +215,15 @@ def start_state(view: KeyValueView) -> CheckAnswer:
     """Whether each run began from the same database, whatever the runs before it wrote."""
     server = server_in(view.record)
     if server is not None:
-        return _restored("the server", server.restored_by)
+        return _start_state_answer("the server", server.restored_by)
     if not view.replies:
         return unchecked("no engine told of its run")
-    return worst(_restored(host.host, reply.copied_by) for host, reply in view.replies)
+    return worst_answer(
+        _start_state_answer(host.host, reply.copied_by) for host, reply in view.replies
+    )
 
 
-def _restored(whose: str, by: str) -> CheckAnswer:
+def _start_state_answer(whose: str, by: str) -> CheckAnswer:
     evidence: Numbers = {"store_of": whose, "restored_by": by}
     if by == "reflink":
         return valid("The store was a clone of the one that was loaded.", **evidence)
@@ -236,13 +243,13 @@ def _restored(whose: str, by: str) -> CheckAnswer:
 @check("store-shape", "Another store than was loaded", needs_load=False)
 def store_shape(view: KeyValueView) -> CheckAnswer:
     """Whether the store held the keys, in the blocks, that the workload is of."""
-    return worst(_shapes(view))
+    return worst_answer(_store_shape_answers(view))
 
 
-def _shapes(view: KeyValueView) -> Iterator[CheckAnswer]:
+def _store_shape_answers(view: KeyValueView) -> Iterator[CheckAnswer]:
     job = view.key_value_job
     if not isinstance(job, KeyValueJob):
-        yield _rows(server_in(view.record), job.records)
+        yield _row_count_answer(server_in(view.record), job.records)
         return
     starts = [(host.host, reply.start) for host, reply in view.replies]
     shaped = [(host, start) for host, start in starts if start and start.tables is not None]
@@ -258,10 +265,10 @@ def _shapes(view: KeyValueView) -> Iterator[CheckAnswer]:
             shapes=len(shapes),
         )
     for host, start in shaped[:1]:
-        yield valid("The database is the one that was to be loaded.", **_shape(host, start))
+        yield valid("The database is the one that was to be loaded.", **_shape_numbers(host, start))
 
 
-def _shape(host: str, start: StoreShape) -> Numbers:
+def _shape_numbers(host: str, start: StoreShape) -> Numbers:
     tables = start.tables
     return {
         "host": host,
@@ -273,7 +280,7 @@ def _shape(host: str, start: StoreShape) -> Numbers:
     }
 
 
-def _rows(server: ServerRun | None, records: int) -> CheckAnswer:
+def _row_count_answer(server: ServerRun | None, records: int) -> CheckAnswer:
     if server is None:
         return not_applicable(
             "Each client has the store in its own process: no server counts its rows.",
@@ -299,21 +306,27 @@ def compaction_debt(view: KeyValueView) -> CheckAnswer:
     if server is not None:
         if PENDING not in server.before:
             return unchecked("the server did not tell its pending compactions")
-        return _debt("the server", pending=int(server.before[PENDING]))
+        return _compaction_debt_answer("the server", pending=int(server.before[PENDING]))
     if not view.replies:
         return unchecked("no engine told of its run")
-    return worst(_debt_of(host.host, reply.start) for host, reply in view.replies)
+    return worst_answer(
+        _compaction_debt_of_host(host.host, reply.start) for host, reply in view.replies
+    )
 
 
-def _debt_of(host: str, start: StoreShape | None) -> CheckAnswer:
+def _compaction_debt_of_host(host: str, start: StoreShape | None) -> CheckAnswer:
     if start is None or not start.levels:
         return unchecked(f"the levels of the database of {host} were not looked at before the run")
     full = sum(1 for level in start.levels if level.score is not None and level.score >= 1)
     fresh = sum(level.files for level in start.levels if level.level == 0)
-    return _debt(host, pending=full, fresh=fresh, pending_bytes=start.pending_bytes or 0)
+    return _compaction_debt_answer(
+        host, pending=full, fresh=fresh, pending_bytes=start.pending_bytes or 0
+    )
 
 
-def _debt(whose: str, *, pending: int, fresh: int = 0, pending_bytes: int = 0) -> CheckAnswer:
+def _compaction_debt_answer(
+    whose: str, *, pending: int, fresh: int = 0, pending_bytes: int = 0
+) -> CheckAnswer:
     evidence: Numbers = {
         "store_of": whose,
         "pending": pending,
@@ -362,7 +375,7 @@ def key_value_idle(view: KeyValueView) -> CheckAnswer:
     clients = store_clients(view)
     if not clients:
         return unchecked("the devices of the server's store were not watched before the start")
-    return worst(
+    return worst_answer(
         (idle_before(view, index, _run_seconds(view, index)) for index in clients),
         most="share_of_run",
     )
@@ -376,7 +389,7 @@ def _run_seconds(view: KeyValueView, index: int) -> float | None:
 
 def key_value_target(view: KeyValueView) -> CheckAnswer:
     """target-in-memory of load on a key-value store: of the target that holds it."""
-    if is_elsewhere(view):
+    if is_external_store(view):
         return unchecked("the storage of a server outside of the study is not known")
     return target_in_memory.judge(view)
 
@@ -403,7 +416,7 @@ class StoreReads:
     opaque: bool
 
 
-def is_elsewhere(view: KeyValueView) -> bool:
+def is_external_store(view: KeyValueView) -> bool:
     """Whether the store is one of the user's own, outside of the study."""
     server = server_in(view.record)
     return server is not None and not server.host
@@ -426,16 +439,16 @@ def loaded_bytes(view: KeyValueView) -> int:
     return job.records * job.record_bytes
 
 
-def stores_of(view: KeyValueView) -> tuple[StoreReads, ...] | None:
+def store_reads(view: KeyValueView) -> tuple[StoreReads, ...] | None:
     """Every store with what its devices read; None where they were not counted."""
     server = server_in(view.record)
     if server is None:
-        return _on_clients(view)
+        return _client_store_reads(view)
     if not server.host:
         return None
     everybody = tuple(range(len(view.hosts)))
     facts = view.facts.get(server.host)
-    read = _server_read(view, server.host, facts)
+    read = _server_device_reads(view, server.host, facts)
     if read is None:
         return None
     device, deltas = read
@@ -457,7 +470,7 @@ def stores_of(view: KeyValueView) -> tuple[StoreReads, ...] | None:
     )
 
 
-def _on_clients(view: KeyValueView) -> tuple[StoreReads, ...] | None:
+def _client_store_reads(view: KeyValueView) -> tuple[StoreReads, ...] | None:
     groups = moved_by_device(view)
     if groups is None:
         return None
@@ -478,7 +491,7 @@ def _on_clients(view: KeyValueView) -> tuple[StoreReads, ...] | None:
                 memory_bytes=memory,
                 bounded=bound is not None,
                 read_bytes=group.read_bytes,
-                read_ios=_read_ios(view, clients, group.device.split("+")),
+                read_ios=_device_read_ios(view, clients, group.device.split("+")),
                 below_bytes=group.below_read,
                 opaque=group.opaque,
             )
@@ -486,7 +499,7 @@ def _on_clients(view: KeyValueView) -> tuple[StoreReads, ...] | None:
     return tuple(stores)
 
 
-def _read_ios(view: KeyValueView, clients: tuple[int, ...], names: list[str]) -> int:
+def _device_read_ios(view: KeyValueView, clients: tuple[int, ...], names: list[str]) -> int:
     """As `moved_by_device` has it of bytes: each client looked at its own moments."""
     return max(
         sum(delta.read_ios for delta in view.hosts[index].devices if delta.device in names)
@@ -498,11 +511,11 @@ _Read = tuple[str, tuple[DeviceDelta, ...]]
 """A device, or several as one, and what they moved in the run."""
 
 
-def _server_read(view: KeyValueView, name: str, facts: HostFacts | None) -> _Read | None:
+def _server_device_reads(view: KeyValueView, name: str, facts: HostFacts | None) -> _Read | None:
     """What the devices of the server's target read."""
     client = next((host for host in view.hosts if host.host == name), None)
     if client is not None:
-        return _client_read(view, client)
+        return _client_device_reads(view, client)
     watched = next(
         (bystander for bystander in view.record.bystanders if bystander.host == name), None
     )
@@ -515,7 +528,7 @@ def _server_read(view: KeyValueView, name: str, facts: HostFacts | None) -> _Rea
     return "+".join(deltas), watched.devices
 
 
-def _client_read(view: KeyValueView, client: HostRun) -> _Read | None:
+def _client_device_reads(view: KeyValueView, client: HostRun) -> _Read | None:
     target = view.target(client)
     deltas = {delta.device: delta for delta in client.devices}
     if target is None or target.device not in deltas:

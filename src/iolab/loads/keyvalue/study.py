@@ -14,21 +14,21 @@ from iolab.core.workload import Workload
 from iolab.errors import Fault
 from iolab.loads.keyvalue.cost import (
     Reflinks,
-    copy_notes,
+    bytes_written,
+    distinct_stores,
+    full_copy_notes,
     key_value_reasons,
     key_value_seconds,
-    key_value_space_most,
-    key_value_written,
+    largest_space,
+    plan_with_copy_costs,
     run_overhead_s,
     store_bytes,
-    stores_of,
-    with_copies,
 )
 from iolab.loads.keyvalue.problems import (
     check_key_values,
     key_value_faults,
     memory_notes,
-    wanted_tools,
+    required_tools,
 )
 from iolab.loads.keyvalue.table import (
     DB_BENCH_ENGINES,
@@ -37,8 +37,8 @@ from iolab.loads.keyvalue.table import (
     ServerTable,
     YcsbTable,
     server_identity,
-    server_of,
     server_table,
+    table_server_settings,
 )
 from iolab.loads.keyvalue.workload import (
     READ_RANDOM_WRITE_RANDOM,
@@ -75,7 +75,7 @@ class ServerSection:
 
     def settings(self, tables: Tables) -> ServerSettings:
         """The server as written."""
-        return server_of(server_table(tables))
+        return table_server_settings(server_table(tables))
 
 
 class KeyValueStudy(LoadStudy):
@@ -98,11 +98,11 @@ class KeyValueStudy(LoadStudy):
 
     def job_text(self, job: KeyJob) -> str:
         """See `LoadStudy`."""
-        return _ycsb_job(job) if isinstance(job, YcsbJob) else _db_bench_job(job)
+        return _ycsb_job_text(job) if isinstance(job, YcsbJob) else _db_bench_job_text(job)
 
     def asked(self, study: Study) -> Programs:
         """See `LoadStudy`."""
-        return {program: argv for program, (_, argv) in wanted_tools(study).items()}
+        return {program: argv for program, (_, argv) in required_tools(study).items()}
 
     def check(self, document: StudyDocument, tables: Tables) -> None:
         """Add every fault of its workloads and of their server that no single key shows."""
@@ -136,8 +136,8 @@ class KeyValueStudy(LoadStudy):
         """Loading, copying and what runs write; its runs prepare themselves."""
         return LoadCost(
             own=tuple(key_value_reasons(study, runs, rate)),
-            set_up_bytes=key_value_written(study, runs, rate),
-            space_bytes=key_value_space_most(study, runs, rate),
+            set_up_bytes=bytes_written(study, runs, rate),
+            space_bytes=largest_space(study, runs, rate),
         )
 
     def load_seconds(self, study: Study, point: Point) -> float:
@@ -167,18 +167,20 @@ class KeyValueStudy(LoadStudy):
         return key_value_faults(study, plan, facts, devices)
 
     def with_facts(self, study: Study, plan: Plan, facts: SeenFacts) -> Plan:
-        """See `with_copies`."""
-        return with_copies(study, plan, _reflinks(study, facts), ASSUMED_WRITE_BYTES_PER_S)
+        """See `plan_with_copy_costs`."""
+        return plan_with_copy_costs(
+            study, plan, _reflink_support(study, facts), ASSUMED_WRITE_BYTES_PER_S
+        )
 
     def notes(self, study: Study, plan: Plan, facts: SeenFacts) -> Iterator[str]:
         """Bounds of memory that are too tight, and whole copies."""
         yield from memory_notes(study, plan.points)
-        reflinks = _reflinks(study, facts)
-        yield from copy_notes(study, plan.runs, reflinks, ASSUMED_WRITE_BYTES_PER_S)
+        reflinks = _reflink_support(study, facts)
+        yield from full_copy_notes(study, plan.runs, reflinks, ASSUMED_WRITE_BYTES_PER_S)
 
     def lines(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         """The databases, and the server of them."""
-        stores = stores_of(plan.points)
+        stores = distinct_stores(plan.points)
         if stores:
             sizes = [f"{format_bytes(store_bytes(job))} ({_store_text(job)})" for job in stores]
             yield "databases", f"{counted_noun(len(stores), 'database')}: {'; '.join(sizes)}"
@@ -190,27 +192,27 @@ class KeyValueStudy(LoadStudy):
         return server_identity(study)
 
 
-def _db_bench_job(job: KeyValueJob) -> str:
+def _db_bench_job_text(job: KeyValueJob) -> str:
     mix = f" {job.read_percent}% read" if job.workload == READ_RANDOM_WRITE_RANDOM else ""
     rate = job.write_bytes_per_s
     writes = f", writes {format_rate_bytes(rate)}" if rate is not None else ""
     block = format_bytes(job.loaded.block_bytes)
     return (
         f"db_bench: {job.workload}{mix}, blocks of {block}, {counted_noun(job.threads, 'thread')}"
-        f"{writes}{_bound(job.memory_bytes)}"
+        f"{writes}{_memory_limit_text(job.memory_bytes)}"
     )
 
 
-def _ycsb_job(job: YcsbJob) -> str:
+def _ycsb_job_text(job: YcsbJob) -> str:
     mix = ", ".join(f"{share:.3g} {operation.word}" for operation, share in job.mix)
     rate = f", {job.rate_ops_per_s:,} ops/s" if job.rate_ops_per_s is not None else ""
     return (
         f"ycsb: {mix}, {job.distribution.value}, {counted_noun(job.threads, 'thread')}"
-        f"{rate}{_bound(job.memory_bytes)}"
+        f"{rate}{_memory_limit_text(job.memory_bytes)}"
     )
 
 
-def _bound(memory_bytes: int | None) -> str:
+def _memory_limit_text(memory_bytes: int | None) -> str:
     return f", memory {format_bytes(memory_bytes)}" if memory_bytes is not None else ""
 
 
@@ -236,13 +238,13 @@ def _server_text(server: ServerSettings) -> str:
             memory = f", memory {format_bytes(server.memory_bytes)}" if server.memory_bytes else ""
             return (
                 f"managed: Apache Cassandra {server.version}{where}, heap "
-                f"{format_bytes(server.heap_bytes)}{memory}, {_answers(server)}"
+                f"{format_bytes(server.heap_bytes)}{memory}, {_consistency_text(server)}"
             )
         case ServerKind.GIVEN:
-            return f"given: {', '.join(server.addresses)}, {_answers(server)}"
+            return f"given: {', '.join(server.addresses)}, {_consistency_text(server)}"
 
 
-def _answers(server: ServerSettings) -> str:
+def _consistency_text(server: ServerSettings) -> str:
     return f"replication {server.replication}, consistency {server.consistency}"
 
 
@@ -250,7 +252,7 @@ SHARING: Final = ("xfs", "btrfs", "ocfs2", "bcachefs")
 """File systems whose files may share extents."""
 
 
-def _reflinks(study: Study, facts: SeenFacts) -> Reflinks:
+def _reflink_support(study: Study, facts: SeenFacts) -> Reflinks:
     reflinks: dict[tuple[str, str], bool] = {}
     for target in targets_of(study):
         host_facts = None if facts is None else facts.get(target.key)

@@ -284,7 +284,7 @@ def listen_address_value() -> values.Read:
     )
 
 
-def adds_up(shares: list[float]) -> bool:
+def is_whole(shares: list[float]) -> bool:
     """Whether shares are a whole, but for what decimal fractions lose in binary."""
     return math.isclose(sum(shares), 1, abs_tol=1e-9)
 
@@ -408,7 +408,7 @@ class YcsbTable(LoadTable):
 
     def job(self) -> YcsbJob:
         """See `LoadTable`."""
-        return YcsbJob(**YcsbJob.fields_of([*self.entries(), ("mix", mix_of(self.mix))]))
+        return YcsbJob(**YcsbJob.fields_of([*self.entries(), ("mix", operation_shares(self.mix))]))
 
 
 class ServerTable(StudyTable):
@@ -440,13 +440,13 @@ def server_table(tables: Tables) -> ServerTable:
     return tables.find(ServerTable) or ServerTable()
 
 
-def mix_of(table: MixTable) -> tuple[tuple[KeyOperation, float], ...]:
+def operation_shares(table: MixTable) -> tuple[tuple[KeyOperation, float], ...]:
     """Each operation's share, without those that have none, in the order of the table."""
     shares = ((KeyOperation[key.upper()], getattr(table, key)) for key in MixTable.model_fields)
     return tuple((operation, share) for operation, share in shares if share)
 
 
-def server_of(table: ServerTable) -> ServerSettings:
+def table_server_settings(table: ServerTable) -> ServerSettings:
     """The server as written; without a table there is none."""
     return ServerSettings(**ServerSettings.fields_of(table.entries()))
 

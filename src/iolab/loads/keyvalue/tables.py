@@ -47,24 +47,24 @@ def key_workloads(study: Study) -> tuple[Workload, ...]:
     return tuple(workload for workload in study.workloads if isinstance(workload.job, KeyJob))
 
 
-def plural(operation: KeyOperation) -> str:
+def plural_operation(operation: KeyOperation) -> str:
     """The operations for people: `Reads`."""
     return _WHAT.get(operation, operation.word.capitalize())
 
 
-def value_of(metrics: Mapping[str, Metric], key: str) -> float | None:
+def metric_value(metrics: Mapping[str, Metric], key: str) -> float | None:
     """The value of a metric, None where there is no such metric."""
     return metrics.get(key, UNKNOWN_METRIC).value
 
 
-def timed(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOperation, ...]:
+def timed_operations(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOperation, ...]:
     """The operations of which any latency is known, those timed from when they were due too."""
-    return _having(metrics, [f"lat_ns_{name}" for name in LATENCY_NAMES])
+    return _operations_with_metric(metrics, [f"lat_ns_{name}" for name in LATENCY_NAMES])
 
 
-def counted(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOperation, ...]:
+def counted_operations(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOperation, ...]:
     """The operations that have a rate of their own."""
-    operations = _having(metrics, [WHOLE_KEY])
+    operations = _operations_with_metric(metrics, [WHOLE_KEY])
     return tuple(
         operation
         for operation in operations
@@ -72,13 +72,15 @@ def counted(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOperation, ...]
     )
 
 
-def _having(metrics: Iterable[Mapping[str, Metric]], parts: list[str]) -> tuple[KeyOperation, ...]:
+def _operations_with_metric(
+    metrics: Iterable[Mapping[str, Metric]], parts: list[str]
+) -> tuple[KeyOperation, ...]:
     all_metrics = list(metrics)
     return tuple(
         operation
         for operation in KeyOperation
         if any(
-            value_of(own, f"{operation.key}_{part}") is not None
+            metric_value(own, f"{operation.key}_{part}") is not None
             for own in all_metrics
             for part in parts
         )
@@ -87,11 +89,11 @@ def _having(metrics: Iterable[Mapping[str, Metric]], parts: list[str]) -> tuple[
 
 def main_operation(metrics: Sequence[Mapping[str, Metric]]) -> KeyOperation:
     """The operation whose latency is told first: reads, else the first that has any."""
-    operations = [operation for operation in timed(metrics) if not operation.is_intended]
+    operations = [operation for operation in timed_operations(metrics) if not operation.is_intended]
     return KeyOperation.READ if KeyOperation.READ in operations or not operations else operations[0]
 
 
-def tail_name(job: AnyJob) -> str:
+def published_percentile(job: AnyJob) -> str:
     """The percentile that the field publishes with this engine.
 
     That of db_bench is p99, whose bins tell nothing finer; that of YCSB is p99.99.
@@ -99,27 +101,29 @@ def tail_name(job: AnyJob) -> str:
     return "p99_99" if isinstance(job, YcsbJob) else "p99"
 
 
-def drawn_tail(
+def percentile_to_draw(
     job: AnyJob, metrics: Sequence[Mapping[str, Metric]], operation: KeyOperation
 ) -> str:
     """The published percentile, where all points have it; else the highest that they all have."""
-    return highest_known(metrics, operation, tail_name(job))
+    return highest_known_percentile(metrics, operation, published_percentile(job))
 
 
-def highest_known(
+def highest_known_percentile(
     metrics: Sequence[Mapping[str, Metric]], operation: KeyOperation, most: str = "p99_99"
 ) -> str:
     """The highest percentile up to `most` that all have who have any latency; p50 where none."""
     names = [name for name, _ in PERCENTILES]
     wanted = names[: names.index(most) + 1]
-    measured = [own for own in metrics if value_of(own, operation.latency_key("mean")) is not None]
+    measured = [
+        own for own in metrics if metric_value(own, operation.latency_key("mean")) is not None
+    ]
     for name in reversed(wanted):
-        if all(value_of(own, operation.latency_key(name)) is not None for own in measured):
+        if all(metric_value(own, operation.latency_key(name)) is not None for own in measured):
             return name
     return wanted[0]
 
 
-def known_latencies(
+def known_latency_texts(
     metrics: Mapping[str, Metric], operation: KeyOperation, names: Iterable[str]
 ) -> Iterator[tuple[str, str]]:
     """(`read p99`, `1.2 ms`) of each latency that is known."""
@@ -129,11 +133,13 @@ def known_latencies(
             yield f"{operation.word} {WORDS[name]}", metric_text(metric)
 
 
-def brief_operations(result: Result) -> str:
+def operations_line(result: Result) -> str:
     """A run in a line: `12.3 k ops/s, read mean 299 µs, read p99 4.28 ms`."""
     metrics = result.metrics
     main = main_operation([metrics])
-    latencies = known_latencies(metrics, main, ("mean", highest_known([metrics], main, "p99")))
+    latencies = known_latency_texts(
+        metrics, main, ("mean", highest_known_percentile([metrics], main, "p99"))
+    )
     return ", ".join(
         [metric_text(metrics.get(WHOLE_KEY)), *(f"{name} {text}" for name, text in latencies)]
     )
@@ -157,9 +163,9 @@ class PointGroup:
         return workload_and_axis_title(self.workload, self.others)
 
 
-def groups_of(workload: Workload, points: Sequence[PointSummary]) -> tuple[PointGroup, ...]:
+def point_groups(workload: Workload, points: Sequence[PointSummary]) -> tuple[PointGroup, ...]:
     """A workload's points, apart by every axis but the main one."""
-    axis = main_axis([point.key.axis for point in points]) or _only_axis(points)
+    axis = main_axis([point.key.axis for point in points]) or _comparison_axis_text(points)
     by_others: dict[Axis, list[PointSummary]] = {}
     for point in points:
         others = tuple(pair for pair in point.key.axis if pair[0] != axis)
@@ -169,7 +175,7 @@ def groups_of(workload: Workload, points: Sequence[PointSummary]) -> tuple[Point
     )
 
 
-def _only_axis(points: Sequence[PointSummary]) -> str:
+def _comparison_axis_text(points: Sequence[PointSummary]) -> str:
     """Where nothing varies but the configuration: the load at which they are compared."""
     names = [name for point in points for name, _ in point.key.axis]
     several = len({point.key.configuration for point in points}) > 1
@@ -179,12 +185,12 @@ def _only_axis(points: Sequence[PointSummary]) -> str:
 _LOADS: Final = ("threads", "rate")
 
 
-def groups_in(study: Study, points: Sequence[PointSummary]) -> tuple[PointGroup, ...]:
+def study_point_groups(study: Study, points: Sequence[PointSummary]) -> tuple[PointGroup, ...]:
     """The groups of all workloads on key-value stores; points may be of other loads too."""
     return tuple(
         group
         for workload in key_workloads(study)
-        for group in groups_of(workload, [p for p in points if p.key.workload == workload.id])
+        for group in point_groups(workload, [p for p in points if p.key.workload == workload.id])
     )
 
 
@@ -221,10 +227,10 @@ def run_columns(metrics: Iterable[Mapping[str, Metric]]) -> list[tuple[str, str]
     """(metric, heading) of what tells these runs: all operations, then each by itself."""
     all_metrics = list(metrics)
     main = main_operation(all_metrics)
-    rates, latencies = counted(all_metrics), timed(all_metrics)
+    rates, latencies = counted_operations(all_metrics), timed_operations(all_metrics)
     shown = [(WHOLE_KEY, "Operations/s")]
     if len(rates) > 1 or (rates and rates[0] is not main):
-        shown += [(operation.rate_key, f"{plural(operation)}/s") for operation in rates]
+        shown += [(operation.rate_key, f"{plural_operation(operation)}/s") for operation in rates]
     ordered = sorted(latencies, key=lambda operation: (operation is not main, operation))
     for operation in ordered:
         names = RESULT_LATENCIES if operation is main else OTHER_LATENCIES
@@ -236,18 +242,18 @@ def run_columns(metrics: Iterable[Mapping[str, Metric]]) -> list[tuple[str, str]
 def operations_table(result: Result) -> Table:
     """What each operation of a run did and took, percentile by percentile."""
     metrics = [result.metrics]
-    operations = dict.fromkeys([*counted(metrics), *timed(metrics)])
-    return _of_operations("Each operation", [("", result.metrics, operations)])
+    operations = dict.fromkeys([*counted_operations(metrics), *timed_operations(metrics)])
+    return _operations_table("Each operation", [("", result.metrics, operations)])
 
 
-def apart_table(points: Sequence[PointSummary], name: Namer) -> Table:
+def operations_by_point_table(points: Sequence[PointSummary], name: Namer) -> Table:
     """The same of the points of one workload, one row a point and operation."""
     parts = []
     for point in points:
         metrics = [point.metrics]
-        operations = dict.fromkeys([*counted(metrics), *timed(metrics)])
+        operations = dict.fromkeys([*counted_operations(metrics), *timed_operations(metrics)])
         parts.append((name(point), point.metrics, operations))
-    table = _of_operations("Each operation by itself", parts)
+    table = _operations_table("Each operation by itself", parts)
     levels = [point.level for point, part in zip(points, parts, strict=True) for _ in part[2]]
     rows = tuple(
         (*cells, verdict_cell(level)) for cells, level in zip(table.rows, levels, strict=True)
@@ -255,7 +261,7 @@ def apart_table(points: Sequence[PointSummary], name: Namer) -> Table:
     return Table(table.title, (*table.columns, Column("Verdict")), rows)
 
 
-def _of_operations(
+def _operations_table(
     title: str,
     parts: Sequence[tuple[str, Mapping[str, Metric], Iterable[KeyOperation]]],
 ) -> Table:
@@ -275,7 +281,7 @@ def _of_operations(
     return Table(title, columns_of(texts, numbers), rows)
 
 
-def bounds_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
+def percentile_bounds_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
     """Between which latencies percentiles lie for certain, where bins are wide; else None."""
     names = tuple(key for key, _ in PERCENTILES)
     rows = [
@@ -283,13 +289,13 @@ def bounds_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
             operation.word,
             name(point),
             str(run.repeat),
-            *(_between(run.metrics.get(operation.latency_key(key))) for key in names),
+            *(_bounds_text(run.metrics.get(operation.latency_key(key))) for key in names),
             run.verdict.level,
         )
         for point in points
         for run in (point.results or point.left_out)
-        for operation in timed([run.metrics])
-        if any(_is_bounded(run.metrics.get(operation.latency_key(key))) for key in names)
+        for operation in timed_operations([run.metrics])
+        if any(_has_wide_bin(run.metrics.get(operation.latency_key(key))) for key in names)
     ]
     if not rows:
         return None
@@ -298,21 +304,23 @@ def bounds_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
     return Table(title, (*heads, Column("Verdict")), tuple(rows))
 
 
-def _is_bounded(metric: Metric | None) -> bool:
+def _has_wide_bin(metric: Metric | None) -> bool:
     return metric is not None and metric.bounded
 
 
-def _between(metric: Metric | None) -> str:
+def _bounds_text(metric: Metric | None) -> str:
     if metric is None or metric.low is None or metric.high is None or not metric.bounded:
         return DASH
     low, high = (value_text(end, metric.unit) for end in (metric.low, metric.high))
     return high if low == high else f"{low} to {high}"
 
 
-def due_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
+def intended_latency_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
     """Latencies of service beside those from when an operation was due; None without a rate."""
     due = [
-        operation for operation in timed(point.metrics for point in points) if operation.is_intended
+        operation
+        for operation in timed_operations(point.metrics for point in points)
+        if operation.is_intended
     ]
     pairs = [
         (operation, other) for operation in KeyOperation if (other := operation.intended) in due
@@ -355,7 +363,7 @@ def key_jobs_tables(study: Study) -> tuple[Table, ...]:
     )
 
 
-def _memory(size: int | None) -> str:
+def _memory_text(size: int | None) -> str:
     return "all" if size is None else format_bytes(size)
 
 
@@ -383,7 +391,7 @@ def _db_bench_row(workload: Workload, job: KeyValueJob) -> tuple[Cell, ...]:
         swept.get("block_size", format_bytes(loaded.block_bytes)),
         swept.get("threads", str(job.threads)),
         format_bytes(job.cache_bytes),
-        _memory(job.memory_bytes),
+        _memory_text(job.memory_bytes),
         str(loaded.bloom_bits) if loaded.bloom_bits else "none",
         f"{job.read_percent} %" if mixed else DASH,
         f"at most {format_rate_bytes(rate)}" if job.has_writer and rate is not None else DASH,
@@ -415,6 +423,6 @@ def _ycsb_row(workload: Workload, job: YcsbJob) -> tuple[Cell, ...]:
         job.distribution.value,
         swept.get("threads", str(job.threads)),
         f"{swept['rate']} ops/s" if "rate" in swept else rate,
-        _memory(job.memory_bytes),
+        _memory_text(job.memory_bytes),
         job.options_text or DASH,
     )

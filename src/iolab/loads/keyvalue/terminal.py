@@ -11,17 +11,23 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Metric
 from iolab.core.study import Study
 from iolab.dataclass import dataclass
-from iolab.loads.keyvalue.charts import Largest, interval_text, key_gains, largest_gains, share_text
+from iolab.loads.keyvalue.charts import (
+    GroupLargestGain,
+    compare_key_groups,
+    largest_gains,
+    percent_interval_text,
+    signed_percent_text,
+)
 from iolab.loads.keyvalue.metrics import WHOLE_KEY
 from iolab.loads.keyvalue.tables import (
     PERCENTILES,
     PointGroup,
-    groups_in,
-    highest_known,
+    highest_known_percentile,
     main_operation,
-    tail_name,
-    timed,
-    value_of,
+    metric_value,
+    published_percentile,
+    study_point_groups,
+    timed_operations,
 )
 from iolab.loads.keyvalue.workload import KeyOperation
 from iolab.report.numbers import axis_values_text, metric_text
@@ -47,14 +53,14 @@ _TAILS: Final = ("p99", "p99_9", "p99_99")
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _MetricColumn:
     """A column of numbers by its metric."""
 
     key: str
     heading: Heading
 
 
-def keys_screen(
+def key_value_lines(
     study: Study,
     points: Sequence[PointSummary],
     rows_of: Callable[[PointSummary], Iterator[PointRow]],
@@ -63,11 +69,11 @@ def keys_screen(
 
     `rows_of` gives a point's rows.
     """
-    point_groups = groups_in(study, points)
+    point_groups = study_point_groups(study, points)
     if not point_groups:
         return
     repeated = any(len(p.runs) > 1 for group in point_groups for p in group.points)
-    shown = _columns(point_groups)
+    shown = _metric_columns(point_groups)
     headings = [Heading("point", can_wrap=True), Heading("ops/s", is_number=True)]
     headings += [Heading("95 %", is_number=True)] if repeated else []
     headings += [column.heading for column in shown]
@@ -77,7 +83,7 @@ def keys_screen(
         for configuration in dict.fromkeys(point.key.configuration for point in group.points):
             name = f"{configuration}: {group.title}" if several else group.title
             rows = [
-                _row(group, point, row, shown, repeated=repeated)
+                _point_cells(group, point, row, shown, repeated=repeated)
                 for point in group.points
                 if point.key.configuration == configuration
                 for row in rows_of(point)
@@ -88,12 +94,12 @@ def keys_screen(
         yield literal_text(
             "due: since the rate wanted the operation sent, not since it was", QUIET_STYLE
         )
-    yield from _gains(study, point_groups)
+    yield from _gain_lines(study, point_groups)
 
 
-def _gains(study: Study, groups: Sequence[PointGroup]) -> Iterator[RenderableType]:
+def _gain_lines(study: Study, groups: Sequence[PointGroup]) -> Iterator[RenderableType]:
     """The largest gain of each group and metric over the first configuration."""
-    gained = key_gains(study, groups)
+    gained = compare_key_groups(study, groups)
     if not gained:
         return
     titles = study.titles
@@ -106,7 +112,7 @@ def _gains(study: Study, groups: Sequence[PointGroup]) -> Iterator[RenderableTyp
             if len(gained) > 1
             else largest.group.title
         )
-        rows_by_name.setdefault(name, []).append(_gain_row(largest))
+        rows_by_name.setdefault(name, []).append(_gain_cells(largest))
     yield ""
     baseline = titles[gained[0].baseline]
     one_of_two = f"{titles[gained[0].candidate]} against {baseline}"
@@ -118,63 +124,65 @@ def _gains(study: Study, groups: Sequence[PointGroup]) -> Iterator[RenderableTyp
     )
 
 
-def _gain_row(largest: Largest) -> list[Text | str]:
+def _gain_cells(largest: GroupLargestGain) -> list[Text | str]:
     if largest.best is None:
         return [literal_text(f"  {largest.words}"), "none", *[""] * 4]
     gain = largest.best.gain
     return [
         literal_text(f"  {largest.words}"),
-        Text(share_text(gain.share), style="bold"),
-        interval_text(largest.best.low, largest.best.high),
+        Text(signed_percent_text(gain.share), style="bold"),
+        percent_interval_text(largest.best.low, largest.best.high),
         literal_text(largest.at),
         gain.comparison.verdict.value,
         styled_verdict(gain.level),
     ]
 
 
-def _columns(groups: Sequence[PointGroup]) -> list[_Shown]:
+def _metric_columns(groups: Sequence[PointGroup]) -> list[_MetricColumn]:
     """Mean and published percentile of the main operation; more where there is room."""
     metrics: list[Mapping[str, Metric]] = [p.metrics for group in groups for p in group.points]
-    published = {tail_name(group.workload.job) for group in groups}
+    published = {published_percentile(group.workload.job) for group in groups}
     main = main_operation(metrics)
-    shown = [_Shown(main.latency_key("mean"), Heading(f"{main.word} mean", is_number=True))]
-    named = {name for name in _TAILS if _is_known(metrics, main.latency_key(name))}
-    named |= published if named else {*published, highest_known(metrics, main)}
+    shown = [_MetricColumn(main.latency_key("mean"), Heading(f"{main.word} mean", is_number=True))]
+    named = {name for name in _TAILS if _has_value(metrics, main.latency_key(name))}
+    named |= published if named else {*published, highest_known_percentile(metrics, main)}
     shown += [
-        _Shown(
+        _MetricColumn(
             main.latency_key(name), Heading(word, is_number=True, is_optional=name not in published)
         )
         for name, word in PERCENTILES
         if name in named
     ]
-    if _is_known(metrics, _WRITER_RATE):
-        shown.append(_Shown(_WRITER_RATE, Heading("writes/s", is_number=True, is_optional=True)))
-    for operation in timed(metrics):
+    if _has_value(metrics, _WRITER_RATE):
+        shown.append(
+            _MetricColumn(_WRITER_RATE, Heading("writes/s", is_number=True, is_optional=True))
+        )
+    for operation in timed_operations(metrics):
         is_due = operation is main.intended
         word = "due" if is_due else operation.word
         names = ("mean", "p99") if is_due else ("p99",)
         if operation is main or (operation.is_intended and not is_due):
             continue
         shown += [
-            _Shown(
+            _MetricColumn(
                 operation.latency_key(name),
                 Heading(f"{word} {name}", is_number=True, is_optional=not is_due),
             )
             for name in names
-            if _is_known(metrics, operation.latency_key(name))
+            if _has_value(metrics, operation.latency_key(name))
         ]
     return shown
 
 
-def _is_known(metrics: Sequence[Mapping[str, Metric]], key: str) -> bool:
-    return any(value_of(metric, key) is not None for metric in metrics)
+def _has_value(metrics: Sequence[Mapping[str, Metric]], key: str) -> bool:
+    return any(metric_value(metric, key) is not None for metric in metrics)
 
 
-def _row(
+def _point_cells(
     group: PointGroup,
     point: PointSummary,
     row: PointRow,
-    shown: Sequence[_Shown],
+    shown: Sequence[_MetricColumn],
     *,
     repeated: bool,
 ) -> list[Text | str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from iolab.analysis.check import HostQuestion
+from iolab.analysis.check import CheckSlot
 from iolab.analysis.checks.bytes import bytes_moved, target_in_memory
 from iolab.analysis.checks.client import cpu_bound_client
 from iolab.analysis.checks.fleet import clock_drift, clock_step, start_skew
@@ -23,10 +23,10 @@ from iolab.analysis.checks.time import (
     run_too_short,
     transient,
 )
-from iolab.analysis.evenness import spread_over
+from iolab.analysis.evenness import host_spread
 from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks
-from iolab.analysis.sums import measure
-from iolab.analysis.view import HostAnswers
+from iolab.analysis.sums import sum_measured_window
+from iolab.analysis.view import HostKindAnswers
 from iolab.analysis.window import Window
 from iolab.core.metric import Metric, Spread
 from iolab.core.run import RunRecord
@@ -51,10 +51,10 @@ from iolab.loads.metadata.metrics import (
     MetadataLoad,
     MetadataView,
     PhaseLoad,
+    any_rank_windows,
     measure_metadata,
     metadata_host_metrics,
     metadata_metrics,
-    whole_windows,
 )
 
 if TYPE_CHECKING:
@@ -87,10 +87,10 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
             transient,
             cycle,
             imprecise,
-            HostQuestion.LIMITS,
+            CheckSlot.LIMITS,
             bytes_moved,
             storage_bytes,
-            HostQuestion.BYTES,
+            CheckSlot.BYTES,
         ),
     )
     operation_metrics = METADATA_KEYS
@@ -100,13 +100,13 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
         record: RunRecord,
         facts: Facts,
         telemetry: tuple[CounterSeries, ...],
-        host_kinds: tuple[HostAnswers, ...],
+        host_kinds: tuple[HostKindAnswers, ...],
     ) -> MetadataView:
         """With what its phases did."""
         return MetadataView(
             record,
             facts,
-            measure(record),
+            sum_measured_window(record),
             telemetry,
             host_kinds=host_kinds,
             metadata=measure_metadata(record),
@@ -137,8 +137,8 @@ def operation_spreads(record: RunRecord, load: MetadataLoad) -> dict[str, Spread
     """
     spreads: dict[str, Spread] = {}
     for phase in load.phases:
-        spans = whole_windows(phase.runs, record.hosts)
-        spread = spread_over(record.hosts, spans, _phase_rates(phase, spans))
+        spans = any_rank_windows(phase.runs, record.hosts)
+        spread = host_spread(record.hosts, spans, _phase_rates(phase, spans))
         if spread is not None:
             spreads[phase.operation.key] = spread
     return spreads

@@ -26,8 +26,8 @@ from iolab.loads.metadata.tables import (
     RATE_NOTE,
     iterations_text,
     mean_text,
-    over,
-    point_name,
+    point_text,
+    rate_basis_text,
     rate_text,
     summary_table,
 )
@@ -77,7 +77,7 @@ def operation_charts(
     points = [point for point in point_statistics(results) if point.operations]
     if not points:
         return []
-    figures = (rates_figure(workload.title, points, brief.study, brief.series_styles),)
+    figures = (iteration_rates_chart(workload.title, points, brief.study, brief.series_styles),)
     further: list[Figure] = []
     for point in best_points(points):
         shown = next(
@@ -87,7 +87,7 @@ def operation_charts(
         detail = brief.details.get((shown.digest, shown.repeat))
         if detail is None:
             continue
-        name = point_name(point, brief.study)
+        name = point_text(point, brief.study)
         # The curves are of one iteration, the table's latencies of each operation's own median.
         title = f"Latency by percentile{f', {name}' if name else ''}, iteration {shown.repeat}"
         tails = {NAMES[operation.operation]: operation.tail for operation in point.operations}
@@ -117,7 +117,7 @@ def operation_token(operation: Operation) -> Token:
     return series_token(list(Operation).index(operation) - 1)
 
 
-def rates_figure(
+def iteration_rates_chart(
     subject: str,
     points: Sequence[PointStatistics],
     study: Study,
@@ -125,7 +125,9 @@ def rates_figure(
 ) -> Figure:
     """The rate of every iteration, a row for each operation, and beside it the mean."""
     drawn = points[:MAX_POINTS]
-    operations = [op for op in Operation if any(_of(point, op) for point in drawn)]
+    operations = [
+        op for op in Operation if any(_statistics_of_operation(point, op) for point in drawn)
+    ]
     step = NAME_ROOM + LINE * len(drawn)
     height = step * len(operations)
     values = [v for point in drawn for operation in point.operations for v in operation.values]
@@ -133,14 +135,14 @@ def rates_figure(
     ends: list[LineEndLabel] = []
     for index, operation in enumerate(operations):
         top = index * step
-        marks.append(_text(NAMES[operation], 0, top + 16, INK))
+        marks.append(_text_mark(NAMES[operation], 0, top + 16, INK))
         for line, point in enumerate(drawn):
-            own = _of(point, operation)
+            own = _statistics_of_operation(point, operation)
             if own is not None:
                 y = top + NAME_ROOM + LINE * line + LINE / 2 - 3
                 token = looks[point.configuration].token
-                marks += _markers(own, point, y, token)
-                text = _end(own, point, points)
+                marks += _iteration_markers(own, point, y, token)
+                text = _mean_label(own, point, points)
                 ends += [LineEndLabel(text, y, token)] if text != DASH else []
     left_out = len(points) - len(drawn)
     note = (
@@ -151,15 +153,15 @@ def rates_figure(
     return Figure(
         subject=subject,
         title="Rate of each operation",
-        finding=_finding(drawn, study),
+        finding=_mean_rates_sentence(drawn, study),
         note=note,
-        plots=(Plot(height, marks, _axis(values), end_labels=ends, top=HEAD),),
-        table=_table(points, study),
+        plots=(Plot(height, marks, _rate_axis(values), end_labels=ends, top=HEAD),),
+        table=_iteration_rates_table(points, study),
         by_configuration=True,
     )
 
 
-def _axis(values: Sequence[float]) -> ChartAxis:
+def _rate_axis(values: Sequence[float]) -> ChartAxis:
     """In plain operations a second: rates of operations share no unit that reads well."""
     scale = log_scale("ops/s", values, max_ticks=6)
     low, high, divisor = scale.low * scale.divisor, scale.high * scale.divisor, scale.divisor
@@ -168,18 +170,20 @@ def _axis(values: Sequence[float]) -> ChartAxis:
     return ChartAxis(plain, ticks, _AXIS, has_grid=True)
 
 
-def _of(point: PointStatistics, operation: Operation) -> OperationStatistics | None:
+def _statistics_of_operation(
+    point: PointStatistics, operation: Operation
+) -> OperationStatistics | None:
     return next(
         (statistics for statistics in point.operations if statistics.operation is operation), None
     )
 
 
-def _markers(
+def _iteration_markers(
     statistics: OperationStatistics, point: PointStatistics, y: float, token: Token
 ) -> list[Mark]:
     """A guide and a marker for each iteration, by its verdict."""
     marks: list[Mark] = [LineSegments(token=FAINT, segments=[(None, y, None, y)], width=1)]
-    rates = [(value, level) for value, level in _values(statistics, point) if value > 0]
+    rates = [(value, level) for value, level in _rates_and_levels(statistics, point) if value > 0]
     if rates:
         places = [(value, y) for value, _ in rates]
         levels = [level for _, level in rates]
@@ -188,7 +192,7 @@ def _markers(
     return marks
 
 
-def _end(
+def _mean_label(
     statistics: OperationStatistics, point: PointStatistics, points: Sequence[PointStatistics]
 ) -> str:
     """The mean, before it what tells the points of a configuration apart; none where invalid."""
@@ -198,7 +202,9 @@ def _end(
     return f"{values}: {mean}" if several else mean
 
 
-def _values(statistics: OperationStatistics, point: PointStatistics) -> list[tuple[float, Level]]:
+def _rates_and_levels(
+    statistics: OperationStatistics, point: PointStatistics
+) -> list[tuple[float, Level]]:
     """(rate, verdict) of each iteration."""
     return [
         (value, result.verdict.level)
@@ -207,18 +213,18 @@ def _values(statistics: OperationStatistics, point: PointStatistics) -> list[tup
     ]
 
 
-def _text(text: str, x: float, y: float, token: Token) -> Mark:
+def _text_mark(text: str, x: float, y: float, token: Token) -> Mark:
     return TextMark(token=token, places=[(x, y, text)], is_fixed=True)
 
 
-def _finding(points: Sequence[PointStatistics], study: Study) -> str:
+def _mean_rates_sentence(points: Sequence[PointStatistics], study: Study) -> str:
     """The mean of every operation; of several points that of creates; with the worst verdict.
 
     Operations that are invalid have none.
     """
     sentences = []
     for point in points:
-        name = point_name(point, study)
+        name = point_text(point, study)
         own = [
             operation
             for operation in point.operations
@@ -238,15 +244,15 @@ def _finding(points: Sequence[PointStatistics], study: Study) -> str:
     return " ".join(capitalised(sentence) for sentence in sentences)
 
 
-def _table(points: Sequence[PointStatistics], study: Study) -> Table:
+def _iteration_rates_table(points: Sequence[PointStatistics], study: Study) -> Table:
     heads = columns_of(
         ("Operation", "Point", "Rate over"), ("Repeat", "Operations/s"), ("Verdict",)
     )
     rows = tuple(
         row_of(
             NAMES[operation.operation],
-            point_name(point, study) or DASH,
-            over(operation),
+            point_text(point, study) or DASH,
+            rate_basis_text(operation),
             str(result.repeat),
             rate_text(result.metrics[operation.metric].value),
             result.verdict.level,

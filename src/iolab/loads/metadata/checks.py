@@ -15,10 +15,10 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent,
+    percent_text,
     unchecked,
     valid,
-    worst,
+    worst_answer,
 )
 from iolab.analysis.checks.client import BUSY_CORES
 from iolab.analysis.checks.idle import idle_before
@@ -28,7 +28,7 @@ from iolab.analysis.checks.run import (
     operations_counted,
     operations_failed,
 )
-from iolab.analysis.metrics import ios_needed, is_supported
+from iolab.analysis.metrics import ios_needed_for_percentile, is_supported
 from iolab.analysis.window import EDGE_SLACK_NS
 from iolab.core.bins import PERCENTILES
 from iolab.core.run import HostRun, RunStatus
@@ -37,7 +37,7 @@ from iolab.dataclass import dataclass
 from iolab.hosts.counter_names import TARGET
 from iolab.loads.metadata.metrics import MetadataView, PhaseLoad
 from iolab.loads.metadata.table import PHASE_SHORT_S
-from iolab.loads.metadata.workload import FILE_OPERATIONS, MDTEST_ENGINE, Operation, reported_in
+from iolab.loads.metadata.workload import FILE_OPERATIONS, MDTEST_ENGINE, Operation, printed_rates
 from iolab.units import format_count, format_ns
 
 REPORTED_GOOD: Final = 0.01
@@ -51,7 +51,7 @@ NAMED_ERRORS: Final = 4
 """Kinds of errors that are named; the manifest has them all."""
 
 
-def is_counted(view: MetadataView) -> bool:
+def has_host_counts(view: MetadataView) -> bool:
     """Whether the engine tells what each host did; mdtest prints rates of the fleet and no more."""
     return view.metadata_job.engine != MDTEST_ENGINE
 
@@ -59,7 +59,7 @@ def is_counted(view: MetadataView) -> bool:
 @operations_failed
 def metadata_failed(view: MetadataView) -> CheckAnswer:
     """Whether every operation succeeded: one that fails is often faster than one that works."""
-    if not is_counted(view):
+    if not has_host_counts(view):
         return unchecked("mdtest does not count the operations that failed")
     errors: Counter[str] = Counter()
     worst_phase, most = "", 0
@@ -83,18 +83,20 @@ def metadata_failed(view: MetadataView) -> CheckAnswer:
 @check("phase-incomplete", "Phase not finished", needs_load=False)
 def phase_incomplete(view: MetadataView) -> CheckAnswer:
     """Whether every phase was run to its end on every host."""
-    if not is_counted(view):
-        reported = {rate.operation for rate in reported_in(view.record)}
+    if not has_host_counts(view):
+        reported = {rate.operation for rate in printed_rates(view.record)}
         missing = [operation.word for operation in FILE_OPERATIONS if operation not in reported]
         if missing:
             return invalid(
                 f"The engine printed no rate of {', '.join(missing)}.", phases_missing=len(missing)
             )
         return valid("The engine printed a rate of every operation on files.", phases_missing=0)
-    return worst((_finished(view, operation) for operation in Operation), most="skipped")
+    return worst_answer(
+        (_phase_finished_answer(view, operation) for operation in Operation), most="skipped"
+    )
 
 
-def _finished(view: MetadataView, operation: Operation) -> CheckAnswer:
+def _phase_finished_answer(view: MetadataView, operation: Operation) -> CheckAnswer:
     phase = next((p for p in view.metadata.phases if p.operation is operation), None)
     if phase is None:
         return invalid(f"No host came to {operation.word}.", phase=operation.word)
@@ -120,27 +122,29 @@ def _finished(view: MetadataView, operation: Operation) -> CheckAnswer:
 @check("reported-rates", "Rates as the engine prints them")
 def reported_rates(view: MetadataView) -> CheckAnswer:
     """Whether rates that the engine itself computed fit what it was asked to do."""
-    if is_counted(view):
+    if has_host_counts(view):
         return not_applicable("Operations were counted as they ended; no printed rate is used.")
     job = view.metadata_job
     asked = job.ranks * len(view.hosts) * job.files_per_rank
     timed = [
         (rate, rate.seconds)
-        for rate in reported_in(view.record)
+        for rate in printed_rates(view.record)
         if rate.operation in FILE_OPERATIONS and rate.seconds is not None
     ]
     if not timed:
         return unchecked("the engine did not tell how many files or seconds its rates stand for")
-    return worst(
+    return worst_answer(
         (
-            _fits(rate.operation, rate.ops_per_s * seconds, asked, str(job.engine))
+            _reported_rate_answer(rate.operation, rate.ops_per_s * seconds, asked, str(job.engine))
             for rate, seconds in timed
         ),
         most="difference_share",
     )
 
 
-def _fits(operation: Operation, implied: float, asked: int, engine: str) -> CheckAnswer:
+def _reported_rate_answer(
+    operation: Operation, implied: float, asked: int, engine: str
+) -> CheckAnswer:
     deviation = abs(implied - asked) / max(asked, 1)
     evidence: Numbers = {
         "phase": operation.word,
@@ -153,21 +157,23 @@ def _fits(operation: Operation, implied: float, asked: int, engine: str) -> Chec
     verdict = invalid if deviation > REPORTED_BAD else indicative
     return verdict(
         f"The rate of {operation.word} that {engine} prints stands for {format_count(implied)} "
-        f"operations, asked were {format_count(asked)} ({percent(deviation)} apart).",
+        f"operations, asked were {format_count(asked)} ({percent_text(deviation)} apart).",
         **evidence,
     )
 
 
 def metadata_sums(view: MetadataView) -> CheckAnswer:
     """totals-disagree of metadata load: intervals and bins against what each host says it did."""
-    if not is_counted(view):
+    if not has_host_counts(view):
         return not_applicable(
             "mdtest gives no counts to add up; reported-rates judges what it prints."
         )
-    return worst((_summed(view, phase) for phase in view.metadata.phases), most="difference")
+    return worst_answer(
+        (_phase_totals_answer(view, phase) for phase in view.metadata.phases), most="difference"
+    )
 
 
-def _summed(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
+def _phase_totals_answer(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
     done = np.array([0 if run is None else run.done for run in phase.runs], dtype=np.int64)
     binned = phase.bins.sum(axis=1)
     deviation = np.maximum(np.abs(phase.ops - done), np.abs(binned - done))
@@ -192,10 +198,12 @@ def _summed(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
 
 def metadata_engine(view: MetadataView) -> CheckAnswer:
     """engine-errors of metadata load: what the engine said and how it ended on each host."""
-    return worst(answer for host in view.hosts for answer in _ended(view, host))
+    return worst_answer(
+        answer for host in view.hosts for answer in _engine_exit_answers(view, host)
+    )
 
 
-def _ended(view: MetadataView, host: HostRun) -> Iterator[CheckAnswer]:
+def _engine_exit_answers(view: MetadataView, host: HostRun) -> Iterator[CheckAnswer]:
     """An agent's ranks are no process of their own: they have no exit code."""
     where = view.on(host)
     evidence: Numbers = {
@@ -229,15 +237,17 @@ processor."""
 @check("ranks-apart", "Ranks that did not work at the same time")
 def ranks_apart(view: MetadataView) -> CheckAnswer:
     """Whether all ranks of all hosts worked on the files together, so that rates may be added."""
-    if not is_counted(view):
+    if not has_host_counts(view):
         return unchecked("mdtest does not tell when each rank worked; its rates are of the whole")
     phases = view.metadata.file_phases
     if not phases:
         return invalid("No phase on files was run: there is no fleet number.")
-    return worst((_together(view, phase) for phase in phases), least="together_share")
+    return worst_answer(
+        (_rank_overlap_answer(view, phase) for phase in phases), least="together_share"
+    )
 
 
-def _together(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
+def _rank_overlap_answer(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
     clock_error_ns = max((host.clock_error_ns for host in view.hosts), default=0)
     whole_s = 0.0 if phase.span is None else phase.span.seconds
     common_s = 0.0 if phase.common is None else phase.common.seconds
@@ -255,7 +265,7 @@ def _together(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
             f"In {word} the ranks never worked all at the same time: there is no fleet rate.",
             **evidence,
         )
-    text = f"In {word} all ranks worked together for {percent(share)} of the phase"
+    text = f"In {word} all ranks worked together for {percent_text(share)} of the phase"
     if share < TOGETHER_SHARE:
         return indicative(f"{text}.", **evidence)
     if len(view.hosts) > 1 and clock_error_ns > EDGE_SLACK_NS:
@@ -289,7 +299,7 @@ def _phase_seconds(view: MetadataView) -> Iterator[tuple[Operation, float]]:
     for phase in view.metadata.file_phases:
         if phase.span is not None:
             yield phase.operation, phase.span.seconds
-    for rate in reported_in(view.record):
+    for rate in printed_rates(view.record):
         if rate.operation in FILE_OPERATIONS and rate.seconds is not None:
             yield rate.operation, rate.seconds
 
@@ -307,21 +317,21 @@ def client_answers(view: MetadataView) -> CheckAnswer:
         "ranks_per_host": job.ranks,
         "rank_shift": job.rank_shift,
         "own_share": share,
-        "caches_dropped": _dropped(view),
+        "caches_dropped": _all_caches_dropped(view),
     }
     if own == 0:
         return valid("No host stats, reads or removes what it made itself.", **evidence)
-    subject = f"{percent(share)} of the ranks stat and read files that their own host made"
+    subject = f"{percent_text(share)} of the ranks stat and read files that their own host made"
     if hosts == 1:
         subject = "One host stats and reads what it made itself"
-    if _dropped(view):
+    if _all_caches_dropped(view):
         return indicative(
             f"{subject}; its caches were dropped before, but nothing verifies that.", **evidence
         )
     return indicative(f"{subject}: its own cache may answer.", **evidence)
 
 
-def _dropped(view: MetadataView) -> bool:
+def _all_caches_dropped(view: MetadataView) -> bool:
     """Whether every host says that it dropped its caches before it stat'ed and read."""
     caches = [host.cache for host in view.hosts]
     return bool(caches) and all(cache is not None and bool(cache.methods) for cache in caches)
@@ -330,18 +340,25 @@ def _dropped(view: MetadataView) -> bool:
 @check("ranks-preempted", "Ranks that waited for a processor")
 def ranks_preempted(view: MetadataView) -> CheckAnswer:
     """Whether latencies are waits for a processor: ranks share the cores of their host."""
-    if is_counted(view):
+    if has_host_counts(view):
         answers = [
-            _preempted(view, phase, index)
+            _preemptions_answer(view, phase, index)
             for phase in view.metadata.file_phases
             for index in range(len(view.hosts))
             if phase.runs[index] is not None
         ]
-        return worst(answers, most="share") if answers else unchecked("no phase on files was run")
-    return worst((_crowded(view, index) for index in range(len(view.hosts))), most="ranks_per_core")
+        return (
+            worst_answer(answers, most="share")
+            if answers
+            else unchecked("no phase on files was run")
+        )
+    return worst_answer(
+        (_ranks_per_core_answer(view, index) for index in range(len(view.hosts))),
+        most="ranks_per_core",
+    )
 
 
-def _preempted(view: MetadataView, phase: PhaseLoad, index: int) -> CheckAnswer:
+def _preemptions_answer(view: MetadataView, phase: PhaseLoad, index: int) -> CheckAnswer:
     host, run = view.hosts[index], phase.runs[index]
     done = 0 if run is None else run.done
     preemptions = 0 if run is None else run.preemptions
@@ -352,7 +369,7 @@ def _preempted(view: MetadataView, phase: PhaseLoad, index: int) -> CheckAnswer:
         "preemptions": preemptions,
         "share": share,
         "ranks": view.metadata_job.ranks,
-        "cores": _cores(view, index),
+        "cores": _core_count(view, index),
     }
     text = f"In {phase.operation.word}{view.on(host)} ranks lost their processor"
     if share > PREEMPTED_SHARE:
@@ -364,9 +381,9 @@ def _preempted(view: MetadataView, phase: PhaseLoad, index: int) -> CheckAnswer:
     return valid(f"{text} {format_count(preemptions)} times, the most of all phases.", **evidence)
 
 
-def _crowded(view: MetadataView, index: int) -> CheckAnswer:
+def _ranks_per_core_answer(view: MetadataView, index: int) -> CheckAnswer:
     """Without a count of preemptions: more ranks than cores."""
-    host, cores, ranks = view.hosts[index], _cores(view, index), view.metadata_job.ranks
+    host, cores, ranks = view.hosts[index], _core_count(view, index), view.metadata_job.ranks
     if cores is None:
         return unchecked(f"the cores of {host.host} are not known")
     evidence: Numbers = {
@@ -383,14 +400,14 @@ def _crowded(view: MetadataView, index: int) -> CheckAnswer:
     return valid(f"Each rank{view.on(host)} had a core.", **evidence)
 
 
-def _cores(view: MetadataView, index: int) -> int | None:
+def _core_count(view: MetadataView, index: int) -> int | None:
     facts = view.facts_of(view.hosts[index])
     return None if facts is None else max(facts.cpu.threads, 1)
 
 
 def metadata_percentiles(view: MetadataView) -> CheckAnswer:
     """percentile-support of metadata load: the operation on files of which there were fewest."""
-    if not is_counted(view):
+    if not has_host_counts(view):
         return not_applicable("Rates only: mdtest does not measure latencies, and none is shown.")
     phases = view.metadata.file_phases
     if not phases:
@@ -401,7 +418,9 @@ def metadata_percentiles(view: MetadataView) -> CheckAnswer:
     count = f"{format_count(fewest.done)} operations of {fewest.operation.word}"
     if not lacking:
         return valid(f"{count}, the fewest, support every percentile.", **evidence)
-    needs = ", ".join(f"p{at:g} ({format_count(ios_needed(at))})" for _, at in lacking)
+    needs = ", ".join(
+        f"p{at:g} ({format_count(ios_needed_for_percentile(at))})" for _, at in lacking
+    )
     verdict = indicative if lacking[0][0] == PERCENTILES[0][0] else valid
     return verdict(f"{count} are too few for {needs}: not printed.", **evidence)
 
@@ -410,24 +429,30 @@ def metadata_cpu(view: MetadataView) -> CheckAnswer:
     """cpu-bound-client of metadata load: each phase on files by itself."""
     windows = [(phase.operation, phase.span) for phase in view.metadata.file_phases]
     answers = [
-        _busy(view, index, operation.word, view.mean_of(index, "cpu", "all", "busy_share", window))
+        _processor_use_answer(
+            view, index, operation.word, view.mean_of(index, "cpu", "all", "busy_share", window)
+        )
         for index in range(len(view.hosts))
         for operation, window in windows
     ]
     run_answers = [
-        _busy(view, index, "the run", view.mean_of(index, "cpu", "all", "busy_share"))
+        _processor_use_answer(
+            view, index, "the run", view.mean_of(index, "cpu", "all", "busy_share")
+        )
         for index in range(len(view.hosts))
     ]
     measured = [answer for answer in answers if answer.evidence["cores_busy_share"] is not None]
-    return worst(measured or run_answers, most="cores_busy_share")
+    return worst_answer(measured or run_answers, most="cores_busy_share")
 
 
-def _busy(view: MetadataView, index: int, word: str, share: float | None) -> CheckAnswer:
+def _processor_use_answer(
+    view: MetadataView, index: int, word: str, share: float | None
+) -> CheckAnswer:
     host = view.hosts[index]
     evidence: Numbers = {"host": host.host, "phase": word, "cores_busy_share": share}
     if share is None:
         return unchecked(f"{host.host} has no telemetry of its cores", **evidence)
-    text = f"All cores{view.on(host)} were {percent(share)} busy in {word}"
+    text = f"All cores{view.on(host)} were {percent_text(share)} busy in {word}"
     if share >= BUSY_CORES:
         return indicative(f"{text}: the client may be the limit.", **evidence)
     return valid(f"{text}, the most of all phases.", **evidence)
@@ -456,14 +481,18 @@ def metadata_counted(view: MetadataView) -> CheckAnswer:
             return not_applicable(f"{target.fs_type} does not count files at once.")
         place = target.device or target.mount_point
         systems.setdefault((facts.kernel.boot_or(host.host), place), []).append(index)
-    return worst(
-        (answer for members in systems.values() for answer in _by_system(view, members)),
+    return worst_answer(
+        (
+            answer
+            for members in systems.values()
+            for answer in _answers_by_file_system(view, members)
+        ),
         least="counted_share",
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Files:
+class _FileCounts:
     """Files that some hosts claim, for how long all of them were there, None if not known."""
 
     created: int
@@ -471,7 +500,7 @@ class _Files:
     kept_s: float | None
 
 
-def _by_system(view: MetadataView, members: list[int]) -> Iterator[CheckAnswer]:
+def _answers_by_file_system(view: MetadataView, members: list[int]) -> Iterator[CheckAnswer]:
     target = view.target(view.hosts[members[0]])
     if target is None or (target.in_memory and len(members) > 1):
         yield not_applicable("Whether the hosts share a file system in memory is not known.")
@@ -482,7 +511,7 @@ def _by_system(view: MetadataView, members: list[int]) -> Iterator[CheckAnswer]:
             f"The target's file system was asked for its inodes {used.size} times, too few to tell."
         )
         return
-    files = _files(view, members)
+    files = _counted_files(view, members)
     begun, most, ended = int(used[0]), int(used.max()), int(used[-1])
     for word, claimed, counted in (
         (Operation.FILE_CREATE.word, files.created, most - begun),
@@ -490,9 +519,15 @@ def _by_system(view: MetadataView, members: list[int]) -> Iterator[CheckAnswer]:
     ):
         if not claimed:
             continue
-        text, evidence = counts_text(f"The file system{_of(view, members)}", word, claimed, counted)
+        text, evidence = counts_text(
+            f"The file system{_members_text(view, members)}", word, claimed, counted
+        )
         answer = compare_counts(claimed, counted, text, {"fs_type": target.fs_type, **evidence})
-        if answer.level is not None and answer.level.rank and _missable(view, files):
+        if (
+            answer.level is not None
+            and answer.level.rank
+            and _may_be_missed_by_samples(view, files)
+        ):
             answer = not_applicable(
                 "The files were there for too short a time to be sampled.", kept_s=files.kept_s
             )
@@ -505,11 +540,11 @@ def _by_system(view: MetadataView, members: list[int]) -> Iterator[CheckAnswer]:
         yield not_applicable("No file was made.")
 
 
-def _of(view: MetadataView, members: list[int]) -> str:
+def _members_text(view: MetadataView, members: list[int]) -> str:
     return "" if len(members) == len(view.hosts) else f" of {view.hosts[members[0]].host}"
 
 
-def _missable(view: MetadataView, files: _Files) -> bool:
+def _may_be_missed_by_samples(view: MetadataView, files: _FileCounts) -> bool:
     """Whether no sample need have seen all files."""
     interval_s = view.record.telemetry_interval_ms / 1000
     return files.kept_s is None or files.kept_s < SAMPLES_SURE * interval_s
@@ -526,18 +561,18 @@ def _used_inodes(view: MetadataView, index: int) -> Ints:
     return np.asarray(table.value[inode_rows], dtype=np.int64)
 
 
-def _files(view: MetadataView, members: list[int]) -> _Files:
-    if not is_counted(view):
+def _counted_files(view: MetadataView, members: list[int]) -> _FileCounts:
+    if not has_host_counts(view):
         # mdtest tells of the fleet alone, whose clients all work on one file system.
         job = view.metadata_job
         asked = job.ranks * len(view.hosts) * job.files_per_rank
         between = [
             rate.seconds
-            for rate in reported_in(view.record)
+            for rate in printed_rates(view.record)
             if rate.operation in (Operation.FILE_STAT, Operation.FILE_READ)
         ]
         timed = [seconds for seconds in between if seconds is not None]
-        return _Files(asked, asked, sum(timed) if timed else None)
+        return _FileCounts(asked, asked, sum(timed) if timed else None)
     phases = {phase.operation: phase for phase in view.metadata.phases}
 
     def done(operation: Operation) -> int:
@@ -548,17 +583,20 @@ def _files(view: MetadataView, members: list[int]) -> _Files:
     kept_s = None
     if created and gone and created.span and gone.span:
         kept_s = (gone.span.start_ns - created.span.end_ns) / 1e9
-    return _Files(done(Operation.FILE_CREATE), done(Operation.FILE_REMOVE), kept_s)
+    return _FileCounts(done(Operation.FILE_CREATE), done(Operation.FILE_REMOVE), kept_s)
 
 
 def metadata_idle(view: MetadataView) -> CheckAnswer:
     """device-busy of metadata load: against what the devices moved in the run."""
-    return worst(
-        (idle_before(view, index, _run_seconds(view, index)) for index in range(len(view.hosts))),
+    return worst_answer(
+        (
+            idle_before(view, index, _run_duration_s(view, index))
+            for index in range(len(view.hosts))
+        ),
         most="share_of_run",
     )
 
 
-def _run_seconds(view: MetadataView, index: int) -> float | None:
+def _run_duration_s(view: MetadataView, index: int) -> float | None:
     window = view.measured(index)
     return None if window is None else window.seconds

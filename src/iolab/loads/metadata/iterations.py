@@ -110,12 +110,12 @@ def point_statistics(results: Sequence[Result]) -> tuple[PointStatistics, ...]:
     for result in results:
         if is_metadata(result):
             grouped.setdefault((result.digest, result.without), []).append(result)
-    return tuple(_point(group) for group in grouped.values())
+    return tuple(_point_statistics(group) for group in grouped.values())
 
 
-def _point(group: Sequence[Result]) -> PointStatistics:
+def _point_statistics(group: Sequence[Result]) -> PointStatistics:
     done = sorted((r for r in group if r.status is RunStatus.DONE), key=lambda r: r.repeat)
-    operations = [_operation(operation, done) for operation in Operation]
+    operations = [_operation_statistics(operation, done) for operation in Operation]
     first = group[0]
     return PointStatistics(
         configuration=first.configuration,
@@ -129,13 +129,17 @@ def _point(group: Sequence[Result]) -> PointStatistics:
     )
 
 
-def _operation(operation: Operation, done: Sequence[Result]) -> OperationStatistics | None:
+def _operation_statistics(
+    operation: Operation, done: Sequence[Result]
+) -> OperationStatistics | None:
     """The operation over the iterations; None where none has a rate of it."""
     over_window = operation in FILE_OPERATIONS and all(
-        _value(result, operation.rate_key) is not None for result in done
+        _metric_value(result, operation.rate_key) is not None for result in done
     )
     key = operation.rate_key if over_window else operation.whole_rate_key
-    rates = [(value, result) for result in done if (value := _value(result, key)) is not None]
+    rates = [
+        (value, result) for result in done if (value := _metric_value(result, key)) is not None
+    ]
     if not rates:
         return None
     ordered = sorted(rates, key=lambda pair: pair[0])
@@ -153,7 +157,7 @@ def _operation(operation: Operation, done: Sequence[Result]) -> OperationStatist
         shown=shown,
         latencies={
             name: shown.metrics[latency]
-            if all(_value(run, latency) is not None for _, run in rates)
+            if all(_metric_value(run, latency) is not None for _, run in rates)
             else Metric(None, "ns")
             for name, latency in keys.items()
         },
@@ -162,7 +166,7 @@ def _operation(operation: Operation, done: Sequence[Result]) -> OperationStatist
     )
 
 
-def _value(result: Result, key: str) -> float | None:
+def _metric_value(result: Result, key: str) -> float | None:
     metric = result.metrics.get(key)
     return None if metric is None else metric.value
 
@@ -172,12 +176,12 @@ def best_points(points: Sequence[PointStatistics]) -> tuple[PointStatistics, ...
     best: dict[tuple[str, tuple[str, ...]], PointStatistics] = {}
     for point in points:
         key = (point.configuration, point.without)
-        if key not in best or _goodness(point) > _goodness(best[key]):
+        if key not in best or _point_rank(point) > _point_rank(best[key]):
             best[key] = point
     return tuple(best.values())
 
 
-def _goodness(point: PointStatistics) -> tuple[bool, float]:
+def _point_rank(point: PointStatistics) -> tuple[bool, float]:
     create = next(
         (operation for operation in point.operations if operation.operation is HEADLINE), None
     )

@@ -29,8 +29,8 @@ from iolab.loads.metadata.mdtest_output import (
     OUTPUT_LIMIT_BYTES,
     MdtestOutput,
     contradictions,
-    parse,
-    reported,
+    parse_mdtest_output,
+    reported_rates,
 )
 from iolab.loads.metadata.workload import (
     MDTEST_ENGINE,
@@ -79,7 +79,7 @@ class RankPlacement:
 INSTALL_MPI: Final = "Install MPICH or Open MPI on every client, as with `apt-get install mpich`."
 
 
-def mpi_of(text: str) -> Mpi:
+def parse_mpi_version(text: str) -> Mpi:
     """The MPI that printed this as its version. EngineError for any other.
 
     Hydra is MPICH's; Intel's and Cray's mpiexec, which take other options, say something else.
@@ -153,7 +153,7 @@ class MpiPrograms:
     mpiexec: str
 
 
-def programs_of(job: MetadataJob) -> MpiPrograms:
+def find_mpi_programs(job: MetadataJob) -> MpiPrograms:
     """The programs that the job names, else those of the usual names. EngineError as below."""
     options = allowed("mdtest", job.options, MDTEST_OPTIONS)
     return MpiPrograms(options.get("mdtest", "mdtest"), options.get("mpiexec", "mpiexec"))
@@ -174,13 +174,13 @@ def measure_command(
     an option that is not allowed or an address that mpiexec cannot be told.
     """
     options = allowed("mdtest", job.options, MDTEST_OPTIONS)
-    programs = programs_of(job)
+    programs = find_mpi_programs(job)
     total = sum(place.ranks for place in places)
     as_root = options.get("allow_run_as_root") == "1"
     argv = [
         *mpiexec_argv(mpi, programs.mpiexec, places, as_root=as_root),
         *(programs.mdtest, "-v", "-i", "1", "-F", "-u", "-n", str(job.files_per_rank)),
-        *_optional(job, total, options),
+        *_optional_arguments(job, total, options),
         *("-d", f"{directory}/{folder}"),
     ]
     work = len(Operation) * total * job.files_per_rank
@@ -196,7 +196,7 @@ def measure_command(
     )
 
 
-def faults_of(output: MdtestOutput, job: MetadataJob, ranks: int) -> tuple[str, ...]:
+def output_faults(output: MdtestOutput, job: MetadataJob, ranks: int) -> tuple[str, ...]:
     """Why an output is not that of the run that was asked for; empty when it is.
 
     What mdtest or MPI said of an error comes first, but for what explains all of them.
@@ -208,11 +208,11 @@ def faults_of(output: MdtestOutput, job: MetadataJob, ranks: int) -> tuple[str, 
         *output.messages,
         *output.faults,
         *contradictions(output),
-        *_lacking(output, job, ranks),
+        *_missing_output_faults(output, job, ranks),
     )
 
 
-def _optional(job: MetadataJob, total: int, options: dict[str, str]) -> Iterator[str]:
+def _optional_arguments(job: MetadataJob, total: int, options: dict[str, str]) -> Iterator[str]:
     if job.rank_shift % total:
         yield from ("-N", str(job.rank_shift % total))
     if job.file_bytes:
@@ -223,7 +223,7 @@ def _optional(job: MetadataJob, total: int, options: dict[str, str]) -> Iterator
         yield "-R"
 
 
-def _lacking(output: MdtestOutput, job: MetadataJob, ranks: int) -> Iterator[str]:
+def _missing_output_faults(output: MdtestOutput, job: MetadataJob, ranks: int) -> Iterator[str]:
     if output.ranks is not None and output.ranks != ranks:
         yield f"mdtest ran {output.ranks} ranks, and {ranks} were asked for"
     files = ranks * job.files_per_rank
@@ -273,22 +273,22 @@ class MdtestDriver(Driver):
         job = MetadataJob.of(run.point.job)
         session.begin(Phase.MEASURE, run, run.point.label)
         halt = asyncio.Event()
-        mpi = await _same_mpi(shares, job, halt)
+        mpi = await _common_mpi(shares, job, halt)
         first = shares[0]
         folder = f"mdtest.{run.repeat}.{run.attempt}"
         places = [
-            RankPlacement(share.name, address_of(share.workdir), job.ranks) for share in shares
+            RankPlacement(share.name, mpi_address(share.workdir), job.ranks) for share in shares
         ]
         first.command = measure_command(mpi, job, places, first.workdir.dir, folder)
-        raw = await _watched(session, shares, counters, first.command, halt)
-        self.rates = _rates(shares, job, raw)
+        raw = await _run_mdtest(session, shares, counters, first.command, halt)
+        self.rates = _reported_rates(shares, job, raw)
 
     def completed(self, record: RunRecord) -> RunRecord:
         """With the rates that it printed."""
         return replace(record, details=ReportedRates(self.rates))
 
 
-def address_of(workdir: WorkDirectory) -> str:
+def mpi_address(workdir: WorkDirectory) -> str:
     """Where the other clients find this one: its address for ssh, else its name in the study.
 
     This machine is `localhost`, which serves as long as it is the only client.
@@ -301,7 +301,7 @@ def address_of(workdir: WorkDirectory) -> str:
 
 async def _require_programs(share: HostShare, job: MetadataJob) -> None:
     """EngineError when mdtest or mpiexec is not on that host."""
-    programs = programs_of(job)
+    programs = find_mpi_programs(job)
     asked = {
         "mdtest": [programs.mdtest, "-h"],
         "mpiexec": [programs.mpiexec, "--version"],
@@ -334,21 +334,21 @@ async def _require_one_target(shares: Sequence[HostShare]) -> None:
         await require_shared(workdirs, needs, do=_SHARE)
 
 
-async def _same_mpi(shares: Sequence[HostShare], job: MetadataJob, halt: asyncio.Event) -> Mpi:
+async def _common_mpi(shares: Sequence[HostShare], job: MetadataJob, halt: asyncio.Event) -> Mpi:
     """The MPI of all clients. EngineError when they differ: their ranks would not meet."""
 
     async def ask(share: HostShare) -> Mpi:
         words = bytearray()
-        command = version_command(programs_of(job), share.workdir.dir)
+        command = version_command(find_mpi_programs(job), share.workdir.dir)
         await drive(share.workdir.host, command, halt, words.extend)
-        return mpi_of(words.decode("utf-8", "replace"))
+        return parse_mpi_version(words.decode("utf-8", "replace"))
 
     mpis = (await together(shares, ask)).complete()
-    _require_equal(mpis)
+    _require_equal_mpis(mpis)
     return mpis[shares[0].name]
 
 
-def _require_equal(mpis: Mapping[str, Mpi]) -> None:
+def _require_equal_mpis(mpis: Mapping[str, Mpi]) -> None:
     first, mpi = next(iter(mpis.items()))
     for name, other in mpis.items():
         if other != mpi:
@@ -356,7 +356,7 @@ def _require_equal(mpis: Mapping[str, Mpi]) -> None:
             raise EngineError(happened, "Install the same MPI in the same version on all clients.")
 
 
-async def _watched(
+async def _run_mdtest(
     session: SessionContext,
     shares: Sequence[HostShare],
     counters: CounterCollector,
@@ -396,7 +396,7 @@ async def _watched(
         await on_each(shares, look_again)
 
     async def beside() -> None:
-        await _any_ends([_follow(share, watches[share.name]) for share in shares])
+        await _wait_for_first([_collect_telemetry(share, watches[share.name]) for share in shares])
 
     try:
         await on_each(shares, get_ready)
@@ -407,7 +407,7 @@ async def _watched(
     return bytes(raw)
 
 
-async def _follow(share: HostShare, watch: HostWatch) -> None:
+async def _collect_telemetry(share: HostShare, watch: HostWatch) -> None:
     """Telemetry until cancelled; a host that is lost is told of in its share."""
     try:
         await watch.follow(0)
@@ -416,7 +416,7 @@ async def _follow(share: HostShare, watch: HostWatch) -> None:
         raise
 
 
-async def _any_ends(works: Sequence[Coroutine[Any, Any, None]]) -> None:
+async def _wait_for_first(works: Sequence[Coroutine[Any, Any, None]]) -> None:
     """All at once until the first one ends or fails, which ends the others."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
@@ -429,12 +429,14 @@ async def _any_ends(works: Sequence[Coroutine[Any, Any, None]]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _rates(shares: Sequence[HostShare], job: MetadataJob, raw: bytes) -> tuple[ReportedRate, ...]:
+def _reported_rates(
+    shares: Sequence[HostShare], job: MetadataJob, raw: bytes
+) -> tuple[ReportedRate, ...]:
     """What mdtest printed, held against what was asked for; EngineError when it is not that."""
     first = shares[0]
-    output = parse(raw)
+    output = parse_mdtest_output(raw)
     ranks = job.ranks * len(shares)
-    faults = faults_of(output, job, ranks)
+    faults = output_faults(output, job, ranks)
     for share in shares:
         own_faults = faults if share is first else ()
         share.reading = EngineReading(output.version, None, None, (), None, own_faults)
@@ -442,4 +444,4 @@ def _rates(shares: Sequence[HostShare], job: MetadataJob, raw: bytes) -> tuple[R
     if fault:
         first.error = first.error or fault.happened
         raise fault
-    return reported(output)
+    return reported_rates(output)

@@ -94,9 +94,9 @@ class MdtestOutput:
         return next((row for row in self.rows if row.operation is operation), None)
 
 
-def parse(raw: bytes) -> MdtestOutput:
+def parse_mdtest_output(raw: bytes) -> MdtestOutput:
     """Read an output, whole or broken off. Never raises."""
-    draft = _Draft()
+    draft = _MdtestParser()
     if len(raw) > OUTPUT_LIMIT_BYTES:
         draft.faults.append(f"mdtest printed more than {OUTPUT_LIMIT_BYTES} bytes")
     for line in raw[:OUTPUT_LIMIT_BYTES].decode("utf-8", "replace").splitlines():
@@ -104,7 +104,7 @@ def parse(raw: bytes) -> MdtestOutput:
     return draft.output()
 
 
-def reported(output: MdtestOutput) -> tuple[ReportedRate, ...]:
+def reported_rates(output: MdtestOutput) -> tuple[ReportedRate, ...]:
     """The rates of an output of one iteration, as mdtest gives them; empty for any other.
 
     Of 3.3, which gives every rank's view, it is the slowest rank's: what 4.x prints. The seconds
@@ -153,7 +153,7 @@ _SHORT_NAME: Final = 18
 """Width of an operation's name before its colon up to 3.2; 3.3 has 26, and 4.x no colon."""
 
 
-class _Draft:
+class _MdtestParser:
     """An output while it is read, line by line."""
 
     def __init__(self) -> None:
@@ -220,7 +220,7 @@ class _Draft:
 
     def _add_phase_line(self, match: re.Match[str]) -> None:
         operation = OPERATIONS.get(match[1])
-        seconds, rate = _amount(match[2]), _amount(match[3])
+        seconds, rate = _parse_number(match[2]), _parse_number(match[3])
         if operation is None:
             return
         if seconds is None or rate is None:
@@ -237,28 +237,28 @@ class _Draft:
             return
         # With --show-perrank-statistics 4.x puts three numbers of single ranks first.
         words = match[4].split()[-4:]
-        numbers = [number for number in map(_amount, words) if number is not None]
+        numbers = [number for number in map(_parse_number, words) if number is not None]
         if len(numbers) < len(words):
             row = " ".join(words)[:SENTENCE_LIMIT]
             self.faults.append(f"mdtest summarises {match[1]} as {row!r}")
             return
         self._rows[operation] = SummaryRow(operation, *numbers)
         if operation not in TREES:
-            self._rule = _rule_of(match)
+            self._rule = _rate_rule(match)
 
     def _add_message(self, line: str) -> None:
         if len(self._messages) < SENTENCES_LIMIT:
             self._messages.append(line.strip()[:SENTENCE_LIMIT])
 
 
-def _rule_of(match: re.Match[str]) -> RateRule:
+def _rate_rule(match: re.Match[str]) -> RateRule:
     if not match[3]:
         return RateRule.SLOWEST_RANK
     short = len(match[1]) + len(match[2]) <= _SHORT_NAME
     return RateRule.FASTEST_RANK if short else RateRule.EVERY_RANK
 
 
-def _amount(word: str) -> float | None:
+def _parse_number(word: str) -> float | None:
     """A number that can be a rate or a time; None for anything else, `inf` and `-nan` too."""
     number = finite(word)
     return number if number is not None and number >= 0 else None
@@ -273,11 +273,11 @@ def contradictions(output: MdtestOutput) -> tuple[str, ...]:
     return tuple(
         f"mdtest's summary contradicts itself: {words}"
         for row in output.rows
-        for words in _of_row(output, row)
+        for words in _row_contradictions(output, row)
     )
 
 
-def _of_row(output: MdtestOutput, row: SummaryRow) -> Iterator[str]:
+def _row_contradictions(output: MdtestOutput, row: SummaryRow) -> Iterator[str]:
     name = row.operation.word
     n = output.iterations or 1
     if not row.minimum - ROUNDING * 2 <= row.mean <= row.maximum + ROUNDING * 2:
@@ -289,10 +289,12 @@ def _of_row(output: MdtestOutput, row: SummaryRow) -> Iterator[str]:
         yield f"{name} deviates by {row.std_dev}, and cannot by more than {widest:.3f}"
     rates = [line.ops_per_s for line in output.phase_lines if line.operation is row.operation]
     if len(rates) == n:
-        yield from _of_lines(output, row, rates)
+        yield from _phase_line_contradictions(output, row, rates)
 
 
-def _of_lines(output: MdtestOutput, row: SummaryRow, rates: Sequence[float]) -> Iterator[str]:
+def _phase_line_contradictions(
+    output: MdtestOutput, row: SummaryRow, rates: Sequence[float]
+) -> Iterator[str]:
     """The summary against the lines of its iterations."""
     name = row.operation.word
     if row.operation in TREES:

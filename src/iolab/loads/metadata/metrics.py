@@ -14,10 +14,10 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.metrics import latencies_of, with_values
+from iolab.analysis.metrics import latency_statistics, metrics_from_values
 from iolab.analysis.sums import OperationSums, sum_operations
 from iolab.analysis.view import RunView
-from iolab.analysis.window import EDGE_SLACK_NS, Mask, Window, joint
+from iolab.analysis.window import EDGE_SLACK_NS, Mask, Window, joint_window
 from iolab.core.bins import LATENCY_NAMES
 from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
@@ -30,8 +30,8 @@ from iolab.loads.metadata.workload import (
     Operation,
     OperationRun,
     ReportedRate,
-    phases_of,
-    reported_in,
+    host_phases,
+    printed_rates,
 )
 
 EDGE_SHARE: Final = 0.05
@@ -117,7 +117,7 @@ class MetadataLoad:
 def measure_metadata(record: RunRecord) -> MetadataLoad:
     """The sums of every phase of a record."""
     named = {
-        operation: tuple(_run_of(host, operation) for host in record.hosts)
+        operation: tuple(_operation_run(host, operation) for host in record.hosts)
         for operation in Operation
     }
     phases = {operation: runs for operation, runs in named.items() if any(runs)}
@@ -125,17 +125,17 @@ def measure_metadata(record: RunRecord) -> MetadataLoad:
     sums = sum_operations(record, list(phases), every, record.bins.parts())
     return MetadataLoad(
         tuple(
-            _phase(record, operation, runs, sums, place)
+            _phase_load(record, operation, runs, sums, place)
             for place, (operation, runs) in enumerate(phases.items())
         )
     )
 
 
-def _run_of(host: HostRun, operation: Operation) -> OperationRun | None:
-    return next((run for run in phases_of(host) if run.operation is operation), None)
+def _operation_run(host: HostRun, operation: Operation) -> OperationRun | None:
+    return next((run for run in host_phases(host) if run.operation is operation), None)
 
 
-def own_windows(
+def all_ranks_windows(
     runs: tuple[OperationRun | None, ...], hosts: tuple[HostRun, ...]
 ) -> tuple[Window | None, ...]:
     """When all ranks of each host worked, on the controller's clock.
@@ -144,29 +144,29 @@ def own_windows(
     None where the host told no times.
     """
     return tuple(
-        _window(run.last_start_real_ns, run.first_end_real_ns, host) if run else None
+        _controller_window(run.last_start_real_ns, run.first_end_real_ns, host) if run else None
         for run, host in zip(runs, hosts, strict=True)
     )
 
 
-def whole_windows(
+def any_rank_windows(
     runs: tuple[OperationRun | None, ...], hosts: tuple[HostRun, ...]
 ) -> tuple[Window | None, ...]:
     """Each host's first rank's start and last rank's end, on the controller's clock."""
     return tuple(
-        _window(run.first_start_real_ns, run.last_end_real_ns, host) if run else None
+        _controller_window(run.first_start_real_ns, run.last_end_real_ns, host) if run else None
         for run, host in zip(runs, hosts, strict=True)
     )
 
 
-def _window(start_ns: int | None, end_ns: int | None, host: HostRun) -> Window | None:
+def _controller_window(start_ns: int | None, end_ns: int | None, host: HostRun) -> Window | None:
     """Between two moments of the host's clock, on the controller's; None where one is not told."""
     if start_ns is None or end_ns is None:
         return None
     return Window(start_ns - host.clock_offset_ns, end_ns - host.clock_offset_ns)
 
 
-def _phase(
+def _phase_load(
     record: RunRecord,
     operation: Operation,
     runs: tuple[OperationRun | None, ...],
@@ -175,17 +175,17 @@ def _phase(
 ) -> PhaseLoad:
     """One phase; `place` is that of its operation in the sums of the whole run."""
     table, count = record.intervals, len(record.hosts)
-    own = own_windows(runs, record.hosts)
-    common = joint(own)
+    own = all_ranks_windows(runs, record.hosts)
+    common = joint_window(own)
     rows = np.flatnonzero(table.direction == int(operation))
-    rows = rows[_inside(record, rows, own, common)]
+    rows = rows[_rows_in_window(record, rows, own, common)]
     seconds, inside = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     np.add.at(seconds, table.host[rows], table.span_ns[rows])
     np.add.at(inside, table.host[rows], table.ios[rows])
     return PhaseLoad(
         operation=operation,
         runs=runs,
-        span=_outer(whole_windows(runs, record.hosts)),
+        span=_enclosing_window(any_rank_windows(runs, record.hosts)),
         common=common,
         inside=inside,
         seconds=np.asarray(seconds / 1e9, dtype=np.float64),
@@ -195,14 +195,14 @@ def _phase(
     )
 
 
-def _outer(windows: tuple[Window | None, ...]) -> Window | None:
+def _enclosing_window(windows: tuple[Window | None, ...]) -> Window | None:
     timed = [window for window in windows if window is not None]
     if not timed or len(timed) < len(windows):
         return None
     return Window(min(w.start_ns for w in timed), max(w.end_ns for w in timed))
 
 
-def _inside(
+def _rows_in_window(
     record: RunRecord, rows: Ints, own: tuple[Window | None, ...], common: Window | None
 ) -> Mask:
     """Which of the rows lie in the common window, or without one in their own host's."""
@@ -238,14 +238,14 @@ def metadata_metrics(record: RunRecord, load: MetadataLoad) -> dict[str, Metric]
     """
     hosts = list(range(len(record.hosts)))
     values: dict[str, float | None] = {}
-    for reported in reported_in(record):
-        values[reported.operation.whole_rate_key] = _plausible(reported)
+    for reported in printed_rates(record):
+        values[reported.operation.whole_rate_key] = _plausible_rate(reported)
     for phase in load.phases:
         if phase.shared:
             values[phase.operation.rate_key] = float((phase.inside / phase.seconds).sum())
-        values[phase.operation.whole_rate_key] = _over(phase.done, phase.span)
-        values |= _latencies(phase, hosts)
-    return with_values(METADATA_KEYS, values)
+        values[phase.operation.whole_rate_key] = _rate_over_window(phase.done, phase.span)
+        values |= _phase_latencies(phase, hosts)
+    return metrics_from_values(METADATA_KEYS, values)
 
 
 def metadata_host_metrics(load: MetadataLoad, host: int) -> dict[str, Metric]:
@@ -259,23 +259,23 @@ def metadata_host_metrics(load: MetadataLoad, host: int) -> dict[str, Metric]:
             values[phase.operation.rate_key] = float(phase.inside[host]) / seconds
         if run.first_start_real_ns is not None and run.last_end_real_ns is not None:
             span = Window(run.first_start_real_ns, run.last_end_real_ns)
-            values[phase.operation.whole_rate_key] = _over(run.done, span)
-        values |= _latencies(phase, [host])
-    return with_values(METADATA_KEYS, values)
+            values[phase.operation.whole_rate_key] = _rate_over_window(run.done, span)
+        values |= _phase_latencies(phase, [host])
+    return metrics_from_values(METADATA_KEYS, values)
 
 
-def _plausible(reported: ReportedRate) -> float | None:
+def _plausible_rate(reported: ReportedRate) -> float | None:
     """A printed rate; one below zero or not finite is none."""
     return reported.ops_per_s if 0 <= reported.ops_per_s < float("inf") else None
 
 
-def _over(done: int, span: Window | None) -> float | None:
+def _rate_over_window(done: int, span: Window | None) -> float | None:
     return None if span is None or span.end_ns <= span.start_ns else done / span.seconds
 
 
-def _latencies(phase: PhaseLoad, hosts: list[int]) -> dict[str, float | None]:
+def _phase_latencies(phase: PhaseLoad, hosts: list[int]) -> dict[str, float | None]:
     waited, total = float(phase.lat_sum_ns[hosts].sum()), int(phase.ops[hosts].sum())
-    values = latencies_of(phase.histogram(hosts), waited, total)
+    values = latency_statistics(phase.histogram(hosts), waited, total)
     return {phase.operation.latency_key(name): value for name, value in values.items()}
 
 
@@ -293,7 +293,7 @@ class MetadataView(RunView):
     @property
     def has_load(self) -> bool:
         """Whether any operation was done, or its engine printed a rate."""
-        return any(phase.done for phase in self.metadata.phases) or bool(reported_in(self.record))
+        return any(phase.done for phase in self.metadata.phases) or bool(printed_rates(self.record))
 
     def measured(self, host: int) -> Window | None:  # noqa: ARG002 - phases are of all hosts
         """All phases with what is between them; where the engine tells no times, the whole run."""

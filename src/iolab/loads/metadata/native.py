@@ -31,7 +31,7 @@ from iolab.loads.metadata.workload import (
     MetadataRun,
     Operation,
     OperationRun,
-    operations_of,
+    operations_per_client,
     phase_seconds,
 )
 from iolab.session.context import SessionContext
@@ -71,10 +71,10 @@ class RankShare:
 def rank_shares(job: MetadataJob, hosts: int) -> tuple[RankShare, ...]:
     """The hosts' shares: ranks count over the hosts in their order."""
     total = job.ranks * hosts
-    return tuple(_share(job, index, total) for index in range(hosts))
+    return tuple(_rank_share(job, index, total) for index in range(hosts))
 
 
-def request_of(
+def phase_request(
     job: MetadataJob,
     share: RankShare,
     dirs: Mapping[int, str],
@@ -107,7 +107,7 @@ def request_of(
             asked["files_least"] = job.files_least
     shift = job.rank_shift % share.total_ranks if shifted and operation in SHIFTED else 0
     if operation in SHIFTED and files_made:
-        asked["files"] = _files_found(job, share, files_made, shift)
+        asked["files"] = _files_per_rank(job, share, files_made, shift)
     if shift:
         asked["shift"] = shift
         asked["others"] = [
@@ -117,7 +117,7 @@ def request_of(
     return asked
 
 
-def _files_found(
+def _files_per_rank(
     job: MetadataJob, share: RankShare, files_made: Mapping[int, Sequence[int]], shift: int
 ) -> list[int]:
     """The files that each rank of a host finds, in the ranks' order."""
@@ -125,7 +125,7 @@ def _files_found(
     return [files_made[rank // job.ranks][rank % job.ranks] for rank in makers]
 
 
-def _share(job: MetadataJob, index: int, total: int) -> RankShare:
+def _rank_share(job: MetadataJob, index: int, total: int) -> RankShare:
     first = index * job.ranks
     # As many ranks as a host has, one after the other: they are of two hosts at most.
     begin = (first + job.rank_shift) % total
@@ -161,7 +161,7 @@ class PhaseReader:
 
     def take(self, answer: MetadataIntervalAnswer) -> Interval:
         """The next interval. ValueError when it contradicts itself."""
-        counts = of_sparse(*_columns(answer.bins))
+        counts = of_sparse(*_bin_columns(answer.bins))
         if int(counts.sum()) != answer.ops:
             raise ValueError(f"its bins hold {int(counts.sum())} of {answer.ops} operations")
         if answer.to_real_ns < answer.from_real_ns:
@@ -186,7 +186,7 @@ class PhaseReader:
 
         The intervals' latency sums, until then the bins' midpoints, are scaled to the exact total.
         """
-        asked = _asked(self._job, self._share, self._operation, self._files)
+        asked = _requested_operations(self._job, self._share, self._operation, self._files)
         failed = sum(answer.errors.values())
         if answer.phase != self._operation.word:
             raise ValueError(f"it is of phase {answer.phase[:40]!r}")
@@ -218,7 +218,7 @@ class PhaseReader:
         )
 
     def _compare(self, answer: MeasuredAnswer) -> None:
-        total = of_sparse(*_columns(answer.bins))
+        total = of_sparse(*_bin_columns(answer.bins))
         for interval in self.intervals:
             for part in interval.directions:
                 total -= of_sparse(part.bins, part.counts)
@@ -237,25 +237,27 @@ class PhaseReader:
                 interval.seq,
                 interval.end_real_ns,
                 interval.span_ns,
-                (_scaled(interval.directions[0], factor),),
+                (_scaled_interval(interval.directions[0], factor),),
             )
             for interval in self.intervals
         ]
 
 
-def _asked(job: MetadataJob, share: RankShare, operation: Operation, files: Sequence[int]) -> int:
+def _requested_operations(
+    job: MetadataJob, share: RankShare, operation: Operation, files: Sequence[int]
+) -> int:
     if operation not in ON_FILES:
         return share.ranks
     return sum(files) if files else share.ranks * job.files_per_rank
 
 
-def _scaled(part: DirectionInterval, factor: float) -> DirectionInterval:
+def _scaled_interval(part: DirectionInterval, factor: float) -> DirectionInterval:
     return DirectionInterval(
         part.direction, part.ios, part.bytes, part.lat_sum_ns * factor, part.bins, part.counts
     )
 
 
-def _columns(bins: tuple[tuple[int, int], ...]) -> tuple[list[int], list[int]]:
+def _bin_columns(bins: tuple[tuple[int, int], ...]) -> tuple[list[int], list[int]]:
     return [number for number, _ in bins], [count for _, count in bins]
 
 
@@ -272,7 +274,7 @@ def wall_limit_s(operations: int) -> float:
     return LEAST_LIMIT_S + operations / SLOWEST_OPS_PER_S
 
 
-async def perform(
+async def request_phase(
     host: Host,
     request: Mapping[str, object],
     halt: asyncio.Event,
@@ -297,7 +299,7 @@ async def perform(
     return last
 
 
-async def measured_phase(
+async def measure_phase(
     host: Host,
     request: Mapping[str, object],
     start: CommonStart,
@@ -319,11 +321,11 @@ async def measured_phase(
         try:
             on_interval(reader.take(answer))
         except ValueError as fault:
-            _nonsense(host, "an interval", fault)
+            _raise_protocol_error(host, "an interval", fault)
 
     limit_s = start.lead_s + wall_limit_s(operations)
     timed = {**request, "start_at_real_ns": go_real_ns}
-    final = await perform(host, timed, halt, take, limit_s=limit_s)
+    final = await request_phase(host, timed, halt, take, limit_s=limit_s)
     measured = read_answer(host.name, MeasuredAnswer, final)
     phase = f"'{request['phase']}' on host '{host.name}'"
     if measured.timed_out:
@@ -335,7 +337,7 @@ async def measured_phase(
     return measured
 
 
-def _nonsense(host: Host, part: str, fault: ValueError) -> NoReturn:
+def _raise_protocol_error(host: Host, part: str, fault: ValueError) -> NoReturn:
     raise host.give_up(f"sent {part} that makes no sense: {fault}") from None
 
 
@@ -542,7 +544,7 @@ class _Iteration:
         if operation is not Operation.TREE_REMOVE:
             self._unclean.add(share.name)
         try:
-            answers = await measured_phase(
+            answers = await measure_phase(
                 share.workdir.host,
                 asked,
                 start,
@@ -550,7 +552,7 @@ class _Iteration:
                 self._halt,
                 reader,
                 lambda interval: self._show(share, interval, offset_ns),
-                operations=operations_of(self._job, operation),
+                operations=operations_per_client(self._job, operation),
             )
             try:
                 phase = reader.finish(answers)
@@ -588,12 +590,12 @@ class _Iteration:
             if share.workdir.host.lost:
                 return
             with suppress(HostError):
-                await perform(
+                await request_phase(
                     share.workdir.host,
                     self._request(share, operation, shifted=False),
                     halt,
                     lambda _: None,
-                    limit_s=wall_limit_s(operations_of(self._job, operation)),
+                    limit_s=wall_limit_s(operations_per_client(self._job, operation)),
                 )
 
         async def everywhere() -> None:
@@ -614,7 +616,7 @@ class _Iteration:
             for other in rank_share.others
         }
         dirs[rank_share.index] = share.workdir.dir
-        return request_of(
+        return phase_request(
             self._job,
             rank_share,
             dirs,

@@ -11,7 +11,12 @@ from iolab.core.study import Study
 from iolab.dataclass import dataclass
 from iolab.errors import Fault
 from iolab.loads.metadata.table import MetadataTable
-from iolab.loads.metadata.workload import MDTEST_ENGINE, MDTEST_OPTIONS, MetadataJob, space_of
+from iolab.loads.metadata.workload import (
+    MDTEST_ENGINE,
+    MDTEST_OPTIONS,
+    MetadataJob,
+    space_per_client,
+)
 from iolab.study.cost import with_spare
 from iolab.study.document import StudyDocument
 from iolab.study.file import ConfigurationTable
@@ -29,14 +34,14 @@ BUFFERS_MAX: Final = 1 << 30
 
 def check_metadata(document: StudyDocument, tables: Tables) -> None:
     """Add every fault of metadata workloads that no single key shows."""
-    clients = _most_clients(tables)
+    clients = _largest_client_count(tables)
     for item in tables.items["workload"]:
         check_options(document, item, "mdtest", MetadataTable, MDTEST_OPTIONS)
     for item, workload in tables.read("workload", MetadataTable):
-        add_problems(document, item, _problems(workload, clients))
+        add_problems(document, item, _workload_problems(workload, clients))
 
 
-def _problems(workload: MetadataTable, clients: int) -> Iterator[Problem]:
+def _workload_problems(workload: MetadataTable, clients: int) -> Iterator[Problem]:
     engine, ranks = f"engine = {shown(workload.engine)}", max(workload.ranks)
     if ranks * clients > TOTAL_RANKS_MAX:
         has = f"ranks = {ranks}, which makes {ranks * clients} on {clients} clients"
@@ -61,7 +66,7 @@ def _problems(workload: MetadataTable, clients: int) -> Iterator[Problem]:
         yield Problem(("phase_runtime",), has, do)
 
 
-def _most_clients(tables: Tables) -> int:
+def _largest_client_count(tables: Tables) -> int:
     """Hosts of the configuration that has most of them."""
     written = tables.read("configuration", ConfigurationTable)
     return max((len(with_paths(tables, table)) for _, table in written), default=1)
@@ -78,7 +83,7 @@ _DO: Final = "Make room, give another path, or set fewer workload.*.files_per_ra
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _HostTarget:
     """A target with what its host told of it."""
 
     target: Target
@@ -93,23 +98,27 @@ def metadata_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) ->
     room for all of them there: it is known to be one where the network or one kernel tells so.
     """
     places = [
-        _Place(target, facts[target.key], target_facts)
+        _HostTarget(target, facts[target.key], target_facts)
         for target in targets_of(study)
         if target.key in facts and (target_facts := facts[target.key].target) is not None
     ]
-    faults = [fault for place in places for fault in _unfit(study, plan, place.target)]
-    faults += _unshared(study, plan, places)
-    for group in _by_file_system(places):
+    faults = [
+        fault
+        for place in places
+        for fault in _unsuitable_file_system_faults(study, plan, place.target)
+    ]
+    faults += _unshared_target_faults(study, plan, places)
+    for group in _group_by_file_system(places):
         configurations = {name for place in group for name in place.target.configurations}
         for configuration in sorted(configurations):
             sharing = [place for place in group if configuration in place.target.configurations]
-            fault = _room_fault(_largest(plan, configuration), sharing)
+            fault = _space_fault(_most_demanding_point(plan, configuration), sharing)
             if fault is not None and fault not in faults:
                 faults.append(fault)
     return faults
 
 
-def _unfit(study: Study, plan: Plan, target: Target) -> Iterator[Fault]:
+def _unsuitable_file_system_faults(study: Study, plan: Plan, target: Target) -> Iterator[Fault]:
     """A file system that only one host sees, inside its scratch folder, cannot serve."""
     jobs = [point.job for point in plan.points if point.configuration in target.configurations]
     if study.target.make_xfs and any(isinstance(job, MetadataJob) for job in jobs):
@@ -117,7 +126,7 @@ def _unfit(study: Study, plan: Plan, target: Target) -> Iterator[Fault]:
         yield Fault(happened, "Give a directory on an XFS, and leave target.filesystem out.")
 
 
-def _unshared(study: Study, plan: Plan, places: list[_Place]) -> Iterator[Fault]:
+def _unshared_target_faults(study: Study, plan: Plan, places: list[_HostTarget]) -> Iterator[Fault]:
     """Clients that are to work on what others made, and cannot see it.
 
     Only what is sure is told; a session looks for itself, where it is not.
@@ -127,11 +136,11 @@ def _unshared(study: Study, plan: Plan, places: list[_Place]) -> Iterator[Fault]
         asking = [
             point
             for point in plan.points
-            if point.configuration == configuration.id and _needs_others(point, len(own))
+            if point.configuration == configuration.id and _uses_files_of_others(point, len(own))
         ]
         if not asking:
             continue
-        blind = next((place for place in own[1:] if _is_apart(own[0], place)), None)
+        blind = next((place for place in own[1:] if _is_surely_different(own[0], place)), None)
         if blind is not None:
             first, second = (
                 f"{shown(place.target.path)} on {shown(place.target.host)}"
@@ -144,7 +153,7 @@ def _unshared(study: Study, plan: Plan, places: list[_Place]) -> Iterator[Fault]
             yield Fault(happened, _SHARE)
 
 
-def _needs_others(point: Point, clients: int) -> bool:
+def _uses_files_of_others(point: Point, clients: int) -> bool:
     """Whether a client works on what another one made."""
     job = point.job
     if not isinstance(job, MetadataJob) or clients < 2:
@@ -152,7 +161,7 @@ def _needs_others(point: Point, clients: int) -> bool:
     return job.engine == MDTEST_ENGINE or job.rank_shift % (job.ranks * clients) != 0
 
 
-def _is_apart(place: _Place, other: _Place) -> bool:
+def _is_surely_different(place: _HostTarget, other: _HostTarget) -> bool:
     """Whether two hosts' directories are surely not the same one."""
     if place.facts.network and other.facts.network:
         return False
@@ -166,25 +175,25 @@ def _is_apart(place: _Place, other: _Place) -> bool:
     return not alike or moved
 
 
-def _largest(plan: Plan, configuration: str) -> Point | None:
+def _most_demanding_point(plan: Plan, configuration: str) -> Point | None:
     points = [
         point
         for point in plan.points
         if point.configuration == configuration and isinstance(point.job, MetadataJob)
     ]
-    return max(points, key=_needs, default=None)
+    return max(points, key=_needed_inodes_and_bytes, default=None)
 
 
-def _needs(point: Point) -> tuple[int, int]:
+def _needed_inodes_and_bytes(point: Point) -> tuple[int, int]:
     """Inodes and bytes that one client needs."""
     job = point.job
-    return (job.inodes, space_of(job)) if isinstance(job, MetadataJob) else (0, 0)
+    return (job.inodes, space_per_client(job)) if isinstance(job, MetadataJob) else (0, 0)
 
 
-def _room_fault(point: Point | None, sharing: list[_Place]) -> Fault | None:
+def _space_fault(point: Point | None, sharing: list[_HostTarget]) -> Fault | None:
     if point is None:
         return None
-    inodes, space = (need * len(sharing) for need in _needs(point))
+    inodes, space = (need * len(sharing) for need in _needed_inodes_and_bytes(point))
     first = sharing[0]
     where = f"{shown(first.target.path)} on host {shown(first.target.host)}"
     if len(sharing) > 1:
@@ -204,8 +213,8 @@ def _room_fault(point: Point | None, sharing: list[_Place]) -> Fault | None:
     return None
 
 
-def _by_file_system(places: list[_Place]) -> list[list[_Place]]:
-    groups: dict[tuple[str, ...], list[_Place]] = {}
+def _group_by_file_system(places: list[_HostTarget]) -> list[list[_HostTarget]]:
+    groups: dict[tuple[str, ...], list[_HostTarget]] = {}
     for place in places:
         # A device's name is one device on one machine only; a server's export is one everywhere.
         machine = "" if place.facts.network else place.host.kernel.boot_id

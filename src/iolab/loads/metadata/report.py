@@ -19,14 +19,14 @@ from iolab.loads.metadata.iterations import (
 from iolab.loads.metadata.tables import (
     NAMES,
     RATE_NOTE,
-    brief_rates,
     host_rate_keys,
     iterations_document,
     jobs_table,
     operation_columns,
+    rates_line,
     summary_table,
 )
-from iolab.loads.metadata.terminal import operations_screen
+from iolab.loads.metadata.terminal import operation_lines
 from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataJob, Operation
 from iolab.report.best import BestFigure, gravest_objection
 from iolab.report.brief import Brief, Charts, LatencyCurves, LoadReport, Measurements
@@ -57,7 +57,7 @@ class MetadataReport(LoadReport):
 
     def operation_rates_text(self, result: Result) -> str:
         """Of each operation on files."""
-        return brief_rates(result)
+        return rates_line(result)
 
     def lagging_host_metric_keys(self, result: Result) -> Sequence[str]:
         """The rate of each operation on files."""
@@ -131,7 +131,7 @@ class MetadataReport(LoadReport):
         repeats: bool,  # noqa: ARG002
     ) -> Screen:
         """A line for each operation of a point, over its iterations."""
-        yield from operations_screen(study, results)
+        yield from operation_lines(study, results)
 
     def markdown_tables(self, study: Study, results: Sequence[Result]) -> str:
         """A row for each operation of each point."""
@@ -159,12 +159,12 @@ def operation_figures(measurements: Measurements) -> tuple[BestFigure, ...]:
                     (summary for summary in measurements.points if summary.digest == point.digest),
                     None,
                 )
-                figures += _figures_of(workload, point, own.metrics if own else {})
+                figures += _operation_best_figures(workload, point, own.metrics if own else {})
     order = {operation: number for number, operation in enumerate(FILE_OPERATIONS)}
     return tuple(figure for _, figure in sorted(figures, key=lambda pair: order[pair[0]]))
 
 
-def _figures_of(
+def _operation_best_figures(
     workload: Workload, point: PointStatistics, rates: Mapping[str, Metric]
 ) -> Iterator[tuple[Operation, BestFigure]]:
     """Each operation on files; `rates` are the metrics of all its repeats together."""
@@ -192,12 +192,14 @@ def _figures_of(
                 axis_text=", ".join(filter(None, places)),
                 level=operation.level,
                 run=(operation.shown.digest, operation.shown.repeat),
-                objection=_reason(operation, point),
+                objection=_operation_objection(operation, point),
             ),
         )
 
 
-def _reason(statistics: OperationStatistics, point: PointStatistics) -> tuple[str, str]:
+def _operation_objection(
+    statistics: OperationStatistics, point: PointStatistics
+) -> tuple[str, str]:
     """Why an operation is of its level: its runs' own objections come first."""
     reason = gravest_objection((statistics.shown, *point.results), statistics.level)
     doubt = statistics.disagreement

@@ -17,8 +17,8 @@ from iolab.loads.metadata.workload import (
     MDTEST_ENGINE,
     MetadataJob,
     iteration_seconds,
-    space_of,
-    written_bytes_of,
+    space_per_client,
+    written_bytes_per_client,
 )
 from iolab.report.numbers import counted_noun
 from iolab.study.document import StudyDocument
@@ -33,12 +33,16 @@ MPIEXEC: Final = "mpiexec"
 MPICH: Final = "mpichversion"
 
 
-def mpi_words(facts: HostFacts) -> str:
+def mpi_text(facts: HostFacts) -> str:
     """The MPI of a host for comparison, and whether mdtest is there: `MPICH 4.0.2, no mdtest`."""
-    return _mpi(facts) if MPI_PROGRAM.is_on(facts) else f"{_mpi(facts)}, no mdtest"
+    return (
+        _mpi_version_text(facts)
+        if MPI_PROGRAM.is_on(facts)
+        else f"{_mpi_version_text(facts)}, no mdtest"
+    )
 
 
-def _mpi(facts: HostFacts) -> str:
+def _mpi_version_text(facts: HostFacts) -> str:
     mpiexec, mpich = facts.tool(MPIEXEC), facts.tool(MPICH)
     if mpiexec is None or mpiexec.path is None:
         return "no mpiexec"
@@ -54,7 +58,7 @@ MPI_PROGRAM: Final = HostProgram(
     "MPI",
     # MPICH's mpiexec has no version in its first line; `mpichversion` does.
     {MDTEST: (MDTEST, "-h"), MPIEXEC: (MPIEXEC, "--version"), MPICH: (MPICH,)},
-    mpi_words,
+    mpi_text,
     same="For mdtest, install it and the same MPI in the same version on all clients.",
 )
 
@@ -69,7 +73,7 @@ class MetadataStudy(LoadStudy):
 
     def job_text(self, job: MetadataJob) -> str:
         """See `LoadStudy`."""
-        return _metadata_job(job)
+        return _job_phrase(job)
 
     def check(self, document: StudyDocument, tables: Tables) -> None:
         """Add every fault of its workloads that no single key shows."""
@@ -95,8 +99,10 @@ class MetadataStudy(LoadStudy):
         return LoadCost(
             load=((says, sum(iteration_seconds(job) for job in jobs)),),
             prepared_runs=len(jobs),
-            written_bytes=sum(written_bytes_of(j) * clients[p.configuration] for p, j in pairs),
-            space_bytes=max(space_of(job) for job in jobs),
+            written_bytes=sum(
+                written_bytes_per_client(j) * clients[p.configuration] for p, j in pairs
+            ),
+            space_bytes=max(space_per_client(job) for job in jobs),
         )
 
     def load_seconds(self, study: Study, point: Point) -> float:  # noqa: ARG002
@@ -119,7 +125,9 @@ class MetadataStudy(LoadStudy):
                 Level.INDICATIVE, why, "--set workload.*.engine=metadata does", digests(blind)
             )
         clients = {item.id: len(item.hosts) for item in study.configurations}
-        if own := [point for point, job in pairs if _own(job, clients[point.configuration])]:
+        if own := [
+            point for point, job in pairs if _looks_up_own_files(job, clients[point.configuration])
+        ]:
             names = ", ".join(dict.fromkeys(point.workload for point in own))
             why = f"{names}: clients look up files that they made themselves"
             do = "a rank shift over two clients of one shared file system avoids it"
@@ -136,21 +144,21 @@ class MetadataStudy(LoadStudy):
         return metadata_faults(study, plan, facts)
 
 
-def _own(job: MetadataJob, clients: int) -> bool:
+def _looks_up_own_files(job: MetadataJob, clients: int) -> bool:
     """Whether a rank looks up what its own client made."""
     total = job.ranks * clients
     shift = job.rank_shift % total
     return min(shift, total - shift) < job.ranks
 
 
-def _metadata_job(job: MetadataJob) -> str:
+def _job_phrase(job: MetadataJob) -> str:
     size = f" of {format_bytes(job.file_bytes)}" if job.file_bytes else ""
     return (
         f"{job.engine}: {counted_noun(job.ranks, 'rank')}, "
         f"{counted_noun(job.files_per_rank, 'file')}"
-        f"{size} each{_phase_end(job)}, rank shift {job.rank_shift}"
+        f"{size} each{_phase_end_text(job)}, rank shift {job.rank_shift}"
     )
 
 
-def _phase_end(job: MetadataJob) -> str:
+def _phase_end_text(job: MetadataJob) -> str:
     return "" if job.phase_s is None else f" at most, phases of {format_duration_s(job.phase_s)}"

@@ -52,13 +52,13 @@ def run_rate(result: Result, operation: Operation) -> Metric:
     return Metric(None, "ops/s")
 
 
-def rate_key_of(metrics: Sequence[Mapping[str, Metric]], operation: Operation) -> str:
+def operation_rate_key(metrics: Sequence[Mapping[str, Metric]], operation: Operation) -> str:
     """The rate that all have who did the operation: over the window, else over the whole phase.
 
     What stands in one column is counted alike, so that the slowest in it is the slowest.
     """
     keys = (operation.rate_key, operation.whole_rate_key)
-    present = [{key for key in keys if _has(metric, key)} for metric in metrics]
+    present = [{key for key in keys if _has_value(metric, key)} for metric in metrics]
     windowed = operation in FILE_OPERATIONS and all(keys[0] in own for own in present if own)
     return keys[0] if windowed else keys[1]
 
@@ -66,14 +66,14 @@ def rate_key_of(metrics: Sequence[Mapping[str, Metric]], operation: Operation) -
 def host_rate_keys(result: Result) -> tuple[str, ...]:
     """The rate of each operation on files by which hosts are set side by side."""
     hosts = [host.metrics for host in result.hosts]
-    return tuple(rate_key_of(hosts, operation) for operation in FILE_OPERATIONS)
+    return tuple(operation_rate_key(hosts, operation) for operation in FILE_OPERATIONS)
 
 
-def _has(metrics: Mapping[str, Metric], key: str) -> bool:
+def _has_value(metrics: Mapping[str, Metric], key: str) -> bool:
     return key in metrics and metrics[key].value is not None
 
 
-def brief_rates(result: Result) -> str:
+def rates_line(result: Result) -> str:
     """A run in a line: the rate of each operation on files."""
     rates = (
         f"{operation.key.removeprefix('file_')} "
@@ -83,12 +83,12 @@ def brief_rates(result: Result) -> str:
     return f"{', '.join(rates)} ops/s"
 
 
-def over(statistics: OperationStatistics) -> str:
+def rate_basis_text(statistics: OperationStatistics) -> str:
     """What the rate is taken over, in a word or two."""
     return OVER_WINDOW if statistics.over_window else OVER_WHOLE
 
 
-def point_name(point: PointStatistics, study: Study) -> str:
+def point_text(point: PointStatistics, study: Study) -> str:
     """A point for people: configuration where there are several, axis, hosts that are missing."""
     titles = study.titles
     parts = [titles.get(point.configuration, point.configuration)] if len(titles) > 1 else []
@@ -105,7 +105,7 @@ def iterations_text(point: PointStatistics) -> str:
 
 def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunAnchors) -> Table:
     """Max, Min, Mean and Std Dev of each operation, its latencies, and the worst verdict."""
-    named = any(point_name(point, study) for point in points)
+    named = any(point_text(point, study) for point in points)
     rates = ("Max", "Min", "Arithmetic mean", "Std Dev", "n")
     heads = columns_of(
         ("Operation", *(("Point",) if named else ()), "Verdict", "Rate over"),
@@ -114,11 +114,11 @@ def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunA
     rows = tuple(
         row_of(
             NAMES[operation.operation],
-            *((point_name(point, study) or DASH,) if named else ()),
+            *((point_text(point, study) or DASH,) if named else ()),
             verdict_cell(
                 operation.level, anchors.get((operation.shown.digest, operation.shown.repeat))
             ),
-            over(operation),
+            rate_basis_text(operation),
             *rate_texts(operation),
             str(operation.n),
             *(
@@ -157,9 +157,9 @@ def operation_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str
     """The rate of each operation, of those on files with its p99 where any has that."""
     shown = []
     for operation in Operation:
-        shown.append((rate_key_of(metrics, operation), NAMES[operation]))
+        shown.append((operation_rate_key(metrics, operation), NAMES[operation]))
         tail = operation.latency_key("p99")
-        if operation in FILE_OPERATIONS and any(_has(each, tail) for each in metrics):
+        if operation in FILE_OPERATIONS and any(_has_value(each, tail) for each in metrics):
             shown.append((tail, f"{NAMES[operation]} p99"))
     return shown
 
@@ -202,13 +202,13 @@ def iterations_document(results: Sequence[Result]) -> list[dict[str, Any]]:
             "digest": point.digest,
             "without": list(point.without),
             "left_out": point.left_out,
-            "operations": [_operation(operation) for operation in point.operations],
+            "operations": [_operation_document(operation) for operation in point.operations],
         }
         for point in point_statistics(results)
     ]
 
 
-def _operation(statistics: OperationStatistics) -> dict[str, Any]:
+def _operation_document(statistics: OperationStatistics) -> dict[str, Any]:
     return {
         "operation": statistics.operation.word,
         "metric": statistics.metric,

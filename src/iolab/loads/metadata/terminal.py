@@ -11,7 +11,7 @@ from iolab.analysis.resume_marks import CODE
 from iolab.core.metric import Level, Result
 from iolab.core.study import Study
 from iolab.loads.metadata.iterations import OperationStatistics, PointStatistics, point_statistics
-from iolab.loads.metadata.tables import NAMES, iterations_text, point_name, rate_texts
+from iolab.loads.metadata.tables import NAMES, iterations_text, point_text, rate_texts
 from iolab.report.numbers import metric_text
 from iolab.report.terminal import (
     QUIET_STYLE,
@@ -39,7 +39,7 @@ _HEADINGS: Final = (
 )
 
 
-def operations_screen(study: Study, results: Sequence[Result]) -> Iterator[RenderableType]:
+def operation_lines(study: Study, results: Sequence[Result]) -> Iterator[RenderableType]:
     """Each operation over the iterations of each point, under a line for the point."""
     points = [point for point in point_statistics(results) if point.operations]
     if not points:
@@ -48,14 +48,14 @@ def operations_screen(study: Study, results: Sequence[Result]) -> Iterator[Rende
         _HEADINGS,
         [
             (
-                section_title(_name(study, point)),
-                [_row(operation) for operation in point.operations],
+                section_title(_point_line(study, point)),
+                [_statistics_cells(operation) for operation in point.operations],
             )
             for point in points
         ],
     )
     for point in points:
-        yield from _disagreements(point)
+        yield from _disagreement_lines(point)
     yield literal_text(
         "mean: arithmetic, as mdtest has it; figures above are geometric means of the repeats. "
         "over: the window in which all ranks worked, or the whole phase as mdtest counts; "
@@ -64,7 +64,7 @@ def operations_screen(study: Study, results: Sequence[Result]) -> Iterator[Rende
     )
 
 
-def _disagreements(point: PointStatistics) -> Iterator[RenderableType]:
+def _disagreement_lines(point: PointStatistics) -> Iterator[RenderableType]:
     """One line for all operations whose repeats are too unlike for a mean."""
     unlike = [
         f"{NAMES[operation.operation].lower()} "
@@ -79,13 +79,13 @@ def _disagreements(point: PointStatistics) -> Iterator[RenderableType]:
         )
 
 
-def _name(study: Study, point: PointStatistics) -> str:
+def _point_line(study: Study, point: PointStatistics) -> str:
     titles = study.workload_titles
-    parts = [titles.get(point.workload, point.workload), point_name(point, study)]
+    parts = [titles.get(point.workload, point.workload), point_text(point, study)]
     return f"{': '.join(part for part in parts if part)}, {iterations_text(point)}"
 
 
-def _row(statistics: OperationStatistics) -> list[Text | str]:
+def _statistics_cells(statistics: OperationStatistics) -> list[Text | str]:
     maximum, minimum, mean, std_dev = rate_texts(statistics)
     return [
         literal_text(f"  {NAMES[statistics.operation]}"),

@@ -114,7 +114,7 @@ BLOCK_BYTES: Final = 4096
 """The least that most file systems give to a file with contents, and to a folder."""
 
 
-def operations_of(job: MetadataJob, operation: Operation) -> int:
+def operations_per_client(job: MetadataJob, operation: Operation) -> int:
     """How often one client does the operation in one iteration."""
     if operation in (Operation.TREE_CREATE, Operation.TREE_REMOVE):
         return job.ranks
@@ -123,7 +123,7 @@ def operations_of(job: MetadataJob, operation: Operation) -> int:
 
 def phase_seconds(job: MetadataJob, operation: Operation) -> float:
     """How long one operation's phase may take, by the assumed rates and where its time is over."""
-    seconds = operations_of(job, operation) / ASSUMED_OPS_PER_S[operation]
+    seconds = operations_per_client(job, operation) / ASSUMED_OPS_PER_S[operation]
     if job.phase_s is None or operation in (Operation.TREE_CREATE, Operation.TREE_REMOVE):
         return seconds
     if operation is not Operation.FILE_CREATE:
@@ -137,12 +137,12 @@ def iteration_seconds(job: MetadataJob) -> float:
     return sum(phase_seconds(job, operation) + PHASE_OVERHEAD_S for operation in Operation)
 
 
-def written_bytes_of(job: MetadataJob) -> int:
+def written_bytes_per_client(job: MetadataJob) -> int:
     """Contents that one client writes in one iteration."""
     return job.ranks * job.files_per_rank * job.file_bytes
 
 
-def space_of(job: MetadataJob) -> int:
+def space_per_client(job: MetadataJob) -> int:
     """Space that one client's share needs, in whole blocks: contents and folders."""
     blocks = -(-job.file_bytes // BLOCK_BYTES)
     return (job.ranks * job.files_per_rank * blocks + job.ranks + 1) * BLOCK_BYTES
@@ -205,12 +205,12 @@ class ReportedRates(RunDetails):
     rates: tuple[ReportedRate, ...]
 
 
-def phases_of(host: HostRun) -> tuple[OperationRun, ...]:
+def host_phases(host: HostRun) -> tuple[OperationRun, ...]:
     """What a host did, phase by phase; nothing where none was told."""
     return host.details.phases if isinstance(host.details, MetadataRun) else ()
 
 
-def reported_in(run: RunManifest) -> tuple[ReportedRate, ...]:
+def printed_rates(run: RunManifest) -> tuple[ReportedRate, ...]:
     """The rates that the engine printed; none where it gives finer ones."""
     return run.details.rates if isinstance(run.details, ReportedRates) else ()
 

@@ -11,8 +11,8 @@ from iolab.core.metric import Metric, Result, worst_level
 from iolab.core.run import Point
 from iolab.dataclass import dataclass
 from iolab.published.audit import figures, rates
-from iolab.published.audit.document import FigureRange, PublishedSet, exact
-from iolab.published.audit.relations import Agreement, Outcome, agreement, shown
+from iolab.published.audit.document import FigureRange, PublishedSet, exact_range
+from iolab.published.audit.relations import Agreement, AuditOutcome, classify_agreement, range_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,39 +21,67 @@ class AuditRule:
 
     code: str
     asks: str
-    judge: Callable[[PublishedSet], Iterator[Outcome]]
+    judge: Callable[[PublishedSet], Iterator[AuditOutcome]]
 
 
 RULES: Final[tuple[AuditRule, ...]] = (
-    AuditRule("modules", "Do parts add up to their total?", rates.modules),
+    AuditRule("modules", "Do parts add up to their total?", rates.audit_module_totals),
     AuditRule(
-        "raw-capacity", "Do drives add up to the capacity, copies included?", rates.raw_capacity
+        "raw-capacity",
+        "Do drives add up to the capacity, copies included?",
+        rates.audit_raw_capacity,
     ),
-    AuditRule("per-terabyte", "Do figures per TB follow from the peaks?", rates.per_terabyte),
-    AuditRule("gains", "Do claimed gains follow from both figures?", rates.gains),
-    AuditRule("line-rate", "Do ports carry that much, in possible frames?", rates.line_rate),
-    AuditRule("command", "Does the command do what its description says?", rates.ranks),
-    AuditRule("depths", "Were bests reached at depths that were measured?", figures.depths),
-    AuditRule("shares", "Do shares of a host, node or rank make the whole?", figures.shares),
-    AuditRule("spread", "Can values from least to largest have that deviation?", figures.spreads),
-    AuditRule("littles-law", "Is rate x latency what was in flight?", rates.littles_law),
-    AuditRule("mix", "Does a mix take the time of its reads and writes?", rates.mixes),
-    AuditRule("scaling", "Does a client of many do no more than one alone?", rates.scaling),
-    AuditRule("part-of", "Is a percentage what its part and its whole give?", figures.part_of),
-    AuditRule("percentages", "Are shares in per cent between 0 and 100?", figures.percentages),
-    AuditRule("replication", "Did drives do what machines asked, times copies?", rates.replication),
-    AuditRule("drives", "Do a node's drives add up to the node?", rates.drives_of_node),
-    AuditRule("network", "Do ports send what copies of writes need?", rates.network),
-    AuditRule("gain-pairs", "Are gains in rate and in latency of one mean?", rates.gain_pairs),
-    AuditRule("order", "Do least, mean, percentiles and largest ascend?", figures.ordered),
-    AuditRule("restated", "Is what is said twice the same?", figures.restated),
-    AuditRule("repeated", "Is a precise figure given to two subjects?", figures.repeated),
-    AuditRule("stands-out", "Is a latency far above those of all other mixes?", figures.stands_out),
+    AuditRule("per-terabyte", "Do figures per TB follow from the peaks?", rates.audit_per_terabyte),
+    AuditRule("gains", "Do claimed gains follow from both figures?", rates.audit_claimed_gains),
+    AuditRule("line-rate", "Do ports carry that much, in possible frames?", rates.audit_line_rate),
+    AuditRule(
+        "command", "Does the command do what its description says?", rates.audit_command_options
+    ),
+    AuditRule(
+        "depths", "Were bests reached at depths that were measured?", figures.audit_peak_depths
+    ),
+    AuditRule(
+        "shares", "Do shares of a host, node or rank make the whole?", figures.audit_per_unit_totals
+    ),
+    AuditRule(
+        "spread",
+        "Can values from least to largest have that deviation?",
+        figures.audit_standard_deviations,
+    ),
+    AuditRule("littles-law", "Is rate x latency what was in flight?", rates.audit_littles_law),
+    AuditRule("mix", "Does a mix take the time of its reads and writes?", rates.audit_mixes),
+    AuditRule(
+        "scaling", "Does a client of many do no more than one alone?", rates.audit_client_scaling
+    ),
+    AuditRule(
+        "part-of", "Is a percentage what its part and its whole give?", figures.audit_percent_of
+    ),
+    AuditRule(
+        "percentages", "Are shares in per cent between 0 and 100?", figures.audit_percentages
+    ),
+    AuditRule(
+        "replication", "Did drives do what machines asked, times copies?", rates.audit_replication
+    ),
+    AuditRule("drives", "Do a node's drives add up to the node?", rates.audit_drives_of_node),
+    AuditRule("network", "Do ports send what copies of writes need?", rates.audit_network),
+    AuditRule(
+        "gain-pairs", "Are gains in rate and in latency of one mean?", rates.audit_gain_pairs
+    ),
+    AuditRule(
+        "order", "Do least, mean, percentiles and largest ascend?", figures.audit_statistics_order
+    ),
+    AuditRule("restated", "Is what is said twice the same?", figures.audit_restated_figures),
+    AuditRule(
+        "repeated", "Is a precise figure given to two subjects?", figures.audit_repeated_figures
+    ),
+    AuditRule(
+        "stands-out", "Is a latency far above those of all other mixes?", figures.audit_outliers
+    ),
 )
 """In the order in which they are told."""
 
 
-def audit(published: PublishedSet) -> tuple[Outcome, ...]:
+def audit_published_set(published: PublishedSet) -> tuple[AuditOutcome, ...]:
     """Every relation of the set that can be computed, rule after rule."""
     return tuple(outcome for rule in RULES for outcome in rule.judge(published))
 
@@ -72,7 +100,9 @@ _RATES: Final = ("iops", "bw_bytes_per_s")
 _WAYS: Final = ("", "read_", "write_", "trim_")
 
 
-def audit_session(results: tuple[Result, ...], points: Mapping[str, Point]) -> tuple[Outcome, ...]:
+def audit_session(
+    results: tuple[Result, ...], points: Mapping[str, Point]
+) -> tuple[AuditOutcome, ...]:
     """Every relation of every result of I/O; `points` are the plan's, by digest."""
     return tuple(
         outcome
@@ -83,7 +113,7 @@ def audit_session(results: tuple[Result, ...], points: Mapping[str, Point]) -> t
     )
 
 
-def _sums(result: Result, point: Point) -> Iterator[Outcome]:
+def _sum_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
     """The hosts' rates add up to the fleet's, and so do the nodes'."""
     del point
     parts = (
@@ -92,41 +122,47 @@ def _sums(result: Result, point: Point) -> Iterator[Outcome]:
     )
     for name, members in parts:
         for key in _RATES:
-            stated = _value(result.metrics, key)
-            each = [_value(metrics, key) for metrics in members]
+            stated = _metric_value(result.metrics, key)
+            each = [_metric_value(metrics, key) for metrics in members]
             if stated is None or not each or None in each:
                 continue
             total = sum(value for value in each if value is not None)
-            yield _close(f"sum-of-{name}", result, f"{key} of {len(each)} {name}", stated, total)
+            yield _equality_outcome(
+                f"sum-of-{name}", result, f"{key} of {len(each)} {name}", stated, total
+            )
 
 
-def _products(result: Result, point: Point) -> Iterator[Outcome]:
+def _rate_times_size_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
     """IOPS times the block size is the bandwidth, where every I/O has that size."""
     job = point.job
     if not job.io_bytes or any(name.startswith("bs") for name, _ in job.options):
         return
     for way in _WAYS:
-        iops = _value(result.metrics, f"{way}iops")
-        bandwidth = _value(result.metrics, f"{way}bw_bytes_per_s")
+        iops = _metric_value(result.metrics, f"{way}iops")
+        bandwidth = _metric_value(result.metrics, f"{way}bw_bytes_per_s")
         if iops is None or bandwidth is None:
             continue
         unit = f"{way.replace('_', ' ')}bytes/s"
-        yield _close("rate-times-size", result, unit, bandwidth, iops * job.io_bytes, SAME_WINDOW)
+        yield _equality_outcome(
+            "rate-times-size", result, unit, bandwidth, iops * job.io_bytes, SAME_WINDOW
+        )
 
 
-def _in_flight(result: Result, point: Point) -> Iterator[Outcome]:
+def _littles_law_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
     """IOPS times the mean latency is never more than the jobs could hold in flight."""
-    iops, mean = _value(result.metrics, "iops"), _value(result.metrics, "lat_ns_mean")
+    iops, mean = _metric_value(result.metrics, "iops"), _metric_value(result.metrics, "lat_ns_mean")
     if iops is None or mean is None or not result.hosts or not point.job.depth_total:
         return
     asked = sum(point.job_on(host.name).depth_total for host in result.hosts)
     in_flight = iops * mean / 1e9
     verdict = Agreement.AGREES if in_flight <= asked * IN_FLIGHT_MOST else Agreement.CONTRADICTS
     says = f"On average {in_flight:.4g} I/Os were in flight, at most {asked} can have been."
-    yield Outcome("littles-law", _name(result), verdict, says, f"{asked}", f"{in_flight:.4g}")
+    yield AuditOutcome(
+        "littles-law", _result_name(result), verdict, says, f"{asked}", f"{in_flight:.4g}"
+    )
 
 
-def _order(result: Result, point: Point) -> Iterator[Outcome]:
+def _latency_order_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
     """Percentiles ascend, the largest latency is above them, and each lies in its interval."""
     del point
     for way in _WAYS:
@@ -134,7 +170,7 @@ def _order(result: Result, point: Point) -> Iterator[Outcome]:
         values = [
             (key, value)
             for key in [*keys, f"{way}lat_ns_max"]
-            if (value := _value(result.metrics, key)) is not None
+            if (value := _metric_value(result.metrics, key)) is not None
         ]
         falls = [(a, b) for a, b in pairwise(values) if a[1] > b[1]]
         if not values:
@@ -142,26 +178,26 @@ def _order(result: Result, point: Point) -> Iterator[Outcome]:
         if falls:
             (low, a), (high, b) = falls[0]
             says = f"{low} is {a:.6g}, above {high} with {b:.6g}."
-            yield Outcome("order", _name(result), Agreement.CONTRADICTS, says)
+            yield AuditOutcome("order", _result_name(result), Agreement.CONTRADICTS, says)
         else:
             says = f"{len(values)} latencies ascend from {values[0][0]} to {values[-1][0]}."
-            yield Outcome("order", _name(result), Agreement.AGREES, says)
+            yield AuditOutcome("order", _result_name(result), Agreement.AGREES, says)
 
 
-def _intervals(result: Result, point: Point) -> Iterator[Outcome]:
+def _interval_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
     """Every value lies within its own interval."""
     del point
-    outside = [key for key, metric in result.metrics.items() if not _inside(metric)]
+    outside = [key for key, metric in result.metrics.items() if not _is_within_interval(metric)]
     bounded = [metric for metric in result.metrics.values() if metric.low is not None]
     if outside:
         says = f"{', '.join(outside)} lies outside of its own interval."
-        yield Outcome("intervals", _name(result), Agreement.CONTRADICTS, says)
+        yield AuditOutcome("intervals", _result_name(result), Agreement.CONTRADICTS, says)
     elif bounded:
         says = f"{len(bounded)} values lie within their intervals."
-        yield Outcome("intervals", _name(result), Agreement.AGREES, says)
+        yield AuditOutcome("intervals", _result_name(result), Agreement.AGREES, says)
 
 
-def _verdict(result: Result, point: Point) -> Iterator[Outcome]:
+def _verdict_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
     """The verdict is that of the worst check."""
     del point
     levels = [check.level for check in result.verdict.checks if check.level is not None]
@@ -169,42 +205,44 @@ def _verdict(result: Result, point: Point) -> Iterator[Outcome]:
     same = worst is result.verdict.level
     verdict = Agreement.AGREES if same else Agreement.CONTRADICTS
     says = f"The verdict is {result.verdict.level}, the worst of its checks says {worst}."
-    yield Outcome("verdict", _name(result), verdict, says)
+    yield AuditOutcome("verdict", _result_name(result), verdict, says)
 
 
-_RULES: Final[tuple[Callable[[Result, Point], Iterator[Outcome]], ...]] = (
-    _sums,
-    _products,
-    _in_flight,
-    _order,
-    _intervals,
-    _verdict,
+_RULES: Final[tuple[Callable[[Result, Point], Iterator[AuditOutcome]], ...]] = (
+    _sum_outcomes,
+    _rate_times_size_outcomes,
+    _littles_law_outcomes,
+    _latency_order_outcomes,
+    _interval_outcomes,
+    _verdict_outcomes,
 )
 
 
-def _close(
+def _equality_outcome(
     rule: str, result: Result, text: str, stated: float, computed: float, tolerance: float = EXACT
-) -> Outcome:
-    verdict = agreement(exact(stated), exact(computed), tolerance)
-    computed_text = shown(FigureRange(computed, computed), "")
+) -> AuditOutcome:
+    verdict = classify_agreement(exact_range(stated), exact_range(computed), tolerance)
+    computed_text = range_text(FigureRange(computed, computed), "")
     verb = "is" if verdict is Agreement.AGREES else "is not"
     says = f"{text} {verb} what its parts give: {stated:,.6g} against {computed:,.6g}."
-    return Outcome(rule, _name(result), verdict, says, f"{stated:.6g}", computed_text.strip())
+    return AuditOutcome(
+        rule, _result_name(result), verdict, says, f"{stated:.6g}", computed_text.strip()
+    )
 
 
-def _value(metrics: Mapping[str, Metric], key: str) -> float | None:
+def _metric_value(metrics: Mapping[str, Metric], key: str) -> float | None:
     metric = metrics.get(key)
     return None if metric is None else metric.value
 
 
-def _inside(metric: Metric) -> bool:
+def _is_within_interval(metric: Metric) -> bool:
     if metric.value is None or metric.low is None or metric.high is None:
         return True
     slack = EXACT * abs(metric.value)
     return metric.low - slack <= metric.value <= metric.high + slack
 
 
-def _name(result: Result) -> str:
+def _result_name(result: Result) -> str:
     axis = " ".join(f"{name}={value}" for name, value in result.axis)
     many = f" #{result.repeat}" if result.repeat > 1 else ""
     return f"{result.workload} {axis}".strip() + many

@@ -56,12 +56,12 @@ class FigureRange:
         return FigureRange(self.low / other.high, self.high / other.low)
 
 
-def exact(value: float) -> FigureRange:
+def exact_range(value: float) -> FigureRange:
     """A count, or a figure by definition."""
     return FigureRange(value, value)
 
 
-def printed(value: int | Decimal) -> FigureRange:
+def rounding_range(value: int | Decimal) -> FigureRange:
     """What a figure stands for that was rounded to its last digit that is not a trailing zero.
 
     A figure of whole hundreds may have been rounded to hundreds: nobody can tell, so it is taken to
@@ -78,13 +78,13 @@ def printed(value: int | Decimal) -> FigureRange:
     return FigureRange(float(number - step / 2), float(number + step / 2))
 
 
-def product(factors: Iterable[FigureRange]) -> FigureRange:
+def range_product(factors: Iterable[FigureRange]) -> FigureRange:
     """The product of positive figures."""
     every = tuple(factors)
     return FigureRange(prod(figure.low for figure in every), prod(figure.high for figure in every))
 
 
-def hull(spans: Iterable[FigureRange]) -> FigureRange:
+def enclosing_range(spans: Iterable[FigureRange]) -> FigureRange:
     """From the lowest to the highest of them; ValueError for none."""
     every = tuple(spans)
     if not every:
@@ -145,13 +145,13 @@ class PublishedSet:
         value = self.tree.get(name)
         return tuple(filter(_is_table, value)) if isinstance(value, list) else ()
 
-    def elements(self) -> Iterator[Element]:
+    def elements(self) -> Iterator[PublishedElement]:
         """Every table at the top and every element of an array there, in the order of the file."""
         for kind, value in self.tree.items():
             for table in value if isinstance(value, list) else (value,):
                 if isinstance(table, dict) and kind != WHERE:
-                    name = label(table) if isinstance(value, list) else words(kind)
-                    yield Element(kind, name, self.place(kind, table), table)
+                    name = element_label(table) if isinstance(value, list) else key_text(kind)
+                    yield PublishedElement(kind, name, self.place(kind, table), table)
 
     def place(self, kind: str, table: Mapping[str, Any] | None = None) -> str:
         """Where in the document a table stands, or one element of an array; "" if not said."""
@@ -163,11 +163,11 @@ class PublishedSet:
 
     def figures(self) -> Iterator[tuple[Path, int | Decimal]]:
         """Every number with its path, in the order of the file."""
-        yield from _figures(self.tree, ())
+        yield from _iterate_figures(self.tree, ())
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class PublishedElement:
     """A table of a set: the key it has there, what people call it, where it stands, and it."""
 
     kind: str
@@ -182,57 +182,57 @@ def read_published(text: str) -> PublishedSet:
         tree = parse_toml(text, parse_float=Decimal)
     except (RecursionError, DeepKeyError):
         raise ValueError(_DEEP) from None
-    _check(tree, ())
-    _check_places(tree)
+    _require_within_limits(tree, ())
+    _require_valid_locations(tree)
     published = PublishedSet(str(tree.get("id", "")), str(tree.get("source", "")), tree)
     if sum(1 for _ in published.figures()) > FIGURES_MOST:
         raise ValueError(f"it has more than {FIGURES_MOST:,} figures")
     return published
 
 
-def flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def flatten_table(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
     """Every value by its name, those of a table within as `name.part`."""
     for key, value in table.items():
         name = f"{above}{key}"
         if isinstance(value, dict):
-            yield from flat(value, f"{name}.")
+            yield from flatten_table(value, f"{name}.")
         else:
             yield name, value
 
 
-def span(value: object) -> FigureRange | None:
+def printed_range(value: object) -> FigureRange | None:
     """What a printed value stands for: a figure, or a list of a lowest and a highest; else None."""
     if _is_number(value):
-        return printed(value)
+        return rounding_range(value)
     if isinstance(value, list) and value and all(_is_number(end) for end in value):
-        return hull(printed(end) for end in value)
+        return enclosing_range(rounding_range(end) for end in value)
     return None
 
 
-def positive(value: object) -> FigureRange | None:
+def positive_range(value: object) -> FigureRange | None:
     """The same where it is above 0 whatever was rounded, so that it can be divided by."""
-    figure = span(value)
+    figure = printed_range(value)
     return figure if figure is not None and figure.low > 0 else None
 
 
-def items(value: object) -> Iterable[tuple[str, Any]]:
+def table_items(value: object) -> Iterable[tuple[str, Any]]:
     """The keys and values of a table; nothing of any other value."""
     return value.items() if isinstance(value, dict) else ()
 
 
-def whole_number(value: object) -> int | None:
+def positive_integer(value: object) -> int | None:
     """A whole number above 0; None where the value is none."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
-def label(table: Mapping[str, Any]) -> str:
+def element_label(table: Mapping[str, Any]) -> str:
     """What tells an element of an array from the others: the words and the first numbers of it."""
     names = ("id", "configuration", "workload", "block_size", "write_percent", "threads", "vms")
-    words = [_word(name, table[name]) for name in names if name in table]
+    words = [_label_part(name, table[name]) for name in names if name in table]
     return ", ".join(words)
 
 
-def words(name: str) -> str:
+def key_text(name: str) -> str:
     """A key for people: `p99_99_latency_ms` as `p99.99 latency ms`."""
     return _PERCENTILE.sub(r"\1.\2", name).replace("_", " ")
 
@@ -240,16 +240,16 @@ def words(name: str) -> str:
 _PERCENTILE: Final = re.compile(r"(?<![a-z])(p\d\d)_(\d+)")
 
 
-def _word(name: str, value: object) -> str:
+def _label_part(name: str, value: object) -> str:
     if name in ("id", "configuration", "workload"):
         return str(value)
-    return f"{words(name)} {value}"
+    return f"{key_text(name)} {value}"
 
 
 _DEEP: Final = f"tables lie more than {DEPTH_MOST} deep"
 
 
-def _check(value: object, path: Path) -> None:
+def _require_within_limits(value: object, path: Path) -> None:
     """ValueError where anything in it is larger, longer or deeper than rules can hold."""
     if len(path) > DEPTH_MOST:
         raise ValueError(_DEEP)
@@ -258,19 +258,23 @@ def _check(value: object, path: Path) -> None:
         for key, part in value.items():
             if len(key) > KEY_MOST:
                 raise ValueError(f"a key has more than {KEY_MOST} characters")
-            _check(part, (*path, key))
+            _require_within_limits(part, (*path, key))
     elif isinstance(value, list):
         if len(value) > FIGURES_MOST:
             raise ValueError(f"{place!r} has more than {FIGURES_MOST:,} elements")
         for number, part in enumerate(value):
-            _check(part, (*path, number))
+            _require_within_limits(part, (*path, number))
     elif isinstance(value, str) and len(value) > TEXT_MOST:
         raise ValueError(f"{place!r} has more than {TEXT_MOST} characters")
-    elif isinstance(value, int | Decimal) and not isinstance(value, bool) and not _is_held(value):
+    elif (
+        isinstance(value, int | Decimal)
+        and not isinstance(value, bool)
+        and not _is_within_power_limit(value)
+    ):
         raise ValueError(f"{place!r} is no figure between 1e-{POWER_MOST} and 1e{POWER_MOST}")
 
 
-def _check_places(tree: Mapping[str, Any]) -> None:
+def _require_valid_locations(tree: Mapping[str, Any]) -> None:
     """ValueError where a place is no text, or is that of a table or element that is not there."""
     places = tree.get(WHERE, {})
     for name, place in places.items() if isinstance(places, dict) else ((WHERE, places),):
@@ -284,18 +288,18 @@ def _check_places(tree: Mapping[str, Any]) -> None:
             raise ValueError(f"{WHERE!r} of {name!r} is no text")
 
 
-def _is_held(value: int | Decimal) -> bool:
+def _is_within_power_limit(value: int | Decimal) -> bool:
     figure = Decimal(value)
     return figure.is_finite() and (not figure or -POWER_MOST <= figure.adjusted() < POWER_MOST)
 
 
-def _figures(value: object, path: Path) -> Iterator[tuple[Path, int | Decimal]]:
+def _iterate_figures(value: object, path: Path) -> Iterator[tuple[Path, int | Decimal]]:
     if isinstance(value, dict):
         for key, part in value.items():
-            yield from _figures(part, (*path, key))
+            yield from _iterate_figures(part, (*path, key))
     elif isinstance(value, list):
         for place, part in enumerate(value):
-            yield from _figures(part, (*path, place))
+            yield from _iterate_figures(part, (*path, place))
     elif _is_number(value):
         yield path, value
 

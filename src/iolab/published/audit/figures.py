@@ -16,31 +16,31 @@ from typing import Any, Final
 from iolab.published.audit.document import (
     ALSO,
     MODULES,
-    Element,
     FigureRange,
     Path,
+    PublishedElement,
     PublishedSet,
-    exact,
-    hull,
-    label,
-    span,
+    element_label,
+    enclosing_range,
+    exact_range,
+    printed_range,
 )
 from iolab.published.audit.relations import (
     Agreement,
-    CheckedFigure,
+    AuditOutcome,
+    FigureComparison,
     FigureQuantity,
-    Outcome,
-    agreement,
-    both,
-    compared,
-    doubted,
-    figure_text,
-    judged,
-    number,
-    quantities,
-    shown,
-    spoken,
-    unit_value,
+    classify_agreement,
+    contradiction_outcome,
+    doubt_outcome,
+    figure_outcome,
+    humanize,
+    join_locations,
+    printed_figure_text,
+    printed_number,
+    range_text,
+    table_quantities,
+    value_in_unit,
 )
 
 DIGITS_LEAST: Final = 4
@@ -59,27 +59,29 @@ REPEATS_MOST: Final = 10_000
 """Repeats behind a spread; more are a slip of another kind."""
 
 
-def ordered(published: PublishedSet) -> Iterator[Outcome]:
+def audit_statistics_order(published: PublishedSet) -> Iterator[AuditOutcome]:
     """Least, mean, percentiles and largest of one thing ascend, and so do the ends of a range.
 
     What has no statistic is one point of a sweep, which its largest is not below.
     """
     for element in published.elements():
         groups: dict[tuple[str, str, str, int | None], list[FigureQuantity]] = defaultdict(list)
-        for quantity in quantities(element.table):
+        for quantity in table_quantities(element.table):
             if quantity.statistic != "std_dev":
                 groups[quantity.of, quantity.part, quantity.unit, quantity.depth].append(quantity)
             if quantity.ranges and (quantity.depth is not None or quantity.unit == "1/s"):
                 fine = quantity.lowest.low <= quantity.highest.high
-                says = f"{spoken(quantity.name)} goes from {quantity.printed}."
-                yield judged("order", element, says, fine=fine)
+                says = f"{humanize(quantity.name)} goes from {quantity.printed}."
+                yield contradiction_outcome("order", element, says, fine=fine)
         for group in groups.values():
-            yield from _ascending(element, sorted(group, key=_rank))
+            yield from _ascending_outcomes(element, sorted(group, key=_statistic_rank))
 
 
-def _ascending(element: Element, group: list[FigureQuantity]) -> Iterator[Outcome]:
+def _ascending_outcomes(
+    element: PublishedElement, group: list[FigureQuantity]
+) -> Iterator[AuditOutcome]:
     """One outcome of figures by rank; those between which nothing is known are left out."""
-    pairs = [(a, b) for a, b in combinations(group, 2) if _comparable(a, b)]
+    pairs = [(a, b) for a, b in combinations(group, 2) if _is_comparable_pair(a, b)]
     if not pairs:
         return
     falls = [
@@ -87,39 +89,45 @@ def _ascending(element: Element, group: list[FigureQuantity]) -> Iterator[Outcom
     ]
     if falls:
         (a, b) = falls[0]
-        says = f"{spoken(a.name)} is {a.printed}, above {spoken(b.name)} with {b.printed}."
+        says = f"{humanize(a.name)} is {a.printed}, above {humanize(b.name)} with {b.printed}."
     else:
         names = dict.fromkeys(q for pair in pairs for q in pair)
-        ascends = ", ".join(f"{spoken(q.name)} {q.printed}" for q in sorted(names, key=_rank))
+        ascends = ", ".join(
+            f"{humanize(q.name)} {q.printed}" for q in sorted(names, key=_statistic_rank)
+        )
         says = f"They ascend: {ascends}."
-    yield judged("order", element, says, fine=not falls)
+    yield contradiction_outcome("order", element, says, fine=not falls)
 
 
 _HIGH: Final = 99.0
 """Lower percentiles may be below the mean of skewed latencies."""
 
 
-def _comparable(a: FigureQuantity, b: FigureQuantity) -> bool:
+def _is_comparable_pair(a: FigureQuantity, b: FigureQuantity) -> bool:
     """Whether the first, of the lower rank, is never above the second."""
     if a.percentile is None and a.statistic != "mean":  # one point of a sweep
         return b.statistic == "max"
-    return _rank(a) < _rank(b) and (a.statistic != "mean" or _rank(b) >= _HIGH)
+    return _statistic_rank(a) < _statistic_rank(b) and (
+        a.statistic != "mean" or _statistic_rank(b) >= _HIGH
+    )
 
 
-def _rank(quantity: FigureQuantity) -> float:
+def _statistic_rank(quantity: FigureQuantity) -> float:
     if quantity.percentile is not None:
         return quantity.percentile
     return 1.0 if quantity.statistic == "mean" else 0.5
 
 
-def spreads(published: PublishedSet) -> Iterator[Outcome]:
+def audit_standard_deviations(published: PublishedSet) -> Iterator[AuditOutcome]:
     """What a standard deviation can be: three repeats have but one, more have bounds.
 
     Of n values from a to b with a mean of m, the others all lie at one place at best, and at a or b
     at worst; the sum of squares is divided by n or by n - 1.
     """
     for element in published.elements():
-        by_statistic = {(q.of, q.part, q.unit, q.statistic): q for q in quantities(element.table)}
+        by_statistic = {
+            (q.of, q.part, q.unit, q.statistic): q for q in table_quantities(element.table)
+        }
         repeats = element.table.get("iterations", element.table.get("repeats"))
         has_repeats = isinstance(repeats, int) and 2 <= repeats <= REPEATS_MOST
         for (of, part, unit, statistic), deviation in by_statistic.items():
@@ -130,26 +138,31 @@ def spreads(published: PublishedSet) -> Iterator[Outcome]:
             if statistic != "std_dev" or unit == "s" or len(ends) < 3 or not has_repeats:
                 continue
             low, mean, high = (q.value for q in ends)
-            possible = [_deviation(low, mean, high, repeats, repeats - less) for less in (0, 1)]
+            possible = [
+                _standard_deviation_range(low, mean, high, repeats, repeats - less)
+                for less in (0, 1)
+            ]
             text = f"A standard deviation of {deviation.printed}"
             low_end, middle, high_end = (end.printed for end in ends)
             how = f"of {repeats} values from {low_end} to {high_end}, mean {middle}"
             nearest = min(possible, key=deviation.value.gap)
             stated = deviation.value
-            yield compared(
-                CheckedFigure("spread", element.name, text, stated, nearest, "", how, element.where)
+            yield figure_outcome(
+                FigureComparison(
+                    "spread", element.name, text, stated, nearest, "", how, element.where
+                )
             )
             width = (high.high - low.low) / mean.middle if mean.low > 0 else 1.0
             says = f"{repeats} repeats lie within {width:.1g} of their mean {ends[1].printed}"
             fine = width >= SPREAD_LEAST
             says += "." if fine else ": measured apart, or one figure told again?"
-            yield doubted("spread", element.name, says, fine=fine, where=element.where)
+            yield doubt_outcome("spread", element.name, says, fine=fine, where=element.where)
 
 
 _ENDS: Final = ("min", "mean", "max")
 
 
-def _deviation(
+def _standard_deviation_range(
     low: FigureRange, mean: FigureRange, high: FigureRange, n: int, over: int
 ) -> FigureRange:
     """From the least to the most that it can be, whatever was rounded; `over` divides squares."""
@@ -163,10 +176,10 @@ def _deviation(
         even = (n * m - a - b - inner * m) ** 2 / inner if inner else 0.0
         most = n * (m - a) * (b - m) if inner > 1 else ends + even
         deviations += [sqrt((ends + even) / over), sqrt(max(most, ends + even) / over)]
-    return hull([exact(deviation) for deviation in deviations or [0.0]])
+    return enclosing_range([exact_range(deviation) for deviation in deviations or [0.0]])
 
 
-def shares(published: PublishedSet) -> Iterator[Outcome]:
+def audit_per_unit_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
     """`A_per_B` times the B is the A: files of a rank and of all, the mean of a host and the sum.
 
     The number of B stands in the same table or in the method, the A in the same table; of the end
@@ -174,177 +187,189 @@ def shares(published: PublishedSet) -> Iterator[Outcome]:
     """
     for element in published.elements():
         for name, value in element.table.items():
-            match, each = _PER.fullmatch(name), span(value)
+            match, each = _PER.fullmatch(name), printed_range(value)
             if match is None or each is None or element.kind == ALSO:
                 continue
             counted, over, end = match.groups()
             own, method = element.table.get(f"{over}s"), published.table("method").get(f"{over}s")
-            count = number(own) or number(method)
+            count = printed_number(own) or printed_number(method)
             all_of = [element] if end is None else published.elements()
-            spans = [(at, q) for at in all_of if (q := span(at.table.get(counted))) is not None]
+            spans = [
+                (at, q) for at in all_of if (q := printed_range(at.table.get(counted))) is not None
+            ]
             if count is None or not spans:
                 continue
             at, stated = max(spans, key=lambda pair: pair[1].high)
-            total = figure_text(at.table[counted])
-            how = f"{count:g} x {figure_text(value)}"
-            text = f"{spoken(counted)} {total}"
-            computed = (_count(name, value) or each) * exact(count)
-            yield compared(
-                CheckedFigure("shares", element.name, text, stated, computed, "", how, at.where)
+            total = printed_figure_text(at.table[counted])
+            how = f"{count:g} x {printed_figure_text(value)}"
+            text = f"{humanize(counted)} {total}"
+            computed = (_integer_count(name, value) or each) * exact_range(count)
+            yield figure_outcome(
+                FigureComparison("shares", element.name, text, stated, computed, "", how, at.where)
             )
 
 
 _PER: Final = re.compile(r"(.+)_per_(host|client|node|rank|vm|process)(?:_(max))?")
 
 
-def _count(name: str, value: object) -> FigureRange | None:
+def _integer_count(name: str, value: object) -> FigureRange | None:
     """A whole number without a unit, which was counted and not rounded."""
     if isinstance(value, bool) or not isinstance(value, int):
         return None
-    return None if next(quantities({name: value})).unit else exact(value)
+    return None if next(table_quantities({name: value})).unit else exact_range(value)
 
 
-def percentages(published: PublishedSet) -> Iterator[Outcome]:
+def audit_percentages(published: PublishedSet) -> Iterator[AuditOutcome]:
     """A share in per cent lies between 0 and 100; a gain may be larger."""
     percents = [
         (element, q)
         for element in published.elements()
-        for q in quantities(element.table)
+        for q in table_quantities(element.table)
         if q.unit == "%" and "gain" not in q.name
     ]
     wrong = [(element, q) for element, q in percents if q.value.low > 100 or q.value.high < 0]
     for element, q in wrong:
-        yield judged("percentages", element, f"{spoken(q.name)} is {q.printed} %.", fine=False)
+        yield contradiction_outcome(
+            "percentages", element, f"{humanize(q.name)} is {q.printed} %.", fine=False
+        )
     if percents and not wrong:
         says = f"{len(percents)} shares lie between 0 and 100 %."
-        yield Outcome("percentages", published.id, Agreement.AGREES, says)
+        yield AuditOutcome("percentages", published.id, Agreement.AGREES, says)
 
 
-def part_of(published: PublishedSet) -> Iterator[Outcome]:
+def audit_percent_of(published: PublishedSet) -> Iterator[AuditOutcome]:
     """`X_pct_of_Y`: X over Y, where Y is a capacity of the same unit, or the mean named Y.
 
     A mean is that of the results at the depth and the mix that the table itself has.
     """
     for element in published.elements():
-        own = list(quantities(element.table))
+        own = list(table_quantities(element.table))
         for name, value in element.table.items():
-            match, stated = _PART.fullmatch(name), span(value)
+            match, stated = _PART.fullmatch(name), printed_range(value)
             if match is None or stated is None:
                 continue
             part, total = match.groups()
             parts = [q for q in own if q.name.startswith(f"{part}_") and q.unit not in ("", "%")]
             for q in parts[:1]:
-                for at, other in _whole_of(published, element, q, total):
-                    computed = q.value * exact(100) / other.value
-                    how = f"{q.printed} of {spoken(other.name)} {other.printed}"
-                    where = both(element.where, at.where)
-                    text, subject = f"{value} %", f"{element.name}, {spoken(q.name)}"
-                    yield compared(
-                        CheckedFigure("part-of", subject, text, stated, computed, "%", how, where)
+                for at, other in _find_total(published, element, q, total):
+                    computed = q.value * exact_range(100) / other.value
+                    how = f"{q.printed} of {humanize(other.name)} {other.printed}"
+                    where = join_locations(element.where, at.where)
+                    text, subject = f"{value} %", f"{element.name}, {humanize(q.name)}"
+                    yield figure_outcome(
+                        FigureComparison(
+                            "part-of", subject, text, stated, computed, "%", how, where
+                        )
                     )
 
 
 _PART: Final = re.compile(r"(.+?)(?:_printed)?_pct_of_(.+)")
 
 
-def _whole_of(
-    published: PublishedSet, element: Element, part: FigureQuantity, total: str
-) -> Iterator[tuple[Element, FigureQuantity]]:
+def _find_total(
+    published: PublishedSet, element: PublishedElement, part: FigureQuantity, total: str
+) -> Iterator[tuple[PublishedElement, FigureQuantity]]:
     first = part.name.partition("_")[0]
     for at in published.elements():
-        if at.table is element.table or not matches(element.table, at.table):
+        if at.table is element.table or not is_same_element(element.table, at.table):
             continue
-        for q in quantities(at.table):
+        for q in table_quantities(at.table):
             if q.unit != part.unit or q.value.low <= 0:
                 continue
             limit = q.statistic == "max" or "gbit_s" in q.name or "capacity" in q.name
             capacity = total == "capacity" and limit and q.name.partition("_")[0] == first
-            depth = number(element.table.get("queue_depth"))
+            depth = printed_number(element.table.get("queue_depth"))
             mean = q.statistic == "mean" and total.endswith(q.of) and q.depth == depth
             if capacity or (total != "capacity" and mean):
                 yield at, q
                 return
 
 
-def matches(table: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def is_same_element(table: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two tables are of the same element: what names one is the same in both."""
     keys = ("id", "configuration", "workload", "block_size", "write_percent", "threads")
     both = [key for key in keys if key in table and key in other]
     return all(table[key] == other[key] for key in both if not isinstance(other[key], list))
 
 
-def restated(published: PublishedSet) -> Iterator[Outcome]:
+def audit_restated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
     """`[[also]]`: what is told again in another place, of the table that its `in` names."""
     for again in published.elements():
         kind = again.table.get("in")
         if again.kind != ALSO or not isinstance(kind, str):
             continue
         for element in published.elements():
-            if element.kind != kind or not matches(again.table, element.table):
+            if element.kind != kind or not is_same_element(again.table, element.table):
                 continue
             for name, value in again.table.items():
-                stated = _count(name, element.table.get(name)) or _amount(element.table.get(name))
-                other = _count(name, value) or _amount(value)
+                stated = _integer_count(name, element.table.get(name)) or _amount_range(
+                    element.table.get(name)
+                )
+                other = _integer_count(name, value) or _amount_range(value)
                 if name in ("in", "where", *_AXES) or stated is None or other is None:
                     continue
                 over = again.table.get("over") is True
-                fine = agreement(other, stated) is Agreement.AGREES
+                fine = classify_agreement(other, stated) is Agreement.AGREES
                 fine = fine or (over and other.low <= stated.high)
                 says = (
-                    f"{spoken(name)} is {figure_text(element.table[name])}; elsewhere"
+                    f"{humanize(name)} is {printed_figure_text(element.table[name])}; elsewhere"
                     f"{f' ({again.where})' if again.where else ''} it is "
-                    f"{'over ' if over else ''}{figure_text(value)}."
+                    f"{'over ' if over else ''}{printed_figure_text(value)}."
                 )
-                yield judged("restated", element, says, fine=fine)
+                yield contradiction_outcome("restated", element, says, fine=fine)
 
 
 _AXES: Final = ("id", "configuration", "workload", "block_size", "write_percent", "threads", "over")
 
 
-def _amount(value: object) -> FigureRange | None:
+def _amount_range(value: object) -> FigureRange | None:
     """A figure; of memory in words the total."""
     if not isinstance(value, str):
-        return None if isinstance(value, bool) else span(value)
+        return None if isinstance(value, bool) else printed_range(value)
     match = MODULES.search(value)
     if match is not None:
-        return exact(int(match[5]) if match[5] else int(match[1]) * float(match[3]))
+        return exact_range(int(match[5]) if match[5] else int(match[1]) * float(match[3]))
     alone = value.removesuffix("GB")
-    return exact(int(alone)) if alone.isdecimal() and alone != value else None
+    return exact_range(int(alone)) if alone.isdecimal() and alone != value else None
 
 
-def repeated(published: PublishedSet) -> Iterator[Outcome]:
+def audit_repeated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
     """The same precise figure for two different subjects: one of them is probably a slip."""
     holders: dict[tuple[str, Decimal], list[Path]] = defaultdict(list)
     for path, value in published.figures():
-        if _precise(value) and len(path) > 1 and path[0] in ("result", "example"):
-            holders[_named(path), Decimal(value)].append(path[:2])
+        if _has_many_digits(value) and len(path) > 1 and path[0] in ("result", "example"):
+            holders[_last_key(path), Decimal(value)].append(path[:2])
     for (name, value), paths in holders.items():
         places = dict.fromkeys(paths)
         if len(places) < 2:
             continue
         tables = [published.table(*path) for path in places]
         each = "both" if len(places) == 2 else "each"
-        says = f"{spoken(name)} is {value:,} for {each}: measured twice, or copied?"
-        where = both(*(published.place(str(path[0]), published.table(*path)) for path in places))
-        subject = " and ".join(label(table) for table in tables)
-        yield Outcome("repeated", subject, Agreement.DOUBTFUL, says, f"{value}", where=where)
+        says = f"{humanize(name)} is {value:,} for {each}: measured twice, or copied?"
+        where = join_locations(
+            *(published.place(str(path[0]), published.table(*path)) for path in places)
+        )
+        subject = " and ".join(element_label(table) for table in tables)
+        yield AuditOutcome("repeated", subject, Agreement.DOUBTFUL, says, f"{value}", where=where)
 
 
-def _named(path: Path) -> str:
+def _last_key(path: Path) -> str:
     """The last key on the way to a figure; a place in a list has no name of its own."""
     return next((part for part in reversed(path) if isinstance(part, str)), "")
 
 
-def _precise(value: int | Decimal) -> bool:
+def _has_many_digits(value: int | Decimal) -> bool:
     digits = "".join(str(digit) for digit in Decimal(value).as_tuple().digits)
     return len(digits.rstrip("0")) >= DIGITS_LEAST
 
 
-def stands_out(published: PublishedSet) -> Iterator[Outcome]:
+def audit_outliers(published: PublishedSet) -> Iterator[AuditOutcome]:
     """A highest latency that is many times that of every other mix."""
-    groups: dict[tuple[str, int | None], list[tuple[Element, FigureQuantity]]] = defaultdict(list)
+    groups: dict[tuple[str, int | None], list[tuple[PublishedElement, FigureQuantity]]] = (
+        defaultdict(list)
+    )
     for element in published.elements():
-        for quantity in quantities(element.table):
+        for quantity in table_quantities(element.table):
             if element.kind == "result" and quantity.unit == "s" and quantity.depth is not None:
                 groups[quantity.statistic, quantity.depth].append((element, quantity))
     for (statistic, depth), members in groups.items():
@@ -352,20 +377,22 @@ def stands_out(published: PublishedSet) -> Iterator[Outcome]:
         others = [q.highest for element, q in members if element is not top]
         if len(others) < LIKE_LEAST:
             continue
-        like = hull(others)
+        like = enclosing_range(others)
         far = quantity.highest.high > STANDS_OUT * like.high
-        name = f"{spoken(statistic)} latency at depth {depth}"
-        highest = shown(unit_value("s", like, quantity.name), "")
+        name = f"{humanize(statistic)} latency at depth {depth}"
+        highest = range_text(value_in_unit("s", like, quantity.name), "")
         says = (
             f"Its {name}, {quantity.printed}, is {quantity.highest.high / like.high:.2g} times "
             f"that of any other mix ({highest})."
             if far
             else f"No mix stands out in {name}."
         )
-        yield doubted("stands-out", top.name if far else name, says, fine=not far, where=top.where)
+        yield doubt_outcome(
+            "stands-out", top.name if far else name, says, fine=not far, where=top.where
+        )
 
 
-def depths(published: PublishedSet) -> Iterator[Outcome]:
+def audit_peak_depths(published: PublishedSet) -> Iterator[AuditOutcome]:
     """The depth at which a best was reached is one of those that were measured."""
     method = published.table("method")
     sweeps = {
@@ -381,4 +408,4 @@ def depths(published: PublishedSet) -> Iterator[Outcome]:
                 listed = ", ".join(str(depth) for depth in measured)
                 so = "one" if fine else "none"
                 says = f"{workload}: depth {depth} is {so} of those measured ({listed})."
-                yield judged("depths", element, says, fine=fine)
+                yield contradiction_outcome("depths", element, says, fine=fine)

@@ -7,40 +7,40 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Final
 
-from iolab.analysis.value import scaled
+from iolab.analysis.value import fleets_with_single_client
 from iolab.published.against import (
-    StatedFigure,
-    configurations_of,
-    maxima_of,
-    stated_capacities,
-    stated_gains,
-    stated_quotients,
+    PrintedClaim,
+    claimed_capacities,
+    claimed_gains,
+    claimed_quotients,
+    published_configurations,
+    published_maxima,
 )
 from iolab.published.audit.document import (
     MODULES,
-    Element,
     FigureRange,
+    PublishedElement,
     PublishedSet,
-    exact,
-    label,
-    positive,
-    span,
+    element_label,
+    exact_range,
+    positive_range,
+    printed_range,
 )
-from iolab.published.audit.figures import matches
+from iolab.published.audit.figures import is_same_element
 from iolab.published.audit.relations import (
     Agreement,
-    CheckedFigure,
+    AuditOutcome,
+    FigureComparison,
     FigureQuantity,
-    Outcome,
-    agreement,
-    compared,
-    doubted,
-    figure_text,
-    judged,
-    number,
-    quantities,
-    shown,
-    spoken,
+    classify_agreement,
+    contradiction_outcome,
+    doubt_outcome,
+    figure_outcome,
+    humanize,
+    printed_figure_text,
+    printed_number,
+    range_text,
+    table_quantities,
 )
 from iolab.units import parse_size
 
@@ -54,7 +54,7 @@ _HIGH: Final = 99.0
 """Percentiles from here on lie above the mean of any latency that storage has."""
 
 
-def littles_law(published: PublishedSet) -> Iterator[Outcome]:
+def audit_littles_law(published: PublishedSet) -> Iterator[AuditOutcome]:
     """Hosts x jobs x depth are in flight; so is rate x mean latency at full load.
 
     The highest latency at a depth belongs to the largest load, as does the highest rate: a closed
@@ -65,93 +65,108 @@ def littles_law(published: PublishedSet) -> Iterator[Outcome]:
     method = published.table("method")
     for element in published.elements():
         figures = [
-            q for q in quantities(element.table) if "gain" not in q.name and "_per_" not in q.name
+            q
+            for q in table_quantities(element.table)
+            if "gain" not in q.name and "_per_" not in q.name
         ]
-        rates = [q for q in figures if q.unit == "1/s" and q.value.low > 0 and _is_of_all(q)]
-        if len({_way(q) for q in rates}) > 1:  # nobody says whether reads and writes ran together
+        rates = [
+            q for q in figures if q.unit == "1/s" and q.value.low > 0 and _is_total_quantity(q)
+        ]
+        if (
+            len({_direction_of_quantity(q) for q in rates}) > 1
+        ):  # nobody says whether reads and writes ran together
             continue
         deepest = max((q.depth or 0 for q in figures if q.unit == "s"), default=0)
         for rate in rates:
             for latency in figures:
-                depth = latency.depth or _depth(element.table, latency.part)
+                depth = latency.depth or _queue_depth(element.table, latency.part)
                 same = latency.depth is not None or latency.part == rate.part
-                asked = _in_flight(element.table, method, depth)
-                same = same and latency.unit == "s" and _is_of_all(latency)
+                asked = _ios_in_flight(element.table, method, depth)
+                same = same and latency.unit == "s" and _is_total_quantity(latency)
                 if not same or asked is None or latency.value.low <= 0:
                     continue
-                if latency.statistic == "mean" and _way(latency) == _way(rate):
+                if latency.statistic == "mean" and _direction_of_quantity(
+                    latency
+                ) == _direction_of_quantity(rate):
                     lighter = latency.depth is not None and latency.depth < deepest
-                    yield _mean(element, asked, rate, latency, lighter=lighter)
+                    yield _mean_latency_outcome(element, asked, rate, latency, lighter=lighter)
                 elif (latency.percentile or 0) >= _HIGH and latency.depth in (None, deepest):
-                    yield _percentile(element, asked, rate, latency)
-    yield from _unloaded(published)
+                    yield _percentile_outcome(element, asked, rate, latency)
+    yield from _unloaded_latency_outcomes(published)
 
 
-def _way(quantity: FigureQuantity) -> str:
+def _direction_of_quantity(quantity: FigureQuantity) -> str:
     return next((way for way in ("read", "write") if way in quantity.of.split("_")), "")
 
 
-def _is_of_all(quantity: FigureQuantity) -> bool:
+def _is_total_quantity(quantity: FigureQuantity) -> bool:
     """Whether it is of all that a table tells, and not of its drives or of one layer."""
     return set(quantity.of.split("_")) <= {"", "best", "latency", "peak", "read", "write"}
 
 
-def _in_flight(table: Mapping[str, Any], method: Mapping[str, Any], depth: int) -> float | None:
+def _ios_in_flight(table: Mapping[str, Any], method: Mapping[str, Any], depth: int) -> float | None:
     """What all clients, guests or threads of a table keep in flight; None where it is not told."""
     for load in ("vm", "client", "host"):
-        count = number(table.get(f"{load}s", method.get(f"{load}s")))
+        count = printed_number(table.get(f"{load}s", method.get(f"{load}s")))
         for kind in ("threads", "jobs"):
-            each = number(table.get(f"{kind}_per_{load}", method.get(f"{kind}_per_{load}")))
+            each = printed_number(table.get(f"{kind}_per_{load}", method.get(f"{kind}_per_{load}")))
             if count and each:
                 return count * each * depth
-    own = number(table.get("threads", table.get("numjobs")))
+    own = printed_number(table.get("threads", table.get("numjobs")))
     return own * depth if own else None
 
 
-def _depth(table: Mapping[str, Any], part: str) -> int:
+def _queue_depth(table: Mapping[str, Any], part: str) -> int:
     """The depth of a workload that a table has by name, or its own; 1 for none."""
     by_name = table.get("peak_at_iodepth")
     depth = by_name.get(part) if isinstance(by_name, dict) else table.get("iodepth")
     return depth if isinstance(depth, int) and depth > 0 else 1
 
 
-def _mean(
-    element: Element, asked: float, rate: FigureQuantity, latency: FigureQuantity, *, lighter: bool
-) -> Outcome:
+def _mean_latency_outcome(
+    element: PublishedElement,
+    asked: float,
+    rate: FigureQuantity,
+    latency: FigureQuantity,
+    *,
+    lighter: bool,
+) -> AuditOutcome:
     computed = rate.value * latency.highest
-    fine = agreement(exact(asked), computed, LITTLE_SLACK) is Agreement.AGREES
+    fine = classify_agreement(exact_range(asked), computed, LITTLE_SLACK) is Agreement.AGREES
     if lighter:  # the rate at this depth is asked / latency, and no higher than the largest
         fine = asked <= computed.high * (1 + LITTLE_SLACK)
     so = f"{'is' if fine else 'is not'} {'within ' if lighter else ''}what"
     says = (
-        f"{asked:,.0f} in flight {so} {spoken(rate.name)} {rate.printed} x {spoken(latency.name)} "
-        f"{latency.printed} give ({shown(computed, 'I/Os')})."
+        f"{asked:,.0f} in flight {so} {humanize(rate.name)} {rate.printed} x "
+        f"{humanize(latency.name)} "
+        f"{latency.printed} give ({range_text(computed, 'I/Os')})."
     )
-    return judged("littles-law", element, says, fine=fine)
+    return contradiction_outcome("littles-law", element, says, fine=fine)
 
 
-def _percentile(
-    element: Element, asked: float, rate: FigureQuantity, latency: FigureQuantity
-) -> Outcome:
-    mean = exact(asked) / rate.value
+def _percentile_outcome(
+    element: PublishedElement, asked: float, rate: FigureQuantity, latency: FigureQuantity
+) -> AuditOutcome:
+    mean = exact_range(asked) / rate.value
     fine = mean.low <= latency.highest.high
     says = (
-        f"{asked:,.0f} in flight at {rate.printed}/s wait {shown(mean * exact(1e3), 'ms')} on "
-        f"average, {'below' if fine else 'above'} {spoken(latency.name)} of {latency.printed}."
+        f"{asked:,.0f} in flight at {rate.printed}/s wait "
+        f"{range_text(mean * exact_range(1e3), 'ms')} on "
+        f"average, {'below' if fine else 'above'} {humanize(latency.name)} of {latency.printed}."
     )
-    return judged("littles-law", element, says, fine=fine)
+    return contradiction_outcome("littles-law", element, says, fine=fine)
 
 
-def _unloaded(published: PublishedSet) -> Iterator[Outcome]:
+def _unloaded_latency_outcomes(published: PublishedSet) -> Iterator[AuditOutcome]:
     """A rate x the latency of one I/O at a time is at most what was in flight: load adds latency.
 
     Of indicators whose job is told under the same name; bytes are I/Os of its block size.
     """
     for element in published.elements():
-        hosts = number(element.table.get("hosts"))
+        hosts = printed_number(element.table.get("hosts"))
         by_indicator = {
             q.name.partition(".")[0]: q
-            for q in quantities(element.table)
+            for q in table_quantities(element.table)
             if q.statistic in ("", "mean")
         }
         for job in published.tables("job"):
@@ -160,50 +175,57 @@ def _unloaded(published: PublishedSet) -> Iterator[Outcome]:
             named = [q for name, q in by_indicator.items() if name.startswith(f"{way}_{indicator}")]
             named = [q for q in named if "_per_" not in q.name and q.unit in ("1/s", "bytes/s")]
             jobs, depth, block = (
-                number(job.get("numjobs")),
-                number(job.get("iodepth")),
-                _block(job.get("bs")),
+                printed_number(job.get("numjobs")),
+                printed_number(job.get("iodepth")),
+                _block_bytes(job.get("bs")),
             )
             if alone is None or not (hosts and jobs and depth and block and named):
                 continue
             if min(jobs, depth, block) <= 0:
                 continue
             rate = named[0].value
-            in_flight = (rate if named[0].unit == "1/s" else rate / exact(block)) * alone.value
+            in_flight = (
+                rate if named[0].unit == "1/s" else rate / exact_range(block)
+            ) * alone.value
             asked = hosts * jobs * depth
             fine = in_flight.low <= asked
             says = (
-                f"{spoken(named[0].name)} {named[0].printed} x {alone.printed} us of one I/O at a "
-                f"time are {shown(in_flight, 'I/Os')} in flight, of {asked:,.0f} "
+                f"{humanize(named[0].name)} {named[0].printed} x {alone.printed} us of one I/O "
+                "at a "
+                f"time are {range_text(in_flight, 'I/Os')} in flight, of {asked:,.0f} "
                 f"({hosts:g} hosts x {jobs:g} jobs x {depth:g})."
             )
-            yield judged("littles-law", element, says, fine=fine)
+            yield contradiction_outcome("littles-law", element, says, fine=fine)
 
 
-def mixes(published: PublishedSet) -> Iterator[Outcome]:
+def audit_mixes(published: PublishedSet) -> Iterator[AuditOutcome]:
     """A mix takes the time of its reads and of its writes, one after the other: 1/m = r/R + w/W.
 
     Nothing forbids another rate, as reads and writes may help each other.
     """
     percent = {str(table.get("id")): table for table in published.tables("workload")}
     for element in published.elements():
-        peaks = [q for q in quantities(element.table) if q.unit == "1/s" and q.part in percent]
+        peaks = [
+            q for q in table_quantities(element.table) if q.unit == "1/s" and q.part in percent
+        ]
         by_share: dict[tuple[object, float], FigureQuantity] = {}
         for q in peaks:
             percentage = percent[q.part]
             ways = {
                 "randread": 0.0,
                 "randwrite": 100.0,
-                "randrw": 100 - (number(percentage.get("rwmixread")) or 50),
+                "randrw": 100 - (printed_number(percentage.get("rwmixread")) or 50),
             }
             if str(percentage.get("rw")) in ways:
                 by_share[str(percentage.get("bs")), ways[str(percentage.get("rw"))]] = q
-        yield from _mixed({(element.name, *key): (element, q) for key, q in by_share.items()})
+        yield from _mix_outcomes(
+            {(element.name, *key): (element, q) for key, q in by_share.items()}
+        )
     rows = [element for element in published.elements() if element.kind == "result"]
-    by_axes: dict[tuple[str, object, float], tuple[Element, FigureQuantity]] = {}
+    by_axes: dict[tuple[str, object, float], tuple[PublishedElement, FigureQuantity]] = {}
     for row in rows:
-        share = number(row.table.get("write_percent"))
-        for q in quantities(row.table):
+        share = printed_number(row.table.get("write_percent"))
+        for q in table_quantities(row.table):
             if (
                 share is not None
                 and q.unit == "1/s"
@@ -212,15 +234,15 @@ def mixes(published: PublishedSet) -> Iterator[Outcome]:
             ):
                 axes = str([row.table.get(axis) for axis in _AXES])
                 by_axes["", axes, share] = (row, q)
-    yield from _mixed(by_axes)
+    yield from _mix_outcomes(by_axes)
 
 
 _AXES: Final = ("configuration", "vms", "threads", "block_size", "queue_depth")
 
 
-def _mixed(
-    by_share: Mapping[tuple[str, object, float], tuple[Element, FigureQuantity]],
-) -> Iterator[Outcome]:
+def _mix_outcomes(
+    by_share: Mapping[tuple[str, object, float], tuple[PublishedElement, FigureQuantity]],
+) -> Iterator[AuditOutcome]:
     for (name, other, share), (element, q) in by_share.items():
         ends = [by_share.get((name, other, end)) for end in (0.0, 100.0)]
         if not 0 < share < 100 or ends[0] is None or ends[1] is None:
@@ -228,20 +250,22 @@ def _mixed(
         reads, writes = ends[0][1].value, ends[1][1].value
         if reads.low <= 0 or writes.low <= 0:
             continue
-        time = exact(1 - share / 100) / reads + exact(share / 100) / writes
-        computed = exact(1) / time
-        fine = agreement(q.value, computed, MIX_SLACK) is Agreement.AGREES
+        time = exact_range(1 - share / 100) / reads + exact_range(share / 100) / writes
+        computed = exact_range(1) / time
+        fine = classify_agreement(q.value, computed, MIX_SLACK) is Agreement.AGREES
         says = (
-            f"{q.part or spoken(q.name)} at {share:g} % writes is {q.printed}; reads alone "
+            f"{q.part or humanize(q.name)} at {share:g} % writes is {q.printed}; reads alone "
             f"({ends[0][1].printed}) and writes alone ({ends[1][1].printed}), one after the other, "
-            f"make {shown(computed, 'IOPS')}."
+            f"make {range_text(computed, 'IOPS')}."
         )
-        yield doubted("mix", element.name, says, fine=fine, where=element.where)
+        yield doubt_outcome("mix", element.name, says, fine=fine, where=element.where)
 
 
-def scaling(published: PublishedSet) -> Iterator[Outcome]:
+def audit_client_scaling(published: PublishedSet) -> Iterator[AuditOutcome]:
     """Each client of a fleet does no more than one client alone on the same system."""
-    for pair in scaled(configurations_of(published), maxima_of(published)):
+    for pair in fleets_with_single_client(
+        published_configurations(published), published_maxima(published)
+    ):
         kept = pair.kept
         if kept is None or kept.value is None:
             continue
@@ -252,30 +276,32 @@ def scaling(published: PublishedSet) -> Iterator[Outcome]:
             f"{100 * kept.value:.3g} % of one alone."
         )
         where = published.place("example", {"id": name})
-        yield doubted("scaling", name, says, fine=fine, where=where)
+        yield doubt_outcome("scaling", name, says, fine=fine, where=where)
 
 
-def replication(published: PublishedSet) -> Iterator[Outcome]:
+def audit_replication(published: PublishedSet) -> Iterator[AuditOutcome]:
     """What the drives of one node did against what its machines asked, each write many times.
 
     Machines' I/Os are spread evenly over the nodes; reads are served once.
     """
     method = published.table("method")
-    nodes, copies = number(method.get("nodes")), number(method.get("replication"))
-    for node, rate, writes in _watched(published):
-        stated = span(node.table.get("node_iops"))
+    nodes, copies = printed_number(method.get("nodes")), printed_number(method.get("replication"))
+    for node, rate, writes in _monitored_nodes(published):
+        stated = printed_range(node.table.get("node_iops"))
         if stated is None or not nodes or copies is None:
             continue
         factor = 1 - writes / 100 + copies * writes / 100
-        computed = rate * exact(factor / nodes)
+        computed = rate * exact_range(factor / nodes)
         how = f"{rate.middle:,.0f} / {nodes:g} nodes x {factor:g}, each write on {copies:g}"
         text, subject = f"{stated.middle:,.0f} IOPS", f"one node at {writes:g} % writes"
-        yield compared(
-            CheckedFigure("replication", subject, text, stated, computed, "IOPS", how, node.where)
+        yield figure_outcome(
+            FigureComparison(
+                "replication", subject, text, stated, computed, "IOPS", how, node.where
+            )
         )
 
 
-def drives_of_node(published: PublishedSet) -> Iterator[Outcome]:
+def audit_drives_of_node(published: PublishedSet) -> Iterator[AuditOutcome]:
     """The rate of a node's drives, one by one, against the rate of the node."""
     drives = [
         int(match[1])
@@ -285,80 +311,93 @@ def drives_of_node(published: PublishedSet) -> Iterator[Outcome]:
         if match[4] == "T"
     ]
     for element in published.elements():
-        each, total = span(element.table.get("ssd_iops")), span(element.table.get("node_iops"))
+        each, total = (
+            printed_range(element.table.get("ssd_iops")),
+            printed_range(element.table.get("node_iops")),
+        )
         if each is not None and total is not None and len(drives) == 1:
-            how = f"{drives[0]} drives x {figure_text(element.table['ssd_iops'])}"
-            text = f"{figure_text(element.table['node_iops'])} IOPS"
-            computed = each * exact(drives[0])
-            yield compared(
-                CheckedFigure(
+            how = f"{drives[0]} drives x {printed_figure_text(element.table['ssd_iops'])}"
+            text = f"{printed_figure_text(element.table['node_iops'])} IOPS"
+            computed = each * exact_range(drives[0])
+            yield figure_outcome(
+                FigureComparison(
                     "drives", element.name, text, total, computed, "IOPS", how, element.where
                 )
             )
 
 
-def network(published: PublishedSet) -> Iterator[Outcome]:
+def audit_network(published: PublishedSet) -> Iterator[AuditOutcome]:
     """What a node must send so that its writes lie on other nodes too, against what a port sent.
 
     The copies of a node's writes leave it by the ports that lead to other nodes; reads stay where
     they are. Nobody says that ports share evenly, so a difference is a doubt.
     """
     method = published.table("method")
-    nodes, copies = number(method.get("nodes")), number(method.get("replication"))
-    ports = number(published.table("hardware").get("ports_between_nodes"))
-    block = _block(method.get("block_size"))
-    for node, rate, writes in _watched(published):
-        sent = span(node.table.get("port_tx_mb_s"))
+    nodes, copies = printed_number(method.get("nodes")), printed_number(method.get("replication"))
+    ports = printed_number(published.table("hardware").get("ports_between_nodes"))
+    block = _block_bytes(method.get("block_size"))
+    for node, rate, writes in _monitored_nodes(published):
+        sent = printed_range(node.table.get("port_tx_mb_s"))
         if sent is None or not (nodes and copies and block and ports):
             continue
-        computed = rate * exact(writes / 100 * (copies - 1) * block / nodes / ports / 1e6)
-        fine = agreement(sent, computed) is Agreement.AGREES
-        text = shown(computed, "MB/s")
+        computed = rate * exact_range(writes / 100 * (copies - 1) * block / nodes / ports / 1e6)
+        fine = classify_agreement(sent, computed) is Agreement.AGREES
+        text = range_text(computed, "MB/s")
         says = (
             f"A port sent {sent.middle:g} MB/s; the copies of a node's writes are "
             f"{computed.middle:.4g} MB/s ({text}) on each of {ports:g} ports between nodes"
         )
         says += "." if fine else ": ports are not shared evenly, or more than copies is sent."
-        yield doubted("network", "a port's bytes", says, fine=fine, where=node.where)
+        yield doubt_outcome("network", "a port's bytes", says, fine=fine, where=node.where)
 
 
-def _watched(published: PublishedSet) -> Iterator[tuple[Element, FigureRange, float]]:
+def _monitored_nodes(
+    published: PublishedSet,
+) -> Iterator[tuple[PublishedElement, FigureRange, float]]:
     """A node that was watched, with the rate and the share of writes of all nodes meanwhile."""
     for element in published.elements():
         if "node_iops" not in element.table and "port_tx_mb_s" not in element.table:
             continue
         for other in published.tables("result"):
-            rate, writes = positive(other.get("max_iops")), number(other.get("write_percent"))
-            alike = "write_percent" in element.table and matches(element.table, other)
+            rate, writes = (
+                positive_range(other.get("max_iops")),
+                printed_number(other.get("write_percent")),
+            )
+            alike = "write_percent" in element.table and is_same_element(element.table, other)
             if alike and rate is not None and writes is not None:
                 yield element, rate, writes
                 break
 
 
-def gain_pairs(published: PublishedSet) -> Iterator[Outcome]:
+def audit_gain_pairs(published: PublishedSet) -> Iterator[AuditOutcome]:
     """The largest gain in rate and in latency: of a closed loop's mean they are one and the same.
 
     With as many threads, a rate that is 25 % higher is a mean latency 25 % higher for the other,
     or 20 % lower for oneself. Another number is of another latency than the mean.
     """
     for table in published.tables("result"):
-        rate, latency = span(table.get("max_gain_ops_pct")), span(table.get("max_gain_latency_pct"))
+        rate, latency = (
+            printed_range(table.get("max_gain_ops_pct")),
+            printed_range(table.get("max_gain_latency_pct")),
+        )
         if rate is None or latency is None:
             continue
         higher = rate
         lower = FigureRange(100 - 1e4 / (100 + rate.low), 100 - 1e4 / (100 + rate.high))
-        fine = any(agreement(latency, gain) is Agreement.AGREES for gain in (higher, lower))
+        fine = any(
+            classify_agreement(latency, gain) is Agreement.AGREES for gain in (higher, lower)
+        )
         says = (
             f"A rate {table['max_gain_ops_pct']} % higher makes the mean latency "
-            f"{shown(lower, '%')} lower, or the other's {shown(higher, '%')} higher; "
+            f"{range_text(lower, '%')} lower, or the other's {range_text(higher, '%')} higher; "
             f"printed is a gain of {table['max_gain_latency_pct']} %"
         )
         says += "." if fine else ": of another latency than the mean, or at another load."
         where = published.place("result", table)
-        yield doubted("gain-pairs", label(table), says, fine=fine, where=where)
+        yield doubt_outcome("gain-pairs", element_label(table), says, fine=fine, where=where)
 
 
-def _block(value: object) -> int | None:
+def _block_bytes(value: object) -> int | None:
     """A block size such as `4k` in bytes, None where it is none."""
     try:
         return parse_size(value) if isinstance(value, str | int) else None
@@ -370,25 +409,25 @@ FRAME_BYTES: Final = (64, 9216)
 """From the least that Ethernet has to the most that switches take."""
 
 
-def modules(published: PublishedSet) -> Iterator[Outcome]:
+def audit_module_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
     """`8x 32GB (256GB)`, `7 cores (4 compute, 3 drives)`: the parts of a text and their total."""
     for element in published.elements():
         for name, text in element.table.items():
-            for stated, parts, unit in _totals(text) if isinstance(text, str) else ():
-                computed = exact(sum(count * size for count, size in parts))
+            for stated, parts, unit in _totals_in_text(text) if isinstance(text, str) else ():
+                computed = exact_range(sum(count * size for count, size in parts))
                 how = " + ".join(
                     f"{n:g} x {size:g}" if n != 1 else f"{size:g}" for n, size in parts
                 )
-                subject, total = f"{element.name}, {spoken(name)}", exact(stated)
+                subject, total = f"{element.name}, {humanize(name)}", exact_range(stated)
                 text_of = f"{stated:g} {unit}"
-                yield compared(
-                    CheckedFigure(
+                yield figure_outcome(
+                    FigureComparison(
                         "modules", subject, text_of, total, computed, unit, how, element.where
                     )
                 )
 
 
-def _totals(text: str) -> Iterator[tuple[float, list[tuple[float, float]], str]]:
+def _totals_in_text(text: str) -> Iterator[tuple[float, list[tuple[float, float]], str]]:
     """Each total of a text, with the counts and sizes of its parts."""
     match = MODULES.search(text)
     if match is not None and match[5] is not None:
@@ -401,20 +440,23 @@ _PART: Final = r"\d{1,6} \w{1,30}"
 _PARTS: Final = re.compile(rf"(\d{{1,6}}) (\w{{1,30}}) \(({_PART}(?:, {_PART}){{1,20}})\)")
 
 
-def raw_capacity(published: PublishedSet) -> Iterator[Outcome]:
+def audit_raw_capacity(published: PublishedSet) -> Iterator[AuditOutcome]:
     """Nodes times drives times the size of one; what is usable is a part, once for each copy."""
     how = "nodes x drives x size"
-    yield from _recomputed(
-        published, "raw-capacity", "configuration", stated_capacities(published), how
+    yield from _recomputed_outcomes(
+        published, "raw-capacity", "configuration", claimed_capacities(published), how
     )
     method = published.table("method")
-    copies = number(method.get("replication")) or 1.0
+    copies = printed_number(method.get("replication")) or 1.0
     for element in published.elements():
-        raw = positive(element.table.get("raw_tb", element.table.get("cluster_raw_tb")))
+        raw = positive_range(element.table.get("raw_tb", element.table.get("cluster_raw_tb")))
         usable, nodes = element.table.get("usable_tb"), 1.0
         if usable is None and element.kind == "hardware":
-            usable, nodes = method.get("volume_tb_per_node"), number(method.get("nodes")) or 1.0
-        stated = positive(usable)
+            usable, nodes = (
+                method.get("volume_tb_per_node"),
+                printed_number(method.get("nodes")) or 1.0,
+            )
+        stated = positive_range(usable)
         if raw is None or stated is None or copies < 1:
             continue
         fine = stated.low * nodes <= raw.high / copies
@@ -422,25 +464,25 @@ def raw_capacity(published: PublishedSet) -> Iterator[Outcome]:
             f"{stated.middle * nodes:g} TB are usable, of {raw.middle:g} TB raw"
             f"{f' in {copies:g} copies' if copies > 1 else ''}."
         )
-        yield judged("raw-capacity", element, says, fine=fine)
+        yield contradiction_outcome("raw-capacity", element, says, fine=fine)
 
 
-def per_terabyte(published: PublishedSet) -> Iterator[Outcome]:
+def audit_per_terabyte(published: PublishedSet) -> Iterator[AuditOutcome]:
     """Figures per node and per terabyte against what they were derived from."""
-    how, figures = "the best over raw TB or nodes", stated_quotients(published)
-    yield from _recomputed(published, "per-terabyte", "printed_derivation", figures, how)
+    how, figures = "the best over raw TB or nodes", claimed_quotients(published)
+    yield from _recomputed_outcomes(published, "per-terabyte", "printed_derivation", figures, how)
 
 
-def gains(published: PublishedSet) -> Iterator[Outcome]:
+def audit_claimed_gains(published: PublishedSet) -> Iterator[AuditOutcome]:
     """A claimed factor or percentage against the two figures that it is of."""
-    yield from _recomputed(
-        published, "gains", "result", stated_gains(published), "one over the other"
+    yield from _recomputed_outcomes(
+        published, "gains", "result", claimed_gains(published), "one over the other"
     )
 
 
-def _recomputed(
-    published: PublishedSet, rule: str, kind: str, figures: Iterable[StatedFigure], how: str
-) -> Iterator[Outcome]:
+def _recomputed_outcomes(
+    published: PublishedSet, rule: str, kind: str, figures: Iterable[PrintedClaim], how: str
+) -> Iterator[AuditOutcome]:
     """What our own functions make of bests and sizes, beside what was printed of them."""
     for figure in figures:
         if figure.computed is None:
@@ -448,66 +490,75 @@ def _recomputed(
         where = published.place(kind, {"id": figure.subject})
         text = f"{figure.printed} {figure.unit} ({figure.quantity})"
         stated, computed = figure.stated, figure.bounds
-        yield compared(
-            CheckedFigure(rule, figure.subject, text, stated, computed, figure.unit, how, where)
+        yield figure_outcome(
+            FigureComparison(rule, figure.subject, text, stated, computed, figure.unit, how, where)
         )
 
 
-def line_rate(published: PublishedSet) -> Iterator[Outcome]:
+def audit_line_rate(published: PublishedSet) -> Iterator[AuditOutcome]:
     """No more bytes than the ports of all nodes or hosts carry, in frames of a possible size.
 
     Of a table with a `nic` its largest figure is held against these; `port_` figures against one.
     """
     speeds = [
-        q for element in published.elements() for q in _bytes(element) if q.name == "port_gbit_s"
+        q
+        for element in published.elements()
+        for q in _bandwidth_quantities(element)
+        if q.name == "port_gbit_s"
     ]
     for element in published.elements():
-        rates = [q for q in _bytes(element) if "_per_" not in q.name and q not in speeds]
+        rates = [
+            q for q in _bandwidth_quantities(element) if "_per_" not in q.name and q not in speeds
+        ]
         single = [q for q in rates if q.of.startswith("port_")]
         others = [q for q in rates if q not in single]
         if single and speeds:
-            yield _carried(element, single, speeds[0].value, speeds[0].printed + " Gbit/s")
+            yield _line_rate_outcome(
+                element, single, speeds[0].value, speeds[0].printed + " Gbit/s"
+            )
         nic = _NIC.search(str(element.table.get("nic", "")))
-        count = number(element.table.get("nodes", element.table.get("hosts")))
+        count = printed_number(element.table.get("nodes", element.table.get("hosts")))
         if others and nic and count:
             how = f"{count:g} x {nic[1]} x {nic[2]} Gbit/s"
-            limit = exact(count * int(nic[1]) * float(nic[2]) * 1e9 / 8)
-            yield _carried(element, others, limit, how)
-        for frames in quantities(element.table):
+            limit = exact_range(count * int(nic[1]) * float(nic[2]) * 1e9 / 8)
+            yield _line_rate_outcome(element, others, limit, how)
+        for frames in table_quantities(element.table):
             if frames.unit == "frames/s" and not frames.statistic and frames.value.low > 0:
-                yield from (_frame_size(element, sent, frames) for sent in single)
+                yield from (_frame_size_outcome(element, sent, frames) for sent in single)
 
 
 _NIC: Final = re.compile(r"(\d{1,3})x [^\n]{0,40}?(\d{1,4}) ?Gb/s")
 
 
-def _bytes(element: Element) -> list[FigureQuantity]:
-    return [q for q in quantities(element.table) if q.unit == "bytes/s"]
+def _bandwidth_quantities(element: PublishedElement) -> list[FigureQuantity]:
+    return [q for q in table_quantities(element.table) if q.unit == "bytes/s"]
 
 
-def _carried(
-    element: Element, rates: list[FigureQuantity], limit: FigureRange, how: str
-) -> Outcome:
+def _line_rate_outcome(
+    element: PublishedElement, rates: list[FigureQuantity], limit: FigureRange, how: str
+) -> AuditOutcome:
     most = max(rates, key=lambda q: q.value.low)
     fine = most.value.low <= limit.high
     says = (
-        f"{spoken(most.name)} {most.printed} is {most.value.middle / 1e9:.4g} GB/s, {how} carry "
+        f"{humanize(most.name)} {most.printed} is {most.value.middle / 1e9:.4g} GB/s, {how} carry "
         f"{limit.middle / 1e9:.4g} GB/s."
     )
-    return judged("line-rate", element, says, fine=fine)
+    return contradiction_outcome("line-rate", element, says, fine=fine)
 
 
-def _frame_size(element: Element, sent: FigureQuantity, frames: FigureQuantity) -> Outcome:
+def _frame_size_outcome(
+    element: PublishedElement, sent: FigureQuantity, frames: FigureQuantity
+) -> AuditOutcome:
     size, (least, most) = sent.value / frames.value, FRAME_BYTES
     fine = size.high >= least and size.low <= most
     says = (
-        f"{spoken(sent.name)} {sent.printed} over {spoken(frames.name)} {frames.printed} is "
+        f"{humanize(sent.name)} {sent.printed} over {humanize(frames.name)} {frames.printed} is "
         f"{size.middle:.4g} bytes a frame; frames have {least} to {most:,}."
     )
-    return judged("line-rate", element, says, fine=fine)
+    return contradiction_outcome("line-rate", element, says, fine=fine)
 
 
-def ranks(published: PublishedSet) -> Iterator[Outcome]:
+def audit_command_options(published: PublishedSet) -> Iterator[AuditOutcome]:
     """The processes and files of a command line against the same in its description."""
     table = published.table("metadata")
     flags = {
@@ -523,9 +574,11 @@ def ranks(published: PublishedSet) -> Iterator[Outcome]:
     )
     where = published.place("metadata")
     for flag, stated, meaning in pairs:
-        if flag in flags and (described := number(stated)) is not None:
-            says = agreement(exact(described), exact(int(flags[flag])))
+        if flag in flags and (described := printed_number(stated)) is not None:
+            says = classify_agreement(exact_range(described), exact_range(int(flags[flag])))
             text = (
                 f"The command has {flag} {flags[flag]}, the description {described:g} ({meaning})."
             )
-            yield Outcome("command", "metadata", says, text, f"{described:g}", flags[flag], where)
+            yield AuditOutcome(
+                "command", "metadata", says, text, f"{described:g}", flags[flag], where
+            )

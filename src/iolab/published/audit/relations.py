@@ -10,7 +10,14 @@ from functools import lru_cache
 from typing import Any, Final
 
 from iolab.dataclass import dataclass
-from iolab.published.audit.document import Element, FigureRange, exact, flat, span, words
+from iolab.published.audit.document import (
+    FigureRange,
+    PublishedElement,
+    exact_range,
+    flatten_table,
+    key_text,
+    printed_range,
+)
 
 
 class Agreement(StrEnum):
@@ -29,7 +36,7 @@ class Agreement(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AuditOutcome:
     """One relation looked at: the rule, what it was looked at of, and a sentence with the numbers.
 
     `stated` is the figure as it was printed, `computed` what others of the set make of it, "" where
@@ -46,7 +53,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedFigure:
+class FigureComparison:
     """A stated figure, as it is `printed`, and what others make of it by the arithmetic `how`."""
 
     rule: str
@@ -63,7 +70,9 @@ SLACK: Final = 0.01
 """No rounding on the way explains more than one per cent between figures that were printed."""
 
 
-def agreement(stated: FigureRange, computed: FigureRange, slack: float | None = None) -> Agreement:
+def classify_agreement(
+    stated: FigureRange, computed: FigureRange, slack: float | None = None
+) -> Agreement:
     """Whether both can be true at once, `slack` as a share of either apart.
 
     Without one it is what rounding leaves open of both, a second time: figures are rounded on the
@@ -73,10 +82,10 @@ def agreement(stated: FigureRange, computed: FigureRange, slack: float | None = 
     return Agreement.AGREES if stated.gap(computed) <= allowed else Agreement.CONTRADICTS
 
 
-def compared(figure: CheckedFigure) -> Outcome:
+def figure_outcome(figure: FigureComparison) -> AuditOutcome:
     """The outcome of one figure against what others make of it."""
-    verdict = agreement(figure.stated, figure.computed)
-    computed = shown(figure.computed, figure.unit)
+    verdict = classify_agreement(figure.stated, figure.computed)
+    computed = range_text(figure.computed, figure.unit)
     how = f"{figure.how} = {computed}" if figure.how else computed
     if verdict is Agreement.AGREES:
         says = f"{figure.printed} is what the other figures give ({how})."
@@ -84,42 +93,44 @@ def compared(figure: CheckedFigure) -> Outcome:
         off = figure.stated.middle / figure.computed.middle if figure.computed.middle else 0.0
         near = f"{off:.3g}" if 0.95 < off < 1.05 else f"{off:.2g}"  # never 1 times something else
         says = f"{figure.printed} is {near} times what the other figures give ({how})."
-    return Outcome(
+    return AuditOutcome(
         figure.rule, figure.subject, verdict, says, figure.printed, computed, figure.where
     )
 
 
-def judged(rule: str, element: Element, says: str, *, fine: bool) -> Outcome:
+def contradiction_outcome(
+    rule: str, element: PublishedElement, says: str, *, fine: bool
+) -> AuditOutcome:
     """The outcome of what is true or not of a table."""
     verdict = Agreement.AGREES if fine else Agreement.CONTRADICTS
-    return Outcome(rule, element.name, verdict, says, where=element.where)
+    return AuditOutcome(rule, element.name, verdict, says, where=element.where)
 
 
-def doubted(rule: str, subject: str, says: str, *, fine: bool, where: str) -> Outcome:
+def doubt_outcome(rule: str, subject: str, says: str, *, fine: bool, where: str) -> AuditOutcome:
     """The same of what nothing forbids."""
     verdict = Agreement.AGREES if fine else Agreement.DOUBTFUL
-    return Outcome(rule, subject, verdict, says, where=where)
+    return AuditOutcome(rule, subject, verdict, says, where=where)
 
 
-def both(*places: str) -> str:
+def join_locations(*places: str) -> str:
     """Where figures stand, each place once."""
     return " and ".join(dict.fromkeys(place for place in places if place))
 
 
-def shown(span: FigureRange, unit: str) -> str:
+def range_text(span: FigureRange, unit: str) -> str:
     """An interval for people: one number where its ends are the same to four digits."""
-    low, high = _digits(span.low), _digits(span.high)
+    low, high = _rounded_text(span.low), _rounded_text(span.high)
     return (f"{low} {unit}" if low == high else f"{low} to {high} {unit}").strip()
 
 
-def number(value: object) -> float | None:
+def printed_number(value: object) -> float | None:
     """A printed figure as it stands, None where it is none."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     return float(value)
 
 
-def _digits(value: float) -> str:
+def _rounded_text(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
@@ -184,16 +195,16 @@ class FigureQuantity:
 _ENDS: Final = {"min": 0.0, "max": 100.0}
 
 
-def quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]:
+def table_quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]:
     """Every figure of a table, those of inner tables by both names."""
-    for name, value in flat(table):
-        figure = span(value)
+    for name, value in flatten_table(table):
+        figure = printed_range(value)
         if figure is None:
             continue
-        statistic, of, part, unit, depth = _parsed(name)
-        factor = _unit(name)[1]
+        statistic, of, part, unit, depth = _parse_quantity_name(name)
+        factor = _unit_and_factor(name)[1]
         ends = value if isinstance(value, list) else [value, value]
-        low, high = span(ends[0]) or figure, span(ends[-1]) or figure
+        low, high = printed_range(ends[0]) or figure, printed_range(ends[-1]) or figure
         yield FigureQuantity(
             name=name,
             statistic=statistic,
@@ -201,55 +212,55 @@ def quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]:
             part=part,
             unit=unit,
             depth=depth,
-            printed=figure_text(value),
-            value=figure * exact(factor),
-            lowest=low * exact(factor),
-            highest=high * exact(factor),
+            printed=printed_figure_text(value),
+            value=figure * exact_range(factor),
+            lowest=low * exact_range(factor),
+            highest=high * exact_range(factor),
         )
 
 
-def unit_value(unit: str, value: FigureRange, name: str) -> FigureRange:
+def value_in_unit(unit: str, value: FigureRange, name: str) -> FigureRange:
     """The value in the prefix that its key has; `unit` is what `FigureQuantity.unit` says."""
-    own, factor = _unit(name)
-    return value / exact(factor) if own == unit else value
+    own, factor = _unit_and_factor(name)
+    return value / exact_range(factor) if own == unit else value
 
 
 @lru_cache(NAMES_KEPT)
-def _parsed(name: str) -> tuple[str, str, str, str, int | None]:
+def _parse_quantity_name(name: str) -> tuple[str, str, str, str, int | None]:
     """Statistic, what the figure is of, part, unit and depth."""
     statistic, depth = _STATISTIC.search(name), _DEPTH.search(name)
     outer, _, part = name.partition(".")
     return (
         statistic[1] if statistic else "",
-        _bare(outer),
-        _bare(part),
-        _unit(name)[0],
+        _strip_qualifiers(outer),
+        _strip_qualifiers(part),
+        _unit_and_factor(name)[0],
         int(depth[1]) if depth else None,
     )
 
 
 @lru_cache(NAMES_KEPT)
-def _unit(name: str) -> tuple[str, float]:
+def _unit_and_factor(name: str) -> tuple[str, float]:
     units = _UNIT.findall(name)
     return _UNITS[units[-1]] if units else ("", 1.0)
 
 
-def _bare(name: str) -> str:
+def _strip_qualifiers(name: str) -> str:
     """The words of a name that are no statistic, unit or depth."""
     for pattern in (_STATISTIC, _UNIT, _DEPTH):
         name = pattern.sub("", name)
     return re.sub("_+", "_", name).strip("_")
 
 
-def figure_text(value: object) -> str:
+def printed_figure_text(value: object) -> str:
     """A printed value for people: figures without powers of ten, ranges from and to."""
     if isinstance(value, list) and value:
-        return f"{figure_text(value[0])} to {figure_text(value[-1])}"
+        return f"{printed_figure_text(value[0])} to {printed_figure_text(value[-1])}"
     if isinstance(value, Decimal):
         return f"{value:,f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def spoken(name: str) -> str:
+def humanize(name: str) -> str:
     """A key for people, that of an inner table too."""
-    return words(name.replace(".", " "))
+    return key_text(name.replace(".", " "))

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.curves import findings
-from iolab.analysis.findings import LoadCurve, bends
+from iolab.analysis.curves import session_load_findings
+from iolab.analysis.findings import LoadCurve, knee_findings
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.metric import Result
 from iolab.core.metric_spec import spec_of
@@ -65,9 +65,9 @@ def load_chart_groups(brief: Brief, workloads: Sequence[Workload]) -> Charts:
     """Of each of these workloads rate and latency over the load, and latency by percentile."""
     knees = {
         (bend.workload, bend.configuration, bend.fixed): bend.load
-        for bend in bends(brief.study, brief.points)
+        for bend in knee_findings(brief.study, brief.points)
     }
-    curves = findings(brief.study, brief.results).curves
+    curves = session_load_findings(brief.study, brief.results).curves
     return {
         workload.id: list(_workload_chart_groups(brief, workload, curves, knees))
         for workload in workloads

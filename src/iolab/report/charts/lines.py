@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from iolab.analysis.findings import LoadCurve
-from iolab.analysis.points import PointSummary, value_of
+from iolab.analysis.points import PointSummary, finite_metric_value
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import Better, spec_of
 from iolab.dataclass import dataclass
@@ -434,7 +434,7 @@ def _single_run_points(
         for point in line.points
         if len(point.runs) > 1 and (x := point_axis_value(point, axis)) is not None
         for run in point.runs
-        if (value := value_of(run, metric_key)) is not None
+        if (value := finite_metric_value(run, metric_key)) is not None
     ]
 
 
@@ -444,7 +444,7 @@ def drawn_metric_values(line: ChartLine, metric_key: str) -> list[float]:
     ends = [
         v for metric in metrics for v in (metric.value, *(metric.interval or ())) if v is not None
     ]
-    runs = [value_of(run, metric_key) for point in line.points for run in point.runs]
+    runs = [finite_metric_value(run, metric_key) for point in line.points for run in point.runs]
     measured = [*ends, *(v for v in runs if v is not None)]
     return [*measured, *_predicted_interval_values(line.curve, metric_key)]
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from iolab.analysis.scaling import Scaling, ScalingStep
+from iolab.analysis.scaling import HostScaling, ScalingStep
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import spec_of
 from iolab.core.workload import HOSTS
@@ -63,7 +63,7 @@ class ScalingLine:
     name: str
     token: Token
     dash: tuple[int, ...]
-    scaling: Scaling
+    scaling: HostScaling
 
     @property
     def efficiency_chart_line(self) -> ChartLine:
@@ -174,7 +174,7 @@ def _scaling_step_row(line: ScalingLine, step: ScalingStep) -> tuple[Cell, ...]:
     )
 
 
-def _ideal_rate_ends(scaling: Scaling) -> tuple[float, float]:
+def _ideal_rate_ends(scaling: HostScaling) -> tuple[float, float]:
     return scaling.ideal(scaling.first.hosts), scaling.ideal(scaling.steps[-1].hosts)
 
 

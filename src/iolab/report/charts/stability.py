@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from iolab.analysis.points import Alarm, alarm_text
+from iolab.analysis.points import SentinelAlarm, alarm_text
 from iolab.core.metric import Result
 from iolab.core.target_state import RoundsSeries, RoundsVerdict
 from iolab.dataclass import dataclass
@@ -39,7 +39,7 @@ class SentinelRuns:
 
     metric: str
     runs: tuple[Result, ...]
-    alarms: tuple[Alarm, ...]
+    alarms: tuple[SentinelAlarm, ...]
     last_order: int
     """The order of the session's last run."""
 

@@ -11,12 +11,16 @@ from iolab.errors import EngineError
 from iolab.loads.keyvalue.cassandra.node import (
     DAEMON,
     NodePlan,
-    direct_bytes,
+    direct_memory_bytes,
     node_command,
     node_files,
     node_folders,
 )
-from iolab.loads.keyvalue.cassandra.node_host import recorded_java, require_java, version_of
+from iolab.loads.keyvalue.cassandra.node_host import (
+    java_text_for_record,
+    parse_supported_version,
+    require_java,
+)
 from iolab.loads.keyvalue.java import Java
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings
 
@@ -27,7 +31,7 @@ def plan_of(version: str = "4.0.17", **settings: object) -> NodePlan:
     given: dict[str, Any] = {"kind": ServerKind.MANAGED, "version": version, **settings}
     return NodePlan(
         settings=ServerSettings(**given),
-        version=version_of(version),
+        version=parse_supported_version(version),
         root='/a "b": {c}/live',
         conf="/a b/conf",
         jars=JARS,
@@ -95,7 +99,7 @@ def test_nothing_of_it_lies_outside_of_its_folders() -> None:
 
 
 def test_a_small_heap_still_has_room_for_buffers() -> None:
-    assert direct_bytes(ServerSettings(heap_bytes=128 << 20)) == 256 << 20
+    assert direct_memory_bytes(ServerSettings(heap_bytes=128 << 20)) == 256 << 20
 
 
 def test_memory_without_room_beside_the_heap_is_refused() -> None:
@@ -107,18 +111,20 @@ def test_memory_without_room_beside_the_heap_is_refused() -> None:
 @pytest.mark.parametrize("text", ["3.11.19", "4.2.1", "5.0", "4.0.17-beta", "4.0.x", ""])
 def test_other_versions_are_refused(text: str) -> None:
     with pytest.raises(EngineError, match="cannot run Apache Cassandra"):
-        version_of(text)
+        parse_supported_version(text)
 
 
 @pytest.mark.parametrize("release", [11, 17])
 def test_java_on_which_it_starts(release: int) -> None:
-    require_java(Java("java", f"{release}.0.1", release), version_of("5.0.6"), "h")
+    require_java(Java("java", f"{release}.0.1", release), parse_supported_version("5.0.6"), "h")
 
 
 @pytest.mark.parametrize("release", [8, 16, 18, 21, 25])
 def test_java_on_which_it_dies(release: int) -> None:
     with pytest.raises(EngineError, match="starts on Java 11 and 17 alone"):
-        require_java(Java("java", f"{release}.0.1", release), version_of("4.0.17"), "h")
+        require_java(
+            Java("java", f"{release}.0.1", release), parse_supported_version("4.0.17"), "h"
+        )
 
 
 @pytest.mark.parametrize(
@@ -128,6 +134,8 @@ def test_java_on_which_it_dies(release: int) -> None:
 def test_records_say_when_cassandra_does_not_name_that_java(
     version: str, release: int, *, officially: bool
 ) -> None:
-    told = recorded_java(Java("java", f"{release}.0.1", release), version_of(version))
+    told = java_text_for_record(
+        Java("java", f"{release}.0.1", release), parse_supported_version(version)
+    )
     assert told.startswith(f"{release}.0.1")
     assert ("not officially supported" in told) is not officially

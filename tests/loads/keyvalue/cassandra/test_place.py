@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from iolab.errors import HostError
-from iolab.loads.keyvalue.cassandra.node_host import NodeFolder, place_of
+from iolab.loads.keyvalue.cassandra.node_host import NodeFolder, node_folder_for_run
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings, server_settings
 from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
@@ -49,7 +49,7 @@ def played(
 async def place_in(
     session: SessionContext, stage: Stage, before: NodeFolder | None = None
 ) -> NodeFolder:
-    return await place_of(
+    return await node_folder_for_run(
         session, stage.run(JOB), [stage.workdir], server_settings(session.study), before
     )
 

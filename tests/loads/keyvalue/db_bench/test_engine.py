@@ -13,20 +13,20 @@ from iolab.loads.keyvalue.db_bench.engine import (
     LOAD,
     SEED_MAX,
     SEED_STEP,
-    cell_command,
-    cell_seeds,
+    bench_command,
+    bench_seeds,
     derived_seed,
     levels_command,
     load_command,
     load_seeds,
     next_seed,
+    parse_version,
     shape_command,
     version_command,
-    version_of,
 )
-from iolab.loads.keyvalue.db_bench.evidence import cell_faults, load_faults
-from iolab.loads.keyvalue.db_bench.output import DbBenchOutput, parse
-from iolab.loads.keyvalue.db_bench.run import shape_faults, tables_of
+from iolab.loads.keyvalue.db_bench.evidence import bench_run_faults, load_faults
+from iolab.loads.keyvalue.db_bench.output import DbBenchOutput, parse_db_bench_output
+from iolab.loads.keyvalue.db_bench.run import parse_table_shape, shape_faults
 from iolab.loads.keyvalue.table import DB_BENCH_OPTIONS, PROGRAMS
 from iolab.loads.keyvalue.workload import KeyValueJob, KeyValueSet
 from tests.recorded import recorded
@@ -46,13 +46,13 @@ def golden(name: str, old: bytes = b"", new: bytes = b"") -> DbBenchOutput:
     """The output of that name, with one thing in it made another."""
     text = raw(f"{name}.txt")
     assert old in text
-    return parse(text.replace(old, new) if old else text, raw(f"{name}.err"))
+    return parse_db_bench_output(text.replace(old, new) if old else text, raw(f"{name}.err"))
 
 
 def test_the_published_cell_is_what_is_run() -> None:
     loaded = KeyValueSet(keys=10**9, key_bytes=16, value_bytes=1024, block_bytes=16384)
     job = replace(MIXED, loaded=loaded, threads=64)
-    command = cell_command(job, "/mnt/x", "run-7", seconds=60, seed=7000, report_file="r.csv")
+    command = bench_command(job, "/mnt/x", "run-7", seconds=60, seed=7000, report_file="r.csv")
     assert command.argv == (
         *("db_bench", "--benchmarks=readrandomwriterandom,stats"),
         *("--db=run-7", "--num=1000000000", "--key_size=16", "--value_size=1024"),
@@ -67,7 +67,7 @@ def test_the_published_cell_is_what_is_run() -> None:
     assert command.wall_limit_s > 60
     assert command.memory_limit_bytes is None
     bounded = replace(job, memory_bytes=1 << 28)
-    command = cell_command(bounded, "/mnt/x", "run-7", seconds=60, seed=7, report_file="r.csv")
+    command = bench_command(bounded, "/mnt/x", "run-7", seconds=60, seed=7, report_file="r.csv")
     assert command.memory_limit_bytes == 1 << 28
 
 
@@ -88,7 +88,7 @@ def test_the_load_writes_every_key_once_and_compacts() -> None:
 def test_options_reach_db_bench_and_programs_are_named() -> None:
     options = (("use_direct_reads", "1"), ("disable_wal", "0"), ("db_bench", "/opt/r/db_bench"))
     job = replace(JOB, options=(*options, ("sst_dump", "/opt/r/sst_dump-9")))
-    argv = cell_command(job, "/t", "d", seconds=3, report_file="r.csv", seed=1).argv
+    argv = bench_command(job, "/t", "d", seconds=3, report_file="r.csv", seed=1).argv
     assert argv[0] == "/opt/r/db_bench"
     assert {"--use_direct_reads=1", "--disable_wal=0"} <= set(argv)
     assert not any("sst_dump" in word for word in argv)
@@ -120,7 +120,7 @@ def test_anything_else_is_refused(name: str, value: str) -> None:
     assert name in (*PROGRAMS, *DB_BENCH_OPTIONS, "seed", "db", "report_file")
     job = replace(JOB, options=((name, value),))
     with pytest.raises(EngineError, match=name):
-        cell_command(job, "/t", "d", seconds=3, report_file="r.csv", seed=1)
+        bench_command(job, "/t", "d", seconds=3, report_file="r.csv", seed=1)
     with pytest.raises(EngineError, match=name):
         load_command(job, "/t", "d", seed=1)
 
@@ -130,17 +130,17 @@ def test_anything_else_is_refused(name: str, value: str) -> None:
 )
 def test_a_workload_that_makes_another_database_is_refused(workload: str) -> None:
     with pytest.raises(EngineError, match="cannot measure the workload"):
-        cell_command(
+        bench_command(
             replace(JOB, workload=workload), "/t", "d", seconds=3, report_file="r.csv", seed=1
         )
 
 
 def test_the_writer_beside_the_readers_must_have_a_rate() -> None:
-    argv = cell_command(WRITING, "/t", "d", seconds=3, report_file="r.csv", seed=1).argv
+    argv = bench_command(WRITING, "/t", "d", seconds=3, report_file="r.csv", seed=1).argv
     assert "--benchmark_write_rate_limit=4194304" in argv
     assert "--readwritepercent=80" not in argv
     with pytest.raises(EngineError, match="has no rate"):
-        cell_command(
+        bench_command(
             replace(WRITING, write_bytes_per_s=None),
             "/t",
             "d",
@@ -153,16 +153,16 @@ def test_the_writer_beside_the_readers_must_have_a_rate() -> None:
 @pytest.mark.parametrize("seed", [0, -1, SEED_MAX + 1])
 def test_a_seed_that_db_bench_would_not_use_is_refused(seed: int) -> None:
     with pytest.raises(EngineError, match="is not a seed"):
-        cell_command(JOB, "/t", "d", seconds=3, report_file="r.csv", seed=seed)
+        bench_command(JOB, "/t", "d", seconds=3, report_file="r.csv", seed=seed)
     with pytest.raises(EngineError, match="is not a seed"):
         load_command(JOB, "/t", "d", seed=seed)
 
 
 def test_a_seed_goes_on_until_no_thread_has_a_stream_in_common() -> None:
-    used = [cell_seeds(JOB, 90201), load_seeds(5096), cell_seeds(JOB, 90205), load_seeds(99999)]
-    assert next_seed(used, cell_seeds(JOB, 90199)) == 90209
-    assert next_seed(used, cell_seeds(JOB, 5092)) == 5092
-    assert next_seed(used, cell_seeds(JOB, 5093)) == 5097
+    used = [bench_seeds(JOB, 90201), load_seeds(5096), bench_seeds(JOB, 90205), load_seeds(99999)]
+    assert next_seed(used, bench_seeds(JOB, 90199)) == 90209
+    assert next_seed(used, bench_seeds(JOB, 5092)) == 5092
+    assert next_seed(used, bench_seeds(JOB, 5093)) == 5097
     assert next_seed([], load_seeds(17)) == 17
 
 
@@ -193,7 +193,7 @@ def test_a_writer_of_any_kind_draws_from_a_stream_of_its_own() -> None:
     ],
 )
 def test_the_version_is_read_where_it_is_told(words: bytes, version: str) -> None:
-    assert version_of(words) == version
+    assert parse_version(words) == version
 
 
 def test_a_database_is_asked_for_its_levels_without_compacting_it() -> None:
@@ -215,14 +215,14 @@ def test_a_database_is_asked_for_its_levels_without_compacting_it() -> None:
     ],
 )
 def test_a_cell_that_is_as_asked_for_has_no_fault(name: str, job: KeyValueJob) -> None:
-    assert cell_faults(golden(name), job, 3, TREE_BYTES) == ()
+    assert bench_run_faults(golden(name), job, 3, TREE_BYTES) == ()
 
 
 @pytest.mark.parametrize("block_bytes", [4096, 16384])
 def test_a_load_that_is_as_asked_for_has_no_fault(block_bytes: int) -> None:
     loaded = replace(LOADED, block_bytes=block_bytes)
     assert load_faults(golden(f"load-{block_bytes}"), loaded) == ()
-    shape = tables_of(raw(f"sst-{block_bytes}.txt"))
+    shape = parse_table_shape(raw(f"sst-{block_bytes}.txt"))
     assert shape is not None
     assert (shape.files, shape.entries) == (1, 60000)
     assert shape_faults(shape, loaded) == ()
@@ -254,32 +254,32 @@ def test_a_load_that_is_as_asked_for_has_no_fault(block_bytes: int) -> None:
     ],
 )
 def test_a_cell_that_is_not_as_asked_for_says_why(name: str, job: KeyValueJob, says: str) -> None:
-    assert says in " / ".join(cell_faults(golden(name), job, 3))
+    assert says in " / ".join(bench_run_faults(golden(name), job, 3))
 
 
 def test_reads_come_before_writes_in_each_hundred() -> None:
     """So threads that stop in the middle have read up to 16 too many each, at 80 %."""
-    mixed = cell_faults(golden("readrandomwriterandom"), MIXED, 3)
+    mixed = bench_run_faults(golden("readrandomwriterandom"), MIXED, 3)
     assert mixed == ()
     more = replace(MIXED, read_percent=81)
     assert (
         "80.0 % of operations were reads, and 81 %"
-        in cell_faults(golden("readrandomwriterandom"), more, 3)[0]
+        in bench_run_faults(golden("readrandomwriterandom"), more, 3)[0]
     )
     fewer = replace(MIXED, read_percent=79)
-    assert "79 % were asked for" in cell_faults(golden("readrandomwriterandom"), fewer, 3)[0]
+    assert "79 % were asked for" in bench_run_faults(golden("readrandomwriterandom"), fewer, 3)[0]
     many = replace(fewer, threads=512)
-    assert cell_faults(golden("readrandomwriterandom"), many, 3) == ()
+    assert bench_run_faults(golden("readrandomwriterandom"), many, 3) == ()
 
 
 def test_keys_are_counted_over_all_threads() -> None:
     """What db_bench prints as found is its first thread's: 713699 of 1130080 here."""
-    (fault,) = cell_faults(golden("fillrandom"), JOB, 3)
+    (fault,) = bench_run_faults(golden("fillrandom"), JOB, 3)
     missing, _, rest = fault.partition(" of ")
     assert rest.startswith("2255191 keys")
     assert 0.3 < int(missing) / 2255191 < 0.4
     without = raw("fillrandom.txt").split(b"STATISTICS:")[0]
-    (fault,) = cell_faults(parse(without, b""), JOB, 3)
+    (fault,) = bench_run_faults(parse_db_bench_output(without, b""), JOB, 3)
     assert fault.startswith("416381 of 1130080 keys")
 
 
@@ -295,34 +295,38 @@ def test_keys_are_counted_over_all_threads() -> None:
     ],
 )
 def test_a_cell_that_contradicts_itself_says_so(old: bytes, new: bytes, says: str) -> None:
-    faults = cell_faults(golden("readrandom-4096", old, new), JOB, 3, TREE_BYTES)
+    faults = bench_run_faults(golden("readrandom-4096", old, new), JOB, 3, TREE_BYTES)
     assert says in " / ".join(faults)
 
 
 def test_a_workload_that_looks_for_absent_keys_on_purpose_may_find_none() -> None:
     text = raw("fillrandom.txt").replace(b"readrandom   :", b"readrandomfast :")
-    output = parse(text, raw("fillrandom.err"))
-    assert "were not found" in cell_faults(golden("fillrandom"), JOB, 3)[0]
-    assert cell_faults(output, replace(JOB, workload="readrandomfast"), 3) == ()
+    output = parse_db_bench_output(text, raw("fillrandom.err"))
+    assert "were not found" in bench_run_faults(golden("fillrandom"), JOB, 3)[0]
+    assert bench_run_faults(output, replace(JOB, workload="readrandomfast"), 3) == ()
 
 
 def test_a_tree_that_only_reads_must_not_grow_and_one_that_writes_may() -> None:
     grown = golden("readrandom-4096", b"60.44 MB", b"90.44 MB")
-    assert "the tree had" in cell_faults(grown, JOB, 3, TREE_BYTES)[0]
+    assert "the tree had" in bench_run_faults(grown, JOB, 3, TREE_BYTES)[0]
     grown = golden("readwhilewriting", b"60.44 MB", b"90.44 MB")
-    assert cell_faults(grown, WRITING, 3, TREE_BYTES) == ()
+    assert bench_run_faults(grown, WRITING, 3, TREE_BYTES) == ()
 
 
 def test_a_writer_that_wrote_nothing_is_a_fault() -> None:
     text = raw("readwhilewriting.txt").replace(b"rocksdb.db.write.micros", b"rocksdb.db.other")
-    assert "nothing was written" in cell_faults(parse(text, b""), WRITING, 3)[0]
+    assert (
+        "nothing was written" in bench_run_faults(parse_db_bench_output(text, b""), WRITING, 3)[0]
+    )
 
 
 def test_another_workload_must_be_timed_at_all() -> None:
     seek = replace(JOB, workload="seekrandom")
     text = raw("readrandom-4096.txt").replace(b"readrandom  ", b"seekrandom  ")
-    assert cell_faults(parse(text, b""), seek, 3) == ()
-    faults = cell_faults(parse(text.replace(b"Microseconds per", b"Percent per"), b""), seek, 3)
+    assert bench_run_faults(parse_db_bench_output(text, b""), seek, 3) == ()
+    faults = bench_run_faults(
+        parse_db_bench_output(text.replace(b"Microseconds per", b"Percent per"), b""), seek, 3
+    )
     assert faults == ("db_bench timed no operation of seekrandom",)
 
 
@@ -345,18 +349,20 @@ def test_a_load_that_is_not_as_asked_for_says_why(old: bytes, new: bytes, says: 
 
 def test_the_files_tell_what_the_database_is() -> None:
     other = replace(LOADED, keys=120000, value_bytes=512, block_bytes=16384)
-    faults = shape_faults(tables_of(raw("sst-4096.txt")), other)
+    faults = shape_faults(parse_table_shape(raw("sst-4096.txt")), other)
     numbers = [[int(one) for one in fault.split() if one.isdigit()] for fault in faults]
     assert numbers == [[60000, 120000], [16, 1024, 16, 512], [4200, 16384]]
-    small = shape_faults(tables_of(raw("sst-16384.txt")), LOADED)
+    small = shape_faults(parse_table_shape(raw("sst-16384.txt")), LOADED)
     assert "blocks of 15695 bytes" in small[0]
     packed = raw("sst-4096.txt").replace(b"algo: NoCompression", b"algo: Snappy")
-    assert shape_faults(tables_of(packed), LOADED) == ("the database is compressed: Snappy",)
+    assert shape_faults(parse_table_shape(packed), LOADED) == (
+        "the database is compressed: Snappy",
+    )
 
 
 def test_several_files_are_added_up() -> None:
     two = raw("sst-4096.txt") + raw("sst-16384.txt")
-    shape = tables_of(two)
+    shape = parse_table_shape(two)
     assert shape is not None
     assert (shape.files, shape.entries, shape.compression) == (2, 120000, ("NoCompression",))
-    assert tables_of(two[: len(two) - 1400]) is None
+    assert parse_table_shape(two[: len(two) - 1400]) is None

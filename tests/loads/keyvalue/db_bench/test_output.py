@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 from iolab.loads.keyvalue.db_bench.output import (
     RESULTS_LIMIT,
     SENTENCES_LIMIT,
-    Build,
+    BuildKind,
     DbBenchOutput,
-    FirstThread,
+    FirstThreadReads,
     TimedTicker,
-    build_of,
-    compaction_row,
-    level_row,
-    parse,
-    stall_counts,
-    stalled_for,
-    ticker,
+    parse_build_kind,
+    parse_compaction_row,
+    parse_db_bench_output,
+    parse_level_row,
+    parse_stall_counts,
+    parse_stall_time,
+    parse_ticker,
 )
-from iolab.loads.keyvalue.db_bench.run import progress_of, report_rows, start_bounds_s
+from iolab.loads.keyvalue.db_bench.run import parse_progress, parse_report_rows, start_bounds_s
 from iolab.loads.keyvalue.workload import KeyOperation, LevelShape
 from tests.recorded import recorded
 
@@ -32,7 +32,7 @@ READ, WRITE = KeyOperation.READ, KeyOperation.WRITE
 
 
 def golden(name: str) -> DbBenchOutput:
-    return parse(stdout(name), recorded(f"db_bench/{name}.err"))
+    return parse_db_bench_output(stdout(name), recorded(f"db_bench/{name}.err"))
 
 
 def stdout(name: str) -> bytes:
@@ -46,7 +46,7 @@ def test_a_cell_tells_what_it_was_and_what_it_did(name: str) -> None:
     assert output.messages == output.faults == ()
     header = output.header
     assert (header.keys, header.key_bytes, header.value_bytes) == (60000, 16, 1024)
-    assert (header.compression, header.build) == ("NoCompression", Build.ASSERTIONS)
+    assert (header.compression, header.build) == ("NoCompression", BuildKind.ASSERTIONS)
     (result,) = output.results
     assert result.benchmark == name.split("-")[0]
     assert result.seconds == pytest.approx(3, abs=0.1)
@@ -105,7 +105,7 @@ def test_bins_are_kept_as_they_are_with_their_width() -> None:
 def test_reads_and_writes_are_told_apart() -> None:
     (result,) = golden("readrandomwriterandom").results
     assert [one.operation for one in result.latencies] == [READ, WRITE]
-    assert result.first_thread == FirstThread(reads=81040, found=81040)
+    assert result.first_thread == FirstThreadReads(reads=81040, found=81040)
     # The rate and the count of readwhilewriting are of its readers alone.
     output = golden("readwhilewriting")
     assert [one.operation for one in output.results[0].latencies] == [READ]
@@ -134,10 +134,10 @@ def test_versions_before_7_3_tell_neither_seconds_nor_operations() -> None:
     """The form of 6.29 and before (tools/db_bench_tool.cc of that tag); the rest is the same."""
     raw = stdout("readrandom-4096")
     assert V2 in raw
-    (result,) = parse(raw.replace(V2, b" ops/sec;"), b"").results
+    (result,) = parse_db_bench_output(raw.replace(V2, b" ops/sec;"), b"").results
     assert (result.seconds, result.operations) == (None, None)
     assert result.mib_per_s == 219.6
-    assert result.first_thread == FirstThread(reads=166160, found=166160)
+    assert result.first_thread == FirstThreadReads(reads=166160, found=166160)
     assert result.latencies[0].count == 664513
 
 
@@ -149,21 +149,21 @@ def test_versions_before_7_3_tell_neither_seconds_nor_operations() -> None:
             "readrandom   :      10.218 micros/op 3131616 ops/sec; 1254.3 MB/s "
             "(176144999 of 176144999 found)",
             1254.3,
-            FirstThread(176144999, 176144999),
+            FirstThreadReads(176144999, 176144999),
         ),
         (
             "multireadrandom :      10.164 micros/op 3148272 ops/sec; "
             "(177099990 of 177099990 found)",
             None,
-            FirstThread(177099990, 177099990),
+            FirstThreadReads(177099990, 177099990),
         ),
         ("overwrite    :       7.939 micros/op 125963 ops/sec;   50.5 MB/s", 50.5, None),
     ],
 )
 def test_result_lines_of_older_versions(
-    line: str, mib: float | None, first: FirstThread | None
+    line: str, mib: float | None, first: FirstThreadReads | None
 ) -> None:
-    (result,) = parse(line.encode() + b"\n", b"").results
+    (result,) = parse_db_bench_output(line.encode() + b"\n", b"").results
     assert (result.mib_per_s, result.first_thread, result.operations) == (mib, first, None)
 
 
@@ -175,17 +175,17 @@ def test_sections_of_newer_versions_are_passed_over() -> None:
     )
     raw = stdout("readrandom-4096")
     at = raw.index(b"** Compaction Stats")
-    assert parse(raw[:at] + new + raw[at:], b"") == parse(raw, b"")
+    assert parse_db_bench_output(raw[:at] + new + raw[at:], b"") == parse_db_bench_output(raw, b"")
 
 
 def test_stalls_of_both_wordings_are_counted_once() -> None:
-    old = stall_counts(
+    old = parse_stall_counts(
         "Stalls(count): 5 level0_slowdown, 3 level0_slowdown_with_compaction, 2 level0_numfiles, "
         "1 level0_numfiles_with_compaction, 0 stop for pending_compaction_bytes, "
         "4 slowdown for pending_compaction_bytes, 0 memtable_compaction, 7 memtable_slowdown, "
         "interval 9 total count"
     )
-    new = stall_counts(
+    new = parse_stall_counts(
         "Write Stall (count): cf-l0-file-count-limit-delays-with-ongoing-compaction: 1, "
         "l0-file-count-limit-delays: 2, memtable-limit-stops: 3, total-delays: 2, total-stops: 3, "
         "interval: 5 total count"
@@ -195,26 +195,26 @@ def test_stalls_of_both_wordings_are_counted_once() -> None:
     assert new is not None
     assert output.stalls is not None
     assert [type(output.stalls)(counts, 0, 0).total for counts in (old, new)] == [18, 5]
-    assert stall_counts("Cumulative stall: none") is None
-    assert stalled_for("Cumulative stall: 01:02:3.500 H:M:S, 12.3 percent") == (3723.5, 12.3)
-    assert stalled_for("Interval stall: 01:02:3.500 H:M:S, 12.3 percent") is None
+    assert parse_stall_counts("Cumulative stall: none") is None
+    assert parse_stall_time("Cumulative stall: 01:02:3.500 H:M:S, 12.3 percent") == (3723.5, 12.3)
+    assert parse_stall_time("Interval stall: 01:02:3.500 H:M:S, 12.3 percent") is None
 
 
 def test_lines_that_are_no_rows_are_none() -> None:
     columns = ("Level", "Files", "Size", "Score", "W-Amp", "Comp(cnt)", "Comp(sec)")
-    row = compaction_row(columns, "  L12    3/1   1.50 GB   nan 1.0 2 3.0")
+    row = parse_compaction_row(columns, "  L12    3/1   1.50 GB   nan 1.0 2 3.0")
     assert row is None
-    row = compaction_row(columns, "  L12    3/1   1.50 GB   1.2 1.0 2 3.0")
+    row = parse_compaction_row(columns, "  L12    3/1   1.50 GB   1.2 1.0 2 3.0")
     assert row is not None
     assert (row.bytes, row.files, row.score) == (3 << 29, 3, 1.2)
-    assert compaction_row(columns, "High 3/1 1.50 GB 1.2 1.0 2 3.0") is None
-    assert level_row("  1  x  2") is None
-    assert ticker("rocksdb.x COUNT : 5") == ("rocksdb.x", 5)
-    assert ticker("rocksdb.x P50 : 1.0 P95 : 2.0 COUNT : 5 SUM : 9") == (
+    assert parse_compaction_row(columns, "High 3/1 1.50 GB 1.2 1.0 2 3.0") is None
+    assert parse_level_row("  1  x  2") is None
+    assert parse_ticker("rocksdb.x COUNT : 5") == ("rocksdb.x", 5)
+    assert parse_ticker("rocksdb.x P50 : 1.0 P95 : 2.0 COUNT : 5 SUM : 9") == (
         "rocksdb.x",
         TimedTicker(5, 9, ((50, 1.0), (95, 2.0))),
     )
-    assert ticker("rocksdb.x COUNT : many") is None
+    assert parse_ticker("rocksdb.x COUNT : many") is None
 
 
 @pytest.mark.parametrize(
@@ -240,12 +240,12 @@ def test_a_killed_one_leaves_only_how_far_it_was() -> None:
 
 
 def test_a_build_is_known_by_its_warnings() -> None:
-    assert build_of("Perf Level: 1\n") is Build.RELEASE
+    assert parse_build_kind("Perf Level: 1\n") is BuildKind.RELEASE
     text = "WARNING: Optimization is disabled: benchmarks unnecessarily slow\nWARNING: Assertions"
-    assert build_of(text) is Build.NOT_OPTIMISED
+    assert parse_build_kind(text) is BuildKind.NOT_OPTIMISED
     raw = stdout("readrandom-4096")
     warning = b"WARNING: Assertions are enabled; benchmarks unnecessarily slow\n"
-    assert parse(raw.replace(warning, b""), b"").header.build is Build.RELEASE
+    assert parse_db_bench_output(raw.replace(warning, b""), b"").header.build is BuildKind.RELEASE
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_a_build_is_known_by_its_warnings() -> None:
 def test_a_histogram_that_cannot_be_is_a_fault(old: bytes, new: bytes, says: str) -> None:
     raw = stdout("readrandom-4096")
     assert old in raw
-    output = parse(raw.replace(old, new, 1), b"")
+    output = parse_db_bench_output(raw.replace(old, new, 1), b"")
     assert says in output.faults[0]
     assert output.results[0].latencies == ()
 
@@ -268,7 +268,10 @@ def test_a_histogram_that_cannot_be_is_a_fault(old: bytes, new: bytes, says: str
 @pytest.mark.parametrize("end", [0.01, 0.04, 0.1, 0.3, 0.6, 0.95])
 def test_an_output_cut_anywhere_is_a_part_of_the_whole(name: str, end: float) -> None:
     raw = stdout(name)
-    whole, part = parse(raw, b""), parse(raw[: int(len(raw) * end)], b"")
+    whole, part = (
+        parse_db_bench_output(raw, b""),
+        parse_db_bench_output(raw[: int(len(raw) * end)], b""),
+    )
     for mine, theirs in zip(part.results, whole.results, strict=False):
         assert mine.benchmark == theirs.benchmark
         assert set(mine.latencies) <= set(theirs.latencies)
@@ -280,13 +283,15 @@ def test_an_output_cut_anywhere_is_a_part_of_the_whole(name: str, end: float) ->
 @given(st.binary(max_size=300), st.integers(0, 40_000))
 def test_nothing_makes_it_raise(junk: bytes, at: int) -> None:
     raw = stdout("readrandomwriterandom") + recorded("db_bench/readwhilewriting.err")
-    parse(raw[:at] + junk + raw[at:], raw[:at] + junk)
-    report_rows(junk)
+    parse_db_bench_output(raw[:at] + junk + raw[at:], raw[:at] + junk)
+    parse_report_rows(junk)
 
 
 def test_limits_hold() -> None:
     line = b"x : 1.0 micros/op 5 ops/sec;\n"
-    output = parse(line.replace(b"x ", b"xx ") * (RESULTS_LIMIT + 1), b"ERROR: a\nERROR: b\n" * 99)
+    output = parse_db_bench_output(
+        line.replace(b"x ", b"xx ") * (RESULTS_LIMIT + 1), b"ERROR: a\nERROR: b\n" * 99
+    )
     assert len(output.results) == RESULTS_LIMIT
     assert any("more than" in fault for fault in output.faults)
     assert len(output.messages) <= SENTENCES_LIMIT
@@ -303,7 +308,7 @@ def test_threads_tell_when_they_began() -> None:
     assert 0 <= bounds[1] - bounds[0] < 0.8
     assert start_bounds_s([]) is None
     tail = "8:27:{} ... thread 1: (1,1) ops and (1,1) ops/second in (1.0,{}) seconds"
-    again = progress_of(
+    again = parse_progress(
         [
             "2026/11/21-0" + tail.format(32, 1.0),
             "2026/11/21-0" + tail.format(30, 2.0),
@@ -313,14 +318,14 @@ def test_threads_tell_when_they_began() -> None:
     assert len(again) == 2
     assert start_bounds_s(again) is None
     # Threads that began some ms apart are no contradiction.
-    late = progress_of(["2026/11/21-0" + tail.format(32, end) for end in (1.99, 1.02, 0.95)])
+    late = parse_progress(["2026/11/21-0" + tail.format(32, end) for end in (1.99, 1.02, 0.95)])
     apart = start_bounds_s(late)
     assert apart is not None
     assert apart[1] - apart[0] == pytest.approx(0.04)
 
 
 def test_a_report_file_counts_the_writer_too() -> None:
-    rows = report_rows(recorded("db_bench/readwhilewriting.csv"))
+    rows = parse_report_rows(recorded("db_bench/readwhilewriting.csv"))
     output = golden("readwhilewriting")
     assert rows is not None
     assert [second for second, _ in rows] == [1, 2, 3]
@@ -329,6 +334,6 @@ def test_a_report_file_counts_the_writer_too() -> None:
     writes = output.timed["rocksdb.db.write.micros"].count
     counted = sum(count for _, count in rows)
     assert readers < counted <= readers + writes
-    assert report_rows(b"secs_elapsed,interval_qps\n1,5\n2,7") == ((1, 5),)
-    assert report_rows(b"secs_elapsed,interval_qps\n1,x\n") is None
-    assert report_rows(b"anything") is None
+    assert parse_report_rows(b"secs_elapsed,interval_qps\n1,5\n2,7") == ((1, 5),)
+    assert parse_report_rows(b"secs_elapsed,interval_qps\n1,x\n") is None
+    assert parse_report_rows(b"anything") is None

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.loads.keyvalue.db_bench.output import parse
+from iolab.loads.keyvalue.db_bench.output import parse_db_bench_output
 from iolab.loads.keyvalue.db_bench.run import (
     BenchSecond,
     LiveProgress,
     Totals,
-    intervals_of,
-    report_rows,
-    seconds_of,
+    bench_intervals,
+    bench_seconds,
+    parse_report_rows,
 )
 from iolab.loads.keyvalue.workload import KeyOperation, KeyValueJob, KeyValueSet, ThreadProgress
 from tests.recorded import recorded
@@ -34,7 +34,7 @@ def lines(thread: int, *points: tuple[float, int]) -> list[ThreadProgress]:
 
 def test_rows_are_seconds_and_the_totals_tell_what_came_after_the_last() -> None:
     rows = [(1, 100), (2, 110)]
-    assert seconds_of(rows, (), JOB, Totals(3.004, 330, None)) == (
+    assert bench_seconds(rows, (), JOB, Totals(3.004, 330, None)) == (
         BenchSecond(1.0, 1.0, 100, None),
         BenchSecond(2.0, 1.0, 110, None),
         BenchSecond(3.004, 1.004, 120, None),
@@ -45,39 +45,41 @@ def test_rows_are_seconds_and_the_totals_tell_what_came_after_the_last() -> None
     "totals", [Totals(2.4, 220, None), UNKNOWN, Totals(3.0, 200, None), Totals(1.5, 400, None)]
 )
 def test_a_short_rest_and_one_that_cannot_be_are_left_out(totals: Totals) -> None:
-    assert [one.done for one in seconds_of([(1, 100), (2, 110)], (), JOB, totals)] == [100, 110]
+    assert [one.done for one in bench_seconds([(1, 100), (2, 110)], (), JOB, totals)] == [100, 110]
 
 
 def test_a_late_row_stands_for_two_seconds_and_two_of_one_second_for_one() -> None:
-    found = seconds_of([(1, 100), (3, 220), (3, 5), (2, 4)], (), JOB, UNKNOWN)
+    found = bench_seconds([(1, 100), (3, 220), (3, 5), (2, 4)], (), JOB, UNKNOWN)
     assert found == (BenchSecond(1.0, 1.0, 100, None), BenchSecond(3.0, 2.0, 229, None))
 
 
 def test_no_report_has_no_seconds() -> None:
-    assert seconds_of((), (), JOB, UNKNOWN) == ()
-    assert seconds_of((), (), WRITING, UNKNOWN) == ()
+    assert bench_seconds((), (), JOB, UNKNOWN) == ()
+    assert bench_seconds((), (), WRITING, UNKNOWN) == ()
 
 
 def test_the_writer_is_taken_off_by_what_it_told() -> None:
     progress = [*lines(0, (1.25, 50), (2.5, 100)), *lines(1, (1.0, 1000), (2.0, 2000))]
-    found = seconds_of([(1, 1040), (2, 1040), (3, 1040)], progress, WRITING, Totals(3.0, 3000, 120))
+    found = bench_seconds(
+        [(1, 1040), (2, 1040), (3, 1040)], progress, WRITING, Totals(3.0, 3000, 120)
+    )
     assert [(one.done, one.written) for one in found] == [(1000, 40), (1000, 40), (1000, 40)]
 
 
 def test_a_writer_that_was_never_heard_is_known_by_its_total() -> None:
-    found = seconds_of([(1, 1010), (2, 1010)], (), WRITING, Totals(2.1, 2100, 21))
+    found = bench_seconds([(1, 1010), (2, 1010)], (), WRITING, Totals(2.1, 2100, 21))
     assert [(one.done, one.written) for one in found] == [(1000, 10), (1000, 10)]
 
 
 def test_seconds_up_to_which_the_writer_was_not_heard_are_left_out() -> None:
     progress = lines(0, (1.0, 40), (2.1, 84))
-    found = seconds_of([(1, 140), (2, 140), (3, 140)], progress, WRITING, UNKNOWN)
+    found = bench_seconds([(1, 140), (2, 140), (3, 140)], progress, WRITING, UNKNOWN)
     assert [(one.done, one.written) for one in found] == [(100, 40), (100, 40)]
 
 
 def test_a_writer_that_goes_back_is_not_heard() -> None:
     progress = lines(0, (1.0, 40), (0.5, 60), (2.0, 30), (3.0, 120))
-    found = seconds_of([(1, 140), (2, 140), (3, 140)], progress, WRITING, UNKNOWN)
+    found = bench_seconds([(1, 140), (2, 140), (3, 140)], progress, WRITING, UNKNOWN)
     assert [one.written for one in found] == [40, 40, 40]
 
 
@@ -93,10 +95,10 @@ def test_nothing_is_counted_twice_or_lost(
     rows = [(second, count + writes) for second, count in enumerate(counts, start=1)]
     seconds = len(counts) + rest_s
     total = sum(counts) + rest
-    plain = seconds_of([*enumerate(counts, start=1)], (), JOB, Totals(seconds, total, None))
+    plain = bench_seconds([*enumerate(counts, start=1)], (), JOB, Totals(seconds, total, None))
     assert sum(one.done for one in plain) == total - (rest if rest_s < 0.5 else 0)
     written = writes * len(counts)
-    both = seconds_of(rows, (), WRITING, Totals(seconds, total, written))
+    both = bench_seconds(rows, (), WRITING, Totals(seconds, total, written))
     done = sum(one.done + (one.written or 0) for one in both)
     assert done <= total + written + len(counts) * writes
     assert all(one.done >= 0 and (one.written or 0) >= 0 for one in both)
@@ -104,20 +106,22 @@ def test_nothing_is_counted_twice_or_lost(
 
 def test_real_seconds_add_up_to_what_was_counted() -> None:
     for name, job in (("readrandom-4096", JOB), ("readwhilewriting", WRITING)):
-        output = parse(recorded(f"db_bench/{name}.txt"), recorded(f"db_bench/{name}.err"))
-        rows = report_rows(recorded(f"db_bench/{name}.csv"))
+        output = parse_db_bench_output(
+            recorded(f"db_bench/{name}.txt"), recorded(f"db_bench/{name}.err")
+        )
+        rows = parse_report_rows(recorded(f"db_bench/{name}.csv"))
         result = output.result(job.workload)
         assert rows is not None
         assert result is not None
         assert result.operations is not None
         writes = output.timed.get("rocksdb.db.write.micros")
         totals = Totals(result.seconds, result.operations, writes.count if writes else None)
-        found = seconds_of(rows, output.progress, job, totals)
+        found = bench_seconds(rows, output.progress, job, totals)
         assert sum(one.done for one in found) == pytest.approx(result.operations, rel=0.002)
 
 
 def test_intervals_stand_on_the_hosts_clock() -> None:
-    first, second = intervals_of(
+    first, second = bench_intervals(
         [BenchSecond(1.0, 1.0, 9, None), BenchSecond(2.5, 1.5, 8, 3)], 5 * S
     )
     assert (first.seq, first.end_real_ns, first.span_ns) == (0, 6 * S, S)

@@ -6,7 +6,7 @@ import pytest
 
 from iolab.core.events import Phase
 from iolab.core.run import RunStatus
-from iolab.loads.keyvalue.db_bench.engine import Seeds
+from iolab.loads.keyvalue.db_bench.engine import SeedRange
 from iolab.loads.keyvalue.workload import KeyOperation, engine_reply
 from tests.fakes.script import BEGINNING_NS, FakeScript
 from tests.loads.keyvalue.db_bench.stage import MIXED, RATE, WRITING, done, phases, stage, workload
@@ -102,7 +102,7 @@ def test_databases_of_other_blocks_are_loaded_apart_and_seeds_never_meet() -> No
     played = stage(bench, workload(blocks='["4k", "16k"]'), sets=("method.repeats=2",))
     assert [record.failure for record in played.records] == [None] * 4
     assert sorted(flags["block_size"] for flags in bench.loads) == ["16384", "4096"]
-    streams = [Seeds(int(flags["seed"]), int(flags["threads"])) for flags in bench.started]
+    streams = [SeedRange(int(flags["seed"]), int(flags["threads"])) for flags in bench.started]
     assert len(streams) == 6
     assert not any(a.meets(b) for a in streams for b in streams if a is not b)
     seeds = {flags["seed"] for flags in bench.measured}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from iolab.loads.keyvalue.workload import Distribution, KeyOperation, ServerKind, YcsbJob
-from iolab.loads.keyvalue.ycsb.engine import Kit, YcsbStore, hdr_names
+from iolab.loads.keyvalue.ycsb.engine import JavaKit, YcsbStore, hdr_names
 from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
-from iolab.loads.keyvalue.ycsb.output import YcsbOutput, parse
+from iolab.loads.keyvalue.ycsb.output import YcsbOutput, parse_ycsb_output
 from tests.recorded import is_recorded, recorded
 
 READ, UPDATE = KeyOperation.READ, KeyOperation.UPDATE
@@ -27,7 +27,7 @@ ON_CASSANDRA: Final = YcsbJob(((READ, 0.5), (UPDATE, 0.5)), records=4000, thread
 
 EMBEDDED: Final = YcsbStore(ServerKind.EMBEDDED, database="/scratch/db")
 SERVED: Final = YcsbStore(ServerKind.MANAGED, ("127.0.0.1:9042",), "iolab", consistency="QUORUM")
-KIT: Final = Kit("java", ("/kit/core-0.17.0.jar", "/kit/iolab-ycsb.jar"))
+KIT: Final = JavaKit("java", ("/kit/core-0.17.0.jar", "/kit/iolab-ycsb.jar"))
 
 
 def stdout(name: str) -> bytes:
@@ -40,7 +40,7 @@ def stderr(name: str) -> bytes:
 
 
 def output(name: str) -> YcsbOutput:
-    return parse(stdout(name), stderr(name))
+    return parse_ycsb_output(stdout(name), stderr(name))
 
 
 def log(name: str) -> HdrLog:

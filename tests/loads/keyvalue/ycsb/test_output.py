@@ -18,9 +18,9 @@ from iolab.loads.keyvalue.workload import KeyOperation, OperationCount, YcsbJob
 from iolab.loads.keyvalue.ycsb.hdr_log import HdrInterval, HdrLog
 from iolab.loads.keyvalue.ycsb.output import (
     CRUMB_NS,
-    intervals_of,
     load_faults,
-    parse,
+    log_intervals,
+    parse_ycsb_output,
     ycsb_faults,
 )
 from tests.loads.keyvalue.ycsb.fixtures import (
@@ -65,7 +65,7 @@ def test_runs_that_did_what_they_were_asked_for(name: str, job: YcsbJob, seconds
     assert output(name).version == "0.17.0"
     for operation in (one.operation for one in output(name).counts):
         done = next(one.done for one in output(name).counts if one.operation is operation)
-        assert total(intervals_of(logs(name, job)), operation) == done
+        assert total(log_intervals(logs(name, job)), operation) == done
 
 
 def test_a_read_modify_write_is_one_operation() -> None:
@@ -81,7 +81,7 @@ def test_the_total_that_ycsb_reports_is_kept_apart() -> None:
     assert told.reported_s == 5.058
     assert told.reported_ops_per_s == pytest.approx(1103.796)
     # Connecting and closing are in it: the seconds in which the store worked have more.
-    steady = intervals_of(logs("cql-a", ON_CASSANDRA))[2:4]
+    steady = log_intervals(logs("cql-a", ON_CASSANDRA))[2:4]
     assert sum(one.ios for one in steady) * S / sum(one.span_ns for one in steady) > 2000
 
 
@@ -122,7 +122,7 @@ def test_a_table_of_other_columns() -> None:
 
 def test_a_client_that_was_killed_printed_no_result() -> None:
     assert faults("killed", A, 6) == ("YCSB printed no result",)
-    assert len(intervals_of(logs("killed", A))) == 3
+    assert len(log_intervals(logs("killed", A))) == 3
 
 
 def test_java_without_what_the_old_hdrhistogram_needs() -> None:
@@ -136,12 +136,12 @@ def test_sections_that_are_no_operation_are_passed_over() -> None:
     assert faults("jvm-sections", C, 2) == ()
     assert [one.operation for one in output("jvm-sections").counts] == [READ]
     newer = stdout("a") + b"[BATCH-READ], Operations, 5\n[BATCH-READ], p50(us), 12\n[X] y\n\xff\n"
-    assert ycsb_faults(parse(newer, stderr("a")), A, logs("a", A), 3) == ()
+    assert ycsb_faults(parse_ycsb_output(newer, stderr("a")), A, logs("a", A), 3) == ()
 
 
 def test_an_unknown_section_whose_operations_failed_is_a_fault() -> None:
     failed = stdout("a") + b"[BATCH-READ-FAILED], Operations, 5\n[PURGE], Return=ERROR, 2\n"
-    assert ycsb_faults(parse(failed, b""), A, logs("a", A), 3) == (
+    assert ycsb_faults(parse_ycsb_output(failed, b""), A, logs("a", A), 3) == (
         "5 batch-read operations failed",
         "2 purge operations returned ERROR",
     )
@@ -164,7 +164,7 @@ def test_a_run_that_ended_too_early() -> None:
 
 def test_operations_that_returned_nothing_are_not_ok() -> None:
     silent = stdout("a").replace(b"[READ], Return=OK, 20786", b"[READ], Return=OK, 20785")
-    (fault,) = ycsb_faults(parse(silent, b""), A, logs("a", A), 3)
+    (fault,) = ycsb_faults(parse_ycsb_output(silent, b""), A, logs("a", A), 3)
     assert fault.endswith("20786 read operations, and 20785 returned OK")
 
 
@@ -173,7 +173,7 @@ def test_a_load_is_counted() -> None:
     (fault,) = load_faults(output("load"), 20_001)
     assert fault.startswith("YCSB inserted 20000 records, and 20001")
     error = "Error inserting, not retrying any more. x"
-    told = load_faults(parse(b"", f"{error}\n".encode()), 5)
+    told = load_faults(parse_ycsb_output(b"", f"{error}\n".encode()), 5)
     assert told == (error, "YCSB printed no result")
 
 
@@ -186,12 +186,12 @@ def test_a_disk_that_is_full_while_loading() -> None:
 
 @given(st.binary(max_size=400), st.binary(max_size=400))
 def test_nothing_that_is_printed_can_raise(first: bytes, second: bytes) -> None:
-    told = ycsb_faults(parse(first, second), A, [], 3)
+    told = ycsb_faults(parse_ycsb_output(first, second), A, [], 3)
     assert told
 
 
 def test_counts_that_are_none() -> None:
-    told = parse(
+    told = parse_ycsb_output(
         b"[READ], Operations, -5\n[READ], Return=OK, 1.5\n[OVERALL], RunTime(ms), NaN\n", b""
     )
     assert told.faults == ("YCSB says Operations -5 of READ", "YCSB says Return=OK 1.5 of READ")
@@ -199,7 +199,7 @@ def test_counts_that_are_none() -> None:
 
 
 def test_intervals_are_of_all_operations_and_without_gaps() -> None:
-    made = intervals_of(logs("f-rate", F))
+    made = log_intervals(logs("f-rate", F))
     assert [one.seq for one in made] == [0, 1, 2]
     for before, one in itertools.pairwise(made):
         assert one.end_real_ns - one.span_ns == before.end_real_ns
@@ -210,7 +210,7 @@ def test_intervals_are_of_all_operations_and_without_gaps() -> None:
 
 
 def test_bins_hold_the_latencies_of_the_log() -> None:
-    made = intervals_of(logs("a", A))
+    made = log_intervals(logs("a", A))
     dense = sum(
         (
             of_sparse(part.bins, part.counts)
@@ -247,7 +247,7 @@ def made_log(operation: KeyOperation, spans: list[tuple[int, int, int]]) -> HdrL
 def test_an_operation_that_begins_later_is_of_the_same_seconds() -> None:
     reads = made_log(READ, [(0, 1000, 5), (1000, 1000, 6), (2000, 1000, 7), (3000, 10, 1)])
     inserts = made_log(KeyOperation.INSERT, [(1600, 401, 2), (2001, 1000, 3), (3001, 10, 1)])
-    made = intervals_of([inserts, reads])
+    made = log_intervals([inserts, reads])
     assert [[part.ios for part in one.directions] for one in made] == [[5, 0], [6, 2], [8, 4]]
     assert [one.end_real_ns // 1_000_000 for one in made] == [1000, 2001, 3011]
 
@@ -255,7 +255,7 @@ def test_an_operation_that_begins_later_is_of_the_same_seconds() -> None:
 def test_a_log_that_lacks_its_end_is_of_the_same_seconds() -> None:
     reads = made_log(READ, [(0, 1000, 5), (1000, 1000, 6), (2000, 1000, 7)])
     updates = made_log(UPDATE, [(0, 1000, 1), (1000, 1001, 2)])
-    assert [[part.ios for part in one.directions] for one in intervals_of([reads, updates])] == [
+    assert [[part.ios for part in one.directions] for one in log_intervals([reads, updates])] == [
         [5, 1],
         [6, 2],
         [7, 0],
@@ -266,7 +266,7 @@ def test_crumbs_are_joined_to_their_neighbours() -> None:
     reads = made_log(
         READ, [(0, 60, 1), (60, 1000, 5), (1060, 1000, 6), (2060, 20, 2), (2080, 3, 0)]
     )
-    made = intervals_of([reads])
+    made = log_intervals([reads])
     assert [(one.ios, one.span_ns // 1_000_000) for one in made] == [(6, 1060), (8, 1023)]
-    assert intervals_of([]) == ()
-    assert intervals_of([replace(reads, operation=None)]) == ()
+    assert log_intervals([]) == ()
+    assert log_intervals([replace(reads, operation=None)]) == ()

@@ -17,21 +17,21 @@ from iolab.loads.keyvalue.cassandra.server import (
     MADE_BY,
     PRODUCT,
     Load,
-    Records,
+    RecordSet,
     RowCount,
     Server,
-    holds,
-    is_ours,
-    make_table,
-    mark_of,
-    records_of,
+    create_table,
+    holds_records,
+    is_created_by_iolab,
+    record_set_of_run,
     require_columns,
-    require_room,
+    require_keyspace,
     require_rows,
     rows_of,
+    table_comment,
 )
 from iolab.loads.keyvalue.cassandra.tools import TABLE, CassandraTools, SchemaReply
-from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, Kits, java_on, kit_on
+from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, Kits, find_java, install_kit
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
 from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
@@ -50,11 +50,11 @@ DO: Final = "Name another server.keyspace, which iolab makes and fills, or set r
 class ExternalServer(Server):
     """See `Server`; `kits` brings jars to hosts. The first client asks the cluster for all."""
 
-    def __init__(self, settings: ServerSettings, kits: Kits = kit_on) -> None:
+    def __init__(self, settings: ServerSettings, kits: Kits = install_kit) -> None:
         self._settings = settings
         self._kits = kits
         self._tools: CassandraTools | None = None
-        self._loaded: Records | None = None
+        self._loaded: RecordSet | None = None
         self._ours = False
         self._keep = False
         self._warned = False
@@ -81,8 +81,8 @@ class ExternalServer(Server):
             tools = await self._equip(session, workdirs[0])
             schema = await tools.schema(self.addresses, "describe")
             self.tell(version=printable(schema.version, 40))
-            require_room(schema, self._settings)
-            wanted = records_of(run)
+            require_keyspace(schema, self._settings)
+            wanted = record_set_of_run(run)
             if self._loaded == wanted and schema.columns is not None:
                 require_columns(schema, wanted, self._settings)
             else:
@@ -113,7 +113,7 @@ class ExternalServer(Server):
     async def _equip(self, session: SessionContext, workdir: WorkDirectory) -> CassandraTools:
         """Java and iolab's tools on the host that asks, once for each connection to it."""
         if self._tools is None or self._tools.host is not workdir.host:
-            await java_on(workdir.host, self._settings.java, oldest=OLDEST_JAVA)
+            await find_java(workdir.host, self._settings.java, oldest=OLDEST_JAVA)
             jars = await self._kits(
                 workdir.host,
                 KitName.YCSB,
@@ -130,18 +130,18 @@ class ExternalServer(Server):
         run: PlannedRun,
         tools: CassandraTools,
         schema: SchemaReply,
-        wanted: Records,
+        wanted: RecordSet,
         load: Load,
     ) -> None:
         """The wanted records in the table, by whoever put them there; counted in any case."""
         self._loaded = None
-        self._ours = is_ours(schema)
-        counted = await self._count(tools, wanted) if holds(schema, wanted) else None
+        self._ours = is_created_by_iolab(schema)
+        counted = await self._count(tools, wanted) if holds_records(schema, wanted) else None
         if self._ours and (counted is None or not counted.agrees_with(wanted.records)):
             # Of other records, changed since, or half a load of a session that died.
             schema = await tools.schema(self.addresses, "drop", comment=MADE_BY)
         if schema.columns is None:
-            await make_table(tools, self.addresses, wanted)
+            await create_table(tools, self.addresses, wanted)
             self._ours, counted = True, None
         elif counted is None:
             # The user's own table as it is, loaded where it is empty.
@@ -157,13 +157,13 @@ class ExternalServer(Server):
         self.tell(rows=counted.rows, rows_by=counted.by)
         require_rows(counted, wanted.records, f"{self._name} of the cluster", DO)
         if self._ours:
-            await tools.schema(self.addresses, "mark", comment=mark_of(wanted))
+            await tools.schema(self.addresses, "mark", comment=table_comment(wanted))
         self._loaded = wanted
         if not self._warned:
             session.tell(Notice(NOT_RESTORED))
         self._warned = True
 
-    async def _count(self, tools: CassandraTools, wanted: Records) -> RowCount:
+    async def _count(self, tools: CassandraTools, wanted: RecordSet) -> RowCount:
         return await rows_of(tools, self.addresses, wanted.records)
 
 

@@ -18,23 +18,29 @@ from iolab.loads.keyvalue.cassandra.node import CassandraNode, NodePlan
 from iolab.loads.keyvalue.cassandra.node_host import (
     NodeFolder,
     NodeHost,
-    equip,
-    place_of,
-    version_of,
+    _prepare_host,
+    node_folder_for_run,
+    parse_supported_version,
 )
 from iolab.loads.keyvalue.cassandra.server import (
     PRODUCT,
     Load,
-    Records,
+    RecordSet,
     Server,
-    make_table,
-    records_of,
+    create_table,
+    record_set_of_run,
     require_rows,
     rows_of,
 )
 from iolab.loads.keyvalue.cassandra.tools import GatedCounters
-from iolab.loads.keyvalue.databases import clone, commit_golden, dropped, golden, remove
-from iolab.loads.keyvalue.java import Kits, kit_on
+from iolab.loads.keyvalue.databases import (
+    clone_folder,
+    drop_folder_cache,
+    mark_folder_complete,
+    read_folder_marker,
+    remove_folder,
+)
+from iolab.loads.keyvalue.java import Kits, install_kit
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
 from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
@@ -55,9 +61,9 @@ class ManagedServer(Server):
 
     cache: CacheProof | None = None
 
-    def __init__(self, settings: ServerSettings, kits: Kits = kit_on) -> None:
+    def __init__(self, settings: ServerSettings, kits: Kits = install_kit) -> None:
         self._settings = settings
-        self._version = version_of(settings.version)
+        self._version = parse_supported_version(settings.version)
         self._kits = kits
         self._place: NodeFolder | None = None
         self._equipment: NodeHost | None = None
@@ -95,10 +101,12 @@ class ManagedServer(Server):
             await self._kill()
             workdir = await self._take_place(session, run, workdirs)
             if self._equipment is None:
-                equipment = equip(session, workdir, self._settings, self._version, self._kits)
+                equipment = _prepare_host(
+                    session, workdir, self._settings, self._version, self._kits
+                )
                 self._equipment = await equipment
             self.tell(java=self._equipment.java)
-            wanted = records_of(run)
+            wanted = record_set_of_run(run)
             if not await self._holds(workdir, wanted):
                 await self._load(session, run, workdir, wanted, load)
             if not session.stop.requested:
@@ -148,7 +156,7 @@ class ManagedServer(Server):
         try:
             await self._kill()
             if self._place is not None:
-                await _clear(self._place.workdir)
+                await _remove_live_folders(self._place.workdir)
                 await self._place.leave()
         except (HostError, EngineError) as fault:
             faults.append(str(fault))
@@ -169,22 +177,22 @@ class ManagedServer(Server):
     ) -> WorkDirectory:
         """Its work directory, which is another for other clients, or once a host was lost."""
         before = self._place
-        self._place = await place_of(session, run, workdirs, self._settings, before)
+        self._place = await node_folder_for_run(session, run, workdirs, self._settings, before)
         if before is not None and before.workdir.host is not self._place.workdir.host:
             self._equipment = None
             await before.leave()
         self.tell(host=self._place.name)
         return self._place.workdir
 
-    async def _holds(self, workdir: WorkDirectory, wanted: Records) -> bool:
+    async def _holds(self, workdir: WorkDirectory, wanted: RecordSet) -> bool:
         """Whether the records are there, whole, of this version and these settings."""
-        marker = await golden(workdir.host, _golden(workdir, wanted))
+        marker = await read_folder_marker(workdir.host, _loaded_data_folder(workdir, wanted))
         if marker is None or {**marker, **self._marks(wanted)} != marker:
             return False
         self.tell(rows=marker.get("rows"), rows_by=str(marker.get("rows_by", "")))
         return True
 
-    def _marks(self, wanted: Records) -> Mapping[str, Any]:
+    def _marks(self, wanted: RecordSet) -> Mapping[str, Any]:
         return {
             "product": PRODUCT,
             "version": self._version.text,
@@ -198,16 +206,16 @@ class ManagedServer(Server):
         session: SessionContext,
         run: PlannedRun,
         workdir: WorkDirectory,
-        wanted: Records,
+        wanted: RecordSet,
         load: Load,
     ) -> None:
         """Load, flush, compact, count and stop; what does not get through is loaded anew."""
         session.begin(Phase.LAY_OUT, run, f"{wanted} into Cassandra {self._version.text}")
-        folder = _golden(workdir, wanted)
-        await remove(workdir.host, folder)
+        folder = _loaded_data_folder(workdir, wanted)
+        await remove_folder(workdir.host, folder)
         node = await self._start(session, workdir, folder)
         tools = self._equipped.tools
-        await make_table(tools, self.addresses, wanted)
+        await create_table(tools, self.addresses, wanted)
         await self._loaded(load)
         if session.stop.requested:
             return
@@ -220,7 +228,7 @@ class ManagedServer(Server):
         await node.stop()
         self._node = None
         rows = {"rows": counted.rows, "rows_by": counted.by}
-        await commit_golden(workdir.host, folder, {**self._marks(wanted), **rows})
+        await mark_folder_complete(workdir.host, folder, {**self._marks(wanted), **rows})
         self.tell(**rows)
 
     async def _loaded(self, load: Load) -> None:
@@ -235,16 +243,16 @@ class ManagedServer(Server):
             raise EngineError(died, ROOM)
 
     async def _restore(
-        self, session: SessionContext, run: PlannedRun, workdir: WorkDirectory, wanted: Records
+        self, session: SessionContext, run: PlannedRun, workdir: WorkDirectory, wanted: RecordSet
     ) -> None:
         """The loaded files as they were, no page of them in memory, and a node that serves them."""
         doing = f"Cassandra {self._version.text} starts on {wanted}"
         session.begin(Phase.LAY_OUT, run, doing, START_EXPECTED_S)
-        live = _live(workdir)
-        cloning = clone(workdir.host, _golden(workdir, wanted), live)
+        live = _live_data_folder(workdir)
+        cloning = clone_folder(workdir.host, _loaded_data_folder(workdir, wanted), live)
         self.tell(restored_by=await session.stop.unless_requested(cloning))
         if session.study.method.drop_caches:
-            self.cache = await dropped(workdir, f"{live}/data/{self._settings.keyspace}")
+            self.cache = await drop_folder_cache(workdir, f"{live}/data/{self._settings.keyspace}")
         node = await self._start(session, workdir, live)
         if node.newest is not None:
             self.tell(statistics_before=node.newest.statistics)
@@ -258,7 +266,7 @@ class ManagedServer(Server):
             settings=self._settings,
             version=self._version,
             root=root,
-            conf=_conf(workdir),
+            conf=_configuration_folder(workdir),
             jars=equipment.jars,
             storage_port=equipment.storage_port,
             jmx_port=equipment.jmx_port,
@@ -280,24 +288,24 @@ class ManagedServer(Server):
         return self._equipment
 
 
-def _home(workdir: WorkDirectory) -> str:
+def _server_folder(workdir: WorkDirectory) -> str:
     return f"{workdir.dir}/cassandra"
 
 
-def _live(workdir: WorkDirectory) -> str:
-    return f"{_home(workdir)}/live"
+def _live_data_folder(workdir: WorkDirectory) -> str:
+    return f"{_server_folder(workdir)}/live"
 
 
-def _conf(workdir: WorkDirectory) -> str:
-    return f"{_home(workdir)}/conf"
+def _configuration_folder(workdir: WorkDirectory) -> str:
+    return f"{_server_folder(workdir)}/conf"
 
 
-async def _clear(workdir: WorkDirectory) -> None:
+async def _remove_live_folders(workdir: WorkDirectory) -> None:
     """A folder that is kept is kept for what was loaded: nothing else is of use later."""
-    for folder in (_live(workdir), _conf(workdir)):
+    for folder in (_live_data_folder(workdir), _configuration_folder(workdir)):
         if not workdir.host.lost:
-            await remove(workdir.host, folder)
+            await remove_folder(workdir.host, folder)
 
 
-def _golden(workdir: WorkDirectory, wanted: Records) -> str:
-    return f"{_home(workdir)}/golden-{wanted.name}"
+def _loaded_data_folder(workdir: WorkDirectory, wanted: RecordSet) -> str:
+    return f"{_server_folder(workdir)}/golden-{wanted.name}"

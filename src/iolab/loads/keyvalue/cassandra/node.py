@@ -15,9 +15,9 @@ from iolab.errors import EngineError, HostError
 from iolab.hosts.engine import Command
 from iolab.hosts.message import printable
 from iolab.hosts.remote_process import output_of
-from iolab.loads.keyvalue.cassandra.node_host import SAID_LIMIT, Daemon, Version
+from iolab.loads.keyvalue.cassandra.node_host import SAID_LIMIT, CassandraVersion, ServerProcess
 from iolab.loads.keyvalue.cassandra.tools import CassandraTools, CountersReply, read_reply
-from iolab.loads.keyvalue.databases import remove
+from iolab.loads.keyvalue.databases import remove_folder
 from iolab.loads.keyvalue.workload import ServerSettings
 from iolab.units import format_bytes
 
@@ -69,9 +69,9 @@ class CassandraNode:
         self._interval_s = interval_ms / 1000
         self._serving = asyncio.Event()
         self._counted = asyncio.Event()
-        self._daemon = Daemon(tools.host, node_command(plan), self._read_log)
+        self._daemon = ServerProcess(tools.host, node_command(plan), self._read_log)
         watch = tools.watch_command(plan.jmx_port, ANSWER_LIMIT_S, interval_ms)
-        self._reader = Daemon(tools.host, watch, self._read_counters)
+        self._reader = ServerProcess(tools.host, watch, self._read_counters)
         self._ready = False
         self._no_room = ""
 
@@ -83,17 +83,17 @@ class CassandraNode:
     async def start(self) -> None:
         """Start it and wait until it answers. EngineError with the end of its log, HostError."""
         host, plan = self._tools.host, self.plan
-        await remove(host, unpacked_folder(plan))
+        await remove_folder(host, unpacked_folder(plan))
         await output_of(host, ("mkdir", "-p", "--", *node_folders(plan)))
         for name, content in node_files(plan).items():
             await host.ask(
                 "put", content, deadline_s=PUT_LIMIT_S, path=f"{plan.conf}/{name}", mode=FILE_MODE
             )
         await self._daemon.start()
-        if not await _first(self._serving, self._daemon, START_LIMIT_S):
+        if not await _event_before_exit(self._serving, self._daemon, START_LIMIT_S):
             raise await self._stillborn(f"did not begin to serve within {START_LIMIT_S} s")
         await self._reader.start()
-        if not await _first(self._counted, self._reader, ANSWER_LIMIT_S):
+        if not await _event_before_exit(self._counted, self._reader, ANSWER_LIMIT_S):
             raise await self._stillborn(f"did not answer within {ANSWER_LIMIT_S} s")
         self._ready = True
 
@@ -114,7 +114,9 @@ class CassandraNode:
         """The next ones that it tells; None when it tells none any more."""
         self._counted.clear()
         limit_s = self._interval_s + TELL_LIMIT_S
-        return self.newest if await _first(self._counted, self._reader, limit_s) else None
+        return (
+            self.newest if await _event_before_exit(self._counted, self._reader, limit_s) else None
+        )
 
     async def stop(self) -> None:
         """Have it write what it holds and end. EngineError when it had to be killed."""
@@ -169,7 +171,7 @@ class CassandraNode:
         self._heard(counters)
 
 
-async def _first(event: asyncio.Event, daemon: Daemon, limit_s: float) -> bool:
+async def _event_before_exit(event: asyncio.Event, daemon: ServerProcess, limit_s: float) -> bool:
     """Whether the event comes before the process ends, within a time."""
     waiting = asyncio.create_task(event.wait())
     ending = asyncio.create_task(daemon.wait(limit_s))
@@ -251,7 +253,7 @@ class NodePlan:
     """
 
     settings: ServerSettings
-    version: Version
+    version: CassandraVersion
     root: str
     conf: str
     jars: tuple[str, ...]
@@ -262,7 +264,7 @@ class NodePlan:
 def node_files(plan: NodePlan) -> Mapping[str, bytes]:
     """The files of its configuration by name."""
     # YAML has all of JSON in it, and JSON leaves no doubt about quotes.
-    yaml = json.dumps(_options(plan), indent=1).encode() + b"\n"
+    yaml = json.dumps(_yaml_settings(plan), indent=1).encode() + b"\n"
     return {"cassandra.yaml": yaml, "logback.xml": LOGBACK}
 
 
@@ -279,7 +281,7 @@ def unpacked_folder(plan: NodePlan) -> str:
 def node_command(plan: NodePlan) -> Command:
     """The node in the foreground. EngineError when its memory cannot hold it."""
     require_memory(plan.settings)
-    argv = (plan.settings.java, *_java_options(plan), DAEMON)
+    argv = (plan.settings.java, *_jvm_options(plan), DAEMON)
     return Command(
         argv=argv,
         cwd=plan.conf,
@@ -291,7 +293,7 @@ def node_command(plan: NodePlan) -> Command:
     )
 
 
-def direct_bytes(settings: ServerSettings) -> int:
+def direct_memory_bytes(settings: ServerSettings) -> int:
     """Memory for buffers outside of the heap: half as much as in it, as was seen to serve."""
     return max(OFF_HEAP_LEAST_BYTES, settings.heap_bytes // 2)
 
@@ -308,7 +310,7 @@ def require_memory(settings: ServerSettings) -> None:
         )
 
 
-def _options(plan: NodePlan) -> dict[str, Any]:
+def _yaml_settings(plan: NodePlan) -> dict[str, Any]:
     """The settings that differ from Cassandra's own defaults, and the places."""
     sync: dict[str, Any] = {
         "commitlog_sync_period_in_ms": 10000,
@@ -349,13 +351,13 @@ def _options(plan: NodePlan) -> dict[str, Any]:
     }
 
 
-def _java_options(plan: NodePlan) -> Sequence[str]:
+def _jvm_options(plan: NodePlan) -> Sequence[str]:
     heap = plan.settings.heap_bytes
     agents = [jar for jar in plan.jars if _JAMM.fullmatch(posixpath.basename(jar))]
     return (
         f"-Xms{heap}",
         f"-Xmx{heap}",
-        f"-XX:MaxDirectMemorySize={direct_bytes(plan.settings)}",
+        f"-XX:MaxDirectMemorySize={direct_memory_bytes(plan.settings)}",
         "-Xss256k",
         "-XX:+UseG1GC",
         "-XX:+ExitOnOutOfMemoryError",

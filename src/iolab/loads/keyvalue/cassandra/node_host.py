@@ -23,7 +23,7 @@ from iolab.loads.keyvalue.cassandra.tools import (
     CassandraTools,
     PreflightReply,
 )
-from iolab.loads.keyvalue.java import INSTALL_JAVA, YCSB_VERSION, Java, KitName, Kits, java_on
+from iolab.loads.keyvalue.java import INSTALL_JAVA, YCSB_VERSION, Java, KitName, Kits, find_java
 from iolab.loads.keyvalue.workload import ServerSettings
 from iolab.session.context import SessionContext
 from iolab.study.targets import target_path
@@ -54,7 +54,7 @@ class NodeFolder:
             )
 
 
-async def place_of(
+async def node_folder_for_run(
     session: SessionContext,
     run: PlannedRun,
     workdirs: Sequence[WorkDirectory],
@@ -79,10 +79,10 @@ async def place_of(
         raise HostError(host.lost, "Reach it again, and resume the session.")
     if before is not None and before.workdir.host is host:
         return before
-    return await _taken(session, run, host)
+    return await _take_folder(session, run, host)
 
 
-async def _taken(session: SessionContext, run: PlannedRun, host: Host) -> NodeFolder:
+async def _take_folder(session: SessionContext, run: PlannedRun, host: Host) -> NodeFolder:
     """A folder on the host for the node alone, where the clients have their target."""
     wanted = run.point.configuration
     configuration = next(item for item in session.study.configurations if item.id == wanted)
@@ -117,7 +117,7 @@ _VERSION: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})")
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class CassandraVersion:
     """A release of Apache Cassandra that iolab can run."""
 
     text: str
@@ -133,7 +133,7 @@ class Version:
         return java.release in _SUPPORTED[self.series]
 
 
-def version_of(text: str) -> Version:
+def parse_supported_version(text: str) -> CassandraVersion:
     """The version that a study names. EngineError for one that iolab does not know how to run."""
     match = _VERSION.fullmatch(text)
     series = (int(match[1]), int(match[2])) if match else (0, 0)
@@ -143,10 +143,10 @@ def version_of(text: str) -> Version:
             f"This iolab cannot run Apache Cassandra '{printable(text, 40)}'.",
             f"Set server.version to one of {versions}.",
         )
-    return Version(text, series)
+    return CassandraVersion(text, series)
 
 
-def require_java(java: Java, version: Version, host: str) -> None:
+def require_java(java: Java, version: CassandraVersion, host: str) -> None:
     """EngineError for a Java on which Cassandra dies at its start."""
     if java.release not in STARTS_ON:
         raise EngineError(
@@ -156,7 +156,7 @@ def require_java(java: Java, version: Version, host: str) -> None:
         )
 
 
-def recorded_java(java: Java, version: Version) -> str:
+def java_text_for_record(java: Java, version: CassandraVersion) -> str:
     """The Java for records; it says so where Cassandra's own documentation does not name it."""
     java_version = printable(java.version, 60)
     if version.supports(java):
@@ -183,11 +183,11 @@ class NodeHost:
     jmx_port: int
 
 
-async def equip(
+async def _prepare_host(
     session: SessionContext,
     workdir: WorkDirectory,
     settings: ServerSettings,
-    version: Version,
+    version: CassandraVersion,
     kits: Kits,
 ) -> NodeHost:
     """Find or bring it; what is not as Cassandra wants it is told. EngineError, HostError."""
@@ -196,24 +196,24 @@ async def equip(
     def say(text: str) -> None:
         session.tell(Notice(text))
 
-    java = await java_on(host, settings.java, oldest=OLDEST_JAVA)
+    java = await find_java(host, settings.java, oldest=OLDEST_JAVA)
     require_java(java, version, host.name)
     own = await kits(host, KitName.YCSB, YCSB_VERSION, workdir.dir, say)
     jars = await kits(host, KitName.CASSANDRA, version.text, workdir.dir, say)
     tools = CassandraTools(host, settings, own)
     preflight = await tools.preflight()
-    storage_port, jmx_port = _ports(preflight, settings, host.name)
+    storage_port, jmx_port = _free_ports(preflight, settings, host.name)
     if not version.supports(java):
         say(
             f"Cassandra {version.text} on '{host.name}' runs on Java "
-            f"{recorded_java(java, version)}."
+            f"{java_text_for_record(java, version)}."
         )
-    for text in notes(preflight, host.name):
+    for text in kernel_setting_notes(preflight, host.name):
         say(text)
-    return NodeHost(tools, jars, recorded_java(java, version), storage_port, jmx_port)
+    return NodeHost(tools, jars, java_text_for_record(java, version), storage_port, jmx_port)
 
 
-def notes(preflight: PreflightReply, host: str) -> tuple[str, ...]:
+def kernel_setting_notes(preflight: PreflightReply, host: str) -> tuple[str, ...]:
     """What of a host's kernel is not as Cassandra wants it."""
     lines = []
     if preflight.max_map_count is not None and preflight.max_map_count < MAPS_WANTED:
@@ -229,7 +229,7 @@ def notes(preflight: PreflightReply, host: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _ports(preflight: PreflightReply, settings: ServerSettings, host: str) -> tuple[int, int]:
+def _free_ports(preflight: PreflightReply, settings: ServerSettings, host: str) -> tuple[int, int]:
     """The ports beside CQL's. EngineError when one cannot be had."""
     if preflight.taken is not None:
         why = printable(preflight.taken).rstrip(".")
@@ -263,7 +263,7 @@ _BAD: Final = ("ERROR", "Exception", "Error:", "FATAL")
 """What a line has in it that tells why a Java program ended."""
 
 
-class Daemon:
+class ServerProcess:
     """One process, from `start` to its end; `kill` or `stop` must be called in any case.
 
     `on_line` gets each line of its standard output. All of them may raise HostError.
@@ -341,9 +341,9 @@ class Daemon:
         """How it ended, as the second half of a sentence, with the end of what it said."""
         # Who is killed has no say in it: his last words tell of something else.
         struck = self.exited is not None and self.exited.signal is not None
-        last_words = printable("; ".join(_telling(self.tail, struck=struck)), SAID_LIMIT).rstrip(
-            "."
-        )
+        last_words = printable(
+            "; ".join(_telling_lines(self.tail, struck=struck)), SAID_LIMIT
+        ).rstrip(".")
         return f"{self._how()}{f' ({last_words})' if last_words else ''}"
 
     async def _signal(self, name: str) -> None:
@@ -393,7 +393,7 @@ class Daemon:
                     self._on_line(line)
 
 
-def _telling(output: str, *, struck: bool) -> list[str]:
+def _telling_lines(output: str, *, struck: bool) -> list[str]:
     """The lines that tell most of an end: the last errors, else the last ones of all."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     bad = [line for line in lines if any(word in line for word in _BAD)]

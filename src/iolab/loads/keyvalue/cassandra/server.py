@@ -95,7 +95,7 @@ class Server(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class RecordSet:
     """The records of a workload: how many, of how many fields, of how many bytes each."""
 
     records: int
@@ -122,10 +122,10 @@ class Records:
         return {"y_id": "text", **fields}
 
 
-def records_of(run: PlannedRun) -> Records:
+def record_set_of_run(run: PlannedRun) -> RecordSet:
     """What the run's job wants; TypeError for a job that is none of YCSB's."""
     job = YcsbJob.of(run.point.job)
-    return Records(job.records, job.fields, job.field_bytes)
+    return RecordSet(job.records, job.fields, job.field_bytes)
 
 
 COUNT_ALL_MAX: Final = 250_000
@@ -174,7 +174,7 @@ async def count_rows(ask: Ask, records: int) -> RowCount:
     if records <= COUNT_ALL_MAX:
         answer = await ask(COUNTED_RANGES, COUNTED_RANGES)
         return RowCount(answer.rows, COUNT)
-    answer = await ask(RANGES, sample_of(records))
+    answer = await ask(RANGES, sampled_range_count(records))
     scale = answer.ranges / answer.sample
     error = SIGMAS * scale * math.sqrt(max(answer.rows, 1))
     return RowCount(round(answer.rows * scale), ESTIMATE, math.ceil(error))
@@ -185,7 +185,7 @@ async def rows_of(tools: CassandraTools, addresses: tuple[str, ...], records: in
     return await count_rows(lambda ranges, sample: tools.rows(addresses, ranges, sample), records)
 
 
-def sample_of(records: int) -> int:
+def sampled_range_count(records: int) -> int:
     """How many of `RANGES` hold `SAMPLED_ROWS`: a power of two, so that they lie evenly."""
     wanted = RANGES * SAMPLED_ROWS / records
     return min(RANGES, 1 << max(0, math.ceil(math.log2(wanted))))
@@ -207,7 +207,9 @@ SHOWN: Final = 5
 """Columns that a sentence names at most."""
 
 
-async def make_table(tools: CassandraTools, addresses: tuple[str, ...], records: Records) -> None:
+async def create_table(
+    tools: CassandraTools, addresses: tuple[str, ...], records: RecordSet
+) -> None:
     """A table of iolab's own for those records, in a keyspace as the settings have it."""
     await tools.schema(
         addresses,
@@ -218,22 +220,22 @@ async def make_table(tools: CassandraTools, addresses: tuple[str, ...], records:
     )
 
 
-def mark_of(records: Records) -> str:
+def table_comment(records: RecordSet) -> str:
     """The comment of a table that iolab made and filled: so it is found again."""
     return f"{MADE_BY}, holds {records}"
 
 
-def is_ours(schema: SchemaReply) -> bool:
+def is_created_by_iolab(schema: SchemaReply) -> bool:
     """Whether the table was made by iolab, in this session or another."""
     return schema.comment is not None and schema.comment.startswith(MADE_BY)
 
 
-def holds(schema: SchemaReply, records: Records) -> bool:
+def holds_records(schema: SchemaReply, records: RecordSet) -> bool:
     """Whether the table was made by iolab and filled with these records."""
-    return schema.comment == mark_of(records)
+    return schema.comment == table_comment(records)
 
 
-def require_room(schema: SchemaReply, settings: ServerSettings) -> None:
+def require_keyspace(schema: SchemaReply, settings: ServerSettings) -> None:
     """EngineError when a keyspace as stated cannot be, or is there with another replication."""
     if settings.replication > schema.nodes:
         raise EngineError(
@@ -255,21 +257,21 @@ def require_room(schema: SchemaReply, settings: ServerSettings) -> None:
         )
 
 
-def require_columns(schema: SchemaReply, records: Records, settings: ServerSettings) -> None:
+def require_columns(schema: SchemaReply, records: RecordSet, settings: ServerSettings) -> None:
     """EngineError when the table has other columns than the workload's; every difference named."""
     has, wants = dict(schema.columns or {}), records.columns
     differs = []
     if missing := sorted(wants.keys() - has.keys()):
-        differs.append(f"without {_named(missing)}")
+        differs.append(f"without {_quoted_names(missing)}")
     if other := sorted(has.keys() - wants.keys()):
-        differs.append(f"with {_named(other)}")
+        differs.append(f"with {_quoted_names(other)}")
     for name in sorted(wants.keys() & has.keys()):
         # CQL has two names for one type.
         kind = "text" if has[name] == "varchar" else has[name]
         if kind != wants[name]:
             differs.append(f"{printable(name, 60)} is {printable(kind, 60)}, not {wants[name]}")
     if schema.key != KEY:
-        differs.append(f"its key is {_named(schema.key or ())}, not {', '.join(KEY)}")
+        differs.append(f"its key is {_quoted_names(schema.key or ())}, not {', '.join(KEY)}")
     if differs:
         raise EngineError(
             f"The table {settings.keyspace}.{TABLE} exists with other columns: "
@@ -278,6 +280,6 @@ def require_columns(schema: SchemaReply, records: Records, settings: ServerSetti
         )
 
 
-def _named(names: tuple[str, ...] | list[str]) -> str:
+def _quoted_names(names: tuple[str, ...] | list[str]) -> str:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(printable(name, 60) for name in names[:SHOWN]) + more

@@ -87,7 +87,8 @@ class CountersReply(_Reply):
     def statistics(self) -> tuple[Statistic, ...]:
         """The same for a record."""
         return tuple(
-            Statistic(name, float(value), _unit(name)) for name, value in self.present.items()
+            Statistic(name, float(value), _counter_unit(name))
+            for name, value in self.present.items()
         )
 
 
@@ -96,30 +97,30 @@ def read_reply(line: bytes, model: type[ReplyModel], where: str) -> ReplyModel:
     try:
         document = json.loads(line[:LINE_LIMIT_BYTES])
     except ValueError:
-        raise _nonsense(line, where) from None
+        raise _protocol_error(line, where) from None
     if isinstance(document, dict) and isinstance(document.get("refused"), str):
         says = printable(document["refused"]).rstrip(".")
-        raise EngineError(f"{says} (asked on host '{where}').", _remedy(says))
+        raise EngineError(f"{says} (asked on host '{where}').", _remedy_text(says))
     try:
         return model.model_validate(document)
     except ValidationError:
-        raise _nonsense(line, where) from None
+        raise _protocol_error(line, where) from None
 
 
-def _remedy(says: str) -> str:
+def _remedy_text(says: str) -> str:
     if "No Cassandra answers" in says or "No address" in says:
         return "Start the cluster, or correct server.addresses, and run again."
     return "Correct it in the cluster or in the study, and run again."
 
 
-def _nonsense(line: bytes, where: str) -> EngineError:
+def _protocol_error(line: bytes, where: str) -> EngineError:
     shown = printable(line[:200].decode("utf-8", "replace"), 100)
     return EngineError(
         f"A tool of iolab on host '{where}' said what cannot be read: {shown}.", REPORT
     )
 
 
-def _unit(name: str) -> str:
+def _counter_unit(name: str) -> str:
     """The unit that a counter's name ends with; a count has none."""
     tail = name.rpartition("_")[2]
     return {"bytes": "B", "ns": "ns"}.get(tail, "")

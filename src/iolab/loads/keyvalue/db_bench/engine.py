@@ -24,7 +24,7 @@ from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import IntervalLog
 from iolab.hosts.remote_process import fetched, output_of
-from iolab.loads.keyvalue.db_bench.evidence import CellRequest, Left, read_cell
+from iolab.loads.keyvalue.db_bench.evidence import BenchRunOutput, BenchRunRequest, read_bench_run
 from iolab.loads.keyvalue.db_bench.output import OUTPUT_LIMIT_BYTES
 from iolab.loads.keyvalue.db_bench.run import TABLES_LIMIT_BYTES, LiveProgress
 from iolab.loads.keyvalue.table import DB_BENCH_OPTIONS, PROGRAMS
@@ -74,25 +74,25 @@ INSTALL: Final = "Install rocksdb-tools on every client, or name the programs by
 
 
 @dataclass(frozen=True, slots=True)
-class Seeds:
+class SeedRange:
     """The random streams of one command: each thread draws its keys from `first` + its number."""
 
     first: int
     streams: int
 
-    def meets(self, other: Seeds) -> bool:
+    def meets(self, other: SeedRange) -> bool:
         """Whether two commands have a stream in common, and so the same keys in the same order."""
         return self.first < other.first + other.streams and other.first < self.first + self.streams
 
 
-def load_seeds(seed: int) -> Seeds:
+def load_seeds(seed: int) -> SeedRange:
     """The streams of a load."""
-    return Seeds(seed, LOAD_STREAMS)
+    return SeedRange(seed, LOAD_STREAMS)
 
 
-def cell_seeds(job: KeyValueJob, seed: int) -> Seeds:
+def bench_seeds(job: KeyValueJob, seed: int) -> SeedRange:
     """The streams of a cell."""
-    return Seeds(seed, job.streams)
+    return SeedRange(seed, job.streams)
 
 
 def derived_seed(study_seed: int, *names: object) -> int:
@@ -105,11 +105,11 @@ def derived_seed(study_seed: int, *names: object) -> int:
     return 1 + slot * SEED_STEP
 
 
-def next_seed(used: Iterable[Seeds], wanted: Seeds) -> int:
+def next_seed(used: Iterable[SeedRange], wanted: SeedRange) -> int:
     """The first seed from `wanted` on with whose streams, as many as there, `used` has none."""
     seed = wanted.first
     for other in sorted(used, key=lambda seeds: seeds.first):
-        if Seeds(seed, wanted.streams).meets(other):
+        if SeedRange(seed, wanted.streams).meets(other):
             seed = other.first + other.streams
     return seed
 
@@ -118,11 +118,11 @@ def version_command(
     options: tuple[tuple[str, str], ...], directory: str, program: str = "db_bench"
 ) -> Command:
     """Ask db_bench, or sst_dump, for its version."""
-    argv = (_program(_allowed(options), program), "--version")
+    argv = (_program_path(_allowed_options(options), program), "--version")
     return Command(argv, directory, b"", "", VERSION_LIMIT_S, OUTPUT_LIMIT_BYTES)
 
 
-def version_of(raw: bytes) -> str:
+def parse_version(raw: bytes) -> str:
     """The version that `--version` prints; "" for one that prints none, as old ones do."""
     match = _VERSION.search(raw.decode("utf-8", "replace"))
     return match[1] if match else ""
@@ -133,12 +133,12 @@ def load_command(job: KeyValueJob, directory: str, database: str, *, seed: int) 
 
     EngineError for an option that is not allowed, and for a seed that db_bench would not use.
     """
-    options = _allowed(job.options)
+    options = _allowed_options(job.options)
     argv = [
-        *_start(options, LOAD, database, job.loaded),
+        *_common_flags(options, LOAD, database, job.loaded),
         *("--use_existing_db=0", "--disable_wal=1", f"--threads={LOAD_STREAMS}"),
-        *("--histogram=1", "--progress_reports=0", f"--seed={_seed(seed)}"),
-        *_further(options, but="disable_wal"),
+        *("--histogram=1", "--progress_reports=0", f"--seed={_limited_seed(seed)}"),
+        *_extra_flags(options, but="disable_wal"),
     ]
     size = job.loaded.keys * job.loaded.entry_bytes
     return _command(argv, directory, START_LIMIT_S + size / SLOWEST_LOAD_BYTES_PER_S)
@@ -146,23 +146,23 @@ def load_command(job: KeyValueJob, directory: str, database: str, *, seed: int) 
 
 def levels_command(job: KeyValueJob, directory: str, database: str) -> Command:
     """Ask for the levels of a database that iolab did not load; give it a copy to open."""
-    options = _allowed(job.options)
+    options = _allowed_options(job.options)
     argv = [
-        *_start(options, "levelstats,stats", database, job.loaded),
+        *_common_flags(options, "levelstats,stats", database, job.loaded),
         *("--use_existing_db=1", "--disable_auto_compactions=1", "--threads=1"),
-        *_further(options, but="disable_auto_compactions"),
+        *_extra_flags(options, but="disable_auto_compactions"),
     ]
     return _command(argv, directory, START_LIMIT_S)
 
 
 def shape_command(job: KeyValueJob, directory: str, database: str) -> Command:
     """Ask sst_dump for the properties of every table file; it opens and writes no database."""
-    program = _program(_allowed(job.options), "sst_dump")
+    program = _program_path(_allowed_options(job.options), "sst_dump")
     argv = (program, f"--file={database}", "--command=none", "--show_properties")
     return Command(argv, directory, b"", "", SHAPE_LIMIT_S, TABLES_LIMIT_BYTES)
 
 
-def cell_command(
+def bench_command(
     job: KeyValueJob,
     directory: str,
     database: str,
@@ -177,19 +177,19 @@ def cell_command(
     standard error every thread tells by itself how far it is.
     EngineError for a job that db_bench cannot be told, or that could not be compared.
     """
-    options = _allowed(job.options)
+    options = _allowed_options(job.options)
     if not _WORKLOAD.fullmatch(job.workload) or job.workload.startswith(_LOADS):
         happened = f"db_bench cannot measure the workload {job.workload!r} on a loaded database."
         raise EngineError(happened, "Name one that reads, such as readrandom.")
     argv = [
-        *_start(options, f"{job.workload},stats", database, job.loaded),
+        *_common_flags(options, f"{job.workload},stats", database, job.loaded),
         *("--use_existing_db=1", f"--cache_size={job.cache_bytes}", f"--threads={job.threads}"),
         *(f"--duration={seconds}", "--ops_between_duration_checks=1"),
         *("--histogram=1", "--statistics=1", "--stats_interval_seconds=1"),
         *_workload_flags(job),
-        f"--seed={_seed(seed)}",
+        f"--seed={_limited_seed(seed)}",
         *("--report_interval_seconds=1", f"--report_file={report_file}"),
-        *_further(options),
+        *_extra_flags(options),
     ]
     limit_s = START_LIMIT_S + 2 * seconds
     return replace(_command(argv, directory, limit_s), memory_limit_bytes=job.memory_bytes)
@@ -201,10 +201,10 @@ _LOADS: Final = ("fill", "delete", "compact", "flush", "fresh", "wait", "level",
 """What makes, empties or only reports a database: it would not measure the one that was loaded."""
 
 
-def _start(
+def _common_flags(
     options: dict[str, str], benchmarks: str, database: str, loaded: KeyValueSet
 ) -> Iterator[str]:
-    yield _program(options, "db_bench")
+    yield _program_path(options, "db_bench")
     yield f"--benchmarks={benchmarks}"
     yield f"--db={database}"
     yield f"--num={loaded.keys}"
@@ -226,21 +226,21 @@ def _workload_flags(job: KeyValueJob) -> Iterator[str]:
         yield f"--benchmark_write_rate_limit={job.write_bytes_per_s}"
 
 
-def _further(options: dict[str, str], but: str = "") -> Iterator[str]:
+def _extra_flags(options: dict[str, str], but: str = "") -> Iterator[str]:
     for name, text in sorted(options.items()):
         if name not in (*PROGRAMS, but):
             yield f"--{name}={text}"
 
 
-def _program(options: dict[str, str], name: str) -> str:
+def _program_path(options: dict[str, str], name: str) -> str:
     return options.get(name, name)
 
 
-def _allowed(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
+def _allowed_options(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
     return allowed("db_bench", options, DB_BENCH_OPTIONS)
 
 
-def _seed(seed: int) -> int:
+def _limited_seed(seed: int) -> int:
     if not 1 <= seed <= SEED_MAX:
         # At 0 it takes the time of day, which nobody would know of afterwards.
         raise EngineError(f"{seed} is not a seed for db_bench.", f"Use one from 1 to {SEED_MAX}.")
@@ -290,7 +290,7 @@ class RocksdbPrograms:
                 )
                 for command in commands
             ]
-            versions[key] = version_of(words[PROGRAMS.index("db_bench")])
+            versions[key] = parse_version(words[PROGRAMS.index("db_bench")])
         return versions[key]
 
 
@@ -307,12 +307,12 @@ STORED_REPORT: Final = "db_bench.report.csv"
 class DbBenchTask:
     """What one host is to do: its command, where that leaves its report, and what is expected."""
 
-    asked: CellRequest
+    asked: BenchRunRequest
     command: Command
     report: str
 
 
-async def make_load(
+async def run_bench(
     session: SessionContext,
     run: PlannedRun,
     share: HostShare,
@@ -325,7 +325,7 @@ async def make_load(
     EngineError when it is not what was asked for, HostError when the host fails.
     """
     share.command = cell.command
-    heard = _Heard(session, run, share, cell)
+    heard = _OutputReader(session, run, share, cell)
     report: bytes | None = None
     try:
         ending = await drive_and_look(share, cell.command, go, halt, heard.out, heard.err)
@@ -337,7 +337,7 @@ async def make_load(
         raise fault
 
 
-class _Heard:
+class _OutputReader:
     """Keeps both streams, shows each second, and reads all of it at the end."""
 
     def __init__(
@@ -381,8 +381,8 @@ class _Heard:
         if report is not None:
             share.files[STORED_REPORT] = Packed.of(report)
         exited_ns = ending.exited.real_ns if ending else None
-        left = Left(stdout, stderr, report, self._live.start_real_ns, exited_ns)
+        left = BenchRunOutput(stdout, stderr, report, self._live.start_real_ns, exited_ns)
         halted = ending is None or ending.halted
-        share.reading, replies = read_cell(self._cell.asked, left, halted=halted)
+        share.reading, replies = read_bench_run(self._cell.asked, left, halted=halted)
         share.details = replies
         share.intervals = IntervalLog.of(share.reading.intervals)

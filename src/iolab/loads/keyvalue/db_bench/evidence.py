@@ -7,13 +7,18 @@ from typing import Final
 
 from iolab.dataclass import dataclass
 from iolab.hosts.engine import EngineReading
-from iolab.loads.keyvalue.db_bench.output import BenchmarkOutput, Build, DbBenchOutput, parse
+from iolab.loads.keyvalue.db_bench.output import (
+    BenchmarkOutput,
+    BuildKind,
+    DbBenchOutput,
+    parse_db_bench_output,
+)
 from iolab.loads.keyvalue.db_bench.run import (
     Totals,
-    block_fault,
-    intervals_of,
-    report_rows,
-    seconds_of,
+    bench_intervals,
+    bench_seconds,
+    block_size_fault,
+    parse_report_rows,
     start_bounds_s,
 )
 from iolab.loads.keyvalue.workload import (
@@ -64,7 +69,7 @@ def load_faults(output: DbBenchOutput, loaded: KeyValueSet) -> tuple[str, ...]:
     )
 
 
-def cell_faults(
+def bench_run_faults(
     output: DbBenchOutput, job: KeyValueJob, seconds: float, loaded_bytes: int | None = None
 ) -> tuple[str, ...]:
     """Why a cell is not the job's load over so many seconds; empty when it is.
@@ -74,7 +79,7 @@ def cell_faults(
     faults = [*output.messages, *output.faults, *_header_faults(output, job.loaded)]
     result = output.result(job.workload)
     if result is None:
-        return (*faults, _no_result(output, job.workload))
+        return (*faults, _no_result_text(output, job.workload))
     if result.seconds is not None and result.seconds < seconds - DURATION_TOLERANCE_S:
         faults.append(f"db_bench ran for {result.seconds:g} s, and {seconds:g} s were asked for")
     return (
@@ -100,7 +105,7 @@ def _header_faults(output: DbBenchOutput, loaded: KeyValueSet) -> Iterator[str]:
         yield f"db_bench used the compression {header.compression}, and none was asked for"
 
 
-def _no_result(output: DbBenchOutput, benchmark: str) -> str:
+def _no_result_text(output: DbBenchOutput, benchmark: str) -> str:
     if output.progress:
         heard = max(line.elapsed_s for line in output.progress)
         return f"db_bench gave no result for {benchmark}; it was last heard of after {heard:.1f} s"
@@ -110,7 +115,7 @@ def _no_result(output: DbBenchOutput, benchmark: str) -> str:
 def _load_result_faults(output: DbBenchOutput, loaded: KeyValueSet) -> Iterator[str]:
     written = output.result("filluniquerandom")
     if written is None:
-        yield _no_result(output, "filluniquerandom")
+        yield _no_result_text(output, "filluniquerandom")
     elif written.operations is not None and written.operations != loaded.keys:
         yield f"db_bench wrote {written.operations} keys, and {loaded.keys} were asked for"
     elif written.operations is None and not written.latencies:
@@ -119,7 +124,7 @@ def _load_result_faults(output: DbBenchOutput, loaded: KeyValueSet) -> Iterator[
         if latency.count != loaded.keys:
             yield f"db_bench timed {latency.count} writes, and {loaded.keys} were asked for"
     if output.result("compact") is None:
-        yield _no_result(output, "compact")
+        yield _no_result_text(output, "compact")
 
 
 def _tree_faults(output: DbBenchOutput) -> Iterator[str]:
@@ -177,7 +182,7 @@ def _block_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator[str]:
     """Blocks of another size, as they came into the cache: the option is of no use by then."""
     blocks = output.tickers.get("rocksdb.block.cache.data.add", 0)
     filled = output.tickers.get("rocksdb.block.cache.data.bytes.insert", 0)
-    if blocks and (fault := block_fault(filled / blocks, job.loaded)):
+    if blocks and (fault := block_size_fault(filled / blocks, job.loaded)):
         yield fault
 
 
@@ -244,7 +249,7 @@ STALLED: Final = "rocksdb.stall.micros"
 
 
 @dataclass(frozen=True, slots=True)
-class CellRequest:
+class BenchRunRequest:
     """What a cell was to be: its job for so many seconds, from which seeds and which database.
 
     `loaded_bytes` are those of the tree after its load. `version` is what the program said of
@@ -262,7 +267,7 @@ class CellRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class BenchRunOutput:
     """What a cell left behind.
 
     `report` is None for a file that is not there. `heard_ns` is the latest moment of its start by
@@ -276,19 +281,21 @@ class Left:
     exited_ns: int | None
 
 
-def read_cell(asked: CellRequest, left: Left, *, halted: bool) -> tuple[EngineReading, KeyValueRun]:
+def read_bench_run(
+    asked: BenchRunRequest, left: BenchRunOutput, *, halted: bool
+) -> tuple[EngineReading, KeyValueRun]:
     """The evidence; a cell that was `halted` at our wish has no fault for that it is not whole."""
     job = asked.job
-    output = parse(left.stdout, left.stderr)
-    rows = report_rows(left.report) if left.report is not None else None
-    faults = () if halted else _faults(output, asked, rows)
-    totals = _totals(output, job)
-    start_ns = _start_ns(output, totals, left)
-    seconds = seconds_of(rows or (), output.progress, job, totals)
+    output = parse_db_bench_output(left.stdout, left.stderr)
+    rows = parse_report_rows(left.report) if left.report is not None else None
+    faults = () if halted else _bench_run_faults(output, asked, rows)
+    totals = _job_totals(output, job)
+    start_ns = _threads_start_ns(output, totals, left)
+    seconds = bench_seconds(rows or (), output.progress, job, totals)
     heard_s = max((line.elapsed_s for line in output.progress), default=None)
     length_s = totals.seconds or heard_s or (seconds[-1].end_s if seconds else None)
     is_timed = start_ns is not None and length_s is not None
-    intervals = intervals_of(seconds, start_ns) if start_ns else ()
+    intervals = bench_intervals(seconds, start_ns) if start_ns else ()
     if not (halted or faults or intervals):
         faults = ("db_bench told nothing of when it ran",)
     reading = EngineReading(
@@ -301,14 +308,14 @@ def read_cell(asked: CellRequest, left: Left, *, halted: bool) -> tuple[EngineRe
     )
     result = output.result(job.workload)
     run = KeyValueRun(
-        counts=tuple(_counts(output, job)),
+        counts=tuple(_operation_counts(output, job)),
         seed=asked.seed,
         load_seed=asked.load_seed,
-        build=_build(output),
+        build=_build_remark(output),
         copied_by=asked.copied_by,
         start=asked.start,
         latencies=result.latencies if result else (),
-        statistics=tuple(_statistics(output)),
+        statistics=tuple(_engine_statistics(output)),
         reported_ops_per_s=float(result.ops_per_s) if result else None,
         reported_s=result.seconds if result else None,
         faults=faults,
@@ -316,16 +323,16 @@ def read_cell(asked: CellRequest, left: Left, *, halted: bool) -> tuple[EngineRe
     return reading, run
 
 
-def _faults(
-    output: DbBenchOutput, asked: CellRequest, rows: tuple[tuple[int, int], ...] | None
+def _bench_run_faults(
+    output: DbBenchOutput, asked: BenchRunRequest, rows: tuple[tuple[int, int], ...] | None
 ) -> tuple[str, ...]:
-    faults = cell_faults(output, asked.job, asked.seconds, asked.loaded_bytes)
+    faults = bench_run_faults(output, asked.job, asked.seconds, asked.loaded_bytes)
     if rows is None and output.result(asked.job.workload) is not None:
         return (*faults, "db_bench left no report of its seconds")
     return faults
 
 
-def _totals(output: DbBenchOutput, job: KeyValueJob) -> Totals:
+def _job_totals(output: DbBenchOutput, job: KeyValueJob) -> Totals:
     result = output.result(job.workload)
     if result is None:
         return Totals(None, None, None)
@@ -335,7 +342,7 @@ def _totals(output: DbBenchOutput, job: KeyValueJob) -> Totals:
     return Totals(result.seconds, result.operations or timed or None, beside)
 
 
-def _start_ns(output: DbBenchOutput, totals: Totals, left: Left) -> int | None:
+def _threads_start_ns(output: DbBenchOutput, totals: Totals, left: BenchRunOutput) -> int | None:
     """When the threads began.
 
     Lines are heard some ms after they are printed at most, and the stamps in them, of whole
@@ -353,13 +360,13 @@ def _start_ns(output: DbBenchOutput, totals: Totals, left: Left) -> int | None:
     return None
 
 
-def _build(output: DbBenchOutput) -> str:
+def _build_remark(output: DbBenchOutput) -> str:
     """What is to be remarked of the build: nothing of a release."""
     build = output.header.build
-    return "" if build is None or build is Build.RELEASE else build.value
+    return "" if build is None or build is BuildKind.RELEASE else build.value
 
 
-def _counts(output: DbBenchOutput, job: KeyValueJob) -> Iterator[OperationCount]:
+def _operation_counts(output: DbBenchOutput, job: KeyValueJob) -> Iterator[OperationCount]:
     result = output.result(job.workload)
     reads = output.tickers.get("rocksdb.number.keys.read")
     read_bytes = output.tickers.get("rocksdb.bytes.read")
@@ -374,7 +381,7 @@ def _counts(output: DbBenchOutput, job: KeyValueJob) -> Iterator[OperationCount]
         yield OperationCount(KeyOperation.WRITE, writes.count)
 
 
-def _statistics(output: DbBenchOutput) -> Iterator[Statistic]:
+def _engine_statistics(output: DbBenchOutput) -> Iterator[Statistic]:
     for names, unit in ((BYTES, "B"), (COUNTS, ""), ((STALLED,), "us")):
         for name in names:
             if name in output.tickers:
@@ -386,10 +393,10 @@ def _statistics(output: DbBenchOutput) -> Iterator[Statistic]:
             yield Statistic(f"{name} SUM", float(timed.sum), "us")
             for percent, value in timed.percentiles:
                 yield Statistic(f"{name} P{percent}", value, "us")
-    yield from _compaction(output)
+    yield from _compaction_statistics(output)
 
 
-def _compaction(output: DbBenchOutput) -> Iterator[Statistic]:
+def _compaction_statistics(output: DbBenchOutput) -> Iterator[Statistic]:
     """Of the whole tree, and how often and for how long writers were stalled."""
     for row in output.compaction:
         if row.name == "Sum":

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final
 
 from iolab.dataclass import dataclass
-from iolab.loads.keyvalue.db_bench.run import progress_of
+from iolab.loads.keyvalue.db_bench.run import parse_progress
 from iolab.loads.keyvalue.workload import (
     BinnedLatency,
     KeyOperation,
@@ -44,7 +44,7 @@ DB_BENCH_WORDS: Final[Mapping[str, KeyOperation]] = MappingProxyType(
 """What db_bench calls each operation."""
 
 
-class HistogramDraft:
+class HistogramParser:
     """One operation's histogram while it is read, line by line."""
 
     def __init__(self, operation: KeyOperation) -> None:
@@ -160,7 +160,7 @@ class WriteStalls:
         return sum(own or once)
 
 
-def ticker(line: str) -> tuple[str, int | TimedTicker] | None:
+def parse_ticker(line: str) -> tuple[str, int | TimedTicker] | None:
     """A line of `STATISTICS:`, its name and what it counts; None for any other line."""
     if match := _TIMED.fullmatch(line.rstrip()):
         percentiles = tuple((int(name), float(text)) for name, text in _PERCENTILE.findall(line))
@@ -170,9 +170,9 @@ def ticker(line: str) -> tuple[str, int | TimedTicker] | None:
     return None
 
 
-def compaction_row(columns: tuple[str, ...], line: str) -> CompactionRow | None:
+def parse_compaction_row(columns: tuple[str, ...], line: str) -> CompactionRow | None:
     """A row under these columns; None for a line that is none."""
-    words = _joined(line.split())
+    words = _join_sizes_with_units(line.split())
     if len(words) != len(columns) or not _ROW_NAME.fullmatch(words[0]):
         return None
     cells = dict(zip(columns, words, strict=True))
@@ -193,7 +193,7 @@ def compaction_row(columns: tuple[str, ...], line: str) -> CompactionRow | None:
     )
 
 
-def level_row(line: str) -> LevelShape | None:
+def parse_level_row(line: str) -> LevelShape | None:
     """A row of `levelstats`, whose sizes are in whole MiB; None for a line that is none."""
     words = line.split()
     if len(words) != 3 or not all(word.isdecimal() and len(word) < 16 for word in words):
@@ -202,7 +202,7 @@ def level_row(line: str) -> LevelShape | None:
     return LevelShape(level, files, size << 20)
 
 
-def stall_counts(line: str) -> tuple[tuple[str, int], ...] | None:
+def parse_stall_counts(line: str) -> tuple[tuple[str, int], ...] | None:
     """The causes on the line of stalls, in the words of 7.x or of 8.x; None for any other line."""
     if line.startswith("Stalls(count): "):
         stalls = _STALL_OLD.findall(line)
@@ -212,7 +212,7 @@ def stall_counts(line: str) -> tuple[tuple[str, int], ...] | None:
     return None
 
 
-def stalled_for(line: str) -> tuple[float, float] | None:
+def parse_stall_time(line: str) -> tuple[float, float] | None:
     """Seconds and percent of `Cumulative stall:`; None for any other line."""
     match = _STALLED.match(line)
     if match is None:
@@ -238,7 +238,7 @@ _STALLED: Final = re.compile(
 )
 
 
-def _joined(words: list[str]) -> list[str]:
+def _join_sizes_with_units(words: list[str]) -> list[str]:
     """The words with each size and its unit as one (`60.44 MB`)."""
     joined: list[str] = []
     for word in words:
@@ -259,7 +259,7 @@ RESULTS_LIMIT: Final = 64
 """Benchmarks of one command line that are taken."""
 
 
-class Build(Enum):
+class BuildKind(Enum):
     """How the db_bench at hand was compiled, as it warns itself; its numbers depend on it."""
 
     RELEASE = "release"
@@ -268,7 +268,7 @@ class Build(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class DbBenchHeader:
     """What db_bench says it was asked for; None for what it does not say.
 
     Its sizes of the database are estimates of its own and are not read.
@@ -279,11 +279,11 @@ class Header:
     keys: int | None
     write_bytes_per_s: int | None
     compression: str | None
-    build: Build | None
+    build: BuildKind | None
 
 
 @dataclass(frozen=True, slots=True)
-class FirstThread:
+class FirstThreadReads:
     """What the first thread alone says that it did; db_bench drops the words of the others."""
 
     reads: int
@@ -304,7 +304,7 @@ class BenchmarkOutput:
     seconds: float | None
     operations: int | None
     mib_per_s: float | None
-    first_thread: FirstThread | None
+    first_thread: FirstThreadReads | None
     latencies: tuple[BinnedLatency, ...]
 
     def latency(self, operation: KeyOperation) -> BinnedLatency | None:
@@ -322,7 +322,7 @@ class DbBenchOutput:
     """
 
     version: str
-    header: Header
+    header: DbBenchHeader
     results: tuple[BenchmarkOutput, ...]
     levels: tuple[LevelShape, ...]
     compaction: tuple[CompactionRow, ...]
@@ -338,29 +338,29 @@ class DbBenchOutput:
         return next((result for result in self.results if result.benchmark == benchmark), None)
 
 
-def parse(stdout: bytes, stderr: bytes) -> DbBenchOutput:
+def parse_db_bench_output(stdout: bytes, stderr: bytes) -> DbBenchOutput:
     """Read an output, whole or broken off. Never raises."""
-    draft = _Draft()
+    draft = _DbBenchParser()
     for name, raw in (("output", stdout), ("standard error", stderr)):
         if len(raw) > OUTPUT_LIMIT_BYTES:
             draft.faults.append(f"db_bench's {name} is longer than {OUTPUT_LIMIT_BYTES} bytes")
-    for line in _lines(stdout):
+    for line in _terminal_lines(stdout):
         draft.take(line)
     draft.close()
     version = ""
-    for line in _lines(stderr):
+    for line in _terminal_lines(stderr):
         if match := _VERSION.match(line):
             version = match[1]
         else:
-            _hear(draft.messages, line)
-    return draft.output(version, progress_of(_lines(stderr)))
+            _add_message(draft.messages, line)
+    return draft.output(version, parse_progress(_terminal_lines(stderr)))
 
 
-def build_of(text: str) -> Build:
+def parse_build_kind(text: str) -> BuildKind:
     """How a db_bench was compiled, from the warnings of its header."""
     if "WARNING: Optimization is disabled" in text:
-        return Build.NOT_OPTIMISED
-    return Build.ASSERTIONS if "WARNING: Assertions are enabled" in text else Build.RELEASE
+        return BuildKind.NOT_OPTIMISED
+    return BuildKind.ASSERTIONS if "WARNING: Assertions are enabled" in text else BuildKind.RELEASE
 
 
 _VERSION: Final = re.compile(r"RocksDB: +version (\d{1,4}(?:\.\d{1,4}){1,3}\S{0,20})")
@@ -384,7 +384,7 @@ _HEADER: Final = re.compile(
 _HEADER_END: Final = "-" * 20
 
 
-class _Draft:
+class _DbBenchParser:
     """Standard output while it is read, line by line."""
 
     def __init__(self) -> None:
@@ -394,7 +394,7 @@ class _Draft:
         self._warnings: list[str] = []
         self._header_ended = False
         self._results: list[BenchmarkOutput] = []
-        self._open: HistogramDraft | None = None
+        self._open: HistogramParser | None = None
         self._columns: tuple[str, ...] = ()
         self._in_levels = False
         self._in_statistics = False
@@ -422,7 +422,7 @@ class _Draft:
         elif self._in_statistics:
             self._take_statistic(line)
         elif not self._take_table(line):
-            _hear(self.messages, line)
+            _add_message(self.messages, line)
 
     def close(self) -> None:
         """End the histogram that is being read, if one is."""
@@ -462,15 +462,15 @@ class _Draft:
         elif match := _HEADER.match(line):
             self._head.setdefault(match[1], match[2])
 
-    def _header(self) -> Header:
+    def _header(self) -> DbBenchHeader:
         numbers = {name: int(text) for name, text in self._head.items() if text.isdecimal()}
-        return Header(
+        return DbBenchHeader(
             key_bytes=numbers.get("Keys"),
             value_bytes=numbers.get("Values"),
             keys=numbers.get("Entries"),
             write_bytes_per_s=numbers.get("Write rate"),
             compression=self._head.get("Compression"),
-            build=build_of("\n".join(self._warnings)) if self._header_ended else None,
+            build=parse_build_kind("\n".join(self._warnings)) if self._header_ended else None,
         )
 
     def _begin_result(self, match: re.Match[str]) -> None:
@@ -493,7 +493,7 @@ class _Draft:
                 seconds=seconds,
                 operations=int(match[5]) if match[5] else None,
                 mib_per_s=finite(mib[1]) if mib else None,
-                first_thread=_first_thread(tail),
+                first_thread=_parse_first_thread(tail),
                 latencies=(),
             )
         )
@@ -502,10 +502,10 @@ class _Draft:
         operation = DB_BENCH_WORDS.get(word)
         # A newer db_bench may time operations of another kind: they are passed over.
         if operation is not None and self._results:
-            self._open = HistogramDraft(operation)
+            self._open = HistogramParser(operation)
 
     def _take_statistic(self, line: str) -> None:
-        entry = ticker(line)
+        entry = parse_ticker(line)
         if entry is None or len(self._tickers) + len(self._timed) >= TICKERS_LIMIT:
             return
         name, count = entry
@@ -523,35 +523,35 @@ class _Draft:
             target: list[LevelShape] | list[CompactionRow]
             target = self._levels if self._in_levels else self._rows
             target.clear()
-        elif self._in_levels and (level := level_row(line)):
+        elif self._in_levels and (level := parse_level_row(line)):
             self._levels.append(level)
-        elif self._columns and (row := compaction_row(self._columns, line)):
+        elif self._columns and (row := parse_compaction_row(self._columns, line)):
             self._rows.append(row)
         elif words[:2] == ("Priority", "Files"):
             self._columns = ()
-        elif (counts := stall_counts(line)) is not None:
+        elif (counts := parse_stall_counts(line)) is not None:
             self._stall_counts = self._stall_counts or counts
-        elif (stalled := stalled_for(line)) is not None:
+        elif (stalled := parse_stall_time(line)) is not None:
             self._stalled = stalled
         else:
             return False
         return True
 
 
-def _first_thread(tail: str) -> FirstThread | None:
+def _parse_first_thread(tail: str) -> FirstThreadReads | None:
     """What the end of a result line says of reads, in either form."""
     if match := _FOUND.search(tail):
-        return FirstThread(reads=int(match[2]), found=int(match[1]))
+        return FirstThreadReads(reads=int(match[2]), found=int(match[1]))
     if match := _MIXED.search(tail):
-        return FirstThread(reads=int(match[1]), found=int(match[2]))
+        return FirstThreadReads(reads=int(match[1]), found=int(match[2]))
     return None
 
 
-def _hear(messages: list[str], line: str) -> None:
+def _add_message(messages: list[str], line: str) -> None:
     if _ERROR.search(line) and len(messages) < SENTENCES_LIMIT:
         messages.append(line.strip()[:SENTENCE_LIMIT])
 
 
-def _lines(raw: bytes) -> list[str]:
+def _terminal_lines(raw: bytes) -> list[str]:
     """Lines as shown on a terminal: db_bench overwrites its progress with carriage returns."""
     return raw[:OUTPUT_LIMIT_BYTES].decode("utf-8", "replace").replace("\r", "\n").split("\n")

@@ -36,7 +36,7 @@ SEQUENCE_BYTES: Final = 8
 """RocksDB's own part of each stored key."""
 
 
-def tables_of(raw: bytes) -> TableShape | None:
+def parse_table_shape(raw: bytes) -> TableShape | None:
     """The properties of all files added up; None when there is no file or an output is cut."""
     text = raw[:TABLES_LIMIT_BYTES].decode("utf-8", "replace")
     files = [dict(_PROPERTY.findall(part)) for part in text.split("Table Properties:")[1:]]
@@ -64,14 +64,14 @@ def shape_faults(shape: TableShape | None, loaded: KeyValueSet) -> tuple[str, ..
                 f"the database has keys of {key:g} and values of {value:g} bytes, and "
                 f"{loaded.key_bytes} and {loaded.value_bytes} were asked for"
             )
-    if fault := block_fault(shape.block_bytes_mean, loaded):
+    if fault := block_size_fault(shape.block_bytes_mean, loaded):
         faults.append(fault)
     if set(shape.compression) - {"NoCompression"}:
         faults.append(f"the database is compressed: {', '.join(shape.compression)}"[:_SENTENCE])
     return tuple(faults)
 
 
-def block_fault(mean_bytes: float | None, loaded: KeyValueSet) -> str | None:
+def block_size_fault(mean_bytes: float | None, loaded: KeyValueSet) -> str | None:
     """Why blocks of that mean size were not made with the block size; None when they may be.
 
     A block is closed by the entry that fills it up, so it may be longer by one; one that stands
@@ -110,7 +110,7 @@ REPORT_LIMIT: Final = 100_000
 """Rows of a report file that are taken: more than a day of seconds."""
 
 
-def progress_of(lines: Iterable[str]) -> tuple[ThreadProgress, ...]:
+def parse_progress(lines: Iterable[str]) -> tuple[ThreadProgress, ...]:
     """The lines of all threads in the order in which they came; what is no such line is left out.
 
     The stamp is in the time zone of the process, which must be UTC.
@@ -151,7 +151,7 @@ def start_bounds_s(progress: Iterable[ThreadProgress]) -> tuple[float, float] | 
     return (min(low, high), max(low, high)) if low <= high + APART_S else None
 
 
-def report_rows(raw: bytes) -> tuple[tuple[int, int], ...] | None:
+def parse_report_rows(raw: bytes) -> tuple[tuple[int, int], ...] | None:
     """The report file's rows: seconds since the start, rounded, and operations in that interval.
 
     A last row that was cut short is left out. None when it is no such file.
@@ -211,7 +211,7 @@ class BenchSecond:
     written: int | None
 
 
-def seconds_of(
+def bench_seconds(
     rows: Sequence[tuple[int, int]],
     progress: Iterable[ThreadProgress],
     job: KeyValueJob,
@@ -224,17 +224,17 @@ def seconds_of(
     straight line between what it told; where it was not heard up to a second, that second and all
     after it are left out.
     """
-    marks = _marks(rows, totals)
+    marks = _operations_by_time(rows, totals)
     if not job.has_writer:
         return tuple(
             BenchSecond(end_s, end_s - start_s, end - start, None)
             for (start_s, start), (end_s, end) in pairwise(marks)
         )
     writer = [line for line in progress if line.thread == WRITER_THREAD]
-    points = _points(writer, totals)
+    points = _writer_operations_by_time(writer, totals)
     seconds: list[BenchSecond] = []
     for (start_s, start), (end_s, end) in pairwise(marks):
-        before, after = _done_at(points, start_s), _done_at(points, end_s)
+        before, after = _operations_done_at(points, start_s), _operations_done_at(points, end_s)
         if before is None or after is None:
             break
         written = round(after) - round(before)
@@ -242,14 +242,14 @@ def seconds_of(
     return tuple(seconds)
 
 
-def intervals_of(seconds: Iterable[BenchSecond], start_real_ns: int) -> tuple[Interval, ...]:
+def bench_intervals(seconds: Iterable[BenchSecond], start_real_ns: int) -> tuple[Interval, ...]:
     """The same as intervals on the host's clock, on which the cell began at `start_real_ns`."""
     return tuple(
         Interval(
             seq=seq,
             end_real_ns=start_real_ns + round(second.end_s * NS_PER_S),
             span_ns=round(second.span_s * NS_PER_S),
-            directions=tuple(_directions(second)),
+            directions=tuple(_direction_intervals(second)),
         )
         for seq, second in enumerate(seconds)
     )
@@ -275,7 +275,7 @@ class LiveProgress:
         *lines, rest = (self._rest + piece).split(b"\n")
         self._rest = rest[-LINE_LIMIT_BYTES:]
         reports: list[tuple[int, float]] = []
-        for progress in progress_of(line.decode("utf-8", "replace") for line in lines):
+        for progress in parse_progress(line.decode("utf-8", "replace") for line in lines):
             began_ns = now_real_ns - round(progress.elapsed_s * NS_PER_S)
             self.start_real_ns = min(began_ns, self.start_real_ns or began_ns)
             if progress.thread not in self._counting:
@@ -297,7 +297,7 @@ class LiveProgress:
             self._last[progress.thread] = progress.elapsed_s, progress.operations
 
 
-def _marks(rows: Sequence[tuple[int, int]], totals: Totals) -> list[tuple[float, int]]:
+def _operations_by_time(rows: Sequence[tuple[int, int]], totals: Totals) -> list[tuple[float, int]]:
     """How much all threads had done by when, from nothing at the start on."""
     marks: list[tuple[float, int]] = [(0.0, 0)]
     for second, count in rows:
@@ -315,7 +315,9 @@ def _marks(rows: Sequence[tuple[int, int]], totals: Totals) -> list[tuple[float,
     return marks
 
 
-def _points(writer: Iterable[ThreadProgress], totals: Totals) -> list[tuple[float, int]]:
+def _writer_operations_by_time(
+    writer: Iterable[ThreadProgress], totals: Totals
+) -> list[tuple[float, int]]:
     """What the writer had done by when; lines that go back count as never said."""
     points: list[tuple[float, int]] = [(0.0, 0)]
     for progress in writer:
@@ -329,7 +331,7 @@ def _points(writer: Iterable[ThreadProgress], totals: Totals) -> list[tuple[floa
     return points
 
 
-def _done_at(points: Sequence[tuple[float, int]], at_s: float) -> float | None:
+def _operations_done_at(points: Sequence[tuple[float, int]], at_s: float) -> float | None:
     """Operations done by then; None when it is past all that is known."""
     index = bisect_left(points, at_s, key=lambda point: point[0])
     if index == len(points):
@@ -340,7 +342,7 @@ def _done_at(points: Sequence[tuple[float, int]], at_s: float) -> float | None:
     return low + (high - low) * (at_s - low_s) / (high_s - low_s)
 
 
-def _directions(second: BenchSecond) -> Iterable[DirectionInterval]:
+def _direction_intervals(second: BenchSecond) -> Iterable[DirectionInterval]:
     yield DirectionInterval(KeyOperation.ALL, second.done, 0, 0.0, _NONE, _NONE)
     if second.written is not None:
         yield DirectionInterval(KeyOperation.WRITE, second.written, 0, 0.0, _NONE, _NONE)

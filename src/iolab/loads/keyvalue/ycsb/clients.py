@@ -36,12 +36,12 @@ from iolab.hosts.remote_process import (
 )
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.databases import (
-    clone,
-    commit_golden,
-    drop_caches_of,
-    golden,
-    read_shape_mark,
-    remove,
+    clone_folder,
+    drop_folder_caches,
+    mark_folder_complete,
+    parse_store_shape,
+    read_folder_marker,
+    remove_folder,
 )
 from iolab.loads.keyvalue.java import (
     INSTALL_JAVA,
@@ -49,8 +49,8 @@ from iolab.loads.keyvalue.java import (
     Java,
     KitName,
     Kits,
-    java_on,
-    kit_on,
+    find_java,
+    install_kit,
 )
 from iolab.loads.keyvalue.table import LOAD_ONLY
 from iolab.loads.keyvalue.workload import (
@@ -61,13 +61,19 @@ from iolab.loads.keyvalue.workload import (
     StoreShape,
     YcsbJob,
 )
-from iolab.loads.keyvalue.ycsb.engine import Kit, YcsbStore, kit_of, load_command, rocks_command
+from iolab.loads.keyvalue.ycsb.engine import (
+    JavaKit,
+    YcsbStore,
+    build_java_kit,
+    load_command,
+    rocks_command,
+)
 from iolab.loads.keyvalue.ycsb.hdr_log import LOG_LIMIT_BYTES
 from iolab.loads.keyvalue.ycsb.output import (
     StatusReader,
     YcsbStatus,
     load_faults,
-    parse,
+    parse_ycsb_output,
     without_status,
 )
 from iolab.session.context import SessionContext
@@ -128,7 +134,7 @@ Died = Callable[[], str | None]
 """A sentence once the server has died, None while it lives."""
 
 
-def nobody_dies() -> str | None:
+def no_failure_probe() -> str | None:
     """Where there is no server."""
     return None
 
@@ -153,11 +159,11 @@ class YcsbClients:
         self._counters = counters
         self._halt = asyncio.Event()
         self.printed = {
-            share.name: YcsbStreams(show(session, run, share.name, record_bytes))
+            share.name: YcsbStreams(status_listener(session, run, share.name, record_bytes))
             for share in shares
         }
 
-    async def measure(self, died: Died = nobody_dies) -> None:
+    async def measure(self, died: Died = no_failure_probe) -> None:
         """From the start of all processes to the end of the last.
 
         Raises HostError or EngineError when any host failed or the server died; the others are then
@@ -217,7 +223,7 @@ class YcsbClients:
         await asyncio.Event().wait()
 
 
-def show(session: SessionContext, run: PlannedRun, host: str, record_bytes: int) -> Hear:
+def status_listener(session: SessionContext, run: PlannedRun, host: str, record_bytes: int) -> Hear:
     """Tells the live view of each status line of a host."""
 
     def hear(status: YcsbStatus) -> None:
@@ -271,7 +277,7 @@ async def load_records(
     session: SessionContext,
     run: PlannedRun,
     shares: Sequence[tuple[HostShare, RecordShare]],
-    kit_on: Callable[[WorkDirectory], Kit],
+    kit_on: Callable[[WorkDirectory], JavaKit],
     store_on: Callable[[WorkDirectory], YcsbStore],
 ) -> None:
     """Each client writes its share, all at once. EngineError unless every record came in.
@@ -352,7 +358,7 @@ async def _load_share(
         raise killed
     if fault := ending_says(printed.without_status(ending), command):
         raise EngineError(f"YCSB on host '{share.name}' {fault}.", LOAD_AGAIN)
-    output = parse(bytes(printed.stdout), bytes(printed.stderr))
+    output = parse_ycsb_output(bytes(printed.stdout), bytes(printed.stderr))
     if faults := load_faults(output, records.count):
         reason = printable("; ".join(faults)).rstrip(".")
         raise EngineError(f"A load of YCSB on host '{share.name}': {reason}.", LOAD_AGAIN)
@@ -371,7 +377,7 @@ _CORE: Final = re.compile(r"^core-(\d[\w.-]*)\.jar$", re.MULTILINE)
 class YcsbInstall:
     """What starts YCSB on a host, and which version of it that is."""
 
-    kit: Kit
+    kit: JavaKit
     java: Java
     version: str
 
@@ -384,7 +390,7 @@ class YcsbInstall:
 class YcsbTools:
     """The tools of each host that was asked about, as long as its connection holds."""
 
-    def __init__(self, kits: Kits = kit_on) -> None:
+    def __init__(self, kits: Kits = install_kit) -> None:
         self._kits = kits
         self._found: WeakKeyDictionary[Host, YcsbInstall] = WeakKeyDictionary()
 
@@ -404,10 +410,12 @@ class YcsbTools:
     async def _look(
         self, workdir: WorkDirectory, settings: ServerSettings, say: Callable[[str], None]
     ) -> YcsbInstall:
-        java = await java_on(workdir.host, settings.java, oldest=OLDEST_JAVA)
-        version = await _version_of(workdir.host, settings.ycsb) if settings.ycsb else YCSB_VERSION
+        java = await find_java(workdir.host, settings.java, oldest=OLDEST_JAVA)
+        version = (
+            await _core_version(workdir.host, settings.ycsb) if settings.ycsb else YCSB_VERSION
+        )
         jars = await self._kits(workdir.host, KitName.YCSB, YCSB_VERSION, workdir.dir, say)
-        return YcsbInstall(kit_of(settings.java, jars, ycsb=settings.ycsb), java, version)
+        return YcsbInstall(build_java_kit(settings.java, jars, ycsb=settings.ycsb), java, version)
 
 
 def work_folder(workdir: WorkDirectory) -> str:
@@ -415,7 +423,7 @@ def work_folder(workdir: WorkDirectory) -> str:
     return f"{workdir.dir}/{WORK}"
 
 
-async def _version_of(host: Host, folder: str) -> str:
+async def _core_version(host: Host, folder: str) -> str:
     """The version of the user's own YCSB, by the name of its core. EngineError without one."""
     do = "Give the folder of an unpacked YCSB as server.ycsb; without it iolab brings its own."
     try:
@@ -457,7 +465,7 @@ def read_shape(output: bytes) -> RocksShape | None:
         keys=numbers["keys"],
         value_bytes=numbers["value_bytes"],
         memtable_entries=numbers["memtable_entries"],
-        shape=StoreShape(tuple(_levels(numbers)), None, numbers["pending_bytes"]),
+        shape=StoreShape(tuple(_level_shapes(numbers)), None, numbers["pending_bytes"]),
     )
 
 
@@ -483,7 +491,7 @@ def shape_faults(database: RocksShape | None, records: int) -> tuple[str, ...]:
 _LINE: Final = re.compile(rb"([a-z_]{1,40}(?:\.\d{1,2}\.[a-z]{1,10})?) (\d{1,18})")
 
 
-def _levels(numbers: dict[str, int]) -> Iterator[LevelShape]:
+def _level_shapes(numbers: dict[str, int]) -> Iterator[LevelShape]:
     for level in range(LEVELS_LIMIT):
         files = numbers.get(f"level.{level}.files")
         if files:
@@ -553,13 +561,13 @@ class EmbeddedStores:
         await on_each(shares, look)
         missing = [share for share in shares if shapes[share.name] is None]
         if missing:
-            shapes.update(await _load(session, run, job, missing, tools))
+            shapes.update(await _load_databases(session, run, job, missing, tools))
         if session.stop.requested:
             return
         session.begin(Phase.LAY_OUT, run, "a copy of the loaded database")
 
         async def copy(share: HostShare) -> None:
-            how = await clone(
+            how = await clone_folder(
                 share.workdir.host, golden_folder(share.workdir, job), copy_folder(share.workdir)
             )
             shape = shapes[share.name]
@@ -567,15 +575,15 @@ class EmbeddedStores:
                 self._starts[share.name] = DatabaseStart(how, shape)
 
         await session.stop.unless_requested(on_each(shares, copy))
-        await drop_caches_of(session, run, shares, copy_folder)
+        await drop_folder_caches(session, run, shares, copy_folder)
 
     async def leave(self, share: HostShare) -> None:
         """Remove that client's copy; what was loaded stays for the next run."""
         if self._starts.pop(share.name, None):
-            await remove(share.workdir.host, copy_folder(share.workdir))
+            await remove_folder(share.workdir.host, copy_folder(share.workdir))
 
 
-async def _load(
+async def _load_databases(
     session: SessionContext,
     run: PlannedRun,
     job: YcsbJob,
@@ -586,7 +594,7 @@ async def _load(
     all_records = RecordShare(0, job.records)
 
     async def clear(share: HostShare) -> None:
-        await remove(share.workdir.host, golden_folder(share.workdir, job))
+        await remove_folder(share.workdir.host, golden_folder(share.workdir, job))
 
     session.begin(
         Phase.LAY_OUT, run, f"{job.records:,} records of {job.fields} x {job.field_bytes} bytes"
@@ -597,21 +605,23 @@ async def _load(
         run,
         [(share, all_records) for share in missing],
         lambda workdir: tools[workdir.name].kit,
-        lambda workdir: _store(workdir, job),
+        lambda workdir: _ycsb_store(workdir, job),
     )
     session.begin(Phase.PROVE, run, "flush, compact and count the records")
     shapes: dict[str, StoreShape] = {}
 
     async def settle(share: HostShare) -> None:
-        shapes[share.name] = await _settled(share.workdir, job, tools[share.name])
+        shapes[share.name] = await _settle_database(share.workdir, job, tools[share.name])
 
     await session.stop.unless_requested(on_each(missing, settle))
     return shapes
 
 
-async def _settled(workdir: WorkDirectory, job: YcsbJob, tools: YcsbInstall) -> StoreShape:
+async def _settle_database(workdir: WorkDirectory, job: YcsbJob, tools: YcsbInstall) -> StoreShape:
     """The shape of a loaded database at rest. EngineError unless every record is there whole."""
-    command = rocks_command(job, _store(workdir, job), tools.kit, work_folder(workdir), settle=True)
+    command = rocks_command(
+        job, _ycsb_store(workdir, job), tools.kit, work_folder(workdir), settle=True
+    )
     words = await output_of(
         workdir.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s
     )
@@ -620,8 +630,8 @@ async def _settled(workdir: WorkDirectory, job: YcsbJob, tools: YcsbInstall) -> 
         reason = "; ".join(faults) if database else "it does not tell what it holds"
         happened = f"The loaded database on host '{workdir.name}' cannot serve: {reason}."
         raise EngineError(happened, RUN_AGAIN)
-    marker = {**_marker_of(job, tools), "shape": asdict(database.shape)}
-    await commit_golden(workdir.host, golden_folder(workdir, job), marker)
+    marker = {**_database_marker(job, tools), "shape": asdict(database.shape)}
+    await mark_folder_complete(workdir.host, golden_folder(workdir, job), marker)
     return database.shape
 
 
@@ -629,18 +639,18 @@ async def _loaded_shape(
     workdir: WorkDirectory, job: YcsbJob, tools: YcsbInstall
 ) -> StoreShape | None:
     """The shape of the loaded database; None when there is none, or none that is whole."""
-    marker = await golden(workdir.host, golden_folder(workdir, job))
+    marker = await read_folder_marker(workdir.host, golden_folder(workdir, job))
     if marker is None:
         return None
-    shape = read_shape_mark(marker.pop("shape", None))
-    return shape if marker == _marker_of(job, tools) else None
+    shape = parse_store_shape(marker.pop("shape", None))
+    return shape if marker == _database_marker(job, tools) else None
 
 
-def _store(workdir: WorkDirectory, job: YcsbJob) -> YcsbStore:
+def _ycsb_store(workdir: WorkDirectory, job: YcsbJob) -> YcsbStore:
     return YcsbStore(ServerKind.EMBEDDED, database=golden_folder(workdir, job))
 
 
-def _marker_of(job: YcsbJob, tools: YcsbInstall) -> dict[str, Any]:
+def _database_marker(job: YcsbJob, tools: YcsbInstall) -> dict[str, Any]:
     """What a whole database says of itself, but for its shape."""
     return {
         "engine": job.engine,

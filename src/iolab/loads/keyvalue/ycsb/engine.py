@@ -71,27 +71,27 @@ class YcsbStore:
 
 
 @dataclass(frozen=True, slots=True)
-class Kit:
+class JavaKit:
     """What runs YCSB on a host: its Java, and the jars (or folders as `/opt/ycsb/lib/*`)."""
 
     java: str
     classpath: tuple[str, ...]
 
 
-def kit_of(java: str, jars: Sequence[str], *, ycsb: str = "") -> Kit:
+def build_java_kit(java: str, jars: Sequence[str], *, ycsb: str = "") -> JavaKit:
     """The kit of these jars; with the folder `ycsb` the user's own YCSB, with our bindings.
 
     Ours then come first but for YCSB's core itself, so that the latency logs are written by an
     HdrHistogram that can do so on any Java.
     """
     if not ycsb:
-        return Kit(java, tuple(jars))
+        return JavaKit(java, tuple(jars))
     ours = tuple(jar for jar in jars if not jar.rpartition("/")[2].startswith("core-"))
-    return Kit(java, (*ours, f"{ycsb.rstrip('/')}/lib/*"))
+    return JavaKit(java, (*ours, f"{ycsb.rstrip('/')}/lib/*"))
 
 
 def java_argv(
-    kit: Kit, directory: str, program: str, *, heap_bytes: int = HEAP_BYTES
+    kit: JavaKit, directory: str, program: str, *, heap_bytes: int = HEAP_BYTES
 ) -> tuple[str, ...]:
     """Start a class of the kit; its temporary files stay in `directory`."""
     return (
@@ -114,7 +114,7 @@ def java_argv(
 def load_command(
     job: YcsbJob,
     store: YcsbStore,
-    kit: Kit,
+    kit: JavaKit,
     directory: str,
     *,
     first: int,
@@ -131,7 +131,7 @@ def load_command(
         happened = f"Records {first} to {first + count} are not among the job's {job.records}."
         raise EngineError(happened, "Share out the job's records among its clients.")
     properties = {
-        **_common(job, store),
+        **_common_properties(job, store),
         "insertstart": str(first),
         "insertcount": str(count),
         "status.interval": "1",
@@ -140,21 +140,23 @@ def load_command(
         properties["iolab.create"] = "true"
     # More threads than records would be more than YCSB starts.
     words = ["-load", "-s", "-threads", str(min(threads, count))]
-    return _command(job, kit, directory, words, properties, wall_limit_s=START_LIMIT_S + seconds)
+    return _java_command(
+        job, kit, directory, words, properties, wall_limit_s=START_LIMIT_S + seconds
+    )
 
 
 def measure_command(
-    job: YcsbJob, store: YcsbStore, kit: Kit, directory: str, *, seconds: int, prefix: str
+    job: YcsbJob, store: YcsbStore, kit: JavaKit, directory: str, *, seconds: int, prefix: str
 ) -> Command:
     """Make the job's load for so many seconds; the latency logs are `hdr_names` in `directory`.
 
     EngineError for an option that is not allowed and a mix that YCSB cannot be told.
     """
     properties = {
-        **_common(job, store),
-        **_shares(job),
+        **_common_properties(job, store),
+        **_operation_proportions(job),
         "requestdistribution": str(job.distribution),
-        "operationcount": str(_operations(job, seconds)),
+        "operationcount": str(_operation_limit(job, seconds)),
         "maxexecutiontime": str(seconds),
         "status.interval": "1",
         "measurementtype": "hdrhistogram",
@@ -167,7 +169,7 @@ def measure_command(
     words = ["-t", "-s", "-threads", str(job.threads)]
     if job.rate_ops_per_s:
         words += ["-target", str(job.rate_ops_per_s)]
-    return _command(
+    return _java_command(
         job,
         kit,
         directory,
@@ -197,13 +199,13 @@ def timed_operations(job: YcsbJob) -> tuple[KeyOperation, ...]:
 
 
 def rocks_command(
-    job: YcsbJob, store: YcsbStore, kit: Kit, directory: str, *, settle: bool
+    job: YcsbJob, store: YcsbStore, kit: JavaKit, directory: str, *, settle: bool
 ) -> Command:
     """Count what an embedded database holds; with `settle` flush and compact it before.
 
     Its output is for `read_shape` of the clients.
     """
-    properties = {**_embedded(store), **_binding_options(_allowed(job.options))}
+    properties = {**_embedded_properties(store), **_binding_options(_allowed_options(job.options))}
     argv = (
         *java_argv(kit, directory, "iolab.ycsb.RocksTool"),
         *(["settle"] if settle else []),
@@ -231,9 +233,9 @@ _PROPORTIONS: Final = {
 }
 
 
-def _common(job: YcsbJob, store: YcsbStore) -> dict[str, str]:
+def _common_properties(job: YcsbJob, store: YcsbStore) -> dict[str, str]:
     """What loading and measuring are both told: above all the records, which must be the same."""
-    options = _allowed(job.options)
+    options = _allowed_options(job.options)
     own = {name: text for name, text in options.items() if not YCSB_OPTIONS[name].prefix}
     return {
         "db": _BINDING_CLASSES[store.kind],
@@ -246,17 +248,21 @@ def _common(job: YcsbJob, store: YcsbStore) -> dict[str, str]:
         "readallfields": "true",
         "writeallfields": "false",
         "insertorder": "hashed",
-        **(_embedded(store) if store.kind is ServerKind.EMBEDDED else _served(store)),
+        **(
+            _embedded_properties(store)
+            if store.kind is ServerKind.EMBEDDED
+            else _server_properties(store)
+        ),
         **_binding_options(options),
         **own,
     }
 
 
-def _embedded(store: YcsbStore) -> dict[str, str]:
+def _embedded_properties(store: YcsbStore) -> dict[str, str]:
     return {"iolab.database": store.database}
 
 
-def _served(store: YcsbStore) -> dict[str, str]:
+def _server_properties(store: YcsbStore) -> dict[str, str]:
     if not store.addresses:
         raise EngineError("There is no address of a Cassandra node.", "Name one as HOST:PORT.")
     return {
@@ -274,7 +280,7 @@ def _binding_options(options: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _shares(job: YcsbJob) -> dict[str, str]:
+def _operation_proportions(job: YcsbJob) -> dict[str, str]:
     """Every proportion, also those of nothing: YCSB's own defaults are 0.95 reads and updates."""
     unknown = [operation.word for operation, _ in job.mix if operation not in _PROPORTIONS]
     if unknown:
@@ -290,19 +296,19 @@ def _shares(job: YcsbJob) -> dict[str, str]:
     }
 
 
-def _operations(job: YcsbJob, seconds: int) -> int:
+def _operation_limit(job: YcsbJob, seconds: int) -> int:
     if job.distribution is Distribution.ZIPFIAN and job.share(KeyOperation.INSERT) > 0:
         rate = min(job.rate_ops_per_s or FASTEST_OPS_PER_S, FASTEST_OPS_PER_S)
         return min(2 * rate * seconds, OPERATIONS_MAX)
     return OPERATIONS_MAX
 
 
-def _allowed(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
+def _allowed_options(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
     return allowed("YCSB", options, YCSB_OPTIONS)
 
 
 def _heap_bytes(job: YcsbJob) -> int:
-    stated = _allowed(job.options).get(HEAP)
+    stated = _allowed_options(job.options).get(HEAP)
     if stated:
         return int(stated[:-1]) << (20 if stated.endswith("m") else 30)
     if job.memory_bytes is None:
@@ -310,9 +316,9 @@ def _heap_bytes(job: YcsbJob) -> int:
     return min(HEAP_BYTES, max(job.memory_bytes // HEAP_SHARE, LEAST_HEAP_BYTES))
 
 
-def _command(
+def _java_command(
     job: YcsbJob,
-    kit: Kit,
+    kit: JavaKit,
     directory: str,
     words: list[str],
     properties: dict[str, str],
@@ -321,7 +327,7 @@ def _command(
     memory_limit_bytes: int | None = None,
 ) -> Command:
     java = java_argv(kit, directory, "site.ycsb.Client", heap_bytes=_heap_bytes(job))
-    argv = (*java, *words, *_properties(properties))
+    argv = (*java, *words, *_property_arguments(properties))
     return Command(
         argv=argv,
         cwd=directory,
@@ -333,7 +339,7 @@ def _command(
     )
 
 
-def _library_path(kit: Kit) -> Iterator[str]:
+def _library_path(kit: JavaKit) -> Iterator[str]:
     """Where RocksDB's library lies: beside its jar. Java would unpack it anew for each run else."""
     for jar in kit.classpath:
         folder, _, name = jar.rpartition("/")
@@ -341,6 +347,6 @@ def _library_path(kit: Kit) -> Iterator[str]:
             yield f"-Djava.library.path={folder}"
 
 
-def _properties(properties: dict[str, str]) -> Iterator[str]:
+def _property_arguments(properties: dict[str, str]) -> Iterator[str]:
     for name, text in sorted(properties.items()):
         yield from ("-p", f"{name}={text}")

@@ -104,7 +104,7 @@ YCSB_NAMES: Final = {
 
 def read_hdr_log(content: bytes) -> HdrLog:
     """Read a log, whole or cut short. Never raises."""
-    draft = _Draft()
+    draft = _HdrLogParser()
     if len(content) > LOG_LIMIT_BYTES:
         draft.fault(f"it is longer than {LOG_LIMIT_BYTES} bytes")
     *lines, rest = content[:LOG_LIMIT_BYTES].split(b"\n")
@@ -136,10 +136,10 @@ def decode_histogram(packed: bytes) -> tuple[Ints, Ints, Ints]:
         raise HdrError("does not unpack") from None
     if not unpacker.eof:
         raise HdrError(f"ends too early, or unpacks to more than {HISTOGRAM_LIMIT_BYTES} bytes")
-    head, payload = _head_of(content[:_HEAD]), content[_HEAD:]
+    head, payload = _parse_header(content[:_HEAD]), content[_HEAD:]
     if head.payload_bytes != len(payload):
         raise HdrError(f"holds {len(payload)} of {head.payload_bytes} bytes of counts")
-    return head.values_of(*_counts_of(_whole_numbers(payload), head.indices))
+    return head.values_of(*_counts_by_index(_decode_zigzag(payload), head.indices))
 
 
 _PACKED_COOKIE: Final = 0x1C849304
@@ -160,7 +160,7 @@ _YEAR_S: Final = 365 * 86400
 
 
 @dataclass(frozen=True, slots=True)
-class _Head:
+class _HistogramHeader:
     payload_bytes: int
     unit_bits: int
     sub_bits: int
@@ -183,7 +183,7 @@ class _Head:
         return lowest + (width >> 1), lowest + width - 1, counts
 
 
-def _head_of(content: bytes) -> _Head:
+def _parse_header(content: bytes) -> _HistogramHeader:
     if len(content) < _HEAD or int.from_bytes(content[:4], "big") & ~0xF0 != _COOKIE:
         raise HdrError("does not hold a histogram of encoding V2")
     payload, offset, digits = (int.from_bytes(content[at : at + 4], "big") for at in (4, 8, 12))
@@ -192,10 +192,10 @@ def _head_of(content: bytes) -> _Head:
         raise HdrError(f"is of {digits} digits from {lowest}, shifted by {offset}")
     # As AbstractHistogram.init has it: whole units up to twice the power of ten.
     sub_bits = max(math.ceil(math.log2(2 * 10**digits)), 1)
-    return _Head(payload, lowest.bit_length() - 1, sub_bits)
+    return _HistogramHeader(payload, lowest.bit_length() - 1, sub_bits)
 
 
-def _whole_numbers(payload: bytes) -> Ints:
+def _decode_zigzag(payload: bytes) -> Ints:
     """ZigZag LEB128 numbers, least significant seven bits first."""
     raw = np.frombuffer(payload, dtype=np.uint8)
     if not raw.size:
@@ -213,7 +213,7 @@ def _whole_numbers(payload: bytes) -> Ints:
     return np.asarray((coded >> 1) ^ -(coded & 1), dtype=np.int64)
 
 
-def _counts_of(numbers: Ints, indices: int) -> tuple[Ints, Ints]:
+def _counts_by_index(numbers: Ints, indices: int) -> tuple[Ints, Ints]:
     """Where counts stand, and they themselves; a number below zero stands for so many zeros."""
     steps = np.where(numbers < 0, -numbers, 1)
     # In floating point first: a sum that is far too large must not wrap around to a small one.
@@ -223,7 +223,7 @@ def _counts_of(numbers: Ints, indices: int) -> tuple[Ints, Ints]:
     return (np.cumsum(steps) - steps)[held], numbers[held]
 
 
-class _Draft:
+class _HdrLogParser:
     """A log while it is read, line by line."""
 
     def __init__(self) -> None:
@@ -272,15 +272,15 @@ class _Draft:
             packed = base64.b64decode(match[3], validate=True)
             middles, highest, counts = decode_histogram(packed)
         except (HdrError, binascii.Error) as fault:
-            self.fault(f"the histogram in line {number} {_reason(fault)}")
+            self.fault(f"the histogram in line {number} {_fault_reason(fault)}")
             return
         base_s = self._base_s(start_s)
         self._intervals.append(
             HdrInterval(
-                start_real_ns=_ns(base_s + start_s),
-                span_ns=_ns(span_s),
-                values_ns=_in_ns(middles),
-                highest_ns=_in_ns(highest),
+                start_real_ns=_seconds_to_ns(base_s + start_s),
+                span_ns=_seconds_to_ns(span_s),
+                values_ns=_microseconds_to_ns(middles),
+                highest_ns=_microseconds_to_ns(highest),
                 counts=counts,
             )
         )
@@ -296,14 +296,14 @@ class _Draft:
         return began_s if start_s < began_s - _YEAR_S else 0.0
 
 
-def _reason(fault: Exception) -> str:
+def _fault_reason(fault: Exception) -> str:
     return str(fault) if isinstance(fault, HdrError) else "is not in base64"
 
 
-def _ns(seconds: float) -> int:
+def _seconds_to_ns(seconds: float) -> int:
     """Stamps are of whole milliseconds; in between, a float of seconds since 1970 is not exact."""
     return round(seconds * 1000) * (NS_PER_S // 1000)
 
 
-def _in_ns(values_us: Ints) -> npt.NDArray[np.int64]:
+def _microseconds_to_ns(values_us: Ints) -> npt.NDArray[np.int64]:
     return np.asarray(values_us * NS_PER_US, dtype=np.int64)

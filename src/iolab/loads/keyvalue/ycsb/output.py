@@ -90,22 +90,22 @@ class YcsbOutput:
                 operation=operation,
                 done=section.done,
                 failed=sum(count for _, count in section.others),
-                absent=_absent(operation, section),
+                absent=_absent_count(operation, section),
             )
             for section in self.sections
             if (operation := YCSB_NAMES.get(section.name)) is not None
         )
 
 
-def parse(stdout: bytes, stderr: bytes) -> YcsbOutput:
+def parse_ycsb_output(stdout: bytes, stderr: bytes) -> YcsbOutput:
     """Read an output, whole or broken off. Never raises."""
-    draft = _Draft()
+    draft = _YcsbParser()
     for name, raw in (("output", stdout), ("standard error", stderr)):
         if len(raw) > OUTPUT_LIMIT_BYTES:
             draft.faults.append(f"YCSB's {name} is longer than {OUTPUT_LIMIT_BYTES} bytes")
-    for line in _lines(stderr):
+    for line in _terminal_lines(stderr):
         draft.hear(line)
-    for line in _lines(stdout):
+    for line in _terminal_lines(stdout):
         draft.take(line)
     return draft.output()
 
@@ -158,7 +158,7 @@ _GARBAGE: Final = re.compile(r"TOTAL_GC(?:S|_TIME|_TIME_%)?_|TOTAL_GC")
 _UNITS: Final = {"Count": "", "Time(ms)": "ms", "Time(%)": "%"}
 
 
-class _Draft:
+class _YcsbParser:
     """Both streams while they are read, line by line."""
 
     def __init__(self) -> None:
@@ -204,7 +204,7 @@ class _Draft:
         runtime_ms = self._overall.get("RunTime(ms)")
         return YcsbOutput(
             version=self._version,
-            sections=tuple(_section(name, held) for name, held in self._sections.items()),
+            sections=tuple(_build_section(name, held) for name, held in self._sections.items()),
             statistics=tuple(self._statistics),
             reported_s=None if runtime_ms is None else runtime_ms / 1000,
             reported_ops_per_s=self._overall.get("Throughput(ops/sec)"),
@@ -219,28 +219,31 @@ class _Draft:
             self._sections.setdefault(section, {})[field] = int(text)
 
 
-def _section(name: str, held: dict[str, int]) -> YcsbSection:
+def _build_section(name: str, held: dict[str, int]) -> YcsbSection:
     returned = tuple(
         (field.removeprefix("Return="), count) for field, count in held.items() if field[:1] == "R"
     )
     return YcsbSection(name, held.get("Operations", 0), returned)
 
 
-def _absent(operation: KeyOperation, section: YcsbSection) -> int | None:
+def _absent_count(operation: KeyOperation, section: YcsbSection) -> int | None:
     return dict(section.returned).get(NOT_FOUND, 0) if operation is KeyOperation.READ else None
 
 
 def _status_faults(output: YcsbOutput) -> Iterator[str]:
     for section in output.sections:
         for status, count in section.others:
-            word = _word(section.name)
+            word = _operation_text(section.name)
             if status == NOT_FOUND:
                 yield f"{count} {word} operations found no record of their key"
             else:
                 yield f"{count} {word} operations returned {printable(status, 40)}"
         named = section.name.endswith(FAILED) and section.done
         if named and not _has_statuses(output, section.name.removesuffix(FAILED)):
-            yield f"{section.done} {_word(section.name.removesuffix(FAILED))} operations failed"
+            yield (
+                f"{section.done} {_operation_text(section.name.removesuffix(FAILED))} "
+                "operations failed"
+            )
 
 
 def _has_statuses(output: YcsbOutput, name: str) -> bool:
@@ -249,7 +252,7 @@ def _has_statuses(output: YcsbOutput, name: str) -> bool:
     return section is not None and bool(section.others)
 
 
-def _word(name: str) -> str:
+def _operation_text(name: str) -> str:
     return printable(name, 60).lower()
 
 
@@ -292,7 +295,7 @@ def _agreement_faults(output: YcsbOutput, job: YcsbJob, logs: Sequence[HdrLog]) 
                 )
 
 
-def _lines(raw: bytes) -> Iterator[str]:
+def _terminal_lines(raw: bytes) -> Iterator[str]:
     for line in raw[:OUTPUT_LIMIT_BYTES].split(b"\n"):
         yield printable_bytes(line, 400)
 
@@ -333,7 +336,7 @@ class StatusReader:
         """Take the next bytes; the lines that they complete. Never raises."""
         *lines, rest = (self._open + piece).split(b"\n")
         self._open = rest[-LINE_LIMIT_BYTES:]
-        return [status for status in map(_status, lines) if status]
+        return [status for status in map(_parse_status, lines) if status]
 
 
 def without_status(text: bytes) -> bytes:
@@ -341,7 +344,7 @@ def without_status(text: bytes) -> bytes:
     return b"\n".join(line for line in text.split(b"\n") if not _STAMP.match(line))
 
 
-def _status(line: bytes) -> YcsbStatus | None:
+def _parse_status(line: bytes) -> YcsbStatus | None:
     match = _STATUS.match(line)
     if match is None or len(line) > LINE_LIMIT_BYTES:
         return None
@@ -367,7 +370,7 @@ TOGETHER_NS: Final = 500_000_000
 """Logs are written one after the other; half a second apart is another interval of a second."""
 
 
-def intervals_of(logs: Sequence[HdrLog]) -> tuple[Interval, ...]:
+def log_intervals(logs: Sequence[HdrLog]) -> tuple[Interval, ...]:
     """The logs of a client as intervals, each of all operations that we know, in our own bins.
 
     YCSB writes an interval of every operation at each status line, one after the other: those that
@@ -376,14 +379,16 @@ def intervals_of(logs: Sequence[HdrLog]) -> tuple[Interval, ...]:
     by_operation = {
         log.operation: log for log in logs if log.operation is not None and log.intervals
     }
-    groups = _joined(_grouped(list(by_operation.values())))
+    groups = _join_small_groups(_group_by_end(list(by_operation.values())))
     intervals: list[Interval] = []
     end_ns = min((interval.start_real_ns for _, interval in groups[0]), default=0) if groups else 0
     for seq, group in enumerate(groups):
         start_ns = end_ns
         end_ns = max(start_ns, *(interval.end_real_ns for _, interval in group))
         parts = (
-            _part(operation, [interval for other, interval in group if other is operation])
+            _direction_interval(
+                operation, [interval for other, interval in group if other is operation]
+            )
             for operation in sorted(by_operation)
         )
         intervals.append(Interval(seq, end_ns, end_ns - start_ns, tuple(parts)))
@@ -393,7 +398,7 @@ def intervals_of(logs: Sequence[HdrLog]) -> tuple[Interval, ...]:
 Group = list[tuple[KeyOperation, HdrInterval]]
 
 
-def _grouped(logs: Sequence[HdrLog]) -> list[Group]:
+def _group_by_end(logs: Sequence[HdrLog]) -> list[Group]:
     """Intervals that were written at the same moment, in order."""
     if not logs:
         return []
@@ -412,24 +417,26 @@ def _grouped(logs: Sequence[HdrLog]) -> list[Group]:
     return groups
 
 
-def _joined(groups: Sequence[Group]) -> list[Group]:
+def _join_small_groups(groups: Sequence[Group]) -> list[Group]:
     """The groups with crumbs joined to the one before, the first one's to the one after."""
     joined: list[Group] = []
     for group in groups:
-        if joined and (_is_crumb(group) or _is_crumb(joined[-1])):
+        if joined and (_is_small_group(group) or _is_small_group(joined[-1])):
             joined[-1] = [*joined[-1], *group]
         else:
             joined.append(list(group))
     return joined
 
 
-def _is_crumb(group: Group) -> bool:
+def _is_small_group(group: Group) -> bool:
     start_ns = min((interval.start_real_ns for _, interval in group), default=0)
     end_ns = max((interval.end_real_ns for _, interval in group), default=0)
     return end_ns - start_ns < CRUMB_NS
 
 
-def _part(operation: KeyOperation, intervals: Sequence[HdrInterval]) -> DirectionInterval:
+def _direction_interval(
+    operation: KeyOperation, intervals: Sequence[HdrInterval]
+) -> DirectionInterval:
     zeros = np.zeros(0, dtype=np.int64)
     values_ns = np.concatenate([zeros, *(interval.values_ns for interval in intervals)])
     counts = np.concatenate([zeros, *(interval.counts for interval in intervals)])
