@@ -111,3 +111,10 @@ def test_advice_on_an_import_is_never_to_resume_it(tmp_path: Path) -> None:
     assert "damaged" in done.stderr
     assert "import the files again" in done.stderr
     assert "resume" not in done.stderr
+
+
+def test_a_file_that_only_names_ior_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("we ran: MPI Coordinated Test of Parallel I/O\n", encoding="utf-8")
+    done = call("import", str(file), "--out", str(tmp_path / "S"))
+    assert (done.returncode, "bug" in done.stderr) == (2, False)
