@@ -57,8 +57,6 @@ def test_a_place_of_the_text_has_its_line(tmp_path: Path) -> None:
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
-NO_ACCOUNT: set[str] = set()
-
 FILES = [
     name
     for folder in (
@@ -79,7 +77,7 @@ def test_no_line_of_a_recorded_file_is_left_without_a_word(name: str, tmp_path: 
     (path,) = lay_down(tmp_path, name)
     file = ForeignFile(path)
     for importer in IMPORTERS:
-        if importer.recognises(file) and importer.tool not in NO_ACCOUNT:
+        if importer.recognises(file):
             with suppress(ForeignFault):
                 importer.read(file, Folder([file]))
                 assert file.account.is_begun

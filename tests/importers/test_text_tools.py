@@ -8,6 +8,7 @@ import pytest
 
 from iolab.importers.files import Imported, read_all
 from iolab.importers.registry import IMPORTERS
+from iolab.importers.session import arrange
 from tests.importers.importing import found_in, lay_down, objections, results, value
 from tests.recorded import recorded
 
@@ -26,8 +27,8 @@ def reasons(found: Imported) -> str:
 
 
 def test_unlike_commands_of_mdtest_are_two_points(tmp_path: Path) -> None:
-    names = ("05-mdtest_easy_stat.txt", "05-mdtest_hard_stat.txt")
-    found = results(tmp_path, *(f"{CASES}/{name}" for name in names))
+    names = ("mdtest_easy_stat.txt", "mdtest_hard_stat.txt")
+    found = results(tmp_path, *(f"{CASES}/05-mdtest-easy-and-hard/{name}" for name in names))
     assert sorted(value(each, "ops_per_s") or 0 for each in found.values()) == [40_000, 60_000]
     assert all(each.repeat == 1 and not objections(each) for each in found.values())
 
@@ -108,8 +109,12 @@ def test_rows_of_unlike_ior_runs_are_points_of_their_own(
 
 
 def test_an_odd_file_costs_no_phase_of_io500(tmp_path: Path) -> None:
-    (tmp_path / "config-orig.ini").write_bytes(recorded(f"{CASES}/27-config-orig.ini"))
-    (tmp_path / "result_summary.txt").write_bytes(recorded(f"{CASES}/27-result_summary.txt"))
+    (tmp_path / "config-orig.ini").write_bytes(
+        recorded(f"{CASES}/27-io500-comments-in-ini/config-orig.ini")
+    )
+    (tmp_path / "result_summary.txt").write_bytes(
+        recorded(f"{CASES}/27-io500-comments-in-ini/result_summary.txt")
+    )
     found = read_all([tmp_path], IMPORTERS)
     assert not found.faults
     assert [run.name for _, run in found.runs] == [
@@ -119,7 +124,7 @@ def test_an_odd_file_costs_no_phase_of_io500(tmp_path: Path) -> None:
         "find",
         "ior-easy-read",
     ]
-    assert "no phase that is scored" in reasons(found)
+    assert "no rate" in reasons(found)
 
 
 def test_the_shell_form_of_io500_is_read(tmp_path: Path) -> None:
@@ -130,6 +135,7 @@ def test_the_shell_form_of_io500_is_read(tmp_path: Path) -> None:
         "[RESULT] IOPS phase 1         mdtest_easy_write               20.500 kiops : time 333.00 "
         "seconds\n"
         "[RESULT-invalid]       ior-hard-write      0.250 GiB/s : time 8.000 seconds\n"
+        "[      ]   ior-rnd4K-easy-read      0.125 GiB/s : time 300.000 seconds\n"
         "[SCORE] Bandwidth 1.0 GB/s : IOPS 20.1 kiops : TOTAL 4.5\n"
     )
     found = read_all([tmp_path], IMPORTERS)
@@ -138,6 +144,7 @@ def test_the_shell_form_of_io500_is_read(tmp_path: Path) -> None:
     assert runs["mdtest_easy_write"].figures[0].rate_per_s == 20_500
     assert runs["mdtest_easy_write"].figures[0].operation == "file_create"
     assert runs["ior-hard-write"].errors
+    assert runs["ior-rnd4K-easy-read"].figures[0].bw_bytes_per_s == 2**27
     assert not found.left_out
 
 
@@ -214,3 +221,32 @@ def test_points_of_vdbench_differ_in_what_its_loops_change(tmp_path: Path) -> No
     assert sorted(value(each, "iops") or 0 for each in found.values()) == [20_000, 50_000, 80_000]
     assert not found_in(tmp_path, f"{CASES}/02-vdbench-forrdpct.html").faults
     assert len(lay_down(tmp_path, f"{CASES}/02-vdbench-forrdpct.html")) == 1
+
+
+def test_random_and_sequential_reads_of_elbencho_are_two_points(tmp_path: Path) -> None:
+    found = results(tmp_path, f"{CASES}/01-elbencho-seq-and-random.csv")
+    reads = {dict(one.axis)["random"]: value(one, "iops") for one in found.values() if one.axis}
+    assert reads == {0: 200_000, 1: 20_000}
+
+
+def test_a_return_of_zero_is_no_failure(tmp_path: Path) -> None:
+    def old(text: str) -> str:
+        return text.replace("Return=OK, 200000", "Return=0, 450000").replace(
+            "[READ], Return=ERROR, 1000\n[READ], Return=NOT_FOUND, 249000\n", ""
+        )
+
+    name = f"{CASES}/32-ycsb-share-of-failures.txt"
+    (result,) = results(tmp_path, name, edit=old).values()
+    assert "operations-failed" not in objections(result)
+
+
+def test_files_of_one_name_without_a_command_are_apart_by_their_folders(tmp_path: Path) -> None:
+    text = "[OVERALL], RunTime(ms), 100000\n[OVERALL], Throughput(ops/sec), {0}.0\n"
+    text += "[READ], Operations, {0}00\n[READ], AverageLatency(us), 400.0\n"
+    for folder, rate in (("mongodb", 9000), ("redis", 60000)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.txt").write_text(text.format(rate))
+    session = arrange(
+        read_all([tmp_path], IMPORTERS).runs, configuration="imported", title="imported"
+    )
+    assert [one.planned.repeat for one in session.runs] == [1, 1]

@@ -15,7 +15,7 @@ from iolab.importers.model import Figures, ForeignRun, ImportedClient, ImportedH
 from iolab.units import GIB
 
 _RESULT: Final = re.compile(
-    r"^\s*\[(?P<mark>RESULT[^\]]*|INVALID[^\]]*)\]\s+(?:(?:BW|IOPS)\s+phase\s+\d+\s+)?"
+    r"^\s*\[(?P<mark>RESULT[^\]]*|INVALID[^\]]*| +)\]\s+(?:(?:BW|IOPS)\s+phase\s+\d+\s+)?"
     r"(?P<phase>\S+)\s+(?P<value>[\d.]+)\s+(?P<unit>Gi?B/s|kIOPS)\s*:\s*time\s+"
     r"(?P<seconds>[\d.]+)\s+seconds(?P<rest>.*)$",
     re.IGNORECASE,
@@ -40,7 +40,9 @@ class Io500Importer:
 
     def recognises(self, file: ForeignFile) -> bool:
         """By lines of results; comments of a configuration have only the words."""
-        return b"[RESULT" in file.content and any(_RESULT.match(line) for line in file.lines)
+        return b"[RESULT" in file.content and any(
+            match["mark"].strip() for match in map(_RESULT.match, file.lines) if match
+        )
 
     def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
         """Each phase; files of the same folder that bear its name belong to it."""
@@ -49,13 +51,14 @@ class Io500Importer:
         }
         runs = []
         for number, line in enumerate(file.lines, start=1):
-            if match := _RESULT.match(line):
+            match = _RESULT.match(line)
+            if match and (parsed(match["value"]) or match["mark"].strip()):
                 own = neighbours.get(f"{match['phase']}.txt")
                 runs.append(_phase(file, number, match, own))
                 file.account.read(number)
             elif mark := _MARKED.match(line):
                 if mark[1].strip() in ("", "RESULT"):
-                    reason = "This line is of no phase that is scored."
+                    reason = "This line of a phase has no rate."
                     file.account.left_out(number, number, reason)
                 else:
                     file.account.read(number)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from iolab.importers.commands import command_settings
 from iolab.importers.files import (
     SENTENCE,
     SETTING_CHARACTERS,
@@ -17,7 +18,7 @@ from iolab.importers.files import (
     parsed,
 )
 from iolab.importers.model import Figures, ForeignRun, ImportedClient, ImportedHost, ImportedRun
-from iolab.importers.sections import Section, options_of, sections_of
+from iolab.importers.sections import Section, sections_of
 from iolab.units import MIB, NS_PER_S, parse_size
 
 _BEGIN: Final = re.compile(r"IOR-(\S+): MPI Coordinated Test of Parallel I/O")
@@ -27,8 +28,6 @@ _ERROR: Final = re.compile(r"^(?:ior )?(?:ERROR|.*incorrect data).*", re.IGNOREC
 _DIRECT: Final = re.compile(r"(?:^|\s)(?:-B|--posix\.odirect|useO_DIRECT=1)(?:\s|$)")
 _DATE: Final = "%a %b %d %H:%M:%S %Y"
 RATED: Final = ("read", "write")
-PATH_OPTIONS: Final = frozenset({"-o", "-O", "-f", "-d", "-M"})
-
 IGNORED: Final = {
     "test filename": "where the files lie is the target, not the load",
     "Path": "where the files lie is the target, not the load",
@@ -47,6 +46,12 @@ IGNORED: Final = {
     "stonewallingTime": "how long a phase lasts at least, not what it does",
     "stoneWallingWearOut": "how long a phase lasts at least, not what it does",
     "repetitions": "how often the load is repeated",
+    "-o": "where the files lie is the target, not the load",
+    "-O summaryFile": "where results are written",
+    "-O summaryFormat": "how results are written",
+    "-i": "how often the load is repeated",
+    "-v": "how much is printed",
+    "-D": "how long a phase lasts at least, not what it does",
     "Command line used": "its options are a setting of their own",
     "Command line": "its options are a setting of their own",
 }
@@ -140,12 +145,11 @@ def _run(
         notes=("rates are of all tasks together, over open, transfer and close",),
     )
     host = ImportedHost(f"{section.file.name}:{number}", (figures,), errors=errors)
-    options = options_of(command, PATH_OPTIONS)
     return ForeignRun(
         name=f"ior {row['access']}",
         details=details,
         clients=(ImportedClient("all tasks", host),),
-        settings=(*header.items(), *((("options", options),) if options else ())),
+        settings=(*header.items(), *command_settings(command)),
         ignored=IGNORED,
         in_flight=None if tasks is None else int(tasks),
         at_ns=_ended_ns(section),

@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from typing import Final
 
 from iolab.dataclass import dataclass
+from iolab.importers.commands import command_settings
 from iolab.importers.files import SENTENCE, Folder, ForeignFault, ForeignFile, clean, parsed
 from iolab.importers.model import Figures, ForeignRun, ImportedClient, ImportedHost, ImportedRun
-from iolab.importers.sections import Section, options_of, sections_of
+from iolab.importers.sections import Section, sections_of
 from iolab.loads.metadata import mdtest_output
 from iolab.units import NS_PER_S
 
@@ -26,13 +27,18 @@ _ROW: Final = re.compile(r"^\s+((?:Directory|File|Tree) \w+)\s*:?((?:\s+-?[\d.]+
 _ACTIONS: Final = {"creation": "create", "removal": "remove", "rename": "rename"}
 _STATISTICS: Final = ("Max", "Min", "Mean", "Std Dev")
 
-PATH_OPTIONS: Final = frozenset({"-d", "-x", "-o"})
-"""Options that say where files lie."""
-
-NO_LOAD_OPTIONS: Final = frozenset(
-    {"-v", "-vv", "-vvv", "-i", "-Z", "-W", "--saveRankPerformanceDetails"}
-)
-"""Options that change how often and how long a load runs, and what is printed of it."""
+IGNORED: Final = {
+    "-d": "where the files lie is the target, not the load",
+    "-x": "where a file of the tool's own lies",
+    "-o": "where the output is written",
+    "-i": "how often the load is repeated",
+    "-v": "how much is printed",
+    "-vv": "how much is printed",
+    "-Z": "how much is printed",
+    "-W": "how long a phase lasts at least, not what it does",
+    "saveRankPerformanceDetails": "where the output is written",
+}
+"""Options that do not make two rows unlike, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +143,7 @@ def _run(section: Section, output: mdtest_output.MdtestOutput, row: _Row) -> For
         details=details,
         clients=(ImportedClient("all tasks", host, runtime_s=seconds),),
         settings=tuple(_settings(section, output)),
+        ignored=IGNORED,
         at_ns=_ended_ns(section),
         headline="ops_per_s",
         failure=None if output.finished else "mdtest did not come to its end.",
@@ -151,9 +158,7 @@ def _settings(
     section: Section, output: mdtest_output.MdtestOutput
 ) -> Iterator[tuple[str, int | str]]:
     line = next((line for _, line in section.lines if line.startswith(_COMMAND)), "")
-    options = options_of(line.removeprefix(_COMMAND), PATH_OPTIONS | NO_LOAD_OPTIONS)
-    if options:
-        yield "options", options
+    yield from command_settings(line.removeprefix(_COMMAND).strip())
     if output.ranks is not None:
         yield "tasks", output.ranks
     if output.files is not None:
