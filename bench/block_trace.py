@@ -30,10 +30,10 @@ class Agent:
         self._last = 0
         self.hear("hello")
 
-    def say(self, do: str, **arguments: object) -> int:
+    def say(self, verb: str, **arguments: object) -> int:
         """Ask; the request's id."""
         self._last += 1
-        header = json.dumps({"id": self._last, "do": do, **arguments}).encode()
+        header = json.dumps({"id": self._last, "do": verb, **arguments}).encode()
         assert self._process.stdin is not None
         self._process.stdin.write(struct.pack("<II", len(header), 0) + header)
         self._process.stdin.flush()
@@ -44,7 +44,7 @@ class Agent:
         while True:
             message = self.hear_any()
             if message["is"] == "error":
-                sys.exit(message["says"])
+                sys.exit(message["message"])
             if message["is"] == what:
                 return message
 

@@ -32,12 +32,12 @@ if __package__ in {None, ""}:
 from iolab.cli.live import LinesView
 from iolab.cli.progress import SessionProgress
 from iolab.cli.session import SessionRecorder, seldom_collected
-from iolab.core.events import Event, IntervalSeen, Phase, PhaseStarted, RunFinished
+from iolab.core.events import Event, IntervalReported, Phase, PhaseStarted, RunFinished
 from iolab.core.host import HostKind, HostSpec
 from iolab.core.metric import Result
 from iolab.core.run import Plan, RunRecord
 from iolab.core.study import Study
-from iolab.hosts.barrier import Stop
+from iolab.hosts.barrier import StopRequest
 from iolab.hosts.host import Host, Link
 from iolab.registry import session_kinds, study_kinds
 from iolab.session.session import run_session
@@ -110,7 +110,7 @@ class SocketLink:
         self.reader = reader
         self.writer = writer
 
-    async def last_words(self) -> str:
+    async def exit_reason(self) -> str:
         """A socket says nothing."""
         return ""
 
@@ -189,7 +189,7 @@ class Stopwatch:
         if isinstance(event, PhaseStarted) and event.phase is Phase.MEASURE:
             self._cpu = time.process_time()
         self._recorder.emit(event)
-        if isinstance(event, IntervalSeen):
+        if isinstance(event, IntervalReported):
             self._look()
         if isinstance(event, RunFinished):
             self._found.commit_s = time.perf_counter() - self._found.last_s
@@ -258,7 +258,13 @@ async def session(hosts: dict[str, Host], study: Study, directory: Path, found: 
         with seldom_collected(), SessionRecorder(open_writer, view) as recorder:
             watch = Stopwatch(recorder, found, len(hosts))
             await run_session(
-                study, plan, hosts, watch, Stop(), session_id="fleet-scale", kinds=session_kinds()
+                study,
+                plan,
+                hosts,
+                watch,
+                StopRequest(),
+                session_id="fleet-scale",
+                kinds=session_kinds(),
             )
     finally:
         lagging.cancel()

@@ -38,9 +38,9 @@ import numpy as np
 
 from iolab.core.events import Event, RunFinished, SessionStatus
 from iolab.core.run import HostRun, RunRecord, RunStatus
-from iolab.hosts.barrier import Stop
+from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import open_hosts
-from iolab.hosts.ssh_host import Logins
+from iolab.hosts.ssh_host import SshConnections
 from iolab.loads.metadata.workload import host_phases
 from iolab.registry import session_kinds, study_kinds
 from iolab.session.session import run_session
@@ -140,13 +140,13 @@ async def measured(inventory: str, engine: str, runs: int) -> list[RunRecord]:
     study = parse_study(text, "go-skew.toml", options, study_kinds())
     specs = parse_inventory(inventory, "inventory.toml")
     kept = Kept()
-    async with open_hosts(specs, logins=Logins(config=Path("/dev/null"))) as hosts:
+    async with open_hosts(specs, logins=SshConnections(config=Path("/dev/null"))) as hosts:
         status = await run_session(
             study,
             make_plan(study, study_kinds()),
             hosts,
             kept,
-            Stop(),
+            StopRequest(),
             session_id="go-skew",
             kinds=session_kinds(),
         )

@@ -28,11 +28,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from iolab.core.events import Event, IntervalSeen, Phase, PhaseStarted, RunFinished, SessionStatus
+from iolab.core.events import (
+    Event,
+    IntervalReported,
+    Phase,
+    PhaseStarted,
+    RunFinished,
+    SessionStatus,
+)
 from iolab.core.run import RunRecord, RunStatus
 from iolab.errors import IolabError
 from iolab.guests.guest import fleet_of_run
-from iolab.hosts.barrier import Stop
+from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import open_hosts
 from iolab.registry import session_kinds, study_kinds
 from iolab.session.session import run_session
@@ -97,7 +104,7 @@ class Kept:
             case PhaseStarted(phase=Phase.MEASURE):
                 self.booted = guests()
                 self.cpu_s.append(own_cpu_s())
-            case IntervalSeen():
+            case IntervalReported():
                 self.loaded = guests()
                 self.cpu_s[1:] = [own_cpu_s()]
             case RunFinished(record=record):
@@ -114,7 +121,7 @@ def main() -> None:
     try:
         tell(asyncio.run(measured()))
     except IolabError as error:
-        sys.exit(f"{error.happened} {error.do}")
+        sys.exit(f"{error.message} {error.hint}")
 
 
 async def measured() -> Kept:
@@ -129,7 +136,7 @@ async def measured() -> Kept:
                 make_plan(study, study_kinds()),
                 hosts,
                 kept,
-                Stop(),
+                StopRequest(),
                 session_id="guests",
                 kinds=session_kinds(),
             )

@@ -27,7 +27,7 @@ from iolab.errors import IolabError
 from iolab.hosts.answers import ScratchAnswer, read_answer
 from iolab.hosts.connect import LocalHost
 from iolab.hosts.host import Host
-from iolab.hosts.remote_process import drive
+from iolab.hosts.remote_process import run_process
 from iolab.loads.metadata.mdtest import (
     RankPlacement,
     find_mpi_programs,
@@ -104,7 +104,7 @@ async def _ours(host: Host, folder: str, load: Load, iteration: int) -> Rates:
     """All work of each phase over the time from its first start to its last end."""
     rates: Rates = {}
     for operation in Operation:
-        told = await host.ask(
+        told = await host.request(
             "metadata",
             deadline_s=PHASE_LIMIT_S,
             dir=folder,
@@ -127,13 +127,13 @@ async def _ours(host: Host, folder: str, load: Load, iteration: int) -> Rates:
 async def _theirs(host: Host, folder: str, job: MetadataJob, iteration: int) -> tuple[str, Rates]:
     """What mdtest prints, and its version."""
     raw, words = bytearray(), bytearray()
-    await drive(
+    await run_process(
         host, version_command(find_mpi_programs(job), folder), asyncio.Event(), words.extend
     )
     mpi = parse_mpi_version(words.decode("utf-8", "replace"))
     places = [RankPlacement(host.name, "localhost", job.ranks)]
     command = measure_command(mpi, job, places, folder, f"mdtest.{iteration}")
-    ending = await drive(host, command, asyncio.Event(), raw.extend)
+    ending = await run_process(host, command, asyncio.Event(), raw.extend)
     output = parse_mdtest_output(bytes(raw))
     faults = output_faults(output, job, job.ranks)
     if faults or ending.exited.code:
@@ -151,7 +151,7 @@ async def measure(
     await host.connect()
     version, ratios = "", {operation: list[float]() for operation in load.shown}
     try:
-        opened = await host.ask(
+        opened = await host.request(
             "scratch_open", deadline_s=60, path=path, name="iolab-scratch-bench", owner="bench"
         )
         folder = read_answer(host.name, ScratchAnswer, opened).dir
@@ -165,7 +165,7 @@ async def measure(
                 version, other = await _theirs(host, folder, job, pair)
             for operation, seen in ratios.items():
                 seen.append(own[operation] / other[operation])
-        await host.ask("scratch_close", deadline_s=600, dir=folder, keep=False)
+        await host.request("scratch_close", deadline_s=600, dir=folder, keep=False)
     finally:
         await host.close()
     return version, ratios
@@ -190,7 +190,7 @@ def main() -> None:
             for operation, seen in ratios.items():
                 print(shown(operation, seen), flush=True)
     except IolabError as error:
-        sys.exit(f"{error.happened} {error.do}")
+        sys.exit(f"{error.message} {error.hint}")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from iolab.core.host import HostSpec
 from iolab.hosts.connect import open_hosts
-from iolab.hosts.ssh_host import Logins
+from iolab.hosts.ssh_host import SshConnections
 from iolab.study.inventory import parse_inventory
 
 FLEET = Path(__file__).parents[1] / "tools" / "fleet.py"
@@ -32,7 +32,7 @@ def fleet(what: str, *more: str) -> list[str]:
 
 async def hello_s(specs: tuple[HostSpec, ...]) -> float:
     start = time.perf_counter()
-    async with open_hosts(specs, logins=Logins(config=Path("/dev/null"))) as hosts:
+    async with open_hosts(specs, logins=SshConnections(config=Path("/dev/null"))) as hosts:
         await asyncio.gather(*(host.connect() for host in hosts.values()))
         return time.perf_counter() - start
 

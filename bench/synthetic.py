@@ -17,7 +17,7 @@ import numpy as np
 from bench.synthetic_study import Shape, digest_of, make_facts, make_plan, make_study
 from iolab.core import histogram
 from iolab.core.bins import BIN_COUNT
-from iolab.core.compressed import Packed
+from iolab.core.compressed import CompressedBytes
 from iolab.core.metric import CheckResult, HostResult, Level, Metric, Result, Verdict
 from iolab.core.run import (
     CacheProof,
@@ -27,8 +27,8 @@ from iolab.core.run import (
     EngineTotals,
     ExtentProof,
     HostRun,
-    IdleProof,
     PlannedRun,
+    PreRunActivity,
     ProcessUse,
     RunRecord,
     RunStatus,
@@ -56,9 +56,9 @@ def make_record(run: PlannedRun, shape: Shape) -> RunRecord:
     """All evidence of a run that is done; the same run and shape give the same record."""
     rng = np.random.default_rng(int(digest_of(f"{run.point.digest} {run.repeat}"), 16))
     start_ns = START_NS + run.order * (shape.seconds + 5) * NS_PER_S
-    loads = [_load(Job.of(run.point.job), shape, rng) for _ in shape.host_names]
+    loads = [_load(Job.require(run.point.job), shape, rng) for _ in shape.host_names]
     hosts = tuple(
-        _host_run(name, Job.of(run.point.job), load, start_ns)
+        _host_run(name, Job.require(run.point.job), load, start_ns)
         for name, load in zip(shape.host_names, loads, strict=True)
     )
     return RunRecord(
@@ -71,11 +71,11 @@ def make_record(run: PlannedRun, shape: Shape) -> RunRecord:
         runtime_s=float(shape.seconds),
         telemetry_interval_ms=1000,
         hosts=hosts,
-        intervals=_intervals(loads, Job.of(run.point.job), start_ns),
+        intervals=_intervals(loads, Job.require(run.point.job), start_ns),
         bins=_bins(loads),
         counters=make_counters(shape, start_ns, rng),
         outputs=tuple(
-            EngineOutput(name, "fio.json", Packed.of(_engine_text(load)))
+            EngineOutput(name, "fio.json", CompressedBytes.compress(_engine_text(load)))
             for name, load in zip(shape.host_names, loads, strict=True)
         ),
     )
@@ -85,7 +85,7 @@ def make_result(record: RunRecord) -> Result:
     """A result with every metric and a dozen checks, taken from the record's totals."""
     merged = histogram.Histogram(histogram.of_sparse(record.bins.bin, record.bins.count))
     rate = float(record.intervals.ios.sum()) / record.runtime_s
-    block = Job.of(record.run.point.job).block_bytes
+    block = Job.require(record.run.point.job).block_bytes
     metrics = {
         "iops": Metric(rate, "1/s"),
         "read_iops": Metric(_rate(record, Direction.READ), "1/s"),
@@ -171,8 +171,8 @@ class _Load:
 
 def _load(job: Job, shape: Shape, rng: np.random.Generator) -> _Load:
     """Log-normal latencies that grow with the depth, counted each second."""
-    median_ns = 80_000.0 * (1.0 + job.depth_total / 32.0) * (1.0 + job.block_bytes / 65_536.0)
-    rate = job.depth_total / (median_ns * 1.1) * NS_PER_S
+    median_ns = 80_000.0 * (1.0 + job.total_iodepth / 32.0) * (1.0 + job.block_bytes / 65_536.0)
+    rate = job.total_iodepth / (median_ns * 1.1) * NS_PER_S
     spread = 0.45
     edges = np.log(np.maximum(histogram.LOWER_NS.astype(float), 0.5))
     cumulative = 0.5 * (
@@ -285,7 +285,7 @@ def _host_run(name: str, job: Job, load: _Load, start_ns: int) -> HostRun:
             resident_bytes_after=0,
             methods=("fadvise", "drop_caches"),
         ),
-        idle=IdleProof(1.0, 0.0, 0.0),
+        idle=PreRunActivity(1.0, 0.0, 0.0),
         process=ProcessUse(5.0, 13.0, 40 << 20),
         clock_offset_ns=-1200,
         clock_error_ns=35_000,

@@ -127,7 +127,7 @@ def test_faults_are_those_of_the_command(tmp_path: Path) -> None:
         iolab.load(tmp_path)
     with pytest.raises(iolab.IolabError) as refused:
         iolab.run("no-such-study", path=tmp_path)
-    assert refused.value.do
+    assert refused.value.hint
     study = tmp_path / "study.toml"
     study.write_text('format = 1\nid = "x"\nnonsense = 1\n', encoding="utf-8")
     with pytest.raises(StudyError):

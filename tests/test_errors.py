@@ -22,8 +22,8 @@ def test_a_fault_of_no_file_is_its_two_sentences() -> None:
 
 def test_a_study_error_counts_its_faults() -> None:
     fault = Fault("A.", "B.")
-    assert StudyError([fault]).happened == "The study has a fault."
-    assert StudyError([fault, fault]).happened == "The study has 2 faults."
+    assert StudyError([fault]).message == "The study has a fault."
+    assert StudyError([fault, fault]).message == "The study has 2 faults."
     assert StudyError([fault]).faults == (fault,)
 
 

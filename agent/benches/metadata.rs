@@ -34,7 +34,7 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
         Err(error) => {
-            eprintln!("{}", error.says);
+            eprintln!("{}", error.message);
             ExitCode::FAILURE
         }
     }

@@ -69,14 +69,14 @@ impl Bound {
     /// Make the group `name` for at most `bytes`; an error where this host or user cannot.
     pub fn make(roots: &Roots, name: &str, bytes: u64) -> Result<Self> {
         if bytes < LEAST_BYTES {
-            let says = format!("memory_limit_bytes {bytes} is less than {LEAST_BYTES}");
-            return Err(Error::bad_request(says));
+            let message = format!("memory_limit_bytes {bytes} is less than {LEAST_BYTES}");
+            return Err(Error::bad_request(message));
         }
         show_groups(roots);
         let (version, parent) = parent_of_groups(roots).ok_or_else(|| {
-            let says = "cannot bound memory: no control group above the agent hands the memory \
+            let message = "cannot bound memory: no control group above the agent hands the memory \
                         controller on";
-            Error::errno(libc::ENOTSUP, says)
+            Error::errno(libc::ENOTSUP, message)
         })?;
         let folder = parent.join(name);
         let doing = format!("bound memory by the control group {}", folder.display());
@@ -117,7 +117,7 @@ impl Drop for Bound {
 /// Why memory cannot be bounded here, None when it can: tried with an empty group of that name.
 #[must_use]
 pub fn objection(roots: &Roots, name: &str) -> Option<String> {
-    Bound::make(roots, name, TRIED_BYTES).err().map(|error| error.says)
+    Bound::make(roots, name, TRIED_BYTES).err().map(|error| error.message)
 }
 
 /// How the group of a run of an agent is named.
@@ -397,7 +397,7 @@ mod tests {
         tree.put("cg/cgroup.subtree_control", "cpu hugetlb\n");
         let error = Bound::make(&roots, "iolab-x.1", 1 << 30).map(|_| ()).unwrap_err();
         assert_eq!(error.code, "ENOTSUP");
-        assert!(error.says.starts_with("cannot bound memory"), "{}", error.says);
+        assert!(error.message.starts_with("cannot bound memory"), "{}", error.message);
         let (_tree, roots) = machine("", "");
         assert_eq!(Bound::make(&roots, "x", 1 << 30).map(|_| ()).unwrap_err().code, "ENOTSUP");
     }
@@ -413,7 +413,7 @@ mod tests {
         let (_tree, roots) = machine(ONE, "4:memory:/nowhere\n");
         let error = Bound::make(&roots, "iolab-x.1", 1 << 30).map(|_| ()).unwrap_err();
         assert_eq!(error.code, "ENOENT");
-        assert!(error.says.contains("/nowhere/iolab-x.1"), "{}", error.says);
+        assert!(error.message.contains("/nowhere/iolab-x.1"), "{}", error.message);
     }
 
     #[test]

@@ -60,12 +60,12 @@ impl Socket {
     pub fn new(dir: PathBuf, name: String, wait_s: f64) -> Result<Self> {
         let plain = !name.contains(['/', '\0']) && !["", ".", ".."].contains(&name.as_str());
         if !plain || name.len() > MAX_NAME_BYTES {
-            let says = format!("a socket's name is a file's, of at most 80 bytes, not {name:?}");
-            return Err(Error::bad_request(says));
+            let message = format!("a socket's name is a file's, of at most 80 bytes, not {name:?}");
+            return Err(Error::bad_request(message));
         }
         if !(0.0..=LONGEST_WAIT_S).contains(&wait_s) {
-            let says = format!("wait_s {wait_s} is not 0 to {LONGEST_WAIT_S} s");
-            return Err(Error::bad_request(says));
+            let message = format!("wait_s {wait_s} is not 0 to {LONGEST_WAIT_S} s");
+            return Err(Error::bad_request(message));
         }
         Ok(Self { dir, name, wait: Duration::from_secs_f64(wait_s) })
     }
@@ -112,8 +112,8 @@ impl Connections {
     pub fn reserve(&self, id: u64) -> Result<Place> {
         let mut table = lock(&self.0);
         if table.len() >= MAX_CONNECTIONS {
-            let says = format!("{MAX_CONNECTIONS} connections are open, the most there may be");
-            return Err(Error::busy(says));
+            let message = format!("{MAX_CONNECTIONS} connections are open, the most there may be");
+            return Err(Error::busy(message));
         }
         if table.contains_key(&id) {
             return Err(Error::bad_request(format!("a connection with id {id} is open")));
@@ -388,7 +388,7 @@ mod tests {
         assert_eq!(table.reserve(ID).map(drop).unwrap_err().code, "bad-request");
         let soon = Socket::new("/".into(), "gone".into(), 0.05).unwrap();
         let error = place.serve(&open, &soon, |_| {}).unwrap_err();
-        assert_eq!((error.code.as_str(), error.says.contains("gone")), ("ENOENT", true));
+        assert_eq!((error.code.as_str(), error.message.contains("gone")), ("ENOENT", true));
         let leaving = table.leave(ID).unwrap();
         let late = Socket::new("/".into(), "gone".into(), 600.0).unwrap();
         place.serve(&open, &late, |_| {}).unwrap();
@@ -405,7 +405,7 @@ mod tests {
         }
         for wait_s in [-1.0, 601.0, f64::NAN, f64::INFINITY] {
             let error = Socket::new("/".into(), "s".into(), wait_s).map(drop).unwrap_err();
-            assert!(error.says.contains("wait_s"), "{wait_s}");
+            assert!(error.message.contains("wait_s"), "{wait_s}");
         }
     }
 }

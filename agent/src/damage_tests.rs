@@ -198,7 +198,7 @@ fn damaged_frames_and_requests_are_refused_or_meant() {
                     Ok(_) if id.is_some() => outcomes.meant += 1,
                     Ok(_) => outcomes.faulty += 1,
                     Err(error) => {
-                        assert!(!error.says.is_empty());
+                        assert!(!error.message.is_empty());
                         outcomes.faulty += 1;
                     }
                 }
@@ -220,7 +220,7 @@ fn damaged_jobs_are_refused_or_stay_inside_their_files() {
             continue;
         };
         let faults = spec.faults();
-        assert!(faults.iter().all(|says| says.ends_with('.')), "{faults:?}");
+        assert!(faults.iter().all(|message| message.ends_with('.')), "{faults:?}");
         if !faults.is_empty() {
             outcomes.faulty += 1;
             continue;

@@ -13,7 +13,7 @@ pub struct Error {
     /// `replaced` or `bug`.
     pub code: String,
     /// One sentence with the value.
-    pub says: String,
+    pub message: String,
 }
 
 /// What every fallible part of the agent returns.
@@ -21,38 +21,38 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// A request that cannot be meant: an unknown verb, a wrong argument.
-    pub fn bad_request(says: impl Into<String>) -> Self {
-        Self { code: "bad-request".into(), says: says.into() }
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self { code: "bad-request".into(), message: message.into() }
     }
 
     /// Something is held by somebody else, or a limit is reached.
-    pub fn busy(says: impl Into<String>) -> Self {
-        Self { code: "busy".into(), says: says.into() }
+    pub fn busy(message: impl Into<String>) -> Self {
+        Self { code: "busy".into(), message: message.into() }
     }
 
     /// Something that would destroy what may not be destroyed.
-    pub fn refused(says: impl Into<String>) -> Self {
-        Self { code: "refused".into(), says: says.into() }
+    pub fn refused(message: impl Into<String>) -> Self {
+        Self { code: "refused".into(), message: message.into() }
     }
 
     /// What a name means is not what was made under it.
-    pub fn replaced(says: impl Into<String>) -> Self {
-        Self { code: "replaced".into(), says: says.into() }
+    pub fn replaced(message: impl Into<String>) -> Self {
+        Self { code: "replaced".into(), message: message.into() }
     }
 
     /// A fault of the agent itself.
-    pub fn bug(says: impl Into<String>) -> Self {
-        Self { code: "bug".into(), says: says.into() }
+    pub fn bug(message: impl Into<String>) -> Self {
+        Self { code: "bug".into(), message: message.into() }
     }
 
     /// An operating system error; `doing` completes the sentence "cannot …".
     pub fn io(doing: impl Display, error: &io::Error) -> Self {
-        Self { code: code_of(error), says: format!("cannot {doing}: {}", sentence(error)) }
+        Self { code: code_of(error), message: format!("cannot {doing}: {}", sentence(error)) }
     }
 
     /// The same for an errno that no `io::Error` came with.
-    pub fn errno(errno: i32, says: impl Into<String>) -> Self {
-        Self { code: errno_name(errno).unwrap_or("EIO").into(), says: says.into() }
+    pub fn errno(errno: i32, message: impl Into<String>) -> Self {
+        Self { code: errno_name(errno).unwrap_or("EIO").into(), message: message.into() }
     }
 }
 
@@ -157,23 +157,23 @@ mod tests {
     fn an_io_error_keeps_its_errno_name_and_value() {
         let error = Error::io("open /nowhere", &io::Error::from_raw_os_error(libc::ENOENT));
         assert_eq!(error.code, "ENOENT");
-        assert_eq!(error.says, "cannot open /nowhere: No such file or directory (ENOENT)");
+        assert_eq!(error.message, "cannot open /nowhere: No such file or directory (ENOENT)");
     }
 
     #[test]
     fn every_named_error_has_words() {
         for &(number, name) in ERRNO_NAMES {
-            let says = sentence(&io::Error::from_raw_os_error(number));
-            assert!(says.ends_with(&format!(" ({name})")), "{says}");
-            assert!(!says.starts_with("No error information"), "{says}");
+            let message = sentence(&io::Error::from_raw_os_error(number));
+            assert!(message.ends_with(&format!(" ({name})")), "{message}");
+            assert!(!message.starts_with("No error information"), "{message}");
         }
-        let says = sentence(&io::Error::from_raw_os_error(libc::EBADE));
-        assert!(says.contains("52"), "{says}");
+        let message = sentence(&io::Error::from_raw_os_error(libc::EBADE));
+        assert!(message.contains("52"), "{message}");
     }
 
     #[test]
     fn an_error_without_errno_is_an_io_error() {
         let error = Error::io("read", &io::Error::other("odd"));
-        assert_eq!((error.code.as_str(), error.says.as_str()), ("EIO", "cannot read: odd"));
+        assert_eq!((error.code.as_str(), error.message.as_str()), ("EIO", "cannot read: odd"));
     }
 }

@@ -77,7 +77,7 @@ pub fn stand_under() {
         Ok(Some(child)) => attend(child),
         Ok(None) => {}
         Err(error) => {
-            eprintln!("iolab-agent: the guest cannot start: {}", error.says);
+            eprintln!("iolab-agent: the guest cannot start: {}", error.message);
             end_machine()
         }
     }
@@ -197,8 +197,8 @@ fn await_call(port: &File) -> Result<()> {
     while !boot::is_listened_to(port.as_fd()).map_err(|error| failed("hear the port", &error))? {
         if Instant::now() >= deadline {
             let seconds = CALL_PATIENCE.as_secs();
-            let says = format!("nobody called within {seconds} s");
-            return Err(Error::errno(libc::ETIMEDOUT, says));
+            let message = format!("nobody called within {seconds} s");
+            return Err(Error::errno(libc::ETIMEDOUT, message));
         }
         thread::sleep(PAUSE);
     }
@@ -275,8 +275,8 @@ fn awaited(what: &str, look: impl Fn() -> Option<PathBuf>) -> Result<PathBuf> {
         }
         if Instant::now() >= deadline {
             let seconds = PART_PATIENCE.as_secs();
-            let says = format!("the machine showed no {what} within {seconds} s");
-            return Err(Error::errno(libc::ENODEV, says));
+            let message = format!("the machine showed no {what} within {seconds} s");
+            return Err(Error::errno(libc::ENODEV, message));
         }
         thread::sleep(LOOK_PAUSE);
     }
@@ -383,7 +383,7 @@ mod tests {
         let long = format!("iolab.name={}", "x".repeat(65));
         for word in ["iolab.real_ns=soon", "iolab.real_ns=-1", "iolab.name=", "iolab.x=1", &long] {
             let error = parse_settings(&format!("quiet {word}")).unwrap_err();
-            assert!(error.says.contains(word), "{}", error.says);
+            assert!(error.message.contains(word), "{}", error.message);
         }
     }
 
@@ -392,7 +392,7 @@ mod tests {
         let order = parse_order("virtio_ring.ko\nvirtio\n\n virtio_blk.ko \n").unwrap();
         assert_eq!(order, ["virtio_ring.ko", "virtio.ko", "virtio_blk.ko"]);
         for line in ["../x.ko", "/lib/x.ko", ".ko"] {
-            assert!(parse_order(line).unwrap_err().says.contains(line), "{line}");
+            assert!(parse_order(line).unwrap_err().message.contains(line), "{line}");
         }
     }
 }

@@ -485,6 +485,6 @@ mod tests {
     fn a_program_that_is_not_there_is_named() {
         let error = must_succeed(&Runs::default(), &["no-such-mkfs"], 1.0).unwrap_err();
         assert_eq!(error.code, "ENOENT");
-        assert!(error.says.contains("no-such-mkfs"), "{}", error.says);
+        assert!(error.message.contains("no-such-mkfs"), "{}", error.message);
     }
 }

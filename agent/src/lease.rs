@@ -80,8 +80,8 @@ impl Lease {
     /// End the agent once nothing has arrived for so long.
     pub fn set_term(&self, seconds: u64) -> Result<()> {
         if !TERM_SECONDS.contains(&seconds) {
-            let says = format!("a lease of {seconds} s is not 1 s to a day");
-            return Err(Error::bad_request(says));
+            let message = format!("a lease of {seconds} s is not 1 s to a day");
+            return Err(Error::bad_request(message));
         }
         self.heard();
         self.term_ns.store(seconds * SECOND_NS, Ordering::Relaxed);
@@ -127,7 +127,7 @@ impl Lease {
                 Mounted::Here(file_system) => file_system.abandon(),
             }
             if let Err(error) = held.scratch.remove() {
-                let _ = writeln!(io::stderr(), "iolab-agent: {}", error.says); // It may be closed.
+                let _ = writeln!(io::stderr(), "iolab-agent: {}", error.message); // It may be closed.
             }
         }
         before_exit();
@@ -225,8 +225,9 @@ impl Lease {
         let last = rest.file_name().unwrap_or(OsStr::new("."));
         let real = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(last);
         if fs::symlink_metadata(&real).is_ok_and(|meta| meta.is_symlink()) {
-            let says = format!("{} is a symbolic link, which iolab did not make", path.display());
-            return Err(Error::replaced(says));
+            let message =
+                format!("{} is a symbolic link, which iolab did not make", path.display());
+            return Err(Error::replaced(message));
         }
         Ok(Reached { real, name: path, _folder: Some(folder) })
     }
@@ -282,8 +283,8 @@ impl Lease {
             let mut held = lock(&self.scratches);
             let held = held.get_mut(dir).ok_or_else(|| not_held(dir))?;
             if !matches!(held.file_system, Mounted::Nothing) {
-                let says = format!("there is a file system in {} already", dir.display());
-                return Err(Error::busy(says));
+                let message = format!("there is a file system in {} already", dir.display());
+                return Err(Error::busy(message));
             }
             held.scratch.anchor().open()?;
             held.file_system = Mounted::Soon;
@@ -318,8 +319,8 @@ impl Lease {
         let mut held = lock(&self.scratches);
         let held = held.get_mut(dir).ok_or_else(|| not_held(dir))?;
         if matches!(held.file_system, Mounted::Nothing) {
-            let says = format!("there is no file system in {}", dir.display());
-            return Err(Error::bad_request(says));
+            let message = format!("there is no file system in {}", dir.display());
+            return Err(Error::bad_request(message));
         }
         unmount(held, Leave::Nothing)
     }

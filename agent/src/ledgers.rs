@@ -95,6 +95,6 @@ mod tests {
         assert_eq!(ledgers.open("one more".into()).unwrap_err().code, "busy");
         ledgers.open("0".into()).unwrap(); // In the place of the old one.
         let long = "x".repeat(MAX_NAME_BYTES + 1);
-        assert!(ledgers.open(long).unwrap_err().says.contains("8193"));
+        assert!(ledgers.open(long).unwrap_err().message.contains("8193"));
     }
 }

@@ -88,7 +88,7 @@ pub fn remove(path: Option<&Path>, shown: &BTreeSet<String>) -> Leftovers {
     }
     for folder in &found.folders {
         if let Err(error) = remove_folder(&folder.dir) {
-            faults.push(error.says);
+            faults.push(error.message);
         }
     }
     let deadline = Instant::now() + DETACH_PATIENCE;
@@ -100,7 +100,7 @@ pub fn remove(path: Option<&Path>, shown: &BTreeSet<String>) -> Leftovers {
     }
     for file in &found.agents {
         if let Err(error) = fs::remove_file(file) {
-            faults.push(Error::io(format_args!("remove {}", file.display()), &error).says);
+            faults.push(Error::io(format_args!("remove {}", file.display()), &error).message);
         }
         let _ = file.parent().map(fs::remove_dir); // It goes when it is empty.
     }
@@ -193,7 +193,7 @@ mod tests {
         let shown = target.path().join("iolab-scratch-shown").display().to_string();
         let new = target.path().join("iolab-scratch-new").display().to_string();
         let left = remove(Some(target.path()), &BTreeSet::from([shown.clone()]));
-        assert!(left.faults.iter().any(|says| says.contains(&new)), "{:?}", left.faults);
+        assert!(left.faults.iter().any(|message| message.contains(&new)), "{:?}", left.faults);
         assert_eq!((Path::new(&shown).exists(), Path::new(&new).exists()), (false, true));
     }
 }

@@ -313,7 +313,7 @@ mod tests {
         ] {
             let error = ask(header.clone()).expect_err(&header.to_string());
             assert_eq!(error.code, "bad-request");
-            assert!(error.says.contains(part), "{} lacks {part}", error.says);
+            assert!(error.message.contains(part), "{} lacks {part}", error.message);
         }
     }
 
@@ -321,8 +321,8 @@ mod tests {
     fn every_verb_of_the_hello_is_known() {
         for verb in VERBS {
             let error = ask(json!({"do": verb, "no such argument": 1})).unwrap_err();
-            assert!(!error.says.contains("there is no verb"), "{verb}");
-            assert!(!error.says.contains("unknown variant"), "{verb}: {}", error.says);
+            assert!(!error.message.contains("there is no verb"), "{verb}");
+            assert!(!error.message.contains("unknown variant"), "{verb}: {}", error.message);
         }
     }
 

@@ -58,8 +58,9 @@ pub fn get(path: &Reached, max_bytes: u64, mut tell: impl FnMut(&[u8])) -> Resul
         return Err(failed(&io::Error::other("it is not a regular file")));
     }
     let too_large = |size: u64| {
-        let says = format!("{} has {size} bytes or more, above {max_bytes}", path.name.display());
-        Error::errno(libc::EFBIG, says)
+        let message =
+            format!("{} has {size} bytes or more, above {max_bytes}", path.name.display());
+        Error::errno(libc::EFBIG, message)
     };
     if meta.len() > max_bytes {
         return Err(too_large(meta.len()));
@@ -115,7 +116,7 @@ mod tests {
         assert!(
             get(&Path::new("/").to_owned().into(), 1, |_| ())
                 .unwrap_err()
-                .says
+                .message
                 .contains("not a regular file")
         );
     }

@@ -126,8 +126,8 @@ pub fn encode<Body: Serialize>(id: u64, is: &str, body: &Body, payload: &[u8]) -
     let written = serde_json::to_writer(&mut frame, &Message { id, is, body });
     let header_length = frame.len() - 8;
     if written.is_err() || header_length > MAX_HEADER_BYTES || payload.len() > MAX_PAYLOAD_BYTES {
-        let says = format!("a message '{is}' of {header_length} bytes does not fit a frame");
-        return encode(id, "error", &Error::bug(says), &[]);
+        let message = format!("a message '{is}' of {header_length} bytes does not fit a frame");
+        return encode(id, "error", &Error::bug(message), &[]);
     }
     frame[..4].copy_from_slice(&(header_length as u32).to_le_bytes());
     frame[4..8].copy_from_slice(&(payload.len() as u32).to_le_bytes());

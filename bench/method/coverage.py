@@ -21,7 +21,7 @@ import numpy as np
 from bench.method.processes import PROCESSES, RHOS, correlated
 from bench.method.scenarios import RATE, Floats
 from iolab.core.histogram import MIDDLE_NS
-from iolab.core.stopping import RAW_BLOCK, RuleSettings
+from iolab.core.stopping import RAW_BLOCK, StoppingRuleSettings
 from iolab.stats.quantiles import run_quantiles
 from iolab.stats.stopping import Status, StoppingDecision, judge_series, replay_stopping_rule
 
@@ -61,7 +61,7 @@ class Task:
     count: int
 
 
-Judge = Callable[[Floats, RuleSettings], StoppingDecision]
+Judge = Callable[[Floats, StoppingRuleSettings], StoppingDecision]
 
 
 def tasks(replicates: int, chunk: int = 50) -> list[Task]:
@@ -159,7 +159,7 @@ def _outcome(seen: StoppingDecision) -> Outcome:
     return given, abs(seen.mean - RATE) <= seen.half_width, float(seen.seconds)
 
 
-def _fixed(seconds: int) -> RuleSettings:
+def _fixed(seconds: int) -> StoppingRuleSettings:
     """As a run of fixed length is judged."""
     retained = min(RAW_BLOCK.retained_s, seconds // 3)
     return replace(RAW_BLOCK, shortest_s=seconds, longest_s=seconds, retained_s=retained)

@@ -26,7 +26,7 @@ from bench.method.rivals import (
     snia,
 )
 from bench.method.scenarios import SCENARIOS, Floats
-from iolab.core.stopping import CYCLIC, LSM, RAW_BLOCK, RuleSettings
+from iolab.core.stopping import CYCLIC, LSM, RAW_BLOCK, StoppingRuleSettings
 from iolab.stats.stopping import Status, replay_stopping_rule
 
 RuleOfOne = Callable[[Floats], Estimate]
@@ -57,7 +57,7 @@ class Task:
     count: int
 
 
-def rule_d(settings: RuleSettings) -> RuleOfOne:
+def rule_d(settings: StoppingRuleSettings) -> RuleOfOne:
     """Rule D as a rule of one run."""
 
     def estimate(counts: Floats) -> Estimate:

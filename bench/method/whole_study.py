@@ -15,7 +15,7 @@ import numpy as np
 from bench.method.families import LOADS, any_family
 from bench.method.rivals import REPEATS, RUN_S, WARMUP_S, published_run
 from bench.method.scenarios import SCENARIOS, Floats
-from iolab.core.stopping import CYCLIC, RAW_BLOCK, RuleSettings
+from iolab.core.stopping import CYCLIC, RAW_BLOCK, StoppingRuleSettings
 from iolab.stats.curve import AdaptiveCurve
 from iolab.stats.repeats import Prior, fit_prior, publish_value, sample_variance_of
 from iolab.stats.stopping import replay_stopping_rule
@@ -42,7 +42,7 @@ class Setting:
 
     seed: int
     between: float = 0.005
-    writes: RuleSettings = CYCLIC
+    writes: StoppingRuleSettings = CYCLIC
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from iolab.core.samples import Floats, Ints, Names, Whole
 from iolab.core.study import Study
 from iolab.dataclass import dataclass
 from iolab.errors import IolabError, UsageError
-from iolab.hosts.rates import derive
+from iolab.hosts.rates import derive_series
 from iolab.registry import reported
 from iolab.report.results import point_columns, result_columns
 from iolab.report.table import ExportValue
@@ -247,7 +247,7 @@ class Run:
     def telemetry(self) -> Telemetry:
         """What the hosts did meanwhile; StoreError where it is damaged."""
         table = self._reader.counters(self.digest, self.repeat)
-        series = derive(table, self._hosts.tolist())
+        series = derive_series(table, self._hosts.tolist())
         sizes = [len(counter.value) for counter in series]
 
         def repeated(words: Sequence[str]) -> Names:

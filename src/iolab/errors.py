@@ -26,8 +26,8 @@ class ExitCode(IntEnum):
 class Fault:
     """One of several things that are wrong, told with all the others at once."""
 
-    happened: str
-    do: str
+    message: str
+    hint: str
     file: str | None = None
     line: int | None = None
 
@@ -35,7 +35,7 @@ class Fault:
         where = f"{self.file}:{self.line}: " if self.file and self.line else ""
         if self.file and not self.line:
             where = f"{self.file}: "
-        return f"{where}{self.happened} {self.do}".strip()
+        return f"{where}{self.message} {self.hint}".strip()
 
 
 class IolabError(Exception):
@@ -46,10 +46,10 @@ class IolabError(Exception):
 
     exit_code: ExitCode = ExitCode.BUG
 
-    def __init__(self, happened: str, do: str, faults: Sequence[Fault] = ()) -> None:
-        super().__init__(f"{happened} {do}".strip())
-        self.happened = happened
-        self.do = do
+    def __init__(self, message: str, hint: str, faults: Sequence[Fault] = ()) -> None:
+        super().__init__(f"{message} {hint}".strip())
+        self.message = message
+        self.hint = hint
         self.faults = tuple(faults)
         self.hosts: tuple[str, ...] = ()
 

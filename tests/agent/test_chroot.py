@@ -10,7 +10,7 @@ import pytest
 
 from iolab.hosts.answers import read_facts
 from iolab.hosts.message import Message
-from iolab.study.guard import no_target
+from iolab.study.guard import missing_target_fault
 from tests.agent.speaker import Agent
 from tests.facts import tells
 from tests.needs import ROOT, require
@@ -49,8 +49,8 @@ def test_an_agent_that_mounts_for_itself_stays_in_its_root(
         assert (own["target"] is None) == (root_is == "folder")
         if own["target"] is None:
             answer = Message("facts", {"facts": own})
-            fault = no_target(read_facts("c", answer), "'/dev/..' on host 'c'")
-            assert tells(fault.happened, "/proc/self/mountinfo", "root", "mount")
+            fault = missing_target_fault(read_facts("c", answer), "'/dev/..' on host 'c'")
+            assert tells(fault.message, "/proc/self/mountinfo", "root", "mount")
         assert agent.ask("leftovers", path="/only-here")["agents"] == [place]
         ended = agent.run(place, "--version", memory_limit_bytes=64 << 20)
         assert ended[-1].is_ == "exited", ended

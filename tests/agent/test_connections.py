@@ -113,7 +113,7 @@ def test_what_cannot_be_meant_is_refused_with_its_value(
 ) -> None:
     said = agent.ask(verb, **arguments)
     assert (said.is_, said["code"]) == ("error", code)
-    assert part in said["says"]
+    assert part in said["message"]
 
 
 def test_a_guests_processors_are_told_apart_from_its_other_threads(agent: Agent) -> None:

@@ -158,7 +158,7 @@ def test_a_full_output_does_not_keep_it_from_ending(program: Path, mark: str) ->
 
 
 @pytest.mark.parametrize(
-    ("frame", "says"),
+    ("frame", "message"),
     [
         (struct.pack("<II", 1 << 31, 0), "2147483648"),
         (struct.pack("<II", 2, 1 << 31), "2147483648"),
@@ -169,11 +169,11 @@ def test_a_full_output_does_not_keep_it_from_ending(program: Path, mark: str) ->
         (b"GET / HTTP/1.1\r\n\r\n", "too long"),
     ],
 )
-def test_a_protocol_fault_ends_it(agent: Agent, mark: str, frame: bytes, says: str) -> None:
+def test_a_protocol_fault_ends_it(agent: Agent, mark: str, frame: bytes, message: str) -> None:
     start_stayer(agent, mark)
     agent.send_raw(frame)
     assert agent.process.wait(PATIENCE_S) == 3
-    assert says in agent.errors()
+    assert message in agent.errors()
     assert pids_marked(mark) == []
 
 

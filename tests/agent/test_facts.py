@@ -120,7 +120,7 @@ def test_a_target_that_is_not_there_still_gives_the_other_facts(
     facts = agent.ask("facts", path=str(tmp_path / "gone"))["facts"]
     assert facts["target"] is None
     assert facts["target_fault"]["code"] == "missing"
-    assert "ENOENT" in facts["target_fault"]["says"]
+    assert "ENOENT" in facts["target_fault"]["message"]
     assert facts["cpu"]["threads"] >= 1
 
 

@@ -47,17 +47,17 @@ def test_an_empty_file(agent: Agent, tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there(agent: Agent, tmp_path: Path) -> None:
     path = tmp_path / "gone" / "file"
     refusal = agent.ask("put", b"x", path=str(path), mode=0o600)
-    assert (refusal["code"], str(path) in refusal["says"]) == ("ENOENT", True)
+    assert (refusal["code"], str(path) in refusal["message"]) == ("ENOENT", True)
     assert agent.ask("get", path=str(path), max_bytes=9)["code"] == "ENOENT"
 
 
 def test_only_regular_files_of_the_size_asked_for_are_read(agent: Agent, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert "regular" in agent.ask("get", path=str(tmp_path / "pipe"), max_bytes=9)["says"]
-    assert "regular" in agent.ask("get", path=str(tmp_path), max_bytes=9)["says"]
+    assert "regular" in agent.ask("get", path=str(tmp_path / "pipe"), max_bytes=9)["message"]
+    assert "regular" in agent.ask("get", path=str(tmp_path), max_bytes=9)["message"]
     (tmp_path / "file").write_bytes(b"1234567890")
     refusal = agent.ask("get", path=str(tmp_path / "file"), max_bytes=9)
-    assert (refusal["code"], "10 bytes" in refusal["says"]) == ("EFBIG", True)
+    assert (refusal["code"], "10 bytes" in refusal["message"]) == ("EFBIG", True)
 
 
 @pytest.fixture
@@ -74,6 +74,6 @@ def test_a_full_disk_keeps_the_old_file_and_nothing_else(agent: Agent, small_dis
     path = small_disk / "file"
     path.write_bytes(b"old")
     refusal = agent.ask("put", bytes(200_000), path=str(path), mode=0o600)
-    assert (refusal["code"], str(path) in refusal["says"]) == ("ENOSPC", True)
+    assert (refusal["code"], str(path) in refusal["message"]) == ("ENOSPC", True)
     assert path.read_bytes() == b"old"
     assert [entry.name for entry in small_disk.iterdir()] == ["file"]

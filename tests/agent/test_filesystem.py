@@ -20,7 +20,7 @@ def test_a_file_system_needs_a_scratch_folder_that_is_held(agent: Agent, tmp_pat
     folder = open_scratch(agent, tmp_path)["dir"]
     refused = agent.ask("filesystem_close", dir=folder)
     assert refused["code"] == "bad-request"
-    assert "no file system" in refused["says"]
+    assert "no file system" in refused["message"]
 
 
 @pytest.mark.parametrize(
@@ -38,19 +38,19 @@ def test_it_is_made_in_an_image_or_on_a_device(
     folder = open_scratch(agent, tmp_path)["dir"]
     refused = agent.ask("filesystem_open", dir=folder, **ground)
     assert (refused.is_, refused["code"]) == ("error", "bad-request")
-    assert "image_bytes" in refused["says"]
+    assert "image_bytes" in refused["message"]
 
 
 @pytest.mark.parametrize("paths", [{"dir": "scratch"}, {"dir": "/x", "path": "sdb"}])
 def test_its_paths_are_absolute(agent: Agent, paths: dict[str, Any]) -> None:
     refused = agent.ask("filesystem_open", serial="x", **{"path": "/dev/x", **paths})
-    assert "is not absolute" in refused["says"]
+    assert "is not absolute" in refused["message"]
 
 
 def test_a_bound_that_no_program_fits_in_is_refused(agent: Agent) -> None:
     (refused,) = agent.run("true", memory_limit_bytes=4096)
     assert refused["code"] == "bad-request"
-    assert "4096" in refused["says"]
+    assert "4096" in refused["message"]
 
 
 def test_without_a_bound_nothing_is_told_of_memory(agent: Agent) -> None:

@@ -67,5 +67,5 @@ def test_what_cannot_be_meant_is_refused_with_its_value(
     agent.send({"id": 9, **header})
     said = agent.next(9)
     assert (said.is_, said["code"]) == ("error", "bad-request")
-    assert part in said["says"]
+    assert part in said["message"]
     assert agent.ask("clock").is_ == "clock"

@@ -32,7 +32,7 @@ def open_scratch(agent: Agent, target: Path, name: str = "one") -> str:
     return str(opened["dir"])
 
 
-def do(agent: Agent, phase: str, dir_: str, **more: Any) -> Said:
+def hint(agent: Agent, phase: str, dir_: str, **more: Any) -> Said:
     return agent.rest(begin(agent, phase, dir_, **more))[-1]
 
 
@@ -66,7 +66,7 @@ def test_it_is_among_the_capabilities(agent: Agent) -> None:
 def test_each_phase_does_what_it_says_and_counts_it(agent: Agent, tmp_path: Path) -> None:
     folder = open_scratch(agent, tmp_path)
     for phase, ops, left in PHASES:
-        said = do(agent, phase, folder, file_bytes=3901)
+        said = hint(agent, phase, folder, file_bytes=3901)
         assert (said.is_, said["phase"], said["ranks"]) == ("measured", phase, 4)
         assert (said["ops"], said["errors"], said["skipped"]) == (ops, {}, 0)
         assert counted(said) == ops
@@ -78,16 +78,16 @@ def test_each_phase_does_what_it_says_and_counts_it(agent: Agent, tmp_path: Path
 def test_iterations_do_not_meet(agent: Agent, tmp_path: Path) -> None:
     folder = open_scratch(agent, tmp_path)
     for iteration in range(3):
-        assert do(agent, "tree-create", folder, iteration=iteration)["errors"] == {}
-        assert do(agent, "file-create", folder, iteration=iteration)["errors"] == {}
+        assert hint(agent, "tree-create", folder, iteration=iteration)["errors"] == {}
+        assert hint(agent, "file-create", folder, iteration=iteration)["errors"] == {}
     assert len(files(folder)) == 3 * 80
 
 
 def test_percentiles_lie_within_the_exact_extremes(agent: Agent, tmp_path: Path) -> None:
     folder = open_scratch(agent, tmp_path)
-    do(agent, "tree-create", folder)
-    do(agent, "file-create", folder, files_per_rank=500)
-    said = do(agent, "file-stat", folder, files_per_rank=500)
+    hint(agent, "tree-create", folder)
+    hint(agent, "file-create", folder, files_per_rank=500)
+    said = hint(agent, "file-stat", folder, files_per_rank=500)
     bins, counts = zip(*said["bins"], strict=True)
     shape = histogram.Histogram(histogram.of_sparse(bins, counts))
     low, median, high = (shape.percentile_ns(p) for p in (0.001, 50, 100))
@@ -106,7 +106,7 @@ def test_percentiles_lie_within_the_exact_extremes(agent: Agent, tmp_path: Path)
 def test_no_rank_begins_before_the_start(agent: Agent, tmp_path: Path) -> None:
     folder = open_scratch(agent, tmp_path)
     start = time.time_ns() + NS_PER_S // 5
-    said = do(agent, "tree-create", folder, start_at_real_ns=start)
+    said = hint(agent, "tree-create", folder, start_at_real_ns=start)
     assert start <= said["first_start_real_ns"]
     assert said["first_start_real_ns"] <= said["last_start_real_ns"] <= said["last_end_real_ns"]
     assert said["first_end_real_ns"] <= said["last_end_real_ns"] <= time.time_ns()
@@ -128,14 +128,14 @@ def test_a_shift_reads_and_removes_what_the_other_host_made(
     ]
     for phase in ("tree-create", "file-create"):
         for agent, host in zip(pair, hosts, strict=True):
-            assert do(agent, phase, **host)["errors"] == {}
+            assert hint(agent, phase, **host)["errors"] == {}
     theirs = {"dir": folders[1], "first_rank": 4, "ranks": 4}
     shifted: dict[str, Any] = {**hosts[0], "shift": 4, "others": [theirs]}
-    assert do(pair[0], "file-stat", **shifted)["ops"] == 80
-    assert do(pair[0], "file-read", **shifted)["ops"] == 80
-    assert do(pair[0], "file-remove", **shifted)["ops"] == 80
+    assert hint(pair[0], "file-stat", **shifted)["ops"] == 80
+    assert hint(pair[0], "file-read", **shifted)["ops"] == 80
+    assert hint(pair[0], "file-remove", **shifted)["ops"] == 80
     assert (len(files(folders[0])), len(files(folders[1]))) == (80, 0)
-    assert do(pair[1], "file-stat", **hosts[1])["errors"] == {"ENOENT": 80}
+    assert hint(pair[1], "file-stat", **hosts[1])["errors"] == {"ENOENT": 80}
     for agent in pair:
         assert agent.close() == 0
     assert list(tmp_path.iterdir()) == []
@@ -143,16 +143,16 @@ def test_a_shift_reads_and_removes_what_the_other_host_made(
 
 def test_failures_are_counted_by_their_errno(agent: Agent, tmp_path: Path) -> None:
     folder = open_scratch(agent, tmp_path)
-    do(agent, "tree-create", folder)
-    assert do(agent, "tree-create", folder)["errors"] == {"EEXIST": 4}
-    said = do(agent, "file-stat", folder)
+    hint(agent, "tree-create", folder)
+    assert hint(agent, "tree-create", folder)["errors"] == {"EEXIST": 4}
+    said = hint(agent, "file-stat", folder)
     assert (said["ops"], said["errors"], said["bins"]) == (0, {"ENOENT": 80}, [])
     assert (said["latency_min_ns"], said["latency_max_ns"]) == (None, None)
-    do(agent, "file-create", folder)
-    assert do(agent, "file-create", folder, files_per_rank=25)["errors"] == {"EEXIST": 80}
-    assert do(agent, "tree-remove", folder)["errors"] == {"ENOTEMPTY": 4}
+    hint(agent, "file-create", folder)
+    assert hint(agent, "file-create", folder, files_per_rank=25)["errors"] == {"EEXIST": 80}
+    assert hint(agent, "tree-remove", folder)["errors"] == {"ENOTEMPTY": 4}
     files(folder)[0].unlink()
-    said = do(agent, "file-read", folder, file_bytes=10)
+    said = hint(agent, "file-read", folder, file_bytes=10)
     assert (said["ops"], said["errors"]) == (0, {"ENOENT": 1, "short": 79})
 
 
@@ -160,8 +160,8 @@ def test_a_full_file_system_is_counted_and_not_hidden(program: Path, tmp_path: P
     mount = f"mount -t tmpfs -o size=16m,nr_inodes=50 none {tmp_path} && exec $0"
     with Agent(program, "unshare", "--map-root-user", "--mount", "sh", "-c", mount) as agent:
         folder = open_scratch(agent, tmp_path)
-        do(agent, "tree-create", folder)
-        said = do(agent, "file-create", folder)
+        hint(agent, "tree-create", folder)
+        said = hint(agent, "file-create", folder)
         assert set(said["errors"]) == {"ENOSPC"}
         assert 0 < said["ops"] < 50
         assert said["ops"] + said["errors"]["ENOSPC"] == 80
@@ -169,7 +169,7 @@ def test_a_full_file_system_is_counted_and_not_hidden(program: Path, tmp_path: P
 
 def test_intervals_are_differences_that_add_up(agent: Agent, tmp_path: Path) -> None:
     folder = open_scratch(agent, tmp_path)
-    do(agent, "tree-create", folder)
+    hint(agent, "tree-create", folder)
     limits = {"wall_limit_s": 0.5, "interval_ms": 100}
     run = begin(agent, "file-create", folder, files_per_rank=100_000, **limits)
     *intervals, final = agent.rest(run)
@@ -189,10 +189,10 @@ def test_intervals_are_differences_that_add_up(agent: Agent, tmp_path: Path) -> 
 
 def test_a_signal_stops_it_and_what_was_done_is_told(agent: Agent, tmp_path: Path) -> None:
     folder = open_scratch(agent, tmp_path)
-    do(agent, "tree-create", folder)
+    hint(agent, "tree-create", folder)
     run = begin(agent, "file-create", folder, files_per_rank=1_000_000)
     assert until(lambda: bool(files(folder)))
-    assert do(agent, "file-stat", folder)["code"] == "busy"
+    assert hint(agent, "file-stat", folder)["code"] == "busy"
     assert agent.ask("scratch_close", dir=folder, keep=False)["code"] == "busy"
     assert agent.ask("signal", run=run, signal="INT").is_ == "done"
     final = agent.rest(run)[-1]
@@ -215,7 +215,7 @@ def test_one_that_waits_for_its_start_is_called_off(agent: Agent, tmp_path: Path
 
 def test_at_the_end_of_the_input_everything_goes(agent: Agent, tmp_path: Path) -> None:
     folder = open_scratch(agent, tmp_path)
-    do(agent, "tree-create", folder, ranks=32, total_ranks=32)
+    hint(agent, "tree-create", folder, ranks=32, total_ranks=32)
     begin(agent, "file-create", folder, ranks=32, total_ranks=32, files_per_rank=1_000_000)
     assert until(lambda: len(files(folder)) > 1000)
     assert agent.close() == 0
@@ -231,7 +231,7 @@ def test_the_end_of_the_input_finds_one_that_still_waits(agent: Agent, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("more", "says"),
+    ("more", "message"),
     [
         ({"ranks": 0}, "ranks of 0"),
         ({"ranks": 5000, "total_ranks": 5000}, "5000"),
@@ -252,12 +252,12 @@ def test_the_end_of_the_input_finds_one_that_still_waits(agent: Agent, tmp_path:
     ],
 )
 def test_what_cannot_be_meant_is_refused(
-    agent: Agent, tmp_path: Path, more: dict[str, Any], says: str
+    agent: Agent, tmp_path: Path, more: dict[str, Any], message: str
 ) -> None:
     asked = {**FOUR, "phase": "file-stat", "dir": open_scratch(agent, tmp_path), **more}
     refusal = agent.ask("metadata", **asked)
     assert (refusal.is_, refusal["code"]) == ("error", "bad-request")
-    assert says in refusal["says"]
+    assert message in refusal["message"]
 
 
 def test_only_a_scratch_folder_held_here_is_worked_in(
@@ -265,7 +265,7 @@ def test_only_a_scratch_folder_held_here_is_worked_in(
 ) -> None:
     theirs = open_scratch(pair[1], tmp_path)
     for folder in (str(tmp_path), theirs, theirs + "/..", "/"):
-        refusal = do(pair[0], "tree-create", folder)
+        refusal = hint(pair[0], "tree-create", folder)
         assert (refusal.is_, refusal["code"]) == ("error", "bad-request")
     assert [path.name for path in Path(theirs).iterdir()] == [".iolab-lock"]
 
@@ -276,5 +276,5 @@ def test_links_are_not_followed(agent: Agent, tmp_path: Path) -> None:
     precious.mkdir(parents=True)
     (precious / "file.0000000").write_bytes(b"stays")
     (Path(folder) / "metadata.0").symlink_to(tmp_path / "precious")
-    assert do(agent, "file-remove", folder)["code"] in {"ELOOP", "ENOTDIR"}
+    assert hint(agent, "file-remove", folder)["code"] in {"ELOOP", "ENOTDIR"}
     assert (precious / "file.0000000").read_bytes() == b"stays"

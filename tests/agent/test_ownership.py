@@ -238,7 +238,7 @@ def test_load_stays_in_a_folder_that_is_moved_and_the_run_fails(
     moved = replace_folder(folder, precious)
     (moved / "stop").touch()
     end = agent.rest(run)[-1]
-    assert (end.is_, end["code"], str(folder) in end["says"]) == ("error", "replaced", True)
+    assert (end.is_, end["code"], str(folder) in end["message"]) == ("error", "replaced", True)
     assert (moved / "data").read_text() == "load"
     assert (precious / "data").read_text() == "stays"
 
@@ -268,7 +268,7 @@ def test_nothing_is_done_by_the_name_of_a_folder_that_was_moved(
     ]  # fmt: skip
     assert {said["code"] for said in asked} == {"replaced"}
     closed = agent.ask("scratch_close", dir=str(folder), keep=False)
-    assert (closed["code"], str(moved) in closed["says"]) == ("replaced", True)
+    assert (closed["code"], str(moved) in closed["message"]) == ("replaced", True)
     assert not moved.exists()
     assert [path.name for path in precious.iterdir()] == ["data"]
     assert (precious / "data").read_text() == "stays"

@@ -102,7 +102,7 @@ def test_what_is_not_there_is_named(agent: Agent, tmp_path: Path) -> None:
         agent.ask("extents", paths=[gone]),
         agent.ask("evict", paths=[gone], system=False),
     ):
-        assert (refusal["code"], gone in refusal["says"]) == ("ENOENT", True)
+        assert (refusal["code"], gone in refusal["message"]) == ("ENOENT", True)
 
 
 def test_eviction_lowers_what_the_kernel_counts(agent: Agent, disk_folder: Path) -> None:
@@ -139,7 +139,7 @@ def test_where_direct_io_does_not_work_the_sentence_says_why(agent: Agent) -> No
     # No file system here refuses direct I/O as old ones do; a place without room refuses it too.
     refusal = agent.ask("probe", path="/proc")
     assert refusal.is_ == "error"
-    assert "/proc" in refusal["says"]
+    assert "/proc" in refusal["message"]
 
 
 def test_sync_answers(agent: Agent) -> None:

@@ -63,7 +63,7 @@ def test_the_working_directory(agent: Agent, tmp_path: Path) -> None:
     assert output(agent.run("pwd", cwd=str(tmp_path))) == f"{tmp_path}\n".encode()
     refusal = agent.run("pwd", cwd=str(tmp_path / "gone"))[-1]
     assert refusal["code"] == "ENOENT"
-    assert str(tmp_path / "gone") in refusal["says"]
+    assert str(tmp_path / "gone") in refusal["message"]
 
 
 def ignored_by_a_child(agent: Agent) -> int:
@@ -97,7 +97,7 @@ def test_what_a_script_ignored_in_the_background_is_not_passed_on(program: Path)
 def test_a_program_that_is_not_there_is_named(agent: Agent, name: str) -> None:
     refusal = agent.run(name)[-1]
     assert (refusal.is_, refusal["code"]) == ("error", "ENOENT")
-    assert name in refusal["says"]
+    assert name in refusal["message"]
 
 
 @pytest.mark.parametrize("content", [b"\x7fELF but not really", b"echo a shell would run this"])
@@ -107,7 +107,7 @@ def test_an_executable_that_is_no_program(agent: Agent, tmp_path: Path, content:
     odd.chmod(0o755)
     refusal = agent.run(str(odd))[-1]
     assert refusal["code"] == "ENOEXEC"
-    assert str(odd) in refusal["says"]
+    assert str(odd) in refusal["message"]
 
 
 def test_arguments_are_never_a_shell_line(agent: Agent) -> None:
@@ -214,7 +214,7 @@ def test_runs_go_side_by_side_up_to_a_limit(agent: Agent) -> None:
     waiting = time.time_ns() + 600_000_000_000
     runs = [agent.begin("run", argv=["true"], start_at_real_ns=waiting) for _ in range(256)]
     refusal = agent.run("true")[-1]
-    assert (refusal["code"], "256" in refusal["says"]) == ("busy", True)
+    assert (refusal["code"], "256" in refusal["message"]) == ("busy", True)
     agent.ask("signal", run=runs[0], signal="TERM")
     agent.rest(runs[0])
     assert agent.run("true")[-1]["code"] == 0

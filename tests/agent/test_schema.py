@@ -106,8 +106,8 @@ def test_the_schema_has_the_verbs_that_an_agent_knows(agent: Agent) -> None:
         # An agent that takes each of them by its name objects to the first value, if at all.
         for name in known:
             wrong: dict[str, Any] = {name: {"no": "such value"}}
-            says = agent.ask(verb, **wrong).header.get("says", "")
-            assert f"unknown field `{name}`" not in says, (verb, name)
+            message = agent.ask(verb, **wrong).header.get("message", "")
+            assert f"unknown field `{name}`" not in message, (verb, name)
         more: dict[str, Any] = {"no such argument": 1}
         refused = agent.ask(verb, **more) if verb != "bye" else None
         assert refused is None or refused["code"] == "bad-request"

@@ -33,7 +33,7 @@ def test_two_agents_cannot_hold_one(agent: Agent, program: Path, tmp_path: Path)
     with Agent(program) as other:
         refusal = open_scratch(other, tmp_path, "session B")
         assert (refusal.is_, refusal["code"]) == ("error", "busy")
-        assert "session A of ann on h1" in refusal["says"]
+        assert "session A of ann on h1" in refusal["message"]
         assert other.ask("probe", path=str(tmp_path))["held_by"] == "session A of ann on h1"
         agent.close()
         assert other.ask("probe", path=str(tmp_path))["held_by"] is None
@@ -111,7 +111,7 @@ def test_a_folder_of_somebody_else_is_refused(agent: Agent, tmp_path: Path) -> N
     (tmp_path / NAME).mkdir()
     (tmp_path / NAME / "precious").write_bytes(b"stays")
     refusal = open_scratch(agent, tmp_path)
-    assert (refusal["code"], str(tmp_path / NAME) in refusal["says"]) == ("EEXIST", True)
+    assert (refusal["code"], str(tmp_path / NAME) in refusal["message"]) == ("EEXIST", True)
     agent.close()
     assert (tmp_path / NAME / "precious").read_bytes() == b"stays"
 

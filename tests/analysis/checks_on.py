@@ -24,8 +24,8 @@ def ask(
     """The check's answer; every answer is a sentence with plain evidence under the check's code."""
     result = check(view_of(record, facts, telemetry))
     assert result.code == check.code
-    assert result.says.endswith(".")
-    first = result.says.split()[0]
+    assert result.message.endswith(".")
+    first = result.message.split()[0]
     assert first[0].isupper() or first[0].isdigit() or first.split("+")[0] in known_names(record)
     assert all(isinstance(v, int | float | str | None) for v in result.evidence.values())
     return result

@@ -16,18 +16,18 @@ from iolab.core.generator import VerifyTotals
 from iolab.core.host import HostFacts, Role
 from iolab.core.metric import Level, Verdict
 from iolab.core.run import (
-    Bystander,
     CacheProof,
     DeviceDelta,
     DirectionTotals,
     EngineTotals,
     ExtentProof,
-    IdleProof,
+    MonitoredHost,
+    PreRunActivity,
     RunRecord,
     RunStatus,
 )
 from iolab.core.samples import CounterTable
-from iolab.core.stopping import RuleSettings
+from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.target_state import Purge, TargetState
 from iolab.guests.guest import Accelerator, DiskKind, GuestUse, fleet_of_run
 from iolab.hosts.rates import CounterSeries
@@ -196,7 +196,10 @@ TRACED: Final = session(traced(files()))
 BUFFERED: Final = session(files(job=replace(JOB, direct=False)))
 STEADY: Final = session(seconds(noise(200)))
 RULED: Final = session(
-    seconds(noise(200), rule=RuleSettings(shortest_s=60, longest_s=200, step_s=10, retained_s=30))
+    seconds(
+        noise(200),
+        rule=StoppingRuleSettings(shortest_s=60, longest_s=200, step_s=10, retained_s=30),
+    )
 )
 GENERATED: Final = session(
     generated(files(job=replace(NATIVE, verify=True)), verify=VerifyTotals(1000, 0, 0, 0, 0, ()))
@@ -698,7 +701,7 @@ PLANTED: Final = (
         INDICATIVE,
         "Others did 2,000 IOPS on a client's device just before the start.",
         FILES,
-        lambda s: s.but(on(s.record, idle=IdleProof(1.0, 2000.0 * BLOCK, 2000.0))),
+        lambda s: s.but(on(s.record, idle=PreRunActivity(1.0, 2000.0 * BLOCK, 2000.0))),
     ),
     Planted(
         "monitored-node-lost",
@@ -706,7 +709,7 @@ PLANTED: Final = (
         "A storage node could not be watched to the end; its disks are compared with nothing.",
         FILES,
         lambda s: s.but(
-            replace(s.record, bystanders=(Bystander("h1", Role.HYPERVISOR, "Gone.", (), 0, 0),))
+            replace(s.record, bystanders=(MonitoredHost("h1", Role.HYPERVISOR, "Gone.", (), 0, 0),))
         ),
     ),
     Planted(

@@ -24,14 +24,20 @@ from iolab.core.run import (
     EngineTotals,
     ExtentProof,
     HostRun,
-    IdleProof,
     PlannedRun,
     Point,
+    PreRunActivity,
     ProcessUse,
     RunRecord,
     RunStatus,
 )
-from iolab.core.samples import BinTable, IntervalTable, no_bins, no_counters, no_intervals
+from iolab.core.samples import (
+    BinTable,
+    IntervalTable,
+    empty_bin_table,
+    empty_counter_table,
+    empty_interval_table,
+)
 from iolab.core.workload import Direction, ServiceTime
 from iolab.guests.analysis import GuestAnalysis
 from iolab.hosts.rates import CounterSeries
@@ -87,7 +93,7 @@ class Spell:
 def tables(spells: Sequence[Spell]) -> tuple[IntervalTable, BinTable]:
     """The evidence that an engine would leave of those spells."""
     if not spells:
-        return no_intervals(), no_bins()
+        return empty_interval_table(), empty_bin_table()
     rows = []
     for spell in spells:
         counts = np.bincount(bin_of_ns(spell.latencies)) if spell.latencies else np.zeros(0, int)
@@ -204,7 +210,7 @@ def host_run(name: str = "local", bursts: Sequence[Burst] = (), **changes: Any) 
         ),
         extents=ExtentProof("fiemap", 4, 4 * GIB, 4 * GIB, 0, 0),
         cache=CacheProof(asked=True, resident_bytes_before=GIB, resident_bytes_after=0, methods=()),
-        idle=IdleProof(watched_s=1.0, bytes_per_s=0.0, ios_per_s=0.0),
+        idle=PreRunActivity(watched_s=1.0, bytes_per_s=0.0, ios_per_s=0.0),
         process=ProcessUse(user_s=1.0, system_s=1.0, max_rss_bytes=1 << 20),
         clock_offset_ns=bursts[0].offset_ns if bursts else 0,
         clock_error_ns=100_000,
@@ -233,7 +239,7 @@ def record_of(
         hosts=tuple(hosts),
         intervals=intervals,
         bins=bins,
-        counters=no_counters(),
+        counters=empty_counter_table(),
         outputs=(),
     )
     return replace(record, **changes)

@@ -9,7 +9,7 @@ import pytest
 from iolab.core.host import CloudFacts, CloudVolume, HostFacts
 from iolab.core.metric import CheckResult, Level
 from iolab.core.run import RunRecord
-from iolab.core.volume import limit_of
+from iolab.core.volume import provisioned_limit
 from tests.analysis.planted import seconds, session
 from tests.analysis.records import facts_of
 from tests.facts import tells
@@ -44,7 +44,7 @@ def of(gib: int, *told: CloudVolume) -> HostFacts:
 def test_a_volume_has_the_limits_of_its_type_and_size(
     facts: HostFacts, *, named: str | None, kind: str, iops: float | None, bytes_per_s: float
 ) -> None:
-    found = limit_of(facts, named)
+    found = provisioned_limit(facts, named)
     assert found is not None
     assert (found.type, found.iops, found.bytes_per_s) == (kind, iops, bytes_per_s)
 
@@ -63,7 +63,7 @@ def test_a_volume_has_the_limits_of_its_type_and_size(
     ],
 )
 def test_a_volume_that_is_not_surely_known_has_none(facts: HostFacts, named: str | None) -> None:
-    assert limit_of(facts, named) is None
+    assert provisioned_limit(facts, named) is None
 
 
 def fell(to: int, volume: str | None = "gp2") -> RunRecord:
@@ -80,7 +80,7 @@ def test_a_fall_to_the_provisioned_limit_is_called_that() -> None:
     assert found.level is Level.INDICATIVE
     assert found.evidence["provisioned"] == 1500
     assert found.evidence["of_provisioned"] == pytest.approx(1, rel=0.02)
-    assert tells(found.says, "100 %", "gp2")
+    assert tells(found.message, "100 %", "gp2")
 
 
 def test_a_fall_elsewhere_is_told_beside_it() -> None:
@@ -97,7 +97,7 @@ def test_an_unknown_volume_has_no_limit_beside_its_fall_and_an_even_rate_no_fall
 
 
 def test_at_large_blocks_bytes_are_the_limit() -> None:
-    found = limit_of(of(500), "gp3")
+    found = provisioned_limit(of(500), "gp3")
     assert found is not None
     assert found.iops_at(4096) == 3000
     assert found.iops_at(1 << 20) == 125

@@ -78,7 +78,7 @@ def test_files_larger_than_memory_are_read_in_part_from_it(gib: int, expected: o
 def test_unknown_memory_is_not_assumed() -> None:
     answer = ask(cache_hits, healthy(BUFFERED, cache=None), facts={})
     assert answer.level is INDICATIVE
-    assert answer.says.startswith("Could not be checked")
+    assert answer.message.startswith("Could not be checked")
 
 
 def test_a_target_in_memory_is_no_storage() -> None:

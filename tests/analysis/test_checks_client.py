@@ -58,7 +58,9 @@ def test_telemetry_of_a_host_is_read_on_its_own_clock() -> None:
     busy = series("busy_share", [0.95] * 30)
     ahead = replace(busy, real_ns=busy.real_ns + ahead_ns)
     assert level(cpu_bound_client, record, telemetry=(ahead,)) is INDICATIVE
-    assert ask(cpu_bound_client, record, telemetry=(busy,)).says.startswith("Could not be checked")
+    assert ask(cpu_bound_client, record, telemetry=(busy,)).message.startswith(
+        "Could not be checked"
+    )
 
 
 def test_a_client_that_was_not_watched_is_not_cleared() -> None:
@@ -114,4 +116,4 @@ def test_a_machine_that_counts_no_throttling_is_called_virtual_where_it_is(
     facts = replace(facts, kernel=replace(facts.kernel, hypervisor=hypervisor))
     answer = ask(thermal_throttling, healthy(), {"c1": facts}, telemetry=())
     assert answer.level is None
-    assert ("virtual machine" in answer.says) is (hypervisor is not None)
+    assert ("virtual machine" in answer.message) is (hypervisor is not None)

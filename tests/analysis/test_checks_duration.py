@@ -14,7 +14,7 @@ from iolab.analysis.checks.time import (
 )
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
-from iolab.study.foretold import time_limits
+from iolab.study.foretold import run_length_limits
 from iolab.study.load import LoadOptions
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import JOB, Burst, bursts_record, healthy, host_run, record_of
@@ -38,7 +38,7 @@ def test_measured_seconds_decide(spans: int, expected: Level) -> None:
 def test_no_run_is_better_than_was_foretold_and_a_whole_one_is_as_good(asked_s: float) -> None:
     """An engine's last interval ends some 0.1 s past the asked time, as measured with fio."""
     study = parse_study(READS, "s", LoadOptions(sets=(f"method.runtime={asked_s}s",)))
-    limit = next(iter(time_limits(study, make_plan(study).runs)), None)
+    limit = next(iter(run_length_limits(study, make_plan(study).runs)), None)
     record = bursts_record([Burst(spans=1, span_s=asked_s + 0.1)], runtime_s=asked_s)
     assert level(run_too_short, record) is (limit.level if limit else VALID)
 
@@ -46,7 +46,7 @@ def test_no_run_is_better_than_was_foretold_and_a_whole_one_is_as_good(asked_s: 
 def test_time_just_short_of_the_least_is_not_told_as_enough() -> None:
     answer = ask(run_too_short, bursts_record([Burst(spans=3, span_s=0.98)]))
     assert answer.level is INVALID
-    assert {"2.9", "3"} <= set(answer.says.split())
+    assert {"2.9", "3"} <= set(answer.message.split())
 
 
 @pytest.mark.parametrize(("late_s", "expected"), [(0.014, INDICATIVE), (0.06, INVALID)])
@@ -116,15 +116,15 @@ def test_a_host_without_load_is_no_fleet() -> None:
 
 
 def test_every_percentile_is_supported_by_a_million() -> None:
-    assert "every percentile" in ask(percentile_support, healthy()).says
+    assert "every percentile" in ask(percentile_support, healthy()).message
 
 
 def test_what_is_not_printed_is_named_with_what_it_needs() -> None:
     answer = ask(percentile_support, bursts_record([Burst(ios=1000)]))
     assert answer.level is VALID
-    assert "p99.9 (100 k)" in answer.says
-    assert "p99.99 (1 M)" in answer.says
-    assert "p99.5" not in answer.says
+    assert "p99.9 (100 k)" in answer.message
+    assert "p99.99 (1 M)" in answer.message
+    assert "p99.5" not in answer.message
     assert answer.evidence == {"ios": 30_000, "p99_9_needs": 100_000, "p99_99_needs": 1_000_000}
 
 

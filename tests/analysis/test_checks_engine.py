@@ -24,7 +24,7 @@ def test_how_a_run_ended() -> None:
     assert level(run_unfinished, interrupted) is INDICATIVE
     answer = ask(run_unfinished, failed)
     assert answer.level is INVALID
-    assert "The disk is full." in answer.says
+    assert "The disk is full." in answer.message
 
 
 @pytest.mark.parametrize(

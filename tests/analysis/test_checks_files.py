@@ -54,7 +54,7 @@ def test_short_ios_are_judged_by_their_part(share: float, expected: Level) -> No
     record = with_short(healthy(), share)
     answer = ask(engine_errors, record)
     assert answer.level is expected
-    assert tells(answer.says, "short")
+    assert tells(answer.message, "short")
 
 
 def with_short(record: RunRecord, share: float) -> RunRecord:

@@ -15,7 +15,7 @@ from iolab.analysis.checks.fleet import (
 )
 from iolab.core.host import Role
 from iolab.core.metric import Level
-from iolab.core.run import Bystander, RunRecord
+from iolab.core.run import MonitoredHost, RunRecord
 from iolab.guests.guest import GuestFleet, GuestRun
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import Burst, bursts_record, facts_of, healthy
@@ -133,8 +133,8 @@ def test_a_host_with_fewer_jobs_owes_less() -> None:
     assert level(uneven_fleet, replace(made, run=replace(made.run, point=point))) is VALID
 
 
-def bystander(name: str, error: str | None) -> Bystander:
-    return Bystander(name, Role.STORAGE, error, (), 0, 0)
+def bystander(name: str, error: str | None) -> MonitoredHost:
+    return MonitoredHost(name, Role.STORAGE, error, (), 0, 0)
 
 
 def test_a_lost_bystander_is_said_and_spoils_no_more_than_that() -> None:
@@ -142,7 +142,7 @@ def test_a_lost_bystander_is_said_and_spoils_no_more_than_that() -> None:
     made = replace(healthy(), bystanders=(bystander("s1", None), lost))
     answer = ask(bystander_lost, made)
     assert answer.level is INDICATIVE
-    assert tells(answer.says, "1 of 2", "hosts", "'s2' broke off"), answer.says
+    assert tells(answer.message, "1 of 2", "hosts", "'s2' broke off"), answer.message
     assert level(bystander_lost, replace(made, bystanders=made.bystanders[:1])) is VALID
     assert level(bystander_lost, healthy()) is None
 

@@ -31,13 +31,13 @@ def said(code: str, **changes: object) -> CheckResult:
 def test_a_host_that_was_left_out_is_named() -> None:
     check = said("hosts-left-out", without=("c3",))
     assert check.level is Level.INDICATIVE
-    assert "without c3" in check.says
+    assert "without c3" in check.message
 
 
 def test_a_host_with_another_fio_is_named() -> None:
     check = said("versions-differ", **{LAST: other(FACTS[LAST])})
     assert check.level is Level.INDICATIVE
-    assert f"fio-9.9 on {LAST}, " in check.says
+    assert f"fio-9.9 on {LAST}, " in check.message
 
 
 @pytest.mark.parametrize("attempt", [1, 3])

@@ -8,7 +8,7 @@ import pytest
 
 from iolab.analysis.checks.idle import device_busy
 from iolab.core.metric import Level
-from iolab.core.run import IdleProof
+from iolab.core.run import PreRunActivity
 from tests.analysis.checks_on import INDICATIVE, VALID, level
 from tests.analysis.records import Burst, bursts_record, healthy
 
@@ -16,20 +16,20 @@ from tests.analysis.records import Burst, bursts_record, healthy
 @pytest.mark.parametrize(
     ("proof", "expected"),
     [
-        (IdleProof(1.0, 0.0, 0.0), VALID),
-        (IdleProof(1.0, float(1 << 20), 50.0), VALID),
-        (IdleProof(1.0, 0.02 * 40_000 * 4096, 0.0), VALID),
-        (IdleProof(1.0, 0.03 * 40_000 * 4096, 0.0), INDICATIVE),
-        (IdleProof(1.0, 0.0, 0.02 * 40_000), VALID),
-        (IdleProof(1.0, 0.0, 0.03 * 40_000), INDICATIVE),
+        (PreRunActivity(1.0, 0.0, 0.0), VALID),
+        (PreRunActivity(1.0, float(1 << 20), 50.0), VALID),
+        (PreRunActivity(1.0, 0.02 * 40_000 * 4096, 0.0), VALID),
+        (PreRunActivity(1.0, 0.03 * 40_000 * 4096, 0.0), INDICATIVE),
+        (PreRunActivity(1.0, 0.0, 0.02 * 40_000), VALID),
+        (PreRunActivity(1.0, 0.0, 0.03 * 40_000), INDICATIVE),
         (None, INDICATIVE),
     ],
 )
-def test_others_before_the_start(proof: IdleProof | None, expected: Level) -> None:
+def test_others_before_the_start(proof: PreRunActivity | None, expected: Level) -> None:
     assert level(device_busy, healthy(idle=proof)) is expected
 
 
 def test_little_load_is_disturbed_by_little() -> None:
     record = bursts_record([Burst(ios=100)])
-    busy = replace(record.hosts[0], idle=IdleProof(1.0, 2e6, 60.0))
+    busy = replace(record.hosts[0], idle=PreRunActivity(1.0, 2e6, 60.0))
     assert level(device_busy, replace(record, hosts=(busy,))) is INDICATIVE

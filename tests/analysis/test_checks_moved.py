@@ -61,8 +61,8 @@ def test_writes(write: float, expected: Level) -> None:
 
 def test_missing_reads_are_named_with_their_share() -> None:
     answer = ask(bytes_moved, healthy(devices=(moved(0.25),)))
-    assert "moved 25 %" in answer.says
-    assert "memory" in answer.says
+    assert "moved 25 %" in answer.message
+    assert "memory" in answer.message
     assert answer.evidence["device_read_bytes"] == CLAIMED // 4
     assert answer.evidence["claimed_read_bytes"] == CLAIMED
 
@@ -70,7 +70,7 @@ def test_missing_reads_are_named_with_their_share() -> None:
 def test_reads_of_a_pure_write_are_amplification() -> None:
     answer = ask(bytes_moved, healthy(WRITES, devices=(moved(read=0.2, write=1.0),)))
     assert answer.level is INDICATIVE
-    assert "read-ahead or others' reads" in answer.says
+    assert "read-ahead or others' reads" in answer.message
 
 
 def test_what_the_engine_read_to_choose_its_way_is_nobody_s_excess() -> None:
@@ -107,7 +107,7 @@ def test_what_cannot_be_counted_is_not_verified() -> None:
     ):
         answer = ask(bytes_moved, record, facts)
         assert answer.level is INDICATIVE
-        assert answer.says.startswith("Could not be checked")
+        assert answer.message.startswith("Could not be checked")
 
 
 def stack(nearest: str, *leaves: str) -> dict[str, HostFacts]:
@@ -167,7 +167,7 @@ def test_one_host_that_read_from_memory_is_enough() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "expected", "says"),
+    ("share", "expected", "message"),
     [
         (1.0, VALID, "moved the"),
         (0.95, INDICATIVE, "discarded 95 %"),
@@ -177,12 +177,12 @@ def test_one_host_that_read_from_memory_is_enough() -> None:
     ],
 )
 def test_trims_are_held_against_the_discards(
-    share: float | None, expected: Level, says: str
+    share: float | None, expected: Level, message: str
 ) -> None:
     discarded = None if share is None else round(share * CLAIMED)
     delta = DeviceDelta(DEVICE, 0, 0, 0, 0, discard_bytes=discarded, discard_ios=discarded)
     answer = ask(bytes_moved, healthy(TRIMS, devices=(delta,)))
-    assert (answer.level, says in answer.says) == (expected, True), answer.says
+    assert (answer.level, message in answer.message) == (expected, True), answer.message
     assert answer.evidence["claimed_trim_bytes"] == CLAIMED
     assert answer.evidence["device_discard_bytes"] == discarded
 

@@ -10,7 +10,7 @@ from iolab.analysis.checks.standstill import engine_stopped
 from iolab.analysis.checks.time import burst_credits, cycle, transient
 from iolab.core.metric import Level
 from iolab.core.run import ProcessorUse, RunRecord, Standstill, StandstillCause
-from iolab.session.driver import summed
+from iolab.session.driver import summed_processor_use
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import GO_NS, SECOND, healthy
 from tests.analysis.test_checks_starved import used
@@ -57,7 +57,7 @@ def test_a_standstill_is_told_with_its_length_and_its_cause() -> None:
     answer = ask(engine_stopped, record(stopped(10, 14), stopped(20, 20.5, cause="frozen")))
     assert answer.evidence["cause"] == "stopped"
     assert answer.evidence["stopped_s"] == pytest.approx(4.5)
-    assert tells(answer.says, "2 times", "4.5 s", "signal")
+    assert tells(answer.message, "2 times", "4.5 s", "signal")
 
 
 def test_a_clock_that_is_ahead_moves_no_standstill_out_of_the_run() -> None:
@@ -86,9 +86,11 @@ def test_nothing_is_said_where_nobody_looked() -> None:
 def test_the_standstills_of_phases_are_kept_the_longest_where_there_are_too_many() -> None:
     first = held(*(stopped(n, n + 0.1) for n in range(200)))
     second = held(stopped(999, 1999), *(stopped(n, n + 0.2) for n in range(300, 500)))
-    both = summed([first, second])
+    both = summed_processor_use([first, second])
     assert both is not None
     assert both.standstills is not None
     assert len(both.standstills) == 256
     assert both.standstills[-1] == stopped(999, 1999)
-    assert summed([used(), used()]) == replace(summed([used(), used()]) or used(), standstills=None)
+    assert summed_processor_use([used(), used()]) == replace(
+        summed_processor_use([used(), used()]) or used(), standstills=None
+    )

@@ -8,7 +8,7 @@ import pytest
 
 from iolab.analysis.checks.client import client_starved, client_throttled, cpu_bound_client
 from iolab.core.metric import Level
-from iolab.core.run import ProcessorGroup, ProcessorUse
+from iolab.core.run import CgroupCpuUse, ProcessorUse
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import QUIET, Burst, bursts_record, facts_of, healthy, series
 from tests.facts import tells
@@ -22,12 +22,12 @@ PERIODS = 300
 
 def group(
     throttled: int = 0, stood_s: float = 0.0, cores: float | None = 0.1, path: str = "/pods/x"
-) -> ProcessorGroup:
+) -> CgroupCpuUse:
     counts = (PERIODS, throttled, round(stood_s * SECOND))
-    return ProcessorGroup(path, cores, PERIOD_NS, *counts)
+    return CgroupCpuUse(path, cores, PERIOD_NS, *counts)
 
 
-def used(wait: float = 0.0, *groups: ProcessorGroup, cores: tuple[int, ...] = ()) -> ProcessorUse:
+def used(wait: float = 0.0, *groups: CgroupCpuUse, cores: tuple[int, ...] = ()) -> ProcessorUse:
     """Four threads over half a minute, that waited for such a share of it."""
     wall_ns = 4 * 30 * SECOND
     waited, ran = round(wait * wall_ns), round(0.1 * wall_ns)
@@ -52,7 +52,7 @@ def test_a_quota_is_judged_by_how_often_it_was_used_up(
     record = healthy(processor=used(0.0, group(throttled, stood_s)))
     answer = ask(client_throttled, record)
     assert answer.level is expected
-    assert tells(answer.says, "0.1", "/pods/x")
+    assert tells(answer.message, "0.1", "/pods/x")
     assert answer.evidence["throttled_share"] == pytest.approx(throttled / PERIODS)
 
 
@@ -61,7 +61,7 @@ def test_the_group_that_held_the_load_up_most_is_named_with_what_that_cost() -> 
     record = healthy(processor=used(0.62, group(3, 0.1), above, group(cores=None, path="/")))
     answer = ask(client_throttled, record)
     assert answer.evidence["group"] == "/pods"
-    assert tells(answer.says, "2", "97 %", "83 %", "62 %")
+    assert tells(answer.message, "2", "97 %", "83 %", "62 %")
 
 
 def test_without_a_quota_nothing_is_held_up_and_without_groups_nothing_is_known() -> None:
@@ -98,7 +98,7 @@ def test_the_cores_that_a_load_is_bound_to_are_looked_at_alone() -> None:
     ways = [("0@0", 0.0), ("1@0", 0.0), ("2@0", 0.1), ("3@0", 0.98), ("all", 0.27)]
     telemetry = tuple(series("busy_share", [busy] * 30, name=name) for name, busy in ways)
     starved = ask(client_starved, record, telemetry=telemetry)
-    assert tells(starved.says, "30 %", "1 of 4", "(3)")
+    assert tells(starved.message, "30 %", "1 of 4", "(3)")
     # What the load itself ran there is no other work.
     assert starved.evidence["others_busy_share"] == pytest.approx(0.98 - 0.4)
     bound = ask(cpu_bound_client, record, telemetry=telemetry)

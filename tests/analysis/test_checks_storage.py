@@ -12,7 +12,7 @@ from iolab.analysis.storage_bytes import storage_bytes_of
 from iolab.core.configuration import Redundancy
 from iolab.core.host import HostFacts, Role
 from iolab.core.metric import Level
-from iolab.core.run import Bystander, DeviceDelta, RunRecord
+from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio.workload import Job
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
@@ -22,14 +22,14 @@ CLAIMED = 30 * 40_000 * 4096
 THREE = Redundancy(3.0, 1.0)
 
 
-def node(name: str, read: float, write: float, *, error: str | None = None) -> Bystander:
+def node(name: str, read: float, write: float, *, error: str | None = None) -> MonitoredHost:
     """A node whose disks `sda` and `sdb` moved these shares of the claimed bytes together."""
     half = [round(share * CLAIMED / 2) for share in (read, write)]
     disks = tuple(DeviceDelta(disk, half[0], half[1], 1, 1) for disk in ("sda", "sdb"))
-    return Bystander(name, Role.STORAGE, error, () if error else disks, 0, 0)
+    return MonitoredHost(name, Role.STORAGE, error, () if error else disks, 0, 0)
 
 
-def run(*nodes: Bystander, job: Job = JOB, redundancy: Redundancy | None = THREE) -> RunRecord:
+def run(*nodes: MonitoredHost, job: Job = JOB, redundancy: Redundancy | None = THREE) -> RunRecord:
     return replace(healthy(job), bystanders=nodes, redundancy=redundancy)
 
 
@@ -57,7 +57,7 @@ def test_disks_move_the_claimed_bytes_times_the_factors(
 ) -> None:
     record = run(node("s1", read / 2, write / 2), node("s2", read / 2, write / 2), job=job)
     answer = ask(storage_bytes, record)
-    assert answer.level is expected, answer.says
+    assert answer.level is expected, answer.message
     assert answer.evidence["disks_read_bytes"] == pytest.approx(read * CLAIMED, abs=8)
     assert answer.evidence["disks_write_bytes"] == pytest.approx(write * CLAIMED, abs=8)
 
@@ -73,7 +73,7 @@ def test_a_node_that_was_not_counted_leaves_it_open() -> None:
     record = run(node("s1", 1.0, 0.0), node("s2", 0.0, 0.0, error="It broke off."))
     answer = ask(storage_bytes, record)
     assert answer.level is INDICATIVE
-    assert "s2 were not counted" in answer.says
+    assert "s2 were not counted" in answer.message
 
 
 def test_without_nodes_and_with_a_hypervisor_there_is_nothing_to_hold() -> None:

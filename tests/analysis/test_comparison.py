@@ -132,7 +132,7 @@ def test_each_operation_of_metadata_load_is_compared_and_tracked_by_itself() -> 
     # Operations on trees are too short for a common window.
     assert {one.rate_key for one in FILE_OPERATIONS} < set(keys)
     trees = (Operation.TREE_CREATE, Operation.TREE_REMOVE)
-    assert {one.whole_rate_key for one in trees} < set(keys)
+    assert {one.phase_rate_key for one in trees} < set(keys)
     assert all(row.comparison.ratio == 1 for row in compared.rows)
     tracked = track_history([one, replace(one, session="another")])
     assert [series.metric for series in tracked.series] == keys

@@ -21,7 +21,7 @@ def test_a_curve_has_every_load_and_tells_which_were_measured() -> None:
     runs, results = whole_session(study, SOFT)
     (curve,) = session_load_findings(study, results).curves
     assert [point.load for point in curve.points] == list(range(1, 25))
-    measured = {Job.of(run.point.job).iodepth for run in runs}
+    measured = {Job.require(run.point.job).iodepth for run in runs}
     assert {point.load for point in curve.points if point.measured} == measured
     assert curve.knee.low <= 10 <= curve.knee.high
     assert curve.saturation is not None
@@ -45,7 +45,7 @@ def test_a_fleet_that_grows_has_a_curve_for_each_depth(axis: str) -> None:
     study = load(FLEET.replace("[1, 2, 3]", str(list(range(1, 9))) + f"\n{axis}".rstrip()))
     four = System(lambda point: float((point.per_node**-4 + 4.0**-4) ** -0.25) * 1000)
     curves = session_load_findings(study, whole_session(study, four)[1]).curves
-    assert [(curve.axis, dict(curve.search.fixed)["iodepth"]) for curve in curves] == [
+    assert [(curve.axis, dict(curve.search.fixed_axis_values)["iodepth"]) for curve in curves] == [
         ("vms_per_node", 1),
         ("vms_per_node", 8),
     ]
@@ -73,7 +73,7 @@ def test_runs_without_a_host_do_not_enter() -> None:
 
 
 def test_answers_are_told_in_a_sentence_each() -> None:
-    for text, system, says in (
+    for text, system, message in (
         (CURVE, SOFT, ("w (default): ", "values of iodepth measured", "predicted to within")),
         (PEAK, HILL, ("best is iodepth 16, numjobs 4 with 10", "runs of 28 points")),
         (MOST, QUEUE, ("p99 <= 2 ms up to 8", "verified at", "without a rate 9")),
@@ -82,7 +82,7 @@ def test_answers_are_told_in_a_sentence_each() -> None:
         (line,) = load_finding_sentences(
             session_load_findings(study, whole_session(study, system)[1])
         )
-        assert all(part in line for part in says), line
+        assert all(part in line for part in message), line
         assert line.endswith(".")
 
 

@@ -150,7 +150,7 @@ def test_another_machine_differs_but_not_from_one_that_is_untold(side: Compariso
 def asked(side: ComparisonSide, **parts: object) -> ComparisonSide:
     """The side with that in every job."""
     points = {
-        place: replace(point, job=replace(Job.of(point.job), **parts))  # type: ignore[arg-type]
+        place: replace(point, job=replace(Job.require(point.job), **parts))  # type: ignore[arg-type]
         for place, point in side.points.items()
     }
     return replace(side, points=points)

@@ -104,7 +104,7 @@ def test_no_check_contradicts_a_real_run(name: str, access: Access) -> None:
     result = judge(record, {"c1": facts_of()})
     found = {check.code: check for check in result.verdict.checks}
     for code in ("engine-errors", "totals-disagree", "missing-seconds", "littles-law"):
-        assert found[code].level is Level.VALID, found[code].says
+        assert found[code].level is Level.VALID, found[code].message
     rho = found["littles-law"].evidence["rho"]
     assert isinstance(rho, float)
     assert rho == pytest.approx(1.0, abs=0.05)

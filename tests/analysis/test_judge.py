@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from iolab.analysis.metrics import METRIC_KEYS
 from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, RunRecord, RunStatus
-from iolab.core.samples import CounterTable, no_bins, no_intervals
+from iolab.core.samples import CounterTable, empty_bin_table, empty_interval_table
 from iolab.hosts.telemetry import CounterCollector
 from tests.analysis.records import (
     DEVICE,
@@ -47,7 +47,7 @@ def test_the_worst_check_decides() -> None:
 
 
 def test_a_run_that_measured_nothing_is_invalid_for_its_own_reasons() -> None:
-    record = record_of([host_run("c1", exit_code=1)], no_intervals(), no_bins())
+    record = record_of([host_run("c1", exit_code=1)], empty_interval_table(), empty_bin_table())
     record = replace(record, status=RunStatus.FAILED, failure="fio could not open the file.")
     result = judge(record, {"c1": facts_of()})
     assert result.status is RunStatus.FAILED
@@ -65,7 +65,7 @@ def test_silence_is_no_success() -> None:
     empty = bursts_record([Burst(ios=0)])
     verdict = verdict_of(view_of(empty))
     assert verdict.level is Level.INVALID
-    assert "no I/O" in verdict.objections[0].says
+    assert "no I/O" in verdict.objections[0].message
 
 
 def test_an_interrupted_run_keeps_what_it_measured() -> None:

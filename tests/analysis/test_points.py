@@ -16,7 +16,7 @@ from scipy import stats
 from iolab.analysis.points import NO_REPLICATE, PointSummary, summarise
 from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
-from iolab.core.stopping import SeriesStatus, Steadiness
+from iolab.core.stopping import Steadiness, SteadinessStatus
 from iolab.stats.repeats import BIAS_ALLOWANCE, BIN_ERROR
 
 SHAPE = Shape(points=1, seconds=2, hosts=2, cores=2, disks=1, nics=1)
@@ -117,17 +117,17 @@ def test_a_point_whose_runs_are_all_invalid_shows_them_without_an_interval() -> 
 
 
 def test_runs_that_were_not_steady_are_counted() -> None:
-    ok = Steadiness(SeriesStatus.OK, 10, 60, 100.0, 0.01, 8, None, 0, None)
+    ok = Steadiness(SteadinessStatus.OK, 10, 60, 100.0, 0.01, 8, None, 0, None)
     results = [
         replace(run, steadiness=replace(ok, status=status))
         for run, status in zip(
             repeats([100.0, 101.0, 99.0]),
-            (SeriesStatus.OK, SeriesStatus.IMPRECISE, SeriesStatus.OK),
+            (SteadinessStatus.OK, SteadinessStatus.IMPRECISE, SteadinessStatus.OK),
             strict=True,
         )
     ]
     found = only(results)
-    assert found.statuses == {SeriesStatus.OK: 2, SeriesStatus.IMPRECISE: 1}
+    assert found.statuses == {SteadinessStatus.OK: 2, SteadinessStatus.IMPRECISE: 1}
     assert found.notes == ("1 of 3 runs imprecise",)
 
 

@@ -46,7 +46,7 @@ def test_segments_on_hosts_that_changed_are_indicative_and_say_what_changed() ->
     marked = mark_resumed(of_segment(2), [FACTS, UPDATED])
     assert marks(marked) == {Level.INDICATIVE}
     check = marked[0].verdict.checks[-1]
-    assert "The kernel of host" in check.says
+    assert "The kernel of host" in check.message
     assert check.evidence["changes"] == len(FACTS)
     assert all(result.verdict.level is not Level.VALID for result in marked)
 

@@ -12,7 +12,7 @@ import pytest
 from iolab.analysis.steady import FleetStoppingRule, fleet_rate_series
 from iolab.core.metric import Level, Result
 from iolab.core.run import RunRecord
-from iolab.core.stopping import RuleSettings, SeriesStatus
+from iolab.core.stopping import SteadinessStatus, StoppingRuleSettings
 from iolab.core.workload import ServiceTime
 from iolab.loads.fileio.checks import coordinated_omission
 from iolab.report.numbers import metric_text, steadiness_text
@@ -20,10 +20,10 @@ from tests.analysis.records import GO_NS, JOB, SECOND, Burst, bursts_record, vie
 from tests.judging import judge
 from tests.loads.fileio.test_checks_generator import generated
 
-RULE = RuleSettings(shortest_s=60, longest_s=200, step_s=10, retained_s=30)
+RULE = StoppingRuleSettings(shortest_s=60, longest_s=200, step_s=10, retained_s=30)
 
 
-def seconds_record(counts: Sequence[int], rule: RuleSettings | None = None) -> RunRecord:
+def seconds_record(counts: Sequence[int], rule: StoppingRuleSettings | None = None) -> RunRecord:
     """A record of one host with those I/Os in each second."""
     bursts = [
         Burst(start_s=float(at), spans=1, ios=count, first_seq=at)
@@ -85,8 +85,8 @@ def test_live_sees_the_seconds_that_are_stored() -> None:
     rule = FleetStoppingRule(["c1"], RULE)
     ended = 0
     for at, count in enumerate(counts, 1):
-        rule.take("c1", GO_NS + at * SECOND, SECOND, count)
-        if rule.finished:
+        rule.add_interval("c1", GO_NS + at * SECOND, SECOND, count)
+        if rule.is_finished:
             ended = at
             break
     steadiness = judge(record, {}).steadiness
@@ -97,18 +97,18 @@ def test_live_sees_the_seconds_that_are_stored() -> None:
 def test_a_late_host_is_waited_for() -> None:
     rule = FleetStoppingRule(["near", "far"], RULE)
     for at, count in enumerate(noisy(150), 1):
-        rule.take("near", GO_NS + at * SECOND, SECOND, count)
-    assert rule.says == "first look at 60 s"
+        rule.add_interval("near", GO_NS + at * SECOND, SECOND, count)
+    assert rule.status_text == "first look at 60 s"
     for at, count in enumerate(noisy(150, seed=2), 1):
-        rule.take("far", GO_NS + at * SECOND, SECOND, count)
-    assert rule.finished
+        rule.add_interval("far", GO_NS + at * SECOND, SECOND, count)
+    assert rule.is_finished
 
 
 def test_the_cut_and_what_follows_the_decision_do_not_count() -> None:
     counts = [100_000] * 10 + noisy(90) + [1] * 20
     result = judge(seconds_record(counts, RULE), {})
     assert result.steadiness is not None
-    assert result.steadiness.status is SeriesStatus.OK
+    assert result.steadiness.status is SteadinessStatus.OK
     assert result.steadiness.seconds < 100
     iops = result.metrics["iops"]
     assert iops.value == pytest.approx(40_000, rel=0.01)
@@ -122,7 +122,7 @@ def test_a_rate_that_falls_all_along_is_invalid_under_a_rule_and_never_valid_wit
     falling = [100_000 - 400 * at for at in range(200)]
     ruled = judge(seconds_record(falling, RULE), {})
     assert ruled.steadiness is not None
-    assert ruled.steadiness.status is SeriesStatus.TRANSIENT
+    assert ruled.steadiness.status is SteadinessStatus.TRANSIENT
     assert ruled.steadiness.reasons
     assert codes(ruled)["transient"] is Level.INVALID
     assert codes(judge(seconds_record(falling), {}))["transient"] is Level.INDICATIVE
@@ -183,7 +183,7 @@ def test_a_rate_must_be_kept(ios: int, lat_ns: int, level: Level, words: str) ->
     job = replace(JOB, rate_iops=10_000)
     said = coordinated_omission(view_of(bursts_record([Burst(ios=ios, lat_ns=lat_ns)], job=job)))
     assert said.level is level
-    assert words in said.says
+    assert words in said.message
 
 
 def test_a_stall_that_the_average_hides_is_seen() -> None:
@@ -192,14 +192,14 @@ def test_a_stall_that_the_average_hides_is_seen() -> None:
     stalled = replace(calm, start_s=29.0, lat_ns=790_000, spans=1, first_seq=29)
     said = coordinated_omission(view_of(bursts_record([calm, stalled], job=job)))
     assert said.level is Level.INDICATIVE
-    assert "waited unseen" in said.says
+    assert "waited unseen" in said.message
     assert said.evidence["full_seconds"] == pytest.approx(1 / 30, abs=0.01)
 
 
 def test_a_closed_loop_has_service_times() -> None:
     said = coordinated_omission(view_of(bursts_record([Burst()])))
     assert said.level is None
-    assert "service times" in said.says
+    assert "service times" in said.message
 
 
 def correlated(count: int, share: float = 0.05, seed: int = 0) -> list[int]:
@@ -216,13 +216,13 @@ def test_a_rate_that_is_too_correlated_has_no_interval_and_says_so() -> None:
     result = judge(seconds_record(correlated(200), RULE), {})
     told = result.steadiness
     assert told is not None
-    assert told.status is SeriesStatus.CORRELATED
+    assert told.status is SteadinessStatus.CORRELATED
     assert "take repeats" in " ".join(told.reasons).lower()
     iops = result.metrics["iops"]
     assert (iops.low, iops.high) == (None, None)
     (said,) = [check for check in result.verdict.checks if check.code == "imprecise"]
     assert said.level is Level.INDICATIVE
-    assert "Too correlated for one run" in said.says
+    assert "Too correlated for one run" in said.message
     assert said.evidence["half_width"] is None
     assert steadiness_text(result) == "correlated"
 
@@ -230,14 +230,14 @@ def test_a_rate_that_is_too_correlated_has_no_interval_and_says_so() -> None:
 def test_without_a_rule_a_correlated_rate_is_told_for_information() -> None:
     result = judge(seconds_record(correlated(200)), {})
     assert result.steadiness is not None
-    assert result.steadiness.status is SeriesStatus.CORRELATED
+    assert result.steadiness.status is SteadinessStatus.CORRELATED
     assert codes(result)["imprecise"] is Level.VALID
 
 
 def test_a_live_run_says_that_it_is_too_correlated() -> None:
     rule = FleetStoppingRule(["c1"], RULE)
     for at, count in enumerate(correlated(200), 1):
-        rule.take("c1", GO_NS + at * SECOND, SECOND, count)
-    assert not rule.finished
-    assert rule.says.startswith("too correlated")
-    assert rule.says.endswith("of 20 independent")
+        rule.add_interval("c1", GO_NS + at * SECOND, SECOND, count)
+    assert not rule.is_finished
+    assert rule.status_text.startswith("too correlated")
+    assert rule.status_text.endswith("of 20 independent")

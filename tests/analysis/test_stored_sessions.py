@@ -66,7 +66,9 @@ def test_what_programs_are_told_has_the_same_numbers(session: Path) -> None:
 
 
 def levels(result: Result) -> dict[str, Any]:
-    checks = {RENAMED.get(check.code, check.code): check.word for check in result.verdict.checks}
+    checks = {
+        RENAMED.get(check.code, check.code): check.level_text for check in result.verdict.checks
+    }
     return {"": result.verdict.level, **checks}
 
 

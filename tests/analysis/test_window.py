@@ -11,7 +11,7 @@ from iolab.analysis.steady import fleet_rate_series
 from iolab.analysis.sums import sum_measured_window
 from iolab.analysis.window import EDGE_SLACK_NS, Window, controller_ns, find_measured_part
 from iolab.core.metric import Level
-from iolab.core.samples import no_bins, no_intervals
+from iolab.core.samples import empty_bin_table, empty_interval_table
 from tests.analysis.records import GO_NS, SECOND, Burst, bursts_record, host_run, record_of
 from tests.judging import judge
 from tests.loads.fileio.test_checks_generator import CALM
@@ -114,7 +114,7 @@ def test_a_warm_up_longer_than_the_run_leaves_nothing() -> None:
 
 
 def test_nothing_measured_is_cut_to_nothing() -> None:
-    record = record_of([host_run("c1")], no_intervals(), no_bins())
+    record = record_of([host_run("c1")], empty_interval_table(), empty_bin_table())
     assert find_measured_part(record).hosts == (None,)
     assert sum_measured_window(record).ios.shape == (1, 3)
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from iolab.core.block_trace import BlockTrace, LatencyRow, WayTrace
+from iolab.core.block_trace import BlockTrace, DirectionTrace, LatencyRow
 from iolab.core.histogram import bin_of_ns
 from tests.analysis.records import DEVICE
 
@@ -38,7 +38,7 @@ def latency_rows(
     return tuple(rows), sum(wholes), sum(whole * whole for whole in wholes)
 
 
-def way_trace(windows: Sequence[Sequence[int]] = (), **changes: Any) -> WayTrace:
+def way_trace(windows: Sequence[Sequence[int]] = (), **changes: Any) -> DirectionTrace:
     """A sample of random reads of 4 KiB over 4 GiB, of those latencies."""
     windows = windows or [[700_000] * A_WINDOW] * WINDOWS
     rows, weight, squares = latency_rows(windows)
@@ -59,9 +59,9 @@ def way_trace(windows: Sequence[Sequence[int]] = (), **changes: Any) -> WayTrace
         "weight_squares": squares,
         "latencies": rows,
     }
-    return WayTrace(**{**told, **changes})
+    return DirectionTrace(**{**told, **changes})
 
 
-def trace(read: WayTrace | None = None, write: WayTrace | None = None) -> BlockTrace:
+def trace(read: DirectionTrace | None = None, write: DirectionTrace | None = None) -> BlockTrace:
     """The sample of a device."""
     return BlockTrace(DEVICE, read=read, write=write)

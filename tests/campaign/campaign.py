@@ -161,9 +161,9 @@ class Segments:
             surroundings, self.surroundings = self.surroundings, ""
             self.stage.surroundings = SURROUNDINGS.get(surroundings)
             self.counts.update([surroundings] if surroundings else [])
-            happened = self._sit()
+            message = self._sit()
             ran = self._commits() > before
-            self._settle(happened, told, ran=ran)
+            self._settle(message, told, ran=ran)
             now = committed(self.stage.session)
             if lost := [name for name in kept if now.get(name) != kept[name]]:
                 raise Trouble(f"lost or changed: {lost}")
@@ -172,7 +172,7 @@ class Segments:
                 damage := SessionReader(self.stage.session).verify()
             ):
                 raise Trouble(f"damaged: {damage}")
-            if not happened and not surroundings:
+            if not message and not surroundings:
                 break
         if self.stage.code:
             raise Trouble(f"unfinished: the undisturbed segment exits with {self.stage.code}")
@@ -182,7 +182,7 @@ class Segments:
 
     def _sit(self) -> list[Fault]:
         """One segment; the faults that took place in it."""
-        happened = []
+        message = []
         stage = self.stage
         stage.begin()
         began = time.monotonic()
@@ -190,7 +190,7 @@ class Segments:
             fault = self.faults.pop(0)
             with applied(fault, stage) as done:
                 if done:
-                    happened.append(fault)
+                    message.append(fault)
                     self.counts[fault.kind] += 1
                     if fault.is_lasting:
                         self._hold(fault)
@@ -200,12 +200,12 @@ class Segments:
             time.sleep(0.03)
         signals = {
             -SIGNALS[fault.kind]
-            for fault in happened
+            for fault in message
             if fault.kind in SIGNALS and "controller" in fault.roles
         }
         if stage.code not in ALLOWED_EXITS | signals:
             raise Trouble(f"exit: the controller exits with {stage.code}")
-        return happened
+        return message
 
     def _told(self, since: int, strays: Sequence[str]) -> bool:
         """Whether the exit code or a sentence says that not all is as it should be."""
@@ -258,25 +258,25 @@ class Segments:
         self.unswept = False
         self._settle((), 0, ran=True)
 
-    def _settle(self, happened: Sequence[Fault], since: int, *, ran: bool) -> None:
+    def _settle(self, message: Sequence[Fault], since: int, *, ran: bool) -> None:
         """Wait for the hosts, repair them; Trouble when something is left that should not be."""
         stage = self.stage
-        links = any(fault.kind.startswith("link") for fault in happened)
+        links = any(fault.kind.startswith("link") for fault in message)
         stage.await_gone(GONE_AFTER_LINK_S if links else GONE_LIMIT_S)
         stage.mount_again()
         if (strays := stage.tidy()) and not self._told(since, strays):
             raise Trouble(f"silent: {strays} stay, and nothing says so")
         # What nobody could remove, the next session does that comes so far.
-        swept = ran and not happened
-        self.unswept = may_leave_files(happened) or (self.unswept and not swept)
+        swept = ran and not message
+        self.unswept = may_leave_files(message) or (self.unswept and not swept)
         if not self.unswept and (left := stage.left()):
             raise Trouble(f"left: {left[:5]}")
 
 
-def may_leave_files(happened: Sequence[Fault]) -> bool:
+def may_leave_files(message: Sequence[Fault]) -> bool:
     """Whether nobody was there to remove files, or nobody could: the next session does it then."""
-    kinds = {one.kind for one in happened}
-    killed = {role for fault in happened if fault.kind in ENDING for role in fault.roles}
+    kinds = {one.kind for one in message}
+    killed = {role for fault in message if fault.kind in ENDING for role in fault.roles}
     closed = {"file system aborted", "file system read-only", "unmounted"} & kinds
     return {"controller", "agent"} <= killed or {"controller", "keeper"} <= killed or bool(closed)
 

@@ -19,18 +19,20 @@ def test_the_report_says_what_it_was_set_against(session: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "message"),
     [
         ("ssd-clustr", "Did you mean 'ssd-cluster'?"),
         ("ssd-cluster:performence", "Did you mean 'performance'?"),
         ("./no:such/file.toml", "There is no file"),
     ],
 )
-def test_what_is_no_set_writes_nothing(session: Path, tmp_path: Path, name: str, says: str) -> None:
+def test_what_is_no_set_writes_nothing(
+    session: Path, tmp_path: Path, name: str, message: str
+) -> None:
     path = tmp_path / "report.html"
     done = call("report", str(session), "--against", name, "--html", str(path))
     assert done.returncode == 2
-    assert says in done.stderr
+    assert message in done.stderr
     assert not path.exists()
 
 

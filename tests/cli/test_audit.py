@@ -61,16 +61,18 @@ def test_a_session_is_audited_and_so_is_its_damage(tmp_path: Path) -> None:
     assert damaged.returncode == 5
 
 
-@pytest.mark.parametrize(("content", "says"), [("id = ", "no set of results"), (b"\xff", "UTF-8")])
-def test_what_is_no_set_is_refused(tmp_path: Path, content: str | bytes, says: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "message"), [("id = ", "no set of results"), (b"\xff", "UTF-8")]
+)
+def test_what_is_no_set_is_refused(tmp_path: Path, content: str | bytes, message: str) -> None:
     bad = tmp_path / "bad.toml"
     bad.write_bytes(content.encode() if isinstance(content, str) else content)
     told = call("audit", bad)
-    assert (told.returncode, says in told.stderr) == (2, True)
+    assert (told.returncode, message in told.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         ("a = " + "[" * 900 + "]" * 900, "12 deep"),
         (f"[a{'.b' * 100}]\nx = 1", "12 deep"),
@@ -83,11 +85,11 @@ def test_what_is_no_set_is_refused(tmp_path: Path, content: str | bytes, says: s
         (f"{'k' * 129} = 1", "128"),
     ],
 )
-def test_what_no_set_can_hold_is_refused(tmp_path: Path, content: str, says: str) -> None:
+def test_what_no_set_can_hold_is_refused(tmp_path: Path, content: str, message: str) -> None:
     bad = tmp_path / "bad.toml"
     bad.write_text(content)
     told = call("audit", bad)
-    assert (told.returncode, says in told.stderr) == (2, True)
+    assert (told.returncode, message in told.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("asked", [("reference",), ("choose", "--usable-tb", "1")])

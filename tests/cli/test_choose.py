@@ -52,7 +52,7 @@ def test_sessions_are_chosen_from(session: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         ((), "No need"),
         (("-n", "foo"), "'foo'"),
@@ -63,10 +63,10 @@ def test_sessions_are_chosen_from(session: Path) -> None:
         (("-n", "rand-wite-4k >= 1M"), "'rand-write-4k'"),
     ],
 )
-def test_bad_needs_are_told(arguments: tuple[str, ...], says: str) -> None:
+def test_bad_needs_are_told(arguments: tuple[str, ...], message: str) -> None:
     told = call("choose", "ssd-cluster", *arguments)
     assert told.returncode == 2
-    assert says in told.stderr
+    assert message in told.stderr
 
 
 def test_a_set_without_configurations_is_refused() -> None:

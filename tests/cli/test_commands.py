@@ -55,7 +55,7 @@ def test_the_version_and_the_help() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (("shwo",), "'shwo'"),
         (("show",), "'SESSION'"),
@@ -76,9 +76,9 @@ def test_the_version_and_the_help() -> None:
     ],
 )
 def test_wrong_usage_exits_with_2_and_names_what_was_given(
-    arguments: tuple[str, ...], says: str
+    arguments: tuple[str, ...], message: str
 ) -> None:
-    assert says in refused(*arguments)
+    assert message in refused(*arguments)
 
 
 def test_studies_are_listed() -> None:
@@ -150,7 +150,7 @@ def test_plan_as_a_document() -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "says"),
+    ("where", "message"),
     [
         ("embedded", "embedded: RocksDB"),
         ("managed", "managed: Apache Cassandra 4.0.17"),
@@ -158,9 +158,9 @@ def test_plan_as_a_document() -> None:
         ("managed:9042", "given: managed:9042, replication 1"),
     ],
 )
-def test_a_server_is_named_on_the_command_line(where: str, says: str) -> None:
+def test_a_server_is_named_on_the_command_line(where: str, message: str) -> None:
     asked = ("cassandra", "--scale", "small", "--server", where)
-    assert says in printed("plan", *asked, "--offline")
+    assert message in printed("plan", *asked, "--offline")
 
 
 def test_a_million_points_are_refused_at_once() -> None:
@@ -332,7 +332,7 @@ def test_output_goes_where_its_path_leads(
 
 
 @pytest.mark.parametrize(
-    ("path", "says"), [("", "--path is empty"), ("/", "--path /"), ("/..", "root")]
+    ("path", "message"), [("", "--path is empty"), ("/", "--path /"), ("/..", "root")]
 )
-def test_a_path_that_nobody_means_is_refused(path: str, says: str) -> None:
-    assert says in refused("plan", "cluster-kpi", "--path", path)
+def test_a_path_that_nobody_means_is_refused(path: str, message: str) -> None:
+    assert message in refused("plan", "cluster-kpi", "--path", path)

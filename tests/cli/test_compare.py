@@ -243,9 +243,9 @@ def deeper(plan: Plan) -> Plan:
             point=replace(
                 run.point,
                 job=replace(
-                    Job.of(run.point.job),
+                    Job.require(run.point.job),
                     iodepth=7,
-                    file_bytes=2 * Job.of(run.point.job).file_bytes,
+                    file_bytes=2 * Job.require(run.point.job).file_bytes,
                 ),
             ),
         )

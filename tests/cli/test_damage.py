@@ -224,4 +224,4 @@ def test_a_table_of_another_size_is_not_read(session: Path) -> None:
     with pytest.raises(StoreError) as caught:
         verify.check_file(run, files, "bins.parquet")
     assert str(run / "bins.parquet") not in opened
-    assert "instead of" in caught.value.happened
+    assert "instead of" in caught.value.message

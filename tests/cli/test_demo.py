@@ -10,10 +10,10 @@ from iolab.loads.fileio.engines.fio import no_usable_fio
 from tests.facts import tells
 
 
-def answers(folder: Path, says: str) -> str:
+def answers(folder: Path, message: str) -> str:
     """A PATH with a fio that says so."""
     program = folder / "fio"
-    program.write_text(f"#!/bin/sh\n{says}\n", encoding="utf-8")
+    program.write_text(f"#!/bin/sh\n{message}\n", encoding="utf-8")
     program.chmod(0o755)
     return str(folder)
 

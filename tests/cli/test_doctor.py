@@ -28,7 +28,7 @@ DISK = TARGET.devices[0]
 
 def states(found: object) -> dict[str, FindingState]:
     assert isinstance(found, list)
-    assert all(item.do for item in found if item.state is FindingState.FAULT)
+    assert all(item.hint for item in found if item.state is FindingState.FAULT)
     return {item.what: item.state for item in found}
 
 
@@ -46,7 +46,7 @@ def test_fio(tool: ToolFacts, state: FindingState) -> None:
     (found,) = engine_findings(replace(FACTS, tools=(tool,)))
     assert found.state is state
     assert found.engine == (state is FindingState.FAULT)
-    assert ("--engine native" in found.do) == (state is FindingState.FAULT)
+    assert ("--engine native" in found.hint) == (state is FindingState.FAULT)
 
 
 def test_a_directory() -> None:
@@ -62,7 +62,7 @@ def test_a_directory() -> None:
     assert with_target(free_bytes=1 << 20)["free space"] is FindingState.NOTE
     (found,) = target_findings(replace(FACTS, target=None), "/none")
     assert found.state is FindingState.FAULT
-    assert tells(found.says, "/none")
+    assert tells(found.message, "/none")
 
 
 def test_direct_io_and_other_sessions() -> None:
@@ -97,12 +97,12 @@ def test_a_file_system_without_a_device_is_noted() -> None:
 def test_a_machine_that_tells_its_name_is_named() -> None:
     machine = MachineFacts("Amazon EC2", "i4i.2xlarge", None)
     first, *_ = fact_findings(replace(FACTS, machine=machine))
-    assert tells(first.says, "Amazon EC2 i4i.2xlarge", FACTS.cpu.model)
+    assert tells(first.message, "Amazon EC2 i4i.2xlarge", FACTS.cpu.model)
 
 
 def test_what_a_machine_would_not_tell_is_noted() -> None:
     *_, last = fact_findings(replace(FACTS, faults=("DMI is closed.",)))
-    assert (last.state, last.says) == (FindingState.NOTE, "DMI is closed.")
+    assert (last.state, last.message) == (FindingState.NOTE, "DMI is closed.")
 
 
 @pytest.mark.parametrize(
@@ -113,6 +113,8 @@ def test_a_machine_that_gives_a_load_few_cores_says_how_many(
     allowed: int | None, quota: float | None, told: str | None
 ) -> None:
     cpu = replace(FACTS.cpu, threads=4, allowed_cores=allowed, quota_cores=quota)
-    found = [one.says for one in fact_findings(replace(FACTS, cpu=cpu)) if one.what == "processors"]
+    found = [
+        one.message for one in fact_findings(replace(FACTS, cpu=cpu)) if one.what == "processors"
+    ]
     assert len(found) == (told is not None)
     assert told is None or tells(found[0], told, "4")

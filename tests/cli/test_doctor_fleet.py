@@ -21,19 +21,19 @@ from iolab.core.host import (
     TargetProbe,
     ToolFacts,
 )
-from iolab.core.run import IdleProof
+from iolab.core.run import PreRunActivity
 from iolab.errors import HostError, IolabError
 from iolab.hosts.barrier import Outcomes
 from iolab.hosts.clock import ClockOffset
 from iolab.hosts.message import Hello
-from iolab.session.discovery import Inspected, Quiet
+from iolab.session.discovery import HostActivity, InspectedHost
 from tests.fakes.machine import machine_facts
 
 HELLO = Hello(1, "0.1.0", 7, runs_end_by="pid-namespace", uid=0)
 PATH = "/mnt/target"
 FREE = TargetProbe(direct_error=None, direct_align_bytes=512, held_by=None)
 HOUR_NS = 3600 * 10**9
-QUIET = Quiet(IdleProof(1.0, 0.0, 0.0), device_busy=0.0, cpu_busy=0.01)
+QUIET = HostActivity(PreRunActivity(1.0, 0.0, 0.0), device_busy=0.0, cpu_busy=0.01)
 
 
 def facts_of(boot: str, **parts: dict[str, Any]) -> HostFacts:
@@ -53,21 +53,21 @@ def host(
     role: Role = Role.CLIENT,
     offset_ns: int = 0,
     error_ns: int = 100_000,
-    quiet: Quiet = QUIET,
+    quiet: HostActivity = QUIET,
     **parts: dict[str, Any],
-) -> Inspected:
+) -> InspectedHost:
     spec = HostSpec(name, HostKind.LOCAL, role, path=PATH)
     offset = ClockOffset(offset_ns, error_ns, 2 * error_ns)
-    return Inspected(spec, PATH, facts_of(name, **parts), FREE, quiet, offset, HELLO, None)
+    return InspectedHost(spec, PATH, facts_of(name, **parts), FREE, quiet, offset, HELLO, None)
 
 
-def findings(*hosts: Inspected, **failed: IolabError) -> tuple[FleetFinding, ...]:
+def findings(*hosts: InspectedHost, **failed: IolabError) -> tuple[FleetFinding, ...]:
     found = fleet_findings(Outcomes({host.spec.name: host for host in hosts}, failed))
-    assert all(item.finding.do for item in found if item.finding.state is not FindingState.OK)
+    assert all(item.finding.hint for item in found if item.finding.state is not FindingState.OK)
     return found
 
 
-def only(what: str, *hosts: Inspected) -> FleetFinding:
+def only(what: str, *hosts: InspectedHost) -> FleetFinding:
     """The one finding about that, among findings of which all others are well."""
     found = findings(*hosts)
     assert {item.finding.what for item in found if item.finding.state is not FindingState.OK} <= {
@@ -94,7 +94,7 @@ def with_port(speed: int, mtu: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("what", "parts", "says"),
+    ("what", "parts", "message"),
     [
         ("fio", {"facts": {"tools": (ToolFacts("fio", "/f", "fio-3.36"),)}}, "fio-3.36 on c"),
         ("kernel", {"kernel": {"release": "6.9"}}, "6.1.0 on a, b; 6.9 on c"),
@@ -105,10 +105,10 @@ def with_port(speed: int, mtu: int) -> dict[str, Any]:
         ("file system", {"target": LOCAL}, "filer:/export on a, b; ext4 from /dev/sda1 on c"),
     ],
 )
-def test_the_host_that_differs_is_named(what: str, parts: dict[str, Any], says: str) -> None:
+def test_the_host_that_differs_is_named(what: str, parts: dict[str, Any], message: str) -> None:
     item = only(what, host("a"), host("b"), host("c", **parts))
     assert item.finding.state is FindingState.NOTE
-    assert says in item.finding.says
+    assert message in item.finding.message
 
 
 def on_machine(product: str) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def on_machine(product: str) -> dict[str, Any]:
 def test_another_instance_type_is_named() -> None:
     large, small = on_machine("i4i.2xlarge"), on_machine("i4i.xlarge")
     found = only("machine", host("a", **large), host("b", **small)).finding
-    assert (found.state, "Amazon EC2 i4i.xlarge on b" in found.says) == (FindingState.NOTE, True)
+    assert (found.state, "Amazon EC2 i4i.xlarge on b" in found.message) == (FindingState.NOTE, True)
     hosts = [host("a", **large), host("b")]
     seen = Outcomes({one.spec.name: one for one in hosts}, {})
     told = fleet_document(tuple(one.spec for one in hosts), seen)["hosts"]
@@ -145,7 +145,7 @@ def test_what_clouds_tell_is_compared_but_for_the_names_of_volumes() -> None:
 def test_what_a_host_does_not_tell_is_noted() -> None:
     closed: dict[str, Any] = {"facts": {"faults": ("The cloud did not answer.",)}}
     item = only("facts", host("a", **closed), host("b"), host("c", **closed))
-    assert (item.hosts, item.finding.says) == (("a", "c"), "The cloud did not answer.")
+    assert (item.hosts, item.finding.message) == (("a", "c"), "The cloud did not answer.")
 
 
 def test_a_governor_that_is_slow_on_all_is_noted() -> None:
@@ -159,16 +159,16 @@ def test_a_governor_that_is_slow_on_all_is_noted() -> None:
 def test_what_no_host_tells_is_not_called_alike() -> None:
     untold = {"governor": None}
     told = only("governor", host("a", cpu=untold), host("b", cpu=untold)).finding
-    assert (told.state, told.says) == (FindingState.NOTE, "unknown: no host tells it")
+    assert (told.state, told.message) == (FindingState.NOTE, "unknown: no host tells it")
     half = only("governor", host("a"), host("b", cpu=untold)).finding
-    assert half.says.split("; ") == ["differs: performance on a", "unknown on b"]
+    assert half.message.split("; ") == ["differs: performance on a", "unknown on b"]
 
 
 def test_a_file_system_of_each_host_is_not_a_shared_one_though_it_is_called_the_same() -> None:
     own = {"network": False, "fs_type": "xfs", "mount_source": "/dev/sda1"}
     item = only("file system", host("a", target=own), host("b", target=own))
     assert item.finding.state is FindingState.NOTE
-    assert "none is shared" in item.finding.says
+    assert "none is shared" in item.finding.message
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -177,28 +177,28 @@ def test_a_clock_beyond_the_limit_is_noted_with_its_error(sign: int) -> None:
     item = only("clock", host("a"), host("b", offset_ns=sign * (CLOCK_OFF_NS + 10**6)))
     assert (item.hosts, item.finding.state) == (("b",), FindingState.NOTE)
     way = "ahead of" if sign > 0 else "behind"
-    assert item.finding.says == f"101 ms ± 100 µs {way} this machine's"
+    assert item.finding.message == f"101 ms ± 100 µs {way} this machine's"
 
 
 def test_a_clock_that_cannot_be_told_is_noted() -> None:
     item = only("clock", host("a", error_ns=CLOCK_OFF_NS + 1))
-    assert "± 100 ms only" in item.finding.says
+    assert "± 100 ms only" in item.finding.message
 
 
 @pytest.mark.parametrize(
-    ("quiet", "says"),
+    ("quiet", "message"),
     [
         (replace(QUIET, cpu_busy=0.5), "processors 50% busy"),
         (replace(QUIET, device_busy=0.4), "a device below the directory 40% busy"),
         (
-            replace(QUIET, idle=IdleProof(1.0, 5e7, 900.0)),
+            replace(QUIET, idle=PreRunActivity(1.0, 5e7, 900.0)),
             "others move 50 MB/s, 900 I/Os/s there",
         ),
     ],
 )
-def test_others_who_are_busy_there_are_noted(quiet: Quiet, says: str) -> None:
+def test_others_who_are_busy_there_are_noted(quiet: HostActivity, message: str) -> None:
     item = only("other load", host("a"), host("b", quiet=quiet))
-    assert (item.hosts, item.finding.says) == (("b",), says)
+    assert (item.hosts, item.finding.message) == (("b",), message)
 
 
 def test_hosts_that_are_one_machine_are_noted() -> None:
@@ -210,7 +210,10 @@ def test_hosts_that_are_one_machine_are_noted() -> None:
 def test_a_host_that_cannot_be_reached_stands_first_and_the_others_are_compared() -> None:
     found = findings(host("a"), host("b"), c=HostError("Host 'c' is silent.", "Look at it."))
     assert (found[0].hosts, found[0].finding.state) == (("c",), FindingState.FAULT)
-    assert (found[0].finding.says, found[0].finding.do) == ("Host 'c' is silent.", "Look at it.")
+    assert (found[0].finding.message, found[0].finding.hint) == (
+        "Host 'c' is silent.",
+        "Look at it.",
+    )
     assert {item.hosts for item in found[1:]} == {("a", "b")}
 
 

@@ -61,7 +61,7 @@ def test_every_error_is_told_with_all_faults(
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines() == [
-        f"iolab: {error.happened} {error.do}",
+        f"iolab: {error.message} {error.hint}",
         "  study.toml:3: One. Do it.",
         "  Two \\u001b[31m. Undo.",
     ]
@@ -74,11 +74,11 @@ def test_with_json_the_error_is_a_document_too(capsys: pytest.CaptureFixture[str
         "format": 1,
         "error": {
             "exit_code": 2,
-            "happened": "The study has 2 faults.",
-            "do": "Correct it and run again.",
+            "message": "The study has 2 faults.",
+            "hint": "Correct it and run again.",
             "faults": [
-                {"happened": "One.", "do": "Do it.", "file": "study.toml", "line": 3},
-                {"happened": "Two \x1b[31m.", "do": "Undo.", "file": None, "line": None},
+                {"message": "One.", "hint": "Do it.", "file": "study.toml", "line": 3},
+                {"message": "Two \x1b[31m.", "hint": "Undo.", "file": None, "line": None},
             ],
         },
     }

@@ -58,17 +58,17 @@ def test_the_same_as_parquet(session: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         (("-f", "json", "--nodes"), "--nodes"),
         (("-f", "markdown", "--points"), "--points"),
         (("-f", "csv", "--points", "--nodes"), "different rows"),
     ],
 )
-def test_rows_that_cannot_be_chosen(options: tuple[str, ...], says: str, session: Path) -> None:
+def test_rows_that_cannot_be_chosen(options: tuple[str, ...], message: str, session: Path) -> None:
     done = call("export", session, *options)
     assert (done.returncode, done.stdout) == (2, "")
-    assert says in done.stderr
+    assert message in done.stderr
 
 
 def test_one_row_a_second_of_every_run(session: Path, tmp_path: Path) -> None:

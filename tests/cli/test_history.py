@@ -55,9 +55,9 @@ def steady(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_where_nothing_changed_it_says_so(steady: Path) -> None:
     document = tracked(steady)
     assert (document["changes"], len(document["sessions"])) == (0, 14)
-    assert "over 14 sessions in 1 series" in document["says"]
+    assert "over 14 sessions in 1 series" in document["message"]
     lines = call("history", steady).stdout.splitlines()
-    assert lines[-1] == document["says"]
+    assert lines[-1] == document["message"]
 
 
 def test_a_change_is_found_where_it_was_with_what_else_changed(
@@ -84,8 +84,8 @@ def test_a_change_is_found_where_it_was_with_what_else_changed(
 
 def test_few_sessions_are_told_to_be_few(steady: Path) -> None:
     document = tracked(steady / "01", steady / "02")
-    assert document["says"].startswith("2 sessions")
-    assert "11 are needed" in document["says"]
+    assert document["message"].startswith("2 sessions")
+    assert "11 are needed" in document["message"]
     assert [one["enough"] for one in document["series"]] == [False]
 
 
@@ -103,7 +103,9 @@ def test_invalid_sessions_leave_a_gap(steady: Path, tmp_path: Path) -> None:
 def test_another_load_or_study_is_refused(steady: Path, tmp_path: Path) -> None:
     def deeper(plan: Plan) -> Plan:
         runs = (
-            replace(run, point=replace(run.point, job=replace(Job.of(run.point.job), iodepth=9)))
+            replace(
+                run, point=replace(run.point, job=replace(Job.require(run.point.job), iodepth=9))
+            )
             for run in plan.runs
         )
         return replace(plan, runs=tuple(runs))

@@ -29,7 +29,7 @@ def test_without_srun_an_allocation_is_of_no_use(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "code", "says"),
+    ("name", "code", "message"),
     [
         ("slurm", 3, "Slurm allocation"),
         ("mpi:/no/such", 2, "'/no/such'"),
@@ -39,7 +39,9 @@ def test_without_srun_an_allocation_is_of_no_use(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("command", [["check", "cluster-kpi"], ["doctor"]])
-def test_what_names_no_hosts_is_told(command: list[str], name: str, code: int, says: str) -> None:
+def test_what_names_no_hosts_is_told(
+    command: list[str], name: str, code: int, message: str
+) -> None:
     done = call(*command, "--hosts", name, env={"SLURM_JOB_ID": ""})
     assert done.returncode == code
-    assert says in done.stderr
+    assert message in done.stderr

@@ -13,7 +13,14 @@ from bench.synthetic import make_record
 
 from iolab.cli.live import LinesView, LiveView, PanelView, choose_view
 from iolab.cli.progress import SessionProgress
-from iolab.core.events import IntervalSeen, Notice, Phase, PhaseStarted, RunFinished, RunStarted
+from iolab.core.events import (
+    IntervalReported,
+    Notice,
+    Phase,
+    PhaseStarted,
+    RunFinished,
+    RunPreparing,
+)
 from iolab.core.run import RunStatus
 from tests.cli.command_line import PLAN, RESULTS, SHAPE
 
@@ -26,15 +33,15 @@ def progress(hosts: int = 1) -> SessionProgress:
     return SessionProgress("study", 6, 0, hosts, 2.0, 10.0, 0.0, now_s=0.0)
 
 
-def seen(second: float, host: str = "a") -> IntervalSeen:
-    return IntervalSeen(host, RUN, second, 95_200.0, 390e6, 143_000.0)
+def seen(second: float, host: str = "a") -> IntervalReported:
+    return IntervalReported(host, RUN, second, 95_200.0, 390e6, 143_000.0)
 
 
 def test_each_phase_second_and_result_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     view = LinesView(progress(), clock=lambda: 0.0)
     view.open()
     view.see(PhaseStarted(Phase.LAY_OUT, None, "s256m, 1 GiB", 5.0))
-    view.see(RunStarted(RUN))
+    view.see(RunPreparing(RUN))
     view.see(PhaseStarted(Phase.MEASURE, RUN, "", 10.0))
     view.see(seen(1.0))
     view.see(seen(2.0))
@@ -98,7 +105,7 @@ def test_a_terminal_that_goes_away_ends_nothing() -> None:
         view = choose_view(progress(), quiet=False)
         assert isinstance(view, PanelView)
         view.open()
-        view.see(RunStarted(RUN))
+        view.see(RunPreparing(RUN))
         os.close(controller)
         view.see(Notice("nobody reads this"))
         view.see(seen(1.0))
@@ -118,7 +125,7 @@ def test_the_panel_shows_and_leaves_the_screen_as_it_was() -> None:
     with terminal() as controller:
         view = PanelView(progress(), clock=lambda: 3.0)
         view.open()
-        view.see(RunStarted(RUN))
+        view.see(RunPreparing(RUN))
         view.note("a word above")
         view.close()
         os.set_blocking(controller, False)

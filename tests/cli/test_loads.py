@@ -12,7 +12,7 @@ from iolab.cli.details import details_screen
 from iolab.cli.planning import plan_screen
 from iolab.cli.progress import Makers, SessionProgress
 from iolab.cli.results import results_screen
-from iolab.core.events import IntervalSeen, RunStarted, SessionStarted
+from iolab.core.events import IntervalReported, RunPreparing, SessionStarted
 from iolab.core.metric import Outlier
 from iolab.core.run import RunStatus
 from iolab.guests.terminal import node_detail_lines, node_lines
@@ -119,8 +119,8 @@ def test_a_second_is_whole_when_the_guests_of_that_point_have_told_of_it(
     makers = {point: Makers(names, ("node-1", "node-2"))}
     state = SessionProgress("s", 12, 0, 8, 0.0, 10.0, 1.0, 0.0, makers=makers, guest_count=6)
     state = state.after(SessionStarted(guests.plan, tuple(guests.facts.items()), "0"), 0.0)
-    state = state.after(RunStarted(run), 0.0)
+    state = state.after(RunPreparing(run), 0.0)
     for guest in names:
         assert state.loads == ()
-        state = state.after(IntervalSeen(guest, run, 1.0, 100.0, 4e5, 1e3), 1.0)
+        state = state.after(IntervalReported(guest, run, 1.0, 100.0, 4e5, 1e3), 1.0)
     assert [load.iops for load in state.loads] == [200.0]

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from iolab.cli.live import panel, sparkline
 from iolab.cli.progress import SessionProgress
-from iolab.core.events import IntervalSeen, Phase, PhaseStarted, RunStarted, TelemetrySeen
+from iolab.core.events import CpuUseReported, IntervalReported, Phase, PhaseStarted, RunPreparing
 from tests.cli.command_line import PLAN, RESULTS
 
 NASTY = "[red]host[/red]\x1b[2J\r\n\u202ename"
@@ -20,12 +20,12 @@ NASTY = "[red]host[/red]\x1b[2J\r\n\u202ename"
 def measuring(study: str = "study", host: str = "client-1") -> SessionProgress:
     run = PLAN.runs[2]
     state = SessionProgress(study, 6, 2, 1, 2.0, 10.0, 0.0, now_s=0.0)
-    state = state.after(RunStarted(run), 0.0)
+    state = state.after(RunPreparing(run), 0.0)
     state = state.after(PhaseStarted(Phase.MEASURE, run, "", 10.0), 1.0)
     for second in range(1, 90):
-        seen = IntervalSeen(host, run, float(second), 1000.0 * second, 4e6, 143_000.0)
+        seen = IntervalReported(host, run, float(second), 1000.0 * second, 4e6, 143_000.0)
         state = state.after(seen, 5.0)
-    state = state.after(TelemetrySeen(host, 0.345), 5.0)
+    state = state.after(CpuUseReported(host, 0.345), 5.0)
     for result in RESULTS[:2]:
         state = state.with_result(result)
     return state

@@ -228,9 +228,9 @@ def test_memory_that_runs_out_while_an_error_is_told_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "code", "says"), [("divide", 70, "ZeroDivisionError"), ("interrupt", 130, "")]
+    ("name", "code", "message"), [("divide", 70, "ZeroDivisionError"), ("interrupt", 130, "")]
 )
-def test_a_bug_and_an_interrupt_have_their_exit_codes(name: str, code: int, says: str) -> None:
+def test_a_bug_and_an_interrupt_have_their_exit_codes(name: str, code: int, message: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", MINE, name],
         env=environment(),
@@ -240,7 +240,7 @@ def test_a_bug_and_an_interrupt_have_their_exit_codes(name: str, code: int, says
         check=False,
     )
     assert (done.returncode, done.stdout) == (code, "")
-    assert says in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -14,11 +14,11 @@ from iolab.cli.live import LiveView
 from iolab.cli.session import SessionRecorder
 from iolab.core.events import (
     Event,
-    FilesystemsMade,
+    FilesystemsCreated,
     Notice,
     PhaseTime,
     RunFinished,
-    RunStarted,
+    RunPreparing,
     SessionEnded,
     SessionStarted,
     SessionStatus,
@@ -66,7 +66,7 @@ def test_a_run_is_on_the_disk_before_its_result_is_shown(tmp_path: Path) -> None
     directory = tmp_path / "S"
     keeper, watcher = recorder(directory)
     with keeper:
-        for event in (STARTED, RunStarted(PLAN.runs[0]), RunFinished(RECORD)):
+        for event in (STARTED, RunPreparing(PLAN.runs[0]), RunFinished(RECORD)):
             keeper.emit(event)
         assert watcher.kept == [1]
         assert SessionReader(directory).session.status is SessionStatus.RUNNING
@@ -87,7 +87,7 @@ def test_facts_of_a_file_system_that_was_made_judge_what_follows(tmp_path: Path)
     in_memory = replace(facts, target=replace(facts.target, memory_backed=True))
     with keeper:
         keeper.emit(STARTED)
-        keeper.emit(FilesystemsMade(((name, in_memory),)))
+        keeper.emit(FilesystemsCreated(((name, in_memory),)))
         assert SessionReader(directory).facts[name] == in_memory
         keeper.emit(RunFinished(RECORD))
     (result,) = watcher.results

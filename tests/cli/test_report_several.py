@@ -49,7 +49,9 @@ def whole(file: Path) -> str:
 def deeper(plan: Plan) -> Plan:
     """The plan with other block sizes under the same names."""
     runs = tuple(
-        replace(run, point=replace(run.point, job=replace(Job.of(run.point.job), block_bytes=8192)))
+        replace(
+            run, point=replace(run.point, job=replace(Job.require(run.point.job), block_bytes=8192))
+        )
         for run in plan.runs
     )
     return replace(plan, runs=runs)

@@ -32,7 +32,7 @@ FINE = CheckResult("extents", Level.VALID, "No holes.")
 def judged(result: Result, *checks: CheckResult) -> Result:
     verdict = Verdict(Level.VALID, ())
     for check in checks:
-        verdict = verdict.joined(check)
+        verdict = verdict.with_check(check)
     return replace(result, verdict=verdict)
 
 
@@ -144,7 +144,7 @@ def test_objections_stand_worst_first_and_all_of_them_on_request() -> None:
     assert "The page cache answered." in below[1]
     assert below[2].split()[:2] == ["indicative", "run-length,"]
     many = [
-        replace(SHORT, code=f"check-{number}", says=f"It is {number}.")
+        replace(SHORT, code=f"check-{number}", message=f"It is {number}.")
         for number in range(OBJECTIONS_MAX + 2)
     ]
     told = drawn(results_screen(STUDY, [judged(RESULTS[0], *many)]))
@@ -198,14 +198,14 @@ def test_details_list_checks_that_are_valid_in_all_runs_once() -> None:
     runs = [judged(RESULTS[0], FINE, other), judged(RESULTS[1], FINE, SHORT)]
     text = "\n".join(drawn(details_screen(runs)))
     assert text.count(FINE.code) == text.count("zz-other") == 1
-    assert text.index(FINE.code) < text.index(SHORT.says) < len(text)
+    assert text.index(FINE.code) < text.index(SHORT.message) < len(text)
 
 
 def test_details_say_once_what_a_check_says_of_several_runs() -> None:
     def late(number: int) -> CheckResult:
-        says = f"Host c{number} began late: its clock is off."
+        message = f"Host c{number} began late: its clock is off."
         evidence = {"limit_s": 0.5, "late_s": float(number)}
-        return replace(SHORT, code="late", says=says, evidence=evidence)
+        return replace(SHORT, code="late", message=message, evidence=evidence)
 
     runs = [
         judged(RESULTS[0], late(1), SHORT),
@@ -214,7 +214,7 @@ def test_details_say_once_what_a_check_says_of_several_runs() -> None:
     ]
     lines = drawn(details_screen(runs))
     text = "\n".join(lines)
-    for part in ("its clock is off.", "limit_s = 0.5", SHORT.says, "late, 2 of 3 runs: "):
+    for part in ("its clock is off.", "limit_s = 0.5", SHORT.message, "late, 2 of 3 runs: "):
         assert text.count(part) == 1, part
     for part in ("late: Host c1 began late.", "late: Host c2 began late.", "late_s = 2"):
         assert text.count(part) == 1, part
@@ -246,7 +246,7 @@ def test_foreign_text_is_shown_and_not_obeyed() -> None:
     nasty = "[red]x[/red]\x1b[2J\nline"
     study = replace(STUDY, workloads=(replace(STUDY.workloads[0], title=nasty),))
     result = replace(RESULTS[0], status=RunStatus.FAILED, failure=nasty)
-    result = judged(result, replace(SHORT, says=nasty, evidence={"host": nasty}))
+    result = judged(result, replace(SHORT, message=nasty, evidence={"host": nasty}))
     text = "\n".join(drawn((*results_screen(study, [result]), *details_screen([result]))))
     assert "\x1b" not in text
     assert text.count("[red]x[/red]\\u001b[2J line") >= 4

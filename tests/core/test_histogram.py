@@ -108,10 +108,10 @@ def test_sparse_bins_that_repeat_add_up() -> None:
 def test_an_extreme_is_known_only_when_both_sides_know_it() -> None:
     known = of_latencies([10, 20])
     unknown = Histogram(of_sparse([5], [1]))
-    assert (known.merged(unknown).min_ns, known.merged(unknown).max_ns) == (None, None)
-    assert known.merged(of_latencies([5])).min_ns == 5
-    assert known.merged(empty()) is known
-    assert empty().merged(known) is known
+    assert (known.merged_with(unknown).min_ns, known.merged_with(unknown).max_ns) == (None, None)
+    assert known.merged_with(of_latencies([5])).min_ns == 5
+    assert known.merged_with(empty()) is known
+    assert empty().merged_with(known) is known
 
 
 def test_percentiles_agree_with_hdrhistogram_within_the_bins_of_both() -> None:
@@ -130,7 +130,7 @@ def test_the_percentile_of_a_fleet_is_not_the_mean_of_percentiles() -> None:
     """Two clients, one with a slow tail: the fault that pooling bins avoids."""
     quick = of_latencies(np.full(9_000, 100_000))
     slow = of_latencies(np.concatenate([np.full(980, 200_000), np.full(20, 20_000_000)]))
-    pooled = quick.merged(slow).percentile_ns(99.9)
+    pooled = quick.merged_with(slow).percentile_ns(99.9)
     each = (quick.percentile_ns(99.9), slow.percentile_ns(99.9))
     assert None not in each
     mean = sum(value for value in each if value is not None) / 2

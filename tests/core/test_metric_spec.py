@@ -11,10 +11,10 @@ from iolab.core.metric_spec import (
     Combine,
     MetricSpec,
     declare,
-    declared_among,
+    declared_columns,
     is_declared,
+    mean_latency_keys,
     spec_of,
-    timed_means,
 )
 
 OWN = MetricSpec("queue_lat_ns_p99_share", "queue share", "share", Better.LOWER, Combine.MEAN)
@@ -26,8 +26,8 @@ def test_a_declared_metric_is_what_its_kind_says() -> None:
     declare([OWN])
     declare([OWN])
     assert spec_of(OWN.key) is OWN
-    assert declared_among([["iops", OWN.key], [OWN.key]]) == [(OWN.key, OWN.label)]
-    assert timed_means(["read_lat_ns_mean", OWN.key]) == ("read_lat_ns_mean",)
+    assert declared_columns([["iops", OWN.key], [OWN.key]]) == [(OWN.key, OWN.label)]
+    assert mean_latency_keys(["read_lat_ns_mean", OWN.key]) == ("read_lat_ns_mean",)
     with pytest.raises(ValueError, match=OWN.key):
         declare([replace(OWN, better=Better.HIGHER)])
 

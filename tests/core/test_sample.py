@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from iolab.core.bins import BIN_COUNT
-from iolab.core.samples import CHUNK_ROWS, BinTable, CodedNames, narrow, no_bins
+from iolab.core.samples import (
+    CHUNK_ROWS,
+    BinTable,
+    EncodedNames,
+    empty_bin_table,
+    to_narrowest_integers,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +28,7 @@ from iolab.core.samples import CHUNK_ROWS, BinTable, CodedNames, narrow, no_bins
     ],
 )
 def test_the_narrowest_type_that_holds_all(values: list[int], kind: type[np.generic]) -> None:
-    found = narrow(np.array(values, dtype=np.int64))
+    found = to_narrowest_integers(np.array(values, dtype=np.int64))
     assert found.dtype == kind
     assert found.tolist() == values
 
@@ -36,7 +42,7 @@ def scattered() -> BinTable:
 
 def test_parts_are_of_one_host_interval_and_direction() -> None:
     table = scattered()
-    parts = table.parts()
+    parts = table.bin_groups()
     keys = zip(parts.host, parts.seq, parts.direction, parts.size, strict=True)
     assert [tuple(map(int, key)) for key in keys] == [
         (0, 0, 0, 2),
@@ -59,11 +65,11 @@ def test_counts_of_parts_are_added_up_wide(ordered: bool) -> None:  # noqa: FBT0
     bins = rng.integers(0, BIN_COUNT, size, dtype=np.int16)
     counts = rng.integers(1, 128, size, dtype=np.int8)
     table = BinTable(keys[0], keys[1], keys[2], bins, counts)
-    parts = table.parts()
+    parts = table.bin_groups()
     sums, expected = np.zeros((2, 3, BIN_COUNT), dtype=np.int64)
     # All but those of one interval, which leave holes.
-    used = parts.among(parts.seq != 1)
-    table.add_to(sums, used, used.host)
+    used = parts.selected(parts.seq != 1)
+    table.add_counts_to(sums, used, used.host)
     rows = keys[1] != 1
     np.add.at(expected, (keys[0][rows], bins[rows]), counts[rows].astype(np.int64))
     assert np.array_equal(sums, expected)
@@ -71,16 +77,16 @@ def test_counts_of_parts_are_added_up_wide(ordered: bool) -> None:  # noqa: FBT0
 
 
 def test_a_table_without_rows_has_no_parts() -> None:
-    table, sums = no_bins(), np.zeros((1, BIN_COUNT), dtype=np.int64)
-    assert len(table.parts()) == 0
-    assert table.totals(table.parts()).tolist() == []
-    table.add_to(sums, table.parts(), np.zeros(0, dtype=np.int64))
+    table, sums = empty_bin_table(), np.zeros((1, BIN_COUNT), dtype=np.int64)
+    assert len(table.bin_groups()) == 0
+    assert table.totals(table.bin_groups()).tolist() == []
+    table.add_counts_to(sums, table.bin_groups(), np.zeros(0, dtype=np.int64))
     assert not sums.any()
 
 
 def test_coded_names_read_as_an_array_of_names() -> None:
     codes = np.array([1, 0, 1], dtype=np.int8)
-    names = CodedNames(codes, ["read_ios", "write_ios"])
+    names = EncodedNames(codes, ["read_ios", "write_ios"])
     assert (len(names), names.size) == (3, 3)
     assert list(names) == names.tolist() == ["write_ios", "read_ios", "write_ios"]
     assert names[1] == "read_ios"

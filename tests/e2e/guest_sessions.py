@@ -132,7 +132,7 @@ class Stored:
     def level_of(self, result: Result, code: str) -> str:
         """What a check says of a result, with its sentence for a failed test."""
         (found,) = (check for check in result.verdict.checks if check.code == code)
-        return f"{found.level}: {found.says}"
+        return f"{found.level}: {found.message}"
 
 
 @dataclass

@@ -52,7 +52,7 @@ def at_rank(histogram: HdrHistogram, rank: int) -> int:
 def assert_agrees(record: RunRecord, operation: KeyOperation) -> int:
     """The record's percentiles of all hosts are those of all logs together; how many operations."""
     name = f"latency.{NAMES[operation]}.hdr"
-    logs = [one.content.unpacked() for one in record.outputs if one.name == name]
+    logs = [one.content.decompress() for one in record.outputs if one.name == name]
     assert len(logs) == len(record.hosts)
     oracle = merged(logs)
     rows = record.bins.direction == operation

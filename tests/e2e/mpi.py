@@ -14,14 +14,14 @@ from typing import Final
 
 from iolab.core.run import PlannedRun, Point
 from iolab.hosts.answers import ScratchAnswer, read_answer
-from iolab.hosts.barrier import Stop
+from iolab.hosts.barrier import StopRequest
 from iolab.hosts.clock import SYSTEM_CLOCK
 from iolab.hosts.host import Host
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.mdtest import MdtestDriver
 from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob, ReportedRate
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostShare
+from iolab.session.driver import HostRunState
 from iolab.targets.work_directory import WorkDirectory, scratch_name
 from tests.needs import require
 from tests.plans import make_plan
@@ -86,7 +86,7 @@ def planned(mdtest: Path, mpiexec: str, ranks: int, **options: str) -> PlannedRu
 
 async def take(host: Host, path: str) -> WorkDirectory:
     """The session's folder on a connected host."""
-    message = await host.ask(
+    message = await host.request(
         "scratch_open", deadline_s=20, path=path, name=scratch_name(host.name), owner="a test"
     )
     return WorkDirectory(host, read_answer(host.name, ScratchAnswer, message).dir, None, host.name)
@@ -95,12 +95,12 @@ async def take(host: Host, path: str) -> WorkDirectory:
 async def leave(workdirs: Sequence[WorkDirectory]) -> None:
     """The folders gone."""
     for workdir in workdirs:
-        await workdir.host.ask("scratch_close", deadline_s=20, dir=workdir.dir, keep=False)
+        await workdir.host.request("scratch_close", deadline_s=20, dir=workdir.dir, keep=False)
 
 
 async def play(
-    run: PlannedRun, hosts: Mapping[str, Host], path: str, stop: Stop | None = None
-) -> tuple[tuple[ReportedRate, ...], list[HostShare]]:
+    run: PlannedRun, hosts: Mapping[str, Host], path: str, stop: StopRequest | None = None
+) -> tuple[tuple[ReportedRate, ...], list[HostRunState]]:
     """One run on those hosts, which are connected, and the shares of its hosts."""
     study = study_of()
     session = SessionContext(
@@ -109,17 +109,17 @@ async def play(
         dict(hosts),
         {},
         Notes(),
-        stop or Stop(),
+        stop or StopRequest(),
         SYSTEM_CLOCK,
         "trial",
     )
     workdirs = [await take(host, path) for host in hosts.values()]
-    shares = [HostShare(workdir) for workdir in workdirs]
+    shares = [HostRunState(workdir) for workdir in workdirs]
     driver = MdtestDriver()
     try:
         await driver.prepare(session, run, shares)
         await driver.measure(session, run, shares, CounterCollector())
     finally:
-        living = [workdir for workdir in workdirs if not workdir.host.lost]
+        living = [workdir for workdir in workdirs if not workdir.host.lost_reason]
         await leave(living)
     return driver.rates, shares

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from iolab.errors import EngineError
-from iolab.hosts.rates import derive
-from iolab.hosts.remote_process import drive
+from iolab.hosts.rates import derive_series
+from iolab.hosts.remote_process import run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.external import ExternalServer
 from iolab.loads.keyvalue.cassandra.managed import ManagedServer
@@ -110,7 +110,7 @@ async def ycsb_loads(stage: Stage, settings: ServerSettings, job: YcsbJob = JOB)
         seconds=120,
     )
     printed = bytearray()
-    ending = await drive(host, loading, asyncio.Event(), printed.extend)
+    ending = await run_process(host, loading, asyncio.Event(), printed.extend)
     if b"Return=OK, %d" % job.records not in printed or ending.exited.code != 0:
         raise EngineError(f"YCSB stored too little: {ending.stderr_tail[-300:]}", "Look.")
 
@@ -145,7 +145,7 @@ def test_a_node_is_loaded_restored_killed_and_started_anew(target: Target) -> No
         await server.after(stage.session, run)
         after = {one.name: one.value for one in server.server_run.statistics_after}
         assert after["client_writes"] >= JOB.records
-        series = {one.metric: one for one in derive(counters.table(), ("local",))}
+        series = {one.metric: one for one in derive_series(counters.table(), ("local",))}
         assert series["heap_used_bytes"].value.min() > 1 << 20
         assert series["cpu_share"].value.max() > 0
 
@@ -217,7 +217,7 @@ def test_addresses_of_several_ports_are_refused(target: Target) -> None:
             await ExternalServer(settings).ready_for(
                 stage.session, stage.run(), [stage.workdir], never
             )
-        assert "in the study" in raised.value.do
+        assert "in the study" in raised.value.hint
 
     played(target, settings, work)
 

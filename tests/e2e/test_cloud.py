@@ -46,6 +46,6 @@ def test_doctor_asks_the_cloud_only_where_that_is_wanted(tmp_path: Path) -> None
     assert "cloud" not in {one["what"] for one in findings}
     findings, requests = doctor("--cloud-metadata")
     assert len(requests) == 1
-    (told,) = [one["says"] for one in findings if one["what"] == "cloud"]
+    (told,) = [one["message"] for one in findings if one["what"] == "cloud"]
     assert {"Standard_D8s_v5", "westeurope"} <= set(told.split(", "))
     assert "Premium_LRS 32 GiB" in told

@@ -61,7 +61,7 @@ def test_an_unused_device_can_be_taken_by_its_serial_alone(agent: Agent, spare: 
     assert (facts["serial"], facts["size_bytes"]) == (spare.serial, 64 << 20)
     wrong = agent.ask("device_open", path=spare.path, serial="S5-OTHER")
     assert (wrong.is_, wrong["code"]) == ("error", "refused")
-    assert "S5-OTHER" in wrong["says"]
+    assert "S5-OTHER" in wrong["message"]
     assert taken(agent, spare) == "taken"
 
 

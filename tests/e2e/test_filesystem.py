@@ -138,7 +138,7 @@ def test_one_that_is_too_small_is_refused_in_the_words_of_mkfs(agent: Agent, fol
     scratch = open_scratch(agent, folder)["dir"]
     refused = agent.ask("filesystem_open", dir=scratch, image_bytes=4 << 20)
     assert refused["code"] == "EIO"
-    assert "mkfs.xfs ended with code 1" in refused["says"]
+    assert "mkfs.xfs ended with code 1" in refused["message"]
     assert [path.name for path in Path(scratch).iterdir()] == [".iolab-lock"]
     assert until(lambda: nothing_on(folder))
 
@@ -201,7 +201,7 @@ def test_a_device_is_formatted_on_the_terms_of_a_device(
 ) -> None:
     scratch = open_scratch(agent, folder)["dir"]
     wrong = agent.ask("filesystem_open", dir=scratch, path=spare.path, serial="S5-OTHER")
-    assert (wrong["code"], "S5-OTHER" in wrong["says"]) == ("refused", True)
+    assert (wrong["code"], "S5-OTHER" in wrong["message"]) == ("refused", True)
     ground = {"path": spare.path, "serial": spare.serial}
     made = opened(agent, scratch, **ground)
     assert (made["device"], made["direct"]) == (spare.name, True)
@@ -221,7 +221,7 @@ def test_a_file_system_on_the_device_is_only_lost_by_wish(
     scratch = open_scratch(agent, folder)["dir"]
     ground: dict[str, Any] = {"path": spare.path, "serial": spare.serial}
     refused = agent.ask("filesystem_open", dir=scratch, **ground)
-    assert (refused["code"], "ext4" in refused["says"]) == ("refused", True)
+    assert (refused["code"], "ext4" in refused["message"]) == ("refused", True)
     assert opened(agent, scratch, **ground, overwrite=True)["device"] == spare.name
     assert agent.ask("scratch_close", dir=scratch, keep=False).is_ == "done"
     assert until(lambda: not mounts_in(folder))
@@ -338,15 +338,15 @@ def test_who_is_not_root_is_told_so(program: Path) -> None:  # noqa: F811 - the 
         os.chown(name, 65534, 65534)
         scratch = open_scratch(agent, Path(name))["dir"]
         refused = agent.ask("filesystem_open", dir=scratch, image_bytes=IMAGE_BYTES)
-        assert (refused["code"], "root" in refused["says"]) == ("EPERM", True)
+        assert (refused["code"], "root" in refused["message"]) == ("EPERM", True)
         (refused,) = agent.run("true", memory_limit_bytes=BOUND_BYTES)
         assert refused["code"] in ("EACCES", "EPERM", "ENOTSUP")
-        assert "bound memory" in refused["says"]
+        assert "bound memory" in refused["message"]
 
 
 def test_a_missing_mkfs_is_named(program: Path, folder: Path) -> None:  # noqa: F811 - the fixture
     with Agent(program, "env", "PATH=/nowhere") as agent:
         scratch = open_scratch(agent, folder)["dir"]
         refused = agent.ask("filesystem_open", dir=scratch, image_bytes=IMAGE_BYTES)
-        assert (refused["code"], "mkfs.xfs" in refused["says"]) == ("ENOENT", True)
+        assert (refused["code"], "mkfs.xfs" in refused["message"]) == ("ENOENT", True)
         assert [path.name for path in Path(scratch).iterdir()] == [".iolab-lock"]

@@ -80,7 +80,7 @@ def test_kills_of_all_leave_no_engine_and_clean_removes_the_rest(
     )
     found = json.loads(doctor.stdout)["findings"]
     (left,) = [item for item in found if item["what"] == "left by killed sessions"]
-    assert tells(left["says"], "1 scratch folder")
+    assert tells(left["message"], "1 scratch folder")
 
     for more, removed in ((), False), (("--yes",), True):
         told = json.loads(iolab("clean", *asked, *more).stdout)

@@ -14,19 +14,19 @@ import pytest
 from iolab.core.host import HostKind, HostSpec
 from iolab.core.run import PlannedRun
 from iolab.errors import EngineError
-from iolab.hosts.barrier import Stop
+from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import LocalHost
 from iolab.loads.metadata.workload import Operation, ReportedRate
-from iolab.session.driver import HostShare
+from iolab.session.driver import HostRunState
 from tests.e2e.mpi import FILES, MPIEXECS, planned, play, stand_in
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 
 def on_this_machine(
-    run: PlannedRun, path: Path, stop: Stop | None = None
-) -> tuple[tuple[ReportedRate, ...], list[HostShare]]:
-    async def body() -> tuple[tuple[ReportedRate, ...], list[HostShare]]:
+    run: PlannedRun, path: Path, stop: StopRequest | None = None
+) -> tuple[tuple[ReportedRate, ...], list[HostRunState]]:
+    async def body() -> tuple[tuple[ReportedRate, ...], list[HostRunState]]:
         host = LocalHost(HostSpec("local", HostKind.LOCAL))
         await host.connect()
         try:
@@ -57,7 +57,7 @@ def test_mdtest_runs_under_both_mpis(tmp_path: Path, ranks: int) -> None:
         assert mine.reading is not None
         assert mine.reading.version
         assert mine.output is not None
-        assert b"-- finished at" in mine.output.unpacked()
+        assert b"-- finished at" in mine.output.decompress()
         assert mine.command is not None
         assert mine.command.argv[0] == mpiexec
         assert list(target.iterdir()) == []
@@ -67,10 +67,10 @@ def test_mdtest_runs_under_both_mpis(tmp_path: Path, ranks: int) -> None:
 def test_a_stop_ends_every_rank(tmp_path: Path, mpiexec: str) -> None:
     target = tmp_path / "target"
     target.mkdir()
-    stop = Stop()
+    stop = StopRequest()
     run = planned(stand_in(tmp_path, seconds=1000), mpiexec, 3)
 
-    async def body() -> list[HostShare]:
+    async def body() -> list[HostRunState]:
         host = LocalHost(HostSpec("local", HostKind.LOCAL))
         await host.connect()
         try:
@@ -78,7 +78,7 @@ def test_a_stop_ends_every_rank(tmp_path: Path, mpiexec: str) -> None:
             while len(list(target.glob("*/mdtest.1.1/rank.*"))) < 3:
                 assert not task.done(), task.result()
                 await asyncio.sleep(0.05)
-            stop.request()
+            stop.request_stop()
             async with asyncio.timeout(60):
                 _, shares = await task
             return shares
@@ -100,8 +100,8 @@ def test_a_rank_that_fails_makes_the_run_fail_with_its_words(tmp_path: Path, mpi
     program.chmod(0o755)
     with pytest.raises(EngineError) as caught:
         on_this_machine(planned(program, mpiexec, 2), tmp_path)
-    assert "No space left on device" in caught.value.happened
-    assert "exit code 255" in caught.value.happened
+    assert "No space left on device" in caught.value.message
+    assert "exit code 255" in caught.value.message
 
 
 def test_programs_that_are_not_there_are_named(tmp_path: Path) -> None:

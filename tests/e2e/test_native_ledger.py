@@ -16,7 +16,14 @@ from typing import Any
 
 import pytest
 
-from iolab.core.events import Event, IntervalSeen, Phase, PhaseStarted, RunFinished, SessionStatus
+from iolab.core.events import (
+    Event,
+    IntervalReported,
+    Phase,
+    PhaseStarted,
+    RunFinished,
+    SessionStatus,
+)
 from iolab.errors import EngineError
 from tests.e2e.devices import Spare, spare_loop
 from tests.e2e.faulty import faulty_file
@@ -89,7 +96,7 @@ class Planter:
         match event:
             case PhaseStarted(phase=Phase.MEASURE, run=run) if run and _writes(run.point.workload):
                 self.before = self.file.read_bytes()
-            case IntervalSeen(run=run) if self.kills and _writes(run.point.workload):
+            case IntervalReported(run=run) if self.kills and _writes(run.point.workload):
                 kill_engines(self.target)
             case RunFinished(record=record) if record.run.point.workload == "read":
                 self._plant()
@@ -118,7 +125,7 @@ def verdict_of(session: Path, workload: str) -> tuple[str, Mapping[str, Any], st
     """Level, evidence and sentence of the check that tells what blocks held."""
     result = result_of(shown(session), workload)
     (check,) = (one for one in result["verdict"]["checks"] if one["code"] == "wrong-blocks")
-    return check["level"], check["evidence"], check["says"]
+    return check["level"], check["evidence"], check["message"]
 
 
 def assert_all_is_there(session: Path, workload: str) -> None:
@@ -136,13 +143,13 @@ def test_what_was_lost_or_flipped_after_a_run_is_found_by_another(
     assert run_watched(study, session, planter, path=target) is SessionStatus.DONE
     assert verdict_of(session, "write")[0] in ("valid", "n/a")
     assert_all_is_there(session, "read")
-    level, evidence, says = verdict_of(session, "again")
+    level, evidence, message = verdict_of(session, "again")
     assert level == "invalid"
     assert evidence["stale"] > 0 < evidence["corrupt"]
     assert evidence["stale"] + evidence["corrupt"] == evidence["wrong"]
     (lost,) = planter.lost
-    assert f"The block at {lost} of s4mv4k.0.0 is stale" in says
-    assert f"The block at {planter.flipped} of s4mv4k.0.0 is corrupt" in says
+    assert f"The block at {lost} of s4mv4k.0.0 is stale" in message
+    assert f"The block at {planter.flipped} of s4mv4k.0.0 is corrupt" in message
     shown_text = " ".join(iolab("show", session).stdout.split())
     assert "stale" in shown_text
     assert "corrupt" in shown_text
@@ -158,10 +165,10 @@ def test_after_a_killed_writer_all_acknowledged_writes_are_known(
     run_watched(study, session, planter, path=target)
     assert result_of(shown(session), "write")["status"] == "failed"
     assert_all_is_there(session, "read")
-    level, evidence, says = verdict_of(session, "again")
+    level, evidence, message = verdict_of(session, "again")
     assert level == "invalid"
     assert evidence["stale"] >= 20 - 8
-    assert "is stale" in says
+    assert "is stale" in message
 
 
 def test_a_session_resumed_after_a_killed_writer_begins_its_ledger_anew(
@@ -183,7 +190,7 @@ def test_after_a_killed_agent_the_files_and_their_ledger_begin_anew(
     killed: list[int] = []
 
     def act(event: Event) -> None:
-        if isinstance(event, IntervalSeen) and _writes(event.run.point.workload) and not killed:
+        if isinstance(event, IntervalReported) and _writes(event.run.point.workload) and not killed:
             killed.append(_agent())
             os.kill(killed[0], signal.SIGKILL)
 
@@ -249,8 +256,8 @@ def test_a_device_that_loses_a_write_is_caught(tmp_path: Path) -> None:
             run_watched(study, session, act, spare=Spare(path, str(below.path), below.path))
         finally:
             command("losetup", "--detach", path)
-    level, evidence, says = verdict_of(session, "read")
+    level, evidence, message = verdict_of(session, "read")
     assert level == "invalid"
     assert evidence["stale"] > 0
-    assert f"The block at {lost} of {Path(path).name} is stale" in says
+    assert f"The block at {lost} of {Path(path).name} is stale" in message
     assert verdict_of(session, "write")[0] in ("valid", "n/a")

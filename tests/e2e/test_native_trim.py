@@ -73,7 +73,7 @@ def manifests(session: Path) -> dict[str, dict[str, Any]]:
 
 def levels(manifest: dict[str, Any]) -> dict[str, tuple[str, str]]:
     checks = manifest["analysis"]["result"]["verdict"]["checks"]
-    return {check["code"]: (check["level"], check["says"]) for check in checks}
+    return {check["code"]: (check["level"], check["message"]) for check in checks}
 
 
 def test_a_session_of_trims_agrees_with_the_kernel_and_reads_what_was_filled_again(

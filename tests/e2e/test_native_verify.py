@@ -165,12 +165,12 @@ def test_what_cannot_be_verified_is_a_fault(tmp_path: Path) -> None:
     assert "verify" in run(spec(job(path, SIZE, "write", verify=True, blocks=sizes))).faults
     proven = job(path, SIZE, "randrw", verify=True)
     larger = [{"bytes": 8192, "share": 1}]
-    for other, says in (
+    for other, message in (
         (job(path, SIZE, "randrw", verify=True, blocks=larger), "may overlap"),
         (job(path, SIZE, "randread", verify=True, offset_bytes=512), "may overlap"),
         (job(path, SIZE, "randwrite"), "changes what another job verifies"),
         (job(path, SIZE, "randtrim"), "changes what another job verifies"),
         (job(path, SIZE, "randtrim", verify=True), "bears no stamp"),
     ):
-        assert says in run(spec(proven, other)).faults
+        assert message in run(spec(proven, other)).faults
     assert path.read_bytes() == bytes(SIZE)  # And nothing was touched.

@@ -64,5 +64,5 @@ def test_another_fio_on_one_host_is_named_in_the_verdict(target: Path, tmp_path:
     (result,) = json.loads(done.stdout)["results"]
     (check,) = [one for one in result["verdict"]["checks"] if one["code"] == "versions-differ"]
     assert check["level"] == "indicative"
-    assert "fio-3.99 on odd" in check["says"]
+    assert "fio-3.99 on odd" in check["message"]
     assert result["status"] == "done"

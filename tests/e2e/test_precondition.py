@@ -147,7 +147,7 @@ def test_the_plan_shows_what_is_destroyed(spare: Spare, tmp_path: Path) -> None:
     document = json.loads(iolab("plan", study, *words, "--json").stdout)
     (sentence,) = document["destroys"]
     assert spare.path in sentence
-    assert any("purge by discard" in reason["says"] for reason in document["budget"]["reasons"])
+    assert any("purge by discard" in reason["message"] for reason in document["budget"]["reasons"])
     assert spare.allocated_bytes == 0
 
 

@@ -329,7 +329,7 @@ def test_faults_are_told_in_two_sentences(root: Path, tmp_path: Path) -> None:
     (tmp_path / "short").write_text("short")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        for options, says in (
+        for options, message in (
             ([tmp_path / "none"], "There is no directory"),
             ([root, "--port", port], f"Port {port} of '127.0.0.1' is in use."),
             ([root, "--host", "192.0.2.1"], "'192.0.2.1' is no address of this machine."),
@@ -339,7 +339,7 @@ def test_faults_are_told_in_two_sentences(root: Path, tmp_path: Path) -> None:
         ):
             outcome = iolab("serve", *options)
             assert outcome.returncode == 2
-            assert says in outcome.stderr
+            assert message in outcome.stderr
             assert "Traceback" not in outcome.stderr
 
 

@@ -125,7 +125,7 @@ def test_a_quota_that_stops_the_client_is_told(target: Path, tmp_path: Path, eng
     throttled = checks["client-throttled"]
     assert throttled["level"] in {"indicative", "invalid"}, throttled
     assert throttled["evidence"]["quota_cores"] == 0.1
-    assert door.parent.name in throttled["says"]
+    assert door.parent.name in throttled["message"]
     assert throttled["evidence"]["throttled_periods"] > 0
     assert throttled["evidence"]["wait_share"] > 0.0
 

@@ -22,10 +22,10 @@ from tests.fakes.script import FakeProcesses, FakeScript, loop_real_ns
 class FakeRefusal(Exception):
     """A request that the script or the state of things refuses."""
 
-    def __init__(self, code: str, says: str) -> None:
-        super().__init__(says)
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
         self.code = code
-        self.says = says
+        self.message = message
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +131,12 @@ class FakeAgent:
 
     async def _answer(self, request: FakeRequest) -> dict[str, Any]:
         if request.verb in self.script.refuses:
-            code, says = self.script.refuses[request.verb]
-            return {"is": "error", "code": code, "says": says}
+            code, message = self.script.refuses[request.verb]
+            return {"is": "error", "code": code, "message": message}
         try:
             return await self._verbs[request.verb](self, request)
         except FakeRefusal as fault:
-            return {"is": "error", "code": fault.code, "says": fault.says}
+            return {"is": "error", "code": fault.code, "message": fault.message}
 
     async def _clock(self, _: FakeRequest) -> dict[str, Any]:
         mono_ns, real_ns = self._mono_ns(), self.real_ns()
@@ -237,8 +237,8 @@ class FakeAgent:
         asked = request.arguments
         mount = f"{asked['dir']}/fs"
         if asked["dir"] not in self.folders:
-            says = f"{asked['dir']} is not a scratch folder held here"
-            raise FakeRefusal("bad-request", says)
+            message = f"{asked['dir']} is not a scratch folder held here"
+            raise FakeRefusal("bad-request", message)
         if mount in self.filesystems:
             raise FakeRefusal("busy", f"{mount} is mounted already")
         on_image = asked.get("image_bytes") is not None

@@ -90,7 +90,7 @@ class FakeLink:
         self.agent.lease_ends()
         self._break_off()
 
-    async def last_words(self) -> str:
+    async def exit_reason(self) -> str:
         """Nothing carries this link, so nobody says anything."""
         return ""
 

@@ -122,7 +122,7 @@ def device_facts(path: str, objections: tuple[str, ...]) -> dict[str, object]:
         "devices": [DEVICE],
         "memory_backed": False,
         "signatures": [],
-        "objections": [{"code": word, "says": f"{DEVICE} is {word}"} for word in objections],
+        "objections": [{"code": word, "message": f"{DEVICE} is {word}"} for word in objections],
     }
 
 

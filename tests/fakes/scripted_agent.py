@@ -93,10 +93,10 @@ def answer(output: BinaryIO, header: dict[str, Any], payload: bytes) -> bool:
             say(output, {"id": request_id, "is": "output", "number": number}, b"x" * 1000)
         say(output, {"id": request_id, "is": "exited", "code": 0})
     else:
-        says = {
+        message = {
             "older": ("bad-request", "facts: unknown field `cloud`, expected `path` or `tools`"),
         }.get(MODE, ("ENOENT", "no \x1b[31msuch\nverb" + "!" * 5000))
-        say(output, {"id": request_id, "is": "error", "code": says[0], "says": says[1]})
+        say(output, {"id": request_id, "is": "error", "code": message[0], "message": message[1]})
     return True
 
 

@@ -25,7 +25,7 @@ from iolab.hosts.connect import open_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.message import Stream
 from iolab.hosts.ssh import USUAL, SshLimits
-from iolab.hosts.ssh_host import Logins
+from iolab.hosts.ssh_host import SshConnections
 from iolab.study.inventory import parse_inventory
 
 T = TypeVar("T")
@@ -173,7 +173,7 @@ def visit(
     """Open the hosts, connect them side by side, do the work with them, and close them."""
 
     async def body() -> T:
-        logins = Logins(limits, config)
+        logins = SshConnections(limits, config)
         async with open_hosts(specs, agent, logins, link_timeout_s) as hosts:
             await asyncio.gather(*(host.connect() for host in hosts.values()))
             return await work(*hosts.values())

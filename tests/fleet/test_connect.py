@@ -16,7 +16,7 @@ from iolab.hosts.answers import read_facts
 from iolab.hosts.host import Host
 from iolab.hosts.push import ProgramFiles, agent_binary, push
 from iolab.hosts.ssh import SshRunner, command_line
-from iolab.hosts.ssh_host import Logins
+from iolab.hosts.ssh_host import SshConnections
 from tests.fleet.bed import NO_CONFIG, Bed, nothing, route_of, run, visit
 
 pytestmark = pytest.mark.e2e
@@ -26,7 +26,7 @@ def test_every_host_says_hello_and_tells_its_own_facts(fleet: Bed) -> None:
     async def names(*hosts: Host) -> list[str]:
         found = []
         for host in hosts:
-            message = await host.ask("facts", deadline_s=20, path=host.spec.path, tools={})
+            message = await host.request("facts", deadline_s=20, path=host.spec.path, tools={})
             facts = read_facts(host.name, message)
             assert facts.target is not None
             assert facts.target.writable
@@ -55,7 +55,7 @@ def test_a_payload_of_the_largest_frame_arrives_as_it_was_sent(fleet: Bed) -> No
     async def there_and_back(host: Host) -> bytes:
         path = f"{host.spec.path}/blob"
         for _ in range(3):
-            await host.ask("put", content, deadline_s=30, path=path, mode=0o600)
+            await host.request("put", content, deadline_s=30, path=path, mode=0o600)
         stream = host.stream("get", path=path, max_bytes=1 << 21)
         return b"".join([message.payload async for message in stream])
 
@@ -131,13 +131,13 @@ def test_a_folder_that_somebody_else_could_write_is_refused(
 
 def test_a_host_without_sftp_gets_its_agent_by_plain_programs(bare: Bed, agent: Path) -> None:
     async def body() -> str:
-        logins = Logins(config=NO_CONFIG)
-        entry = await logins.enter("c01", route_of(bare.specs["c01"]))
+        logins = SshConnections(config=NO_CONFIG)
+        entry = await logins.acquire("c01", route_of(bare.specs["c01"]))
         try:
             runner = SshRunner("c01", entry.connection, logins.limits)
             return await push(ProgramFiles(runner), agent)
         finally:
-            await entry.leave()
+            await entry.release()
 
     remote = asyncio.run(body())
     (pushed,) = bare.agents("c01")

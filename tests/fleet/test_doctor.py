@@ -37,8 +37,8 @@ def test_a_host_without_sshd_is_one_row_and_the_others_are_still_checked(
     assert (first["port"], first["mtu"]) == ("eth0", 1500)
     (fault,) = [item for item in made["findings"] if item["state"] == "fault"]
     assert (fault["what"], fault["hosts"]) == ("reach", ["c02"])
-    assert "refuses connections" in fault["says"]
-    assert "sshd" in fault["do"]
+    assert "refuses connections" in fault["message"]
+    assert "sshd" in fault["hint"]
     (kernel,) = [item for item in made["findings"] if item["what"] == "kernel"]
     assert (kernel["state"], kernel["hosts"]) == ("ok", ["c01", "c03"])
     rows = [line.split() for line in told.stdout.splitlines()]

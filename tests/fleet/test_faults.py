@@ -12,7 +12,7 @@ import pytest
 
 from iolab.core.events import (
     Event,
-    IntervalSeen,
+    IntervalReported,
     Notice,
     Phase,
     PhaseStarted,
@@ -21,11 +21,11 @@ from iolab.core.events import (
 )
 from iolab.core.host import HostSpec
 from iolab.core.run import RunStatus
-from iolab.hosts.barrier import Stop
+from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import hosts_of
 from iolab.hosts.host import Host
 from iolab.hosts.ssh import SshLimits
-from iolab.hosts.ssh_host import Logins
+from iolab.hosts.ssh_host import SshConnections
 from iolab.registry import session_kinds
 from iolab.session.reconnect import RetryPolicy
 from iolab.session.session import run_session
@@ -62,12 +62,12 @@ def begins(phase: Phase) -> Callable[[Event], bool]:
 
 
 def measures(event: Event) -> bool:
-    return isinstance(event, IntervalSeen)
+    return isinstance(event, IntervalReported)
 
 
 def ends(event: Event) -> bool:
     """The last interval: what comes now is the engine's own summary."""
-    return isinstance(event, IntervalSeen) and event.elapsed_s > 1.5
+    return isinstance(event, IntervalReported) and event.elapsed_s > 1.5
 
 
 @dataclass
@@ -76,11 +76,11 @@ class Accident:
 
     when: Callable[[Event], bool]
     what: Callable[[], object]
-    happened: bool = False
+    message: bool = False
 
     def __call__(self, event: Event) -> None:
-        if not self.happened and self.when(event):
-            self.happened = True
+        if not self.message and self.when(event):
+            self.message = True
             self.what()
 
 
@@ -91,10 +91,10 @@ def play(fleet: Bed, policy: str, accident: Accident, *sets: str) -> tuple[Sessi
     study = parse_study(STUDY, "faults.toml", options)
 
     def reach(spec: HostSpec) -> Host:
-        return hosts_of([spec], None, Logins(QUICK, NO_CONFIG))[spec.name]
+        return hosts_of([spec], None, SshConnections(QUICK, NO_CONFIG))[spec.name]
 
     notes = Notes(accident)
-    hosts = hosts_of(study.hosts, None, Logins(QUICK, NO_CONFIG))
+    hosts = hosts_of(study.hosts, None, SshConnections(QUICK, NO_CONFIG))
     session = f"faults-{time.monotonic_ns()}"
     status = asyncio.run(
         run_session(
@@ -102,14 +102,14 @@ def play(fleet: Bed, policy: str, accident: Accident, *sets: str) -> tuple[Sessi
             make_plan(study),
             hosts,
             notes,
-            Stop(),
+            StopRequest(),
             session_id=session,
             kinds=session_kinds(),
             reach=reach,
             patience=RetryPolicy(limit_s=30.0, pause_s=0.5),
         )
     )
-    assert accident.happened
+    assert accident.message
     return status, notes
 
 

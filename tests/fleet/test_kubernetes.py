@@ -116,7 +116,7 @@ def test_doctor_asks_the_pods(cluster: StandIn) -> None:
 
 
 @pytest.mark.parametrize(
-    ("verb", "says"),
+    ("verb", "message"),
     [
         (
             "get",
@@ -126,13 +126,13 @@ def test_doctor_asks_the_pods(cluster: StandIn) -> None:
     ],
 )
 def test_what_the_cluster_does_not_allow_is_told_in_its_words(
-    cluster: StandIn, verb: str, says: str
+    cluster: StandIn, verb: str, message: str
 ) -> None:
     (cluster.base / "forbidden").write_text(verb, encoding="utf-8")
     study = cluster.base / "study.toml"
     done = cluster.iolab("plan", study, "--hosts", PODS, "--path", cluster.base)
     assert done.returncode == 3
-    assert says in done.stderr
+    assert message in done.stderr
 
 
 def test_no_kubectl_is_told(cluster: StandIn) -> None:

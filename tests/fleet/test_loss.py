@@ -69,7 +69,7 @@ def test_an_sshd_that_dies_is_told_and_its_agent_goes(fleet: Bed) -> None:
         busy(fleet, "c01")
         fleet.kill_sshd("c01")
         with pytest.raises(HostLost) as caught:
-            await host.ask("clock", deadline_s=20)
+            await host.request("clock", deadline_s=20)
         return str(caught.value)
 
     try:
@@ -90,7 +90,7 @@ def test_a_link_that_carries_nothing_ends_both_sides(fleet: Bed) -> None:
         await sleeper(host)
         with fleet.unplugged("c01"):
             with pytest.raises(HostLost) as caught:
-                await host.ask("clock", deadline_s=60)
+                await host.request("clock", deadline_s=60)
             fleet.wait_until_alone("c01")
         return str(caught.value)
 
@@ -105,10 +105,10 @@ def test_a_host_that_stands_still_for_less_is_heard_again(fleet: Bed) -> None:
         with fleet.stopped("c01", sessions=True):
             while host.silent_s < SILENCE_SHOWN_AFTER_S:  # noqa: ASYNC110 - it is counted, not told
                 await asyncio.sleep(0.1)
-        assert (await host.ask("clock", deadline_s=20)).is_ == "clock"
+        assert (await host.request("clock", deadline_s=20)).is_ == "clock"
         assert host.silent_s < SILENCE_SHOWN_AFTER_S
         busy(fleet, "c01")
-        return host.lost
+        return host.lost_reason
 
     assert visit(work, fleet.specs["c01"], link_timeout_s=30.0) is None
 
@@ -120,10 +120,10 @@ def test_a_controller_that_stands_still_for_less_loses_nobody(fleet: Bed) -> Non
     async def work(host: Host) -> str | None:
         await sleeper(host)
         time.sleep(8)  # noqa: ASYNC251 - the whole loop is to stand still
-        assert (await host.ask("clock", deadline_s=20)).is_ == "clock"
+        assert (await host.request("clock", deadline_s=20)).is_ == "clock"
         assert host.silent_s < SILENCE_SHOWN_AFTER_S
         busy(fleet, "c01")
-        return host.lost
+        return host.lost_reason
 
     assert visit(work, fleet.specs["c01"], link_timeout_s=30.0) is None
 
@@ -134,7 +134,7 @@ def test_a_cable_that_is_pulled_is_noticed_on_both_sides(fleet: Bed) -> None:
         await sleeper(host)
         with fleet.unplugged("c01"):
             with pytest.raises(HostLost) as caught:
-                await host.ask("clock", deadline_s=20)
+                await host.request("clock", deadline_s=20)
             await host.close()
             fleet.wait_until_alone("c01")
         return str(caught.value)
@@ -148,7 +148,7 @@ def test_a_host_that_stands_still_is_lost_like_one_that_is_gone(fleet: Bed) -> N
     async def work(host: Host) -> str:
         await sleeper(host)
         with fleet.stopped("c01", sessions=True), pytest.raises(HostLost) as caught:
-            await host.ask("clock", deadline_s=20)
+            await host.request("clock", deadline_s=20)
         return str(caught.value)
 
     assert "it gave no sign of life for 0.9 s" in visit(work, fleet.specs["c01"], limits=QUICK)
@@ -162,7 +162,7 @@ def test_a_host_that_is_idle_is_not_taken_for_lost(fleet: Bed) -> None:
         stream = run(host, ["sleep", str(2 * QUICK.silence_s)])
         assert [message.is_ async for message in stream] == ["started", "exited"]
         assert time.monotonic() >= deadline
-        assert host.lost is None
+        assert host.lost_reason is None
 
     visit(work, fleet.specs["c01"], limits=QUICK)
 
@@ -171,10 +171,10 @@ def test_one_lost_host_leaves_the_others_alone(fleet: Bed) -> None:
     async def work(*hosts: Host) -> list[str | None]:
         with fleet.unplugged("c02"):
             with pytest.raises(HostLost):
-                await hosts[1].ask("clock", deadline_s=20)
+                await hosts[1].request("clock", deadline_s=20)
             for host in (hosts[0], hosts[2]):
-                assert (await host.ask("clock", deadline_s=10)).is_ == "clock"
-        return [host.lost for host in hosts]
+                assert (await host.request("clock", deadline_s=10)).is_ == "clock"
+        return [host.lost_reason for host in hosts]
 
     lost = visit(work, *fleet.specs.values(), limits=QUICK)
     assert [reason is not None for reason in lost] == [False, True, False]

@@ -44,10 +44,10 @@ def test_an_unknown_host_key_is_refused_with_how_to_accept_it(fleet: Bed, tmp_pa
     empty.touch()
     spec = fleet.spec("c01", known_hosts=str(empty))
     told = fault(spec)
-    assert "shows a key that you have not accepted yet: ssh-ed25519" in told.happened
-    assert fingerprint(fleet, "c01") in told.happened
-    assert f"'ssh-keyscan {route_of(spec).address}' to {empty}" in told.do
-    assert "compare the fingerprint" in told.do
+    assert "shows a key that you have not accepted yet: ssh-ed25519" in told.message
+    assert fingerprint(fleet, "c01") in told.message
+    assert f"'ssh-keyscan {route_of(spec).address}' to {empty}" in told.hint
+    assert "compare the fingerprint" in told.hint
     assert empty.read_text("utf-8") == ""
     assert "Accepted publickey" not in fleet.log("c01").splitlines()[-1]
 
@@ -60,9 +60,9 @@ def test_another_host_key_than_the_known_one_is_refused_more_loudly(
     address = route_of(fleet.specs["c01"]).address
     known.write_text(f"{address} {public}\n", encoding="utf-8")
     told = fault(fleet.spec("c01", known_hosts=str(known)))
-    assert "shows another key than the one you trust" in told.happened
-    assert fingerprint(fleet, "c01") in told.happened
-    assert "Somebody may be in between" in told.do
+    assert "shows another key than the one you trust" in told.message
+    assert fingerprint(fleet, "c01") in told.message
+    assert "Somebody may be in between" in told.hint
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_no_configuration_switches_the_check_of_host_keys_off(
     config = tmp_path / "config"
     config.write_text(lines, encoding="utf-8")
     told = fault(fleet.spec("c01", known_hosts=None), config=config)
-    assert "shows a key that you have not accepted yet" in told.happened
+    assert "shows a key that you have not accepted yet" in told.message
 
 
 def test_a_jump_hosts_key_is_checked_too(fleet: Bed, tmp_path: Path) -> None:
@@ -90,30 +90,30 @@ def test_a_jump_hosts_key_is_checked_too(fleet: Bed, tmp_path: Path) -> None:
     gate = route_of(fleet.specs["c01"]).address
     spec = fleet.spec("c02", known_hosts=str(known), jump=(Hop(gate, "root"),))
     told = fault(spec)
-    assert told.happened.startswith(f"Jump host 'root@{gate}' of host 'c02'")
-    assert "have not accepted yet" in told.happened
+    assert told.message.startswith(f"Jump host 'root@{gate}' of host 'c02'")
+    assert "have not accepted yet" in told.message
 
 
 def test_a_key_that_the_host_does_not_take_is_told(fleet: Bed, stranger: Path) -> None:
     told = fault(fleet.spec("c01", key=str(stranger)))
-    assert "takes none of your keys for user 'root'" in told.happened
-    assert "authorized_keys" in told.do
+    assert "takes none of your keys for user 'root'" in told.message
+    assert "authorized_keys" in told.hint
 
 
 def test_a_user_that_the_host_does_not_have_is_told(fleet: Bed) -> None:
-    assert "for user 'nosuchuser'" in fault(fleet.spec("c01", user="nosuchuser")).happened
+    assert "for user 'nosuchuser'" in fault(fleet.spec("c01", user="nosuchuser")).message
 
 
 def test_files_that_are_not_there_are_named(fleet: Bed) -> None:
     told = fault(fleet.spec("c01", key="/no/key"))
-    assert told.happened == "There is no key /no/key for host 'c01'."
+    assert told.message == "There is no key /no/key for host 'c01'."
     told = fault(fleet.spec("c01", known_hosts="/no/file"))
-    assert "There is no file /no/file of host keys for host 'c01'" in told.happened
+    assert "There is no file /no/file of host keys for host 'c01'" in told.message
 
 
 def test_a_port_where_nobody_listens_is_told(fleet: Bed) -> None:
     told = fault(fleet.spec("c01", port=2))
-    assert told.happened == (
+    assert told.message == (
         f"Host 'c01' refuses connections at {route_of(fleet.specs['c01']).address} port 2."
     )
 
@@ -122,15 +122,15 @@ def test_an_address_that_nobody_has_is_told(fleet: Bed) -> None:
     nobody = f"{fleet.gateway.rsplit('.', 1)[0]}.200"
     assert (
         f"does not answer at {nobody} port 22 within 1.5 s"
-        in fault(fleet.spec("c01", address=nobody)).happened
+        in fault(fleet.spec("c01", address=nobody)).message
     )
 
 
 def test_a_host_that_accepts_and_says_nothing_is_told(fleet: Bed) -> None:
     with fleet.stopped("c01"):
         told = fault(fleet.specs["c01"])
-    assert "takes a connection" in told.happened
-    assert "says nothing within 1.5 s" in told.happened
+    assert "takes a connection" in told.message
+    assert "says nothing within 1.5 s" in told.message
 
 
 def test_a_server_that_is_not_ssh_is_told(fleet: Bed) -> None:
@@ -145,7 +145,7 @@ def test_a_server_that_is_not_ssh_is_told(fleet: Bed) -> None:
         async with server:
             spec = fleet.spec("c01", address=fleet.gateway, port=port)
             told = await asyncio.to_thread(fault, spec)
-        assert f"({fleet.gateway} port {port}) broke off while logging in" in told.happened
+        assert f"({fleet.gateway} port {port}) broke off while logging in" in told.message
 
     asyncio.run(body())
 
@@ -153,6 +153,6 @@ def test_a_server_that_is_not_ssh_is_told(fleet: Bed) -> None:
 def test_a_host_behind_a_jump_host_that_is_not_there_is_told(fleet: Bed) -> None:
     gate = route_of(fleet.specs["c01"]).address
     told = fault(fleet.spec("c02", port=2, jump=(Hop(gate, "root"),)))
-    assert f"port 2 from jump host 'root@{gate}'" in told.happened
+    assert f"port 2 from jump host 'root@{gate}'" in told.message
     refused = fault(fleet.spec("c02", jump=(Hop(gate, "root", 2),)))
-    assert refused.happened.startswith(f"Jump host 'root@{gate}:2' of host 'c02' refuses")
+    assert refused.message.startswith(f"Jump host 'root@{gate}:2' of host 'c02' refuses")

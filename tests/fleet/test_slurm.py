@@ -17,7 +17,7 @@ import pytest
 
 from iolab.core.host import HostKind, HostSpec
 from iolab.hosts.connect import SlurmHost
-from iolab.study.names import expand
+from iolab.study.names import expand_names
 from tests.fleet.bed import VISIT_LIMIT_S, sleeper
 from tests.fleet.slurm_bed import Cluster, cluster, wait_until
 from tests.fleet.test_session import STUDY
@@ -91,8 +91,8 @@ def test_a_node_that_went_down_is_named_and_the_other_answers(slurm: Cluster) ->
     assert done.returncode == 3
     fault = next(one for one in json.loads(done.stdout)["findings"] if one["state"] == "fault")
     assert fault["hosts"] == ["n2"]
-    assert "srun: error" in fault["says"]
-    assert "sinfo -N" in fault["do"]
+    assert "srun: error" in fault["message"]
+    assert "sinfo -N" in fault["hint"]
 
 
 def test_an_allocation_that_is_over_is_told(slurm: Cluster, study: str) -> None:
@@ -144,7 +144,7 @@ def test_an_srun_that_is_killed_leaves_nothing_on_the_node(slurm: Cluster) -> No
                 for pid in sruns():
                     os.kill(pid, signal.SIGKILL)
                 await asyncio.to_thread(wait_until, lambda: "sleep" not in slurm.programs())
-                assert host.lost is not None
+                assert host.lost_reason is not None
         finally:
             await host.close()
 
@@ -165,4 +165,4 @@ def sruns() -> list[int]:
     ["n1", "n[1-2]", "n[08-11]", "n[9-11]", "n[1-2,7]", "r[1-2]n[01-02]", "a,b[3,1-2],c", "n[007]"],
 )
 def test_lists_of_nodes_stand_for_what_slurm_says(slurm: Cluster, nodes: str) -> None:
-    assert list(expand(nodes)) == slurm.slurm("scontrol", "show", "hostnames", nodes).split()
+    assert list(expand_names(nodes)) == slurm.slurm("scontrol", "show", "hostnames", nodes).split()

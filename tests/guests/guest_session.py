@@ -17,15 +17,15 @@ from iolab.analysis.sums import sum_measured_window
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostKind, HostSpec, Role
 from iolab.core.metric import (
+    BytesWrittenByLayer,
     HostResult,
     LatencyLayer,
     LayerLatency,
     NodeResult,
     Outlier,
     Result,
-    Written,
 )
-from iolab.core.run import Bystander, DeviceDelta, Plan, PlanCost, PlannedRun, Point, RunRecord
+from iolab.core.run import DeviceDelta, MonitoredHost, Plan, PlanCost, PlannedRun, Point, RunRecord
 from iolab.core.samples import CounterTable
 from iolab.core.study import Study
 from iolab.core.workload import BY_IOPS, Axis, Direction, Workload
@@ -169,7 +169,7 @@ def _point(workload: Workload, values: tuple[int | str, ...]) -> Point:
     axis = tuple(zip((one.name for one in workload.sweep), values, strict=True))
     told = dict(axis)
     depth, per_node = int(told.get("iodepth", 1)), int(told.get("vms_per_node", 0))
-    made = replace(Job.of(workload.job), iodepth=depth)
+    made = replace(Job.require(workload.job), iodepth=depth)
     digest = hashlib.sha256(f"{workload.id}/{axis}".encode()).hexdigest()[:16]
     return Point(digest, "default", workload.id, axis, made, "s256m", per_node=per_node)
 
@@ -180,7 +180,7 @@ def _record(source: GuestSource, run: PlannedRun) -> RunRecord:
     own = replace(source.study.configurations[0], hosts=hosts)
     plain = record_of(replace(source, study=replace(source.study, configurations=(own,))), run)
     bystanders = tuple(
-        Bystander(
+        MonitoredHost(
             node,
             Role.HYPERVISOR,
             None,
@@ -256,7 +256,7 @@ def _sample(source: GuestSource, index: int, seq: int) -> list[tuple[str, str, s
 
 def _plain_result(source: GuestSource, record: RunRecord) -> Result:
     load = sum_measured_window(record)
-    run, access = record.run, Job.of(record.run.point.job).access
+    run, access = record.run, Job.require(record.run.point.job).access
     metrics = fleet_metrics(load, access.directions)
     nodes = []
     for number, node in enumerate(source.nodes):
@@ -277,7 +277,9 @@ def _plain_result(source: GuestSource, record: RunRecord) -> Result:
                 own,
                 layers=_layers(record),
                 outliers=(SLOW,) if number == 0 else (),
-                written=Written(1 << 30, (1 << 30) + 4096, 3 << 30, 3.0) if access.writes else None,
+                written=BytesWrittenByLayer(1 << 30, (1 << 30) + 4096, 3 << 30, 3.0)
+                if access.writes
+                else None,
             )
         )
     return Result(

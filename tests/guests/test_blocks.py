@@ -134,5 +134,5 @@ ODD: Final = {
 def test_what_is_no_answer_is_told_in_two_sentences(answer: object) -> None:
     with pytest.raises(HostError) as fault:
         read_blocks("g\x1b0", deepcopy(answer))
-    assert "guest 'g\\x1b0' told of " in fault.value.happened
-    assert fault.value.do
+    assert "guest 'g\\x1b0' told of " in fault.value.message
+    assert fault.value.hint

@@ -10,7 +10,7 @@ import pytest
 from iolab.core.configuration import Redundancy
 from iolab.core.host import HostFacts, Role
 from iolab.core.metric import CheckResult, Level
-from iolab.core.run import Bystander, DeviceDelta, RunRecord
+from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.core.workload import Direction
 from iolab.guests.analysis import guest_bytes
 from iolab.guests.guest import DiskKind, GuestSettings
@@ -39,8 +39,8 @@ MIRRORED = replace(SETTINGS, replicas=2)
 
 def ask(record: RunRecord, known: dict[str, HostFacts] | None = None) -> CheckResult:
     answer = guest_bytes(view(record, known))
-    assert answer.says.endswith(".")
-    assert answer.says[0].isupper()
+    assert answer.message.endswith(".")
+    assert answer.message[0].isupper()
     return answer
 
 
@@ -83,7 +83,7 @@ def test_devices_move_what_left_the_guests_times_the_factor(
     record: RunRecord, expected: Level
 ) -> None:
     answer = ask(record)
-    assert answer.level is expected, answer.says
+    assert answer.level is expected, answer.message
 
 
 def test_replicas_count_over_all_nodes_not_on_each() -> None:
@@ -121,7 +121,7 @@ def test_a_hypervisor_serves_what_its_guest_asks_for(served: int, expected: Leve
     fleet = fleet_of(*map(guest, GUESTS[:3]), odd)
     total = 3 * READ + served
     answer = ask(run(fleet=fleet, nodes=[node("n1", total // 2), node("n2", total - total // 2)]))
-    assert answer.level is expected, answer.says
+    assert answer.level is expected, answer.message
     if expected is not VALID:
         assert answer.evidence["guest"] == GUESTS[3]
         assert answer.evidence["guest_served_bytes"] == served
@@ -161,10 +161,10 @@ def test_devices_of_nodes_that_share_a_kernel_count_once() -> None:
         ([], "n1"),
     ],
 )
-def test_a_node_that_was_not_counted_leaves_it_open(nodes: list[Bystander], blind: str) -> None:
+def test_a_node_that_was_not_counted_leaves_it_open(nodes: list[MonitoredHost], blind: str) -> None:
     answer = ask(run(nodes=nodes))
     assert answer.level is INDICATIVE
-    assert f"the devices of {blind} were not counted" in answer.says
+    assert f"the devices of {blind} were not counted" in answer.message
 
 
 def test_a_node_without_guests_in_this_run_may_hold_their_copies() -> None:
@@ -178,7 +178,7 @@ def test_guests_of_somebody_else_are_held_only_against_what_is_declared() -> Non
     theirs = fleet_of(*map(given, GUESTS), settings=None)
     bare = ask(run(fleet=theirs, nodes=[node(name, 7) for name in NODES]))
     assert bare.level is None
-    assert "no redundancy is declared" in bare.says
+    assert "no redundancy is declared" in bare.message
     assert ask(reads(0.5, fleet=theirs, redundancy=Redundancy(3.0))).level is INVALID
     assert ask(reads(1.0, fleet=theirs, redundancy=Redundancy(3.0))).level is VALID
 
@@ -192,7 +192,7 @@ def test_modelled_disks_have_no_devices_to_be_asked() -> None:
 
 
 def test_storage_nodes_answer_in_their_place() -> None:
-    store = Bystander("s1", Role.STORAGE, None, (DeviceDelta("sda", 4 * READ, 0, 1, 0),), 0, 0)
+    store = MonitoredHost("s1", Role.STORAGE, None, (DeviceDelta("sda", 4 * READ, 0, 1, 0),), 0, 0)
     theirs = fleet_of(*map(given, GUESTS), settings=None)
     record = run(
         fleet=theirs,
@@ -201,7 +201,7 @@ def test_storage_nodes_answer_in_their_place() -> None:
     )
     answer = ask(record)
     assert answer.level is None
-    assert "storage nodes" in answer.says
+    assert "storage nodes" in answer.message
 
 
 def test_guests_of_one_kernel_each_count_what_they_did_alone() -> None:

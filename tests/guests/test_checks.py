@@ -13,7 +13,7 @@ from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts
 from iolab.core.metric import CheckResult, Level
 from iolab.core.run import RunRecord
-from iolab.core.samples import no_counters
+from iolab.core.samples import empty_counter_table
 from iolab.guests.analysis import (
     emulated_guest,
     guest_bound,
@@ -53,8 +53,8 @@ def ask(
     check: Check[RunView], record: RunRecord, known: dict[str, HostFacts] | None = None
 ) -> CheckResult:
     answer = check(view(record, known))
-    assert answer.says.endswith(".")
-    assert answer.says[0].isupper()
+    assert answer.message.endswith(".")
+    assert answer.message[0].isupper()
     return answer
 
 
@@ -87,9 +87,9 @@ def test_other_load_of_guests_is_asked_what_runs_it() -> None:
 def test_one_emulated_guest_makes_the_run_indicative() -> None:
     answer = ask(emulated_guest, run(fleet=fleet_of(*one_odd(accelerator=Accelerator.TCG))))
     assert answer.level is INDICATIVE
-    assert GUESTS[3] in answer.says
+    assert GUESTS[3] in answer.message
     every = fleet_of(*(guest(name, accelerator=Accelerator.TCG) for name in GUESTS))
-    assert "4 of 4 clients" in ask(emulated_guest, run(fleet=every)).says
+    assert "4 of 4 clients" in ask(emulated_guest, run(fleet=every)).message
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_modelled_disk_is_no_storage() -> None:
     modelled = replace(SETTINGS, disk=DiskKind.MODELLED, latency_ns=10_000_000)
     answer = ask(modelled_disk, run(fleet=fleet_of(*map(guest, GUESTS), settings=modelled)))
     assert answer.level is INDICATIVE
-    assert "10 ms" in answer.says
+    assert "10 ms" in answer.message
     assert level(modelled_disk, run(fleet=fleet_of(*map(given, GUESTS), settings=None))) is None
 
 
@@ -132,7 +132,7 @@ def test_one_guest_at_its_limit_is_enough() -> None:
     record = run(fleet=fleet_of(*map(guest, GUESTS), settings=settings), bursts=slow(4, 2000))
     answer = ask(limited_disk, record)
     assert (answer.level, answer.evidence["guest"]) == (INDICATIVE, GUESTS[3])
-    assert "1 of 4 guests" in answer.says
+    assert "1 of 4 guests" in answer.message
 
 
 @pytest.mark.parametrize(("waited_s", "expected"), [(0.3, VALID), (0.7, INDICATIVE)])
@@ -208,7 +208,7 @@ def test_stolen_time_is_told_once() -> None:
 def test_a_loop_that_runs_empty_is_the_guests(lat_ms: float, ios: int, expected: Level) -> None:
     record = run(bursts=slow(lat_ms, ios))
     answer = ask(guest_bound, record)
-    assert answer.level is expected, answer.says
+    assert answer.level is expected, answer.message
     if expected is INVALID:
         assert answer.evidence["guest"] == GUESTS[3]
         # One cause, one objection.
@@ -248,7 +248,7 @@ def test_latency_that_the_hypervisor_knows_nothing_of(
 ) -> None:
     odd = one_odd(blocks=(blocks(lat_ms=below_ms),), use=use)
     answer = ask(guest_bound, run(fleet=fleet_of(*odd)))
-    assert answer.level is expected, answer.says
+    assert answer.level is expected, answer.message
     if expected is not VALID:
         assert answer.evidence["guest"] == GUESTS[3]
         assert answer.evidence["times"] == pytest.approx(8 / below_ms)
@@ -305,6 +305,6 @@ def test_a_paced_guest_of_somebody_else_cannot_be_judged() -> None:
 
 def test_guests_that_are_not_the_runs_hosts_are_nobodys() -> None:
     strangers = tuple(GuestRun(f"x{name}", PLACES[name]) for name in GUESTS)
-    record = replace(run(), fleet=fleet_of(*strangers), counters=no_counters())
+    record = replace(run(), fleet=fleet_of(*strangers), counters=empty_counter_table())
     assert level(guest_bound, record) is None
     assert judge(record, facts()).nodes == ()

@@ -114,7 +114,7 @@ def test_each_image_has_a_copy_on_another_node_before_its_guest_boots() -> None:
 def test_a_port_that_another_session_has_is_told_and_nothing_is_left() -> None:
     stage = mirrored(taken, Image(foreign=True)).play()
     assert stage.fault is not None
-    told = " ".join(fault.happened for fault in stage.fault.faults)
+    told = " ".join(fault.message for fault in stage.fault.faults)
     assert "'node-1-vm01' cannot be offered on node 'node-2': " in told
     assert "Address already in use" in told
     stage.assert_left_clean()
@@ -128,7 +128,7 @@ def test_copies_with_holes_are_refused() -> None:
     }
     stage.play()
     assert stage.fault is not None
-    assert stage.fault.faults[0].happened.startswith("4 KiB of the copies")
+    assert stage.fault.faults[0].message.startswith("4 KiB of the copies")
     stage.assert_left_clean()
 
 

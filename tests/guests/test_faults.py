@@ -8,12 +8,12 @@ from itertools import pairwise
 
 import pytest
 
-from iolab.core.events import Event, GuestUp, Notice, Phase, PhaseStarted, SessionStatus
+from iolab.core.events import Event, GuestBooted, Notice, Phase, PhaseStarted, SessionStatus
 from iolab.core.run import RunStatus
 from iolab.errors import EngineError, HostError
 from iolab.guests.guest import fleet_of_run
 from iolab.guests.kit.build import GuestKit
-from iolab.hosts.barrier import Stop
+from iolab.hosts.barrier import StopRequest
 from tests.fakes.fio import FakeLoad
 from tests.fakes.script import FakeGuest, FakeScript
 from tests.guests.fleet import NODES, Boots, boots_of, fleet, node_script, well
@@ -57,8 +57,8 @@ def test_guests_boot_together_where_there_are_processors() -> None:
 def test_a_panic_at_boot_is_told_with_the_words_of_the_console() -> None:
     stage = fleet(first_boot(AT_BOOT_ONE, FakeGuest(console=PANIC, ends=True))).play()
     assert stage.fault is not None
-    assert stage.fault.happened.startswith("Guest 'node-1-vm01' did not boot")
-    assert "code 0; [    0.9] Kernel panic" in stage.fault.happened
+    assert stage.fault.message.startswith("Guest 'node-1-vm01' did not boot")
+    assert "code 0; [    0.9] Kernel panic" in stage.fault.message
     assert stage.records == []
     assert_nothing_left(stage)
 
@@ -80,8 +80,8 @@ def test_a_guest_that_hangs_twice_ends_the_session_at_its_limit() -> None:
     hung = FakeGuest(console=b"tsc: Unable to calibrate\r\n", hangs=True)
     stage = fleet(first_boot(AT_BOOT_ONE, hung, hung)).play()
     assert stage.fault is not None
-    assert stage.fault.happened.endswith("tsc: Unable to calibrate.")
-    assert "nothing for 60 s" in stage.fault.happened
+    assert stage.fault.message.endswith("tsc: Unable to calibrate.")
+    assert "nothing for 60 s" in stage.fault.message
     assert_nothing_left(stage)
 
 
@@ -89,7 +89,7 @@ def test_a_guest_that_hangs_twice_ends_the_session_at_its_limit() -> None:
 def test_garbage_on_the_channel_is_the_guests_fault(garbage: bytes) -> None:
     stage = fleet(first_boot(AT_BOOT_ONE, FakeGuest(garbage=garbage))).play()
     assert isinstance(stage.fault, HostError)
-    assert "Host 'node-1-vm01' broke off: it " in stage.fault.happened
+    assert "Host 'node-1-vm01' broke off: it " in stage.fault.message
     assert_nothing_left(stage)
 
 
@@ -211,7 +211,7 @@ def test_no_guest_is_booted_on_a_node_that_comes_back_as_another() -> None:
     stage.again = {"node-1": [changed]}
     stage.play()
     assert stage.fault is not None
-    assert stage.fault.happened.startswith("Node 'node-1' was lost")
+    assert stage.fault.message.startswith("Node 'node-1' was lost")
     (again,) = stage.reached
     assert not again.asked("scratch_open")
     assert again.left_behind == []
@@ -223,7 +223,7 @@ def test_two_sessions_on_the_same_images_refuse_each_other() -> None:
     stage.scripts = {**stage.scripts, "node-2": node_script(well, refuses=held)}
     stage.play()
     assert stage.fault is not None
-    assert "held by iolab session x" in stage.fault.happened
+    assert "held by iolab session x" in stage.fault.message
     assert boots_of(stage, "node-1") == []
     assert_nothing_left(stage)
 
@@ -245,7 +245,7 @@ def test_images_that_find_no_room_are_told_and_nothing_is_left() -> None:
     full = FakeLoad(exit_code=1, error=28, stderr=b"fio: No space left on device\n")
     stage = fleet(layouts=(full,)).play()
     assert stage.fault is not None
-    assert any("ran full while guests (128 MiB)" in one.happened for one in stage.fault.faults)
+    assert any("ran full while guests (128 MiB)" in one.message for one in stage.fault.faults)
     assert_nothing_left(stage)
 
 
@@ -258,17 +258,17 @@ def test_a_node_without_qemu_is_refused_before_anything_is_done() -> None:
     stage.play()
     assert stage.fault is not None
     assert "There is no qemu-system-x86_64 on node 'node-1'." in [
-        fault.happened for fault in stage.fault.faults
+        fault.message for fault in stage.fault.faults
     ]
     assert stage.hosts["node-2"].asked("scratch_open") == []
 
 
 def test_a_request_to_stop_kills_guests_that_are_up_and_those_that_are_not() -> None:
-    stop = Stop()
+    stop = StopRequest()
 
     def react(event: Event) -> None:
-        if isinstance(event, GuestUp) and not stop.requested:
-            stop.request()
+        if isinstance(event, GuestBooted) and not stop.is_requested:
+            stop.request_stop()
 
     stage = fleet(first_boot(AT_BOOT_ONE, FakeGuest(hangs=True)))
     stage.stop, stage.notes.react = stop, react
@@ -280,12 +280,12 @@ def test_a_request_to_stop_kills_guests_that_are_up_and_those_that_are_not() -> 
 
 @pytest.mark.parametrize("requests", [1, 2])
 def test_a_request_to_stop_ends_boots(requests: int) -> None:
-    stop = Stop()
+    stop = StopRequest()
 
     def react(event: Event) -> None:
         if isinstance(event, PhaseStarted) and event.phase is Phase.BOOT:
             for _ in range(requests):
-                stop.request()
+                stop.request_stop()
 
     stage = fleet(first_boot(AT_BOOT_ONE, FakeGuest(hangs=True)))
     stage.stop, stage.notes.react = stop, react

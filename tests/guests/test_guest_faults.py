@@ -140,10 +140,10 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("says", REFUSED)
-def test_guests_that_are_refused(says: str) -> None:
-    (fault,) = told(*REFUSED[says])
-    assert says in fault
+@pytest.mark.parametrize("message", REFUSED)
+def test_guests_that_are_refused(message: str) -> None:
+    (fault,) = told(*REFUSED[message])
+    assert message in fault
 
 
 @pytest.mark.parametrize("text", [f"{COPIES}replicas = 7\n", FLEET.replace("node-1", "n" * 59)])

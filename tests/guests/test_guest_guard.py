@@ -9,7 +9,7 @@ import pytest
 from iolab.core.host import HostFacts, MemoryFacts, TargetProbe, ToolFacts
 from iolab.guests.guest import KIT_BYTES, image_bytes
 from iolab.guests.problems import QEMU_BYTES, guest_faults, guest_tools, node_targets
-from iolab.study.cost import with_spare
+from iolab.study.cost import with_free_space_margin
 from tests.guests.guest_studies import FLEET, with_hosts
 from tests.plans import make_plan
 from tests.study.studies import SMALL, load
@@ -150,24 +150,24 @@ def test_what_trying_the_directory_told() -> None:
 def test_a_plan_whose_jobs_use_more_than_the_disks_have() -> None:
     wide = make_plan(load(FLEET, "vm.disk=80m", "workload.w.numjobs=5"))
     (fault,) = guest_faults(load(FLEET), wide, both())
-    assert {"64", "80"} <= {*fault.happened.split()}
+    assert {"64", "80"} <= {*fault.message.split()}
 
 
 def test_the_budget_counts_kit_images_and_boots() -> None:
     study = load(FLEET)
     budget = make_plan(study).budget
-    says = {" ".join(why.split()[:4]): seconds for why, seconds in budget.reasons}
-    assert says["lay out 192 MiB"] == pytest.approx(3 * (64 << 20) / 200e6)
-    assert says["boot 3 guests on"] == 6.0
-    assert says["make what guests boot"] == 21.0
-    assert says["6 runs: start in"] == 18.0
+    message = {" ".join(why.split()[:4]): seconds for why, seconds in budget.reasons}
+    assert message["lay out 192 MiB"] == pytest.approx(3 * (64 << 20) / 200e6)
+    assert message["boot 3 guests on"] == 6.0
+    assert message["make what guests boot"] == 21.0
+    assert message["6 runs: start in"] == 18.0
     reasons = make_plan(load(FLEET, "vm.accel=tcg", "vm.boots=3")).budget.reasons
     assert {seconds for why, seconds in reasons if "guests boot from" in why} == {15.0}
     assert {seconds for why, seconds in reasons if why.startswith("boot 3 guests")} == {3.0}
     assert "start" not in str(make_plan(load(FLEET, "vm.accel=kvm")).budget.reasons)
     assert budget.layout_bytes_per_host == 0
-    assert budget.free_bytes_needed_per_host == with_spare(3 * (64 << 20) + KIT_BYTES)
-    assert not any("fill" in reason for reason in says)
+    assert budget.free_bytes_needed_per_host == with_free_space_margin(3 * (64 << 20) + KIT_BYTES)
+    assert not any("fill" in reason for reason in message)
 
 
 def test_only_guests_that_take_part_write_and_no_more_than_their_disks_do() -> None:

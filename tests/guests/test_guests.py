@@ -15,8 +15,8 @@ from iolab.guests.guest import (
     Pinning,
 )
 from iolab.guests.hosts import forced_loads, node_path
-from iolab.study.load import LoadOptions, options_of
-from iolab.study.schedule import data_sets, expand, searches_of
+from iolab.study.load import LoadOptions, options_for_resume
+from iolab.study.schedule import data_sets, expand_points, searches_in
 from iolab.study.targets import bystanders_of, nodes_of, participants, targets_of
 from tests.guests.guest_studies import FLEET, GUESTS, with_hosts
 from tests.plans import make_plan, parse_study
@@ -66,12 +66,12 @@ def test_all_keys_of_vm_are_read() -> None:
 
 def test_points_say_how_many_guests_of_a_node_take_part() -> None:
     study = load(FLEET)
-    points = expand(study)
+    points = expand_points(study)
     assert [(dict(point.axis)["iodepth"], point.per_node) for point in points] == [
         *((1, 1), (1, 2), (1, 3)),
         *((8, 1), (8, 2), (8, 3)),
     ]
-    assert points[0].label == "w iodepth=1 vms_per_node=1"
+    assert points[0].title_text == "w iodepth=1 vms_per_node=1"
     assert participants(study, "default", 2) == (
         *("node-1-vm01", "node-1-vm02"),
         *("node-2-vm01", "node-2-vm02"),
@@ -81,20 +81,23 @@ def test_points_say_how_many_guests_of_a_node_take_part() -> None:
 
 
 def test_one_number_of_guests_is_an_axis_too_and_none_means_all() -> None:
-    single = expand(load(FLEET, "workload.w.vms_per_node=2"))
+    single = expand_points(load(FLEET, "workload.w.vms_per_node=2"))
     assert {(point.per_node, point.axis[-1]) for point in single} == {(2, ("vms_per_node", 2))}
     plain = load(FLEET.replace("vms_per_node = [1, 2, 3]\n", ""))
-    assert {point.per_node for point in expand(plain)} == {0}
+    assert {point.per_node for point in expand_points(plain)} == {0}
     assert [spec.name for spec in plain.hosts[2:]] == ["node-1-vm01", "node-2-vm01"]
     assert load(FLEET, "workload.*.vms_per_node=1,2").workloads[0].sweep[-1].values == (1, 2)
 
 
 def test_a_point_is_the_same_whatever_larger_ones_there_are() -> None:
-    few = expand(load(FLEET, "workload.w.vms_per_node=1"))
-    assert few[0].digest == expand(load(FLEET))[0].digest
-    other = expand(load(FLEET, "vm.vcpus=1"))
+    few = expand_points(load(FLEET, "workload.w.vms_per_node=1"))
+    assert few[0].digest == expand_points(load(FLEET))[0].digest
+    other = expand_points(load(FLEET, "vm.vcpus=1"))
     assert other[0].digest != few[0].digest
-    assert expand(load(FLEET, "vm.kernel=/x.deb"))[0].digest == expand(load(FLEET))[0].digest
+    assert (
+        expand_points(load(FLEET, "vm.kernel=/x.deb"))[0].digest
+        == expand_points(load(FLEET))[0].digest
+    )
 
 
 def test_plans_differ_in_their_guests_and_where_these_lie() -> None:
@@ -160,13 +163,13 @@ def test_an_inventory_tells_the_room_of_its_nodes_and_only_of_these() -> None:
 def test_a_growing_fleet_is_the_axis_of_load_whatever_else_varies() -> None:
     study = load(CURVE)
     plan = make_plan(study)
-    searches = searches_of(study, plan.points)
-    assert [(search.names, search.fixed) for search in searches] == [
+    searches = searches_in(study, plan.points)
+    assert [(search.names, search.fixed_axis_values) for search in searches] == [
         (("vms_per_node",), (("iodepth", 1),)),
         (("vms_per_node",), (("iodepth", 8),)),
     ]
     assert searches[0].axes == ((1, 2, 3, 4, 6, 8, 12, 16, 24),)
-    assert [point.per_node for point in searches[0].first] == [1, 2, 4, 8, 16, 24]
+    assert [point.per_node for point in searches[0].first_points] == [1, 2, 4, 8, 16, 24]
     assert len({spec.name for spec in study.hosts if spec.node == "node-1"}) == 24
 
 
@@ -174,8 +177,8 @@ def test_the_fleet_is_measured_where_the_load_of_its_nodes_may_turn() -> None:
     known = CURVE.replace('"hypervisor"', '"hypervisor"\ncores = 24\nnuma_nodes = 4', 1)
     study = load(known)
     assert study.workloads[0].aim.headline == (3, 12)
-    (search, _) = searches_of(study, make_plan(study).points)
-    assert [point.per_node for point in search.first] == [1, 2, 3, 4, 8, 12, 16, 24]
+    (search, _) = searches_in(study, make_plan(study).points)
+    assert [point.per_node for point in search.first_points] == [1, 2, 3, 4, 8, 12, 16, 24]
     assert load(known, "workload.w.axis=listed").workloads[0].aim.headline == ()
 
 
@@ -191,9 +194,9 @@ def test_forced_loads_are_the_first_listed_that_fill_what_is_known() -> None:
 
 def test_a_session_finds_its_study_again() -> None:
     booted = load(FLEET, "vm.iops=100", "workload.*.vms_per_node=1,2")
-    assert parse_study(booted.text, FILE, options_of(booted)) == booted
+    assert parse_study(booted.text, FILE, options_for_resume(booted)) == booted
     used = with_hosts(FLEET)
-    assert parse_study(used.text, FILE, options_of(used)) == used
+    assert parse_study(used.text, FILE, options_for_resume(used)) == used
 
 
 def test_the_command_line_names_the_nodes_path_and_no_device() -> None:

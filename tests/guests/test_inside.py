@@ -10,7 +10,7 @@ import pytest
 from iolab.core.host import HostFacts, NicFacts
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.guests.nodes import link_bytes_per_s, node_counters
-from iolab.hosts.rates import CounterSeries, derive
+from iolab.hosts.rates import CounterSeries, derive_series
 from tests.analysis.records import GO_NS, SECOND
 from tests.guests.fleets import NODES, counted, facts, node, run
 
@@ -43,7 +43,7 @@ def made() -> tuple[RunRecord, tuple[CounterSeries, ...], dict[str, HostFacts]]:
     )
     known["n1"] = replace(known["n1"], nics=ports)
     record = replace(record, bystanders=nodes)
-    return record, derive(record.counters, record.host_names), known
+    return record, derive_series(record.counters, record.host_names), known
 
 
 def test_each_thing_of_a_node_has_its_series_by_name() -> None:

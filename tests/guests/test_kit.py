@@ -40,7 +40,7 @@ def test_what_mke2fs_says_is_told(bench: KitBench) -> None:
     bench.tell("mke2fs fails", "mke2fs: invalid option -- 'd'\n")
     with pytest.raises(EngineError, match="invalid option") as caught:
         bench.kit()
-    assert "e2fsprogs 1.43" in caught.value.do
+    assert "e2fsprogs 1.43" in caught.value.hint
 
 
 def test_a_kit_is_made_of_the_kernel_the_agent_and_the_tools(bench: KitBench) -> None:
@@ -140,7 +140,7 @@ def test_a_kernel_that_a_program_unpacks(bench: KitBench, program: str, magic: b
     bench.remove(program)
     with pytest.raises(EngineError, match=f"are made with {program}, which") as caught:
         bench.kit()
-    assert f"apt-get install {program}`" in caught.value.do
+    assert f"apt-get install {program}`" in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -155,13 +155,13 @@ def test_a_kernel_that_a_program_unpacks(bench: KitBench, program: str, magic: b
     ],
 )
 def test_all_missing_programs_are_named_at_once(
-    bench: KitBench, missing: tuple[str, ...], happened: str, packages: str
+    bench: KitBench, missing: tuple[str, ...], message: str, packages: str
 ) -> None:
     for program in missing:
         bench.remove(program)
-    with pytest.raises(EngineError, match=f"made with {happened}, which this machine") as caught:
+    with pytest.raises(EngineError, match=f"made with {message}, which this machine") as caught:
         bench.kit()
-    assert f"`apt-get install {packages}`" in caught.value.do
+    assert f"`apt-get install {packages}`" in caught.value.hint
     assert bench.left == []
 
 
@@ -177,7 +177,7 @@ def test_without_the_network_it_is_told(bench: KitBench) -> None:
     bench.tell("offline", "")
     with pytest.raises(EngineError, match=rf"cannot fetch {PACKAGE} .*404") as caught:
         bench.kit()
-    assert "reaches its package mirror" in caught.value.do
+    assert "reaches its package mirror" in caught.value.hint
     bench.untell("system knows")
     with pytest.raises(EngineError, match=r"Temporary failure resolving"):
         bench.kit()
@@ -188,7 +188,7 @@ def test_an_apt_that_knows_no_kernel_is_told(bench: KitBench) -> None:
     bench.tell("meta", "")
     with pytest.raises(EngineError, match=r"No source .* any of linux-image-cloud-amd64") as caught:
         bench.kit()
-    assert "`kernel` in [vm]" in caught.value.do
+    assert "`kernel` in [vm]" in caught.value.hint
 
 
 def test_a_package_that_is_broken_is_told(bench: KitBench) -> None:
@@ -199,7 +199,7 @@ def test_a_package_that_is_broken_is_told(bench: KitBench) -> None:
     own.touch()
     with pytest.raises(EngineError, match=r"own\.deb is no Debian package") as caught:
         bench.kit(str(own))
-    assert "Fetch it again" in caught.value.do
+    assert "Fetch it again" in caught.value.hint
     with pytest.raises(EngineError, match="no kernel package at"):
         bench.kit(str(bench.folder / "none.deb"))
     assert bench.left == []
@@ -239,7 +239,7 @@ def test_a_full_disk_is_told(bench: KitBench, program: str) -> None:
     bench.tell(f"{program} fails", f"{program}: x: No space left on device\n")
     with pytest.raises(EngineError, match="no room left in") as caught:
         bench.kit()
-    assert "XDG_CACHE_HOME" in caught.value.do
+    assert "XDG_CACHE_HOME" in caught.value.hint
     assert bench.left == []
 
 
@@ -256,7 +256,7 @@ def test_another_kind_of_machine_is_told(bench: KitBench) -> None:
     shop = replace(bench.shop, machine="aarch64")
     with pytest.raises(EngineError, match="x86_64 alone, and this machine is aarch64") as caught:
         asyncio.run(build_guest_kit(print, shop=shop))
-    assert "guests that exist already" in caught.value.do
+    assert "guests that exist already" in caught.value.hint
 
 
 def test_a_program_that_hangs_is_killed_when_the_session_is_cancelled(bench: KitBench) -> None:

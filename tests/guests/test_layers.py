@@ -10,7 +10,7 @@ from iolab.analysis.view import RunView, io_time_in_window
 from iolab.analysis.window import Window
 from iolab.core.metric import LatencyLayer
 from iolab.core.run import DeviceDelta, RunRecord
-from iolab.core.samples import no_counters
+from iolab.core.samples import empty_counter_table
 from iolab.core.workload import Direction
 from iolab.guests.guest import DiskKind
 from iolab.guests.metrics import guest_latency, layer_latencies
@@ -70,7 +70,7 @@ def test_what_others_read_of_a_device_is_no_layer_of_writes() -> None:
 
 
 def test_a_hypervisor_that_was_not_sampled_tells_of_the_whole_run() -> None:
-    record = replace(counted(run()), counters=no_counters())
+    record = replace(counted(run()), counters=empty_counter_table())
     assert layers(record) == {LatencyLayer.ENGINE: 8.0, LatencyLayer.HYPERVISOR: 6.0}
     fleet = fleet_of(
         guest(GUESTS[0], blocks=(blocks(READ, lat_ms=2),)),

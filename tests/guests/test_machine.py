@@ -163,7 +163,7 @@ def test_the_longest_name_has_sockets_that_the_agent_takes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         ({"accelerator": Accelerator.AUTO}, "not decided"),
         ({"cpu_khz": None}, "time stamp counter"),
@@ -173,8 +173,8 @@ def test_the_longest_name_has_sockets_that_the_agent_takes() -> None:
         ({"replicas": (Replica("192.0.2.2", 10810, "x"),)}, "as many replicas"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(changes: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_what_does_not_fit_together_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         replace(EMULATED, **changes)
 
 
@@ -185,7 +185,7 @@ class Telling(FakeHost):
         super().__init__("node-1", FakeScript())
         self._answers = iter(answers)
 
-    async def ask(
+    async def request(
         self, verb: str, payload: bytes = b"", *, deadline_s: float, **arguments: object
     ) -> Message:
         assert (verb, payload, arguments) == ("clock", b"", {})

@@ -212,8 +212,8 @@ def test_a_refusal_says_what_it_can_and_the_monitor_goes_on(error: object) -> No
         monitor = await Qemu(refuse).open()
         with pytest.raises(MonitorRefusal) as fault:
             await monitor.command("query-status", deadline_s=PATIENCE_S)
-        assert "guest 'g0' refused 'query-status': " in fault.value.happened
-        assert fault.value.happened.isprintable()
+        assert "guest 'g0' refused 'query-status': " in fault.value.message
+        assert fault.value.message.isprintable()
         assert await monitor.command("query-status", deadline_s=PATIENCE_S) == {}
         await monitor.close()
 
@@ -229,7 +229,7 @@ def test_who_does_not_greet_is_left() -> None:
         other = Qemu(done, first=b'{"hello": "\\u001b"}\n')
         with pytest.raises(HostLost, match="else than a greeting") as fault:
             await other.open()
-        assert fault.value.happened.isprintable()
+        assert fault.value.message.isprintable()
         assert other.closed
 
     talk(conversation)

@@ -42,7 +42,7 @@ def play(
     async def all_of_it() -> None:
         host = FakeHost("node", script or FakeScript(guests=well))
         await host.connect()
-        await host.ask(
+        await host.request(
             "scratch_open", deadline_s=1, path="/mnt/bench", name="iolab-scratch-node", owner="x"
         )
         peer, agent = Peer(), host.agent
@@ -128,8 +128,8 @@ def test_a_reader_that_never_reads_is_cut_off_and_the_node_goes_on() -> None:
         for _ in range((UNREAD_LIMIT_BYTES >> 20) + 8):
             peer.socket.tell(piece)
             await asyncio.sleep(0.1)
-        await host.ask("clock", deadline_s=1)
-        assert host.lost is None
+        await host.request("clock", deadline_s=1)
+        assert host.lost_reason is None
         await peer.gone.wait()
         with pytest.raises(ConnectionResetError):
             await relay.reader.readexactly(1 << 30)
@@ -149,7 +149,7 @@ def test_a_reader_that_reads_may_be_given_any_amount() -> None:
 
 def test_the_loss_of_the_node_ends_it() -> None:
     async def act(relay: SocketRelay, _: Peer, host: Host) -> None:
-        host.give_up("was cut off")
+        host.mark_lost("was cut off")
         await relay.ended.wait()
         assert await relay.reader.read() == b""
 
@@ -160,7 +160,7 @@ def test_a_socket_that_never_comes_is_told() -> None:
     async def act(_: SocketRelay, __: Peer, host: Host) -> None:
         with pytest.raises(HostError, match=r"there is no socket .*/b\.agent"):
             await SocketRelay.to(host, FOLDER, "b.agent", 2.0)
-        assert host.lost is None
+        assert host.lost_reason is None
 
     play(act)
 
@@ -172,7 +172,7 @@ def test_a_node_that_never_answers_is_given_up() -> None:
         with pytest.raises(HostError, match="did not answer 'connect' within 1 s"):
             await SocketRelay.to(mute, FOLDER, "a.agent", 1.0)
         await mute.close()
-        assert host.lost is None
+        assert host.lost_reason is None
 
     play(act)
 

@@ -189,8 +189,8 @@ def test_a_run_that_cannot_be_read_costs_the_page_nothing_else() -> None:
     parts = {name: getattr(source, name) for name in names}
     damaged = Damaged(**parts, nodes=source.nodes, results_given=source.results())
     brief = build_brief(damaged)
-    says = "'points/x/run-1/manifest.json' is damaged: it's torn."
-    assert [hurt.says for hurt in brief.damaged] == [says]  # and not where the session lies
+    message = "'points/x/run-1/manifest.json' is damaged: it's torn."
+    assert [hurt.message for hurt in brief.damaged] == [message]  # and not where the session lies
     assert brief.node_timeline is None
     assert len(guest_fleets_by_run(brief)) == 11
 

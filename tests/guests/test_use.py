@@ -10,10 +10,10 @@ import pytest
 from iolab.errors import HostError
 from iolab.guests.blocks import guest_use
 from iolab.guests.guest import GuestUse
-from iolab.hosts.answers import UseAnswer, read_answer
+from iolab.hosts.answers import CpuUseAnswer, read_answer
 from iolab.hosts.message import Message
 
-BEFORE: Final = UseAnswer(
+BEFORE: Final = CpuUseAnswer(
     real_ns=1_795_000_000_000_000_000,
     run_ns=3_000_000_000,
     wait_ns=200_000_000,
@@ -35,7 +35,7 @@ class Later:
     system_ns: int = 750_000_000
 
 
-def after(later: Later) -> UseAnswer:
+def after(later: Later) -> CpuUseAnswer:
     changes = {
         name: getattr(BEFORE, name) + getattr(later, name) for name in Later.__dataclass_fields__
     }
@@ -65,11 +65,11 @@ def header(**changes: object) -> dict[str, Any]:
 
 
 def test_an_answer_of_the_agent() -> None:
-    assert read_answer("n1", UseAnswer, Message("use", header(more=1))) == BEFORE
-    assert read_answer("n1", UseAnswer, Message("use", header(run_ns=None))).run_ns is None
+    assert read_answer("n1", CpuUseAnswer, Message("use", header(more=1))) == BEFORE
+    assert read_answer("n1", CpuUseAnswer, Message("use", header(run_ns=None))).run_ns is None
 
 
 @pytest.mark.parametrize("changes", [{"user_ns": -1}, {"real_ns": None}, {"wait_ns": 2**63}])
 def test_an_answer_that_makes_no_sense_is_a_fault(changes: dict[str, object]) -> None:
     with pytest.raises(HostError):
-        read_answer("n1", UseAnswer, Message("use", header(**changes)))
+        read_answer("n1", CpuUseAnswer, Message("use", header(**changes)))

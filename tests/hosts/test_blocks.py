@@ -8,7 +8,7 @@ import numpy as np
 
 from iolab.core.samples import CounterTable
 from iolab.hosts.counters import Block, blocks
-from iolab.hosts.rates import derive
+from iolab.hosts.rates import derive_series
 from tests.hosts.samples import sample, table
 
 
@@ -70,8 +70,10 @@ def test_only_the_wanted_scopes_are_looked_at() -> None:
 
 def test_all_cores_alone_are_what_they_are_among_the_others() -> None:
     counters = table(*map(at, range(5)))
-    every = [one for one in derive(counters, ("h",)) if (one.scope, one.name) == ("cpu", "all")]
-    alone = derive(counters, ("h",), {"cpu": "all"})
+    every = [
+        one for one in derive_series(counters, ("h",)) if (one.scope, one.name) == ("cpu", "all")
+    ]
+    alone = derive_series(counters, ("h",), {"cpu": "all"})
     assert [one.metric for one in alone] == [one.metric for one in every]
     assert len(alone) == 5
     for one, other in zip(alone, every, strict=True):

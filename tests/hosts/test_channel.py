@@ -48,12 +48,12 @@ def test_an_answer_comes_back_and_the_hello_is_told_again() -> None:
         hello = await host.connect()
         assert hello.version == "0.0.0-scripted"
         assert await host.connect() is hello
-        answer = await host.ask("clock", deadline_s=10)
+        answer = await host.request("clock", deadline_s=10)
         assert answer.is_ == "clock"
         assert answer.header["mono_ns"] == 5
-        put = await host.ask("put", b"four", deadline_s=10, path="/x", mode=0o600)
+        put = await host.request("put", b"four", deadline_s=10, path="/x", mode=0o600)
         assert put.header["size"] == 4
-        assert host.lost is None
+        assert host.lost_reason is None
 
     with_host("good", work)
 
@@ -62,12 +62,12 @@ def test_a_refusal_is_one_clean_line_and_the_host_lives_on() -> None:
     async def work(host: ScriptedHost) -> None:
         await host.connect()
         with pytest.raises(AgentRefusal) as caught:
-            await host.ask("nonsense", deadline_s=10)
+            await host.request("nonsense", deadline_s=10)
         assert caught.value.code == "ENOENT"
         assert "\x1b" not in str(caught.value)
         assert "\n" not in str(caught.value)
         assert len(str(caught.value)) < 600
-        assert (await host.ask("clock", deadline_s=10)).is_ == "clock"
+        assert (await host.request("clock", deadline_s=10)).is_ == "clock"
 
     with_host("good", work)
 
@@ -92,7 +92,7 @@ def test_a_slow_reader_holds_the_host_up_instead_of_filling_memory() -> None:
         await host.connect()
         slow = host.stream("run", count=5000)
         assert (await anext(slow)).header["number"] == 0
-        clock = asyncio.create_task(host.ask("clock", deadline_s=30))
+        clock = asyncio.create_task(host.request("clock", deadline_s=30))
         await asyncio.sleep(0.2)
         assert isinstance(slow, channel.Request)
         assert len(slow._waiting) <= channel.QUEUED_MESSAGES
@@ -112,7 +112,7 @@ def test_a_stream_closed_early_does_not_block_the_others() -> None:
         await anext(stream)
         await stream.aclose()
         assert [message async for message in stream] == []
-        assert (await host.ask("clock", deadline_s=30)).is_ == "clock"
+        assert (await host.request("clock", deadline_s=30)).is_ == "clock"
 
     with_host("good", work)
 
@@ -132,11 +132,11 @@ def test_a_host_that_breaks_the_wire_is_given_up_with_a_sentence(mode: str, sent
     async def work(host: ScriptedHost) -> None:
         await host.connect()
         with pytest.raises(HostLost) as caught:
-            await host.ask("clock", deadline_s=30)
+            await host.request("clock", deadline_s=30)
         assert sentence in str(caught.value)
-        assert host.lost == caught.value.happened
+        assert host.lost_reason == caught.value.message
         with pytest.raises(HostLost):
-            await host.ask("clock", deadline_s=30)
+            await host.request("clock", deadline_s=30)
 
     with_host(mode, work)
 
@@ -157,7 +157,7 @@ def test_a_host_that_does_not_begin_well_cannot_be_connected(mode: str, sentence
         assert sentence in str(caught.value)
         with pytest.raises(HostError, match="c1"):
             await host.connect()
-        assert host.lost is not None
+        assert host.lost_reason is not None
 
     with_host(mode, work)
 
@@ -165,9 +165,9 @@ def test_a_host_that_does_not_begin_well_cannot_be_connected(mode: str, sentence
 def test_a_missed_deadline_gives_the_host_up_and_fails_all_its_requests() -> None:
     async def work(host: ScriptedHost) -> None:
         await host.connect()
-        patient = asyncio.create_task(host.ask("clock", deadline_s=30))
+        patient = asyncio.create_task(host.request("clock", deadline_s=30))
         with pytest.raises(HostLost, match=r"did not answer 'clock' within 0\.2 s"):
-            await host.ask("clock", deadline_s=0.2)
+            await host.request("clock", deadline_s=0.2)
         with pytest.raises(HostLost, match="did not answer"):
             await patient
 
@@ -177,12 +177,12 @@ def test_a_missed_deadline_gives_the_host_up_and_fails_all_its_requests() -> Non
 def test_a_cancelled_request_leaves_the_others_alone() -> None:
     async def work(host: ScriptedHost) -> None:
         await host.connect()
-        slow = asyncio.create_task(host.ask("run", deadline_s=30, count=3000))
+        slow = asyncio.create_task(host.request("run", deadline_s=30, count=3000))
         await asyncio.sleep(0)
         slow.cancel()
         with pytest.raises(asyncio.CancelledError):
             await slow
-        assert (await host.ask("clock", deadline_s=30)).is_ == "clock"
+        assert (await host.request("clock", deadline_s=30)).is_ == "clock"
 
     with_host("good", work)
 
@@ -238,7 +238,7 @@ def test_a_frame_above_the_limit_is_never_sent() -> None:
     async def work(host: ScriptedHost) -> None:
         await host.connect()
         with pytest.raises(ValueError, match="do not fit a frame"):
-            await host.ask("put", b"x" * (1 << 20 | 1), deadline_s=10)
-        assert json.dumps(host.lost) == "null"
+            await host.request("put", b"x" * (1 << 20 | 1), deadline_s=10)
+        assert json.dumps(host.lost_reason) == "null"
 
     with_host("good", work)

@@ -23,7 +23,7 @@ class Uneven(FakeHost):
         super().__init__()
         self.back_ms = list(back_ms)
 
-    async def ask(
+    async def request(
         self, verb: str, payload: bytes = b"", *, deadline_s: float, **arguments: object
     ) -> Message:
         there_ns = LoopClock().real_ns() + AHEAD_NS

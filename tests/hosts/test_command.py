@@ -65,7 +65,7 @@ def visit(host: CommandHost) -> str:
         try:
             async with asyncio.timeout(60):
                 hello = await host.connect()
-                assert (await host.ask("clock", deadline_s=10)).is_ == "clock"
+                assert (await host.request("clock", deadline_s=10)).is_ == "clock"
                 return hello.version
         finally:
             await host.close()
@@ -138,7 +138,7 @@ def test_a_host_of_a_machine_without_an_agent_is_told_of(tmp_path: Path) -> None
     host = CommandHost(HostSpec("c1", HostKind.COMMAND, command=(str(prefix),)))
     with pytest.raises(HostError) as refused:
         visit(host)
-    assert tells(refused.value.happened, "c1", "riscv64", platform.machine())
+    assert tells(refused.value.message, "c1", "riscv64", platform.machine())
 
 
 def test_a_host_that_may_not_run_what_lies_in_tmp_is_told_of(agent: Path, tmp_path: Path) -> None:
@@ -149,8 +149,8 @@ def test_a_host_that_may_not_run_what_lies_in_tmp_is_told_of(agent: Path, tmp_pa
     prefix.chmod(0o755)
     with pytest.raises(HostError) as refused:
         visit(host_of(agent, prefix))
-    assert tells(refused.value.happened, "c1", "126")
-    assert tells(refused.value.do, "/tmp", "noexec")
+    assert tells(refused.value.message, "c1", "126")
+    assert tells(refused.value.hint, "/tmp", "noexec")
 
 
 def test_a_file_that_was_tampered_with_is_replaced(agent: Path) -> None:

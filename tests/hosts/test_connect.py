@@ -11,7 +11,7 @@ import pytest
 
 from iolab.core.host import HostKind, HostSpec
 from iolab.errors import HostError
-from iolab.hosts.connect import SlurmHost, look_up_pods
+from iolab.hosts.connect import SlurmHost, list_pods
 from iolab.hosts.push import agent_binary
 from iolab.study.inventory import PodSelection
 from tests.facts import tells
@@ -45,13 +45,13 @@ def test_a_machine_without_an_agent_is_named_with_those_that_have_one(
         (folder / platform.machine() / "iolab-agent").unlink(missing_ok=True)
     with pytest.raises(HostError) as refused:
         agent_binary(machine, system="Linux", host="c1", folder=folder)
-    assert tells(refused.value.happened, "c1", machine or platform.machine(), "aarch64")
+    assert tells(refused.value.message, "c1", machine or platform.machine(), "aarch64")
 
 
 def test_another_system_is_named(folder: Path) -> None:
     with pytest.raises(HostError) as refused:
         agent_binary("arm64", system="Darwin", host="mac", folder=folder)
-    assert tells(refused.value.happened, "mac", "Darwin", "Linux")
+    assert tells(refused.value.message, "mac", "Darwin", "Linux")
 
 
 def fault_of(folder: Path, script: str) -> HostError:
@@ -77,15 +77,15 @@ def fault_of(folder: Path, script: str) -> HostError:
 
 def test_a_job_that_does_not_answer_is_looked_at_with_slurms_tools(tmp_path: Path) -> None:
     fault = fault_of(tmp_path, "echo 'Job has expired' >&2; exit 1")
-    assert "Job has expired" in fault.happened
-    assert "squeue" in fault.do
+    assert "Job has expired" in fault.message
+    assert "squeue" in fault.hint
 
 
 def test_a_missing_agent_is_no_matter_of_slurm(tmp_path: Path) -> None:
     fault = fault_of(tmp_path, '[ "$1" = uname ] && exec echo Linux riscv64\nexec "$@"')
-    assert "riscv64" in fault.happened
-    assert "make agents" in fault.do
-    assert "squeue" not in fault.do
+    assert "riscv64" in fault.message
+    assert "make agents" in fault.hint
+    assert "squeue" not in fault.hint
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def ask(program: Path, script: str, limit_s: float = 30) -> tuple[str | None, st
     """What a look-up gives with this script as kubectl."""
     program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     program.chmod(0o755)
-    return asyncio.run(look_up_pods(PodSelection("bench", "app=load"), limit_s))
+    return asyncio.run(list_pods(PodSelection("bench", "app=load"), limit_s))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_the_context_and_the_listing_are_found(
 
 
 @pytest.mark.parametrize(
-    ("script", "says"),
+    ("script", "message"),
     [
         ("exec sleep 100", "did not answer within 0.3 s"),
         (
@@ -124,9 +124,9 @@ def test_the_context_and_the_listing_are_found(
     ],
 )
 def test_what_kubectl_cannot_tell_is_an_error_without_escapes(
-    kubectl: Path, script: str, says: str
+    kubectl: Path, script: str, message: str
 ) -> None:
     with pytest.raises(HostError) as raised:
         ask(kubectl, script, 0.3 if "sleep" in script else 30)
-    assert says in raised.value.happened
-    assert raised.value.happened.isprintable()
+    assert message in raised.value.message
+    assert raised.value.message.isprintable()

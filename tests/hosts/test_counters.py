@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from iolab.core.run import DeviceDelta
-from iolab.hosts.device_counters import core_times, cpu_busy, deltas, idle_proof, look_of
+from iolab.hosts.device_counters import (
+    core_times,
+    cpu_busy,
+    device_deltas,
+    pre_run_activity,
+    snapshot_from,
+)
 from iolab.hosts.message import Message
 from iolab.units import NS_PER_S
 from tests.fakes.machine import DiskUse, sample
@@ -23,16 +29,16 @@ def disk(name: str, read_ios: int, read_bytes: int, write_ios: int, write_bytes:
 
 
 def test_a_delta_is_what_moved_in_between() -> None:
-    before = look_of(message(0, disk("sda", 10, 4096, 5, 512)))
-    after = look_of(message(NS_PER_S, disk("sda", 30, 8192, 6, 1024)))
+    before = snapshot_from(message(0, disk("sda", 10, 4096, 5, 512)))
+    after = snapshot_from(message(NS_PER_S, disk("sda", 30, 8192, 6, 1024)))
     expected = DeviceDelta("sda", read_bytes=4096, write_bytes=512, read_ios=20, write_ios=1)
     expected = replace(expected, discard_bytes=0, discard_ios=0, read_time_ns=0, write_time_ns=0)
-    assert deltas(before, after, ["sda"]) == (expected,)
+    assert device_deltas(before, after, ["sda"]) == (expected,)
 
 
 def test_merges_are_told_beside_the_counts() -> None:
     looks = [
-        look_of(
+        snapshot_from(
             Message(
                 "sample",
                 {
@@ -44,31 +50,31 @@ def test_merges_are_told_beside_the_counts() -> None:
         )
         for at in (1, 2)
     ]
-    (delta,) = deltas(looks[0], looks[1], ["sda"])
+    (delta,) = device_deltas(looks[0], looks[1], ["sda"])
     assert (delta.read_ios, delta.read_merges, delta.write_merges) == (10, 3, 5)
     with pytest.raises(ValueError, match="merges"):
-        look_of(Message("sample", {"mono_ns": 0, "disks": [], "merges": [["sda", 1]]}))
+        snapshot_from(Message("sample", {"mono_ns": 0, "disks": [], "merges": [["sda", 1]]}))
 
 
 def test_a_device_that_had_done_nothing_before_counts_from_zero() -> None:
-    after = look_of(message(NS_PER_S, disk("sdb", 3, 12288, 0, 0)))
-    (delta,) = deltas(look_of(message(0)), after, ["sdb"])
+    after = snapshot_from(message(NS_PER_S, disk("sdb", 3, 12288, 0, 0)))
+    (delta,) = device_deltas(snapshot_from(message(0)), after, ["sdb"])
     assert (delta.read_ios, delta.read_bytes) == (3, 12288)
 
 
 def test_a_device_that_went_or_was_replaced_has_no_delta() -> None:
-    before = look_of(message(0, disk("sda", 10, 10, 10, 10), disk("sdb", 10, 10, 10, 10)))
-    after = look_of(message(NS_PER_S, disk("sdb", 1, 1, 1, 1)))
-    assert deltas(before, after, ["sda", "sdb"]) == ()
-    assert idle_proof(before, after, ["sda", "sdb"]) is None
+    before = snapshot_from(message(0, disk("sda", 10, 10, 10, 10), disk("sdb", 10, 10, 10, 10)))
+    after = snapshot_from(message(NS_PER_S, disk("sdb", 1, 1, 1, 1)))
+    assert device_deltas(before, after, ["sda", "sdb"]) == ()
+    assert pre_run_activity(before, after, ["sda", "sdb"]) is None
 
 
 def test_the_busiest_device_of_a_stack_decides_not_the_sum() -> None:
-    before = look_of(message(0, disk("dm-0", 0, 0, 0, 0), disk("sda", 0, 0, 0, 0)))
-    after = look_of(
+    before = snapshot_from(message(0, disk("dm-0", 0, 0, 0, 0), disk("sda", 0, 0, 0, 0)))
+    after = snapshot_from(
         message(2 * NS_PER_S, disk("dm-0", 20, 8000, 0, 0), disk("sda", 10, 8000, 2, 200))
     )
-    idle = idle_proof(before, after, ["dm-0", "sda"])
+    idle = pre_run_activity(before, after, ["dm-0", "sda"])
     assert idle is not None
     assert (idle.watched_s, idle.bytes_per_s, idle.ios_per_s) == (2.0, 4100.0, 10.0)
 
@@ -88,7 +94,7 @@ def test_the_busiest_device_of_a_stack_decides_not_the_sum() -> None:
 )
 def test_a_sample_that_is_none_is_a_value_error(header: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"it has|a row|a counter"):
-        look_of(Message("sample", header))
+        snapshot_from(Message("sample", header))
 
 
 def test_cpu_busy_is_a_share_of_all_cores() -> None:
@@ -104,9 +110,12 @@ def test_discards_are_counted_where_the_kernel_does() -> None:
     def trimmed(ios: int | None, moved: int | None) -> list[Any]:
         return [*disk("sda", 1, 2, 3, 4)[:10], ios, moved, 0, None]
 
-    before, after = look_of(message(0, trimmed(5, 100))), look_of(message(1, trimmed(7, 300)))
-    (delta,) = deltas(before, after, ["sda"])
+    before, after = (
+        snapshot_from(message(0, trimmed(5, 100))),
+        snapshot_from(message(1, trimmed(7, 300))),
+    )
+    (delta,) = device_deltas(before, after, ["sda"])
     assert (delta.discard_ios, delta.discard_bytes) == (2, 200)
-    (older,) = deltas(look_of(message(0, trimmed(None, None))), after, ["sda"])
+    (older,) = device_deltas(snapshot_from(message(0, trimmed(None, None))), after, ["sda"])
     assert (older.discard_ios, older.discard_bytes) == (None, None)
-    assert deltas(after, before, ["sda"]) == ()
+    assert device_deltas(after, before, ["sda"]) == ()

@@ -65,7 +65,7 @@ def test_rows_carry_host_sample_and_time_ordered_by_host() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"seq": None}, "'seq' is not a number"),
         ({"real_ns": "now"}, "'real_ns' is not a number"),
@@ -79,9 +79,9 @@ def test_rows_carry_host_sample_and_time_ordered_by_host() -> None:
         ({"agent": {"cpu_ns": 1 << 63}}, "is not a number of 64 bits"),
     ],
 )
-def test_what_is_no_sample_is_refused_whole(change: dict[str, object], says: str) -> None:
+def test_what_is_no_sample_is_refused_whole(change: dict[str, object], message: str) -> None:
     collector = CounterCollector()
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises(ValueError, match=message):
         collector.add(0, {**FULL, **change})
     assert len(collector.table()) == 0
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from iolab.errors import EngineError
-from iolab.hosts.builds import KEPT, TOKEN, KitPlan, KitShelf
+from iolab.hosts.builds import KEPT, TOKEN, KitCache, KitPlan
 
 HOLDER = """
 import asyncio, pathlib, sys
@@ -62,7 +62,7 @@ def test_only_the_kits_used_last_stay(tmp_path: Path) -> None:
         made_elsewhere(tmp_path, kit_name(number), used_at=1000 + number)
     made_elsewhere(tmp_path, kit_name(99, "other"), used_at=1)
     (tmp_path / "guest-notes").mkdir()
-    asyncio.run(KitShelf(tmp_path).kit(plan(kit_name(50)), print))
+    asyncio.run(KitCache(tmp_path).kit(plan(kit_name(50)), print))
     newest = {kit_name(number) for number in range(3, KEPT + 2)}
     assert kits(tmp_path) == newest | {kit_name(50), kit_name(99, "other"), "guest-notes"}
 
@@ -79,17 +79,17 @@ def test_a_kit_in_use_by_another_session_stays(tmp_path: Path) -> None:
         assert holder.stdout.readline() == b"taken\n"
         for number in range(KEPT):
             os.utime(tmp_path / kit_name(number) / TOKEN, (1000 + number, 1000 + number))
-        asyncio.run(KitShelf(tmp_path).kit(plan(kit_name(50)), print))
+        asyncio.run(KitCache(tmp_path).kit(plan(kit_name(50)), print))
         assert kit_name(0) in kits(tmp_path)
         holder.kill()
     for number in range(KEPT):
         made_elsewhere(tmp_path, kit_name(60 + number), used_at=5000 + number)
-    asyncio.run(KitShelf(tmp_path).kit(plan(kit_name(51)), print))
+    asyncio.run(KitCache(tmp_path).kit(plan(kit_name(51)), print))
     assert kit_name(0) not in kits(tmp_path)
 
 
 def test_a_kit_that_this_session_uses_stays(tmp_path: Path) -> None:
-    shelf = KitShelf(tmp_path)
+    shelf = KitCache(tmp_path)
     mine = asyncio.run(shelf.kit(plan(kit_name(70)), print))
     os.utime(mine / TOKEN, (1, 1))
     for number in range(KEPT):
@@ -99,7 +99,7 @@ def test_a_kit_that_this_session_uses_stays(tmp_path: Path) -> None:
 
 
 def test_a_kit_removed_by_hand_is_made_anew(tmp_path: Path) -> None:
-    shelf = KitShelf(tmp_path)
+    shelf = KitCache(tmp_path)
     first = asyncio.run(shelf.kit(plan(kit_name(1)), print))
     (first / TOKEN).unlink()
     said: list[str] = []
@@ -113,8 +113,8 @@ def test_a_full_disk_is_told_with_what_to_do(tmp_path: Path) -> None:
         return written_to_a_full_device(aside)
 
     with pytest.raises(EngineError, match="No space left") as caught:
-        asyncio.run(KitShelf(tmp_path).kit(KitPlan(kit_name(1), "", make), print))
-    assert "XDG_CACHE_HOME" in caught.value.do
+        asyncio.run(KitCache(tmp_path).kit(KitPlan(kit_name(1), "", make), print))
+    assert "XDG_CACHE_HOME" in caught.value.hint
     assert kits(tmp_path) == set()
 
 
@@ -123,4 +123,4 @@ def test_a_kit_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         return aside / "missing"
 
     with pytest.raises(EngineError, match="cannot be written in"):
-        asyncio.run(KitShelf(tmp_path).kit(KitPlan(kit_name(1), "", make), print))
+        asyncio.run(KitCache(tmp_path).kit(KitPlan(kit_name(1), "", make), print))

@@ -13,7 +13,7 @@ import pytest
 
 from iolab.core.host import HostKind, HostSpec
 from iolab.errors import EngineError, HostError
-from iolab.hosts.builds import PIECE_BYTES, brought, seen_by
+from iolab.hosts.builds import PIECE_BYTES, copy_jars_to_host, is_visible_to
 from iolab.hosts.connect import CommandHost
 from iolab.hosts.host import Host
 
@@ -46,7 +46,7 @@ def jars(tmp_path: Path) -> list[Path]:
 
 def test_jars_arrive_whole(tmp_path: Path, jars: list[Path]) -> None:
     target = tmp_path / "there" / "kit"
-    paths = elsewhere(lambda host: brought(host, jars, str(target)))
+    paths = elsewhere(lambda host: copy_jars_to_host(host, jars, str(target)))
     assert paths == tuple(f"{target}/{jar.name}" for jar in jars)
     for path, jar in zip(paths, jars, strict=True):
         assert Path(path).read_bytes() == jar.read_bytes()
@@ -59,18 +59,18 @@ def test_jars_that_arrive_with_other_bytes_are_told(tmp_path: Path, jars: list[P
     (programs / "dd").symlink_to(shutil.which("true") or "true")
     with pytest.raises(HostError, match=r"b\.jar .* other bytes"):
         elsewhere(
-            lambda host: brought(host, jars, str(tmp_path / "there")),
+            lambda host: copy_jars_to_host(host, jars, str(tmp_path / "there")),
             f"PATH={programs}:{os.environ['PATH']}",
         )
 
 
 def test_only_what_is_missing_or_damaged_is_sent(tmp_path: Path, jars: list[Path]) -> None:
     target = tmp_path / "kit there"
-    elsewhere(lambda host: brought(host, jars, str(target)))
+    elsewhere(lambda host: copy_jars_to_host(host, jars, str(target)))
     kept = (target / "b.jar").stat().st_mtime_ns
     (target / "a.jar").unlink()
     (target / "c.jar").write_bytes(b"half")
-    elsewhere(lambda host: brought(host, jars, str(target)))
+    elsewhere(lambda host: copy_jars_to_host(host, jars, str(target)))
     assert (target / "b.jar").stat().st_mtime_ns == kept
     assert (target / "c.jar").read_bytes() == jars[2].read_bytes()
     assert (target / "a.jar").read_bytes() == jars[0].read_bytes()
@@ -79,21 +79,21 @@ def test_only_what_is_missing_or_damaged_is_sent(tmp_path: Path, jars: list[Path
 def test_a_folder_that_cannot_be_made(tmp_path: Path, jars: list[Path]) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(EngineError, match="mkdir on host 'far'"):
-        elsewhere(lambda host: brought(host, jars, str(tmp_path / "file" / "kit")))
+        elsewhere(lambda host: copy_jars_to_host(host, jars, str(tmp_path / "file" / "kit")))
 
 
 def test_a_host_that_sees_our_files_is_known_by_what_it_sees(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("random")
-    assert elsewhere(lambda host: seen_by(host, token))
+    assert elsewhere(lambda host: is_visible_to(host, token))
 
 
 def test_a_host_that_sees_another_file_is_known() -> None:
     """Every process has its own file at this path."""
-    assert not elsewhere(lambda host: seen_by(host, Path("/proc/self/cmdline")))
+    assert not elsewhere(lambda host: is_visible_to(host, Path("/proc/self/cmdline")))
 
 
 def test_a_host_that_does_not_see_the_file_is_known() -> None:
     token = Path(f"/proc/{os.getpid()}/../self/task/{os.getpid()}/comm")
     assert token.read_text()
-    assert not elsewhere(lambda host: seen_by(host, token))
+    assert not elsewhere(lambda host: is_visible_to(host, token))

@@ -47,7 +47,7 @@ def alive(pid: int) -> bool:
 def test_facts_and_probe_fit_the_model(tmp_path: Path) -> None:
     async def work(host: Host) -> None:
         tools = {"fio": ["fio", "--version"]}
-        told = await host.ask("facts", deadline_s=30, path=str(tmp_path), tools=tools)
+        told = await host.request("facts", deadline_s=30, path=str(tmp_path), tools=tools)
         facts = read_facts(host.name, told)
         assert facts.cpu.threads == os.cpu_count()
         assert facts.target is not None
@@ -55,7 +55,7 @@ def test_facts_and_probe_fit_the_model(tmp_path: Path) -> None:
         tool = facts.tool("fio")
         assert tool is not None
         assert (tool.version or "").startswith("fio-")
-        told = await host.ask("probe", deadline_s=30, path=str(tmp_path))
+        told = await host.request("probe", deadline_s=30, path=str(tmp_path))
         probe = read_answer(host.name, TargetProbe, told)
         assert probe.held_by is None
 
@@ -75,10 +75,10 @@ def test_a_refusal_of_the_agent_is_told_with_what_to_do(tmp_path: Path) -> None:
     async def work(host: Host) -> None:
         missing = str(tmp_path / "no" / "such")
         with pytest.raises(AgentRefusal) as caught:
-            await host.ask("probe", deadline_s=30, path=missing)
+            await host.request("probe", deadline_s=30, path=missing)
         assert caught.value.code == "ENOENT"
-        assert missing in caught.value.happened
-        assert host.lost is None
+        assert missing in caught.value.message
+        assert host.lost_reason is None
 
     with_host(local(), work)
 
@@ -87,7 +87,7 @@ def test_nothing_is_left_when_a_host_is_closed_while_it_runs_something(tmp_path:
     pids: list[int] = []
 
     async def work(host: Host) -> None:
-        opened = await host.ask(
+        opened = await host.request(
             "scratch_open",
             deadline_s=30,
             path=str(tmp_path),
@@ -128,7 +128,7 @@ def test_a_killed_agent_is_a_lost_host() -> None:
 
 def test_the_agent_is_pushed_through_a_prefix_and_speaks() -> None:
     async def work(host: Host) -> None:
-        assert (await host.ask("clock", deadline_s=30)).is_ == "clock"
+        assert (await host.request("clock", deadline_s=30)).is_ == "clock"
 
     with_host(CommandHost(HostSpec("c1", HostKind.COMMAND, command=("env",))), work)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from iolab.core.samples import CounterTable
-from iolab.hosts.rates import CounterSeries, derive
+from iolab.hosts.rates import CounterSeries, derive_series
 from iolab.hosts.telemetry import CounterCollector
 from tests.hosts.samples import SECOND, START, Counts, sample, series, table
 
@@ -249,7 +249,7 @@ def test_hosts_keep_their_own_clocks_and_names() -> None:
         for seq in range(3):
             ios = {"read_ios": seq * 10 * (host + 1)}
             collector.add(host, sample(seq, offset_s + seq, disks={"d": ios}))
-    found = [s for s in derive(collector.table(), ("a", "b")) if s.metric == "read_iops"]
+    found = [s for s in derive_series(collector.table(), ("a", "b")) if s.metric == "read_iops"]
     assert [(s.host, times_s(s), values(s)) for s in found] == [
         ("a", [1.0, 2.0], [10.0, 10.0]),
         ("b", [51.0, 52.0], [20.0, 20.0]),
@@ -258,7 +258,7 @@ def test_hosts_keep_their_own_clocks_and_names() -> None:
 
 def test_series_are_ordered_by_host_scope_name_and_metric() -> None:
     disks = {"b": DISK_0, "a": DISK_0}
-    found = derive(
+    found = derive_series(
         table(
             sample(0, 0.0, disks=disks, agent={"cpu_ns": 1}),
             sample(1, 1.0, disks=disks, agent={"cpu_ns": 2}),
@@ -276,7 +276,7 @@ def test_rows_in_any_order_give_the_same() -> None:
     shuffled = CounterTable(
         *(getattr(counters, name)[order] for name in CounterTable.__dataclass_fields__)
     )
-    one, other = derive(counters, ("h",)), derive(shuffled, ("h",))
+    one, other = derive_series(counters, ("h",)), derive_series(shuffled, ("h",))
     assert [s.value.tolist() for s in one if s.metric == "read_iops"] == [[100.0, 200.0]]
     assert [s.metric for s in one] == [s.metric for s in other]
     for mine, theirs in zip(one, other, strict=True):
@@ -286,4 +286,4 @@ def test_rows_in_any_order_give_the_same() -> None:
 def test_a_scope_that_is_not_known_is_left_out() -> None:
     counters = table(sample(0, 0.0, agent={"cpu_ns": 1}), sample(1, 1.0, agent={"cpu_ns": 2}))
     scope = np.full(len(counters), "weather", dtype=np.object_)
-    assert derive(replace(counters, scope=scope), ("h",)) == ()
+    assert derive_series(replace(counters, scope=scope), ("h",)) == ()

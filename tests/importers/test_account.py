@@ -88,7 +88,7 @@ def points(paths: Sequence[Path]) -> Counter[tuple[str, str, int]]:
     """The points of an import, with the repeats of each."""
     session = arrange(read_all(paths, IMPORTERS).runs, configuration="c", title="c")
     every = (one.planned for one in session.runs)
-    return Counter((run.point.digest, run.point.label, run.repeat) for run in every)
+    return Counter((run.point.digest, run.point.title_text, run.repeat) for run in every)
 
 
 def test_files_in_any_order_and_named_twice_give_the_same_points(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_log_has_what_several_tools_printed(tmp_path: Path) -> None:
     found = read_all([path], IMPORTERS)
     assert {run.details.tool for _, run in found.runs} == {"mdtest"}
     (refused,) = found.refused
-    assert "json+" in refused.do
+    assert "json+" in refused.hint
 
 
 def test_texts_that_differ_at_their_end_are_unlike_loads(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_texts_that_differ_at_their_end_are_unlike_loads(tmp_path: Path) -> None
         text = one_read(1000 + number, filename=f"{'x' * 300}{number}")
         (tmp_path / f"{number}.json").write_text(text)
     session = arrange(read_all([tmp_path], IMPORTERS).runs, configuration="c", title="c")
-    labels = {one.planned.point.label for one in session.runs}
+    labels = {one.planned.point.title_text for one in session.runs}
     assert len(labels) == 2
     assert all(len(label) < 100 for label in labels)
 

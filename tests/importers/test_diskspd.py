@@ -33,7 +33,7 @@ def changed(old: str, new: str, *, name: str = "random-write-2.3.0") -> bytes:
 
 
 def faults_of(raw: bytes) -> list[str]:
-    return [fault.happened for fault in parse(raw).faults]
+    return [fault.message for fault in parse(raw).faults]
 
 
 def test_threads_of_an_old_version_add_up() -> None:
@@ -76,8 +76,8 @@ def test_a_target_that_could_not_be_opened_is_no_row_of_zeros() -> None:
     result = parse(golden("no-file-2.3.0"))
     assert result.spans == ()
     (fault,) = result.faults
-    assert "test was interrupted" in fault.happened
-    assert "Error opening file: C:\\ProgramData\\" in fault.do
+    assert "test was interrupted" in fault.message
+    assert "Error opening file: C:\\ProgramData\\" in fault.hint
     assert result.messages[-1] == "Error generating I/O requests"
 
 
@@ -88,7 +88,7 @@ def test_a_number_that_is_missing_is_no_zero(name: str) -> None:
     raw = text[:body] + re.sub(rf"<{name}>.*?</{name}>", "", text[body:], count=1)
     result = parse(raw.encode())
     assert result.spans == ()
-    assert any(f"does not tell {name}" in fault.happened for fault in result.faults)
+    assert any(f"does not tell {name}" in fault.message for fault in result.faults)
 
 
 @pytest.mark.parametrize("said", ["-1", "1e3", "nan", "inf", "9" * 21, "", "٣", "0x10"])
@@ -112,7 +112,7 @@ def test_a_count_that_is_none_is_a_fault(said: str) -> None:
     ],
 )
 def test_what_does_not_hold_together_is_a_fault(old: str, new: str, fault: str) -> None:
-    assert any(fault in happened for happened in faults_of(changed(old, new)))
+    assert any(fault in message for message in faults_of(changed(old, new)))
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "utf-8"])
@@ -124,9 +124,9 @@ def test_what_windows_powershell_redirects_is_read(encoding: str) -> None:
 def refused(raw: bytes) -> str:
     with pytest.raises(EngineError) as caught:
         parse(raw)
-    assert caught.value.happened.endswith(".")
-    assert caught.value.do.endswith(".")
-    return caught.value.happened
+    assert caught.value.message.endswith(".")
+    assert caught.value.hint.endswith(".")
+    return caught.value.message
 
 
 @pytest.mark.parametrize("cut", [0.05, 0.3, 0.6, 0.99])

@@ -16,7 +16,7 @@ from iolab.importers.metrics import PERCENTILES
 from iolab.importers.registry import IMPORTERS
 from iolab.importers.session import arrange, record_of, write
 from iolab.store.reader import SessionReader
-from iolab.study.schedule import expand
+from iolab.study.schedule import expand_points
 from tests.importers.importing import (
     Edit,
     found_in,
@@ -76,7 +76,7 @@ def test_text_output_of_fio_is_named_and_says_what_to_do(tmp_path: Path) -> None
     path = tmp_path / "out.txt"
     path.write_text(text)
     (fault,) = read_all([path], IMPORTERS).faults
-    assert "json+" in fault.do
+    assert "json+" in fault.hint
 
 
 def test_a_session_tells_what_was_measured_and_when(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_every_imported_run_is_indicative_at_best_and_says_so(tmp_path: Path) ->
     for result in results(tmp_path, PLAIN, TOGETHER).values():
         assert result.verdict.level.rank >= 1
         assert "imported" in {one.code for one in result.verdict.objections}
-        unknown = [one for one in result.verdict.checks if one.says.startswith("Not known")]
+        unknown = [one for one in result.verdict.checks if one.message.startswith("Not known")]
         assert len(unknown) >= 10
         assert all(one.level is None for one in unknown)
 
@@ -260,7 +260,7 @@ def test_what_is_cut_off_or_of_no_format_is_named_and_all_at_once(tmp_path: Path
     other.write_text("no results here")
 
     found = read_all([report, other, tmp_path / "none.json"], IMPORTERS)
-    told = " ".join(fault.happened for fault in found.faults)
+    told = " ".join(fault.message for fault in found.faults)
     assert len(found.faults) == 3
     for name in ("plain-3.33.json", "notes.txt", "none.json"):
         assert name in told
@@ -315,7 +315,7 @@ def test_a_file_beyond_the_limit_is_not_read(tmp_path: Path) -> None:
         file.truncate(FILE_BYTES_MOST + 1)
 
     (fault,) = read_all([path], IMPORTERS).faults
-    assert "large.json" in fault.happened
+    assert "large.json" in fault.message
 
 
 def test_bins_of_a_log_are_the_runs_where_they_are_of_all_of_it(tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ def test_runs_that_differ_in_many_options_make_few_points(tmp_path: Path) -> Non
     found = read_all([tmp_path], IMPORTERS)
     session = arrange(found.runs, configuration="x", title="x")
     assert len(session.runs) == len(session.plan.points) == 60
-    assert len(expand(session.study)) <= 2000
+    assert len(expand_points(session.study)) <= 2000
 
 
 def test_latencies_that_a_version_did_not_count_are_not_zero(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def left_out(folder: Path, *texts: str | Document) -> list[str]:
 
 
 def details(record: RunRecord) -> ImportedRun:
-    return ImportedRun.of(record.details)
+    return ImportedRun.require(record.details)
 
 
 def test_the_rule_that_was_used_is_told(tmp_path: Path) -> None:
@@ -166,8 +166,8 @@ def test_output_that_is_not_read_says_what_to_run(terse: bool, tmp_path: Path) -
     )
     (tmp_path / "out.txt").write_text(text)
     (fault,) = read_all([tmp_path / "out.txt"], IMPORTERS).faults
-    assert ("terse" in fault.happened) == terse
-    assert "json+" in fault.do
+    assert ("terse" in fault.message) == terse
+    assert "json+" in fault.hint
 
 
 def test_syncs_count_in_littles_law_and_not_in_iops(tmp_path: Path) -> None:
@@ -426,7 +426,7 @@ def test_a_log_that_cannot_be_read_loses_nothing_else(tmp_path: Path) -> None:
 def test_a_log_without_its_report_is_named_as_what_it_is(tmp_path: Path) -> None:
     (tmp_path / "y_bw.1.log").write_text("1000, 400, 0, 0\n")
     (fault,) = read_all([tmp_path], IMPORTERS).faults
-    assert "write_iops_log" in fault.happened
+    assert "write_iops_log" in fault.message
     (tmp_path / "a.json").write_text(one_read(1000))
     found = read_all([tmp_path], IMPORTERS)
     assert not found.faults

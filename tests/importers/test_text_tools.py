@@ -213,7 +213,7 @@ def test_formats_that_are_not_read_are_named_with_what_to_do(
     (tmp_path / "output.txt").write_bytes(content)
     found = read_all([tmp_path / "output.txt"], IMPORTERS)
     assert not found.runs
-    assert any(word in fault.do for fault in found.faults)
+    assert any(word in fault.hint for fault in found.faults)
 
 
 def test_points_of_vdbench_differ_in_what_its_loops_change(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_every_version_of_mdtest_is_read_or_named(name: str, tmp_path: Path) -> 
             assert f"{figures.rate_per_s:.3f}" in text
         assert {run.name for _, run in found.runs} >= {"file-create", "file-stat", "file-remove"}
     else:
-        assert Path(name).name in found.faults[0].happened
+        assert Path(name).name in found.faults[0].message
 
 
 @pytest.mark.parametrize("version", ELBENCHO_VERSIONS)
@@ -147,10 +147,10 @@ def test_diskspd_s_spans_are_counts_over_time(tmp_path: Path) -> None:
     ],
 )
 def test_a_refused_document_of_diskspd_tells_what_to_do(
-    edit: Edit, do: str, tmp_path: Path
+    edit: Edit, hint: str, tmp_path: Path
 ) -> None:
     (fault,) = found_in(tmp_path, DISKSPD, edit=edit).faults
-    assert do in fault.do
+    assert hint in fault.hint
 
 
 def test_a_server_that_died_leaves_a_throughput_that_is_none(tmp_path: Path) -> None:

@@ -25,13 +25,13 @@ def same(one: Histogram, other: Histogram) -> bool:
 @given(st.lists(ANY), st.lists(ANY), st.lists(ANY))
 def test_merging_is_commutative_and_associative(a: list[int], b: list[int], c: list[int]) -> None:
     one, two, three = of_latencies(a), of_latencies(b), of_latencies(c)
-    assert same(one.merged(two), two.merged(one))
-    assert same(one.merged(two).merged(three), one.merged(two.merged(three)))
+    assert same(one.merged_with(two), two.merged_with(one))
+    assert same(one.merged_with(two).merged_with(three), one.merged_with(two.merged_with(three)))
 
 
 @given(st.lists(st.lists(ANY), max_size=5))
 def test_merged_parts_are_the_histogram_of_the_whole(parts: list[list[int]]) -> None:
-    merged = reduce(Histogram.merged, (of_latencies(part) for part in parts), empty())
+    merged = reduce(Histogram.merged_with, (of_latencies(part) for part in parts), empty())
     assert same(merged, of_latencies([value for part in parts for value in part]))
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from iolab.errors import StudyError
 from iolab.loads.fileio.workload import Access, Job
-from iolab.study.load import LoadOptions, options_of
-from iolab.study.schedule import expand
+from iolab.study.load import LoadOptions, options_for_resume
+from iolab.study.schedule import expand_points
 from tests.plans import make_plan, parse_study
 from tests.study.studies import SMALL
 
@@ -57,25 +57,25 @@ def test_every_valid_study_is_planned_as_written(
 ) -> None:
     sets = (f"method.repeats={repeats}", f"method.seed={seed}", "method.order=randomised")
     study = parse_study(study_text(workloads), "s.toml", LoadOptions("/mnt/t", sets=sets))
-    points = expand(study)
+    points = expand_points(study)
     assert len(points) == sum(count(t["iodepth"]) * count(t["numjobs"]) for t in workloads)
     assert len({point.digest for point in points}) == len(points)
     for point in points:
         table = workloads[int(point.workload[1:])]
-        assert Job.of(point.job).block_bytes == table["bs"]
-        assert Job.of(point.job).file_bytes == table["filesize"]
-        assert Job.of(point.job).read_percent == table.get("rwmixread")
-        assert Job.of(point.job).rate_iops == table.get("rate_iops")
-        assert dict(point.axis)["iodepth"] == Job.of(point.job).iodepth
+        assert Job.require(point.job).block_bytes == table["bs"]
+        assert Job.require(point.job).file_bytes == table["filesize"]
+        assert Job.require(point.job).read_percent == table.get("rwmixread")
+        assert Job.require(point.job).rate_iops == table.get("rate_iops")
+        assert dict(point.axis)["iodepth"] == Job.require(point.job).iodepth
     plan = make_plan(study)
     assert sorted(run.point.digest for run in plan.runs) == sorted(
         point.digest for point in points for _ in range(repeats)
     )
     for point in points:
         data_set = plan.data_set(point.data_set)
-        assert data_set.file_bytes == Job.of(point.job).file_bytes
-        assert data_set.numjobs >= Job.of(point.job).numjobs
-    again = parse_study(study.text, "s.toml", options_of(study))
+        assert data_set.file_bytes == Job.require(point.job).file_bytes
+        assert data_set.numjobs >= Job.require(point.job).numjobs
+    again = parse_study(study.text, "s.toml", options_for_resume(study))
     assert (again, make_plan(again)) == (study, plan)
 
 
@@ -86,8 +86,8 @@ def test_setting_a_value_is_as_good_as_writing_it(size: tuple[int, str], depth: 
     by_file = parse_study(written, "s", LoadOptions("/mnt/t"))
     sets = (f"workload.*.filesize={filesize}", f"workload.rand-read.iodepth={depth}")
     by_set = parse_study(SMALL, "s", LoadOptions("/mnt/t", sets=sets))
-    assert expand(by_set) == expand(by_file)
-    assert Job.of(by_set.workloads[0].job).file_bytes == size[0] * 4 << UNITS[size[1]]
+    assert expand_points(by_set) == expand_points(by_file)
+    assert Job.require(by_set.workloads[0].job).file_bytes == size[0] * 4 << UNITS[size[1]]
 
 
 @given(

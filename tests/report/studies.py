@@ -128,10 +128,12 @@ def _sweep_workloads(depths: tuple[int, ...]) -> tuple[Workload, ...]:
     )
 
 
-def _object(found: Source, name: str, code: str, says: str, level: Level, *, skip: int = 0) -> None:
+def _object(
+    found: Source, name: str, code: str, message: str, level: Level, *, skip: int = 0
+) -> None:
     runs = [run for run in found.plan.runs if run.point.workload == name][skip:]
     for run in runs[:1]:
-        found.verdicts[run.point.digest, run.repeat] = objecting(level, code, says, rho=0.881)
+        found.verdicts[run.point.digest, run.repeat] = objecting(level, code, message, rho=0.881)
 
 
 def pair(names: tuple[str, ...] = ("one", "two"), seconds: int = 6) -> Source:
@@ -146,7 +148,7 @@ def pair(names: tuple[str, ...] = ("one", "two"), seconds: int = 6) -> Source:
         ),
         seconds=seconds,
     )
-    says = "Throughput times latency is 12 % below the I/Os in flight."
-    _object(found, "rand-read-4k", "littles-law", says, Level.INDICATIVE, skip=1)
+    message = "Throughput times latency is 12 % below the I/Os in flight."
+    _object(found, "rand-read-4k", "littles-law", message, Level.INDICATIVE, skip=1)
     _object(found, "rand-read-4k", "device-bytes", "A cache answered.", Level.INVALID, skip=2)
     return found

@@ -81,7 +81,7 @@ class Source:
         record = self.record(digest, repeat)
         run = next(r for r in self.results() if (r.digest, r.repeat) == (digest, repeat))
         return Manifest(
-            **record.facts(),
+            **record.manifest_fields(),
             format=1,
             session=self.session.id,
             iolab_version="0.1.0",
@@ -105,7 +105,7 @@ class Source:
         record = record_of(self, run)
         load = sum_measured_window(record)
         failure = self.failed.get(key)
-        metrics = fleet_metrics(load, Job.of(run.point.job).access.directions)
+        metrics = fleet_metrics(load, Job.require(run.point.job).access.directions)
         if failure:
             metrics = {name: replace(metric, value=None) for name, metric in metrics.items()}
         return Result(
@@ -119,7 +119,9 @@ class Source:
             window_s=0.0 if load.cut.common is None else load.cut.common.seconds,
             metrics=metrics,
             hosts=tuple(
-                HostResult(name, host_metrics(load, index, Job.of(run.point.job).access.directions))
+                HostResult(
+                    name, host_metrics(load, index, Job.require(run.point.job).access.directions)
+                )
                 for index, name in enumerate(record.host_names)
             ),
             verdict=self.verdicts.get(key, VALID),
@@ -147,10 +149,12 @@ CHECKS = (
 VALID = Verdict(Level.VALID, CHECKS)
 
 
-def objecting(level: Level, code: str, says: str, **evidence: float | str | bool | None) -> Verdict:
+def objecting(
+    level: Level, code: str, message: str, **evidence: float | str | bool | None
+) -> Verdict:
     """A verdict with one objection in place of the check of that code, or added to the others."""
     others = tuple(check for check in CHECKS if check.code != code)
-    return Verdict(level, (*others, CheckResult(code, level, says, evidence)))
+    return Verdict(level, (*others, CheckResult(code, level, message, evidence)))
 
 
 def job(access: Access, block: int, depth: int = 1, numjobs: int = 4, **more: int | bool) -> Job:
@@ -219,9 +223,9 @@ def source_of(study: Study, seconds: int = 60) -> Source:
             for value in values:
                 axis = () if value is None else (("iodepth", value),)
                 base = (
-                    Job.of(one.job)
+                    Job.require(one.job)
                     if value is None
-                    else replace(Job.of(one.job), iodepth=int(value))
+                    else replace(Job.require(one.job), iodepth=int(value))
                 )
                 text = f"{configuration.id}/{one.id}/{axis}"
                 digest = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -257,14 +261,14 @@ def source_of(study: Study, seconds: int = 60) -> Source:
 
 def rate_of(point: Point) -> tuple[float, float]:
     """(IOPS of one host, median latency in ns) that the model target gives at this point."""
-    large = Job.of(point.job).block_bytes >= 128 * 1024
+    large = Job.require(point.job).block_bytes >= 128 * 1024
     limit = 3_000.0 if large else 190_000.0
     if point.configuration == "performance":
         limit *= 1.9
-    if not Job.of(point.job).access.reads:
+    if not Job.require(point.job).access.reads:
         limit *= 0.42
     base_s = 650e-6 if large else 78e-6
-    flight = Job.of(point.job).depth_total
+    flight = Job.require(point.job).total_iodepth
     iops = 1 / (1 / limit + base_s / flight)
     return iops, flight / iops * 1e9
 
@@ -307,7 +311,7 @@ def _measured(
 def load_of(run: PlannedRun, hosts: int, seconds: int) -> tuple[IntervalTable, BinTable]:
     """What the hosts complete in each second, ramping up, and its latencies."""
     random = np.random.default_rng(int(run.point.digest[:8], 16) + run.repeat)
-    access = Job.of(run.point.job).access
+    access = Job.require(run.point.job).access
     shares = {0: 0.7, 1: 0.3} if access.mixed else {0 if access.reads else 1: 1.0}
     iops, median_ns = rate_of(run.point)
     ramp = 1 - 0.25 * np.exp(-np.arange(seconds) / 2.5)
@@ -325,7 +329,7 @@ def load_of(run: PlannedRun, hosts: int, seconds: int) -> tuple[IntervalTable, B
                 scaled = np.maximum(counts * int(wanted) // lat.size, 1)
                 ios = int(scaled.sum())
                 end = GO_NS + (second + 1) * 1_000_000_000 + host * 3_000_000
-                moved = ios * Job.of(run.point.job).block_bytes
+                moved = ios * Job.require(run.point.job).block_bytes
                 rows.append((host, second, end, 1_000_000_000, way, ios, moved))
                 sums.append(float(ios * lat.mean()))
                 bins += [
@@ -356,7 +360,7 @@ def _latencies(random: np.random.Generator, median_ns: float) -> Floats:
 
 
 def _host_run(name: str, run: PlannedRun) -> HostRun:
-    job = Job.of(run.point.job)
+    job = Job.require(run.point.job)
     text = f"[global]\nrw={job.access.value}\nbs={job.block_bytes}\n"
     return HostRun(
         host=name,

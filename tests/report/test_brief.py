@@ -9,7 +9,13 @@ import pytest
 from iolab.analysis.sums import sum_measured_window
 from iolab.core.events import SessionStatus
 from iolab.core.run import RunRecord
-from iolab.core.samples import BinTable, CounterTable, IntervalTable, no_bins, no_counters
+from iolab.core.samples import (
+    BinTable,
+    CounterTable,
+    IntervalTable,
+    empty_bin_table,
+    empty_counter_table,
+)
 from iolab.errors import StoreError
 from iolab.hosts.rates import CounterSeries
 from iolab.report.charts.distribution import latency_at_percentile
@@ -127,7 +133,7 @@ def test_a_damaged_run_keeps_its_result_and_is_told(source: Source) -> None:
     key = (broken.plan.runs[0].point.digest, 1)
     assert key not in brief.details
     assert len(brief.results) == len(source.results())
-    assert "damaged" in brief.damaged[0].says
+    assert "damaged" in brief.damaged[0].message
 
 
 def test_a_stored_session_gives_the_same_brief_as_its_source(tmp_path: Path) -> None:
@@ -165,10 +171,10 @@ class Stillborn(Source):
         )
 
     def bins(self, digest: str, repeat: int) -> BinTable:
-        return no_bins()
+        return empty_bin_table()
 
     def counters(self, digest: str, repeat: int) -> CounterTable:
-        return no_counters()
+        return empty_counter_table()
 
 
 def test_a_run_without_any_io_is_told_and_drawn_empty(source: Source) -> None:

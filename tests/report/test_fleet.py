@@ -11,8 +11,8 @@ from iolab.analysis.storage_bytes import storage_bytes_of
 from iolab.core.configuration import Redundancy
 from iolab.core.host import Role
 from iolab.core.metric import HostResult, Metric, Result, Spread
-from iolab.core.run import Bystander, DeviceDelta, RunRecord
-from iolab.hosts.rates import derive
+from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
+from iolab.hosts.rates import derive_series
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.kind import KIND
 from iolab.registry import reported
@@ -134,12 +134,12 @@ def beside(source: Source, role: Role, offset_ns: int) -> RunRecord:
         other = ["sda", at, 99 * moved, at, 0, 0, 0, 0, at, at, 0, 0, 0, None]
         sample = {"seq": at, "real_ns": GO_NS + at * SECOND + offset_ns, "disks": [disk, other]}
         collector.add(index, sample | {"nics": [["eth0", 0, 0, 0, sent, 0, 0]]})
-    node = Bystander("s1", role, None, (DeviceDelta("sdb", 96 * MIB, 0, 1, 0),), offset_ns, 0)
+    node = MonitoredHost("s1", role, None, (DeviceDelta("sdb", 96 * MIB, 0, 1, 0),), offset_ns, 0)
     return replace(record, bystanders=(node,), counters=collector.table())
 
 
 def values(record: RunRecord) -> dict[str, dict[str, tuple[float | None, ...]]]:
-    series = derive(record.counters, record.host_names)
+    series = derive_series(record.counters, record.host_names)
     panels = build_timeline(record, series, None).panels
     return {panel.title: {trace.name: trace.values for trace in panel.traces} for panel in panels}
 

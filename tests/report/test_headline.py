@@ -153,7 +153,7 @@ def test_checks_that_say_the_same_of_the_same_runs_are_one_objection() -> None:
     twice = Verdict(Level.INDICATIVE, (check, replace(check, code="zz-other")))
     (found,) = merge_objections([replace(run, verdict=twice), result(2, 1.0)])
     assert (found.code, found.equivalent_codes) == (check.code, ("zz-other",))
-    other = replace(check, code="zz-other", says="Something else.")
+    other = replace(check, code="zz-other", message="Something else.")
     runs = [replace(run, verdict=Verdict(Level.INDICATIVE, (check, other)))]
     assert [one.code for one in merge_objections(runs)] == [check.code, "zz-other"]
 
@@ -163,10 +163,10 @@ def test_where_runs_differ_in_numbers_those_are_said_to_be_of_the_first() -> Non
     (check,) = run.verdict.objections
     other = replace(result(2, 1.0, Level.INDICATIVE), verdict=run.verdict)
     assert objection_runs_text(merge_objections([run, other])[0]) == "all 2 runs"
-    worse = Verdict(Level.INDICATIVE, (replace(check, says="Busier."),))
+    worse = Verdict(Level.INDICATIVE, (replace(check, message="Busier."),))
     (differing,) = merge_objections([run, replace(other, verdict=worse)])
     assert (differing.message, objection_runs_text(differing)) == (
-        check.says,
+        check.message,
         "all 2 runs; numbers of the first",
     )
 

@@ -9,7 +9,7 @@ import pytest
 from iolab.analysis.metrics import is_supported
 from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, Histogram, of_sparse
 from iolab.core.run import RunRecord
-from iolab.core.samples import BinTable, IntervalTable, no_bins
+from iolab.core.samples import BinTable, IntervalTable, empty_bin_table
 from iolab.core.workload import ServiceTime
 from iolab.report.charts.run_series import build_heat_map
 from iolab.report.charts.series import MAX_BANDS, MAX_MOMENTS, HeatMap
@@ -123,7 +123,7 @@ def test_latencies_of_one_bin_make_one_band(record: RunRecord) -> None:
 
 
 def test_there_is_no_map_of_no_bins_or_of_a_moment(record: RunRecord) -> None:
-    assert build_heat_map(replace(record, bins=no_bins()), None) is None
+    assert build_heat_map(replace(record, bins=empty_bin_table()), None) is None
     early = record.intervals.seq < 2
     columns = ("host", "seq", "end_real_ns", "span_ns", "direction", "ios", "bytes", "lat_sum_ns")
     table = replace(

@@ -37,4 +37,4 @@ def test_any_metric_may_be_the_headline(
     indicator: Indicator, metric: str | None, rate: str
 ) -> None:
     workload = replace(WORKLOAD, indicator=indicator)
-    assert (workload.metric, workload.rate) == (metric, rate)
+    assert (workload.headline_metric, workload.rate_metric) == (metric, rate)

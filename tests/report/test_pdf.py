@@ -67,9 +67,9 @@ def test_the_first_page_has_the_answer_how_sure_it_is_and_every_best_figure() ->
 
 def test_numbers_of_the_answer_are_on_one_line_with_their_units() -> None:
     figures = ("3.65 GB/s", "45.4 k IOPS", "12 µs", "55 %")
-    says = " ".join(f"word-{number} of {' in '.join(figures)}" for number in range(9))
+    message = " ".join(f"word-{number} of {' in '.join(figures)}" for number in range(9))
     page = shared.page("pair")
-    long = replace(page, answer=replace(page.answer, sentence=says))
+    long = replace(page, answer=replace(page.answer, sentence=message))
     made = PdfReader(io.BytesIO(typeset_brief_page(told(), long, Paper.A4)))
     lines = made.pages[0].extract_text().splitlines()
     assert [sum(line.count(one) for line in lines) >= 9 for one in figures] == [True] * 4

@@ -80,7 +80,7 @@ def test_foreign_markup_stays_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "says"),
+    ("name", "content", "message"),
     [
         ("gone.md", None, "cannot be read"),
         ("text.md", b"\xff\xfe", "no text in UTF-8"),
@@ -91,14 +91,14 @@ def test_foreign_markup_stays_text() -> None:
     ],
 )
 def test_what_cannot_be_used_is_told(
-    tmp_path: Path, name: str, content: bytes | None, says: str
+    tmp_path: Path, name: str, content: bytes | None, message: str
 ) -> None:
     if content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(UsageError) as caught:
         read_user_text(tmp_path / name)
-    told = [caught.value.happened, *(fault.happened for fault in caught.value.faults)]
-    assert any(says in one for one in told)
+    told = [caught.value.message, *(fault.message for fault in caught.value.faults)]
+    assert any(message in one for one in told)
 
 
 def test_all_faults_of_a_logo_are_told_at_once(tmp_path: Path) -> None:

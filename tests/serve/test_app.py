@@ -130,7 +130,7 @@ def test_two_sessions_are_compared_as_on_the_command_line(site: Site, root: Path
 
 def test_what_forbids_a_comparison_is_shown_before_any_row(tmp_path: Path) -> None:
     def deeper(plan: Plan) -> Plan:
-        jobs = (replace(Job.of(run.point.job), iodepth=7) for run in plan.runs)
+        jobs = (replace(Job.require(run.point.job), iodepth=7) for run in plan.runs)
         points = (replace(run.point, job=job) for run, job in zip(plan.runs, jobs, strict=True))
         runs = (replace(run, point=point) for run, point in zip(plan.runs, points, strict=True))
         return replace(plan, runs=tuple(runs))

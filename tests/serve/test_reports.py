@@ -15,7 +15,7 @@ from iolab.serve.sessions import SessionFolder
 from tests.serve.asking import WRITES, Site
 
 FAILS = (
-    'print(\'{"format":1,"error":{"exit_code":6,"happened":"It broke.","do":"Mend it."}}\');'
+    'print(\'{"format":1,"error":{"exit_code":6,"message":"It broke.","hint":"Mend it."}}\');'
     "raise SystemExit(6)"
 )
 DIES = "import os; os.kill(os.getpid(), 9)"
@@ -23,8 +23,8 @@ HANGS = "import time; time.sleep(600)"
 
 
 PIECES = (
-    'import sys, time; print(\'{"error":{"happened":"It broke.",\', flush=True);'
-    'time.sleep(0.1); print(\'"do":"Mend it."}}\'); sys.exit(6)'
+    'import sys, time; print(\'{"error":{"message":"It broke.",\', flush=True);'
+    'time.sleep(0.1); print(\'"hint":"Mend it."}}\'); sys.exit(6)'
 )
 
 
@@ -51,13 +51,13 @@ def test_a_state_is_made_once_and_the_next_anew(tmp_path: Path) -> None:
 
 
 def test_what_failed_is_told_and_tried_again(tmp_path: Path) -> None:
-    for script, says in ((FAILS, "It broke."), (PIECES, "It broke."), (DIES, "ended with -9")):
+    for script, message in ((FAILS, "It broke."), (PIECES, "It broke."), (DIES, "ended with -9")):
         site = Site(tmp_path, script=script)
 
-        async def twice(site: Site = site, says: str = says) -> None:
+        async def twice(site: Site = site, message: str = message) -> None:
             made = reports(site)
             for _ in range(2):
-                with pytest.raises(ReportError, match=says):
+                with pytest.raises(ReportError, match=message):
                     await made.page(place("one"), "state")
 
         asyncio.run(twice())

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from iolab.core.events import Event, IntervalSeen, PhaseStarted
+from iolab.core.events import Event, IntervalReported, PhaseStarted
 from iolab.core.host import HostKind, HostSpec
-from iolab.hosts.barrier import Stop
+from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import LocalHost
 from iolab.registry import session_kinds
 from iolab.session.session import run_session
@@ -26,7 +26,7 @@ class Lines:
     def emit(self, event: Event) -> None:
         if isinstance(event, PhaseStarted):
             print(f"phase {event.phase}", flush=True)
-        elif isinstance(event, IntervalSeen):
+        elif isinstance(event, IntervalReported):
             print(f"interval {event.elapsed_s:.0f}", flush=True)
         else:
             print(type(event).__name__, flush=True)
@@ -43,7 +43,7 @@ async def main(path: str, runtime: str) -> None:
         make_plan(study),
         {"local": host},
         Lines(),
-        Stop(),
+        StopRequest(),
         session_id="trial-1",
         kinds=session_kinds(),
     )

@@ -15,13 +15,13 @@ from iolab.errors import IolabError
 from iolab.guests.fleet import GuestKits, GuestSession
 from iolab.guests.hosts import booted
 from iolab.guests.kit.build import GuestKit
-from iolab.hosts.barrier import Stop
+from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import BootedHost
 from iolab.hosts.host import Host
 from iolab.registry import session_kinds
 from iolab.session.context import RuleFor
 from iolab.session.loop import RunQueue
-from iolab.session.session import NOTHING, Earlier, run_session
+from iolab.session.session import NOTHING, EarlierSegments, run_session
 from iolab.study.load import LoadOptions
 from tests.fakes.host import FakeHost
 from tests.fakes.script import FakeScript, LoopClock
@@ -119,10 +119,10 @@ class Stage:
     scripts: dict[str, FakeScript] = field(default_factory=lambda: {"local": FakeScript()})
     sets: tuple[str, ...] = ()
     text: str = ""
-    earlier: Earlier = NOTHING
+    earlier: EarlierSegments = NOTHING
     again: dict[str, list[FakeScript]] | None = None
     notes: Notes = field(default_factory=Notes)
-    stop: Stop | None = None
+    stop: StopRequest | None = None
     rule_for: RuleFor | None = None
     queue: RunQueue | None = None
     status: SessionStatus | None = None
@@ -172,7 +172,7 @@ class Stage:
         return host
 
     async def _body(self) -> None:
-        self.stop = self.stop or Stop()
+        self.stop = self.stop or StopRequest()
         study = self.study
         try:
             self.status = await run_session(

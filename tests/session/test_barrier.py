@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from iolab.errors import EngineError, HostError, StoreError
-from iolab.hosts.barrier import alongside, joined, together
+from iolab.hosts.barrier import combined_error, gather_hosts, run_with
 from tests.fakes.virtual_time import run_virtually
 
 
@@ -27,7 +27,7 @@ def test_each_host_is_in_exactly_one_of_the_two() -> None:
             raise HostError("b broke.", "Mend it.")
         return member.name.upper()
 
-    outcomes = run_virtually(together(MEMBERS, work))
+    outcomes = run_virtually(gather_hosts(MEMBERS, work))
     assert outcomes.done == {"a": "A", "c": "C"}
     assert list(outcomes.failed) == ["b"]
     with pytest.raises(HostError, match="b broke"):
@@ -41,7 +41,7 @@ def test_a_failure_of_one_does_not_cut_the_others_short() -> None:
         await asyncio.sleep(100)
         return asyncio.get_running_loop().time()
 
-    outcomes = run_virtually(together(MEMBERS, work))
+    outcomes = run_virtually(gather_hosts(MEMBERS, work))
     assert outcomes.done == {"b": 100.0, "c": 100.0}
 
 
@@ -56,7 +56,7 @@ def test_anything_else_cancels_the_others_and_is_raised() -> None:
             cleaned.append(member.name)
 
     with pytest.raises(StoreError):
-        run_virtually(together(MEMBERS, work))
+        run_virtually(gather_hosts(MEMBERS, work))
     assert sorted(cleaned) == ["a", "b", "c"]
 
 
@@ -71,7 +71,7 @@ def test_a_cancelled_barrier_waits_for_its_members_to_clean_up() -> None:
             cleaned.append(member.name)
 
     async def body() -> None:
-        task = asyncio.create_task(together(MEMBERS, work))
+        task = asyncio.create_task(gather_hosts(MEMBERS, work))
         await asyncio.sleep(1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -82,7 +82,7 @@ def test_a_cancelled_barrier_waits_for_its_members_to_clean_up() -> None:
 
 
 def test_several_errors_become_one_that_names_them_all() -> None:
-    error = joined(
+    error = combined_error(
         {
             "a": EngineError("One.", "Do."),
             "b": HostError("Two.", "Do."),
@@ -90,9 +90,9 @@ def test_several_errors_become_one_that_names_them_all() -> None:
         }
     )
     assert isinstance(error, HostError)
-    assert [fault.happened for fault in error.faults] == ["One.", "Two.", "3."]
+    assert [fault.message for fault in error.faults] == ["One.", "Two.", "3."]
     assert isinstance(
-        joined({"a": EngineError("One.", ""), "b": EngineError("Two.", "")}), EngineError
+        combined_error({"a": EngineError("One.", ""), "b": EngineError("Two.", "")}), EngineError
     )
 
 
@@ -105,7 +105,7 @@ def test_what_runs_beside_ends_with_the_main_thing() -> None:
         finally:
             ended.append("beside")
 
-    assert run_virtually(alongside(asyncio.sleep(1, "main"), beside())) == "main"
+    assert run_virtually(run_with(asyncio.sleep(1, "main"), beside())) == "main"
     assert ended == ["beside"]
 
 
@@ -115,4 +115,4 @@ def test_a_failure_beside_ends_the_main_thing() -> None:
         raise HostError("It fell silent.", "Look.")
 
     with pytest.raises(HostError):
-        run_virtually(alongside(asyncio.sleep(1000), beside()))
+        run_virtually(run_with(asyncio.sleep(1000), beside()))

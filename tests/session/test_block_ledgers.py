@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from iolab.core.events import LedgerKept, Phase, PhaseStarted, SessionStatus
-from iolab.session.session import NOTHING, Earlier
-from iolab.study.cost import restorations
+from iolab.core.events import LedgerChanged, Phase, PhaseStarted, SessionStatus
+from iolab.session.session import NOTHING, EarlierSegments
+from iolab.study.cost import restore_count
 from tests.fakes.host import FakeHost
 from tests.fakes.programs import FakeCall
 from tests.fakes.script import FakeScript
@@ -78,7 +78,7 @@ class Told:
         return list(zip(does, (spec.get("ledger") for spec in self.specs), strict=True))
 
 
-def play(*workloads: str, earlier: Earlier = NOTHING, more: str = "") -> tuple[Stage, Told]:
+def play(*workloads: str, earlier: EarlierSegments = NOTHING, more: str = "") -> tuple[Stage, Told]:
     told = Told([])
     text = HEAD + "".join(workloads) + more
     stage = Stage({"local": told.script()}, text=text, earlier=earlier).play()
@@ -147,7 +147,7 @@ EACH_WORKLOAD = '[precondition]\nrestore = "each-workload"\n'
 def test_the_plan_counts_every_fill(workloads: tuple[str, ...], more: str, fills: int) -> None:
     stage, told = play(*workloads, more=more)
     assert [does for does, _ in told.ledgers].count("fill") == fills
-    assert restorations(stage.study, stage.plan.runs) == fills
+    assert restore_count(stage.study, stage.plan.runs) == fills
 
 
 def test_workloads_that_verify_nothing_have_no_ledger() -> None:
@@ -163,9 +163,9 @@ def test_a_device_that_is_not_filled_has_no_ledger() -> None:
 
 def test_a_later_segment_fills_a_device_anew_as_nobody_knows_its_blocks() -> None:
     first, _ = play(WRITE, READ)
-    left = first.notes.of(LedgerKept)[-1].ledger
+    left = first.notes.of(LedgerChanged)[-1].ledger
     done = frozenset((run.point.digest, 1) for run in first.plan.runs[:1])
-    again, told = play(WRITE, READ, earlier=Earlier(done=done, ledger=left))
+    again, told = play(WRITE, READ, earlier=EarlierSegments(done=done, ledger=left))
     assert [does for does, _ in told.ledgers] == ["fill", "randread"]
     assert told.ledgers[0][1] == told.ledgers[1][1] is not None
     phases = [event.phase for event in again.notes.of(PhaseStarted)]

@@ -13,7 +13,7 @@ from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.workload import Access, Job
 from iolab.study.targets import Target
 from iolab.targets.devices import with_device
-from iolab.targets.state import PREPARING, SessionLedger, begun, ended
+from iolab.targets.state import PREPARING, SessionLedger, account_at_end, account_at_start
 from iolab.targets.work_directory import WorkDirectory
 from tests.analysis.records import WRITES, healthy
 from tests.fakes.host import FakeHost
@@ -37,15 +37,15 @@ def gone_on(known: LedgerTarget, written: int) -> LedgerTarget:
     """The account after a new segment has looked."""
     told: list[Ledger] = []
     books = SessionLedger(Ledger((known,)), told.append)
-    books.open(SITE, TARGET, FACTS, look(written), 1 << 20)
-    assert told[-1].target("c1") == books.of(SITE)
-    return books.of(SITE)
+    books.open_account(SITE, TARGET, FACTS, look(written), 1 << 20)
+    assert told[-1].target("c1") == books.account(SITE)
+    return books.account(SITE)
 
 
 def test_what_is_new_begins_with_nothing() -> None:
     books = SessionLedger(Ledger(), lambda _: None)
-    books.open(SITE, TARGET, FACTS, look(5000), 1 << 20)
-    account = books.of(SITE)
+    books.open_account(SITE, TARGET, FACTS, look(5000), 1 << 20)
+    account = books.account(SITE)
     assert (account.written_bytes, account.counter_bytes, account.serial) == (0, 5000, "S5")
 
 
@@ -65,25 +65,25 @@ def test_bytes_of_nobody_are_foreign() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "written", "says"),
+    ("known", "written", "message"),
     [
         (replace(KNOWN, boot_id="another"), 2000, "restarted"),
         (KNOWN, 999, "replaced"),
     ],
 )
-def test_what_cannot_be_known_is_said(known: LedgerTarget, written: int, says: str) -> None:
-    assert says in (gone_on(known, written).unknown or "")
+def test_what_cannot_be_known_is_said(known: LedgerTarget, written: int, message: str) -> None:
+    assert message in (gone_on(known, written).unknown or "")
 
 
 def test_files_of_a_new_segment_are_in_no_state_yet() -> None:
     folder = replace(SITE, device="")
     known = replace(KNOWN, serial=None, restored_for="once", steady=(("a/b", True),))
     books = SessionLedger(Ledger((known,)), lambda _: None)
-    books.open(folder, TARGET, FACTS, look(1000), 1 << 20)
-    assert (books.of(folder).restored_for, books.of(folder).filled) == (None, 0.0)
-    books.keep(replace(books.of(folder), restored_for="once", filled=2.0))
-    books.open(folder, TARGET, FACTS, look(9000), 1 << 20)
-    account = books.of(folder)
+    books.open_account(folder, TARGET, FACTS, look(1000), 1 << 20)
+    assert (books.account(folder).restored_for, books.account(folder).filled) == (None, 0.0)
+    books.save_accounts(replace(books.account(folder), restored_for="once", filled=2.0))
+    books.open_account(folder, TARGET, FACTS, look(9000), 1 << 20)
+    account = books.account(folder)
     assert (account.restored_for, account.filled, account.foreign_bytes) == ("once", 2.0, 0)
 
 
@@ -97,7 +97,7 @@ def test_the_start_state_is_gone_with_the_first_trim(
     job = Job(FIO_ENGINE, access, 4096, 1, 1, 1 << 20)
     run = PlannedRun(1, 1, Point("digest", "fleet", "w", (), job, "s1m"))
     made = replace(KNOWN, restored_for="once", steady=(("fleet/w", True),))
-    account = begun(made, run)
+    account = account_at_start(made, run)
     assert (account.filled, account.restored_for) == ((1.0, "once") if kept else (0.0, None))
     assert bool(account.steady) is kept
     assert account.under_way == ("digest 1" if marked else "")
@@ -118,7 +118,7 @@ def test_a_run_adds_what_its_engine_or_its_device_counted(
     assert host.totals.write is not None
     engine = host.totals.write.bytes
     assert 10**9 < engine < 10**10
-    account = ended(replace(KNOWN, serial=serial, under_way="digest 1"), record, host)
+    account = account_at_end(replace(KNOWN, serial=serial, under_way="digest 1"), record, host)
     assert (account.written_bytes, account.under_way) == (700 + max(engine, counted), "")
     assert account.unknown is None
     (line,) = account.runs
@@ -127,13 +127,13 @@ def test_a_run_adds_what_its_engine_or_its_device_counted(
 
 def test_a_run_of_which_nothing_tells_what_it_wrote_leaves_the_account_unknown() -> None:
     record = healthy(WRITES, totals=None, devices=())
-    account = ended(KNOWN, record, record.hosts[0])
+    account = account_at_end(KNOWN, record, record.hosts[0])
     assert (account.written_bytes, account.unknown is None) == (700, False)
     reads = healthy(totals=None, devices=())
-    assert ended(KNOWN, reads, reads.hosts[0]).unknown is None
+    assert account_at_end(KNOWN, reads, reads.hosts[0]).unknown is None
 
 
 def test_a_run_that_only_reads_adds_nothing() -> None:
     reads = healthy()
-    account = ended(KNOWN, reads, reads.hosts[0])
+    account = account_at_end(KNOWN, reads, reads.hosts[0])
     assert (account.written_bytes, account.runs[0].engine_bytes) == (700, 0)

@@ -53,7 +53,7 @@ def test_each_kind_of_job_is_looked_at_once_and_every_run_knows_it() -> None:
         found = check(record)
         assert found.level is Level.VALID
         assert found.evidence["share"] == pytest.approx(0.4, rel=0.01)
-        assert "40 % of the 50 k IOPS" in found.says
+        assert "40 % of the 50 k IOPS" in found.message
     stage.assert_left_clean()
 
 
@@ -91,7 +91,7 @@ def test_half_of_it_is_too_near() -> None:
     near = FakeScript(null=FakeLoad(iops=40_000, lat_ns=1000), loads=SCRIPT.loads)
     found = check(Stage({"local": near}).play().records[0])
     assert found.level is Level.INDICATIVE
-    assert "fio may be the limit" in found.says
+    assert "fio may be the limit" in found.message
 
 
 def test_a_look_that_fails_leaves_the_run_and_says_why() -> None:
@@ -103,8 +103,8 @@ def test_a_look_that_fails_leaves_the_run_and_says_why() -> None:
     assert "Permission denied" in host.ceiling_fault
     found = check(stage.records[0])
     assert found.level is Level.INDICATIVE
-    assert "Could not be checked" in found.says
-    assert "Permission denied" in found.says
+    assert "Could not be checked" in found.message
+    assert "Permission denied" in found.message
 
 
 def test_a_limit_that_is_not_asked_for_is_not_measured_and_no_result_is_valid() -> None:
@@ -113,7 +113,7 @@ def test_a_limit_that_is_not_asked_for_is_not_measured_and_no_result_is_valid() 
     assert Phase.CEILING not in {one.phase for one in stage.notes.of(PhaseStarted)}
     found = check(stage.records[0])
     assert found.level is Level.INDICATIVE
-    assert "generator_limit" in found.says
+    assert "generator_limit" in found.message
 
 
 def test_a_host_that_is_lost_meanwhile_fails_the_run() -> None:
@@ -136,7 +136,7 @@ def test_who_stops_is_not_kept_waiting() -> None:
     def ask() -> None:
         assert stage.stop is not None
         asked_s.append(asyncio.get_running_loop().time())
-        stage.stop.request()
+        stage.stop.request_stop()
 
     def react(event: Event) -> None:
         if isinstance(event, PhaseStarted) and event.phase is Phase.CEILING:

@@ -8,17 +8,17 @@ import tracemalloc
 import pytest
 
 from iolab.core.events import (
+    CpuUseReported,
     Event,
-    IntervalSeen,
+    IntervalReported,
     Notice,
     Phase,
     PhaseStarted,
     RunFinished,
-    RunStarted,
+    RunPreparing,
     SessionEnded,
     SessionStarted,
     SessionStatus,
-    TelemetrySeen,
 )
 from iolab.core.host import TargetProbe
 from iolab.core.run import RunStatus
@@ -40,7 +40,7 @@ def test_a_layout_that_fails_otherwise_is_the_engines_fault() -> None:
     broken = FakeLoad(exit_code=1, stderr=b"fio: engine libaio not loadable\n")
     stage = Stage({"local": FakeScript(layouts=(broken,))}).play()
     assert isinstance(stage.fault, EngineError)
-    assert "engine libaio not loadable" in stage.fault.happened
+    assert "engine libaio not loadable" in stage.fault.message
     stage.assert_left_clean()
 
 
@@ -56,7 +56,7 @@ def test_a_killed_engine_fails_its_run_with_its_evidence_and_the_session_goes_on
     assert host.error == record.failure
     assert int(record.intervals.ios.sum()) == 2000
     assert len(record.counters) > 0
-    assert record.outputs[0].content.unpacked().count(b'"fio version"') == 2
+    assert record.outputs[0].content.decompress().count(b'"fio version"') == 2
     assert host.devices[0].read_ios == 2000
     stage.assert_left_clean()
 
@@ -81,7 +81,7 @@ def test_an_engine_that_prints_nonsense_fails_its_run() -> None:
     loads = (FakeLoad(prints=b"fio: what?\n\x00\xff{{{ not json"), GOOD)
     stage = Stage({"local": FakeScript(loads=loads)}).play()
     assert statuses(stage) == [RunStatus.FAILED, RunStatus.DONE, RunStatus.DONE]
-    assert stage.records[0].outputs[0].content.unpacked() == b"fio: what?\n\x00\xff{{{ not json"
+    assert stage.records[0].outputs[0].content.decompress() == b"fio: what?\n\x00\xff{{{ not json"
     assert stage.records[0].hosts[0].totals is None
 
 
@@ -104,14 +104,14 @@ def test_an_engine_that_never_ends_is_given_up_with_its_host() -> None:
     stage = Stage({"local": FakeScript(loads=(FakeLoad(hangs=True),))}).play()
     assert statuses(stage) == [RunStatus.FAILED]
     assert isinstance(stage.fault, HostError)
-    assert "did not end 'fio' within" in stage.fault.happened
+    assert "did not end 'fio' within" in stage.fault.message
     assert stage.ended.status is SessionStatus.FAILED
 
 
 def test_holes_are_not_read() -> None:
     stage = Stage({"local": FakeScript(hole_bytes=3 << 20, extents_method="seek")}).play()
     assert isinstance(stage.fault, HostError)
-    assert "3 MiB of its files" in stage.fault.happened
+    assert "3 MiB of its files" in stage.fault.message
     stage.assert_left_clean()
 
 
@@ -119,7 +119,7 @@ def test_holes_that_come_later_fail_the_run_before_the_engine_starts() -> None:
     stage = Stage()
 
     def punch(event: Event) -> None:
-        if isinstance(event, RunStarted):
+        if isinstance(event, RunPreparing):
             stage.hosts["local"].agent.hole_bytes = 3 << 20
 
     stage.notes = Notes(punch)
@@ -148,10 +148,10 @@ def test_a_full_disk_during_layout_is_named_and_cleaned() -> None:
     full = FakeLoad(exit_code=1, error=errno.ENOSPC, stderr=b"fio: No space left on device\n")
     stage = Stage({"local": FakeScript(layouts=(full,))}).play()
     assert isinstance(stage.fault, HostError)
-    assert "ran full while" in stage.fault.happened
+    assert "ran full while" in stage.fault.message
     assert stage.records == []
     assert len(stage.hosts["local"].asked("scratch_close")) == 1
-    assert stage.ended == SessionEnded(SessionStatus.FAILED, stage.fault.happened)
+    assert stage.ended == SessionEnded(SessionStatus.FAILED, stage.fault.message)
     stage.assert_left_clean()
 
 
@@ -178,8 +178,8 @@ def test_a_host_that_fails_in_any_phase_ends_the_session_named(
     )
     stage = Stage({"c1": FakeScript(), "c2": bad}).play()
     assert isinstance(stage.fault, HostError)
-    assert "'c2'" in stage.fault.happened
-    assert "'c1'" not in stage.fault.happened
+    assert "'c2'" in stage.fault.message
+    assert "'c1'" not in stage.fault.message
     assert statuses(stage) == [RunStatus.FAILED] * records
     for record in stage.records:
         assert "'c2'" in (record.failure or "")
@@ -227,8 +227,8 @@ def test_all_hosts_that_cannot_serve_are_named_at_once() -> None:
     stage = Stage(scripts).play()
     assert isinstance(stage.fault, HostError)
     assert len(stage.fault.faults) == 2
-    assert "'c1', 'c3'" in stage.fault.happened
-    assert "right to do it" in stage.fault.faults[0].do
+    assert "'c1', 'c3'" in stage.fault.message
+    assert "right to do it" in stage.fault.faults[0].hint
     assert stage.notes.of(SessionStarted) == []
     stage.assert_left_clean()
 
@@ -257,14 +257,14 @@ def test_a_refused_folder_is_told_and_the_others_are_left() -> None:
     busy = FakeScript(refuses={"scratch_open": ("busy", "it is held by session other")})
     stage = Stage({"c1": FakeScript(), "c2": busy}).play()
     assert isinstance(stage.fault, HostError)
-    assert "held by session other" in stage.fault.happened
+    assert "held by session other" in stage.fault.message
     assert len(stage.hosts["c1"].asked("scratch_close")) == 1
     stage.assert_left_clean()
 
 
 @pytest.mark.parametrize(
     "when",
-    [SessionStarted, RunStarted, IntervalSeen, TelemetrySeen, RunFinished, Phase.LAY_OUT],
+    [SessionStarted, RunPreparing, IntervalReported, CpuUseReported, RunFinished, Phase.LAY_OUT],
 )
 def test_a_recorder_that_cannot_record_ends_the_session_cleanly(when: type[Event] | Phase) -> None:
     def fail(event: Event) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.core.events import FilesystemsMade, Notice, RunFinished, RunStarted, SessionStarted
+from iolab.core.events import FilesystemsCreated, Notice, RunFinished, RunPreparing, SessionStarted
 from iolab.core.host import TargetProbe
 from iolab.errors import HostError
 from tests.fakes.fio import FakeLoad
@@ -28,9 +28,9 @@ def test_files_lie_in_it_and_its_facts_are_told_before_the_first_run() -> None:
     assert places == {f"{FOLDER}/fs"}
     (closed,) = host.asked("scratch_close")
     assert (closed["dir"], closed["keep"]) == (FOLDER, False)
-    (made,) = stage.notes.of(FilesystemsMade)
+    (made,) = stage.notes.of(FilesystemsCreated)
     kinds = [type(event) for event in stage.notes.events]
-    assert kinds.index(SessionStarted) < kinds.index(FilesystemsMade) < kinds.index(RunStarted)
+    assert kinds.index(SessionStarted) < kinds.index(FilesystemsCreated) < kinds.index(RunPreparing)
     ((key, facts),) = made.facts
     assert key == "local"
     assert facts.target is not None
@@ -51,7 +51,7 @@ def test_without_the_wish_nothing_is_made() -> None:
     stage = Stage().play()
     assert stage.hosts["local"].asked("filesystem_open") == []
     assert stage.hosts["local"].asked("probe")[0]["rights"] is False
-    assert stage.notes.of(FilesystemsMade) == []
+    assert stage.notes.of(FilesystemsCreated) == []
 
 
 def test_an_image_is_kept_with_the_files() -> None:
@@ -74,14 +74,14 @@ def test_one_that_cannot_be_made_ends_the_session_and_lets_the_folder_go() -> No
     refusing = FakeScript(refuses={"filesystem_open": ("ENOSPC", "cannot make the image")})
     stage = Stage({"local": refusing}, sets=XFS).play()
     assert isinstance(stage.fault, HostError)
-    assert "cannot make the image" in stage.fault.happened
-    assert stage.notes.of(RunStarted) == []
+    assert "cannot make the image" in stage.fault.message
+    assert stage.notes.of(RunPreparing) == []
     assert [asked["dir"] for asked in stage.hosts["local"].asked("scratch_close")] == [FOLDER]
     stage.assert_left_clean()
 
 
 @pytest.mark.parametrize(
-    ("probe", "sets", "says"),
+    ("probe", "sets", "message"),
     [
         (replace(FREE, mount_error="EPERM"), (), "file system of its own"),
         (replace(FREE, memory_error="ENOTSUP"), (), ""),
@@ -90,12 +90,12 @@ def test_one_that_cannot_be_made_ends_the_session_and_lets_the_folder_go() -> No
     ],
 )
 def test_what_stands_against_it_is_told_before_anything_is_made(
-    probe: TargetProbe, sets: tuple[str, ...], says: str
+    probe: TargetProbe, sets: tuple[str, ...], message: str
 ) -> None:
     stage = Stage({"local": FakeScript(probe=probe)}, sets=(*XFS, *sets)).play()
     faults = [] if stage.fault is None else [str(fault) for fault in stage.fault.faults]
-    assert [says in fault for fault in faults] == ([True] if says else [])
-    assert bool(stage.hosts["local"].asked("scratch_open")) == (not says)
+    assert [message in fault for fault in faults] == ([True] if message else [])
+    assert bool(stage.hosts["local"].asked("scratch_open")) == (not message)
     stage.assert_left_clean()
 
 
@@ -104,7 +104,7 @@ def test_it_is_made_anew_on_a_host_that_was_lost_and_reached_again() -> None:
     sets = (*XFS, "method.on_failure=retry", "method.retries=1")
     stage = Stage({"local": dying}, sets=sets, again={"local": [FakeScript()]}).play()
     assert stage.fault is None
-    assert len(stage.notes.of(FilesystemsMade)) == 2
+    assert len(stage.notes.of(FilesystemsCreated)) == 2
     (again,) = stage.reached
     assert len(again.asked("filesystem_open")) == 1
     stage.assert_left_clean(swept_on=("local",))

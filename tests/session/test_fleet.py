@@ -18,7 +18,7 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import Result
 from iolab.core.run import RunRecord
 from iolab.core.samples import Ints
-from iolab.hosts.barrier import Stop
+from iolab.hosts.barrier import StopRequest
 from iolab.hosts.host import Host
 from iolab.registry import session_kinds
 from iolab.session.session import run_session
@@ -77,7 +77,7 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> Committed:
                 plan,
                 hosts,
                 keeper,
-                Stop(),
+                StopRequest(),
                 session_id="fleet",
                 kinds=session_kinds(),
                 clock=LoopClock(),
@@ -132,5 +132,5 @@ def test_each_host_has_its_own_telemetry_and_output(committed: Committed) -> Non
     assert np.unique(record.counters.host).tolist() == list(range(HOSTS))
     assert len(record.outputs) == HOSTS
     assert not any(output.content.truncated for output in record.outputs)
-    assert record.outputs[-1].content.unpacked().count(b'"fio version"') == SECONDS
+    assert record.outputs[-1].content.decompress().count(b'"fio version"') == SECONDS
     assert of_sparse(record.bins.bin, record.bins.count).sum() == committed.truth.sum()

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 from iolab.core.events import (
-    IntervalSeen,
+    CpuUseReported,
+    IntervalReported,
     Notice,
     Phase,
     PhaseStarted,
     RunFinished,
-    RunStarted,
+    RunPreparing,
     SessionStarted,
     SessionStatus,
-    TelemetrySeen,
 )
 from iolab.core.metric import Level
 from iolab.core.run import RunStatus
-from iolab.hosts.rates import derive
-from iolab.session.session import Earlier
+from iolab.hosts.rates import derive_series
+from iolab.session.session import EarlierSegments
 from iolab.units import NS_PER_S
 from tests.fakes.fio import FakeLoad
 from tests.fakes.script import FakeScript
@@ -60,16 +60,16 @@ def test_the_events_tell_each_phase_before_it_happens(alone: Stage) -> None:
     first = [
         event.phase if isinstance(event, PhaseStarted) else type(event)
         for event in alone.notes.events
-        if not isinstance(event, IntervalSeen | TelemetrySeen)
+        if not isinstance(event, IntervalReported | CpuUseReported)
     ]
     assert first[:3] == [Phase.CONNECT, SessionStarted, Phase.CONNECT]
     assert (
         first[3:7]
         == [Phase.LAY_OUT] * (len(alone.plan.data_sets)) + first[3 + len(alone.plan.data_sets) : 7]
     )
-    begun = first.index(RunStarted)
+    begun = first.index(RunPreparing)
     assert first[begun : begun + 7] == [
-        RunStarted,
+        RunPreparing,
         Phase.CEILING,
         Phase.PROVE,
         Phase.DROP_CACHES,
@@ -112,7 +112,7 @@ def test_the_record_holds_what_the_engine_did(alone: Stage) -> None:
     assert int(record.bins.count.sum()) == 5000
     assert (record.warmup_s, record.runtime_s) == (1.0, 4.0)
     (output,) = record.outputs
-    assert output.content.unpacked().count(b'"fio version"') >= 5
+    assert output.content.decompress().count(b'"fio version"') >= 5
 
 
 def test_the_devices_moved_what_the_engine_claims(alone: Stage) -> None:
@@ -141,7 +141,9 @@ def test_a_run_shorter_than_the_telemetry_interval_is_watched_from_end_to_end() 
         assert host.start_real_ns is not None
         assert host.end_real_ns is not None
         assert before <= host.start_real_ns < host.end_real_ns <= after
-        busy = {s.metric: s.value for s in derive(record.counters, ("local",)) if s.name == "all"}
+        busy = {
+            s.metric: s.value for s in derive_series(record.counters, ("local",)) if s.name == "all"
+        }
         assert len(busy["busy_share"]) == 1
 
 
@@ -170,11 +172,11 @@ def test_somebody_else_on_the_device_is_seen() -> None:
 
 def test_live_events_say_what_is_measured(alone: Stage) -> None:
     run = alone.plan.runs[0]
-    seen = [event for event in alone.notes.of(IntervalSeen) if event.run == run]
+    seen = [event for event in alone.notes.of(IntervalReported) if event.run == run]
     assert len(seen) >= 5
     assert seen[-1].elapsed_s == pytest.approx(5, abs=0.01)
     assert seen[2].iops == pytest.approx(1000, rel=0.01)
-    busy = alone.notes.of(TelemetrySeen)
+    busy = alone.notes.of(CpuUseReported)
     assert len(busy) >= 5
     assert busy[0].cpu_busy == pytest.approx(0.1, abs=0.001)
 
@@ -211,7 +213,7 @@ def test_what_an_earlier_session_left_is_told() -> None:
 def test_a_resumed_session_does_only_what_is_left() -> None:
     runs = Stage().plan.runs
     done = frozenset((run.point.digest, run.repeat) for run in runs[:2])
-    stage = Stage(earlier=Earlier(done=done)).play()
+    stage = Stage(earlier=EarlierSegments(done=done)).play()
     assert [record.run for record in stage.records] == [runs[2]]
     assert stage.status is SessionStatus.DONE
 
@@ -219,10 +221,10 @@ def test_a_resumed_session_does_only_what_is_left() -> None:
 def test_a_session_with_nothing_left_touches_no_host() -> None:
     runs = Stage().plan.runs
     done = frozenset((run.point.digest, run.repeat) for run in runs)
-    stage = Stage(earlier=Earlier(done=done)).play()
+    stage = Stage(earlier=EarlierSegments(done=done)).play()
     assert stage.status is SessionStatus.DONE
     assert stage.records == []
-    assert stage.hosts["local"].lost is None
+    assert stage.hosts["local"].lost_reason is None
 
 
 def test_repeats_draw_other_offsets_and_say_so_in_the_job_file() -> None:

@@ -32,5 +32,5 @@ def test_a_layout_hangs_when_its_device_does_and_not_before(
     script = FakeScript(layouts=(STUCK,), machine=machine)
     stage = Stage({"local": script}, sets=("workload.*.filesize=1g",)).play()
     assert isinstance(stage.fault, EngineError)
-    assert tells(stage.fault.happened, "local", DEVICE, "600 s")
+    assert tells(stage.fault.message, "local", DEVICE, "600 s")
     stage.assert_left_clean()

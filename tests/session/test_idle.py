@@ -9,7 +9,7 @@ import pytest
 
 from iolab.core.events import Event, Phase, PhaseStarted
 from iolab.core.metric import Level
-from iolab.core.run import IdleProof, RunRecord
+from iolab.core.run import PreRunActivity, RunRecord
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE
 from iolab.session.start import LAST_WATCH_S
 from tests.fakes.machine import DiskUse, sample
@@ -37,7 +37,7 @@ def used_before(look: int, ios: int) -> Machine:
     return machine
 
 
-def idle_of(record: RunRecord) -> IdleProof:
+def idle_of(record: RunRecord) -> PreRunActivity:
     idle = record.hosts[0].idle
     assert idle is not None
     return idle

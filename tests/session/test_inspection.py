@@ -8,7 +8,7 @@ import pytest
 
 from iolab.errors import Fault
 from iolab.hosts.barrier import Outcomes
-from iolab.session.discovery import Inspected, device_busy, inspect_hosts
+from iolab.session.discovery import InspectedHost, device_busy, inspect_hosts
 from tests.fakes.host import FakeHost
 from tests.fakes.machine import DEVICE, machine_facts
 from tests.fakes.script import FakeScript, LoopClock
@@ -19,8 +19,10 @@ FACTS = machine_facts(PATH)
 HOUR_NS = 3600 * 10**9
 
 
-def inspect(*hosts: FakeHost, path: str | None = PATH, cloud: bool = False) -> Outcomes[Inspected]:
-    async def body() -> Outcomes[Inspected]:
+def inspect(
+    *hosts: FakeHost, path: str | None = PATH, cloud: bool = False
+) -> Outcomes[InspectedHost]:
+    async def body() -> Outcomes[InspectedHost]:
         named = {host.name: host for host in hosts}
         try:
             tools = {"fio": ["fio", "--version"]}
@@ -65,8 +67,8 @@ def test_hosts_that_fail_are_told_and_the_others_still_seen() -> None:
     assert set(seen.done) == {"b"}
     assert set(seen.failed) == {"a", "c", "d"}
     for name, error in seen.failed.items():
-        assert f"'{name}'" in error.happened
-        assert Fault(error.happened, error.do).do
+        assert f"'{name}'" in error.message
+        assert Fault(error.message, error.hint).hint
 
 
 def test_nobody_is_watched_before_all_were_asked() -> None:

@@ -10,7 +10,7 @@ import pytest
 from iolab.core.events import Event, Notice, SessionStatus
 from iolab.core.run import RunStatus
 from iolab.errors import EngineError, HostError
-from iolab.session.session import Earlier
+from iolab.session.session import EarlierSegments
 from tests.fakes.fio import FakeLoad
 from tests.fakes.machine import machine_facts
 from tests.fakes.script import FakeScript
@@ -27,7 +27,8 @@ def told(stage: Stage) -> str:
 
 def outcomes(stage: Stage) -> list[tuple[str, int, int, RunStatus, tuple[str, ...]]]:
     return [
-        (r.run.point.label, r.run.repeat, r.run.attempt, r.status, r.without) for r in stage.records
+        (r.run.point.title_text, r.run.repeat, r.run.attempt, r.status, r.without)
+        for r in stage.records
     ]
 
 
@@ -39,8 +40,8 @@ def test_stop_ends_the_session_after_the_failed_run_is_kept() -> None:
     stage = Stage({"local": script(KILLED, GOOD)}, sets=("method.on_failure=stop",)).play()
     assert [record.status for record in stage.records] == [RunStatus.FAILED]
     assert isinstance(stage.fault, EngineError)
-    assert "killed by signal 9" in stage.fault.happened
-    assert "resume" in stage.fault.do
+    assert "killed by signal 9" in stage.fault.message
+    assert "resume" in stage.fault.hint
     assert stage.ended.status is SessionStatus.FAILED
     stage.assert_left_clean()
 
@@ -91,7 +92,7 @@ def test_retry_tries_so_often_and_then_skips_the_point(failures: int) -> None:
 def test_attempts_are_counted_on_after_a_resume() -> None:
     stage = Stage()
     first = stage.plan.runs[0]
-    stage.earlier = Earlier(tried={(first.point.digest, first.repeat): 3})
+    stage.earlier = EarlierSegments(tried={(first.point.digest, first.repeat): 3})
     stage.play()
     assert [record.run.attempt for record in stage.records] == [4, 1, 1]
 
@@ -145,7 +146,7 @@ def test_a_full_disk_on_one_of_twelve_ends_the_session_named_under_any_other_pol
     scripts["c07"] = FakeScript(layouts=(full,))
     stage = Stage(scripts).play()
     assert isinstance(stage.fault, HostError)
-    assert "on host 'c07' ran full" in stage.fault.happened
+    assert "on host 'c07' ran full" in stage.fault.message
     assert stage.records == []
     stage.assert_left_clean()
 
@@ -161,7 +162,7 @@ def test_without_host_stops_when_nobody_would_be_left() -> None:
 
 def test_a_host_that_was_left_out_stays_left_out_after_a_resume() -> None:
     stage = Stage({"c1": FakeScript(), "c2": UNREACHABLE})
-    stage.earlier = Earlier(left_out=frozenset({"c2"}))
+    stage.earlier = EarlierSegments(left_out=frozenset({"c2"}))
     stage.play()
     assert stage.status is SessionStatus.DONE
     assert [record.without for record in stage.records] == [("c2",)] * 3
@@ -195,9 +196,9 @@ def test_a_host_that_stays_lost_ends_the_session_within_a_limit() -> None:
     stage.again = {}
     stage.play()
     assert isinstance(stage.fault, HostError)
-    assert "'c2'" in stage.fault.happened
-    assert "again within 120 s" in stage.fault.happened
-    assert "resume" in stage.fault.do
+    assert "'c2'" in stage.fault.message
+    assert "again within 120 s" in stage.fault.message
+    assert "resume" in stage.fault.hint
     assert 20 <= len(stage.reached) <= 30
     stage.assert_left_clean(swept_on=("c2",))
 
@@ -209,8 +210,8 @@ def test_a_host_that_comes_back_as_another_ends_the_session() -> None:
     stage.again = {"c2": [FakeScript(facts=other)]}
     stage.play()
     assert isinstance(stage.fault, HostError)
-    assert "came back as another" in stage.fault.happened
-    assert "The kernel of host 'c2' was" in stage.fault.faults[0].happened
+    assert "came back as another" in stage.fault.message
+    assert "The kernel of host 'c2' was" in stage.fault.faults[0].message
     stage.assert_left_clean(swept_on=("c2",))
 
 
@@ -235,7 +236,7 @@ def test_a_stop_while_a_lost_host_is_tried_again_ends_the_session() -> None:
 
     def stop(event: Event) -> None:
         if isinstance(event, Notice) and "tried again" in event.text and stage.stop:
-            stage.stop.request()
+            stage.stop.request_stop()
 
     stage.notes = Notes(stop)
     stage.play()
@@ -247,7 +248,7 @@ def test_an_agent_of_the_session_that_is_still_ending_is_waited_for() -> None:
     held = ("busy", "/mnt/bench/iolab-scratch-local is held by iolab session trial-1")
     stage = Stage({"local": FakeScript(refuses={"scratch_open": held})}).play()
     assert isinstance(stage.fault, HostError)
-    assert "agent of iolab session trial-1" in stage.fault.happened
+    assert "agent of iolab session trial-1" in stage.fault.message
     assert len(stage.hosts["local"].asked("scratch_open")) == 90
 
 

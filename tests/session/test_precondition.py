@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import pytest
 
-from iolab.core.events import Event, LedgerKept, Notice, Phase, PhaseStarted, SessionStatus
+from iolab.core.events import Event, LedgerChanged, Notice, Phase, PhaseStarted, SessionStatus
 from iolab.core.target_state import Ledger, Purge
-from iolab.hosts.barrier import Stop
+from iolab.hosts.barrier import StopRequest
 from iolab.session.context import WRITING
-from iolab.session.session import Earlier
+from iolab.session.session import EarlierSegments
 from tests.fakes.script import FakeScript, loop_real_ns
 from tests.session.stage import STUDY, Notes, Stage
 
@@ -36,7 +36,7 @@ def phases(stage: Stage) -> list[Phase]:
 
 
 def ledger(stage: Stage) -> Ledger:
-    return stage.notes.of(LedgerKept)[-1].ledger
+    return stage.notes.of(LedgerChanged)[-1].ledger
 
 
 def test_a_device_is_purged_filled_and_then_measured() -> None:
@@ -57,13 +57,13 @@ def test_a_device_is_purged_filled_and_then_measured() -> None:
 def test_the_ledger_says_what_is_under_way_before_it_is_begun() -> None:
     stage = stage_of('purge = "discard"').play()
     kept = [
-        (type(event), event.ledger.targets[0].under_way if isinstance(event, LedgerKept) else "")
+        (type(event), event.ledger.targets[0].under_way if isinstance(event, LedgerChanged) else "")
         for event in stage.notes.events
-        if isinstance(event, LedgerKept)
+        if isinstance(event, LedgerChanged)
         or (isinstance(event, PhaseStarted) and event.phase is Phase.PURGE)
     ]
     purge = kept.index((PhaseStarted, ""))
-    assert kept[purge - 1] == (LedgerKept, "preparing")
+    assert kept[purge - 1] == (LedgerChanged, "preparing")
     (target,) = ledger(stage).targets
     assert target.under_way == ""
     assert target.runs[-1].engine_bytes == target.runs[-1].device_bytes
@@ -100,7 +100,7 @@ def test_a_writing_workload_runs_in_rounds_until_it_is_steady() -> None:
     stage = stage_of("steady = true\nround = 10").play()
     assert stage.status is SessionStatus.DONE, stage.fault
     (series,) = ledger(stage).rounds
-    assert (series.workload, len(series.iops), series.achieved) == ("seq-write", 5, True)
+    assert (series.workload, len(series.iops), series.is_steady) == ("seq-write", 5, True)
     reads, _, write = stage.records
     assert reads.states[0].steady is None
     assert write.states[0].steady is True
@@ -131,11 +131,11 @@ def test_a_refused_device_is_never_taken() -> None:
 
 def test_a_stop_while_it_is_prepared_is_an_interruption_and_the_state_is_made_again() -> None:
     stage = stage_of('purge = "discard"\nfill = 2')
-    stage.stop = Stop()
+    stage.stop = StopRequest()
 
     def stop_at_fill(event: Event) -> None:
         if isinstance(event, PhaseStarted) and event.phase is Phase.PRECONDITION and stage.stop:
-            stage.stop.request()
+            stage.stop.request_stop()
 
     stage.notes.react = stop_at_fill
     stage.play()
@@ -143,7 +143,7 @@ def test_a_stop_while_it_is_prepared_is_an_interruption_and_the_state_is_made_ag
     assert ledger(stage).targets[0].under_way == "preparing"
     stage.assert_left_clean()
     again = stage_of('purge = "discard"\nfill = 2')
-    again.earlier = Earlier(ledger=ledger(stage))
+    again.earlier = EarlierSegments(ledger=ledger(stage))
     again.play()
     assert again.status is SessionStatus.DONE, again.fault
     assert phases(again).count(Phase.PURGE) == 1
@@ -155,7 +155,7 @@ def test_a_session_that_goes_on_keeps_the_state_that_it_left() -> None:
     done = frozenset((record.run.point.digest, 1) for record in first.records[:2])
     counter = ledger(first).targets[0].counter_bytes
     again = stage_of('purge = "discard"')
-    again.earlier = Earlier(done=done, ledger=ledger(first))
+    again.earlier = EarlierSegments(done=done, ledger=ledger(first))
     again.play()
     assert again.status is SessionStatus.DONE, again.fault
     # This machine counts from its own beginning: less than before, so the disk was replaced.

@@ -5,24 +5,26 @@ from __future__ import annotations
 import pytest
 
 from iolab.cli.doctor.findings import FindingState, other_load
-from iolab.session.discovery import Quiet
+from iolab.session.discovery import HostActivity
 
 
 @pytest.mark.parametrize(
     ("quiet", "value"),
     [
-        (Quiet(None, None, 0.99), "99%"),
-        (Quiet(None, 0.5, 0.01), "50%"),
-        (Quiet(None, None, None, cpu_waiting=0.3), "30%"),
-        (Quiet(None, 0.01, 0.02, io_waiting=0.2), "20%"),
+        (HostActivity(None, None, 0.99), "99%"),
+        (HostActivity(None, 0.5, 0.01), "50%"),
+        (HostActivity(None, None, None, cpu_waiting=0.3), "30%"),
+        (HostActivity(None, 0.01, 0.02, io_waiting=0.2), "20%"),
     ],
 )
-def test_a_busy_machine_is_told_with_what_keeps_it(quiet: Quiet, value: str) -> None:
-    assert value in (quiet.others() or "")
+def test_a_busy_machine_is_told_with_what_keeps_it(quiet: HostActivity, value: str) -> None:
+    assert value in (quiet.interference_text() or "")
     assert other_load(quiet).state is FindingState.NOTE
 
 
-@pytest.mark.parametrize("quiet", [Quiet(None, None, None), Quiet(None, 0.02, 0.05, 0.01, 0.0)])
-def test_a_quiet_machine_is_fit(quiet: Quiet) -> None:
-    assert quiet.others() is None
+@pytest.mark.parametrize(
+    "quiet", [HostActivity(None, None, None), HostActivity(None, 0.02, 0.05, 0.01, 0.0)]
+)
+def test_a_quiet_machine_is_fit(quiet: HostActivity) -> None:
+    assert quiet.interference_text() is None
     assert other_load(quiet).state is FindingState.OK

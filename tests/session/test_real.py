@@ -20,14 +20,14 @@ from iolab.core.events import (
     Phase,
     PhaseStarted,
     RunFinished,
-    RunStarted,
+    RunPreparing,
     SessionEnded,
     SessionStatus,
 )
 from iolab.core.host import HostKind, HostSpec
 from iolab.core.run import RunRecord, RunStatus
 from iolab.errors import HostError
-from iolab.hosts.barrier import Stop
+from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import CommandHost, LocalHost
 from iolab.hosts.host import Host
 from iolab.registry import session_kinds
@@ -71,13 +71,13 @@ def session(
     *,
     sets: tuple[str, ...] = SHORT,
     host: Host | None = None,
-    stop: Stop | None = None,
+    stop: StopRequest | None = None,
     session_id: str = "trial-1",
 ) -> SessionStatus:
     text = STUDY.format(hosts="")
     study = parse_study(text, "trial.toml", LoadOptions(path=str(path), sets=sets))
     hosts = {"local": host or LocalHost(HostSpec("local", HostKind.LOCAL))}
-    stop = stop or Stop()
+    stop = stop or StopRequest()
     work = run_session(
         study, make_plan(study), hosts, notes, stop, session_id=session_id, kinds=session_kinds()
     )
@@ -156,7 +156,7 @@ def test_two_namespaces_are_a_fleet_that_starts_at_one_moment(target: Path) -> N
             make_plan(study),
             hosts,
             notes,
-            Stop(),
+            StopRequest(),
             session_id="trial-1",
             kinds=session_kinds(),
         )
@@ -174,7 +174,7 @@ def test_two_namespaces_are_a_fleet_that_starts_at_one_moment(target: Path) -> N
 @pytest.mark.long
 def test_a_hole_punched_into_the_files_is_never_read(target: Path) -> None:
     def punch(event: Event) -> None:
-        if isinstance(event, RunStarted):
+        if isinstance(event, RunPreparing):
             for file in sorted((target / "iolab-scratch-local").glob("*.0.0")):
                 hole = ["--punch-hole", "--offset", "4MiB", "--length", "1MiB"]
                 argv = ["fallocate", *hole, str(file)]

@@ -26,7 +26,7 @@ def fault(
     ending = Ending(EXITED.model_copy(update=how), stderr, halted=False)
     reading = EngineReading("native-0.1.0", 0, 1, (), totals, faults)
     found = round_fault(NATIVE_ENGINE, "c1", 2, ending, reading)
-    return found.happened if found else None
+    return found.message if found else None
 
 
 def test_a_round_that_went_well() -> None:
@@ -34,12 +34,12 @@ def test_a_round_that_went_well() -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "says"),
+    ("how", "message"),
     [
         ({"totals": FAILED}, "native failed in round 2 on host 'c1': 3 x read EIO."),
         ({"code": 2, "totals": None, "faults": ("depth is 0",)}, "'c1': depth is 0."),
         ({"code": None, "signal": 9, "stderr": "Killed\n"}, "'c1': Killed."),
     ],
 )
-def test_whatever_went_wrong_ends_the_rounds(how: dict[str, Any], says: str) -> None:
-    assert (fault(**how) or "").endswith(says)
+def test_whatever_went_wrong_ends_the_rounds(how: dict[str, Any], message: str) -> None:
+    assert (fault(**how) or "").endswith(message)

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 import pytest
 
 from iolab.analysis.steady import FleetStoppingRule
-from iolab.core.events import IntervalSeen, RuleLooked
+from iolab.core.events import IntervalReported, StoppingRuleStatus
 from iolab.core.metric import Level
 from iolab.core.run import PlannedRun, RunRecord, RunStatus
-from iolab.core.stopping import RuleSettings, SeriesStatus
-from iolab.hosts.barrier import Stop
-from iolab.session.context import LiveRule
+from iolab.core.stopping import SteadinessStatus, StoppingRuleSettings
+from iolab.hosts.barrier import StopRequest
+from iolab.session.context import StoppingRule
 from tests.fakes.fio import FakeLoad
 from tests.fakes.script import FakeScript
 from tests.judging import judge
 from tests.session.stage import Notes, Stage
 
-RULE = RuleSettings(shortest_s=60, longest_s=120, step_s=5, retained_s=30)
+RULE = StoppingRuleSettings(shortest_s=60, longest_s=120, step_s=5, retained_s=30)
 SETS = (
     "method.kind=adaptive",
     "method.shortest=60s",
@@ -31,7 +31,7 @@ SETS = (
 )
 
 
-def rule_for(run: PlannedRun, hosts: Sequence[str]) -> LiveRule:
+def rule_for(run: PlannedRun, hosts: Sequence[str]) -> StoppingRule:
     return FleetStoppingRule(hosts, RULE)
 
 
@@ -63,7 +63,7 @@ def test_a_decay_is_waited_out_and_not_counted() -> None:
     assert 70 < seconds < 119
     result = judge(record, {})
     assert result.steadiness is not None
-    assert result.steadiness.status is SeriesStatus.OK
+    assert result.steadiness.status is SteadinessStatus.OK
     assert result.steadiness.cut_s > 12
     assert result.metrics["iops"].value == pytest.approx(1000, rel=0.01)
 
@@ -75,7 +75,7 @@ def test_a_decay_that_goes_on_at_the_longest_is_never_valid() -> None:
     assert not record.hosts[0].stopped_early
     result = judge(record, {})
     assert result.steadiness is not None
-    assert result.steadiness.status is SeriesStatus.TRANSIENT
+    assert result.steadiness.status is SteadinessStatus.TRANSIENT
     assert result.verdict.level is Level.INVALID
     assert "transient" in {check.code for check in result.verdict.objections}
 
@@ -100,7 +100,7 @@ def test_the_stored_series_is_decided_as_the_live_one_was() -> None:
     stage = played(local=fading)
     result = judge(first(stage), {})
     assert result.steadiness is not None
-    looks = [event.says for event in stage.notes.of(RuleLooked)]
+    looks = [event.message for event in stage.notes.of(StoppingRuleStatus)]
     assert looks[0] == "first look at 60 s"
     assert "steady, 2 of 2 looks" in looks
     seconds = first(stage).intervals.span_ns.sum() / 1e9
@@ -112,13 +112,13 @@ class StopAt:
     """The user stops when so many intervals were seen."""
 
     count: int
-    stop: Stop = field(default_factory=Stop)
+    stop: StopRequest = field(default_factory=StopRequest)
 
     def __call__(self, event: object) -> None:
-        if isinstance(event, IntervalSeen):
+        if isinstance(event, IntervalReported):
             self.count -= 1
             if self.count == 0:
-                self.stop.request()
+                self.stop.request_stop()
 
 
 def test_the_users_stop_stays_an_interruption() -> None:

@@ -6,9 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
-from iolab.core.events import Event, IntervalSeen, Phase, PhaseStarted, RunFinished, SessionStatus
+from iolab.core.events import (
+    Event,
+    IntervalReported,
+    Phase,
+    PhaseStarted,
+    RunFinished,
+    SessionStatus,
+)
 from iolab.core.run import RunStatus
-from iolab.hosts.barrier import Stop
+from iolab.hosts.barrier import StopRequest
 from tests.fakes.fio import FakeLoad
 from tests.fakes.script import FakeScript
 from tests.session.stage import Notes, Stage
@@ -24,12 +31,12 @@ def stopped_at(
     load: FakeLoad | None = None,
 ) -> Stage:
     """A session that is asked to stop when an event comes for the first time."""
-    stop = Stop()
+    stop = StopRequest()
 
     def react(event: Event) -> None:
-        if not stop.requested and when(event):
+        if not stop.is_requested and when(event):
             for _ in range(times):
-                stop.request()
+                stop.request_stop()
 
     script = FakeScript(loads=(load or FakeLoad(),))
     return Stage({"local": script}, sets=sets, stop=stop, notes=Notes(react)).play()
@@ -40,7 +47,7 @@ def at_phase(phase: Phase) -> Callable[[Event], bool]:
 
 
 def in_the_third_second(event: Event) -> bool:
-    return isinstance(event, IntervalSeen) and event.elapsed_s > 2.5
+    return isinstance(event, IntervalReported) and event.elapsed_s > 2.5
 
 
 def test_one_request_keeps_what_was_measured() -> None:

@@ -10,7 +10,7 @@ from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
 from iolab.loads.fileio.workload import Arrivals, Job
 from iolab.study.targets import makers_of
-from iolab.targets.context import seed_of_contents, seed_on, turn_of
+from iolab.targets.context import arrival_offset, contents_seed, run_seed
 from tests.fakes.fio import FakeLoad
 from tests.fakes.script import FakeScript
 from tests.plans import make_plan
@@ -37,7 +37,7 @@ def test_no_two_hosts_and_repeats_have_one_seed_and_all_fit_the_engine() -> None
     point, seed = stage.plan.runs[0].point, 2**32 - 1
     study = replace(stage.study, method=replace(stage.study.method, seed=seed))
     hosts = makers_of(study, point)
-    seeds = {seed_on(study, point, host, number) for host in hosts for number in range(1, 100)}
+    seeds = {run_seed(study, point, host, number) for host in hosts for number in range(1, 100)}
     assert len(seeds) == 3 * 99
     assert isinstance(point.job, Job)
     job = replace(point.job, ioengine="auto", rate_iops=10, arrivals=Arrivals.POISSON)
@@ -58,10 +58,10 @@ def test_jobs_of_a_fleet_draw_apart_also_where_fio_keeps_32_bits() -> None:
     study = load(workload() + '[[host]]\nname = "c[1-300]"\n')
     (point,) = make_plan(study).points
     files = DataSet("f", "default", 1, 1, 1 << 20)
-    seeds = [seed_on(study, point, host, 1) for host in makers_of(study, point)]
+    seeds = [run_seed(study, point, host, 1) for host in makers_of(study, point)]
     told = [
         seed_line(
-            FioEngine().measure(Job.of(point.job), files, "/t", seconds=1, seed=seed).job_file
+            FioEngine().measure(Job.require(point.job), files, "/t", seconds=1, seed=seed).job_file
         )
         for seed in seeds
     ]
@@ -78,7 +78,7 @@ def test_no_two_hosts_lay_out_the_same_blocks() -> None:
                 files,
                 "/t",
                 None,
-                seed=seed_of_contents(stage.study, host),
+                seed=contents_seed(stage.study, host),
             ).job_file
             for host in FLEET
         }
@@ -88,14 +88,14 @@ def test_no_two_hosts_lay_out_the_same_blocks() -> None:
 def test_hosts_of_a_fleet_take_turns_and_one_alone_begins_at_once() -> None:
     stage = Stage(FLEET)
     point = stage.plan.runs[0].point
-    turns = [turn_of(stage.study, point, host) for host in makers_of(stage.study, point)]
+    turns = [arrival_offset(stage.study, point, host) for host in makers_of(stage.study, point)]
     assert turns == [0.0, 1 / 3, 2 / 3]
     alone = Stage()
-    assert turn_of(alone.study, alone.plan.runs[0].point, "local") == 0.0
+    assert arrival_offset(alone.study, alone.plan.runs[0].point, "local") == 0.0
 
 
 def test_the_native_engine_is_told_the_turn_where_there_is_a_rate() -> None:
-    job = replace(Job.of(Stage().plan.runs[0].point.job), ioengine="auto", rate_iops=None)
+    job = replace(Job.require(Stage().plan.runs[0].point.job), ioengine="auto", rate_iops=None)
     files = DataSet("f", "default", job.numjobs, job.files_per_job, job.file_bytes)
 
     def told(job: Job, later: float) -> object:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 
 from iolab.core.events import Phase
-from iolab.session.times import COMMIT, LOAD, Times, load_s
+from iolab.session.times import COMMIT, LOAD, PhaseTimes, engine_seconds
 from iolab.units import NS_PER_S
 from tests.analysis.records import healthy
 
@@ -18,13 +18,13 @@ def counted(seconds: list[float]) -> Callable[[], int]:
 
 
 def test_every_second_is_of_one_phase() -> None:
-    times = Times(counted([0.0, 2.0, 3.0, 13.5, 13.5, 15.0, 16.0]))
-    times.begin(Phase.IDLE)
-    times.begin(Phase.MEASURE)
-    times.loaded(10.0)
-    times.begin(COMMIT)
-    times.begin(Phase.IDLE)
-    found = {one.phase: (one.times, one.seconds) for one in times.spent()}
+    times = PhaseTimes(counted([0.0, 2.0, 3.0, 13.5, 13.5, 15.0, 16.0]))
+    times.begin_phase(Phase.IDLE)
+    times.begin_phase(Phase.MEASURE)
+    times.add_load_seconds(10.0)
+    times.begin_phase(COMMIT)
+    times.begin_phase(Phase.IDLE)
+    found = {one.phase: (one.times, one.seconds) for one in times.by_phase()}
     assert found == {
         LOAD: (1, 10.0),
         Phase.IDLE: (2, 2.0),
@@ -34,10 +34,10 @@ def test_every_second_is_of_one_phase() -> None:
 
 
 def test_load_is_no_longer_than_what_measured_it() -> None:
-    times = Times(counted([0.0, 0.0, 3.0, 3.0]))
-    times.begin(Phase.MEASURE)
-    times.loaded(10.0)
-    assert {one.phase: one.seconds for one in times.spent()} == {LOAD: 3.0, Phase.MEASURE: 0.0}
+    times = PhaseTimes(counted([0.0, 0.0, 3.0, 3.0]))
+    times.begin_phase(Phase.MEASURE)
+    times.add_load_seconds(10.0)
+    assert {one.phase: one.seconds for one in times.by_phase()} == {LOAD: 3.0, Phase.MEASURE: 0.0}
 
 
 def test_what_came_between_the_phases_of_a_load_is_not_load() -> None:
@@ -46,5 +46,5 @@ def test_what_came_between_the_phases_of_a_load_is_not_load() -> None:
     kept = table.seq % 2 == 0
     parts = replace(table, **{one.name: getattr(table, one.name)[kept] for one in fields(table)})
     each_s = table.span_ns[0] / NS_PER_S
-    assert load_s(record) == len(set(table.seq.tolist())) * each_s
-    assert load_s(replace(record, intervals=parts)) == len(set(parts.seq.tolist())) * each_s
+    assert engine_seconds(record) == len(set(table.seq.tolist())) * each_s
+    assert engine_seconds(replace(record, intervals=parts)) == len(set(parts.seq.tolist())) * each_s

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.core.stopping import CYCLIC, LSM, RAW_BLOCK, RuleSettings
+from iolab.core.stopping import CYCLIC, LSM, RAW_BLOCK, StoppingRuleSettings
 from iolab.stats.stopping import LiveStoppingRule, Status, judge_series, replay_stopping_rule
 from tests.stats.made import LEVEL, cycling, decaying, noise, stalling
 
@@ -140,7 +140,7 @@ def test_a_series_without_noise_is_exact() -> None:
 
 def test_settings_that_contradict_are_refused_all_at_once() -> None:
     with pytest.raises(ValueError, match=r"precision 2 .*; step_s 0 .*; longest_s 60 is below"):
-        RuleSettings(precision=2, step_s=0, longest_s=60)
+        StoppingRuleSettings(precision=2, step_s=0, longest_s=60)
     with pytest.raises(ValueError, match="retained_s 500"):
         replace(RAW_BLOCK, retained_s=500)
 

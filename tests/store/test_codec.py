@@ -86,9 +86,9 @@ def test_undecodable_bytes_are_written_as_escapes(path: Path) -> None:
 OTHERS = [(layout.FORMAT_OLDEST - 1, "older iolab"), (layout.FORMAT + 1, "newer iolab")]
 
 
-@pytest.mark.parametrize(("other", "do"), OTHERS)
+@pytest.mark.parametrize(("other", "hint"), OTHERS)
 def test_another_format_is_told_whether_or_not_it_can_be_read(
-    path: Path, other: int, do: str
+    path: Path, other: int, hint: str
 ) -> None:
     for content in (
         encode({"format": other, "new": "shape"}),
@@ -99,7 +99,7 @@ def test_another_format_is_told_whether_or_not_it_can_be_read(
         path.write_bytes(content)
         with pytest.raises(StoreError, match=rf"format {other}, .* {layout.FORMAT}\.") as caught:
             decode_sealed(Document, path)
-        assert do in caught.value.do
+        assert hint in caught.value.hint
 
 
 def test_an_older_document_is_read_if_it_has_todays_shape(path: Path) -> None:
@@ -109,7 +109,7 @@ def test_an_older_document_is_read_if_it_has_todays_shape(path: Path) -> None:
     path.write_bytes(encode_sealed({"format": older, "old": "shape"}))
     with pytest.raises(StoreError, match=f"has format {older}") as caught:
         decode_sealed(Document, path)
-    assert "older iolab" in caught.value.do
+    assert "older iolab" in caught.value.hint
 
 
 def test_fields_of_a_later_version_are_passed_over(path: Path) -> None:
@@ -118,7 +118,7 @@ def test_fields_of_a_later_version_are_passed_over(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         (b"", "the document: Invalid JSON"),
         (b'{"format":1', "the document: Invalid JSON"),
@@ -129,8 +129,10 @@ def test_fields_of_a_later_version_are_passed_over(path: Path) -> None:
         (encode(document(Inner(math.nan))).replace(b'"text":""', b'"text":7'), "text: Input"),
     ],
 )
-def test_a_damaged_document_is_told_with_its_place(path: Path, content: bytes, says: str) -> None:
+def test_a_damaged_document_is_told_with_its_place(
+    path: Path, content: bytes, message: str
+) -> None:
     path.write_bytes(content)
     with pytest.raises(StoreError) as caught:
         decode_sealed(Document, path)
-    assert caught.value.happened.startswith(f"'{path}' is damaged: {says}")
+    assert caught.value.message.startswith(f"'{path}' is damaged: {message}")

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from bench.synthetic import make_result
 
-from iolab.core.compressed import Packed
+from iolab.core.compressed import CompressedBytes
 from iolab.core.events import SessionStatus
 from iolab.core.run import EngineOutput, RunRecord
 from iolab.errors import ExitCode, StoreError
@@ -91,7 +91,7 @@ def large(order: int) -> RunRecord:
         bytes=noise,
         lat_sum_ns=noise.astype(np.float64),
     )
-    output = EngineOutput("client-1", "fio.json", Packed.of(rng.bytes(600_000)))
+    output = EngineOutput("client-1", "fio.json", CompressedBytes.compress(rng.bytes(600_000)))
     return replace(record, intervals=intervals, outputs=(output,))
 
 
@@ -139,16 +139,16 @@ def small_file_system(place: Path, size_bytes: int) -> Iterator[str]:
 
 
 def test_a_full_disk_loses_only_the_run_in_flight(tmp_path: Path) -> None:
-    with small_file_system(tmp_path / "small", 4 << 20) as says:
+    with small_file_system(tmp_path / "small", 4 << 20) as message:
         place = tmp_path / "small" / "S"
         ballast = tmp_path / "small" / "ballast"
         writer = create(place)
         commit(writer, record_of(0))
-        with pytest.raises(OSError, match=says), ballast.open("wb") as file:
+        with pytest.raises(OSError, match=message), ballast.open("wb") as file:
             file.write(bytes(8 << 20))
         with pytest.raises(StoreError) as caught:
             commit(writer, large(1))
-        _assert_told(caught.value, place, says)
+        _assert_told(caught.value, place, message)
         with pytest.raises(StoreError):
             commit(writer, large(1))
         assert layout.unfinished(place) == ()
@@ -202,9 +202,9 @@ def test_an_interrupt_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
         assert files_below(tmp_path / "S") - before == {f"points/{record.run.point.digest}"}
 
 
-def _assert_told(error: StoreError, place: Path, says: str) -> None:
+def _assert_told(error: StoreError, place: Path, message: str) -> None:
     """The error names a path of the session, the kernel's reason and the way on."""
     assert error.exit_code is ExitCode.STORE
-    assert error.happened.startswith(f"Cannot write '{place}")
-    assert error.happened.endswith(f": {says}.")
-    assert "iolab resume" in error.do
+    assert error.message.startswith(f"Cannot write '{place}")
+    assert error.message.endswith(f": {message}.")
+    assert "iolab resume" in error.hint

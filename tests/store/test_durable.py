@@ -67,14 +67,14 @@ def test_a_new_file_never_replaces_another(tmp_path: Path) -> None:
 def test_every_fault_is_told_with_its_path_and_what_to_do(number: int) -> None:
     with pytest.raises(StoreError) as caught, disk_errors(Path("S"), "write"):
         raise OSError(number, os.strerror(number), "S/plan.json")
-    assert caught.value.happened == f"Cannot write 'S/plan.json': {os.strerror(number)}."
-    assert caught.value.do
+    assert caught.value.message == f"Cannot write 'S/plan.json': {os.strerror(number)}."
+    assert caught.value.hint
 
 
 def test_a_fault_without_a_path_is_told_with_the_place_at_hand() -> None:
     with pytest.raises(StoreError) as caught, disk_errors(Path("S"), "read"):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    assert caught.value.happened == f"Cannot read 'S': {os.strerror(errno.ENOSPC)}."
+    assert caught.value.message == f"Cannot read 'S': {os.strerror(errno.ENOSPC)}."
 
 
 def test_a_library_text_that_tells_of_the_disk_is_understood() -> None:

@@ -44,7 +44,7 @@ def test_what_is_not_a_session_is_told(tmp_path: Path) -> None:
     for directory in (tmp_path, tmp_path / "missing", Path(__file__)):
         with pytest.raises(StoreError, match="is not a session") as caught:
             SessionReader(directory)
-        assert "iolab run --out" in caught.value.do
+        assert "iolab run --out" in caught.value.hint
 
 
 def test_results_come_in_the_order_of_the_plan(place: Path) -> None:
@@ -161,8 +161,8 @@ def test_a_damaged_run_is_named_and_the_others_are_read(place: Path, content: by
     assert reader.committed() == {(FIRST, 1), (THIRD, 1)}
     assert [damage.path for damage in reader.damaged()] == [f"points/{SECOND}/run-1"]
     for damage in (*reader.damaged(), *reader.verify(), *reader.unsound().values()):
-        assert str(place) not in damage.says
-        assert "'manifest.json'" in damage.says
+        assert str(place) not in damage.message
+        assert "'manifest.json'" in damage.message
     with pytest.raises(StoreError, match=f"{SECOND}/run-1/manifest.json"):
         reader.record(SECOND, 1)
     assert_same(reader.record(FIRST, 1), record_of(0))
@@ -198,7 +198,7 @@ def test_an_output_of_another_size_is_damage_not_memory(place: Path) -> None:
 def test_a_run_that_is_not_there_is_told(place: Path, key: tuple[str, int]) -> None:
     with pytest.raises(StoreError, match=r"has no run|is not the digest|repeats count") as caught:
         SessionReader(place).record(*key)
-    assert "iolab show" in caught.value.do
+    assert "iolab show" in caught.value.hint
 
 
 @pytest.mark.parametrize("name", ["session.json", "plan.json"])
@@ -215,7 +215,7 @@ def test_a_run_of_a_newer_format_is_named(place: Path) -> None:
     path.write_text(path.read_text().replace(f'"format":{layout.FORMAT}', '"format":99', 1))
     damaged = SessionReader(place).damaged()
     assert [damage.path for damage in damaged] == [f"points/{FIRST}/run-1"]
-    assert "has format 99" in damaged[0].says
+    assert "has format 99" in damaged[0].message
 
 
 def test_verify_finds_every_changed_bit(place: Path) -> None:
@@ -249,4 +249,4 @@ def test_verify_finds_what_is_missing_and_what_leads_out(place: Path) -> None:
         f"{where}/../../../../secret",
         f"{where}/bins.parquet",
     ]
-    assert "leads out" in found[0].says
+    assert "leads out" in found[0].message

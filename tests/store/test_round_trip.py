@@ -19,9 +19,9 @@ from bench.synthetic import make_result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from iolab.core.compressed import Packed
+from iolab.core.compressed import CompressedBytes
 from iolab.core.metric import Result
-from iolab.core.owned import Owned, parts_of
+from iolab.core.owned import TaggedRecord, tagged_classes
 from iolab.core.run import (
     MAX_COUNT,
     Count,
@@ -66,8 +66,8 @@ def anything(hint: Any) -> st.SearchStrategy[Any]:
         return st.builds(
             hint, **{field.name: anything(hints[field.name]) for field in fields(hint)}
         )
-    if isinstance(hint, type) and Owned in hint.__bases__:
-        parts: tuple[Any, ...] = parts_of(hint)
+    if isinstance(hint, type) and TaggedRecord in hint.__bases__:
+        parts: tuple[Any, ...] = tagged_classes(hint)
         return st.one_of(*(anything(part) for part in parts))
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
@@ -107,7 +107,9 @@ RUNS = st.builds(
     st.from_regex(r"[0-9a-f]{16}", fullmatch=True),
     st.integers(1, 9),
 )
-CONTENTS = st.builds(replace, st.binary(max_size=99).map(Packed.of), truncated=st.booleans())
+CONTENTS = st.builds(
+    replace, st.binary(max_size=99).map(CompressedBytes.compress), truncated=st.booleans()
+)
 RECORDS = st.builds(
     RunRecord,
     run=RUNS,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iolab.core.samples import BinTable, CodedNames, CounterTable
+from iolab.core.samples import BinTable, CounterTable, EncodedNames
 from iolab.store.parquet import read_columns, write_columns
 from iolab.store.runs import read_table
 
@@ -26,7 +26,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "store"
 )
 def test_any_words_come_back(tmp_path: Path, words: list[str]) -> None:
     codes = np.array([2, 0, 1, 2], dtype=np.int8)
-    write_columns({"word": CodedNames(codes, words), "n": codes}, tmp_path / "t")
+    write_columns({"word": EncodedNames(codes, words), "n": codes}, tmp_path / "t")
     found = read_columns(tmp_path / "t", ["word", "n"])
     assert found["word"].tolist() == [words[code] for code in codes]
     assert found["n"].tolist() == codes.tolist()

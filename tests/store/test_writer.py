@@ -11,7 +11,7 @@ import pytest
 from bench.synthetic import make_facts, make_result
 
 from iolab import __version__
-from iolab.core.compressed import Packed
+from iolab.core.compressed import CompressedBytes
 from iolab.core.events import SessionStatus
 from iolab.core.run import EngineOutput, RunStatus
 from iolab.errors import ExitCode, StoreError
@@ -98,7 +98,7 @@ def test_a_directory_with_other_files_is_left_alone(place: Path) -> None:
     with pytest.raises(StoreError, match="not empty") as caught:
         create(place)
     assert caught.value.exit_code is ExitCode.STORE
-    assert "new or empty directory" in caught.value.do
+    assert "new or empty directory" in caught.value.hint
     assert files_below(place) == {"thesis.tex"}
 
 
@@ -125,7 +125,7 @@ def test_a_session_is_never_written_over(place: Path) -> None:
     before = files_below(place)
     with pytest.raises(StoreError, match="holds a session already") as caught:
         create(place)
-    assert f"iolab resume {place}" in caught.value.do
+    assert f"iolab resume {place}" in caught.value.hint
     assert files_below(place) == before
     assert SessionReader(place).verify() == ()
 
@@ -259,7 +259,8 @@ def test_a_damaged_run_may_be_measured_again(place: Path) -> None:
 def test_names_from_outside_never_become_paths(place: Path) -> None:
     names = ("../../../escape", "/etc/iolab", "<b>bold</b>", "a\0b", "con\ud800")
     outputs = tuple(
-        EngineOutput(name, name, Packed.of(name.encode("utf-8", "replace"))) for name in names
+        EngineOutput(name, name, CompressedBytes.compress(name.encode("utf-8", "replace")))
+        for name in names
     )
     record = record_of(0)
     hosts = tuple(replace(record.hosts[0], host=name) for name in names)
@@ -315,7 +316,7 @@ def _as_nobody(directory: Path) -> str:
                 os.setuid(65534)
             create(directory).close()
         except StoreError as error:
-            said = error.happened
+            said = error.message
         finally:
             os.write(writes, said.encode())
             os._exit(0)
@@ -327,7 +328,7 @@ def _as_nobody(directory: Path) -> str:
 
 def test_output_that_was_cut_off_is_said_to_be(place: Path) -> None:
     record = record_of(0)
-    packed = replace(Packed.of(b"the beginning"), truncated=True)
+    packed = replace(CompressedBytes.compress(b"the beginning"), truncated=True)
     output = EngineOutput("client-1", "fio.stdout", packed)
     with create(place) as writer:
         commit(writer, replace(record, outputs=(output,)))

@@ -8,7 +8,7 @@ from iolab.core.configuration import AxisMode, LatencyLimit, Objective
 from iolab.core.study import RunOrder
 from iolab.loads.fileio.workload import Arrivals, Job
 from iolab.study.load_tables import parse_limit
-from iolab.study.schedule import point_at, searches_of
+from iolab.study.schedule import point_at, searches_in
 from tests.plans import make_plan
 from tests.study.studies import SMALL, load, told, workload
 
@@ -19,10 +19,10 @@ MOST = workload('numjobs = 2\nobjective = "max-load"\nlimit = "read p99.9 <= 1.5
 
 def test_aims_are_read() -> None:
     curve, peak, most = (load(text).workloads[0].aim for text in (CURVE, PEAK, MOST))
-    assert (curve.axis, curve.headline, curve.searches) == (AxisMode.ADAPTIVE, (6,), True)
+    assert (curve.axis, curve.headline, curve.is_adaptive) == (AxisMode.ADAPTIVE, (6,), True)
     assert peak.objective is Objective.PEAK
     assert most.limit == LatencyLimit("read_lat_ns_p99_9", 1.5e6)
-    assert not load(SMALL).workloads[0].aim.searches
+    assert not load(SMALL).workloads[0].aim.is_adaptive
 
 
 @pytest.mark.parametrize(
@@ -60,15 +60,15 @@ def test_a_limit_has_a_latency_and_a_unit(text: str, limit: LatencyLimit | None)
         ('[method]\nsentinel = "x"', "sentinel is 'x', which is no workload of I/O."),
     ],
 )
-def test_what_does_not_go_together_is_told_once(extra: str, happened: str) -> None:
+def test_what_does_not_go_together_is_told_once(extra: str, message: str) -> None:
     (fault,) = told(workload(extra))
-    assert happened in fault
+    assert message in fault
 
 
 def test_a_plan_has_the_runs_that_are_certain_and_counts_the_others() -> None:
     curve = make_plan(load(CURVE, "method.repeats=2"))
-    assert [Job.of(run.point.job).iodepth for run in curve.runs] == [1, 2, 4, 6, 8, 16] * 2
-    assert [Job.of(point.job).iodepth for point in curve.candidates] == [3, 12]
+    assert [Job.require(run.point.job).iodepth for run in curve.runs] == [1, 2, 4, 6, 8, 16] * 2
+    assert [Job.require(point.job).iodepth for point in curve.candidates] == [3, 12]
     assert curve.runs_more == 4
     peak = make_plan(load(PEAK))
     assert (len(peak.runs), len(peak.candidates), len(peak.points)) == (5, 4, 9)
@@ -80,8 +80,8 @@ def test_a_plan_has_the_runs_that_are_certain_and_counts_the_others() -> None:
 
 def test_other_axes_make_searches_of_their_own() -> None:
     study = load(workload('iodepth = [1, 2, 4, 8]\naxis = "adaptive"', bs='["4k", "8k"]'))
-    searches = searches_of(study, make_plan(study).points)
-    assert [search.fixed for search in searches] == [(("bs", "4k"),), (("bs", "8k"),)]
+    searches = searches_in(study, make_plan(study).points)
+    assert [search.fixed_axis_values for search in searches] == [(("bs", "4k"),), (("bs", "8k"),)]
     assert all(search.axes == ((1, 2, 4, 8),) for search in searches)
 
 
@@ -89,15 +89,15 @@ def test_a_rate_made_on_the_way_arrives_at_random_on_the_same_files() -> None:
     study = load(MOST)
     (base,) = make_plan(study).points
     point = point_at(study, base.configuration, "w", (("rate_iops", 500),))
-    assert Job.of(point.job).rate_iops == 500
-    assert Job.of(point.job).arrivals is Arrivals.POISSON
+    assert Job.require(point.job).rate_iops == 500
+    assert Job.require(point.job).arrivals is Arrivals.POISSON
     assert point.data_set == base.data_set
     assert point.digest != base.digest
 
 
 def test_the_adaptive_method_repeats_in_random_order_unless_the_study_says_otherwise() -> None:
     method = load(SMALL, "method.kind=adaptive").method
-    assert (method.repeats, method.order, method.sequential) == (2, RunOrder.RANDOMISED, True)
+    assert (method.repeats, method.order, method.is_sequential) == (2, RunOrder.RANDOMISED, True)
     written = load(SMALL, "method.kind=adaptive", "method.repeats=3", "method.order=as-written")
     assert (written.method.repeats, written.method.order) == (3, RunOrder.AS_WRITTEN)
     assert (load(SMALL).method.repeats, load(SMALL).method.order) == (1, RunOrder.AS_WRITTEN)

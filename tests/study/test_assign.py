@@ -6,7 +6,7 @@ import pytest
 
 from iolab.core.workload import Axis
 from iolab.loads.fileio.workload import Contents, Job
-from iolab.study.load import LoadOptions, options_of, scale_names
+from iolab.study.load import LoadOptions, options_for_resume, scale_names
 from tests.plans import parse_study
 from tests.study.studies import SMALL, load, told
 
@@ -55,13 +55,13 @@ def test_every_section_can_be_set() -> None:
     assert configuration.capacity.raw_tb == 461
     assert configuration.hardware == (("ssd", "10"),)
     assert study.hosts[0].path == "/on/local"
-    assert Job.of(study.workloads[1].job).contents is Contents.ZEROS
+    assert Job.require(study.workloads[1].job).contents is Contents.ZEROS
     assert study.workloads[1].job.options == (("cpus_allowed", "0,1"),)
 
 
 def test_set_wins_over_the_scale_and_the_later_over_the_earlier() -> None:
     study = load(SMALL, "workload.mix.filesize=32k", "workload.mix.filesize=16k", scale="tiny")
-    assert [Job.of(workload.job).file_bytes for workload in study.workloads] == [
+    assert [Job.require(workload.job).file_bytes for workload in study.workloads] == [
         64 << 10,
         16 << 10,
     ]
@@ -77,20 +77,22 @@ def test_a_scale_may_be_written_without_quotes() -> None:
 
 def test_ids_with_dots_are_found() -> None:
     text = SMALL.replace('"mix"', '"rand-read.mix.v1"')
-    assert Job.of(load(text, "workload.rand-read.mix.v1.iodepth=4").workloads[1].job).iodepth == 4
+    assert (
+        Job.require(load(text, "workload.rand-read.mix.v1.iodepth=4").workloads[1].job).iodepth == 4
+    )
 
 
 def test_the_study_remembers_what_was_set() -> None:
     study = load(SMALL, "method.runtime=10s", path="/mnt/x", scale="tiny")
     assert study.overrides == ("method.runtime=10s", "target.path=/mnt/x")
     assert study.text == SMALL
-    assert parse_study(study.text, "again.toml", options_of(study)) == study
+    assert parse_study(study.text, "again.toml", options_for_resume(study)) == study
 
 
 def test_a_study_without_a_path_can_be_read_to_be_listed() -> None:
     study = parse_study(SMALL, "s.toml", LoadOptions(path_required=False))
     assert study.configurations[0].path == ""
-    assert parse_study(study.text, "s.toml", options_of(study)) == study
+    assert parse_study(study.text, "s.toml", options_for_resume(study)) == study
 
 
 def test_the_scales_of_a_study() -> None:
@@ -99,7 +101,7 @@ def test_the_scales_of_a_study() -> None:
 
 
 @pytest.mark.parametrize(
-    ("assignment", "says"),
+    ("assignment", "message"),
     [
         ("workload.mix.iodpeth=1", "Unknown key 'iodpeth'. Did you mean 'iodepth'?"),
         ("workload.*.iodpeth=1", "Unknown key 'iodpeth'. Did you mean 'iodepth'?"),
@@ -129,10 +131,10 @@ def test_the_scales_of_a_study() -> None:
         ("workload.mix.iodepth=" + "9" * 400, "iodepth of workload 'mix' is '999"),
     ],
 )
-def test_a_wrong_assignment_names_itself(assignment: str, says: str) -> None:
+def test_a_wrong_assignment_names_itself(assignment: str, message: str) -> None:
     first = told(SMALL, assignment)[0]
     assert first.startswith(f"--set {assignment[:30]}")
-    assert says in first
+    assert message in first
 
 
 def test_a_fault_set_on_several_workloads_is_told_once() -> None:

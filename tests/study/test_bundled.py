@@ -85,11 +85,11 @@ def test_ssd_cluster_has_the_published_workloads_and_depths() -> None:
     assert list(ours) == [workload["id"] for workload in source["workload"]]
     for workload in source["workload"]:
         mine = ours[workload["id"]]
-        depths = "random_iodepths" if Job.of(mine.job).access.random else "sequential_iodepths"
-        assert Job.of(mine.job).access.value == workload["rw"]
-        assert Job.of(mine.job).block_bytes == parse_size(workload["bs"])
-        assert Job.of(mine.job).read_percent == workload.get("rwmixread")
-        assert Job.of(mine.job).numjobs == source["method"]["jobs_per_client"]
+        depths = "random_iodepths" if Job.require(mine.job).access.random else "sequential_iodepths"
+        assert Job.require(mine.job).access.value == workload["rw"]
+        assert Job.require(mine.job).block_bytes == parse_size(workload["bs"])
+        assert Job.require(mine.job).read_percent == workload.get("rwmixread")
+        assert Job.require(mine.job).numjobs == source["method"]["jobs_per_client"]
         (axis,) = mine.sweep
         assert (axis.name, list(axis.values)) == ("iodepth", source["method"][depths])
 
@@ -100,7 +100,9 @@ def test_the_small_scale_is_the_same_shape_and_soon_done(name: str, seconds: int
     assert scale_names(text) == ("full", "small")
     full = make_plan(parse_study(text, name, LoadOptions("/mnt/t")))
     small = make_plan(parse_study(text, name, LoadOptions("/mnt/t", "small")))
-    assert [run.point.label for run in small.runs] == [run.point.label for run in full.runs]
+    assert [run.point.title_text for run in small.runs] == [
+        run.point.title_text for run in full.runs
+    ]
     assert small.budget.seconds < seconds
     assert small.budget.layout_bytes_per_host == 2 << 30
     assert all(point.job.direct for point in small.points if isinstance(point.job, Job))
@@ -234,7 +236,7 @@ def test_vm_fleet_has_the_published_machines_mixes_and_times() -> None:
         f"write-{percent}" for percent in source["write_percent"]
     ]
     for workload, percent in zip(study.workloads, source["write_percent"], strict=True):
-        job = Job.of(workload.job)
+        job = Job.require(workload.job)
         assert job.access.random
         assert job.access.reads == (percent < 100)
         assert job.access.writes == (percent > 0)

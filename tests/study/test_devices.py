@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.core.host import DeviceFacts, DeviceObjection, ToolFacts
+from iolab.core.host import DeviceFacts, DeviceRefusal, ToolFacts
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.target_state import Purge, Restore
 from iolab.errors import HostError
-from iolab.study.load import LoadOptions, options_of
+from iolab.study.load import LoadOptions, options_for_resume
 from iolab.study.targets import region_bytes, targets_of
 from tests.plans import check_ready, make_plan, parse_study
 from tests.study.studies import faults
@@ -55,7 +55,7 @@ def refused(study: Study, device: DeviceFacts | None, tools: tuple[ToolFacts, ..
     try:
         check_ready(study, make_plan(study), {target.key: facts}, {}, devices=devices)
     except HostError as error:
-        return "\n".join(fault.happened for fault in error.faults)
+        return "\n".join(fault.message for fault in error.faults)
     return ""
 
 
@@ -65,7 +65,7 @@ def test_a_device_is_a_target_with_a_serial() -> None:
     options = LoadOptions(device="/dev/nvme9n1", serial="S5")
     given = study_of("", options)
     assert targets_of(given) == (target,)
-    assert targets_of(parse_study(given.text, "d.toml", options_of(given))) == (target,)
+    assert targets_of(parse_study(given.text, "d.toml", options_for_resume(given))) == (target,)
 
 
 def test_what_is_set_hides_what_the_file_says() -> None:
@@ -76,7 +76,7 @@ def test_what_is_set_hides_what_the_file_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "says"),
+    ("more", "message"),
     [
         ('[target]\ndevice = "/dev/sdz"\n', "no serial"),
         ('[target]\nserial = "S5"\n', "no device"),
@@ -98,10 +98,10 @@ def test_what_is_set_hides_what_the_file_says() -> None:
         ),
     ],
 )
-def test_faults_of_device_targets(more: str, says: str) -> None:
+def test_faults_of_device_targets(more: str, message: str) -> None:
     found = faults(WRITES.format(more=more), path=None)
-    told = " ".join(f"{one.happened} {one.do}" for one in found)
-    assert says in told
+    told = " ".join(f"{one.message} {one.hint}" for one in found)
+    assert message in told
 
 
 def test_a_sound_device_may_be_destroyed_and_the_plan_says_so() -> None:
@@ -115,13 +115,13 @@ def test_a_sound_device_may_be_destroyed_and_the_plan_says_so() -> None:
 
 def test_every_reason_is_told_at_once() -> None:
     objections = (
-        DeviceObjection("mounted", "it is mounted"),
-        DeviceObjection("swap", "it is swap"),
+        DeviceRefusal("mounted", "it is mounted"),
+        DeviceRefusal("swap", "it is swap"),
     )
     small = replace(DEVICE, objections=objections, size_bytes=1 << 20, logical_block_bytes=8192)
-    says = refused(study_of(), small)
+    message = refused(study_of(), small)
     for part in ("it is mounted", "it is swap", "the jobs use 2 MiB", "blocks of 8192"):
-        assert part in says
+        assert part in message
     assert "was not looked at" in refused(study_of(), None)
 
 
@@ -136,7 +136,7 @@ def test_a_purge_that_the_device_has_not_is_refused() -> None:
 
 
 def costs(plan: Plan) -> dict[str, float]:
-    return {says.split(",")[0]: seconds for says, seconds in plan.budget.reasons}
+    return {message.split(",")[0]: seconds for message, seconds in plan.budget.reasons}
 
 
 def test_the_plan_foretells_purge_fill_and_rounds() -> None:
@@ -150,10 +150,10 @@ def test_the_plan_foretells_purge_fill_and_rounds() -> None:
     told = costs(plan)
     assert told["1 x purge by discard (assumed)"] == 30
     assert told["1 x fill"] == pytest.approx(2 * (2 << 20) / 200e6)
-    assert [cost for says, cost in told.items() if "5 to 25 rounds" in says] == [250]
+    assert [cost for message, cost in told.items() if "5 to 25 rounds" in message] == [250]
     assert plan.budget.layout_bytes_per_host == 0
     assert plan.budget.free_bytes_needed_per_host == 0
-    assert not any(says.startswith("lay out") for says in told)
+    assert not any(message.startswith("lay out") for message in told)
     again = make_plan(study_of(TARGET + more + 'restore = "each-point"\n'))
     assert 500 in costs(again).values()
     assert again.digest != plan.digest

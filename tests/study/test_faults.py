@@ -46,11 +46,11 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("says", REFUSED)
-def test_a_study_that_is_refused_for_one_fault(says: str) -> None:
-    text, path = REFUSED[says]
+@pytest.mark.parametrize("message", REFUSED)
+def test_a_study_that_is_refused_for_one_fault(message: str) -> None:
+    text, path = REFUSED[message]
     (fault,) = told(text, path=path)
-    assert says in fault
+    assert message in fault
 
 
 def test_all_faults_of_a_file_come_at_once_in_its_order() -> None:
@@ -58,7 +58,7 @@ def test_all_faults_of_a_file_come_at_once_in_its_order() -> None:
         'format = 1\nid = "s"\ntitel = "x"\n[method]\nruntime = "5 lightyears"\nrepeats = 0\n'
         '[[workload]]\nid = "w"\nrw = "raed"\nbs = "4 parsecs"\nfilesize = "1m"\niodpeth = 3\n'
     )
-    says = [
+    message = [
         "s.toml:3: Unknown key 'titel'. Did you mean 'title'?",
         "s.toml:5: runtime of [method] is '5 lightyears'",
         "s.toml:6: repeats of [method] is 0.",
@@ -66,11 +66,13 @@ def test_all_faults_of_a_file_come_at_once_in_its_order() -> None:
         "s.toml:10: bs of workload 'w' is '4 parsecs'",
         "s.toml:12: Unknown key 'iodpeth' in workload 'w'. Did you mean 'iodepth'?",
     ]
-    assert [fault[: len(words)] for fault, words in zip(told(text), says, strict=True)] == says
+    assert [
+        fault[: len(words)] for fault, words in zip(told(text), message, strict=True)
+    ] == message
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "message"),
     [
         ("iodepth = 0", "iodepth of workload 'w' is 0."),
         ("iodepth = 65537", "iodepth of workload 'w' is 65537."),
@@ -99,14 +101,14 @@ def test_all_faults_of_a_file_come_at_once_in_its_order() -> None:
         ("fio = { a = [1] }", "fio.a of workload 'w' is [1]."),
     ],
 )
-def test_a_wrong_value_of_a_workload(line: str, says: str) -> None:
+def test_a_wrong_value_of_a_workload(line: str, message: str) -> None:
     (fault,) = told(workload(line))
-    assert says in fault
+    assert message in fault
     assert fault.startswith("s.toml:")
 
 
 @pytest.mark.parametrize(
-    ("bs", "says"),
+    ("bs", "message"),
     [
         ('"513"', "bs of workload 'w' is '513', which is not a multiple of 512."),
         ("256", "bs of workload 'w' is 256."),
@@ -120,28 +122,28 @@ def test_a_wrong_value_of_a_workload(line: str, says: str) -> None:
         ('["4k", "24k"]', "= '1m', which is not a multiple of bs = '24k'."),
     ],
 )
-def test_a_wrong_block_size(bs: str, says: str) -> None:
+def test_a_wrong_block_size(bs: str, message: str) -> None:
     (fault,) = told(workload(bs=bs))
-    assert says in fault
+    assert message in fault
 
 
 def test_a_fault_in_a_list_stands_on_its_element_line() -> None:
     (fault,) = faults(workload("iodepth = [\n1,\n0,\n]"))
-    assert (fault.line, "is 0" in fault.happened) == (10, True)
+    assert (fault.line, "is 0" in fault.message) == (10, True)
 
 
 def test_missing_keys_are_named_with_an_example() -> None:
     missing = faults('format = 1\nid = "s"\n[[workload]]\nid = "w"\n')
     assert {fault.line for fault in missing} == {3}
     for fault, example in zip(missing, ("rw = ", "bs = ", "filesize = "), strict=True):
-        assert example in fault.do
+        assert example in fault.hint
 
 
 def test_an_empty_study() -> None:
-    says = told("")
-    assert says[0].startswith("s.toml: The study has no workload.")
-    assert says[1].startswith("s.toml: There is no format.")
-    assert len(says) == 3
+    message = told("")
+    assert message[0].startswith("s.toml: The study has no workload.")
+    assert message[1].startswith("s.toml: There is no format.")
+    assert len(message) == 3
 
 
 @pytest.mark.parametrize("bad", ["a b", "", ".x", "-x", "a/b", "x" * 65, "ü", "a\\nb", "<b>x</b>"])
@@ -157,14 +159,14 @@ def test_hosts_are_checked_against_those_there_are() -> None:
         '"cleint-1"]\n[[configuration]]\nid = "b"\nhosts = ["client-1", "client-1"]\n'
     )
     first, second = faults(SMALL + extra)
-    assert "'cleint-1', which is no host." in first.happened
-    assert first.do == "Did you mean 'client-1'?"
+    assert "'cleint-1', which is no host." in first.message
+    assert first.hint == "Did you mean 'client-1'?"
     assert first.line == SMALL.count("\n") + 7
-    assert "has 'client-1' twice" in second.happened
+    assert "has 'client-1' twice" in second.message
 
 
 @pytest.mark.parametrize(
-    ("host", "says"),
+    ("host", "message"),
     [
         ('name = "<b>x</b>"', "name of host '<b>x</b>' is '<b>x</b>'."),
         ('name = "a"\nkind = "command"', "Host 'a' has kind = 'command' but no command."),
@@ -176,13 +178,13 @@ def test_hosts_are_checked_against_those_there_are() -> None:
         ("", "Host 1 has no name."),
     ],
 )
-def test_a_wrong_host(host: str, says: str) -> None:
+def test_a_wrong_host(host: str, message: str) -> None:
     (fault,) = told(f"{SMALL}[[host]]\n{host}\n")
-    assert says in fault
+    assert message in fault
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "message"),
     [
         ("nodes = 0", "nodes of configuration 'a' is 0."),
         ("capacity = { raw_tbb = 4 }", "Unknown key 'raw_tbb' in configuration 'a'. Did you mean"),
@@ -198,18 +200,18 @@ def test_a_wrong_host(host: str, says: str) -> None:
         ('path = "a/b"', "path of configuration 'a' is 'a/b'."),
     ],
 )
-def test_a_wrong_configuration(line: str, says: str) -> None:
+def test_a_wrong_configuration(line: str, message: str) -> None:
     (fault,) = told(
         f'{SMALL}[[configuration]]\nid = "a"\npath = "/x"\n{line}\n'.replace(
             'path = "/x"\npath', "path"
         ),
         path=None,
     )
-    assert says in fault
+    assert message in fault
 
 
 @pytest.mark.parametrize(
-    ("section", "says"),
+    ("section", "message"),
     [
         ("method = 3", "method is 3, not a table."),
         ("workload = 3", "workload is 3, not a list of tables."),
@@ -218,12 +220,12 @@ def test_a_wrong_configuration(line: str, says: str) -> None:
         ("scale.x = 3", "scale 'x' is 3, not a table."),
     ],
 )
-def test_a_section_that_is_no_table(section: str, says: str) -> None:
+def test_a_section_that_is_no_table(section: str, message: str) -> None:
     text = f'format = 1\nid = "s"\n{section}\n'
     if not section.startswith("workload"):
         text += '[[workload]]\nid = "w"\nrw = "read"\nbs = "4k"\nfilesize = "1m"\n'
     (fault,) = told(text)
-    assert fault.startswith(f"s.toml:3: {says}")
+    assert fault.startswith(f"s.toml:3: {message}")
 
 
 @pytest.mark.parametrize(
@@ -241,9 +243,9 @@ def test_a_section_that_is_no_table(section: str, says: str) -> None:
 )
 def test_what_is_not_toml_is_told_with_its_line(text: str, line: int) -> None:
     (fault,) = faults(text)
-    assert fault.happened.startswith("This is not TOML: ")
+    assert fault.message.startswith("This is not TOML: ")
     assert fault.line == line
-    assert fault.happened.isprintable()
+    assert fault.message.isprintable()
 
 
 def test_a_file_out_of_all_proportion_is_refused() -> None:
@@ -259,14 +261,14 @@ def test_a_hundred_faults_are_enough() -> None:
     text = workload() + "".join(f"bad{index} = 1\n" for index in range(FAULTS_MAX + 20))
     found = faults(text)
     assert len(found) == FAULTS_MAX + 1
-    assert found[-1].happened == "There are 20 more faults."
+    assert found[-1].message == "There are 20 more faults."
 
 
 def test_untrusted_text_is_escaped_and_cut() -> None:
     (fault,) = faults(workload(f'ioengine = "\\u001b[2J{"x" * 500}"'))
-    assert "\\x1b[2J" in fault.happened
-    assert fault.happened.isprintable()
-    assert len(fault.happened) < 130
+    assert "\\x1b[2J" in fault.message
+    assert fault.message.isprintable()
+    assert len(fault.message) < 130
 
 
 def test_a_path_that_would_have_no_effect() -> None:
@@ -282,7 +284,7 @@ def test_a_path_given_on_the_command_line_twice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ('exec_prerun = "touch x"', "Leave it out: commands of a job are never run."),
         ("randrepeat = 1", "Leave it out: every run has seeds of its own"),
@@ -295,9 +297,9 @@ def test_a_path_given_on_the_command_line_twice() -> None:
         ("nice = 20", "fio option nice of workload 'w' is 20."),
     ],
 )
-def test_a_wrong_fio_option(options: str, says: str) -> None:
+def test_a_wrong_fio_option(options: str, message: str) -> None:
     (fault,) = told(workload(f"fio = {{ {options} }}"))
-    assert says in fault
+    assert message in fault
 
 
 @pytest.mark.parametrize("value", ['"-5s"', '"inf"', "inf", "nan", "-1", "true", "[1]", '"2d"'])

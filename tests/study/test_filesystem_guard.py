@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.core.host import DeviceFacts, DeviceObjection, HostFacts, TargetProbe
+from iolab.core.host import DeviceFacts, DeviceRefusal, HostFacts, TargetProbe
 from iolab.core.study import Study
 from iolab.errors import HostError
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings
-from iolab.study.guard import asks_rights, bounds_memory
+from iolab.study.guard import limits_memory, needs_rights
 from iolab.study.targets import targets_of
 from tests.plans import check_ready, make_plan
 from tests.study.studies import SMALL, load
@@ -47,15 +47,15 @@ def with_free(free_bytes: int) -> HostFacts:
 
 
 @pytest.mark.parametrize(
-    ("image", "says"),
+    ("image", "message"),
     [
         (None, "has no size. Set target.image, or name a device."),
         (299 << 20, "An image of 299 MiB is too small for an XFS in '/mnt/t' on host 'local'."),
     ],
 )
-def test_an_image_must_be_one(image: int | None, says: str) -> None:
+def test_an_image_must_be_one(image: int | None, message: str) -> None:
     (fault,) = faults(on_xfs(image))
-    assert says in fault
+    assert message in fault
 
 
 def test_files_must_fit_the_image() -> None:
@@ -103,7 +103,7 @@ def test_a_device_is_asked_for_the_same_rights() -> None:
         objections=(),
     )
     assert faults(study, device=device) == []
-    mounted = replace(device, objections=(DeviceObjection("mounted", "sdx is mounted on /m"),))
+    mounted = replace(device, objections=(DeviceRefusal("mounted", "sdx is mounted on /m"),))
     told = faults(study, probe=replace(PROBE, mount_error="EPERM"), device=mounted)
     assert ["is refused: sdx is mounted" in told[0], "cannot have a file" in told[1]] == [True] * 2
 
@@ -116,12 +116,12 @@ def test_clients_cannot_read_each_others_files_on_it() -> None:
 
 def test_rights_are_asked_for_where_they_are_needed_alone() -> None:
     plain = load(SMALL)
-    assert not asks_rights(plain)
-    assert asks_rights(on_xfs())
-    assert not bounds_memory(on_xfs())
+    assert not needs_rights(plain)
+    assert needs_rights(on_xfs())
+    assert not limits_memory(on_xfs())
     managed = replace(plain, server=ServerSettings(ServerKind.MANAGED, memory_bytes=GIB))
-    assert bounds_memory(managed)
-    assert asks_rights(managed)
+    assert limits_memory(managed)
+    assert needs_rights(managed)
     cannot = replace(PROBE, memory_error="no control group hands memory on")
     (fault,) = faults(managed, probe=cannot)
     assert fault.startswith("Host 'local' cannot bound memory")

@@ -9,7 +9,7 @@ from iolab.core.study import Study
 from iolab.loads.fileio.workload import Job
 from iolab.study.inventory import Inventory
 from iolab.study.load import LoadOptions
-from iolab.study.schedule import expand
+from iolab.study.schedule import expand_points
 from iolab.study.targets import bystanders_of, data_sets_at, targets_of
 from tests.plans import make_plan, parse_study
 from tests.study.studies import FILE, SMALL, told, workload
@@ -66,8 +66,8 @@ def test_a_hosts_own_jobs_take_the_place_of_every_workloads() -> None:
     study = fleet(SMALL)
     plan = make_plan(study)
     point = plan.points[1]
-    assert Job.of(point.job).depth_total == 8
-    assert [Job.of(point.job_on(name)).depth_total for name in ("c1", "c3", "else")] == [
+    assert Job.require(point.job).total_iodepth == 8
+    assert [Job.require(point.job_on(name)).total_iodepth for name in ("c1", "c3", "else")] == [
         24,
         64,
         8,
@@ -87,31 +87,33 @@ def test_rated_writes_are_estimated_by_each_hosts_jobs() -> None:
 
 def test_own_jobs_and_rotation_make_other_points_and_nothing_else_does() -> None:
     plain = FLEET.replace("numjobs = 3\n", "").replace("numjobs = 8\n", "")
-    base = [point.digest for point in expand(fleet(SMALL, plain))]
+    base = [point.digest for point in expand_points(fleet(SMALL, plain))]
     others = [
-        [point.digest for point in expand(fleet(SMALL))],
-        [point.digest for point in expand(fleet(SMALL + "[target]\nrotate = 1\n", plain))],
-        [point.digest for point in expand(fleet(SMALL + "[target]\nrotate = 2\n", plain))],
+        [point.digest for point in expand_points(fleet(SMALL))],
+        [point.digest for point in expand_points(fleet(SMALL + "[target]\nrotate = 1\n", plain))],
+        [point.digest for point in expand_points(fleet(SMALL + "[target]\nrotate = 2\n", plain))],
     ]
     assert len({*base, *(digest for other in others for digest in other)}) == 4 * len(base)
     watched = SMALL + '[[configuration]]\nid = "default"\nstorage = ["s1"]\n'
-    assert [point.digest for point in expand(fleet(watched, plain))] == base
+    assert [point.digest for point in expand_points(fleet(watched, plain))] == base
 
 
 def test_what_only_writes_is_the_same_under_rotation() -> None:
     text = workload(rw="randwrite")
     rotated = text + "[target]\nrotate = 1\n"
-    assert [p.digest for p in expand(fleet(text))] == [p.digest for p in expand(fleet(rotated))]
+    assert [p.digest for p in expand_points(fleet(text))] == [
+        p.digest for p in expand_points(fleet(rotated))
+    ]
 
 
 def test_where_files_are_handed_on_all_clients_have_files_for_the_widest() -> None:
     plan = make_plan(fleet(SMALL + "[target]\nrotate = 1\n"))
-    assert {data_set.on("c1").numjobs for data_set in plan.data_sets} == {8}
-    assert Job.of(plan.points[0].job_on("c1")).numjobs == 3
+    assert {data_set.for_host("c1").numjobs for data_set in plan.data_sets} == {8}
+    assert Job.require(plan.points[0].job_on("c1")).numjobs == 3
 
 
 @pytest.mark.parametrize(
-    ("extra", "says"),
+    ("extra", "message"),
     [
         (
             '[target]\nrotate = 2\n[[host]]\nname = "a"\n[[host]]\nname = "b"\n',
@@ -148,8 +150,8 @@ def test_where_files_are_handed_on_all_clients_have_files_for_the_widest() -> No
         ),
     ],
 )
-def test_what_does_not_fit_a_fleet_is_told_with_its_line(extra: str, says: str) -> None:
-    assert any(one.startswith(says) for one in told(workload() + extra))
+def test_what_does_not_fit_a_fleet_is_told_with_its_line(extra: str, message: str) -> None:
+    assert any(one.startswith(message) for one in told(workload() + extra))
 
 
 def test_one_host_with_too_many_files_is_told() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from iolab.core.metric import Level
 from iolab.registry import study_kinds
-from iolab.study.foretold import Forecast, foretell
+from iolab.study.foretold import Forecast, forecast_verdicts
 from iolab.study.load import LoadOptions
 from tests.plans import make_plan, parse_study
 
@@ -18,7 +18,7 @@ TWO = '[[host]]\nname = "a"\n[[host]]\nname = "b"\n'
 
 def foretold(text: str, *sets: str) -> Forecast:
     study = parse_study(HEAD + text, "s", LoadOptions(sets=sets))
-    return foretell(study, make_plan(study), study_kinds())
+    return forecast_verdicts(study, make_plan(study), study_kinds())
 
 
 @pytest.mark.parametrize(
@@ -35,15 +35,15 @@ def test_a_run_that_is_too_short_is_told_with_what_it_lacks(
     seconds: float, level: Level, adds: str
 ) -> None:
     told = foretold(READS, f"method.runtime={seconds}s")
-    assert told.levels == (level,)
-    assert told.smoke is None
-    assert adds in " ".join(told.lines())
+    assert told.best_levels == (level,)
+    assert told.smoke_reason is None
+    assert adds in " ".join(told.text_lines())
 
 
 def test_runs_that_can_only_be_invalid_are_a_smoke_test() -> None:
     told = foretold(READS, "method.runtime=2s")
     assert told.counts[Level.INVALID] == told.runs == 2
-    assert told.smoke is not None
+    assert told.smoke_reason is not None
 
 
 def test_a_run_that_its_edges_may_make_invalid_is_told_so() -> None:
@@ -56,15 +56,15 @@ def test_a_run_that_its_edges_may_make_invalid_is_told_so() -> None:
 
 def test_what_the_stopping_rule_allows_counts_where_there_is_one() -> None:
     told = foretold(READS, "method.kind=adaptive", "method.runtime=2s")
-    assert told.levels == (Level.VALID,)
+    assert told.best_levels == (Level.VALID,)
 
 
 def test_a_client_that_looks_its_own_files_up_is_told() -> None:
-    assert foretold(FILES).levels == (Level.INDICATIVE,)
-    assert foretold(FILES + TWO).levels == (Level.VALID,)
-    assert foretold(FILES + TWO, "workload.f.rank_shift=1").levels == (Level.INDICATIVE,)
+    assert foretold(FILES).best_levels == (Level.INDICATIVE,)
+    assert foretold(FILES + TWO).best_levels == (Level.VALID,)
+    assert foretold(FILES + TWO, "workload.f.rank_shift=1").best_levels == (Level.INDICATIVE,)
     short = foretold(FILES + TWO, "workload.f.phase_runtime=5s")
-    assert short.levels == (Level.INDICATIVE,)
+    assert short.best_levels == (Level.INDICATIVE,)
     assert "5 s" in short.limits[0].why
 
 

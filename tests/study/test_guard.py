@@ -74,8 +74,8 @@ def on(**changes: object) -> HostFacts:
     return replace(FACTS, target=replace(TARGET, **changes))  # type: ignore[arg-type]
 
 
-def gone(code: NoTarget, says: str = "") -> HostFacts:
-    return replace(FACTS, target=None, target_fault=TargetFault(code, says))
+def gone(code: NoTarget, message: str = "") -> HostFacts:
+    return replace(FACTS, target=None, target_fault=TargetFault(code, message))
 
 
 def fio(path: str | None, version: str | None) -> HostFacts:
@@ -83,7 +83,7 @@ def fio(path: str | None, version: str | None) -> HostFacts:
 
 
 @pytest.mark.parametrize(
-    ("facts", "says"),
+    ("facts", "message"),
     [
         (None, "'local' told nothing"),
         (replace(FACTS, target=None), "no directory '/mnt/t' on host 'local'"),
@@ -101,15 +101,15 @@ def fio(path: str | None, version: str | None) -> HostFacts:
         (on(free_inodes=0, free_bytes=0), "has 0 B free"),
     ],
 )
-def test_a_host_that_cannot_serve(facts: HostFacts | None, says: str) -> None:
+def test_a_host_that_cannot_serve(facts: HostFacts | None, message: str) -> None:
     error = refusal(facts)
     assert error.exit_code is ExitCode.HOST
     (fault,) = error.faults
-    assert says in str(fault)
+    assert message in str(fault)
 
 
 @pytest.mark.parametrize(
-    ("probe", "says"),
+    ("probe", "message"),
     [
         (None, "was not tried."),
         (replace(PROBE, direct_error="EINVAL: open"), "takes no O_DIRECT: 'EINVAL: open'."),
@@ -117,14 +117,14 @@ def test_a_host_that_cannot_serve(facts: HostFacts | None, says: str) -> None:
         (replace(PROBE, held_by="s-1 \x1b[2J"), "is held by another session, 's-1 \\x1b[2J'."),
     ],
 )
-def test_a_target_that_cannot_serve(probe: TargetProbe | None, says: str) -> None:
+def test_a_target_that_cannot_serve(probe: TargetProbe | None, message: str) -> None:
     error = refusal(probe=probe)
     assert isinstance(error, HostError)
-    assert [says in str(fault) for fault in error.faults] == [True]
+    assert [message in str(fault) for fault in error.faults] == [True]
 
 
 @pytest.mark.parametrize(
-    ("facts", "says"),
+    ("facts", "message"),
     [
         (replace(FACTS, tools=()), "fio on host 'local' is not installed."),
         (fio(None, None), "fio on host 'local' is not installed."),
@@ -134,17 +134,17 @@ def test_a_target_that_cannot_serve(probe: TargetProbe | None, says: str) -> Non
         (fio("/bin/fio", None), "is '', where"),
     ],
 )
-def test_an_engine_that_cannot_serve(facts: HostFacts, says: str) -> None:
+def test_an_engine_that_cannot_serve(facts: HostFacts, message: str) -> None:
     error = refusal(facts)
     assert isinstance(error, EngineError)
     assert error.exit_code is ExitCode.ENGINE
     (fault,) = error.faults
-    assert says in str(fault)
+    assert message in str(fault)
 
 
 def test_the_native_engine_needs_nothing_installed() -> None:
     bare, ready = {"local": replace(FACTS, tools=())}, {"local": PROBE}
-    assert any("--engine native" in fault.do for fault in refusal(bare["local"]).faults)
+    assert any("--engine native" in fault.hint for fault in refusal(bare["local"]).faults)
     study = load(SMALL, "workload.*.engine=native")
     check_ready(study, make_plan(study), bare, ready, {"local": 0})
     mixed = load(SMALL, "workload.mix.engine=native")
@@ -157,13 +157,13 @@ def test_all_reasons_come_at_once_and_a_host_decides_the_code() -> None:
     error = refusal(facts, replace(PROBE, direct_error="EINVAL", held_by="s-1"))
     assert isinstance(error, HostError)
     assert len(error.faults) == 4
-    assert "4 reasons" in error.happened
+    assert "4 reasons" in error.message
 
 
 def test_buffers_must_fit_into_memory() -> None:
     facts = replace(FACTS, memory=MemoryFacts(1 << 20, ()))
     (fault,) = refusal(facts, text=SMALL.replace("[1, 8]", "[1, 129]")).faults
-    assert fault.happened.startswith("rand-read iodepth=129 keeps 516 KiB in")
+    assert fault.message.startswith("rand-read iodepth=129 keeps 516 KiB in")
     study = load(SMALL.replace("[1, 8]", "[1, 128]"))
     check_ready(study, make_plan(study), {"local": facts}, {"local": PROBE})
 
@@ -178,7 +178,7 @@ def test_files_that_lie_there_already_need_no_room() -> None:
 def test_too_few_inodes() -> None:
     study = SMALL.replace('filesize = "1m"', 'filesize = "1m"\nfiles = 8')
     (fault,) = refusal(on(free_inodes=7), text=study).faults
-    assert {"7", "8"} <= {*fault.happened.split()}
+    assert {"7", "8"} <= {*fault.message.split()}
 
 
 def test_a_memory_target_may_be_allowed() -> None:

@@ -15,7 +15,7 @@ from iolab.core.host import Hop, HostKind, HostSpec, Role, SshRoute
 from iolab.core.study import Study
 from iolab.errors import StudyError
 from iolab.study.inventory import Inventory, inventory_schema, parse_inventory
-from iolab.study.load import LoadOptions, options_of
+from iolab.study.load import LoadOptions, options_for_resume
 from iolab.study.ssh_addresses import parse_hop
 from tests.plans import make_plan, parse_study
 from tests.study.studies import SMALL
@@ -110,7 +110,7 @@ def test_an_inventory_takes_the_place_of_a_studys_hosts() -> None:
 
 def test_a_resumed_session_finds_the_same_hosts() -> None:
     study = load(SMALL, FLEET, "host.client02.path=/mnt/other")
-    assert parse_study(study.text, "study.toml", options_of(study)) == study
+    assert parse_study(study.text, "study.toml", options_for_resume(study)) == study
     assert study.host("client02").path == "/mnt/other"
 
 
@@ -147,7 +147,7 @@ def test_all_faults_come_at_once_in_the_order_of_the_file() -> None:
         'format = 2\nhots = 1\n[defaults]\nport = 0\nname = "x"\n[[host]]\nname = "c[3-1]"\n'
         '[[host]]\nname = "-oProxyCommand=reboot"\n[[host]]\nuser = "a b"\n'
     )
-    says = [
+    message = [
         "fleet.toml:1: format is 2.",
         "fleet.toml:2: Unknown key 'hots'. Did you mean 'host'?",
         "fleet.toml:4: port of [defaults] is 0.",
@@ -157,11 +157,13 @@ def test_all_faults_come_at_once_in_the_order_of_the_file() -> None:
         "fleet.toml:10: Host 2 has no name.",
         "fleet.toml:11: user of host 2 is 'a b'.",
     ]
-    assert [fault[: len(words)] for fault, words in zip(told(text), says, strict=True)] == says
+    assert [
+        fault[: len(words)] for fault, words in zip(told(text), message, strict=True)
+    ] == message
 
 
 @pytest.mark.parametrize(
-    ("lines", "says"),
+    ("lines", "message"),
     [
         ('name = "a;reboot"', "name of host 'a;reboot' is 'a;reboot'."),
         ('name = "a\\u001b[31m"', "name of host 1 is 'a\\x1b[31m'."),
@@ -193,9 +195,9 @@ def test_all_faults_come_at_once_in_the_order_of_the_file() -> None:
         ('name = "a[1-1000]"\n[[host]]\nname = "b"', "There are 1001 hosts."),
     ],
 )
-def test_each_fault_is_told_with_its_value(lines: str, says: str) -> None:
+def test_each_fault_is_told_with_its_value(lines: str, message: str) -> None:
     faults = told(one(lines))
-    assert any(says in fault for fault in faults), faults
+    assert any(message in fault for fault in faults), faults
     assert all(fault.startswith("fleet.toml:") and fault.isprintable() for fault in faults)
 
 

@@ -44,7 +44,7 @@ def test_the_kind_of_load_gives_the_rule_and_keys_change_it() -> None:
 def test_faults_are_told(key: str, words: str) -> None:
     with pytest.raises(StudyError) as caught:
         study_of(key)
-    assert any(words in f"{fault.happened} {fault.do}" for fault in caught.value.faults)
+    assert any(words in f"{fault.message} {fault.hint}" for fault in caught.value.faults)
 
 
 def test_the_plan_tells_rules_apart_and_says_both_times() -> None:

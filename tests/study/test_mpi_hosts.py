@@ -21,8 +21,8 @@ def names(text: str) -> list[str]:
 def faults(text: str) -> list[str]:
     with pytest.raises(UsageError) as raised:
         mpi_inventory(text, "hosts")
-    assert all(fault.do for fault in raised.value.faults)
-    return [f"{fault.line}: {fault.happened}" for fault in raised.value.faults]
+    assert all(fault.hint for fault in raised.value.faults)
+    return [f"{fault.line}: {fault.message}" for fault in raised.value.faults]
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_slots_are_in_no_host() -> None:
         ("2001:db8::1", "'2001:db8::1' is no name of a host."),
     ],
 )
-def test_a_line_that_is_no_host_is_refused(line: str, happened: str) -> None:
-    assert faults(f"good\n{line}\n") == [f"2: {happened}"]
+def test_a_line_that_is_no_host_is_refused(line: str, message: str) -> None:
+    assert faults(f"good\n{line}\n") == [f"2: {message}"]
 
 
 def test_all_faults_are_told_at_once_each_with_its_line() -> None:

@@ -11,7 +11,7 @@ from iolab.core.host import HostKind, HostSpec
 from iolab.errors import HostError, UsageError
 from iolab.study.inventory import (
     PodSelection,
-    listing_words,
+    list_pods_command,
     parse_inventory,
     parse_selection,
     pods_inventory,
@@ -29,7 +29,7 @@ def specs(*pods: dict[str, Any], selection: PodSelection = SELECTION) -> tuple[H
 def faults(*pods: dict[str, Any], selection: PodSelection = SELECTION) -> list[str]:
     with pytest.raises(HostError) as raised:
         specs(*pods, selection=selection)
-    return [fault.happened for fault in raised.value.faults] or [raised.value.happened]
+    return [fault.message for fault in raised.value.faults] or [raised.value.message]
 
 
 @pytest.mark.parametrize(
@@ -58,11 +58,11 @@ def test_a_selection_is_read(text: str, selection: PodSelection | None) -> None:
 def test_what_is_no_selection_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="selects no pods") as raised:
         parse_selection(text)
-    assert raised.value.happened.isprintable()
+    assert raised.value.message.isprintable()
 
 
 def test_a_selector_is_never_an_option_of_its_own() -> None:
-    words = listing_words(PodSelection("bench", "-A"))
+    words = list_pods_command(PodSelection("bench", "-A"))
     assert "-A" not in words
     assert "--selector=-A" in words
 

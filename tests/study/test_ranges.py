@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.study.names import HOSTS_MAX, HostsFault, expand, has_ranges
+from iolab.study.names import HOSTS_MAX, HostsFault, expand_names, has_ranges
 
 
 @pytest.mark.parametrize(
@@ -25,11 +25,11 @@ from iolab.study.names import HOSTS_MAX, HostsFault, expand, has_ranges
     ],
 )
 def test_ranges_stand_for_names(text: str, names: list[str]) -> None:
-    assert list(expand(text)) == names
+    assert list(expand_names(text)) == names
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("c[12-01]", "runs backwards."),
         ("c[1-012]", "zeros do not agree"),
@@ -50,21 +50,21 @@ def test_ranges_stand_for_names(text: str, names: list[str]) -> None:
         ("c[\x1b[31m]", "Write ranges as in"),
     ],
 )
-def test_ranges_that_make_no_sense_are_faults(text: str, says: str) -> None:
+def test_ranges_that_make_no_sense_are_faults(text: str, message: str) -> None:
     with pytest.raises(HostsFault) as caught:
-        expand(text)
-    assert says in str(caught.value)
+        expand_names(text)
+    assert message in str(caught.value)
     assert "\x1b" not in str(caught.value)
 
 
 def test_as_many_as_the_limit_are_expanded() -> None:
-    assert len(expand(f"c[1-{HOSTS_MAX}]")) == HOSTS_MAX
+    assert len(expand_names(f"c[1-{HOSTS_MAX}]")) == HOSTS_MAX
 
 
 @given(st.integers(0, 10**6), st.integers(0, 200), st.integers(1, 8))
 def test_a_range_is_every_number_once_in_order(first: int, more: int, width: int) -> None:
     start = str(first).zfill(width)
-    names = expand(f"c[{start}-{str(first + more).zfill(len(start))}]")
+    names = expand_names(f"c[{start}-{str(first + more).zfill(len(start))}]")
     assert [int(name[1:]) for name in names] == list(range(first, first + more + 1))
     assert len(names[0]) == 1 + len(start)
 
@@ -72,7 +72,7 @@ def test_a_range_is_every_number_once_in_order(first: int, more: int, width: int
 @given(st.text(alphabet="ab01-,[]", max_size=20))
 def test_any_text_is_expanded_or_refused(text: str) -> None:
     try:
-        names = expand(text)
+        names = expand_names(text)
     except HostsFault:
         return
     assert 1 <= len(names) <= HOSTS_MAX

@@ -8,7 +8,7 @@ import pytest
 from bench.synthetic import make_facts
 
 from iolab.core.host import HostFacts
-from iolab.study.guard import changes, study_changes, version_changes
+from iolab.study.guard import host_changes, study_changes, version_changes
 from tests.cli.command_line import SHAPE
 from tests.guests.guest_studies import FLEET
 from tests.session.stage import study_of
@@ -21,14 +21,14 @@ assert ONE.target is not None
 
 
 def test_nothing_changed() -> None:
-    assert changes(BEFORE, make_facts(SHAPE)) == ()
+    assert host_changes(BEFORE, make_facts(SHAPE)) == ()
 
 
 def test_what_grows_and_shrinks_all_the_time_is_no_change() -> None:
     assert ONE.target is not None
     target = replace(ONE.target, free_bytes=1, free_inodes=2, mount_options="rw,relatime")
     now = {**BEFORE, NAME: replace(ONE, target=target, kernel=replace(ONE.kernel, boot_id="new"))}
-    assert changes(BEFORE, now) == ()
+    assert host_changes(BEFORE, now) == ()
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def test_what_grows_and_shrinks_all_the_time_is_no_change() -> None:
     ],
 )
 def test_what_changes_results_is_named_with_both_values(what: str, now: HostFacts) -> None:
-    (fault,) = changes(BEFORE, {**BEFORE, NAME: now})
-    assert fault.happened.startswith(f"The {what} of host '{NAME}' was ")
+    (fault,) = host_changes(BEFORE, {**BEFORE, NAME: now})
+    assert fault.message.startswith(f"The {what} of host '{NAME}' was ")
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_versions_that_may_measure_otherwise_are_named(
     found = version_changes(began, now)
     assert bool(found) is differs
     for fault in found:
-        assert began in fault.happened
-        assert now in fault.happened
+        assert began in fault.message
+        assert now in fault.message
 
 
 def test_each_key_of_the_study_that_changed_is_named() -> None:
     before = study_of("c1", "c2")
     now = study_of("c1", "c3", sets=("method.runtime=9s", "workload.seq-write.bs=2m"))
-    told = [fault.happened for fault in study_changes(before, now)]
+    told = [fault.message for fault in study_changes(before, now)]
     assert study_changes(before, before) == ()
     assert any(text.startswith("'method.runtime_s' was '4.0', it is '9.0'") for text in told)
     assert any("'workload.seq-write." in text for text in told)
@@ -76,8 +76,8 @@ def test_each_key_of_the_study_that_changed_is_named() -> None:
 def test_guests_that_are_others_than_they_were_are_named() -> None:
     before, now = load(FLEET), load(FLEET, "vm.iops=300")
     assert study_changes(before, before) == ()
-    assert [fault.happened for fault in study_changes(before, now)] == [
+    assert [fault.message for fault in study_changes(before, now)] == [
         "'vm.iops_limit' was 'None', it is '300'."
     ]
-    gone = [fault.happened for fault in study_changes(before, replace(before, guests=None))]
+    gone = [fault.message for fault in study_changes(before, replace(before, guests=None))]
     assert gone == ["'vm' was 'there', it is 'gone'."]

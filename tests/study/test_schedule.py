@@ -15,9 +15,9 @@ from iolab.study.cost import (
     ASSUMED_WRITE_BYTES_PER_S,
     RUN_OVERHEAD_S,
     SESSION_OVERHEAD_S,
-    with_spare,
+    with_free_space_margin,
 )
-from iolab.study.schedule import expand
+from iolab.study.schedule import expand_points
 from tests.plans import make_plan
 from tests.study.studies import SMALL, load, workload
 
@@ -30,38 +30,38 @@ STABLE = ["62ebc852b71ef154", "109610c93f6931b5", "f88480171a6aa9ba"]
 
 
 def labels(plan: Plan) -> list[str]:
-    return [run.point.label for run in plan.runs]
+    return [run.point.title_text for run in plan.runs]
 
 
 def test_several_lists_are_a_product_and_the_first_axis_is_slowest() -> None:
     study = load(workload("iodepth = [1, 8]\nnumjobs = [2, 1]", bs='["4k", "8k"]'))
-    points = expand(study)
+    points = expand_points(study)
     assert [point.axis for point in points][:3] == [
         (("bs", "4k"), ("iodepth", 1), ("numjobs", 2)),
         (("bs", "4k"), ("iodepth", 1), ("numjobs", 1)),
         (("bs", "4k"), ("iodepth", 8), ("numjobs", 2)),
     ]
     assert len(points) == 8
-    assert Job.of(points[-1].job).block_bytes == 8192
-    assert (Job.of(points[-1].job).iodepth, Job.of(points[-1].job).numjobs) == (8, 1)
+    assert Job.require(points[-1].job).block_bytes == 8192
+    assert (Job.require(points[-1].job).iodepth, Job.require(points[-1].job).numjobs) == (8, 1)
 
 
 def test_every_axis_reaches_the_job() -> None:
     text = workload("rwmixread = [70, 30]\nrate_iops = [10, 20]", rw="randrw").replace(
         'filesize = "1m"', 'filesize = ["1m", 2097152]'
     )
-    last = expand(load(text))[-1]
+    last = expand_points(load(text))[-1]
     assert last.axis == (("rwmixread", 30), ("filesize", 2097152), ("rate_iops", 20))
     assert (
-        Job.of(last.job).read_percent,
-        Job.of(last.job).file_bytes,
-        Job.of(last.job).rate_iops,
+        Job.require(last.job).read_percent,
+        Job.require(last.job).file_bytes,
+        Job.require(last.job).rate_iops,
     ) == (30, 2 << 20, 20)
 
 
 def test_a_mixed_workload_without_a_share_reads_half() -> None:
-    assert Job.of(expand(load(workload(rw="rw")))[0].job).read_percent == 50
-    assert Job.of(expand(load(workload(rw="read")))[0].job).read_percent is None
+    assert Job.require(expand_points(load(workload(rw="rw")))[0].job).read_percent == 50
+    assert Job.require(expand_points(load(workload(rw="read")))[0].job).read_percent is None
 
 
 def test_as_written_runs_block_by_block() -> None:
@@ -80,7 +80,7 @@ def test_randomised_shuffles_each_block_by_the_seed() -> None:
     assert labels(plan)[:8] != labels(plan)[8:]
     assert labels(plan) != labels(make_plan(load(many, *sets[:2], "method.seed=8")))
     # The documented recipe, so that an order can be had again by hand.
-    block = list(expand(load(many)))
+    block = list(expand_points(load(many)))
     random.Random(7).shuffle(block)  # noqa: S311
     assert [run.point.axis for run in plan.runs[:8]] == [point.axis for point in block]
 
@@ -119,7 +119,7 @@ def test_configurations_have_sets_of_their_own_that_are_found_by_id() -> None:
 
 
 def digests(study: Study) -> list[str]:
-    return [point.digest for point in expand(study)]
+    return [point.digest for point in expand_points(study)]
 
 
 def test_digests_are_stable_over_versions() -> None:
@@ -193,7 +193,7 @@ def test_the_budget_counts_bytes_on_each_host_and_on_all() -> None:
     # Host a is in both configurations, so both data sets lie there at once.
     assert budget.layout_bytes_per_host == 2 << 20
     assert budget.write_bytes_estimate == 3 << 20
-    assert budget.free_bytes_needed_per_host == with_spare(2 << 20)
+    assert budget.free_bytes_needed_per_host == with_free_space_margin(2 << 20)
 
 
 def test_writing_runs_are_estimated_by_rate_share_and_limit() -> None:
@@ -205,5 +205,5 @@ def test_writing_runs_are_estimated_by_rate_share_and_limit() -> None:
 
 
 def test_spare_space_is_a_share_and_a_floor() -> None:
-    assert with_spare(0) == 64 << 20
-    assert with_spare(100 << 30) == (105 << 30) + (64 << 20)
+    assert with_free_space_margin(0) == 64 << 20
+    assert with_free_space_margin(100 << 30) == (105 << 30) + (64 << 20)

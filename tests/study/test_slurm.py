@@ -11,8 +11,8 @@ from iolab.study.inventory import (
     parse_inventory,
     read_allocation,
     slurm_inventory,
-    step_environment,
-    step_words,
+    srun_environment,
+    srun_prefix,
 )
 
 
@@ -39,11 +39,11 @@ def test_an_allocation_is_read() -> None:
         (environment("n\x1b[1]"), r"SLURM_JOB_NODELIST has 'n\x1b1'"),
     ],
 )
-def test_what_is_no_allocation_is_refused(given: dict[str, str], happened: str) -> None:
+def test_what_is_no_allocation_is_refused(given: dict[str, str], message: str) -> None:
     with pytest.raises(HostError) as raised:
         read_allocation(given)
-    assert raised.value.happened.startswith(happened)
-    assert "salloc or sbatch" in raised.value.do
+    assert raised.value.message.startswith(message)
+    assert "salloc or sbatch" in raised.value.hint
 
 
 def test_the_inventory_keeps_the_nodes_and_no_number_of_a_job() -> None:
@@ -55,7 +55,7 @@ def test_the_inventory_keeps_the_nodes_and_no_number_of_a_job() -> None:
 
 
 def test_a_step_takes_one_task_on_one_node_and_waits_for_nothing() -> None:
-    words = step_words("17", "n1")
+    words = srun_prefix("17", "n1")
     assert words[0] == "srun"
     needed = {"--jobid=17", "--nodelist=n1", "--nodes=1", "--ntasks=1", "--overlap", "--mem=0"}
     assert needed <= set(words)
@@ -79,7 +79,7 @@ def test_settings_of_the_job_are_kept_from_srun() -> None:
         "SALLOC_PARTITION": "x",
     }
     kept = {"PATH", "HOME", "SLURM_CONF", "SLURM_JWT", "SLURM_WORKING_CLUSTER"}
-    assert set(step_environment(given)) == kept
+    assert set(srun_environment(given)) == kept
 
 
 @pytest.mark.parametrize("key", ['command = ["x"]', 'user = "bench"', "port = 22", 'jump = "g"'])

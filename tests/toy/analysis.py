@@ -24,10 +24,10 @@ def not_durable(view: RunView) -> CheckAnswer:
     """Whether an append took as long as a device needs for it."""
     hosts = list(range(len(view.hosts)))
     median_ns = view.load.histogram(hosts, [Direction.WRITE]).percentile_ns(50.0) or 0.0
-    says = f"Half of all appends took {format_ns(median_ns)} at most"
+    message = f"Half of all appends took {format_ns(median_ns)} at most"
     if median_ns < DURABLE_LEAST_NS:
-        return invalid(f"{says}: no device is so fast, nothing was kept.", median_ns=median_ns)
-    return valid(f"{says}, as a device may need.", median_ns=median_ns)
+        return invalid(f"{message}: no device is so fast, nothing was kept.", median_ns=median_ns)
+    return valid(f"{message}, as a device may need.", median_ns=median_ns)
 
 
 class AppendAnalysis(LoadAnalysis[RunView]):

@@ -133,4 +133,4 @@ class AppendReader:
         )
 
 
-SESSION: Final = LoadSession.of(AppendEngine())
+SESSION: Final = LoadSession.for_engines(AppendEngine())

@@ -32,7 +32,7 @@ VARIATION: Final = MetricSpec(
 class AppendJob(AnyJob):
     """One client's load: blocks of that size, one after the other."""
 
-    stored_as: ClassVar[str] = "append"
+    type_tag: ClassVar[str] = "append"
     keys: ClassVar[Mapping[str, str]] = MappingProxyType({"block": "block_bytes"})
 
     engine: EngineName
@@ -58,7 +58,7 @@ class AppendStudy(LoadStudy):
     tables = MappingProxyType({AppendTable: (APPEND_ENGINE,)})
     examples = MappingProxyType({"block": '"4k"'})
 
-    def asked(self, study: Study) -> Programs:
+    def required_programs(self, study: Study) -> Programs:
         """For Python."""
         return {APPEND_ENGINE: ["python3", "--version"]}
 

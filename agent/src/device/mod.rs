@@ -178,7 +178,7 @@ pub fn look(
 pub fn hold(path: &Path, wish: Wish) -> Result<(DeviceFacts, File)> {
     let (facts, file) = look(&Roots::default(), path, wish, Hold::Yes)?;
     let Some(file) = file else {
-        let reasons: Vec<&str> = facts.objections.iter().map(|one| one.says.as_str()).collect();
+        let reasons: Vec<&str> = facts.objections.iter().map(|one| one.message.as_str()).collect();
         return Err(Error::refused(reasons.join("; ")));
     };
     Ok((facts, file))
@@ -232,8 +232,8 @@ fn content(facts: &DeviceFacts, wish: Wish) -> Vec<Objection> {
         }
         Kind::FileSystem if wish.overwrite => None,
         Kind::FileSystem => {
-            let says = format!("{name} holds a file system: {}", signature.name);
-            Some(Objection::new("file-system", says))
+            let message = format!("{name} holds a file system: {}", signature.name);
+            Some(Objection::new("file-system", message))
         }
     });
     refused.collect()
@@ -245,13 +245,13 @@ pub struct Objection {
     /// One of the words of docs/reference/wire.md.
     pub code: &'static str,
     /// What is the matter, with names and values.
-    pub says: String,
+    pub message: String,
 }
 
 impl Objection {
     /// Make one.
-    pub fn new(code: &'static str, says: impl Into<String>) -> Self {
-        Self { code, says: says.into() }
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
     }
 }
 
@@ -268,8 +268,8 @@ pub fn objections(roots: &Roots, name: &str) -> Vec<Objection> {
         .filter(|inner| folder.join(inner).join("partition").exists())
         .collect();
     if !partitions.is_empty() {
-        let says = format!("{name} has partitions: {}", partitions.join(", "));
-        objections.push(Objection::new("partitioned", says));
+        let message = format!("{name} has partitions: {}", partitions.join(", "));
+        objections.push(Objection::new("partitioned", message));
     }
     if value(&folder.join("ro")).is_some_and(|is_so| is_so != "0") {
         objections.push(Objection::new("read-only", format!("{name} is read-only")));
@@ -286,14 +286,14 @@ fn uses_of(roots: &Roots, device: &str) -> Vec<Objection> {
     let mut objections = Vec::new();
     for mount in &mounts(roots) {
         if device_of(roots, mount).as_deref() == Some(device) {
-            let says = format!("{device} is mounted on {}", mount.mount_point.display());
-            objections.push(Objection::new("mounted", says));
+            let message = format!("{device} is mounted on {}", mount.mount_point.display());
+            objections.push(Objection::new("mounted", message));
         }
     }
     let holders = names(&roots.block(device).join("holders"));
     if !holders.is_empty() {
-        let says = format!("{device} is held by {}", holders.join(", "));
-        objections.push(Objection::new("held", says));
+        let message = format!("{device} is held by {}", holders.join(", "));
+        objections.push(Objection::new("held", message));
     }
     if swaps(roots).iter().any(|swap| swap == device) {
         objections.push(Objection::new("swap", format!("{device} is swap space in use")));

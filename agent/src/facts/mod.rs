@@ -111,7 +111,7 @@ fn tool(name: &str, argv: &[String], runs: &Runs, faults: &mut Vec<String>) -> T
     match first_line(argv, runs) {
         Ok(Some(line)) => facts.version = Some(line),
         Ok(None) => faults.push(format!("{name} did not tell its version.")),
-        Err(error) => faults.push(format!("{name} did not tell its version: {}.", error.says)),
+        Err(error) => faults.push(format!("{name} did not tell its version: {}.", error.message)),
     }
     facts
 }

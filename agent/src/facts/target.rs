@@ -86,13 +86,13 @@ pub struct TargetFacts {
 #[expect(missing_docs, reason = "the fields are described in schema/wire.json")]
 pub struct TargetFault {
     pub code: &'static str,
-    pub says: String,
+    pub message: String,
 }
 
 impl TargetFault {
     fn of(error: &io::Error) -> Self {
         let missing = error.kind() == io::ErrorKind::NotFound;
-        Self { code: if missing { "missing" } else { "unreachable" }, says: sentence(error) }
+        Self { code: if missing { "missing" } else { "unreachable" }, message: sentence(error) }
     }
 }
 
@@ -105,15 +105,15 @@ pub fn target(
     let real = fs::canonicalize(path).map_err(|error| TargetFault::of(&error))?;
     let space = space(&real).map_err(|error| TargetFault::of(&error))?;
     if !real.is_dir() {
-        return Err(TargetFault { code: "no-directory", says: "It is not a directory".into() });
+        return Err(TargetFault { code: "no-directory", message: "It is not a directory".into() });
     }
     let mounts = mounts(roots);
     let mount = mount_of(&mounts, &real).ok_or_else(|| TargetFault {
         code: "no-mount",
-        says: "Its mount is not in /proc/self/mountinfo".into(),
+        message: "Its mount is not in /proc/self/mountinfo".into(),
     })?;
     if OF_THE_KERNEL.contains(&mount.fs_type.as_str()) {
-        return Err(TargetFault { code: "not-for-files", says: mount.fs_type.clone() });
+        return Err(TargetFault { code: "not-for-files", message: mount.fs_type.clone() });
     }
     let beneath = beneath(roots, &mounts, mount, MAX_OVERLAYS);
     if beneath.devices.is_empty() && !beneath.in_memory && !is_network(&mount.fs_type) {
@@ -249,7 +249,7 @@ mod tests {
             (&none, "/proc", "no-mount"),
         ] {
             let fault = target(roots, Path::new(path), &mut Vec::new()).unwrap_err();
-            assert_eq!(fault.code, code, "{path}: {}", fault.says);
+            assert_eq!(fault.code, code, "{path}: {}", fault.message);
         }
     }
 

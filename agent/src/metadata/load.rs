@@ -176,8 +176,8 @@ impl Load {
         for Folder { dir, .. } in &self.others {
             let name = dir.file_name().unwrap_or_default().to_string_lossy();
             if !dir.is_absolute() || !name.starts_with(scratch::PREFIX) {
-                let says = format!("{} is not the path of a scratch folder", dir.display());
-                return Err(Error::bad_request(says));
+                let message = format!("{} is not the path of a scratch folder", dir.display());
+                return Err(Error::bad_request(message));
             }
         }
         match self.addressed().find(|&rank| self.folder_of(rank).is_none()) {
@@ -190,8 +190,8 @@ impl Load {
 
     fn check_times(&self) -> Result<()> {
         if !INTERVALS_MS.contains(&self.interval_ms) {
-            let says = format!("an interval of {} ms is not 100 to 60000 ms", self.interval_ms);
-            return Err(Error::bad_request(says));
+            let message = format!("an interval of {} ms is not 100 to 60000 ms", self.interval_ms);
+            return Err(Error::bad_request(message));
         }
         let ahead_ns = self.start_at_real_ns.map_or(0, |at| at.saturating_sub(real_ns()));
         if ahead_ns > LONGEST_AHEAD_NS {

@@ -275,7 +275,7 @@ fn what_cannot_be_meant_is_refused_with_its_value() {
     ] {
         let error = refused(&load);
         assert_eq!(error.code, "bad-request", "{part}");
-        assert!(error.says.contains(part), "{} lacks {part}", error.says);
+        assert!(error.message.contains(part), "{} lacks {part}", error.message);
     }
 }
 
@@ -287,7 +287,7 @@ fn a_folder_that_is_not_one_of_ours_is_never_entered() {
     let mut load = fixture.load(0, Phase::FileRemove);
     load.shift = 2;
     load.others = vec![Other { dir: foreign, first_rank: 2, ranks: 2 }];
-    assert!(refused(&load).says.contains("not a scratch folder"));
+    assert!(refused(&load).message.contains("not a scratch folder"));
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn a_tree_that_was_never_made_is_told_by_its_path() {
     let fixture = Fixture::new(1);
     let error = refused(&fixture.load(0, Phase::FileCreate));
     assert_eq!(error.code, "ENOENT");
-    assert!(error.says.contains("metadata.0"), "{}", error.says);
+    assert!(error.message.contains("metadata.0"), "{}", error.message);
 }
 
 #[test]

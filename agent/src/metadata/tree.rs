@@ -73,8 +73,8 @@ fn make_tree(dir: &Path, tree: &CStr, open: OpenFolder) -> Result<()> {
 fn open_tree(dir: &Path, tree: &CStr, open: OpenFolder) -> Result<File> {
     let scratch = open(dir)?;
     if !scratch::is_ours(&scratch) {
-        let says = format!("{} is not a scratch folder of this program", dir.display());
-        return Err(Error::bad_request(says));
+        let message = format!("{} is not a scratch folder of this program", dir.display());
+        return Err(Error::bad_request(message));
     }
     open_folder_in(&scratch, as_os(tree)).map_err(|e| cannot(dir, tree, &e))
 }

@@ -339,7 +339,7 @@ impl Found {
     #[must_use]
     pub fn sentence(&self, name: &str, offset: u64, expected: Expected) -> Option<String> {
         let (Expected::AtLeast(least) | Expected::MixedFrom(least)) = expected;
-        let says = match self {
+        let message = match self {
             Self::Ok => return None,
             Self::Torn { older, newer } => {
                 format!("is torn: it holds sectors of the writes {older} and {newer}")
@@ -354,7 +354,7 @@ impl Found {
                 format!("is corrupt: the sector at {offset} does not match its checksum")
             }
         };
-        Some(format!("The block at {offset} of {name} {says}."))
+        Some(format!("The block at {offset} of {name} {message}."))
     }
 }
 

@@ -233,15 +233,15 @@ fn bytes_behind_the_last_whole_sector_are_left_alone() {
 #[test]
 fn each_fault_has_a_sentence_of_its_own() {
     let expected = Expected::AtLeast(9);
-    let says = |found: Found| found.sentence("/dev/sdx", 4096, expected);
-    assert_eq!(says(Found::Ok), None);
+    let message = |found: Found| found.sentence("/dev/sdx", 4096, expected);
+    assert_eq!(message(Found::Ok), None);
     for (found, kind, values) in [
         (Found::Torn { older: 3, newer: 7 }, "torn", ["3", "7"]),
         (Found::Stale { sequence: 3 }, "stale", ["3", "9"]),
         (Found::Misplaced { target: 2, offset: 512 }, "misplaced", ["2", "512"]),
         (Found::Corrupt { offset: 4608 }, "corrupt", ["/dev/sdx", "4608"]),
     ] {
-        let sentence = says(found).unwrap();
+        let sentence = message(found).unwrap();
         for part in [kind, "4096"].into_iter().chain(values) {
             assert!(sentence.contains(part), "{sentence}");
         }

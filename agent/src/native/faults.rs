@@ -35,9 +35,9 @@ const LONGEST_THINK_US: u64 = 3_600_000_000;
 struct Faults(Vec<String>);
 
 impl Faults {
-    fn must(&mut self, holds: bool, says: String) {
+    fn must(&mut self, holds: bool, message: String) {
         if !holds {
-            self.0.push(says);
+            self.0.push(message);
         }
     }
 }
@@ -102,7 +102,7 @@ impl Spec {
         );
         for (nth, job) in self.jobs.iter().enumerate().take(MAX_JOBS) {
             faults.0.extend(
-                self.job_faults(job).into_iter().map(|says| format!("jobs[{nth}]: {says}")),
+                self.job_faults(job).into_iter().map(|message| format!("jobs[{nth}]: {message}")),
             );
         }
         faults.0

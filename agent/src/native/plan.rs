@@ -59,7 +59,9 @@ impl Plan {
                     let part = (nth as f64 + spec.later) / spec.jobs.len() as f64;
                     sources.push(source.later(part));
                 }
-                Err(says) => faults.extend(says.iter().map(|says| format!("jobs[{nth}]: {says}"))),
+                Err(found) => {
+                    faults.extend(found.iter().map(|fault| format!("jobs[{nth}]: {fault}")));
+                }
             }
         }
         if !faults.is_empty() {

@@ -181,10 +181,10 @@ impl Chooser<'_> {
     /// does in every tick of the kernel, may have to wait for the file system's log, and a ring
     /// hands it to a thread of the kernel.
     fn without_hand_over(&mut self) -> Method {
-        let says = "Plain calls for writes to files at depth 1: io_uring would hand those that \
+        let message = "Plain calls for writes to files at depth 1: io_uring would hand those that \
                     change a file's time to a thread of the kernel.";
-        if !self.notes.iter().any(|note| note == says) {
-            self.notes.push(says.into());
+        if !self.notes.iter().any(|note| note == message) {
+            self.notes.push(message.into());
         }
         Method::Sync
     }

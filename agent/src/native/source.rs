@@ -79,14 +79,14 @@ impl Source {
     pub fn new(job: &JobSpec, targets: &[u32], clock: Clock) -> Result<Self, Vec<String>> {
         let mut faults = Vec::new();
         let shares: Vec<f64> = job.blocks.iter().map(|block| block.share).collect();
-        let mix = Mix::new(ways(job), &shares).map_err(|says| faults.push(says)).ok();
+        let mix = Mix::new(ways(job), &shares).map_err(|message| faults.push(message)).ok();
         let mut files = Vec::with_capacity(job.files.len());
         for (nth, (file, &target)) in job.files.iter().zip(targets).enumerate() {
             let bytes = job.region_bytes(file);
             match order(job, bytes, nth as u64) {
                 Ok(order) => files.push(Place { target, start: job.offset_bytes, bytes, order }),
                 // What one file's stream lacks, the others' lack as well.
-                Err(says) if nth == 0 => faults.push(says),
+                Err(message) if nth == 0 => faults.push(message),
                 Err(_) => {}
             }
         }
@@ -94,7 +94,7 @@ impl Source {
             let kind = job.arrivals.unwrap_or(Kind::Fixed);
             Arrivals::new(kind, per_s, job.seed ^ PACE).map(|arrivals| Pace { arrivals, clock })
         });
-        let pace = pace.transpose().map_err(|says| faults.push(says)).ok().flatten();
+        let pace = pace.transpose().map_err(|message| faults.push(message)).ok().flatten();
         let Some(mix) = mix.filter(|_| faults.is_empty()) else { return Err(faults) };
         Ok(Self {
             random: Random::new(job.seed),

@@ -62,9 +62,9 @@ impl Backing {
             (Some(bytes), None, None) => Ok(Self::Image(bytes)),
             (None, Some(path), Some(serial)) => Ok(Self::Device { path, serial, overwrite }),
             _ => {
-                let says = "a file system needs either image_bytes or the path and serial of a \
+                let message = "a file system needs either image_bytes or the path and serial of a \
                             device";
-                Err(Error::bad_request(says))
+                Err(Error::bad_request(message))
             }
         }
     }

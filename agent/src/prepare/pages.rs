@@ -51,9 +51,9 @@ pub fn probe(path: &Path, aside: Aside) -> Result<Probed> {
     let (direct_error, direct_align_bytes) = match outcome {
         Ok(align) => (None, Some(align)),
         Err(error) => {
-            let says =
+            let message =
                 format!("O_DIRECT does not work in {}: {}", path.display(), sentence(&error));
-            (Some(says), None)
+            (Some(message), None)
         }
     };
     let (mount_error, memory_error) = (None, None);
@@ -408,11 +408,11 @@ mod tests {
     #[test]
     fn a_missing_file_and_a_folder_are_errors_with_their_path() {
         let error = prove(&[Path::new("/nowhere/x").to_owned().into()]).unwrap_err();
-        assert_eq!((error.code.as_str(), error.says.contains("/nowhere/x")), ("ENOENT", true));
+        assert_eq!((error.code.as_str(), error.message.contains("/nowhere/x")), ("ENOENT", true));
         assert!(
             prove(&[Path::new("/").to_owned().into()])
                 .unwrap_err()
-                .says
+                .message
                 .contains("not a regular file")
         );
     }

@@ -116,8 +116,8 @@ impl Scratch {
             let meta = folder.metadata().context(format_args!("look at {}", dir.display()))?;
             let left = read_marker(&lock);
             if let Some(living) = left.as_ref().filter(|marker| marker.is_in_force(&meta)) {
-                let says = format!("{} is held by {}", dir.display(), living.owner);
-                return Err(Error::busy(says));
+                let message = format!("{} is held by {}", dir.display(), living.owner);
+                return Err(Error::busy(message));
             }
             if left.as_ref().is_some_and(|marker| marker.agent != own_sign()) {
                 bound::remove_of_dead(&Roots::default());
@@ -192,7 +192,7 @@ impl Scratch {
             Ok(()) => format!("it was moved to {}, and removed there", now.display()),
             Err(_) => "its files were removed, and the empty folder may be left".to_owned(),
         };
-        Error::replaced(format!("{}; {become_of_it}", replaced.says))
+        Error::replaced(format!("{}; {become_of_it}", replaced.message))
     }
 
     /// Leave the folder with its files, marked so, and let go of the lock.
@@ -254,12 +254,12 @@ pub fn refuse_links(folder: &File, dir: &Path) -> Result<()> {
         let entry = entry.context(&doing)?;
         if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
             let name = entry.file_name();
-            let says = format!(
+            let message = format!(
                 "{} in the scratch folder {} is a symbolic link, which iolab did not make",
                 name.to_string_lossy(),
                 dir.display()
             );
-            return Err(Error::replaced(says));
+            return Err(Error::replaced(message));
         }
     }
     Ok(())
@@ -451,8 +451,8 @@ fn enter(dir: &Path) -> Result<Option<(File, Locked)>> {
     let names =
         crate::roots::names(&PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())));
     if !names.is_empty() && !names.iter().any(|name| name == LOCK) {
-        let says = format!("{} was not made by this program and is not empty", dir.display());
-        return Err(Error::errno(libc::EEXIST, says));
+        let message = format!("{} was not made by this program and is not empty", dir.display());
+        return Err(Error::errno(libc::EEXIST, message));
     }
     require_own(&folder, dir)?;
     let lock = match open_file_in(&folder, LOCK) {
@@ -462,8 +462,8 @@ fn enter(dir: &Path) -> Result<Option<(File, Locked)>> {
     let lock = match Locked::take(lock).map_err(|error| failed("lock", &error))? {
         Ok(lock) => lock,
         Err(held) => {
-            let says = format!("{} is held by {}", dir.display(), owner_of(&held));
-            return Err(Error::busy(says));
+            let message = format!("{} is held by {}", dir.display(), owner_of(&held));
+            return Err(Error::busy(message));
         }
     };
     let by_name = entry_in(&folder, OsStr::new(LOCK));
@@ -479,8 +479,8 @@ fn require_own(folder: &File, dir: &Path) -> Result<()> {
     let meta = folder.metadata().context(format_args!("look at {}", dir.display()))?;
     let user = meta.uid();
     if user != own_user() && Some(user) != user_beside(dir) {
-        let says = format!("{} was made by another user, whose id is {user}", dir.display());
-        return Err(Error::errno(libc::EPERM, says));
+        let message = format!("{} was made by another user, whose id is {user}", dir.display());
+        return Err(Error::errno(libc::EPERM, message));
     }
     if meta.mode() & 0o777 != RIGHTS {
         let _ = folder.set_permissions(Permissions::from_mode(RIGHTS)); // Some know no rights.
@@ -547,7 +547,7 @@ mod tests {
         assert_eq!(left, 0);
         let error = Scratch::open(target.path(), NAME, "session two").map(|_| ()).unwrap_err();
         assert_eq!(error.code, "busy");
-        assert!(error.says.ends_with("is held by session one"), "{}", error.says);
+        assert!(error.message.ends_with("is held by session one"), "{}", error.message);
         assert_eq!(holders(target.path()).own.as_deref(), Some("session one"));
         fs::write(scratch.dir().join("file"), "x").unwrap();
         scratch.remove().unwrap();
@@ -690,7 +690,8 @@ mod tests {
         // Only root may give it away; what everybody else made stays their own.
         let given = chown(&dir, Some(12_345), None).is_ok();
         assert_eq!(given, own_user() == 0);
-        let refused = open(&target).err().map(|error| (error.code, error.says.contains("12345")));
+        let refused =
+            open(&target).err().map(|error| (error.code, error.message.contains("12345")));
         assert_eq!(refused, given.then(|| ("EPERM".to_owned(), true)));
         assert_eq!(crate::roots::names(target.path()), [NAME]);
     }
@@ -724,8 +725,8 @@ mod tests {
                 set(dir, user, group, mode);
                 let found = movable_by(&path);
                 assert_eq!(found.is_some(), named.is_some(), "{mode:o} {found:?}");
-                let says = found.unwrap_or_default();
-                assert!(says.contains(named.unwrap_or_default()), "{mode:o} {says}");
+                let message = found.unwrap_or_default();
+                assert!(message.contains(named.unwrap_or_default()), "{mode:o} {message}");
                 set(dir, 0, 0, 0o755);
             }
         }
@@ -753,6 +754,6 @@ mod tests {
     fn a_missing_target_says_so() {
         let error = Scratch::open(Path::new("/nowhere"), NAME, "x").map(|_| ()).unwrap_err();
         assert_eq!(error.code, "ENOENT");
-        assert!(error.says.contains("/nowhere"), "{}", error.says);
+        assert!(error.message.contains("/nowhere"), "{}", error.message);
     }
 }

@@ -32,14 +32,14 @@ from iolab.stats.curve import AdaptiveCurve
 from iolab.stats.repeats import PublishedValue, publish_value
 from iolab.stats.search import LoadLimit, LoadRun, MaxLoadSearch, PeakSearch
 from iolab.stats.seeds import GridPoint
-from iolab.study.cost import overhead_s
+from iolab.study.cost import overhead_seconds
 from iolab.study.schedule import (
     RATE,
     SENTINEL_EVERY_CELLS,
     SENTINEL_EVERY_S,
     Search,
     point_at,
-    searches_of,
+    searches_in,
 )
 from iolab.study.targets import makers_of
 
@@ -122,7 +122,7 @@ class ResultLog:
         priors = fit_point_priors(results_by_point(used), self._study)
         widths: dict[str, float] = {}
         for key, runs in results_by_point(used).items():
-            metric = self._workloads[key.workload].metric
+            metric = self._workloads[key.workload].headline_metric
             values = positive_values(runs, metric) if metric else []
             if runs[0].digest in digests and metric and len(values) > 1:
                 published = publish_value(values, priors.of(key, metric))
@@ -154,10 +154,10 @@ class DecisionGroup(Protocol):
 
 def decision_groups(study: Study, plan: Plan) -> tuple[DecisionGroup, ...]:
     """Every part of a study."""
-    searches = searches_of(study, plan.points)
+    searches = searches_in(study, plan.points)
     owned = {search.workload.id for search in searches}
     listed = tuple(point for point in plan.points if point.workload not in owned)
-    grid = [GridGroup(study, listed)] if study.method.sequential and listed else []
+    grid = [GridGroup(study, listed)] if study.method.is_sequential and listed else []
     return (*grid, *(_decision_group(study, search) for search in searches))
 
 
@@ -225,7 +225,7 @@ class LoadCurveGroup:
         self._study = study
         self._search = search
         self._repeats = RepeatRule(study)
-        self._metric = search.workload.rate
+        self._metric = search.workload.rate_metric
 
     def wants(self, log: ResultLog) -> Sequence[Point]:
         """The next load of the curve; when it is known, repeats of what was measured."""
@@ -238,14 +238,14 @@ class LoadCurveGroup:
         if load is not None:
             return (alive[load],)
         measured = [point for point in alive.values() if log.counted(point.digest)]
-        if self._study.method.sequential:
+        if self._study.method.is_sequential:
             return self._repeats.wanted(log, measured)
         return [p for p in measured if log.counted(p.digest) < self._study.method.repeats]
 
 
 def load_curve_so_far(study: Study, search: Search, log: ResultLog) -> AdaptiveCurve | None:
     """The curve as far as it is known; None where no load can be measured."""
-    metric = search.workload.rate
+    metric = search.workload.rate_metric
     places = {place[0]: point for place, point in search.points.items()}
     alive = {load: p for load, p in places.items() if not log.dead(p.digest, metric)}
     if not alive:
@@ -267,7 +267,7 @@ class PeakGroup:
     def __init__(self, study: Study, search: Search) -> None:
         self._search = search
         self._repeats = RepeatRule(study)
-        self._metric = search.workload.figure
+        self._metric = search.workload.figure_metric
 
     def wants(self, log: ResultLog) -> Sequence[Point]:
         """The next point of the search; when it has ended, a repeat of the best."""
@@ -283,7 +283,7 @@ class PeakGroup:
 
 def peak_search_so_far(search: Search, log: ResultLog) -> PeakSearch:
     """The search as far as it has come."""
-    metric = search.workload.figure
+    metric = search.workload.figure_metric
     peaks = PeakSearch(search.axes)
     places: dict[str, GridPoint] = {point.digest: place for place, point in search.points.items()}
     sd = log.sd(metric, places)
@@ -399,7 +399,7 @@ def _median(values: Sequence[float]) -> float:
 
 def is_decided_by_results(study: Study) -> bool:
     """Whether a session of the study makes other runs than its plan lists."""
-    return study.method.sequential or any(item.aim.searches for item in study.workloads)
+    return study.method.is_sequential or any(item.aim.is_adaptive for item in study.workloads)
 
 
 class AdaptiveQueue:
@@ -423,7 +423,7 @@ class AdaptiveQueue:
         self._redone = False
         self._messages: list[str] = []
 
-    def next(self) -> PlannedRun | None:
+    def next_run(self) -> PlannedRun | None:
         """The run to make now; None when nothing more is wanted."""
         while (point := self._choose()) is not None:
             self._order += 1
@@ -445,7 +445,7 @@ class AdaptiveQueue:
             self._look()
             self._since.clear()
 
-    def messages(self) -> Sequence[str]:
+    def new_messages(self) -> Sequence[str]:
         """Sentences since it was last asked."""
         messages, self._messages = tuple(self._messages), []
         return messages
@@ -482,7 +482,7 @@ class AdaptiveQueue:
         if self._log.failed(sentinel.digest) or not self._since:
             return False
         method = self._study.method
-        each_s = method.settle_s + overhead_s(method)
+        each_s = method.settle_s + overhead_seconds(method)
         seconds = sum(run.window_s + each_s for run in self._since)
         return len(self._since) >= SENTINEL_EVERY_CELLS or seconds >= SENTINEL_EVERY_S
 

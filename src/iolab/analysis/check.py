@@ -43,7 +43,7 @@ class CheckAnswer:
     """A check's answer: how far the result may go, one sentence, the numbers behind it."""
 
     level: Level | None
-    says: str
+    message: str
     evidence: Evidence = field(default_factory=dict)
 
 
@@ -59,7 +59,7 @@ class Check(Generic[Asked]):
     def __call__(self, view: Asked) -> CheckResult:
         """The check's answer under its code."""
         answer = self.judge(view)
-        return CheckResult(self.code, answer.level, answer.says, answer.evidence)
+        return CheckResult(self.code, answer.level, answer.message, answer.evidence)
 
     def override(self, judge: Callable[[View], CheckAnswer]) -> Check[View]:
         """The same question to a kind of load that answers it in a way of its own."""
@@ -77,27 +77,27 @@ def check(
     return decorate
 
 
-def valid(says: str, **evidence: Value) -> CheckAnswer:
+def valid(message: str, **evidence: Value) -> CheckAnswer:
     """All is well."""
-    return CheckAnswer(Level.VALID, says, evidence)
+    return CheckAnswer(Level.VALID, message, evidence)
 
 
-def indicative(says: str, **evidence: Value) -> CheckAnswer:
+def indicative(message: str, **evidence: Value) -> CheckAnswer:
     """The number gives an idea, and is not to be quoted without this sentence."""
-    return CheckAnswer(Level.INDICATIVE, says, evidence)
+    return CheckAnswer(Level.INDICATIVE, message, evidence)
 
 
-def invalid(says: str, **evidence: Value) -> CheckAnswer:
+def invalid(message: str, **evidence: Value) -> CheckAnswer:
     """The number is not what it claims to be."""
-    return CheckAnswer(Level.INVALID, says, evidence)
+    return CheckAnswer(Level.INVALID, message, evidence)
 
 
-def not_applicable(says: str, **evidence: Value) -> CheckAnswer:
+def not_applicable(message: str, **evidence: Value) -> CheckAnswer:
     """The check does not apply here, or nothing on these hosts can tell it: no word for or against.
 
     What could have been looked at and was not is `unchecked` instead.
     """
-    return CheckAnswer(None, says, evidence)
+    return CheckAnswer(None, message, evidence)
 
 
 def unchecked(why: str, **evidence: Value) -> CheckAnswer:

@@ -272,7 +272,7 @@ def _workload_of_place(sessions: Sequence[ComparisonSide], place: PointPlace) ->
 def _default_history_metrics(
     workload: Workload, sessions: Sequence[ComparisonSide], place: PointPlace
 ) -> list[str]:
-    figure = workload.metric
+    figure = workload.headline_metric
     if figure is not None:
         return [figure]
     present = [side for side in sessions if place in side.summaries]

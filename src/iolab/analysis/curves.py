@@ -12,17 +12,17 @@ from collections.abc import Sequence
 from iolab.analysis.findings import POINTS_MIN, LoadFindings
 from iolab.core.metric import Result
 from iolab.core.study import Study
-from iolab.study.schedule import Search, curves_of, expand, searches_of
+from iolab.study.schedule import Search, expand_points, load_curves, searches_in
 
 
 def session_load_findings(study: Study, results: Sequence[Result]) -> LoadFindings:
     """The findings of a session; runs that went without a host do not enter."""
     full_fleet = [result for result in results if not result.without]
     measured = {result.digest for result in full_fleet}
-    points = [point for point in expand(study) if point.data_set]
-    searches = [s for s in searches_of(study, points) if _measured_point_count(s, measured)]
+    points = [point for point in expand_points(study) if point.data_set]
+    searches = [s for s in searches_in(study, points) if _measured_point_count(s, measured)]
     lines = [
-        s for s in curves_of(study, points) if _measured_point_count(s, measured) >= POINTS_MIN
+        s for s in load_curves(study, points) if _measured_point_count(s, measured) >= POINTS_MIN
     ]
     if not searches and not lines:
         return LoadFindings((), (), ())

@@ -16,8 +16,8 @@ from iolab.core.configuration import Configuration
 from iolab.core.host import HostFacts, is_emulator
 from iolab.core.metric import Result
 from iolab.core.run import Plan, Point
-from iolab.core.stopping import RuleSettings
-from iolab.core.study import BootedGuests, Method, ServedBy, Study
+from iolab.core.stopping import StoppingRuleSettings
+from iolab.core.study import BootedGuests, Method, ServerConfig, Study
 from iolab.core.workload import AnyJob
 from iolab.dataclass import dataclass
 from iolab.errors import Fault, UsageError
@@ -277,7 +277,7 @@ def _point_setting_differences(
 
 def _settings_free_to_differ(job: AnyJob, other: AnyJob) -> tuple[str, ...]:
     """The settings of two jobs that may differ: of one load made by two engines these, too."""
-    laid_out = bool(job.directions and other.directions)
+    laid_out = bool(job.data_directions and other.data_directions)
     places = (*job.places, *other.places)
     if laid_out and job.engine != other.engine:
         return (*places, *job.engine_settings, *other.engine_settings)
@@ -338,7 +338,7 @@ def _guest_differences(baseline: Study, candidate: Study) -> Iterator[Difference
 
 
 def _host_setting_differences(
-    whose: str, first: ServedBy | BootedGuests, second: ServedBy | BootedGuests
+    whose: str, first: ServerConfig | BootedGuests, second: ServerConfig | BootedGuests
 ) -> Iterator[Difference]:
     for field in fields(first):
         values = (getattr(first, field.name), getattr(second, field.name))
@@ -376,13 +376,13 @@ def _method_differences(baseline: Study, candidate: Study) -> Iterator[Differenc
     yield from _difference_if_unequal(Area.METHOD, "rotate", *rotations, forbids=True)
 
 
-def _settings_by_name(settings: Method | RuleSettings, prefix: str = "") -> dict[str, str]:
+def _settings_by_name(settings: Method | StoppingRuleSettings, prefix: str = "") -> dict[str, str]:
     """Every setting by its name; those of the rule that ends a run are called `rule …`."""
     values: dict[str, str] = {}
     for field in fields(settings):
         value = getattr(settings, field.name)
         name = f"{prefix}{field.name.replace('_', ' ')}"
-        if isinstance(value, RuleSettings):
+        if isinstance(value, StoppingRuleSettings):
             values |= _settings_by_name(value, f"{name} ")
         elif field.name != "seed":
             values[name] = _value_text(value)
@@ -506,7 +506,7 @@ def _target_devices_text(facts: HostFacts) -> str:
 
 
 _FACTS: Final[Mapping[str, Callable[[HostFacts], str]]] = {
-    MACHINE: lambda facts: facts.machine.title or "",
+    MACHINE: lambda facts: facts.machine.product_text or "",
     "kernel": lambda facts: facts.kernel.release,
     "system": lambda facts: facts.kernel.os,
     "processor": lambda facts: f"{facts.cpu.model}, {facts.cpu.threads} threads",

@@ -27,7 +27,7 @@ from iolab.analysis.value import (
 )
 from iolab.core.configuration import Configuration, LatencyLimit
 from iolab.core.metric import Level, Metric, worst_level
-from iolab.core.metric_spec import Better, spec_of, timed_means
+from iolab.core.metric_spec import Better, mean_latency_keys, spec_of
 from iolab.core.resources import RunResources
 from iolab.core.run import RunKey
 from iolab.core.study import Study
@@ -306,7 +306,7 @@ class LoadFindings:
 def best_point_findings(study: Study, points: Sequence[PointSummary]) -> Iterator[BestPointFinding]:
     """The best of each workload and configuration that any trusted point supports."""
     for workload, configuration, members in _points_by_workload_and_configuration(study, points):
-        key = workload.metric
+        key = workload.headline_metric
         if key is None:
             continue
         less = spec_of(key).better is Better.LOWER
@@ -334,7 +334,7 @@ def best_point_findings(study: Study, points: Sequence[PointSummary]) -> Iterato
 def knee_findings(study: Study, points: Sequence[PointSummary]) -> Iterator[KneeFinding]:
     """For each curve over one axis of load, the first step that no longer pays."""
     for workload, configuration, members in _points_by_workload_and_configuration(study, points):
-        rate = workload.metric
+        rate = workload.headline_metric
         names = [axis.name for axis in workload.sweep if axis.name in workload.job.load_axes]
         if rate is None or spec_of(rate).better is Better.LOWER or len(names) != 1:
             continue
@@ -437,7 +437,7 @@ def mean_latency(point: PointSummary) -> float | None:
 
 
 def _mean_latency_metric(point: PointSummary) -> Metric | None:
-    keys = timed_means(point.metrics)
+    keys = mean_latency_keys(point.metrics)
     return next((point.metrics[key] for key in keys if point.value(key) is not None), None)
 
 

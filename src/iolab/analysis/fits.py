@@ -36,9 +36,9 @@ def fit_load_findings(
     return LoadFindings(
         tuple(curve for curve in curves if curve is not None),
         tuple(
-            SearchPeak(s, s.workload.figure, peak_search_so_far(s, log).peak())
+            SearchPeak(s, s.workload.figure_metric, peak_search_so_far(s, log).peak())
             for s in _searches_with_objective(searches, Objective.PEAK)
-            if any(log.values(p.digest, s.workload.figure) for p in s.points.values())
+            if any(log.values(p.digest, s.workload.figure_metric) for p in s.points.values())
         ),
         tuple(load for load in loads if load is not None),
     )
@@ -63,7 +63,7 @@ def _fit_load_curve(study: Study, search: Search, log: ResultLog) -> LoadCurve |
     )
     return LoadCurve(
         search=search,
-        metric=search.workload.rate,
+        metric=search.workload.rate_metric,
         points=points,
         saturation=saturation_load(loads, curves),
         knee=knee_load(loads, curves),
@@ -78,7 +78,7 @@ def _saturation_load(
     """Where N / R_min meets X_max, in units of the axis, by the smallest load's own rate."""
     least = min(measured, key=lambda point: point.load)
     runs = log.of(search.points[(least.load,)].digest)
-    if not positive_values(runs, search.workload.rate):
+    if not positive_values(runs, search.workload.rate_metric):
         return None
     largest = max(point.rate for point in measured)
     return bounds_crossing_load(least.load / least.rate, largest)

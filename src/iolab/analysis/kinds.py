@@ -60,7 +60,7 @@ from iolab.core.run import RunRecord
 from iolab.core.workload import AnyJob, Direction
 from iolab.dataclass import dataclass
 from iolab.hosts.counter_names import GUESTS
-from iolab.hosts.rates import ALL_CORES, derive
+from iolab.hosts.rates import ALL_CORES, derive_series
 
 if TYPE_CHECKING:
     from iolab.hosts.rates import CounterSeries
@@ -274,7 +274,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
     if any(is_bound(host, facts.get(host.facts_key)) for host in record.hosts):
         # A load that may use some cores alone is judged by those, each by its name.
         wanted["cpu"] = None
-    telemetry = derive(record.counters, record.host_names, wanted)
+    telemetry = derive_series(record.counters, record.host_names, wanted)
     point, kind = record.run.point, kinds.of(record)
     view = kinds.view(record, facts, telemetry)
     spreads = dict(kind.spreads(view))
@@ -299,7 +299,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
         steadiness=view.steady.steadiness if view.steady else None,
         order=record.run.order,
         nodes=kind.nodes(view),
-        load=point.job.stored_as,
+        load=point.job.type_tag,
         resources=run_resources(view) if has_resources else None,
     )
 

@@ -195,7 +195,7 @@ def bound_stall_percentiles(
         for name in STALL_DECIDED:
             key = f"{prefix}lat_ns_{name}"
             if kept[key].value is not None:
-                low = near.low if near.bounded else near.value
+                low = near.low if near.is_bin_bound else near.value
                 kept[key] = Metric(None, kept[key].unit, low=low)
     return kept
 
@@ -204,7 +204,7 @@ def _rate_metric_keys(record: RunRecord, load: LoadSums, ways: Ways) -> list[str
     """The rates that are the rule's own, but for a constant factor."""
     prefixes = [prefix for prefix, used in metric_scopes(ways) if len(used) == len(ways)]
     keys = [f"{prefix}iops" for prefix in prefixes]
-    expected = int(load.ios.sum()) * record.run.point.job.io_bytes
+    expected = int(load.ios.sum()) * record.run.point.job.io_multiple_bytes
     if abs(int(load.bytes.sum()) - expected) <= _SAME_SIZE * expected:
         keys += [f"{prefix}bw_bytes_per_s" for prefix in prefixes]
     return keys
@@ -269,6 +269,6 @@ def _latency_counts_by_second(
     at = np.zeros(len(record.hosts) * stride, dtype=np.int64)
     at[table.host * stride + table.seq] = second
     counts = np.zeros((seconds, BIN_COUNT), dtype=np.int64)
-    parts = measured.parts.among(measured.bins & np.isin(measured.parts.direction, ways))
-    record.bins.add_to(counts, parts, at[parts.host * stride + parts.seq])
+    parts = measured.parts.selected(measured.bins & np.isin(measured.parts.direction, ways))
+    record.bins.add_counts_to(counts, parts, at[parts.host * stride + parts.seq])
     return counts

@@ -32,11 +32,11 @@ from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import (
     SERVICE_MEAN,
     Better,
+    mean_latency_keys,
+    operations_with_phase_rate,
+    phase_rate_key,
     rate_key,
-    rated_operations,
     spec_of,
-    timed_means,
-    whole_rate_key,
 )
 from iolab.core.study import Study
 from iolab.core.workload import Workload
@@ -78,7 +78,7 @@ def default_metric_keys(workload: Workload, pair: Pair) -> list[str]:
     a load without latencies of the whole, mean and p99 of the first operation that has any. Where
     there is no one figure the rate of each operation.
     """
-    figure = workload.metric
+    figure = workload.headline_metric
     if figure is None:
         return [
             key
@@ -88,7 +88,7 @@ def default_metric_keys(workload: Workload, pair: Pair) -> list[str]:
     if TAIL in pair[0].metrics:
         beside = [TAIL]
     else:
-        timed = [key for key in timed_means(pair[0].metrics) if _both_know_metric(pair, key)]
+        timed = [key for key in mean_latency_keys(pair[0].metrics) if _both_know_metric(pair, key)]
         beside = [*timed[:1], *(key.removesuffix("mean") + "p99" for key in timed[:1])]
     # A tail that too few I/Os support is no news: it is compared where it is known.
     return list(dict.fromkeys((figure, *(key for key in beside if _both_know_metric(pair, key)))))
@@ -97,8 +97,8 @@ def default_metric_keys(workload: Workload, pair: Pair) -> list[str]:
 def rate_keys(keys: Iterable[str], is_known: Callable[[str], bool]) -> list[str]:
     """The rate of each operation: over the common window where that is known, else the phase."""
     return [
-        rate_key(operation) if is_known(rate_key(operation)) else whole_rate_key(operation)
-        for operation in rated_operations(keys)
+        rate_key(operation) if is_known(rate_key(operation)) else phase_rate_key(operation)
+        for operation in operations_with_phase_rate(keys)
     ]
 
 

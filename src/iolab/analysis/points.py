@@ -20,7 +20,7 @@ from iolab.analysis.resumed import session_index
 from iolab.core.metric import CheckResult, Level, Metric, Result, worst_level
 from iolab.core.metric_spec import Combine, spec_of
 from iolab.core.run import Point, RunStatus
-from iolab.core.stopping import SeriesStatus
+from iolab.core.stopping import SteadinessStatus
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.dataclass import dataclass
@@ -37,7 +37,7 @@ from iolab.stats.repeats import (
     sample_variance_of,
 )
 from iolab.stats.sentinel import Movement, judge_sentinel
-from iolab.study.schedule import expand
+from iolab.study.schedule import expand_points
 
 Axis = tuple[tuple[str, int | str], ...]
 
@@ -102,7 +102,7 @@ class PointSummary:
         return (*self._left_out(), *self._unsteady(), *alone)
 
     @property
-    def statuses(self) -> Mapping[SeriesStatus, int]:
+    def statuses(self) -> Mapping[SteadinessStatus, int]:
         """How many of the runs that entered have each status of their seconds."""
         return Counter(run.steadiness.status for run in self.results if run.steadiness is not None)
 
@@ -110,7 +110,7 @@ class PointSummary:
         return tuple(
             f"{count} of {len(self.results)} runs {status.value}"
             for status, count in self.statuses.items()
-            if status is not SeriesStatus.OK
+            if status is not SteadinessStatus.OK
         )
 
     def _left_out(self) -> tuple[str, ...]:
@@ -230,7 +230,7 @@ def fit_point_priors(groups: Mapping[PointKey, Sequence[Result]], study: Study) 
 
 def _stratum_path(workload: Workload | None, key: PointKey) -> tuple[str, ...]:
     """Where a point stands among the others: its kind of load, then its mix."""
-    mix = None if workload is None else workload.job.mix_at(dict(key.axis))
+    mix = None if workload is None else workload.job.mix_at_axis(dict(key.axis))
     return mix or ("other", key.workload)
 
 
@@ -283,7 +283,7 @@ def _metric_of_single_run(name: str, unit: str, own: Metric, value: float) -> Me
 
     Most points of a large sweep are such.
     """
-    kept = own.bounded and value > 0 and spec_of(name).combine is not Combine.EXTREME
+    kept = own.is_bin_bound and value > 0 and spec_of(name).combine is not Combine.EXTREME
     return own if kept else Metric(value, unit, n=1)
 
 
@@ -327,7 +327,7 @@ def _is_partial(name: str, values: Sequence[float], runs: Sequence[Result]) -> b
 def _metric_of_coarse_bin(name: str, runs: Sequence[Result]) -> Metric | None:
     """Of a single run a value that is known to a coarse bin, with the edges of this."""
     figures = [run.metrics[name] for run in runs if finite_metric_value(run, name) is not None]
-    return figures[0] if len(figures) == 1 and figures[0].bounded else None
+    return figures[0] if len(figures) == 1 and figures[0].is_bin_bound else None
 
 
 def _geometric_mean(values: Sequence[float]) -> float:
@@ -352,7 +352,9 @@ def bin_error(metric: str, runs: Iterable[Result]) -> float:
     if spec_of(metric).combine is not Combine.QUANTILE:
         return 0.0
     figures = [run.metrics[metric] for run in runs if metric in run.metrics]
-    return max((_bin_half_width(figure) for figure in figures if figure.bounded), default=BIN_ERROR)
+    return max(
+        (_bin_half_width(figure) for figure in figures if figure.is_bin_bound), default=BIN_ERROR
+    )
 
 
 def _bin_half_width(metric: Metric) -> float:
@@ -386,9 +388,9 @@ def sentinel_point(study: Study) -> Point | None:
     """The point that a study measures again and again; None for the fixed method."""
     able = [item for item in study.workloads if item.job.follows_rule]
     wanted = [item for item in able if item.id == study.method.sentinel] or able
-    if not study.method.sequential or not wanted:
+    if not study.method.is_sequential or not wanted:
         return None
-    points = [point for point in expand(study) if point.workload == wanted[0].id]
+    points = [point for point in expand_points(study) if point.workload == wanted[0].id]
     headline = wanted[0].aim.headline
     chosen = [p for p in points if headline and headline[0] in dict(p.axis).values()]
     return (chosen or points)[0]
@@ -399,7 +401,7 @@ def sentinel_alarms(results: Sequence[Result], study: Study) -> tuple[SentinelAl
     point = sentinel_point(study)
     if point is None:
         return ()
-    metric = study.workload(point.workload).figure
+    metric = study.workload(point.workload).figure_metric
     moved: list[SentinelAlarm] = []
     series: list[float] = []
     last = 0
@@ -442,7 +444,7 @@ def mark_sentinel_moves(results: Sequence[Result], study: Study) -> tuple[Result
     if not moves:
         return tuple(results)
     return tuple(
-        result.judged(
+        result.with_session_check(
             _sentinel_check(
                 next((alarm for alarm in moves if alarm.after < result.order < alarm.at), None)
             )
@@ -462,5 +464,5 @@ def _sentinel_check(alarm: SentinelAlarm | None) -> CheckResult | None:
     if alarm is None:
         return None
     evidence = {"change": alarm.change, "after": alarm.after, "at": alarm.at}
-    says = f"{alarm_text(alarm)} What this run measured may not be what the others did."
-    return CheckResult(CODE, Level.INDICATIVE, says, evidence)
+    message = f"{alarm_text(alarm)} What this run measured may not be what the others did."
+    return CheckResult(CODE, Level.INDICATIVE, message, evidence)

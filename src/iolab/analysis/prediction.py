@@ -90,7 +90,7 @@ def _predict_curve(
     *,
     extrapolate: bool,
 ) -> CurvePrediction:
-    metric = workload.rate
+    metric = workload.rate_metric
     used = [point for point in curve if point.trusted and point.value(metric)]
     measured = tuple(_measured_load(point, axis, metric) for point in used)
     single = sum(_run_count(point, metric) < REPEATS_LEAST for point in used)

@@ -108,7 +108,7 @@ def mark_disagreeing(results: Sequence[Result], study: Study) -> tuple[Result, .
 
     Metadata load has no single figure: there each operation is compared by itself.
     """
-    figures = {item.id: item.metric for item in study.workloads if item.metric}
+    figures = {item.id: item.headline_metric for item in study.workloads if item.headline_metric}
     checks: dict[tuple[str, int, int], CheckResult] = {}
     for key, runs in results_by_point(results).items():
         if key.workload not in figures:
@@ -120,7 +120,7 @@ def mark_disagreeing(results: Sequence[Result], study: Study) -> tuple[Result, .
             checks |= dict.fromkeys(
                 (_point_place(run) for run in runs if is_publishable(run)), check
             )
-    return tuple(result.judged(checks.get(_point_place(result))) for result in results)
+    return tuple(result.with_session_check(checks.get(_point_place(result))) for result in results)
 
 
 def _point_place(run: Result) -> tuple[str, int, int]:
@@ -145,11 +145,11 @@ def compare_repeats(values: Sequence[float], figure: str) -> CheckResult | None:
     }
     text = f"{len(values)} repeats differ by {100 * spread:.0f} % of their mean"
     if ratio >= RATIO_BAD:
-        says = (
+        message = (
             f"{text}, the highest is {ratio:.3g} times the lowest: no value stands for all of them."
         )
-        return CheckResult(CODE, Level.INVALID, says, evidence)
+        return CheckResult(CODE, Level.INVALID, message, evidence)
     if spread > RANGE_GOOD:
-        says = f"{text}; {100 * RANGE_GOOD:.0f} % are allowed."
-        return CheckResult(CODE, Level.INDICATIVE, says, evidence)
+        message = f"{text}; {100 * RANGE_GOOD:.0f} % are allowed."
+        return CheckResult(CODE, Level.INDICATIVE, message, evidence)
     return None

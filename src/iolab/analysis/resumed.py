@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from iolab.core.host import HostFacts
 from iolab.core.metric import CheckResult, Level, Result
-from iolab.study.guard import changes
+from iolab.study.guard import host_changes
 
 CODE: Final = "resumed-on-changed-host"
 """The check's code; docs/reference/checks/resumed-on-changed-host.md says what it means."""
@@ -69,19 +69,22 @@ def mark_resumed(
         if len(segments) > 1
     }
     return tuple(
-        result.judged(checks.get((result.configuration, result.workload))) for result in results
+        result.with_session_check(checks.get((result.configuration, result.workload)))
+        for result in results
     )
 
 
 def _resume_check(segments: Sequence[int], facts: Sequence[Mapping[str, HostFacts]]) -> CheckResult:
     present = [facts[segment - 1] for segment in segments if segment <= len(facts)]
     changed = [
-        fault.happened for before, after in pairwise(present) for fault in changes(before, after)
+        fault.message
+        for before, after in pairwise(present)
+        for fault in host_changes(before, after)
     ]
     text = ", ".join(str(segment) for segment in segments)
     evidence: dict[str, int | str] = {"segments": text, "changes": len(changed)}
     if not changed:
-        says = f"Measured over several starts ({text}) of the session, on unchanged hosts."
-        return CheckResult(CODE, Level.VALID, says, evidence)
-    says = f"Measured over several starts ({text}), and hosts had changed: {changed[0]}"
-    return CheckResult(CODE, Level.INDICATIVE, says, evidence)
+        message = f"Measured over several starts ({text}) of the session, on unchanged hosts."
+        return CheckResult(CODE, Level.VALID, message, evidence)
+    message = f"Measured over several starts ({text}), and hosts had changed: {changed[0]}"
+    return CheckResult(CODE, Level.INDICATIVE, message, evidence)

@@ -70,7 +70,7 @@ def host_scalings(study: Study, points: Sequence[PointSummary]) -> tuple[HostSca
 def _scalings_of_workload(
     study: Study, workload: Workload, points: Sequence[PointSummary]
 ) -> Iterator[HostScaling]:
-    metric = workload.rate
+    metric = workload.rate_metric
     measured = (
         point for point in points if point.key.workload == workload.id and point.value(metric)
     )

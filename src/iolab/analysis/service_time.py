@@ -40,7 +40,7 @@ def sum_service_times(record: RunRecord, load: LoadSums) -> OperationSums | None
     """The service times of a record in the window of its load; None where it has none."""
     if not np.isin(record.intervals.direction, list(ServiceTime)).any():
         return None
-    measured = load.cut.parts.among(load.cut.bins)
+    measured = load.cut.parts.selected(load.cut.bins)
     return sum_operations(record, list(ServiceTime), load.cut.intervals, measured)
 
 

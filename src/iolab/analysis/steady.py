@@ -17,8 +17,14 @@ import numpy as np
 
 from iolab.analysis.window import EDGE_SLACK_NS, Window, controller_ns, last_submission_ns
 from iolab.core.run import HostRun, RunRecord
-from iolab.core.samples import Floats, Ints, counted_once, rows_by_host
-from iolab.core.stopping import BLOCKS_MIN, RAW_BLOCK, RuleSettings, SeriesStatus, Steadiness
+from iolab.core.samples import Floats, Ints, counts_each_io_once, rows_by_host
+from iolab.core.stopping import (
+    BLOCKS_MIN,
+    RAW_BLOCK,
+    Steadiness,
+    SteadinessStatus,
+    StoppingRuleSettings,
+)
 from iolab.dataclass import dataclass
 from iolab.stats.batches import EFFECTIVE_MIN
 from iolab.stats.stopping import (
@@ -85,7 +91,7 @@ def _cumulative_lines(record: RunRecord, host: int, rows: Ints, weights: Weights
     their own, so that each has a line, with what makes a whole operation of it.
     """
     table = record.intervals
-    own_rows = rows[counted_once(table.direction[rows])]
+    own_rows = rows[counts_each_io_once(table.direction[rows])]
     if own_rows.size == 0:
         return []
     if not weights:
@@ -136,7 +142,7 @@ class SteadinessView:
 
 
 def judge_steadiness(
-    record: RunRecord, preset: RuleSettings = RAW_BLOCK, weights: Weights = EVERY_ROW
+    record: RunRecord, preset: StoppingRuleSettings = RAW_BLOCK, weights: Weights = EVERY_ROW
 ) -> SteadinessView | None:
     """What the run's seconds are worth; None where they are too few to say.
 
@@ -166,7 +172,7 @@ def measured_window(record: RunRecord) -> Window | None:
     return steady.window if steady else None
 
 
-def _replayed_decision(series: FleetRateSeries, settings: RuleSettings) -> StoppingDecision:
+def _replayed_decision(series: FleetRateSeries, settings: StoppingRuleSettings) -> StoppingDecision:
     """The live decision again; of a run that ended before there was one, what it is worth."""
     decision = replay_stopping_rule(series.counts, settings)
     if decision.status is Status.RUNNING:
@@ -174,7 +180,9 @@ def _replayed_decision(series: FleetRateSeries, settings: RuleSettings) -> Stopp
     return decision
 
 
-def _fixed_length_settings(seconds: int, preset: RuleSettings) -> RuleSettings | None:
+def _fixed_length_settings(
+    seconds: int, preset: StoppingRuleSettings
+) -> StoppingRuleSettings | None:
     """The settings for a run of that length; None for one too short to be judged."""
     retained_s = min(preset.retained_s, seconds // _REMAINING)
     retained_s = max(retained_s, 2 * preset.batches_min)
@@ -190,9 +198,9 @@ def _mean_excess(record: RunRecord, series: FleetRateSeries, decision: StoppingD
     return float(counted.mean()) / decision.mean - 1
 
 
-def _steadiness_record(decision: StoppingDecision, settings: RuleSettings) -> Steadiness:
+def _steadiness_record(decision: StoppingDecision, settings: StoppingRuleSettings) -> Steadiness:
     return Steadiness(
-        status=SeriesStatus(decision.status.value),
+        status=SteadinessStatus(decision.status.value),
         cut_s=decision.cut_s,
         seconds=decision.seconds,
         mean=decision.mean,
@@ -205,7 +213,7 @@ def _steadiness_record(decision: StoppingDecision, settings: RuleSettings) -> St
     )
 
 
-def _not_ok_reasons(decision: StoppingDecision, settings: RuleSettings) -> Iterator[str]:
+def _not_ok_reasons(decision: StoppingDecision, settings: StoppingRuleSettings) -> Iterator[str]:
     """Sentences on why the status is not ok."""
     match decision.status:
         case Status.TRANSIENT if not decision.steady:
@@ -247,7 +255,7 @@ class FleetStoppingRule:
     A second counts when every host has told of all of it, however late.
     """
 
-    def __init__(self, hosts: Sequence[str], settings: RuleSettings) -> None:
+    def __init__(self, hosts: Sequence[str], settings: StoppingRuleSettings) -> None:
         self._settings = settings
         self._live = LiveStoppingRule(settings)
         self._lines = {host: _CumulativeIos() for host in hosts}
@@ -255,7 +263,7 @@ class FleetStoppingRule:
         self._done = 0.0
         self._waiting = len(self._lines)
 
-    def take(self, host: str, end_real_ns: int, span_ns: int, ios: int) -> None:
+    def add_interval(self, host: str, end_real_ns: int, span_ns: int, ios: int) -> None:
         """Take a host's next interval, on the controller's clock."""
         line = self._lines[host]
         first, before_ns = line.end_ns is None, line.end_ns or 0
@@ -268,14 +276,14 @@ class FleetStoppingRule:
             self._advance()
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether the rule is satisfied; a run at its longest ends by itself."""
         decision = self._live.decision
         satisfied = decision is not None and decision.status is Status.OK
         return satisfied and self._live.seconds < self._settings.longest_s
 
     @property
-    def says(self) -> str:
+    def status_text(self) -> str:
         """How the run stands, for people: `steady, 1 of 2 looks`."""
         decision = self._live.judged
         if decision is None:

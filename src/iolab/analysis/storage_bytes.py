@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from iolab.core.host import HostFacts, Role
-from iolab.core.run import Bystander, DeviceDelta, RunRecord
+from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.core.workload import Direction
 from iolab.dataclass import dataclass
 
@@ -81,7 +81,7 @@ def _claimed_bytes(record: RunRecord, way: Direction) -> int:
     return int(table.bytes[table.direction == way].sum())
 
 
-def _node_bytes(record: RunRecord, index: int, node: Bystander) -> NodeBytes:
+def _node_bytes(record: RunRecord, index: int, node: MonitoredHost) -> NodeBytes:
     counted = bool(node.devices) and node.error is None
     received, sent = _received_and_sent_bytes(record, index)
     return NodeBytes(
@@ -118,7 +118,7 @@ def _received_and_sent_bytes(record: RunRecord, index: int) -> tuple[int | None,
 
 def boot_ids_by_host(facts: Mapping[str, HostFacts]) -> dict[str, str]:
     """Each host's boot of its kernel; hosts of one (containers, name spaces) see the same disks."""
-    return {name: host.kernel.boot_or(name) for name, host in facts.items()}
+    return {name: host.kernel.boot_id_or(name) for name, host in facts.items()}
 
 
 def distinct_devices(
@@ -140,7 +140,7 @@ def _moved_bytes(delta: DeviceDelta) -> int:
     return delta.read_bytes + delta.write_bytes
 
 
-def lowest_counted_devices(node: Bystander, facts: HostFacts | None) -> tuple[DeviceDelta, ...]:
+def lowest_counted_devices(node: MonitoredHost, facts: HostFacts | None) -> tuple[DeviceDelta, ...]:
     """The node's counted devices that stand on no other of them; none of a node that was lost."""
     if node.error is not None:
         return ()

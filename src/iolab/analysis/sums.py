@@ -15,7 +15,7 @@ from iolab.analysis.window import Mask, MeasuredPart, Window, find_measured_part
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import Histogram
 from iolab.core.run import DirectionTotals, HostRun, RunRecord
-from iolab.core.samples import BinParts, Floats, Ints
+from iolab.core.samples import BinGroups, Floats, Ints
 from iolab.core.workload import Direction
 from iolab.dataclass import dataclass
 
@@ -39,7 +39,7 @@ class OperationSums:
 
 
 def sum_operations(
-    record: RunRecord, operations: Sequence[int], intervals: Mask, parts: BinParts
+    record: RunRecord, operations: Sequence[int], intervals: Mask, parts: BinGroups
 ) -> OperationSums:
     """The sums of these operations over the intervals that are marked and these parts of the bins.
 
@@ -64,9 +64,9 @@ def sum_operations(
     np.add.at(sums.done.reshape(-1), where, table.ios[rows])
     np.add.at(sums.bytes.reshape(-1), where, table.bytes[rows])
     np.add.at(sums.lat_sum_ns.reshape(-1), where, table.lat_sum_ns[rows])
-    asked = parts.among(places[parts.direction] >= 0)
+    asked = parts.selected(places[parts.direction] >= 0)
     cells = asked.host * width + places[asked.direction]
-    record.bins.add_to(sums.bins.reshape(-1, BIN_COUNT), asked, cells)
+    record.bins.add_counts_to(sums.bins.reshape(-1, BIN_COUNT), asked, cells)
     return sums
 
 
@@ -117,7 +117,7 @@ def sum_measured_window(record: RunRecord, window: Window | None = None) -> Load
     """The sums of a record's measured window, which is what a rule says where one does."""
     measured = find_measured_part(record, window)
     sums = sum_operations(
-        record, DIRECTIONS, measured.intervals, measured.parts.among(measured.bins)
+        record, DIRECTIONS, measured.intervals, measured.parts.selected(measured.bins)
     )
     lows, highs = _engine_latency_extremes(record.hosts)
     covered_ns = record.intervals.covered_ns(len(record.hosts), np.flatnonzero(measured.intervals))

@@ -94,7 +94,7 @@ class RunView:
     @property
     def one_in_flight(self) -> bool:
         """Whether a host has a single I/O in flight, whose latency then is what matters."""
-        return self.job.depth_total == 1
+        return self.job.total_iodepth == 1
 
     @property
     def job(self) -> AnyJob:
@@ -145,8 +145,8 @@ class RunView:
         # Most rows were added up already, and are not added up a second time.
         counts[: len(DIRECTIONS)] = self.load.bins[host]
         if self._unsummed_bins[host].size:
-            parts = self.load.cut.parts.among(self._unsummed_bins[host])
-            self.record.bins.add_to(counts, parts, np.searchsorted(_WAYS, parts.direction))
+            parts = self.load.cut.parts.selected(self._unsummed_bins[host])
+            self.record.bins.add_counts_to(counts, parts, np.searchsorted(_WAYS, parts.direction))
         return counts
 
     def measured(self, host: int) -> Window | None:

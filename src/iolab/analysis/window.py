@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from iolab.core.run import HostRun, RunRecord
-from iolab.core.samples import BinParts, Ints
+from iolab.core.samples import BinGroups, Ints
 from iolab.dataclass import dataclass
 
 EDGE_SLACK_NS: Final = 50_000_000
@@ -78,7 +78,7 @@ class MeasuredPart:
     hosts: tuple[Window | None, ...]
     common: Window | None
     intervals: Mask
-    parts: BinParts
+    parts: BinGroups
     bins: Mask
 
 
@@ -104,7 +104,7 @@ def find_measured_part(record: RunRecord, measured: Window | None = None) -> Mea
     if common is None:
         own = np.array([0 if w is None else w.start_ns + warmup_ns for w in hosts], dtype=np.int64)
         inside = _is_inside_window(starts, ends, own[table.host] - early_ns, ends_ns[table.host])
-    parts = record.bins.parts()
+    parts = record.bins.bin_groups()
     return MeasuredPart(hosts, common, inside, parts, _bin_parts_inside(record, parts, inside))
 
 
@@ -160,7 +160,7 @@ def _is_inside_window(starts: Ints, ends: Ints, low: Ints, high: Ints | int) -> 
     return np.asarray((starts >= low) & (ends <= high + EDGE_SLACK_NS) & (middles <= high))
 
 
-def _bin_parts_inside(record: RunRecord, parts: BinParts, inside: Mask) -> Mask:
+def _bin_parts_inside(record: RunRecord, parts: BinGroups, inside: Mask) -> Mask:
     """Which parts of the bins belong to a marked interval."""
     table = record.intervals
     stride = max(int(table.seq.max(initial=0)), int(parts.seq.max(initial=0))) + 1

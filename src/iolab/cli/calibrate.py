@@ -84,8 +84,8 @@ def _specs(path: str | None, hosts: str | None) -> tuple[HostSpec, ...]:
 
     if hosts is None:
         if path is None:
-            happened = "Nothing is said to be calibrated."
-            raise UsageError(happened, "Give --path DIR, and --hosts HOSTS for a fleet.")
+            message = "Nothing is said to be calibrated."
+            raise UsageError(message, "Give --path DIR, and --hosts HOSTS for a fleet.")
         return (HostSpec("local", HostKind.LOCAL, path=str(Path(path).absolute())),)
 
     from iolab.cli.options import read_hosts
@@ -93,12 +93,12 @@ def _specs(path: str | None, hosts: str | None) -> tuple[HostSpec, ...]:
     clients = [spec for spec in read_hosts(hosts) if spec.role is Role.CLIENT]
     faults = []
     if path is not None and not PurePosixPath(path).is_absolute():
-        happened = f"--path is {path!r}, which hosts would take from different places."
-        faults.append(Fault(happened, "Give a path that begins with /."))
+        message = f"--path is {path!r}, which hosts would take from different places."
+        faults.append(Fault(message, "Give a path that begins with /."))
     for spec in clients:
         if spec.serial is not None:
-            happened = f"The target of host '{spec.name}' is a whole device."
-            faults.append(Fault(happened, "Give a directory: scratch files are laid out there."))
+            message = f"The target of host '{spec.name}' is a whole device."
+            faults.append(Fault(message, "Give a directory: scratch files are laid out there."))
         elif spec.path is None and path is None:
             faults.append(Fault(f"Host '{spec.name}' has no path.", "Write one, or give --path."))
     if not clients:

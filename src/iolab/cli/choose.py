@@ -107,8 +107,8 @@ def _needs(
     if not 0 < scaling <= 1:
         faults.append(Fault(f"--scaling is {scaling:g}.", "Give a share above 0 and up to 1."))
     if not (usable_tb is not None or written or budget):
-        do = "Give --usable-tb, --need or --budget, as --need 'WORKLOAD >= 1M'."
-        faults.append(Fault("No need is given.", do))
+        hint = "Give --usable-tb, --need or --budget, as --need 'WORKLOAD >= 1M'."
+        faults.append(Fault("No need is given.", hint))
     if faults:
         raise UsageError("What is needed is not clear.", "Correct it.", tuple(faults))
     return Requirements(
@@ -144,8 +144,8 @@ def _offers(name: str) -> tuple[Offer, ...]:
         return _measured(name)
     offers = published_offers(open_published(name))
     if not offers:
-        do = "Give one that has: 'iolab reference' lists the published sets."
-        raise UsageError(f"{shown(name)} has no configurations to choose from.", do)
+        hint = "Give one that has: 'iolab reference' lists the published sets."
+        raise UsageError(f"{shown(name)} has no configurations to choose from.", hint)
     return offers
 
 
@@ -209,7 +209,7 @@ def _screen(fits: Sequence[OfferEvaluation], scaling: float) -> Iterator[Rendera
                 Text(f"  {part.answer.value}", _STYLES[part.answer.value]),
                 literal_text(part.name),
                 literal_text(
-                    part.says + (f" at {axis_values_text(part.axis)}" if part.axis else "")
+                    part.message + (f" at {axis_values_text(part.axis)}" if part.axis else "")
                 ),
                 Text(DASH if part.margin is None else _times(part.margin)),
                 *([Text(DASH if part.nodes is None else str(part.nodes))] if sized else []),
@@ -268,7 +268,7 @@ def _document(fit: OfferEvaluation) -> dict[str, Any]:
         "parts": [
             {
                 "need": part.name,
-                "says": part.says,
+                "message": part.message,
                 "as_is": part.as_is.value,
                 "answer": part.answer.value,
                 "margin": part.margin,

@@ -43,7 +43,7 @@ def clean(
     from iolab.cli.output import result_json, say
     from iolab.core.host import HostKind, HostSpec
     from iolab.errors import ExitCode
-    from iolab.session.discovery import look_for_leftovers
+    from iolab.session.discovery import find_leftovers
 
     if hosts is None:
         specs: tuple[HostSpec, ...] = (HostSpec("local", HostKind.LOCAL),)
@@ -52,8 +52,8 @@ def clean(
         refuse_relative(path)
         specs = read_hosts(hosts)
     absolute = None if path is None else str(Path(path).absolute())
-    searched = asyncio.run(look_for_leftovers(specs, absolute))
-    leftovers = {name: left for name, left in searched.done.items() if left.anything}
+    searched = asyncio.run(find_leftovers(specs, absolute))
+    leftovers = {name: left for name, left in searched.done.items() if left.is_any}
     removed: Mapping[str, Leftovers] = {}
     failed = dict(searched.failed)
     if not as_json:
@@ -62,13 +62,13 @@ def clean(
         _show_foreign_folders(searched.done)
     if leftovers and (yes or (not as_json and _agreed())):
         again = [spec for spec in specs if spec.name in leftovers]
-        ended = asyncio.run(look_for_leftovers(again, absolute, remove=leftovers))
+        ended = asyncio.run(find_leftovers(again, absolute, remove=leftovers))
         removed, failed = ended.done, failed | dict(ended.failed)
     if as_json:
         theirs = {name: left for name, left in searched.done.items() if left.foreign_folders}
         result_json(_document(leftovers | theirs, removed, failed))
     faults = [f"{name}: {fault}" for name, left in removed.items() for fault in left.faults]
-    faults += [f"{name}: {error.happened} {error.do}" for name, error in failed.items()]
+    faults += [f"{name}: {error.message} {error.hint}" for name, error in failed.items()]
     for fault in faults:
         say(fault)
     if not faults:
@@ -123,8 +123,8 @@ def _show_elsewhere(leftovers: Mapping[str, Leftovers]) -> None:
     from iolab.report.terminal import one_line_text
 
     for folder in {folder for left in leftovers.values() for folder in left.elsewhere}:
-        says = f"{folder.dir} is of host {folder.host}: clean it there, or remove it by hand."
-        say(one_line_text(says))
+        message = f"{folder.dir} is of host {folder.host}: clean it there, or remove it by hand."
+        say(one_line_text(message))
 
 
 def _show_foreign_folders(leftovers: Mapping[str, Leftovers]) -> None:
@@ -136,8 +136,8 @@ def _show_foreign_folders(leftovers: Mapping[str, Leftovers]) -> None:
         for folder in left.foreign_folders:
             say(one_line_text(f"{folder} on host {name} is another user's, and stays."))
         if more := left.foreign_folder_count - len(left.foreign_folders):
-            says = f"{more} more scratch folders on host {name} are other users', and stay."
-            say(one_line_text(says))
+            message = f"{more} more scratch folders on host {name} are other users', and stay."
+            say(one_line_text(message))
 
 
 def _lines(left: Leftovers) -> Iterator[tuple[str, str]]:
@@ -173,5 +173,5 @@ def _document(
             }
             for name, left in leftovers.items()
         ],
-        "failed": {name: error.happened for name, error in failed.items()},
+        "failed": {name: error.message for name, error in failed.items()},
     }

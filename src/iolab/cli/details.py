@@ -50,7 +50,7 @@ def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
             heading.append(f"  {result.status.value}", style=QUIET_STYLE)
         yield heading.append("  ").append_text(styled_verdict(result.verdict.level))
         place = f"points/{result.digest}/run-{result.repeat}"
-        yield literal_text(f"{place}: {result.verdict.rests_on}", QUIET_STYLE)
+        yield literal_text(f"{place}: {result.verdict.basis_text}", QUIET_STYLE)
         yield name_value_grid(_known(result.metrics))
         if len(result.hosts) > 1:
             yield from _hosts(result)
@@ -66,7 +66,7 @@ class _Shared:
     """
 
     fine: frozenset[str]
-    says: Mapping[str, str]
+    message: Mapping[str, str]
     evidence: Mapping[str, Evidence]
 
 
@@ -78,12 +78,13 @@ def _shared(results: Sequence[Result]) -> _Shared:
     for result in results:
         for check in result.verdict.objections:
             found.setdefault(check.code, []).append(check)
-    satisfied = {code for result in results for code in result.verdict.satisfied}
+    satisfied = {code for result in results for code in result.verdict.passed_codes}
     repeated = {code: checks for code, checks in found.items() if len(checks) > 1}
     return _Shared(
         fine=frozenset(satisfied - found.keys()),
-        says={
-            code: _end_of_all([check.says for check in checks]) for code, checks in repeated.items()
+        message={
+            code: _end_of_all([check.message for check in checks])
+            for code, checks in repeated.items()
         },
         evidence={
             code: {
@@ -111,8 +112,8 @@ def _checks_of_all(results: Sequence[Result], shared: _Shared) -> Iterator[Rende
     for objection in merge_objections(results):
         whose = f"{len(objection.runs)} of {objection.run_count} runs"
         for code in (objection.code, *objection.equivalent_codes):
-            says = shared.says.get(code)
-            rest = f"{whose}: {one_line_text(says)}" if says else f"{whose}."
+            message = shared.message.get(code)
+            rest = f"{whose}: {one_line_text(message)}" if message else f"{whose}."
             text = literal_text(code, "bold").append(f", {rest}", style="not bold")
             if evidence := _known_evidence(shared.evidence.get(code, {})):
                 text.append_text(literal_text(f" In each: {evidence}", f"{QUIET_STYLE} not bold"))
@@ -195,15 +196,15 @@ def _checks(result: Result, shared: _Shared) -> Iterator[RenderableType]:
     rows: list[list[Text | str]] = []
     for check in result.verdict.objections:
         text = literal_text(check.code, "bold")
-        if says := check.says.removesuffix(shared.says.get(check.code, "")):
-            own_words = one_line_text(says).removesuffix(": ")
+        if message := check.message.removesuffix(shared.message.get(check.code, "")):
+            own_words = one_line_text(message).removesuffix(": ")
             text.append(f": {own_words}{'' if own_words.endswith('.') else '.'}", "not bold")
         rows.append([styled_verdict(check.level or Level.INVALID), text])
         known = shared.evidence.get(check.code, {})
         own = {name: value for name, value in check.evidence.items() if name not in known}
         if evidence := _known_evidence(own):
             rows.append(["", literal_text(evidence, QUIET_STYLE)])
-    fine = [code for code in result.verdict.satisfied if code not in shared.fine]
+    fine = [code for code in result.verdict.passed_codes if code not in shared.fine]
     if fine:
         rows.append([styled_verdict(Level.VALID), literal_text(", ".join(fine), QUIET_STYLE)])
     if rows:

@@ -81,7 +81,7 @@ def import_(
             "Name files of the formats in 'iolab import --help', or folders with some.",
             files_read.faults,
         )
-    _say_some([f"Not read: {fault.happened} {fault.do}" for fault in files_read.refused])
+    _say_some([f"Not read: {fault.message} {fault.hint}" for fault in files_read.refused])
     _say_some([f"Not read, in no format that is known: {file.name}" for file in files_read.unknown])
     _say_some([f"Left out: {message}" for message in left_out_messages(files_read.left_out)])
     _say_some([copy.message for copy in files_read.copies])
@@ -197,7 +197,7 @@ def export(
             try:
                 write_parquet(table, out)
             except StoreError as error:  # the file is no part of the session
-                raise ReportError(error.happened, NO_ROOM) from error
+                raise ReportError(error.message, NO_ROOM) from error
         else:
             _print_or_write(columns_csv(columns), out)
     else:

@@ -16,13 +16,13 @@ from iolab.cli.progress import SecondOfLoad, SessionProgress
 from iolab.core.configuration import DEFAULT_CONFIGURATION
 from iolab.core.events import (
     Event,
-    GuestUp,
-    IntervalSeen,
+    GuestBooted,
+    IntervalReported,
     Notice,
     Phase,
     PhaseStarted,
-    RuleLooked,
     RunFinished,
+    StoppingRuleStatus,
 )
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun, Point
@@ -119,8 +119,8 @@ def _phase(progress: SessionProgress, width: int, *, ascii_only: bool) -> Text:
         text.append(f"{elapsed:.0f} s")
     if progress.phase is Phase.MEASURE and progress.load_words:
         text.append(f"  {progress.load_words}", style=QUIET_STYLE)
-    if progress.phase is Phase.MEASURE and progress.says:
-        text.append(f"  {one_line_text(progress.says)}", style=QUIET_STYLE)
+    if progress.phase is Phase.MEASURE and progress.message:
+        text.append(f"  {one_line_text(progress.message)}", style=QUIET_STYLE)
     elif warming:
         text.append("  warm-up, not counted", style=QUIET_STYLE)
     elif progress.boots:
@@ -132,7 +132,7 @@ def _phase(progress: SessionProgress, width: int, *, ascii_only: bool) -> Text:
 
 def _names_run(progress: SessionProgress) -> bool:
     """Whether the phase's detail is only the point that stands in the head already."""
-    return progress.run is not None and progress.phase_detail == progress.run.point.label
+    return progress.run is not None and progress.phase_detail == progress.run.point.title_text
 
 
 def _load(progress: SessionProgress, width: int, *, ascii_only: bool) -> Iterator[Text]:
@@ -309,12 +309,12 @@ class LinesView(LiveView):
             case PhaseStarted():
                 self._printed_s = -1.0
                 say(self._phase(event))
-            case GuestUp(guest, _, booted_s):
+            case GuestBooted(guest, _, booted_s):
                 took = format_duration_s(round(booted_s, 1))
                 say(f"{one_line_text(guest)} is up after {took}: {self._progress.boots}")
-            case RuleLooked():
-                say(f"{self._run(event.run)}: {one_line_text(event.says)}")
-            case IntervalSeen():
+            case StoppingRuleStatus():
+                say(f"{self._run(event.run)}: {one_line_text(event.message)}")
+            case IntervalReported():
                 self._tell_load(event.run)
             case RunFinished(record) if record.failure:
                 run = self._run(record.run)
@@ -343,7 +343,7 @@ class LinesView(LiveView):
         say(f"{self._run(run)}: {_load_line(loads[-1], self._progress)}")
 
     def _phase(self, event: PhaseStarted) -> str:
-        named = event.run is not None and event.detail == event.run.point.label
+        named = event.run is not None and event.detail == event.run.point.title_text
         plain = not event.detail or named
         name = one_line_text(event.phase if plain else f"{event.phase.value}: {event.detail}")
         expected = ""

@@ -52,8 +52,8 @@ def read_hosts(name: str) -> tuple[HostSpec, ...]:
     try:
         return parse_inventory(inventory.text, inventory.file_name)
     except StudyError as error:
-        happened = f"The inventory has {counted_noun(len(error.faults), 'fault')}."
-        raise UsageError(happened, error.do, error.faults) from None
+        message = f"The inventory has {counted_noun(len(error.faults), 'fault')}."
+        raise UsageError(message, error.hint, error.faults) from None
 
 
 def refuse_relative(path: str | None) -> None:
@@ -95,18 +95,18 @@ def _mpi(name: str) -> Inventory:
 def _pods(name: str) -> Inventory:
     import asyncio
 
-    from iolab.hosts.connect import look_up_pods
+    from iolab.hosts.connect import list_pods
     from iolab.study.inventory import parse_selection, pods_inventory
 
     selection = parse_selection(name.removeprefix(PODS))
     _need("kubectl", "Install it, or add it to PATH.")
-    context, listing = asyncio.run(look_up_pods(selection))
+    context, listing = asyncio.run(list_pods(selection))
     return pods_inventory(selection, context, listing)
 
 
-def _need(program: str, do: str) -> None:
+def _need(program: str, hint: str) -> None:
     if shutil.which(program) is None:
-        raise HostError(f"There is no program '{program}' here.", do)
+        raise HostError(f"There is no program '{program}' here.", hint)
 
 
 class MethodName(StrEnum):
@@ -245,7 +245,7 @@ ServerOption = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the summary.")]
+HostActivity = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the summary.")]
 Workloads = Annotated[
     list[str] | None,
     typer.Option("--workload", "-w", metavar="ID", help="Only this workload; repeatable."),

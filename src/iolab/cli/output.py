@@ -218,12 +218,12 @@ def refuse_output(path: Path) -> None:
 
 def refuse_no_directory(path: Path) -> None:
     """UsageError where something else than a directory is there, before anything is done."""
-    from iolab.core.toml import kind_of
+    from iolab.core.toml import file_type_name
     from iolab.study.wording import shown
 
     if path.exists() and not path.is_dir():
         raise UsageError(
-            f"{shown(str(path))} is {kind_of(path.stat().st_mode)}, and no directory.",
+            f"{shown(str(path))} is {file_type_name(path.stat().st_mode)}, and no directory.",
             "Give a directory that is new or empty.",
         )
 
@@ -316,10 +316,10 @@ def left_out(directory: Path, damage: Damage, *, imported: bool = False) -> None
     from iolab.report.terminal import one_line_text
     from iolab.store.verify import AGAIN, IMPORT_AGAIN
 
-    if damage.do == AGAIN:
+    if damage.hint == AGAIN:
         again = command_line("resume", str(directory))
-        do = AGAIN.replace("iolab resume", again)
-        damage = replace(damage, do=IMPORT_AGAIN if imported else do)
+        hint = AGAIN.replace("iolab resume", again)
+        damage = replace(damage, hint=IMPORT_AGAIN if imported else hint)
     _LEFT_OUT.append(directory)
     if len(_LEFT_OUT) <= DAMAGED_SHOWN_MAX:
         say(one_line_text(f"{directory}: damaged, left out: {damage}"))
@@ -412,8 +412,8 @@ def error_document(error: IolabError) -> dict[str, object]:
         "format": 1,
         "error": {
             "exit_code": int(error.exit_code),
-            "happened": error.happened,
-            "do": error.do,
+            "message": error.message,
+            "hint": error.hint,
             "faults": [asdict(fault) for fault in error.faults],
         },
     }
@@ -436,12 +436,12 @@ def _print_error(error: IolabError, *, as_json: bool) -> int:
 
 def _usage(error: typer.TyperException) -> IolabError:
     """A fault that typer found in a command line, as one of ours."""
-    happened = " ".join(error.format_message().split()).replace("Value error, ", "")
+    message = " ".join(error.format_message().split()).replace("Value error, ", "")
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "iolab"
-    if not happened.endswith((".", "?", "!")):
-        happened += "."
-    return UsageError(happened, f"See '{path} --help'.")
+    if not message.endswith((".", "?", "!")):
+        message += "."
+    return UsageError(message, f"See '{path} --help'.")
 
 
 def _unexpected(error: Exception, *, as_json: bool) -> int:
@@ -551,10 +551,10 @@ def _processes_error() -> HostError:
     """With the limit, where one is set."""
     limit = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     if limit == resource.RLIM_INFINITY:
-        happened = "This machine starts no further process or thread."
-        return HostError(happened, "End some, or raise pids.max of the control group.")
-    happened = f"No further process or thread may be started: this user may have {limit}."
-    return HostError(happened, "Raise the limit: `ulimit -u unlimited`.")
+        message = "This machine starts no further process or thread."
+        return HostError(message, "End some, or raise pids.max of the control group.")
+    message = f"No further process or thread may be started: this user may have {limit}."
+    return HostError(message, "Raise the limit: `ulimit -u unlimited`.")
 
 
 def _memory_error() -> HostError:
@@ -574,14 +574,14 @@ def _bug(error: Exception, *, as_json: bool) -> int:
 
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(place.filename)}:{place.lineno}"  # noqa: PTH119 - text, no file
-    happened = f"This is a bug in iolab: {type(error).__name__} at {where}: {error}"
-    do = (
+    message = f"This is a bug in iolab: {type(error).__name__} at {where}: {error}"
+    hint = (
         f"Please report it to the maintainers with this line, the command and the version "
         f"({__version__}); with {DEBUG}=1 in the environment the traceback is shown too."
     )
-    say(f"{wrapped(one_line_text(happened))}\n{wrapped(do)}")
+    say(f"{wrapped(one_line_text(message))}\n{wrapped(hint)}")
     if os.environ.get(DEBUG) == "1":
         traceback.print_exception(error, file=sys.stderr)
     if as_json:
-        result_json(error_document(IolabError(one_line_text(happened), do)))
+        result_json(error_document(IolabError(one_line_text(message), hint)))
     return ExitCode.BUG

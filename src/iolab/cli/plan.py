@@ -156,7 +156,7 @@ def check(
     from iolab.registry import study_kinds
     from iolab.report.numbers import counted_noun
     from iolab.report.terminal import literal_text, one_line_text
-    from iolab.study.foretold import foretell
+    from iolab.study.foretold import forecast_verdicts
     from iolab.study.schedule import make_plan
 
     options = StudyOptions(
@@ -164,7 +164,7 @@ def check(
     )
     read = load_study(options, path_required=False)
     plan = make_plan(read, study_kinds())
-    foretold = foretell(read, plan, study_kinds())
+    foretold = forecast_verdicts(read, plan, study_kinds())
     if as_json:
         result_json(
             {
@@ -190,7 +190,9 @@ def check(
     )
     name = "" if study == read.id else f"study {read.id}, "
     sentence = f"{study} is right: {name}scale {read.scale}, {counted}."
-    result_screen(*(literal_text(one_line_text(text)) for text in (sentence, *foretold.lines())))
+    result_screen(
+        *(literal_text(one_line_text(text)) for text in (sentence, *foretold.text_lines()))
+    )
 
 
 @takes_study
@@ -257,11 +259,11 @@ async def _discover(study: Study) -> Discovery:
     from iolab.core.host import HostKind
     from iolab.hosts.connect import hosts_of
     from iolab.registry import study_kinds
-    from iolab.session.discovery import Questions, discover
+    from iolab.session.discovery import DiscoveryQueries, discover
     from iolab.study.targets import hosts_used
 
     hosts = hosts_of([spec for spec in hosts_used(study) if spec.kind is not HostKind.VM])
     try:
-        return await discover(study, hosts, Questions.of(study, study_kinds()))
+        return await discover(study, hosts, DiscoveryQueries.for_study(study, study_kinds()))
     finally:
         await asyncio.gather(*(host.close() for host in hosts.values()), return_exceptions=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
-from iolab.core.configuration import Objective, limit_name
+from iolab.core.configuration import Objective, latency_limit_label
 from iolab.core.run import Plan, PlanCost, PlannedRun
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
@@ -22,7 +22,7 @@ from iolab.report.terminal import (
     terminal_table,
 )
 from iolab.study.cost import is_on_device
-from iolab.study.foretold import foretell
+from iolab.study.foretold import forecast_verdicts
 from iolab.study.schedule import searched_axes
 from iolab.study.targets import Target, targets_of
 from iolab.units import format_bytes, format_duration_s, format_ns
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 def job_text(job: AnyJob) -> str:
     """What one client is asked to do."""
-    return study_kinds().of(job.engine).job_text(job)
+    return study_kinds().kind_for_engine(job.engine).job_text(job)
 
 
 HOSTS_SHOWN: Final = 4
@@ -114,12 +114,12 @@ def plan_document(
         "budget": {
             "seconds": budget.seconds,
             "least_seconds": budget.least_seconds,
-            "reasons": [{"says": why, "seconds": part} for why, part in budget.reasons],
+            "reasons": [{"message": why, "seconds": part} for why, part in budget.reasons],
             "layout_bytes_per_host": budget.layout_bytes_per_host,
             "write_bytes_estimate": budget.write_bytes_estimate,
             "free_bytes_needed_per_host": budget.free_bytes_needed_per_host,
         },
-        "best_verdict": foretell(study, plan, study_kinds()).document(),
+        "best_verdict": forecast_verdicts(study, plan, study_kinds()).document(),
         "destroys": list(plan.destroys),
         "notes": list(notes_of(study, plan, facts)),
         "targets": [
@@ -227,12 +227,13 @@ def _costs(
     )
     sought: dict[str, list[str]] = {}
     for workload in study.workloads:
-        if workload.aim.searches:
+        if workload.aim.is_adaptive:
             sought.setdefault(_sought(workload), []).append(one_line_text(workload.id))
     for search, names in sought.items():
         yield "search", f"{shortened_list_text(names, SEARCHES_SHOWN)}: {search}"
     yield from (
-        (heading, one_line_text(says)) for heading, says in study_kinds().hosts.lines(study)
+        (heading, one_line_text(message))
+        for heading, message in study_kinds().hosts.plan_lines(study)
     )
     yield from _data_lines(study, plan)
     yield "writes", f"about {format_bytes(budget.write_bytes_estimate)} over all hosts and runs"
@@ -244,17 +245,17 @@ def _costs(
     if budget.free_bytes_needed_per_host:
         needed = format_bytes(budget.free_bytes_needed_per_host)
         yield "free space", f"{needed} needed on each {'host' if study.guests is None else 'node'}"
-    for says in _targets(study, facts):
-        yield "target", says
-    for says in () if refused else foretell(study, plan, study_kinds()).lines():
-        yield "verdict", one_line_text(says)
-    for says in notes_of(study, plan, facts):
-        yield "note", Text(says, "yellow")
+    for message in _targets(study, facts):
+        yield "target", message
+    for message in () if refused else forecast_verdicts(study, plan, study_kinds()).text_lines():
+        yield "verdict", one_line_text(message)
+    for message in notes_of(study, plan, facts):
+        yield "note", Text(message, "yellow")
 
 
 def notes_of(study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
     """What should be known before the plan runs, and is no reason against it."""
-    yield from (one_line_text(says) for says in study_kinds().notes(study, plan, facts))
+    yield from (one_line_text(message) for message in study_kinds().plan_notes(study, plan, facts))
     if not study.method.idle_watch_s:
         without = "results are at most indicative"
         yield f"no device is watched before its runs (method.idle_watch = 0): {without}"
@@ -265,7 +266,7 @@ def _limited_clients(study: Study, facts: Mapping[str, HostFacts] | None) -> Ite
     """Clients that may use fewer cores than they have: the least first, one note for all."""
     facts_by_host = {target.host: _target_facts(facts, target.key) for target in targets_of(study)}
     limits = {
-        name: (host_facts.cpu.limit, host_facts.cpu.threads)
+        name: (host_facts.cpu.core_limit, host_facts.cpu.threads)
         for name, host_facts in facts_by_host.items()
         if host_facts
     }
@@ -286,7 +287,7 @@ def _sought(workload: Workload) -> str:
         case Objective.PEAK:
             return f"the best over {axes}; its corners and centre first"
         case Objective.MAX_LOAD if aim.limit is not None:
-            name = limit_name(aim.limit.metric)
+            name = latency_limit_label(aim.limit.metric)
             return f"the highest load with {name} <= {format_ns(aim.limit.latency_ns)}"
         case _:
             return f"the curve over {axes}; the loads between are chosen by results, or predicted"
@@ -294,8 +295,8 @@ def _sought(workload: Workload) -> str:
 
 def _data_lines(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
     """What the jobs work on: files that are laid out, and regions of devices that are filled."""
-    lines = [line for kind in study_kinds().loads for line in kind.lines(study, plan)]
-    yield from ((heading, one_line_text(says)) for heading, says in lines)
+    lines = [line for kind in study_kinds().loads for line in kind.plan_lines(study, plan)]
+    yield from ((heading, one_line_text(message)) for heading, message in lines)
     if study.target.make_xfs:
         image = study.target.image_bytes
         where = "on the device" if image is None else f"in an image file of {format_bytes(image)}"
@@ -306,7 +307,7 @@ def _data_lines(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         here = study.configuration(item.configuration)
         on_device = {is_on_device(study, here.id, host) for host in here.hosts}
         if True in on_device and study.guests is None:
-            regions.append(max(item.on(host).bytes_per_host for host in here.hosts))
+            regions.append(max(item.for_host(host).bytes_per_host for host in here.hosts))
         if False in on_device:
             number = item.numjobs * item.files_per_job
             files.append(f"{number} x {format_bytes(item.file_bytes)}")
@@ -316,10 +317,10 @@ def _data_lines(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
     elif not regions and study.guests is None and not lines:
         yield "files", "none laid out before the runs"
     if regions:
-        says = f"the first {format_bytes(max(regions))} of each device"
+        message = f"the first {format_bytes(max(regions))} of each device"
         fill = study.precondition.fill
         times = "once" if fill == 1 else f"{fill:g} times"
-        yield "region", f"{says}, written over {times} by each fill" if fill else says
+        yield "region", f"{message}, written over {times} by each fill" if fill else message
 
 
 def _targets(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:

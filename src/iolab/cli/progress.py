@@ -11,16 +11,16 @@ import numpy as np
 
 from iolab.analysis.metrics import ios_needed_for_percentile
 from iolab.core.events import (
+    CpuUseReported,
     Event,
-    GuestUp,
-    IntervalSeen,
+    GuestBooted,
+    IntervalReported,
     Phase,
     PhaseStarted,
-    RuleLooked,
     RunFinished,
-    RunStarted,
+    RunPreparing,
     SessionStarted,
-    TelemetrySeen,
+    StoppingRuleStatus,
 )
 from iolab.core.histogram import Histogram, of_sparse
 from iolab.core.metric import Result
@@ -62,11 +62,11 @@ class Seconds:
     """
 
     def __init__(self) -> None:
-        self._by_second: dict[int, dict[str, IntervalSeen]] = {}
+        self._by_second: dict[int, dict[str, IntervalReported]] = {}
         self._summed: dict[int, SecondOfLoad] = {}
         self._shown: tuple[SecondOfLoad, ...] = ()
 
-    def add(self, event: IntervalSeen) -> None:
+    def add(self, event: IntervalReported) -> None:
         """Take one host's interval; a second one of the same host and second replaces it.
 
         What comes when its second was summed up is too late.
@@ -142,7 +142,7 @@ class SessionProgress:
     seconds: Seconds = field(default_factory=Seconds)
     cpu_busy: dict[str, float] = field(default_factory=dict)
     results: tuple[Result, ...] = ()
-    says: str = ""
+    message: str = ""
     timed_runs: int = 0
     timed_s: float = 0.0
     runs_most: int = 0
@@ -155,7 +155,7 @@ class SessionProgress:
 
     def after(self, event: Event, now_s: float) -> SessionProgress:
         """The state when `event` came at that moment."""
-        if isinstance(event, IntervalSeen | TelemetrySeen):
+        if isinstance(event, IntervalReported | CpuUseReported):
             self._take(event)
             return self if now_s - self.now_s < MOMENT_S else self.at(now_s)
         moved = replace(self, now_s=now_s)
@@ -163,9 +163,9 @@ class SessionProgress:
             case SessionStarted():
                 names = frozenset(name for name, _ in event.facts)
                 return replace(moved, host_count=len(event.facts), present=names)
-            case GuestUp():
+            case GuestBooted():
                 return replace(moved, guests_up=self.guests_up | {event.guest})
-            case RunStarted():
+            case RunPreparing():
                 makers = self.makers_of(event.run)
                 return replace(
                     moved,
@@ -174,7 +174,7 @@ class SessionProgress:
                     run_since_s=now_s,
                     run_loaded=False,
                     seconds=Seconds(),
-                    says="",
+                    message="",
                     # Results may ask for more runs than the plan is sure of.
                     run_count=max(self.run_count, self.ended + 1),
                 )
@@ -187,8 +187,8 @@ class SessionProgress:
                     phase_since_s=now_s,
                     phase_expected_s=event.expected_s,
                 )
-            case RuleLooked():
-                return replace(moved, says=event.says)
+            case StoppingRuleStatus():
+                return replace(moved, message=event.message)
             case RunFinished():
                 there = self.present - set(event.record.without)
                 ended = replace(moved, run=None, phase=None, ended=self.ended + 1, present=there)
@@ -202,8 +202,8 @@ class SessionProgress:
             case _:
                 return moved
 
-    def _take(self, event: IntervalSeen | TelemetrySeen) -> None:
-        if isinstance(event, IntervalSeen):
+    def _take(self, event: IntervalReported | CpuUseReported) -> None:
+        if isinstance(event, IntervalReported):
             self.seconds.add(event)
         else:
             self.cpu_busy[event.host] = event.cpu_busy
@@ -292,7 +292,7 @@ class SessionProgress:
         return left * each + (preparing if self.phase is not None else 0.0)
 
 
-def _load(second: int, hosts: Mapping[str, IntervalSeen]) -> SecondOfLoad:
+def _load(second: int, hosts: Mapping[str, IntervalReported]) -> SecondOfLoad:
     """The hosts together: rates add up, latency is weighted by the I/Os that had it."""
     iops = sum(interval.iops for interval in hosts.values())
     weighed = [
@@ -306,7 +306,7 @@ def _load(second: int, hosts: Mapping[str, IntervalSeen]) -> SecondOfLoad:
     return SecondOfLoad(float(second), iops, moved, mean, _p99(hosts.values()))
 
 
-def _p99(hosts: Iterable[IntervalSeen]) -> float | None:
+def _p99(hosts: Iterable[IntervalReported]) -> float | None:
     """Of all hosts' latencies together; None where these are too few, or not told by all."""
     counted = [interval.bins for interval in hosts]
     if not all(counted):

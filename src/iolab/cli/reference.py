@@ -249,7 +249,7 @@ def _all_audited(names: Sequence[str]) -> list[Audited]:
         raise type(errors[0])(
             f"{len(errors)} of {len(names)} sets cannot be audited.",
             "Leave these out, or mend them.",
-            tuple(Fault(error.happened, error.do) for error in errors),
+            tuple(Fault(error.message, error.hint) for error in errors),
         )
     return audits
 
@@ -278,7 +278,7 @@ def _audited_session(name: str) -> Audited:
     for damaged in damage:
         if damaged.run or not damaged.path.startswith(layout.POINTS):  # no earlier attempt
             left_out(Path(name), damaged)
-    damage_texts = tuple(f"{damaged.path}: {damaged.says}" for damaged in damage)
+    damage_texts = tuple(f"{damaged.path}: {damaged.message}" for damaged in damage)
     unsound = reader.unsound()
     results = reader.results()
     sound = tuple(result for result in results if result.key not in unsound)
@@ -315,7 +315,7 @@ def _screen(audits: Sequence[Audited], *, details: bool) -> Iterator[RenderableT
             [
                 Text(outcome.agreement.value, _STYLES[outcome.agreement.value]),
                 Text(outcome.rule),
-                literal_text(f"{outcome.subject}: {outcome.says}{_place(outcome)}"),
+                literal_text(f"{outcome.subject}: {outcome.message}{_place(outcome)}"),
             ]
             for outcome in sorted(shown, key=lambda outcome: -outcome.agreement.rank)
         ]

@@ -9,8 +9,8 @@ import typer
 
 from iolab.cli.options import (
     AsJson,
+    HostActivity,
     IoEngine,
-    Quiet,
     SessionDirectory,
     StudyOptions,
     TargetPath,
@@ -52,7 +52,7 @@ def run(
     out: OutOption = None,
     report: ReportOption = False,
     fail_on: FailOnOption = None,
-    quiet: Quiet = False,
+    quiet: HostActivity = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure a study into a session."""
@@ -70,7 +70,7 @@ def run(
     raise typer.Exit(carry_out(order, wishes))
 
 
-def demo(*, path: TargetPath = None, out: OutOption = None, quiet: Quiet = False) -> None:
+def demo(*, path: TargetPath = None, out: OutOption = None, quiet: HostActivity = False) -> None:
     """Measure this directory for some minutes, as an example.
 
     It runs cluster-kpi at scale small (3 GiB), with the native engine where fio is missing, and
@@ -144,14 +144,14 @@ def resume(
     ] = False,
     report: ReportOption = False,
     fail_on: FailOnOption = None,
-    quiet: Quiet = False,
+    quiet: HostActivity = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure the missing and failed runs of a session."""
     from iolab.analysis.adaptive import queue_maker
     from iolab.cli.output import say
     from iolab.cli.session import SessionRequest, Wishes, carry_out
-    from iolab.session.session import Earlier
+    from iolab.session.session import EarlierSegments
     from iolab.store.reader import SessionReader
 
     reader = SessionReader(session)
@@ -161,7 +161,7 @@ def resume(
     damaged = _damaged_runs(reader)
     done = reader.done() - damaged
     study, plan = _same_plan(reader, done)
-    earlier = Earlier(done, reader.tried(), _left_out(reader), reader.ledger())
+    earlier = EarlierSegments(done, reader.tried(), _left_out(reader), reader.ledger())
     left = sum(1 for run in plan.runs if run.key not in done)
     stored = [run for run in reader.results() if run.key in done]
     queue = queue_maker(study, plan, stored)
@@ -212,7 +212,7 @@ def _refuse_damaged(reader: SessionReader) -> None:
     for damage in reader.damaged_documents():
         if damage.path == INDEX:
             continue  # it is made again of the runs that are there
-        raise StoreError(f"'{reader.directory}': {damage.says}", damage.do)
+        raise StoreError(f"'{reader.directory}': {damage.message}", damage.hint)
 
 
 def _same_plan(reader: SessionReader, done: frozenset[RunKey]) -> tuple[Study, Plan]:
@@ -224,7 +224,7 @@ def _same_plan(reader: SessionReader, done: frozenset[RunKey]) -> tuple[Study, P
     from iolab.registry import study_kinds
     from iolab.store.layout import STUDY
     from iolab.study.guard import study_changes, version_changes
-    from iolab.study.load import options_of, parse_study
+    from iolab.study.load import options_for_resume, parse_study
     from iolab.study.schedule import make_plan
 
     planned = {run.key for run in reader.plan.runs}
@@ -232,7 +232,7 @@ def _same_plan(reader: SessionReader, done: frozenset[RunKey]) -> tuple[Study, P
     if fixed and planned <= done and version_changes(reader.session.iolab_version):
         return reader.study, reader.plan
     name = str(reader.directory / STUDY)
-    study = parse_study(reader.study_text, name, options_of(reader.study), study_kinds())
+    study = parse_study(reader.study_text, name, options_for_resume(reader.study), study_kinds())
     plan = make_plan(study, study_kinds())
     if plan.digest != reader.plan.digest:
         raise UsageError(
@@ -252,7 +252,7 @@ def _damaged_runs(reader: SessionReader) -> frozenset[RunKey]:
 
     unsound = reader.unsound()
     for damage in unsound.values():
-        text = f"{damage.run} ({damage.path}): {damage.says}"
+        text = f"{damage.run} ({damage.path}): {damage.message}"
         say(one_line_text(f"Damaged, to be set aside and measured again: {text}"))
     return frozenset(unsound)
 
@@ -278,10 +278,10 @@ def reopen(
     from iolab.cli.output import say
     from iolab.errors import HostError
     from iolab.store.writer import SessionWriter
-    from iolab.study.guard import changes, version_changes
+    from iolab.study.guard import host_changes, version_changes
 
     began = reader.session.iolab_version
-    faults = (*version_changes(began), *changes(reader.found_facts, facts)) if facts else ()
+    faults = (*version_changes(began), *host_changes(reader.found_facts, facts)) if facts else ()
     if faults and not accept_changes:
         raise HostError(
             "The hosts or versions are not what they were when the session began.",
@@ -289,7 +289,7 @@ def reopen(
             faults,
         )
     for fault in faults:
-        say(f"Accepted: {fault.happened}")
+        say(f"Accepted: {fault.message}")
     writer = SessionWriter.reopen(reader.directory, sys.argv)
     try:
         writer.set_aside(damaged)

@@ -27,8 +27,8 @@ from iolab.cli.results import resume_line
 from iolab.cli.show import FailOnLevel, print_session, verdict_code
 from iolab.core.events import (
     Event,
-    FilesystemsMade,
-    LedgerKept,
+    FilesystemsCreated,
+    LedgerChanged,
     Phase,
     PhaseStarted,
     RunFinished,
@@ -42,22 +42,22 @@ from iolab.core.run import Plan, PlannedRun, RunStatus
 from iolab.core.study import Study
 from iolab.dataclass import dataclass
 from iolab.errors import ExitCode, Interrupted, IolabError, StoreError
-from iolab.hosts.barrier import Stop
+from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import hosts_of
 from iolab.hosts.host import Host
-from iolab.hosts.intervals import give_back
+from iolab.hosts.intervals import return_free_memory
 from iolab.registry import analyses, reported, session_kinds, study_kinds
 from iolab.report.numbers import counted_noun
 from iolab.report.results import session_document
 from iolab.report.terminal import one_line_text
-from iolab.session.context import LiveRule, RuleFor
-from iolab.session.session import Earlier, run_session
-from iolab.session.times import COMMIT, JUDGE, Times, load_s
+from iolab.session.context import RuleFor, StoppingRule
+from iolab.session.session import EarlierSegments, run_session
+from iolab.session.times import COMMIT, JUDGE, PhaseTimes, engine_seconds
 from iolab.store import parquet
 from iolab.store.layout import INDEX
 from iolab.store.writer import SessionWriter
-from iolab.study.cost import overhead_s
-from iolab.study.foretold import VerdictLimit, foretell
+from iolab.study.cost import overhead_seconds
+from iolab.study.foretold import VerdictLimit, forecast_verdicts
 from iolab.study.targets import hosts_used, makers_of
 
 OpenWriter = Callable[[Mapping[str, HostFacts]], SessionWriter]
@@ -84,7 +84,7 @@ class SessionRecorder:
         self._queue = queue
         self._writer: SessionWriter | None = None
         self._facts: dict[str, HostFacts] = {}
-        self._times = Times()
+        self._times = PhaseTimes()
         self._loading = threading.Thread(target=parquet.load, daemon=True)
 
     @property
@@ -100,19 +100,19 @@ class SessionRecorder:
                 self._writer = self._open_writer(self._facts)
                 self._writer.started(self._facts, event.agent_version)
                 self._view.see(event)
-            case FilesystemsMade():
+            case FilesystemsCreated():
                 self._facts |= dict(event.facts)
                 if self._writer is not None:
                     self._writer.keep_made(event.facts)
             case PhaseStarted():
-                self._times.begin(event.phase)
+                self._times.begin_phase(event.phase)
                 if event.phase is Phase.LAY_OUT and self._loading.ident is None:
                     # Hosts write, we wait; the first commit would take this long more.
                     self._loading.start()
                 self._view.see(event)
             case RunFinished():
                 self._keep(event)
-            case LedgerKept():
+            case LedgerChanged():
                 if self._writer is not None:
                     self._writer.keep_ledger(event.ledger)
             case SessionEnded():
@@ -124,11 +124,11 @@ class SessionRecorder:
 
     def _keep(self, event: RunFinished) -> None:
         """Judge a run and commit it, then show it."""
-        self._times.loaded(load_s(event.record))
-        self._times.begin(JUDGE)
+        self._times.add_load_seconds(engine_seconds(event.record))
+        self._times.begin_phase(JUDGE)
         result = judge_run(event.record, self._facts, analyses())
-        give_back()  # what writes tables has memory of its own
-        self._times.begin(COMMIT)
+        return_free_memory()  # what writes tables has memory of its own
+        self._times.begin_phase(COMMIT)
         if self._writer is not None:
             self._writer.commit(event.record, result, analysis_version=ANALYSIS_VERSION)
         if self._queue is not None:
@@ -143,7 +143,7 @@ class SessionRecorder:
 
     def _end(self, status: SessionStatus, reason: str | None) -> None:
         if self._writer is not None:
-            self._writer.ended(status, reason, self._times.spent())
+            self._writer.ended(status, reason, self._times.by_phase())
 
     def __enter__(self) -> Self:
         return self
@@ -174,7 +174,7 @@ class SessionRequest:
     study: Study
     plan: Plan
     session_id: str
-    earlier: Earlier
+    earlier: EarlierSegments
     open_writer: OpenWriter
     queue: Callable[[], AdaptiveQueue] | None = None
 
@@ -184,7 +184,7 @@ async def carry_out_session(order: SessionRequest, view: LiveView) -> SessionSta
 
     Interrupted when the user stopped it before anything was written.
     """
-    stop = Stop()
+    stop = StopRequest()
     queue = order.queue() if order.queue else None
     with (
         seldom_collected(),
@@ -206,7 +206,7 @@ async def carry_out_session(order: SessionRequest, view: LiveView) -> SessionSta
                 queue=queue,
             )
         except StoreError as error:
-            recorder.give_up(error.happened)
+            recorder.give_up(error.message)
             raise
     if not recorder.begun:
         raise Interrupted("Stopped before anything was measured.", "Nothing was written.")
@@ -216,7 +216,7 @@ async def carry_out_session(order: SessionRequest, view: LiveView) -> SessionSta
 def rule_maker(study: Study) -> RuleFor:
     """Makes the rule that ends a run early, where the study's method has one."""
 
-    def rule_for(run: PlannedRun, hosts: Sequence[str]) -> LiveRule | None:
+    def rule_for(run: PlannedRun, hosts: Sequence[str]) -> StoppingRule | None:
         rule = study.method.rule
         return FleetStoppingRule(hosts, rule) if rule and run.point.job.follows_rule else None
 
@@ -228,12 +228,12 @@ def _hosts_of(study: Study, specs: Iterable[HostSpec]) -> dict[str, Host]:
     return hosts_of(specs, link_timeout_s=study.method.link_timeout_s)
 
 
-def _request(stop: Stop, recorder: SessionRecorder) -> str:
+def _request(stop: StopRequest, recorder: SessionRecorder) -> str:
     """Ask the session to stop; at once where there is nothing yet to finish. What to tell."""
-    stop.request()
+    stop.request_stop()
     if not recorder.begun:
-        stop.request()
-    return STOPPING_AT_ONCE if stop.at_once else STOPPING
+        stop.request_stop()
+    return STOPPING_AT_ONCE if stop.is_immediate else STOPPING
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,9 +255,9 @@ def carry_out(order: SessionRequest, wishes: Wishes) -> int:
     if not _is_left(order):
         order.open_writer({}).ended(SessionStatus.DONE)
         return _conclude(SessionStatus.DONE, wishes)
-    foretold = foretell(order.study, order.plan, study_kinds())
-    for says in foretold.lines() if foretold.limits else ():
-        _say(wrapped(one_line_text(says)), wishes)
+    foretold = forecast_verdicts(order.study, order.plan, study_kinds())
+    for message in foretold.text_lines() if foretold.limits else ():
+        _say(wrapped(one_line_text(message)), wishes)
     view = choose_view(_progress(order), quiet=wishes.quiet)
     view.open()
     try:
@@ -269,7 +269,7 @@ def carry_out(order: SessionRequest, wishes: Wishes) -> int:
         raise
     finally:
         view.close()
-    code = _conclude(status, wishes, foretold.smoke)
+    code = _conclude(status, wishes, foretold.smoke_reason)
     return _tell_left_behind(view) or code if code in _GOOD_ENDS else code
 
 
@@ -292,7 +292,7 @@ def _conclude(status: SessionStatus, wishes: Wishes, smoke: VerdictLimit | None 
         result_json(session_document(reported(), study, results, damaged=reader.damaged()))
     elif smoke is not None and all(result.status is RunStatus.DONE for result in results):
         runs = counted_noun(len(results), "run")
-        result_line(f"Smoke test, not rated: {runs} done; {smoke.why}; {smoke.do}.")
+        result_line(f"Smoke test, not rated: {runs} done; {smoke.why}; {smoke.hint}.")
     else:
         print_session(reader, study, results, advise=False)
     if wishes.report:
@@ -320,7 +320,7 @@ def exit_code(
 def _is_left(order: SessionRequest) -> bool:
     """Whether there is anything to run."""
     if order.queue is not None:
-        return order.queue().next() is not None
+        return order.queue().next_run() is not None
     done = order.earlier.done
     return any(run.key not in done for run in order.plan.runs)
 
@@ -366,7 +366,7 @@ def _progress(order: SessionRequest) -> SessionProgress:
         warmup_s=method.warmup_s,
         load_s=_mean_load_s(order),
         settle_s=method.settle_s,
-        overhead_s=overhead_s(method),
+        overhead_s=overhead_seconds(method),
         now_s=time.monotonic(),
         runs_most=len(order.plan.runs) + order.plan.runs_more,
         makers=_makers(order),
@@ -389,8 +389,10 @@ def _makers(order: SessionRequest) -> dict[tuple[str, int, int], Makers]:
 def _mean_load_s(order: SessionRequest) -> float:
     """Seconds of a run's load on average over the plan."""
     points = [run.point for run in order.plan.runs]
-    foretold = [study_kinds().of(p.job.engine).load_seconds(order.study, p) for p in points]
-    return sum(foretold) / len(foretold) if foretold else order.study.method.load_s[1]
+    foretold = [
+        study_kinds().kind_for_engine(p.job.engine).load_seconds(order.study, p) for p in points
+    ]
+    return sum(foretold) / len(foretold) if foretold else order.study.method.load_seconds_range[1]
 
 
 STOPPING: Final = "Stopping after what is measured; press Ctrl-C again to stop at once."

@@ -326,11 +326,11 @@ def _unknown(code: str, codes: list[str]) -> Exception:
     from iolab.study.wording import shown
 
     if Path(code).exists():
-        do = f"Give a code, as `iolab show {shlex.quote(code)}` names them at the end."
-        return UsageError(f"{shown(code)} is a file or directory, not the code of a check.", do)
+        hint = f"Give a code, as `iolab show {shlex.quote(code)}` names them at the end."
+        return UsageError(f"{shown(code)} is a file or directory, not the code of a check.", hint)
     near = difflib.get_close_matches(code, codes, NEAREST_MAX, 0.3)
-    do = f"The nearest are {', '.join(near)}." if near else "'iolab explain' lists all codes."
-    return UsageError(f"There is no check {shown(code)}.", do)
+    hint = f"The nearest are {', '.join(near)}." if near else "'iolab explain' lists all codes."
+    return UsageError(f"There is no check {shown(code)}.", hint)
 
 
 def _check_list(titles: dict[str, str]) -> RenderableType:

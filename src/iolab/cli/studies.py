@@ -81,8 +81,8 @@ def open_published(name: str) -> PublishedSet:
     try:
         return read_published(source.text)
     except ValueError as error:
-        do = "Give a set of the form that 'iolab reference NAME --toml' prints."
-        raise UsageError(f"{shown(name)} is no set of results: {error}.", do) from None
+        hint = "Give a set of the form that 'iolab reference NAME --toml' prints."
+        raise UsageError(f"{shown(name)} is no set of results: {error}.", hint) from None
 
 
 def find_study(name: str) -> StudySource:

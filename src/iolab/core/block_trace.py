@@ -24,7 +24,7 @@ class LatencyRow:
 
 
 @dataclass(frozen=True, slots=True)
-class WayTrace:
+class DirectionTrace:
     """Bios of one direction that the engine's processes queued.
 
     `sizes` are (bytes, bios), 0 for those beyond the sizes told apart. `sequential` bios began
@@ -59,11 +59,11 @@ class BlockTrace:
 
     device: str
     reason: str = ""
-    read: WayTrace | None = None
-    write: WayTrace | None = None
+    read: DirectionTrace | None = None
+    write: DirectionTrace | None = None
     others: int = 0
     lost: int = 0
 
-    def way(self, way: Direction) -> WayTrace | None:
+    def direction_trace(self, way: Direction) -> DirectionTrace | None:
         """The sample of a direction; None where there is none, as of trims."""
         return {Direction.READ: self.read, Direction.WRITE: self.write}.get(way)

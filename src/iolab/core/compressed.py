@@ -25,7 +25,7 @@ _READ_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class CompressedBytes:
     """Bytes as zstd `frames`, one after the other; `size_bytes` is their size unpacked.
 
     `truncated` says that more was printed than was kept; what is kept is the beginning.
@@ -36,15 +36,15 @@ class Packed:
     truncated: bool = False
 
     @classmethod
-    def of(cls, content: bytes) -> Self:
+    def compress(cls, content: bytes) -> Self:
         """That content, whole."""
-        return cls(_compressor().compress(content), len(content))
+        return cls(_thread_compressor().compress(content), len(content))
 
-    def unpacked(self) -> bytes:
+    def decompress(self) -> bytes:
         """The content. ValueError when the frames are damaged or of another size."""
         return b"".join(self._blocks())
 
-    def check(self) -> None:
+    def require_whole(self) -> None:
         """ValueError unless the frames are whole and of that size; needs no room for all of it."""
         for _ in self._blocks():
             pass
@@ -65,7 +65,7 @@ class Packed:
             raise ValueError(f"it does not hold the {self.size_bytes} bytes that were written")
 
 
-class Packer:
+class OutputCompressor:
     """Takes output piece by piece and keeps its beginning within `limit_bytes` of packed bytes.
 
     `first_block_bytes` lets many packers, fed at the same moments, pack at different ones.
@@ -78,7 +78,7 @@ class Packer:
         self._frames = bytearray()
         self._size_bytes = 0
         self._truncated = False
-        self._packed: Packed | None = None
+        self._packed: CompressedBytes | None = None
 
     @property
     def held_bytes(self) -> int:
@@ -91,19 +91,19 @@ class Packer:
             return
         self._open += piece
         if len(self._open) >= self._block_bytes:
-            self._pack()
+            self._compress_frame()
 
-    def finish(self) -> Packed:
+    def finish(self) -> CompressedBytes:
         """Everything that was kept; whoever asks again gets the same."""
         if self._packed is None:
             if self._open:
-                self._pack()
-            self._packed = Packed(bytes(self._frames), self._size_bytes, self._truncated)
+                self._compress_frame()
+            self._packed = CompressedBytes(bytes(self._frames), self._size_bytes, self._truncated)
             self._frames.clear()  # it may be large, and is held by what was given
         return self._packed
 
-    def _pack(self) -> None:
-        frame = _compressor().compress(self._open)
+    def _compress_frame(self) -> None:
+        frame = _thread_compressor().compress(self._open)
         if len(self._frames) + len(frame) > self._limit_bytes:
             self._truncated = True
         else:
@@ -116,7 +116,7 @@ class Packer:
 _OF_THREAD: Final = threading.local()
 
 
-def _compressor() -> zstandard.ZstdCompressor:
+def _thread_compressor() -> zstandard.ZstdCompressor:
     """The one of this thread: its tables are half a MiB, too much to be made for each block."""
     compressor: zstandard.ZstdCompressor | None = getattr(_OF_THREAD, "compressor", None)
     if compressor is None:

@@ -96,7 +96,7 @@ LATENCIES: Final = {
 """What a limit may be set to, and the metric that it is."""
 
 
-def limit_name(metric: str) -> str:
+def latency_limit_label(metric: str) -> str:
     """A limit's metric as studies write it: `read p99`."""
     way, start, key = metric.rpartition("lat_ns_")
     names = [name for name, limited in LATENCIES.items() if limited == f"{start}{key}"]
@@ -125,7 +125,7 @@ class WorkloadObjective:
     limit: LatencyLimit | None = None
 
     @property
-    def searches(self) -> bool:
+    def is_adaptive(self) -> bool:
         """Whether results decide which points are measured."""
         return self.objective is not Objective.GRID or self.axis is AxisMode.ADAPTIVE
 

@@ -28,7 +28,7 @@ class EngineOption:
     example: str
     meaning: str
 
-    def fits(self, text: str) -> bool:
+    def accepts(self, text: str) -> bool:
         """Whether `text` is a value that it takes."""
         return self.pattern.fullmatch(text) is not None
 
@@ -43,7 +43,7 @@ def engine_options(*rows: tuple[str, str, str, str]) -> Mapping[str, EngineOptio
     )
 
 
-def allowed(
+def validated_options(
     program: str, options: Sequence[tuple[str, str]], described: Mapping[str, EngineOption]
 ) -> dict[str, str]:
     """The options of a program; EngineError for one not `described`, or with another value."""
@@ -51,7 +51,7 @@ def allowed(
         if name not in described:
             names = ", ".join(sorted(described))
             raise EngineError(f"{program} has no allowed option {name!r}.", f"Use one of: {names}.")
-        if not described[name].fits(text):
-            happened = f"The {program} option {name} cannot be {text!r}."
-            raise EngineError(happened, f"Write it like {described[name].example}.")
+        if not described[name].accepts(text):
+            message = f"The {program} option {name} cannot be {text!r}."
+            raise EngineError(message, f"Write it like {described[name].example}.")
     return dict(options)

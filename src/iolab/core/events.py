@@ -60,7 +60,7 @@ class SessionStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class FilesystemsMade:
+class FilesystemsCreated:
     """The session made file systems of its own; `facts` are its hosts' with them as targets.
 
     By `Target.key`. In what was measured on them they take the place of those of the start.
@@ -80,7 +80,7 @@ class PhaseStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalSeen:
+class IntervalReported:
     """One host's newest interval, for the live view; rates in 1/s and bytes/s, latency in ns.
 
     `bins` are latency bins and the I/Os in each, a pair for each direction; empty where they are
@@ -97,7 +97,7 @@ class IntervalSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class TelemetrySeen:
+class CpuUseReported:
     """One host's newest telemetry, for the live view; busy is a share of all cores, 0 to 1."""
 
     host: str
@@ -105,7 +105,7 @@ class TelemetrySeen:
 
 
 @dataclass(frozen=True, slots=True)
-class GuestUp:
+class GuestBooted:
     """A guest that the session boots on `node` said its first word, `booted_s` after its start."""
 
     guest: str
@@ -114,18 +114,18 @@ class GuestUp:
 
 
 @dataclass(frozen=True, slots=True)
-class RunStarted:
+class RunPreparing:
     """A run is about to be prepared."""
 
     run: PlannedRun
 
 
 @dataclass(frozen=True, slots=True)
-class RuleLooked:
+class StoppingRuleStatus:
     """What the rule that may end a run says of it now, in a few words, when that changed."""
 
     run: PlannedRun
-    says: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class RunFinished:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerKept:
+class LedgerChanged:
     """The state ledger changed; the recorder keeps it before it returns.
 
     What comes next may be cut short at any moment.
@@ -166,15 +166,15 @@ class SessionEnded:
 
 Event = (
     SessionStarted
-    | FilesystemsMade
+    | FilesystemsCreated
     | PhaseStarted
-    | IntervalSeen
-    | TelemetrySeen
-    | GuestUp
-    | RunStarted
-    | RuleLooked
+    | IntervalReported
+    | CpuUseReported
+    | GuestBooted
+    | RunPreparing
+    | StoppingRuleStatus
     | RunFinished
-    | LedgerKept
+    | LedgerChanged
     | Notice
     | SessionEnded
 )

@@ -35,7 +35,7 @@ class VerifyTotals:
     first: tuple[str, ...]
 
     @property
-    def wrong(self) -> int:
+    def mismatched_blocks(self) -> int:
         """Blocks that did not hold what was last written there."""
         return self.torn + self.stale + self.misplaced + self.corrupt
 

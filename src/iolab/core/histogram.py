@@ -20,7 +20,7 @@ from iolab.dataclass import dataclass
 Counts = npt.NDArray[np.int64]
 
 
-def _edges() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _bin_edges() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     index = np.arange(BIN_COUNT, dtype=np.int64)
     octave = np.maximum(index >> BITS, 1) - 1
     base = np.where(index < 2 * BINS_PER_OCTAVE, index, 1 << (octave + BITS))
@@ -34,7 +34,7 @@ def _edges() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[
     return edges
 
 
-LOWER_NS, UPPER_NS, MIDDLE_NS = _edges()
+LOWER_NS, UPPER_NS, MIDDLE_NS = _bin_edges()
 """Smallest, largest and representative nanosecond of each bin, int64 of shape (BIN_COUNT,)."""
 
 _INDEX_OF_MIDDLE: Final = {int(value): index for index, value in enumerate(MIDDLE_NS)}
@@ -69,7 +69,7 @@ class Histogram:
         """How many latencies were counted."""
         return int(self.counts.sum())
 
-    def merged(self, other: Histogram) -> Histogram:
+    def merged_with(self, other: Histogram) -> Histogram:
         """Both together: bin by bin; an extreme is known only if known on both sides."""
         if other.total == 0:
             return self
@@ -100,9 +100,9 @@ class Histogram:
         # In whole numbers: 30% of 660 is 198, and 198.00000000000000001 would be another bin.
         ratios = (float(percent).as_integer_ratio() for percent in percents)
         ranks = [max(-(-part * total // (divisor * 100)), 1) for part, divisor in ratios]
-        return [self._within(at) for at in np.searchsorted(cumulative, ranks).tolist()]
+        return [self._clamped_midpoint(at) for at in np.searchsorted(cumulative, ranks).tolist()]
 
-    def _within(self, index: int) -> float:
+    def _clamped_midpoint(self, index: int) -> float:
         """The midpoint of a bin, kept within the known extremes."""
         value = float(MIDDLE_NS[index])
         if self.max_ns is not None:

@@ -130,7 +130,7 @@ class CpuFacts:
     quota_cores: float | None = None
 
     @property
-    def limit(self) -> float | None:
+    def core_limit(self) -> float | None:
         """How many cores a load may use where that is fewer than there are; None without one."""
         limits = [cores for cores in (self.allowed_cores, self.quota_cores) if cores is not None]
         least = min(limits, default=None)
@@ -184,7 +184,7 @@ class DiskFacts:
     max_io_bytes: int | None = None
 
     @property
-    def medium(self) -> str:
+    def medium_text(self) -> str:
         """`virtual` where the kernel cannot know what lies below, whose default is `rotational`."""
         model = (self.model or "").lower()
         if self.name.startswith(VIRTUAL_NAMES) or any(word in model for word in VIRTUAL_MODELS):
@@ -224,7 +224,7 @@ class KernelFacts:
     io_uring_disabled: int | None
     hypervisor: str | None
 
-    def boot_or(self, host: str) -> str:
+    def boot_id_or(self, host: str) -> str:
         """What hosts of one kernel share, its boot; the name of a host that tells none."""
         return self.boot_id or host
 
@@ -265,7 +265,7 @@ class MachineFacts:
     asset_tag: str | None
 
     @property
-    def title(self) -> str | None:
+    def product_text(self) -> str | None:
         """Cloud or maker, then product: on Amazon EC2 the instance type. None where untold."""
         vendor, product = (
             "" if (text or "").lower() in UNTOLD else (text or "")
@@ -299,7 +299,7 @@ class CloudFacts:
     volumes: tuple[CloudVolume, ...]
 
     @property
-    def title(self) -> str:
+    def summary_text(self) -> str:
         """All of it in a line."""
         words = [
             f"{volume.name} {volume.type}".strip()
@@ -355,7 +355,7 @@ class TargetFault:
     """
 
     code: NoTarget
-    says: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,11 +379,11 @@ class TargetProbe:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceObjection:
+class DeviceRefusal:
     """A reason why a device may not be written: a word, and half a sentence with the value."""
 
     code: str
-    says: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +402,7 @@ class DeviceFacts:
     discards: bool
     devices: tuple[str, ...]
     memory_backed: bool
-    objections: tuple[DeviceObjection, ...]
+    objections: tuple[DeviceRefusal, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,7 +463,7 @@ class HostProgram:
     fault: Callable[[HostFacts], str | None] | None = None
     install: str = ""
 
-    def is_on(self, facts: HostFacts) -> bool:
+    def is_installed(self, facts: HostFacts) -> bool:
         """Whether it is on the PATH of that host."""
         tool = facts.tool(self.name)
         return tool is not None and tool.path is not None

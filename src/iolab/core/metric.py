@@ -59,13 +59,13 @@ class Metric:
     n: int | None = None
 
     @property
-    def bounded(self) -> bool:
+    def is_bin_bound(self) -> bool:
         """Whether low and high are the edges of a coarse bin, and no interval of chance."""
         complete = None not in (self.value, self.low, self.high)
         return complete and self.n is None
 
     @property
-    def interval(self) -> tuple[float, float] | None:
+    def shown_interval(self) -> tuple[float, float] | None:
         """Low and high as far as they are worth showing; None where they are too wide.
 
         Two runs alone give such a width; where many points pool their spread two may be enough. The
@@ -79,16 +79,16 @@ class Metric:
     @property
     def half_width(self) -> float | None:
         """Half of what the interval of chance spans, as a share of the value; None without one."""
-        ends = self.interval
-        if ends is None or self.bounded or not self.value:
+        ends = self.shown_interval
+        if ends is None or self.is_bin_bound or not self.value:
             return None
         return (ends[1] - ends[0]) / 2 / abs(self.value)
 
     @property
-    def lacks_repeats(self) -> bool:
+    def has_too_wide_interval(self) -> bool:
         """Whether there is an interval, and it is not worth showing."""
         has_ends = self.low is not None and self.high is not None
-        return has_ends and self.value is not None and self.interval is None
+        return has_ends and self.value is not None and self.shown_interval is None
 
 
 SYNC: Final = "sync"
@@ -115,7 +115,7 @@ class CheckResult:
 
     code: str
     level: Level | None
-    says: str
+    message: str
     evidence: Evidence = field(default_factory=dict)
 
     @property
@@ -124,7 +124,7 @@ class CheckResult:
         return -1 if self.level is None else self.level.rank
 
     @property
-    def word(self) -> str:
+    def level_text(self) -> str:
         """The level's word, or n/a."""
         return NOT_APPLICABLE if self.level is None else self.level.value
 
@@ -136,7 +136,7 @@ class Verdict:
     level: Level
     checks: tuple[CheckResult, ...]
 
-    def joined(self, check: CheckResult) -> Verdict:
+    def with_check(self, check: CheckResult) -> Verdict:
         """With one check more."""
         level = check.level or self.level
         return Verdict(worst_level((self.level, level)), (*self.checks, check))
@@ -148,19 +148,19 @@ class Verdict:
         return tuple(sorted(hits, key=lambda check: -check.rank))
 
     @property
-    def satisfied(self) -> tuple[str, ...]:
+    def passed_codes(self) -> tuple[str, ...]:
         """The codes of the checks that looked and do not object, by name."""
         return tuple(sorted(check.code for check in self.checks if check.rank == Level.VALID.rank))
 
     @property
-    def looked(self) -> int:
+    def judged_count(self) -> int:
         """How many of the checks looked; the others did not apply, or had nothing to look at."""
         return sum(check.level is not None for check in self.checks)
 
     @property
-    def rests_on(self) -> str:
+    def basis_text(self) -> str:
         """How many of its checks looked, as a sentence."""
-        return f"{self.looked} of {len(self.checks)} checks looked; the others are n/a."
+        return f"{self.judged_count} of {len(self.checks)} checks looked; the others are n/a."
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ class Outlier:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class BytesWrittenByLayer:
     """Bytes written on their way down: by the guests, through the hypervisor, to the devices.
 
     `hypervisor` is None where none was ours, `devices` where no device is known. `factor` is how
@@ -237,7 +237,7 @@ class NodeResult:
     metrics: Mapping[str, Metric]
     layers: tuple[LayerLatency, ...] = ()
     outliers: tuple[Outlier, ...] = ()
-    written: Written | None = None
+    written: BytesWrittenByLayer | None = None
     hypervisor: Mapping[str, Metric] = field(default_factory=dict)
 
 
@@ -311,8 +311,8 @@ class Result:
         """Which run it is of."""
         return self.digest, self.repeat
 
-    def judged(self, check: CheckResult | None) -> Result:
+    def with_session_check(self, check: CheckResult | None) -> Result:
         """With one check more, which the session as a whole makes; as it is where it has that."""
         if check is None or any(earlier.code == check.code for earlier in self.verdict.checks):
             return self
-        return replace(self, verdict=self.verdict.joined(check))
+        return replace(self, verdict=self.verdict.with_check(check))

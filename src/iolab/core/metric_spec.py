@@ -103,7 +103,7 @@ def declared() -> tuple[str, ...]:
     return tuple(_DECLARED)
 
 
-def declared_among(groups: Iterable[Iterable[str]]) -> list[tuple[str, str]]:
+def declared_columns(groups: Iterable[Iterable[str]]) -> list[tuple[str, str]]:
     """Key and label of every such metric among those keys, in the order in which they appear."""
     keys = dict.fromkeys(key for keys in groups for key in keys if is_declared(key))
     return [(key, _DECLARED[key].label) for key in keys]
@@ -119,7 +119,7 @@ def is_known(key: str) -> bool:
     return is_declared(key) or _KEY.fullmatch(key) is not None
 
 
-def shared_label(keys: Iterable[str]) -> str:
+def common_label(keys: Iterable[str]) -> str:
     """What metrics measure, whatever operations they are of; "" where they measure several."""
     labels = {_without_operation(spec_of(key)).label for key in keys}
     return labels.pop() if len(labels) == 1 else ""
@@ -157,17 +157,17 @@ def rate_key(operation: str) -> str:
     return f"{operation}_{OPS_PER_S}"
 
 
-def whole_rate_key(operation: str) -> str:
+def phase_rate_key(operation: str) -> str:
     """The rate of one operation over its whole phase."""
     return f"{operation}_{OPS_PER_S}_whole"
 
 
-def rated_operations(keys: Iterable[str]) -> tuple[str, ...]:
+def operations_with_phase_rate(keys: Iterable[str]) -> tuple[str, ...]:
     """The operations that have a rate over a whole phase among those metrics, in their order."""
     specs = (spec_of(key) for key in keys)
     return tuple(spec.operation for spec in specs if not spec.over_window)
 
 
-def timed_means(keys: Iterable[str]) -> tuple[str, ...]:
+def mean_latency_keys(keys: Iterable[str]) -> tuple[str, ...]:
     """The metrics that are mean latencies, in their order."""
     return tuple(key for key in keys if spec_of(key).statistic == MEAN)

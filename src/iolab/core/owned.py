@@ -18,7 +18,7 @@ TYPE_KEY: Final = "type"
 """The key in a stored document that says which class it was."""
 
 
-class Owned:
+class TaggedRecord:
     """A place for parts that kinds own; its direct subclasses are the places.
 
     A part is a frozen dataclass derived from a place, and `stored_as` is its name in documents.
@@ -27,21 +27,21 @@ class Owned:
 
     __slots__ = ()
 
-    stored_as: ClassVar[str]
+    type_tag: ClassVar[str]
     keys: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     if TYPE_CHECKING:
         __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @classmethod
-    def of(cls, part: object) -> Self:
+    def require(cls, part: object) -> Self:
         """The part, which is one of these; TypeError for any other."""
         if not isinstance(part, cls):
             raise TypeError(f"{type(part).__name__} is no {cls.__name__}")
         return part
 
     @classmethod
-    def fields_of(cls, written: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    def fields_from_keys(cls, written: Iterable[tuple[str, Any]]) -> dict[str, Any]:
         """Its fields as keys of a study file have them, a size of bytes as a number.
 
         Other keys, as those that name it, are left out.
@@ -57,27 +57,27 @@ class Owned:
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:  # noqa: ANN401
         """The schema of a part; that of a place is one of all its parts, told apart by name."""
-        if Owned not in cls.__bases__:
+        if TaggedRecord not in cls.__bases__:
             return handler(source)
         from pydantic_core import core_schema
 
-        parts = {part.stored_as: handler.generate_schema(part) for part in parts_of(cls)}
-        return core_schema.tagged_union_schema(parts, _name_of)
+        parts = {part.type_tag: handler.generate_schema(part) for part in tagged_classes(cls)}
+        return core_schema.tagged_union_schema(parts, _tag_of)
 
     def __init_subclass__(cls) -> None:
         """Remember the part; a dataclass with slots is made twice, and the second one stays."""
         super().__init_subclass__()
-        if name := cls.__dict__.get("stored_as"):
+        if name := cls.__dict__.get("type_tag"):
             _PARTS[cls.__bases__[0], name] = cls
 
 
-_PARTS: Final[dict[tuple[type, str], type[Owned]]] = {}
+_PARTS: Final[dict[tuple[type, str], type[TaggedRecord]]] = {}
 
 
-def parts_of(place: type[Owned]) -> tuple[type[Owned], ...]:
+def tagged_classes(place: type[TaggedRecord]) -> tuple[type[TaggedRecord], ...]:
     """All parts that a place can hold, of the kinds that are imported."""
     return tuple(part for (base, _), part in _PARTS.items() if base is place)
 
 
-def _name_of(value: Any) -> Any:  # noqa: ANN401 - a document is any JSON
-    return value.get(TYPE_KEY) if isinstance(value, dict) else getattr(value, "stored_as", None)
+def _tag_of(value: Any) -> Any:  # noqa: ANN401 - a document is any JSON
+    return value.get(TYPE_KEY) if isinstance(value, dict) else getattr(value, "type_tag", None)

@@ -49,7 +49,7 @@ class ResourceUse:
         return (share, self.queue or 0.0, self.rate or 0.0)
 
 
-class Loop(StrEnum):
+class LoadLoop(StrEnum):
     """What decides when the next I/O is issued."""
 
     CLOSED = "closed"
@@ -61,7 +61,7 @@ class Loop(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Flight:
+class IoConcurrency:
     """The I/Os in flight of all hosts together, and where they were.
 
     `in_flight` is X R, `asked` the sum of the depths, `one_each` whether no host had more than one.
@@ -70,7 +70,7 @@ class Flight:
     I/Os a second, the latter None where none was asked for.
     """
 
-    loop: Loop
+    loop: LoadLoop
     in_flight: float
     asked: int
     one_each: bool
@@ -80,14 +80,14 @@ class Flight:
     target_rate: float | None
 
     @property
-    def at_device(self) -> float | None:
+    def device_latency_share(self) -> float | None:
         """Of each I/O's latency the share that its devices took, 0 to 1."""
         if self.device_ns is None or self.latency_ns <= 0:
             return None
         return min(self.device_ns / self.latency_ns, 1.0)
 
     @property
-    def kept(self) -> float:
+    def filled_share(self) -> float:
         """In flight over asked."""
         return self.in_flight / self.asked
 
@@ -103,12 +103,12 @@ class RunResources:
     """
 
     uses: tuple[ResourceUse, ...]
-    flight: Flight | None
+    flight: IoConcurrency | None
     memory_backed: bool
     storage_seen: bool
     stolen: float
 
-    def most(self, resource: Resource) -> ResourceUse | None:
+    def busiest(self, resource: Resource) -> ResourceUse | None:
         """The busiest of a resource; None where none was watched."""
         watched = [use for use in self.uses if use.resource is resource and use.share is not None]
         return max(watched, key=lambda use: use.share or 0.0, default=None)

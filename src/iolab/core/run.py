@@ -13,14 +13,14 @@ from iolab.core.block_trace import BlockTrace
 from iolab.core.configuration import Redundancy
 from iolab.core.generator import GeneratorTotals
 from iolab.core.host import Role
-from iolab.core.owned import Owned
-from iolab.core.stopping import RuleSettings
+from iolab.core.owned import TaggedRecord
+from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.target_state import TargetState
 from iolab.core.workload import AnyJob, DataSet, Direction
 from iolab.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from iolab.core.compressed import Packed
+    from iolab.core.compressed import CompressedBytes
     from iolab.core.samples import BinTable, CounterTable, IntervalTable
 
 MAX_COUNT: Final = 2**63 - 1
@@ -59,10 +59,10 @@ class Point:
 
     def job_on(self, host: str) -> AnyJob:
         """The job as that client runs it."""
-        return self.job.on(dict(self.host_numjobs).get(host))
+        return self.job.with_numjobs(dict(self.host_numjobs).get(host))
 
     @property
-    def label(self) -> str:
+    def title_text(self) -> str:
         """The point for people: `rand-read-4k iodepth=8`."""
         values = " ".join(f"{name}={value}" for name, value in self.axis)
         return f"{self.workload} {values}".strip()
@@ -132,7 +132,7 @@ class Plan:
             by_digest.setdefault(point.digest, point)
         return tuple(by_digest.values())
 
-    def missing(self, done: Iterable[RunKey]) -> int:
+    def missing_run_count(self, done: Iterable[RunKey]) -> int:
         """How many of the certain runs, by (digest, repeat), are not among those made."""
         return len({run.key for run in self.runs} - set(done))
 
@@ -215,19 +215,21 @@ class DeviceDelta:
     read_time_ns: int | None = None
     write_time_ns: int | None = None
 
-    def way(self, way: Direction) -> DeviceWay:
+    def direction_delta(self, way: Direction) -> DeviceIoDelta:
         """One direction of it; ValueError for trims, of which it tells less."""
         if way is Direction.READ:
-            return DeviceWay(self.read_bytes, self.read_ios, self.read_merges, self.read_time_ns)
+            return DeviceIoDelta(
+                self.read_bytes, self.read_ios, self.read_merges, self.read_time_ns
+            )
         if way is Direction.WRITE:
-            return DeviceWay(
+            return DeviceIoDelta(
                 self.write_bytes, self.write_ios, self.write_merges, self.write_time_ns
             )
         raise ValueError(f"{way.name} is neither read nor written")
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceWay:
+class DeviceIoDelta:
     """One direction of a `DeviceDelta`."""
 
     bytes: int
@@ -291,7 +293,7 @@ IDLE_IOS_PER_S: Final = 50.0
 
 
 @dataclass(frozen=True, slots=True)
-class IdleProof:
+class PreRunActivity:
     """What the target's devices did just before the start, when nobody should use them."""
 
     watched_s: float
@@ -299,15 +301,15 @@ class IdleProof:
     ios_per_s: float
 
     @property
-    def quiet(self) -> bool:
+    def is_quiet(self) -> bool:
         """Whether they did no more than those of an idle system do."""
         return self.bytes_per_s <= IDLE_BYTES_PER_S and self.ios_per_s <= IDLE_IOS_PER_S
 
-    def then(self, later: IdleProof) -> IdleProof:
+    def combined_with(self, later: PreRunActivity) -> PreRunActivity:
         """What they did in this time and a later one together."""
         watched_s = self.watched_s + later.watched_s
         share = later.watched_s / watched_s
-        return IdleProof(
+        return PreRunActivity(
             watched_s,
             self.bytes_per_s * (1 - share) + later.bytes_per_s * share,
             self.ios_per_s * (1 - share) + later.ios_per_s * share,
@@ -324,7 +326,7 @@ class ProcessUse:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessorGroup:
+class CgroupCpuUse:
     """What a control group above the load had of the processors during the run.
 
     `quota_cores` is None without a limit; `periods` are those in which it wanted to run,
@@ -384,32 +386,32 @@ class ProcessorUse:
     run_ns: Count
     wait_ns: Count
     cores: Annotated[tuple[Count, ...], Field(max_length=MAX_CORES)]
-    groups: Annotated[tuple[ProcessorGroup, ...], Field(max_length=64)]
+    groups: Annotated[tuple[CgroupCpuUse, ...], Field(max_length=64)]
     standstills: Annotated[tuple[Standstill, ...], Field(max_length=MAX_STANDSTILLS)] | None = None
 
 
-class HostDetails(Owned):
+class HostDetails(TaggedRecord):
     """What a kind of load tells of one host in one run, beside its intervals and bins."""
 
     __slots__ = ()
 
 
-class RunDetails(Owned):
+class RunDetails(TaggedRecord):
     """What a kind of load tells of a run that is of no single client."""
 
     __slots__ = ()
 
-    def renamed(self, names: Mapping[str, str]) -> Self:  # noqa: ARG002 - most name no host
+    def with_host_names(self, names: Mapping[str, str]) -> Self:  # noqa: ARG002 - most name no host
         """The same where hosts have those new names; a host that is not there keeps its own."""
         return self
 
 
-class Fleet(Owned):
+class Fleet(TaggedRecord):
     """The guests that made a run's load, as their kind of host tells of them."""
 
     __slots__ = ()
 
-    def renamed(self, names: Mapping[str, str]) -> Self:  # noqa: ARG002 - see `RunDetails`
+    def with_host_names(self, names: Mapping[str, str]) -> Self:  # noqa: ARG002 - see `RunDetails`
         """The same where hosts have those new names; a host that is not there keeps its own."""
         return self
 
@@ -447,7 +449,7 @@ class HostRun:
     devices: tuple[DeviceDelta, ...]
     extents: ExtentProof | None
     cache: CacheProof | None
-    idle: IdleProof | None
+    idle: PreRunActivity | None
     process: ProcessUse | None
     clock_offset_ns: int
     clock_error_ns: int
@@ -471,7 +473,7 @@ class HostRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Bystander:
+class MonitoredHost:
     """A host that made no load in a run and was watched during it: a storage node, a hypervisor.
 
     Its counters stand in the record's counter table, numbered after the hosts of the run. `devices`
@@ -492,7 +494,7 @@ class EngineOutput:
 
     host: str
     name: str
-    content: Packed
+    content: CompressedBytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -517,16 +519,16 @@ class RunManifest:
     runtime_s: float
     telemetry_interval_ms: int
     hosts: tuple[HostRun, ...]
-    bystanders: tuple[Bystander, ...] = ()
+    bystanders: tuple[MonitoredHost, ...] = ()
     details: RunDetails | None = None
     without: tuple[str, ...] = ()
     redundancy: Redundancy | None = None
     volume: str | None = None
     states: tuple[TargetState, ...] = ()
-    rule: RuleSettings | None = None
+    rule: StoppingRuleSettings | None = None
     fleet: Fleet | None = None
 
-    def facts(self) -> dict[str, Any]:
+    def manifest_fields(self) -> dict[str, Any]:
         """All of these by name, to make another description of the same run with."""
         return {field.name: getattr(self, field.name) for field in fields(RunManifest)}
 

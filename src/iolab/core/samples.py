@@ -31,7 +31,7 @@ CHUNK_ROWS: Final = 1 << 16
 """Rows looked at together where a table is too long to be widened as a whole: 512 KiB a column."""
 
 
-def counted_once(directions: Whole) -> npt.NDArray[np.bool_]:
+def counts_each_io_once(directions: Whole) -> npt.NDArray[np.bool_]:
     """Which rows of a table tell each I/O once: all but those of `ServiceTime`."""
     return (directions < ServiceTime.READ) | (directions > ServiceTime.TRIM)
 
@@ -69,7 +69,7 @@ class IntervalTable:
 
 
 @dataclass(frozen=True, slots=True)
-class BinParts:
+class BinGroups:
     """Stretches of a `BinTable`: `size` rows from `start` on are of one (host, seq, direction).
 
     What is asked of a host or an interval is asked of these, some hundred times fewer than rows.
@@ -84,11 +84,11 @@ class BinParts:
     def __len__(self) -> int:
         return int(self.host.size)
 
-    def among(self, which: Ints | npt.NDArray[np.bool_]) -> BinParts:
+    def selected(self, which: Ints | npt.NDArray[np.bool_]) -> BinGroups:
         """Those parts alone, by a mask or by their places."""
-        return BinParts(*(getattr(self, column.name)[which] for column in fields(self)))
+        return BinGroups(*(getattr(self, column.name)[which] for column in fields(self)))
 
-    def groups(self) -> Iterator[slice]:
+    def batches(self) -> Iterator[slice]:
         """The parts some at a time, of about `CHUNK_ROWS` rows together; none is empty."""
         ends = np.cumsum(self.size)
         steps = np.arange(0, ends[-1] if len(self) else 0, CHUNK_ROWS)
@@ -112,7 +112,7 @@ class BinTable:
     def __len__(self) -> int:
         return int(self.host.size)
 
-    def parts(self) -> BinParts:
+    def bin_groups(self) -> BinGroups:
         """All parts of the table, in its order; a table in any other order has more of them."""
         starts = [np.zeros(min(len(self), 1), dtype=np.int64)]
         keys = (self.host, self.seq, self.direction)
@@ -122,12 +122,12 @@ class BinTable:
             starts.append(first + 1 + np.flatnonzero(changes[0] | changes[1] | changes[2]))
         start = np.concatenate(starts)
         host, seq, direction = (key[start].astype(np.int64) for key in keys)
-        return BinParts(host, seq, direction, start, np.diff(start, append=len(self)))
+        return BinGroups(host, seq, direction, start, np.diff(start, append=len(self)))
 
-    def totals(self, parts: BinParts) -> Ints:
+    def totals(self, parts: BinGroups) -> Ints:
         """How many I/Os each of all the table's parts counts."""
         totals = np.zeros(len(parts), dtype=np.int64)
-        for group in parts.groups():
+        for group in parts.batches():
             start, size = parts.start[group], parts.size[group]
             first = int(start[0])
             counts = self.count[first : int(start[-1] + size[-1])]
@@ -135,21 +135,21 @@ class BinTable:
             np.add.reduceat(counts, start - first, dtype=np.int64, out=totals[group])
         return totals
 
-    def add_to(self, sums: Ints, parts: BinParts, rows: Ints) -> None:
+    def add_counts_to(self, sums: Ints, parts: BinGroups, rows: Ints) -> None:
         """Add the counts of each part to its row of `sums`, of shape (rows, BIN_COUNT), in place.
 
         What was just widened is still in the processor's cache when it is used.
         """
         flat = sums.reshape(-1)
-        for group in parts.groups():
+        for group in parts.batches():
             size = parts.size[group]
-            inside = _stretches(parts.start[group], size)
+            inside = _row_ranges(parts.start[group], size)
             # Flat, which numpy adds up many times as fast.
             where = np.repeat(rows[group] * BIN_COUNT, size) + self.bin[inside]
             np.add.at(flat, where, self.count[inside].astype(np.int64))
 
 
-def _stretches(start: Ints, size: Ints) -> slice | Ints:
+def _row_ranges(start: Ints, size: Ints) -> slice | Ints:
     """The rows of several stretches, one after the other."""
     if (start[1:] == start[:-1] + size[:-1]).all():
         first = int(start[0]) if start.size else 0
@@ -158,7 +158,7 @@ def _stretches(start: Ints, size: Ints) -> slice | Ints:
     return np.asarray(np.repeat(start - before, size) + np.arange(int(size.sum())))
 
 
-class CodedNames:
+class EncodedNames:
     """A column of text as `codes` into `words`, for tables in which few words stand often.
 
     It can stand wherever an array of names can be read: it has a size and a list, can be indexed,
@@ -211,9 +211,9 @@ class CounterTable:
     host: Whole
     seq: Whole
     real_ns: Ints
-    scope: Names | CodedNames
-    name: Names | CodedNames
-    metric: Names | CodedNames
+    scope: Names | EncodedNames
+    name: Names | EncodedNames
+    metric: Names | EncodedNames
     value: Ints
 
     def __len__(self) -> int:
@@ -227,7 +227,7 @@ def rows_by_host(hosts: Whole, count: int) -> list[Ints]:
     return [order[first:last] for first, last in pairwise(edges)]
 
 
-def narrow(values: Whole) -> Whole:
+def to_narrowest_integers(values: Whole) -> Whole:
     """The same values in the narrowest signed type that holds all of them."""
     if values.size == 0:
         return values.astype(np.int8)
@@ -239,19 +239,19 @@ def narrow(values: Whole) -> Whole:
     return values.astype(np.int64)
 
 
-def no_intervals() -> IntervalTable:
+def empty_interval_table() -> IntervalTable:
     """A table of no interval."""
     none = np.zeros(0, dtype=np.int64)
     return IntervalTable(none, none, none, none, none, none, none, np.zeros(0))
 
 
-def no_bins() -> BinTable:
+def empty_bin_table() -> BinTable:
     """A table of no bin."""
     none = np.zeros(0, dtype=np.int64)
     return BinTable(none, none, none, none, none)
 
 
-def no_counters() -> CounterTable:
+def empty_counter_table() -> CounterTable:
     """A table of no counter."""
     none = np.zeros(0, dtype=np.int64)
     names = np.zeros(0, dtype=np.object_)

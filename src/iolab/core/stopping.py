@@ -26,7 +26,7 @@ class LoadPattern(StrEnum):
     QUICK = "quick"
 
 
-class SeriesStatus(StrEnum):
+class SteadinessStatus(StrEnum):
     """What rule D says of a run; everything but OK is printed beside the number."""
 
     OK = "ok"
@@ -51,7 +51,7 @@ class Steadiness:
     sentences on why the status is not ok.
     """
 
-    status: SeriesStatus
+    status: SteadinessStatus
     cut_s: int
     seconds: int
     mean: float
@@ -64,7 +64,7 @@ class Steadiness:
 
 
 @dataclass(frozen=True, slots=True)
-class RuleSettings:
+class StoppingRuleSettings:
     """All constants of rule D; times in seconds.
 
     `precision` is the relative half-width wanted of a run's mean. The rule looks at the run at
@@ -93,16 +93,16 @@ class RuleSettings:
     cut_least_s: int = 10
 
     def __post_init__(self) -> None:
-        faults = [words for wrong, words in self._faults() if wrong]
+        faults = [words for wrong, words in self._setting_faults() if wrong]
         if faults:
             raise ValueError("; ".join(faults))
 
     @property
-    def least_s(self) -> int:
+    def shortest_run_s(self) -> int:
         """The shortest that a run can be: as many looks as must be satisfied in a row."""
         return min(self.shortest_s + (self.consecutive - 1) * self.step_s, self.longest_s)
 
-    def _faults(self) -> tuple[tuple[bool, str], ...]:
+    def _setting_faults(self) -> tuple[tuple[bool, str], ...]:
         return (
             (not 0 < self.precision < 1, f"precision {self.precision} is not between 0 and 1"),
             (self.step_s < 1, f"step_s {self.step_s} is less than a second"),
@@ -134,10 +134,10 @@ class RuleSettings:
         )
 
 
-RAW_BLOCK: Final = RuleSettings()
+RAW_BLOCK: Final = StoppingRuleSettings()
 """Block devices and fleets of VMs."""
 
-LSM: Final = RuleSettings(
+LSM: Final = StoppingRuleSettings(
     precision=0.05,
     shortest_s=600,
     longest_s=1800,
@@ -156,7 +156,7 @@ were off by more than 2 %, from 300 s on hardly any (simulated), for a tenth mor
 QUICK: Final = replace(RAW_BLOCK, shortest_s=120, retained_s=60)
 """A quick scan: half the time, 0.03 points more bias."""
 
-PRESETS: Final[Mapping[LoadPattern, RuleSettings]] = MappingProxyType(
+PRESETS: Final[Mapping[LoadPattern, StoppingRuleSettings]] = MappingProxyType(
     {
         LoadPattern.RAW_BLOCK: RAW_BLOCK,
         LoadPattern.LSM: LSM,

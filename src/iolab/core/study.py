@@ -9,8 +9,8 @@ from typing import ClassVar, Final
 
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostSpec
-from iolab.core.owned import Owned
-from iolab.core.stopping import RuleSettings
+from iolab.core.owned import TaggedRecord
+from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.target_state import PLAIN, Precondition
 from iolab.core.workload import Workload
 from iolab.dataclass import dataclass
@@ -89,21 +89,21 @@ class Method:
     repeats_max: int = REPEATS_MAX
     target_half_width: float = TARGET_HALF_WIDTH
     sentinel: str = ""
-    rule: RuleSettings | None = None
+    rule: StoppingRuleSettings | None = None
     idle_watch_s: float = IDLE_WATCH_S
     generator_limit: bool = True
     link_timeout_s: float = LINK_TIMEOUT_S
 
     @property
-    def load_s(self) -> tuple[float, float]:
+    def load_seconds_range(self) -> tuple[float, float]:
         """The least and the most seconds that a run of I/O loads its target."""
         if self.rule is None:
             fixed = self.warmup_s + self.runtime_s
             return fixed, fixed
-        return float(self.rule.least_s), float(self.rule.longest_s)
+        return float(self.rule.shortest_run_s), float(self.rule.longest_s)
 
     @property
-    def sequential(self) -> bool:
+    def is_sequential(self) -> bool:
         """Whether results decide how often a point is measured."""
         return self.kind is MethodKind.ADAPTIVE
 
@@ -137,7 +137,7 @@ class TargetSettings:
     cloud_metadata: bool = False
 
 
-class ServedBy(Owned):
+class ServerConfig(TaggedRecord):
     """The settings of a server that the study's clients load.
 
     Results compare where those of `must_agree` are the same.
@@ -148,12 +148,12 @@ class ServedBy(Owned):
     must_agree: ClassVar[tuple[str, ...]] = ()
 
     @property
-    def bounds_memory(self) -> bool:
+    def limits_memory(self) -> bool:
         """Whether a server of ours is held to a bound of memory."""
         return False
 
 
-class BootedGuests(Owned):
+class BootedGuests(TaggedRecord):
     """The settings of guests that a session boots as clients; `must_agree` as of `ServedBy`."""
 
     __slots__ = ()
@@ -161,7 +161,7 @@ class BootedGuests(Owned):
     must_agree: ClassVar[tuple[str, ...]] = ()
 
     @property
-    def measured(self) -> Mapping[str, object]:
+    def measured_settings(self) -> Mapping[str, object]:
         """What of them changes what is measured."""
         return {}
 
@@ -190,7 +190,7 @@ class Study:
     overrides: tuple[str, ...]
     inventory: str = ""
     precondition: Precondition = PLAIN
-    server: ServedBy | None = None
+    server: ServerConfig | None = None
     guests: BootedGuests | None = None
 
     def host(self, name: str) -> HostSpec:
@@ -202,7 +202,7 @@ class Study:
         return {spec.name: spec for spec in self.hosts}
 
     @property
-    def titles(self) -> dict[str, str]:
+    def configuration_titles(self) -> dict[str, str]:
         """The titles of its configurations by their ids."""
         return {configuration.id: configuration.title for configuration in self.configurations}
 

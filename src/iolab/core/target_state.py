@@ -23,7 +23,7 @@ class Purge(StrEnum):
     """The session's files are removed and laid out anew."""
 
     @property
-    def of_device(self) -> bool:
+    def is_for_devices(self) -> bool:
         """Whether it is for whole devices; all others but NONE are for directories."""
         return self in (Purge.DISCARD, Purge.NVME_FORMAT, Purge.SANITIZE)
 
@@ -55,7 +55,7 @@ class Precondition:
     restore: Restore = Restore.ONCE
 
     @property
-    def is_asked(self) -> bool:
+    def is_required(self) -> bool:
         """Whether anything but the usual layout is to be done."""
         return self.purge is not Purge.NONE or self.fill != 1.0 or self.steady
 
@@ -97,7 +97,7 @@ class RoundsSeries:
     verdict: RoundsVerdict | None
 
     @property
-    def achieved(self) -> bool:
+    def is_steady(self) -> bool:
         """Whether the steady state was reached."""
         return self.verdict is not None and self.verdict.achieved
 

@@ -49,7 +49,7 @@ _KINDS: Final = {
 }
 
 
-def kind_of(mode: int) -> str:
+def file_type_name(mode: int) -> str:
     """What a file with that `st_mode` is, in the words of its user."""
     return _KINDS.get(stat.S_IFMT(mode), "something else")
 
@@ -63,7 +63,7 @@ def open_regular(path: Path) -> int:
     os.close(descriptor)
     if kind == stat.S_IFDIR:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise OSError(errno.EINVAL, f"it is {kind_of(kind)} and no regular file", str(path))
+    raise OSError(errno.EINVAL, f"it is {file_type_name(kind)} and no regular file", str(path))
 
 
 def read_regular(path: Path, most: int = BYTES_MOST) -> bytes:
@@ -81,6 +81,6 @@ def read_regular(path: Path, most: int = BYTES_MOST) -> bytes:
     return bytes(content)
 
 
-def refuse_irregular(path: Path) -> None:
+def require_regular_file(path: Path) -> None:
     """OSError where `path` is no regular file, for a library that opens it by its name."""
     os.close(open_regular(path))

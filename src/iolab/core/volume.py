@@ -38,12 +38,12 @@ _Limits = Callable[[float], tuple[float | None, float | None]]
 """IOPS and bytes a second by the size in GiB."""
 
 
-def _gp2(gib: float) -> tuple[float, float]:
+def _gp2_limits(gib: float) -> tuple[float, float]:
     """Three IOPS a GiB; 128 MiB/s up to 170 GiB, of larger ones 250 MiB/s."""
     return min(max(3 * gib, 100.0), 16_000.0), (128 if gib <= 170 else 250) * MIB
 
 
-def _fixed(iops: float, megabytes: float) -> _Limits:
+def _fixed_limits(iops: float, megabytes: float) -> _Limits:
     return lambda _: (iops, megabytes * MB)
 
 
@@ -66,18 +66,18 @@ TIERS: Final[Mapping[str, tuple[int, int, int]]] = {
 """Azure's tiers of Premium SSD: GiB, IOPS, MB/s. A disk has the smallest tier that holds it."""
 
 LIMITS: Final[Mapping[str, _Limits]] = {
-    "gp2": _gp2,
+    "gp2": _gp2_limits,
     "gp3": lambda _: (3000.0, 125.0 * MIB),
     "st1": lambda gib: (None, min(40 * gib / 1024, 500.0) * MIB),
     "sc1": lambda gib: (None, min(12 * gib / 1024, 192.0) * MIB),
-    **{name: _fixed(iops, speed) for name, (_, iops, speed) in TIERS.items()},
+    **{name: _fixed_limits(iops, speed) for name, (_, iops, speed) in TIERS.items()},
 }
 """Types of volumes that burst, or that a study may name; of gp3 what every volume has."""
 
 VOLUME_TYPES: Final = tuple(LIMITS)
 
 
-def limit_of(facts: HostFacts, named: str | None) -> ProvisionedLimit | None:
+def provisioned_limit(facts: HostFacts, named: str | None) -> ProvisionedLimit | None:
     """What the target's volume is provisioned for; None where its type or its size is not known.
 
     The study may have `named` the type, else the cloud's metadata tell it.
@@ -105,10 +105,10 @@ def _type_by_cloud(facts: HostFacts, gib: float) -> str:
         for volume in cloud.volumes
         if volume.size_gib is not None and round(gib) == volume.size_gib
     ]
-    return type_of(fits[0]) if len(fits) == 1 else ""
+    return volume_type(fits[0]) if len(fits) == 1 else ""
 
 
-def type_of(volume: CloudVolume) -> str:
+def volume_type(volume: CloudVolume) -> str:
     """Its type as this table has it: of Azure's Premium SSD the tier that its size makes."""
     if not volume.type.startswith("Premium_") or volume.type.startswith("PremiumV2"):
         return volume.type

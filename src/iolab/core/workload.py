@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NewType, Self
 
 from iolab.core.configuration import EVERY_POINT, WorkloadObjective
 from iolab.core.engine import EngineName
-from iolab.core.metric_spec import Combine, rate_key, spec_of, whole_rate_key
-from iolab.core.owned import Owned
+from iolab.core.metric_spec import Combine, phase_rate_key, rate_key, spec_of
+from iolab.core.owned import TaggedRecord
 from iolab.dataclass import dataclass
 
 
@@ -39,7 +39,7 @@ class DataSet:
         return self.files_per_job * self.file_bytes
 
     @property
-    def regions_of(self) -> str:
+    def shared_region_name(self) -> str:
         """The name of what all jobs have regions of; empty where each has files of its own."""
         return self.device or (self.file_names()[0] if self.shared_file else "")
 
@@ -48,7 +48,7 @@ class DataSet:
         """What the layout writes on each client that has no number of jobs of its own."""
         return self.numjobs * self.files_per_job * self.file_bytes
 
-    def on(self, host: str) -> DataSet:
+    def for_host(self, host: str) -> DataSet:
         """The files as that client has them."""
         numjobs = dict(self.host_numjobs).get(host, self.numjobs)
         return replace(self, numjobs=numjobs, host_numjobs=())
@@ -79,9 +79,9 @@ class NamedOperation(IntEnum):
         return rate_key(self.key)
 
     @property
-    def whole_rate_key(self) -> str:
+    def phase_rate_key(self) -> str:
         """The metric of its rate over its whole phase."""
-        return whole_rate_key(self.key)
+        return phase_rate_key(self.key)
 
     def latency_key(self, statistic: str) -> str:
         """The metric of a latency: `mean`, `p50` … `p99_99`, or `max`."""
@@ -107,14 +107,14 @@ class ServiceTime(NamedOperation):
     TRIM = 10
 
     @property
-    def way(self) -> Direction:
+    def direction(self) -> Direction:
         """The direction whose I/Os they are."""
         return Direction(self - ServiceTime.READ)
 
     @property
     def word(self) -> str:
         """`read from submission`."""
-        return f"{self.way.word} from submission"
+        return f"{self.direction.word} from submission"
 
 
 PER_NODE: Final = "vms_per_node"
@@ -132,7 +132,7 @@ BY_BANDWIDTH: Final = Indicator("bandwidth")
 BY_LATENCY: Final = Indicator("latency")
 
 
-class AnyJob(Owned):
+class AnyJob(TaggedRecord):
     """What one client is asked to do, of whatever kind its load is.
 
     `warms_up` is whether the first seconds of its load do not count, `tells_latency` whether its
@@ -167,9 +167,9 @@ class AnyJob(Owned):
         def engine(self) -> EngineName:
             """What makes this load."""
 
-    def at(self, axis: Iterable[tuple[str, int | str]]) -> Self:
+    def at_axis_values(self, axis: Iterable[tuple[str, int | str]]) -> Self:
         """The job with the axis values in place of its first ones."""
-        return replace(self, **self.fields_of(axis))
+        return replace(self, **self.fields_from_keys(axis))
 
     @property
     def options(self) -> tuple[tuple[str, str], ...]:
@@ -182,7 +182,7 @@ class AnyJob(Owned):
         return " ".join(f"{name}={value}" for name, value in self.options)
 
     @property
-    def written(self) -> Mapping[str, object]:
+    def study_keys(self) -> Mapping[str, object]:
         """What it is, by the keys of a study file."""
         names = {field: key for key, field in self.keys.items()}
         return {
@@ -190,7 +190,7 @@ class AnyJob(Owned):
         }
 
     @property
-    def inodes(self) -> int:
+    def inode_count(self) -> int:
         """Inodes that one client's share needs, where its load makes files of its own."""
         return 0
 
@@ -205,7 +205,7 @@ class AnyJob(Owned):
         return False
 
     @property
-    def polls(self) -> bool:
+    def busy_polls(self) -> bool:
         """Whether its engine asks again and again, with a whole core, instead of sleeping."""
         return False
 
@@ -214,7 +214,7 @@ class AnyJob(Owned):
         """Whether its engine goes on after errors, which only its last word tells of."""
         return False
 
-    def served_by(self, server: Any) -> Mapping[str, object]:  # noqa: ANN401, ARG002 - a kind's own
+    def server_identity(self, server: Any) -> Mapping[str, object]:  # noqa: ANN401, ARG002 - a kind's own
         """What of the study's server makes a point another one."""
         return {}
 
@@ -223,22 +223,22 @@ class AnyJob(Owned):
         return None
 
     @property
-    def directions(self) -> tuple[Direction, ...]:
+    def data_directions(self) -> tuple[Direction, ...]:
         """What the job does to files that are laid out for it."""
         return ()
 
     @property
-    def changes(self) -> bool:
+    def changes_data(self) -> bool:
         """Whether the job changes its files: it writes or trims."""
-        return any(way is not Direction.READ for way in self.directions)
+        return any(way is not Direction.READ for way in self.data_directions)
 
     @property
-    def io_bytes(self) -> int:
+    def io_multiple_bytes(self) -> int:
         """Each I/O on the job's files is a multiple of so many bytes; 0 without such files."""
         return 0
 
     @property
-    def depth_total(self) -> int:
+    def total_iodepth(self) -> int:
         """I/Os that one client may have in flight; 0 where that is not known."""
         return 0
 
@@ -257,12 +257,12 @@ class AnyJob(Owned):
         """How many equal jobs one client runs at once (fio's numjobs); its host may set that."""
         return 1
 
-    def on(self, jobs: int | None) -> Self:  # noqa: ARG002
+    def with_numjobs(self, jobs: int | None) -> Self:  # noqa: ARG002
         """The job on a client that runs so many at once; None for the usual number."""
         return self
 
     @property
-    def asked_iops(self) -> float | None:
+    def target_iops(self) -> float | None:
         """I/Os a second that each of these jobs is to make, None for as many as it can."""
         return None
 
@@ -274,17 +274,17 @@ class AnyJob(Owned):
     @property
     def is_paced(self) -> bool:
         """Whether it asks for no more than a rate, so that what it comes to is no maximum."""
-        return self.asked_iops is not None
+        return self.target_iops is not None
 
-    def among(self, jobs: int) -> Self:  # noqa: ARG002
+    def with_fleet_rate(self, jobs: int) -> Self:  # noqa: ARG002
         """The job where all clients together run so many, which share what the fleet is asked."""
         return self
 
-    def with_users(self) -> Self:
+    def with_poisson_arrivals(self) -> Self:
         """The job with I/Os that arrive as independent users make them, if it says nothing else."""
         return self
 
-    def mix_at(self, axis: Mapping[str, int | str]) -> tuple[str, str] | None:  # noqa: ARG002
+    def mix_at_axis(self, axis: Mapping[str, int | str]) -> tuple[str, str] | None:  # noqa: ARG002
         """The kind of load, and its mix of operations at those values of a point's axes.
 
         Points with one mix spread alike over runs. None where nothing is known of that.
@@ -317,22 +317,22 @@ class Workload:
     aim: WorkloadObjective = EVERY_POINT
 
     @property
-    def metric(self) -> str | None:
+    def headline_metric(self) -> str | None:
         """The key of the metric that is its headline; None where no single one is."""
         return self.job.indicators.get(self.indicator, self.indicator)
 
     @property
-    def rate(self) -> str:
+    def rate_metric(self) -> str:
         """The key of the rate of its load, whatever its headline is."""
-        key = self.metric
+        key = self.headline_metric
         return key if key and spec_of(key).combine is Combine.RATE else "iops"
 
     @property
-    def swept(self) -> dict[str, str]:
+    def axis_texts(self) -> dict[str, str]:
         """The values of its axes as they are written, by the axis."""
         return {axis.name: ", ".join(map(str, axis.values)) for axis in self.sweep}
 
     @property
-    def figure(self) -> str:
+    def figure_metric(self) -> str:
         """The key of its headline, or of its rate where no single metric is."""
-        return self.metric or self.rate
+        return self.headline_metric or self.rate_metric

@@ -19,7 +19,7 @@ from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.guests.guest import BlockCounts, GuestUse
 from iolab.guests.machine import DISK_ID
-from iolab.hosts.answers import UseAnswer
+from iolab.hosts.answers import CpuUseAnswer
 from iolab.hosts.message import printable
 from iolab.units import NS_PER_S
 
@@ -178,11 +178,11 @@ def _between(
 
 
 def _odd(guest: str, problem: str) -> HostError:
-    happened = f"The hypervisor of guest '{printable(guest)}' told of {printable(problem)}."
-    return HostError(happened, "See the last words of the guest's console, and run again.")
+    message = f"The hypervisor of guest '{printable(guest)}' told of {printable(problem)}."
+    return HostError(message, "See the last words of the guest's console, and run again.")
 
 
-def guest_use(guest: str, before: UseAnswer, after: UseAnswer) -> GuestUse | None:
+def guest_use(guest: str, before: CpuUseAnswer, after: CpuUseAnswer) -> GuestUse | None:
     """The use between two looks; None where the node's kernel does not count it.
 
     HostError when it fell, as it does when the guest was started anew or lost a processor.
@@ -199,7 +199,7 @@ def guest_use(guest: str, before: UseAnswer, after: UseAnswer) -> GuestUse | Non
     if len(differences) < len(looks[0]):
         return None
     if min(differences) < 0:
-        happened = f"Guest '{printable(guest)}' had used less time than at the look before."
-        raise HostError(happened, "See the last words of the guest's console, and run again.")
+        message = f"Guest '{printable(guest)}' had used less time than at the look before."
+        raise HostError(message, "See the last words of the guest's console, and run again.")
     wall, run, wait, user, system = (time / NS_PER_S for time in differences)
     return GuestUse(wall_s=wall, vcpu_run_s=run, vcpu_wait_s=wait, cpu_s=user + system)

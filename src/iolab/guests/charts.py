@@ -89,7 +89,7 @@ def lines_of(
 ) -> list[ChartLine]:
     """A line for each configuration and depth; of one configuration each has its own colour."""
     own = {
-        (curve.search.configuration, curve.search.fixed): curve
+        (curve.search.configuration, curve.search.fixed_axis_values): curve
         for curve in curves
         if curve.search.workload.id == group.workload.id and curve.axis == AXIS
     }

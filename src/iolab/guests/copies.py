@@ -18,11 +18,11 @@ from iolab.guests.machine import Aio, Replica
 from iolab.guests.problems import QEMU_IMG, QEMU_NBD
 from iolab.guests.qemu import QemuRun
 from iolab.guests.vm_table import COPIES
-from iolab.hosts.barrier import together
+from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.remote_process import output_of
 from iolab.session.context import SessionContext
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
-from iolab.targets.work_directory import prove, unproved
+from iolab.targets.work_directory import prove_extents, unproved_bytes
 from iolab.units import format_bytes
 
 FIRST_PORT: Final = 10810
@@ -142,10 +142,10 @@ class ReplicaSet:
         size = self._settings.disk_bytes
         expected_s = size * len(self._mirrors) / len(self._nodes) / ASSUMED_WRITE_BYTES_PER_S
         detail = f"{len(self._mirrors)} copies of guests' disks on other nodes"
-        self._session.begin(Phase.LAY_OUT, None, detail, expected_s)
-        (await together(self._nodes.values(), self._offer)).complete()
-        (await together(self._nodes.values(), self._copy)).complete()
-        (await together(self._nodes.values(), self._prove)).complete()
+        self._session.begin_phase(Phase.LAY_OUT, None, detail, expected_s)
+        (await gather_hosts(self._nodes.values(), self._offer)).complete()
+        (await gather_hosts(self._nodes.values(), self._copy)).complete()
+        (await gather_hosts(self._nodes.values(), self._prove)).complete()
         for node in self._nodes.values():
             node.replicas = {
                 guest: tuple(mirror.replica for mirror in self._mirrors if mirror.guest == guest)
@@ -178,12 +178,12 @@ class ReplicaSet:
         paths = [
             f"{node.folder}/{mirror.image}" for mirror in self._mirrors if mirror.node == node.name
         ]
-        if paths and (holes := unproved(await prove(node.workdir, paths))):
-            happened = (
+        if paths and (holes := unproved_bytes(await prove_extents(node.workdir, paths))):
+            message = (
                 f"{format_bytes(holes)} of the copies of guests' disks on node '{node.name}' are "
                 f"not written."
             )
-            raise HostError(happened, "See whether something else changes files in that folder.")
+            raise HostError(message, "See whether something else changes files in that folder.")
 
     async def _fill(self, node: Hypervisor, mirror: DiskReplica) -> None:
         argv = nbd_copy_command(mirror, node.images[mirror.guest], QEMU_IMG)
@@ -193,7 +193,7 @@ class ReplicaSet:
             try:
                 await output_of(node.host, argv, limit_s=limit_s)
             except EngineError as fault:
-                refused = REFUSED in fault.happened
+                refused = REFUSED in fault.message
                 # Whoever answered instead of ours has its port, and ours is about to say so.
                 if await server.gone(SERVER_RETRY_S if refused else SERVER_END_S):
                     raise _server_failed_error(mirror, server) from None
@@ -204,11 +204,11 @@ class ReplicaSet:
 
 
 def _server_failed_error(mirror: DiskReplica, server: QemuRun) -> HostError:
-    happened = (
+    message = (
         f"The copy of guest '{mirror.guest}' cannot be offered on node '{mirror.node}': "
         f"{server.words().rstrip('.') or 'it said nothing'}."
     )
-    return HostError(happened, "Free that port there, or correct the node's storage_address.")
+    return HostError(message, "Free that port there, or correct the node's storage_address.")
 
 
 REFUSED: Final = "Connection refused"

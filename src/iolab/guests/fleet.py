@@ -30,16 +30,16 @@ from iolab.guests.hosts import booted, machines_of, node_path, pins_of
 from iolab.guests.hypervisor import Hypervisor, RunningGuest
 from iolab.guests.kit.build import GuestKit, build_guest_kit
 from iolab.guests.problems import check_nodes
-from iolab.hosts.answers import UseAnswer, read_answer
-from iolab.hosts.barrier import together
+from iolab.hosts.answers import CpuUseAnswer, read_answer
+from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.builds import Say
 from iolab.hosts.connect import BootedHost
 from iolab.hosts.host import Host, Link
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
 from iolab.session.discovery import Discovery, discover
-from iolab.session.reconnect import RESUME, Changed, Reach
-from iolab.study.guard import changes
+from iolab.session.reconnect import RESUME, HostChangedError, Reach
+from iolab.study.guard import host_changes
 from iolab.study.targets import makers_of, nodes_of, participants
 from iolab.study.wording import capitalised
 from iolab.targets.layout import lay_out
@@ -66,7 +66,7 @@ class _Look:
     """What was counted so far, None for what could not be had."""
 
     disk: GuestDiskCounts | None
-    use: UseAnswer | None
+    use: CpuUseAnswer | None
 
 
 class GuestCounting:
@@ -114,7 +114,7 @@ class GuestCounting:
     async def _look(self, counted: _Counted) -> _Look:
         """Look at a guest, and keep what was seen as a sample of its node's."""
         running = counted.node.running.get(counted.name)
-        if running is None or counted.node.host.lost or running.booted.qemu.ended.is_set():
+        if running is None or counted.node.host.lost_reason or running.booted.qemu.ended.is_set():
             return _Look(None, None)
         disk, use = await self._disk(counted, running), await self._use(counted, running)
         self._keep(counted, disk, use)
@@ -130,17 +130,19 @@ class GuestCounting:
             self._say(counted, fault)
             return None
 
-    async def _use(self, counted: _Counted, running: RunningGuest) -> UseAnswer | None:
+    async def _use(self, counted: _Counted, running: RunningGuest) -> CpuUseAnswer | None:
         try:
-            answer = await counted.node.host.ask(
+            answer = await counted.node.host.request(
                 "use", deadline_s=LOOK_LIMIT_S, run=running.booted.qemu.id
             )
-            return read_answer(counted.node.name, UseAnswer, answer)
+            return read_answer(counted.node.name, CpuUseAnswer, answer)
         except HostError as fault:
             self._say(counted, fault)
             return None
 
-    def _keep(self, counted: _Counted, disk: GuestDiskCounts | None, use: UseAnswer | None) -> None:
+    def _keep(
+        self, counted: _Counted, disk: GuestDiskCounts | None, use: CpuUseAnswer | None
+    ) -> None:
         if use is None:
             # Its time is that of the node's clock, which only the node tells.
             return
@@ -159,9 +161,9 @@ class GuestCounting:
 
     def _say(self, counted: _Counted, fault: HostError) -> None:
         """Each fault of a guest once in a run."""
-        if fault.happened not in counted.reported:
-            counted.reported.add(fault.happened)
-            self._session.tell(Notice(f"{fault.happened} The run goes on without a look at it."))
+        if fault.message not in counted.reported:
+            counted.reported.add(fault.message)
+            self._session.emit(Notice(f"{fault.message} The run goes on without a look at it."))
 
     def _guest_run(self, counted: _Counted) -> GuestRun:
         ground, running = counted.node.ground, counted.node.running.get(counted.name)
@@ -216,11 +218,11 @@ class Guests:
             self._adopt(host)
 
     @property
-    def are_booted(self) -> bool:
+    def has_guests(self) -> bool:
         """Whether there are guests to boot."""
         return booted_guest_settings(self._session.study) is not None
 
-    async def raise_up(self, nodes: Discovery) -> None:
+    async def boot(self, nodes: Discovery) -> None:
         """Everything up to the boots: folders, what guests boot from, images, KVM tried.
 
         `nodes` is what they told. Raises HostError or EngineError, with every fault that is
@@ -229,11 +231,13 @@ class Guests:
         settings, session = booted_guest_settings(self._session.study), self._session
         if settings is None:
             return
-        check_nodes(session.study, session.plan, nodes.facts, nodes.probes, owner=session.owner)
+        check_nodes(
+            session.study, session.plan, nodes.facts, nodes.probes, owner=session.owner_text
+        )
         self._nodes = self._hypervisors(nodes.facts, settings)
         await session.stop.unless_requested(self._raise_up(settings, list(self._nodes.values())))
 
-    def reaching(self, reach: Reach | None) -> Reach | None:
+    def with_reboot(self, reach: Reach | None) -> Reach | None:
         """The same way to reach hosts anew, after which guests are booted anew."""
         self._reach = reach
         if reach is None:
@@ -244,7 +248,7 @@ class Guests:
 
         return reached
 
-    def see_nodes(self, facts: Mapping[str, HostFacts]) -> None:
+    def add_node_facts(self, facts: Mapping[str, HostFacts]) -> None:
         """Take what nodes told of themselves, whoever booted the guests on them."""
         names = {spec.name for spec in nodes_of(self._session.study)} & facts.keys()
         targets = {name: facts[name].target for name in names}
@@ -253,7 +257,7 @@ class Guests:
         }
 
     @asynccontextmanager
-    async def watching(
+    async def collect_counters(
         self, run: PlannedRun, counters: CounterCollector, places: Mapping[str, int]
     ) -> AsyncIterator[None]:
         """What nodes count of their guests is collected while what is done within lasts.
@@ -269,7 +273,7 @@ class Guests:
         async with self._counting.watching():
             yield
 
-    def completed(self, record: RunRecord) -> RunRecord:
+    def with_details(self, record: RunRecord) -> RunRecord:
         """The record of a run with its guests, where hosts of it are guests."""
         run = record.run
         placed = self._placed(run)
@@ -289,14 +293,14 @@ class Guests:
         )
         return replace(record, fleet=fleet)
 
-    async def end(self) -> tuple[str, ...]:
+    async def shutdown(self) -> tuple[str, ...]:
         """Every guest says bye, and what they stood on is removed; sentences on what failed."""
         guests = [host for host in self._session.hosts.values() if isinstance(host, BootedHost)]
         await asyncio.gather(*(host.close() for host in guests), return_exceptions=True)
         faults: list[str] = []
         if self._copies is not None:
             await self._copies.end()
-        outcomes = await together(self._nodes.values(), lambda node: node.end())
+        outcomes = await gather_hosts(self._nodes.values(), lambda node: node.end())
         faults += [str(fault) for fault in outcomes.failed.values()]
         self._nodes = {}
         return tuple(faults)
@@ -309,14 +313,14 @@ class Guests:
     async def _boot(self, spec: HostSpec) -> Link:
         settings, node = booted_guest_settings(self._session.study), self._nodes.get(spec.node)
         if settings is None or node is None:
-            happened = f"Guest '{spec.name}' has no node that was made ready for it."
-            raise HostError(happened, "This is a fault of iolab; please report it.")
+            message = f"Guest '{spec.name}' has no node that was made ready for it."
+            raise HostError(message, "This is a fault of iolab; please report it.")
         return await self._session.stop.unless_requested(self._boot_on(node, spec.name, settings))
 
     async def _boot_on(self, node: Hypervisor, guest: str, settings: GuestSettings) -> Link:
         """Boot a guest; first of all its node is made ready again, if it was lost."""
         async with node.door:
-            if node.host.lost:
+            if node.host.lost_reason:
                 await self._reach_again(node)
             if not node.ready:
                 await self._raise_up(settings, [node])
@@ -324,7 +328,7 @@ class Guests:
 
     async def _reach_again(self, node: Hypervisor) -> None:
         """The node anew, and still what it was, with nothing of ours on it. HostError else."""
-        why, session = node.host.lost or "", self._session
+        why, session = node.host.lost_reason or "", self._session
         if self._reach is None or self._copies is not None:
             # Other nodes' guests write to copies there.
             raise HostError(why, RESUME)
@@ -332,13 +336,15 @@ class Guests:
         host = session.bystanders[node.name] = self._reach(node.spec)
         node.begin_anew()
         discovery = await discover(session.study, {node.name: host}, session.questions)
-        if faults := changes({node.name: node.facts}, discovery.facts):
+        if faults := host_changes({node.name: node.facts}, discovery.facts):
             # Lost it stays: no other guest is booted there either.
             await host.close()
             session.taken.pop(node.name, None)  # What lies there is not ours.
-            happened = f"Node '{node.name}' was lost and came back as another."
-            raise Changed(happened, "Put it back as it was, and resume the session.", faults)
-        session.tell(Notice(f"{why} Node '{node.name}' is reached again."))
+            message = f"Node '{node.name}' was lost and came back as another."
+            raise HostChangedError(
+                message, "Put it back as it was, and resume the session.", faults
+            )
+        session.emit(Notice(f"{why} Node '{node.name}' is reached again."))
 
     def _hypervisors(
         self, facts: Mapping[str, HostFacts], settings: GuestSettings
@@ -367,11 +373,11 @@ class Guests:
         async def prepare(node: Hypervisor) -> None:
             await node.prepare(kit, settings, self._say)
 
-        (await together(nodes, take)).complete()
+        (await gather_hosts(nodes, take)).complete()
         count = sum(len(node.guests) for node in nodes)
-        session.begin(Phase.BOOT, None, f"{count} guests on {len(nodes)} nodes")
+        session.begin_phase(Phase.BOOT, None, f"{count} guests on {len(nodes)} nodes")
         kit = await self._kits(self._say, package=settings.kernel)
-        (await together(nodes, prepare)).complete()
+        (await gather_hosts(nodes, prepare)).complete()
         if settings.disk is DiskKind.IMAGE:
             await self._lay_out_images(settings, nodes)
         for node in nodes:
@@ -390,7 +396,7 @@ class Guests:
         )
         await lay_out(self._session, [node.workdir for node in nodes], images, None)
         for node in nodes:
-            paths = node.workdir.paths(images.on(node.name))
+            paths = node.workdir.paths(images.for_host(node.name))
             node.images = dict(zip(node.guests, paths, strict=True))
         if settings.replicas > 1:
             self._copies = ReplicaSet(self._session, nodes, settings)
@@ -404,7 +410,7 @@ class Guests:
         return [(spec.name, spec.node) for spec in specs if spec.node]
 
     def _say(self, text: str) -> None:
-        self._session.tell(Notice(f"{capitalised(text)}."))
+        self._session.emit(Notice(f"{capitalised(text)}."))
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ def guest_count(result: Result) -> int:
 
 def group_headlines(group: FleetGroup, study: Study) -> tuple[Headline, ...]:
     """The best point of each configuration that has any, under the group's own name."""
-    key = group.workload.figure
+    key = group.workload.figure_metric
     name = " ".join([group.workload.id, *(str(value) for _, value in group.others)])
     named = replace(group.workload, id=name, title=group.title)
     return tuple(
@@ -163,7 +163,7 @@ def node_timeline_run(plan: Plan, points: Iterable[PointSummary]) -> Result | No
 
     Of several the one that is trusted most.
     """
-    written = {point.digest: point.job.written for point in plan.points}
+    written = {point.digest: point.job.study_keys for point in plan.points}
     runs = [run for point in points if (run := median_run(point)) is not None and run.nodes]
 
     def order(run: Result) -> tuple[bool, int, int]:

@@ -62,7 +62,7 @@ class GuestSettings(BootedGuests):
     `kernel` is the path of a Debian kernel package on the controller, "" to fetch one.
     """
 
-    stored_as: ClassVar[str] = "vm"
+    type_tag: ClassVar[str] = "vm"
     # What is set, not measured: another limit, or another model of a disk.
     must_agree: ClassVar[tuple[str, ...]] = ("disk", "latency_ns", "iops_limit")
 
@@ -80,7 +80,7 @@ class GuestSettings(BootedGuests):
     kernel: str = ""
 
     @property
-    def measured(self) -> dict[str, object]:
+    def measured_settings(self) -> dict[str, object]:
         """What changes what is measured on them: not where their kernel came from."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if name not in _OF_BOOTING}
@@ -142,7 +142,7 @@ class GuestFleet(Fleet):
     `per_node` is how many of each node took part; `idle` are guests that were up and had no part.
     """
 
-    stored_as: ClassVar[str] = "vm"
+    type_tag: ClassVar[str] = "vm"
     # What is set, not measured: another limit, or another model of a disk.
     must_agree: ClassVar[tuple[str, ...]] = ("disk", "latency_ns", "iops_limit")
 
@@ -151,7 +151,7 @@ class GuestFleet(Fleet):
     per_node: int = 0
     idle: tuple[str, ...] = ()
 
-    def renamed(self, names: Mapping[str, str]) -> GuestFleet:
+    def with_host_names(self, names: Mapping[str, str]) -> GuestFleet:
         """The same where hosts have those new names; a host that is not there keeps its own."""
         guests = tuple(
             replace(
@@ -244,8 +244,8 @@ def guest_cost_reasons(study: Study, runs: int, rate: float) -> Iterator[tuple[s
     yield "make what guests boot from, see whether KVM works", KIT_S + KVM_TRIAL_S * auto
     images = image_bytes(study, each)
     if images:
-        says = f"lay out {format_bytes(images)} of guests' disks on each node at "
-        yield f"{says}{format_rate_bytes(rate)} (assumed)", images / rate
+        message = f"lay out {format_bytes(images)} of guests' disks on each node at "
+        yield f"{message}{format_rate_bytes(rate)} (assumed)", images / rate
     turns = math.ceil(each / (settings.boots_at_once or BOOTS_ASSUMED))
     yield f"boot {each} guests on each of {nodes} nodes (assumed)", turns * BOOT_S
     if settings.accelerator is not Accelerator.KVM:

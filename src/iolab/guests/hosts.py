@@ -54,7 +54,7 @@ def machines_of(study: Study, facts: Mapping[str, HostFacts]) -> list[list[HostS
     machines: dict[str, list[HostSpec]] = {}
     for node in nodes_of(study):
         if node.name in facts:
-            key = facts[node.name].kernel.boot_or(node.name)
+            key = facts[node.name].kernel.boot_id_or(node.name)
             machines.setdefault(key, []).append(node)
     return list(machines.values())
 

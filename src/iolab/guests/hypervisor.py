@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from iolab.core.events import GuestUp, Notice
+from iolab.core.events import GuestBooted, Notice
 from iolab.core.host import HostFacts, HostSpec
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
@@ -31,7 +31,7 @@ from iolab.hosts.builds import Say
 from iolab.hosts.channel import Outgoing
 from iolab.hosts.host import Host, Link
 from iolab.session.context import SessionContext
-from iolab.targets.work_directories import take_folder
+from iolab.targets.work_directories import open_reported_folder
 from iolab.targets.work_directory import CLOSE_LIMIT_S, WorkDirectory, scratch_name
 
 BOOTS: Final = 2
@@ -109,7 +109,7 @@ class Hypervisor:
 
     async def take(self, path: str) -> None:
         """Take a folder in that path. Raises HostError, busy while another session has it."""
-        self.folder = self.folder or await take_folder(
+        self.folder = self.folder or await open_reported_folder(
             self._session, self.host, path, scratch_name(self.name)
         )
 
@@ -129,7 +129,7 @@ class Hypervisor:
             wanted = Accelerator.TCG if why else Accelerator.KVM
             if why:
                 text = f"KVM does not work on node '{self.name}': {why}. Its guests are emulated."
-                self._session.tell(Notice(text))
+                self._session.emit(Notice(text))
         emulated = wanted is Accelerator.TCG
         self.ground = BootEnvironment(
             paths, wanted, await counter_khz(self.host) if emulated else None
@@ -142,18 +142,20 @@ class Hypervisor:
             await before.leave()
         async with self._turns:
             booted = await self._boot(guest, settings)
-        self._session.tell(GuestUp(guest, self.name, booted.seconds))
+        self._session.emit(GuestBooted(guest, self.name, booted.seconds))
         running = self.running[guest] = RunningGuest(booted)
         await self._speak_to(guest, running)
         return GuestLink(booted, running.leave)
 
     async def end(self) -> None:
         """Remove the folder; its guests are gone. Raises HostError."""
-        if self.folder and not self.host.lost:
+        if self.folder and not self.host.lost_reason:
             folder, self.folder = self.folder, ""
             for running in self.running.values():
                 await running.booted.qemu.kill()
-            await self.host.ask("scratch_close", deadline_s=CLOSE_LIMIT_S, dir=folder, keep=False)
+            await self.host.request(
+                "scratch_close", deadline_s=CLOSE_LIMIT_S, dir=folder, keep=False
+            )
 
     async def _boot(self, guest: str, settings: GuestSettings) -> BootedQemu:
         limit_s = settings.boot_limit_s
@@ -164,7 +166,7 @@ class Hypervisor:
             except BootHung as hung:
                 if not left:
                     raise
-                self._session.tell(Notice(f"{hung.happened} It is restarted."))
+                self._session.emit(Notice(f"{hung.message} It is restarted."))
         raise AssertionError("the last try returns or raises")
 
     async def _speak_to(self, guest: str, running: RunningGuest) -> None:
@@ -179,8 +181,8 @@ class Hypervisor:
                 HISTOGRAMS, HISTOGRAM_ARGUMENTS, deadline_s=MONITOR_LIMIT_S
             )
         except HostError as fault:
-            text = f"{fault.happened} Nothing will be known of guest '{guest}' but its own words."
-            self._session.tell(Notice(text))
+            text = f"{fault.message} Nothing will be known of guest '{guest}' but its own words."
+            self._session.emit(Notice(text))
 
     def _machine(self, guest: str, settings: GuestSettings) -> Machine:
         ground, pin = self.ground, self.guests[guest]
@@ -229,9 +231,9 @@ async def kvm_boot_failure(node: Host, argv: Sequence[str], folder: str, guest: 
     except BootHung:
         return f"a guest did not boot within {KVM_LIMIT_S:g} s"
     except HostError as fault:
-        if node.lost:
+        if node.lost_reason:
             raise
-        return fault.happened.rpartition(": ")[2].rstrip(".")
+        return fault.message.rpartition(": ")[2].rstrip(".")
     await booted.qemu.kill()
     await booted.relay.end()
     return None
@@ -270,7 +272,7 @@ class GuestLink:
         self.writer: Outgoing = booted.relay
         """The way to the agent; its end is the end of the lease, and the guest powers off."""
 
-    async def last_words(self) -> str:
+    async def exit_reason(self) -> str:
         """How its QEMU ended and what the console said last."""
         await self._booted.qemu.gone(LAST_WORDS_S)
         return self._booted.qemu.words()
@@ -349,11 +351,11 @@ async def _require_first_message(
 async def _qemu_ended_error(node: Host, qemu: QemuRun, guest: str) -> HostError:
     await qemu.gone(LAST_WORDS_S)
     words = qemu.words() or "it said nothing"
-    happened = f"Guest '{guest}' did not boot on node '{node.name}': {words.rstrip('.')}."
-    return HostError(happened, "Correct what it says, or leave that node out.")
+    message = f"Guest '{guest}' did not boot on node '{node.name}': {words.rstrip('.')}."
+    return HostError(message, "Correct what it says, or leave that node out.")
 
 
 def _boot_hung_error(node: Host, console: str, guest: str, limit_s: float) -> BootHung:
     last = f" Its console said last: {console.rstrip('.')}." if console else ""
-    happened = f"Guest '{guest}' on node '{node.name}' said nothing for {limit_s:g} s.{last}"
-    return BootHung(happened, "Raise vm.boot_limit, or boot fewer at a time with vm.boots.")
+    message = f"Guest '{guest}' on node '{node.name}' said nothing for {limit_s:g} s.{last}"
+    return BootHung(message, "Raise vm.boot_limit, or boot fewer at a time with vm.boots.")

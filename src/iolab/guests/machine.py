@@ -268,10 +268,10 @@ async def counter_khz(node: Host) -> int:
         khz = round((later.tsc - first.tsc) * 1_000_000 / passed_ns)
         if KHZ_MIN <= khz <= KHZ_MAX:
             return khz
-    happened = f"Node '{node.name}' does not tell how fast its time stamp counter is."
-    raise HostError(happened, "Emulate guests on another node, or give this one KVM.")
+    message = f"Node '{node.name}' does not tell how fast its time stamp counter is."
+    raise HostError(message, "Emulate guests on another node, or give this one KVM.")
 
 
 async def _reading(node: Host) -> ClockAnswer:
-    message = await node.ask("clock", deadline_s=CLOCK_LIMIT_S)
+    message = await node.request("clock", deadline_s=CLOCK_LIMIT_S)
     return read_answer(node.name, ClockAnswer, message)

@@ -155,7 +155,7 @@ def node_results(view: RunView) -> tuple[NodeResult, ...]:
         NodeResult(
             name=node.name,
             guests=tuple(guest.name for guest in node.guests),
-            metrics=group_metrics(view.load, node.hosts, view.job.directions),
+            metrics=group_metrics(view.load, node.hosts, view.job.data_directions),
             layers=layer_latencies(view, node),
             outliers=node_outliers(view, node),
             written=written_by_guests(view, node),
@@ -241,7 +241,7 @@ def guest_limit(view: RunView, guest: Guest) -> GuestLimit:
     """What is known of one guest; its job is I/O on files."""
     job = view.record.run.point.job_on(guest.name)
     flight = (
-        host_concurrency(view.load, guest.host, job.depth_total) if job.is_closed_loop else None
+        host_concurrency(view.load, guest.host, job.total_iodepth) if job.is_closed_loop else None
     )
     enough = int(view.load.ios[guest.host].sum()) >= IOS_LEAST
     kvm = guest.run.accelerator is Accelerator.KVM
@@ -262,7 +262,7 @@ def limited_guests(view: RunView) -> frozenset[str]:
 
     Other checks that would say it of them again leave it at that.
     """
-    if not view.job.depth_total:
+    if not view.job.total_iodepth:
         return frozenset()
     guests = run_guests(view.record)
     return frozenset(

@@ -18,7 +18,7 @@ from iolab.analysis.storage_bytes import lowest_counted_devices
 from iolab.analysis.window import Window
 from iolab.core.host import HostFacts
 from iolab.core.metric import Outlier, Result
-from iolab.core.run import Bystander, RunRecord
+from iolab.core.run import MonitoredHost, RunRecord
 from iolab.core.samples import Floats
 from iolab.guests.nodes import NodeCounters, kernel_identity, node_counters
 from iolab.hosts.rates import ALL_CORES, CounterSeries
@@ -318,7 +318,7 @@ def build_node_timeline(
     )
 
 
-def _lowest_device_names(node: Bystander, facts: Mapping[str, HostFacts]) -> set[str]:
+def _lowest_device_names(node: MonitoredHost, facts: Mapping[str, HostFacts]) -> set[str]:
     return {delta.device for delta in lowest_counted_devices(node, facts.get(node.host))}
 
 

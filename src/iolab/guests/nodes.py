@@ -12,8 +12,8 @@ from iolab.analysis.storage_bytes import distinct_devices, lowest_counted_device
 from iolab.analysis.view import RunView
 from iolab.analysis.window import controller_ns
 from iolab.core.host import HostFacts, Role
-from iolab.core.metric import Written
-from iolab.core.run import Bystander, DeviceDelta, RunRecord
+from iolab.core.metric import BytesWrittenByLayer
+from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.core.samples import Floats
 from iolab.core.workload import Direction
 from iolab.dataclass import dataclass
@@ -43,7 +43,7 @@ class GuestNode:
 
     name: str
     guests: tuple[Guest, ...]
-    watched: Bystander | None
+    watched: MonitoredHost | None
 
     @property
     def hosts(self) -> list[int]:
@@ -83,7 +83,7 @@ def guest_nodes(record: RunRecord) -> tuple[GuestNode, ...]:
     )
 
 
-def hypervisors_of(record: RunRecord) -> tuple[Bystander, ...]:
+def hypervisors_of(record: RunRecord) -> tuple[MonitoredHost, ...]:
     """All nodes that were to be watched, also those without a guest in this run."""
     return tuple(bystander for bystander in record.bystanders if bystander.role is Role.HYPERVISOR)
 
@@ -106,11 +106,11 @@ def vcpu_count(view: RunView, guest: Guest) -> int | None:
 def kernel_identity(node: str, facts: Mapping[str, HostFacts]) -> str:
     """What tells kernels apart: nodes of one (containers, network namespaces) share its devices."""
     host_facts = facts.get(node)
-    return host_facts.kernel.boot_or(node) if host_facts else node
+    return host_facts.kernel.boot_id_or(node) if host_facts else node
 
 
 def distinct_node_devices(
-    nodes: Iterable[Bystander], facts: Mapping[str, HostFacts]
+    nodes: Iterable[MonitoredHost], facts: Mapping[str, HostFacts]
 ) -> tuple[DeviceDelta, ...]:
     """The leaves of all those nodes, each of a kernel once: as the node that saw the most of it."""
     leaves = ((node.host, lowest_counted_devices(node, facts.get(node.host))) for node in nodes)
@@ -129,14 +129,14 @@ def storage_factors(record: RunRecord) -> tuple[float, float] | None:
     return None if settings is None else (1.0, float(settings.replicas))
 
 
-def written_by_guests(view: RunView, node: GuestNode) -> Written:
+def written_by_guests(view: RunView, node: GuestNode) -> BytesWrittenByLayer:
     """What a node's guests wrote in the whole run, and what became of it on the node.
 
     Devices are those of this node alone: where it shares them with another nobody can tell.
     """
     record, factors = view.record, storage_factors(view.record)
     served = node.blocks(Direction.WRITE)
-    return Written(
+    return BytesWrittenByLayer(
         guests=sum(view.claimed_bytes(host, Direction.WRITE) for host in node.hosts),
         hypervisor=None if served is None else sum(block.bytes for block in served),
         devices=_written_by_devices(view, node),
@@ -334,7 +334,7 @@ def link_bytes_per_s(facts: HostFacts | None, port: str) -> float | None:
     return speed * BITS_PER_MBIT / BITS_PER_BYTE if speed and speed > 0 else None
 
 
-def _total_moved(series: CounterSeries, watched: Bystander) -> CounterSeries:
+def _total_moved(series: CounterSeries, watched: MonitoredHost) -> CounterSeries:
     return replace(series, real_ns=controller_ns(series.real_ns, watched.clock_offset_ns))
 
 

@@ -24,10 +24,10 @@ from iolab.guests.guest import (
 from iolab.guests.hosts import guests_of, largest_per_node, machines_of, node_path
 from iolab.guests.vm_table import COPIES, NAME_BYTES, VmTable, most_guests
 from iolab.study.checks import NODE_DO
-from iolab.study.cost import with_spare
+from iolab.study.cost import with_free_space_margin
 from iolab.study.document import Path, StudyDocument
 from iolab.study.file import XFS, ConfigurationTable, HostTable
-from iolab.study.guard import MAKE_WRITABLE, NOTHING_WRITTEN, no_target, refusal
+from iolab.study.guard import MAKE_WRITABLE, NOTHING_WRITTEN, missing_target_fault, refusal_text
 from iolab.study.load_tables import LoadTable, SearchTable
 from iolab.study.names import HOSTS_MAX
 from iolab.study.tables import Item, Tables, guest_tables, members, node_names, start
@@ -51,16 +51,16 @@ def _check_vm(document: StudyDocument, table: VmTable) -> None:
     """Keys of the table that do not go together."""
     modelled = table.disk_kind is DiskKind.MODELLED
     if modelled and table.latency is None:
-        happened = "[vm] has disk_kind = 'modelled' but no latency."
-        do = "Write what an I/O takes there, as latency = '10ms'."
-        document.fault(("vm", "disk_kind"), happened, do)
+        message = "[vm] has disk_kind = 'modelled' but no latency."
+        hint = "Write what an I/O takes there, as latency = '10ms'."
+        document.add_fault(("vm", "disk_kind"), message, hint)
     if table.latency is not None and not modelled:
-        happened = f"[vm] has a latency, but disk_kind = {shown(table.disk_kind.value)}."
-        do = "Write disk_kind = 'modelled', or leave latency out: it is what would be measured."
-        document.fault(("vm", "latency"), happened, do)
+        message = f"[vm] has a latency, but disk_kind = {shown(table.disk_kind.value)}."
+        hint = "Write disk_kind = 'modelled', or leave latency out: it is what would be measured."
+        document.add_fault(("vm", "latency"), message, hint)
     if table.replicas > 1 and modelled:
-        happened = f"[vm] has replicas = {table.replicas}, but a modelled disk holds nothing."
-        document.fault(("vm", "replicas"), happened, "Leave replicas out.")
+        message = f"[vm] has replicas = {table.replicas}, but a modelled disk holds nothing."
+        document.add_fault(("vm", "replicas"), message, "Leave replicas out.")
 
 
 def _check_own_clients(document: StudyDocument, tables: Tables) -> None:
@@ -69,12 +69,12 @@ def _check_own_clients(document: StudyDocument, tables: Tables) -> None:
         written = item.written.get("role", Role.CLIENT)
         if written != Role.CLIENT or host.node is not None:
             continue  # A role that is misspelt is read as a client's, and told of by itself.
-        happened = f"{start(document, item.path)} is a client beside the guests of [vm]."
-        do = (
+        message = f"{start(document, item.path)} is a client beside the guests of [vm]."
+        hint = (
             "Write role = 'hypervisor' to boot guests there, or node = 'NAME' if it is a guest "
             "that exists already."
         )
-        document.fault(item.path, happened, do)
+        document.add_fault(item.path, message, hint)
 
 
 def _check_booted(document: StudyDocument, tables: Tables, vm: VmTable) -> None:
@@ -82,27 +82,29 @@ def _check_booted(document: StudyDocument, tables: Tables, vm: VmTable) -> None:
     nodes, per_node = node_names(tables), largest_per_node(tables)
     hosts = [host.written for host in tables.items["host"]]
     if not any(host.get("role") == Role.HYPERVISOR for host in hosts):
-        happened = "[vm] boots guests, but there is no hypervisor among the hosts."
-        document.fault(("vm",), happened, NODE_DO)
+        message = "[vm] boots guests, but there is no hypervisor among the hosts."
+        document.add_fault(("vm",), message, NODE_DO)
     total = per_node * len(nodes)
     if total > HOSTS_MAX:
-        happened = f"{per_node} guests on each of {len(nodes)} nodes are {total}."
-        document.fault(("vm",), happened, f"Keep them at most {HOSTS_MAX} in all.")
+        message = f"{per_node} guests on each of {len(nodes)} nodes are {total}."
+        document.add_fault(("vm",), message, f"Keep them at most {HOSTS_MAX} in all.")
     _check_carried(document, tables, vm)
     _check_replicas(document, tables, vm)
     _check_shared_nodes(document, tables)
-    for path, happened, do in _impossible(document, tables):
-        document.fault(path, happened, do)
+    for path, message, hint in _impossible(document, tables):
+        document.add_fault(path, message, hint)
     for item, workload in tables.read("workload", LoadTable):
         axes = workload.sweep(item.written)
-        most = workload.job().at((axis.name, max(axis.values, key=parse_size)) for axis in axes)
+        most = workload.job().at_axis_values(
+            (axis.name, max(axis.values, key=parse_size)) for axis in axes
+        )
         files = most.data_set("")
         need = files.job_bytes * files.numjobs if files else 0
         if need > parse_size(vm.disk):
-            happened = f"{start(document, item.path)} uses {format_bytes(need)} of each guest's "
-            happened += f"disk, which has {format_bytes(parse_size(vm.disk))}."
-            do = "Set a smaller filesize or numjobs, or a larger disk under [vm]."
-            document.fault((*item.path, "filesize"), happened, do, about="filesize disk")
+            message = f"{start(document, item.path)} uses {format_bytes(need)} of each guest's "
+            message += f"disk, which has {format_bytes(parse_size(vm.disk))}."
+            hint = "Set a smaller filesize or numjobs, or a larger disk under [vm]."
+            document.add_fault((*item.path, "filesize"), message, hint, about="filesize disk")
 
 
 def _check_carried(document: StudyDocument, tables: Tables, vm: VmTable) -> None:
@@ -111,22 +113,22 @@ def _check_carried(document: StudyDocument, tables: Tables, vm: VmTable) -> None
     for item, workload in tables.read("workload", SearchTable):
         if workload.vms_per_node and max(workload.vms_per_node) > most:
             with_copies = f" with replicas = {vm.replicas}" if vm.replicas > 1 else ""
-            happened = f"{start(document, item.path)} has {max(workload.vms_per_node)} guests on "
-            happened += "each node, more than one agent carries"
+            message = f"{start(document, item.path)} has {max(workload.vms_per_node)} guests on "
+            message += "each node, more than one agent carries"
             path = (*item.path, PER_NODE)
-            document.fault(path, f"{happened}{with_copies}.", f"Give at most {most}.")
+            document.add_fault(path, f"{message}{with_copies}.", f"Give at most {most}.")
     copies = len(nodes) * per_node * (vm.replicas - 1)
     if copies > COPIES:
-        happened = f"[vm] has replicas = {vm.replicas}, which are {copies} copies of "
-        happened += f"{len(nodes) * per_node} guests' disks."
-        do = f"Keep them at most {COPIES}, with fewer replicas or guests."
-        document.fault(("vm", "replicas"), happened, do)
+        message = f"[vm] has replicas = {vm.replicas}, which are {copies} copies of "
+        message += f"{len(nodes) * per_node} guests' disks."
+        hint = f"Keep them at most {COPIES}, with fewer replicas or guests."
+        document.add_fault(("vm", "replicas"), message, hint)
     long = [name for name in nodes if len(next(guests_of([name], per_node)).name) > NAME_BYTES]
     for item, host in tables.read("host", HostTable):
         if host.name in long:
-            happened = f"{start(document, item.path)} has guests whose names are longer than "
-            do = "Give that hypervisor a shorter name."
-            document.fault(item.path, f"{happened}{NAME_BYTES} characters.", do)
+            message = f"{start(document, item.path)} has guests whose names are longer than "
+            hint = "Give that hypervisor a shorter name."
+            document.add_fault(item.path, f"{message}{NAME_BYTES} characters.", hint)
 
 
 def _check_replicas(document: StudyDocument, tables: Tables, vm: VmTable) -> None:
@@ -138,14 +140,14 @@ def _check_replicas(document: StudyDocument, tables: Tables, vm: VmTable) -> Non
         nodes = configuration.hosts or every
         if 0 < len(nodes) < vm.replicas:
             there = "is 1 node" if len(nodes) == 1 else f"are {len(nodes)} nodes"
-            happened = f"[vm] has replicas = {vm.replicas}, but there {there}."
-            do = f"Give at most {len(nodes)}: each replica lies on a node of its own."
-            document.fault(("vm", "replicas"), happened, do)
+            message = f"[vm] has replicas = {vm.replicas}, but there {there}."
+            hint = f"Give at most {len(nodes)}: each replica lies on a node of its own."
+            document.add_fault(("vm", "replicas"), message, hint)
     for item, host in tables.read("host", HostTable):
         if host.role is Role.HYPERVISOR and "storage_address" not in item.written:
-            happened = f"{start(document, item.path)} has no storage_address, but [vm] has "
-            do = "Give the IP address at which the other nodes reach its disks."
-            document.fault(item.path, f"{happened}replicas = {vm.replicas}.", do)
+            message = f"{start(document, item.path)} has no storage_address, but [vm] has "
+            hint = "Give the IP address at which the other nodes reach its disks."
+            document.add_fault(item.path, f"{message}replicas = {vm.replicas}.", hint)
 
 
 def _check_shared_nodes(document: StudyDocument, tables: Tables) -> None:
@@ -157,10 +159,10 @@ def _check_shared_nodes(document: StudyDocument, tables: Tables) -> None:
             before, path = first.setdefault(name, (configuration.id, configuration.path))
             if path == configuration.path or name in own:
                 continue
-            happened = f"{start(document, item.path)} and {shown(before)} keep the guests' disks "
-            happened += f"of {shown(name)} at two paths."
-            do = "Give both the same path, or each nodes of its own."
-            document.fault(item.path, happened, do, about="path")
+            message = f"{start(document, item.path)} and {shown(before)} keep the guests' disks "
+            message += f"of {shown(name)} at two paths."
+            hint = "Give both the same path, or each nodes of its own."
+            document.add_fault(item.path, message, hint, about="path")
 
 
 def _impossible(document: StudyDocument, tables: Tables) -> Iterator[tuple[Path, str, str]]:
@@ -168,25 +170,25 @@ def _impossible(document: StudyDocument, tables: Tables) -> Iterator[tuple[Path,
     target = tables.target
     for key in ("rotate", "keep_files"):
         if getattr(target, key):
-            happened = f"{key} of [target] does not go with [vm]: guests' disks are made for the "
-            yield ("target", key), f"{happened}session.", f"Leave {key} out."
+            message = f"{key} of [target] does not go with [vm]: guests' disks are made for the "
+            yield ("target", key), f"{message}session.", f"Leave {key} out."
     if target.filesystem == XFS:
-        happened = f"filesystem of [target] is '{XFS}', but the guests of [vm] have bare disks."
-        yield ("target", "filesystem"), happened, "Leave filesystem out."
+        message = f"filesystem of [target] is '{XFS}', but the guests of [vm] have bare disks."
+        yield ("target", "filesystem"), message, "Leave filesystem out."
     devices: list[tuple[Path, str]] = [(("target",), "[target]")] if target.device else []
     for item, configuration in tables.read("configuration", ConfigurationTable):
         devices += [(item.path, start(document, item.path))] if configuration.device else []
     for path, where in devices:
-        happened = f"{where} has a device, but nodes keep the disks of [vm] in a directory."
-        yield (*path, "device"), happened, "Give a directory as the path."
+        message = f"{where} has a device, but nodes keep the disks of [vm] in a directory."
+        yield (*path, "device"), message, "Give a directory as the path."
     if tables.precondition.purge is not Purge.NONE:
-        happened = "purge of [precondition] does not go with [vm]: guests' disks are always new."
-        yield ("precondition", "purge"), happened, "Leave purge out."
+        message = "purge of [precondition] does not go with [vm]: guests' disks are always new."
+        yield ("precondition", "purge"), message, "Leave purge out."
     for item, table in tables.read("workload", LoadTable):
         if table.job().data_set("") is None:
-            happened = f"{start(document, item.path)} needs files, but the guests of [vm] have "
-            do = "Leave it out, or measure it on guests that exist already."
-            yield item.path, f"{happened}bare disks.", do
+            message = f"{start(document, item.path)} needs files, but the guests of [vm] have "
+            hint = "Leave it out, or measure it on guests that exist already."
+            yield item.path, f"{message}bare disks.", hint
 
 
 def _check_axis(document: StudyDocument, tables: Tables) -> None:
@@ -204,9 +206,9 @@ def _check_axis(document: StudyDocument, tables: Tables) -> None:
         if workload.vms_per_node is None:
             continue
         if not guests:
-            happened = f"{start(document, item.path)} has {PER_NODE}, but the study has no guests."
-            do = "Describe them under [vm], or give each guest of the inventory its node."
-            document.fault(path, happened, do, about=PER_NODE)
+            message = f"{start(document, item.path)} has {PER_NODE}, but the study has no guests."
+            hint = "Describe them under [vm], or give each guest of the inventory its node."
+            document.add_fault(path, message, hint, about=PER_NODE)
             continue
         most = max(workload.vms_per_node)
         for _, configuration in tables.read("configuration", ConfigurationTable):
@@ -221,14 +223,14 @@ def _check_enough(document: StudyDocument, item: Item, most: int, names: tuple[s
     around = f"{start(document, item.path)} has {PER_NODE} = {most}"
     for node, count in nodes.items():
         if not node:
-            happened = f"{around}, but some of its clients are guests of no node."
-            do = "Give each client its node, or leave those out that are no guests."
-            document.fault(path, happened, do, about=f"{PER_NODE} node")
+            message = f"{around}, but some of its clients are guests of no node."
+            hint = "Give each client its node, or leave those out that are no guests."
+            document.add_fault(path, message, hint, about=f"{PER_NODE} node")
         elif count < most:
             guests = "1 guest" if count == 1 else f"{count} guests"
-            happened = f"{around}, but node {shown(node)} has {guests}."
-            do = f"Give at most {min(nodes.values())}, or add guests."
-            document.fault(path, happened, do, about=f"{PER_NODE} {node}")
+            message = f"{around}, but node {shown(node)} has {guests}."
+            hint = f"Give at most {min(nodes.values())}, or add guests."
+            document.add_fault(path, message, hint, about=f"{PER_NODE} {node}")
 
 
 def _is_named(host: object) -> bool:
@@ -305,8 +307,8 @@ def guest_faults(
     for node in nodes_of(study):
         facts = node_facts.get(node.name)
         if facts is None:
-            do = "See that it can be reached, or leave it out of the configuration."
-            faults.append(Fault(f"Node {shown(node.name)} told nothing of itself.", do))
+            hint = "See that it can be reached, or leave it out of the configuration."
+            faults.append(Fault(f"Node {shown(node.name)} told nothing of itself.", hint))
             continue
         faults += _program_faults(study, node, facts)
         faults += _place_faults(study, node, facts)
@@ -331,14 +333,14 @@ def check_nodes(
     """
     faults = tuple(guest_faults(study, plan, facts, probes, owner=owner))
     if faults:
-        raise HostError(refusal(faults), NOTHING_WRITTEN, faults)
+        raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
 
 
 def _program_faults(study: Study, node: HostSpec, facts: HostFacts) -> Iterator[Fault]:
     architecture = facts.kernel.architecture
     if architecture != ARCHITECTURE:
-        happened = f"Node {shown(node.name)} is of architecture {shown(architecture)}, the guests "
-        yield Fault(f"{happened}are of {ARCHITECTURE}.", "Boot guests on other nodes.")
+        message = f"Node {shown(node.name)} is of architecture {shown(architecture)}, the guests "
+        yield Fault(f"{message}are of {ARCHITECTURE}.", "Boot guests on other nodes.")
     for name in guest_tools(study):
         tool = facts.tool(name)
         if tool is None or tool.path is None:
@@ -352,12 +354,14 @@ def _where(study: Study, node: HostSpec) -> str:
 def _place_faults(study: Study, node: HostSpec, facts: HostFacts) -> Iterator[Fault]:
     where, target = _where(study, node), facts.target
     if target is None:
-        yield no_target(facts, where)
+        yield missing_target_fault(facts, where)
     elif not target.writable:
         yield Fault(f"Nothing may be written to {where}.", MAKE_WRITABLE)
     elif target.in_memory and not study.target.allow_memory and image_bytes(study, 1):
-        do = "Give a path on storage; or set target.allow_memory=true, and every result is invalid."
-        yield Fault(f"{where} is {target.fs_type}, which lives in memory.", do)
+        hint = (
+            "Give a path on storage; or set target.allow_memory=true, and every result is invalid."
+        )
+        yield Fault(f"{where} is {target.fs_type}, which lives in memory.", hint)
 
 
 def _probe_faults(
@@ -367,11 +371,11 @@ def _probe_faults(
     if probe is None:
         return  # A directory that is missing or closed was not tried, and is told of already.
     if probe.held_by is not None and probe.held_by != owner:
-        happened = f"{where} is held by another session, {shown(probe.held_by)}."
-        yield Fault(happened, "Wait for its end, or give another path.")
+        message = f"{where} is held by another session, {shown(probe.held_by)}."
+        yield Fault(message, "Wait for its end, or give another path.")
     if probe.direct_error is not None and image_bytes(study, 1):
-        happened = f"{where} takes no O_DIRECT: {shown(probe.direct_error)}."
-        yield Fault(happened, "Give a path on another file system: guests' disks are read past it.")
+        message = f"{where} takes no O_DIRECT: {shown(probe.direct_error)}."
+        yield Fault(message, "Give a path on another file system: guests' disks are read past it.")
 
 
 def _machines(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[tuple[list[str], str]]:
@@ -389,18 +393,18 @@ def _memory_faults(
     """The memory of all guests of a machine, those that are idle too: all are up at once."""
     each = guests.memory_bytes + QEMU_BYTES
     wanted = guests_per_node(study)
-    for names, says in _machines(study, facts):
+    for names, machine in _machines(study, facts):
         total = facts[names[0]].memory.total_bytes
         fit = int(total * MEMORY_SHARE / each / len(names))
         if wanted <= fit:
             continue
         need = format_bytes(each * wanted * len(names))
-        happened = (
-            f"{says} {format_bytes(total)} of memory; {wanted} guests on each take {need}, and "
+        message = (
+            f"{machine} {format_bytes(total)} of memory; {wanted} guests on each take {need}, and "
             f"{fit or 'none'} would fit."
         )
-        do = f"Set workload.*.vms_per_node to at most {fit}, or a smaller vm.memory."
-        yield Fault(happened, do if fit else "Set a smaller vm.memory.")
+        hint = f"Set workload.*.vms_per_node to at most {fit}, or a smaller vm.memory."
+        yield Fault(message, hint if fit else "Set a smaller vm.memory.")
 
 
 def _room_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[Fault]:
@@ -413,19 +417,19 @@ def _room_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[Fault
                 by_file_system.setdefault((names[0], target.mount_point), []).append(name)
     each = bytes_per_node(study)
     for names in by_file_system.values():
-        need = with_spare(each * len(names))
+        need = with_free_space_margin(each * len(names))
         free = _free(facts[names[0]].target)
         if free >= need:
             continue
         (node,) = (spec for spec in nodes_of(study) if spec.name == names[0])
         others = ", ".join(shown(name) for name in names[1:])
         also = f", which {others} {'shares' if len(names) == 2 else 'share'}," if others else ""
-        happened = (
+        message = (
             f"{_where(study, node)}{also} has {format_bytes(free)} free, the disks of guests need "
             f"{format_bytes(need)}."
         )
-        do = "Make room, give another path, or set a smaller vm.disk or workload.*.vms_per_node."
-        yield Fault(happened, do)
+        hint = "Make room, give another path, or set a smaller vm.disk or workload.*.vms_per_node."
+        yield Fault(message, hint)
 
 
 def _disk_faults(study: Study, guests: GuestSettings, plan: Plan) -> Iterator[Fault]:
@@ -433,9 +437,9 @@ def _disk_faults(study: Study, guests: GuestSettings, plan: Plan) -> Iterator[Fa
     own = [target for target in targets_of(study) if study.host(target.host).node]
     need = max((region_bytes(plan, target) for target in own), default=0)
     if need > guests.disk_bytes:
-        happened = f"Guests' disks have {format_bytes(guests.disk_bytes)}, the jobs of each use "
-        do = "Set a larger vm.disk, or a smaller workload.*.filesize or numjobs."
-        yield Fault(f"{happened}{format_bytes(need)}.", do)
+        message = f"Guests' disks have {format_bytes(guests.disk_bytes)}, the jobs of each use "
+        hint = "Set a larger vm.disk, or a smaller workload.*.filesize or numjobs."
+        yield Fault(f"{message}{format_bytes(need)}.", hint)
 
 
 def _free(target: TargetFacts | None) -> int:

@@ -74,9 +74,9 @@ class SocketRelay:
             async with asyncio.timeout(wait_s + ANSWER_ALLOWANCE_S):
                 await anext(stream)
         except TimeoutError:
-            raise node.give_up(f"did not answer 'connect' within {wait_s:g} s") from None
+            raise node.mark_lost(f"did not answer 'connect' within {wait_s:g} s") from None
         except StopAsyncIteration:
-            raise node.give_up("gave no answer to 'connect'") from None
+            raise node.mark_lost("gave no answer to 'connect'") from None
         except HostError:
             raise
         except BaseException:
@@ -195,9 +195,9 @@ class SocketRelay:
 
 async def _cancel_stream(node: Host, stream: Stream) -> None:
     """Have the node's agent end a connection, or no longer wait for one."""
-    if not node.lost:
+    if not node.lost_reason:
         with suppress(HostError):
-            await node.ask("disconnect", deadline_s=DISCONNECT_LIMIT_S, connection=stream.id)
+            await node.request("disconnect", deadline_s=DISCONNECT_LIMIT_S, connection=stream.id)
 
 
 class _FlowControl(asyncio.ReadTransport):
@@ -294,15 +294,15 @@ class GuestMonitor:
             async with asyncio.timeout(deadline_s), self._turn:
                 answer = await self._ask(name, arguments or {})
         except TimeoutError:
-            happened = f"The hypervisor of guest '{self._guest}' did not answer '{name}' within "
-            raise HostError(f"{happened}{deadline_s:g} s.", _SEE) from None
+            message = f"The hypervisor of guest '{self._guest}' did not answer '{name}' within "
+            raise HostError(f"{message}{deadline_s:g} s.", _SEE) from None
         if "return" in answer:
             return answer["return"]
         error = answer.get("error")
-        says = error.get("desc") if isinstance(error, dict) else None
-        text = printable(str(says or "it gave no reason"), SAID_CHARACTERS).rstrip(".")
-        happened = f"The hypervisor of guest '{self._guest}' refused '{name}': {text}."
-        raise MonitorRefusal(happened, "Use a QEMU of at least version 7.2 on its node.")
+        detail = error.get("desc") if isinstance(error, dict) else None
+        text = printable(str(detail or "it gave no reason"), SAID_CHARACTERS).rstrip(".")
+        message = f"The hypervisor of guest '{self._guest}' refused '{name}': {text}."
+        raise MonitorRefusal(message, "Use a QEMU of at least version 7.2 on its node.")
 
     async def close(self) -> None:
         """Listen no more, and end the connection; the guest goes on."""
@@ -312,7 +312,7 @@ class GuestMonitor:
 
     async def _ask(self, name: str, arguments: Mapping[str, object]) -> dict[str, Any]:
         if self._lost:
-            raise HostLost(self._lost.happened, self._lost.do)
+            raise HostLost(self._lost.message, self._lost.hint)
         self._last_id += 1
         asked = {"execute": name, "arguments": dict(arguments), "id": self._last_id}
         self._waiting = asyncio.get_running_loop().create_future()
@@ -367,11 +367,11 @@ class GuestMonitor:
     def _give_up(self, reason: str) -> HostLost:
         """The monitor is lost, for the first such reason; whoever waits is told."""
         if self._lost is None:
-            happened = f"The hypervisor of guest '{self._guest}' {reason.rstrip('.')}."
-            self._lost = HostLost(happened, _SEE)
+            message = f"The hypervisor of guest '{self._guest}' {reason.rstrip('.')}."
+            self._lost = HostLost(message, _SEE)
             self._writer.close()
         if self._waiting and not self._waiting.done():
-            self._waiting.set_exception(HostLost(self._lost.happened, self._lost.do))
+            self._waiting.set_exception(HostLost(self._lost.message, self._lost.hint))
         if self._listening and self._listening is not asyncio.current_task():
             self._listening.cancel()
         return self._lost
@@ -445,7 +445,7 @@ class QemuRun:
     async def kill(self) -> None:
         """End it by force and wait until it is gone."""
         for _ in range(KILL_TRIES):
-            if self.ended.is_set() or self._node.lost or await self._strike():
+            if self.ended.is_set() or self._node.lost_reason or await self._strike():
                 break
             await asyncio.sleep(KILL_RETRY_S)
         await self.gone(GONE_LIMIT_S)
@@ -462,7 +462,7 @@ class QemuRun:
 
     async def _strike(self) -> bool:
         with suppress(HostError):
-            await self._node.ask("signal", deadline_s=KILL_LIMIT_S, run=self.id, signal="KILL")
+            await self._node.request("signal", deadline_s=KILL_LIMIT_S, run=self.id, signal="KILL")
             return True
         return False
 
@@ -477,7 +477,7 @@ class QemuRun:
                     exited = read_answer(self._node.name, ExitedAnswer, message)
                     self._end = _exit_text(exited)
         except HostError as fault:
-            self._end = fault.happened.rstrip(".")
+            self._end = fault.message.rstrip(".")
         finally:
             self.ended.set()
 

@@ -21,8 +21,8 @@ from iolab.guests.problems import check_guests, check_nodes, guest_tools, node_t
 from iolab.guests.vm_table import VmTable, settings_of, stand_in
 from iolab.study.build import host_spec
 from iolab.study.file import HostTable
-from iolab.study.foretold import VerdictLimit, digests
-from iolab.study.kinds import HostCost, SeenFacts
+from iolab.study.foretold import VerdictLimit, point_digests
+from iolab.study.kinds import HostCost, KnownFacts
 from iolab.study.load_tables import StudyTable
 from iolab.study.tables import Tables
 from iolab.study.targets import nodes_of
@@ -52,11 +52,11 @@ class GuestStudy:
     check = staticmethod(check_guests)
     check_nodes = staticmethod(check_nodes)
     hosts = staticmethod(guest_hosts)
-    lines = staticmethod(fleet_lines)
+    plan_lines = staticmethod(fleet_lines)
     targets = staticmethod(node_targets)
-    asked = staticmethod(guest_tools)
+    required_programs = staticmethod(guest_tools)
 
-    def turning_loads(self, tables: Tables, loads: Sequence[int]) -> tuple[int, ...]:
+    def knee_candidates(self, tables: Tables, loads: Sequence[int]) -> tuple[int, ...]:
         """Of these numbers of guests on a node those at which its load may turn."""
         guests = self.section.settings(tables)
         if guests is None:
@@ -75,8 +75,10 @@ class GuestStudy:
             why = (
                 f"guests' disks are held to {held} IOPS each: a rate that reaches it is the limit's"
             )
-            do = "leave vm.iops out where guests are not emulated"
-            yield VerdictLimit(Level.INDICATIVE, why, do, digests(run.point for run in runs))
+            hint = "leave vm.iops out where guests are not emulated"
+            yield VerdictLimit(
+                Level.INDICATIVE, why, hint, point_digests(run.point for run in runs)
+            )
 
     def cost(self, study: Study, runs: int, rate: float) -> HostCost:
         """Their images, their boots, and what a node needs space for."""
@@ -86,11 +88,11 @@ class GuestStudy:
             space_bytes=bytes_per_node(study),
         )
 
-    def notes(self, study: Study, plan: Plan, facts: SeenFacts) -> Iterator[str]:
+    def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterator[str]:
         """See `guest_notes`."""
         return guest_notes(study, plan.points, facts)
 
-    def document(self, study: Study, facts: SeenFacts) -> dict[str, Any] | None:
+    def document(self, study: Study, facts: KnownFacts) -> dict[str, Any] | None:
         """The guests of a study by node; None where it has none."""
         nodes = nodes_of(study)
         if not nodes:
@@ -108,13 +110,13 @@ class GuestStudy:
             ],
         }
 
-    def identity(self, study: Study) -> Mapping[str, object]:
+    def plan_identity(self, study: Study) -> Mapping[str, object]:
         """The guests that are booted, and on which nodes, where any are."""
         settings = booted_guest_settings(study)
         if settings is None:
             return {}
         return {
-            "guests": settings.measured,
+            "guests": settings.measured_settings,
             "nodes": [
                 [node.name, node_path(study, node) or "", node.storage_address]
                 for node in nodes_of(study)
@@ -140,7 +142,7 @@ def _booted_guests_document(study: Study) -> dict[str, Any] | None:
     }
 
 
-def _free_bytes(facts: SeenFacts, key: str) -> int | None:
+def _free_bytes(facts: KnownFacts, key: str) -> int | None:
     host_facts = None if facts is None else facts.get(key)
     return (
         host_facts.target.free_bytes

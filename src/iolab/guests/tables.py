@@ -6,7 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.points import PointKey, PointSummary
-from iolab.core.metric import LatencyLayer, LayerLatency, Metric, NodeResult, Result, Written
+from iolab.core.metric import (
+    BytesWrittenByLayer,
+    LatencyLayer,
+    LayerLatency,
+    Metric,
+    NodeResult,
+    Result,
+)
 from iolab.core.study import Study
 from iolab.core.workload import Direction
 from iolab.guests.guest import (
@@ -159,7 +166,7 @@ def written_bytes_texts(node: NodeResult) -> tuple[str, ...]:
     )
 
 
-def fleet_written(run: Result) -> Written | None:
+def fleet_written(run: Result) -> BytesWrittenByLayer | None:
     """The same of all nodes together; None where nothing was written or not every node tells.
 
     Nodes that share a kernel share its devices, so that theirs are no sum of what nodes tell: they
@@ -171,7 +178,7 @@ def fleet_written(run: Result) -> Written | None:
     through = [node.hypervisor for node in written]
     counted = [moved for moved in through if moved is not None]
     factors = {node.factor for node in written}
-    return Written(
+    return BytesWrittenByLayer(
         guests=sum(node.guests for node in written),
         hypervisor=sum(counted) if len(counted) == len(through) else None,
         devices=_written_by_devices(run),
@@ -187,7 +194,7 @@ def _written_by_devices(run: Result) -> int | None:
     return None
 
 
-def _written_texts(written: Written) -> tuple[str, ...]:
+def _written_texts(written: BytesWrittenByLayer) -> tuple[str, ...]:
     ratio = (
         written.devices / written.guests if written.devices is not None and written.guests else None
     )

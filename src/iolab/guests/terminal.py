@@ -126,7 +126,7 @@ def outlier_lines(node: NodeResult) -> Iterator[str]:
 
 def _points_to_show(study: Study, points: Sequence[PointSummary]) -> list[Shown]:
     """Of each mix and line the point with the most guests; of plain guests every point."""
-    titles = study.titles
+    titles = study.configuration_titles
     several = len(titles) > 1
     shown: list[Shown] = []
     swept = set()

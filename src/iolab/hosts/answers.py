@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from iolab.core.bins import BIN_COUNT
-from iolab.core.block_trace import BlockTrace, LatencyRow, WayTrace
+from iolab.core.block_trace import BlockTrace, DirectionTrace, LatencyRow
 from iolab.core.host import HostFacts
 from iolab.core.run import Count, ProcessorUse
 from iolab.errors import HostError
@@ -82,12 +82,12 @@ class Leftovers(_Answer):
     faults: Annotated[tuple[str, ...], Field(max_length=100_000)]
 
     @property
-    def anything(self) -> bool:
+    def is_any(self) -> bool:
         """Whether there was something."""
         return any((self.processes, self.groups, self.folders, self.loops, self.agents))
 
     @property
-    def names(self) -> frozenset[str]:
+    def all_names(self) -> frozenset[str]:
         """The process ids and paths of what can be removed."""
         return frozenset(
             (
@@ -100,7 +100,7 @@ class Leftovers(_Answer):
         )
 
     @property
-    def disturbing(self) -> bool:
+    def disturb_runs(self) -> bool:
         """The same, but for files of agents, which any session may use again."""
         return any((self.processes, self.groups, self.folders, self.loops))
 
@@ -165,7 +165,7 @@ class ExitedAnswer(_Answer):
     processor: ProcessorUse | None = None
 
 
-class UseAnswer(_Answer):
+class CpuUseAnswer(_Answer):
     """What a run's process has used so far; None for what the kernel does not count.
 
     `run_ns` and `wait_ns` are sums of its living threads, the `vcpu_` ones of those that are a
@@ -196,7 +196,7 @@ class MetadataIntervalAnswer(_Answer):
     bins: Bins
 
 
-class MeasuredAnswer(_Answer):
+class MetadataPhaseAnswer(_Answer):
     """What a metadata phase did on a host from its start to its end."""
 
     phase: Annotated[str, Field(max_length=40)]
@@ -221,7 +221,7 @@ class MeasuredAnswer(_Answer):
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class WayTraceAnswer(_Answer):
+class DirectionTraceAnswer(_Answer):
     """Sampled bios of one direction; see `WayTrace`."""
 
     bios: Count
@@ -242,11 +242,11 @@ class WayTraceAnswer(_Answer):
     ]
 
     @property
-    def trace(self) -> WayTrace:
+    def trace(self) -> DirectionTrace:
         """The same as the model says it."""
         values = self.model_dump(exclude={"latencies", "weight_square"})
         rows = tuple(LatencyRow(*row) for row in self.latencies)
-        return WayTrace(**values, weight_squares=self.weight_square, latencies=rows)
+        return DirectionTrace(**values, weight_squares=self.weight_square, latencies=rows)
 
 
 class TraceAnswer(_Answer):
@@ -254,8 +254,8 @@ class TraceAnswer(_Answer):
 
     device: Annotated[str, Field(max_length=255)]
     reason: Annotated[str, Field(max_length=400)] | None = None
-    read: WayTraceAnswer | None = None
-    write: WayTraceAnswer | None = None
+    read: DirectionTraceAnswer | None = None
+    write: DirectionTraceAnswer | None = None
     others: Count = 0
     lost: Count = 0
 
@@ -285,39 +285,39 @@ def _adapter(shape: type[Answer]) -> TypeAdapter[Answer]:
     return _ADAPTERS[shape]
 
 
-def read_answer(host: str, shape: type[Answer], message: Message) -> Answer:
-    """The message as `shape`; HostError when it does not fit."""
+def read_answer(host: str, shape: type[Answer], reply: Message) -> Answer:
+    """The reply as `shape`; HostError when it does not fit."""
     try:
-        return _adapter(shape).validate_python(dict(message.header))
+        return _adapter(shape).validate_python(dict(reply.header))
     except ValidationError as fault:
         first = fault.errors(include_url=False, include_input=False)[0]
-        where = printable(".".join(str(part) for part in first["loc"]) or message.is_, 100)
-        happened = (
-            f"Host '{printable(host)}' sent a '{printable(message.is_, 60)}' that makes no sense: "
+        where = printable(".".join(str(part) for part in first["loc"]) or reply.is_, 100)
+        message = (
+            f"Host '{printable(host)}' sent a '{printable(reply.is_, 60)}' that makes no sense: "
             f"{where}: {printable(first['msg'], 100)}."
         )
-        raise HostError(happened, _SAME_VERSION) from None
+        raise HostError(message, _SAME_VERSION) from None
 
 
 _SAME_VERSION: Final = "Use an agent of the same iolab version as this command."
 
 
-def read_hello(host: str, message: Message) -> Hello:
+def read_hello(host: str, reply: Message) -> Hello:
     """The hello of an agent that speaks our wire; HostError else."""
-    if message.is_ != "hello":
-        what = printable(message.is_, 60)
-        happened = f"Host '{printable(host)}' began with '{what}' instead of a hello."
-        raise HostError(happened, "See that the host's command starts nothing but the agent.")
-    hello = read_answer(host, Hello, message)
+    if reply.is_ != "hello":
+        what = printable(reply.is_, 60)
+        message = f"Host '{printable(host)}' began with '{what}' instead of a hello."
+        raise HostError(message, "See that the host's command starts nothing but the agent.")
+    hello = read_answer(host, Hello, reply)
     if hello.wire != WIRE:
-        happened = (
+        message = (
             f"The agent on host '{printable(host)}' is {printable(hello.version, 60)} and speaks "
             f"wire {hello.wire}, this controller speaks wire {WIRE}."
         )
-        raise HostError(happened, _SAME_VERSION)
+        raise HostError(message, _SAME_VERSION)
     return replace(hello, version=printable(hello.version, 100))
 
 
-def read_facts(host: str, message: Message) -> HostFacts:
+def read_facts(host: str, reply: Message) -> HostFacts:
     """The facts of a host; HostError when they do not fit the model."""
-    return read_answer(host, _FactsAnswer, message).facts
+    return read_answer(host, _FactsAnswer, reply).facts

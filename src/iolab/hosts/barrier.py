@@ -20,7 +20,7 @@ class Named(Protocol):
 
 
 @contextmanager
-def halting(halt: asyncio.Event) -> Iterator[None]:
+def cancel_on_halt(halt: asyncio.Event) -> Iterator[None]:
     """Set the event where what is done inside fails: the others need not go on then."""
     try:
         yield
@@ -44,12 +44,12 @@ class Outcomes(Generic[Outcome]):
         """All outcomes; one error with every fault when any host failed (its own when alone)."""
         if not self.failed:
             return self.done
-        fault = joined(self.failed)
+        fault = combined_error(self.failed)
         fault.hosts = tuple(self.failed)
         raise fault
 
 
-async def together(
+async def gather_hosts(
     members: Iterable[Member], work: Callable[[Member], Awaitable[Outcome]]
 ) -> Outcomes[Outcome]:
     """The work on all at once; the slowest decides. `work` must have deadlines of its own.
@@ -63,7 +63,7 @@ async def together(
         while waiting:
             ended, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             for task in ended:
-                _raise_unless_outcome(task)
+                _reraise_unexpected(task)
     finally:
         for task in tasks.values():
             task.cancel()
@@ -79,7 +79,7 @@ async def together(
     return Outcomes(done, failed)
 
 
-async def alongside(
+async def run_with(
     main: Coroutine[Any, Any, Outcome], beside: Coroutine[Any, Any, None]
 ) -> Outcome:
     """What `main` gives; `beside` runs until then, and its failure ends both."""
@@ -100,7 +100,7 @@ NAMED_HOSTS: Final = 12
 """Hosts that an error of many names; each has a fault of its own."""
 
 
-def joined(failed: Mapping[str, IolabError]) -> IolabError:
+def combined_error(failed: Mapping[str, IolabError]) -> IolabError:
     """Hosts' errors as one: the only one as it is, else one that names the hosts."""
     faults = tuple(failed.values())
     if len(faults) == 1:
@@ -108,15 +108,15 @@ def joined(failed: Mapping[str, IolabError]) -> IolabError:
     hosts_fault = any(isinstance(fault, HostError) for fault in faults)
     kind: type[IolabError] = HostError if hosts_fault else EngineError
     each = tuple(
-        part for fault in faults for part in (fault.faults or (Fault(fault.happened, fault.do),))
+        part for fault in faults for part in (fault.faults or (Fault(fault.message, fault.hint),))
     )
     names = ", ".join(f"'{name}'" for name in [*failed][:NAMED_HOSTS])
     more = f" and {len(faults) - NAMED_HOSTS} more" if len(faults) > NAMED_HOSTS else ""
-    happened = f"{len(faults)} hosts failed: {names}{more}."
-    return kind(happened, "Correct each of them and run again.", each)
+    message = f"{len(faults)} hosts failed: {names}{more}."
+    return kind(message, "Correct each of them and run again.", each)
 
 
-def _raise_unless_outcome(task: asyncio.Future[Outcome]) -> None:
+def _reraise_unexpected(task: asyncio.Future[Outcome]) -> None:
     if task.cancelled():
         raise asyncio.CancelledError
     fault = task.exception()
@@ -124,7 +124,7 @@ def _raise_unless_outcome(task: asyncio.Future[Outcome]) -> None:
         raise fault
 
 
-class Stop:
+class StopRequest:
     """Two requests: the first ends the run early and keeps what it measured, the second abandons.
 
     Call `request` in the event loop's thread (`loop.add_signal_handler`).
@@ -134,19 +134,19 @@ class Stop:
         self._first = asyncio.Event()
         self._second = asyncio.Event()
 
-    def request(self) -> None:
+    def request_stop(self) -> None:
         """Ask to stop; a third and later request changes nothing."""
         if self._first.is_set():
             self._second.set()
         self._first.set()
 
     @property
-    def requested(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether the session should come to its end."""
         return self._first.is_set()
 
     @property
-    def at_once(self) -> bool:
+    def is_immediate(self) -> bool:
         """Whether nothing should be waited for."""
         return self._second.is_set()
 
@@ -154,13 +154,13 @@ class Stop:
         """Return at the first request."""
         await self._first.wait()
 
-    async def pass_on(self, halt: asyncio.Event) -> None:
+    async def forward_to(self, halt: asyncio.Event) -> None:
         """Set `halt` at the first request; runs `alongside` what heeds it until it is cancelled."""
         await self._first.wait()
         halt.set()
         await asyncio.Event().wait()
 
-    async def pause(self, seconds: float) -> None:
+    async def sleep(self, seconds: float) -> None:
         """Wait so long, or until the first request."""
         try:
             async with asyncio.timeout(seconds):
@@ -173,15 +173,15 @@ class Stop:
 
         For what may take hours and is of no use half done.
         """
-        return await _unless(self._first, work, "The session was stopped while it prepared.")
+        return await _unless_event(self._first, work, "The session was stopped while it prepared.")
 
     async def unless_at_once(self, work: Coroutine[Any, Any, Outcome]) -> Outcome:
         """The work's outcome; at the second request it is cancelled and Interrupted is raised."""
-        return await _unless(self._second, work, "The session was stopped at once.")
+        return await _unless_event(self._second, work, "The session was stopped at once.")
 
 
-async def _unless(
-    event: asyncio.Event, work: Coroutine[Any, Any, Outcome], happened: str
+async def _unless_event(
+    event: asyncio.Event, work: Coroutine[Any, Any, Outcome], message: str
 ) -> Outcome:
     task = asyncio.create_task(work, name="until a stop request")
     wish = asyncio.create_task(event.wait(), name="stop request")
@@ -189,7 +189,7 @@ async def _unless(
         await asyncio.wait({task, wish}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
-        raise Interrupted(happened, "Resume it to go on.")
+        raise Interrupted(message, "Resume it to go on.")
     finally:
         task.cancel()
         wish.cancel()

@@ -60,7 +60,7 @@ class KitPlan:
     """
 
     name: str
-    says: str
+    message: str
     make: Callable[[Path], Awaitable[Path]]
 
     @property
@@ -70,7 +70,7 @@ class KitPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class KitShelf:
+class KitCache:
     """The folder with all kits."""
 
     folder: Path
@@ -81,14 +81,14 @@ class KitShelf:
         EngineError when it cannot be made.
         """
         folder = self.folder / plan.name
-        if _take(folder):
+        if _try_use(folder):
             return folder
         _make(self.folder)
         try:
             async with _locked(folder.with_name(f".{folder.name}.lock"), say):
-                if not _take(folder):
-                    say(plan.says)
-                    await _made(plan, folder)
+                if not _try_use(folder):
+                    say(plan.message)
+                    await _is_complete(plan, folder)
                     await asyncio.to_thread(_prune, folder, plan.family)
         except OSError as fault:
             raise _unwritable(self.folder, fault) from None
@@ -101,7 +101,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
     return Path(environment.get("XDG_CACHE_HOME") or home / ".cache") / "iolab" / "kits"
 
 
-async def _made(plan: KitPlan, folder: Path) -> None:
+async def _is_complete(plan: KitPlan, folder: Path) -> None:
     """Make a kit where nobody looks, then give it its name."""
     await asyncio.to_thread(_remove_dead, folder)
     aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
@@ -109,7 +109,7 @@ async def _made(plan: KitPlan, folder: Path) -> None:
         made = await plan.make(aside)
         (made / TOKEN).write_text(secrets.token_hex(32))
         made.rename(folder)
-        _take(folder)
+        _try_use(folder)
     finally:
         await asyncio.to_thread(shutil.rmtree, aside, ignore_errors=True)
 
@@ -136,7 +136,7 @@ def _unwritable(folder: Path, fault: OSError) -> EngineError:
     )
 
 
-def _take(folder: Path) -> bool:
+def _try_use(folder: Path) -> bool:
     """Whether the kit is there and whole; from then on no other session removes it.
 
     Who removes it has the token's lock alone, and renames the folder before letting go.
@@ -146,7 +146,7 @@ def _take(folder: Path) -> bool:
         descriptor = os.open(token, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
-    if not _shared(descriptor) or not _is_at(descriptor, token):
+    if not _lock_shared(descriptor) or not _is_at(descriptor, token):
         os.close(descriptor)
         return False
     with suppress(OSError):
@@ -157,7 +157,7 @@ def _take(folder: Path) -> bool:
     return True
 
 
-def _shared(descriptor: int) -> bool:
+def _lock_shared(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -248,7 +248,7 @@ TOKEN_LIMIT_BYTES: Final = 1 << 10
 _MODE: Final = 0o600
 
 
-async def seen_by(host: Host, token: Path) -> bool:
+async def is_visible_to(host: Host, token: Path) -> bool:
     """Whether that host's agent finds the same file, of random content, at the same path.
 
     So it is for this machine, its network namespaces and a shared home. HostError when the host is
@@ -258,7 +258,7 @@ async def seen_by(host: Host, token: Path) -> bool:
         return True
     content = await asyncio.to_thread(token.read_bytes)
     try:
-        answer = await host.ask(
+        answer = await host.request(
             "get", deadline_s=PUT_LIMIT_S, path=str(token), max_bytes=TOKEN_LIMIT_BYTES
         )
     except AgentRefusal:
@@ -267,7 +267,7 @@ async def seen_by(host: Host, token: Path) -> bool:
     return stored.sha256 == hashlib.sha256(content).hexdigest()
 
 
-async def brought(host: Host, jars: Sequence[Path], directory: str) -> tuple[str, ...]:
+async def copy_jars_to_host(host: Host, jars: Sequence[Path], directory: str) -> tuple[str, ...]:
     """The paths of the jars in that folder of the host; those that are there already stay.
 
     HostError when the host fails or does not hold what was sent.
@@ -292,9 +292,9 @@ async def brought(host: Host, jars: Sequence[Path], directory: str) -> tuple[str
 
 async def _send(host: Host, jar: Path, path: str) -> None:
     """The first piece makes the file anew, all others are put to its end."""
-    for number, piece in enumerate(_pieces(jar)):
+    for number, piece in enumerate(_file_chunks(jar)):
         if number == 0:
-            await host.ask("put", piece, deadline_s=PUT_LIMIT_S, path=path, mode=_MODE)
+            await host.request("put", piece, deadline_s=PUT_LIMIT_S, path=path, mode=_MODE)
         else:
             await _append(host, piece, path)
 
@@ -304,8 +304,8 @@ async def _append(host: Host, piece: bytes, path: str) -> None:
     try:
         await output_of(host, argv, given=piece, limit_s=PUT_LIMIT_S)
     except EngineError as fault:
-        do = "Make room on that host, or give another path."
-        raise HostError(fault.happened, do) from None
+        hint = "Make room on that host, or give another path."
+        raise HostError(fault.message, hint) from None
 
 
 async def _digests(host: Host, paths: Sequence[str]) -> dict[str, str]:
@@ -323,7 +323,7 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def _pieces(path: Path) -> Iterator[bytes]:
+def _file_chunks(path: Path) -> Iterator[bytes]:
     """At least one: an empty file is a file."""
     with path.open("rb") as content:
         yield content.read(PIECE_BYTES)

@@ -48,7 +48,7 @@ async def read_frame(reader: asyncio.StreamReader) -> tuple[dict[str, Any], byte
         raise ProtocolFault(f"it ended in the middle of a frame: '{shown}'") from None
     header_bytes, payload_bytes = _LENGTHS.unpack(lengths)
     if header_bytes > MAX_HEADER_BYTES or payload_bytes > MAX_PAYLOAD_BYTES:
-        raise ProtocolFault(await _strange_start(reader, lengths, header_bytes, payload_bytes))
+        raise ProtocolFault(await _bad_frame_reason(reader, lengths, header_bytes, payload_bytes))
     try:
         text = await reader.readexactly(header_bytes)
         payload = await reader.readexactly(payload_bytes)
@@ -62,7 +62,7 @@ STRANGE_WAIT_S: Final = 0.2
 """How much of something that is no frame is shown, and how long it may take to come."""
 
 
-async def _strange_start(
+async def _bad_frame_reason(
     reader: asyncio.StreamReader, lengths: bytes, header_bytes: int, payload_bytes: int
 ) -> str:
     """A sentence that shows text where a frame should be (a login banner, a shell's error)."""
@@ -172,7 +172,7 @@ class Channel:
         """For how long nothing came although it was listened for; see `age`."""
         self.lost: HostLost | None = None
 
-    def age(self, passed_s: float) -> None:
+    def advance_time(self, passed_s: float) -> None:
         """So much more time has passed; it counts while the host could be heard."""
         if self._listening:
             self.silent_s += passed_s
@@ -183,12 +183,12 @@ class Channel:
             async with asyncio.timeout(limit_s):
                 frame = await read_frame(self._reader)
         except TimeoutError:
-            raise self.give_up(f"said nothing for {limit_s:g} s") from None
+            raise self.mark_lost(f"said nothing for {limit_s:g} s") from None
         except (ProtocolFault, OSError) as fault:
-            raise self.give_up(await self._epitaph(str(fault))) from None
+            raise self.mark_lost(await self._close_reason(str(fault))) from None
         if frame is None:
-            epitaph = await self._epitaph("it ended before it said anything")
-            raise self.give_up(epitaph, *([_NOT_PERMITTED] if _CANNOT_EXECUTE in epitaph else []))
+            epitaph = await self._close_reason("it ended before it said anything")
+            raise self.mark_lost(epitaph, *([_NOT_PERMITTED] if _CANNOT_EXECUTE in epitaph else []))
         self._task = asyncio.create_task(self._read(), name=f"reader of {self._host}")
         return Message(str(frame[0].get("is")), frame[0], frame[1])
 
@@ -200,9 +200,9 @@ class Channel:
     async def send(self, request: Request, frame: bytes) -> None:
         """Enter a request into the table and send it. Raises HostLost."""
         if self.lost:
-            raise HostLost(self.lost.happened, self.lost.do)
+            raise HostLost(self.lost.message, self.lost.hint)
         if len(self._requests) >= MAX_REQUESTS:
-            raise self.give_up(f"has {MAX_REQUESTS} requests unanswered")
+            raise self.mark_lost(f"has {MAX_REQUESTS} requests unanswered")
         self._requests[request.id] = request
         written = False
         try:
@@ -216,18 +216,18 @@ class Channel:
                 self._requests.pop(request.id, None)
             raise
         except TimeoutError:
-            raise self.give_up(f"read nothing for {WRITE_LIMIT_S:g} s") from None
+            raise self.mark_lost(f"read nothing for {WRITE_LIMIT_S:g} s") from None
         except (OSError, RuntimeError):
             # The reader sees the same end and knows more: what the other side said last.
             await self._wait_for_end()
-            raise (self.lost or self.give_up("does not listen any more")) from None
+            raise (self.lost or self.mark_lost("does not listen any more")) from None
 
-    def give_up(
-        self, reason: str, do: str = "See that host's own logs, and run again."
+    def mark_lost(
+        self, reason: str, hint: str = "See that host's own logs, and run again."
     ) -> HostLost:
         """Mark the host lost, fail every request, end the lease; the first reason stays."""
         if self.lost is None:
-            self.lost = HostLost(f"Host '{self._host}' {reason}.", do)
+            self.lost = HostLost(f"Host '{self._host}' {reason}.", hint)
             self._writer.close()
         if self._task and self._task is not asyncio.current_task():
             self._task.cancel()
@@ -238,7 +238,7 @@ class Channel:
 
     async def close(self) -> None:
         """End the lease and the reading task."""
-        self.give_up("was closed")
+        self.mark_lost("was closed")
         if self._task:
             await asyncio.gather(self._task, return_exceptions=True)
 
@@ -251,15 +251,15 @@ class Channel:
     async def _read(self) -> None:
         """Hand each message to its request until the stream ends or stops making sense."""
         try:
-            while (frame := await self._hear()) is not None:
+            while (frame := await self._read_frame_or_end()) is not None:
                 await self._deliver(*frame)
-            self.give_up(await self._epitaph("it ended"))
+            self.mark_lost(await self._close_reason("it ended"))
         except TimeoutError:
-            self.give_up(f"was not listened to for {STALL_LIMIT_S:g} s")
+            self.mark_lost(f"was not listened to for {STALL_LIMIT_S:g} s")
         except (ProtocolFault, OSError) as fault:
-            self.give_up(await self._epitaph(str(fault)))
+            self.mark_lost(await self._close_reason(str(fault)))
 
-    async def _hear(self) -> tuple[dict[str, Any], bytes] | None:
+    async def _read_frame_or_end(self) -> tuple[dict[str, Any], bytes] | None:
         self._listening = True
         try:
             return await read_frame(self._reader)
@@ -279,7 +279,7 @@ class Channel:
             async with asyncio.timeout(STALL_LIMIT_S):
                 await request.take(message)
 
-    async def _epitaph(self, fault: str) -> str:
+    async def _close_reason(self, fault: str) -> str:
         # Its input ends first: a carrier that still lives then exits, and its last words are whole.
         self._writer.close()
         try:
@@ -325,7 +325,7 @@ class Request:
         return self
 
     async def __anext__(self) -> Message:
-        """The next message; AgentRefusal, HostLost or the end."""
+        """The next reply; AgentRefusal, HostLost or the end."""
         if self._frame is not None:
             frame, self._frame = self._frame, None
             await self._channel.send(self, frame)
@@ -334,17 +334,17 @@ class Request:
                 raise StopAsyncIteration
             if self._failure:
                 # A fresh one: each reader's traceback is its own.
-                raise HostLost(self._failure.happened, self._failure.do)
+                raise HostLost(self._failure.message, self._failure.hint)
             self._arrived.clear()
             await self._arrived.wait()
-        message = self._waiting.popleft()
+        reply = self._waiting.popleft()
         self._room.set()
-        self._over = self.ends_with(message)
-        if message.is_ == "error":
-            says = printable(str(message.header.get("says", "it gave no reason")))
-            code = printable(str(message.header.get("code", "unknown")), 40)
-            raise AgentRefusal(self._host, self._verb, code, says)
-        return message
+        self._over = self.ends_with(reply)
+        if reply.is_ == "error":
+            message = printable(str(reply.header.get("message", "it gave no reason")))
+            code = printable(str(reply.header.get("code", "unknown")), 40)
+            raise AgentRefusal(self._host, self._verb, code, message)
+        return reply
 
     async def aclose(self) -> None:
         """Drop what waits and what still comes."""

@@ -111,7 +111,7 @@ _GATES: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]] =
 
 async def _round_trip(host: Host, clock: Clock) -> ClockOffset:
     asked_real_ns, asked_mono_ns = clock.real_ns(), clock.mono_ns()
-    message = await host.ask("clock", deadline_s=CLOCK_LIMIT_S)
+    message = await host.request("clock", deadline_s=CLOCK_LIMIT_S)
     rtt_ns = clock.mono_ns() - asked_mono_ns
     answer = read_answer(host.name, ClockAnswer, message)
     middle_ns = asked_real_ns + rtt_ns // 2

@@ -14,20 +14,20 @@ from iolab.core.study import LINK_TIMEOUT_S
 from iolab.errors import HostError
 from iolab.hosts.host import Host, Link
 from iolab.hosts.message import ReachError
-from iolab.hosts.process import ending, run_here, start_process
+from iolab.hosts.process import exit_text, run_local, start_process
 from iolab.hosts.push import Prefix, ProgramFiles, agent_binary, push
 from iolab.study.inventory import (
     CONTEXT_CHARACTERS,
     PodSelection,
-    listing_words,
+    list_pods_command,
     read_allocation,
-    step_environment,
-    step_words,
+    srun_environment,
+    srun_prefix,
 )
 from iolab.study.wording import shown
 
 if TYPE_CHECKING:
-    from iolab.hosts.ssh_host import Logins
+    from iolab.hosts.ssh_host import SshConnections
 
 PUSHES_AT_ONCE: Final = 32
 """Hosts of commands that are being pushed to at a time. Each takes a process here, and a request to
@@ -94,17 +94,17 @@ class SlurmHost(CommandHost):
         """That of a job step on the node. Raises HostError."""
         allocation = read_allocation(self._environment)
         if self.name not in allocation.nodes:
-            happened = f"Host {shown(self.name)} is no node of Slurm job {allocation.job}."
-            raise HostError(happened, f"Run in a job that has it, as by 'salloc -w {self.name}'.")
-        environment = step_environment(self._environment)
-        return Prefix(self.name, step_words(allocation.job, self.name), environment)
+            message = f"Host {shown(self.name)} is no node of Slurm job {allocation.job}."
+            raise HostError(message, f"Run in a job that has it, as by 'salloc -w {self.name}'.")
+        environment = srun_environment(self._environment)
+        return Prefix(self.name, srun_prefix(allocation.job, self.name), environment)
 
     async def open_link(self) -> Link:
         """Push the agent if need be, and start it."""
         try:
             return await super().open_link()
         except ReachError as fault:
-            raise ReachError(fault.happened, _SLURM_HELP) from None
+            raise ReachError(fault.message, _SLURM_HELP) from None
 
 
 LOOK_UP_LIMIT_S: Final = 30.0
@@ -117,32 +117,34 @@ LISTING_BYTES: Final = 64 << 20
 _KUBECTL_HELP: Final = "Try the same with 'kubectl get pods' by hand."
 
 
-async def look_up_pods(
+async def list_pods(
     selection: PodSelection, limit_s: float = LOOK_UP_LIMIT_S
 ) -> tuple[str | None, str]:
     """The name of kubectl's context (None inside a cluster, where there is none), and its pods.
 
     The second is the JSON for `pods_inventory`. HostError with kubectl's own words.
     """
-    code, output, _ = await _answer(("kubectl", "config", "current-context"), limit_s)
+    code, output, _ = await _command_output(("kubectl", "config", "current-context"), limit_s)
     context = output.decode("utf-8", "replace").strip() if code == 0 else ""
     if not context.isprintable() or len(context) > CONTEXT_CHARACTERS:
         raise HostError("The name of kubectl's context cannot be written down.", "Rename it.")
-    code, output, stderr = await _answer(listing_words(selection), limit_s)
+    code, output, stderr = await _command_output(list_pods_command(selection), limit_s)
     if code != 0:
-        raise HostError(f"kubectl cannot list the pods ({ending(code, stderr)}).", _KUBECTL_HELP)
+        raise HostError(f"kubectl cannot list the pods ({exit_text(code, stderr)}).", _KUBECTL_HELP)
     if len(output) > LISTING_BYTES:
         raise HostError(f"kubectl's list has more than {LISTING_BYTES} bytes.", "Select fewer.")
     return context or None, output.decode("utf-8", "replace")
 
 
-async def _answer(words: tuple[str, ...], limit_s: float) -> tuple[int | None, bytes, bytes]:
+async def _command_output(
+    words: tuple[str, ...], limit_s: float
+) -> tuple[int | None, bytes, bytes]:
     """Exit code, output and errors of a command that is asked nothing."""
     try:
-        return await run_here(words, limit_s=limit_s, output_bytes=LISTING_BYTES + 1)
+        return await run_local(words, limit_s=limit_s, output_bytes=LISTING_BYTES + 1)
     except TimeoutError:
-        happened = f"'{words[0]} {words[1]}' did not answer within {limit_s:g} s."
-        raise HostError(happened, _KUBECTL_HELP) from None
+        message = f"'{words[0]} {words[1]}' did not answer within {limit_s:g} s."
+        raise HostError(message, _KUBECTL_HELP) from None
     except OSError as error:
         raise HostError(f"'{words[0]}' does not start ({error.strerror}).", _KUBECTL_HELP) from None
 
@@ -166,15 +168,15 @@ class BootedHost(Host):
     async def open_link(self) -> Link:
         """Boot it."""
         if self.boot is None:
-            happened = f"The guest '{self.name}' has not been given a node to run on."
-            raise HostError(happened, "This is a fault of iolab; please report it.")
+            message = f"The guest '{self.name}' has not been given a node to run on."
+            raise HostError(message, "This is a fault of iolab; please report it.")
         return await self.boot(self.spec)
 
 
 def hosts_of(
     specs: Iterable[HostSpec],
     agent: Path | None = None,
-    logins: Logins | None = None,
+    logins: SshConnections | None = None,
     link_timeout_s: float = LINK_TIMEOUT_S,
 ) -> dict[str, Host]:
     """A host for each spec, by name, not connected yet.
@@ -196,7 +198,7 @@ def hosts_of(
 async def open_hosts(
     specs: Iterable[HostSpec],
     agent: Path | None = None,
-    logins: Logins | None = None,
+    logins: SshConnections | None = None,
     link_timeout_s: float = LINK_TIMEOUT_S,
 ) -> AsyncIterator[dict[str, Host]]:
     """Hosts by name, not connected yet; every one is closed at the end, whatever happens."""
@@ -208,7 +210,7 @@ async def open_hosts(
 
 
 def _host_of(
-    spec: HostSpec, agent: Path | None, logins: Logins | None, turns: asyncio.Semaphore
+    spec: HostSpec, agent: Path | None, logins: SshConnections | None, turns: asyncio.Semaphore
 ) -> Host:
     match spec.kind:
         case HostKind.LOCAL:
@@ -226,14 +228,14 @@ def _host_of(
 # asyncssh and its ciphers take a quarter of a second to import; a local study does without.
 
 
-def _usual_logins(link_timeout_s: float) -> Logins:
-    from iolab.hosts.ssh import patient
-    from iolab.hosts.ssh_host import Logins
+def _usual_logins(link_timeout_s: float) -> SshConnections:
+    from iolab.hosts.ssh import limits_for_timeout
+    from iolab.hosts.ssh_host import SshConnections
 
-    return Logins(patient(link_timeout_s))
+    return SshConnections(limits_for_timeout(link_timeout_s))
 
 
-def _ssh_host(spec: HostSpec, agent: Path | None, logins: Logins | None) -> Host:
+def _ssh_host(spec: HostSpec, agent: Path | None, logins: SshConnections | None) -> Host:
     from iolab.hosts.ssh_host import SshHost
 
     return SshHost(spec, logins or _usual_logins(LINK_TIMEOUT_S), agent)

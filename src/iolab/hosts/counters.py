@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from iolab.core.samples import CodedNames, CounterTable, Ints, Whole
+from iolab.core.samples import CounterTable, EncodedNames, Ints, Whole
 from iolab.dataclass import dataclass
 from iolab.hosts.counter_names import GUESTS, OF_SERVERS
 
@@ -82,7 +82,7 @@ class Deltas:
         return dict(zip(self.metrics, self.grown, strict=True))
 
 
-def deltas(block: Block, metrics: Sequence[str], may_fall: Collection[str] = ()) -> Deltas:
+def counter_deltas(block: Block, metrics: Sequence[str], may_fall: Collection[str] = ()) -> Deltas:
     """The growth of each metric.
 
     A device whose counter fell was reset or replaced, or an old kernel's 32-bit counter wrapped:
@@ -106,24 +106,24 @@ def blocks(counters: CounterTable, wanted: Container[str] | None = None) -> Iter
     `wanted` are the scopes to look at, all by default.
     """
     words, codes, kind_of = _kinds(counters)
-    shapes = _Shapes(words, wanted)
-    for host, of_host in _by_host(counters.host):
+    shapes = _SampleLayouts(words, wanted)
+    for host, of_host in _rows_by_host(counters.host):
         parsed: list[Block] = []
         parts = _parts(words, kind_of, codes, of_host)
         for part in parts:
-            rows = _Rows(
+            rows = _CounterRows(
                 counters.seq[part].astype(np.int64),
                 counters.real_ns[part],
                 kind_of[codes[part]],
                 counters.value[part],
             )
-            regular = _regular(host, rows, shapes)
-            parsed += _irregular(host, rows, words, wanted) if regular is None else regular
+            regular = _regular_blocks(host, rows, shapes)
+            parsed += _irregular_blocks(host, rows, words, wanted) if regular is None else regular
         yield from parsed if len(parts) == 1 else sorted(parsed, key=lambda block: block.scope)
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
+class _EncodedColumns:
     """The distinct words of the three columns of names; a `kind` is one of each as one number."""
 
     scopes: Sequence[str]
@@ -143,7 +143,7 @@ class _Words:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _CounterRows:
     """One host's rows, in any order."""
 
     seq: Ints
@@ -152,15 +152,15 @@ class _Rows:
     value: Ints
 
 
-class _Shapes:
+class _SampleLayouts:
     """Where things stand in a sample, found once for all samples of the same kinds of rows."""
 
-    def __init__(self, words: _Words, wanted: Container[str] | None) -> None:
+    def __init__(self, words: _EncodedColumns, wanted: Container[str] | None) -> None:
         self._words = words
         self._wanted = wanted
-        self._known: dict[bytes, tuple[_Shape, ...] | None] = {}
+        self._known: dict[bytes, tuple[_SampleLayout, ...] | None] = {}
 
-    def of(self, kinds: Ints) -> tuple[_Shape, ...] | None:
+    def of(self, kinds: Ints) -> tuple[_SampleLayout, ...] | None:
         """The wanted scopes of a sample with these rows; None if a kind stands there twice."""
         key = kinds.tobytes()
         if key not in self._known:
@@ -168,7 +168,7 @@ class _Shapes:
             self._known[key] = None if twice else tuple(self._look(kinds))
         return self._known[key]
 
-    def _look(self, kinds: Ints) -> Iterator[_Shape]:
+    def _look(self, kinds: Ints) -> Iterator[_SampleLayout]:
         words = self._words
         scope, name, metric = words.parts(kinds)
         for code, word in enumerate(words.scopes):
@@ -181,11 +181,11 @@ class _Shapes:
                 hit = np.flatnonzero(metric[inside] == which)
                 hit = hit[np.argsort(device[hit])]
                 places[words.metrics[which]] = (device[hit], inside[hit])
-            yield _Shape(word, tuple(words.names[index] for index in present), places)
+            yield _SampleLayout(word, tuple(words.names[index] for index in present), places)
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
+class _SampleLayout:
     """One scope of a sample: of each metric the devices that have it, in order, and their rows."""
 
     scope: str
@@ -193,7 +193,7 @@ class _Shape:
     places: Mapping[str, tuple[Ints, Ints]]
 
 
-def _regular(host: int, rows: _Rows, shapes: _Shapes) -> list[Block] | None:
+def _regular_blocks(host: int, rows: _CounterRows, shapes: _SampleLayouts) -> list[Block] | None:
     """The blocks of a host whose samples follow in order, all with the same rows; else None.
 
     Nearly every host is one: nothing appears or goes while load runs.
@@ -228,7 +228,7 @@ def _first_sample(seq: Ints, real_ns: Ints) -> int:
     return int(np.argmax(other)) if other.any() else seq.size
 
 
-def _cells(shape: _Shape, values: Ints) -> dict[str, Cells]:
+def _cells(shape: _SampleLayout, values: Ints) -> dict[str, Cells]:
     metrics: dict[str, Cells] = {}
     size = (len(shape.names), len(values))
     every = np.ones(size, dtype=np.bool_)
@@ -243,8 +243,8 @@ def _cells(shape: _Shape, values: Ints) -> dict[str, Cells]:
     return metrics
 
 
-def _irregular(
-    host: int, rows: _Rows, words: _Words, wanted: Container[str] | None
+def _irregular_blocks(
+    host: int, rows: _CounterRows, words: _EncodedColumns, wanted: Container[str] | None
 ) -> Iterator[Block]:
     """The blocks of a host whose rows come in any order."""
     sample, seq, real_ns = _samples(rows.seq, rows.real_ns)
@@ -268,7 +268,7 @@ def _irregular(
         yield Block(host, word, devices, real_ns, seq, cells_of)
 
 
-def _by_host(hosts: Whole) -> Iterator[tuple[int, Ints | slice]]:
+def _rows_by_host(hosts: Whole) -> Iterator[tuple[int, Ints | slice]]:
     """Each host that has rows, in order, and the rows that it has."""
     if hosts.size and (hosts[1:] >= hosts[:-1]).all():
         starts = [0, *(np.flatnonzero(hosts[1:] != hosts[:-1]) + 1).tolist()]
@@ -281,7 +281,7 @@ def _by_host(hosts: Whole) -> Iterator[tuple[int, Ints | slice]]:
 
 
 def _parts(
-    words: _Words, kind_of: Ints, codes: Whole, of_host: Ints | slice
+    words: _EncodedColumns, kind_of: Ints, codes: Whole, of_host: Ints | slice
 ) -> Sequence[Ints | slice]:
     """A host's rows, those of a server on it and of each of its guests apart.
 
@@ -312,21 +312,21 @@ def _samples(seq: Ints, real_ns: Ints) -> tuple[Ints, Ints, Ints]:
     return sample, seq[first], real_ns[first]
 
 
-def _kinds(counters: CounterTable) -> tuple[_Words, Whole, Ints]:
+def _kinds(counters: CounterTable) -> tuple[_EncodedColumns, Whole, Ints]:
     """The distinct words, a code for each row, and the kind that each code stands for."""
     columns = (counters.scope, counters.name, counters.metric)
-    coded = [column for column in columns if isinstance(column, CodedNames)]
+    coded = [column for column in columns if isinstance(column, EncodedNames)]
     if len(coded) == len(columns) and len({id(column.codes) for column in coded}) == 1:
         # The words of a code are looked up once, not once for each row.
         codes, texts = coded[0].codes, [column.words.tolist() for column in coded]
     else:
         codes, texts = np.arange(len(counters)), [column.tolist() for column in columns]
-    placed = [_places(text) for text in texts]
-    words = _Words(*(distinct for distinct, _ in placed))
+    placed = [_column_positions(text) for text in texts]
+    words = _EncodedColumns(*(distinct for distinct, _ in placed))
     return words, codes, words.kinds(*(places for _, places in placed))
 
 
-def _places(column: Sequence[str]) -> tuple[list[str], Ints]:
+def _column_positions(column: Sequence[str]) -> tuple[list[str], Ints]:
     """The distinct words in order, and the place of each among them."""
     distinct = sorted(set(column))
     place = {word: index for index, word in enumerate(distinct)}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, replace
 from typing import Any, Final
 
-from iolab.core.run import DeviceDelta, IdleProof
+from iolab.core.run import DeviceDelta, PreRunActivity
 from iolab.dataclass import dataclass
 from iolab.hosts.counter_names import DISK
 from iolab.hosts.host import Host
@@ -49,16 +49,16 @@ class DeviceSnapshot:
     disks: dict[str, DiskCounts]
 
 
-def look_of(sample: Message) -> DeviceSnapshot:
+def snapshot_from(sample: Message) -> DeviceSnapshot:
     """The part of a `sample` message that deltas need; ValueError when it is not one."""
     header = sample.header
     rows = header.get("disks")
     if not isinstance(rows, list):
         raise ValueError("it has no list of disks")  # noqa: TRY004 - text of a host, not a bug
-    merges = dict(_merges(header.get("merges")))
+    merges = dict(_merge_counts(header.get("merges")))
     disks = {
         name: replace(counts, **merges.get(name, {}))
-        for name, counts in (_disk(row) for row in rows)
+        for name, counts in (_disk_counts(row) for row in rows)
     }
     return DeviceSnapshot(_count(header.get("mono_ns")), disks)
 
@@ -73,14 +73,14 @@ async def snapshot_and_sample(
     host: Host, inodes_of: str | None = None
 ) -> tuple[DeviceSnapshot, Mapping[str, Any]]:
     """The same and the whole sample, seven times as large, where asked with a path's inodes."""
-    sample = await host.ask("snapshot", deadline_s=SNAPSHOT_LIMIT_S, inodes_of=inodes_of)
+    sample = await host.request("snapshot", deadline_s=SNAPSHOT_LIMIT_S, inodes_of=inodes_of)
     try:
-        return look_of(sample), sample.header
+        return snapshot_from(sample), sample.header
     except ValueError as fault:
-        raise host.give_up(f"sent a sample that makes no sense: {fault}") from None
+        raise host.mark_lost(f"sent a sample that makes no sense: {fault}") from None
 
 
-def deltas(
+def device_deltas(
     before: DeviceSnapshot, after: DeviceSnapshot, devices: Iterable[str]
 ) -> tuple[DeviceDelta, ...]:
     """What each device moved in between.
@@ -94,25 +94,26 @@ def deltas(
         if now is None:
             continue
         grown: dict[str, Any] = {
-            counter: _less(getattr(now, counter), getattr(then, counter)) for counter in _COUNTERS
+            counter: _difference(getattr(now, counter), getattr(then, counter))
+            for counter in _COUNTERS
         }
         if min(count or 0 for count in grown.values()) >= 0:
             moved.append(DeviceDelta(name, **grown))
     return tuple(moved)
 
 
-def idle_proof(
+def pre_run_activity(
     before: DeviceSnapshot, after: DeviceSnapshot, devices: Iterable[str]
-) -> IdleProof | None:
+) -> PreRunActivity | None:
     """The busiest device's rates in between; None when no device is known.
 
     The busiest, not the sum: devices of one stack all count the same I/O.
     """
     seconds = (after.mono_ns - before.mono_ns) / NS_PER_S
-    moved = deltas(before, after, devices)
+    moved = device_deltas(before, after, devices)
     if not moved or seconds <= 0:
         return None
-    return IdleProof(
+    return PreRunActivity(
         watched_s=seconds,
         bytes_per_s=max(d.read_bytes + d.write_bytes for d in moved) / seconds,
         ios_per_s=max(d.read_ios + d.write_ios for d in moved) / seconds,
@@ -145,12 +146,12 @@ def cpu_busy(before: CoreTimes | None, after: CoreTimes | None) -> float | None:
     return 1 - idle_ns / span if span > 0 else None
 
 
-def _less(now: int | None, then: int | None) -> int | None:
+def _difference(now: int | None, then: int | None) -> int | None:
     """What was counted in between; None where it is not counted."""
     return None if now is None or then is None else now - then
 
 
-def _disk(row: object) -> tuple[str, DiskCounts]:
+def _disk_counts(row: object) -> tuple[str, DiskCounts]:
     if not isinstance(row, list) or len(row) < 6 or not isinstance(row[0], str):
         raise ValueError("a row of its disks is not one")
     counts = dict(zip(DISK, row[1:], strict=False))
@@ -159,7 +160,7 @@ def _disk(row: object) -> tuple[str, DiskCounts]:
     return row[0], DiskCounts(**{name: _count(counts[name]) for name in known})
 
 
-def _merges(rows: object) -> Iterator[tuple[str, dict[str, int]]]:
+def _merge_counts(rows: object) -> Iterator[tuple[str, dict[str, int]]]:
     """Of each device of a snapshot; an agent need not tell them."""
     for row in rows if isinstance(rows, list) else []:
         if not isinstance(row, list) or len(row) != 3 or not isinstance(row[0], str):

@@ -46,7 +46,7 @@ class Link(Protocol):
     def writer(self) -> Outgoing:
         """What the agent hears; its end is the end of the lease."""
 
-    async def last_words(self) -> str:
+    async def exit_reason(self) -> str:
         """What the carrier said on its standard error and how it ended, for people."""
 
     async def end(self) -> None:
@@ -77,10 +77,10 @@ class Host(ABC):
         """Start the agent. Raises HostError."""
 
     @property
-    def lost(self) -> str | None:
+    def lost_reason(self) -> str | None:
         """Why the host can no longer be spoken to, one sentence; None while it can."""
         fault = self._broken or (self._channel.lost if self._channel else None)
-        return fault.happened if fault else None
+        return fault.message if fault else None
 
     async def connect(self) -> Hello:
         """Start the agent and hear its hello; the same, or its failure, is told again."""
@@ -91,7 +91,7 @@ class Host(ABC):
         try:
             self._link = await self.open_link()
             link = self._link
-            self._channel = Channel(self.name, link.reader, link.writer, link.last_words)
+            self._channel = Channel(self.name, link.reader, link.writer, link.exit_reason)
             hello = read_hello(self.name, await self._channel.hello(HELLO_LIMIT_S))
         except HostError as fault:
             self._broken = fault
@@ -99,10 +99,10 @@ class Host(ABC):
             raise
         self._hello = hello
         if LEASE in hello.capabilities:
-            self._keeping = asyncio.create_task(self._keep(), name=f"lease of {self.name}")
+            self._keeping = asyncio.create_task(self._keep_alive(), name=f"lease of {self.name}")
         return hello
 
-    async def ask(
+    async def request(
         self, verb: str, payload: bytes = b"", *, deadline_s: float, **arguments: object
     ) -> Message:
         """The final answer to a request; messages before it are dropped.
@@ -117,31 +117,31 @@ class Host(ABC):
                 async for message in stream:
                     answer = message
         except TimeoutError:
-            raise self.give_up(f"did not answer '{verb}' within {deadline_s:g} s") from None
+            raise self.mark_lost(f"did not answer '{verb}' within {deadline_s:g} s") from None
         finally:
             await stream.aclose()
         if answer is None:
-            raise self.give_up(f"gave no answer to '{verb}'")
+            raise self.mark_lost(f"gave no answer to '{verb}'")
         return answer
 
     def stream(self, verb: str, payload: bytes = b"", **arguments: object) -> Stream:
         """A request with all its answers; it is sent when the first one is awaited."""
         return self._connected().request(verb, payload, arguments)
 
-    def give_up(self, reason: str) -> HostLost:
+    def mark_lost(self, reason: str) -> HostLost:
         """Break the connection, so that the agent's lease ends; the error says why."""
-        return self._connected().give_up(reason)
+        return self._connected().mark_lost(reason)
 
     @property
     def silent_s(self) -> float:
         """For how long nothing was heard of the agent, which should speak every few seconds."""
         return self._channel.silent_s if self._channel and self._keeping else 0.0
 
-    async def bear_silence(self, limit_s: float | None) -> None:
+    async def suspend_timeout(self, limit_s: float | None) -> None:
         """Have the agent wait so long for the next word; as long as usual again with None."""
         self._borne_s = limit_s
-        if self._keeping and not self.lost:
-            await self._say_lease()
+        if self._keeping and not self.lost_reason:
+            await self._renew_lease()
 
     async def close(self) -> None:
         """Bye while the agent still speaks, then the end of the link by force if need be."""
@@ -149,30 +149,30 @@ class Host(ABC):
             self._keeping.cancel()
             await asyncio.gather(self._keeping, return_exceptions=True)
             self._keeping = None
-        if self._channel and self._hello and not self.lost:
+        if self._channel and self._hello and not self.lost_reason:
             with contextlib.suppress(HostError):
-                await self.ask("bye", deadline_s=BYE_LIMIT_S)
+                await self.request("bye", deadline_s=BYE_LIMIT_S)
         if self._channel:
             await self._channel.close()
         if self._link:
             await self._link.end()
             self._link = None
 
-    async def _keep(self) -> None:
+    async def _keep_alive(self) -> None:
         """Be heard every few seconds, and listen, until the host is lost or closed."""
         loop, channel = asyncio.get_running_loop(), self._connected()
         word_s = min(WORD_S, self.link_timeout_s / 5)
         words: set[asyncio.Task[None]] = set()
         looked, spoke = loop.time(), -word_s
         try:
-            while not self.lost:
+            while not self.lost_reason:
                 now = loop.time()
-                channel.age(min(now - looked, 2 * LOOK_S))
+                channel.advance_time(min(now - looked, 2 * LOOK_S))
                 looked = now
                 if channel.silent_s >= self.link_timeout_s:
-                    self.give_up(f"has been silent for {self.link_timeout_s:g} s")
+                    self.mark_lost(f"has been silent for {self.link_timeout_s:g} s")
                 elif now - spoke >= word_s and len(words) < WORDS_UNANSWERED:
-                    word, spoke = asyncio.create_task(self._say_lease()), now
+                    word, spoke = asyncio.create_task(self._renew_lease()), now
                     words.add(word)
                     word.add_done_callback(words.discard)
                 await asyncio.sleep(min(LOOK_S, word_s))
@@ -181,7 +181,7 @@ class Host(ABC):
                 word.cancel()
             await asyncio.gather(*words, return_exceptions=True)
 
-    async def _say_lease(self) -> None:
+    async def _renew_lease(self) -> None:
         """Tell the agent how long to wait for the next word; its answer is a sign of life."""
         seconds = math.ceil(self._borne_s or self.link_timeout_s)
         stream = self.stream(LEASE, seconds=seconds)

@@ -10,9 +10,17 @@ from typing import Final, Self, overload
 import numpy as np
 import numpy.typing as npt
 
-from iolab.core.events import IntervalSeen
+from iolab.core.events import IntervalReported
 from iolab.core.run import PlannedRun
-from iolab.core.samples import BinTable, IntervalTable, Ints, Whole, narrow, no_bins, no_intervals
+from iolab.core.samples import (
+    BinTable,
+    IntervalTable,
+    Ints,
+    Whole,
+    empty_bin_table,
+    empty_interval_table,
+    to_narrowest_integers,
+)
 from iolab.core.workload import ServiceTime
 from iolab.dataclass import dataclass
 from iolab.units import NS_PER_S
@@ -82,9 +90,9 @@ class Interval:
         """Latency bins and the I/Os in each, of every direction."""
         return tuple((part.bins, part.counts) for part in self._counted)
 
-    def seen(self, host: str, run: PlannedRun, elapsed_s: float) -> IntervalSeen:
+    def to_event(self, host: str, run: PlannedRun, elapsed_s: float) -> IntervalReported:
         """The same for the live view."""
-        return IntervalSeen(
+        return IntervalReported(
             host,
             run,
             elapsed_s,
@@ -123,7 +131,7 @@ class IntervalLog(Sequence[Interval]):
             self.append(interval)
 
     @classmethod
-    def of(cls, intervals: Iterable[Interval]) -> Self:
+    def from_intervals(cls, intervals: Iterable[Interval]) -> Self:
         """The intervals as a log: themselves if they are one."""
         return intervals if isinstance(intervals, cls) else cls(intervals)
 
@@ -154,12 +162,12 @@ class IntervalLog(Sequence[Interval]):
         self._parts[2::_PART] = array("q", moved)
 
     @property
-    def heads(self) -> Ints:
+    def head_rows(self) -> Ints:
         """A row an interval: seq, end_real_ns, span_ns, number of parts."""
         return np.array(self._heads, dtype=np.int64).reshape(-1, _HEAD)
 
     @property
-    def parts(self) -> Ints:
+    def direction_rows(self) -> Ints:
         """A row a part, in the order of the intervals: direction, ios, bytes, number of bins."""
         return np.array(self._parts, dtype=np.int64).reshape(-1, _PART)
 
@@ -200,9 +208,9 @@ class IntervalLog(Sequence[Interval]):
 
     def __iter__(self) -> Iterator[Interval]:
         bins, counts = self.bins, self.counts
-        parts = self.parts.tolist()
+        parts = self.direction_rows.tolist()
         part = start = 0
-        for seq, end_ns, span_ns, size in self.heads.tolist():
+        for seq, end_ns, span_ns, size in self.head_rows.tolist():
             made = []
             for way, ios, moved, width in parts[part : part + size]:
                 inside = slice(start, start + width)
@@ -252,16 +260,18 @@ class IntervalCollector:
 
     def add(self, host: int, intervals: Iterable[Interval]) -> None:
         """Take further intervals of one host; a log is looked at when the tables are made."""
-        self._logs.append((host, IntervalLog.of(intervals)))
+        self._logs.append((host, IntervalLog.from_intervals(intervals)))
 
     def intervals(self) -> IntervalTable:
         """One row a (host, interval, direction), in the order of (host, seq, direction)."""
         logs = self._ordered()
         if not logs:
-            return no_intervals()
+            return empty_interval_table()
         host, seq, direction = _keys(logs)
-        heads = np.concatenate([np.repeat(log.heads, log.heads[:, 3], axis=0) for _, log in logs])
-        parts = np.concatenate([log.parts for _, log in logs])
+        heads = np.concatenate(
+            [np.repeat(log.head_rows, log.head_rows[:, 3], axis=0) for _, log in logs]
+        )
+        parts = np.concatenate([log.direction_rows for _, log in logs])
         return IntervalTable(
             host=host,
             seq=seq,
@@ -281,14 +291,16 @@ class IntervalCollector:
         """
         logs = self._ordered()
         if not logs:
-            return no_bins()
+            return empty_bin_table()
         bins = np.concatenate([log.take_bins() for _, log in logs])
-        give_back()
+        return_free_memory()
         counts = np.concatenate([log.take_counts() for _, log in logs])
-        give_back()
-        sizes = np.concatenate([log.parts[:, 3] for _, log in logs])
+        return_free_memory()
+        sizes = np.concatenate([log.direction_rows[:, 3] for _, log in logs])
         # Narrowed before they are repeated: this is the longest table of a run.
-        host, seq, direction = (np.repeat(narrow(column), sizes) for column in _keys(logs))
+        host, seq, direction = (
+            np.repeat(to_narrowest_integers(column), sizes) for column in _keys(logs)
+        )
         return BinTable(host, seq, direction, bins, counts)
 
     def _ordered(self) -> list[tuple[int, IntervalLog]]:
@@ -297,14 +309,14 @@ class IntervalCollector:
 
 def _keys(logs: list[tuple[int, IntervalLog]]) -> tuple[Ints, Ints, Ints]:
     """Host, seq and direction of every part."""
-    sizes = np.array([log.parts.shape[0] for _, log in logs], dtype=np.int64)
+    sizes = np.array([log.direction_rows.shape[0] for _, log in logs], dtype=np.int64)
     host = np.repeat(np.array([host for host, _ in logs], dtype=np.int64), sizes)
-    seq = np.concatenate([np.repeat(log.heads[:, 0], log.heads[:, 3]) for _, log in logs])
-    direction = np.concatenate([log.parts[:, 0] for _, log in logs])
+    seq = np.concatenate([np.repeat(log.head_rows[:, 0], log.head_rows[:, 3]) for _, log in logs])
+    direction = np.concatenate([log.direction_rows[:, 0] for _, log in logs])
     return host, seq, direction.copy()
 
 
-def give_back() -> None:
+def return_free_memory() -> None:
     """Pieces that were freed go back to the system, where its C library can be asked for that.
 
     The reports of a thousand hosts leave half of a process's memory free in pieces, of which the

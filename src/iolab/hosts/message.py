@@ -60,16 +60,16 @@ class Hello:
 class AgentRefusal(HostError):
     """A request that the agent answered with an error; `code` is the errno's name or a word."""
 
-    def __init__(self, host: str, verb: str, code: str, says: str) -> None:
+    def __init__(self, host: str, verb: str, code: str, message: str) -> None:
         self.code = code
-        self.says = says
+        self.message = message
         name = printable(host)
-        do = _REMEDIES.get(code, "Correct it on that host and run again.")
-        happened = f"Host '{name}' refused '{verb}': {says.rstrip('.')}."
-        if code == "bad-request" and _OTHER_WORDS.search(says):
-            happened = f"The agent on host '{name}' is of another iolab: {says.rstrip('.')}."
-            do = _REINSTALL
-        super().__init__(happened, do)
+        hint = _REMEDIES.get(code, "Correct it on that host and run again.")
+        message = f"Host '{name}' refused '{verb}': {message.rstrip('.')}."
+        if code == "bad-request" and _OTHER_WORDS.search(message):
+            message = f"The agent on host '{name}' is of another iolab: {message.rstrip('.')}."
+            hint = _REINSTALL
+        super().__init__(message, hint)
 
 
 class ReachError(HostError):

@@ -51,15 +51,15 @@ async def start_process(
             env=environment,
         )
     except OSError as error:
-        raise not_started(host, argv, error) from None
+        raise start_error(host, argv, error) from None
     return ProcessLink(process)
 
 
-def not_started(host: str, argv: Sequence[str], error: OSError) -> ReachError:
+def start_error(host: str, argv: Sequence[str], error: OSError) -> ReachError:
     """The error of a host whose command is not there, or cannot be executed."""
     why = f"'{argv[0]}' does not start ({error.strerror})"
-    happened = f"Host '{host}' cannot be reached: {why}."
-    return ReachError(happened, "Correct the host's command in the study.")
+    message = f"Host '{host}' cannot be reached: {why}."
+    return ReachError(message, "Correct the host's command in the study.")
 
 
 class ProcessLink:
@@ -76,13 +76,13 @@ class ProcessLink:
         self._tail = b""
         self._listening = asyncio.create_task(self._keep_tail(), name="standard error of a host")
 
-    async def last_words(self) -> str:
+    async def exit_reason(self) -> str:
         """How it exited and the end of what it said on standard error."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS_S):
                 await asyncio.wait({self._listening})
                 await self._process.wait()
-        return ending(self._process.returncode, self._tail)
+        return exit_text(self._process.returncode, self._tail)
 
     async def end(self) -> None:
         """Close its input, wait, then TERM, then KILL to its whole group; reap it."""
@@ -112,7 +112,7 @@ class ProcessLink:
             self._tail = (self._tail + piece)[-STDERR_TAIL_BYTES:]
 
 
-async def run_here(
+async def run_local(
     argv: Sequence[str],
     *,
     limit_s: float,
@@ -139,9 +139,9 @@ async def run_here(
     try:
         async with asyncio.timeout(limit_s):
             _, output, stderr = await asyncio.gather(
-                _give(process.stdin, given or b""),
-                _keep(process.stdout, output_bytes),
-                _keep(process.stderr, max(output_bytes, STDERR_BYTES)),
+                _write_stdin(process.stdin, given or b""),
+                _read_limited(process.stdout, output_bytes),
+                _read_limited(process.stderr, max(output_bytes, STDERR_BYTES)),
             )
             return await process.wait(), output, stderr
     finally:
@@ -158,7 +158,7 @@ async def end_group(process: asyncio.subprocess.Process) -> None:
                 await process.wait()
 
 
-async def _give(stdin: asyncio.StreamWriter | None, content: bytes) -> None:
+async def _write_stdin(stdin: asyncio.StreamWriter | None, content: bytes) -> None:
     if stdin is None:
         return
     # A program that ends early breaks the pipe; its exit code says why.
@@ -168,7 +168,7 @@ async def _give(stdin: asyncio.StreamWriter | None, content: bytes) -> None:
     stdin.close()
 
 
-async def _keep(stream: asyncio.StreamReader | None, limit_bytes: int) -> bytes:
+async def _read_limited(stream: asyncio.StreamReader | None, limit_bytes: int) -> bytes:
     """The first `limit_bytes`; the rest is read and dropped, so that nobody waits for a pipe."""
     kept = bytearray()
     while stream and (piece := await stream.read(1 << 16)):
@@ -176,7 +176,7 @@ async def _keep(stream: asyncio.StreamReader | None, limit_bytes: int) -> bytes:
     return bytes(kept)
 
 
-def ending(returncode: int | None, stderr: bytes) -> str:
+def exit_text(returncode: int | None, stderr: bytes) -> str:
     """A carrier's end for people, like `exit code 255; Permission denied`."""
     parts = []
     if returncode is not None and returncode < 0:

@@ -19,7 +19,7 @@ from typing import Final, Protocol
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.message import ReachError, printable, printable_bytes
-from iolab.hosts.process import ending, not_started, run_here
+from iolab.hosts.process import exit_text, run_local, start_error
 
 AGENT_VARIABLE: Final = "IOLAB_AGENT"
 """Environment variable that names another agent, for all hosts, than the package's own."""
@@ -45,15 +45,15 @@ def agent_binary(
     who = f"Host '{host}'" if host else "This machine"
     if (system or platform.system()) != LINUX:
         what = f"{who} runs {system or platform.system()}, and the agent needs {LINUX}."
-        do = "Leave it out." if host else "Name hosts that run it with --hosts."
-        raise HostError(what, do)
+        hint = "Leave it out." if host else "Name hosts that run it with --hosts."
+        raise HostError(what, hint)
     machine = machine or platform.machine()
     agents = {path.parent.name: path for path in sorted(folder.glob("*/iolab-agent"))}
     if machine not in agents:
         there = " and ".join(agents) or "no machine"
-        happened = f"{who} is {machine}, and this iolab has agents for {there}."
-        do = "Install iolab from its wheel; in a checkout 'make setup' builds this machine's, "
-        raise HostError(happened, do + "'make agents' all.")
+        message = f"{who} is {machine}, and this iolab has agents for {there}."
+        hint = "Install iolab from its wheel; in a checkout 'make setup' builds this machine's, "
+        raise HostError(message, hint + "'make agents' all.")
     return agents[machine]
 
 
@@ -79,7 +79,7 @@ PLAIN_WORD: Final = re.compile(r"[A-Za-z0-9_./=:@%+-]+")
 """Words that mean the same to every shell: a prefix like ssh hands them to one."""
 
 
-def plain(words: Sequence[str]) -> Sequence[str]:
+def without_environment(words: Sequence[str]) -> Sequence[str]:
     """These words; ValueError for one that a shell might change."""
     for word in words:
         if not PLAIN_WORD.fullmatch(word):
@@ -152,7 +152,7 @@ async def push(landing: HostFiles, agent: Path | None = None) -> str:
     aside = f"{remote}.{os.getpid()}-{os.urandom(4).hex()}"
     try:
         await landing.put(aside, content)
-        await _compare(landing.runner, aside, checksum)
+        await _require_checksum(landing.runner, aside, checksum)
         await landing.rename(aside, remote)
     except HostError:
         await landing.remove(aside)
@@ -160,7 +160,7 @@ async def push(landing: HostFiles, agent: Path | None = None) -> str:
     return remote
 
 
-async def step(
+async def run_step(
     runner: Runner,
     *words: str,
     given: bytes | None = None,
@@ -170,9 +170,13 @@ async def step(
     """What a program on the host printed; ReachError when it fails."""
     ran = await runner.run(*words, given=given, limit_s=limit_s, keep_output=keep_output)
     if ran.code != 0:
-        happened = f"'{words[0]}' failed on host '{runner.host}' ({ending(ran.code, ran.stderr)})."
-        do = "See that the host's command reaches it without questions, and that the tool is there."
-        raise ReachError(happened, do)
+        message = (
+            f"'{words[0]}' failed on host '{runner.host}' ({exit_text(ran.code, ran.stderr)})."
+        )
+        hint = (
+            "See that the host's command reaches it without questions, and that the tool is there."
+        )
+        raise ReachError(message, hint)
     return ran.output
 
 
@@ -188,17 +192,17 @@ class ProgramFiles:
 
     async def describe(self, path: str) -> str:
         """`stat` without following links."""
-        return (await step(self.runner, "stat", "-c", "%u:%a:%F", path)).strip()
+        return (await run_step(self.runner, "stat", "-c", "%u:%a:%F", path)).strip()
 
     async def put(self, path: str, content: bytes) -> None:
         """`tee`, because it writes what it is given without a shell."""
         given, limit_s = content, UPLOAD_LIMIT_S
-        await step(self.runner, "tee", path, given=given, limit_s=limit_s, keep_output=False)
-        await step(self.runner, "chmod", "700", path)
+        await run_step(self.runner, "tee", path, given=given, limit_s=limit_s, keep_output=False)
+        await run_step(self.runner, "chmod", "700", path)
 
     async def rename(self, old: str, new: str) -> None:
         """`mv` within one folder is a rename."""
-        await step(self.runner, "mv", "-f", old, new)
+        await run_step(self.runner, "mv", "-f", old, new)
 
     async def remove(self, path: str) -> None:
         """`rm`; a host that is lost keeps the file, which is a few MB in a private folder."""
@@ -214,39 +218,39 @@ _SILENT: Final = "See that a program started there prints nothing but its own ou
 async def _private_folder(landing: HostFiles) -> str:
     """A folder on the host that is ours alone: somebody else's would let them swap the agent."""
     host = landing.runner.host
-    user = (await step(landing.runner, "id", "-u")).strip()
+    user = (await run_step(landing.runner, "id", "-u")).strip()
     if not re.fullmatch(r"\d{1,10}", user):
-        happened = f"Host '{host}' answered 'id -u' with '{printable_bytes(user.encode(), 80)}'."
-        raise HostError(happened, _SILENT)
+        message = f"Host '{host}' answered 'id -u' with '{printable_bytes(user.encode(), 80)}'."
+        raise HostError(message, _SILENT)
     folder = FOLDER.format(user=user)
     await landing.make_folder(folder)
     described = await landing.describe(folder)
     if described != f"{user}:{PRIVATE}":
-        happened = (
+        message = (
             f"{folder} on host '{host}' is not a private directory of user {user} "
             f"('{printable_bytes(described.encode(), 80)}')."
         )
-        raise HostError(happened, "Remove it there, and see who made it.")
+        raise HostError(message, "Remove it there, and see who made it.")
     return folder
 
 
 async def _agent_for(runner: Runner) -> Path:
     """The agent that the host can run; HostError where there is none for its machine."""
-    answer = (await step(runner, "uname", "-sm")).split()
+    answer = (await run_step(runner, "uname", "-sm")).split()
     if len(answer) != 2:
-        happened = f"Host '{runner.host}' answered 'uname -sm' with"
-        happened += f" '{printable(' '.join(answer), 80)}'."
-        raise HostError(happened, _SILENT)
+        message = f"Host '{runner.host}' answered 'uname -sm' with"
+        message += f" '{printable(' '.join(answer), 80)}'."
+        raise HostError(message, _SILENT)
     system, machine = (printable(word, 80) for word in answer)
     return agent_binary(machine, system=system, host=runner.host)
 
 
-async def _compare(runner: Runner, path: str, checksum: str) -> None:
+async def _require_checksum(runner: Runner, path: str, checksum: str) -> None:
     """HostError unless the file there has that checksum."""
     stored = await _checksum(runner, path)
     if stored != checksum:
-        happened = f"The agent arrived on host '{runner.host}' with checksum {stored or 'unknown'}."
-        raise HostError(happened, "See that the way to that host passes bytes unchanged.")
+        message = f"The agent arrived on host '{runner.host}' with checksum {stored or 'unknown'}."
+        raise HostError(message, "See that the way to that host passes bytes unchanged.")
 
 
 async def _checksum(runner: Runner, path: str) -> str | None:
@@ -266,7 +270,7 @@ class Prefix:
 
     def argv(self, *words: str) -> list[str]:
         """The prefix with further words; ValueError for a word that a shell might change."""
-        return [*self.words, *plain(words)]
+        return [*self.words, *without_environment(words)]
 
     async def run(
         self,
@@ -278,7 +282,7 @@ class Prefix:
         """Exit code, output and standard error of a program on the host, within a deadline."""
         argv = self.argv(*words)
         try:
-            code, output, stderr = await run_here(
+            code, output, stderr = await run_local(
                 argv,
                 given=given,
                 limit_s=limit_s,
@@ -286,9 +290,9 @@ class Prefix:
                 environment=self.environment,
             )
         except TimeoutError:
-            happened = f"'{words[0]}' did not end within {limit_s:g} s on host '{self.host}'."
-            do = "See that the host's command reaches it without questions."
-            raise ReachError(happened, do) from None
+            message = f"'{words[0]}' did not end within {limit_s:g} s on host '{self.host}'."
+            hint = "See that the host's command reaches it without questions."
+            raise ReachError(message, hint) from None
         except OSError as error:
-            raise not_started(self.host, argv, error) from None
+            raise start_error(self.host, argv, error) from None
         return RemoteExit(code, output.decode("utf-8", "replace"), stderr)

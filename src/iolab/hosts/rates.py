@@ -15,7 +15,7 @@ import numpy as np
 from iolab.core.samples import CounterTable, Floats, Ints
 from iolab.dataclass import dataclass
 from iolab.hosts.counter_names import CPU, GUEST_DISK, GUEST_USE, GUESTS, NIC
-from iolab.hosts.counters import Block, Deltas, Flags, blocks, deltas
+from iolab.hosts.counters import Block, Deltas, Flags, blocks, counter_deltas
 from iolab.units import NS_PER_S
 
 FALLING_CPU_TIMES: Final = ("idle_ns", "iowait_ns")
@@ -70,7 +70,7 @@ Wanted = Mapping[str, str | None]
 """The scopes to derive, and of each the only name that is wanted (None: every one)."""
 
 
-def derive(
+def derive_series(
     counters: CounterTable, host_names: Sequence[str], wanted: Wanted | None = None
 ) -> tuple[CounterSeries, ...]:
     """Every series that the counters support, ordered by host, scope, name and metric.
@@ -81,7 +81,7 @@ def derive(
     all_series: list[CounterSeries] = []
     for block in blocks(counters, wanted):
         only = wanted[block.scope] if wanted else None
-        derived = _of_one(block.scope, only)
+        derived = _single_metric(block.scope, only)
         if derived is None:
             continue
         host = host_names[block.host]
@@ -101,31 +101,31 @@ def _series(host: str, scope: str, part: _Derived) -> Iterator[CounterSeries]:
 
 
 def _disk(block: Block) -> Iterator[_Derived]:
-    grown, span_ns = deltas(block, _DISK), block.span_ns()
+    grown, span_ns = counter_deltas(block, _DISK), block.span_ns()
     values = grown.values
-    yield from _both_ways(block, grown, "time_ns")
+    yield from _read_and_write_rates(block, grown, "time_ns")
     depth = _ratio(values["queue_time_ns"], span_ns)
-    yield _step(block, "queue_depth", depth, grown.sound)
+    yield _step_rate(block, "queue_depth", depth, grown.sound)
     # The kernel counts whole milliseconds at its own ticks: a full second may come out as 1.004 s.
     busy = np.minimum(_ratio(values["busy_time_ns"], span_ns), 1.0)
-    yield _step(block, "busy_share", busy, grown.sound)
+    yield _step_rate(block, "busy_share", busy, grown.sound)
     yield _gauge(block, "temperature_mc", "temperature_c", 1000.0)
 
 
-def _both_ways(block: Block, grown: Deltas, time: str) -> Iterator[_Derived]:
+def _read_and_write_rates(block: Block, grown: Deltas, time: str) -> Iterator[_Derived]:
     """What was read and written: I/Os and bytes a second, and the mean time of an I/O."""
     values, per_s = grown.values, _per_s(block.span_ns())
     for direction in ("read", "write"):
         ios, moved = values[f"{direction}_ios"], values[f"{direction}_bytes"]
-        yield _step(block, f"{direction}_iops", ios * per_s, grown.sound)
-        yield _step(block, f"{direction}_bytes_per_s", moved * per_s, grown.sound)
+        yield _step_rate(block, f"{direction}_iops", ios * per_s, grown.sound)
+        yield _step_rate(block, f"{direction}_bytes_per_s", moved * per_s, grown.sound)
         latency = _ratio(values[f"{direction}_{time}"], ios)
-        yield _step(block, f"{direction}_lat_ns", latency, grown.sound)
+        yield _step_rate(block, f"{direction}_lat_ns", latency, grown.sound)
 
 
 def _cpu(block: Block) -> Iterator[_Derived]:
     """Each core, each NUMA node and all cores: shares of the time that the kernel accounted."""
-    grown = deltas(block, CPU, FALLING_CPU_TIMES)
+    grown = counter_deltas(block, CPU, FALLING_CPU_TIMES)
     nodes = np.array([name.rpartition("@")[2] for name in block.names])
     yield from _shares(block, block.names, grown)
     for node in sorted(set(nodes.tolist())):
@@ -135,7 +135,7 @@ def _cpu(block: Block) -> Iterator[_Derived]:
 
 def _all_cores(block: Block) -> Iterator[_Derived]:
     """The same of all cores alone."""
-    grown = deltas(block, CPU, FALLING_CPU_TIMES)
+    grown = counter_deltas(block, CPU, FALLING_CPU_TIMES)
     yield from _shares(block, (ALL_CORES,), _summed(grown, slice(None)))
 
 
@@ -163,10 +163,10 @@ def _summed(grown: Deltas, members: Flags | slice) -> Deltas:
 
 
 def _nic(block: Block) -> Iterator[_Derived]:
-    grown = deltas(block, NIC)
+    grown = counter_deltas(block, NIC)
     for metric in NIC:
         rate = grown.values[metric] * _per_s(block.span_ns())
-        yield _step(block, f"{metric}_per_s", rate, grown.sound)
+        yield _step_rate(block, f"{metric}_per_s", rate, grown.sound)
 
 
 def _memory(block: Block) -> Iterator[_Derived]:
@@ -177,22 +177,22 @@ def _memory(block: Block) -> Iterator[_Derived]:
 def _pressure(block: Block) -> Iterator[_Derived]:
     """The share of time in which some (or all) tasks waited, for each kind of pressure."""
     for metric in block.metrics:
-        grown = deltas(block, (metric,))
+        grown = counter_deltas(block, (metric,))
         share = np.minimum(_ratio(grown.values[metric], block.span_ns()), 1.0)
-        yield _step(block, f"{metric.removesuffix('_ns')}_share", share, grown.sound)
+        yield _step_rate(block, f"{metric.removesuffix('_ns')}_share", share, grown.sound)
 
 
 def _thermal(block: Block) -> Iterator[_Derived]:
-    grown = deltas(block, ("throttle_events",))
+    grown = counter_deltas(block, ("throttle_events",))
     rate = grown.values["throttle_events"] * _per_s(block.span_ns())
-    yield _step(block, "throttle_events_per_s", rate, grown.sound)
+    yield _step_rate(block, "throttle_events_per_s", rate, grown.sound)
 
 
 def _agent(block: Block) -> Iterator[_Derived]:
     """The agent's own cost; its share is of one core."""
-    grown = deltas(block, ("cpu_ns",))
+    grown = counter_deltas(block, ("cpu_ns",))
     share = _ratio(grown.values["cpu_ns"], block.span_ns())
-    yield _step(block, "cpu_share", share, grown.sound)
+    yield _step_rate(block, "cpu_share", share, grown.sound)
     yield _gauge(block, "rss_bytes", "rss_bytes")
 
 
@@ -200,29 +200,33 @@ def _cassandra(block: Block) -> Iterator[_Derived]:
     """What a node counts of itself; a counter that its version does not have gives no series."""
     span_ns = block.span_ns()
     for counter in SERVER_COUNTS:
-        grown = deltas(block, (counter,))
-        yield _step(block, f"{counter}_per_s", grown.values[counter] * _per_s(span_ns), grown.sound)
+        grown = counter_deltas(block, (counter,))
+        yield _step_rate(
+            block, f"{counter}_per_s", grown.values[counter] * _per_s(span_ns), grown.sound
+        )
     for metric, (counter, times) in SERVER_MEANS.items():
-        grown = deltas(block, (counter, times))
-        yield _step(block, metric, _ratio(grown.values[times], grown.values[counter]), grown.sound)
+        grown = counter_deltas(block, (counter, times))
+        yield _step_rate(
+            block, metric, _ratio(grown.values[times], grown.values[counter]), grown.sound
+        )
     for metric, counter in SERVER_SHARES.items():
-        grown = deltas(block, (counter,))
-        yield _step(block, metric, _ratio(grown.values[counter], span_ns), grown.sound)
+        grown = counter_deltas(block, (counter,))
+        yield _step_rate(block, metric, _ratio(grown.values[counter], span_ns), grown.sound)
     misses, requests = "chunk_cache_misses", "chunk_cache_requests"
-    grown = deltas(block, (misses, requests))
+    grown = counter_deltas(block, (misses, requests))
     missed = _ratio(grown.values[misses], grown.values[requests])
-    yield _step(block, "chunk_cache_miss_share", missed, grown.sound)
+    yield _step_rate(block, "chunk_cache_miss_share", missed, grown.sound)
     for metric in SERVER_STATES:
         yield _gauge(block, metric, metric)
 
 
 def _guest(block: Block) -> Iterator[_Derived]:
     """What a node served its guests, and what their processors had of its own, in cores."""
-    yield from _both_ways(block, deltas(block, GUEST_DISK), "ns")
-    used = deltas(block, GUEST_USE)
+    yield from _read_and_write_rates(block, counter_deltas(block, GUEST_DISK), "ns")
+    used = counter_deltas(block, GUEST_USE)
     for what in ("run", "wait"):
         share = _ratio(used.values[f"vcpu_{what}_ns"], block.span_ns())
-        yield _step(block, f"vcpu_{what}_share", share, used.sound)
+        yield _step_rate(block, f"vcpu_{what}_share", share, used.sound)
 
 
 SERVER_COUNTS: Final = (
@@ -274,12 +278,12 @@ _SCOPES: Final[dict[str, Callable[[Block], Iterator[_Derived]]]] = {
 }
 
 
-def _of_one(scope: str, only: str | None) -> Callable[[Block], Iterator[_Derived]] | None:
+def _single_metric(scope: str, only: str | None) -> Callable[[Block], Iterator[_Derived]] | None:
     """What derives a scope, or the one name of it; None for a scope without rates."""
     return _all_cores if (scope, only) == ("cpu", ALL_CORES) else _SCOPES.get(scope)
 
 
-def _step(block: Block, metric: str, value: Floats, sound: Flags) -> _Derived:
+def _step_rate(block: Block, metric: str, value: Floats, sound: Flags) -> _Derived:
     return _Derived(metric, block.names, block.real_ns[1:], block.span_ns(), value, sound)
 
 

@@ -43,7 +43,7 @@ class Ending:
     halted: bool
 
 
-async def drive(
+async def run_process(
     host: Host,
     command: Command,
     halt: asyncio.Event,
@@ -61,15 +61,15 @@ async def drive(
     kept in any case, to `on_stderr`. With `watch_processor` the end tells what its threads got of
     the processors.
     """
-    stream = begin(host, command, start_at_real_ns, watch_processor=watch_processor)
+    stream = start_process_on(host, command, start_at_real_ns, watch_processor=watch_processor)
     late = f"did not end '{command.argv[0]}' within {command.wall_limit_s:g} s, nor killed it"
-    async with heeding(host, stream, halt, lead_s + command.wall_limit_s + OVERDUE_S, late):
-        final, stderr = await _listen(stream, on_output, on_stderr)
+    async with cancel_on(host, stream, halt, lead_s + command.wall_limit_s + OVERDUE_S, late):
+        final, stderr = await _collect_output(stream, on_output, on_stderr)
     exited = read_answer(host.name, ExitedAnswer, final)
     return Ending(exited, stderr.decode("utf-8", "replace"), halt.is_set())
 
 
-def begin(
+def start_process_on(
     host: Host,
     command: Command,
     start_at_real_ns: int | None = None,
@@ -86,37 +86,39 @@ def begin(
         start_at_real_ns=start_at_real_ns,
         wall_limit_s=command.wall_limit_s,
         output_limit_bytes=command.output_limit_bytes,
-        **_bound(command),
+        **_limits(command),
         **_start_options(command),
         **({"watch_processor": True} if watch_processor else {}),
     )
 
 
 @asynccontextmanager
-async def heeding(
+async def cancel_on(
     host: Host, stream: Stream, halt: asyncio.Event, limit_s: float, late: str
 ) -> AsyncIterator[None]:
     """Listen to a load's stream inside: `halt` stops the load, and nothing of it outlives this.
 
     A host on which it goes on for more than `limit_s` is given up; `late` says what it did not do.
     """
-    halting = asyncio.create_task(_pass_on(host, stream.id, halt), name=f"halt on {host.name}")
+    halting = asyncio.create_task(
+        _forward_signals(host, stream.id, halt), name=f"halt on {host.name}"
+    )
     ended = False
     try:
         async with asyncio.timeout(limit_s):
             yield
         ended = True
     except TimeoutError:
-        raise host.give_up(late) from None
+        raise host.mark_lost(late) from None
     finally:
         halting.cancel()
         await asyncio.gather(halting, return_exceptions=True)
         await stream.aclose()
-        if not ended and not host.lost:
+        if not ended and not host.lost_reason:
             await _signal_run(host, stream.id, "KILL")
 
 
-def _bound(command: Command) -> dict[str, int]:
+def _limits(command: Command) -> dict[str, int]:
     """The bound of memory where there is one: an agent need not know of what is not asked."""
     limit = command.memory_limit_bytes
     return {} if limit is None else {"memory_limit_bytes": limit}
@@ -127,7 +129,7 @@ def _start_options(command: Command) -> dict[str, bool]:
     return {"waits_for_start": True} if command.waits_for_start else {}
 
 
-async def _listen(
+async def _collect_output(
     stream: Stream,
     on_output: Callable[[bytes], object],
     on_stderr: Callable[[bytes], object] | None,
@@ -149,7 +151,7 @@ async def _listen(
     return last, stderr
 
 
-async def _pass_on(host: Host, run: int, halt: asyncio.Event) -> None:
+async def _forward_signals(host: Host, run: int, halt: asyncio.Event) -> None:
     """Once `halt` is set, SIGINT to that request and later SIGKILL; to be cancelled at its end."""
     await halt.wait()
     for _ in range(HALT_TRIES):
@@ -163,7 +165,7 @@ async def _pass_on(host: Host, run: int, halt: asyncio.Event) -> None:
 async def _signal_run(host: Host, run: int, name: str) -> bool:
     """Whether the agent took the signal; the loss of a host is told by the run's own stream."""
     with suppress(HostError):
-        await host.ask("signal", deadline_s=KILL_LIMIT_S, run=run, signal=name)
+        await host.request("signal", deadline_s=KILL_LIMIT_S, run=run, signal=name)
         return True
     return False
 
@@ -206,13 +208,13 @@ async def output_of(
     words = tuple(argv)
     command = Command(words, cwd, given, " ".join(words), limit_s, output_limit_bytes, tuple(env))
     printed = bytearray()
-    ending = await driven(host, command, asyncio.Event(), printed.extend, install=install)
-    if fault := ending_says(ending, command, codes):
-        raise EngineError(f"{program_of(command)} on host '{host.name}' {fault}.", CORRECT)
+    ending = await require_success(host, command, asyncio.Event(), printed.extend, install=install)
+    if fault := exit_fault(ending, command, codes):
+        raise EngineError(f"{program_name(command)} on host '{host.name}' {fault}.", CORRECT)
     return bytes(printed)
 
 
-async def driven(
+async def require_success(
     host: Host,
     command: Command,
     halt: asyncio.Event,
@@ -223,22 +225,22 @@ async def driven(
 ) -> Ending:
     """`drive` for a program that may be missing: that is an EngineError, `install` what to do."""
     try:
-        return await drive(host, command, halt, on_output, on_stderr=on_stderr)
+        return await run_process(host, command, halt, on_output, on_stderr=on_stderr)
     except AgentRefusal as refused:
         if refused.code not in _NOT_STARTED:
             raise
-        name, why = program_of(command), printable(refused.says).rstrip(".")
+        name, why = program_name(command), printable(refused.message).rstrip(".")
         raise EngineError(
             f"There is no {name} to run on host '{host.name}': {why}.", install
         ) from None
 
 
-def program_of(command: Command) -> str:
+def program_name(command: Command) -> str:
     """The program's name for people."""
     return printable(posixpath.basename(command.argv[0]), 60)
 
 
-def ending_says(
+def exit_fault(
     ending: Ending,
     command: Command,
     codes: frozenset[int] = FINE,
@@ -274,7 +276,7 @@ FETCH_LIMIT_S: Final = 300.0
 """For a file of some MiB over a slow line that others use too."""
 
 
-async def fetched(host: Host, path: str, max_bytes: int) -> bytes | None:
+async def fetch_file(host: Host, path: str, max_bytes: int) -> bytes | None:
     """The content of a file; None when there is none.
 
     It is held against the digest that the agent made while it read. AgentRefusal for a file that
@@ -288,7 +290,7 @@ async def fetched(host: Host, path: str, max_bytes: int) -> bytes | None:
             async for last in stream:
                 content += last.payload
     except TimeoutError:
-        raise host.give_up(f"did not hand over {path} within {FETCH_LIMIT_S:g} s") from None
+        raise host.mark_lost(f"did not hand over {path} within {FETCH_LIMIT_S:g} s") from None
     except AgentRefusal as refused:
         if refused.code == "ENOENT":
             return None
@@ -296,7 +298,7 @@ async def fetched(host: Host, path: str, max_bytes: int) -> bytes | None:
     finally:
         await stream.aclose()
     if last is None:
-        raise host.give_up("handed over a file without a word")
+        raise host.mark_lost("handed over a file without a word")
     if read_answer(host.name, FileAnswer, last).sha256 != hashlib.sha256(content).hexdigest():
-        raise host.give_up(f"handed over {path} with another digest than it named")
+        raise host.mark_lost(f"handed over {path} with another digest than it named")
     return bytes(content)

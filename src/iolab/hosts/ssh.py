@@ -17,8 +17,8 @@ import asyncssh
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.message import printable
-from iolab.hosts.process import LAST_WORDS_S, STDERR_TAIL_BYTES, ending
-from iolab.hosts.push import OUTPUT_LIMIT_BYTES, STEP_LIMIT_S, RemoteExit, plain
+from iolab.hosts.process import LAST_WORDS_S, STDERR_TAIL_BYTES, exit_text
+from iolab.hosts.push import OUTPUT_LIMIT_BYTES, STEP_LIMIT_S, RemoteExit, without_environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ full load may starve its sshd for seconds, not for twenty; before that the silen
 told. An agent that is told to end kills its processes and removes its files within ten."""
 
 
-def patient(link_timeout_s: float) -> SshLimits:
+def limits_for_timeout(link_timeout_s: float) -> SshLimits:
     """Limits by which a silent host is lost through its agent's silence, and not before."""
     return replace(
         USUAL, keepalives=max(USUAL.keepalives, math.ceil(link_timeout_s / USUAL.keepalive_s))
@@ -95,16 +95,16 @@ class Attempt:
         """The address for people, as `10.0.0.1 port 22`."""
         return f"{self.address} port {self.port}"
 
-    def error(self, happened: str, do: str) -> HostError:
+    def error(self, message: str, hint: str) -> HostError:
         """A fault of this login: `happened` continues the name."""
-        return HostError(f"{self.what} {happened}.", do)
+        return HostError(f"{self.what} {message}.", hint)
 
 
 def login_fault(attempt: Attempt, fault: Exception, limits: SshLimits) -> HostError:
     """The error for a login that failed; `fault` is what asyncssh or the kernel raised."""
     match fault:
         case asyncssh.HostKeyNotVerifiable():
-            return _untrusted(attempt, fault)
+            return _host_key_error(attempt, fault)
         case asyncssh.PermissionDenied():
             return attempt.error(
                 f"({attempt.place}) takes none of your keys for user '{attempt.user}'",
@@ -123,18 +123,18 @@ def login_fault(attempt: Attempt, fault: Exception, limits: SshLimits) -> HostEr
                 "See that its sshd runs, and that the jump host may forward connections to it.",
             )
         case TimeoutError():
-            return _late(attempt, limits)
+            return _timeout_error(attempt, limits)
         case asyncssh.Error():
             return attempt.error(
                 f"({attempt.place}) broke off while logging in: {_reason(fault)}",
                 "See that host's own logs of sshd; it may limit how many log in at once.",
             )
         case OSError():
-            return _unreachable(attempt, fault)
+            return _unreachable_error(attempt, fault)
     return attempt.error(f"cannot be logged in to: {_reason(fault)}", "Correct ~/.ssh/config.")
 
 
-def loss_of(fault: Exception, limits: SshLimits) -> str:
+def loss_reason(fault: Exception, limits: SshLimits) -> str:
     """Why a connection that stood was lost, for people."""
     if isinstance(fault, asyncssh.ConnectionLost) and "keepalive" in fault.reason:
         return f"it gave no sign of life for {limits.silence_s:g} s"
@@ -143,7 +143,7 @@ def loss_of(fault: Exception, limits: SshLimits) -> str:
     return _reason(fault)
 
 
-def _untrusted(attempt: Attempt, fault: asyncssh.HostKeyNotVerifiable) -> HostError:
+def _host_key_error(attempt: Attempt, fault: asyncssh.HostKeyNotVerifiable) -> HostError:
     key = attempt.offered
     if key is None:
         return attempt.error(
@@ -170,7 +170,7 @@ def _untrusted(attempt: Attempt, fault: asyncssh.HostKeyNotVerifiable) -> HostEr
     )
 
 
-def _late(attempt: Attempt, limits: SshLimits) -> HostError:
+def _timeout_error(attempt: Attempt, limits: SshLimits) -> HostError:
     within = f"within {limits.login_s:g} s"
     if not attempt.answered:
         return attempt.error(
@@ -188,7 +188,7 @@ def _late(attempt: Attempt, limits: SshLimits) -> HostError:
     )
 
 
-def _unreachable(attempt: Attempt, fault: OSError) -> HostError:
+def _unreachable_error(attempt: Attempt, fault: OSError) -> HostError:
     if isinstance(fault, socket.gaierror):
         return attempt.error(
             f"has an address that is not known here: '{attempt.address}' ({_reason(fault)})",
@@ -239,9 +239,9 @@ class SshRunner:
                     lambda: link, line, encoding=None, request_pty=False
                 )
         except TimeoutError:
-            raise self._unable(words[0], f"no answer within {limit_s:g} s") from None
+            raise self._cannot_run_error(words[0], f"no answer within {limit_s:g} s") from None
         except (asyncssh.Error, OSError) as fault:
-            raise self._unable(words[0], printable(str(fault))) from None
+            raise self._cannot_run_error(words[0], printable(str(fault))) from None
         return link
 
     async def run(
@@ -263,18 +263,18 @@ class SshRunner:
                 while piece := await link.reader.read(OUTPUT_LIMIT_BYTES):
                     room = OUTPUT_LIMIT_BYTES - len(kept) if keep_output else 0
                     kept += piece[:room]
-                await link.closed()
+                await link.wait_closed()
         except TimeoutError:
-            raise self._unable(words[0], f"it did not end within {limit_s:g} s") from None
+            raise self._cannot_run_error(words[0], f"it did not end within {limit_s:g} s") from None
         except OSError as fault:
-            raise self._unable(words[0], printable(str(fault))) from None
+            raise self._cannot_run_error(words[0], printable(str(fault))) from None
         finally:
             link.abort()
         return RemoteExit(link.code, kept.decode("utf-8", "replace"), link.stderr)
 
-    def _unable(self, program: str, why: str) -> HostError:
-        happened = f"'{program}' cannot be run on host '{printable(self.host)}' ({why})."
-        return HostError(happened, "See that the user may run programs there over ssh.")
+    def _cannot_run_error(self, program: str, why: str) -> HostError:
+        message = f"'{program}' cannot be run on host '{printable(self.host)}' ({why})."
+        return HostError(message, "See that the user may run programs there over ssh.")
 
 
 def command_line(*words: str) -> str:
@@ -282,7 +282,7 @@ def command_line(*words: str) -> str:
 
     ValueError for a word that any shell might change: quoting differs between them.
     """
-    return shlex.join(plain(words))
+    return shlex.join(without_environment(words))
 
 
 class SshLink(asyncssh.SSHClientSession[bytes]):
@@ -307,11 +307,11 @@ class SshLink(asyncssh.SSHClientSession[bytes]):
         """The program's standard input."""
         return self
 
-    async def closed(self) -> None:
+    async def wait_closed(self) -> None:
         """Wait until the program has ended or its connection is lost."""
         await self._closed.wait()
 
-    async def last_words(self) -> str:
+    async def exit_reason(self) -> str:
         """Why the connection broke, or how the program ended and what it said on its way."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS_S):
@@ -319,7 +319,7 @@ class SshLink(asyncssh.SSHClientSession[bytes]):
         if self._loss:
             return self._loss
         killed = f"killed by {self._killed_by}" if self._killed_by else ""
-        return "; ".join(part for part in (killed, ending(self.code, self.stderr)) if part)
+        return "; ".join(part for part in (killed, exit_text(self.code, self.stderr)) if part)
 
     async def end(self) -> None:
         """Close its input, wait, then cut the channel and let the connection go."""
@@ -401,7 +401,7 @@ class SshLink(asyncssh.SSHClientSession[bytes]):
     def connection_lost(self, exc: Exception | None) -> None:
         """The channel is closed: after the program's end, or with its connection."""
         if exc is not None:
-            self._loss = loss_of(exc, self._limits)
+            self._loss = loss_reason(exc, self._limits)
         self._closed.set()
         self._room.set()
         self.reader.feed_eof()

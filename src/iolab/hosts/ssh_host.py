@@ -45,14 +45,14 @@ KNOWN_HOSTS: Final = (
 
 
 @dataclass(slots=True)
-class Entry:
+class SshSession:
     """A connection that stands, with the jump host that it holds open."""
 
     connection: asyncssh.SSHClientConnection
-    logins: Logins
-    gate: _Gate | None
+    logins: SshConnections
+    gate: _SharedLogin | None
 
-    async def leave(self) -> None:
+    async def release(self) -> None:
         """Close the connection, by force if need be, and let go of the jump host."""
         self.connection.close()
         try:
@@ -66,30 +66,32 @@ class Entry:
 
 
 @dataclass(slots=True)
-class _Gate:
+class _SharedLogin:
     """A jump host that several hosts are reached through."""
 
     route: SshRoute
-    login: asyncio.Task[Entry]
+    login: asyncio.Task[SshSession]
     users: int = 0
 
 
-class Logins:
+class SshConnections:
     """All ssh logins of one session. `config` replaces ~/.ssh/config."""
 
     def __init__(self, limits: SshLimits = USUAL, config: Path | None = None) -> None:
         self.limits = limits
         self._config = config
         self._slots = asyncio.Semaphore(limits.at_once)
-        self._gates: dict[SshRoute, _Gate] = {}
+        self._gates: dict[SshRoute, _SharedLogin] = {}
         self._known: dict[tuple[str, ...], asyncssh.SSHKnownHosts] = {}
 
-    async def enter(self, host: str, route: SshRoute) -> Entry:
+    async def acquire(self, host: str, route: SshRoute) -> SshSession:
         """Log in to a host, through its jump hosts if it has any. Raises HostError."""
         what = f"Host '{printable(host)}'"
-        return await self._enter(what, host, replace(route, jump=await self._way(what, route)))
+        return await self._acquire(
+            what, host, replace(route, jump=await self._hops_to(what, route))
+        )
 
-    async def release(self, gate: _Gate) -> None:
+    async def release(self, gate: _SharedLogin) -> None:
         """One user less of a jump host; the last one closes it."""
         gate.users -= 1
         failed = gate.login.done() and (gate.login.cancelled() or gate.login.exception())
@@ -97,10 +99,10 @@ class Logins:
             del self._gates[gate.route]
         if gate.users == 0:
             outcome = (await asyncio.gather(gate.login, return_exceptions=True))[0]
-            if isinstance(outcome, Entry):
-                await outcome.leave()
+            if isinstance(outcome, SshSession):
+                await outcome.release()
 
-    async def _way(self, what: str, route: SshRoute) -> tuple[Hop, ...]:
+    async def _hops_to(self, what: str, route: SshRoute) -> tuple[Hop, ...]:
         """Every jump host up to the route's address, as the inventory and ~/.ssh/config say.
 
         All are known before the first is logged in to, so that a circle is a fault and no wait.
@@ -109,17 +111,17 @@ class Logins:
         before = hops
         while before:
             if len(hops) > HOPS_MAX:
-                happened = f"{what} has more than {HOPS_MAX} jump hosts on the way."
-                raise HostError(happened, "See that ProxyJump in ~/.ssh/config forms no circle.")
+                message = f"{what} has more than {HOPS_MAX} jump hosts on the way."
+                raise HostError(message, "See that ProxyJump in ~/.ssh/config forms no circle.")
             first = SshRoute(before[0].address, before[0].user, before[0].port)
             before = (await self._prepare(what, first)).hops
             hops = (*before, *hops)
         return hops
 
-    async def _enter(self, what: str, host: str, route: SshRoute) -> Entry:
+    async def _acquire(self, what: str, host: str, route: SshRoute) -> SshSession:
         """Log in by exactly the jump hosts that the route names."""
         prepared = await self._prepare(what, route)
-        gate = await self._gate(host, route) if route.jump else None
+        gate = await self._shared_login(host, route) if route.jump else None
         prepared.attempt.jump = printable(str(route.jump[-1])) if gate else None
         try:
             tunnel = gate.login.result().connection if gate else None
@@ -128,17 +130,17 @@ class Logins:
             if gate is not None:
                 await self.release(gate)
             raise
-        return Entry(connection, self, gate)
+        return SshSession(connection, self, gate)
 
-    async def _gate(self, host: str, route: SshRoute) -> _Gate:
+    async def _shared_login(self, host: str, route: SshRoute) -> _SharedLogin:
         """The last jump host of a route, logged in to; all hosts behind it share the connection."""
         *before, hop = route.jump
         way = SshRoute(hop.address, hop.user, hop.port, tuple(before), route.key, route.known_hosts)
         gate = self._gates.get(way)
         if gate is None:
             what = f"Jump host '{printable(str(hop))}' of host '{printable(host)}'"
-            login = asyncio.create_task(self._enter(what, host, way), name=what)
-            gate = self._gates[way] = _Gate(way, login)
+            login = asyncio.create_task(self._acquire(what, host, way), name=what)
+            gate = self._gates[way] = _SharedLogin(way, login)
         gate.users += 1
         try:
             # One host that gives up must not take the jump host from the others.
@@ -157,14 +159,14 @@ class Logins:
             known = await asyncio.to_thread(self._read_known, files)
             hops = _hops_of(options.tunnel)
         except (OSError, ValueError, asyncssh.Error) as fault:
-            happened = f"{what} cannot be logged in to: {printable(str(fault), 300).rstrip('.')}."
-            raise HostError(happened, "Correct the inventory, or ~/.ssh/config.") from None
+            message = f"{what} cannot be logged in to: {printable(str(fault), 300).rstrip('.')}."
+            raise HostError(message, "Correct the inventory, or ~/.ssh/config.") from None
         if route.key and not options.client_keys and not _is_socket(options.agent_path):
-            happened = (
-                f"The key {printable(route.key)} of {uncapitalised(what)} needs a passphrase."
+            message = f"The key {printable(route.key)} of {uncapitalised(what)} needs a passphrase."
+            hint = (
+                "Load it into ssh-agent with ssh-add; its public half must lie beside it as .pub."
             )
-            do = "Load it into ssh-agent with ssh-add; its public half must lie beside it as .pub."
-            raise HostError(happened, do)
+            raise HostError(message, hint)
         first = route.known_hosts or (files[0] if files else KNOWN_HOSTS[0])
         user = printable(options.username, 100)
         attempt = Attempt(what, printable(options.host, 260), options.port, user, first)
@@ -216,7 +218,7 @@ class Logins:
                         **prepared.arguments,
                         tunnel=tunnel,
                         known_hosts=prepared.known,
-                        client_factory=lambda: _Witness(prepared),
+                        client_factory=lambda: _LoginObserver(prepared),
                     )
             except (OSError, ValueError, asyncssh.Error) as fault:
                 raise login_fault(attempt, fault, self.limits) from None
@@ -233,7 +235,7 @@ class _Prepared:
     hops: tuple[Hop, ...]
 
 
-class _Witness(asyncssh.SSHClient):
+class _LoginObserver(asyncssh.SSHClient):
     """Sees how far a login comes, so that its failure can be told well. Trusts nobody."""
 
     def __init__(self, prepared: _Prepared) -> None:
@@ -269,8 +271,8 @@ class _Witness(asyncssh.SSHClient):
 def _key_arguments(what: str, key: Path) -> dict[str, Any]:
     """A key of our own choice: no other is offered, or sshd might stop listening before it."""
     if not key.is_file():
-        happened = f"There is no key {printable(str(key))} for {uncapitalised(what)}."
-        raise HostError(happened, "Correct the key in the inventory.")
+        message = f"There is no key {printable(str(key))} for {uncapitalised(what)}."
+        raise HostError(message, "Correct the key in the inventory.")
     arguments: dict[str, Any] = {"client_keys": [str(key)], "ignore_encrypted": True}
     public = key.with_name(f"{key.name}.pub")
     if public.is_file():
@@ -283,8 +285,8 @@ def _known_hosts_files(what: str, route: SshRoute, configured: object) -> tuple[
     if route.known_hosts is not None:
         if not Path(route.known_hosts).expanduser().is_file():
             file = printable(route.known_hosts)
-            happened = f"There is no file {file} of host keys for {uncapitalised(what)}."
-            raise HostError(happened, "Correct known_hosts in the inventory.")
+            message = f"There is no file {file} of host keys for {uncapitalised(what)}."
+            raise HostError(message, "Correct known_hosts in the inventory.")
         return (route.known_hosts,)
     if configured is None:
         return ()
@@ -377,8 +379,8 @@ class SftpFiles:
             async with asyncio.timeout(limit_s):
                 return await work
         except TimeoutError:
-            happened = f"Host '{host}' did not {verb} {path} within {limit_s:g} s."
-            raise HostError(happened, "See that it is not overloaded.") from None
+            message = f"Host '{host}' did not {verb} {path} within {limit_s:g} s."
+            raise HostError(message, "See that it is not overloaded.") from None
         except (asyncssh.Error, OSError) as fault:
             why = printable(str(fault), 200).rstrip(".")
             raise HostError(f"Host '{host}' cannot {verb} {path}: {why}.", _DO) from None
@@ -391,21 +393,21 @@ logging.getLogger("asyncssh").addHandler(logging.NullHandler())
 class SshHost(Host):
     """The agent behind ssh. When the connection breaks, sshd ends the agent's input: its lease."""
 
-    def __init__(self, spec: HostSpec, logins: Logins, agent: Path | None = None) -> None:
+    def __init__(self, spec: HostSpec, logins: SshConnections, agent: Path | None = None) -> None:
         super().__init__(spec)
         self._logins = logins
         self._agent = agent
 
     async def open_link(self) -> Link:
         """Log in, push the agent if need be, and start it."""
-        entry = await self._logins.enter(self.name, self.spec.ssh or SshRoute(self.name))
+        entry = await self._logins.acquire(self.name, self.spec.ssh or SshRoute(self.name))
         try:
             runner = SshRunner(self.name, entry.connection, self._logins.limits)
             async with host_files(runner) as landing:
                 remote = await push(landing, self._agent)
             link = await runner.start(remote)
         except BaseException:
-            await entry.leave()
+            await entry.release()
             raise
-        link.leave = entry.leave
+        link.leave = entry.release
         return link

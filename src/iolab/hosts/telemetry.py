@@ -12,9 +12,16 @@ from typing import Final
 
 import numpy as np
 
-from iolab.core.samples import CodedNames, CounterTable, Ints, Whole, narrow, no_counters
+from iolab.core.samples import (
+    CounterTable,
+    EncodedNames,
+    Ints,
+    Whole,
+    empty_counter_table,
+    to_narrowest_integers,
+)
 from iolab.hosts.counter_names import CPU, DISK, GUEST, GUESTS, NIC, WHOLE_HOST
-from iolab.hosts.intervals import give_back
+from iolab.hosts.intervals import return_free_memory
 
 _Key = tuple[str, str, str]
 _Layout = tuple[tuple[object, ...], tuple[int, ...]]
@@ -50,7 +57,7 @@ class CounterCollector:
         is taken then.
         """
         codes, values = self._codes_and_values(sample)
-        seq, real_ns = (_whole(sample.get(name), name) for name in ("seq", "real_ns"))
+        seq, real_ns = (_require_integer(sample.get(name), name) for name in ("seq", "real_ns"))
         samples = self._hosts.get(host)
         if samples is None:
             samples = self._hosts[host] = _HostSamples()
@@ -61,7 +68,7 @@ class CounterCollector:
     def table(self) -> CounterTable:
         """All counters taken so far, ordered by host and then by arrival; they are let go of."""
         if not self._hosts:
-            return no_counters()
+            return empty_counter_table()
         ordered, self._hosts = sorted(self._hosts.items()), {}
         sizes = np.array([len(codes) for _, samples in ordered for codes in samples.codes])
         counts = [len(samples.codes) for _, samples in ordered]
@@ -69,22 +76,26 @@ class CounterCollector:
         heads = np.concatenate(
             [np.frombuffer(samples.heads, dtype=np.int64) for _, samples in ordered]
         )
-        codes = narrow(np.concatenate([codes for _, samples in ordered for codes in samples.codes]))
+        codes = to_narrowest_integers(
+            np.concatenate([codes for _, samples in ordered for codes in samples.codes])
+        )
         value = np.concatenate(
             [np.frombuffer(samples.values, dtype=np.int64) for _, samples in ordered]
         )
         # The samples are gone before their heads are repeated: these take as much room again.
         del ordered
-        give_back()
-        host, seq = (np.repeat(narrow(column), sizes) for column in (hosts, heads[::2]))
+        return_free_memory()
+        host, seq = (
+            np.repeat(to_narrowest_integers(column), sizes) for column in (hosts, heads[::2])
+        )
         real_ns = np.repeat(heads[1::2], sizes)
         scope, name, metric = (
-            CodedNames(codes, [key[part] for key in self._codes]) for part in range(3)
+            EncodedNames(codes, [key[part] for key in self._codes]) for part in range(3)
         )
         return CounterTable(host, seq, real_ns, scope, name, metric, value)
 
     def _codes_and_values(self, sample: Mapping[str, object]) -> tuple[Whole, Ints]:
-        usual = _usual(sample)
+        usual = _from_usual_layout(sample)
         if usual is None:
             return self._one_by_one(sample)
         layout, values = usual
@@ -100,11 +111,13 @@ class CounterCollector:
         for key, value in _rows(sample):
             if value is not None:
                 codes.append(self._codes.setdefault(key, len(self._codes)))
-                values.append(_whole(value, ".".join(key)))
-        return narrow(np.array(codes, dtype=np.int32)), np.array(values, dtype=np.int64)
+                values.append(_require_integer(value, ".".join(key)))
+        return to_narrowest_integers(np.array(codes, dtype=np.int32)), np.array(
+            values, dtype=np.int64
+        )
 
 
-def _usual(sample: Mapping[str, object]) -> tuple[_Layout, Ints] | None:
+def _from_usual_layout(sample: Mapping[str, object]) -> tuple[_Layout, Ints] | None:
     """What rows a sample has, and their values, without a look at each; None if it is odd.
 
     An odd one is read row by row, which finds its fault. A fleet's samples are 200,000 values a
@@ -157,7 +170,7 @@ def _rows(sample: Mapping[str, object]) -> Iterator[tuple[_Key, object]]:
     for scope in WHOLE_HOST:
         block = sample.get(scope) or {}
         if not isinstance(block, Mapping):
-            raise _unlike(scope, "an object")
+            raise _wrong_type(scope, "an object")
         for metric, value in block.items():
             yield (scope, "", str(metric)), value
 
@@ -165,18 +178,18 @@ def _rows(sample: Mapping[str, object]) -> Iterator[tuple[_Key, object]]:
 def _rows_of(sample: Mapping[str, object], key: str, width: int) -> Iterator[list[object]]:
     rows = sample.get(key) or []
     if not isinstance(rows, list):
-        raise _unlike(key, "a list")
+        raise _wrong_type(key, "a list")
     for row in rows:
         if not isinstance(row, list) or len(row) != width:
-            raise _unlike(key, f"rows of {width}")
+            raise _wrong_type(key, f"rows of {width}")
         yield row
 
 
-def _whole(value: object, what: str) -> int:
+def _require_integer(value: object, what: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63:
         return value
-    raise _unlike(what, "a number of 64 bits")
+    raise _wrong_type(what, "a number of 64 bits")
 
 
-def _unlike(what: str, expected: str) -> ValueError:
+def _wrong_type(what: str, expected: str) -> ValueError:
     return ValueError(f"a sample's '{what}' is not {expected}")

@@ -110,8 +110,8 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
             telemetry,
             steady=_steady(record),
             host_kinds=host_kinds,
-            imported=ImportedRun.of(record.details),
-            clients=tuple(ImportedHost.of(host.details) for host in record.hosts),
+            imported=ImportedRun.require(record.details),
+            clients=tuple(ImportedHost.require(host.details) for host in record.hosts),
             spans=spans_of(record),
             bins=histograms(record),
         )

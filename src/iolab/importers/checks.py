@@ -415,7 +415,7 @@ def _merged(view: ImportedView, operation: str) -> Histogram | None:
         part = view.bins.get((index, operation))
         if part is None:
             return None
-        merged = part if merged is None else merged.merged(part)
+        merged = part if merged is None else merged.merged_with(part)
     return merged
 
 

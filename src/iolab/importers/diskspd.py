@@ -67,11 +67,11 @@ class DiskspdImporter:
         try:
             result = parse(file.content)
         except EngineError as error:
-            raise ForeignFault(error.happened, error.do) from None
+            raise ForeignFault(error.message, error.hint) from None
         if not result.spans:
             if result.faults:
                 first = result.faults[0]
-                raise ForeignFault(clean(first.happened, SENTENCE), first.do)
+                raise ForeignFault(clean(first.message, SENTENCE), first.hint)
             raise ForeignFault("there is no time span.")
         file.account.read_all()
         caches = re.findall(r"<DisableOSCache>(\w+)</DisableOSCache>", file.text)
@@ -123,7 +123,7 @@ def _run(
     host = ImportedHost(
         f"{file.name}: span {number}",
         figures or (Figures("read", count=0),),
-        errors=tuple(clean(fault.happened) for fault in result.faults),
+        errors=tuple(clean(fault.message) for fault in result.faults),
         step_ns=NS_PER_US,
     )
     return ForeignRun(
@@ -203,10 +203,10 @@ class DiskspdDraft:
         """All faults so far, each once."""
         return tuple(self._faults)
 
-    def fault(self, happened: str, do: str) -> None:
+    def fault(self, message: str, hint: str) -> None:
         """Something is wrong."""
         if len(self._faults) < FAULTS_LIMIT:
-            self._faults[Fault(happened, do)] = None
+            self._faults[Fault(message, hint)] = None
 
     def count(self, element: ET.Element, path: str) -> int | None:
         """A whole number of the element below, None where there is none."""
@@ -437,14 +437,14 @@ def _cut_out(text: str) -> tuple[str, tuple[str, ...]]:
     begin, last = text.find("<Results>"), text.rfind("</Results>")
     if begin < 0:
         messages = _messages(text)
-        happened = "The output holds no results of diskspd."
+        message = "The output holds no results of diskspd."
         if messages:
-            happened = f"The output holds no results of diskspd, but: {quoted(messages[0])}."
-        raise EngineError(happened, "Run diskspd with -Rxml and keep all that it prints.")
+            message = f"The output holds no results of diskspd, but: {quoted(messages[0])}."
+        raise EngineError(message, "Run diskspd with -Rxml and keep all that it prints.")
     if last < begin or "<Results>" in text[begin + 1 :]:
-        happened = "holds several results" if last > begin else "breaks off within its results"
+        message = "holds several results" if last > begin else "breaks off within its results"
         raise EngineError(
-            f"The output of diskspd {happened}.", "Keep all that one run prints, each by itself."
+            f"The output of diskspd {message}.", "Keep all that one run prints, each by itself."
         )
     end = last + len("</Results>")
     return text[begin:end], _messages(text[:begin] + "\n" + text[end:])

@@ -57,9 +57,9 @@ SETTING_CHARACTERS: Final = 4096
 class ForeignFault(Exception):
     """A file that was recognised and cannot be used; the message is a sentence, as is `do`."""
 
-    def __init__(self, happened: str, do: str = "Leave it out, or mend it.") -> None:
-        super().__init__(happened)
-        self.do = do
+    def __init__(self, message: str, hint: str = "Leave it out, or mend it.") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 @dataclass(frozen=True)
@@ -245,8 +245,8 @@ def _files_inside(folder: Path, faults: list[Fault], passed_over: list[Fault]) -
             continue
         for child in children:
             if child.is_symlink() and not child.resolve().is_relative_to(root):
-                happened = f"{clean(child.name)} is a link that leads out of the folder."
-                passed_over.append(Fault(happened, "Name its target if it belongs to the import."))
+                message = f"{clean(child.name)} is a link that leads out of the folder."
+                passed_over.append(Fault(message, "Name its target if it belongs to the import."))
             elif child.is_file():
                 found.append(child)
             elif child.is_dir() and not child.is_symlink():
@@ -295,13 +295,13 @@ def read_all(paths: Iterable[Path], importers: Sequence[Importer]) -> Imported:
             runs += [(file, run) for run in read_runs]
             read.append(file)
         except ForeignFault as fault:
-            refusals.append((file, Fault(f"{file.name}: {fault}", fault.do)))
+            refusals.append((file, Fault(f"{file.name}: {fault}", fault.hint)))
         except OSError as error:
             faults.append(_unread(file, error))
         except (ArithmeticError, RecursionError):
             # A number that no float holds, or a document nested without end.
-            happened = f"{file.name}: a value in it is beyond what can be read."
-            refusals.append((file, Fault(happened, "Leave it out, or mend it.")))
+            message = f"{file.name}: a value in it is beyond what can be read."
+            refusals.append((file, Fault(message, "Leave it out, or mend it.")))
     # What one tool wrote into a log is read, also where the output of another is not.
     refused = [fault for file, fault in refusals if file in read or not file.named]
     faults += [fault for _, fault in refusals if fault not in refused]

@@ -248,7 +248,7 @@ def _take_other(job: JobDraft, option: str, value: str, base: int) -> None:
         reason = "not needed: every second is kept"
     elif shaping is None:
         reason = f"refused: {REFUSED[option]}" if option in REFUSED else NO_OPTION
-    elif not shaping.fits(text):
+    elif not shaping.accepts(text):
         reason = f"refused: a study has it like {option} = '{shaping.example}'"
     elif shaping.ioengines and engine not in shaping.ioengines:
         reason = f"refused: it is of {' and '.join(shaping.ioengines)}, not of {engine}"
@@ -384,7 +384,7 @@ def _take_split(job: JobDraft, split: str, base: int) -> int | None:
     texts = [split_text(side, lambda size: _size(size, base)) for side in sides]
     text = ",".join(side for side in texts if side)
     shaping = FIO_OPTIONS["bssplit"]
-    if None in texts or not shaping.fits(text):
+    if None in texts or not shaping.accepts(text):
         reason = f"refused: a study has it like bssplit = '{shaping.example}'"
     elif not all(0 < whole_percent_of(side) <= WHOLE for side in text.split(",")):
         reason = "refused: its shares are not 1 to 100 % together"

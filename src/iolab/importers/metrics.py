@@ -44,7 +44,7 @@ class ImportedView(RunView):
     @property
     def job(self) -> ImportedJob:
         """What its file tells of its options."""
-        return ImportedJob.of(self.record.run.point.job)
+        return ImportedJob.require(self.record.run.point.job)
 
     @property
     def has_load(self) -> bool:
@@ -73,9 +73,9 @@ class ImportedView(RunView):
 
 def histograms(record: RunRecord) -> dict[tuple[int, str], Histogram]:
     """The latencies of each client and operation, with the extremes that its tool tells."""
-    job, by_operation = ImportedJob.of(record.run.point.job), {}
+    job, by_operation = ImportedJob.require(record.run.point.job), {}
     for index, host in enumerate(record.hosts):
-        for figure in ImportedHost.of(host.details).figures:
+        for figure in ImportedHost.require(host.details).figures:
             way = job.number(figure.operation)
             rows = (record.bins.host == index) & (record.bins.direction == way)
             if not rows.any():
@@ -185,7 +185,7 @@ def _percentile(
     for part in parts:
         if part is None or merged is None:
             return None
-        merged = merged.merged(part)
+        merged = merged.merged_with(part)
     return None if merged is None else merged.percentile_ns(percent)
 
 

@@ -34,7 +34,7 @@ class ImportedJob(AnyJob):
     on one client, None where that is not told. `paced` is whether a rate holds it back.
     """
 
-    stored_as: ClassVar[str] = "imported"
+    type_tag: ClassVar[str] = "imported"
     load_axes: ClassVar[tuple[str, ...]] = ("iodepth", "numjobs", "threads")
     tells_latency: ClassVar[bool] = False
     measured_here: ClassVar[bool] = False
@@ -66,7 +66,7 @@ class ImportedJob(AnyJob):
         """See `AnyJob`."""
         return self.settings
 
-    def at(self, axis: Iterable[tuple[str, int | str]]) -> Self:
+    def at_axis_values(self, axis: Iterable[tuple[str, int | str]]) -> Self:
         """The job itself: its points differ in what their files tell."""
         del axis
         return self
@@ -126,7 +126,7 @@ class ImportedHost(HostDetails):
     are told apart by `resolution`, a share, and no finer than `step_ns`.
     """
 
-    stored_as: ClassVar[str] = "imported"
+    type_tag: ClassVar[str] = "imported"
 
     source: str
     figures: tuple[Figures, ...]
@@ -146,7 +146,7 @@ class ImportedRun(RunDetails):
     of more jobs than those whose options are told. `notes` say what was made of the file.
     """
 
-    stored_as: ClassVar[str] = "imported"
+    type_tag: ClassVar[str] = "imported"
 
     tool: str
     version: str

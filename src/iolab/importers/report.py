@@ -51,22 +51,22 @@ class ImportedReport(SingleFigureReport):
 
     def latency_curves(self, record: RunRecord, name: str) -> LatencyCurves:
         """Each operation of which the file has bins."""
-        job, by_operation = ImportedJob.of(record.run.point.job), histograms(record)
+        job, by_operation = ImportedJob.require(record.run.point.job), histograms(record)
         curves, total = [], None
         for operation in job.operations:
             merged = None
             for (_, operation_name), part in by_operation.items():
                 if operation_name == operation:
-                    merged = part if merged is None else merged.merged(part)
+                    merged = part if merged is None else merged.merged_with(part)
             if merged is not None:
                 curves.append(latency_curve(operation, merged))
-                total = merged if total is None else total.merged(merged)
+                total = merged if total is None else total.merged_with(merged)
         every = LatencyCurve(name, 0, (), ()) if total is None else latency_curve(name, total)
         return LatencyCurves(every, tuple(curves), None)
 
     def timeline_panels(self, record: RunRecord, grid: TimeGrid) -> list[Panel]:
         """The load over time, where the file tells it in intervals."""
-        operations = ImportedJob.of(record.run.point.job).operations
+        operations = ImportedJob.require(record.run.point.job).operations
         if len(record.intervals) <= len(record.hosts) * len(operations):
             return []
         return throughput_and_latency_panels(record, grid)

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.kinds import ANALYSIS_VERSION
-from iolab.core.compressed import Packed
+from iolab.core.compressed import CompressedBytes
 from iolab.core.configuration import Configuration
 from iolab.core.engine import EngineName
 from iolab.core.events import SessionStatus
@@ -32,14 +32,14 @@ from iolab.core.run import (
     RunRecord,
     RunStatus,
 )
-from iolab.core.samples import BinTable, IntervalTable, no_counters
+from iolab.core.samples import BinTable, IntervalTable, empty_counter_table
 from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
 from iolab.core.workload import HOSTS, PER_NODE, Axis, Indicator, Workload
 from iolab.dataclass import dataclass
 from iolab.importers.files import ForeignFile, Sourced, clean, clean_name, host_name
 from iolab.importers.model import ForeignRun, ImportedClient, ImportedJob
 from iolab.store.writer import SessionWriter, refuse_existing
-from iolab.study.schedule import digest_of
+from iolab.study.schedule import content_digest
 from iolab.units import NS_PER_S
 
 STUDY_ID: Final = "imported"
@@ -104,7 +104,7 @@ def arrange(runs: Sequence[Sourced], *, configuration: str, title: str) -> Impor
             axis = tuple((name, load[name]) for name in varied if name in load)
             repeats[axis] = repeats.get(axis, 0) + 1
             point = Point(
-                digest_of([configuration, workload.id, axis, tool, name]),
+                content_digest([configuration, workload.id, axis, tool, name]),
                 configuration,
                 workload.id,
                 axis,
@@ -121,7 +121,7 @@ def arrange(runs: Sequence[Sourced], *, configuration: str, title: str) -> Impor
     title += " ..." if len(workloads) > TITLES_MOST else ""
     study = _study(configuration, title, tuple(hosts), tuple(workloads), placed)
     planned = tuple(each.planned for each in placed)
-    digest = digest_of([run.point.digest for run in planned])
+    digest = content_digest([run.point.digest for run in planned])
     budget = PlanCost(0.0, (), 0, 0, 0)
     return ImportedSession(study, Plan(STUDY_ID, digest, (), planned, budget, ()), tuple(placed))
 
@@ -266,7 +266,7 @@ def _names(clients: Sequence[ImportedClient]) -> tuple[str, ...]:
 
 def record_of(placed: Placed, keep: Sequence[ForeignFile] = ()) -> RunRecord:
     """The evidence of one run as the store keeps it, with those of its files as they are."""
-    run, job = placed.run, ImportedJob.of(placed.planned.point.job)
+    run, job = placed.run, ImportedJob.require(placed.planned.point.job)
     names = _names(run.clients)
     details = run.details
     if run.at_ns is None:
@@ -279,7 +279,7 @@ def record_of(placed: Placed, keep: Sequence[ForeignFile] = ()) -> RunRecord:
         reversed([(client.file, name) for client, name in zip(run.clients, names, strict=True)])
     )
     outputs = tuple(
-        EngineOutput(owners[place], file.name, Packed.of(file.raw))
+        EngineOutput(owners[place], file.name, CompressedBytes.compress(file.raw))
         for place, file in enumerate(placed.files)
         if place in owners and file in keep
     )
@@ -298,7 +298,7 @@ def record_of(placed: Placed, keep: Sequence[ForeignFile] = ()) -> RunRecord:
         details=details,
         intervals=_intervals(job, run.clients, begins),
         bins=_bins(job, run.clients),
-        counters=no_counters(),
+        counters=empty_counter_table(),
         outputs=outputs,
     )
 

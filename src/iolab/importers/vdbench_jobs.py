@@ -403,7 +403,7 @@ def _take_split(job: JobDraft, text: str) -> int | None:
     parts = text.strip("()").split(",")
     pairs = zip(parts[::2], parts[1::2], strict=False)
     split = split_text(":".join(f"{size}/{share}" for size, share in pairs), _bytes)
-    if split is None or len(parts) % 2 or not FIO_OPTIONS["bssplit"].fits(split):
+    if split is None or len(parts) % 2 or not FIO_OPTIONS["bssplit"].accepts(split):
         return None
     job.fio["bssplit"] = split
     return min(size for part in parts[::2] if (size := _bytes(part)))

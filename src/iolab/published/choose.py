@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from iolab.analysis.points import PointSummary
-from iolab.core.configuration import LATENCIES, Configuration, limit_name
+from iolab.core.configuration import LATENCIES, Configuration, latency_limit_label
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import spec_of
 from iolab.dataclass import dataclass
@@ -99,7 +99,7 @@ def parse_requirement(text: str) -> MinimumRate | MaximumLatency:
 
 def latency_limit_name(need: MaximumLatency) -> str:
     """A latency as it is written."""
-    return limit_name(need.metric)
+    return latency_limit_label(need.metric)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ class RequirementResult:
     """
 
     name: str
-    says: str
+    message: str
     as_is: RequirementStatus
     answer: RequirementStatus
     margin: float | None = None
@@ -332,9 +332,9 @@ def _capacity_result(needed_tb: float, offer: Offer) -> RequirementResult:
     margin = offer.usable_tb / needed_tb
     as_is = RequirementStatus.YES if margin >= 1 else RequirementStatus.NO
     nodes = _nodes_needed_for_rate(needed_tb, offer.usable_tb, offer.nodes, 1.0)
-    says = f"{offer.usable_tb:g} TB usable"
+    message = f"{offer.usable_tb:g} TB usable"
     return RequirementResult(
-        name, says, as_is, RequirementStatus.YES if nodes else as_is, margin, nodes
+        name, message, as_is, RequirementStatus.YES if nodes else as_is, margin, nodes
     )
 
 
@@ -384,10 +384,10 @@ def _rate_result(
         else RequirementStatus.NO
     )
     nodes = _nodes_needed_for_rate(need.least, sure, offer.nodes, scaling)
-    says, least = value_text(had, need.unit), value_text(sure, need.unit)
-    says += f", at least {least}" if least != says else ""
+    message, least = value_text(had, need.unit), value_text(sure, need.unit)
+    message += f", at least {least}" if least != message else ""
     answer = certain if nodes else as_is
-    return RequirementResult(name, says, as_is, answer, had / need.least, nodes, best.axis)
+    return RequirementResult(name, message, as_is, answer, had / need.least, nodes, best.axis)
 
 
 def _latency_result(need: MaximumLatency, offer: Offer) -> RequirementResult:
@@ -405,9 +405,9 @@ def _latency_result(need: MaximumLatency, offer: Offer) -> RequirementResult:
     most = _highest_latency(best.latencies[need.metric])
     keeps = most <= need.most_ns
     answer = _result_certainty(best, best.latencies[need.metric]) if keeps else RequirementStatus.NO
-    says = f"at most {format_ns(most)}" if most < math.inf else "more than can be told"
+    message = f"at most {format_ns(most)}" if most < math.inf else "more than can be told"
     margin = need.most_ns / most if 0 < most < math.inf else None
-    return RequirementResult(name, says, answer, answer, margin, axis=best.axis)
+    return RequirementResult(name, message, answer, answer, margin, axis=best.axis)
 
 
 def _budget_result(
@@ -420,14 +420,14 @@ def _budget_result(
         return _unknown_result(name, f"its cost is in {offer.currency}")
     as_is = RequirementStatus.YES if offer.cost <= budget.amount else RequirementStatus.NO
     answer = RequirementStatus.YES if cost <= budget.amount else RequirementStatus.NO
-    says = f"{cost:,.0f} {offer.currency} with {'its' if nodes is None else 'as many'} nodes"
-    says += "" if nodes is None else " as it takes"
+    message = f"{cost:,.0f} {offer.currency} with {'its' if nodes is None else 'as many'} nodes"
+    message += "" if nodes is None else " as it takes"
     margin = budget.amount / offer.cost if offer.cost > 0 else None
-    return RequirementResult(name, says, as_is, answer, margin)
+    return RequirementResult(name, message, as_is, answer, margin)
 
 
-def _unknown_result(name: str, says: str) -> RequirementResult:
-    return RequirementResult(name, says, RequirementStatus.UNKNOWN, RequirementStatus.UNKNOWN)
+def _unknown_result(name: str, message: str) -> RequirementResult:
+    return RequirementResult(name, message, RequirementStatus.UNKNOWN, RequirementStatus.UNKNOWN)
 
 
 def _latency_limit_status(point: OfferedPoint, limit: MaximumLatency) -> RequirementStatus:

@@ -106,9 +106,9 @@ def _target_disk_models(brief: Brief) -> Iterator[str]:
 def _job_option_describer(key: str, show: Callable[[Any], str]) -> _Words:
     """What the jobs say under a key of a study file, of those that know it."""
     return lambda brief: (
-        show(workload.job.written[key])
+        show(workload.job.study_keys[key])
         for workload in brief.study.workloads
-        if key in workload.job.written
+        if key in workload.job.study_keys
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import Any, Final
 
 from iolab.analysis.points import Axis
-from iolab.core.metric_spec import OPS_PER_S, Better, spec_of, whole_rate_key
+from iolab.core.metric_spec import OPS_PER_S, Better, phase_rate_key, spec_of
 from iolab.dataclass import dataclass
 from iolab.published.audit.document import (
     FigureRange,
@@ -109,7 +109,7 @@ _EXAMPLE: Final[Mapping[str, _KeyMeaning]] = {
         for way in ("read", "write")
     },
     **{
-        key: _KeyMeaning("metadata", whole_rate_key(operation), "ops/s")
+        key: _KeyMeaning("metadata", phase_rate_key(operation), "ops/s")
         for key, operation in (
             ("creates_s", "file_create"),
             ("stats_s", "file_stat"),
@@ -193,7 +193,7 @@ def _metadata_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
     owner = PublishedSystem("mdtest", clients=positive_integer(table.get("clients")))
     for name, value in table_items(table.get("example_ops_s")):
         if operation := _METADATA.get(name):
-            kind = _KeyMeaning("metadata", whole_rate_key(operation), "ops/s")
+            kind = _KeyMeaning("metadata", phase_rate_key(operation), "ops/s")
             yield from _positive_figure(owner, kind, kind.workload, value)
 
 

@@ -156,7 +156,7 @@ def build_answer(
         sentence=answer_sentence(brief.study, figures, verdict_counts, caveats),
         confidence_text=f"{verdicts_sentence(verdict_counts, brief)}"
         f"{_interval_widths_text(figures)}",
-        best_table=_configuration_columns_table(rows, brief.study.titles, anchors)
+        best_table=_configuration_columns_table(rows, brief.study.configuration_titles, anchors)
         if several
         else _single_configuration_table(rows, anchors),
         table_note=_marks_note(rows) if several else "",
@@ -195,11 +195,12 @@ def answer_sentence(
             if verdict_counts.invalid == verdict_counts.runs
             else "no workload has a figure that is not"
         )
-        return f"Nothing is measurable: {lost} invalid.{f' {why.message}' if why else ''}"
+        reason = f" {why.message}" if why else ""
+        return f"Nothing is measurable: {lost} invalid.{reason}"
     if _has_several_configurations(figures):
-        return _wins_sentence(rows, study.titles)
+        return _wins_sentence(rows, study.configuration_titles)
     owner = measured[0].cells[0].configuration
-    title = study.titles.get(owner, owner)
+    title = study.configuration_titles.get(owner, owner)
     # An imported configuration has no name but the session's.
     name = "The target" if owner == DEFAULT_CONFIGURATION or title == study.title else title
     only = len(rows) == 1 and rows[0].title in study.title
@@ -402,8 +403,8 @@ def _interval_widths_text(figures: Sequence[BestFigure]) -> str:
     lacking = Counter(missing_interval_reason(value) for value in sound if value.half_width is None)
     if not halves:
         are_few = set(lacking) == {TOO_FEW_REPEATS}
-        do = "measure at least three" if are_few else "measure more, or find what disturbs them"
-        return f" {' or '.join(lacking).capitalize()} for an interval: {do}."
+        hint = "measure at least three" if are_few else "measure more, or find what disturbs them"
+        return f" {' or '.join(lacking).capitalize()} for an interval: {hint}."
     least, most = min(halves), max(halves)
     reach = f"±{100 * most:.2g} %"
     if f"{100 * least:.2g}" != f"{100 * most:.2g}":

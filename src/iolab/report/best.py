@@ -113,7 +113,7 @@ def best_point_headlines(
         grouped.setdefault((point.key.workload, point.key.configuration), []).append(point)
     return tuple(
         best_point_headline(
-            workload, configuration, grouped[workload.id, configuration.id], workload.figure
+            workload, configuration, grouped[workload.id, configuration.id], workload.figure_metric
         )
         for workload in study.workloads
         if isinstance(workload.job, job_types)
@@ -195,7 +195,7 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
         return BestFigure(*place, UNKNOWN_METRIC)
     key = best.median_run.key
     reason = gravest_objection((best.median_run, *best.results), best.level)
-    better = spec_of(headline.workload.figure).better
+    better = spec_of(headline.workload.figure_metric).better
     return BestFigure(
         *place,
         best.headline_metric,
@@ -221,7 +221,7 @@ def gravest_objection(runs: Iterable[Result], level: Level) -> tuple[str, str]:
     It is that of the first run of that level: others of a point may be better than the point.
     """
     objections = next((run.verdict.objections for run in runs if run.verdict.level is level), ())
-    return next(((objection.code, objection.says) for objection in objections), ("", ""))
+    return next(((objection.code, objection.message) for objection in objections), ("", ""))
 
 
 @dataclass(frozen=True, slots=True)

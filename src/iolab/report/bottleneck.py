@@ -97,7 +97,7 @@ _RESOURCE_COLUMNS: Final = (
 
 def _busiest_resource_texts(resources: RunResources) -> Iterator[str]:
     for resource, _, text in _RESOURCE_COLUMNS:
-        use = resources.most(resource)
+        use = resources.busiest(resource)
         if use is not None and use.share is not None and use.share >= BUSY_SHARE_SHOWN:
             yield text.format(name=use.name, share=share_text(use.share))
 
@@ -126,7 +126,7 @@ def _unproven_device_text(limit: BottleneckFinding) -> str:
     use = limit.decision.use
     if use is None:
         return _no_bottleneck_text(limit)
-    at_device = limit.resources.flight.at_device if limit.resources.flight else None
+    at_device = limit.resources.flight.device_latency_share if limit.resources.flight else None
     there = "" if at_device is None else f", with {share_text(at_device)} of the latency there"
     return (
         f"keeps {resource_text(use)} busy {_share_text(use)} of the time{there}; whether more "
@@ -136,7 +136,7 @@ def _unproven_device_text(limit: BottleneckFinding) -> str:
 
 
 def _device_latency_share_text(limit: BottleneckFinding) -> str:
-    at_device = limit.resources.flight.at_device if limit.resources.flight else None
+    at_device = limit.resources.flight.device_latency_share if limit.resources.flight else None
     return "" if at_device is None else f" and took {share_text(at_device)} of the latency"
 
 
@@ -154,7 +154,7 @@ def _processors_text(limit: BottleneckFinding) -> str:
 
 
 def _core_text(limit: BottleneckFinding) -> str:
-    use, every = limit.decision.use, limit.resources.most(Resource.PROCESSORS)
+    use, every = limit.decision.use, limit.resources.busiest(Resource.PROCESSORS)
     if use is None:
         return _no_bottleneck_text(limit)
     mean = f", all of them {_share_text(every)}" if every else ""
@@ -162,7 +162,7 @@ def _core_text(limit: BottleneckFinding) -> str:
 
 
 def _job_text(limit: BottleneckFinding) -> str:
-    use, every = limit.decision.use, limit.resources.most(Resource.PROCESSORS)
+    use, every = limit.decision.use, limit.resources.busiest(Resource.PROCESSORS)
     if use is None:
         return _no_bottleneck_text(limit)
     mean = f", while all cores were {_share_text(every)} busy" if every else ""
@@ -206,8 +206,8 @@ def _queue_depth_one_text(limit: BottleneckFinding) -> str:
         text += f", whose latency is {latency}"
         text += (
             ""
-            if flight.at_device is None
-            else f", {share_text(flight.at_device)} of it at the device"
+            if flight.device_latency_share is None
+            else f", {share_text(flight.device_latency_share)} of it at the device"
         )
     return text if limit.decision.step is None else f"{text}: {_load_step_text(limit)}"
 
@@ -409,7 +409,7 @@ def _affected_workloads_text(
     study: Study, findings: Sequence[BottleneckFinding], all_findings: Sequence[BottleneckFinding]
 ) -> str:
     """Which of all best points these are: a workload alone where all its configurations are."""
-    titles = study.titles
+    titles = study.configuration_titles
     names = study.workload_titles
     if len(findings) == len(all_findings) > 1:
         return "all"
@@ -492,7 +492,7 @@ def _evidence_text(findings: Sequence[BottleneckFinding]) -> str:
     """
     parts = []
     for resource, _, text in _RESOURCE_COLUMNS:
-        uses = [limit.resources.most(resource) for limit in findings]
+        uses = [limit.resources.busiest(resource) for limit in findings]
         shares = [use.share for use in uses if use is not None and use.share is not None]
         names = {use.name for use in uses if use is not None}
         if len(shares) == len(findings) and min(shares) >= BUSY_SHARE_SHOWN:
@@ -500,7 +500,9 @@ def _evidence_text(findings: Sequence[BottleneckFinding]) -> str:
             parts = [text.format(name=name, share=_share_range_text(shares)).replace("  ", " ")]
             break
     parts += _own_jobs_evidence(findings)
-    there = [limit.resources.flight.at_device for limit in findings if limit.resources.flight]
+    there = [
+        limit.resources.flight.device_latency_share for limit in findings if limit.resources.flight
+    ]
     measured = [share for share in there if share is not None]
     parts += (
         [f"{_share_range_text(measured)} of latency at the device"]
@@ -583,7 +585,7 @@ def _workload_headings(*, with_configuration: bool) -> tuple[str, ...]:
 
 
 def _workload_cells(study: Study, limit: BottleneckFinding) -> tuple[Cell, ...]:
-    titles = study.titles
+    titles = study.configuration_titles
     names = study.workload_titles
     workload = Cell(names.get(limit.workload, limit.workload))
     if len(titles) == 1:
@@ -602,12 +604,12 @@ def _cause_text(limit: BottleneckFinding) -> str:
 
 
 def _resource_share_text(limit: BottleneckFinding, resource: Resource) -> str:
-    use = limit.resources.most(resource)
+    use = limit.resources.busiest(resource)
     return DASH if use is None or use.share is None else share_text(use.share)
 
 
 def _busiest_resource_name(limit: BottleneckFinding, resource: Resource) -> str:
-    use = limit.resources.most(resource)
+    use = limit.resources.busiest(resource)
     if use is None:
         return DASH
     where = host_label(use)
@@ -615,7 +617,7 @@ def _busiest_resource_name(limit: BottleneckFinding, resource: Resource) -> str:
 
 
 def _device_latency_share_cell_text(limit: BottleneckFinding) -> str:
-    share = limit.resources.flight.at_device if limit.resources.flight else None
+    share = limit.resources.flight.device_latency_share if limit.resources.flight else None
     return DASH if share is None else share_text(share)
 
 

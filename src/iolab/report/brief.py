@@ -510,13 +510,11 @@ class LoadKinds:
 
     def report_of_workload(self, workload: Workload) -> LoadReport:
         """The kind of load that a workload makes."""
-        return self._report_of_kind(self._kind_of_type_tag(workload.job.stored_as))
+        return self._report_of_kind(self._kind_of_type_tag(workload.job.type_tag))
 
     def reports_of_study(self, study: Study) -> tuple[LoadReport, ...]:
         """The kinds that workloads of a study are of."""
-        names = {
-            self._kind_of_type_tag(workload.job.stored_as).name for workload in study.workloads
-        }
+        names = {self._kind_of_type_tag(workload.job.type_tag).name for workload in study.workloads}
         return tuple(
             self._report_of_kind(kind) for kind in self.registered_kinds if kind.name in names
         )
@@ -569,7 +567,7 @@ class LoadKinds:
     def _kind_of_type_tag(self, type_tag: str) -> RegisteredLoadKind:
         """The kind that makes jobs of that name."""
         return next(
-            kind for kind in self.registered_kinds for job in kind.jobs if job.stored_as == type_tag
+            kind for kind in self.registered_kinds for job in kind.jobs if job.type_tag == type_tag
         )
 
     def _report_of_kind(self, kind: RegisteredLoadKind) -> LoadReport:

@@ -259,7 +259,7 @@ def history_document(tracked: SessionHistory) -> dict[str, Any]:
         ],
         "series": [_metric_history_document(history) for history in tracked.series],
         "changes": tracked.changes,
-        "says": history_summary_sentence(tracked),
+        "message": history_summary_sentence(tracked),
     }
 
 
@@ -341,16 +341,16 @@ def comparison_junit_xml(compared: ComparisonResult) -> str:
     study = compared.baseline.study.id
     for row in compared.rows:
         case = _add_junit_case(suite, f"{study}.{point_text(row.workload, row.axis)}", row.metric)
-        says = _junit_message(row)
+        message = _junit_message(row)
         match row.comparison.verdict:
             case ComparisonVerdict.WORSE:
-                fault = ET.SubElement(case, "failure", {"message": says, "type": "worse"})
+                fault = ET.SubElement(case, "failure", {"message": message, "type": "worse"})
                 fault.text = _junit_values_text(row)
             case ComparisonVerdict.INCONCLUSIVE:
                 why = row.comparison.reason
-                ET.SubElement(case, "skipped", {"message": _xml_safe(f"{says}: {why}")})
+                ET.SubElement(case, "skipped", {"message": _xml_safe(f"{message}: {why}")})
             case _:
-                ET.SubElement(case, "system-out").text = f"{says}\n{_junit_values_text(row)}"
+                ET.SubElement(case, "system-out").text = f"{message}\n{_junit_values_text(row)}"
     for missing in compared.skipped:
         point = point_text(missing.workload, missing.axis)
         metric, colon, why = missing.reason.partition(": ")

@@ -20,12 +20,12 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import Level, Result
 from iolab.core.resources import RunResources
 from iolab.core.run import Plan, RunKey, RunRecord, RunStatus
-from iolab.core.samples import BinTable, CounterTable, IntervalTable, no_counters
+from iolab.core.samples import BinTable, CounterTable, IntervalTable, empty_counter_table
 from iolab.core.study import Study
 from iolab.core.target_state import Ledger, RoundsSeries
 from iolab.dataclass import dataclass
 from iolab.errors import StoreError
-from iolab.hosts.rates import derive
+from iolab.hosts.rates import derive_series
 from iolab.report.best import Headline
 from iolab.report.brief import (
     SINGLE_SESSION,
@@ -159,7 +159,7 @@ def build_brief(
         (*of_loads, *kinds.booted_hosts.runs_needing_manifests(study, points, results))
     )
     by_key = {result.key: result for result in results}
-    titles = study.titles
+    titles = study.configuration_titles
     kernels = boot_ids_by_host(source.facts)
     details: dict[RunKey, RunDetail] = {}
     best_runs, watched = _best_point_runs(best), dict[RunKey, RunResources]()
@@ -249,15 +249,15 @@ class _RunReader:
         if result is None or not read or not len(read[1].intervals):
             return None
         _, record = read
-        series = derive(record.counters, record.host_names)
+        series = derive_series(record.counters, record.host_names)
         window = sum_measured_window(record, measured_window(record)).cut.common
         return booted_hosts.node_timeline(record, result, series, self.source.facts, window)
 
     def _note_damage(self, key: RunKey, error: StoreError) -> None:
-        says = _PATH_IN_MESSAGE.sub(r"'\1'", error.happened)
+        message = _PATH_IN_MESSAGE.sub(r"'\1'", error.message)
         trace = self.sessions.run_source(key)
         run = f"{trace.digest}, repeat {trace.repeat}"
-        self.damaged_runs.append(Damage(f"{trace.label}: {run}" if trace.label else run, says))
+        self.damaged_runs.append(Damage(f"{trace.label}: {run}" if trace.label else run, message))
 
 
 _PATH_IN_MESSAGE: Final = re.compile(r"'/.*/(points/[^']*)'", re.DOTALL)
@@ -275,10 +275,10 @@ def read_run_record(
 ) -> RunRecord:
     """A run's evidence but for what its engine wrote; StoreError where it is damaged."""
     return RunRecord(
-        **manifest.facts(),
+        **manifest.manifest_fields(),
         intervals=source.intervals(*key),
         bins=source.bins(*key),
-        counters=source.counters(*key) if with_counters else no_counters(),
+        counters=source.counters(*key) if with_counters else empty_counter_table(),
         outputs=(),
     )
 
@@ -300,7 +300,7 @@ def _run_detail(
     latencies = kind.latency_curves(record, name)
     timeline = None
     if boot_ids is not None:
-        series = derive(record.counters, record.host_names)
+        series = derive_series(record.counters, record.host_names)
         drawn = build_timeline(record, series, latencies.window, boot_ids, kind.timeline_panels)
         timeline = drawn if drawn.panels else None
     return RunDetail(

@@ -65,10 +65,10 @@ def host_table(facts: HostFacts) -> Table:
         else "",
     ]
     tools = [tool.version or f"{tool.name}: not found" for tool in facts.tools]
-    title = facts.machine.title
+    title = facts.machine.product_text
     rows = [
         *([row_of("Machine", title)] if title else []),
-        *([row_of("Cloud", facts.cloud.title)] if facts.cloud else []),
+        *([row_of("Cloud", facts.cloud.summary_text)] if facts.cloud else []),
         row_of("Processor", _cpu_text(facts.cpu)),
         row_of("NUMA", _numa_text(facts.cpu)),
         row_of("Memory", _memory_text(facts.memory)),
@@ -84,7 +84,7 @@ def host_table(facts: HostFacts) -> Table:
 
 def _cpu_text(cpu: CpuFacts) -> str:
     speed = f", up to {cpu.max_mhz / 1000:.2f} GHz" if cpu.max_mhz else ""
-    limit = f"; a load may use {cpu.limit:.3g} of them" if cpu.limit is not None else ""
+    limit = f"; a load may use {cpu.core_limit:.3g} of them" if cpu.core_limit is not None else ""
     return (
         f"{counted_noun(cpu.sockets, 'socket')} of {cpu.model}: {counted_noun(cpu.cores, 'core')}, "
         f"{counted_noun(cpu.threads, 'thread')}{speed}{limit}"
@@ -138,7 +138,7 @@ def _disk_row(disk: DiskFacts, below: tuple[str, ...]) -> tuple[Cell, ...]:
         disk.serial or DASH,
         disk.firmware or DASH,
         format_bytes(disk.size_bytes),
-        disk.medium,
+        disk.medium_text,
         disk.scheduler or DASH,
         f"{disk.logical_block_bytes} / {disk.physical_block_bytes} B",
         disk.pcie_link or DASH,
@@ -286,7 +286,7 @@ def _machine_fact_texts(host: HostFacts) -> tuple[str, ...]:
     """What is told of a machine, by the names in `_FACTS_SHOWN`."""
     kernel = host.kernel
     return (
-        host.machine.title or DASH,
+        host.machine.product_text or DASH,
         _cpu_text(host.cpu),
         _memory_text(host.memory),
         _network_ports_text(host),
@@ -300,7 +300,7 @@ def _disk_models_text(facts: HostFacts) -> str:
     """The disks below the target, or else all, counted by model and size."""
     below = facts.target.devices if facts.target else ()
     used = [disk for disk in facts.disks if disk.name in below] or list(facts.disks)
-    models = Counter((disk.model or disk.name, disk.size_bytes, disk.medium) for disk in used)
+    models = Counter((disk.model or disk.name, disk.size_bytes, disk.medium_text) for disk in used)
     names = [
         f"{f'{number} × ' if number > 1 else ''}{model}, {format_bytes(size)} {medium}".strip()
         for (model, size, medium), number in models.items()

@@ -15,7 +15,7 @@ from iolab.analysis.value import (
 )
 from iolab.core.configuration import Configuration
 from iolab.core.metric import worst_level
-from iolab.core.metric_spec import Better, shared_label
+from iolab.core.metric_spec import Better, common_label
 from iolab.core.run import RunKey
 from iolab.core.workload import HOSTS
 from iolab.dataclass import dataclass
@@ -94,7 +94,7 @@ def _maxima_chart(brief: Brief, peaks: Sequence[PeakFigure]) -> Figure | None:
     groups = group_by(peaks, lambda peak: peak.maximum.workload).values()
     better = peaks[0].maximum.better
     best = "Lowest" if better is Better.LOWER else "Best"
-    title = f"{best} {shared_label(peak.maximum.metric for peak in peaks) or 'figures'}"
+    title = f"{best} {common_label(peak.maximum.metric for peak in peaks) or 'figures'}"
     return horizontal_bar_chart(
         "Best figures",
         f"{title}, and where it was reached",
@@ -218,7 +218,7 @@ def _headline_peak(headline: Headline) -> PeakFigure | None:
     best = headline.best
     if best is None:
         return None
-    key = headline.workload.figure
+    key = headline.workload.figure_metric
     run = best.median_run
     values = host_metric_values(run, key).values() if len(run.hosts) > 1 else ()
     return PeakFigure(

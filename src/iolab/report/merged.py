@@ -20,7 +20,7 @@ from iolab.core.configuration import DEFAULT_CONFIGURATION, Configuration
 from iolab.core.events import SessionStatus
 from iolab.core.host import HostFacts, HostSpec
 from iolab.core.metric import HostResult, NodeResult, Result, Spread
-from iolab.core.run import Bystander, HostRun, Plan, PlanCost, PlannedRun, Point
+from iolab.core.run import HostRun, MonitoredHost, Plan, PlanCost, PlannedRun, Point
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.core.study import Study
 from iolab.core.target_state import Ledger
@@ -38,7 +38,7 @@ from iolab.report.gather import SessionSource
 from iolab.report.numbers import shortened_list_text
 from iolab.store.documents import HostsStart, Manifest, SessionDocument
 from iolab.store.verify import Damage
-from iolab.study.schedule import digest_of, point_at
+from iolab.study.schedule import content_digest, point_at
 
 NewNames = Mapping[str, str]
 """Old names and the new ones; a name that is not there stays."""
@@ -184,8 +184,8 @@ def manifest_with_new_host_names(manifest: Manifest, names: NewNames) -> Manifes
         bystanders=tuple(
             _monitored_host_with_new_name(bystander, names) for bystander in manifest.bystanders
         ),
-        details=manifest.details and manifest.details.renamed(names),
-        fleet=manifest.fleet and manifest.fleet.renamed(names),
+        details=manifest.details and manifest.details.with_host_names(names),
+        fleet=manifest.fleet and manifest.fleet.with_host_names(names),
     )
 
 
@@ -212,7 +212,7 @@ def _host_run_with_new_names(host: HostRun, names: NewNames) -> HostRun:
     )
 
 
-def _monitored_host_with_new_name(bystander: Bystander, names: NewNames) -> Bystander:
+def _monitored_host_with_new_name(bystander: MonitoredHost, names: NewNames) -> MonitoredHost:
     return replace(bystander, host=_new_name(bystander.host, names))
 
 
@@ -321,7 +321,7 @@ def merge_plans(
     budgets = [plan.budget for plan in plans]
     return Plan(
         study=_distinct_listing(plan.study for plan in plans),
-        digest=digest_of([plan.digest for plan in plans]),
+        digest=content_digest([plan.digest for plan in plans]),
         data_sets=tuple(sets.values()),
         runs=tuple(runs),
         budget=PlanCost(
@@ -698,7 +698,7 @@ def _merged_digests(
     return {
         own: point_at(study, ids[configuration], workload, axis).digest
         if workload in alike
-        else digest_of({"session": session, "point": own})
+        else content_digest({"session": session, "point": own})
         for own, (configuration, workload, axis) in points.items()
     }
 

@@ -76,7 +76,7 @@ class Sentence:
 
 def configuration_names(study: Study) -> ConfigurationNames:
     """The names that sentences on a study use."""
-    return ConfigurationNames(study.titles)
+    return ConfigurationNames(study.configuration_titles)
 
 
 def sentences_for_findings(study: Study, every: Iterable[Finding]) -> tuple[Sentence, ...]:
@@ -240,11 +240,11 @@ def _gain_factor_text(share: float) -> str:
 
 
 def _metric_with_interval_text(metric: Metric) -> str:
-    if metric.interval is None:
+    if metric.shown_interval is None:
         single = "one run" if metric.n == 1 else ""
-        few = missing_interval_reason(metric) if metric.lacks_repeats else single
+        few = missing_interval_reason(metric) if metric.has_too_wide_interval else single
         return f"{metric_text(metric)} ({few})" if few else metric_text(metric)
-    low, high = (value_text(end, metric.unit, bare_rate=True) for end in metric.interval)
+    low, high = (value_text(end, metric.unit, bare_rate=True) for end in metric.shown_interval)
     return f"{metric_text(metric)} ({low} to {high})"
 
 

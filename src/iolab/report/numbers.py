@@ -117,7 +117,7 @@ def metric_text(metric: Metric | None, *, bare_rate: bool = False) -> str:
 
 def missing_interval_reason(metric: Metric) -> str:
     """Why a metric without an interval to show has none."""
-    enough = metric.lacks_repeats and (metric.n or 0) >= _REPEATS_MIN
+    enough = metric.has_too_wide_interval and (metric.n or 0) >= _REPEATS_MIN
     return REPEATS_TOO_FAR_APART if enough else TOO_FEW_REPEATS
 
 
@@ -129,9 +129,11 @@ def interval_and_runs_text(metric: Metric | None, *, bare_rate: bool = False) ->
     if metric is None or metric.value is None or metric.n is None:
         return ""
     runs = f"n={metric.n}"
-    if metric.interval is None:
-        return f"{missing_interval_reason(metric)}, {runs}" if metric.lacks_repeats else runs
-    ends = (value_text(end, metric.unit, bare_rate=bare_rate) for end in metric.interval)
+    if metric.shown_interval is None:
+        return (
+            f"{missing_interval_reason(metric)}, {runs}" if metric.has_too_wide_interval else runs
+        )
+    ends = (value_text(end, metric.unit, bare_rate=bare_rate) for end in metric.shown_interval)
     return f"[{', '.join(ends)}] {runs}"
 
 
@@ -179,10 +181,12 @@ def quotient_text(metric: Metric | None, *, bare_rate: bool = False) -> str:
 def quotient_interval_text(metric: Metric) -> str:
     """From where to where it may be, and over how many runs; what rounding leaves has no runs."""
     runs = f" n={metric.n}" if metric.n is not None else ""
-    if metric.interval is None:
-        why = f"{missing_interval_reason(metric)}," if metric.lacks_repeats else ""
+    if metric.shown_interval is None:
+        why = f"{missing_interval_reason(metric)}," if metric.has_too_wide_interval else ""
         return f"{why}{runs}".strip() or DASH
-    ends = [quotient_text(Metric(end, metric.unit), bare_rate=True) for end in metric.interval]
+    ends = [
+        quotient_text(Metric(end, metric.unit), bare_rate=True) for end in metric.shown_interval
+    ]
     return f"[{', '.join(ends)}]{runs}"
 
 
@@ -190,9 +194,9 @@ def factor_with_interval_text(factor: Metric | None) -> str:
     """A factor with its interval: `1.29 (1.27 to 1.32)`."""
     if factor is None or factor.value is None:
         return DASH
-    if factor.interval is None:
+    if factor.shown_interval is None:
         return f"{factor.value:.3g}"
-    low, high = factor.interval
+    low, high = factor.shown_interval
     return f"{factor.value:.3g} ({low:.3g} to {high:.3g})"
 
 

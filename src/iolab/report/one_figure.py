@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import Metric, Result, directions_in
-from iolab.core.metric_spec import MEAN, declared_among, spec_of
+from iolab.core.metric_spec import MEAN, declared_columns, spec_of
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import Direction, Workload
@@ -49,8 +49,8 @@ class SingleFigureReport(LoadReport):
 
     def figure_text(self, result: Result, workload: Workload) -> str:
         """The figure that its workload is run for."""
-        figure = metric_text(result.metrics.get(workload.figure))
-        return f"{figure} mean" if spec_of(workload.figure).statistic == MEAN else figure
+        figure = metric_text(result.metrics.get(workload.figure_metric))
+        return f"{figure} mean" if spec_of(workload.figure_metric).statistic == MEAN else figure
 
     def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
         """See `io_metric_columns`."""
@@ -58,7 +58,7 @@ class SingleFigureReport(LoadReport):
 
     def host_ranking_metric_key(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
         """The rate that its workload is run for."""
-        return workload.rate
+        return workload.rate_metric
 
     def latency_curves(self, record: RunRecord, name: str) -> LatencyCurves:
         """Reads and writes apart."""
@@ -136,7 +136,7 @@ class SingleFigureReport(LoadReport):
 
     def markdown_tables(self, study: Study, results: Sequence[Result]) -> str:
         """The points where they have repeats, then the runs."""
-        own = declared_among(result.metrics for result in results)
+        own = declared_columns(result.metrics for result in results)
         shown = (*SHOWN_METRICS, *own)
         runs = all_runs_table("Every run", study, results, shown, {}, max_rows=len(results))
         return points_and_runs_markdown(study, results, (*POINT_METRICS, *own), runs)
@@ -163,6 +163,6 @@ def _headline_latency_texts(headline: Headline) -> tuple[tuple[str, str], ...]:
         overall = best.metrics.get(key, UNKNOWN_METRIC)
         if mixed and parts:
             latencies.append((name, operation_latencies_text(parts)))
-        elif overall.value is not None and key != headline.workload.metric:
+        elif overall.value is not None and key != headline.workload.headline_metric:
             latencies.append((name, metric_text(overall)))
     return tuple(latencies)

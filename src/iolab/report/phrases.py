@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from iolab.core.configuration import limit_name
+from iolab.core.configuration import latency_limit_label
 from iolab.core.metric import CheckResult, Level, Metric, Result
 from iolab.core.metric_spec import OPS_PER_S, is_known, spec_of
 from iolab.core.run import Point
@@ -86,11 +86,11 @@ def merge_objections(
         Objection(
             code=code,
             level=level,
-            message=hits[0][1].says,
+            message=hits[0][1].message,
             runs=tuple(result for result, _ in hits),
             run_count=len(results),
             configuration_titles=names,
-            has_other_numbers=len({check.says for _, check in hits}) > 1,
+            has_other_numbers=len({check.message for _, check in hits}) > 1,
         )
         for (level, code), hits in grouped.items()
     ]
@@ -157,7 +157,7 @@ def run_failure_sentence(result: Result, titles: Mapping[str, str]) -> str:
 
 def titles_if_several(study: Study) -> dict[str, str]:
     """The titles of configurations by id, empty where there is one and no need to tell."""
-    return study.titles if len(study.configurations) > 1 else {}
+    return study.configuration_titles if len(study.configurations) > 1 else {}
 
 
 def result_run_text(result: Result) -> str:
@@ -194,7 +194,7 @@ def load_findings_document(findings: LoadFindings) -> dict[str, Any]:
 
 
 def _search_title(search: Search) -> str:
-    fixed = axis_values_text(search.fixed)
+    fixed = axis_values_text(search.fixed_axis_values)
     return f"{search.workload.id}{f' {fixed}' if fixed else ''} ({search.configuration})"
 
 
@@ -253,7 +253,7 @@ def _peak_point(peak_found: SearchPeak, indexes: tuple[int, ...]) -> Point:
 
 def _max_load_sentence(load: SearchMaxLoad) -> str:
     highest = load.highest
-    limit = f"{limit_name(load.limit.metric)} <= {format_ns(load.limit.latency_ns)}"
+    limit = f"{latency_limit_label(load.limit.metric)} <= {format_ns(load.limit.latency_ns)}"
     start = f"{_search_title(load.search)}: "
     if not highest.bounded:
         beyond = highest.load >= load.saturation / 2
@@ -283,7 +283,7 @@ def _search_document(search: Search) -> dict[str, Any]:
     return {
         "configuration": search.configuration,
         "workload": search.workload.id,
-        "axis": dict(search.fixed),
+        "axis": dict(search.fixed_axis_values),
     }
 
 

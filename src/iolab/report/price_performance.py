@@ -22,7 +22,7 @@ from iolab.analysis.value import (
 )
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Metric
-from iolab.core.metric_spec import shared_label
+from iolab.core.metric_spec import common_label
 from iolab.report.charts.bars import Bar, BarGroup, charts_by_unit, group_by, horizontal_bar_chart
 from iolab.report.charts.chart import ChartGroup, ReportSection
 from iolab.report.charts.cost import PurchasedConfiguration, procurement_cost_chart
@@ -173,7 +173,7 @@ def _quotient_chart(
     by_workload = group_by(quotients, lambda quotient: (quotient.of.workload, quotient.of.metric))
     groups = list(by_workload.values())
     is_capacity = quotients[0].value.unit == TERABYTES
-    of = "capacity" if is_capacity else shared_label(quotient.of.metric for quotient in quotients)
+    of = "capacity" if is_capacity else common_label(quotient.of.metric for quotient in quotients)
     return horizontal_bar_chart(
         "Price/performance",
         f"{capitalised(of)} for each {per_unit}" if of else f"Figures for each {per_unit}",

@@ -100,7 +100,7 @@ def _repeat_count_text(brief: Brief) -> str:
     numbers = {method.repeats for method in methods}
     own = [member.session for member in brief.sessions.members] or [brief.session]
     ended = all(session.status is SessionStatus.DONE for session in own)
-    if not ended or len(numbers) > 1 or any(method.sequential for method in methods):
+    if not ended or len(numbers) > 1 or any(method.is_sequential for method in methods):
         return "its"
     return str(numbers.pop())
 
@@ -160,7 +160,7 @@ def _session_fault_sentences(brief: Brief) -> Iterator[str]:
     """Sessions that did not come to their end, and those that differ by more than they may."""
     keys = [result.key for result in brief.results]
     if not brief.sessions.is_merged:
-        missing = brief.plan.missing(keys) - sum(1 for hurt in brief.damaged if hurt.run)
+        missing = brief.plan.missing_run_count(keys) - sum(1 for hurt in brief.damaged if hurt.run)
         yield _unfinished_session_sentence("The session", brief.session, missing)
     for member in brief.sessions.members:
         yield _unfinished_session_sentence(
@@ -180,7 +180,7 @@ def _session_fault_sentences(brief: Brief) -> Iterator[str]:
 def missing_run_count(member: MemberSession) -> int:
     """How many runs a session still had to make."""
     keys = [result.key for result in member.results]
-    return member.plan.missing(keys) - member.damaged_run_count
+    return member.plan.missing_run_count(keys) - member.damaged_run_count
 
 
 def _unfinished_session_sentence(name: str, session: SessionDocument, missing: int) -> str:
@@ -404,7 +404,7 @@ def _duration_rows(method: Method) -> tuple[tuple[Cell, ...], ...]:
             row_of("Duration", f"{kind}: {format_duration_s(method.runtime_s)} measured"),
             row_of("Warm-up", f"{format_duration_s(method.warmup_s)} run before and left out"),
         )
-    least_s, most_s = method.load_s
+    least_s, most_s = method.load_seconds_range
     length = f"{format_duration_s(least_s)} to {format_duration_s(most_s)}"
     return (
         row_of(

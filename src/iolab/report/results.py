@@ -246,12 +246,12 @@ def _result_document(result: Result) -> dict[str, Any]:
         },
         "verdict": {
             "level": result.verdict.level.value,
-            "looked": result.verdict.looked,
+            "looked": result.verdict.judged_count,
             "checks": [
                 {
                     "code": check.code,
-                    "level": check.word,
-                    "says": check.says,
+                    "level": check.level_text,
+                    "message": check.message,
                     "evidence": _evidence_document(check.evidence),
                 }
                 for check in result.verdict.checks
@@ -293,7 +293,7 @@ def result_columns(results: Sequence[Result]) -> dict[str, list[ExportValue]]:
     """
     lists = _run_identity_columns(results)
     lists["objections"] = [
-        " ".join(f"{check.code}:{check.word}" for check in result.verdict.objections)
+        " ".join(f"{check.code}:{check.level_text}" for check in result.verdict.objections)
         for result in results
     ]
     lists["steadiness"] = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from iolab.core.bins import PERCENTILE_LABELS
 from iolab.core.metric import Evidence, Level, Metric, Result, Spread, Verdict
-from iolab.core.metric_spec import declared_among
+from iolab.core.metric_spec import declared_columns
 from iolab.core.run import HostRun
 from iolab.core.study import Study
 from iolab.core.workload import Workload
@@ -119,7 +119,7 @@ def io_metric_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str
     ]
     if any(key in metric for metric in metrics for key, _ in SERVICE_METRICS):
         shown += SERVICE_METRICS
-    return shown + declared_among(metrics)
+    return shown + declared_columns(metrics)
 
 
 def host_shares_table(result: Result, metric_headings: Sequence[tuple[str, str]]) -> Table:
@@ -141,14 +141,16 @@ def host_shares_table(result: Result, metric_headings: Sequence[tuple[str, str]]
 
 def checks_note(verdict: Verdict) -> str:
     """How many checks looked, and which of them do not object, in one line."""
-    fine = f" No objection by {', '.join(verdict.satisfied)}." if verdict.satisfied else ""
-    return f"{verdict.rests_on}{fine}"
+    fine = f" No objection by {', '.join(verdict.passed_codes)}." if verdict.passed_codes else ""
+    return f"{verdict.basis_text}{fine}"
 
 
 def objections_table(result: Result) -> Table:
     """What objects to a run, worst first, with its evidence."""
     cells = tuple(
-        row_of(objection.level, objection.code, objection.says, evidence_text(objection.evidence))
+        row_of(
+            objection.level, objection.code, objection.message, evidence_text(objection.evidence)
+        )
         for objection in result.verdict.objections
         if objection.level is not None
     )

@@ -122,7 +122,7 @@ def _rounds_table(every: Sequence[RoundsSeries], looks: SeriesStyles) -> Table:
             Cell(looks[series.configuration].title),
             Cell(str(len(series.iops))),
             *_steady_state_cells(series),
-            Cell("yes" if series.achieved else "no"),
+            Cell("yes" if series.is_steady else "no"),
         )
         for series in every
     )
@@ -145,7 +145,7 @@ def _sentinel_chart_groups(brief: Brief) -> Iterator[ChartGroup]:
     point = sentinel_point(brief.study)
     if point is None or point.configuration not in brief.series_styles:
         return
-    metric = brief.study.workload(point.workload).figure
+    metric = brief.study.workload(point.workload).figure_metric
     own = [
         result
         for result in brief.results
@@ -163,7 +163,7 @@ def _sentinel_chart_groups(brief: Brief) -> Iterator[ChartGroup]:
         last_order=max(result.order for result in brief.results),
     )
     figure: Figure = sentinel_chart(
-        point.label, watched, brief.series_styles[point.configuration].token
+        point.title_text, watched, brief.series_styles[point.configuration].token
     )
     yield ChartGroup("The sentinel", (figure,))
 

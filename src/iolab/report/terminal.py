@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from iolab.core.metric import Level, Metric, Result, directions_in
-from iolab.core.metric_spec import declared_among
-from iolab.core.stopping import SeriesStatus
+from iolab.core.metric_spec import declared_columns
+from iolab.core.stopping import SteadinessStatus
 from iolab.core.study import Study
 from iolab.dataclass import dataclass
 from iolab.report.numbers import (
@@ -384,7 +384,7 @@ STEADY_SHOWN: Final = 0.0005
 def _with_steadiness(text: Text, run: Result) -> Text:
     """The verdict and, where the run's own seconds told something, what."""
     steady = steadiness_text(run)
-    if run.steadiness is not None and run.steadiness.status is SeriesStatus.OK:
+    if run.steadiness is not None and run.steadiness.status is SteadinessStatus.OK:
         # No heading says what is ok; a rate that is the same in every second has no interval.
         half = run.steadiness.half_width
         steady = "steady" if half < STEADY_SHOWN else f"steady ±{100 * half:.2g} %"
@@ -399,7 +399,7 @@ def points_terminal_table(
     Of a mix of reads and writes a row for each of them follows.
     """
     titles = study.workload_titles
-    keys = {workload.id: workload.figure for workload in study.workloads}
+    keys = {workload.id: workload.figure_metric for workload in study.workloads}
     many = len(study.configurations) > 1
     repeated = any(len(point.runs) > 1 for point in points)
     headings = [Heading("point", can_wrap=True), Heading("IOPS", is_number=True)]
@@ -407,7 +407,7 @@ def points_terminal_table(
     headings += [Heading("95 %", is_number=True)] if repeated else []
     headings += [Heading(name, is_number=True) for name in ("mean", "p99")]
     headings += [Heading("p99.9", is_number=True, is_optional=True)]
-    own = declared_among(point.metrics for point in points)
+    own = declared_columns(point.metrics for point in points)
     headings += [Heading(name, is_number=True) for _, name in own]
     grouped: dict[tuple[str, str], list[PointSummary]] = {}
     for point in points:

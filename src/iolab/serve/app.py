@@ -282,7 +282,7 @@ def _refuse(refusal: RequestRefusal) -> tuple[bytes, Mapping[str, str]]:
 def _without_path(error: IolabError, context: ServerContext) -> IolabError:
     """The error told of places below the directory served, not of where that lies."""
     root = f"{context.library.root}/"
-    return type(error)(error.happened.replace(root, ""), error.do.replace(root, ""), error.faults)
+    return type(error)(error.message.replace(root, ""), error.hint.replace(root, ""), error.faults)
 
 
 _NO_PAGE: Final = RequestRefusal(404, "There is no such page.", "Begin at the list of sessions.")

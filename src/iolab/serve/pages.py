@@ -377,7 +377,7 @@ def _progress(opened: LoadedSession, now_ns: int) -> PlanProgress:
     running = opened.session.status is SessionStatus.RUNNING
     done = {result.key for result in results if result.status is RunStatus.DONE}
     return PlanProgress(
-        made=len(plan.runs) - plan.missing(done),
+        made=len(plan.runs) - plan.missing_run_count(done),
         planned=len(plan.runs),
         open_ended=bool(plan.runs_more),
         now=_next(plan, done) if running else "",

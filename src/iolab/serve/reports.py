@@ -17,7 +17,7 @@ from typing import Final
 
 from iolab.dataclass import dataclass
 from iolab.errors import ExitCode, IolabError, ReportError
-from iolab.hosts.process import run_here
+from iolab.hosts.process import run_local
 from iolab.serve.server import (
     CACHE_BYTES_MAX,
     REPORT_BYTES_MAX,
@@ -160,7 +160,7 @@ async def _run(argv: Sequence[str]) -> None:
     A report that leaves damaged runs out is one too, and says so.
     """
     try:
-        code, output, _ = await run_here(
+        code, output, _ = await run_local(
             ("nice", "-n", str(_NICENESS), *argv), limit_s=REPORT_S, output_bytes=_SAID_MAX
         )
     except TimeoutError as error:
@@ -183,7 +183,7 @@ def _error_of(output: bytes, code: int) -> IolabError:
     """The error that `iolab report --json` told, as far as it can be read."""
     try:
         error = json.loads(output)["error"]
-        return ReportError(str(error["happened"]), str(error["do"]))
+        return ReportError(str(error["message"]), str(error["hint"]))
     except (ValueError, KeyError, TypeError):
         return ReportError(
             f"The report's process ended with {code}.", "Run `iolab report` to see why."

@@ -280,7 +280,7 @@ def _with_ours(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, byte
 
 def refusal_of(error: IolabError, status: int) -> RequestRefusal:
     """The refusal that tells an error of ours."""
-    return RequestRefusal(status, error.happened, error.do)
+    return RequestRefusal(status, error.message, error.hint)
 
 
 _METHOD: Final = RequestRefusal(

@@ -10,27 +10,27 @@ from iolab.core.events import Phase
 from iolab.core.run import PlannedRun
 from iolab.dataclass import dataclass
 from iolab.hosts.host import Host
-from iolab.session.discovery import Questions
+from iolab.session.discovery import DiscoveryQueries
 from iolab.study.targets import makers_of
 from iolab.targets.context import Context
 
 
-class LiveRule(Protocol):
+class StoppingRule(Protocol):
     """Watches the I/Os of all hosts of one run."""
 
-    def take(self, host: str, end_real_ns: int, span_ns: int, ios: int) -> None:
+    def add_interval(self, host: str, end_real_ns: int, span_ns: int, ios: int) -> None:
         """Take a host's next interval; its end is on the controller's clock."""
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether enough was seen, so that the run may end now."""
 
     @property
-    def says(self) -> str:
+    def status_text(self) -> str:
         """How the run stands, in a few words for people."""
 
 
-RuleFor = Callable[[PlannedRun, Sequence[str]], LiveRule | None]
+RuleFor = Callable[[PlannedRun, Sequence[str]], StoppingRule | None]
 """The rule of a run on those hosts; None for one that ends by itself."""
 
 
@@ -39,7 +39,7 @@ WRITING: Final = frozenset({Phase.BOOT, Phase.LAY_OUT, Phase.PURGE, Phase.PRECON
 
 
 @dataclass(slots=True)
-class TargetRest:
+class TargetRestTimer:
     """Since when we leave the targets alone, on our monotonic clock; None before a first load."""
 
     since_ns: int | None = None
@@ -65,24 +65,24 @@ class SessionContext(Context):
     """
 
     bystanders: dict[str, Host] = field(default_factory=dict)
-    questions: Questions = field(default_factory=Questions)
+    questions: DiscoveryQueries = field(default_factory=DiscoveryQueries)
     rule_for: RuleFor | None = None
     mended: set[str] = field(default_factory=set)
-    rest: TargetRest = field(default_factory=TargetRest)
+    rest: TargetRestTimer = field(default_factory=TargetRestTimer)
 
-    def begin(
+    def begin_phase(
         self, phase: Phase, run: PlannedRun | None, detail: str, expected_s: float | None = None
     ) -> None:
         """Tell that a phase begins, and note what it means for the targets' rest."""
         self.rest.begin(phase, self.clock.mono_ns())
-        Context.begin(self, phase, run, detail, expected_s)
+        Context.begin_phase(self, phase, run, detail, expected_s)
 
-    def without(self, run: PlannedRun) -> tuple[str, ...]:
+    def excluded_hosts(self, run: PlannedRun) -> tuple[str, ...]:
         """The hosts that should make a run's load, and take no part in it."""
         names = makers_of(self.study, run.point)
         return tuple(name for name in names if name in self.left_out)
 
     @property
-    def everyone(self) -> dict[str, Host]:
+    def all_hosts(self) -> dict[str, Host]:
         """Clients and bystanders."""
         return {**self.hosts, **self.bystanders}

@@ -9,22 +9,28 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from iolab.core.host import DeviceFacts, HostFacts, HostSpec, Role, TargetProbe
-from iolab.core.run import IdleProof
+from iolab.core.run import PreRunActivity
 from iolab.core.study import Study
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.answers import Leftovers, read_answer, read_facts
-from iolab.hosts.barrier import Outcomes, together
+from iolab.hosts.barrier import Outcomes, gather_hosts
 from iolab.hosts.clock import Clock, ClockOffset, measure_offset
 from iolab.hosts.connect import open_hosts
 from iolab.hosts.counter_names import DISK
-from iolab.hosts.device_counters import SNAPSHOT_LIMIT_S, core_times, cpu_busy, idle_proof, look_of
+from iolab.hosts.device_counters import (
+    SNAPSHOT_LIMIT_S,
+    core_times,
+    cpu_busy,
+    pre_run_activity,
+    snapshot_from,
+)
 from iolab.hosts.host import Host
 from iolab.hosts.message import Hello
-from iolab.study.guard import NVME, NVME_ARGV, NVME_PURGES, asks_rights
+from iolab.study.guard import NVME, NVME_ARGV, NVME_PURGES, needs_rights
 from iolab.study.kinds import StudyKinds
 from iolab.study.targets import Target, nodes_of, targets_of
-from iolab.targets.devices import MOUNT_PARENT, look_at, with_device
+from iolab.targets.devices import MOUNT_PARENT, inspect_device, with_device
 from iolab.targets.work_directory import CLOSE_LIMIT_S
 
 LOOK_LIMIT_S: Final = 60.0
@@ -33,7 +39,7 @@ LOOK_LIMIT_S: Final = 60.0
 LEFTOVERS: Final = "leftovers"
 
 
-async def look_for_leftovers(
+async def find_leftovers(
     specs: Iterable[HostSpec],
     path: str | None,
     *,
@@ -44,22 +50,22 @@ async def look_for_leftovers(
     With `remove`, what an earlier look found on hosts by name, that and nothing else is removed.
     """
 
-    async def look(host: Host) -> Leftovers:
+    async def _clean_or_list(host: Host) -> Leftovers:
         await host.connect()
-        return await leftovers_on(host, path, remove=remove.get(host.name))
+        return await host_leftovers(host, path, remove=remove.get(host.name))
 
     async with open_hosts(specs) as hosts:
-        return await together(hosts.values(), look)
+        return await gather_hosts(hosts.values(), _clean_or_list)
 
 
-async def leftovers_on(
+async def host_leftovers(
     host: Host, path: str | None, *, remove: Leftovers | None = None
 ) -> Leftovers:
     """What was left on a connected host; with `remove` that is gone, but for the `faults`."""
     asked = None if host.spec.serial else host.spec.path or path
     limit_s = CLOSE_LIMIT_S if remove else LOOK_LIMIT_S
-    names = None if remove is None else sorted(remove.names)
-    answer = await host.ask(LEFTOVERS, deadline_s=limit_s, path=asked, remove=names)
+    names = None if remove is None else sorted(remove.all_names)
+    answer = await host.request(LEFTOVERS, deadline_s=limit_s, path=asked, remove=names)
     return read_answer(host.name, Leftovers, answer)
 
 
@@ -80,7 +86,7 @@ class Discovery:
     devices: dict[str, DeviceFacts] = field(default_factory=dict)
 
     @classmethod
-    def joined(cls, parts: Iterable[Discovery]) -> Discovery:
+    def combined(cls, parts: Iterable[Discovery]) -> Discovery:
         """What several hosts told."""
         whole = cls({}, {}, {}, {})
         for part in parts:
@@ -92,7 +98,7 @@ class Discovery:
 
 
 @dataclass(frozen=True, slots=True)
-class Questions:
+class DiscoveryQueries:
     """What kinds of load, and of hosts that are booted, want to know beside a host's facts.
 
     `programs` are asked for on clients, `node_programs` where hosts are booted, each with the
@@ -104,12 +110,18 @@ class Questions:
     node_programs: Mapping[str, list[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, study: Study, kinds: StudyKinds) -> Questions:
+    def for_study(cls, study: Study, kinds: StudyKinds) -> DiscoveryQueries:
         """What those kinds ask where the study has their load."""
-        return cls(kinds.asked(study), kinds.hosts.targets(study), kinds.hosts.asked(study))
+        return cls(
+            kinds.required_programs(study),
+            kinds.hosts.targets(study),
+            kinds.hosts.required_programs(study),
+        )
 
 
-async def discover(study: Study, hosts: Mapping[str, Host], questions: Questions) -> Discovery:
+async def discover(
+    study: Study, hosts: Mapping[str, Host], questions: DiscoveryQueries
+) -> Discovery:
     """Ask all hosts given at once. HostError names every one that failed, and what to do.
 
     The hosts stay connected; whoever made them closes them.
@@ -127,37 +139,39 @@ async def discover(study: Study, hosts: Mapping[str, Host], questions: Questions
     carrying = {node.name for node in nodes_of(study)}
     booting = {target.host: target for target in questions.nodes}
 
-    async def visit(host: Host) -> Discovery:
+    async def discover_host(host: Host) -> Discovery:
         spec = specs[host.name]
         if host.name in by_host:
-            return await _visit(host, spec, tuple(by_host[host.name]), tools, study)
+            return await _discover_targets(host, spec, tuple(by_host[host.name]), tools, study)
         if host.name in booting:
-            return await _visit(host, spec, (booting[host.name],), questions.node_programs, study)
+            return await _discover_targets(
+                host, spec, (booting[host.name],), questions.node_programs, study
+            )
         hello = await host.connect()
         path = spec.path if host.name in carrying else None
-        answer = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=path, tools={})
-        facts = _with_devices(spec, read_facts(host.name, answer))
+        answer = await host.request("facts", deadline_s=FACTS_LIMIT_S, path=path, tools={})
+        facts = _with_monitored_devices(spec, read_facts(host.name, answer))
         return Discovery({host.name: hello}, {host.name: facts}, {})
 
-    visits = await together([hosts[name] for name in (*by_host, *watched)], visit)
-    return Discovery.joined(visits.complete().values())
+    visits = await gather_hosts([hosts[name] for name in (*by_host, *watched)], discover_host)
+    return Discovery.combined(visits.complete().values())
 
 
-async def _visit(
+async def _discover_targets(
     host: Host,
     spec: HostSpec,
     targets: tuple[Target, ...],
     tools: Mapping[str, list[str]],
     study: Study,
 ) -> Discovery:
-    settings, rights = study.target, asks_rights(study)
+    settings, rights = study.target, needs_rights(study)
     hello = await host.connect()
     facts: dict[str, HostFacts] = {}
     probes: dict[str, TargetProbe] = {}
     devices: dict[str, DeviceFacts] = {}
     for target in targets:
         path = None if target.serial is not None else target.path
-        answer = await host.ask(
+        answer = await host.request(
             "facts",
             deadline_s=FACTS_LIMIT_S,
             path=path,
@@ -166,31 +180,31 @@ async def _visit(
         )
         answered = read_facts(host.name, answer)
         if target.serial is not None:
-            device = devices[target.key] = await look_at(host, target, settings)
+            device = devices[target.key] = await inspect_device(host, target, settings)
             facts[target.key] = with_device(answered, device)
             if rights:
-                probes[target.key] = await _try(host, MOUNT_PARENT, rights=True)
+                probes[target.key] = await _probe_target(host, MOUNT_PARENT, rights=True)
             continue
-        host_facts = facts[target.key] = _with_devices(spec, answered)
+        host_facts = facts[target.key] = _with_monitored_devices(spec, answered)
         # A directory that is missing or closed is the guard's to name; trying it adds nothing.
         if host_facts.target is not None and host_facts.target.writable:
-            probes[target.key] = await _try(host, target.path, rights=rights)
+            probes[target.key] = await _probe_target(host, target.path, rights=rights)
     return Discovery({host.name: hello}, facts, probes, devices)
 
 
-async def _try(host: Host, path: str, *, rights: bool) -> TargetProbe:
+async def _probe_target(host: Host, path: str, *, rights: bool) -> TargetProbe:
     """What trying a folder tells, and with `rights` what else the agent may do there."""
-    answer = await host.ask("probe", deadline_s=PROBE_LIMIT_S, path=path, rights=rights)
+    answer = await host.request("probe", deadline_s=PROBE_LIMIT_S, path=path, rights=rights)
     return read_answer(host.name, TargetProbe, answer)
 
 
-def _with_devices(spec: HostSpec, facts: HostFacts) -> HostFacts:
+def _with_monitored_devices(spec: HostSpec, facts: HostFacts) -> HostFacts:
     """The facts with the devices that the host's table names; HostError when it has none such."""
     known = [disk.name for disk in facts.disks]
     unknown = [name for name in spec.devices if name not in known]
     if unknown:
-        happened = f"Host '{spec.name}' has no block device '{unknown[0]}'."
-        raise HostError(happened, f"Name one of {', '.join(known) or 'its own'} as devices.")
+        message = f"Host '{spec.name}' has no block device '{unknown[0]}'."
+        raise HostError(message, f"Name one of {', '.join(known) or 'its own'} as devices.")
     if not spec.devices or facts.target is None:
         return facts
     nearest = spec.devices[0] if len(spec.devices) == 1 else None
@@ -214,7 +228,7 @@ _BUSY_AT: Final = 1 + DISK.index("busy_time_ns")
 
 
 @dataclass(frozen=True, slots=True)
-class Quiet:
+class HostActivity:
     """What a host did while nobody asked it to do anything.
 
     `idle` are the rates of the busiest device below the target, `device_busy` the largest share of
@@ -223,13 +237,13 @@ class Quiet:
     counted.
     """
 
-    idle: IdleProof | None
+    idle: PreRunActivity | None
     device_busy: float | None
     cpu_busy: float | None
     cpu_waiting: float | None = None
     io_waiting: float | None = None
 
-    def others(self) -> str | None:
+    def interference_text(self) -> str | None:
         """What others do there that a result would hold, for people; None where it is fit."""
         reasons = []
         if (self.cpu_busy or 0.0) > CPU_BUSY:
@@ -244,14 +258,14 @@ class Quiet:
 
 
 @dataclass(frozen=True, slots=True)
-class Inspected:
+class InspectedHost:
     """One host that answered: `path` is the directory it was asked about, None for none."""
 
     spec: HostSpec
     path: str | None
     facts: HostFacts
     probe: TargetProbe | None
-    quiet: Quiet
+    quiet: HostActivity
     offset: ClockOffset
     hello: Hello
     left: Leftovers | None
@@ -264,31 +278,31 @@ async def inspect_hosts(
     clock: Clock,
     *,
     cloud: bool,
-) -> Outcomes[Inspected]:
+) -> Outcomes[InspectedHost]:
     """Connect and ask all hosts at once, then watch them all while none is asked.
 
     `path` is for hosts that name none of their own, `cloud` as `[target]` has it. The
     hosts stay connected; whoever made them closes them.
     """
 
-    async def meet(host: Host) -> _Met:
-        return await _meet(host, _folder_of(host.spec, path), tools, cloud=cloud)
+    async def _connect_and_inspect(host: Host) -> _Met:
+        return await _inspect_host(host, _target_directory(host.spec, path), tools, cloud=cloud)
 
-    met = await together(hosts.values(), meet)
+    met = await gather_hosts(hosts.values(), _connect_and_inspect)
 
-    async def watch(host: Host) -> Inspected:
+    async def _watch_idle(host: Host) -> InspectedHost:
         facts, probe, hello, left = met.done[host.name]
         # The clock comes last: the watch sees none of our own questions.
-        quiet = await watch_quiet(host, facts)
+        quiet = await watch_activity(host, facts)
         offset = await measure_offset(host, clock)
-        folder = _folder_of(host.spec, path)
-        return Inspected(host.spec, folder, facts, probe, quiet, offset, hello, left)
+        folder = _target_directory(host.spec, path)
+        return InspectedHost(host.spec, folder, facts, probe, quiet, offset, hello, left)
 
-    watched = await together([hosts[name] for name in met.done], watch)
+    watched = await gather_hosts([hosts[name] for name in met.done], _watch_idle)
     return Outcomes(watched.done, {**met.failed, **watched.failed})
 
 
-def _folder_of(spec: HostSpec, path: str | None) -> str | None:
+def _target_directory(spec: HostSpec, path: str | None) -> str | None:
     """The directory to ask a host about; none where its target is a block device."""
     return None if spec.serial else spec.path or path
 
@@ -296,39 +310,41 @@ def _folder_of(spec: HostSpec, path: str | None) -> str | None:
 _Met = tuple[HostFacts, TargetProbe | None, Hello, Leftovers | None]
 
 
-async def _meet(
+async def _inspect_host(
     host: Host, path: str | None, tools: Mapping[str, list[str]], *, cloud: bool
 ) -> _Met:
     hello = await host.connect()
-    left = await leftovers_on(host, path) if LEFTOVERS in hello.capabilities else None
-    answer = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=path, tools=tools, cloud=cloud)
+    left = await host_leftovers(host, path) if LEFTOVERS in hello.capabilities else None
+    answer = await host.request(
+        "facts", deadline_s=FACTS_LIMIT_S, path=path, tools=tools, cloud=cloud
+    )
     facts = read_facts(host.name, answer)
     if facts.target is None or not facts.target.writable:
         return facts, None, hello, left
-    tried = await host.ask("probe", deadline_s=PROBE_LIMIT_S, path=path)
+    tried = await host.request("probe", deadline_s=PROBE_LIMIT_S, path=path)
     return facts, read_answer(host.name, TargetProbe, tried), hello, left
 
 
-async def watch_quiet(host: Host, facts: HostFacts) -> Quiet:
+async def watch_activity(host: Host, facts: HostFacts) -> HostActivity:
     """What a host does while nobody asks it to do anything. Raises HostError."""
     devices = facts.target.devices if facts.target is not None else ()
-    before = await host.ask("snapshot", deadline_s=SNAPSHOT_LIMIT_S)
+    before = await host.request("snapshot", deadline_s=SNAPSHOT_LIMIT_S)
     await asyncio.sleep(QUIET_WATCH_S)
-    after = await host.ask("snapshot", deadline_s=SNAPSHOT_LIMIT_S)
+    after = await host.request("snapshot", deadline_s=SNAPSHOT_LIMIT_S)
     try:
-        then, now = look_of(before), look_of(after)
+        then, now = snapshot_from(before), snapshot_from(after)
     except ValueError as fault:
-        raise host.give_up(f"sent a sample that makes no sense: {fault}") from None
+        raise host.mark_lost(f"sent a sample that makes no sense: {fault}") from None
     span_ns = now.mono_ns - then.mono_ns
-    return Quiet(
-        idle_proof(then, now, devices),
+    return HostActivity(
+        pre_run_activity(then, now, devices),
         device_busy(before.header, after.header, devices, span_ns),
         cpu_busy(core_times(before.header.get("cpu")), core_times(after.header.get("cpu"))),
-        *(_waiting(before.header, after.header, name, span_ns) for name in ("cpu", "io")),
+        *(_waiting_share(before.header, after.header, name, span_ns) for name in ("cpu", "io")),
     )
 
 
-def _waiting(
+def _waiting_share(
     before: Mapping[str, Any], after: Mapping[str, Any], resource: str, span_ns: int
 ) -> float | None:
     """The share of `span_ns` in which some task waited for a resource."""
@@ -346,13 +362,13 @@ def device_busy(
 
     The arguments are two samples that have lists of disks.
     """
-    then, now = _busy_ns(before), _busy_ns(after)
+    then, now = _busy_ns_by_device(before), _busy_ns_by_device(after)
     if span_ns <= 0:
         return None
     shares = [(now[name] - then.get(name, 0)) / span_ns for name in devices if name in now]
     return min(max(*shares, 0.0), 1.0) if shares else None
 
 
-def _busy_ns(sample: Mapping[str, Any]) -> dict[str, int]:
+def _busy_ns_by_device(sample: Mapping[str, Any]) -> dict[str, int]:
     rows = (row for row in sample["disks"] if len(row) > _BUSY_AT)
     return {row[0]: row[_BUSY_AT] for row in rows if isinstance(row[_BUSY_AT], int)}

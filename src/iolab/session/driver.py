@@ -8,19 +8,19 @@ from dataclasses import field, replace
 from typing import Any
 
 from iolab.core.block_trace import BlockTrace
-from iolab.core.compressed import Packed
+from iolab.core.compressed import CompressedBytes
 from iolab.core.engine import EngineName
 from iolab.core.run import (
     MAX_STANDSTILLS,
     CacheProof,
+    CgroupCpuUse,
     DeviceDelta,
     ExtentProof,
     FilesLook,
     HostDetails,
     HostRun,
-    IdleProof,
     PlannedRun,
-    ProcessorGroup,
+    PreRunActivity,
     ProcessorUse,
     ProcessUse,
     RunRecord,
@@ -28,9 +28,9 @@ from iolab.core.run import (
 )
 from iolab.dataclass import dataclass
 from iolab.errors import EngineError
-from iolab.hosts.barrier import joined, together
+from iolab.hosts.barrier import combined_error, gather_hosts
 from iolab.hosts.clock import ClockOffset
-from iolab.hosts.device_counters import DeviceSnapshot, deltas
+from iolab.hosts.device_counters import DeviceSnapshot, device_deltas
 from iolab.hosts.engine import Command, EngineReading
 from iolab.hosts.intervals import IntervalLog
 from iolab.hosts.remote_process import Ending
@@ -40,7 +40,7 @@ from iolab.targets.work_directory import WorkDirectory
 
 
 @dataclass(slots=True)
-class HostShare:
+class HostRunState:
     """One host's share of a run. What a failed phase did not reach stays None.
 
     Load that is no process of its own fills in what it `asked` for, `engine_version` and whether it
@@ -55,7 +55,7 @@ class HostShare:
     extents: ExtentProof | None = None
     files_look: FilesLook | None = None
     cache: CacheProof | None = None
-    idle: IdleProof | None = None
+    idle: PreRunActivity | None = None
     offset: ClockOffset | None = None
     offset_after: ClockOffset | None = None
     clock_step_ns: int | None = None
@@ -65,8 +65,8 @@ class HostShare:
     after: DeviceSnapshot | None = None
     last_sample: Mapping[str, Any] | None = None
     intervals: IntervalLog = field(default_factory=IntervalLog)
-    output: Packed | None = None
-    files: dict[str, Packed] = field(default_factory=dict)
+    output: CompressedBytes | None = None
+    files: dict[str, CompressedBytes] = field(default_factory=dict)
     reading: EngineReading | None = None
     ending: Ending | None = None
     asked: str = ""
@@ -86,11 +86,11 @@ class HostShare:
         return self.workdir.name
 
     @property
-    def devices(self) -> tuple[DeviceDelta, ...]:
+    def device_deltas(self) -> tuple[DeviceDelta, ...]:
         """What the target's devices moved; empty when a look is missing."""
         if self.before is None or self.after is None:
             return ()
-        return deltas(self.before, self.after, self.workdir.devices)
+        return device_deltas(self.before, self.after, self.workdir.devices)
 
     @property
     def stopped_early(self) -> bool:
@@ -98,19 +98,19 @@ class HostShare:
         return self.ending.halted if self.ending else self.halted
 
     @property
-    def times(self) -> tuple[int | None, int | None]:
+    def load_times_ns(self) -> tuple[int | None, int | None]:
         """When the load began and ended on the host's clock."""
         if self.reading:
             return self.reading.start_real_ns, self.reading.end_real_ns
         return self.span or (None, None)
 
     @property
-    def processor(self) -> ProcessorUse | None:
+    def processor_use(self) -> ProcessorUse | None:
         """What the load got of the processors, of all phases together; None if nothing tells."""
         usage = self.ending.exited.processor if self.ending else None
-        return usage or summed(self.phase_processors)
+        return usage or summed_processor_use(self.phase_processors)
 
-    def host_run(self) -> HostRun:
+    def to_host_run(self) -> HostRun:
         """The same for the record."""
         command, reading, ending = self.command, self.reading, self.ending
         exited = ending.exited if ending else None
@@ -121,13 +121,13 @@ class HostShare:
             argv=command.argv if command else (),
             job_file=command.job_file if command else self.asked,
             engine_version=reading.version if reading else self.engine_version,
-            start_real_ns=self.times[0],
-            end_real_ns=self.times[1],
+            start_real_ns=self.load_times_ns[0],
+            end_real_ns=self.load_times_ns[1],
             exit_code=exited.code if exited else None,
             exit_signal=exited.signal if exited else None,
             stopped_early=self.stopped_early,
             totals=reading.totals if reading else None,
-            devices=self.devices,
+            devices=self.device_deltas,
             extents=self.extents,
             cache=self.cache,
             idle=self.idle,
@@ -139,7 +139,7 @@ class HostShare:
             clock_offset_after_ns=self.offset_after.offset_ns if self.offset_after else None,
             clock_error_after_ns=self.offset_after.error_ns if self.offset_after else None,
             clock_step_ns=self.clock_step_ns,
-            processor=self.processor,
+            processor=self.processor_use,
             read_from=self.workdir.read_from,
             ceiling_iops=self.ceiling_iops,
             ceiling_fault=self.ceiling_fault,
@@ -149,14 +149,14 @@ class HostShare:
         )
 
 
-def summed(uses: Sequence[ProcessorUse]) -> ProcessorUse | None:
+def summed_processor_use(uses: Sequence[ProcessorUse]) -> ProcessorUse | None:
     """What several phases got, one after the other; None of none."""
     if not uses:
         return None
-    groups: dict[str, ProcessorGroup] = {}
+    groups: dict[str, CgroupCpuUse] = {}
     for group in (group for use in uses for group in use.groups):
         before = groups.get(group.path)
-        groups[group.path] = group if before is None else _joined(before, group)
+        groups[group.path] = group if before is None else _joined_group(before, group)
     return ProcessorUse(
         watched_ns=sum(use.watched_ns for use in uses),
         threads=max(use.threads for use in uses),
@@ -177,7 +177,7 @@ def _longest(phases: Iterable[tuple[Standstill, ...] | None]) -> tuple[Standstil
     return tuple(kept) if told else None
 
 
-def _joined(group: ProcessorGroup, other: ProcessorGroup) -> ProcessorGroup:
+def _joined_group(group: CgroupCpuUse, other: CgroupCpuUse) -> CgroupCpuUse:
     pressures = (group.pressure_ns, other.pressure_ns)
     known = [pressure for pressure in pressures if pressure is not None]
     return replace(
@@ -189,20 +189,20 @@ def _joined(group: ProcessorGroup, other: ProcessorGroup) -> ProcessorGroup:
     )
 
 
-async def on_each(
-    shares: Sequence[HostShare], work: Callable[[HostShare], Awaitable[None]]
+async def run_on_each(
+    shares: Sequence[HostRunState], work: Callable[[HostRunState], Awaitable[None]]
 ) -> None:
     """The work on every host at once; each that fails gets its error, then all are raised as one.
 
     Raises HostError or EngineError.
     """
-    outcomes = await together(shares, work)
+    outcomes = await gather_hosts(shares, work)
     for share in shares:
         fault = outcomes.failed.get(share.name)
         if fault and share.error is None:
-            share.error = fault.happened
+            share.error = fault.message
     if outcomes.failed:
-        raise joined(outcomes.failed)
+        raise combined_error(outcomes.failed)
 
 
 class Driver(ABC):
@@ -215,7 +215,7 @@ class Driver(ABC):
 
     @abstractmethod
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
         """All phases before the first that counts; returns early at a request to stop."""
 
@@ -224,16 +224,16 @@ class Driver(ABC):
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostShare],
+        shares: Sequence[HostRunState],
         counters: CounterCollector,
     ) -> None:
         """The load itself, with telemetry."""
 
-    def completed(self, record: RunRecord) -> RunRecord:
+    def with_details(self, record: RunRecord) -> RunRecord:
         """The record of the last run with what only this kind of load knows of the whole fleet."""
         return record
 
-    async def end(self) -> tuple[str, ...]:
+    async def close(self) -> tuple[str, ...]:
         """The session ends: nothing that was held between runs stays; what could not be ended."""
         return ()
 
@@ -245,7 +245,7 @@ class Drivers:
         self._makers = makers
         self._made: dict[EngineName, Driver] = {}
 
-    def of(self, run: PlannedRun) -> Driver:
+    def driver_for(self, run: PlannedRun) -> Driver:
         """The driver of a run's job. EngineError when there is none."""
         engine = run.point.job.engine
         if engine not in self._makers:
@@ -255,10 +255,10 @@ class Drivers:
             self._made[engine] = self._makers[engine]()
         return self._made[engine]
 
-    async def end(self) -> tuple[str, ...]:
+    async def close(self) -> tuple[str, ...]:
         """Nothing that a driver held between runs stays; sentences on what could not be ended."""
         faults: list[str] = []
         for driver in self._made.values():
-            faults += await driver.end()
+            faults += await driver.close()
         self._made.clear()
         return tuple(faults)

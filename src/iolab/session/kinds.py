@@ -23,20 +23,20 @@ from iolab.targets.work_directories import WorkDirectories
 
 
 @dataclass(frozen=True, slots=True)
-class Resources:
+class SessionResources:
     """Folders and files, makers of load, and hosts that are booted."""
 
     workdirs: WorkDirectories
     drivers: Drivers
     booted: BootedHosts
 
-    async def leave(self) -> tuple[str, ...]:
+    async def cleanup(self) -> tuple[str, ...]:
         """Nothing of it stays on any host that answers; sentences on what could not be ended."""
         # A server that still runs would write into the folder that is being removed, and what lies
         # on a booted host goes before the host.
-        held = await self.drivers.end()
-        left = await self.workdirs.leave()
-        return (*held, *left, *await self.booted.end())
+        held = await self.drivers.close()
+        left = await self.workdirs.cleanup()
+        return (*held, *left, *await self.booted.shutdown())
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class LoadSession:
     engines: tuple[FileEngine[Any], ...] = ()
 
     @classmethod
-    def of(cls, *engines: Engine[Any]) -> LoadSession:
+    def for_engines(cls, *engines: Engine[Any]) -> LoadSession:
         """That of engines that run as one process on each host."""
         drivers = {engine.name: partial(ProcessDriver, engine) for engine in engines}
         return cls(drivers=drivers)
@@ -72,22 +72,22 @@ class BootedHosts(Protocol):
     """The block devices below the path of each node that has one."""
 
     @property
-    def are_booted(self) -> bool:
+    def has_guests(self) -> bool:
         """Whether there are any to boot."""
 
-    async def raise_up(self, nodes: Discovery) -> None:
+    async def boot(self, nodes: Discovery) -> None:
         """Everything up to the boots; `nodes` is what they told.
 
         Raises HostError, EngineError, and Interrupted at a stop request.
         """
 
-    def reaching(self, reach: Reach | None) -> Reach | None:
+    def with_reboot(self, reach: Reach | None) -> Reach | None:
         """The same way to reach hosts anew, after which they are booted anew."""
 
-    def see_nodes(self, facts: Mapping[str, HostFacts]) -> None:
+    def add_node_facts(self, facts: Mapping[str, HostFacts]) -> None:
         """Take what nodes told of themselves."""
 
-    def watching(
+    def collect_counters(
         self, run: PlannedRun, counters: CounterCollector, places: Mapping[str, int]
     ) -> AbstractAsyncContextManager[None]:
         """What nodes count of them is collected while what is done within lasts.
@@ -95,10 +95,10 @@ class BootedHosts(Protocol):
         `places` are the numbers of the nodes among the hosts that counters name.
         """
 
-    def completed(self, record: RunRecord) -> RunRecord:
+    def with_details(self, record: RunRecord) -> RunRecord:
         """The record of a run with what is to be kept of them."""
 
-    async def end(self) -> tuple[str, ...]:
+    async def shutdown(self) -> tuple[str, ...]:
         """All of them are shut down; sentences on what failed."""
 
 

@@ -11,24 +11,30 @@ from typing import Final, Protocol
 
 from iolab.core import limits
 from iolab.core.configuration import Redundancy
-from iolab.core.events import Notice, RunFinished, RunStarted, SessionStatus
+from iolab.core.events import Notice, RunFinished, RunPreparing, SessionStatus
 from iolab.core.host import HostFacts
 from iolab.core.run import EngineOutput, PlannedRun, RunKey, RunRecord, RunStatus
-from iolab.core.stopping import RuleSettings
+from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.study import OnFailure
 from iolab.core.target_state import EMPTY, Ledger
 from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError, IolabError
-from iolab.hosts.barrier import together
+from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.clock import measure_offset
-from iolab.hosts.intervals import IntervalCollector, IntervalLog, give_back
+from iolab.hosts.intervals import IntervalCollector, IntervalLog, return_free_memory
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
-from iolab.session.driver import Driver, HostShare
-from iolab.session.kinds import Resources
-from iolab.session.observers import Observers
-from iolab.session.reconnect import Reach, RetryPolicy, lost_now, reconnect_lost, require_all
-from iolab.session.start import settle
+from iolab.session.driver import Driver, HostRunState
+from iolab.session.kinds import SessionResources
+from iolab.session.observers import HostMonitors
+from iolab.session.reconnect import (
+    Reach,
+    RetryPolicy,
+    lost_hosts,
+    reconnect_lost,
+    require_all_hosts,
+)
+from iolab.session.start import wait_for_rest
 from iolab.targets.precondition import Preconditioner
 from iolab.targets.work_directory import WorkDirectory
 from iolab.units import NS_PER_S
@@ -37,24 +43,24 @@ from iolab.units import NS_PER_S
 class RunQueue(Protocol):
     """Gives one run after the other; whoever judges runs tells it what came of each."""
 
-    def next(self) -> PlannedRun | None:
+    def next_run(self) -> PlannedRun | None:
         """The run to make now, None when nothing more is needed."""
 
-    def messages(self) -> Sequence[str]:
+    def new_messages(self) -> Sequence[str]:
         """What the user should know of its choices, since it was last asked."""
 
 
-class Walk:
+class FixedQueue:
     """The pending runs in their order, whatever comes out."""
 
     def __init__(self, pending: Iterable[PlannedRun]) -> None:
         self._pending = iter(tuple(pending))
 
-    def next(self) -> PlannedRun | None:
+    def next_run(self) -> PlannedRun | None:
         """The next of the runs."""
         return next(self._pending, None)
 
-    def messages(self) -> Sequence[str]:
+    def new_messages(self) -> Sequence[str]:
         """Nothing: nothing is chosen."""
         return ()
 
@@ -64,29 +70,32 @@ FAULTS_SHOWN: Final = 20
 thousand. Each host's own error stands with the host."""
 
 
-async def execute(
-    session: SessionContext, run: PlannedRun, workdirs: Sequence[WorkDirectory], parts: Resources
+async def execute_run(
+    session: SessionContext,
+    run: PlannedRun,
+    workdirs: Sequence[WorkDirectory],
+    parts: SessionResources,
 ) -> RunRecord | None:
     """The record of the run, whether it went well or not.
 
     A host or an engine that fails makes a failed record with all that was gathered until then. None
     when the user wanted to stop before anything was measured.
     """
-    session.tell(RunStarted(run))
+    session.emit(RunPreparing(run))
     started_ns, started_mono_ns = session.clock.real_ns(), session.clock.mono_ns()
-    shares = [HostShare(workdir) for workdir in workdirs]
+    shares = [HostRunState(workdir) for workdir in workdirs]
     counters = CounterCollector()
-    observers = Observers(session, run, counters, first=len(shares), below=parts.booted.below)
-    watching = parts.booted.watching(run, counters, observers.places)
+    observers = HostMonitors(session, run, counters, first=len(shares), below=parts.booted.below)
+    watching = parts.booted.collect_counters(run, counters, observers.places)
     driver: Driver | None = None
     fault: IolabError | None = None
     try:
-        driver = parts.drivers.of(run)
+        driver = parts.drivers.driver_for(run)
         await driver.prepare(session, run, shares)
-        await settle(session, run)  # what no watch has waited for
-        if session.stop.requested:
+        await wait_for_rest(session, run)  # what no watch has waited for
+        if session.stop.is_requested:
             return None
-        async with observers.watching(), watching, _memory_given_back():
+        async with observers.watch_all(), watching, _return_free_memory():
             await driver.measure(session, run, shares, counters)
     except (HostError, EngineError) as raised:
         fault = raised
@@ -94,58 +103,58 @@ async def execute(
     elapsed_s = (session.clock.mono_ns() - started_mono_ns) / NS_PER_S
     fault = _refuse_impossible(shares, elapsed_s) or fault
     await read_clocks_again(session, shares)
-    method, rule = session.study.method, rule_of(session, run)
-    loads = _collected(shares)
+    method, rule = session.study.method, stopping_rule_settings(session, run)
+    loads = _collected_intervals(shares)
     # One after the other: what was collected for one table is gone when the next is made.
     counted, intervals, bins = counters.table(), loads.intervals(), loads.bins()
     record = RunRecord(
         run=run,
-        status=_status(shares, fault),
-        failure=sentence(fault) if fault else None,
+        status=_run_status(shares, fault),
+        failure=failure_text(fault) if fault else None,
         started_real_ns=started_ns,
         ended_real_ns=ended_ns,
         warmup_s=0.0 if rule else method.warmup_s,
         runtime_s=float(rule.longest_s) if rule else method.runtime_s,
         telemetry_interval_ms=session.study.telemetry.interval_ms,
-        hosts=tuple(share.host_run() for share in shares),
+        hosts=tuple(share.to_host_run() for share in shares),
         intervals=intervals,
         bins=bins,
         counters=counted,
-        bystanders=observers.bystanders(),
-        redundancy=_redundancy(session, run),
+        bystanders=observers.monitored_hosts(),
+        redundancy=_configured_redundancy(session, run),
         volume=session.study.target.volume,
-        outputs=outputs_of(run, shares),
-        without=session.without(run),
+        outputs=engine_outputs(run, shares),
+        without=session.excluded_hosts(run),
         rule=rule,
     )
-    return parts.booted.completed(driver.completed(record) if driver else record)
+    return parts.booted.with_details(driver.with_details(record) if driver else record)
 
 
-def rule_of(session: SessionContext, run: PlannedRun) -> RuleSettings | None:
+def stopping_rule_settings(session: SessionContext, run: PlannedRun) -> StoppingRuleSettings | None:
     """The rule under which a run is made; other load ends when it is done."""
     return session.study.method.rule if run.point.job.follows_rule else None
 
 
-async def read_clocks_again(session: SessionContext, shares: Sequence[HostShare]) -> None:
+async def read_clocks_again(session: SessionContext, shares: Sequence[HostRunState]) -> None:
     """Each host's clock after the run: the difference is its drift. Nobody fails for it."""
 
-    async def read(share: HostShare) -> None:
-        if share.offset is not None and not share.workdir.host.lost:
+    async def _read_host_clock(share: HostRunState) -> None:
+        if share.offset is not None and not share.workdir.host.lost_reason:
             share.offset_after = await measure_offset(
                 share.workdir.host, session.clock, share.offset.rtt_ns
             )
 
-    await together(shares, read)
+    await gather_hosts(shares, _read_host_clock)
 
 
-def sentence(fault: IolabError) -> str:
+def failure_text(fault: IolabError) -> str:
     """What happened, for the record: every fault when there are several, up to a limit."""
-    parts = [part.happened for part in fault.faults] or [fault.happened]
+    parts = [part.message for part in fault.faults] or [fault.message]
     more = len(parts) - FAULTS_SHOWN
     return " ".join([*parts[:FAULTS_SHOWN], *([f"And {more} more."] if more > 0 else [])])
 
 
-def outputs_of(run: PlannedRun, shares: Sequence[HostShare]) -> tuple[EngineOutput, ...]:
+def engine_outputs(run: PlannedRun, shares: Sequence[HostRunState]) -> tuple[EngineOutput, ...]:
     """What each host's engine printed and the files that it left, but for empty ones."""
     name = f"{run.point.job.engine}.stdout"
     outputs: list[EngineOutput] = []
@@ -156,12 +165,12 @@ def outputs_of(run: PlannedRun, shares: Sequence[HostShare]) -> tuple[EngineOutp
     return tuple(output for output in outputs if output.content.size_bytes)
 
 
-def _redundancy(session: SessionContext, run: PlannedRun) -> Redundancy | None:
+def _configured_redundancy(session: SessionContext, run: PlannedRun) -> Redundancy | None:
     wanted = run.point.configuration
     return next(item.redundancy for item in session.study.configurations if item.id == wanted)
 
 
-def _status(shares: Sequence[HostShare], fault: IolabError | None) -> RunStatus:
+def _run_status(shares: Sequence[HostRunState], fault: IolabError | None) -> RunStatus:
     if fault:
         return RunStatus.FAILED
     if any(share.stopped_early and not share.enough for share in shares):
@@ -169,27 +178,27 @@ def _status(shares: Sequence[HostShare], fault: IolabError | None) -> RunStatus:
     return RunStatus.DONE
 
 
-def _refuse_impossible(shares: Sequence[HostShare], elapsed_s: float) -> HostError | None:
+def _refuse_impossible(shares: Sequence[HostRunState], elapsed_s: float) -> HostError | None:
     """The error of hosts whose intervals cannot be of this run; nothing that they say is kept."""
-    happened = []
+    refused = []
     for share in shares:
-        heads = share.intervals.heads
+        heads = share.intervals.head_rows
         reading = share.reading
-        moments = [at_ns for at_ns in share.times if at_ns is not None] if reading else []
+        moments = [at_ns for at_ns in share.load_times_ns if at_ns is not None] if reading else []
         message = limits.series_message(heads[:, 1], heads[:, 2], elapsed_s + limits.CLOCK_SLACK_S)
         message = message or next(filter(None, map(limits.moment_message, moments)), "")
         if message:
             share.error = f"Host '{share.name}' reported {message}."
             share.intervals, share.reading, share.span = IntervalLog(), None, None
-            happened.append(share)
-    if not happened:
+            refused.append(share)
+    if not refused:
         return None
-    error = HostError(" ".join(share.error or "" for share in happened), limits.REFUSED_HINT)
-    error.hosts = tuple(share.name for share in happened)
+    error = HostError(" ".join(share.error or "" for share in refused), limits.REFUSED_HINT)
+    error.hosts = tuple(share.name for share in refused)
     return error
 
 
-def _collected(shares: Sequence[HostShare]) -> IntervalCollector:
+def _collected_intervals(shares: Sequence[HostRunState]) -> IntervalCollector:
     collector = IntervalCollector()
     for index, share in enumerate(shares):
         collector.add(index, share.intervals)
@@ -202,13 +211,13 @@ thousand hosts report."""
 
 
 @asynccontextmanager
-async def _memory_given_back() -> AsyncIterator[None]:
+async def _return_free_memory() -> AsyncIterator[None]:
     """What reports leave free in pieces goes back to the system again and again inside."""
 
     async def again() -> None:
         while True:
             await asyncio.sleep(GIVE_BACK_S)
-            give_back()
+            return_free_memory()
 
     giving = asyncio.create_task(again())
     try:
@@ -230,7 +239,7 @@ GO_ON: Final = "Correct it and resume the session; committed runs are kept."
 
 
 @dataclass(frozen=True, slots=True)
-class Recovery:
+class RecoverySettings:
     """What a session needs for going on after a fault.
 
     `facts` are those of its start, by `Target.key`. `tried` is how often each run, by (digest,
@@ -248,7 +257,9 @@ class Recovery:
 class RunLoop:
     """Follows the plan; `follow` once."""
 
-    def __init__(self, session: SessionContext, parts: Resources, means: Recovery) -> None:
+    def __init__(
+        self, session: SessionContext, parts: SessionResources, means: RecoverySettings
+    ) -> None:
         self._session = session
         self._parts = parts
         self._workdirs = parts.workdirs
@@ -257,27 +268,29 @@ class RunLoop:
         self._method = session.study.method
         self._failed_points: set[str] = set()
 
-    async def follow(self, first: PlannedRun, queue: RunQueue) -> SessionStatus:
+    async def run_all(self, first: PlannedRun, queue: RunQueue) -> SessionStatus:
         """Execute one run after the other, each committed when it ends.
 
         Raises HostError or EngineError where the study's policy, or a host that stays lost, ends
         the session.
         """
-        for run in chain([first], iter(queue.next, None)):
-            for text in queue.messages():
-                self._say(text)
-            if self._session.stop.requested:
+        for run in chain([first], iter(queue.next_run, None)):
+            for text in queue.new_messages():
+                self._notify(text)
+            if self._session.stop.is_requested:
                 return SessionStatus.INTERRUPTED
             if run.point.digest in self._failed_points:
-                self._say(f"Repeat {run.repeat} of {run.point.label} is left out: one has failed.")
-            elif not await self._see_through(run):
+                self._notify(
+                    f"Repeat {run.repeat} of {run.point.title_text} is left out: one has failed."
+                )
+            elif not await self._run_with_retries(run):
                 return SessionStatus.INTERRUPTED
-        for text in queue.messages():
-            self._say(text)
-        require_all(self._session)
+        for text in queue.new_messages():
+            self._notify(text)
+        require_all_hosts(self._session)
         return SessionStatus.DONE
 
-    async def _see_through(self, run: PlannedRun) -> bool:
+    async def _run_with_retries(self, run: PlannedRun) -> bool:
         """A run with all its attempts; whether the session goes on."""
         first = self._means.tried.get(run.key, 0) + 1
         # Each attempt but the last uses up a retry, or a host that is left out.
@@ -285,41 +298,45 @@ class RunLoop:
         for attempt in range(first, first + attempts):
             workdirs = await self._workdirs_for(run)
             turn = replace(run, attempt=attempt)
-            record = await execute(self._session, turn, workdirs, self._parts)
+            record = await execute_run(self._session, turn, workdirs, self._parts)
             self._session.rest.since_ns = self._session.clock.mono_ns()
             if record is None:
                 return False
             record = await self._states.account(record, workdirs)
-            give_back()
+            return_free_memory()
             await self._commit(record)
             if record.status is not RunStatus.FAILED:
                 return record.status is RunStatus.DONE
-            if self._session.stop.requested or not self._again(record, attempt - first):
+            if self._session.stop.is_requested or not self._should_retry(record, attempt - first):
                 break
         return True
 
     async def _commit(self, record: RunRecord) -> None:
         """Tell of a run. A fleet's is judged and kept for so long that its agents must know."""
-        hosts = self._session.everyone.values()
-        await asyncio.gather(*(host.bear_silence(COMMIT_LIMIT_S) for host in hosts))
+        hosts = self._session.all_hosts.values()
+        await asyncio.gather(*(host.suspend_timeout(COMMIT_LIMIT_S) for host in hosts))
         try:
-            self._session.tell(RunFinished(record))
+            self._session.emit(RunFinished(record))
         finally:
-            await asyncio.gather(*(host.bear_silence(None) for host in hosts))
+            await asyncio.gather(*(host.suspend_timeout(None) for host in hosts))
 
-    def _again(self, record: RunRecord, retried: int) -> bool:
+    def _should_retry(self, record: RunRecord, retried: int) -> bool:
         """Whether a run that failed is tried again; raises where the session must end."""
         run, policy = record.run, self._method.on_failure
         if policy is OnFailure.STOP:
-            raise _ending(record)
+            raise _session_error(record)
         if policy is OnFailure.WITHOUT_HOST:
-            guilty = {host.host for host in record.hosts if host.error} | {*lost_now(self._session)}
+            guilty = {host.host for host in record.hosts if host.error} | {
+                *lost_hosts(self._session)
+            }
             if guilty:
-                self._leave_out(guilty, _ending(record))
+                self._exclude_hosts(guilty, _session_error(record))
                 return True
         if policy is OnFailure.RETRY and retried < self._method.retries:
             of = f"try {retried + 2} of {self._method.retries + 1}"
-            self._say(f"{run.point.label} failed and is tried again, {of}. {record.failure or ''}")
+            self._notify(
+                f"{run.point.title_text} failed and is tried again, {of}. {record.failure or ''}"
+            )
             return True
         self._failed_points.add(run.point.digest)
         return False
@@ -327,56 +344,56 @@ class RunLoop:
     async def _workdirs_for(self, run: PlannedRun) -> tuple[WorkDirectory, ...]:
         """The run's work directories with their files, on hosts that all answer."""
         for _ in range(LAYOUT_TRIES):
-            await self._mend()
+            await self._reconnect_lost()
             try:
-                return await self._ready_for(run)
+                return await self._prepared_workdirs(run)
             except (HostError, EngineError) as fault:
-                lost = lost_now(self._session)
+                lost = lost_hosts(self._session)
                 if self._method.on_failure is OnFailure.WITHOUT_HOST and (lost or fault.hosts):
-                    self._leave_out({*lost, *fault.hosts}, fault)
-                elif not lost or not self._can_mend:
+                    self._exclude_hosts({*lost, *fault.hosts}, fault)
+                elif not lost or not self._can_reconnect:
                     raise
-        return await self._ready_for(run)
+        return await self._prepared_workdirs(run)
 
-    async def _ready_for(self, run: PlannedRun) -> tuple[WorkDirectory, ...]:
-        workdirs = await self._workdirs.ready_for(run, self._means.facts)
-        return await self._states.ready(run, workdirs)
+    async def _prepared_workdirs(self, run: PlannedRun) -> tuple[WorkDirectory, ...]:
+        workdirs = await self._workdirs.prepare(run, self._means.facts)
+        return await self._states.prepare(run, workdirs)
 
-    async def _mend(self) -> None:
+    async def _reconnect_lost(self) -> None:
         """Nobody is lost after this: lost hosts are reached again, or left out."""
-        if not lost_now(self._session):
+        if not lost_hosts(self._session):
             return
         if self._method.on_failure is OnFailure.WITHOUT_HOST:
-            lost = lost_now(self._session)
-            self._leave_out({*lost}, HostError(" ".join(lost.values()), GO_ON))
+            lost = lost_hosts(self._session)
+            self._exclude_hosts({*lost}, HostError(" ".join(lost.values()), GO_ON))
             return
-        if not self._can_mend:
-            require_all(self._session)
+        if not self._can_reconnect:
+            require_all_hosts(self._session)
         means = self._means
         for name in await reconnect_lost(self._session, means.reach, means.facts, means.patience):
-            self._workdirs.forget(name)
+            self._workdirs.forget_host(name)
 
     @property
-    def _can_mend(self) -> bool:
+    def _can_reconnect(self) -> bool:
         return self._means.reach is not None and self._method.on_failure is not OnFailure.STOP
 
-    def _leave_out(self, names: set[str], fault: IolabError) -> None:
+    def _exclude_hosts(self, names: set[str], fault: IolabError) -> None:
         """Go on without these hosts; raises the fault where a configuration would have none."""
         session = self._session
         gone = session.left_out | names
         if any(gone.issuperset(item.hosts) for item in session.study.configurations):
             raise fault
         for name in sorted(names):
-            self._say(f"Host '{name}' failed: from here on the session goes on without it.")
-            if session.hosts[name].lost:
-                self._workdirs.forget(name)
+            self._notify(f"Host '{name}' failed: from here on the session goes on without it.")
+            if session.hosts[name].lost_reason:
+                self._workdirs.forget_host(name)
         session.left_out.update(names)
 
-    def _say(self, text: str) -> None:
-        self._session.tell(Notice(text.strip()))
+    def _notify(self, text: str) -> None:
+        self._session.emit(Notice(text.strip()))
 
 
-def _ending(record: RunRecord) -> IolabError:
+def _session_error(record: RunRecord) -> IolabError:
     """The error of a session that a failed run ends: the engine's fault where one ran."""
     failed = [host for host in record.hosts if host.error]
     ran = any(host.exit_code is not None or host.exit_signal is not None for host in failed)

@@ -11,18 +11,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
-from iolab.core.events import Notice, TelemetrySeen
+from iolab.core.events import CpuUseReported, Notice
 from iolab.core.host import HostSpec
-from iolab.core.run import Bystander, PlannedRun
+from iolab.core.run import MonitoredHost, PlannedRun
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
-from iolab.hosts.barrier import together
+from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.clock import ClockOffset, StepMeter, measure_offset
 from iolab.hosts.device_counters import (
     DeviceSnapshot,
     core_times,
     cpu_busy,
-    deltas,
+    device_deltas,
     snapshot,
     snapshot_and_sample,
 )
@@ -78,21 +78,23 @@ class HostWatch:
         self._stream = self._host.stream(
             "watch", interval_ms=self._interval_ms, inodes_of=self._inodes_of
         )
-        self._held = await self._next(self._stream, FIRST_SAMPLE_LIMIT_S)
+        self._held = await self._next_sample(self._stream, FIRST_SAMPLE_LIMIT_S)
 
-    async def follow(self, go_real_ns: int) -> None:
+    async def collect_from(self, go_real_ns: int) -> None:
         """Collect from the last sample before `go_real_ns` (the host's clock) until cancelled."""
         if self._stream is None or self._held is None:
             raise ValueError("a watch begins before it is followed")
         times = core_times(self._held.get("cpu"))
         while True:
-            sample = await self._next(self._stream, self._interval_ms / 1000 + SILENCE_LIMIT_S)
+            sample = await self._next_sample(
+                self._stream, self._interval_ms / 1000 + SILENCE_LIMIT_S
+            )
             before, times = times, core_times(sample.get("cpu"))
             if sample["real_ns"] >= go_real_ns:
-                self._add(self._held)
+                self._add_sample(self._held)
                 busy = cpu_busy(before, times)
                 if busy is not None:
-                    self._session.tell(TelemetrySeen(self._host.name, busy))
+                    self._session.emit(CpuUseReported(self._host.name, busy))
             self._held = sample
 
     async def end(self, last: Mapping[str, Any] | None) -> None:
@@ -105,42 +107,42 @@ class HostWatch:
         await self._stream.aclose()
         with suppress(HostError):
             if self._held is not None:
-                self._add(self._held)
+                self._add_sample(self._held)
                 newest = last
                 if newest is None:
                     _, newest = await snapshot_and_sample(self._host, self._inodes_of)
                 self._steps.look(newest.get("real_ns"), newest.get("boot_ns"))
                 # The watch may have shown a newer one since.
                 if newest["mono_ns"] > self._held["mono_ns"]:
-                    self._add({**newest, "seq": self._held["seq"] + 1})
-            await self._host.ask("unwatch", deadline_s=UNWATCH_LIMIT_S, watch=self._stream.id)
+                    self._add_sample({**newest, "seq": self._held["seq"] + 1})
+            await self._host.request("unwatch", deadline_s=UNWATCH_LIMIT_S, watch=self._stream.id)
 
-    async def _next(self, stream: Stream, limit_s: float) -> Mapping[str, Any]:
+    async def _next_sample(self, stream: Stream, limit_s: float) -> Mapping[str, Any]:
         try:
             async with asyncio.timeout(limit_s):
                 header = (await anext(stream)).header
         except TimeoutError:
             reason = f"showed no sign of life for {limit_s:g} s"
-            raise self._host.give_up(reason) from None
+            raise self._host.mark_lost(reason) from None
         except StopAsyncIteration:
-            raise self._host.give_up("ended its telemetry unasked") from None
+            raise self._host.mark_lost("ended its telemetry unasked") from None
         if not all(isinstance(header.get(clock), int) for clock in ("real_ns", "mono_ns")):
-            raise self._nonsense("it has no time")
+            raise self._invalid_sample_error("it has no time")
         self._steps.look(header["real_ns"], header.get("boot_ns"))
         return header
 
-    def _add(self, sample: Mapping[str, Any]) -> None:
+    def _add_sample(self, sample: Mapping[str, Any]) -> None:
         try:
             self._counters.add(self._index, sample)
         except ValueError as fault:
-            raise self._nonsense(str(fault)) from None
+            raise self._invalid_sample_error(str(fault)) from None
 
-    def _nonsense(self, why: str) -> HostLost:
-        return self._host.give_up(f"sent telemetry that makes no sense: {why.rstrip('.')}")
+    def _invalid_sample_error(self, why: str) -> HostLost:
+        return self._host.mark_lost(f"sent telemetry that makes no sense: {why.rstrip('.')}")
 
 
 @dataclass(slots=True)
-class _Observer:
+class _MonitoredState:
     """One of them in one run."""
 
     spec: HostSpec
@@ -156,7 +158,7 @@ class _Observer:
         return self.spec.name
 
 
-class Observers:
+class HostMonitors:
     """All of them in one run; their counters are numbered from `first` on.
 
     `below` are the devices below the paths of those that have one, by name.
@@ -177,36 +179,38 @@ class Observers:
         self.places = {spec.name: first + place for place, spec in enumerate(specs)}
         """The number of each among the hosts that counters name."""
         self._all = [
-            _Observer(
+            _MonitoredState(
                 spec,
                 host,
                 HostWatch(session, host, self.places[spec.name], counters),
-                error=host.lost,
+                error=host.lost_reason,
             )
             for spec in specs
             if (host := session.bystanders.get(spec.name)) is not None
         ]
 
     @asynccontextmanager
-    async def watching(self) -> AsyncIterator[None]:
+    async def watch_all(self) -> AsyncIterator[None]:
         """Their clocks are read and their disks counted before and after what is done within."""
-        await self._on_each(self._living(), self._begin)
-        following = asyncio.create_task(self._on_each(self._living(), self._follow))
+        await self._run_on_each(self._reachable(), self._begin_watch)
+        following = asyncio.create_task(self._run_on_each(self._reachable(), self._follow_watch))
         try:
             yield
         finally:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
-            await self._on_each(self._living(), self._end)
+            await self._run_on_each(self._reachable(), self._end_watch)
 
-    def bystanders(self) -> tuple[Bystander, ...]:
+    def monitored_hosts(self) -> tuple[MonitoredHost, ...]:
         """What is to be recorded of them."""
         return tuple(
-            Bystander(
+            MonitoredHost(
                 host=observer.name,
                 role=observer.spec.role,
                 error=observer.error,
-                devices=deltas(observer.before, observer.after, self._devices(observer.spec))
+                devices=device_deltas(
+                    observer.before, observer.after, self._device_names(observer.spec)
+                )
                 if observer.before and observer.after
                 else (),
                 clock_offset_ns=observer.offset.offset_ns if observer.offset else 0,
@@ -215,36 +219,36 @@ class Observers:
             for observer in self._all
         )
 
-    def _devices(self, spec: HostSpec) -> tuple[str, ...]:
+    def _device_names(self, spec: HostSpec) -> tuple[str, ...]:
         """Those that its table names, else those below its path."""
         return spec.devices or self._below.get(spec.name, ())
 
-    def _living(self) -> list[_Observer]:
+    def _reachable(self) -> list[_MonitoredState]:
         return [observer for observer in self._all if observer.error is None]
 
-    async def _on_each(
-        self, members: Iterable[_Observer], work: Callable[[_Observer], Awaitable[None]]
+    async def _run_on_each(
+        self, members: Iterable[_MonitoredState], work: Callable[[_MonitoredState], Awaitable[None]]
     ) -> None:
-        async def guarded(observer: _Observer) -> None:
+        async def guarded(observer: _MonitoredState) -> None:
             try:
                 await work(observer)
             except HostError as fault:
-                observer.error = fault.happened
-                self._session.tell(
-                    Notice(f"{fault.happened} The run goes on without a look at it.")
-                )
+                observer.error = fault.message
+                self._session.emit(Notice(f"{fault.message} The run goes on without a look at it."))
 
-        await together(members, guarded)
+        await gather_hosts(members, guarded)
 
-    async def _begin(self, observer: _Observer) -> None:
+    async def _begin_watch(self, observer: _MonitoredState) -> None:
         await observer.watch.begin()
         observer.offset = await measure_offset(observer.host, self._session.clock)
         observer.before = await snapshot(observer.host)
 
-    async def _follow(self, observer: _Observer) -> None:
+    async def _follow_watch(self, observer: _MonitoredState) -> None:
         now_ns = self._session.clock.real_ns()
-        await observer.watch.follow(now_ns + (observer.offset.offset_ns if observer.offset else 0))
+        await observer.watch.collect_from(
+            now_ns + (observer.offset.offset_ns if observer.offset else 0)
+        )
 
-    async def _end(self, observer: _Observer) -> None:
+    async def _end_watch(self, observer: _MonitoredState) -> None:
         observer.after, sample = await snapshot_and_sample(observer.host)
         await observer.watch.end(sample)

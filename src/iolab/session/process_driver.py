@@ -10,21 +10,28 @@ from typing import Any, Final
 
 from iolab.core import limits
 from iolab.core.block_trace import BlockTrace
-from iolab.core.compressed import BLOCK_BYTES, Packer
+from iolab.core.compressed import BLOCK_BYTES, OutputCompressor
 from iolab.core.engine import EngineName
-from iolab.core.events import Phase, RuleLooked
+from iolab.core.events import Phase, StoppingRuleStatus
 from iolab.core.run import PlannedRun
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ExitedAnswer, TraceAnswer, read_answer
 from iolab.hosts.engine import Command, Engine, OutputReader
 from iolab.hosts.intervals import Interval, IntervalLog
 from iolab.hosts.message import Stream, printable
-from iolab.hosts.remote_process import CORRECT, Ending, ending_says
+from iolab.hosts.remote_process import CORRECT, Ending, exit_fault
 from iolab.hosts.telemetry import CounterCollector
-from iolab.session.context import LiveRule, SessionContext
-from iolab.session.driver import Driver, HostShare
-from iolab.session.start import SET_UP_S, Go, drive_and_look, load_at_once, offset_of, watch_idle
-from iolab.targets.context import seed_on
+from iolab.session.context import SessionContext, StoppingRule
+from iolab.session.driver import Driver, HostRunState
+from iolab.session.start import (
+    SET_UP_S,
+    HostStart,
+    drive_then_snapshot,
+    require_clock_offset,
+    start_load_together,
+    watch_idle,
+)
+from iolab.targets.context import run_seed
 from iolab.units import NS_PER_S, format_bytes
 
 CALL_OFF_LIMIT_S: Final = 20.0
@@ -38,7 +45,7 @@ LAST_WORD_LIMIT_S: Final = 20.0
 
 
 @asynccontextmanager
-async def traced(share: HostShare, limit_s: float) -> AsyncIterator[None]:
+async def trace_device(share: HostRunState, limit_s: float) -> AsyncIterator[None]:
     """Sample the device nearest the target inside, and fill in what was seen, or why nothing was.
 
     The agent ends it by itself when the engine, which has `limit_s` from its start, is long gone.
@@ -54,7 +61,7 @@ async def traced(share: HostShare, limit_s: float) -> AsyncIterator[None]:
         yield
         return
     stream = host.stream("trace", device=device, wall_limit_s=limit_s + LEAD_LIMIT_S)
-    listening = asyncio.create_task(_last_word(share.name, device, stream))
+    listening = asyncio.create_task(_final_trace(share.name, device, stream))
     # Its request goes out before that of the run.
     await asyncio.sleep(0)
     try:
@@ -62,7 +69,7 @@ async def traced(share: HostShare, limit_s: float) -> AsyncIterator[None]:
     finally:
         try:
             with suppress(HostError):
-                await host.ask("unwatch", deadline_s=CALL_OFF_LIMIT_S, watch=stream.id)
+                await host.request("unwatch", deadline_s=CALL_OFF_LIMIT_S, watch=stream.id)
             async with asyncio.timeout(LAST_WORD_LIMIT_S):
                 share.trace = await listening
         except TimeoutError:
@@ -73,7 +80,7 @@ async def traced(share: HostShare, limit_s: float) -> AsyncIterator[None]:
             await stream.aclose()
 
 
-async def _last_word(host: str, device: str, stream: Stream) -> BlockTrace:
+async def _final_trace(host: str, device: str, stream: Stream) -> BlockTrace:
     last = None
     try:
         async for message in stream:
@@ -82,7 +89,7 @@ async def _last_word(host: str, device: str, stream: Stream) -> BlockTrace:
             return BlockTrace(device, "the sample ended without a word")
         return read_answer(host, TraceAnswer, last).trace
     except HostError as fault:
-        return BlockTrace(device, fault.happened.rstrip("."))
+        return BlockTrace(device, fault.message.rstrip("."))
 
 
 class EarlyStop:
@@ -92,36 +99,38 @@ class EarlyStop:
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostShare],
+        shares: Sequence[HostRunState],
         halt: asyncio.Event,
     ) -> None:
         self._session = session
         self._run = run
         self._shares = shares
         self._halt = halt
-        self._rule: LiveRule | None = None
+        self._rule: StoppingRule | None = None
         if session.rule_for is not None:
             self._rule = session.rule_for(run, [share.name for share in shares])
         self._progress = ""
 
-    def take(self, share: HostShare, intervals: Iterable[Interval]) -> None:
+    def add_intervals(self, share: HostRunState, intervals: Iterable[Interval]) -> None:
         """Take what a host has told. Once engines are to end, nothing more is looked at."""
         rule = self._rule
         if rule is None or self._halt.is_set():
             return
-        ahead_ns = offset_of(share).offset_ns
+        ahead_ns = require_clock_offset(share).offset_ns
         for interval in intervals:
-            rule.take(share.name, interval.end_real_ns - ahead_ns, interval.span_ns, interval.ios)
-        if rule.says != self._progress:
-            self._progress = rule.says
-            self._session.tell(RuleLooked(self._run, self._progress))
-        if rule.finished and not self._session.stop.requested:
+            rule.add_interval(
+                share.name, interval.end_real_ns - ahead_ns, interval.span_ns, interval.ios
+            )
+        if rule.status_text != self._progress:
+            self._progress = rule.status_text
+            self._session.emit(StoppingRuleStatus(self._run, self._progress))
+        if rule.is_finished and not self._session.stop.is_requested:
             for each in self._shares:
                 each.enough = True
             self._halt.set()
 
 
-def engine_fault(engine: EngineName, share: HostShare) -> EngineError | None:
+def engine_fault(engine: EngineName, share: HostRunState) -> EngineError | None:
     """Why the engine did not do what it was asked on that host; None when it did.
 
     An engine that was stopped on our wish has not failed, whatever it says of it.
@@ -134,14 +143,16 @@ def engine_fault(engine: EngineName, share: HostShare) -> EngineError | None:
     return None
 
 
-def ending_fault(engine: EngineName, share: HostShare) -> EngineError | None:
+def ending_fault(engine: EngineName, share: HostRunState) -> EngineError | None:
     """The same for an engine that has no intervals to report."""
     ending, reading = share.ending, share.reading
     if ending is None or ending.halted or share.command is None:
         return None
     faults = reading.faults if reading else ()
-    if how := ending_says(ending, share.command, faults=faults):
-        return EngineError(f"{engine} on host '{share.name}' {how}.", _do_after(ending.exited))
+    if how := exit_fault(ending, share.command, faults=faults):
+        return EngineError(
+            f"{engine} on host '{share.name}' {how}.", _hint_after_exit(ending.exited)
+        )
     if faults:
         reason = printable("; ".join(faults)).rstrip(".")
         return EngineError(f"{engine} on host '{share.name}': {reason}.", _SEE_OUTPUT)
@@ -149,21 +160,21 @@ def ending_fault(engine: EngineName, share: HostShare) -> EngineError | None:
 
 
 def killed_for_memory(
-    program: str, host: str, command: Command, ending: Ending, do: str
+    program: str, host: str, command: Command, ending: Ending, hint: str
 ) -> EngineError | None:
     """Whether the kernel killed a process because its memory is bounded; what to `do` then."""
     if not ending.exited.oom_kills or command.memory_limit_bytes is None:
         return None
     limit = format_bytes(command.memory_limit_bytes)
     return EngineError(
-        f"{program} on host '{host}' needed more than its {limit} and was killed.", do
+        f"{program} on host '{host}' needed more than its {limit} and was killed.", hint
     )
 
 
 _SEE_OUTPUT: Final = "See the engine's own output in the session's folder."
 
 
-def _do_after(exited: ExitedAnswer) -> str:
+def _hint_after_exit(exited: ExitedAnswer) -> str:
     if exited.timed_out:
         return "See whether the target still answers."
     if exited.signal is not None:
@@ -190,7 +201,7 @@ class ProcessDriver(Driver):
         self.engine = engine
 
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
         """The devices are watched idle."""
         await watch_idle(session, run, shares)
@@ -199,7 +210,7 @@ class ProcessDriver(Driver):
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostShare],
+        shares: Sequence[HostRunState],
         counters: CounterCollector,
     ) -> None:
         """Run the engine on all hosts at once and fill in their shares.
@@ -208,25 +219,25 @@ class ProcessDriver(Driver):
         they had measured is kept. The user's wish to stop ends all engines early without an error,
         as does the run's own rule.
         """
-        _, longest_s = session.study.method.load_s
-        session.begin(Phase.MEASURE, run, run.point.label, longest_s)
+        _, longest_s = session.study.method.load_seconds_range
+        session.begin_phase(Phase.MEASURE, run, run.point.title_text, longest_s)
         halt = asyncio.Event()
         looking = EarlyStop(session, run, shares, halt)
         commands = {share.name: self.command(session, run, share) for share in shares}
         listeners = {}
         for index, share in enumerate(shares):
-            packer = Packer(
+            packer = OutputCompressor(
                 OUTPUT_KEPT_BYTES // len(shares),
                 BLOCK_BYTES * (1 + index % FIRST_BLOCKS) // FIRST_BLOCKS,
             )
-            listeners[share.name] = partial(_Listener, session, run, share, packer, looking)
+            listeners[share.name] = partial(_OutputListener, session, run, share, packer, looking)
 
-        async def load(share: HostShare, go: Go) -> None:
+        async def load(share: HostRunState, go: HostStart) -> None:
             command = share.command = commands[share.name]
             listener = listeners[share.name](self.reader(run, share))
             try:
-                async with traced(share, command.wall_limit_s):
-                    await drive_and_look(share, command, go, halt, listener.hear)
+                async with trace_device(share, command.wall_limit_s):
+                    await drive_then_snapshot(share, command, go, halt, listener.feed)
             finally:
                 listener.finish()
             fault = engine_fault(run.point.job.engine, share)
@@ -235,24 +246,24 @@ class ProcessDriver(Driver):
 
         waits = any(command.waits_for_start for command in commands.values())
         set_up_s = SET_UP_S if waits else 0.0
-        await load_at_once(session, shares, counters, load, halt, set_up_s=set_up_s)
+        await start_load_together(session, shares, counters, load, halt, set_up_s=set_up_s)
 
-    def command(self, session: SessionContext, run: PlannedRun, share: HostShare) -> Command:
+    def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:
         """The process of one host."""
-        _, longest_s = session.study.method.load_s
+        _, longest_s = session.study.method.load_seconds_range
         return self.engine.command(
             run.point.job,
             share.workdir.dir,
             seconds=longest_s,
-            seed=seed_on(session.study, run.point, share.name, run.repeat),
+            seed=run_seed(session.study, run.point, share.name, run.repeat),
         )
 
-    def reader(self, run: PlannedRun, share: HostShare) -> OutputReader:  # noqa: ARG002 - of all
+    def reader(self, run: PlannedRun, share: HostRunState) -> OutputReader:  # noqa: ARG002 - of all
         """What reads the output of that process."""
         return self.engine.reader(run.point.job)
 
 
-class _Listener:
+class _OutputListener:
     """Hears what one host's process prints: kept, read, shown, and looked at.
 
     The live view gets each interval with the time since the host's first one began.
@@ -262,8 +273,8 @@ class _Listener:
         self,
         session: SessionContext,
         run: PlannedRun,
-        share: HostShare,
-        packer: Packer,
+        share: HostRunState,
+        packer: OutputCompressor,
         looking: EarlyStop,
         reader: OutputReader,
     ) -> None:
@@ -275,22 +286,22 @@ class _Listener:
         self._reader = reader
         self._elapsed_ns = 0
 
-    def hear(self, piece: bytes) -> None:
+    def feed(self, piece: bytes) -> None:
         """Take the next bytes of standard output."""
         self._packer.add(piece)
         intervals = self._reader.feed(piece)
         for interval in intervals:
             self._elapsed_ns += interval.span_ns
             elapsed_s = self._elapsed_ns / NS_PER_S
-            self._session.tell(interval.seen(self.share.name, self._run, elapsed_s))
+            self._session.emit(interval.to_event(self.share.name, self._run, elapsed_s))
         limit_s = self.share.command.wall_limit_s if self.share.command else limits.RUN_S_MOST
         elapsed_s = self._elapsed_ns / NS_PER_S
         if not limits.duration_message(elapsed_s, limit_s + limits.CLOCK_SLACK_S):
-            self._looking.take(self.share, intervals)
+            self._looking.add_intervals(self.share, intervals)
         # Otherwise the run fails at its end, and its rule must not follow such a series.
 
     def finish(self) -> None:
         """The output has ended, well or not."""
         self.share.output = self._packer.finish()
         self.share.reading = self._reader.finish()
-        self.share.intervals = IntervalLog.of(self.share.reading.intervals)
+        self.share.intervals = IntervalLog.from_intervals(self.share.reading.intervals)

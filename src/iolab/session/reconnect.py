@@ -12,7 +12,7 @@ from iolab.errors import HostError, Interrupted
 from iolab.hosts.host import Host
 from iolab.session.context import SessionContext
 from iolab.session.discovery import discover
-from iolab.study.guard import changes
+from iolab.study.guard import host_changes
 
 Reach = Callable[[HostSpec], Host]
 """A new host of that spec, not connected yet."""
@@ -33,7 +33,7 @@ takes longer than a session should wait without anybody knowing."""
 RESUME: Final = "Bring it back and resume the session; committed runs are kept."
 
 
-class Changed(HostError):
+class HostChangedError(HostError):
     """A host that came back as another: trying it longer mends nothing."""
 
 
@@ -48,27 +48,27 @@ async def reconnect_lost(
     Raises HostError when one cannot be reached in time, or is not what `facts` (by `Target.key`)
     say it was, and Interrupted when the user wants to stop meanwhile.
     """
-    lost = lost_now(session)
+    lost = lost_hosts(session)
     for name, why in lost.items():
         await _reconnect_one(session, name, why, reach, patience)
         session.mended.add(name)
     if lost:
-        await _compare(session, tuple(lost), facts)
+        await _require_same_host(session, tuple(lost), facts)
     return tuple(lost)
 
 
-def lost_now(session: SessionContext) -> dict[str, str]:
+def lost_hosts(session: SessionContext) -> dict[str, str]:
     """Why each host that takes part can no longer be spoken to, by name."""
     return {
-        name: host.lost
+        name: host.lost_reason
         for name, host in session.hosts.items()
-        if host.lost and name not in session.left_out
+        if host.lost_reason and name not in session.left_out
     }
 
 
-def require_all(session: SessionContext) -> None:
+def require_all_hosts(session: SessionContext) -> None:
     """HostError that tells of every host that is lost."""
-    lost = lost_now(session)
+    lost = lost_hosts(session)
     if lost:
         raise HostError(" ".join(lost.values()), RESUME)
 
@@ -79,36 +79,38 @@ async def _reconnect_one(
     host = session.hosts[name]
     if reach is None:
         raise HostError(why, RESUME)
-    session.tell(Notice(f"{why} It is tried again for up to {patience.limit_s:g} s."))
+    session.emit(Notice(f"{why} It is tried again for up to {patience.limit_s:g} s."))
     deadline_ns = session.clock.mono_ns() + round(patience.limit_s * 1e9)
     while True:
         await host.close()
         host = session.hosts[name] = reach(host.spec)
         try:
             await host.connect()
-        except Changed:
+        except HostChangedError:
             raise
         except HostError:
             if session.clock.mono_ns() >= deadline_ns:
-                happened = f"{why} It could not be reached again within {patience.limit_s:g} s."
-                raise HostError(happened, RESUME) from None
+                message = f"{why} It could not be reached again within {patience.limit_s:g} s."
+                raise HostError(message, RESUME) from None
         else:
-            session.tell(Notice(f"Host '{name}' is reached again."))
+            session.emit(Notice(f"Host '{name}' is reached again."))
             return
-        await session.stop.pause(patience.pause_s)
-        if session.stop.requested:
+        await session.stop.sleep(patience.pause_s)
+        if session.stop.is_requested:
             raise Interrupted("The session was stopped.", "Resume it to go on.")
 
 
-async def _compare(
+async def _require_same_host(
     session: SessionContext, names: tuple[str, ...], facts: Mapping[str, HostFacts]
 ) -> None:
     """HostError when a host came back as another."""
     again = {name: session.hosts[name] for name in names}
     discovery = await discover(session.study, again, session.questions)
-    faults = changes({key: facts[key] for key in discovery.facts if key in facts}, discovery.facts)
+    faults = host_changes(
+        {key: facts[key] for key in discovery.facts if key in facts}, discovery.facts
+    )
     if faults:
         for name in names:
             session.taken.pop(name, None)  # What lies there may not be ours.
-        happened = "A host that was lost came back as another."
-        raise Changed(happened, "Put it back as it was, and resume the session.", faults)
+        message = "A host that was lost came back as another."
+        raise HostChangedError(message, "Put it back as it was, and resume the session.", faults)

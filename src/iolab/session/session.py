@@ -22,15 +22,21 @@ from iolab.core.study import Study
 from iolab.core.target_state import EMPTY, Ledger
 from iolab.dataclass import dataclass
 from iolab.errors import HostError, Interrupted, IolabError, StoreError
-from iolab.hosts.barrier import Stop, alongside, together
+from iolab.hosts.barrier import StopRequest, gather_hosts, run_with
 from iolab.hosts.clock import SYSTEM_CLOCK, Clock
 from iolab.hosts.host import Host
 from iolab.hosts.message import printable
 from iolab.session.context import RuleFor, SessionContext
-from iolab.session.discovery import QUIET_WATCH_S, Discovery, Questions, discover, watch_quiet
+from iolab.session.discovery import (
+    QUIET_WATCH_S,
+    Discovery,
+    DiscoveryQueries,
+    discover,
+    watch_activity,
+)
 from iolab.session.driver import Drivers
-from iolab.session.kinds import BootedHosts, Resources, SessionKinds
-from iolab.session.loop import Recovery, RunLoop, RunQueue, Walk
+from iolab.session.kinds import BootedHosts, SessionKinds, SessionResources
+from iolab.session.loop import FixedQueue, RecoverySettings, RunLoop, RunQueue
 from iolab.session.reconnect import USUAL, Reach, RetryPolicy
 from iolab.study.guard import check_ready
 from iolab.study.kinds import StudyKinds
@@ -44,20 +50,20 @@ SILENCE_SHOWN_AFTER_S: Final = 5.0
 LOOK_S: Final = 0.5
 
 
-async def tell_of_silence(session: SessionContext) -> None:
+async def report_silent_hosts(session: SessionContext) -> None:
     """Watch every host until cancelled; a notice when one falls silent, one when it is heard."""
     longest: dict[str, float] = {}
     while True:
-        for name, host in session.everyone.items():
-            silent_s = 0.0 if host.lost else host.silent_s
+        for name, host in session.all_hosts.items():
+            silent_s = 0.0 if host.lost_reason else host.silent_s
             if silent_s >= SILENCE_SHOWN_AFTER_S:
                 if name not in longest:
-                    session.tell(Notice(f"Host '{name}': silent for {silent_s:.0f} s."))
+                    session.emit(Notice(f"Host '{name}': silent for {silent_s:.0f} s."))
                 longest[name] = silent_s
             elif name in longest:
                 after_s = longest.pop(name)
-                if not host.lost:
-                    session.tell(Notice(f"Host '{name}' is heard again after {after_s:.0f} s."))
+                if not host.lost_reason:
+                    session.emit(Notice(f"Host '{name}' is heard again after {after_s:.0f} s."))
         await asyncio.sleep(LOOK_S)
 
 
@@ -66,28 +72,30 @@ SWEEP_LIMIT_S: Final = 60.0
 A host that is gone should not be waited for longer by somebody who wants the results."""
 
 
-async def sweep(session: SessionContext, reach: Reach | None) -> tuple[str, ...]:
+async def remove_lost_folders(session: SessionContext, reach: Reach | None) -> tuple[str, ...]:
     """Leave no folder on hosts that were lost; a sentence on each that is left."""
     lost = {name: folders for name, folders in session.taken.items() if _was_lost(session, name)}
-    swept = await asyncio.gather(*(_sweep(session, reach, name, lost[name]) for name in lost))
+    swept = await asyncio.gather(
+        *(_remove_host_folders(session, reach, name, lost[name]) for name in lost)
+    )
     return tuple(sentence for sentences in swept for sentence in sentences)
 
 
 def _was_lost(session: SessionContext, name: str) -> bool:
-    host = session.everyone.get(name)
+    host = session.all_hosts.get(name)
     # A guest's disk goes with the guest.
     if host is None or host.spec.kind is HostKind.VM:
         return False
-    return bool(host.lost) or name in session.mended
+    return bool(host.lost_reason) or name in session.mended
 
 
-async def _sweep(
+async def _remove_host_folders(
     session: SessionContext, reach: Reach | None, name: str, folders: set[tuple[str, str]]
 ) -> tuple[str, ...]:
     left = sorted(folders)
-    host = session.everyone[name]
+    host = session.all_hosts[name]
     fresh: Host | None = (
-        reach(host.spec) if host.lost and reach and not session.stop.at_once else None
+        reach(host.spec) if host.lost_reason and reach and not session.stop.is_immediate else None
     )
     try:
         async with asyncio.timeout(SWEEP_LIMIT_S):
@@ -95,21 +103,23 @@ async def _sweep(
                 await host.close()
                 await fresh.connect()
             there = fresh or host
-            while left and not there.lost:
+            while left and not there.lost_reason:
                 path, folder = left[0]
                 opened = await open_folder(session, there, path, folder)
                 where = str(opened.header.get("dir"))
-                await there.ask("scratch_close", deadline_s=CLOSE_LIMIT_S, dir=where, keep=False)
+                await there.request(
+                    "scratch_close", deadline_s=CLOSE_LIMIT_S, dir=where, keep=False
+                )
                 left.pop(0)
     except (HostError, Interrupted, TimeoutError):
         pass
     finally:
         if fresh is not None:
             await fresh.close()
-    return tuple(_sentence(host, path, folder) for path, folder in left)
+    return tuple(_leftover_text(host, path, folder) for path, folder in left)
 
 
-def _sentence(host: Host, path: str, folder: str) -> str:
+def _leftover_text(host: Host, path: str, folder: str) -> str:
     which = "" if host.spec.kind is HostKind.LOCAL else " --hosts HOSTS"
     at = f"{path.rstrip('/')}/{folder}"
     return (
@@ -119,7 +129,7 @@ def _sentence(host: Host, path: str, folder: str) -> str:
 
 
 async def clean_up(
-    parts: Resources, session: SessionContext, reach: Reach | None
+    parts: SessionResources, session: SessionContext, reach: Reach | None
 ) -> tuple[str, ...]:
     """End what the session holds, close every host; sentences on what failed.
 
@@ -127,16 +137,16 @@ async def clean_up(
     the end of their lease makes the agents kill and remove everything by themselves.
     """
     faults: tuple[str, ...] = ()
-    stop, hosts = session.stop, session.everyone
-    if not stop.at_once:
+    stop, hosts = session.stop, session.all_hosts
+    if not stop.is_immediate:
         try:
-            faults = await stop.unless_at_once(parts.leave())
+            faults = await stop.unless_at_once(parts.cleanup())
         except Interrupted:
             faults = ()
     try:
-        swept = await stop.unless_at_once(sweep(session, reach))
+        swept = await stop.unless_at_once(remove_lost_folders(session, reach))
     except Interrupted:
-        swept = await sweep(session, None)
+        swept = await remove_lost_folders(session, None)
     endings = await asyncio.gather(
         *(host.close() for host in hosts.values()), return_exceptions=True
     )
@@ -153,7 +163,7 @@ NAMED_HOSTS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class EarlierSegments:
     """What earlier segments of the session have left.
 
     `done` are the runs, each (digest, repeat), that need not be measured again; `tried` is how
@@ -167,7 +177,7 @@ class Earlier:
     ledger: Ledger = EMPTY
 
 
-NOTHING: Final = Earlier()
+NOTHING: Final = EarlierSegments()
 """A session that begins."""
 
 
@@ -176,11 +186,11 @@ async def run_session(
     plan: Plan,
     hosts: Mapping[str, Host],
     recorder: Recorder,
-    stop: Stop,
+    stop: StopRequest,
     *,
     session_id: str,
     kinds: SessionKinds,
-    earlier: Earlier = NOTHING,
+    earlier: EarlierSegments = NOTHING,
     clock: Clock = SYSTEM_CLOCK,
     reach: Reach | None = None,
     patience: RetryPolicy = USUAL,
@@ -213,13 +223,13 @@ async def run_session(
         session_id,
         left_out=set(earlier.left_out),
         bystanders=beside,
-        questions=Questions.of(study, kinds.study),
+        questions=DiscoveryQueries.for_study(study, kinds.study),
         rule_for=rule_for,
     )
     pending = [run for run in plan.runs if run.key not in earlier.done]
     # Whatever a queue may ask for needs its files.
     possible = [PlannedRun(0, 1, point) for point in plan.points] if queue else pending
-    parts = Resources(
+    parts = SessionResources(
         WorkDirectories(session, possible), Drivers(kinds.drivers), kinds.hosts.hosts(session)
     )
     status = SessionStatus.FAILED
@@ -227,9 +237,9 @@ async def run_session(
     unclean: tuple[str, ...] = ()
     try:
         work = _measure_all(
-            session, parts, queue or Walk(pending), earlier, reach, patience, kinds.study
+            session, parts, queue or FixedQueue(pending), earlier, reach, patience, kinds.study
         )
-        status = await stop.unless_at_once(alongside(work, tell_of_silence(session)))
+        status = await stop.unless_at_once(run_with(work, report_silent_hosts(session)))
     except Interrupted:
         status = SessionStatus.INTERRUPTED
     except StoreError:
@@ -239,8 +249,8 @@ async def run_session(
         fault = raised
     finally:
         unclean = await clean_up(parts, session, reach)
-    reasons = (*([fault.happened] if fault else ()), *_missing(session), *unclean)
-    session.tell(SessionEnded(status, " ".join(reasons) or None, unclean))
+    reasons = (*([fault.message] if fault else ()), *_missing_hosts(session), *unclean)
+    session.emit(SessionEnded(status, " ".join(reasons) or None, unclean))
     if fault:
         raise fault
     return status
@@ -248,20 +258,20 @@ async def run_session(
 
 async def _measure_all(
     session: SessionContext,
-    parts: Resources,
+    parts: SessionResources,
     queue: RunQueue,
-    earlier: Earlier,
+    earlier: EarlierSegments,
     reach: Reach | None,
     patience: RetryPolicy,
     kinds: StudyKinds,
 ) -> SessionStatus:
     """Connect, look, refuse or begin; then one run after the other, each committed when it ends."""
-    first = queue.next()
+    first = queue.next_run()
     if first is None:
         return SessionStatus.DONE
-    discovery = await _look(session, parts.booted)
+    discovery = await _discover_all(session, parts.booted)
     study = without_hosts(session.study, session.left_out)
-    present = await parts.workdirs.present_bytes()
+    present = await parts.workdirs.laid_out_bytes()
     check_ready(
         study,
         session.plan,
@@ -269,54 +279,55 @@ async def _measure_all(
         discovery.facts,
         discovery.probes,
         present,
-        owner=session.owner,
+        owner=session.owner_text,
         devices=discovery.devices,
     )
     versions = ", ".join(sorted({hello.version for hello in discovery.hellos.values()}))
-    session.tell(SessionStarted(session.plan, tuple(discovery.facts.items()), versions))
+    session.emit(SessionStarted(session.plan, tuple(discovery.facts.items()), versions))
     _tell_of_users(session, discovery)
-    await _tell_of_others(session, discovery)
-    again = parts.booted.reaching(reach)
-    means = Recovery(discovery.facts, earlier.tried, again, patience, earlier.ledger)
+    await _report_interference(session, discovery)
+    again = parts.booted.with_reboot(reach)
+    means = RecoverySettings(discovery.facts, earlier.tried, again, patience, earlier.ledger)
     course = RunLoop(session, parts, means)
-    status = await course.follow(first, queue)
+    status = await course.run_all(first, queue)
     if status is SessionStatus.DONE:
-        session.begin(Phase.CLEAN_UP, None, "remove what the session made")
+        session.begin_phase(Phase.CLEAN_UP, None, "remove what the session made")
     return status
 
 
-async def _look(session: SessionContext, booted: BootedHosts) -> Discovery:
+async def _discover_all(session: SessionContext, booted: BootedHosts) -> Discovery:
     """Every host; those that are booted after the nodes on which they are."""
-    names = ", ".join(session.everyone)
-    many = len(session.everyone) > NAMED_HOSTS
-    session.begin(Phase.CONNECT, None, f"{len(session.everyone)} hosts" if many else names)
-    if not booted.are_booted:
-        discovery = await discover(session.study, session.everyone, session.questions)
+    names = ", ".join(session.all_hosts)
+    many = len(session.all_hosts) > NAMED_HOSTS
+    session.begin_phase(Phase.CONNECT, None, f"{len(session.all_hosts)} hosts" if many else names)
+    if not booted.has_guests:
+        discovery = await discover(session.study, session.all_hosts, session.questions)
     else:
         nodes = await discover(session.study, session.bystanders, session.questions)
-        await booted.raise_up(nodes)
+        await booted.boot(nodes)
         hosts = await discover(session.study, session.hosts, session.questions)
-        discovery = Discovery.joined((nodes, hosts))
-    booted.see_nodes(discovery.facts)
+        discovery = Discovery.combined((nodes, hosts))
+    booted.add_node_facts(discovery.facts)
     return discovery
 
 
-async def _tell_of_others(session: SessionContext, discovery: Discovery) -> None:
+async def _report_interference(session: SessionContext, discovery: Discovery) -> None:
     """Say which clients are busy with something else before anything runs there."""
     if not session.study.method.idle_watch_s:
         return
-    session.begin(Phase.CONNECT, None, "is the machine quiet", QUIET_WATCH_S)
+    session.begin_phase(Phase.CONNECT, None, "is the machine quiet", QUIET_WATCH_S)
 
-    async def watch(host: Host) -> str | None:
-        return (await watch_quiet(host, discovery.facts[host.name])).others()
+    async def _host_interference(host: Host) -> str | None:
+        return (await watch_activity(host, discovery.facts[host.name])).interference_text()
 
-    outcomes = await together(
-        [host for host in session.hosts.values() if host.name in discovery.facts], watch
+    outcomes = await gather_hosts(
+        [host for host in session.hosts.values() if host.name in discovery.facts],
+        _host_interference,
     )
     busy = [f"'{name}': {others}" for name, others in outcomes.complete().items() if others]
     if busy:
         more = f" (and {len(busy) - 1} more hosts)" if len(busy) > 1 else ""
-        session.tell(Notice(f"The machine is busy; results will contain it: {busy[0]}{more}."))
+        session.emit(Notice(f"The machine is busy; results will contain it: {busy[0]}{more}."))
 
 
 def _tell_of_users(session: SessionContext, discovery: Discovery) -> None:
@@ -330,10 +341,10 @@ def _tell_of_users(session: SessionContext, discovery: Discovery) -> None:
         reasons = [f"'{printable(key)}': {printable(who)}" for key, who in found if who]
         if reasons:
             more = f" (and {len(reasons) - 1} more targets)" if len(reasons) > 1 else ""
-            session.tell(Notice(f"{what}: {reasons[0]}{more}."))
+            session.emit(Notice(f"{what}: {reasons[0]}{more}."))
 
 
-def _missing(session: SessionContext) -> tuple[str, ...]:
+def _missing_hosts(session: SessionContext) -> tuple[str, ...]:
     if not session.left_out:
         return ()
     names = ", ".join(f"'{name}'" for name in sorted(session.left_out))

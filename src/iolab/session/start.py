@@ -10,19 +10,19 @@ from typing import Any, Final
 from iolab.core.events import Phase
 from iolab.core.run import PlannedRun
 from iolab.dataclass import dataclass
-from iolab.hosts.barrier import alongside, halting
+from iolab.hosts.barrier import cancel_on_halt, run_with
 from iolab.hosts.clock import ClockOffset, measure_offset
 from iolab.hosts.device_counters import (
     DeviceSnapshot,
-    idle_proof,
+    pre_run_activity,
     snapshot,
     snapshot_and_sample,
 )
 from iolab.hosts.engine import Command
-from iolab.hosts.remote_process import Ending, drive
+from iolab.hosts.remote_process import Ending, run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostShare, on_each
+from iolab.session.driver import HostRunState, run_on_each
 from iolab.session.observers import HostWatch
 from iolab.units import NS_PER_S
 
@@ -48,24 +48,26 @@ class CommonStart:
     real_ns: int
     lead_s: float
 
-    def on(self, share: HostShare) -> int:
+    def on_host_clock(self, share: HostRunState) -> int:
         """The same moment on that host's clock."""
-        return self.real_ns + offset_of(share).offset_ns
+        return self.real_ns + require_clock_offset(share).offset_ns
 
 
-def start_of(session: SessionContext, shares: Sequence[HostShare], set_up_s: float) -> CommonStart:
+def common_start(
+    session: SessionContext, shares: Sequence[HostRunState], set_up_s: float
+) -> CommonStart:
     """Far enough ahead for the slowest host to be ready, no further.
 
     `set_up_s` is what the load needs to get ready once its host was asked for it.
     """
-    slowest_ns = max(offset_of(share).rtt_ns for share in shares)
+    slowest_ns = max(require_clock_offset(share).rtt_ns for share in shares)
     base_s = ALONE_ALLOWANCE_S if len(shares) == 1 else FLEET_ALLOWANCE_S
     asking_s = base_s + len(shares) * HOST_ALLOWANCE_S
     lead_s = asking_s + set_up_s + ROUND_TRIPS_TO_START * slowest_ns / NS_PER_S
     return CommonStart(session.clock.real_ns() + round(lead_s * NS_PER_S), lead_s)
 
 
-def offset_of(share: HostShare) -> ClockOffset:
+def require_clock_offset(share: HostRunState) -> ClockOffset:
     """The host's clock as it was read; ValueError when it was not."""
     if share.offset is None:
         raise ValueError("the clock is read before the start")
@@ -73,30 +75,32 @@ def offset_of(share: HostShare) -> ClockOffset:
 
 
 @dataclass(frozen=True, slots=True)
-class Go:
+class HostStart:
     """When a host's load begins, on its own clock, and how far ahead that was when chosen."""
 
     real_ns: int
     lead_s: float
 
 
-async def settle(session: SessionContext, run: PlannedRun, watch_s: float = 0.0) -> None:
+async def wait_for_rest(session: SessionContext, run: PlannedRun, watch_s: float = 0.0) -> None:
     """Let the target come to rest after the run before, but for its last `watch_s`.
 
     It rests since that run's load ended, while that is judged and committed, and since all was
     written for this one. Nothing is waited for before the first run of a session.
     """
     session.rest.begin(Phase.SETTLE, session.clock.mono_ns())
-    if session.rest.since_ns is None or session.stop.requested:
+    if session.rest.since_ns is None or session.stop.is_requested:
         return
     rested_s = (session.clock.mono_ns() - session.rest.since_ns) / NS_PER_S
     seconds = session.study.method.settle_s - rested_s - watch_s
     if seconds > 0:
-        session.begin(Phase.SETTLE, run, "the target comes to rest", seconds)
-        await session.stop.pause(seconds)
+        session.begin_phase(Phase.SETTLE, run, "the target comes to rest", seconds)
+        await session.stop.sleep(seconds)
 
 
-async def watch_idle(session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]) -> None:
+async def watch_idle(
+    session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+) -> None:
     """See whether the target's devices are busy with somebody else's I/O, where asked for.
 
     The watch is the end of the target's rest.
@@ -104,40 +108,40 @@ async def watch_idle(session: SessionContext, run: PlannedRun, shares: Sequence[
     seconds = session.study.method.idle_watch_s
     rests = session.study.method.settle_s > 0
     left_s = {
-        share.name: _left_s(share, seconds, rests=rests)
+        share.name: _seconds_left(share, seconds, rests=rests)
         for share in shares
         if share.workdir.devices
     }
     longest_s = max(left_s.values(), default=0.0)
     if not longest_s:
         return
-    await settle(session, run, longest_s)
-    if session.stop.requested:
+    await wait_for_rest(session, run, longest_s)
+    if session.stop.is_requested:
         return
-    session.begin(Phase.IDLE, run, "checking for background I/O", longest_s)
+    session.begin_phase(Phase.IDLE, run, "checking for background I/O", longest_s)
 
-    async def watch(share: HostShare) -> None:
+    async def _watch_host(share: HostRunState) -> None:
         before = await snapshot(share.workdir.host)
         await asyncio.sleep(left_s[share.name])
-        proof = idle_proof(before, await snapshot(share.workdir.host), share.workdir.devices)
-        share.idle = share.idle.then(proof) if share.idle and proof else proof
+        proof = pre_run_activity(before, await snapshot(share.workdir.host), share.workdir.devices)
+        share.idle = share.idle.combined_with(proof) if share.idle and proof else proof
 
-    await on_each([share for share in shares if left_s.get(share.name)], watch)
+    await run_on_each([share for share in shares if left_s.get(share.name)], _watch_host)
 
 
 LAST_WATCH_S: Final = 0.2
 """The least that is watched after a rest, or after what we do on the devices ourselves."""
 
 
-def _left_s(share: HostShare, seconds: float, *, rests: bool) -> float:
+def _seconds_left(share: HostRunState, seconds: float, *, rests: bool) -> float:
     watched_s = share.idle.watched_s if share.idle else 0.0
     used = share.extents is not None or (share.cache is not None and share.cache.asked)
     return max(seconds - watched_s, min(LAST_WATCH_S, seconds) if rests or used else 0.0)
 
 
 @asynccontextmanager
-async def idle_meanwhile(
-    session: SessionContext, shares: Sequence[HostShare]
+async def watch_idle_during(
+    session: SessionContext, shares: Sequence[HostRunState]
 ) -> AsyncIterator[None]:
     """Begin to watch the devices while inside something is done that touches none of them.
 
@@ -150,24 +154,24 @@ async def idle_meanwhile(
         return
     before: dict[str, DeviceSnapshot] = {}
 
-    async def look(share: HostShare) -> None:
+    async def _snapshot_before(share: HostRunState) -> None:
         before[share.name] = await snapshot(share.workdir.host)
 
-    async def look_again(share: HostShare) -> None:
+    async def _snapshot_after(share: HostRunState) -> None:
         after = await snapshot(share.workdir.host)
-        proof = idle_proof(before[share.name], after, share.workdir.devices)
-        share.idle = proof if proof and proof.quiet else None
+        proof = pre_run_activity(before[share.name], after, share.workdir.devices)
+        share.idle = proof if proof and proof.is_quiet else None
 
-    await on_each(known, look)
+    await run_on_each(known, _snapshot_before)
     yield
-    await on_each(known, look_again)
+    await run_on_each(known, _snapshot_after)
 
 
-async def load_at_once(
+async def start_load_together(
     session: SessionContext,
-    shares: Sequence[HostShare],
+    shares: Sequence[HostRunState],
     counters: CounterCollector,
-    load: Callable[[HostShare, Go], Coroutine[Any, Any, None]],
+    load: Callable[[HostRunState, HostStart], Coroutine[Any, Any, None]],
     halt: asyncio.Event,
     *,
     set_up_s: float = 0.0,
@@ -183,26 +187,26 @@ async def load_at_once(
         for index, share in enumerate(shares)
     }
 
-    async def get_ready(share: HostShare) -> None:
+    async def get_ready(share: HostRunState) -> None:
         await watches[share.name].begin()
         share.offset = await measure_offset(share.workdir.host, session.clock)
         share.before = await snapshot(share.workdir.host)
 
-    async def watched_load(share: HostShare) -> None:
-        go = Go(start.on(share), start.lead_s)
+    async def watched_load(share: HostRunState) -> None:
+        go = HostStart(start.on_host_clock(share), start.lead_s)
         # A run without one of its hosts answers nothing.
-        with halting(halt):
-            await alongside(load(share, go), watches[share.name].follow(go.real_ns))
+        with cancel_on_halt(halt):
+            await run_with(load(share, go), watches[share.name].collect_from(go.real_ns))
 
     try:
-        await on_each(shares, get_ready)
-        start = start_of(session, shares, set_up_s)
-        await alongside(on_each(shares, watched_load), session.stop.pass_on(halt))
+        await run_on_each(shares, get_ready)
+        start = common_start(session, shares, set_up_s)
+        await run_with(run_on_each(shares, watched_load), session.stop.forward_to(halt))
     finally:
         await end_watches(watches, shares)
 
 
-async def end_watches(watches: Mapping[str, HostWatch], shares: Sequence[HostShare]) -> None:
+async def end_watches(watches: Mapping[str, HostWatch], shares: Sequence[HostRunState]) -> None:
     """Call off the watch of every share's host, and fill in what it saw of the host's clock."""
     await asyncio.gather(*(watches[share.name].end(share.last_sample) for share in shares))
     for share in shares:
@@ -210,16 +214,16 @@ async def end_watches(watches: Mapping[str, HostWatch], shares: Sequence[HostSha
         share.last_sample = None  # it is large, and the share is kept until the tables are made
 
 
-async def drive_and_look(
-    share: HostShare,
+async def drive_then_snapshot(
+    share: HostRunState,
     command: Command,
-    go: Go,
+    go: HostStart,
     halt: asyncio.Event,
     on_output: Callable[[bytes], None],
     on_stderr: Callable[[bytes], None] | None = None,
 ) -> Ending:
     """One host's process from its start to its end, and then a look at the target's devices."""
-    ending = share.ending = await drive(
+    ending = share.ending = await run_process(
         share.workdir.host,
         command,
         halt,

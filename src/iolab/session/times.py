@@ -21,7 +21,7 @@ COMMIT: Final = "commit"
 """What is done with a run's record before the next run is prepared."""
 
 
-def load_s(record: RunRecord) -> float:
+def engine_seconds(record: RunRecord) -> float:
     """Seconds in which engines ran; 0 where none did.
 
     Those of the host with the most intervals, without what came between its phases; where there are
@@ -35,7 +35,7 @@ def load_s(record: RunRecord) -> float:
     return max(0, max(ends) - min(starts)) / NS_PER_S if starts and ends else 0.0
 
 
-class Times:
+class PhaseTimes:
     """A stopwatch that is always in one phase; what comes before the first is of no phase."""
 
     def __init__(self, clock: Callable[[], int] = time.monotonic_ns) -> None:
@@ -45,30 +45,30 @@ class Times:
         self._spent_ns: Counter[str] = Counter()
         self._begun: Counter[str] = Counter()
 
-    def begin(self, phase: str) -> None:
+    def begin_phase(self, phase: str) -> None:
         """What was done until now ends, and this begins."""
-        self._close()
+        self._end_phase()
         self._phase = phase
         self._begun[phase] += 1
 
-    def loaded(self, seconds: float) -> None:
+    def add_load_seconds(self, seconds: float) -> None:
         """So much of the phase that measures was load; the rest began and ended it."""
-        self._close()
+        self._end_phase()
         load_ns = min(round(seconds * NS_PER_S), self._spent_ns[Phase.MEASURE])
         self._spent_ns[Phase.MEASURE] -= load_ns
         self._spent_ns[LOAD] += load_ns
         self._begun[LOAD] += 1
 
-    def spent(self) -> tuple[PhaseTime, ...]:
+    def by_phase(self) -> tuple[PhaseTime, ...]:
         """Every phase until now, the longest first."""
-        self._close()
+        self._end_phase()
         return tuple(
             PhaseTime(str(phase), self._begun[phase], spent_ns / NS_PER_S)
             for phase, spent_ns in self._spent_ns.most_common()
             if self._begun[phase]
         )
 
-    def _close(self) -> None:
+    def _end_phase(self) -> None:
         now_ns = self._clock()
         if self._phase is not None:
             self._spent_ns[self._phase] += now_ns - self._since_ns

@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 
 from iolab.core.samples import Floats
-from iolab.core.stopping import BLOCKS_MIN, RAW_BLOCK, RuleSettings
+from iolab.core.stopping import BLOCKS_MIN, RAW_BLOCK, StoppingRuleSettings
 from iolab.dataclass import dataclass
 from iolab.stats import batches, steady_state
 from iolab.stats.batches import BatchSize, MeanVariance
@@ -115,7 +115,7 @@ class StoppingDecision:
 class LiveStoppingRule:
     """Rule D on a run as it goes: feed it each second's count, stop when it says so."""
 
-    def __init__(self, settings: RuleSettings = RAW_BLOCK) -> None:
+    def __init__(self, settings: StoppingRuleSettings = RAW_BLOCK) -> None:
         self._settings = settings
         self._counts = np.zeros(settings.longest_s, dtype=np.float64)
         self._seconds = 0
@@ -177,7 +177,9 @@ class LiveStoppingRule:
         return judged
 
 
-def replay_stopping_rule(series: Floats, settings: RuleSettings = RAW_BLOCK) -> StoppingDecision:
+def replay_stopping_rule(
+    series: Floats, settings: StoppingRuleSettings = RAW_BLOCK
+) -> StoppingDecision:
     """What the rule says when the series is played to it second by second.
 
     The status is RUNNING where the series ends before the rule does.
@@ -190,7 +192,7 @@ def replay_stopping_rule(series: Floats, settings: RuleSettings = RAW_BLOCK) -> 
     return live.decision or replace(judge_series(series, settings), status=Status.RUNNING)
 
 
-def judge_series(series: Floats, settings: RuleSettings = RAW_BLOCK) -> StoppingDecision:
+def judge_series(series: Floats, settings: StoppingRuleSettings = RAW_BLOCK) -> StoppingDecision:
     """What the series is worth if the run ends here: never RUNNING.
 
     Raises ValueError for fewer than four blocks, of which no mean could be judged.
@@ -237,7 +239,7 @@ def judge_series(series: Floats, settings: RuleSettings = RAW_BLOCK) -> Stopping
 
 
 def _find_transient_end(
-    blocks: Floats, seconds: int, settings: RuleSettings
+    blocks: Floats, seconds: int, settings: StoppingRuleSettings
 ) -> tuple[int, bool, float | None]:
     """Where to cut (s), whether the transient was seen to end, and its time constant."""
     truncated = steady_state.find_truncation(blocks)
@@ -268,7 +270,7 @@ class _MeanBasis:
     refused: BatchSize | None = None
 
 
-def _mean_basis(kept: Floats, cycle_s: int | None, settings: RuleSettings) -> _MeanBasis:
+def _mean_basis(kept: Floats, cycle_s: int | None, settings: StoppingRuleSettings) -> _MeanBasis:
     if cycle_s is not None:
         variance, cycles = batches.whole_cycle_variance(kept, cycle_s)
         return _MeanBasis(cycles, variance, float(len(cycles) // cycle_s))
@@ -299,7 +301,7 @@ def _halves_difference(samples: Floats, cycle_s: int | None, mean: float) -> flo
 
 
 def _stopping_status(
-    decision: StoppingDecision, settings: RuleSettings, *, resolved: bool, trend: bool
+    decision: StoppingDecision, settings: StoppingRuleSettings, *, resolved: bool, trend: bool
 ) -> Status:
     """The first of the statuses for which there is evidence."""
     if not decision.steady:

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from iolab.core.owned import TYPE_KEY, Owned
+from iolab.core.owned import TYPE_KEY, TaggedRecord
 from iolab.core.toml import read_regular
 from iolab.errors import StoreError
 from iolab.store import layout
@@ -72,9 +72,9 @@ _SEAL_BYTES: Final = len(_SEAL) + 2 * hashlib.sha256().digest_size + len(_SEALED
 _COPY: Final = "Restore it from a copy, or set the session aside and measure again."
 
 
-def damaged(path: Path, why: str, do: str = _COPY) -> StoreError:
+def damaged(path: Path, why: str, hint: str = _COPY) -> StoreError:
     """The StoreError of a file that is not what was written."""
-    return StoreError(f"'{path}' is damaged: {why}.", do)
+    return StoreError(f"'{path}' is damaged: {why}.", hint)
 
 
 def parse(shape: type[T], content: bytes, path: Path) -> T:
@@ -124,7 +124,7 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - JSON is what it is
     names = _fields(kind)
     if names is not None:
         fields = {name: plain(getattr(value, name)) for name in names}
-        return {TYPE_KEY: value.stored_as, **fields} if isinstance(value, Owned) else fields
+        return {TYPE_KEY: value.type_tag, **fields} if isinstance(value, TaggedRecord) else fields
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from iolab.core.samples import CodedNames
-from iolab.core.toml import refuse_irregular
+from iolab.core.samples import EncodedNames
+from iolab.core.toml import require_regular_file
 from iolab.errors import StoreError
 from iolab.store.codec import unicode
 from iolab.store.durable import disk_errors, disk_fault, in_place_of, store_error
@@ -43,7 +43,7 @@ def load() -> None:
         _connection()
 
 
-def write_columns(columns: Mapping[str, Column | CodedNames], path: Path) -> None:
+def write_columns(columns: Mapping[str, Column | EncodedNames], path: Path) -> None:
     """Write columns of one length to a new Parquet file (zstd; text by dictionary).
 
     StoreError when the disk refuses; ValueError for columns of different lengths or none.
@@ -100,12 +100,12 @@ class _Selection:
         """The option that suits what the columns hold."""
         return "" if self._has_text else _AS_DIFFERENCES
 
-    def add(self, name: str, column: Column | CodedNames) -> None:
+    def add(self, name: str, column: Column | EncodedNames) -> None:
         """Take one column."""
         code = f"c{len(self.selected)}"
-        is_text = isinstance(column, CodedNames) or column.dtype.kind in "OU"
+        is_text = isinstance(column, EncodedNames) or column.dtype.kind in "OU"
         self._has_text = self._has_text or is_text
-        if isinstance(column, CodedNames):
+        if isinstance(column, EncodedNames):
             # Columns that share their codes give them once: they are as long as the table.
             code = self._coded.setdefault(id(column.codes), code)
             self.arrays.setdefault(code, column.codes)
@@ -139,7 +139,7 @@ def read_columns(path: Path, names: Iterable[str]) -> dict[str, Column]:
     StoreError if the file has not all of them, or lacks a value that is no float.
     """
     with disk_errors(path, "read"):
-        refuse_irregular(path)
+        require_regular_file(path)
     selected = ", ".join(_quoted(name) for name in names)
     cursor = _connection().cursor()
     try:

@@ -169,7 +169,7 @@ class SessionReader:
         Each says in which segment it was measured, and of what kind its job was.
         """
         heads = self._read_heads()
-        loads = {workload.id: workload.job.stored_as for workload in self.study.workloads}
+        loads = {workload.id: workload.job.type_tag for workload in self.study.workloads}
         begun = self.begun()
         planned = {run.key: run.order for run in self.plan.runs}
         last = len(planned)

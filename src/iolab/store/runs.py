@@ -7,7 +7,7 @@ import hashlib
 from pathlib import Path
 from typing import Final, TypeVar
 
-from iolab.core.compressed import Packed
+from iolab.core.compressed import CompressedBytes
 from iolab.core.run import EngineOutput, RunRecord
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.core.toml import read_regular
@@ -51,7 +51,7 @@ def write_run(directory: Path, record: RunRecord, analysis: Analysis, origin: Ru
         ]
         files = tuple(task.result() for task in written)
     manifest = Manifest(
-        **record.facts(),
+        **record.manifest_fields(),
         format=layout.FORMAT,
         session=origin.session,
         iolab_version=origin.iolab_version,
@@ -79,7 +79,7 @@ def read_run(directory: Path) -> RunRecord:
     for file in manifest.files:
         check_file(directory, manifest.files, file.name)
     return RunRecord(
-        **manifest.facts(),
+        **manifest.manifest_fields(),
         intervals=read_table(directory / layout.INTERVALS, IntervalTable),
         bins=read_table(directory / layout.BINS, BinTable),
         counters=read_table(directory / layout.COUNTERS, CounterTable),
@@ -120,12 +120,12 @@ def _read_outputs(directory: Path, manifest: Manifest) -> tuple[EngineOutput, ..
     )
 
 
-def _packed(path: Path, stored: StoredOutput) -> Packed:
+def _packed(path: Path, stored: StoredOutput) -> CompressedBytes:
     """The content of a packed file, which must have the size that the manifest says."""
     with disk_errors(path, "read"):
-        packed = Packed(read_regular(path), stored.size_bytes, stored.truncated)
+        packed = CompressedBytes(read_regular(path), stored.size_bytes, stored.truncated)
     try:
-        packed.check()
+        packed.require_whole()
     except ValueError as error:
         raise damaged(path, str(error)) from error
     return packed

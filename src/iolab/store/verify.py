@@ -62,13 +62,13 @@ class Damage:
     """
 
     path: str
-    says: str
+    message: str
     run: str = ""
-    do: str = ""
+    hint: str = ""
 
     def __str__(self) -> str:
         where = f"{self.run} ({self.path})" if self.run else self.path
-        return f"{where}: {self.says} {self.do}".strip()
+        return f"{where}: {self.message} {self.hint}".strip()
 
 
 Stamp = tuple[tuple[int, int, int, int] | None, ...]
@@ -288,7 +288,7 @@ def run_damage(directory: Path, run: Path, name: str) -> Iterator[Damage]:
 
 def damage_of(directory: Path, path: str, error: StoreError, run: str = "") -> Damage:
     """What happened, of places below a directory: reports carry it to who need not know where."""
-    return Damage(path, error.happened.replace(f"{directory}/", ""), run, error.do)
+    return Damage(path, error.message.replace(f"{directory}/", ""), run, error.hint)
 
 
 def stored_file(directory: Path, name: str) -> StoredFile:

@@ -25,8 +25,8 @@ from iolab.study.file import (
     MethodTable,
     PreconditionTable,
     TargetTable,
-    kind_of,
-    rule_of,
+    host_kind,
+    stopping_rule_from,
 )
 from iolab.study.kinds import StudyKinds
 from iolab.study.load_tables import LoadTable
@@ -73,7 +73,9 @@ def build_study(
         ),
         hosts=hosts,
         workloads=tuple(
-            _with_turns(kinds.of_table(type(table)).workload(item, table, tables), tables, kinds)
+            _with_knee_candidates(
+                kinds.kind_for_table(type(table)).workload(item, table, tables), tables, kinds
+            )
             for item, table in tables.read("workload", LoadTable)
         ),
         method=_method(method),
@@ -119,36 +121,36 @@ def _method(table: MethodTable) -> Method:
         kind=table.kind,
         warmup_s=table.warmup,
         runtime_s=table.runtime,
-        repeats=_repeats(table),
+        repeats=_repeat_count(table),
         settle_s=table.settle,
         idle_watch_s=table.idle_watch,
         generator_limit=table.generator_limit,
         link_timeout_s=table.link_timeout,
-        order=_order(table),
+        order=_run_order(table),
         seed=table.seed,
         drop_caches=table.drop_caches,
         on_failure=table.on_failure,
-        retries=_retries(table),
-        rule=rule_of(table) if table.kind is MethodKind.ADAPTIVE else None,
-        repeats_max=max(table.repeats_max, _repeats(table)),
+        retries=_retry_count(table),
+        rule=stopping_rule_from(table) if table.kind is MethodKind.ADAPTIVE else None,
+        repeats_max=max(table.repeats_max, _repeat_count(table)),
         target_half_width=table.target_half_width,
         sentinel=table.sentinel or "",
     )
 
 
-def _repeats(table: MethodTable) -> int:
+def _repeat_count(table: MethodTable) -> int:
     """As written; the adaptive method needs a spread, so where nothing is written it begins so."""
     written = table.kind is MethodKind.FIXED or "repeats" in table.model_fields_set
     return table.repeats if written else ADAPTIVE_REPEATS
 
 
-def _order(table: MethodTable) -> RunOrder:
+def _run_order(table: MethodTable) -> RunOrder:
     """As written; where nothing is, the adaptive method lets no drift follow an axis."""
     written = table.kind is MethodKind.FIXED or "order" in table.model_fields_set
     return table.order if written else RunOrder.RANDOMISED
 
 
-def _retries(method: MethodTable) -> int:
+def _retry_count(method: MethodTable) -> int:
     """How often a failed run is tried again: as written, once where only the policy is."""
     if method.on_failure is not OnFailure.RETRY:
         return 0
@@ -157,7 +159,7 @@ def _retries(method: MethodTable) -> int:
 
 def host_spec(table: HostTable) -> HostSpec:
     """A host without faults, of the kind that its keys call for where it names none."""
-    kind = kind_of(table)
+    kind = host_kind(table)
     ssh = None
     if kind is HostKind.SSH:
         hops = tuple(hop for text in table.jump or () if (hop := parse_hop(text)) is not None)
@@ -202,12 +204,12 @@ def _configuration(
     )
 
 
-def _with_turns(workload: Workload, tables: Tables, kinds: StudyKinds) -> Workload:
+def _with_knee_candidates(workload: Workload, tables: Tables, kinds: StudyKinds) -> Workload:
     """The workload with its fleet measured in any case where its nodes' load may turn."""
     aim, axes = workload.aim, {axis.name: axis.values for axis in workload.sweep}
     if aim.axis is not AxisMode.ADAPTIVE or PER_NODE not in axes:
         return workload
-    forced = kinds.hosts.turning_loads(tables, [int(load) for load in axes[PER_NODE]])
+    forced = kinds.hosts.knee_candidates(tables, [int(load) for load in axes[PER_NODE]])
     if not forced:
         return workload
     return replace(workload, aim=replace(aim, headline=tuple(sorted({*aim.headline, *forced}))))

@@ -22,11 +22,11 @@ from iolab.study.file import (
     PreconditionTable,
     TargetTable,
     check_method,
-    kind_of,
+    host_kind,
 )
 from iolab.study.kinds import StudyKinds
 from iolab.study.load_tables import LoadTable, SearchTable
-from iolab.study.schedule import RATE, axes_of_load
+from iolab.study.schedule import RATE, rising_load_axes
 from iolab.study.tables import (
     Item,
     Problem,
@@ -45,18 +45,18 @@ _LOADS_MIN: Final = 4
 """Of fewer values none can be foretold from the others."""
 
 
-def check_aims(document: StudyDocument, tables: Tables) -> None:
+def check_objectives(document: StudyDocument, tables: Tables) -> None:
     """Add every fault of objectives, adaptive axes, limits and the sentinel."""
     for item, workload in tables.read("workload", SearchTable):
-        add_problems(document, item, _aim_problems(item, workload))
+        add_problems(document, item, _objective_problems(item, workload))
     _check_sentinel(document, tables.method, tables)
 
 
-def _aim_problems(item: Item, workload: SearchTable) -> Iterator[Problem]:
+def _objective_problems(item: Item, workload: SearchTable) -> Iterator[Problem]:
     adaptive = workload.axis is AxisMode.ADAPTIVE
     objective = workload.objective
     several = [key for key in workload.axes if len(getattr(workload, key) or ()) > 1]
-    varied = list(axes_of_load(workload.job_type, several))
+    varied = list(rising_load_axes(workload.job_type, several))
     if adaptive and objective is not Objective.GRID:
         has = f"axis = 'adaptive' and objective = {shown(objective.value)}"
         yield Problem(("axis",), has, "Leave axis out: the objective chooses its points itself.")
@@ -69,24 +69,26 @@ def _aim_problems(item: Item, workload: SearchTable) -> Iterator[Problem]:
     if objective is Objective.MAX_LOAD:
         yield from _load_problems(item, workload)
     elif workload.limit is not None:
-        do = "Write objective = 'max-load', or leave limit out."
-        yield Problem(("limit",), f"a limit but objective = {shown(objective.value)}", do)
+        hint = "Write objective = 'max-load', or leave limit out."
+        yield Problem(("limit",), f"a limit but objective = {shown(objective.value)}", hint)
 
 
 def _axis_problems(workload: SearchTable, varied: list[str]) -> Iterator[Problem]:
     fleet = workload.vms_per_node
     if len(varied) != 1:
-        has = f"axis = 'adaptive' and {_several(varied)}"
-        do = f"Give several values to iodepth or to numjobs, not to both; or to {PER_NODE}."
-        yield Problem(("axis",), has, do)
+        has = f"axis = 'adaptive' and {_has_several_axes(varied)}"
+        hint = f"Give several values to iodepth or to numjobs, not to both; or to {PER_NODE}."
+        yield Problem(("axis",), has, hint)
         return
     loads = getattr(workload, varied[0])
     if len(loads) < _LOADS_MIN:
         # Where the fleet has one size, the axis meant is still that of its sizes.
         name, few = (varied[0], loads) if fleet is None else (PER_NODE, fleet)
         values = "1 value" if len(few) == 1 else f"{len(few)} values"
-        do = f"Give at least {_LOADS_MIN}, or write axis = 'listed': fewer are all measured anyway."
-        yield Problem(("axis",), f"axis = 'adaptive' but {values} of {name}", do)
+        hint = (
+            f"Give at least {_LOADS_MIN}, or write axis = 'listed': fewer are all measured anyway."
+        )
+        yield Problem(("axis",), f"axis = 'adaptive' but {values} of {name}", hint)
     for index, load in enumerate(workload.headline):
         if load not in loads:
             has = f"headline = {load}, which {varied[0]} does not list"
@@ -95,29 +97,29 @@ def _axis_problems(workload: SearchTable, varied: list[str]) -> Iterator[Problem
 
 def _peak_problems(workload: SearchTable, varied: list[str]) -> Iterator[Problem]:
     if not varied:
-        do = f"Give several values to iodepth, to numjobs, to both, or to {PER_NODE}."
-        yield Problem(("objective",), "objective = 'peak' and no axis to search", do)
+        hint = f"Give several values to iodepth, to numjobs, to both, or to {PER_NODE}."
+        yield Problem(("objective",), "objective = 'peak' and no axis to search", hint)
     if workload.indicator == BY_LATENCY:
-        do = "Write indicator = 'iops' or 'bandwidth'."
-        yield Problem(("indicator",), "objective = 'peak' and indicator = 'latency'", do)
+        hint = "Write indicator = 'iops' or 'bandwidth'."
+        yield Problem(("indicator",), "objective = 'peak' and indicator = 'latency'", hint)
 
 
 def _load_problems(item: Item, workload: SearchTable) -> Iterator[Problem]:
     if workload.limit is None and "limit" not in item.written:
-        do = "Write for example limit = 'p99 <= 2ms'."
-        yield Problem(("objective",), "objective = 'max-load' but no limit", do)
+        hint = "Write for example limit = 'p99 <= 2ms'."
+        yield Problem(("objective",), "objective = 'max-load' but no limit", hint)
     for key in workload.rates:
         if getattr(workload, key) is not None:
-            do = f"Leave {key} out: the search sets {RATE}."
-            yield Problem((key,), f"objective = 'max-load' and {key}", do)
-    limited, ways = (workload.limit or "").split()[:1], workload.job().directions
+            hint = f"Leave {key} out: the search sets {RATE}."
+            yield Problem((key,), f"objective = 'max-load' and {key}", hint)
+    limited, ways = (workload.limit or "").split()[:1], workload.job().data_directions
     for way in Direction:
         if way.key in limited and way not in ways:
             has = f"a limit on {way.key} latency, which it has none of"
             yield Problem(("limit",), has, "Limit a latency that the workload has.")
 
 
-def _several(varied: list[str]) -> str:
+def _has_several_axes(varied: list[str]) -> str:
     return f"several values of {' and '.join(varied)}" if varied else "no axis of load"
 
 
@@ -125,9 +127,9 @@ def _check_sentinel(document: StudyDocument, method: MethodTable, tables: Tables
     loads = tables.read("workload", LoadTable)
     ids = [table.id for _, table in loads if table.job_type.follows_rule]
     if method.sentinel is not None and method.sentinel not in ids:
-        happened = f"sentinel is {shown(method.sentinel)}, which is no workload of I/O."
-        do = suggestion(method.sentinel, ids, "workloads")
-        document.fault(("method", "sentinel"), happened, do)
+        message = f"sentinel is {shown(method.sentinel)}, which is no workload of I/O."
+        hint = suggestion(method.sentinel, ids, "workloads")
+        document.add_fault(("method", "sentinel"), message, hint)
 
 
 FILES_PER_HOST_MAX: Final = 100_000
@@ -160,15 +162,15 @@ def _check_storage(
         path = (*item.path, "storage", index)
         around = place(document, item.path)
         if name not in roles:
-            happened = f"storage of {around} names {shown(name)}, which is no host."
-            document.fault(path, happened, suggestion(name, nodes, "storage nodes"))
+            message = f"storage of {around} names {shown(name)}, which is no host."
+            document.add_fault(path, message, suggestion(name, nodes, "storage nodes"))
         elif roles[name] is not Role.STORAGE:
-            happened = (
+            message = (
                 f"storage of {around} names {shown(name)}, which has the role "
                 f"{shown(roles[name].value)}."
             )
-            do = "Leave it out, or write role = 'storage' for that host."
-            document.fault(path, happened, do)
+            hint = "Leave it out, or write role = 'storage' for that host."
+            document.add_fault(path, message, hint)
 
 
 def _check_rotation(
@@ -182,14 +184,14 @@ def _check_rotation(
         return
     clients = "1 client" if count == 1 else f"{count} clients"
     at_least = "" if count == every else " in its smallest fleet"
-    happened = f"rotate of [target] is {rotate}, but {place(document, item.path)} has {clients}"
-    happened += f"{at_least}."
-    do = (
+    message = f"rotate of [target] is {rotate}, but {place(document, item.path)} has {clients}"
+    message += f"{at_least}."
+    hint = (
         "Leave rotate out; one client has only files of its own."
         if count == 1
         else f"Give from 1 to {count - 1}: so far can a client's files be handed on."
     )
-    document.fault(("target", "rotate"), happened, do)
+    document.add_fault(("target", "rotate"), message, hint)
 
 
 def _check_host_counts(document: StudyDocument, item: Item, most: int, tables: Tables) -> None:
@@ -197,15 +199,15 @@ def _check_host_counts(document: StudyDocument, item: Item, most: int, tables: T
     path = (*item.path, HOSTS)
     around = f"{start(document, item.path)} has {HOSTS} = {most}"
     if tables.makes_hosts or guest_tables(tables):
-        happened = f"{start(document, item.path)} has {HOSTS}, but the study's clients are guests."
-        document.fault(path, happened, f"Leave it out, or write {PER_NODE}.", about=HOSTS)
+        message = f"{start(document, item.path)} has {HOSTS}, but the study's clients are guests."
+        document.add_fault(path, message, f"Leave it out, or write {PER_NODE}.", about=HOSTS)
         return
     for other, configuration in tables.read("configuration", ConfigurationTable):
         count = len(with_paths(tables, configuration))
         if 0 < count < most:
             clients = "1 client" if count == 1 else f"{count} clients"
-            happened = f"{around}, but {place(document, other.path)} has {clients}."
-            document.fault(path, happened, f"Give at most {count}.", about=f"{HOSTS} {count}")
+            message = f"{around}, but {place(document, other.path)} has {clients}."
+            document.add_fault(path, message, f"Give at most {count}.", about=f"{HOSTS} {count}")
 
 
 def _check_host_jobs(document: StudyDocument, tables: Tables) -> None:
@@ -247,7 +249,7 @@ def check_tables(document: StudyDocument, tables: Tables, kinds: StudyKinds) -> 
         kind.check(document, tables)
     check_fleet(document, tables)
     kinds.hosts.check(document, tables)
-    check_aims(document, tables)
+    check_objectives(document, tables)
     check_method(document, tables.method)
     _check_count(document, tables, kinds.form.axes)
 
@@ -262,14 +264,14 @@ def check_hosts(document: StudyDocument, items: tuple[Item, ...]) -> None:
             continue
         host = item.table
         add_problems(document, item, _host_problems(item, host))
-        if kind_of(host) is not HostKind.SSH:
+        if host_kind(host) is not HostKind.SSH:
             continue
         machine = (host.address or host.name, host.port, tuple(host.jump or ()))
         other = first.setdefault(machine, host.name)
         if other != host.name:
-            happened = f"{start(document, item.path)} is the same machine as {shown(other)}."
-            do = "Give each its own address; a machine that counts twice doubles nothing."
-            document.fault(item.path, happened, do)
+            message = f"{start(document, item.path)} is the same machine as {shown(other)}."
+            hint = "Give each its own address; a machine that counts twice doubles nothing."
+            document.add_fault(item.path, message, hint)
 
 
 NODE_DO: Final = "Write role = 'hypervisor' and a name for each machine that guests live on."
@@ -289,8 +291,8 @@ def _node_problems(host: HostTable, roles: dict[str, Role], nodes: list[str]) ->
     role = shown(host.role.value)
     if host.role is Role.HYPERVISOR:
         if host.device is not None:
-            do = "Give a directory as its path: guests' disks are files there."
-            yield Problem(("device",), "a device, but is a hypervisor", do)
+            hint = "Give a directory as its path: guests' disks are files there."
+            yield Problem(("device",), "a device, but is a hypervisor", hint)
     else:
         for key in ROOM_KEYS:
             if getattr(host, key) is not None:
@@ -304,8 +306,8 @@ def _node_problems(host: HostTable, roles: dict[str, Role], nodes: list[str]) ->
             ("node",), has, "Leave node out: it says where a guest that makes load lives."
         )
     elif host.node not in roles:
-        do = suggestion(host.node, nodes, "hypervisors") if nodes else NODE_DO
-        yield Problem(("node",), f"node = {shown(host.node)}, which is no host", do)
+        hint = suggestion(host.node, nodes, "hypervisors") if nodes else NODE_DO
+        yield Problem(("node",), f"node = {shown(host.node)}, which is no host", hint)
     elif roles[host.node] is not Role.HYPERVISOR:
         has = f"node = {shown(host.node)}, which has the role "
         has += shown(roles[host.node].value)
@@ -323,14 +325,14 @@ def check_paths(document: StudyDocument, tables: Tables, *, required: bool) -> N
         for name in with_paths(tables, configuration):
             host = hosts[name][1] if name in hosts else None
             if host is not None and _target_of(host) and _target_of(configuration):
-                document.fault(
+                document.add_fault(
                     (*item.path, "path"),
                     f"Host {shown(name)} of {place(document, item.path)} has two target paths, "
                     f"{shown(_target_of(configuration))} and its own {shown(_target_of(host))}.",
                     "Leave one of them out.",
                 )
-            elif required and not common and not _path_written(item, hosts.get(name)):
-                document.fault(
+            elif required and not common and not _has_path(item, hosts.get(name)):
+                document.add_fault(
                     item.path,
                     "There is no target path.",
                     "Give --path DIR, or path = 'DIR' under [target].",
@@ -344,7 +346,7 @@ def point_count(workload: dict[str, Any], axes: Collection[str]) -> int:
     return math.prod(len(values) for values in lists)
 
 
-def _path_written(configuration: Item, host: tuple[Item, HostTable] | None) -> bool:
+def _has_path(configuration: Item, host: tuple[Item, HostTable] | None) -> bool:
     """Whether there is a path at all; one with a fault of its own is not missing as well."""
     items = (configuration, *(host[:1] if host is not None else ()))
     return any(key in item.written for item in items for key in ("path", "device"))
@@ -361,28 +363,28 @@ def _check_names(document: StudyDocument, items: Iterable[Item], key: str) -> No
         if not isinstance(name, str):
             continue
         if name in first:
-            line = document.where((*first[name].path, key)).line
+            line = document.origin_of((*first[name].path, key)).line
             before = f" at line {line}" if line else ""
-            happened = f"{start(document, item.path)} has the {key} of another{before}."
-            document.fault((*item.path, key), happened, f"Give each an {key} of its own.")
+            message = f"{start(document, item.path)} has the {key} of another{before}."
+            document.add_fault((*item.path, key), message, f"Give each an {key} of its own.")
         first.setdefault(name, item)
 
 
 def _host_problems(item: Item, host: HostTable) -> Iterator[Problem]:
-    kind = kind_of(host)
+    kind = host_kind(host)
     if host.kind is HostKind.COMMAND and not item.written.get("command"):
-        do = "Give the arguments that reach it, as in command = ['ssh', 'client-1']."
-        yield Problem(("kind",), "kind = 'command' but no command", do)
+        hint = "Give the arguments that reach it, as in command = ['ssh', 'client-1']."
+        yield Problem(("kind",), "kind = 'command' but no command", hint)
     elif item.written.get("command") == []:
-        do = "Give the arguments that reach it, or leave the command out for this machine."
-        yield Problem(("command",), "a command without a word", do)
+        hint = "Give the arguments that reach it, or leave the command out for this machine."
+        yield Problem(("command",), "a command without a word", hint)
     if kind is not HostKind.COMMAND and host.command:
-        do = "Leave the command out, or write kind = 'command'."
-        yield Problem(("command",), f"a command but is of kind {shown(kind.value)}", do)
+        hint = "Leave the command out, or write kind = 'command'."
+        yield Problem(("command",), f"a command but is of kind {shown(kind.value)}", hint)
     for key in SSH_KEYS:
         if kind is not HostKind.SSH and getattr(host, key) is not None:
-            do = f"Leave {key} out, or write kind = 'ssh'."
-            yield Problem((key,), f"{key} but is of kind {shown(kind.value)}", do)
+            hint = f"Leave {key} out, or write kind = 'ssh'."
+            yield Problem((key,), f"{key} but is of kind {shown(kind.value)}", hint)
 
 
 def _capacity_problems(configuration: ConfigurationTable) -> Iterator[Problem]:
@@ -409,24 +411,24 @@ def _check_hosts_known(
         if name in nodes and name in names:
             continue
         if name not in names:
-            happened = (
+            message = (
                 f"hosts of {place(document, item.path)} names {shown(name)}, which is no host."
             )
-            do = suggestion(name, names, "hosts")
-            document.fault((*item.path, "hosts", index), happened, do)
+            hint = suggestion(name, names, "hosts")
+            document.add_fault((*item.path, "hosts", index), message, hint)
         elif name in others:
-            happened = (
+            message = (
                 f"hosts of {place(document, item.path)} names {shown(name)}, "
                 f"which has the role {shown(others[name].value)} and makes no load."
             )
-            do = "Leave it out, or write role = 'client'."
-            document.fault((*item.path, "hosts", index), happened, do)
+            hint = "Leave it out, or write role = 'client'."
+            document.add_fault((*item.path, "hosts", index), message, hint)
     if configuration.hosts is None and names and len(others) == len(names) and not booting:
-        happened = f"{start(document, item.path)} has no client among its hosts."
-        document.fault(item.path, happened, "Write role = 'client' for at least one.")
+        message = f"{start(document, item.path)} has no client among its hosts."
+        document.add_fault(item.path, message, "Write role = 'client' for at least one.")
 
 
-def _repeats(item: Item, tables: Tables) -> int:
+def _workload_repeats(item: Item, tables: Tables) -> int:
     """How often each point of a workload runs."""
     own = item.table.repeats if isinstance(item.table, LoadTable) else None
     return own or tables.method.repeats
@@ -438,19 +440,19 @@ def _check_count(document: StudyDocument, tables: Tables, axes: Collection[str])
     counts = [point_count(item.written, axes) for item in tables.items["workload"]]
     points = configurations * sum(counts)
     runs = configurations * sum(
-        count * _repeats(item, tables)
+        count * _workload_repeats(item, tables)
         for count, item in zip(counts, tables.items["workload"], strict=True)
     )
     if points > POINTS_MAX:
         largest = tables.items["workload"][counts.index(max(counts))]
-        happened = (
+        message = (
             f"The study has {points} points, {max(counts)} in {place(document, largest.path)}."
         )
-        document.fault(largest.path, happened, f"Vary less: at most {POINTS_MAX} are planned.")
+        document.add_fault(largest.path, message, f"Vary less: at most {POINTS_MAX} are planned.")
     elif runs > RUNS_MAX:
-        repeats = max(_repeats(item, tables) for item in tables.items["workload"])
-        happened = f"The study has {runs} runs: {points} points, {repeats} repeats."
-        document.fault(("method", "repeats"), happened, f"At most {RUNS_MAX} are planned.")
+        repeats = max(_workload_repeats(item, tables) for item in tables.items["workload"])
+        message = f"The study has {runs} runs: {points} points, {repeats} repeats."
+        document.add_fault(("method", "repeats"), message, f"At most {RUNS_MAX} are planned.")
 
 
 def check_filesystem(
@@ -467,31 +469,33 @@ def check_filesystem(
     image = ("target", "image")
     if target.filesystem != XFS:
         if target.image is not None and "filesystem" not in keys:
-            happened = "[target] has an image but no filesystem to make in it."
-            document.fault(image, happened, f"Write filesystem = '{XFS}', or leave the image out.")
+            message = "[target] has an image but no filesystem to make in it."
+            document.add_fault(
+                image, message, f"Write filesystem = '{XFS}', or leave the image out."
+            )
         return
     path = ("target", "filesystem")
     if "image" not in keys and (folders or not devices):
-        happened = f"filesystem of [target] is '{XFS}', but nothing is said to make it on."
-        do = "Write for example image = '4g', or give a device with its serial."
-        document.fault(path, happened, do)
+        message = f"filesystem of [target] is '{XFS}', but nothing is said to make it on."
+        hint = "Write for example image = '4g', or give a device with its serial."
+        document.add_fault(path, message, hint)
     if target.image is not None and devices:
-        happened = "[target] has an image, which is a file, but a target is a device."
-        document.fault(
-            image, happened, "Leave the image out: the file system is made on the device."
+        message = "[target] has an image, which is a file, but a target is a device."
+        document.add_fault(
+            image, message, "Leave the image out: the file system is made on the device."
         )
     if target.rotate:
-        happened = f"rotate of [target] does not go with filesystem = '{XFS}': each client has its "
-        document.fault(("target", "rotate"), happened + "own.", "Leave one of them out.")
+        message = f"rotate of [target] does not go with filesystem = '{XFS}': each client has its "
+        document.add_fault(("target", "rotate"), message + "own.", "Leave one of them out.")
     if devices:
         unfit = [t for kind in kinds.loads if not kind.on_device_filesystem for t in kind.tables]
         for table in unfit:
             for item, _ in tables.read("workload", table):
-                happened = (
+                message = (
                     f"{start(document, item.path)} does not go with a file system on a device."
                 )
-                do = "Leave it out, or measure it as a study of its own."
-                document.fault(item.path, happened, do)
+                hint = "Leave it out, or measure it as a study of its own."
+                document.add_fault(item.path, message, hint)
 
 
 AnyTarget = TargetTable | ConfigurationTable | HostTable
@@ -499,9 +503,9 @@ AnyTarget = TargetTable | ConfigurationTable | HostTable
 
 def check_devices(document: StudyDocument, tables: Tables, kinds: StudyKinds) -> None:
     """Add every fault of device targets and of preconditioning that no single key shows."""
-    places = list(places_of(tables))
+    places = list(tables_with_targets(tables))
     for path, table in places:
-        _check_pair(document, path, table)
+        _check_path_and_serial(document, path, table)
     devices = [path for path, table in places if table.device]
     folders = [path for path, table in places if table.path]
     if devices:
@@ -510,7 +514,7 @@ def check_devices(document: StudyDocument, tables: Tables, kinds: StudyKinds) ->
     check_filesystem(document, tables, kinds, devices, folders)
 
 
-def places_of(tables: Tables) -> Iterator[tuple[Path, AnyTarget]]:
+def tables_with_targets(tables: Tables) -> Iterator[tuple[Path, AnyTarget]]:
     """The tables that may name a target, each with its path in the file."""
     yield ("target",), tables.target
     for item, configuration in tables.read("configuration", ConfigurationTable):
@@ -519,37 +523,37 @@ def places_of(tables: Tables) -> Iterator[tuple[Path, AnyTarget]]:
         yield item.path, host
 
 
-def _check_pair(document: StudyDocument, path: Path, table: AnyTarget) -> None:
+def _check_path_and_serial(document: StudyDocument, path: Path, table: AnyTarget) -> None:
     """A device is opted into by its path and its serial, both."""
     where = "[target]" if isinstance(table, TargetTable) else start(document, path)
     if table.device and table.path:
-        happened = f"{where} has two targets, the device {shown(table.device)} and "
-        happened += f"the directory {shown(table.path)}."
-        document.fault((*path, "device"), happened, "Leave one of them out.")
+        message = f"{where} has two targets, the device {shown(table.device)} and "
+        message += f"the directory {shown(table.path)}."
+        document.add_fault((*path, "device"), message, "Leave one of them out.")
     if table.device and not table.serial:
-        happened = f"{where} has the device {shown(table.device)} but no serial."
-        do = "Give its serial too: all that is on that device will be destroyed."
-        document.fault((*path, "device"), happened, do)
+        message = f"{where} has the device {shown(table.device)} but no serial."
+        hint = "Give its serial too: all that is on that device will be destroyed."
+        document.add_fault((*path, "device"), message, hint)
     if table.serial and not table.device:
-        happened = f"{where} has the serial {shown(table.serial)} but no device."
-        document.fault((*path, "serial"), happened, "Give the device's path too.")
+        message = f"{where} has the serial {shown(table.serial)} but no device."
+        document.add_fault((*path, "serial"), message, "Give the device's path too.")
 
 
 def _check_with_devices(document: StudyDocument, tables: Tables, kinds: StudyKinds) -> None:
     """What needs files cannot be done on a device."""
     for key in ("rotate", "keep_files"):
         if getattr(tables.target, key):
-            happened = f"{key} of [target] does not go with a device, which holds no files."
-            document.fault(("target", key), happened, "Leave one of them out.")
+            message = f"{key} of [target] does not go with a device, which holds no files."
+            document.add_fault(("target", key), message, "Leave one of them out.")
     for kind in kinds.loads:
         kind.check_devices(document, tables)
     for item, workload in tables.read("workload", LoadTable):
-        ways = workload.job().directions
+        ways = workload.job().data_directions
         if tables.precondition.fill == 0 and ways and Direction.WRITE not in ways:
-            happened = f"{start(document, item.path)} {ways[0].key}s, "
-            happened += "but with fill = 0 nothing was written."
-            do = "Set precondition.fill = 1 or more, or keep to workloads that write."
-            document.fault(item.path, happened, do)
+            message = f"{start(document, item.path)} {ways[0].key}s, "
+            message += "but with fill = 0 nothing was written."
+            hint = "Set precondition.fill = 1 or more, or keep to workloads that write."
+            document.add_fault(item.path, message, hint)
 
 
 def _check_precondition(
@@ -557,19 +561,19 @@ def _check_precondition(
 ) -> None:
     purge = table.purge
     path = ("precondition", "purge")
-    if purge is not Purge.NONE and purge.of_device and folders:
-        happened = f"purge of [precondition] is {shown(purge.value)}, but a target is a directory."
-        document.fault(
-            path, happened, "Use 'fstrim' or 'recreate', or give a device as the target."
+    if purge is not Purge.NONE and purge.is_for_devices and folders:
+        message = f"purge of [precondition] is {shown(purge.value)}, but a target is a directory."
+        document.add_fault(
+            path, message, "Use 'fstrim' or 'recreate', or give a device as the target."
         )
-    if purge is not Purge.NONE and not purge.of_device and devices:
-        happened = f"purge of [precondition] is {shown(purge.value)}, but a target is a device."
-        document.fault(path, happened, "Use 'discard', 'nvme-format' or 'sanitize'.")
+    if purge is not Purge.NONE and not purge.is_for_devices and devices:
+        message = f"purge of [precondition] is {shown(purge.value)}, but a target is a device."
+        document.add_fault(path, message, "Use 'discard', 'nvme-format' or 'sanitize'.")
     if 0 < table.fill < 1 or (table.fill == 0 and folders):
-        happened = f"fill of [precondition] is {table.fill:g}."
-        do = "Give 1 or more; 0, which leaves a purged device fresh, is for devices alone."
-        document.fault(("precondition", "fill"), happened, do)
+        message = f"fill of [precondition] is {table.fill:g}."
+        hint = "Give 1 or more; 0, which leaves a purged device fresh, is for devices alone."
+        document.add_fault(("precondition", "fill"), message, hint)
     for key in ("round", "rounds"):
         if not table.steady and ("precondition", key) in document.lines:
-            happened = f"{key} of [precondition] has no effect without steady = true."
-            document.fault(("precondition", key), happened, "Leave it out, or add it.")
+            message = f"{key} of [precondition] has no effect without steady = true."
+            document.add_fault(("precondition", key), message, "Leave it out, or add it.")

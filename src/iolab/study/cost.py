@@ -47,7 +47,7 @@ def filled_bytes(study: Study, data_sets: Iterable[DataSet]) -> int:
         here = study.configuration(data_set.configuration)
         for host in here.hosts:
             key = (host, is_on_device(study, here.id, host))
-            sizes.setdefault(key, []).append(data_set.on(host).bytes_per_host)
+            sizes.setdefault(key, []).append(data_set.for_host(host).bytes_per_host)
     each = [
         # Data sets lie over each other on a device, and beside each other in a directory.
         max(host_sizes) * precondition.fill if device else sum(host_sizes) * more
@@ -56,52 +56,56 @@ def filled_bytes(study: Study, data_sets: Iterable[DataSet]) -> int:
     return round(max(each, default=0))
 
 
-def state_reasons(
+def precondition_time_reasons(
     study: Study, data_sets: tuple[DataSet, ...], runs: tuple[PlannedRun, ...], rate: float
 ) -> Iterator[tuple[str, float]]:
     """Purge, fill and rounds, each with the seconds that all of them take at most."""
     precondition = study.precondition
-    times = restorations(study, runs)
+    times = restore_count(study, runs)
     if precondition.purge is not Purge.NONE:
-        says = f"{times} x purge by {precondition.purge.value} (assumed)"
-        yield says, times * PURGE_S[precondition.purge]
+        message = f"{times} x purge by {precondition.purge.value} (assumed)"
+        yield message, times * PURGE_S[precondition.purge]
     if precondition.purge in (Purge.FSTRIM, Purge.RECREATE):
         again = sum(item.bytes_per_host for item in data_sets)
         yield f"{times} x lay out {format_bytes(again)} anew", times * again / rate
     size = filled_bytes(study, data_sets)
     if size:
-        says = f"{times} x fill, {format_bytes(size)} on each host at {format_rate_bytes(rate)}"
-        yield f"{says} (assumed)", times * size / rate
-    series = steady_series(study, runs)
+        message = f"{times} x fill, {format_bytes(size)} on each host at {format_rate_bytes(rate)}"
+        yield f"{message} (assumed)", times * size / rate
+    series = steady_series_count(study, runs)
     if series:
         round_s = format_duration_s(precondition.round_s)
-        says = f"{series} x until steady: {WINDOW} to {precondition.rounds_max} rounds of {round_s}"
-        yield says, series * precondition.rounds_max * precondition.round_s
+        message = (
+            f"{series} x until steady: {WINDOW} to {precondition.rounds_max} rounds of {round_s}"
+        )
+        yield message, series * precondition.rounds_max * precondition.round_s
 
 
-def spared_seconds(study: Study, runs: tuple[PlannedRun, ...]) -> float:
+def avoidable_precondition_s(study: Study, runs: tuple[PlannedRun, ...]) -> float:
     """What of that is not needed when the first window of every series is steady."""
     precondition = study.precondition
-    return steady_series(study, runs) * (precondition.rounds_max - WINDOW) * precondition.round_s
+    return (
+        steady_series_count(study, runs) * (precondition.rounds_max - WINDOW) * precondition.round_s
+    )
 
 
-def restorations(study: Study, runs: Iterable[PlannedRun]) -> int:
+def restore_count(study: Study, runs: Iterable[PlannedRun]) -> int:
     """How often the start state is made: also after a trim, and for blocks that nobody knows."""
     return sum(is_made for _, _, is_made in _prepared_runs(study, runs))
 
 
-def turn_of(restore: Restore, run: PlannedRun) -> str:
+def restore_key(restore: Restore, run: PlannedRun) -> str:
     """What the start state of a run is made for: it is made again when this changes."""
     match restore:
         case Restore.ONCE:
             return "once"
         case Restore.EACH_WORKLOAD:
-            return _workload_of(run)
+            return _sweep_name(run)
         case Restore.EACH_POINT:
             return f"{run.point.digest} {run.repeat} {run.attempt}"
 
 
-def steady_series(study: Study, runs: Iterable[PlannedRun]) -> int:
+def steady_series_count(study: Study, runs: Iterable[PlannedRun]) -> int:
     """How often a writing workload is brought to its steady state, which no new start leaves."""
     if not study.precondition.steady:
         return 0
@@ -109,14 +113,14 @@ def steady_series(study: Study, runs: Iterable[PlannedRun]) -> int:
     steady: dict[str, str] = {}
     for run, places, is_made in _prepared_runs(study, runs):
         if is_made:
-            _drop(steady, places)
-        workload = _workload_of(run)
-        ways = run.point.job.directions
+            _invalidate(steady, places)
+        workload = _sweep_name(run)
+        ways = run.point.job.data_directions
         if Direction.WRITE in ways and any(steady.get(place) != workload for place in places):
             count += 1
             steady |= dict.fromkeys(places, workload)
         if Direction.TRIM in ways:
-            _drop(steady, places)
+            _invalidate(steady, places)
     return count
 
 
@@ -130,14 +134,14 @@ def _prepared_runs(
     verifies, until one writes or trims that does not; a lost host is not foreseen.
     """
     precondition = study.precondition
-    places_of, raw = _Places(study), _raw(study)
+    places_of, raw = _TargetKeys(study), _raw_device_keys(study)
     stands: dict[str, str] = {}
     known_blocks: set[str] = set()
     for run in runs:
         if not run.point.data_set:
             continue
-        places, job, turn = places_of(run), run.point.job, turn_of(precondition.restore, run)
-        if not precondition.is_asked and raw.isdisjoint(places):
+        places, job, turn = places_of(run), run.point.job, restore_key(precondition.restore, run)
+        if not precondition.is_required and raw.isdisjoint(places):
             yield run, places, False
             continue
         is_made = any(stands.get(place) != turn for place in places)
@@ -147,13 +151,13 @@ def _prepared_runs(
             stands |= dict.fromkeys(places, turn)
             known_blocks = known_blocks | set(places) if job.verify else known_blocks - set(places)
         yield run, places, is_made
-        if Direction.TRIM in job.directions:
-            _drop(stands, places)
-        if not job.verify and job.changes:
+        if Direction.TRIM in job.data_directions:
+            _invalidate(stands, places)
+        if not job.verify and job.changes_data:
             known_blocks = known_blocks - set(places)
 
 
-class _Places:
+class _TargetKeys:
     """The keys of the targets that runs work on; those of a configuration are looked up once."""
 
     def __init__(self, study: Study) -> None:
@@ -174,19 +178,19 @@ class _Places:
         return self._found[which]
 
 
-def _raw(study: Study) -> frozenset[str]:
+def _raw_device_keys(study: Study) -> frozenset[str]:
     """The keys of devices that are found as they are; the disks of booted guests were laid out."""
     if study.guests is not None:
         return frozenset()
     return frozenset(target.key for target in targets_of(study) if target.serial is not None)
 
 
-def _workload_of(run: PlannedRun) -> str:
+def _sweep_name(run: PlannedRun) -> str:
     """A sweep by name, as the session's ledger has it."""
     return f"{run.point.configuration}/{run.point.workload}"
 
 
-def _drop(states: dict[str, str], places: tuple[str, ...]) -> None:
+def _invalidate(states: dict[str, str], places: tuple[str, ...]) -> None:
     for place in places:
         states.pop(place, None)
 
@@ -209,22 +213,22 @@ SPARE_BYTES: Final = 64 << 20
 """For journals and metadata of the smallest file systems."""
 
 
-def watch_s(method: Method) -> float:
+def extra_watch_seconds(method: Method) -> float:
     """Seconds of the idle watch before a run that are not rest, too: it rests while watched."""
     return max(method.idle_watch_s - method.settle_s, 0.0)
 
 
-def rest_s(method: Method, runs: int) -> float:
+def rest_seconds(method: Method, runs: int) -> float:
     """Seconds of rest in that many runs: the first follows none, and is only watched."""
     return runs * method.settle_s - max(method.settle_s - method.idle_watch_s, 0.0)
 
 
-def overhead_s(method: Method) -> float:
+def overhead_seconds(method: Method) -> float:
     """What a run takes beside its load and its rest, with what its idle watch takes longer."""
-    return RUN_OVERHEAD_S + watch_s(method)
+    return RUN_OVERHEAD_S + extra_watch_seconds(method)
 
 
-def budget_of(
+def plan_cost(
     study: Study,
     kinds: StudyKinds,
     data_sets: tuple[DataSet, ...],
@@ -240,7 +244,7 @@ def budget_of(
     rate = ASSUMED_WRITE_BYTES_PER_S
     per_host = {
         host: sum(
-            data_set.on(host).bytes_per_host
+            data_set.for_host(host).bytes_per_host
             for data_set in data_sets
             if host in study.configuration(data_set.configuration).hosts
             # A device is written over as a whole instead.
@@ -252,24 +256,24 @@ def budget_of(
     costs = [kind.cost(study, runs, rate, kinds.hosts) for kind in kinds.loads]
     of_hosts = kinds.hosts.cost(study, len(runs), rate)
     prepared = sum(cost.prepared_runs for cost in costs)
-    reasons = _reasons(study, _layout_reasons(most, rate), costs, len(runs))
-    reasons += tuple(state_reasons(study, data_sets, runs, rate))
+    reasons = _time_reasons(study, _layout_reasons(most, rate), costs, len(runs))
+    reasons += tuple(precondition_time_reasons(study, data_sets, runs, rate))
     reasons += tuple(reason for cost in costs for reason in cost.own)
     reasons += of_hosts.reasons
     certain_s = sum(seconds for _, seconds in reasons)
-    spared_s = sum(cost.spared_s for cost in costs) + spared_seconds(study, runs)
+    spared_s = sum(cost.spared_s for cost in costs) + avoidable_precondition_s(study, runs)
     if runs_more:
         method = study.method
         # Without I/O, whose end a rule decides, a run's load is as written.
-        longest_s = method.load_s[1] if prepared else method.warmup_s + method.runtime_s
-        each_s = longest_s + overhead_s(method) + method.settle_s
+        longest_s = method.load_seconds_range[1] if prepared else method.warmup_s + method.runtime_s
+        each_s = longest_s + overhead_seconds(method) + method.settle_s
         reasons += ((f"up to {runs_more} more runs, as results ask for them", runs_more * each_s),)
     seconds = sum(seconds for _, seconds in reasons)
     least = certain_s - spared_s
     written = sum(cost.written_bytes for cost in costs) * (1 + runs_more / max(len(runs), 1))
     written += sum(cost.set_up_bytes for cost in costs)
     hosts = {name for item in study.configurations for name in item.hosts}
-    filled = filled_bytes(study, data_sets) * restorations(study, runs) * len(hosts)
+    filled = filled_bytes(study, data_sets) * restore_count(study, runs) * len(hosts)
     space = most + sum(cost.space_bytes for cost in costs)
     image = study.target.image_bytes or 0
     return PlanCost(
@@ -287,10 +291,10 @@ def budget_of(
 
 def _free_bytes(data_bytes: int) -> int:
     """Free space in a file system; a device needs none."""
-    return with_spare(data_bytes) if data_bytes else 0
+    return with_free_space_margin(data_bytes) if data_bytes else 0
 
 
-def with_spare(data_bytes: int) -> int:
+def with_free_space_margin(data_bytes: int) -> int:
     """Free space that data of so many bytes needs."""
     return math.ceil(data_bytes * (1 + SPARE_SHARE)) + SPARE_BYTES
 
@@ -302,18 +306,18 @@ def _layout_reasons(layout_bytes: int, rate: float) -> tuple[Reason, ...]:
     return ((f"lay out {size} on each host at {speed} (assumed)", layout_bytes / rate),)
 
 
-def _reasons(
+def _time_reasons(
     study: Study, layout: tuple[Reason, ...], costs: Sequence[LoadCost], runs: int
 ) -> tuple[Reason, ...]:
     method, prepared = study.method, sum(cost.prepared_runs for cost in costs)
     proving = f"{prepared} runs: verify, drop caches, idle watch, commit"
     settling = f"rest between {runs} runs: settle {format_duration_s(method.settle_s)}"
-    resting_s = rest_s(method, runs)
+    resting_s = rest_seconds(method, runs)
     return (
         ("connect hosts, read facts, clean up", SESSION_OVERHEAD_S),
         *layout,
         *(reason for cost in costs for reason in cost.load),
-        *(((proving, prepared * overhead_s(method)),) if prepared else ()),
+        *(((proving, prepared * overhead_seconds(method)),) if prepared else ()),
         *(reason for cost in costs for reason in cost.looks),
         *(((settling, resting_s),) if resting_s else ()),
     )
@@ -327,10 +331,10 @@ _WAYS: Final = {
 }
 
 
-def destroyed(study: Study) -> tuple[str, ...]:
+def destroyed_devices_text(study: Study) -> tuple[str, ...]:
     """One sentence for each device whose content will be lost."""
     way = _WAYS.get(study.precondition.purge, _WAYS[Purge.NONE])
-    if any(Direction.TRIM in workload.job.directions for workload in study.workloads):
+    if any(Direction.TRIM in workload.job.data_directions for workload in study.workloads):
         way = f"{way} and trimmed"
     if study.target.make_xfs:
         way = "formatted: an XFS is made on it"

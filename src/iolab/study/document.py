@@ -17,7 +17,7 @@ Path = tuple[str | int, ...]
 """Keys and array indices from the root, as one would subscript the parsed document."""
 
 
-def locate(text: str) -> dict[Path, int]:
+def line_numbers(text: str) -> dict[Path, int]:
     """The line (from 1) of every table, key and array element of valid TOML `text`.
 
     A table's line is its header's, or that of its first key when it has no header; an element of an
@@ -179,9 +179,9 @@ class Faults:
         self._more = 0
         self._set_once: set[tuple[ValueOrigin, str]] = set()
 
-    def add(self, origin: ValueOrigin, happened: str, do: str) -> None:
+    def add(self, origin: ValueOrigin, message: str, hint: str) -> None:
         """Keep one more fault, told in two sentences."""
-        fault = Fault(happened, do, origin.file, origin.line)
+        fault = Fault(message, hint, origin.file, origin.line)
         if fault in self._found:
             return
         if len(self._found) < FAULTS_MAX:
@@ -189,11 +189,11 @@ class Faults:
         else:
             self._more += 1
 
-    def add_once(self, origin: ValueOrigin, about: str, happened: str, do: str) -> None:
+    def add_once(self, origin: ValueOrigin, about: str, message: str, hint: str) -> None:
         """As `add`, but once for what one option or line set on many elements at a time."""
         if (origin, about) not in self._set_once:
             self._set_once.add((origin, about))
-            self.add(origin, happened, do)
+            self.add(origin, message, hint)
 
     @property
     def all(self) -> tuple[Fault, ...]:
@@ -214,23 +214,23 @@ class StudyDocument:
     faults: Faults
     overrides: dict[Path, ValueOrigin] = field(default_factory=dict)
 
-    def fault(self, path: Path, happened: str, do: str, *, about: str = "") -> None:
+    def add_fault(self, path: Path, message: str, hint: str, *, about: str = "") -> None:
         """Add a fault of the value at `path`, told in two sentences.
 
         With `about` it is told once of what one option or line set on many elements at a time.
         """
         if about:
-            self.faults.add_once(self.where(path), about, happened, do)
+            self.faults.add_once(self.origin_of(path), about, message, hint)
         else:
-            self.faults.add(self.where(path), happened, do)
+            self.faults.add(self.origin_of(path), message, hint)
 
-    def where(self, path: Path) -> ValueOrigin:
+    def origin_of(self, path: Path) -> ValueOrigin:
         """The origin of the value at `path`, else of the nearest table around it."""
         for length in range(len(path), 0, -1):
             part = path[:length]
             if part in self.overrides:
                 return self.overrides[part]
-            if part in self.lines and not self._overridden(part):
+            if part in self.lines and not self._is_overridden(part):
                 return ValueOrigin(self.file, self.lines[part])
         return ValueOrigin(self.file)
 
@@ -245,7 +245,7 @@ class StudyDocument:
         table[str(path[-1])] = value
         self.overrides[path] = origin
 
-    def _overridden(self, path: Path) -> bool:
+    def _is_overridden(self, path: Path) -> bool:
         """Whether a table or list around `path` was replaced as a whole."""
         return any(path[:length] in self.overrides for length in range(1, len(path)))
 
@@ -253,26 +253,26 @@ class StudyDocument:
 def read_document(text: str, file_name: str, faults: Faults) -> StudyDocument | None:
     """The tree of `text`; None, with the fault, when it is not TOML or out of all proportion."""
     if len(text) > TEXT_CHARACTERS_MAX:
-        happened = f"The study has {len(text)} characters."
-        faults.add(ValueOrigin(file_name), happened, f"Give at most {TEXT_CHARACTERS_MAX}.")
+        message = f"The study has {len(text)} characters."
+        faults.add(ValueOrigin(file_name), message, f"Give at most {TEXT_CHARACTERS_MAX}.")
         return None
     try:
         tree = parse_toml(text)
-        lines = locate(text)
+        lines = line_numbers(text)
     except tomllib.TOMLDecodeError as error:
         faults.add(*_syntax(str(error), text, file_name))
         return None
     except DeepKeyError as error:
-        happened = f"A key has more than {PARTS_MOST} parts."
-        faults.add(ValueOrigin(file_name, error.line), happened, "Write plain tables and lists.")
+        message = f"A key has more than {PARTS_MOST} parts."
+        faults.add(ValueOrigin(file_name, error.line), message, "Write plain tables and lists.")
         return None
     except ValueError:
-        do = "Give whole numbers of at most 18 digits."
-        faults.add(ValueOrigin(file_name), "A number has thousands of digits.", do)
+        hint = "Give whole numbers of at most 18 digits."
+        faults.add(ValueOrigin(file_name), "A number has thousands of digits.", hint)
         return None
     except RecursionError:
-        do = "Write plain tables and lists."
-        faults.add(ValueOrigin(file_name), "The file nests values too deeply.", do)
+        hint = "Write plain tables and lists."
+        faults.add(ValueOrigin(file_name), "The file nests values too deeply.", hint)
         return None
     return StudyDocument(file_name, tree, lines, faults)
 
@@ -284,17 +284,17 @@ _GIVEN_TWICE: Final = ("Cannot overwrite", "Cannot declare", "Duplicate inline t
 """How the reader of TOML begins to tell of a key or table that was there before."""
 
 
-def _syntax(message: str, text: str, file_name: str) -> tuple[ValueOrigin, str, str]:
-    match = _SYNTAX_AT.search(message)
-    reason = message[: match.start()] if match else message
+def _syntax(detail: str, text: str, file_name: str) -> tuple[ValueOrigin, str, str]:
+    match = _SYNTAX_AT.search(detail)
+    reason = detail[: match.start()] if match else detail
     if match and match.group(1):
         line = int(match.group(1))
         written = text.splitlines()[line - 1] if line <= len(text.splitlines()) else ""
-        happened = f"This is not TOML: {reason} in {shown(written.strip())}."
+        message = f"This is not TOML: {reason} in {shown(written.strip())}."
     else:
         line = text.rstrip("\n").count("\n") + 1
-        happened = f"This is not TOML: {reason} at the end of the file."
-    do = "Quote text, and close every quote and bracket."
+        message = f"This is not TOML: {reason} at the end of the file."
+    hint = "Quote text, and close every quote and bracket."
     if reason.startswith(_GIVEN_TWICE):
-        do = "It was given before: leave one of them out."
-    return ValueOrigin(file_name, line), happened, do
+        hint = "It was given before: leave one of them out."
+    return ValueOrigin(file_name, line), message, hint

@@ -15,7 +15,7 @@ from pydantic import Field, create_model
 from iolab.core import study
 from iolab.core.engine import EngineName
 from iolab.core.host import HostKind, Role
-from iolab.core.stopping import PRESETS, LoadPattern, RuleSettings
+from iolab.core.stopping import PRESETS, LoadPattern, StoppingRuleSettings
 from iolab.core.study import MethodKind, OnFailure, RunOrder
 from iolab.core.target_state import PLAIN, Purge, Restore
 from iolab.core.volume import VOLUME_TYPES
@@ -170,7 +170,7 @@ _OTHERS: Final = (
 )
 
 
-def rule_of(table: MethodTable) -> RuleSettings:
+def stopping_rule_from(table: MethodTable) -> StoppingRuleSettings:
     """The rule: that of the kind of load, with single constants as written.
 
     Raises ValueError for constants that contradict one another.
@@ -184,19 +184,19 @@ def rule_of(table: MethodTable) -> RuleSettings:
 def check_method(document: StudyDocument, method: MethodTable) -> None:
     """Add the faults of keys that do not go together, those of a rule that is not in use too."""
     if method.retries is not None and method.on_failure is not OnFailure.RETRY:
-        happened = f"retries = {method.retries}, but on_failure is '{method.on_failure.value}'."
-        do = f"Set method.on_failure to '{OnFailure.RETRY.value}', or leave retries out."
-        document.fault(("method", "retries"), happened, do)
+        message = f"retries = {method.retries}, but on_failure is '{method.on_failure.value}'."
+        hint = f"Set method.on_failure to '{OnFailure.RETRY.value}', or leave retries out."
+        document.add_fault(("method", "retries"), message, hint)
     if 0 < method.idle_watch < IDLE_WATCH_S_MIN:
-        happened = f"idle_watch = {method.idle_watch:g} s is too short to see who is busy there."
-        do = f"Give at least {IDLE_WATCH_S_MIN:g} s, or 0 to leave the watch out."
-        document.fault(("method", "idle_watch"), happened, do)
+        message = f"idle_watch = {method.idle_watch:g} s is too short to see who is busy there."
+        hint = f"Give at least {IDLE_WATCH_S_MIN:g} s, or 0 to leave the watch out."
+        document.add_fault(("method", "idle_watch"), message, hint)
     try:
-        rule_of(method)
+        stopping_rule_from(method)
     except ValueError as error:
-        happened = f"The stopping rule contradicts itself: {str(error).replace('_s ', ' ')}."
-        do = "docs/reference/study.md says how its keys go together."
-        document.fault(("method",), happened, do)
+        message = f"The stopping rule contradicts itself: {str(error).replace('_s ', ' ')}."
+        hint = "docs/reference/study.md says how its keys go together."
+        document.add_fault(("method",), message, hint)
 
 
 FORMAT: Final = 1
@@ -336,7 +336,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
 """What to write for each key that may not be left out."""
 
 
-def kind_of(host: HostTable) -> HostKind:
+def host_kind(host: HostTable) -> HostKind:
     """How a host is reached: as it says, else as its other keys imply."""
     if host.kind is not None:
         return host.kind
@@ -385,13 +385,13 @@ class FileForm:
         return frozenset(name for table in self.workloads for name in table.axes)
 
     @property
-    def single(self) -> Mapping[str, type[StudyTable]]:
+    def single_tables(self) -> Mapping[str, type[StudyTable]]:
         """Tables that stand once."""
         own = {section.name: section.table for section in self.sections}
         return {**_FIRST_SECTIONS, **own, **_LAST_SECTIONS}
 
     @property
-    def keys(self) -> tuple[str, ...]:
+    def root_keys(self) -> tuple[str, ...]:
         """All that may stand at the root."""
         return tuple(self.file_table().model_fields)
 
@@ -415,19 +415,19 @@ class FileForm:
         }
         return create_model("StudyFile", __base__=HeadingTable, __doc__="The whole file.", **fields)
 
-    def elements(self, section: str) -> tuple[type[StudyTable], ...]:
+    def element_tables(self, section: str) -> tuple[type[StudyTable], ...]:
         """The tables that elements of an array may be."""
         return tuple(self.workloads) if section == "workload" else (ITEMS[section][0],)
 
-    def table_of(self, section: str, written: Mapping[str, Any]) -> type[StudyTable]:
+    def element_table(self, section: str, written: Mapping[str, Any]) -> type[StudyTable]:
         """The table that an element is."""
-        return self._load_of(written)[0] if section == "workload" else ITEMS[section][0]
+        return self._workload_table(written)[0] if section == "workload" else ITEMS[section][0]
 
-    def engines_of(self, written: Mapping[str, Any]) -> tuple[EngineName, ...]:
+    def possible_engines(self, written: Mapping[str, Any]) -> tuple[EngineName, ...]:
         """The engines that can make what a workload is."""
-        return self._load_of(written)[1]
+        return self._workload_table(written)[1]
 
-    def _load_of(
+    def _workload_table(
         self, written: Mapping[str, Any]
     ) -> tuple[type[LoadTable], tuple[EngineName, ...]]:
         """The table and the engines of a workload: its engine decides, misspelt or not.

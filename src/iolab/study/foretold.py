@@ -27,7 +27,7 @@ RUN_ENOUGH_S: Final = 20.0
 """The least that a run is asked for, of which `RUN_SHORT_S` are left."""
 
 
-def level_of_length(asked_s: float, measured_s: float) -> Level:
+def level_for_run_length(asked_s: float, measured_s: float) -> Level:
     """The best verdict of a run of that length; beforehand both are what the method asks for.
 
     An engine's last interval may end past the asked time: what it adds makes no run long enough.
@@ -49,12 +49,12 @@ class VerdictLimit:
 
     level: Level
     why: str
-    do: str
+    hint: str
     points: frozenset[str]
     is_time: bool = False
 
 
-class Foretells(Protocol):
+class VerdictLimiter(Protocol):
     """Who knows limits of verdicts beforehand."""
 
     def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
@@ -70,29 +70,31 @@ class Forecast:
     limits: tuple[VerdictLimit, ...]
 
     @property
-    def smoke(self) -> VerdictLimit | None:
+    def smoke_reason(self) -> VerdictLimit | None:
         """Why its results are not rated: runs so short that they can only be invalid."""
         too_short = (
             limit for limit in self.limits if limit.is_time and limit.level is Level.INVALID
         )
         return next(too_short, None)
 
-    def lines(self) -> Iterator[str]:
+    def text_lines(self) -> Iterator[str]:
         """For people: the best verdict, then each limit with what to do about it."""
         each = [f"{level} for {number}" for level, number in self.counts.items() if number]
         (only, *more) = each or [str(Level.VALID)]
         verdicts = (
-            f"{only} of {self.runs} runs" if more else next(iter(self.levels), Level.VALID).value
+            f"{only} of {self.runs} runs"
+            if more
+            else next(iter(self.best_levels), Level.VALID).value
         )
         yield f"best possible: {', '.join((verdicts, *more))}"
         for limit in self.limits:
-            if limit is self.smoke:
-                yield f"smoke test, not rated: {limit.why}; {limit.do}"
+            if limit is self.smoke_reason:
+                yield f"smoke test, not rated: {limit.why}; {limit.hint}"
             else:
-                yield f"{limit.level.value}: {limit.why}; {limit.do}"
+                yield f"{limit.level.value}: {limit.why}; {limit.hint}"
 
     @property
-    def levels(self) -> tuple[Level, ...]:
+    def best_levels(self) -> tuple[Level, ...]:
         """The levels that any run can be at best."""
         return tuple(level for level, number in self.counts.items() if number)
 
@@ -101,13 +103,13 @@ class Forecast:
         return {
             "runs": {level.value: number for level, number in self.counts.items()},
             "limits": [
-                {"level": limit.level.value, "why": limit.why, "do": limit.do}
+                {"level": limit.level.value, "why": limit.why, "hint": limit.hint}
                 for limit in self.limits
             ],
         }
 
 
-def foretell(study: Study, plan: Plan, kinds: Foretells) -> Forecast:
+def forecast_verdicts(study: Study, plan: Plan, kinds: VerdictLimiter) -> Forecast:
     """The best verdict that each run of the plan can get."""
     limits = list(kinds.limits(study, plan.runs))
     counts = dict.fromkeys(Level, 0)
@@ -119,12 +121,12 @@ def foretell(study: Study, plan: Plan, kinds: Foretells) -> Forecast:
     )
 
 
-def time_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[VerdictLimit]:
+def run_length_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[VerdictLimit]:
     """Of runs whose length the method sets: how far it is from enough."""
     own_runs = tuple(runs)
     method = study.method
     seconds = method.runtime_s if method.rule is None else float(method.rule.longest_s)
-    level = level_of_length(seconds, seconds)
+    level = level_for_run_length(seconds, seconds)
     if not own_runs or level is Level.VALID:
         return
     key = "runtime" if method.rule is None else "longest"
@@ -138,11 +140,11 @@ def time_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[VerdictLim
         f"runs of {seconds:g} s < {RUN_USELESS_S if useless else RUN_ENOUGH_S:g} s"
         f"{cut if near else ''}",
         f"--set method.{key}={RUN_ENOUGH_S:g}s adds {format_duration_s(more_s)}",
-        digests(run.point for run in own_runs),
+        point_digests(run.point for run in own_runs),
         is_time=True,
     )
 
 
-def digests(points: Iterable[Point]) -> frozenset[str]:
+def point_digests(points: Iterable[Point]) -> frozenset[str]:
     """The points of a limit."""
     return frozenset(point.digest for point in points)

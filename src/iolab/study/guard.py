@@ -13,7 +13,7 @@ from iolab.core.study import Study
 from iolab.core.target_state import Purge
 from iolab.core.workload import Direction
 from iolab.errors import EngineError, Fault, HostError
-from iolab.study.cost import with_spare
+from iolab.study.cost import with_free_space_margin
 from iolab.study.targets import Target, data_sets_at, region_bytes, targets_of
 from iolab.study.wording import shown, uncapitalised
 from iolab.units import format_bytes
@@ -61,7 +61,7 @@ def device_faults(
         return [Fault(f"{where} was not looked at.", "Run again; this host gave no answer.")]
     faults = [
         Fault(
-            f"{where} is refused: {objection.says}.",
+            f"{where} is refused: {objection.message}.",
             _REMEDIES.get(objection.code, "Name another device."),
         )
         for objection in device.objections
@@ -70,11 +70,11 @@ def device_faults(
         return faults
     need = region_bytes(plan, target)
     if need > device.size_bytes:
-        happened = (
+        message = (
             f"{where} has {format_bytes(device.size_bytes)}, the jobs use {format_bytes(need)}"
         )
-        do = "Set a smaller workload.*.filesize or numjobs, or name a larger device."
-        faults.append(Fault(f"{happened}.", do))
+        hint = "Set a smaller workload.*.filesize or numjobs, or name a larger device."
+        faults.append(Fault(f"{message}.", hint))
     faults += _purge_faults(study.precondition.purge, where, device, facts)
     faults += _trim_faults(plan, target, where, device)
     return faults + _block_faults(plan, target, where, device)
@@ -87,31 +87,31 @@ def _purge_faults(purge: Purge, where: str, device: DeviceFacts, facts: HostFact
         return []
     faults = []
     if not device.name.startswith(NVME):
-        happened = f"{where} is no NVMe device, and has no purge {shown(purge.value)}."
-        faults.append(Fault(happened, "Set precondition.purge to 'discard' or leave it out."))
+        message = f"{where} is no NVMe device, and has no purge {shown(purge.value)}."
+        faults.append(Fault(message, "Set precondition.purge to 'discard' or leave it out."))
     tool = facts.tool(NVME)
     if tool is None or tool.path is None:
-        happened = f"There is no nvme-cli on the host of {uncapitalised(where)}."
-        faults.append(Fault(happened, "Install it there, as with 'apt-get install nvme-cli'."))
+        message = f"There is no nvme-cli on the host of {uncapitalised(where)}."
+        faults.append(Fault(message, "Install it there, as with 'apt-get install nvme-cli'."))
     return faults
 
 
 def _trim_faults(plan: Plan, target: Target, where: str, device: DeviceFacts) -> list[Fault]:
     jobs = (p.job for p in plan.points if p.configuration in target.configurations)
-    if device.discards or not any(Direction.TRIM in job.directions for job in jobs):
+    if device.discards or not any(Direction.TRIM in job.data_directions for job in jobs):
         return []
-    happened = f"{where} takes no discards, which workloads that trim are made of."
-    return [Fault(happened, "Name a device that does, or leave those workloads out.")]
+    message = f"{where} takes no discards, which workloads that trim are made of."
+    return [Fault(message, "Name a device that does, or leave those workloads out.")]
 
 
 def _block_faults(plan: Plan, target: Target, where: str, device: DeviceFacts) -> list[Fault]:
     jobs = (p.job for p in plan.points if p.configuration in target.configurations)
     align = device.logical_block_bytes
-    odd = sorted({job.io_bytes for job in jobs if job.io_bytes % align})
+    odd = sorted({job.io_multiple_bytes for job in jobs if job.io_multiple_bytes % align})
     if not odd:
         return []
-    happened = f"{where} has blocks of {align} bytes, bs is {odd[0]}."
-    return [Fault(happened, f"Set bs to multiples of {align}.")]
+    message = f"{where} has blocks of {align} bytes, bs is {odd[0]}."
+    return [Fault(message, f"Set bs to multiples of {align}.")]
 
 
 LEAST_IMAGE_BYTES: Final = 300 << 20
@@ -121,16 +121,16 @@ XFS_OVERHEAD: Final = 1.05
 """What a file system needs beside its files: its log and its tables, in an image of gigabytes."""
 
 
-def asks_rights(study: Study) -> bool:
+def needs_rights(study: Study) -> bool:
     """Whether hosts need a right that not every user there has."""
-    return study.target.make_xfs or bounds_memory(study)
+    return study.target.make_xfs or limits_memory(study)
 
 
-def bounds_memory(study: Study) -> bool:
+def limits_memory(study: Study) -> bool:
     """Whether any process of the study is to have a bound of memory."""
     if any(workload.job.memory_bytes for workload in study.workloads):
         return True
-    return study.server is not None and study.server.bounds_memory
+    return study.server is not None and study.server.limits_memory
 
 
 def rights_faults(study: Study, target: Target, probe: TargetProbe | None) -> list[Fault]:
@@ -140,13 +140,17 @@ def rights_faults(study: Study, target: Target, probe: TargetProbe | None) -> li
         return []
     faults = []
     if study.target.make_xfs and probe.mount_error is not None:
-        happened = f"Host {host} cannot have a file system of its own: {shown(probe.mount_error)}."
-        do = "Run the agent there as root, or give a directory on an XFS and leave filesystem out."
-        faults.append(Fault(happened, do))
-    if bounds_memory(study) and probe.memory_error is not None:
-        happened = f"Host {host} cannot bound memory: {shown(probe.memory_error)}."
-        do = "Run the agent there as root, where control groups of memory are handed on; or leave "
-        faults.append(Fault(happened, f"{do}workload.*.memory and server.memory out."))
+        message = f"Host {host} cannot have a file system of its own: {shown(probe.mount_error)}."
+        hint = (
+            "Run the agent there as root, or give a directory on an XFS and leave filesystem out."
+        )
+        faults.append(Fault(message, hint))
+    if limits_memory(study) and probe.memory_error is not None:
+        message = f"Host {host} cannot bound memory: {shown(probe.memory_error)}."
+        hint = (
+            "Run the agent there as root, where control groups of memory are handed on; or leave "
+        )
+        faults.append(Fault(message, f"{hint}workload.*.memory and server.memory out."))
     return faults
 
 
@@ -160,34 +164,34 @@ def filesystem_faults(
     """
     faults = []
     if study.target.rotate:
-        happened = "With target.rotate clients read each other's files, which each has on its own."
-        faults.append(Fault(happened, "Leave target.rotate or target.filesystem out."))
+        message = "With target.rotate clients read each other's files, which each has on its own."
+        faults.append(Fault(message, "Leave target.rotate or target.filesystem out."))
     image = study.target.image_bytes
     if target.serial is not None or folder is None:
         return faults
     where = f"{shown(target.path)} on host {shown(target.host)}"
     if image is None:
-        happened = f"The XFS in {where} has no size."
-        return [*faults, Fault(happened, "Set target.image, or name a device.")]
+        message = f"The XFS in {where} has no size."
+        return [*faults, Fault(message, "Set target.image, or name a device.")]
     if image < LEAST_IMAGE_BYTES:
-        happened = f"An image of {format_bytes(image)} is too small for an XFS in {where}."
-        do = f"Set target.image to at least {format_bytes(LEAST_IMAGE_BYTES)}."
-        return [*faults, Fault(happened, do)]
+        message = f"An image of {format_bytes(image)} is too small for an XFS in {where}."
+        hint = f"Set target.image to at least {format_bytes(LEAST_IMAGE_BYTES)}."
+        return [*faults, Fault(message, hint)]
     files = sum(item.bytes_per_host for item in data_sets_at(plan, target))
     if files * XFS_OVERHEAD > image:
-        happened = (
+        message = (
             f"The image of {format_bytes(image)} in {where} is too small for files of "
             f"{format_bytes(files)}."
         )
-        do = "Set a larger target.image, or a smaller workload.*.filesize or numjobs."
-        faults.append(Fault(happened, do))
+        hint = "Set a larger target.image, or a smaller workload.*.filesize or numjobs."
+        faults.append(Fault(message, hint))
     missing = max(image - present_bytes, 0)
-    if missing and folder.free_bytes < with_spare(missing):
-        happened = (
+    if missing and folder.free_bytes < with_free_space_margin(missing):
+        message = (
             f"{where} has {format_bytes(folder.free_bytes)} free, the image needs "
-            f"{format_bytes(with_spare(missing))}."
+            f"{format_bytes(with_free_space_margin(missing))}."
         )
-        faults.append(Fault(happened, "Make room, give another path, or set a smaller image."))
+        faults.append(Fault(message, "Make room, give another path, or set a smaller image."))
     return faults
 
 
@@ -218,8 +222,8 @@ def check_ready(
     for target in targets_of(study):
         host = facts.get(target.key)
         if host is None:
-            do = "See that it can be reached, or leave it out of the configuration."
-            host_faults.append(Fault(f"Host {shown(target.host)} told nothing of itself.", do))
+            hint = "See that it can be reached, or leave it out of the configuration."
+            host_faults.append(Fault(f"Host {shown(target.host)} told nothing of itself.", hint))
             continue
         if target.key == target.host:
             for kind in kinds.loads:
@@ -241,15 +245,15 @@ def check_ready(
     host_faults += itertools.chain.from_iterable(own)
     faults = (*host_faults, *engine_faults)
     if host_faults:
-        raise HostError(refusal(faults), NOTHING_WRITTEN, faults)
+        raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
     if engine_faults:
-        raise EngineError(refusal(faults), NOTHING_WRITTEN, faults)
+        raise EngineError(refusal_text(faults), NOTHING_WRITTEN, faults)
 
 
 NOTHING_WRITTEN: Final = "Nothing was written; correct this and run again."
 
 
-def refusal(faults: tuple[Fault, ...]) -> str:
+def refusal_text(faults: tuple[Fault, ...]) -> str:
     """That a plan cannot run, in one sentence before all reasons."""
     return f"The plan cannot run for {len(faults)} reason{'s' if len(faults) > 1 else ''}."
 
@@ -265,7 +269,7 @@ def _target_faults(
     where = f"{shown(target.path)} on host {shown(target.host)}"
     folder = facts.target
     if folder is None:
-        return [no_target(facts, where)]
+        return [missing_target_fault(facts, where)]
     if not folder.writable:
         return [Fault(f"Nothing may be written to {where}.", MAKE_WRITABLE)]
     faults = _memory_faults(study, folder, where)
@@ -279,7 +283,7 @@ def _target_faults(
     return faults + _probe_faults(plan, target, probe, where)
 
 
-def no_target(facts: HostFacts, where: str) -> Fault:
+def missing_target_fault(facts: HostFacts, where: str) -> Fault:
     """Why a host knows nothing of the directory that it was to look at.
 
     `where` names the directory and the host within a sentence.
@@ -297,42 +301,42 @@ def no_target(facts: HostFacts, where: str) -> Fault:
             return Fault(f"{where} is not a directory.", "Give a directory with --path.")
         case NoTarget.NOT_FOR_FILES:
             return Fault(
-                f"{where} is no place for load: its file system is {fault.says}, which is the "
+                f"{where} is no place for load: its file system is {fault.message}, which is the "
                 "kernel's own and holds no files of users.",
                 "Give a directory on storage with --path.",
             )
         case NoTarget.UNREACHABLE:
-            do = "Let the user who runs iolab reach it, or give another with --path."
-            return Fault(f"The directory {where} cannot be reached: {shown(fault.says)}.", do)
+            hint = "Let the user who runs iolab reach it, or give another with --path."
+            return Fault(f"The directory {where} cannot be reached: {shown(fault.message)}.", hint)
         case NoTarget.MISSING:
-            do = "Make the directory, or give another with --path."
-            return Fault(f"There is no directory {where}.", do)
+            hint = "Make the directory, or give another with --path."
+            return Fault(f"There is no directory {where}.", hint)
 
 
 def _buffer_faults(study: Study, plan: Plan, target: Target, facts: HostFacts) -> list[Fault]:
     """The buffers of all I/Os in flight: fio asks for them at once, and would be killed for it."""
     here = {item.id for item in study.configurations if target.host in item.hosts}
     sizes = {
-        point.job_on(target.host).depth_total * point.job.io_bytes: point
+        point.job_on(target.host).total_iodepth * point.job.io_multiple_bytes: point
         for point in plan.points
         if point.configuration in here
     }
     most = max(sizes, default=0)
     if most <= facts.memory.total_bytes * BUFFER_SHARE:
         return []
-    happened = (
-        f"{sizes[most].label} keeps {format_bytes(most)} in flight, too much for the "
+    message = (
+        f"{sizes[most].title_text} keeps {format_bytes(most)} in flight, too much for the "
         f"{format_bytes(facts.memory.total_bytes)} of memory on host {shown(target.host)}."
     )
-    return [Fault(happened, "Set a smaller iodepth, numjobs or bs.")]
+    return [Fault(message, "Set a smaller iodepth, numjobs or bs.")]
 
 
 def _memory_faults(study: Study, folder: TargetFacts, where: str) -> list[Fault]:
     if not folder.in_memory or study.target.allow_memory:
         return []
-    happened = f"{where} is {folder.fs_type}, which lives in memory."
-    do = "Give a path on storage; or set target.allow_memory=true, and every result is invalid."
-    return [Fault(happened, do)]
+    message = f"{where} is {folder.fs_type}, which lives in memory."
+    hint = "Give a path on storage; or set target.allow_memory=true, and every result is invalid."
+    return [Fault(message, hint)]
 
 
 def _space_faults(
@@ -341,19 +345,19 @@ def _space_faults(
     faults = []
     sets = data_sets_at(plan, target)
     size = sum(item.bytes_per_host for item in sets)
-    need = with_spare(max(size - present_bytes, 0)) if size > present_bytes else 0
+    need = with_free_space_margin(max(size - present_bytes, 0)) if size > present_bytes else 0
     if folder.free_bytes < need:
-        happened = (
+        message = (
             f"{where} has {format_bytes(folder.free_bytes)} free, the files need "
             f"{format_bytes(need)}."
         )
-        do = "Make room, give another path, or set a smaller workload.*.filesize or numjobs."
-        faults.append(Fault(happened, do))
+        hint = "Make room, give another path, or set a smaller workload.*.filesize or numjobs."
+        faults.append(Fault(message, hint))
     files = sum(len(item.file_names()) for item in sets)
     # Some file systems have no fixed number of inodes and say 0.
     if 0 < folder.free_inodes < files and not present_bytes:
-        happened = f"{where} has {folder.free_inodes} inodes free, the plan makes {files} files."
-        faults.append(Fault(happened, "Set fewer workload.*.numjobs or files."))
+        message = f"{where} has {folder.free_inodes} inodes free, the plan makes {files} files."
+        faults.append(Fault(message, "Set fewer workload.*.numjobs or files."))
     return faults
 
 
@@ -362,22 +366,24 @@ def _probe_faults(plan: Plan, target: Target, probe: TargetProbe | None, where: 
         return [Fault(f"{where} was not tried.", "Run again; this host gave no answer.")]
     faults = []
     if probe.held_by is not None:
-        happened = f"{where} is held by another session, {shown(probe.held_by)}."
-        faults.append(Fault(happened, "Wait for its end, or give another path."))
+        message = f"{where} is held by another session, {shown(probe.held_by)}."
+        faults.append(Fault(message, "Wait for its end, or give another path."))
     here = [point for point in plan.points if point.configuration in target.configurations]
     direct = [point.job for point in here if point.job.direct]
     if probe.direct_error is not None and direct:
-        happened = f"{where} takes no O_DIRECT: {shown(probe.direct_error)}."
-        do = (
+        message = f"{where} takes no O_DIRECT: {shown(probe.direct_error)}."
+        hint = (
             "Give a path on another file system; or set workload.*.direct=false, and the page "
             "cache is measured with it."
         )
-        faults.append(Fault(happened, do))
+        faults.append(Fault(message, hint))
     align = probe.direct_align_bytes
-    odd = sorted({job.io_bytes for job in direct if align and job.io_bytes % align})
+    odd = sorted(
+        {job.io_multiple_bytes for job in direct if align and job.io_multiple_bytes % align}
+    )
     if odd and probe.direct_error is None:
-        happened = f"{where} takes O_DIRECT in multiples of {align} bytes, not {odd[0]}."
-        faults.append(Fault(happened, f"Set bs to multiples of {align}."))
+        message = f"{where} takes O_DIRECT in multiples of {align} bytes, not {odd[0]}."
+        faults.append(Fault(message, f"Set bs to multiples of {align}."))
     return faults
 
 
@@ -387,7 +393,9 @@ VALUE_CHARACTERS: Final = 60
 """Of a value that changed: enough to tell which it is."""
 
 
-def changes(before: Mapping[str, HostFacts], now: Mapping[str, HostFacts]) -> tuple[Fault, ...]:
+def host_changes(
+    before: Mapping[str, HostFacts], now: Mapping[str, HostFacts]
+) -> tuple[Fault, ...]:
     """What differs on the hosts in ways that change results; empty when nothing does."""
     return tuple(
         Fault(
@@ -408,8 +416,8 @@ def version_changes(began: str, now: str = __version__) -> tuple[Fault, ...]:
     """
     if began.split(".")[:2] == now.split(".")[:2]:
         return ()
-    happened = f"The session began with iolab {shown(began)}, this is {shown(now)}."
-    return (Fault(happened, NOT_COMPARABLE),)
+    message = f"The session began with iolab {shown(began)}, this is {shown(now)}."
+    return (Fault(message, NOT_COMPARABLE),)
 
 
 def study_changes(before: Study, now: Study) -> tuple[Fault, ...]:
@@ -418,29 +426,31 @@ def study_changes(before: Study, now: Study) -> tuple[Fault, ...]:
     changed = [
         (f"{part}.{key}", was, value)
         for part in parts
-        for key, was, value in _fields(getattr(before, part), getattr(now, part))
+        for key, was, value in _changed_fields(getattr(before, part), getattr(now, part))
     ]
     for part, key in (("workloads", "id"), ("configurations", "id"), ("hosts", "name")):
         was = {getattr(item, key): item for item in getattr(before, part)}
         is_ = {getattr(item, key): item for item in getattr(now, part)}
         for name in dict.fromkeys((*was, *is_)):
             if was.get(name) != is_.get(name):
-                changed += _item(f"{part.removesuffix('s')}.{name}", was.get(name), is_.get(name))
+                changed += _change_text(
+                    f"{part.removesuffix('s')}.{name}", was.get(name), is_.get(name)
+                )
     if before.guests != now.guests:
-        changed += _item("vm", before.guests, now.guests)
+        changed += _change_text("vm", before.guests, now.guests)
     return tuple(
-        Fault(f"{shown(name)} was {_value(was)}, it is {_value(value)}.", NOT_COMPARABLE)
+        Fault(f"{shown(name)} was {_value_text(was)}, it is {_value_text(value)}.", NOT_COMPARABLE)
         for name, was, value in changed
     )
 
 
-def _item(name: str, was: object, value: object) -> Iterable[tuple[str, object, object]]:
+def _change_text(name: str, was: object, value: object) -> Iterable[tuple[str, object, object]]:
     if was is None or value is None:
         return [(name, "there" if was else "not there", "there" if value else "gone")]
-    return [(f"{name}.{key}", old, new) for key, old, new in _fields(was, value)]
+    return [(f"{name}.{key}", old, new) for key, old, new in _changed_fields(was, value)]
 
 
-def _fields(before: Any, now: Any) -> Iterator[tuple[str, object, object]]:  # noqa: ANN401
+def _changed_fields(before: Any, now: Any) -> Iterator[tuple[str, object, object]]:  # noqa: ANN401
     """The fields of two dataclasses of a kind that differ."""
     for field in fields(before):
         was, value = getattr(before, field.name), getattr(now, field.name)
@@ -448,7 +458,7 @@ def _fields(before: Any, now: Any) -> Iterator[tuple[str, object, object]]:  # n
             yield field.name, was, value
 
 
-def _value(value: object) -> str:
+def _value_text(value: object) -> str:
     text = str(value)
     return shown(text if len(text) <= VALUE_CHARACTERS else f"{text[:VALUE_CHARACTERS]}…")
 
@@ -459,15 +469,15 @@ def _differences(before: HostFacts, now: HostFacts) -> Iterator[tuple[str, str, 
         yield name, fact_of(before), fact_of(now)
     names = dict.fromkeys(tool.name for facts in (before, now) for tool in facts.tools)
     for name in names:
-        yield name, _version(before, name), _version(now, name)
+        yield name, _tool_version(before, name), _tool_version(now, name)
 
 
-def _version(facts: HostFacts, name: str) -> str:
+def _tool_version(facts: HostFacts, name: str) -> str:
     tool = facts.tool(name)
     return (tool.version or "") if tool is not None else ""
 
 
-def _target(facts: HostFacts) -> str:
+def _target_text(facts: HostFacts) -> str:
     """The file system and the device that carries it."""
     target = facts.target
     if target is None:
@@ -478,5 +488,5 @@ def _target(facts: HostFacts) -> str:
 _MATTERS: Final[dict[str, Callable[[HostFacts], str]]] = {
     "kernel": lambda facts: facts.kernel.release,
     "processor": lambda facts: f"{facts.cpu.model}, {facts.cpu.threads} threads",
-    "target": _target,
+    "target": _target_text,
 }

@@ -33,7 +33,7 @@ from iolab.study.file import (
     WrittenKind,
 )
 from iolab.study.load_tables import NumJobs, StudyTable
-from iolab.study.names import HOSTS_MAX, HostsFault, expand, expand_hosts
+from iolab.study.names import HOSTS_MAX, HostsFault, expand_hosts, expand_names
 from iolab.study.ssh_addresses import PORT_MAX, is_address, is_user
 from iolab.study.tables import read_items, read_table
 from iolab.study.values import ID_CHARACTERS, is_identifier
@@ -123,33 +123,33 @@ def read_inventory(inventory: Inventory, faults: Faults) -> StudyDocument | None
     read_table(document, InventoryHeading, heading, ())
     defaults = tree.get("defaults", {})
     if not isinstance(defaults, dict):
-        happened = f"defaults is {shown(defaults)}, not a table."
-        do = "Write [defaults] on a line of its own, its keys below."
-        document.fault(("defaults",), happened, do)
+        message = f"defaults is {shown(defaults)}, not a table."
+        hint = "Write [defaults] on a line of its own, its keys below."
+        document.add_fault(("defaults",), message, hint)
         defaults = {}
     good = read_table(document, DefaultsTable, defaults, ("defaults",))
     kept = good.model_fields_set if good is not None else set()
     hosts = tree.get("host", [])
     if not hosts:
-        do = "Describe at least one under [[host]]."
-        document.fault((), "The inventory has no host.", do)
-    _share(document, {key: value for key, value in defaults.items() if key in kept})
+        hint = "Describe at least one under [[host]]."
+        document.add_fault((), "The inventory has no host.", hint)
+    _apply_defaults(document, {key: value for key, value in defaults.items() if key in kept})
     return document
 
 
-def take_hosts(document: StudyDocument, hosts: StudyDocument) -> None:
+def replace_hosts(document: StudyDocument, hosts: StudyDocument) -> None:
     """Put the hosts of an inventory in place of a study's; their faults keep their own lines."""
     written = hosts.tree.get("host", [])
     document.tree["host"] = written
-    origins: dict[Path, ValueOrigin] = {("host",): hosts.where(("host",))}
+    origins: dict[Path, ValueOrigin] = {("host",): hosts.origin_of(("host",))}
     for index, element in enumerate(written if isinstance(written, list) else ()):
-        origins["host", index] = hosts.where(("host", index))
+        origins["host", index] = hosts.origin_of(("host", index))
         for key in element if isinstance(element, dict) else ():
-            origins["host", index, key] = hosts.where(("host", index, key))
+            origins["host", index, key] = hosts.origin_of(("host", index, key))
     document.overrides.update(origins)
 
 
-def _share(document: StudyDocument, defaults: Mapping[str, Any]) -> None:
+def _apply_defaults(document: StudyDocument, defaults: Mapping[str, Any]) -> None:
     """Give every host the defaults that it does not write itself; without a kind it is ssh's."""
     written = document.tree.get("host")
     for index, element in enumerate(written if isinstance(written, list) else ()):
@@ -167,7 +167,7 @@ def _share(document: StudyDocument, defaults: Mapping[str, Any]) -> None:
                 continue
             element[key] = value
             at: Path = ("defaults", key) if key in defaults else ("host", index)
-            document.overrides["host", index, key] = document.where(at)
+            document.overrides["host", index, key] = document.origin_of(at)
 
 
 def inventory_text(origin: str, hosts: Iterable[Mapping[str, str | int | list[str]]]) -> str:
@@ -191,22 +191,22 @@ FAULTS_MAX: Final = 20
 
 def mpi_inventory(text: str, file_name: str) -> Inventory:
     """The file's hosts, each once and reached by ssh. UsageError with every fault, each located."""
-    entries: dict[str, _Entry] = {}
+    entries: dict[str, _MpiHostEntry] = {}
     faults: list[Fault] = []
     for number, line in enumerate(text.splitlines()[: LINES_MAX + 1], 1):
         try:
             if (entry := _read_line(line)) is not None:
-                _enter(entries, entry, number)
+                _add_entry(entries, entry, number)
         except HostsFault as fault:
-            faults.append(Fault(fault.happened, fault.do, file_name, number))
+            faults.append(Fault(fault.message, fault.hint, file_name, number))
     if len(entries) > HOSTS_MAX:
         faults.append(Fault(f"There are {len(entries)} hosts.", f"Give at most {HOSTS_MAX}."))
     if not entries and not faults:
         faults.append(Fault("The host file has no host.", "Write one a line.", file_name, 1))
     if faults:
         count = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
-        do = "Correct it and run again."
-        raise UsageError(f"The MPI host file has {count}.", do, faults[:FAULTS_MAX])
+        hint = "Correct it and run again."
+        raise UsageError(f"The MPI host file has {count}.", hint, faults[:FAULTS_MAX])
     hosts = [entry.table() for entry in entries.values()]
     return Inventory(inventory_text(f"--hosts mpi:, {len(hosts)} hosts", hosts), file_name)
 
@@ -222,7 +222,7 @@ _HOST_DO: Final = "Write HOST, USER@HOST, HOST:SLOTS or HOST slots=N."
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _MpiHostEntry:
     name: str
     user: str | None
     port: int | None
@@ -239,27 +239,27 @@ class _Entry:
         return written
 
 
-def _enter(entries: dict[str, _Entry], entry: _Entry, number: int) -> None:
+def _add_entry(entries: dict[str, _MpiHostEntry], entry: _MpiHostEntry, number: int) -> None:
     first = entries.setdefault(entry.name, entry)
     if first != entry:
-        happened = f"Host {shown(entry.name)} has another user or port than before."
-        raise HostsFault(happened, f"Write the same in line {number} and above.")
+        message = f"Host {shown(entry.name)} has another user or port than before."
+        raise HostsFault(message, f"Write the same in line {number} and above.")
 
 
-def _read_line(line: str) -> _Entry | None:
+def _read_line(line: str) -> _MpiHostEntry | None:
     """The host of a line, None when there is none."""
     words = re.sub(r"\s*=\s*", "=", line.split("#", 1)[0]).split()
     if not words:
         return None
     first, *rest = words
     if "=" in first or (first == "rank" and rest):
-        do = "A rank file says which rank runs where; give the host file instead."
-        raise HostsFault(f"The line begins with {shown(first)}, not with a host.", do)
-    values = dict(_read_word(word) for word in rest)
+        hint = "A rank file says which rank runs where; give the host file instead."
+        raise HostsFault(f"The line begins with {shown(first)}, not with a host.", hint)
+    values = dict(_check_word(word) for word in rest)
     users = [value for key, value in values.items() if key in _USERS]
     before, at, place = first.rpartition("@")
     users = [before, *users] if at else users
-    name = _read_place(place)
+    name = _host_of_slots(place)
     for user in users:
         if not is_user(user):
             raise HostsFault(f"The user of {shown(name)} is {shown(user)}.", "Give a login name.")
@@ -267,19 +267,19 @@ def _read_line(line: str) -> _Entry | None:
         raise HostsFault(f"Host {shown(name)} has two users.", "Leave one of them out.")
     port = values.get("port")
     if port is not None and not (_NUMBER.fullmatch(port) and int(port) <= PORT_MAX):
-        happened = f"The port of {shown(name)} is {shown(port)}."
-        raise HostsFault(happened, f"Give a number from 1 to {PORT_MAX}.")
-    return _Entry(name, users[0] if users else None, int(port) if port else None)
+        message = f"The port of {shown(name)} is {shown(port)}."
+        raise HostsFault(message, f"Give a number from 1 to {PORT_MAX}.")
+    return _MpiHostEntry(name, users[0] if users else None, int(port) if port else None)
 
 
-def _read_place(place: str) -> str:
+def _host_of_slots(place: str) -> str:
     """The name in `HOST[:SLOTS[:more]]`."""
     if place.startswith(("+", "^")):
-        happened = f"{shown(place)} chooses among other hosts."
-        raise HostsFault(happened, "Name the hosts themselves.")
+        message = f"{shown(place)} chooses among other hosts."
+        raise HostsFault(message, "Name the hosts themselves.")
     if place.startswith("[") or place.count(":") > 2:
-        do = "Write an inventory, whose address may be one of IPv6."
-        raise HostsFault(f"{shown(place)} is no name of a host.", do)
+        hint = "Write an inventory, whose address may be one of IPv6."
+        raise HostsFault(f"{shown(place)} is no name of a host.", hint)
     name, colon, slots = place.partition(":")
     if not is_identifier(name) or not is_address(name):
         raise HostsFault(f"{shown(name)} is no name of a host.", _HOST_DO)
@@ -288,14 +288,14 @@ def _read_place(place: str) -> str:
     return name
 
 
-def _read_word(word: str) -> tuple[str, str]:
+def _check_word(word: str) -> tuple[str, str]:
     key, equals, value = word.partition("=")
     key = key.lower()
     if not equals or not value:
         raise HostsFault(f"{shown(word)} behind a host is not understood.", _HOST_DO)
     if key not in _KEYS:
-        do = suggestion(key, sorted(_KEYS), "keys")
-        raise HostsFault(f"The host file's key {shown(key)} is not known.", do)
+        hint = suggestion(key, sorted(_KEYS), "keys")
+        raise HostsFault(f"The host file's key {shown(key)} is not known.", hint)
     if key in _COUNTED:
         _check_count(key, value)
     return key, value
@@ -303,8 +303,8 @@ def _read_word(word: str) -> tuple[str, str]:
 
 def _check_count(name: str, text: str) -> None:
     if not _NUMBER.fullmatch(text):
-        happened = f"The number behind {shown(name)} is {shown(text)}."
-        raise HostsFault(happened, "Give a whole number from 1.")
+        message = f"The number behind {shown(name)} is {shown(text)}."
+        raise HostsFault(message, "Give a whole number from 1.")
 
 
 JOB_VARIABLE: Final = "SLURM_JOB_ID"
@@ -334,13 +334,13 @@ def read_allocation(environment: Mapping[str, str]) -> Allocation:
     if not re.fullmatch(r"[0-9]{1,10}", job):
         raise HostError(f"{JOB_VARIABLE} is {shown(job)}, not a number.", _INSIDE)
     try:
-        names = expand(nodes)
+        names = expand_names(nodes)
     except HostsFault as fault:
-        raise HostError(f"{NODES_VARIABLE} {fault.happened}.", _INSIDE) from None
+        raise HostError(f"{NODES_VARIABLE} {fault.message}.", _INSIDE) from None
     for name in names:
         if not is_identifier(name):
-            happened = f"{NODES_VARIABLE} has {shown(name)}, which is no name of a node."
-            raise HostError(happened, _INSIDE)
+            message = f"{NODES_VARIABLE} has {shown(name)}, which is no name of a node."
+            raise HostError(message, _INSIDE)
     return Allocation(job, names)
 
 
@@ -351,7 +351,7 @@ def slurm_inventory(allocation: Allocation) -> Inventory:
     return Inventory(inventory_text(origin, hosts), "--hosts slurm")
 
 
-def step_words(job: str, node: str) -> tuple[str, ...]:
+def srun_prefix(job: str, node: str) -> tuple[str, ...]:
     """The words before a program that let srun run it on one node of the job."""
     return (
         "srun",
@@ -380,7 +380,7 @@ def step_words(job: str, node: str) -> tuple[str, ...]:
     )
 
 
-def step_environment(environment: Mapping[str, str]) -> dict[str, str]:
+def srun_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment for srun: that of the controller without the job's own settings."""
     return {
         name: value
@@ -426,7 +426,7 @@ def parse_selection(text: str) -> PodSelection:
     return PodSelection(match["namespace"], match["selector"].strip(), match["container"])
 
 
-def listing_words(selection: PodSelection) -> tuple[str, ...]:
+def list_pods_command(selection: PodSelection) -> tuple[str, ...]:
     """The command that lists the pods, for `pods_inventory`."""
     where = (f"--namespace={selection.namespace}", f"--selector={selection.selector}")
     return ("kubectl", "get", "pods", *where, "--output=json", "--request-timeout=20s")
@@ -441,23 +441,23 @@ def pods_inventory(selection: PodSelection, context: str | None, listing: str) -
     """
     faults: list[Fault] = []
     hosts: list[dict[str, str | int | list[str]]] = []
-    for pod in sorted(_standing(listing), key=_order):
+    for pod in sorted(_running_pods(listing), key=_pod_sort_key):
         try:
-            hosts.append(_host(selection, context, pod))
+            hosts.append(_pod_host(selection, context, pod))
         except HostsFault as fault:
-            faults.append(Fault(fault.happened, fault.do))
+            faults.append(Fault(fault.message, fault.hint))
     if faults:
         count = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
-        happened = f"The pods of {shown(str(selection))} have {count}."
-        raise HostError(happened, "Correct it and run again.", faults)
+        message = f"The pods of {shown(str(selection))} have {count}."
+        raise HostError(message, "Correct it and run again.", faults)
     if not hosts:
-        happened = f"{shown(str(selection))} selects no running pod."
-        raise HostError(happened, "See 'kubectl get pods --show-labels' in that namespace.")
+        message = f"{shown(str(selection))} selects no running pod."
+        raise HostError(message, "See 'kubectl get pods --show-labels' in that namespace.")
     origin = f"--hosts {selection}, {len(hosts)} pods"
     return Inventory(inventory_text(origin, hosts), f"--hosts {selection}")
 
 
-def _standing(listing: str) -> Iterator[Mapping[str, Any]]:
+def _running_pods(listing: str) -> Iterator[Mapping[str, Any]]:
     """The pods that have not ended; HostError when this is no list of pods."""
     try:
         items = json.loads(listing)["items"]
@@ -467,34 +467,32 @@ def _standing(listing: str) -> Iterator[Mapping[str, Any]]:
                 str(pod["metadata"]["name"]), pod["spec"]["containers"][0]["name"]
                 yield pod
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
-        do = "Try 'kubectl get pods -o json' by hand; another program of that name may be first."
-        raise HostError("kubectl answered with what is no list of pods.", do) from None
+        hint = "Try 'kubectl get pods -o json' by hand; another program of that name may be first."
+        raise HostError("kubectl answered with what is no list of pods.", hint) from None
 
 
-def _order(pod: Mapping[str, Any]) -> list[tuple[int, str]]:
+def _pod_sort_key(pod: Mapping[str, Any]) -> list[tuple[int, str]]:
     """`load-2` before `load-10`."""
     parts = re.split(r"([0-9]+)", str(pod["metadata"]["name"]))
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
-def _host(
+def _pod_host(
     selection: PodSelection, context: str | None, pod: Mapping[str, Any]
 ) -> dict[str, str | int | list[str]]:
     name = pod["metadata"]["name"]
     if not isinstance(name, str) or not _POD.fullmatch(name):
-        happened = f"{shown(name)} is no name of a pod."
-        raise HostsFault(happened, "Find out what answered for the cluster.")
+        message = f"{shown(name)} is no name of a pod."
+        raise HostsFault(message, "Find out what answered for the cluster.")
     if not is_identifier(name):
-        happened = f"Pod {shown(name)} has a name of {len(name)} characters."
-        do = f"Give an inventory with names of at most {ID_CHARACTERS} and this pod in a command."
-        raise HostsFault(happened, do)
+        message = f"Pod {shown(name)} has a name of {len(name)} characters."
+        hint = f"Give an inventory with names of at most {ID_CHARACTERS} and this pod in a command."
+        raise HostsFault(message, hint)
     if not _is_ready(pod["status"]):
-        happened = f"Pod {shown(name)} is not ready ({shown(pod['status']['phase'])})."
-        raise HostsFault(
-            happened, "Wait with 'kubectl wait --for=condition=Ready', or select less."
-        )
+        message = f"Pod {shown(name)} is not ready ({shown(pod['status']['phase'])})."
+        raise HostsFault(message, "Wait with 'kubectl wait --for=condition=Ready', or select less.")
     cluster = [f"--context={context}"] if context else []
-    where = [f"--namespace={selection.namespace}", f"--container={_container(selection, pod)}"]
+    where = [f"--namespace={selection.namespace}", f"--container={_container_name(selection, pod)}"]
     command = ["kubectl", *cluster, "exec", "--stdin", *where, name, "--"]
     return {"name": name, "kind": HostKind.COMMAND.value, "command": command}
 
@@ -509,7 +507,7 @@ def _is_ready(status: Mapping[str, Any]) -> bool:
     )
 
 
-def _container(selection: PodSelection, pod: Mapping[str, Any]) -> str:
+def _container_name(selection: PodSelection, pod: Mapping[str, Any]) -> str:
     """The one asked for, else the one that the pod calls its default, else the only one."""
     name = pod["metadata"]["name"]
     there = [
@@ -521,9 +519,9 @@ def _container(selection: PodSelection, pod: Mapping[str, Any]) -> str:
     default = annotations.get(DEFAULT_CONTAINER) if isinstance(annotations, dict) else None
     wanted = selection.container or default or (there[0] if len(there) == 1 else None)
     if wanted is None:
-        happened = f"Pod {shown(name)} has {len(there)} containers: {shown(there)}."
-        raise HostsFault(happened, f"Name one behind '@', as in {selection}@{there[0][:63]}.")
+        message = f"Pod {shown(name)} has {len(there)} containers: {shown(there)}."
+        raise HostsFault(message, f"Name one behind '@', as in {selection}@{there[0][:63]}.")
     if wanted not in there or not re.fullmatch(_POD_LABEL, str(wanted)):
-        happened = f"Pod {shown(name)} has no container {shown(wanted)}, but {shown(there)}."
-        raise HostsFault(happened, "Name one of its containers behind '@'.")
+        message = f"Pod {shown(name)} has no container {shown(wanted)}, but {shown(there)}."
+        raise HostsFault(message, "Name one of its containers behind '@'.")
     return str(wanted)

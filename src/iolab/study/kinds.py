@@ -16,7 +16,7 @@ from iolab.dataclass import dataclass
 from iolab.errors import Fault
 from iolab.study.document import StudyDocument
 from iolab.study.file import FileForm, StudySection
-from iolab.study.foretold import VerdictLimit, time_limits
+from iolab.study.foretold import VerdictLimit, run_length_limits
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import Item, Tables, start
 from iolab.study.targets import Target
@@ -28,7 +28,7 @@ Reason = tuple[str, float]
 Programs = Mapping[str, list[str]]
 """Programs, each with the command whose first line of output is its version."""
 
-SeenFacts = Mapping[str, HostFacts] | None
+KnownFacts = Mapping[str, HostFacts] | None
 """What is known of hosts, by `Target.key`; None where they were not asked."""
 
 
@@ -102,7 +102,7 @@ class LoadStudy:
         """Every engine that makes its load."""
         return tuple(name for names in self.tables.values() for name in names)
 
-    def own(self, runs: Iterable[PlannedRun]) -> tuple[PlannedRun, ...]:
+    def own_runs(self, runs: Iterable[PlannedRun]) -> tuple[PlannedRun, ...]:
         """Its runs among these."""
         return tuple(run for run in runs if run.point.job.engine in self.engines)
 
@@ -112,7 +112,7 @@ class LoadStudy:
         texts = (f"{name} {getattr(job, name)}" for name in names if name != "engine")
         return f"{job.engine}: {', '.join(texts)}"
 
-    def asked(self, study: Study) -> Programs:  # noqa: ARG002 - of kinds made by hosts' programs
+    def required_programs(self, study: Study) -> Programs:  # noqa: ARG002 - of kinds made by hosts' programs
         """What clients of a study are asked for; the name of an engine stands for its program."""
         return {}
 
@@ -123,9 +123,9 @@ class LoadStudy:
         """Add the faults of its workloads where a target is a device: they all need files."""
         for item in tables.items["workload"]:
             if type(item.table) in self.tables:
-                happened = f"{start(document, item.path)} needs files, but the target is a device."
-                do = "Leave it out, or give a directory as the target."
-                document.fault(item.path, happened, do)
+                message = f"{start(document, item.path)} needs files, but the target is a device."
+                hint = "Leave it out, or give a directory as the target."
+                document.add_fault(item.path, message, hint)
 
     def check_points(self, document: StudyDocument, study: Study) -> None:
         """Add the faults that only show in the points."""
@@ -150,20 +150,20 @@ class LoadStudy:
         hosts: HostStudy,  # noqa: ARG002 - as above
     ) -> LoadCost:
         """What its runs among these cost, where one host writes `rate` bytes a second."""
-        own_runs = self.own(runs)
+        own_runs = self.own_runs(runs)
         if not own_runs:
             return LoadCost()
         seconds = sum(self.load_seconds(study, run.point) for run in own_runs)
-        says = f"{len(own_runs)} runs of {' and '.join(self.engines)}"
-        return LoadCost(load=((says, seconds),), prepared_runs=len(own_runs))
+        message = f"{len(own_runs)} runs of {' and '.join(self.engines)}"
+        return LoadCost(load=((message, seconds),), prepared_runs=len(own_runs))
 
     def load_seconds(self, study: Study, point: Point) -> float:
         """Seconds of one run's load, with what it takes beyond the overhead of every run."""
-        return study.method.load_s[1] if point.job.engine in self.engines else 0.0
+        return study.method.load_seconds_range[1] if point.job.engine in self.engines else 0.0
 
     def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
         """What keeps its runs among these from a better verdict: that they are too short."""
-        return time_limits(study, self.own(runs))
+        return run_length_limits(study, self.own_runs(runs))
 
     def faults(
         self,
@@ -184,19 +184,19 @@ class LoadStudy:
         """Why its engines cannot serve on a target's host, which is asked once."""
         return []
 
-    def with_facts(self, study: Study, plan: Plan, facts: SeenFacts) -> Plan:  # noqa: ARG002 - of most
+    def with_facts(self, study: Study, plan: Plan, facts: KnownFacts) -> Plan:  # noqa: ARG002 - of most
         """The plan, with what is known of hosts in its cost."""
         return plan
 
-    def lines(self, study: Study, plan: Plan) -> Iterable[tuple[str, str]]:  # noqa: ARG002
+    def plan_lines(self, study: Study, plan: Plan) -> Iterable[tuple[str, str]]:  # noqa: ARG002
         """What a plan tells of its runs beside their jobs, each text under a heading."""
         return ()
 
-    def notes(self, study: Study, plan: Plan, facts: SeenFacts) -> Iterable[str]:  # noqa: ARG002
+    def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterable[str]:  # noqa: ARG002
         """What should be known before its runs, and is no reason against them."""
         return ()
 
-    def identity(self, study: Study) -> Mapping[str, object]:  # noqa: ARG002 - of most
+    def plan_identity(self, study: Study) -> Mapping[str, object]:  # noqa: ARG002 - of most
         """What else makes two plans differ, by name; empty where the study has none of it."""
         return {}
 
@@ -208,25 +208,25 @@ class HostStudy(Protocol):
     def section(self) -> SettingsSection:
         """Its table of its own in study files."""
 
-    def identity(self, study: Study) -> Mapping[str, object]:
+    def plan_identity(self, study: Study) -> Mapping[str, object]:
         """What of them makes two plans differ, by name; empty where the study has none."""
 
     def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
         """What of them keeps these runs from a better verdict."""
 
-    def lines(self, study: Study) -> Iterable[tuple[str, str]]:
+    def plan_lines(self, study: Study) -> Iterable[tuple[str, str]]:
         """What a plan tells of them, each text under a heading."""
 
-    def notes(self, study: Study, plan: Plan, facts: SeenFacts) -> Iterable[str]:
+    def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterable[str]:
         """What should be known before they are made, and is no reason against it."""
 
     def targets(self, study: Study) -> tuple[Target, ...]:
         """What there is before the session of what they need; none where it makes none."""
 
-    def asked(self, study: Study) -> Programs:
+    def required_programs(self, study: Study) -> Programs:
         """What those nodes are asked for."""
 
-    def document(self, study: Study, facts: SeenFacts) -> dict[str, Any] | None:
+    def document(self, study: Study, facts: KnownFacts) -> dict[str, Any] | None:
         """Those of a study in `iolab plan --json`; None where it has none."""
 
     @property
@@ -251,7 +251,7 @@ class HostStudy(Protocol):
     def hosts(self, tables: Tables, written: Iterable[HostSpec]) -> tuple[HostSpec, ...]:
         """The hosts that the session makes beside those that are written."""
 
-    def turning_loads(self, tables: Tables, loads: Sequence[int]) -> tuple[int, ...]:
+    def knee_candidates(self, tables: Tables, loads: Sequence[int]) -> tuple[int, ...]:
         """Of these numbers of hosts on a node those at which its load may turn."""
 
     def iops_limit(self, study: Study) -> int | None:
@@ -268,11 +268,11 @@ class StudyKinds:
     loads: tuple[LoadStudy, ...]
     hosts: HostStudy
 
-    def of(self, engine: EngineName) -> LoadStudy:
+    def kind_for_engine(self, engine: EngineName) -> LoadStudy:
         """The kind of load that an engine makes; KeyError for one of none."""
         return {name: kind for kind in self.loads for name in kind.engines}[engine]
 
-    def of_table(self, table: type[LoadTable]) -> LoadStudy:
+    def kind_for_table(self, table: type[LoadTable]) -> LoadStudy:
         """The kind of load that a table describes; StopIteration for one of none."""
         return next(kind for kind in self.loads if table in kind.tables)
 
@@ -281,9 +281,13 @@ class StudyKinds:
         """What `iolab doctor` looks for on clients."""
         return tuple(program for kind in self.loads for program in kind.programs)
 
-    def asked(self, study: Study) -> Programs:
+    def required_programs(self, study: Study) -> Programs:
         """What clients of a study are asked for."""
-        return {name: argv for kind in self.loads for name, argv in kind.asked(study).items()}
+        return {
+            name: argv
+            for kind in self.loads
+            for name, argv in kind.required_programs(study).items()
+        }
 
     @property
     def sections(self) -> tuple[SettingsSection, ...]:
@@ -291,17 +295,17 @@ class StudyKinds:
         sections = (kind.section for kind in self.loads if kind.section is not None)
         return (*sections, self.hosts.section)
 
-    def with_facts(self, study: Study, plan: Plan, facts: SeenFacts) -> Plan:
+    def with_facts(self, study: Study, plan: Plan, facts: KnownFacts) -> Plan:
         """The plan, with what is known of hosts in its cost."""
         for kind in self.loads:
             plan = kind.with_facts(study, plan, facts)
         return plan
 
-    def notes(self, study: Study, plan: Plan, facts: SeenFacts) -> Iterator[str]:
+    def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterator[str]:
         """What should be known before the plan runs, and is no reason against it."""
         for kind in self.loads:
-            yield from kind.notes(study, plan, facts)
-        yield from self.hosts.notes(study, plan, facts)
+            yield from kind.plan_notes(study, plan, facts)
+        yield from self.hosts.plan_notes(study, plan, facts)
 
     def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictLimit]:
         """What keeps these runs from a better verdict."""
@@ -309,12 +313,12 @@ class StudyKinds:
             yield from kind.limits(study, runs)
         yield from self.hosts.limits(study, runs)
 
-    def identity(self, study: Study) -> dict[str, object]:
+    def plan_identity(self, study: Study) -> dict[str, object]:
         """What single kinds of load and host have to say of what makes two plans differ."""
         identities = {
-            key: value for kind in self.loads for key, value in kind.identity(study).items()
+            key: value for kind in self.loads for key, value in kind.plan_identity(study).items()
         }
-        return {**identities, **self.hosts.identity(study)}
+        return {**identities, **self.hosts.plan_identity(study)}
 
     @property
     def form(self) -> FileForm:

@@ -14,7 +14,7 @@ from iolab.study.build import build_study
 from iolab.study.checks import check_devices, check_paths, check_tables
 from iolab.study.document import Faults, StudyDocument, ValueOrigin, read_document
 from iolab.study.file import FileForm
-from iolab.study.inventory import Inventory, read_inventory, take_hosts
+from iolab.study.inventory import Inventory, read_inventory, replace_hosts
 from iolab.study.kinds import StudyKinds
 from iolab.study.names import expand_hosts
 from iolab.study.overrides import (
@@ -64,11 +64,11 @@ def parse_study(text: str, file_name: str, options: LoadOptions, kinds: StudyKin
     document = read_document(text, file_name, faults)
     if document is None:
         raise StudyError(faults.all)
-    scales = _take_scales(document)
+    scales = _pop_scales(document)
     if options.scale != FULL_SCALE and options.scale not in scales:
         names = [FULL_SCALE, *scales]
-        happened = f"The study has no scale {shown(options.scale)}."
-        faults.add(ValueOrigin("--scale"), happened, suggestion(options.scale, names, "scales"))
+        message = f"The study has no scale {shown(options.scale)}."
+        faults.add(ValueOrigin("--scale"), message, suggestion(options.scale, names, "scales"))
     study = _load(_copy(document), text, options, scales.get(options.scale), kinds)
     for other in scales:
         if other != options.scale:
@@ -79,7 +79,7 @@ def parse_study(text: str, file_name: str, options: LoadOptions, kinds: StudyKin
     return study
 
 
-def options_of(study: Study) -> LoadOptions:
+def options_for_resume(study: Study) -> LoadOptions:
     """The options under which `study.text` gives the same study again, for a resumed session."""
     required = all(configuration.path for configuration in study.configurations)
     inventory = Inventory(study.inventory, INVENTORY_NAME) if study.inventory else None
@@ -94,7 +94,7 @@ def scale_names(text: str) -> tuple[str, ...]:
     document = read_document(text, "study", faults)
     if document is None:
         return (FULL_SCALE,)
-    return (FULL_SCALE, *_take_scales(document))
+    return (FULL_SCALE, *_pop_scales(document))
 
 
 def _load(
@@ -109,13 +109,13 @@ def _load(
         hosts = read_inventory(options.inventory, document.faults)
         if hosts is None:
             return None
-        take_hosts(document, hosts)
+        replace_hosts(document, hosts)
     form = kinds.form
-    _fill_in(document, form)
+    _add_default_host(document, form)
     expand_hosts(document)
     if scale is not None:
         apply_scale(document, options.scale, scale, form)
-    overrides = _override(document, options, form)
+    overrides = _apply_overrides(document, options, form)
     drop_hidden_target(document)
     tables = read_tables(document, form)
     check_tables(document, tables, kinds)
@@ -137,7 +137,7 @@ def _load(
     return None if document.faults.all else study
 
 
-def _override(document: StudyDocument, options: LoadOptions, form: FileForm) -> list[str]:
+def _apply_overrides(document: StudyDocument, options: LoadOptions, form: FileForm) -> list[str]:
     """Set what the command line sets over the file, and tell it as `--set` would say it."""
     overrides = list(options.sets)
     if options.engine is not None:
@@ -155,7 +155,7 @@ def _override(document: StudyDocument, options: LoadOptions, form: FileForm) -> 
     return overrides
 
 
-def _fill_in(document: StudyDocument, form: FileForm) -> None:
+def _add_default_host(document: StudyDocument, form: FileForm) -> None:
     """Name the host and the configuration that a study without any has, so both can be set."""
     making = (section.name for section in form.sections if section.makes_hosts)
     if not any(name in document.tree for name in making):
@@ -163,20 +163,20 @@ def _fill_in(document: StudyDocument, form: FileForm) -> None:
     document.tree.setdefault("configuration", [{"id": DEFAULT_CONFIGURATION}])
 
 
-def _take_scales(document: StudyDocument) -> dict[str, dict[str, Any]]:
+def _pop_scales(document: StudyDocument) -> dict[str, dict[str, Any]]:
     """The tables `[scale.NAME]`, taken out of the tree."""
     scales = document.tree.pop("scale", {})
-    do = "Write [scale.NAME] with lines as 'workload.*.filesize' = '256m'."
+    hint = "Write [scale.NAME] with lines as 'workload.*.filesize' = '256m'."
     if not isinstance(scales, dict):
-        document.fault(("scale",), f"scale is {shown(scales)}, not a table.", do)
+        document.add_fault(("scale",), f"scale is {shown(scales)}, not a table.", hint)
         return {}
     for name, table in scales.items():
         if not isinstance(table, dict):
-            happened = f"scale {shown(name)} is {shown(table)}, not a table."
-            document.fault(("scale", name), happened, do)
+            message = f"scale {shown(name)} is {shown(table)}, not a table."
+            document.add_fault(("scale", name), message, hint)
     if FULL_SCALE in scales:
-        happened = f"Scale {shown(FULL_SCALE)} is the study as it is written."
-        document.fault(("scale", FULL_SCALE), happened, "Give it another name.")
+        message = f"Scale {shown(FULL_SCALE)} is the study as it is written."
+        document.add_fault(("scale", FULL_SCALE), message, "Give it another name.")
     return {
         name: table
         for name, table in scales.items()

@@ -85,7 +85,7 @@ class LoadTable(StudyTable):
 
     def job(self) -> AnyJob:
         """What the table, which has no faults, asks a client for; of an axis its first value."""
-        return self.job_type(**self.job_type.fields_of(self.entries()))
+        return self.job_type(**self.job_type.fields_from_keys(self.entries()))
 
     def entries(self) -> Iterator[tuple[str, Any]]:
         """See `StudyTable`; of an axis its first value, and options as they are told."""
@@ -112,7 +112,7 @@ class LoadTable(StudyTable):
         )
 
     @property
-    def figure(self) -> Indicator:
+    def headline_indicator(self) -> Indicator:
         """Its headline."""
         return self.indicator or BY_IOPS
 
@@ -152,11 +152,11 @@ def parse_limit(text: str) -> LatencyLimit | None:
 def _limit_text(value: object) -> str:
     if isinstance(value, str) and parse_limit(value) is not None:
         return value
-    do = (
+    hint = (
         "Write a latency and what it must not exceed, as 'p99 <= 2ms' or 'read p99.9 <= 500us'; "
         f"known are {', '.join(LATENCIES)}."
     )
-    raise values.fault(f"is {shown(value)}", do)
+    raise values.fault(f"is {shown(value)}", hint)
 
 
 LimitText = Annotated[str, values.Read(_limit_text, {"type": "string"})]

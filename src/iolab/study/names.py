@@ -23,10 +23,10 @@ DIGITS_MAX: Final = 9
 class HostsFault(ValueError):
     """Text that names no hosts: what is wrong with it, of a range after its key, and what to do."""
 
-    def __init__(self, happened: str, do: str) -> None:
-        super().__init__(f"{happened}. {do}")
-        self.happened = happened
-        self.do = do
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(f"{message}. {hint}")
+        self.message = message
+        self.hint = hint
 
 
 def has_ranges(text: str) -> bool:
@@ -34,7 +34,7 @@ def has_ranges(text: str) -> bool:
     return any(character in text for character in "[],")
 
 
-def expand(text: str) -> tuple[str, ...]:
+def expand_names(text: str) -> tuple[str, ...]:
     """Every name that `text` stands for, in the order written. Raises HostsFault.
 
     Zeros in front of a range's start are kept: `[01-12]` is 01, 02 ... 12. Several ranges in one
@@ -43,8 +43,8 @@ def expand(text: str) -> tuple[str, ...]:
     if len(text) > TEXT_CHARACTERS:
         raise HostsFault(f"has {len(text)} characters", f"Give at most {TEXT_CHARACTERS}.")
     names: list[str] = []
-    for part in _split(text):
-        names += _expand_one(text, part, HOSTS_MAX - len(names))
+    for part in _split_at_commas(text):
+        names += _expand_name(text, part, HOSTS_MAX - len(names))
     return tuple(names)
 
 
@@ -53,7 +53,7 @@ _STEP: Final = re.compile(r"(\d+)(?:-(\d+))?")
 _DO: Final = "Write ranges as in client[01-12] or node[1-3,7]."
 
 
-def _split(text: str) -> list[str]:
+def _split_at_commas(text: str) -> list[str]:
     """The parts between commas that stand outside of brackets."""
     parts, depth = [""], 0
     for character in text:
@@ -65,20 +65,21 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _expand_one(text: str, part: str, room: int) -> list[str]:
+def _expand_name(text: str, part: str, room: int) -> list[str]:
     pieces = list(_PIECE.finditer(part))
     if not part or "".join(piece.group() for piece in pieces) != part:
         raise HostsFault(f"is {shown(text)}", _DO)
     choices = [
-        [piece[2]] if piece[2] is not None else _numbers(text, piece[1], room) for piece in pieces
+        [piece[2]] if piece[2] is not None else _range_numbers(text, piece[1], room)
+        for piece in pieces
     ]
     count = math.prod(len(choice) for choice in choices)
     if count > room:
-        raise _too_many(text)
+        raise _too_many_fault(text)
     return ["".join(chosen) for chosen in itertools.product(*choices)]
 
 
-def _numbers(text: str, ranges: str, room: int) -> list[str]:
+def _range_numbers(text: str, ranges: str, room: int) -> list[str]:
     """The numbers of one pair of brackets."""
     numbers: list[str] = []
     for step in ranges.split(","):
@@ -87,18 +88,18 @@ def _numbers(text: str, ranges: str, room: int) -> list[str]:
             raise HostsFault(f"is {shown(text)}", _DO)
         first, last = match[1], match[2] or match[1]
         if int(last) < int(first):
-            do = f"Write [{last}-{first}]." if len(first) == len(last) else _DO
-            raise HostsFault(f"is {shown(text)}, whose range runs backwards", do)
+            hint = f"Write [{last}-{first}]." if len(first) == len(last) else _DO
+            raise HostsFault(f"is {shown(text)}, whose range runs backwards", hint)
         if last[0] == "0" and len(last) != len(first):
-            do = "Write as many digits on both sides, as in [01-12]."
-            raise HostsFault(f"is {shown(text)}, whose zeros do not agree", do)
+            hint = "Write as many digits on both sides, as in [01-12]."
+            raise HostsFault(f"is {shown(text)}, whose zeros do not agree", hint)
         if int(last) - int(first) + 1 > room:
-            raise _too_many(text)
+            raise _too_many_fault(text)
         numbers += [str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)]
     return numbers
 
 
-def _too_many(text: str) -> HostsFault:
+def _too_many_fault(text: str) -> HostsFault:
     return HostsFault(f"is {shown(text)}, more than {HOSTS_MAX} hosts", "Correct the range.")
 
 
@@ -131,18 +132,18 @@ def _expand_elements(document: StudyDocument) -> None:
     if not isinstance(written, list) or not any(_is_ranged(element) for element in written):
         return
     hosts: list[object] = []
-    origins: dict[Path, ValueOrigin] = {("host",): document.where(("host",))}
+    origins: dict[Path, ValueOrigin] = {("host",): document.origin_of(("host",))}
     for index, element in enumerate(written):
         path: Path = ("host", index)
-        for copy in _copies(document, path, element):
+        for copy in _host_copies(document, path, element):
             here: Path = ("host", len(hosts))
-            origins[here] = document.where(path)
+            origins[here] = document.origin_of(path)
             for key in copy if isinstance(copy, dict) else ():
-                origins[(*here, key)] = document.where((*path, key))
+                origins[(*here, key)] = document.origin_of((*path, key))
             hosts.append(copy)
     if len(hosts) > HOSTS_MAX:
-        happened = f"There are {len(hosts)} hosts."
-        document.fault(("host",), happened, f"Give at most {HOSTS_MAX}.")
+        message = f"There are {len(hosts)} hosts."
+        document.add_fault(("host",), message, f"Give at most {HOSTS_MAX}.")
         del hosts[HOSTS_MAX:]
     document.tree["host"] = hosts
     document.overrides.update(origins)
@@ -154,14 +155,14 @@ def _is_ranged(element: object) -> bool:
     )
 
 
-def _copies(document: StudyDocument, path: Path, element: object) -> list[object]:
+def _host_copies(document: StudyDocument, path: Path, element: object) -> list[object]:
     """The hosts that one element stands for; none when its ranges have faults."""
     if not isinstance(element, dict) or not isinstance(element.get("name"), str):
         return [element]
     lists: dict[str, tuple[str, ...]] = {}
     for key in RANGED:
         if isinstance(element.get(key), str) and has_ranges(element[key]):
-            if (values := _expanded(document, (*path, key), element[key])) is None:
+            if (values := _expanded_names(document, (*path, key), element[key])) is None:
                 return []
             lists[key] = values
     names = lists.get("name", (element["name"],))
@@ -169,7 +170,7 @@ def _copies(document: StudyDocument, path: Path, element: object) -> list[object
     for key, values in others.items():
         fits = len(names) % len(values) == 0 if key in SHARED else len(names) == len(values)
         if not fits:
-            _tell_misfit(document, (*path, key), element[key], (len(names), len(values)))
+            _add_count_mismatch(document, (*path, key), element[key], (len(names), len(values)))
             return []
     return [
         {
@@ -181,19 +182,21 @@ def _copies(document: StudyDocument, path: Path, element: object) -> list[object
     ]
 
 
-def _tell_misfit(document: StudyDocument, path: Path, text: str, counts: tuple[int, int]) -> None:
+def _add_count_mismatch(
+    document: StudyDocument, path: Path, text: str, counts: tuple[int, int]
+) -> None:
     """Add the fault of a key that stands for another number than the names of the hosts."""
     host, key = path[1], path[2]
-    happened = (
+    message = (
         f"name of host {host + 1 if isinstance(host, int) else ''} stands for {counts[0]} hosts, "
         f"its {key} {shown(text)} for {counts[1]}."
     )
-    do = "Give each host one address, or leave address out where names can be resolved."
+    hint = "Give each host one address, or leave address out where names can be resolved."
     if key == "storage_address":
-        do = "Give each host one address."
+        hint = "Give each host one address."
     if key in SHARED:
-        do = "Give each node as many hosts."
-    document.fault(path, happened, do)
+        hint = "Give each node as many hosts."
+    document.add_fault(path, message, hint)
 
 
 def _expand_list(document: StudyDocument, path: Path, key: str, element: dict[str, Any]) -> None:
@@ -202,20 +205,20 @@ def _expand_list(document: StudyDocument, path: Path, key: str, element: dict[st
     origins: dict[Path, ValueOrigin] = {}
     for index, name in enumerate(element[key]):
         ranged = isinstance(name, str) and has_ranges(name)
-        copies = _expanded(document, (*path, index), name) if ranged else (name,)
+        copies = _expanded_names(document, (*path, index), name) if ranged else (name,)
         for copy in copies or ():
-            origins[(*path, len(names))] = document.where((*path, index))
+            origins[(*path, len(names))] = document.origin_of((*path, index))
             names.append(copy)
     if names != element[key]:
         element[key] = names
-        document.overrides.update({path: document.where(path), **origins})
+        document.overrides.update({path: document.origin_of(path), **origins})
 
 
-def _expanded(document: StudyDocument, path: Path, text: str) -> tuple[str, ...] | None:
+def _expanded_names(document: StudyDocument, path: Path, text: str) -> tuple[str, ...] | None:
     try:
-        return expand(text)
+        return expand_names(text)
     except HostsFault as fault:
         section, index, key = path[0], path[1], path[2]
         number = index + 1 if isinstance(index, int) else 0
-        document.fault(path, f"{key} of {section} {number} {fault.happened}.", fault.do)
+        document.add_fault(path, f"{key} of {section} {number} {fault.message}.", fault.hint)
         return None

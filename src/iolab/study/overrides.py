@@ -41,8 +41,8 @@ def apply_set(document: StudyDocument, assignment: str, form: FileForm) -> None:
 
 def apply_scale(document: StudyDocument, scale: str, table: dict[str, Any], form: FileForm) -> None:
     """Apply the assignments of `[scale.NAME]`, whose dotted names may be quoted or not."""
-    for path, name, value in _dotted(table, ("scale", scale)):
-        origin = document.where(path)
+    for path, name, value in _dotted_values(table, ("scale", scale)):
+        origin = document.origin_of(path)
         _Assignment(document, origin, form).apply(name, value, typed=True)
 
 
@@ -55,12 +55,12 @@ def engine_assignments(
     """
     assignments = tuple(
         f"workload.{item['id']}.engine={engine}"
-        for item in _elements(document.tree.get("workload"))
-        if isinstance(item, dict) and "id" in item and engine in form.engines_of(item)
+        for item in _as_elements(document.tree.get("workload"))
+        if isinstance(item, dict) and "id" in item and engine in form.possible_engines(item)
     )
     if not assignments:
-        happened = f"The study has no workload that engine {shown(engine)} could make."
-        document.faults.add(ValueOrigin("--engine"), happened, "Leave --engine out.")
+        message = f"The study has no workload that engine {shown(engine)} could make."
+        document.faults.add(ValueOrigin("--engine"), message, "Leave --engine out.")
     return assignments
 
 
@@ -80,16 +80,16 @@ class _Assignment:
 
     def apply(self, name: str, value: object, *, typed: bool) -> None:
         section, _, rest = name.partition(".")
-        single = self.form.single
+        single = self.form.single_tables
         if section in single and rest:
             self._set(single[section], (section,), rest, value, typed=typed)
         elif section in ITEMS and rest:
             key_name = ITEMS[section][1]
             for path, key, table in self._targets(section, key_name, rest):
                 if key == key_name:
-                    do = "Change it in the file."
+                    hint = "Change it in the file."
                     self.document.faults.add(
-                        self.origin, f"{shown(name)} would rename an element.", do
+                        self.origin, f"{shown(name)} would rename an element.", hint
                     )
                     return
                 self._set(table, path, key, value, typed=typed)
@@ -101,22 +101,22 @@ class _Assignment:
     ) -> list[tuple[Path, str, type[StudyTable]]]:
         """The elements that `rest` (ID.KEY) names, each with the key; a fault when none."""
         named: list[tuple[Path, str, type[StudyTable]]] = [
-            ((section, index), str(item[key_name]), self.form.table_of(section, item))
-            for index, item in enumerate(_elements(self.document.tree.get(section)))
+            ((section, index), str(item[key_name]), self.form.element_table(section, item))
+            for index, item in enumerate(_as_elements(self.document.tree.get(section)))
             if isinstance(item, dict) and key_name in item
         ]
         if rest.startswith(f"{EVERY}."):
-            return self._having(section, rest[len(EVERY) + 1 :], named)
+            return self._elements_with_key(section, rest[len(EVERY) + 1 :], named)
         fitting = [element for element in named if rest.startswith(f"{element[1]}.")]
         if fitting:
             longest = max(len(name) for _, name, _ in fitting)
             return [(p, rest[longest + 1 :], t) for p, name, t in fitting if len(name) == longest]
-        asked = _id_part(rest, self.form.elements(section))
-        do = suggestion(asked, [name for _, name, _ in named], f"{section} {key_name}s")
-        self.document.faults.add(self.origin, f"There is no {section} {shown(asked)}.", do)
+        asked = _guessed_id(rest, self.form.element_tables(section))
+        hint = suggestion(asked, [name for _, name, _ in named], f"{section} {key_name}s")
+        self.document.faults.add(self.origin, f"There is no {section} {shown(asked)}.", hint)
         return []
 
-    def _having(
+    def _elements_with_key(
         self, section: str, key: str, named: list[tuple[Path, str, type[StudyTable]]]
     ) -> list[tuple[Path, str, type[StudyTable]]]:
         """Of all elements those that can have the key; a fault when none can."""
@@ -124,13 +124,13 @@ class _Assignment:
         having = [(path, key, table) for path, _, table in named if first in table.model_fields]
         if having or not named:
             return having
-        happened = f"Unknown key {shown(first)}."
+        message = f"Unknown key {shown(first)}."
         keys = dict.fromkeys(name for _, _, table in named for name in table.model_fields)
-        do = suggestion(first, keys, f"keys of {section}")
+        hint = suggestion(first, keys, f"keys of {section}")
         if engines := self.form.engines_with(first, named[0][2]):
-            happened = f"No {section} of the study can have {shown(first)}."
-            do = f"It is a key of those with engine = {engines}."
-        self.document.faults.add(self.origin, happened, do)
+            message = f"No {section} of the study can have {shown(first)}."
+            hint = f"It is a key of those with engine = {engines}."
+        self.document.faults.add(self.origin, message, hint)
         return []
 
     def _set(
@@ -140,16 +140,16 @@ class _Assignment:
         shape = shape_of(table, key) if key in table.model_fields else None
         if shape is None or (inner and not shape.nested):
             unknown = name if shape is not None else key
-            happened = f"Unknown key {shown(unknown)}."
-            do = suggestion(unknown, table.model_fields, f"keys of {path[0]}")
+            message = f"Unknown key {shown(unknown)}."
+            hint = suggestion(unknown, table.model_fields, f"keys of {path[0]}")
             if engines := self.form.engines_with(key, table):
-                happened = f"{key} does not go with the engine of {place(self.document, path)}."
-                do = f"It is a key of workloads with engine = {engines}."
-            self.document.faults.add_once(self.origin, name, happened, do)
+                message = f"{key} does not go with the engine of {place(self.document, path)}."
+                hint = f"It is a key of workloads with engine = {engines}."
+            self.document.faults.add_once(self.origin, name, message, hint)
             return
         if shape.nested and not inner:
-            do = f"Name the key inside it, as in {key}.NAME."
-            self.document.faults.add_once(self.origin, name, f"{shown(key)} is a table.", do)
+            hint = f"Name the key inside it, as in {key}.NAME."
+            self.document.faults.add_once(self.origin, name, f"{shown(key)} is a table.", hint)
             return
         full: Path = (*path, key, inner) if inner else (*path, key)
         if not typed:
@@ -178,23 +178,23 @@ class _Assignment:
         )
 
     def _unknown_section(self, name: str, section: str) -> None:
-        sections = [*self.form.single, *ITEMS]
+        sections = [*self.form.single_tables, *ITEMS]
         if section in sections:
             form = f"{section}.ID.KEY" if section in ITEMS else f"{section}.KEY"
-            do = f"Write {form}=VALUE."
-        elif any(name in table.model_fields for table in self.form.elements("workload")):
+            hint = f"Write {form}=VALUE."
+        elif any(name in table.model_fields for table in self.form.element_tables("workload")):
             every = ", for all of them" if name in self.form.axes else ""
-            do = f"Write workload.ID.{name} or workload.*.{name}{every}."
+            hint = f"Write workload.ID.{name} or workload.*.{name}{every}."
         else:
-            do = suggestion(section, sections, "sections")
-        self.document.faults.add(self.origin, f"{shown(name)} names no value of a study.", do)
+            hint = suggestion(section, sections, "sections")
+        self.document.faults.add(self.origin, f"{shown(name)} names no value of a study.", hint)
 
 
-def _elements(value: object) -> list[Any]:
+def _as_elements(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _id_part(rest: str, tables: tuple[type[StudyTable], ...]) -> str:
+def _guessed_id(rest: str, tables: tuple[type[StudyTable], ...]) -> str:
     """The id that was probably meant in ID.KEY: all before the first key that an element has."""
     parts = rest.split(".")
     for index in range(1, len(parts)):
@@ -203,11 +203,11 @@ def _id_part(rest: str, tables: tuple[type[StudyTable], ...]) -> str:
     return ".".join(parts[:-1]) or rest
 
 
-def _dotted(table: dict[str, Any], path: Path) -> Iterator[tuple[Path, str, object]]:
+def _dotted_values(table: dict[str, Any], path: Path) -> Iterator[tuple[Path, str, object]]:
     """Every value in nested tables with its path and the dotted name that the path spells."""
     for key, value in table.items():
         if isinstance(value, dict):
-            for inner, name, inner_value in _dotted(value, (*path, key)):
+            for inner, name, inner_value in _dotted_values(value, (*path, key)):
                 yield inner, f"{key}.{name}", inner_value
         else:
             yield (*path, key), key, value
@@ -226,14 +226,14 @@ class Shape:
 def shape_of(table: type[StudyTable], key: str) -> Shape:
     """The shape of a key of `table`; KeyError when the table has none of that name."""
     described = table.model_fields[key]
-    marks = [*described.metadata, *_marks(described.annotation)]
+    marks = [*described.metadata, *_annotation_marks(described.annotation)]
     if "dict" in marks or "table" in marks:
         return Shape(listed=False, text=False, nested=True, free="dict" in marks)
     listed = any(isinstance(mark, values.Listed) for mark in marks) or "list" in marks
     return Shape(listed, any(isinstance(mark, values.Read) and mark.is_text for mark in marks))
 
 
-def _marks(annotation: object) -> Iterator[object]:
+def _annotation_marks(annotation: object) -> Iterator[object]:
     """The metadata of an annotation and of all within it, and what kind of container it is."""
     if get_origin(annotation) is list:
         yield "list"
@@ -246,7 +246,7 @@ def _marks(annotation: object) -> Iterator[object]:
         yield from annotation.__metadata__  # type: ignore[attr-defined]
     for inner in get_args(annotation):
         if not isinstance(inner, values.Read | values.Listed):
-            yield from _marks(inner)
+            yield from _annotation_marks(inner)
 
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
@@ -274,15 +274,15 @@ def set_path(document: StudyDocument, path: str) -> None:
     before = document.overrides.get(("target", "path"))
     in_file = target.get("path") if isinstance(target, dict) else None
     if before is not None and before.line is None and in_file != path:
-        happened = f"--path {printable(path)} and {before.file} give the target twice."
-        document.faults.add(ValueOrigin("--path"), happened, "Give one of them.")
+        message = f"--path {printable(path)} and {before.file} give the target twice."
+        document.faults.add(ValueOrigin("--path"), message, "Give one of them.")
     configurations = document.tree.get("configuration")
     if isinstance(configurations, list) and all(
         isinstance(item, dict) and ("path" in item or "device" in item) for item in configurations
     ):
-        happened = f"--path {printable(path)} has no effect: every configuration has its own path."
-        do = "Leave it out, or use --set configuration.ID.path=DIR."
-        document.faults.add(ValueOrigin("--path"), happened, do)
+        message = f"--path {printable(path)} has no effect: every configuration has its own path."
+        hint = "Leave it out, or use --set configuration.ID.path=DIR."
+        document.faults.add(ValueOrigin("--path"), message, hint)
     set_in_target(document, "path", path)
 
 
@@ -306,5 +306,5 @@ def drop_hidden_target(document: StudyDocument) -> None:
     elif is_set == {"device"}:
         target.pop("path", None)
         # An image of the file or of a scale is where a file system goes for want of a device.
-        if document.where(("target", "image")).line is not None:
+        if document.origin_of(("target", "image")).line is not None:
             target.pop("image", None)

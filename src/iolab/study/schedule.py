@@ -31,7 +31,7 @@ from iolab.stats.seeds import (
     initial_loads,
     initial_peak_points,
 )
-from iolab.study.cost import budget_of, destroyed
+from iolab.study.cost import destroyed_devices_text, plan_cost
 from iolab.study.targets import participants, targets_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ DIGEST_CHARACTERS: Final = 16
 """64 bits: no two of 10,000 points meet, and a path stays short."""
 
 
-def expand(study: Study) -> tuple[Point, ...]:
+def expand_points(study: Study) -> tuple[Point, ...]:
     """All points: configurations as written, in each its workloads, the first axis slowest."""
     for expanded, points in tuple(_EXPANDED):
         if expanded is study:
@@ -74,7 +74,7 @@ def point_at(
     """
     owner, behaviour = study.configuration(configuration), study.workload(workload)
     if RATE in dict(axis):
-        behaviour = replace(behaviour, job=behaviour.job.with_users())
+        behaviour = replace(behaviour, job=behaviour.job.with_poisson_arrivals())
     return _point(study, owner, behaviour, axis)
 
 
@@ -103,7 +103,7 @@ def data_sets(study: Study, points: tuple[Point, ...]) -> tuple[DataSet, ...]:
     return tuple(by_id.values())
 
 
-def digest_of(content: object) -> str:
+def content_digest(content: object) -> str:
     """The first characters of the SHA-256 of the content's canonical JSON."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:DIGEST_CHARACTERS]
@@ -121,29 +121,29 @@ def _point(
     workload: Workload,
     axis: tuple[tuple[str, int | str], ...],
 ) -> Point:
-    job = workload.job.at(axis)
+    job = workload.job.at_axis_values(axis)
     files = job.data_set(configuration.id)
     per_node, host_count = (int(dict(axis).get(name, 0)) for name in (PER_NODE, HOSTS))
     hosts = participants(study, configuration.id, per_node, host_count)
     own = _host_numjobs(study, hosts) if files else ()
     jobs_of = dict(own)
-    job = job.among(sum(jobs_of.get(name, job.jobs) for name in hosts))
-    reads = Direction.READ in job.directions
+    job = job.with_fleet_rate(sum(jobs_of.get(name, job.jobs) for name in hosts))
+    reads = Direction.READ in job.data_directions
     content: dict[str, object] = {
         "configuration": configuration.id,
         "hosts": hosts,
         "workload": workload.id,
         "axis": axis,
-        "job": _values(job),
-        **job.served_by(study.server),
+        "job": _changed_values(job),
+        **job.server_identity(study.server),
         # What most studies do without is left out, so that their digests stay.
         **({"host_numjobs": own} if own else {}),
         **({"rotate": study.target.rotate} if reads and study.target.rotate else {}),
-        **({"guests": study.guests.measured} if study.guests and files else {}),
+        **({"guests": study.guests.measured_settings} if study.guests and files else {}),
     }
     suffix = f"-{configuration.id}" if len(study.configurations) > 1 else ""
     return Point(
-        digest=digest_of(content),
+        digest=content_digest(content),
         configuration=configuration.id,
         workload=workload.id,
         axis=axis,
@@ -162,17 +162,17 @@ def _host_numjobs(study: Study, hosts: Iterable[str]) -> tuple[tuple[str, int], 
     )
 
 
-def _values(job: AnyJob) -> dict[str, object]:
+def _changed_values(job: AnyJob) -> dict[str, object]:
     """The job without what is as usual, so that a field added later keeps every digest."""
     values = {
         field.name: getattr(job, field.name)
         for field in fields(job)
         if getattr(job, field.name) != field.default
     }
-    return {key: _plain(value) for key, value in values.items()}
+    return {key: _as_json(value) for key, value in values.items()}
 
 
-def _plain(value: object) -> object:
+def _as_json(value: object) -> object:
     """A part of a job as JSON can have it."""
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
@@ -200,13 +200,13 @@ class Search:
     points: Mapping[GridPoint, Point]
 
     @property
-    def fixed(self) -> tuple[tuple[str, int | str], ...]:
+    def fixed_axis_values(self) -> tuple[tuple[str, int | str], ...]:
         """The values of the other axes, which all points share."""
         any_point = next(iter(self.points.values()))
         return tuple(pair for pair in any_point.axis if pair[0] not in self.names)
 
     @property
-    def first(self) -> tuple[Point, ...]:
+    def first_points(self) -> tuple[Point, ...]:
         """The points that are measured before any is chosen."""
         if not self.axes:
             return tuple(self.points.values())
@@ -216,21 +216,21 @@ class Search:
         return tuple(self.points[(load,)] for load in self.axes[0] if load in wanted)
 
 
-def searches_of(study: Study, points: Iterable[Point]) -> tuple[Search, ...]:
+def searches_in(study: Study, points: Iterable[Point]) -> tuple[Search, ...]:
     """Every search among the points of a study, in their order."""
-    axes = {item.id: searched_axes(item) for item in study.workloads if item.aim.searches}
-    return _grouped(study, points, axes)
+    axes = {item.id: searched_axes(item) for item in study.workloads if item.aim.is_adaptive}
+    return _points_by_search(study, points, axes)
 
 
-def curves_of(study: Study, points: Iterable[Point]) -> tuple[Search, ...]:
+def load_curves(study: Study, points: Iterable[Point]) -> tuple[Search, ...]:
     """Every curve over one axis of load, also where all of its points are measured."""
-    axes = {item.id: _varied(item) for item in study.workloads}
+    axes = {item.id: _varied_load_axes(item) for item in study.workloads}
     grid = [item.id for item in study.workloads if item.aim.objective is Objective.GRID]
     single = {name: axes[name] for name in grid if len(axes[name]) == 1}
-    return _grouped(study, points, single)
+    return _points_by_search(study, points, single)
 
 
-def _grouped(
+def _points_by_search(
     study: Study, points: Iterable[Point], axes: Mapping[str, tuple[str, ...]]
 ) -> tuple[Search, ...]:
     """The points of these workloads, together where they differ in the workload's axes alone."""
@@ -259,18 +259,18 @@ def _search(
 
 def searched_axes(workload: Workload) -> tuple[str, ...]:
     """The axes of a workload that its search chooses on; none for a max-load search."""
-    if workload.aim.objective is Objective.MAX_LOAD or not workload.aim.searches:
+    if workload.aim.objective is Objective.MAX_LOAD or not workload.aim.is_adaptive:
         return ()
-    return _varied(workload)
+    return _varied_load_axes(workload)
 
 
-def _varied(workload: Workload) -> tuple[str, ...]:
+def _varied_load_axes(workload: Workload) -> tuple[str, ...]:
     """The axes of load that have several values."""
     several = [axis.name for axis in workload.sweep if len(axis.values) > 1]
-    return axes_of_load(workload.job, several)
+    return rising_load_axes(workload.job, several)
 
 
-def axes_of_load(job: AnyJob | type[AnyJob], varied: Collection[str]) -> tuple[str, ...]:
+def rising_load_axes(job: AnyJob | type[AnyJob], varied: Collection[str]) -> tuple[str, ...]:
     """Of the axes that vary those along which load rises.
 
     Where the fleet grows it is that axis alone: what each guest does is then one behaviour of
@@ -288,7 +288,7 @@ def runs_most(study: Study, search: Search) -> int:
         return 1 + LOAD_RUNS_MOST + method.repeats_max
     if search.workload.aim.objective is Objective.PEAK:
         return min(len(search.points), PEAK_RUNS_MOST) + confirming
-    each = method.repeats_max if method.sequential else method.repeats
+    each = method.repeats_max if method.is_sequential else method.repeats
     return len(search.points) * each
 
 
@@ -301,11 +301,11 @@ def make_plan(study: Study, kinds: StudyKinds) -> Plan:
 
     Of a search only the points stand among the runs that it begins with; the others are candidates.
     """
-    points = expand(study)
+    points = expand_points(study)
     sets = data_sets(study, points)
-    searches = searches_of(study, points)
-    first = {point.digest for search in searches for point in search.first}
-    searched = {item.id for item in study.workloads if item.aim.searches}
+    searches = searches_in(study, points)
+    first = {point.digest for search in searches for point in search.first_points}
+    searched = {item.id for item in study.workloads if item.aim.is_adaptive}
     certain = tuple(p for p in points if p.workload not in searched or p.digest in first)
     runs = tuple(
         PlannedRun(order, repeat, point)
@@ -314,11 +314,11 @@ def make_plan(study: Study, kinds: StudyKinds) -> Plan:
     more = _runs_more(study, searches, runs)
     return Plan(
         study=study.id,
-        digest=digest_of(_identity(study, kinds, runs)),
+        digest=content_digest(_identity(study, kinds, runs)),
         data_sets=sets,
         runs=runs,
-        budget=budget_of(study, kinds, sets, runs, runs_more=more),
-        destroys=destroyed(study),
+        budget=plan_cost(study, kinds, sets, runs, runs_more=more),
+        destroys=destroyed_devices_text(study),
         candidates=tuple(point for point in points if point not in certain),
         runs_more=more,
     )
@@ -351,7 +351,7 @@ def _runs_more(study: Study, searches: tuple[Search, ...], runs: tuple[PlannedRu
     owners = {search.workload.id for search in searches}
     certain = sum(1 for run in runs if run.point.workload in owners)
     more = sum(runs_most(study, search) for search in searches) - certain
-    if not method.sequential:
+    if not method.is_sequential:
         return more
     own = {item.id for item in study.workloads if item.repeats} | owners
     grid = {run.point.digest for run in runs if run.point.workload not in own}
@@ -370,10 +370,10 @@ def _preparation(study: Study) -> Mapping[str, object]:
 
 def _aims(study: Study) -> dict[str, object]:
     """What decides further runs, where anything does."""
-    aims = [[item.id, list(astuple(item.aim))] for item in study.workloads if item.aim.searches]
+    aims = [[item.id, list(astuple(item.aim))] for item in study.workloads if item.aim.is_adaptive]
     method = study.method
     turns = [method.repeats_max, method.target_half_width, method.sentinel]
-    return {"aims": [*aims, turns]} if aims or method.sequential else {}
+    return {"aims": [*aims, turns]} if aims or method.is_sequential else {}
 
 
 def _rule(study: Study) -> dict[str, object]:
@@ -409,6 +409,6 @@ def _identity(study: Study, kinds: StudyKinds, runs: tuple[PlannedRun, ...]) -> 
         **_looks(study),
         **_rule(study),
         **_aims(study),
-        **kinds.identity(study),
+        **kinds.plan_identity(study),
         "runs": [[run.repeat, run.point.digest] for run in runs],
     }

@@ -36,20 +36,20 @@ def ssh_address() -> Read:
 
     In a file it may hold ranges as the host's name does; they are expanded before it is read.
     """
-    do = "Give a name or an IP address, as in 'client-1.example.org' or '192.0.2.7'."
-    return matching(is_address, do, {"pattern": r"^[A-Za-z0-9_:\[][A-Za-z0-9_.:%,\[\]-]*$"})
+    hint = "Give a name or an IP address, as in 'client-1.example.org' or '192.0.2.7'."
+    return matching(is_address, hint, {"pattern": r"^[A-Za-z0-9_:\[][A-Za-z0-9_.:%,\[\]-]*$"})
 
 
 def ssh_user() -> Read:
     """The name to log in with."""
-    do = "Give a login name: letters, digits, '_', '.', '@', '+' and '-', not '-' first."
-    return matching(is_user, do, {"pattern": f"^{_USER.pattern}$"})
+    hint = "Give a login name: letters, digits, '_', '.', '@', '+' and '-', not '-' first."
+    return matching(is_user, hint, {"pattern": f"^{_USER.pattern}$"})
 
 
 def jump_hop() -> Read:
     """A jump host, `[USER@]ADDRESS[:PORT]`, an IPv6 address in brackets."""
-    do = "Write [USER@]HOST[:PORT], as in 'jump@gate.example.org:2222'."
-    return matching(parse_hop, do, {}, "has")
+    hint = "Write [USER@]HOST[:PORT], as in 'jump@gate.example.org:2222'."
+    return matching(parse_hop, hint, {}, "has")
 
 
 def controller_file() -> Read:
@@ -81,8 +81,8 @@ def parse_hop(text: str) -> Hop | None:
 
 def ip_address() -> Read:
     """An IP address by itself, which needs nobody to resolve it."""
-    do = "Give an IP address, as '192.0.2.7'."
-    return matching(is_ip, do, {"pattern": r"^[0-9A-Fa-f:.,\[\]-]+$"})
+    hint = "Give an IP address, as '192.0.2.7'."
+    return matching(is_ip, hint, {"pattern": r"^[0-9A-Fa-f:.,\[\]-]+$"})
 
 
 def is_user(text: str) -> bool:

@@ -124,12 +124,12 @@ def _hosts(tables: Tables) -> list[HostTable]:
 def read_tables(document: StudyDocument, form: FileForm) -> Tables:
     """Every table of the document; what is wrong is added to `faults`."""
     tree = document.tree
-    sections = {*form.single, *ITEMS, "scale"}
+    sections = {*form.single_tables, *ITEMS, "scale"}
     heading = {key: value for key, value in tree.items() if key not in sections}
     making = {section.name for section in form.sections if section.makes_hosts}
     single = {
         name: _section(document, name, table)
-        for name, table in form.single.items()
+        for name, table in form.single_tables.items()
         if name in tree or name not in making
     }
     target, method, telemetry = (single[name] for name in ("target", "method", "telemetry"))
@@ -141,8 +141,8 @@ def read_tables(document: StudyDocument, form: FileForm) -> Tables:
     }
     items = {name: read_items(document, name, form) for name in ITEMS}
     if not items["workload"] and "workload" not in tree:
-        do = "Describe at least one under [[workload]]."
-        document.fault((), "The study has no workload.", do)
+        hint = "Describe at least one under [[workload]]."
+        document.add_fault((), "The study has no workload.", hint)
     return Tables(
         read_table(document, HeadingTable, heading, (), form),
         target if isinstance(target, TargetTable) else TargetTable(),
@@ -187,23 +187,23 @@ def read_items(
 ) -> tuple[Item, ...]:
     """The elements of an array of tables."""
     written = document.tree.get(name, [])
-    do = f"Write [[{name}]] on a line of its own before each, with double brackets."
+    hint = f"Write [[{name}]] on a line of its own before each, with double brackets."
     if not isinstance(written, list):
-        document.fault((name,), f"{name} is {shown(written)}, not a list of tables.", do)
+        document.add_fault((name,), f"{name} is {shown(written)}, not a list of tables.", hint)
         return ()
     if len(written) > ELEMENTS_MAX:
-        happened = f"There are {len(written)} {name}s."
-        document.fault((name,), happened, f"Give at most {ELEMENTS_MAX}.")
+        message = f"There are {len(written)} {name}s."
+        document.add_fault((name,), message, f"Give at most {ELEMENTS_MAX}.")
         return ()
     items = []
     for index, element in enumerate(written):
         path: Path = (name, index)
         if isinstance(element, dict):
-            kind = form.table_of(name, element) if form else ITEMS[name][0]
+            kind = form.element_table(name, element) if form else ITEMS[name][0]
             table = read_table(document, kind, element, path, form)
             items.append(Item(path, element, table))
         else:
-            document.fault(path, f"{name} {index + 1} is {shown(element)}.", do)
+            document.add_fault(path, f"{name} {index + 1} is {shown(element)}.", hint)
     return tuple(items)
 
 
@@ -235,7 +235,7 @@ class Problem(NamedTuple):
 
     key: tuple[str | int, ...]
     has: str
-    do: str
+    hint: str
 
 
 def add_problems(document: StudyDocument, item: Item, problems: Iterable[Problem]) -> None:
@@ -245,8 +245,8 @@ def add_problems(document: StudyDocument, item: Item, problems: Iterable[Problem
     """
     for problem in problems:
         path = (*item.path, *problem.key)
-        happened = f"{start(document, item.path)} has {problem.has}."
-        document.fault(path, happened, problem.do, about=f"{problem.key} {problem.do}")
+        message = f"{start(document, item.path)} has {problem.has}."
+        document.add_fault(path, message, problem.hint, about=f"{problem.key} {problem.hint}")
 
 
 def check_options(
@@ -272,22 +272,22 @@ def check_options(
             continue  # it is told of where the table is read
         path = (*item.path, key, name)
         if name not in allowed:
-            happened = f"{key} option {shown(name)} of {place(document, item.path)} is not allowed."
-            do = advice(name) or suggestion(name, allowed, "allowed options")
+            message = f"{key} option {shown(name)} of {place(document, item.path)} is not allowed."
+            hint = advice(name) or suggestion(name, allowed, "allowed options")
             if name in model.model_fields:
-                do = f"Write {name} as a key of the workload itself."
-            document.fault(path, happened, do, about=name)
-        elif not allowed[name].fits(text_of(value)):
-            happened = f"{key} option {name} of {place(document, item.path)} is {shown(value)}."
-            do = f"Write for example {shown(allowed[name].example)}."
-            document.fault(path, happened, do, about=name)
+                hint = f"Write {name} as a key of the workload itself."
+            document.add_fault(path, message, hint, about=name)
+        elif not allowed[name].accepts(text_of(value)):
+            message = f"{key} option {name} of {place(document, item.path)} is {shown(value)}."
+            hint = f"Write for example {shown(allowed[name].example)}."
+            document.add_fault(path, message, hint, about=name)
 
 
 def _section(document: StudyDocument, name: str, table: type[StudyTable]) -> StudyTable | None:
     written = document.tree.get(name, {})
     if isinstance(written, dict):
         return read_table(document, table, written, (name,))
-    document.fault(
+    document.add_fault(
         (name,),
         f"{name} is {shown(written)}, not a table.",
         f"Write [{name}] on a line of its own, its keys below.",
@@ -310,27 +310,25 @@ def _tell(
     kind = detail["type"]
     if kind == FAULT:
         context = detail["ctx"]
-        happened, do = f"{subject} {context['happened']}.", str(context["do"])
+        message, hint = f"{subject} {context['message']}.", str(context["hint"])
     elif kind == "extra_forbidden":
-        happened = (
-            f"Unknown key {shown(str(detail['loc'][-1]))}{f' in {around}' if around else ''}."
-        )
+        message = f"Unknown key {shown(str(detail['loc'][-1]))}{f' in {around}' if around else ''}."
         at_root = form is not None and model is HeadingTable
-        keys = form.keys if form and at_root else _known_keys(model, detail["loc"])
+        keys = form.root_keys if form and at_root else _known_keys(model, detail["loc"])
         advice = form.advice.get(model, {}) if form and len(detail["loc"]) == 1 else {}
-        do = advice.get(name) or suggestion(str(detail["loc"][-1]), keys, "keys here")
+        hint = advice.get(name) or suggestion(str(detail["loc"][-1]), keys, "keys here")
         engines = form.engines_with(name, model) if form and len(detail["loc"]) == 1 else None
         if engines:
-            happened = f"{name} of {around} does not go with its engine."
-            do = f"Leave it out; it is a key of workloads with engine = {engines}."
+            message = f"{name} of {around} does not go with its engine."
+            hint = f"Leave it out; it is a key of workloads with engine = {engines}."
     elif kind == "missing":
-        happened = f"{start(document, path)} has no {name}." if around else f"There is no {name}."
+        message = f"{start(document, path)} has no {name}." if around else f"There is no {name}."
         examples = {**EXAMPLES, **form.examples} if form else EXAMPLES
-        do = f"Write for example {name} = {examples.get(name, '...')}."
+        hint = f"Write for example {name} = {examples.get(name, '...')}."
     else:
         wanted = "a list" if kind == "list_type" else "a table"
-        happened, do = f"{subject} is {shown(detail['input'])}.", f"Give {wanted}."
-    document.fault(full, happened, do, about=f"{name} {happened.removeprefix(subject)}")
+        message, hint = f"{subject} is {shown(detail['input'])}.", f"Give {wanted}."
+    document.add_fault(full, message, hint, about=f"{name} {message.removeprefix(subject)}")
 
 
 def printable_key(name: str) -> str:

@@ -72,7 +72,7 @@ def without_hosts(study: Study, names: Collection[str]) -> Study:
 def data_sets_at(plan: Plan, target: Target) -> tuple[DataSet, ...]:
     """The data sets that will lie there, all at once at the worst, as the host has them."""
     return tuple(
-        item.on(target.host)
+        item.for_host(target.host)
         for item in plan.data_sets
         if item.configuration in target.configurations
     )

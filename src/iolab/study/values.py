@@ -60,9 +60,9 @@ class Read:
         return self.schema.get("type") == "string"
 
 
-def fault(happened: str, do: str) -> PydanticCustomError:
+def fault(message: str, hint: str) -> PydanticCustomError:
     """A fault of a value: `happened` continues the key's name ("is 0"), `do` is a sentence."""
-    return PydanticCustomError(FAULT, "value {happened}. {do}", {"happened": happened, "do": do})
+    return PydanticCustomError(FAULT, "value {message}. {hint}", {"message": message, "hint": hint})
 
 
 def whole(low: int, high: int) -> Read:
@@ -71,20 +71,20 @@ def whole(low: int, high: int) -> Read:
     def read(value: object) -> int:
         if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
             return value
-        do = f"Give a whole number from {low} to {high}."
-        raise fault(f"is {shown(value)}", do)
+        hint = f"Give a whole number from {low} to {high}."
+        raise fault(f"is {shown(value)}", hint)
 
     schema = {"type": "integer", "minimum": low, "maximum": high}
     return Read(read, schema)
 
 
-def exactly(number: int, do: str) -> Read:
+def exactly(number: int, hint: str) -> Read:
     """The one number that is known; `do` says so."""
 
     def read(value: object) -> int:
         if isinstance(value, int) and not isinstance(value, bool) and value == number:
             return value
-        raise fault(f"is {shown(value)}", do)
+        raise fault(f"is {shown(value)}", hint)
 
     return Read(read, {"const": number})
 
@@ -147,25 +147,25 @@ def text(longest: int, *, lines: bool = False) -> Read:
 
 
 def matching(
-    fits: Callable[[str], object], do: str, schema: dict[str, Any], is_: str = "is"
+    fits: Callable[[str], object], hint: str, schema: dict[str, Any], is_: str = "is"
 ) -> Read:
     """Text that `fits`; else `is_` is the verb of the fault, and `do` says what would."""
 
     def read(value: object) -> str:
         if isinstance(value, str) and fits(value):
             return value
-        raise fault(f"{is_} {shown(value)}", do)
+        raise fault(f"{is_} {shown(value)}", hint)
 
     return Read(read, {"type": "string", **schema})
 
 
 def identifier() -> Read:
     """An id, which becomes part of file names."""
-    do = (
+    hint = (
         "Use letters, digits, '.', '_' and '-', a letter or digit first, "
         f"at most {ID_CHARACTERS} characters."
     )
-    return matching(_ID.fullmatch, do, {"pattern": f"^{_ID.pattern}$"})
+    return matching(_ID.fullmatch, hint, {"pattern": f"^{_ID.pattern}$"})
 
 
 def host_name() -> Read:
@@ -173,8 +173,8 @@ def host_name() -> Read:
 
     def read(value: object) -> str:
         if isinstance(value, str) and value.startswith("-"):
-            do = "Begin it with a letter or digit; programs take such a name for an option."
-            raise fault(f"is {shown(value)}", do)
+            hint = "Begin it with a letter or digit; programs take such a name for an option."
+            raise fault(f"is {shown(value)}", hint)
         return str(_IDENTIFIER.reader(value))
 
     return Read(read, {"type": "string", "pattern": r"^[A-Za-z0-9\[][A-Za-z0-9._,\[\]-]*$"})
@@ -218,8 +218,8 @@ def block_device() -> Read:
         name = value.removeprefix("/dev/") if isinstance(value, str) else ""
         if _DEVICE.fullmatch(name):
             return name
-        do = "Give the kernel's name, as 'nvme0n1' or '/dev/sda'; 'lsblk -no KNAME' tells it."
-        raise fault(f"is {shown(value)}", do)
+        hint = "Give the kernel's name, as 'nvme0n1' or '/dev/sda'; 'lsblk -no KNAME' tells it."
+        raise fault(f"is {shown(value)}", hint)
 
     return Read(read, {"type": "string", "pattern": f"^(/dev/)?{_DEVICE.pattern}$"})
 
@@ -238,13 +238,13 @@ def size(low: int, high: int, *, multiple: int) -> Read:
         except ValueError:
             raise fault(f"is {shown(value)}, which is not a size", _SIZE_DO) from None
         if not low <= count <= high:
-            do = f"Give from {low} to {high} bytes; k, m, g and t are binary."
-            raise fault(f"is {shown(value)}", do)
+            hint = f"Give from {low} to {high} bytes; k, m, g and t are binary."
+            raise fault(f"is {shown(value)}", hint)
         if count % multiple:
-            do = f"Give a multiple of {multiple}; storage has no smaller block."
+            hint = f"Give a multiple of {multiple}; storage has no smaller block."
             plain = str(value).strip() == str(count)
             amount = "" if plain else f" or {count} bytes"
-            raise fault(f"is {shown(value)}{amount}, which is not a multiple of {multiple}", do)
+            raise fault(f"is {shown(value)}{amount}, which is not a multiple of {multiple}", hint)
         return value
 
     schema = {
@@ -270,8 +270,8 @@ def seconds(low: float, high: float) -> Read:
         except ValueError:
             raise fault(f"is {shown(value)}, which is not a duration", _DURATION_DO) from None
         if not low <= number <= high:
-            do = f"Give at least {low:g} and at most {high:g} seconds."
-            raise fault(f"is {shown(value)}", do)
+            hint = f"Give at least {low:g} and at most {high:g} seconds."
+            raise fault(f"is {shown(value)}", hint)
         return number
 
     schema = {

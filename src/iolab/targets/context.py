@@ -11,7 +11,7 @@ from iolab.core.events import Event, Phase, PhaseStarted, Recorder
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.dataclass import dataclass
-from iolab.hosts.barrier import Stop
+from iolab.hosts.barrier import StopRequest
 from iolab.hosts.clock import Clock
 from iolab.hosts.engine import FileEngine
 from iolab.hosts.host import Host
@@ -33,7 +33,7 @@ class Context:
     hosts: dict[str, Host]
     engines: Mapping[EngineName, FileEngine[Any]]
     recorder: Recorder
-    stop: Stop
+    stop: StopRequest
     clock: Clock
     session_id: str
     left_out: set[str] = field(default_factory=set)
@@ -41,19 +41,19 @@ class Context:
     ledgers: BlockLedgers = field(default_factory=BlockLedgers)
 
     @property
-    def owner(self) -> str:
+    def owner_text(self) -> str:
         """Under which name the session holds its folders."""
         return f"iolab session {self.session_id}"
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         """Hand an event to the recorder; whatever it raises ends the session."""
         self.recorder.emit(event)
 
-    def begin(
+    def begin_phase(
         self, phase: Phase, run: PlannedRun | None, detail: str, expected_s: float | None = None
     ) -> None:
         """Tell that a phase begins."""
-        self.tell(PhaseStarted(phase, run, detail, expected_s))
+        self.emit(PhaseStarted(phase, run, detail, expected_s))
 
     def engine_of(self, run: PlannedRun) -> FileEngine[Any]:
         """The engine of a run's job, which works on files that are laid out."""
@@ -69,7 +69,7 @@ keeps jobs of different numbers on two hosts apart: two of them meet as seldom a
 of 32 bits do. The native engine keeps 44 bits of a seed, beside the number of a job."""
 
 
-def seed_on(study: Study, point: Point, host: str, number: int) -> int:
+def run_seed(study: Study, point: Point, host: str, number: int) -> int:
     """The seed of a host in the `number`-th run of a point, from 1.
 
     It depends on the host's place among those that make the point's load, and not on others that
@@ -80,7 +80,7 @@ def seed_on(study: Study, point: Point, host: str, number: int) -> int:
     return study.method.seed + number - 1 + place * HOSTS_APART
 
 
-def seed_of_contents(study: Study, host: str) -> int:
+def contents_seed(study: Study, host: str) -> int:
     """The seed of what layouts and fills write on a host, by its place among the study's hosts.
 
     A target that stores the same blocks once would hold the files of a whole fleet in one's place.
@@ -89,7 +89,7 @@ def seed_of_contents(study: Study, host: str) -> int:
     return study.method.seed + place * HOSTS_APART
 
 
-def turn_of(study: Study, point: Point, host: str) -> float:
+def arrival_offset(study: Study, point: Point, host: str) -> float:
     """By which part, from 0 to below 1, of the time between two arrivals a host's come later.
 
     So do fixed arrivals of a fleet lie evenly between each other, as far as clocks agree.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from iolab.core.host import DeviceFacts, DeviceObjection, HostFacts, HostKind, TargetFacts
+from iolab.core.host import DeviceFacts, DeviceRefusal, HostFacts, HostKind, TargetFacts
 from iolab.core.run import ExtentProof
 from iolab.core.study import TargetSettings
 from iolab.dataclass import dataclass
@@ -34,10 +34,10 @@ RAW: Final = "raw device"
 NO_LIMIT: Final = 2**63 - 1
 
 
-async def look_at(host: Host, target: Target, settings: TargetSettings) -> DeviceFacts:
+async def inspect_device(host: Host, target: Target, settings: TargetSettings) -> DeviceFacts:
     """The device with all that speaks against it; HostError when the host cannot tell."""
     try:
-        answer = await host.ask(
+        answer = await host.request(
             "device",
             deadline_s=LOOK_LIMIT_S,
             path=target.path,
@@ -45,7 +45,7 @@ async def look_at(host: Host, target: Target, settings: TargetSettings) -> Devic
             overwrite=_may_overwrite(host, settings),
         )
     except AgentRefusal as refused:
-        missing = DeviceObjection("missing", refused.says.rstrip("."))
+        missing = DeviceRefusal("missing", refused.message.rstrip("."))
         return DeviceFacts(
             target.path,
             real_path=target.path,
@@ -88,7 +88,7 @@ async def take_device(
     host: Host, target: Target, folder_facts: TargetFacts | None, settings: TargetSettings
 ) -> WorkDirectory:
     """The device, held by the host's agent alone. HostError where anything objects."""
-    answer = await host.ask(
+    answer = await host.request(
         "device_open",
         deadline_s=LOOK_LIMIT_S,
         path=target.path,
@@ -104,9 +104,9 @@ async def take_device(
     )
 
 
-async def let_go(workdir: WorkDirectory, path: str) -> None:
+async def release_device(workdir: WorkDirectory, path: str) -> None:
     """Give the device back. HostError when the host cannot."""
-    await workdir.host.ask("device_close", deadline_s=RELEASE_LIMIT_S, path=path)
+    await workdir.host.request("device_close", deadline_s=RELEASE_LIMIT_S, path=path)
 
 
 def _may_overwrite(host: Host, settings: TargetSettings) -> bool:
@@ -132,7 +132,7 @@ on every Linux host that was installed in the last decade, and empty after a sta
 
 
 @dataclass(frozen=True, slots=True)
-class MadeFileSystem:
+class CreatedFileSystem:
     """A file system as a work directory, and the host's facts with it as the target.
 
     `notices` are what the user should know of it.
@@ -143,7 +143,7 @@ class MadeFileSystem:
     notices: tuple[str, ...] = ()
 
 
-def folder_of(target: Target) -> tuple[str, str]:
+def mount_folder(target: Target) -> tuple[str, str]:
     """The parent and the name of the scratch folder in which a target's file system is mounted."""
     name = scratch_name(target.host)
     if target.serial is None:
@@ -152,25 +152,25 @@ def folder_of(target: Target) -> tuple[str, str]:
     return MOUNT_PARENT, f"{name}-{hashlib.sha256(target.path.encode()).hexdigest()[:8]}"
 
 
-def image_of(target: Target) -> str:
+def image_path(target: Target) -> str:
     """Where the image of a target's file system lies, if it has one."""
-    parent, name = folder_of(target)
+    parent, name = mount_folder(target)
     return f"{parent.rstrip('/')}/{name}/{IMAGE}"
 
 
 async def make_file_system(
     host: Host, scratch: str, target: Target, settings: TargetSettings, facts: HostFacts
-) -> MadeFileSystem:
+) -> CreatedFileSystem:
     """Make one in a scratch folder that is held; `facts` are the host's without it.
 
     HostError when the host refuses, which says why, or is lost.
     """
     made = await _open(host, scratch, target, settings)
-    answer = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=made.dir, tools={})
+    answer = await host.request("facts", deadline_s=FACTS_LIMIT_S, path=made.dir, tools={})
     answered = read_facts(host.name, answer)
     facts = replace(facts, target=answered.target, disks=answered.disks)
     workdir = WorkDirectory(host, made.dir, answered.target, target.key, scratch=scratch)
-    return MadeFileSystem(workdir, facts, tuple(_notes(host.name, made)))
+    return CreatedFileSystem(workdir, facts, tuple(_notes(host.name, made)))
 
 
 def _notes(host: str, made: FilesystemAnswer) -> Iterator[str]:
@@ -184,16 +184,18 @@ def _notes(host: str, made: FilesystemAnswer) -> Iterator[str]:
         )
 
 
-async def make_again(workdir: WorkDirectory, target: Target, settings: TargetSettings) -> None:
+async def recreate_file_system(
+    workdir: WorkDirectory, target: Target, settings: TargetSettings
+) -> None:
     """A new and empty one in the place of a work directory's."""
-    await workdir.host.ask("filesystem_close", deadline_s=UNMOUNT_LIMIT_S, dir=workdir.scratch)
+    await workdir.host.request("filesystem_close", deadline_s=UNMOUNT_LIMIT_S, dir=workdir.scratch)
     await _open(workdir.host, workdir.scratch, target, settings)
 
 
 async def allocated_bytes(host: Host, image: str) -> int:
     """What an image that an earlier session kept has of its disk; 0 where there is none."""
     try:
-        answer = await host.ask("extents", deadline_s=FACTS_LIMIT_S, paths=[image])
+        answer = await host.request("extents", deadline_s=FACTS_LIMIT_S, paths=[image])
     except AgentRefusal:
         return 0
     proof = read_answer(host.name, ExtentProof, answer)
@@ -204,7 +206,7 @@ async def _open(
     host: Host, scratch: str, target: Target, settings: TargetSettings
 ) -> FilesystemAnswer:
     on_device = target.serial is not None
-    answer = await host.ask(
+    answer = await host.request(
         "filesystem_open",
         deadline_s=MAKE_LIMIT_S,
         dir=scratch,

@@ -13,34 +13,34 @@ from iolab.core.engine import EngineName
 from iolab.core.events import Phase
 from iolab.core.workload import AnyJob, DataSet
 from iolab.errors import EngineError, HostError, Interrupted, IolabError
-from iolab.hosts.barrier import alongside, together
+from iolab.hosts.barrier import gather_hosts, run_with
 from iolab.hosts.device_counters import snapshot
 from iolab.hosts.engine import Command, EngineReading, with_ledger
 from iolab.hosts.message import AgentRefusal, printable
-from iolab.hosts.remote_process import CORRECT, Ending, drive, ending_says
+from iolab.hosts.remote_process import CORRECT, Ending, exit_fault, run_process
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
-from iolab.targets.context import Context, seed_of_contents
+from iolab.targets.context import Context, contents_seed
 from iolab.targets.work_directory import (
     PROVING_METHODS,
     WorkDirectory,
     peer_dir,
-    prove,
+    prove_extents,
     require_shared,
-    unproved,
+    unproved_bytes,
 )
 from iolab.units import format_bytes
 
 SHARE: Final = "Give all clients a path on one shared file system, or leave target.rotate out."
 
 
-def rotated(workdirs: Sequence[WorkDirectory], rotate: int) -> tuple[WorkDirectory, ...]:
+def rotated_workdirs(workdirs: Sequence[WorkDirectory], rotate: int) -> tuple[WorkDirectory, ...]:
     """A run's directories: client i works in the folder of client i + rotate, modulo all.
 
     Raises HostError when so few clients are left that one would read its own.
     """
     if rotate % len(workdirs) == 0:
-        happened = f"With {len(workdirs)} clients left, rotate = {rotate} gives each its own files."
-        raise HostError(happened, "Bring the others back, or set another target.rotate.")
+        message = f"With {len(workdirs)} clients left, rotate = {rotate} gives each its own files."
+        raise HostError(message, "Bring the others back, or set another target.rotate.")
     owners = [workdirs[(place + rotate) % len(workdirs)] for place in range(len(workdirs))]
     return tuple(
         replace(workdir, dir=peer_dir(workdir, owner), read_from=owner.name)
@@ -48,9 +48,13 @@ def rotated(workdirs: Sequence[WorkDirectory], rotate: int) -> tuple[WorkDirecto
     )
 
 
-async def require_handed_on(own: Sequence[WorkDirectory], turned: Sequence[WorkDirectory]) -> None:
+async def require_rotation_visible(
+    own: Sequence[WorkDirectory], turned: Sequence[WorkDirectory]
+) -> None:
     """HostError with every client that does not see the folder whose files it is to read."""
-    await require_shared(own, {workdir.name: (workdir.read_from,) for workdir in turned}, do=SHARE)
+    await require_shared(
+        own, {workdir.name: (workdir.read_from,) for workdir in turned}, hint=SHARE
+    )
 
 
 LOOK_S: Final = 30.0
@@ -61,7 +65,7 @@ HUNG_S: Final = 600.0
 waits for 120 s; a controller that resets or a cluster that recovers may take minutes."""
 
 
-async def hung(workdir: WorkDirectory, doing: str) -> None:
+async def fail_when_hung(workdir: WorkDirectory, doing: str) -> None:
     """Return never: EngineError once the target's devices have completed nothing for too long.
 
     A target without a device of its own here, such as NFS, is never told to hang: an engine that
@@ -77,13 +81,11 @@ async def hung(workdir: WorkDirectory, doing: str) -> None:
         still_s = still_s + LOOK_S if now == before else 0.0
         before = now
         if still_s >= HUNG_S:
-            happened = (
+            message = (
                 f"{doing} on host '{workdir.name}' hangs: {', '.join(workdir.devices)} completed "
                 f"no I/O for {HUNG_S:g} s."
             )
-            raise EngineError(
-                happened, "See that host's kernel log and whether the target answers."
-            )
+            raise EngineError(message, "See that host's kernel log and whether the target answers.")
 
 
 async def lay_out(
@@ -100,37 +102,39 @@ async def lay_out(
     scratch folder, which goes with the session.
     """
     present = (
-        await together(workdirs, lambda workdir: present_bytes(workdir, data_set.on(workdir.name)))
+        await gather_hosts(
+            workdirs, lambda workdir: laid_out_bytes(workdir, data_set.for_host(workdir.name))
+        )
     ).complete()
     block_bytes = _verified_block(context, job)
     missing = [
         workdir
         for workdir in workdirs
         if not present[workdir.name]
-        or (block_bytes and not context.ledgers.know(workdir, data_set))
+        or (block_bytes and not context.ledgers.is_complete(workdir, data_set))
     ]
     if not missing:
         return
-    most = max(data_set.on(workdir.name).bytes_per_host for workdir in missing)
+    most = max(data_set.for_host(workdir.name).bytes_per_host for workdir in missing)
     size = format_bytes(most)
     hosts = "1 host" if len(missing) == 1 else f"each of {len(missing)} hosts"
     expected_s = most / ASSUMED_WRITE_BYTES_PER_S
-    context.begin(Phase.LAY_OUT, None, f"{data_set.id}: {size} on {hosts}", expected_s)
+    context.begin_phase(Phase.LAY_OUT, None, f"{data_set.id}: {size} on {hosts}", expected_s)
 
     async def write(workdir: WorkDirectory) -> None:
-        await _write(context, workdir, data_set.on(workdir.name), job)
+        await _write(context, workdir, data_set.for_host(workdir.name), job)
 
-    (await together(missing, write)).complete()
+    (await gather_hosts(missing, write)).complete()
 
 
-async def present_bytes(workdir: WorkDirectory, data_set: DataSet) -> int:
+async def laid_out_bytes(workdir: WorkDirectory, data_set: DataSet) -> int:
     """The size of the data set's files there when all of them are written, else 0."""
     try:
-        proof = await prove(workdir, workdir.paths(data_set))
+        proof = await prove_extents(workdir, workdir.paths(data_set))
     except AgentRefusal:
         return 0
     whole = proof.size_bytes == data_set.bytes_per_host
-    proved = proof.method in PROVING_METHODS and not unproved(proof)
+    proved = proof.method in PROVING_METHODS and not unproved_bytes(proof)
     return proof.size_bytes if whole and proved else 0
 
 
@@ -141,7 +145,7 @@ def _verified_block(context: Context, job: AnyJob | None) -> int | None:
     """
     if job is None or not job.verify or context.study.target.rotate:
         return None
-    return job.io_bytes
+    return job.io_multiple_bytes
 
 
 async def _write(
@@ -150,15 +154,15 @@ async def _write(
     engine = context.engines[job.engine] if job else next(iter(context.engines.values()))
     block_bytes = _verified_block(context, job)
     ledger = await context.ledgers.begin(workdir, data_set, block_bytes) if block_bytes else None
-    seed = seed_of_contents(context.study, workdir.name)
+    seed = contents_seed(context.study, workdir.name)
     command = engine.layout(data_set, workdir.dir, job, seed=seed)
     command = with_ledger(engine, command, ledger)
     reader = engine.layout_reader(data_set)
     halt = asyncio.Event()
 
-    work = drive(workdir.host, command, halt, reader.feed)
-    watched = alongside(work, hung(workdir, f"The layout of {data_set.id}"))
-    ending = await alongside(watched, context.stop.pass_on(halt))
+    work = run_process(workdir.host, command, halt, reader.feed)
+    watched = run_with(work, fail_when_hung(workdir, f"The layout of {data_set.id}"))
+    ending = await run_with(watched, context.stop.forward_to(halt))
     if ending.halted:
         raise Interrupted("The layout was stopped.", "Resume the session to go on.")
     fault = layout_fault(
@@ -166,14 +170,14 @@ async def _write(
     )
     if fault:
         raise fault
-    proof = await prove(workdir, workdir.paths(data_set))
-    if unproved(proof):
-        happened = (
+    proof = await prove_extents(workdir, workdir.paths(data_set))
+    if unproved_bytes(proof):
+        message = (
             f"After the layout of {data_set.id} on host '{workdir.name}', "
-            f"{format_bytes(unproved(proof))} of its files are not written."
+            f"{format_bytes(unproved_bytes(proof))} of its files are not written."
         )
-        raise HostError(happened, "See whether something else changes files in that folder.")
-    context.ledgers.written(workdir, data_set)
+        raise HostError(message, "See whether something else changes files in that folder.")
+    context.ledgers.mark_complete(workdir, data_set)
 
 
 def layout_fault(
@@ -188,22 +192,22 @@ def layout_fault(
     """Why a layout is not what was asked for; None when it is."""
     error = reading.totals.error if reading.totals else 0
     reason = "; ".join((*reading.faults, ending.stderr_tail))
-    if os_says(errno.ENOSPC, error, reason) or os_says(errno.EDQUOT, error, reason):
-        happened = (
+    if is_os_error(errno.ENOSPC, error, reason) or is_os_error(errno.EDQUOT, error, reason):
+        message = (
             f"{printable(directory)} on host '{host}' ran full while {data_set.id} "
             f"({format_bytes(data_set.bytes_per_host)}) was laid out."
         )
-        do = "Make room there, or set a smaller workload.*.filesize or numjobs."
-        return HostError(happened, do)
-    how = ending_says(ending, command, faults=reading.faults)
+        hint = "Make room there, or set a smaller workload.*.filesize or numjobs."
+        return HostError(message, hint)
+    how = exit_fault(ending, command, faults=reading.faults)
     if how is None and (error or reading.faults):
         how = f"failed ({printable('; '.join(reading.faults)) or os.strerror(error)})"
     if how is None:
         return None
-    happened = f"{engine} could not lay {data_set.id} out on host '{host}': it {how}."
-    return EngineError(happened, CORRECT)
+    message = f"{engine} could not lay {data_set.id} out on host '{host}': it {how}."
+    return EngineError(message, CORRECT)
 
 
-def os_says(number: int, error: int, output: str) -> bool:
+def is_os_error(number: int, error: int, output: str) -> bool:
     """Whether the engine's errno or its words are those of that error of the operating system."""
     return error == number or os.strerror(number) in output

@@ -9,30 +9,30 @@ from dataclasses import replace
 from typing import Final
 
 from iolab.core.engine import EngineName
-from iolab.core.events import LedgerKept, Notice, Phase
+from iolab.core.events import LedgerChanged, Notice, Phase
 from iolab.core.host import HostFacts
 from iolab.core.run import EngineTotals, PlannedRun, RunRecord
 from iolab.core.target_state import Ledger, LedgerTarget, Purge, RoundsSeries, TargetState
 from iolab.core.workload import AnyJob, DataSet, Direction
 from iolab.errors import EngineError, HostError, Interrupted
 from iolab.hosts.answers import PurgedAnswer, read_answer
-from iolab.hosts.barrier import alongside, together
+from iolab.hosts.barrier import gather_hosts, run_with
 from iolab.hosts.device_counters import DeviceSnapshot, snapshot
 from iolab.hosts.engine import Command, EngineReading, OutputReader, with_ledger
 from iolab.hosts.message import printable
-from iolab.hosts.remote_process import Ending, drive, output_of
+from iolab.hosts.remote_process import Ending, output_of, run_process
 from iolab.stats.rounds import judge_rounds
-from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, turn_of
+from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, restore_key
 from iolab.study.targets import Target, data_sets_at, region_bytes, targets_of
-from iolab.targets.context import Context, seed_of_contents, seed_on
-from iolab.targets.layout import hung, layout_fault
+from iolab.targets.context import Context, contents_seed, run_seed
+from iolab.targets.layout import fail_when_hung, layout_fault
 from iolab.targets.state import (
     PREPARING,
     UNSEEN,
     SessionLedger,
-    begun,
-    ended,
-    states_of,
+    account_at_end,
+    account_at_start,
+    states_before_run,
     workload_key,
 )
 from iolab.targets.work_directories import WorkDirectories
@@ -53,13 +53,13 @@ SANITIZED: Final = 65535
 
 async def discard(workdir: WorkDirectory, path: str) -> int:
     """Discard every block of a held device; how many bytes. HostError when it cannot."""
-    answer = await workdir.host.ask("discard", deadline_s=DISCARD_LIMIT_S, path=path)
+    answer = await workdir.host.request("discard", deadline_s=DISCARD_LIMIT_S, path=path)
     return read_answer(workdir.name, PurgedAnswer, answer).bytes
 
 
 async def trim(workdir: WorkDirectory, folder: str) -> int:
     """Tell the devices below a folder what is free; how many bytes. HostError when it cannot."""
-    answer = await workdir.host.ask("trim", deadline_s=DISCARD_LIMIT_S, path=folder)
+    answer = await workdir.host.request("trim", deadline_s=DISCARD_LIMIT_S, path=folder)
     return read_answer(workdir.name, PurgedAnswer, answer).bytes
 
 
@@ -68,15 +68,15 @@ async def erase(context: Context, workdir: WorkDirectory, purge: Purge) -> None:
     device = f"{workdir.dir}/{workdir.device}"
     if purge is Purge.NVME_FORMAT:
         # The agent holds the device for itself; --force keeps nvme-cli from wanting the same.
-        await _nvme(workdir, "nvme", "format", device, "--ses=1", "--force")
+        await _sanitize_log(workdir, "nvme", "format", device, "--ses=1", "--force")
         return
-    await _nvme(workdir, "nvme", "sanitize", device, "--sanact=2")
+    await _sanitize_log(workdir, "nvme", "sanitize", device, "--sanact=2")
     for _ in range(SANITIZE_TRIES):
-        await context.stop.pause(SANITIZE_PAUSE_S)
-        log = await _nvme(workdir, "nvme", "sanitize-log", device, "--output-format=json")
-        if _progress(log) == SANITIZED:
+        await context.stop.sleep(SANITIZE_PAUSE_S)
+        log = await _sanitize_log(workdir, "nvme", "sanitize-log", device, "--output-format=json")
+        if _progress_percent(log) == SANITIZED:
             return
-        if context.stop.requested:
+        if context.stop.is_requested:
             raise Interrupted("The purge was stopped.", "Resume the session to go on.")
     raise HostError(f"{device} on host '{workdir.name}' is not sanitized after six hours.", _LOOK)
 
@@ -84,7 +84,7 @@ async def erase(context: Context, workdir: WorkDirectory, purge: Purge) -> None:
 _LOOK: Final = "Look at it with 'nvme sanitize-log' there."
 
 
-def _progress(text: bytes) -> int | None:
+def _progress_percent(text: bytes) -> int | None:
     try:
         document = json.loads(text)
         (first,) = document.values()
@@ -94,15 +94,15 @@ def _progress(text: bytes) -> int | None:
     return progress if isinstance(progress, int) else None
 
 
-async def _nvme(workdir: WorkDirectory, *argv: str) -> bytes:
+async def _sanitize_log(workdir: WorkDirectory, *argv: str) -> bytes:
     try:
         return await output_of(workdir.host, argv, limit_s=FORMAT_LIMIT_S)
     except EngineError as fault:
-        do = "Correct what it says, or choose another precondition.purge."
-        raise HostError(fault.happened, do) from None
+        hint = "Correct what it says, or choose another precondition.purge."
+        raise HostError(fault.message, hint) from None
 
 
-async def write_over(
+async def overwrite_data_set(
     context: Context,
     workdirs: Sequence[WorkDirectory],
     data_set: DataSet,
@@ -113,26 +113,28 @@ async def write_over(
 
     Raises HostError, EngineError, and Interrupted when the user wanted to stop.
     """
-    most = max(workdir.holding(data_set).bytes_per_host for workdir in workdirs) * passes
+    most = max(workdir.as_laid_out(data_set).bytes_per_host for workdir in workdirs) * passes
     detail = (
         f"{format_bytes(round(most))} on each of {len(workdirs)} hosts, sequentially in 128 KiB"
     )
-    context.begin(Phase.PRECONDITION, None, detail, most / ASSUMED_WRITE_BYTES_PER_S)
+    context.begin_phase(Phase.PRECONDITION, None, detail, most / ASSUMED_WRITE_BYTES_PER_S)
     engine = context.engines[job.engine]
 
     async def write(workdir: WorkDirectory) -> int:
-        held = workdir.holding(data_set)
-        seed = seed_of_contents(context.study, workdir.name)
+        held = workdir.as_laid_out(data_set)
+        seed = contents_seed(context.study, workdir.name)
         command = engine.fill(held, workdir.dir, passes, job, seed=seed)
-        ledger = context.ledgers.of(workdir, data_set) if job.verify else None
+        ledger = context.ledgers.ledger_for(workdir, data_set) if job.verify else None
         command = with_ledger(engine, command, ledger)
-        ending, reading = await _driven(context, workdir, command, engine.fill_reader(held, passes))
+        ending, reading = await _run_to_end(
+            context, workdir, command, engine.fill_reader(held, passes)
+        )
         fault = layout_fault(workdir.name, workdir.dir, held, command, engine.name, ending, reading)
         if fault:
             raise fault
-        return _written(reading.totals)
+        return _engine_bytes_written(reading.totals)
 
-    return dict((await together(workdirs, write)).complete())
+    return dict((await gather_hosts(workdirs, write)).complete())
 
 
 async def run_rounds(
@@ -146,19 +148,19 @@ async def run_rounds(
     values: list[float] = []
     written = dict.fromkeys((workdir.name for workdir in workdirs), 0)
     for number in range(1, wish.rounds_max + 1):
-        detail = f"{run.point.label}: round {number} of at most {wish.rounds_max}"
-        context.begin(Phase.PRECONDITION, run, detail, wish.round_s)
-        totals = await _round(context, workdirs, run, number)
-        values.append(sum(_iops(total) for total in totals.values()))
+        detail = f"{run.point.title_text}: round {number} of at most {wish.rounds_max}"
+        context.begin_phase(Phase.PRECONDITION, run, detail, wish.round_s)
+        totals = await _run_round(context, workdirs, run, number)
+        values.append(sum(_engine_iops(total) for total in totals.values()))
         for name, total in totals.items():
-            written[name] += _written(total)
+            written[name] += _engine_bytes_written(total)
         verdict = judge_rounds(values)
         if verdict is not None and verdict.achieved:
             break
     series = RoundsSeries(
         configuration=run.point.configuration,
         workload=run.point.workload,
-        label=run.point.label,
+        label=run.point.title_text,
         ended_real_ns=context.clock.real_ns(),
         round_s=wish.round_s,
         iops=tuple(values),
@@ -167,7 +169,7 @@ async def run_rounds(
     return series, written
 
 
-async def _round(
+async def _run_round(
     context: Context, workdirs: Sequence[WorkDirectory], run: PlannedRun, number: int
 ) -> dict[str, EngineTotals | None]:
     engine = context.engine_of(run)
@@ -175,19 +177,19 @@ async def _round(
 
     async def measure(workdir: WorkDirectory) -> EngineTotals | None:
         job = run.point.job_on(workdir.name)
-        held = workdir.holding(data_set)
+        held = workdir.as_laid_out(data_set)
         seconds = context.study.precondition.round_s
-        seed = seed_on(context.study, run.point, workdir.name, number)
+        seed = run_seed(context.study, run.point, workdir.name, number)
         command = engine.measure(job, held, workdir.dir, seconds=seconds, seed=seed)
-        ledger = context.ledgers.of(workdir, data_set) if job.verify else None
+        ledger = context.ledgers.ledger_for(workdir, data_set) if job.verify else None
         command = with_ledger(engine, command, ledger)
-        ending, reading = await _driven(context, workdir, command, engine.reader(job))
+        ending, reading = await _run_to_end(context, workdir, command, engine.reader(job))
         fault = round_fault(engine.name, workdir.name, number, ending, reading)
         if fault:
             raise fault
         return reading.totals
 
-    return dict((await together(workdirs, measure)).complete())
+    return dict((await gather_hosts(workdirs, measure)).complete())
 
 
 def round_fault(
@@ -200,30 +202,30 @@ def round_fault(
     errors = totals.generator.errors if totals and totals.generator else ()
     failed = (f"{count} x {name}" for name, count in errors)
     words = printable("; ".join((*reading.faults, *failed, ending.stderr_tail.strip())), 200)
-    happened = f"{engine} failed in round {number} on host '{host}': {words.rstrip('; ')}."
-    return EngineError(happened, "Correct what it says and run again.")
+    message = f"{engine} failed in round {number} on host '{host}': {words.rstrip('; ')}."
+    return EngineError(message, "Correct what it says and run again.")
 
 
-async def _driven(
+async def _run_to_end(
     context: Context, workdir: WorkDirectory, command: Command, reader: OutputReader
 ) -> tuple[Ending, EngineReading]:
     """One process to its end; Interrupted when the user stops it."""
     halt = asyncio.Event()
 
-    work = drive(workdir.host, command, halt, reader.feed)
-    ending = await alongside(
-        alongside(work, hung(workdir, "Preconditioning")), context.stop.pass_on(halt)
+    work = run_process(workdir.host, command, halt, reader.feed)
+    ending = await run_with(
+        run_with(work, fail_when_hung(workdir, "Preconditioning")), context.stop.forward_to(halt)
     )
     if ending.halted:
         raise Interrupted("The preconditioning was stopped.", "Resume the session to go on.")
     return ending, reader.finish()
 
 
-def _written(totals: EngineTotals | None) -> int:
+def _engine_bytes_written(totals: EngineTotals | None) -> int:
     return totals.write.bytes if totals is not None and totals.write is not None else 0
 
 
-def _iops(totals: EngineTotals | None) -> float:
+def _engine_iops(totals: EngineTotals | None) -> float:
     if totals is None:
         return 0.0
     return sum(way.iops for way in (totals.read, totals.write) if way is not None)
@@ -243,11 +245,11 @@ class Preconditioner:
         self._workdirs = workdirs
         self._facts = facts
         self._wish = context.study.precondition
-        self._books = SessionLedger(earlier, lambda ledger: context.tell(LedgerKept(ledger)))
+        self._books = SessionLedger(earlier, lambda ledger: context.emit(LedgerChanged(ledger)))
         self._targets = {target.key: target for target in targets_of(context.study)}
         self._states: tuple[TargetState, ...] = ()
 
-    async def ready(
+    async def prepare(
         self, run: PlannedRun, workdirs: Sequence[WorkDirectory]
     ) -> tuple[WorkDirectory, ...]:
         """Directories with their targets in the start state, and with what is known to be written.
@@ -255,76 +257,81 @@ class Preconditioner:
         Raises HostError, EngineError, and Interrupted when the user wanted to stop.
         """
         self._states = ()
-        if not self._concerns(run, workdirs):
+        if not self._applies_to(run, workdirs):
             return tuple(workdirs)
-        await self._look(workdirs)
-        due = (self._is_due(self._books.of(workdir), run) for workdir in workdirs)
+        await self._snapshot_devices(workdirs)
+        due = (
+            self._needs_preconditioning(self._books.account(workdir), run) for workdir in workdirs
+        )
         if any(due) or self._is_unverifiable(run, workdirs):
             await self._restore(run, workdirs)
-        if run.point.job.changes and not run.point.job.verify:
+        if run.point.job.changes_data and not run.point.job.verify:
             await self._forget_blocks(run, workdirs)
-        if self._wish.steady and Direction.WRITE in run.point.job.directions:
+        if self._wish.steady and Direction.WRITE in run.point.job.data_directions:
             await self._make_steady(run, workdirs)
-        before = {workdir.key: self._books.of(workdir) for workdir in workdirs}
-        accounts = {key: begun(account, run) for key, account in before.items()}
-        self._books.keep(*accounts.values())
+        before = {workdir.key: self._books.account(workdir) for workdir in workdirs}
+        accounts = {key: account_at_start(account, run) for key, account in before.items()}
+        self._books.save_accounts(*accounts.values())
         kept = {
             key: replace(accounts[key], filled=account.filled, steady=account.steady)
             for key, account in before.items()
         }
-        self._states = states_of(kept, workdirs, run)
-        return tuple(_with_filled(workdir, before[workdir.key]) for workdir in workdirs)
+        self._states = states_before_run(kept, workdirs, run)
+        return tuple(_with_filled_bytes(workdir, before[workdir.key]) for workdir in workdirs)
 
     async def account(self, record: RunRecord, workdirs: Sequence[WorkDirectory]) -> RunRecord:
         """The record with the states in which it began; what it wrote is in the ledger."""
         if not self._states:
             return record
         by_name = {host.host: host for host in record.hosts}
-        self._books.keep(
-            *(ended(self._books.of(workdir), record, by_name[workdir.name]) for workdir in workdirs)
+        self._books.save_accounts(
+            *(
+                account_at_end(self._books.account(workdir), record, by_name[workdir.name])
+                for workdir in workdirs
+            )
         )
         for workdir in workdirs:
-            if workdir.host.lost:
+            if workdir.host.lost_reason:
                 continue
             try:
-                self._books.seen(workdir, await snapshot(workdir.host))
+                self._books.update_counter(workdir, await snapshot(workdir.host))
             except HostError:
                 # The record comes first. What the counter moved by is ours when it is seen again.
-                self._books.keep(replace(self._books.of(workdir), under_way=UNSEEN))
+                self._books.save_accounts(replace(self._books.account(workdir), under_way=UNSEEN))
         return replace(record, states=self._states)
 
-    def _concerns(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> bool:
-        wanted = self._wish.is_asked or any(workdir.raw for workdir in workdirs)
+    def _applies_to(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> bool:
+        wanted = self._wish.is_required or any(workdir.is_raw_device for workdir in workdirs)
         return wanted and bool(run.point.data_set)
 
-    async def _look(self, workdirs: Sequence[WorkDirectory]) -> None:
-        looks = (await together(workdirs, _counters_of)).complete()
+    async def _snapshot_devices(self, workdirs: Sequence[WorkDirectory]) -> None:
+        looks = (await gather_hosts(workdirs, _counters_of)).complete()
         for workdir in workdirs:
             target = self._targets[workdir.key]
-            before = self._books.of(workdir) if self._books.knows(workdir) else None
-            region = self._region(workdir, target)
+            before = self._books.account(workdir) if self._books.has_account(workdir) else None
+            region = self._region_bytes(workdir, target)
             facts = self._workdirs.facts_of(workdir, self._facts)
-            self._books.open(workdir, target, facts, looks[workdir.name], region)
-            after = self._books.of(workdir)
+            self._books.open_account(workdir, target, facts, looks[workdir.name], region)
+            after = self._books.account(workdir)
             if before is not None and after.foreign_bytes > before.foreign_bytes:
                 size = format_bytes(after.foreign_bytes - before.foreign_bytes)
                 text = f"Somebody else wrote {size} to {target.path} on '{workdir.name}' meanwhile."
-                self._context.tell(Notice(text))
+                self._context.emit(Notice(text))
             if after.unknown and (before is None or after.unknown != before.unknown):
                 text = (
                     f"The state of {target.path} on '{workdir.name}' is unknown: {after.unknown}."
                 )
-                self._context.tell(Notice(text))
+                self._context.emit(Notice(text))
 
-    def _region(self, workdir: WorkDirectory, target: Target) -> int:
+    def _region_bytes(self, workdir: WorkDirectory, target: Target) -> int:
         if workdir.device:
             return region_bytes(self._context.plan, target)
         return sum(item.bytes_per_host for item in data_sets_at(self._context.plan, target))
 
-    def _is_due(self, account: LedgerTarget, run: PlannedRun) -> bool:
+    def _needs_preconditioning(self, account: LedgerTarget, run: PlannedRun) -> bool:
         """Whether the start state is to be made, as there is none any more or the study wishes."""
         spoilt = account.under_way == PREPARING or account.unknown is not None
-        turn = turn_of(self._wish.restore, run)
+        turn = restore_key(self._wish.restore, run)
         return spoilt or account.foreign_bytes > 0 or account.restored_for != turn
 
     def _is_unverifiable(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> bool:
@@ -333,7 +340,7 @@ class Preconditioner:
             return False
         data_set = self._context.plan.data_set(run.point.data_set)
         return any(
-            workdir.raw and not self._context.ledgers.know(workdir, data_set)
+            workdir.is_raw_device and not self._context.ledgers.is_complete(workdir, data_set)
             for workdir in workdirs
         )
 
@@ -342,10 +349,10 @@ class Preconditioner:
         data_set = self._context.plan.data_set(run.point.data_set)
 
         async def forget(workdir: WorkDirectory) -> None:
-            if workdir.raw:
+            if workdir.is_raw_device:
                 await self._context.ledgers.forget(workdir, data_set)
 
-        (await together(workdirs, forget)).complete()
+        (await gather_hosts(workdirs, forget)).complete()
 
     async def _begin_blocks(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
         """The ledgers of devices that are about to be written over; those of files go with these.
@@ -354,16 +361,16 @@ class Preconditioner:
         """
         data_set = self._context.plan.data_set(run.point.data_set)
         jobs = (point.job for point in self._context.plan.points)
-        least = min(job.io_bytes for job in jobs if job.verify)
+        least = min(job.io_multiple_bytes for job in jobs if job.verify)
 
         async def begin(workdir: WorkDirectory) -> None:
-            if workdir.raw:
+            if workdir.is_raw_device:
                 await self._context.ledgers.begin(workdir, data_set, least)
 
-        (await together(workdirs, begin)).complete()
+        (await gather_hosts(workdirs, begin)).complete()
 
     async def _restore(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
-        self._mark(workdirs)
+        self._mark_unknown(workdirs)
         # Where nothing is filled, no write tells how large a ledger must be.
         if run.point.job.verify and self._wish.fill >= 1:
             await self._begin_blocks(run, workdirs)
@@ -372,31 +379,37 @@ class Preconditioner:
         purge = self._wish.purge
         if purge is not Purge.NONE:
             where = ", ".join(self._targets[workdir.key].path for workdir in workdirs[:1])
-            self._context.begin(
+            self._context.begin_phase(
                 Phase.PURGE, run, f"{purge.value}: {where} on {len(workdirs)} hosts"
             )
-            (await together(workdirs, self._purge)).complete()
+            (await gather_hosts(workdirs, self._purge)).complete()
             now_ns = self._context.clock.real_ns()
-            self._books.keep(
+            self._books.save_accounts(
                 *(
-                    replace(_fresh(self._books.of(workdir)), purged_by=purge, purged_real_ns=now_ns)
+                    replace(
+                        _purged_account(self._books.account(workdir)),
+                        purged_by=purge,
+                        purged_real_ns=now_ns,
+                    )
                     for workdir in workdirs
                 )
             )
         else:
-            self._books.keep(*(_without_doubt(self._books.of(workdir)) for workdir in workdirs))
+            self._books.save_accounts(
+                *(_overwritten_account(self._books.account(workdir)) for workdir in workdirs)
+            )
         if purge in (Purge.FSTRIM, Purge.RECREATE):
             await self._workdirs.lay_out_again(run)
         await self._fill(run, workdirs)
-        await self._settle_books(workdirs, turn_of(self._wish.restore, run))
+        await self._update_ledger(workdirs, restore_key(self._wish.restore, run))
 
     async def _purge(self, workdir: WorkDirectory) -> None:
         purge, path = self._wish.purge, self._targets[workdir.key].path
-        if self._context.stop.requested:
+        if self._context.stop.is_requested:
             raise Interrupted("The purge was stopped.", "Resume the session to go on.")
         if purge is Purge.DISCARD:
             await discard(workdir, path)
-        elif purge.of_device:
+        elif purge.is_for_devices:
             await erase(self._context, workdir, purge)
         else:
             await self._workdirs.remove_files(workdir, path)
@@ -405,23 +418,23 @@ class Preconditioner:
 
     async def _fill(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
         """Devices are written over `fill` times; of files and images the layout was the first."""
-        laid_out = 0 if workdirs[0].raw else 1
+        laid_out = 0 if workdirs[0].is_raw_device else 1
         passes = self._wish.fill - laid_out
         written = {workdir.name: 0 for workdir in workdirs}
         if passes > 0:
             for data_set in self._filled_sets(run, workdirs):
                 job = self._writer_of(data_set, run, workdirs)
-                new = await write_over(self._context, workdirs, data_set, passes, job)
+                new = await overwrite_data_set(self._context, workdirs, data_set, passes, job)
                 written = {name: written[name] + new[name] for name in written}
                 if passes >= 1:
                     for workdir in workdirs:
-                        self._context.ledgers.written(workdir, data_set)
+                        self._context.ledgers.mark_complete(workdir, data_set)
         accounts = []
         for workdir in workdirs:
-            old = self._books.of(workdir)
+            old = self._books.account(workdir)
             total = old.written_bytes + written[workdir.name] + laid_out * old.region_bytes
             accounts.append(replace(old, filled=self._wish.fill, written_bytes=total))
-        self._books.keep(*accounts)
+        self._books.save_accounts(*accounts)
 
     def _filled_sets(
         self, run: PlannedRun, workdirs: Sequence[WorkDirectory]
@@ -449,43 +462,43 @@ class Preconditioner:
 
     async def _make_steady(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
         key = workload_key(run)
-        if all(key in dict(self._books.of(workdir).steady[-1:]) for workdir in workdirs):
+        if all(key in dict(self._books.account(workdir).steady[-1:]) for workdir in workdirs):
             return
-        turn = self._books.of(workdirs[0]).restored_for
-        self._mark(workdirs)
+        turn = self._books.account(workdirs[0]).restored_for
+        self._mark_unknown(workdirs)
         series, written = await run_rounds(self._context, workdirs, run)
-        self._books.add(series)
-        if not series.achieved:
-            text = f"{run.point.label} was not steady after {len(series.iops)} rounds."
-            self._context.tell(Notice(text))
+        self._books.add_rounds(series)
+        if not series.is_steady:
+            text = f"{run.point.title_text} was not steady after {len(series.iops)} rounds."
+            self._context.emit(Notice(text))
         accounts = []
         for workdir in workdirs:
-            old = self._books.of(workdir)
+            old = self._books.account(workdir)
             total = old.written_bytes + written[workdir.name]
             # Another mix of writes has been at work since: only the newest is still steady.
-            accounts.append(replace(old, written_bytes=total, steady=((key, series.achieved),)))
-        self._books.keep(*accounts)
-        await self._settle_books(workdirs, turn)
+            accounts.append(replace(old, written_bytes=total, steady=((key, series.is_steady),)))
+        self._books.save_accounts(*accounts)
+        await self._update_ledger(workdirs, turn)
 
-    def _mark(self, workdirs: Sequence[WorkDirectory]) -> None:
-        accounts = (self._books.of(workdir) for workdir in workdirs)
-        self._books.keep(*(replace(account, under_way=PREPARING) for account in accounts))
+    def _mark_unknown(self, workdirs: Sequence[WorkDirectory]) -> None:
+        accounts = (self._books.account(workdir) for workdir in workdirs)
+        self._books.save_accounts(*(replace(account, under_way=PREPARING) for account in accounts))
 
-    async def _settle_books(self, workdirs: Sequence[WorkDirectory], turn: str | None) -> None:
+    async def _update_ledger(self, workdirs: Sequence[WorkDirectory], turn: str | None) -> None:
         """What was under way is done, and the counters agree with the account."""
-        looks = (await together(workdirs, _counters_of)).complete()
+        looks = (await gather_hosts(workdirs, _counters_of)).complete()
         for workdir in workdirs:
-            account = replace(self._books.of(workdir), under_way="", restored_for=turn)
-            self._books.keep(account)
-            self._books.seen(workdir, looks[workdir.name])
+            account = replace(self._books.account(workdir), under_way="", restored_for=turn)
+            self._books.save_accounts(account)
+            self._books.update_counter(workdir, looks[workdir.name])
 
 
-def _fresh(account: LedgerTarget) -> LedgerTarget:
+def _purged_account(account: LedgerTarget) -> LedgerTarget:
     """The account of a target that was just purged."""
     return replace(account, filled=0.0, written_bytes=0, foreign_bytes=0, unknown=None, steady=())
 
 
-def _without_doubt(account: LedgerTarget) -> LedgerTarget:
+def _overwritten_account(account: LedgerTarget) -> LedgerTarget:
     """The account of a target that is written over whole: what was there before matters no more.
 
     Bytes are counted from here on where they were not known.
@@ -494,8 +507,8 @@ def _without_doubt(account: LedgerTarget) -> LedgerTarget:
     return replace(account, written_bytes=written, foreign_bytes=0, unknown=None, steady=())
 
 
-def _with_filled(workdir: WorkDirectory, account: LedgerTarget) -> WorkDirectory:
-    if not workdir.raw:
+def _with_filled_bytes(workdir: WorkDirectory, account: LedgerTarget) -> WorkDirectory:
+    if not workdir.is_raw_device:
         return workdir
     return replace(workdir, filled_bytes=account.region_bytes if account.filled >= 1 else 0)
 

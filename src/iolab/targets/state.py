@@ -33,30 +33,30 @@ class SessionLedger:
         self._tell = tell
         self._opened: set[str] = set()
 
-    def of(self, workdir: WorkDirectory) -> LedgerTarget:
+    def account(self, workdir: WorkDirectory) -> LedgerTarget:
         """The account of a work directory that was opened by `open`."""
         account = self._ledger.target(workdir.key)
         if account is None:
             raise ValueError(f"no account of {workdir.key}")
         return account
 
-    def knows(self, workdir: WorkDirectory) -> bool:
+    def has_account(self, workdir: WorkDirectory) -> bool:
         """Whether there is an account of the work directory already."""
         return self._ledger.target(workdir.key) is not None
 
-    def keep(self, *accounts: LedgerTarget) -> None:
+    def save_accounts(self, *accounts: LedgerTarget) -> None:
         """Put these accounts in the place of the old ones, and tell."""
         new = {item.key: item for item in accounts}
         kept = [new.pop(item.key, item) for item in self._ledger.targets]
         self._ledger = replace(self._ledger, targets=(*kept, *new.values()))
         self._tell(self._ledger)
 
-    def add(self, series: RoundsSeries) -> None:
+    def add_rounds(self, series: RoundsSeries) -> None:
         """Keep a series of rounds."""
         self._ledger = replace(self._ledger, rounds=(*self._ledger.rounds, series))
         self._tell(self._ledger)
 
-    def open(
+    def open_account(
         self,
         workdir: WorkDirectory,
         target: Target,
@@ -78,16 +78,18 @@ class SessionLedger:
                 region_bytes=region,
             )
         else:
-            new = _gone_on(old, workdir, boot, counter)
-            if not workdir.raw and workdir.key not in self._opened:
+            new = _continued_account(old, workdir, boot, counter)
+            if not workdir.is_raw_device and workdir.key not in self._opened:
                 # The files of an earlier segment are gone; these were laid out just now.
                 new = replace(new, restored_for=None, filled=0.0, under_way="", steady=())
         self._opened.add(workdir.key)
-        self.keep(new)
+        self.save_accounts(new)
 
-    def seen(self, workdir: WorkDirectory, look: DeviceSnapshot) -> None:
+    def update_counter(self, workdir: WorkDirectory, look: DeviceSnapshot) -> None:
         """Take the device's counter as it is now: whatever it counted is in the account."""
-        self.keep(replace(self.of(workdir), counter_bytes=written_bytes(workdir, look)))
+        self.save_accounts(
+            replace(self.account(workdir), counter_bytes=written_bytes(workdir, look))
+        )
 
 
 def written_bytes(workdir: WorkDirectory, look: DeviceSnapshot) -> int | None:
@@ -105,7 +107,7 @@ def workload_key(run: PlannedRun) -> str:
     return f"{run.point.configuration}/{run.point.workload}"
 
 
-def begun(account: LedgerTarget, run: PlannedRun) -> LedgerTarget:
+def account_at_start(account: LedgerTarget, run: PlannedRun) -> LedgerTarget:
     """The account with the run under way; the first of a sweep is what others compare with.
 
     Of what a run trims nothing is left: from its beginning on there is no start state any more, so
@@ -116,14 +118,14 @@ def begun(account: LedgerTarget, run: PlannedRun) -> LedgerTarget:
     if key not in dict(sweeps):
         sweeps = (*sweeps, (key, account.written_bytes))
     job = run.point.job
-    under_way = f"{run.point.digest} {run.repeat}" if job.changes else ""
+    under_way = f"{run.point.digest} {run.repeat}" if job.changes_data else ""
     new = replace(account, sweeps=sweeps, under_way=under_way)
-    if Direction.TRIM in job.directions:
+    if Direction.TRIM in job.data_directions:
         return replace(new, filled=0.0, restored_for=None, steady=())
     return new
 
 
-def state_of(account: LedgerTarget, run: PlannedRun) -> TargetState:
+def state_before_run(account: LedgerTarget, run: PlannedRun) -> TargetState:
     """The state in which the run begins."""
     key = workload_key(run)
     return TargetState(
@@ -141,7 +143,7 @@ def state_of(account: LedgerTarget, run: PlannedRun) -> TargetState:
     )
 
 
-def ended(account: LedgerTarget, record: RunRecord, host: HostRun) -> LedgerTarget:
+def account_at_end(account: LedgerTarget, record: RunRecord, host: HostRun) -> LedgerTarget:
     """The account after a run: the larger of the engine's and the device's count is believed."""
     totals, run = host.totals, record.run
     engine = None
@@ -153,8 +155,8 @@ def ended(account: LedgerTarget, record: RunRecord, host: HostRun) -> LedgerTarg
     # A directory's disk may serve others too: there only the engine's own count is the session's.
     known = [count for count in (engine, device if account.serial else None) if count is not None]
     unknown = account.unknown
-    if not known and Direction.WRITE in record.run.point.job.directions:
-        unknown = f"nothing tells how much the run of {run.point.label} wrote"
+    if not known and Direction.WRITE in record.run.point.job.data_directions:
+        unknown = f"nothing tells how much the run of {run.point.title_text} wrote"
     return replace(
         account,
         under_way="",
@@ -164,19 +166,19 @@ def ended(account: LedgerTarget, record: RunRecord, host: HostRun) -> LedgerTarg
     )
 
 
-def states_of(
+def states_before_run(
     accounts: Mapping[str, LedgerTarget], workdirs: Sequence[WorkDirectory], run: PlannedRun
 ) -> tuple[TargetState, ...]:
     """The states of all work directories of a run."""
-    return tuple(state_of(accounts[workdir.key], run) for workdir in workdirs)
+    return tuple(state_before_run(accounts[workdir.key], run) for workdir in workdirs)
 
 
-def _gone_on(
+def _continued_account(
     old: LedgerTarget, workdir: WorkDirectory, boot: str, counter: int | None
 ) -> LedgerTarget:
     """An account that was kept before, with what the device's counter has moved by since."""
     new = replace(old, boot_id=boot, counter_bytes=counter)
-    if not workdir.raw:
+    if not workdir.is_raw_device:
         return new
     if old.boot_id != boot or counter is None or old.counter_bytes is None:
         return replace(new, unknown="the host was restarted, and its counters with it")
@@ -197,7 +199,7 @@ _Place = tuple[str, str]
 
 
 @dataclass(slots=True)
-class _Kept:
+class _HostLedger:
     """A ledger, who keeps it, and whether it knows of every block."""
 
     ledger: BlockLedger
@@ -209,7 +211,7 @@ class BlockLedgers:
     """The ledgers that a session's hosts keep; a host that was lost keeps none any more."""
 
     def __init__(self) -> None:
-        self._kept: dict[_Place, _Kept] = {}
+        self._kept: dict[_Place, _HostLedger] = {}
 
     async def begin(
         self, workdir: WorkDirectory, data_set: DataSet, block_bytes: int
@@ -218,45 +220,47 @@ class BlockLedgers:
 
         `block_bytes` is the smallest block that will be verified. HostError when the host has none.
         """
-        place = _place(workdir, data_set)
+        place = _ledger_key(workdir, data_set)
         self._kept.pop(place, None)
-        answer = await workdir.host.ask(
+        answer = await workdir.host.request(
             "ledger_open", deadline_s=OPEN_LIMIT_S, name=" ".join(place)
         )
         path = read_answer(workdir.name, LedgerAnswer, answer).path
         ledger = BlockLedger(path, block_bytes)
-        self._kept[place] = _Kept(ledger, workdir.host)
+        self._kept[place] = _HostLedger(ledger, workdir.host)
         return ledger
 
-    def written(self, workdir: WorkDirectory, data_set: DataSet) -> None:
+    def mark_complete(self, workdir: WorkDirectory, data_set: DataSet) -> None:
         """All of the data set was written: its ledger, if there is one, knows of every block."""
-        kept = self._kept.get(_place(workdir, data_set))
+        kept = self._kept.get(_ledger_key(workdir, data_set))
         if kept:
             kept.whole = True
 
-    def of(self, workdir: WorkDirectory, data_set: DataSet) -> BlockLedger | None:
+    def ledger_for(self, workdir: WorkDirectory, data_set: DataSet) -> BlockLedger | None:
         """The ledger that a run on the data set is held against, and goes on with."""
-        kept = self._found(workdir, data_set)
+        kept = self._host_ledger(workdir, data_set)
         return kept.ledger if kept else None
 
-    def know(self, workdir: WorkDirectory, data_set: DataSet) -> bool:
+    def is_complete(self, workdir: WorkDirectory, data_set: DataSet) -> bool:
         """Whether the last write of every block of the data set is known."""
-        kept = self._found(workdir, data_set)
+        kept = self._host_ledger(workdir, data_set)
         return kept is not None and kept.whole
 
     async def forget(self, workdir: WorkDirectory, data_set: DataSet) -> None:
         """What lies there is written by somebody who keeps no ledger. HostError when lost."""
-        place = _place(workdir, data_set)
+        place = _ledger_key(workdir, data_set)
         kept = self._kept.pop(place, None)
         if kept and kept.host is workdir.host:
-            await workdir.host.ask("ledger_close", deadline_s=OPEN_LIMIT_S, name=" ".join(place))
+            await workdir.host.request(
+                "ledger_close", deadline_s=OPEN_LIMIT_S, name=" ".join(place)
+            )
 
-    def _found(self, workdir: WorkDirectory, data_set: DataSet) -> _Kept | None:
+    def _host_ledger(self, workdir: WorkDirectory, data_set: DataSet) -> _HostLedger | None:
         """An agent that was lost took its ledgers along; nor does a host know of another's."""
-        kept = self._kept.get(_place(workdir, data_set))
+        kept = self._kept.get(_ledger_key(workdir, data_set))
         return kept if kept and kept.host is workdir.host and not workdir.read_from else None
 
 
-def _place(workdir: WorkDirectory, data_set: DataSet) -> _Place:
+def _ledger_key(workdir: WorkDirectory, data_set: DataSet) -> _Place:
     """On a device all data sets lie over each other: they are one."""
     return workdir.key, workdir.device or data_set.id

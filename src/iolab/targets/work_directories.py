@@ -7,28 +7,28 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from iolab.core.events import FilesystemsMade, Notice, Phase
+from iolab.core.events import FilesystemsCreated, Notice, Phase
 from iolab.core.host import HostFacts
 from iolab.core.run import PlannedRun
 from iolab.core.workload import DataSet, Direction
 from iolab.errors import HostError, Interrupted, IolabError
 from iolab.hosts.answers import ScratchAnswer, read_answer
-from iolab.hosts.barrier import Member, together
+from iolab.hosts.barrier import Member, gather_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusal, Message
 from iolab.study.targets import Target, data_sets_at, makers_of, targets_of
 from iolab.targets.context import Context
 from iolab.targets.devices import (
-    MadeFileSystem,
+    CreatedFileSystem,
     allocated_bytes,
-    folder_of,
-    image_of,
-    let_go,
-    make_again,
+    image_path,
     make_file_system,
+    mount_folder,
+    recreate_file_system,
+    release_device,
     take_device,
 )
-from iolab.targets.layout import lay_out, present_bytes, require_handed_on, rotated
+from iolab.targets.layout import laid_out_bytes, lay_out, require_rotation_visible, rotated_workdirs
 from iolab.targets.work_directory import CLOSE_LIMIT_S, OPEN_LIMIT_S, WorkDirectory, scratch_name
 from iolab.units import format_bytes
 
@@ -38,7 +38,7 @@ OWN_LOCK_TRIES: Final = 90
 study says otherwise, and what it takes to remove the files."""
 
 
-async def take_folder(
+async def open_reported_folder(
     context: Context, host: Host, path: str, name: str, *, more_s: float = 0.0
 ) -> str:
     """The folder `name` in `path`, which is the session's alone from now on; its full path.
@@ -50,13 +50,13 @@ async def take_folder(
     answer = read_answer(host.name, ScratchAnswer, opened)
     if answer.left_over_bytes:
         size = format_bytes(answer.left_over_bytes)
-        context.tell(
+        context.emit(
             Notice(f"An earlier session had left {size} in {answer.dir} on '{host.name}'.")
         )
     return answer.dir
 
 
-def split(folder: str) -> tuple[str, str]:
+def split_folder(folder: str) -> tuple[str, str]:
     """A scratch folder's path and name, written in one way."""
     path, _, name = folder.rpartition("/")
     return path.rstrip("/") or "/", name
@@ -66,11 +66,11 @@ async def open_folder(
     context: Context, host: Host, path: str, name: str, *, more_s: float = 0.0
 ) -> Message:
     """The same without a word; an agent of this very session that is ending there is waited for."""
-    owner = context.owner
-    context.taken.setdefault(host.name, set()).add(split(f"{path}/{name}"))
+    owner = context.owner_text
+    context.taken.setdefault(host.name, set()).add(split_folder(f"{path}/{name}"))
     for _ in range(OWN_LOCK_TRIES):
         try:
-            return await host.ask(
+            return await host.request(
                 "scratch_open",
                 deadline_s=OPEN_LIMIT_S + more_s,
                 path=path,
@@ -78,13 +78,13 @@ async def open_folder(
                 owner=owner,
             )
         except AgentRefusal as refused:
-            if refused.code != "busy" or not refused.says.endswith(f"held by {owner}"):
+            if refused.code != "busy" or not refused.message.endswith(f"held by {owner}"):
                 raise
-        await context.stop.pause(OWN_LOCK_PAUSE_S)
-        if context.stop.requested:
+        await context.stop.sleep(OWN_LOCK_PAUSE_S)
+        if context.stop.is_requested:
             raise Interrupted("The session was stopped.", "Resume it to go on.")
-    happened = f"{path} on host '{host.name}' is still held by an agent of {owner}."
-    raise HostError(happened, "See what keeps it alive there, and resume the session.")
+    message = f"{path} on host '{host.name}' is still held by an agent of {owner}."
+    raise HostError(message, "See what keeps it alive there, and resume the session.")
 
 
 SLOWEST_REMOVALS_PER_S: Final = 1000.0
@@ -102,10 +102,10 @@ class WorkDirectories:
         self._made: dict[str, HostFacts] = {}
         self._ready: set[str] = set()
         self._shared: set[tuple[str, ...]] = set()
-        most = max((point.job.inodes for point in context.plan.points), default=0)
+        most = max((point.job.inode_count for point in context.plan.points), default=0)
         self._removal_s = most / SLOWEST_REMOVALS_PER_S
 
-    async def ready_for(
+    async def prepare(
         self, run: PlannedRun, facts: Mapping[str, HostFacts]
     ) -> tuple[WorkDirectory, ...]:
         """The run's directories, with all files that the pending runs of its configuration need.
@@ -115,37 +115,37 @@ class WorkDirectories:
         configuration = run.point.configuration
         targets = [t for t in self._in_use() if configuration in t.configurations]
         if configuration not in self._ready:
-            await self._take(targets, facts)
+            await self._open_folders(targets, facts)
             for data_set in self._context.plan.data_sets:
                 if data_set.configuration == configuration and data_set.id in self._needed:
-                    await self._fill(data_set, targets)
+                    await self._lay_out_missing(data_set, targets)
             self._ready.add(configuration)
         there = makers_of(self._context.study, run.point)
         workdirs = tuple(self._open[target.key] for target in targets if target.host in there)
         if not workdirs:
-            happened = f"Every host that makes the load of {run.point.label} has failed."
-            raise HostError(happened, "See why, and resume the session.")
-        return await self._turned(workdirs) if self._hands_on(run) else workdirs
+            message = f"Every host that makes the load of {run.point.title_text} has failed."
+            raise HostError(message, "See why, and resume the session.")
+        return await self._rotated(workdirs) if self._rotates_files(run) else workdirs
 
     def facts_of(self, workdir: WorkDirectory, facts: Mapping[str, HostFacts]) -> HostFacts:
         """What is known of a directory's host: `facts`, unless the session made its file system."""
         return self._made.get(workdir.key, facts[workdir.key])
 
-    def _hands_on(self, run: PlannedRun) -> bool:
+    def _rotates_files(self, run: PlannedRun) -> bool:
         """Whether clients of this run read each other's files."""
-        reads = Direction.READ in run.point.job.directions
+        reads = Direction.READ in run.point.job.data_directions
         return bool(self._context.study.target.rotate) and reads
 
-    async def _turned(self, workdirs: tuple[WorkDirectory, ...]) -> tuple[WorkDirectory, ...]:
+    async def _rotated(self, workdirs: tuple[WorkDirectory, ...]) -> tuple[WorkDirectory, ...]:
         """The directories handed on; once for every set of them it is seen that they are shared."""
-        turned = rotated(workdirs, self._context.study.target.rotate)
+        turned = rotated_workdirs(workdirs, self._context.study.target.rotate)
         folders = tuple(f"{workdir.name} {workdir.dir}" for workdir in turned)
         if folders not in self._shared:
-            await require_handed_on(workdirs, turned)
+            await require_rotation_visible(workdirs, turned)
             self._shared.add(folders)
         return turned
 
-    async def present_bytes(self) -> dict[str, int]:
+    async def laid_out_bytes(self) -> dict[str, int]:
         """Bytes that an earlier session kept on purpose, by `Target.key`.
 
         They are those of the plan's files; of an image for a file system what it has of the disk.
@@ -157,19 +157,19 @@ class WorkDirectories:
                 return
             host = self._context.hosts[target.host]
             if self._context.study.target.make_xfs:
-                sizes[target.key] = await allocated_bytes(host, image_of(target))
+                sizes[target.key] = await allocated_bytes(host, image_path(target))
                 return
             folder = f"{target.path.rstrip('/')}/{scratch_name(target.host)}"
             workdir = WorkDirectory(host, folder, None, target.key)
             for data_set in data_sets_at(self._context.plan, target):
-                size = await present_bytes(workdir, data_set)
+                size = await laid_out_bytes(workdir, data_set)
                 sizes[target.key] = sizes.get(target.key, 0) + size
 
-        for batch in _one_a_host(self._in_use()):
-            (await together(batch, look)).complete()
+        for batch in _batches_by_host(self._in_use()):
+            (await gather_hosts(batch, look)).complete()
         return sizes
 
-    def forget(self, host: str) -> None:
+    def forget_host(self, host: str) -> None:
         """Hold nothing of a host that was lost: its folders are taken and filled anew on need."""
         for target in self._targets:
             if target.host == host:
@@ -184,10 +184,10 @@ class WorkDirectories:
         """
         if workdir.scratch:
             (target,) = [target for target in self._targets if target.key == workdir.key]
-            await make_again(workdir, target, self._context.study.target)
+            await recreate_file_system(workdir, target, self._context.study.target)
             return
         limit_s = CLOSE_LIMIT_S + self._removal_s
-        await workdir.host.ask("scratch_close", deadline_s=limit_s, dir=workdir.dir, keep=False)
+        await workdir.host.request("scratch_close", deadline_s=limit_s, dir=workdir.dir, keep=False)
         name = scratch_name(workdir.name)
         await open_folder(self._context, workdir.host, path, name, more_s=self._removal_s)
 
@@ -197,25 +197,27 @@ class WorkDirectories:
         targets = [t for t in self._in_use() if here in t.configurations]
         for data_set in self._context.plan.data_sets:
             if data_set.configuration == here and data_set.id in self._needed:
-                await self._fill(data_set, targets)
+                await self._lay_out_missing(data_set, targets)
 
-    async def leave(self) -> tuple[str, ...]:
+    async def cleanup(self) -> tuple[str, ...]:
         """Remove every folder, or keep it where the study says so; sentences on what failed."""
         keep = self._context.study.target.keep_files
         paths = {target.key: target.path for target in self._targets}
-        living = [workdir for workdir in self._open.values() if not workdir.host.lost]
+        living = [workdir for workdir in self._open.values() if not workdir.host.lost_reason]
 
         async def close(workdir: WorkDirectory) -> None:
             if workdir.device:
-                await let_go(workdir, paths[workdir.key])
+                await release_device(workdir, paths[workdir.key])
                 return
             limit_s = CLOSE_LIMIT_S + self._removal_s
-            await workdir.host.ask("scratch_close", deadline_s=limit_s, dir=workdir.held, keep=keep)
-            self._context.taken.get(workdir.name, set()).discard(split(workdir.held))
+            await workdir.host.request(
+                "scratch_close", deadline_s=limit_s, dir=workdir.held_folder, keep=keep
+            )
+            self._context.taken.get(workdir.name, set()).discard(split_folder(workdir.held_folder))
 
         faults: list[str] = []
-        for batch in _one_a_host(living):
-            outcomes = await together(batch, close)
+        for batch in _batches_by_host(living):
+            outcomes = await gather_hosts(batch, close)
             faults += [
                 _left_behind(workdir, paths[workdir.key], outcomes.failed[workdir.name])
                 for workdir in batch
@@ -224,7 +226,7 @@ class WorkDirectories:
         self._open.clear()
         return tuple(faults)
 
-    async def _take(self, targets: list[Target], facts: Mapping[str, HostFacts]) -> None:
+    async def _open_folders(self, targets: list[Target], facts: Mapping[str, HostFacts]) -> None:
         settings = self._context.study.target
         made: dict[str, HostFacts] = {}
 
@@ -232,49 +234,51 @@ class WorkDirectories:
             host = self._context.hosts[target.host]
             host_facts = facts[target.key]
             if settings.make_xfs:
-                own = await self._take_own(host, target, host_facts)
+                own = await self._create_file_system(host, target, host_facts)
                 for text in own.notices:
-                    self._context.tell(Notice(text))
+                    self._context.emit(Notice(text))
                 workdir, made[target.key] = own.workdir, own.facts
             elif target.serial is not None:
                 workdir = await take_device(host, target, host_facts.target, settings)
             else:
-                folder = await self._folder(host, target.path, scratch_name(host.name))
+                folder = await self._open_folder(host, target.path, scratch_name(host.name))
                 workdir = WorkDirectory(host, folder, host_facts.target, target.key)
             self._open[target.key] = workdir
 
         wanted = [target for target in targets if target.key not in self._open]
         if settings.make_xfs and wanted:
             hosts = "1 host" if len(wanted) == 1 else f"each of {len(wanted)} hosts"
-            self._context.begin(Phase.LAY_OUT, None, f"an XFS on {hosts}")
-        outcomes = await together(wanted, take)
+            self._context.begin_phase(Phase.LAY_OUT, None, f"an XFS on {hosts}")
+        outcomes = await gather_hosts(wanted, take)
         if made:
             self._made |= made
-            self._context.tell(FilesystemsMade(tuple(made.items())))
+            self._context.emit(FilesystemsCreated(tuple(made.items())))
         outcomes.complete()
 
-    async def _take_own(self, host: Host, target: Target, host_facts: HostFacts) -> MadeFileSystem:
+    async def _create_file_system(
+        self, host: Host, target: Target, host_facts: HostFacts
+    ) -> CreatedFileSystem:
         """A folder with a file system of the session's own in it."""
-        folder = await self._folder(host, *folder_of(target))
+        folder = await self._open_folder(host, *mount_folder(target))
         try:
             return await make_file_system(
                 host, folder, target, self._context.study.target, host_facts
             )
         except HostError:
-            if not host.lost:
+            if not host.lost_reason:
                 # Only so can the folder be taken again.
                 with suppress(HostError):
                     limit_s = CLOSE_LIMIT_S + self._removal_s
-                    await host.ask("scratch_close", deadline_s=limit_s, dir=folder, keep=False)
+                    await host.request("scratch_close", deadline_s=limit_s, dir=folder, keep=False)
             raise
 
-    async def _folder(self, host: Host, path: str, name: str) -> str:
-        return await take_folder(self._context, host, path, name, more_s=self._removal_s)
+    async def _open_folder(self, host: Host, path: str, name: str) -> str:
+        return await open_reported_folder(self._context, host, path, name, more_s=self._removal_s)
 
     def _in_use(self) -> list[Target]:
         return [item for item in self._targets if item.host not in self._context.left_out]
 
-    async def _fill(self, data_set: DataSet, targets: list[Target]) -> None:
+    async def _lay_out_missing(self, data_set: DataSet, targets: list[Target]) -> None:
         # A device is written over as a whole, when the state for its runs is made.
         all_workdirs = (self._open[target.key] for target in targets)
         workdirs = [workdir for workdir in all_workdirs if not workdir.device]
@@ -283,7 +287,7 @@ class WorkDirectories:
         await lay_out(self._context, workdirs, data_set, self._needed[data_set.id].point.job)
 
 
-def _one_a_host(members: Iterable[Member]) -> list[list[Member]]:
+def _batches_by_host(members: Iterable[Member]) -> list[list[Member]]:
     """The members in batches that name each host once, as the barrier files outcomes by host."""
     batches: list[dict[str, Member]] = []
     for member in members:
@@ -299,9 +303,9 @@ def _left_behind(workdir: WorkDirectory, path: str, fault: IolabError) -> str:
     """What stayed of a folder, why, and what to do."""
     if workdir.device:
         return str(fault)
-    why = fault.happened.rstrip(".")
+    why = fault.message.rstrip(".")
     clean = f"iolab clean --path {shlex.quote(path)}"
     return (
-        f"Host '{workdir.name}' still has {workdir.held}: {why}. "
+        f"Host '{workdir.name}' still has {workdir.held_folder}: {why}. "
         f"Remove what keeps it there, then run '{clean}'."
     )

@@ -15,7 +15,7 @@ from iolab.core.workload import DataSet
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.answers import EvictAnswer, FileAnswer, read_answer
-from iolab.hosts.barrier import together
+from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusal, printable
 
@@ -51,12 +51,12 @@ class WorkDirectory:
     image: bool = False
 
     @property
-    def raw(self) -> bool:
+    def is_raw_device(self) -> bool:
         """Whether it is a device found as it is, which must be written over before it counts."""
         return bool(self.device) and not self.image
 
     @property
-    def held(self) -> str:
+    def held_folder(self) -> str:
         """The scratch folder that the host's agent holds: `dir`, or the one around it."""
         return self.scratch or self.dir
 
@@ -66,7 +66,7 @@ class WorkDirectory:
         return self.host.name
 
     @property
-    def inodes_of(self) -> str | None:
+    def inode_path(self) -> str | None:
         """Where files are to be counted; None where a server might be slow to answer, or is."""
         return self.dir if self.target and not self.target.network else None
 
@@ -81,9 +81,9 @@ class WorkDirectory:
             return [f"{self.dir}/{self.device}"]
         return [f"{self.dir}/{name}" for name in data_set.file_names(numjobs)]
 
-    def holding(self, data_set: DataSet) -> DataSet:
+    def as_laid_out(self, data_set: DataSet) -> DataSet:
         """The data set as it lies here: in files, or on the device."""
-        return replace(data_set.on(self.name), device=self.device)
+        return replace(data_set.for_host(self.name), device=self.device)
 
 
 def scratch_name(host: str) -> str:
@@ -112,7 +112,7 @@ def peer_dir(workdir: WorkDirectory, other: WorkDirectory) -> str:
 
 
 async def require_shared(
-    workdirs: Sequence[WorkDirectory], needs: Mapping[str, Sequence[str]], *, do: str
+    workdirs: Sequence[WorkDirectory], needs: Mapping[str, Sequence[str]], *, hint: str
 ) -> None:
     """Nothing when each host of `needs` sees the folders of the hosts that it names there.
 
@@ -122,53 +122,55 @@ async def require_shared(
     by_name = {workdir.name: workdir for workdir in workdirs}
     makers = {name: by_name[name] for names in needs.values() for name in names}
     marks = (
-        await together(makers.values(), lambda workdir: _mark(workdir, workdir.dir))
+        await gather_hosts(makers.values(), lambda workdir: _read_mark(workdir, workdir.dir))
     ).complete()
 
-    async def look(workdir: WorkDirectory) -> None:
+    async def _require_visible(workdir: WorkDirectory) -> None:
         for name in needs[workdir.name]:
             folder = peer_dir(workdir, by_name[name])
-            why = await _otherness(workdir, folder, marks[name])
+            why = await _difference(workdir, folder, marks[name])
             if why is not None:
                 blind.append(workdir.name)
                 raise HostError(
                     f"Host '{printable(workdir.name)}' does not see the files of "
                     f"'{printable(name)}' in {printable(folder)}: the target is not shared "
                     f"({printable(why).rstrip('.')}).",
-                    do,
+                    hint,
                 )
 
     blind: list[str] = []
-    outcomes = await together([by_name[name] for name, names in needs.items() if names], look)
+    outcomes = await gather_hosts(
+        [by_name[name] for name, names in needs.items() if names], _require_visible
+    )
     if not blind:
         outcomes.complete()
         return
     # One pair tells it all: where a target is not shared, many hosts say the same. Nor is any of
     # them at fault by itself, so that none is left out for it.
     first, *others = [name for name in needs if name in blind]
-    happened = outcomes.failed[first].happened
+    message = outcomes.failed[first].message
     if others:
-        happened += f" The same goes for {_named(others)}."
-    raise HostError(happened, do)
+        message += f" The same goes for {_host_names(others)}."
+    raise HostError(message, hint)
 
 
-def _named(hosts: Sequence[str]) -> str:
+def _host_names(hosts: Sequence[str]) -> str:
     more = f" and {len(hosts) - HOSTS_NAMED} more" if len(hosts) > HOSTS_NAMED else ""
     return ", ".join(f"'{printable(name)}'" for name in hosts[:HOSTS_NAMED]) + more
 
 
-async def _otherness(workdir: WorkDirectory, folder: str, mark: FileAnswer) -> str | None:
+async def _difference(workdir: WorkDirectory, folder: str, mark: FileAnswer) -> str | None:
     """Why what the host sees there is not the folder with that mark; None when it is."""
     try:
-        read_mark = await _mark(workdir, folder)
+        read_mark = await _read_mark(workdir, folder)
     except AgentRefusal as refused:
-        return refused.says
+        return refused.message
     return None if read_mark == mark else "what it sees there is another folder"
 
 
-async def _mark(workdir: WorkDirectory, folder: str) -> FileAnswer:
+async def _read_mark(workdir: WorkDirectory, folder: str) -> FileAnswer:
     """Size and digest of the mark in a folder, as that host reads it."""
-    answer = await workdir.host.ask(
+    answer = await workdir.host.request(
         "get", deadline_s=MARK_LIMIT_S, path=f"{folder}/{MARK}", max_bytes=MARK_BYTES_MAX
     )
     return read_answer(workdir.name, FileAnswer, answer)
@@ -190,13 +192,13 @@ PROVING_METHODS: Final = frozenset({"fiemap", "seek", ACCOUNT})
 """Methods that tell holes from written bytes; block counts do not (compression, delayed blocks)."""
 
 
-async def prove(
+async def prove_extents(
     workdir: WorkDirectory, paths: Sequence[str], limit_s: float = EXTENTS_LIMIT_S
 ) -> ExtentProof:
     """Bytes by kind over all the files, which are written back first. Raises HostError."""
     parts = []
     for batch in _batches(paths):
-        answer = await workdir.host.ask("extents", deadline_s=limit_s, paths=batch)
+        answer = await workdir.host.request("extents", deadline_s=limit_s, paths=batch)
         parts.append(read_answer(workdir.name, ExtentProof, answer))
     methods = {part.method for part in parts}
     return ExtentProof(
@@ -228,16 +230,16 @@ async def look_again(
 ) -> FilesLook:
     """The files after a load, beside how they were before it. Raises HostError."""
     try:
-        return FilesLook(before, await prove(workdir, paths, WRITE_BACK_LIMIT_S))
+        return FilesLook(before, await prove_extents(workdir, paths, WRITE_BACK_LIMIT_S))
     except AgentRefusal as refused:
-        return FilesLook(before, None, printable(refused.says, FAULT_LIMIT))
+        return FilesLook(before, None, printable(refused.message, FAULT_LIMIT))
 
 
 FAULT_LIMIT: Final = 300
 """Characters of why files cannot be looked at."""
 
 
-def proof_of_device(workdir: WorkDirectory, size_bytes: int) -> ExtentProof:
+def device_extent_proof(workdir: WorkDirectory, size_bytes: int) -> ExtentProof:
     """The same of a device: its account tells how much of it was written since it was purged."""
     written = min(size_bytes, workdir.filled_bytes)
     return ExtentProof(
@@ -250,21 +252,21 @@ def proof_of_device(workdir: WorkDirectory, size_bytes: int) -> ExtentProof:
     )
 
 
-def unproved(proof: ExtentProof) -> int:
+def unproved_bytes(proof: ExtentProof) -> int:
     """Bytes that are certainly holes or never written; 0 where the method cannot tell."""
     if proof.method not in PROVING_METHODS:
         return 0
     return proof.hole_bytes + proof.unwritten_bytes
 
 
-async def evict(workdir: WorkDirectory, paths: Sequence[str]) -> CacheProof:
+async def evict_page_cache(workdir: WorkDirectory, paths: Sequence[str]) -> CacheProof:
     """Drop the files' pages and the kernel's caches; what was resident before and after.
 
     Without paths only the kernel's caches are dropped.
     """
     parts = []
     for number, batch in enumerate(_batches(paths) if paths else [[]]):
-        answer = await workdir.host.ask(
+        answer = await workdir.host.request(
             "evict", deadline_s=EVICT_LIMIT_S, paths=batch, system=number == 0
         )
         parts.append(read_answer(workdir.name, EvictAnswer, answer))

@@ -57,7 +57,7 @@ def whole_session(
     queue = AdaptiveQueue(study, make_plan(study), stored)
     runs: list[PlannedRun] = []
     results: list[Result] = []
-    while (run := queue.next()) is not None:
+    while (run := queue.next_run()) is not None:
         assert len(runs) < 500, "a queue comes to its end"
         runs.append(run)
         results.append(measured(run, system))
@@ -69,7 +69,7 @@ def saturating(limit: float, least_response_s: float) -> Callable[[Point], float
     """A closed loop that goes over softly from N / R to its limit."""
 
     def rate(point: Point) -> float:
-        straight = Job.of(point.job).depth_total / least_response_s
+        straight = Job.require(point.job).total_iodepth / least_response_s
         return float((straight**-4 + limit**-4) ** -0.25)
 
     return rate

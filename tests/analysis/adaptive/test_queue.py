@@ -23,7 +23,7 @@ from iolab.analysis.points import mark_sentinel_moves, sentinel_alarms, sentinel
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import PlannedRun, Point, RunStatus
 from iolab.loads.fileio.workload import Arrivals, Job
-from iolab.study.schedule import expand, searches_of
+from iolab.study.schedule import expand_points, searches_in
 from tests.analysis.adaptive.systems import System, measured, saturating, whole_session
 from tests.guests.guest_studies import FLEET
 from tests.plans import make_plan
@@ -38,12 +38,15 @@ SOFT = System(saturating(100_000, 1e-4))
 
 def hill(point: Point) -> float:
     """A rate that is largest, 100,000, at depth 16 of four jobs."""
-    depth, jobs = math.log2(Job.of(point.job).iodepth), math.log2(Job.of(point.job).numjobs)
+    depth, jobs = (
+        math.log2(Job.require(point.job).iodepth),
+        math.log2(Job.require(point.job).numjobs),
+    )
     return 1e5 * math.exp(-0.15 * (depth - 4) ** 2 - 0.1 * (jobs - 2) ** 2)
 
 
 def queue_rate(point: Point) -> float:
-    return min(Job.of(point.job).rate_iops or math.inf, 1e5)
+    return min(Job.require(point.job).rate_iops or math.inf, 1e5)
 
 
 def queue_p99(point: Point) -> float:
@@ -59,7 +62,7 @@ SYSTEMS = {CURVE: SOFT, PEAK: HILL, MOST: QUEUE, SMALL: SOFT}
 def test_a_curve_is_known_from_few_loads_within_what_it_claims() -> None:
     study = load(CURVE)
     runs, results = whole_session(study, SOFT)
-    search = searches_of(study, make_plan(study).points)[0]
+    search = searches_in(study, make_plan(study).points)[0]
     axis = load_curve_so_far(study, search, ResultLog(study, results))
     assert axis is not None
     points = axis.points()
@@ -77,7 +80,7 @@ def test_a_curve_is_known_from_few_loads_within_what_it_claims() -> None:
 def test_a_peak_of_two_axes_is_found_and_confirmed() -> None:
     study = load(PEAK)
     runs, results = whole_session(study, HILL)
-    search = searches_of(study, make_plan(study).points)[0]
+    search = searches_in(study, make_plan(study).points)[0]
     found = peak_search_so_far(search, ResultLog(study, results)).peak()
     assert hill(search.points[found.point]) >= 0.97 * 1e5
     assert found.low <= 1e5 <= found.high
@@ -90,7 +93,7 @@ def test_the_highest_load_under_a_limit_lies_within_its_interval() -> None:
     study = load(MOST)
     runs, results = whole_session(study, QUEUE)
     trail = max_load_progress(
-        searches_of(study, make_plan(study).points)[0], ResultLog(study, results)
+        searches_in(study, make_plan(study).points)[0], ResultLog(study, results)
     )
     assert trail is not None
     answer = trail.answer
@@ -100,8 +103,8 @@ def test_the_highest_load_under_a_limit_lies_within_its_interval() -> None:
     assert answer.verified is not None
     assert 0.9 * 85_000 < answer.verified < 85_000
     assert len(runs) <= 15
-    assert Job.of(runs[0].point.job).rate_iops is None
-    assert all(Job.of(run.point.job).arrivals is Arrivals.POISSON for run in runs[1:])
+    assert Job.require(runs[0].point.job).rate_iops is None
+    assert all(Job.require(run.point.job).arrivals is Arrivals.POISSON for run in runs[1:])
 
 
 @pytest.mark.parametrize("text", SYSTEMS, ids=["curve", "peak", "max-load", "grid"])
@@ -123,7 +126,7 @@ def test_repeats_are_made_in_blocks_until_intervals_are_narrow() -> None:
     plain = [run for run in runs if run.point.digest != sentinel_digest(study.text)]
     first = [run.point.digest for run in plain[:23]]
     assert len(set(first)) == 23
-    assert first != sorted(first, key=[point.digest for point in expand(study)].index)
+    assert first != sorted(first, key=[point.digest for point in expand_points(study)].index)
     assert {run.repeat for run in plain[:46]} == {1, 2}
     assert 46 <= len(plain) <= 4 * 23
 
@@ -148,8 +151,8 @@ def test_a_sentinel_that_moved_has_the_runs_before_it_made_again_once() -> None:
     queue = AdaptiveQueue(study, make_plan(study))
     results: list[Result] = []
     said: list[str] = []
-    while (run := queue.next()) is not None:
-        said += queue.messages()
+    while (run := queue.next_run()) is not None:
+        said += queue.new_messages()
         result = measured(run, SOFT)
         if run.order > 30:
             slower = result.metrics["iops"].value or 0.0
@@ -173,7 +176,7 @@ def test_a_sentinel_that_moved_has_the_runs_before_it_made_again_once() -> None:
 
 def test_runs_in_doubt_count_where_a_point_has_no_others() -> None:
     study = load(workload("iodepth = [1, 2, 4]"), "method.kind=adaptive")
-    sentinel, again, once = expand(study)
+    sentinel, again, once = expand_points(study)
     log = ResultLog(study)
     for order, point, rate in (
         (1, sentinel, 1000.0),
@@ -197,7 +200,7 @@ def test_a_point_that_failed_is_not_asked_for_again_and_ends_no_search() -> None
         study = load(text)
         queue = AdaptiveQueue(study, make_plan(study))
         asked = []
-        while (run := queue.next()) is not None:
+        while (run := queue.next_run()) is not None:
             asked.append(run)
             status = RunStatus.FAILED if run.order % 3 == 2 else RunStatus.DONE
             queue.learn(replace(measured(run, system), status=status))
@@ -210,10 +213,10 @@ def test_a_point_that_failed_is_not_asked_for_again_and_ends_no_search() -> None
 
 def test_an_invalid_run_is_made_up_for_where_another_was_sound() -> None:
     study = load(workload("iodepth = [1, 2, 4]"), "method.kind=adaptive", "method.repeats_max=4")
-    spoilt, hopeless = (point.digest for point in expand(study)[1:])
+    spoilt, hopeless = (point.digest for point in expand_points(study)[1:])
     queue = AdaptiveQueue(study, make_plan(study))
     made: Counter[str] = Counter()
-    while (run := queue.next()) is not None:
+    while (run := queue.next_run()) is not None:
         made[run.point.digest] += 1
         result = measured(run, SOFT, noise=0.0)
         if run.point.digest == hopeless or (run.point.digest, run.repeat) == (spoilt, 1):
@@ -231,9 +234,9 @@ def test_a_plan_without_searches_and_of_the_fixed_method_is_walked() -> None:
 
 def test_the_jobs_of_a_point_are_those_of_the_guests_that_take_part() -> None:
     study = load(FLEET, "workload.w.numjobs=2")
-    assert [total_job_count(study, point) for point in expand(study)] == [4, 8, 12, 4, 8, 12]
+    assert [total_job_count(study, point) for point in expand_points(study)] == [4, 8, 12, 4, 8, 12]
     small = load(SMALL)
-    assert {total_job_count(small, point) for point in expand(small)} == {1}
+    assert {total_job_count(small, point) for point in expand_points(small)} == {1}
 
 
 def test_one_workload_that_searches_is_enough_for_results_to_decide() -> None:

@@ -52,7 +52,7 @@ def test_a_step_that_intervals_do_not_support_makes_nothing_sure() -> None:
 def test_one_core_at_its_limit_is_seen_beneath_a_quiet_mean() -> None:
     growth = {**disk(0.3, each_ns=80_000), **cores(1.0, 0.1)}
     seen = watched(record(growth))
-    every = seen.most(Resource.PROCESSORS)
+    every = seen.busiest(Resource.PROCESSORS)
     assert every is not None
     assert every.share == pytest.approx(0.175)
     found = decide_bottleneck(seen, BENT)

@@ -118,7 +118,7 @@ def test_a_rate_is_kept_from_99_per_cent_of_what_was_asked(ios: int, cause: Caus
 @pytest.mark.parametrize(("share", "seen"), [(0.45, False), (0.55, True)])
 def test_a_port_counts_from_half_of_it_being_the_load(share: float, *, seen: bool) -> None:
     carried = 40_000 * 4096 / share
-    link = watched(record({**QUIET, **port(carried)})).most(Resource.PORT)
+    link = watched(record({**QUIET, **port(carried)})).busiest(Resource.PORT)
     assert link is not None  # what it sends is little, and not others'
     assert (link.name == f"{PORT} in") is seen
 
@@ -138,7 +138,7 @@ def test_a_lower_device_is_waited_for_from_half_of_the_queue(queue: float, named
     above, below = disk(1.0, name="md0"), disk(1.0, each_ns=queue / 40_000 * 1e9, name="nvme0n1")
     stacked = facts(device="md0", devices=("md0", "nvme0n1"))  # 25.6 are in flight at md0
     stacked = replace(stacked, disks=(disk_facts("md0", "nvme0n1"), disk_facts("nvme0n1")))
-    device = watched(record({**QUIET, **above, **below}), {"c1": stacked}).most(Resource.DEVICE)
+    device = watched(record({**QUIET, **above, **below}), {"c1": stacked}).busiest(Resource.DEVICE)
     assert device is not None
     assert device.name == named
 

@@ -136,7 +136,7 @@ def test_one_host_without_fio_and_nothing_begins_anywhere() -> None:
     facts = replace(machine_facts("/mnt/t"), tools=(ToolFacts("fio", None, None),))
     made = hosts(3, facts=facts)
     fault = refused(made)
-    assert fault.happened == "Host 'c3': fio is not installed."
+    assert fault.message == "Host 'c3': fio is not installed."
     for host in made.values():
         assert host.asked("scratch_open") == []
         assert programs(host) == []
@@ -145,7 +145,7 @@ def test_one_host_without_fio_and_nothing_begins_anywhere() -> None:
 def test_a_folder_that_is_held_on_one_host_is_held_on_none_in_the_end() -> None:
     made = hosts(2, refuses={"scratch_open": ("busy", "held by another")})
     fault = refused(made)
-    assert "Host 'c2' refused 'scratch_open': held by another" in fault.happened
+    assert "Host 'c2' refused 'scratch_open': held by another" in fault.message
     assert_nothing_stays(made)
 
 
@@ -155,23 +155,23 @@ def test_a_folder_that_cannot_be_removed_costs_nothing_that_was_found() -> None:
     assert len(done.calibration.trials) == 4
     assert isinstance(done.left, HostError)
     (fault,) = done.left.faults
-    assert fault.happened.startswith("Below /mnt/t on host 'c2': ")
-    assert "somebody is in it" in fault.happened
+    assert fault.message.startswith("Below /mnt/t on host 'c2': ")
+    assert "somebody is in it" in fault.message
     assert_nothing_stays({"c1": made["c1"]})
 
 
 def test_who_makes_nothing_of_nothing_is_not_sent_for_longer_runs() -> None:
     fault = refused(hosts(1, FakeNative(null_iops=0)))
-    assert (fault.happened, fault.do) == ("native completed no I/O.", ELSEWISE)
+    assert (fault.message, fault.hint) == ("native completed no I/O.", ELSEWISE)
     fault = refused(hosts(1, FakeNative(iops=0)))
-    assert "--seconds" in fault.do
+    assert "--seconds" in fault.hint
 
 
 def test_an_engine_that_fails_on_one_host_ends_it_on_all() -> None:
     made = hosts(2, FakeNative(fails=True))
     fault = refused(made, replace(WISH, seconds=60.0))
-    assert "on host 'c2' (It has no more memory)." in fault.happened
-    assert "c1" not in fault.happened
+    assert "on host 'c2' (It has no more memory)." in fault.message
+    assert "c1" not in fault.message
     signals = [request["signal"] for request in made["c1"].asked("signal")]
     assert signals == ["INT"]
     assert_nothing_stays(made)
@@ -181,7 +181,7 @@ def test_a_host_that_is_lost_takes_nothing_of_the_others_with_it() -> None:
     made = hosts(2, loads=(FakeLoad(host_dies_at_s=1.0),))
     fault = refused(made, replace(WISH, seconds=60.0))
     assert isinstance(fault, HostError)
-    assert "c2" in fault.happened
+    assert "c2" in fault.message
     assert len(made["c1"].asked("scratch_close")) == 1
     assert_nothing_stays(made, swept_on=("c2",))
 

@@ -39,7 +39,7 @@ def test_without_a_fio_that_serves_nothing_begins(tools: tuple[ToolFacts, ...]) 
 def test_files_that_do_not_fit_are_not_begun() -> None:
     with pytest.raises(HostError, match=r"/mnt/t has 512 MiB free, .* need 512 MiB") as caught:
         refuse_unready(machine(FIO_TOOL, free_bytes=(1 << 29) - 1), "/mnt/t", ASKED)
-    assert "--size" in caught.value.do
+    assert "--size" in caught.value.hint
     refuse_unready(machine(FIO_TOOL, free_bytes=1 << 29), "/mnt/t", ASKED)
 
 
@@ -136,44 +136,44 @@ def about(found: Calibration) -> dict[str, Meaning]:
 def test_engines_that_overlay_at_half_the_cost_on_a_target_that_limits() -> None:
     said = about(calibration(trials(), local=(1e6, 4e6)))
     assert {one.tone for one in said.values()} == {Tone.GOOD}
-    assert "within 2.0 %" in said["IOPS"].says
-    assert said["latency"].says.count("within 5.0 %") == 2
-    assert "50 % less" in said["CPU"].says
-    assert "10 % of the 1 M IOPS" in said["limit"].says
-    assert "2.5 % of the 4 M IOPS" in said["limit"].says
+    assert "within 2.0 %" in said["IOPS"].message
+    assert said["latency"].message.count("within 5.0 %") == 2
+    assert "50 % less" in said["CPU"].message
+    assert "10 % of the 1 M IOPS" in said["limit"].message
+    assert "2.5 % of the 4 M IOPS" in said["limit"].message
 
 
 def test_a_difference_is_said_with_its_side() -> None:
     said = about(calibration(trials(iops=1.2, p99=0.7), local=(1e6, 4e6)))
     assert said["IOPS"].tone is Tone.WARNING
-    assert "native has 20 % more IOPS" in said["IOPS"].says
-    assert "native has 30 % lower p99" in said["latency"].says
-    assert "their own limit" not in said["IOPS"].says
+    assert "native has 20 % more IOPS" in said["IOPS"].message
+    assert "native has 30 % lower p99" in said["latency"].message
+    assert "their own limit" not in said["IOPS"].message
     assert said["limit"].tone is Tone.WARNING
 
 
 def test_a_difference_at_the_ceiling_is_the_engines_own() -> None:
     said = about(calibration(trials(iops=1.2), local=(150_000, 4e6)))
-    assert "their own limit" in said["IOPS"].says
+    assert "their own limit" in said["IOPS"].message
     assert said["limit"].tone is Tone.WARNING
-    assert "use native" in said["limit"].says
+    assert "use native" in said["limit"].message
     both = about(calibration(trials(), local=(150_000, 160_000)))
-    assert "more clients" in both["limit"].says
+    assert "more clients" in both["limit"].message
     assert "limit" not in about(calibration(trials(), local=(None, None)))
 
 
 def test_noise_leaves_it_open_and_says_how_far() -> None:
     said = about(calibration(trials(noise=0.05), local=(1e6, 4e6)))
     assert said["IOPS"].tone is Tone.OPEN
-    assert "5 pairs" in said["IOPS"].says
+    assert "5 pairs" in said["IOPS"].message
 
 
 def test_the_host_that_is_nearest_to_its_end_speaks_for_the_fleet() -> None:
     found = calibration(trials(), c1=(1e6, 4e6), c2=(190_000, 3e6), c3=(None, 5e6))
     said = about(found)
-    assert "53 % of the 190 k IOPS" in said["limit"].says
-    assert "of the 3 M IOPS" in said["limit"].says
-    assert "on c2" in said["limit"].says
+    assert "53 % of the 190 k IOPS" in said["limit"].message
+    assert "of the 3 M IOPS" in said["limit"].message
+    assert "on c2" in said["limit"].message
     assert found.ceilings[FIO_ENGINE] is None
     assert found.ceilings[NATIVE_ENGINE] == pytest.approx(12e6)
 

@@ -77,9 +77,9 @@ def test_trims_stay_trims() -> None:
 
 def test_each_kind_is_looked_at_once_for_each_set_of_hosts() -> None:
     study = load(SMALL, "method.repeats=3")
-    ((says, seconds),) = limit_reasons(study, make_plan(study).runs)
+    ((message, seconds),) = limit_reasons(study, make_plan(study).runs)
     assert seconds == 2 * FILE_ENGINES[FIO_ENGINE].look_s  # depths 1 and 8: the mix mostly reads
-    assert says.startswith("2 kinds of job")
+    assert message.startswith("2 kinds of job")
     two = SMALL.replace("iodepth = [1, 8]", "iodepth = 1\nhosts = [1, 2]")
     two += '[[host]]\nname = "a"\n[[host]]\nname = "b"\n'
     study = load(two)

@@ -54,8 +54,8 @@ def test_exactly_the_block_size_is_valid(job: Job) -> None:
 def test_any_other_size_of_a_fixed_block_is_invalid(bytes_per_io: int) -> None:
     answer = ask(block_size, claiming(healthy(), bytes_per_io))
     assert answer.level is INVALID
-    assert f"{bytes_per_io:,} B" in answer.says
-    assert "4 KiB" in answer.says
+    assert f"{bytes_per_io:,} B" in answer.message
+    assert "4 KiB" in answer.message
     assert answer.evidence["claimed_ios"] == IOS
 
 

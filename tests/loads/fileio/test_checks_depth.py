@@ -46,7 +46,7 @@ def test_the_share_at_the_asked_depth_decides(share: float, expected: Level) -> 
 def test_a_synchronous_engine_never_reaches_a_depth() -> None:
     answer = ask(depth_not_reached, at_depth(32, d1=100.0, d32=0.0))
     assert answer.level is INVALID
-    assert "asked: 32" in answer.says
+    assert "asked: 32" in answer.message
 
 
 def test_an_engine_that_tells_no_depths_leaves_it_open() -> None:
@@ -121,7 +121,7 @@ def test_one_bad_host_is_found_among_good_ones() -> None:
     answer = ask(littles_law, record)
     assert answer.level is INVALID
     assert answer.evidence["host"] == "c2"
-    assert "on c2" in answer.says
+    assert "on c2" in answer.message
 
 
 @pytest.mark.parametrize(
@@ -140,4 +140,4 @@ def test_a_load_is_paced_by_what_makes_it_wait_alone(
     record = healthy(replace(JOB, options=options))
     answer = ask(littles_law, record)
     assert (answer.level is VALID) is (loop == "Closed loop")
-    assert ask(coordinated_omission, record).says.startswith(loop)
+    assert ask(coordinated_omission, record).message.startswith(loop)

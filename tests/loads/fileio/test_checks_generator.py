@@ -113,8 +113,8 @@ def verified(**kinds: int) -> RunRecord:
 def test_one_wrong_block_is_enough(kind: str) -> None:
     answer = ask(wrong_blocks, verified(**{kind: 1}))
     assert answer.level is INVALID
-    assert f"1 {kind}" in answer.says
-    assert "Block 7 of s1g.0.0 is stale." in answer.says
+    assert f"1 {kind}" in answer.message
+    assert "Block 7 of s1g.0.0 is stale." in answer.message
     assert (answer.evidence["wrong"], answer.evidence[kind]) == (1, 1)
 
 
@@ -131,22 +131,22 @@ def test_a_rate_that_was_kept_has_latencies_from_when_ios_were_due() -> None:
     # All that the depth allows in flight: what waited was counted.
     answer = ask(coordinated_omission, open_loop(response_ns=10_000_000))
     assert answer.level is VALID
-    assert "was due" in answer.says
+    assert "was due" in answer.message
 
 
 @pytest.mark.parametrize(("ios", "unreached"), [(39_000, False), (40_000, True)])
 def test_a_rate_that_was_not_kept_says_how_long_the_run_was(*, ios: int, unreached: bool) -> None:
     answer = ask(coordinated_omission, open_loop(ios=ios, unreached=unreached))
     assert answer.level is INDICATIVE
-    assert "how long the run was" in answer.says
-    assert "never begun" not in answer.says
+    assert "how long the run was" in answer.message
+    assert "never begun" not in answer.message
 
 
 def test_response_times_that_are_missing_are_told() -> None:
     left: dict[str, Any] = {"unsubmitted": 12_345, "oldest_unsubmitted_ns": 3_000_000_000}
     answer = ask(coordinated_omission, open_loop(ios=30_000, unreached=True, **left))
     assert answer.level is INDICATIVE
-    assert tells(answer.says, "12.3 k more I/Os", "the oldest for 3 s")
+    assert tells(answer.message, "12.3 k more I/Os", "the oldest for 3 s")
     assert answer.evidence["unsubmitted"] == 12_345
 
 
@@ -172,12 +172,12 @@ def test_a_target_that_stalls_at_the_end_hides_its_slowest_ios(
     drained = lost if how == "drained_ios" else 0
     assert (answer.evidence["drained"], answer.evidence["unsubmitted"]) == (drained, lost - drained)
     missing = "still under way or not begun at the end, where 40 were on average"
-    assert (missing in answer.says) is (expected is INDICATIVE)
+    assert (missing in answer.message) is (expected is INDICATIVE)
 
 
 def test_what_was_due_while_ios_hung_is_not_known() -> None:
     answer = ask(coordinated_omission, open_loop(ios=30_000, unreached=True, hung_ios=8))
-    assert "is not known" in answer.says
+    assert "is not known" in answer.message
 
 
 def test_ios_that_hung_void_a_run_also_one_that_was_stopped() -> None:
@@ -186,7 +186,7 @@ def test_ios_that_hung_void_a_run_also_one_that_was_stopped() -> None:
         hosts = tuple(replace(host, stopped_early=stopped) for host in record.hosts)
         answer = ask(engine_errors, replace(record, hosts=hosts))
         assert answer.level is INVALID
-        assert "gave up 3 I/Os that hung" in answer.says
+        assert "gave up 3 I/Os that hung" in answer.message
 
 
 def test_an_io_that_is_timed_twice_is_one() -> None:
@@ -210,7 +210,7 @@ def test_failed_ios_are_named_by_direction_and_errno() -> None:
     record = generated(healthy(NATIVE), errors=(("read EIO", 3), ("write ENOSPC", 1)))
     answer = ask(engine_errors, record)
     assert answer.level is INVALID
-    assert tells(answer.says, "4 I/Os", "3 x read EIO", "1 x write ENOSPC")
+    assert tells(answer.message, "4 I/Os", "3 x read EIO", "1 x write ENOSPC")
 
 
 @pytest.mark.parametrize(("used", "expected"), [(32, VALID), (31, INDICATIVE), (3, INVALID)])
@@ -228,5 +228,5 @@ def test_jobs_of_one_thread_share_a_core() -> None:
 def test_a_rate_without_recorded_due_times_is_not_said_to_have_none() -> None:
     paced = ask(generator_late, healthy(replace(JOB, rate_iops=10_000)))
     assert paced.level is None
-    assert tells(paced.says, "due", "fio")
-    assert ask(generator_late, healthy()).says.startswith("No I/O was due")
+    assert tells(paced.message, "due", "fio")
+    assert ask(generator_late, healthy()).message.startswith("No I/O was due")

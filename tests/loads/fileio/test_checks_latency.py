@@ -72,8 +72,8 @@ def test_what_contradicts_what_is_said_with_its_numbers() -> None:
     answer = ask(latency_contradicted, run(scattered(0.0005, slow=20 * MS)))
     count = int(answer.evidence["slower_bios"] or 0)
     assert 10 <= count <= 40
-    assert "no reads took longer than 8" in answer.says
-    assert f"for {count} of 50 k" in answer.says
+    assert "no reads took longer than 8" in answer.message
+    assert f"for {count} of 50 k" in answer.message
 
 
 def test_one_stall_longer_than_any_io_is_indicative() -> None:
@@ -92,8 +92,8 @@ def test_a_queue_is_not_blamed_for_times_that_are_wrong() -> None:
     slower = replace(host, trace=trace(read=way_trace(scattered(0.01))))
     answer = ask(littles_law, replace(idle, hosts=(slower,)))
     assert answer.level is INDICATIVE
-    assert "latencies told are shorter" in answer.says
-    assert "queue full" in ask(littles_law, idle).says
+    assert "latencies told are shorter" in answer.message
+    assert "queue full" in ask(littles_law, idle).message
 
 
 def counted(time_ns: float, ios: int = 1_200_000, **changes: Any) -> tuple[DeviceDelta, ...]:
@@ -137,15 +137,15 @@ def test_without_the_device_the_engine_s_own_figures_are_judged(
 ) -> None:
     answer = ask(latency_contradicted, record)
     assert answer.level is VALID
-    assert "histogram" in answer.says
-    assert reason in answer.says
+    assert "histogram" in answer.message
+    assert reason in answer.message
 
 
 def test_no_latency_is_said_of_runs_without_one_alone() -> None:
     record = healthy()
     empty = replace(record.bins, count=record.bins.count * 0)
     answer = ask(latency_contradicted, replace(record, bins=empty))
-    assert (answer.level, answer.says) == (None, "No latency was measured.")
+    assert (answer.level, answer.message) == (None, "No latency was measured.")
 
 
 def told(**changes: Any) -> RunRecord:

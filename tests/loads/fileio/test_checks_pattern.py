@@ -60,8 +60,8 @@ def test_random_io_goes_over_all_of_the_data_set(sectors: tuple[int, ...], expec
 
 def test_a_part_of_the_data_set_is_named() -> None:
     answer = ask(access_pattern, run(sectors=drawn(256)))
-    assert "256 MiB" in answer.says
-    assert "MiB" in answer.says
+    assert "256 MiB" in answer.message
+    assert "MiB" in answer.message
     assert answer.evidence["covered_bytes"] == pytest.approx(256 * 4096, rel=0.1)
     assert answer.evidence["distinct_places"] == 256
 
@@ -149,7 +149,7 @@ def test_without_a_sample_the_reason_is_told() -> None:
     record = healthy(trace=BlockTrace("nvme0n1", reason="no tracefs: EPERM"))
     answer = ask(access_pattern, record)
     assert answer.level is None
-    assert "no tracefs: EPERM" in answer.says
+    assert "no tracefs: EPERM" in answer.message
     assert level(access_pattern, healthy()) is None
     assert level(access_pattern, run(bios=100)) is None
     assert level(access_pattern, run(replace(SMALL, direct=False))) is None
@@ -204,6 +204,6 @@ def test_file_systems_that_place_writes_themselves_are_not_judged() -> None:
 )
 def test_without_an_answer_the_reason_is_the_job_s_own(job: Job, reason: str) -> None:
     answer = ask(access_pattern, run(job, sectors=drawn(BLOCKS)), {"c1": facts_of()})
-    assert "sampled, which tell no pattern" not in answer.says
+    assert "sampled, which tell no pattern" not in answer.message
     if answer.level is None:
-        assert reason in answer.says
+        assert reason in answer.message

@@ -168,7 +168,7 @@ def test_options_of_the_whole_engine() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         ({"ioengine": "posixaio"}, "It has no ioengine 'posixaio'."),
         ({"options": (("blockalign", "64k"),)}, "It cannot do fio option blockalign = 64k."),
@@ -179,10 +179,10 @@ def test_options_of_the_whole_engine() -> None:
         ({"file_bytes": 4096}, "The job asks for 2 files of 4096 bytes"),
     ],
 )
-def test_what_cannot_be_told(changes: dict[str, Any], says: str) -> None:
+def test_what_cannot_be_told(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(EngineError) as caught:
         measured(replace(JOB, **changes))
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_as_many_jobs_as_a_study_may_ask_for_fit() -> None:

@@ -43,7 +43,7 @@ def test_versions_that_serve(version: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "says"),
+    ("facts", "message"),
     [
         (ToolFacts("fio", None, None), "fio is not installed."),
         (tool("fio-3.15"), "'fio-3.15', where fio 3.16 or newer is needed."),
@@ -54,11 +54,11 @@ def test_versions_that_serve(version: str) -> None:
         (tool(None), "'', where"),
     ],
 )
-def test_versions_that_do_not_serve(facts: ToolFacts, says: str) -> None:
+def test_versions_that_do_not_serve(facts: ToolFacts, message: str) -> None:
     with pytest.raises(EngineError) as caught:
         FIO.check(facts)
-    assert says in caught.value.happened
-    assert "apt-get install fio" in caught.value.do
+    assert message in caught.value.message
+    assert "apt-get install fio" in caught.value.hint
 
 
 def test_a_command_reads_its_job_from_standard_input_in_the_folder() -> None:
@@ -267,7 +267,7 @@ def test_seeds_of_jobs_differ_even_for_seed_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    ("job", "says"),
+    ("job", "message"),
     [
         (replace(DEEP, ioengine="external:/tmp/evil.so"), "ioengine 'external"),
         (replace(DEEP, ioengine="libaio\nexec_prerun=id"), "is not one of"),
@@ -285,10 +285,10 @@ def test_seeds_of_jobs_differ_even_for_seed_zero() -> None:
         (replace(DEEP, file_bytes=1 << 20, block_bytes=1 << 21), "exceeds a file of"),
     ],
 )
-def test_what_cannot_be_told_is_refused(job: Job, says: str) -> None:
+def test_what_cannot_be_told_is_refused(job: Job, message: str) -> None:
     with pytest.raises(EngineError) as caught:
         measure_job(job, MANY_FILES, 1000, 1)
-    assert says in caught.value.happened
+    assert message in caught.value.message
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a:b", "../x", ".x", "a/b", "s$jobnum", "a\n[b]", "é"])

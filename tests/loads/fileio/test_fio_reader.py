@@ -317,7 +317,7 @@ def test_jobs_that_flush_for_long_at_their_end_are_no_fault() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         (lambda d: d.pop("jobs"), "without jobs"),
         (lambda d: d.update(jobs=[]), "without jobs"),
@@ -343,10 +343,10 @@ def test_jobs_that_flush_for_long_at_their_end_are_no_fault() -> None:
     ],
 )
 def test_a_report_that_is_not_fios_is_passed_over(
-    change: Callable[[dict[str, Any]], object], says: str
+    change: Callable[[dict[str, Any]], object], message: str
 ) -> None:
     result = changed("randread-3.33", 1, change)
-    assert says in result.faults[0]
+    assert message in result.faults[0]
     whole = reading("randread-3.33")
     assert sum(i.ios for i in result.intervals) == sum(i.ios for i in whole.intervals)
     assert len(result.intervals) == len(whole.intervals) - 1

@@ -9,7 +9,7 @@ from iolab.core.study import Study
 from iolab.errors import StudyError
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
 from iolab.loads.fileio.workload import Job
-from iolab.study.load import LoadOptions, options_of
+from iolab.study.load import LoadOptions, options_for_resume
 from tests.guests.guest_studies import FLEET
 from tests.plans import make_plan, parse_study
 from tests.study.studies import FILE, SMALL, told, workload
@@ -23,11 +23,11 @@ def study(text: str, engine: EngineName | None = None) -> Study:
 
 
 def test_a_native_workload_takes_the_best_way_unless_one_is_written() -> None:
-    free = Job.of(study(workload(NATIVE)).workloads[0].job)
+    free = Job.require(study(workload(NATIVE)).workloads[0].job)
     assert (free.engine, free.ioengine) == (NATIVE_ENGINE, "auto")
-    named = Job.of(study(workload(NATIVE + 'ioengine = "libaio"')).workloads[0].job)
+    named = Job.require(study(workload(NATIVE + 'ioengine = "libaio"')).workloads[0].job)
     assert named.ioengine == "libaio"
-    assert Job.of(study(workload()).workloads[0].job).ioengine == "libaio"
+    assert Job.require(study(workload()).workloads[0].job).ioengine == "libaio"
 
 
 def test_what_it_cannot_do_is_refused_all_at_once_with_the_value() -> None:
@@ -66,7 +66,7 @@ def test_values_that_mean_something_else_are_refused(name: str, value: str | int
 
 
 @pytest.mark.parametrize(
-    ("lines", "says"),
+    ("lines", "message"),
     [
         ('iodepth = 8\nfio = { thinktime = "1ms" }', "thinktime and iodepth = 8"),
         ('fio = { bssplit = "4k/50:8k/50" }', "bssplit without norandommap"),
@@ -84,10 +84,12 @@ def test_values_that_mean_something_else_are_refused(name: str, value: str | int
         ("verify = true\n[precondition]\nfill = 1", "verify and bs = 256 KiB"),
     ],
 )
-def test_what_it_would_not_do_alike_is_refused_before_anything_runs(lines: str, says: str) -> None:
+def test_what_it_would_not_do_alike_is_refused_before_anything_runs(
+    lines: str, message: str
+) -> None:
     bs = '"256k"' if "fill" in lines else '"4k"'
     said = told(workload(NATIVE + lines, bs=bs))
-    assert any(says in one for one in said), said
+    assert any(message in one for one in said), said
 
 
 def test_a_polled_ring_does_not_flush() -> None:
@@ -106,7 +108,7 @@ def test_a_polled_ring_does_not_flush() -> None:
     ],
 )
 def test_what_it_does_alike_is_taken(lines: str) -> None:
-    assert Job.of(study(workload(NATIVE + lines)).workloads[0].job).engine == NATIVE_ENGINE
+    assert Job.require(study(workload(NATIVE + lines)).workloads[0].job).engine == NATIVE_ENGINE
 
 
 def test_a_block_of_two_writes_is_not_verified() -> None:
@@ -141,9 +143,9 @@ def test_both_engines_use_the_same_files() -> None:
 
 def test_an_engine_chosen_on_the_command_line_stands_in_the_overrides() -> None:
     found = study(SMALL, NATIVE_ENGINE)
-    assert {Job.of(one.job).engine for one in found.workloads} == {NATIVE_ENGINE}
+    assert {Job.require(one.job).engine for one in found.workloads} == {NATIVE_ENGINE}
     assert found.overrides[:2] == ("workload.rand-read.engine=native", "workload.mix.engine=native")
-    again = parse_study(found.text, FILE, options_of(found))
+    again = parse_study(found.text, FILE, options_for_resume(found))
     assert again.workloads == found.workloads
 
 

@@ -87,7 +87,7 @@ def test_what_was_verified_is_told() -> None:
     assert totals.generator is not None
     assert totals.generator.verify is not None
     assert totals.generator.verify.checked == totals.read.ios
-    assert totals.generator.verify.wrong == 0
+    assert totals.generator.verify.mismatched_blocks == 0
 
 
 def test_a_missing_file_is_told_in_the_engine_s_words() -> None:

@@ -172,11 +172,14 @@ def test_wrong_blocks_are_told() -> None:
     assert totals is not None
     assert totals.generator is not None
     assert totals.generator.verify is not None
-    assert (totals.generator.verify.wrong, totals.generator.verify.first) == (6, ("a.",))
+    assert (totals.generator.verify.mismatched_blocks, totals.generator.verify.first) == (
+        6,
+        ("a.",),
+    )
 
 
 @pytest.mark.parametrize(
-    ("output", "says"),
+    ("output", "message"),
     [
         (b"", "it ended without its last line"),
         (lines(HEAD, interval(0, read=way(1))), "it ended without its last line"),
@@ -225,9 +228,9 @@ def test_wrong_blocks_are_told() -> None:
         (b"x" * (3 << 20), "it printed a line without an end"),
     ],
 )
-def test_what_is_no_run_is_a_fault(output: bytes, says: str) -> None:
+def test_what_is_no_run_is_a_fault(output: bytes, message: str) -> None:
     faults = told(output)[1].faults
-    assert any(fault.startswith(says) for fault in faults), faults
+    assert any(fault.startswith(message) for fault in faults), faults
 
 
 def test_spoilt_output_never_raises_and_a_cut_one_is_never_whole() -> None:

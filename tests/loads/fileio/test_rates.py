@@ -9,7 +9,7 @@ import pytest
 from iolab.cli.planning import job_text
 from iolab.core.run import Plan
 from iolab.loads.fileio.workload import Access, Job
-from iolab.study.cost import restorations, steady_series
+from iolab.study.cost import restore_count, steady_series_count
 from iolab.study.load import LoadOptions
 from tests.plans import make_plan, parse_study
 from tests.study.studies import FILE, load, told, workload
@@ -29,15 +29,17 @@ def trims(more: str = "", rw: str = "randtrim", target: str = TARGET) -> str:
 
 def test_a_rate_in_bytes_is_an_axis() -> None:
     points = plan_of(workload('rate = ["1m", "20m"]\narrivals = "poisson"')).points
-    assert [Job.of(point.job).rate_bytes_per_s for point in points] == [1 << 20, 20 << 20]
+    assert [Job.require(point.job).rate_bytes_per_s for point in points] == [1 << 20, 20 << 20]
     assert [point.axis for point in points] == [(("rate", "1m"),), (("rate", "20m"),)]
-    assert Job.of(points[0].job).asked_iops == 256.0
-    assert job_text(Job.of(points[0].job)).endswith("1.05 MB/s a job, poisson arrivals")
+    assert Job.require(points[0].job).target_iops == 256.0
+    assert job_text(Job.require(points[0].job)).endswith("1.05 MB/s a job, poisson arrivals")
 
 
 def test_a_rate_in_bytes_of_mixed_blocks_is_a_rate_of_their_mean() -> None:
-    job = Job.of(load(workload('rate = "1m"\nfio = { bssplit = "4k/75:16k/25" }')).workloads[0].job)
-    assert job.asked_iops == (1 << 20) / (4096 * 0.75 + 16384 * 0.25)
+    job = Job.require(
+        load(workload('rate = "1m"\nfio = { bssplit = "4k/75:16k/25" }')).workloads[0].job
+    )
+    assert job.target_iops == (1 << 20) / (4096 * 0.75 + 16384 * 0.25)
     apart = replace(job, options=(("bssplit", "4k,8k"),))
     assert (apart.mean_block_bytes, replace(apart, access=Access.RANDWRITE).mean_block_bytes) == (
         4096,
@@ -48,18 +50,18 @@ def test_a_rate_in_bytes_of_mixed_blocks_is_a_rate_of_their_mean() -> None:
 def test_a_rate_of_the_fleet_is_shared_by_all_jobs_of_a_point() -> None:
     text = workload("fleet_rate_iops = 12000\nnumjobs = [1, 3]\nhosts = [1, 4]") + HOSTS
     points = plan_of(text).points
-    assert [Job.of(point.job).rate_iops for point in points] == [12000, 3000, 4000, 1000]
-    assert "the fleet, 1000 IOPS a job" in job_text(Job.of(points[-1].job))
+    assert [Job.require(point.job).rate_iops for point in points] == [12000, 3000, 4000, 1000]
+    assert "the fleet, 1000 IOPS a job" in job_text(Job.require(points[-1].job))
 
 
 def test_jobs_of_a_hosts_own_number_have_the_same_share_each() -> None:
     own = HOSTS + '[[host]]\nname = "big"\nnumjobs = 6\n'
     (point,) = plan_of(workload("fleet_rate_iops = 1000") + own).points
-    assert (Job.of(point.job).rate_iops, Job.of(point.job_on("big")).numjobs) == (100, 6)
+    assert (Job.require(point.job).rate_iops, Job.require(point.job_on("big")).numjobs) == (100, 6)
 
 
 @pytest.mark.parametrize(
-    ("lines", "says"),
+    ("lines", "message"),
     [
         ("fleet_rate_iops = 1001", "is 1001, which 4 jobs of all hosts cannot share"),
         ("fleet_rate_iops = 1001", "Give 1000 or 1004."),
@@ -78,9 +80,9 @@ def test_jobs_of_a_hosts_own_number_have_the_same_share_each() -> None:
         ('arrivals = "fixed"', "has arrivals but no rate_iops"),
     ],
 )
-def test_rates_that_cannot_be_are_refused_with_their_value(lines: str, says: str) -> None:
+def test_rates_that_cannot_be_are_refused_with_their_value(lines: str, message: str) -> None:
     said = told(workload(lines) + HOSTS)
-    assert any(says in one for one in said), said
+    assert any(message in one for one in said), said
 
 
 @pytest.mark.parametrize(
@@ -99,18 +101,18 @@ def test_what_fio_reckons_from_the_smallest_block_is_refused(lines: str, key: st
 
 
 @pytest.mark.parametrize(
-    ("lines", "says"),
+    ("lines", "message"),
     [
         ("rwmixread = 90", "of which fio makes 10 % writes: less than one block of 128 KiB a"),
         ("rwmixread = 90", "Give at least 1310720 bytes a second, smaller blocks, or engine ="),
         ("rwmixread = [50, 7]", "of which fio makes 7 % reads"),
     ],
 )
-def test_a_direction_of_less_than_an_io_a_second_is_refused(lines: str, says: str) -> None:
+def test_a_direction_of_less_than_an_io_a_second_is_refused(lines: str, message: str) -> None:
     text = f'rate = ["8m", "1m"]\narrivals = "poisson"\n{lines}\n'
     (said,) = told(workload(text, rw="randrw", bs='["4k", "128k"]'))
     assert "Poisson arrivals at rate = '1m'" in said
-    assert says in said
+    assert message in said
     native = workload(f'engine = "native"\n{text}', rw="randrw", bs='["4k", "128k"]')
     assert load(native)
 
@@ -138,28 +140,30 @@ def test_blocks_of_their_own_for_each_direction_make_no_mix_of_ios_at_a_rate_of_
 
 
 @pytest.mark.parametrize(
-    ("split", "says"),
+    ("split", "message"),
     [
         ("4k/0", "come to 0 % in '4k/0'."),
         ("4k/80:64k/80", "come to 160 % in '4k/80:64k/80'."),
         ("4k/100,8k/0:16k/0", "come to 0 % in '8k/0:16k/0'."),
     ],
 )
-def test_shares_of_blocks_that_cannot_be_drawn_are_refused(split: str, says: str) -> None:
+def test_shares_of_blocks_that_cannot_be_drawn_are_refused(split: str, message: str) -> None:
     (said,) = told(workload(f'rate = "1m"\nfio = {{ bssplit = "{split}" }}'))
     assert "bssplit" in said
-    assert says in said
+    assert message in said
 
 
 @pytest.mark.parametrize("split", ["4k", "4k:8k:16k", "4k/100:8k", "4k/0:8k", "4k/60", "4k/1,8k"])
 def test_shares_that_leave_some_over_are_taken(split: str) -> None:
-    job = Job.of(load(workload(f'rate = "1m"\nfio = {{ bssplit = "{split}" }}')).workloads[0].job)
+    job = Job.require(
+        load(workload(f'rate = "1m"\nfio = {{ bssplit = "{split}" }}')).workloads[0].job
+    )
     assert 4096 <= job.mean_block_bytes <= 16384
 
 
 def test_trims_need_a_block_device() -> None:
     study = parse_study(trims(), FILE, LoadOptions())
-    assert Job.of(study.workloads[0].job).access.trims
+    assert Job.require(study.workloads[0].job).access.trims
     assert parse_study(trims(target=""), FILE, LoadOptions(path_required=False))
     for target in ('[target]\npath = "/mnt"\n', TARGET + 'filesystem = "xfs"\n'):
         said = told(trims(target=target), path=None)
@@ -169,7 +173,7 @@ def test_trims_need_a_block_device() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "says"),
+    ("more", "message"),
     [
         ("iodepth = [1, 4]\n", "iodepth = 4, but fio trims one at a time"),
         ('engine = "native"\nverify = true\n', "verify and rw = 'randtrim'"),
@@ -178,14 +182,14 @@ def test_trims_need_a_block_device() -> None:
         ("[precondition]\nfill = 0\n", "trims, but with fill = 0 nothing was written"),
     ],
 )
-def test_trims_that_cannot_be_are_refused(more: str, says: str) -> None:
+def test_trims_that_cannot_be_are_refused(more: str, message: str) -> None:
     said = told(trims(more), path=None)
-    assert any(says in one for one in said), said
+    assert any(message in one for one in said), said
 
 
 def test_the_native_engine_trims_at_a_depth() -> None:
     text = trims('engine = "native"\nioengine = "libaio"\niodepth = 16\n')
-    assert Job.of(parse_study(text, FILE, LoadOptions()).workloads[0].job).iodepth == 16
+    assert Job.require(parse_study(text, FILE, LoadOptions()).workloads[0].job).iodepth == 16
 
 
 def test_a_device_that_takes_no_discards_is_refused_for_trims_alone() -> None:
@@ -201,9 +205,9 @@ def test_the_plan_fills_again_after_trims_and_says_what_becomes_of_the_device() 
     labels = [run.point.workload for run in plan.runs]
     assert labels == ["w", "w", "t", "w", "w", "t"]
     # Once for the first writes and the trim, once after it.
-    assert restorations(study, plan.runs) == 2
-    assert restorations(study, (*plan.runs, plan.runs[0])) == 3
-    assert any("2 x fill" in says for says, _ in plan.budget.reasons)
+    assert restore_count(study, plan.runs) == 2
+    assert restore_count(study, (*plan.runs, plan.runs[0])) == 3
+    assert any("2 x fill" in message for message, _ in plan.budget.reasons)
     assert "written over and trimmed" in plan.destroys[0]
 
 
@@ -211,8 +215,8 @@ def test_a_steady_state_is_made_again_after_trims() -> None:
     wish = "[precondition]\nsteady = true\n[method]\nrepeats = 2\n"
     study = study_of(TRIM.format(rw="trim", more="") + TARGET + wish)
     runs = make_plan(study).runs
-    assert steady_series(study, runs) == 2
-    assert steady_series(study, tuple(run for run in runs if run.point.workload == "w")) == 1
+    assert steady_series_count(study, runs) == 2
+    assert steady_series_count(study, tuple(run for run in runs if run.point.workload == "w")) == 1
 
 
 READ = '[[workload]]\nid = "r"\nrw = "randread"\nbs = "4k"\nfilesize = "1m"\n'
@@ -223,7 +227,7 @@ def test_a_state_that_is_made_anew_is_steady_no_more(restore: str, series: int) 
     wish = f'[precondition]\nsteady = true\nrestore = "{restore}"\n'
     study = study_of(READ + TARGET + wish)
     runs = {run.point.workload: run for run in make_plan(study).runs}
-    assert steady_series(study, (runs["w"], runs["r"], runs["w"])) == series
+    assert steady_series_count(study, (runs["w"], runs["r"], runs["w"])) == series
 
 
 @pytest.mark.parametrize(("other", "times"), [("9", 1), ("8", 2)])
@@ -231,7 +235,7 @@ def test_configurations_that_share_a_device_share_its_state(other: str, times: i
     table = '[[configuration]]\nid = "{0}"\ndevice = "/dev/nvme{1}n1"\nserial = "S{1}"\n'
     study = study_of(table.format("a", 9) + table.format("b", other))
     runs = {run.point.configuration: run for run in make_plan(study).runs}
-    assert restorations(study, (runs["a"], runs["b"], runs["a"])) == times
+    assert restore_count(study, (runs["a"], runs["b"], runs["a"])) == times
 
 
 def test_a_turn_is_each_targets_own() -> None:
@@ -240,4 +244,4 @@ def test_a_turn_is_each_targets_own() -> None:
     study = study_of(READ + wish + table.format("a", 9) + table.format("b", 8))
     runs = {(one.point.configuration, one.point.workload): one for one in make_plan(study).runs}
     course = (runs["a", "w"], runs["b", "w"], runs["a", "w"], runs["a", "r"], runs["b", "w"])
-    assert (restorations(study, course), steady_series(study, course)) == (3, 2)
+    assert (restore_count(study, course), steady_series_count(study, course)) == (3, 2)

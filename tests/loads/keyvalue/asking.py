@@ -23,8 +23,8 @@ def ask(
     """The check's answer: a sentence, with plain evidence."""
     check = next(one for one in KEY_VALUE_CHECKS if one.code == code)
     result = check(key_view(record, facts, telemetry))
-    assert result.says.endswith(".")
-    assert ".." not in result.says
+    assert result.message.endswith(".")
+    assert ".." not in result.message
     assert all(isinstance(v, int | float | str | None) for v in result.evidence.values())
     return result
 

@@ -81,7 +81,7 @@ class KeySource(Source):
                 for index, host in enumerate(record.hosts)
             ),
             verdict=self.verdicts.get(key, VALID),
-            load=run.point.job.stored_as,
+            load=run.point.job.type_tag,
             spread=kind.spreads(view).get(WHOLE_RUN),
         )
 

@@ -16,7 +16,7 @@ import numpy as np
 from iolab.core.histogram import bin_of_ns
 from iolab.core.host import HostFacts
 from iolab.core.run import CacheProof, DeviceDelta, HostRun, PlannedRun, Point, RunRecord, RunStatus
-from iolab.core.samples import BinTable, IntervalTable, Ints, no_counters
+from iolab.core.samples import BinTable, IntervalTable, Ints, empty_counter_table
 from iolab.guests.analysis import GuestAnalysis
 from iolab.hosts.rates import CounterSeries
 from iolab.loads.keyvalue.analysis import KeyValueAnalysis
@@ -191,7 +191,7 @@ def key_record(
         hosts=tuple(hosts),
         intervals=intervals,
         bins=bins,
-        counters=no_counters(),
+        counters=empty_counter_table(),
         outputs=(),
     )
     return replace(record, **changes)

@@ -71,7 +71,7 @@ def _result(
         metrics=metrics,
         hosts=(),
         verdict=Verdict(level, ()),
-        load=KeyValueJob.stored_as,
+        load=KeyValueJob.type_tag,
     )
 
 

@@ -33,7 +33,7 @@ def test_percentiles_need_latencies_beyond_them() -> None:
     said = ask("percentile-support", ycsb_record())
     # 20 s of 2000 each second: enough for p99, which takes ten thousand.
     assert (said.level, said.evidence["operations"]) == (VALID, 40_000)
-    assert "p99.9 (100 k), p99.99 (1 M)" in said.says
+    assert "p99.9 (100 k), p99.99 (1 M)" in said.message
     assert said.evidence["source"] == "in the window"
     rare = ycsb_record([[steadily(READ), steadily(UPDATE, per_s=5)]])
     few = ask("percentile-support", rare)
@@ -43,7 +43,7 @@ def test_percentiles_need_latencies_beyond_them() -> None:
 def test_latencies_of_the_whole_run_are_called_so() -> None:
     said = ask("percentile-support", bench_record())
     assert said.evidence["operations"] == 13_000 * 24
-    assert "whole run, warm-up too" in said.says
+    assert "whole run, warm-up too" in said.message
     assert ask("percentile-support", told(bench_record(), latencies=())).level is INDICATIVE
 
 
@@ -68,7 +68,7 @@ def test_a_closed_loop_has_service_times() -> None:
     for record in (bench_record(), ycsb_record()):
         said = ask("coordinated-omission", record)
         assert (said.level, said.evidence["open_loop"]) == (None, 0)
-        assert "Closed loop" in said.says
+        assert "Closed loop" in said.message
 
 
 def paced(waits_ns: int, *, every: int = 20, per_s: int = 2_000) -> RunRecord:
@@ -96,7 +96,7 @@ def test_a_rate_that_was_not_kept_is_no_open_loop() -> None:
 
 def test_service_times_alone_say_nothing_of_latency_at_a_rate() -> None:
     said = ask("coordinated-omission", ycsb_record([[steadily(READ)]], PACED))
-    assert (said.level, "Only service times" in said.says) == (INDICATIVE, True)
+    assert (said.level, "Only service times" in said.message) == (INDICATIVE, True)
 
 
 @pytest.mark.parametrize(("per_s", "wanted"), [(2_000, VALID), (1_850, VALID), (1_750, INDICATIVE)])
@@ -109,7 +109,7 @@ def test_the_writer_keeps_the_rate_that_is_stated(per_s: int, wanted: Level) -> 
 def test_a_writer_without_a_limit_makes_another_load_on_each_device() -> None:
     unlimited = replace(BESIDE, write_bytes_per_s=None)
     said = ask("writer-rate", bench_record(job=unlimited, writer_per_s=60_000))
-    assert (said.level, "no limit" in said.says) == (INDICATIVE, True)
+    assert (said.level, "no limit" in said.message) == (INDICATIVE, True)
     assert ask("writer-rate", bench_record(job=BESIDE)).level is INDICATIVE
     assert ask("writer-rate", bench_record()).level is None
 

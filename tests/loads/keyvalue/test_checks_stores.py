@@ -8,7 +8,7 @@ import pytest
 
 from iolab.core.host import Role
 from iolab.core.metric import Level
-from iolab.core.run import Bystander, CacheProof, DeviceDelta, IdleProof, RunRecord
+from iolab.core.run import CacheProof, DeviceDelta, MonitoredHost, PreRunActivity, RunRecord
 from iolab.loads.keyvalue.workload import (
     Distribution,
     KeyOperation,
@@ -103,7 +103,7 @@ def test_a_store_that_fits_into_memory_is_memory_but_says_so(bench: RunRecord) -
     free = bench_record(job=replace(BENCH, memory_bytes=None))
     said = ask("reads-from-memory", read(free, 200, ios=0.05))
     assert said.level is INDICATIVE
-    assert "95 % of what was read" in said.says
+    assert "95 % of what was read" in said.message
     assert ask("reads-from-memory", read(free, 4_600)).level is VALID
 
 
@@ -125,7 +125,7 @@ def test_a_layer_that_answers_below_the_device_is_caught(bench: RunRecord) -> No
     assert ask("reads-from-memory", both, {"c1": facts}).level is VALID
     cached = on_host(bench, 0, devices=(above, DeviceDelta(DEVICE, READS * 400, 0, 1, 0)))
     said = ask("reads-from-memory", cached, {"c1": facts})
-    assert (said.level, "layer between" in said.says) == (INVALID, True)
+    assert (said.level, "layer between" in said.message) == (INVALID, True)
 
 
 def test_where_devices_are_not_counted_nothing_is_claimed(bench: RunRecord) -> None:
@@ -137,7 +137,7 @@ def test_a_server_is_held_against_its_own_hosts_device() -> None:
     assert ask("reads-from-memory", served()).level is VALID
     said = ask("reads-from-memory", read(served(), 100, 48_000))
     assert (said.level, said.evidence["memory_bytes"]) == (INVALID, 64 << 20)
-    watched = Bystander("db", Role.STORAGE, None, (DeviceDelta(DEVICE, 0, 0, 0, 0),), 0, 0)
+    watched = MonitoredHost("db", Role.STORAGE, None, (DeviceDelta(DEVICE, 0, 0, 0, 0),), 0, 0)
     beside = replace(served(replace(SERVER, host="db")), bystanders=(watched,))
     facts = {"c1": facts_of("c1"), "db": facts_of("db")}
     assert ask("reads-from-memory", beside, facts).level is INVALID
@@ -183,7 +183,7 @@ def test_another_block_size_than_asked_for_is_another_workload(bench: RunRecord)
     job = replace(BENCH, loaded=replace(LOADED, block_bytes=16_384))
     said = ask("store-shape", bench_record(job=job))
     assert said.level is INVALID
-    assert "4288 bytes on average" in said.says
+    assert "4288 bytes on average" in said.message
 
 
 def test_keys_that_lack_are_seen_in_the_tables(bench: RunRecord) -> None:
@@ -222,7 +222,7 @@ def test_compaction_debt_is_told(bench: RunRecord) -> None:
         owed = replace(SHAPE, levels=(level,))
         assert ask("compaction-debt", told(bench, start=owed)).level is INDICATIVE
     pending = ask("compaction-debt", told(bench, start=replace(SHAPE, pending_bytes=GIB)))
-    assert "1 GiB" in pending.says
+    assert "1 GiB" in pending.message
     assert ask("compaction-debt", told(bench, start=None)).level is INDICATIVE
     busy = statistics(compactions_pending=3)
     assert ask("compaction-debt", served(replace(SERVER, statistics_before=busy))).level is (
@@ -233,7 +233,7 @@ def test_compaction_debt_is_told(bench: RunRecord) -> None:
 
 def test_a_server_that_died_or_was_started_anew_is_no_server() -> None:
     died = ask("server-lost", served(replace(SERVER, error="It was killed by signal 9.")))
-    assert (died.level, "signal 9" in died.says) == (INVALID, True)
+    assert (died.level, "signal 9" in died.message) == (INVALID, True)
     anew = ask("server-lost", served(replace(SERVER, statistics_after=statistics(cpu_ns=1e8))))
     assert (anew.level, anew.evidence["fell"]) == (INVALID, "cpu_ns")
     mute = ask("server-lost", served(replace(SERVER, statistics_after=())))
@@ -253,14 +253,14 @@ def test_messages_that_a_server_dropped_are_work_not_done() -> None:
 def test_others_on_the_devices_are_told_of_the_host_that_holds_the_store(
     bench: RunRecord,
 ) -> None:
-    loud = IdleProof(watched_s=1.0, bytes_per_s=float(GIB), ios_per_s=9_000.0)
+    loud = PreRunActivity(watched_s=1.0, bytes_per_s=float(GIB), ios_per_s=9_000.0)
     assert ask("device-busy", on_host(bench, 0, idle=loud)).level is INDICATIVE
     assert ask("device-busy", on_host(served(), 0, idle=loud)).level is INDICATIVE
     assert ask("device-busy", served(GIVEN)).level is INDICATIVE
 
 
 def test_what_devices_moved_is_of_the_whole_run_and_not_of_the_window(bench: RunRecord) -> None:
-    loud = IdleProof(watched_s=1.0, bytes_per_s=0.0, ios_per_s=9_000.0)
+    loud = PreRunActivity(watched_s=1.0, bytes_per_s=0.0, ios_per_s=9_000.0)
     said = ask("device-busy", on_host(bench, 0, idle=loud))
     (device,) = bench.hosts[0].devices
     # 24 s of load, of which the first are warm-up.
@@ -277,9 +277,9 @@ def test_a_server_that_counts_other_requests_is_not_said_to_count_none() -> None
     scans = ycsb_record([[steadily(KeyOperation.SCAN)]], details=SERVER)
     answer = ask("operations-counted", scans)
     assert answer.level is None
-    assert "the workload has neither" in answer.says
+    assert "the workload has neither" in answer.message
     reads = ask(
         "operations-counted",
         ycsb_record(details=replace(SERVER, statistics_before=(), statistics_after=())),
     )
-    assert "gives no counts" in reads.says
+    assert "gives no counts" in reads.message

@@ -37,8 +37,8 @@ def test_a_fault_behind_exit_status_0_makes_a_run_invalid(bench: RunRecord) -> N
     faults = ("none of 26000 keys was found: there was no database, or an empty one", "x")
     said = ask("engine-errors", told(bench, faults=faults))
     assert said.level is INVALID
-    assert "none of 26000 keys" in said.says
-    assert "1 more" in said.says
+    assert "none of 26000 keys" in said.message
+    assert "1 more" in said.message
     assert said.evidence["faults"] == 2
 
 
@@ -46,7 +46,7 @@ def test_an_engine_that_died_or_told_nothing_is_no_run(bench: RunRecord) -> None
     assert ask("engine-errors", on_host(bench, 0, exit_code=1)).level is INVALID
     assert ask("engine-errors", on_host(bench, 0, error="No space left.")).level is INVALID
     silent = ask("engine-errors", on_host(bench, 0, details=None))
-    assert (silent.level, "told nothing" in silent.says) == (INDICATIVE, True)
+    assert (silent.level, "told nothing" in silent.message) == (INDICATIVE, True)
 
 
 def test_a_run_shorter_than_asked_is_told(bench: RunRecord) -> None:
@@ -84,7 +84,7 @@ def test_ycsb_counts_absent_keys_as_failures(ycsb: RunRecord) -> None:
 def test_a_build_with_assertions_is_named(bench: RunRecord) -> None:
     said = ask("debug-build", told(bench, build="assertions enabled"))
     assert said.level is INDICATIVE
-    assert "assertions enabled" in said.says
+    assert "assertions enabled" in said.message
     assert ask("debug-build", told(bench, build="not optimised")).level is INDICATIVE
 
 

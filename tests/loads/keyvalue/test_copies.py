@@ -81,7 +81,7 @@ def test_a_copy_for_which_there_is_no_room_is_an_error_and_leaves_nothing() -> N
         (source / "000003.sst").write_bytes(b"x" * 400_000)
         with pytest.raises(EngineError, match=r"cp on host 'local' .*No space left") as caught:
             on_this_machine(lambda host: clone_folder(host, str(source), str(to)))
-        assert "Make room" in caught.value.do
+        assert "Make room" in caught.value.hint
         assert not to.exists()
 
 

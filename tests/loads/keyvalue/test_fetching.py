@@ -8,7 +8,7 @@ import pytest
 
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusal
-from iolab.hosts.remote_process import fetched
+from iolab.hosts.remote_process import fetch_file
 from tests.loads.keyvalue.local import on_this_machine
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 def brought(path: Path, max_bytes: int = 1 << 20) -> bytes | None:
     async def work(host: Host) -> bytes | None:
-        return await fetched(host, str(path), max_bytes)
+        return await fetch_file(host, str(path), max_bytes)
 
     return on_this_machine(work)
 

@@ -62,7 +62,7 @@ def test_a_host_is_asked(tmp_path: Path) -> None:
 def test_no_java_says_what_to_install() -> None:
     with pytest.raises(EngineError, match="no java to run on") as caught:
         asked("/nowhere/java")
-    assert "openjdk" in caught.value.do
+    assert "openjdk" in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from iolab.core.metric import Level
 from iolab.core.metric_spec import spec_of
 from iolab.core.run import RunRecord, RunStatus
-from iolab.core.samples import no_bins, no_intervals
+from iolab.core.samples import empty_bin_table, empty_interval_table
 from iolab.loads.keyvalue.metrics import WHOLE_KEY
 from iolab.loads.keyvalue.workload import READ_WHILE_WRITING
 from tests.judging import KEY_VALUE_CHECKS, judge, verdict_of
@@ -31,7 +31,7 @@ WRITER = replace(BENCH, workload=READ_WHILE_WRITING, write_bytes_per_s=1040 * 2_
 )
 def test_a_healthy_run_meets_no_objection(record: RunRecord) -> None:
     verdict = verdict_of(key_view(record))
-    assert [check.says for check in verdict.objections] == []
+    assert [check.message for check in verdict.objections] == []
     assert [check.code for check in verdict.checks] == [check.code for check in KEY_VALUE_CHECKS]
 
 
@@ -46,7 +46,7 @@ def test_metrics_are_those_of_the_operations() -> None:
 def test_a_run_that_failed_has_its_metrics_without_values() -> None:
     record = bench_record(status=RunStatus.FAILED, failure="The server died.")
     hosts = tuple(replace(host, details=None) for host in record.hosts)
-    empty = replace(record, hosts=hosts, intervals=no_intervals(), bins=no_bins())
+    empty = replace(record, hosts=hosts, intervals=empty_interval_table(), bins=empty_bin_table())
     result = judge(empty, {})
     assert result.verdict.level is Level.INVALID
     assert "read_lat_ns_p99" in result.metrics

@@ -21,8 +21,8 @@ from iolab.loads.keyvalue.cost import (
 from iolab.loads.keyvalue.problems import memory_notes, required_tools
 from iolab.loads.keyvalue.workload import KeyJob, KeyOperation, KeyValueJob, KeyValueSet, YcsbJob
 from iolab.registry import study_kinds
-from iolab.study.cost import overhead_s
-from iolab.study.schedule import expand
+from iolab.study.cost import overhead_seconds
+from iolab.study.schedule import expand_points
 from tests.loads.keyvalue.key_value_studies import db_bench, ycsb
 from tests.plans import check_ready, make_plan
 from tests.study.studies import SMALL, load
@@ -124,7 +124,7 @@ def test_a_managed_node_costs_its_starts() -> None:
 
 
 def seconds_of(study: Study, point: Point) -> float:
-    return study_kinds().of(point.job.engine).load_seconds(study, point)
+    return study_kinds().kind_for_engine(point.job.engine).load_seconds(study, point)
 
 
 def test_a_session_foretells_its_runs_as_the_plan_does() -> None:
@@ -136,15 +136,17 @@ def test_a_session_foretells_its_runs_as_the_plan_does() -> None:
         study = load(text, *times, *sets)
         plan = make_plan(study)
         runs = sum(part for why, part in plan.budget.reasons if "2 runs of" in why)
-        foretold = [seconds_of(study, point) + overhead_s(study.method) for point in plan.points]
+        foretold = [
+            seconds_of(study, point) + overhead_seconds(study.method) for point in plan.points
+        ]
         assert sum(foretold) == pytest.approx(runs)
     mixed = load(SMALL, "method.kind=adaptive")
-    assert seconds_of(mixed, expand(mixed)[0]) == mixed.method.load_s[1]
+    assert seconds_of(mixed, expand_points(mixed)[0]) == mixed.method.load_seconds_range[1]
 
 
 def test_bytes_are_of_loads_and_of_what_runs_write() -> None:
     reads = make_plan(load(db_bench())).budget
-    (job,) = distinct_stores(expand(load(db_bench())))
+    (job,) = distinct_stores(expand_points(load(db_bench())))
     assert reads.write_bytes_estimate == 2 * store_bytes(job)
     assert make_plan(load(db_bench() + TWO)).budget.write_bytes_estimate == 4 * store_bytes(job)
     text = db_bench("write_rate = 1000000", benchmark="readwhilewriting")
@@ -152,7 +154,7 @@ def test_bytes_are_of_loads_and_of_what_runs_write() -> None:
     assert writes.write_bytes_estimate == 2 * store_bytes(job) + 3 * 5 * 10**6
     # One database, one copy, and two writes' worth of the run.
     study = load(text, "method.warmup=1", "method.runtime=4")
-    space = space_on_host(study, expand(study), "local", 200e6)
+    space = space_on_host(study, expand_points(study), "local", 200e6)
     assert space == 2 * store_bytes(job) + 2 * 5 * 10**6
     assert writes.free_bytes_needed_per_host > space
 
@@ -160,30 +162,34 @@ def test_bytes_are_of_loads_and_of_what_runs_write() -> None:
 def test_a_store_on_a_server_takes_space_where_the_server_is() -> None:
     text = ycsb(more=TWO + '[server]\nlisten = "192.0.2.7"\nhost = "b"\n', mix="{ read = 1 }")
     managed = load(text, "server.kind=managed")
-    points = expand(managed)
+    points = expand_points(managed)
     assert space_on_host(managed, points, "a", 1.0) == 0
     assert space_on_host(managed, points, "b", 1.0) > 2 * 1000 * 4096
     given = load(text, "server.kind=given", "server.addresses=x")
-    assert space_on_host(given, expand(given), "b", 1.0) == 0
+    assert space_on_host(given, expand_points(given), "b", 1.0) == 0
     own = load(text)
-    assert space_on_host(own, expand(own), "a", 1.0) == space_on_host(own, expand(own), "b", 1.0)
+    assert space_on_host(own, expand_points(own), "a", 1.0) == space_on_host(
+        own, expand_points(own), "b", 1.0
+    )
 
 
 def test_little_memory_is_noted_once_a_workload() -> None:
     text = db_bench('memory = "32m"', threads="[4, 8]")
     study = load(text)
-    (says,) = memory_notes(study, expand(study))
-    assert says.startswith("w threads=4 has 32 MiB, but")
-    assert list(memory_notes(load(db_bench('memory = "1g"')), expand(load(db_bench())))) == []
+    (message,) = memory_notes(study, expand_points(study))
+    assert message.startswith("w threads=4 has 32 MiB, but")
+    assert (
+        list(memory_notes(load(db_bench('memory = "1g"')), expand_points(load(db_bench())))) == []
+    )
     node = load(ycsb(more='[server]\nheap = "1g"\nmemory = "1200m"\n'), "server.kind=managed")
-    (says,) = memory_notes(node, expand(node))
-    assert says.startswith("the managed server has 1.17 GiB")
-    assert "need 1.5 GiB" in says
+    (message,) = memory_notes(node, expand_points(node))
+    assert message.startswith("the managed server has 1.17 GiB")
+    assert "need 1.5 GiB" in message
     small = load(ycsb('memory = "64m"'))
-    assert len(list(memory_notes(small, expand(small)))) == 1
+    assert len(list(memory_notes(small, expand_points(small)))) == 1
     # The client's own memory does not matter where the store is elsewhere.
     elsewhere = load(ycsb('memory = "64m"'), "server.kind=managed")
-    assert list(memory_notes(elsewhere, expand(elsewhere))) == []
+    assert list(memory_notes(elsewhere, expand_points(elsewhere))) == []
 
 
 def test_what_hosts_are_asked_for() -> None:
@@ -221,29 +227,29 @@ def test_a_program_that_is_missing_is_told_before_anything_runs() -> None:
     both = having(("db_bench", "/usr/bin/db_bench"), ("sst_dump", "/usr/bin/sst_dump"))
     assert refusal(db_bench(), both) is None
     lacking = refusal(db_bench(), having(("db_bench", None), ("sst_dump", None))) or []
-    for says, program in zip(lacking, ("db_bench", "sst_dump"), strict=True):
-        assert says.startswith(f"There is no '{program}' on host 'local'. Install rocksdb-tools")
-    (says,) = refusal(ycsb(), having(("java", None))) or []
-    assert says.startswith("There is no 'java' on host 'local'.")
+    for message, program in zip(lacking, ("db_bench", "sst_dump"), strict=True):
+        assert message.startswith(f"There is no '{program}' on host 'local'. Install rocksdb-tools")
+    (message,) = refusal(ycsb(), having(("java", None))) or []
+    assert message.startswith("There is no 'java' on host 'local'.")
 
 
 def test_databases_need_room() -> None:
     small = replace(FACTS, target=replace(TARGET, free_bytes=65 << 20))
     assert refusal(db_bench(), FACTS) is None
-    (says,) = refusal(db_bench("value_size = 10000"), small) or []
-    assert says.startswith("'/mnt/t' on host 'local' has 65 MiB free")
+    (message,) = refusal(db_bench("value_size = 10000"), small) or []
+    assert message.startswith("'/mnt/t' on host 'local' has 65 MiB free")
     assert refusal(db_bench("value_size = 10000"), small, "target.keep_files=true") is None
 
 
 def test_an_image_must_hold_the_databases_and_have_room_itself() -> None:
     made = ("target.filesystem=xfs", "target.image=1g")
     assert refusal(db_bench(), FACTS, *made) is None
-    (says,) = refusal(db_bench("value_size = 500000"), FACTS, *made) or []
-    assert "1 GiB is too small" in says
+    (message,) = refusal(db_bench("value_size = 500000"), FACTS, *made) or []
+    assert "1 GiB is too small" in message
     little = replace(FACTS, target=replace(TARGET, free_bytes=1 << 30))
-    (says,) = refusal(db_bench(), little, *made) or []
-    assert "1 GiB free" in says
-    assert "1.11 GiB" in says
+    (message,) = refusal(db_bench(), little, *made) or []
+    assert "1 GiB free" in message
+    assert "1.11 GiB" in message
 
 
 def test_a_device_must_hold_the_databases() -> None:
@@ -263,5 +269,5 @@ def test_a_device_must_hold_the_databases() -> None:
         objections=(),
     )
     assert refusal(text, FACTS, device=seen) is None
-    (says,) = refusal(text, FACTS, device=replace(seen, size_bytes=1 << 30)) or []
-    assert "has 1 GiB, databases" in says
+    (message,) = refusal(text, FACTS, device=replace(seen, size_bytes=1 << 30)) or []
+    assert "has 1 GiB, databases" in message

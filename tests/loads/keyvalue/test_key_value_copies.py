@@ -37,8 +37,8 @@ def test_every_run_of_a_client_copies_its_database() -> None:
     size = size_of(text)
     assert added(text) == (3 * size, 3 * size)
     study = load(text)
-    (says,) = full_copy_notes(study, make_plan(study).runs, WHOLE, RATE)
-    assert "database whole on 'local'" in says
+    (message,) = full_copy_notes(study, make_plan(study).runs, WHOLE, RATE)
+    assert "database whole on 'local'" in message
 
 
 def test_a_reflink_an_xfs_of_our_own_and_io_cost_nothing() -> None:

@@ -14,7 +14,7 @@ from iolab.loads.keyvalue.workload import (
     KeyValueSet,
     YcsbJob,
 )
-from iolab.study.schedule import expand
+from iolab.study.schedule import expand_points
 from tests.loads.keyvalue.key_value_studies import db_bench, ycsb
 from tests.study.studies import SMALL, load, told
 
@@ -84,7 +84,7 @@ def test_block_sizes_and_threads_are_axes_and_block_sizes_vary_slowest() -> None
         Axis("block_size", ("4k", "16k")),
         Axis("threads", (4, 64)),
     )
-    points = expand(load(text))
+    points = expand_points(load(text))
     jobs = [point.job for point in points if isinstance(point.job, KeyValueJob)]
     assert [(job.loaded.block_bytes, job.threads) for job in jobs] == [
         (4096, 4),
@@ -92,7 +92,7 @@ def test_block_sizes_and_threads_are_axes_and_block_sizes_vary_slowest() -> None
         (16384, 4),
         (16384, 64),
     ]
-    assert [point.label for point in points][:2] == [
+    assert [point.title_text for point in points][:2] == [
         "w block_size=4k threads=4",
         "w block_size=4k threads=64",
     ]
@@ -110,7 +110,7 @@ def test_block_sizes_and_threads_are_axes_and_block_sizes_vary_slowest() -> None
     ],
 )
 def test_what_changes_the_load_makes_another_point(changed: str) -> None:
-    assert expand(load(changed))[0].digest != expand(load(db_bench()))[0].digest
+    assert expand_points(load(changed))[0].digest != expand_points(load(db_bench()))[0].digest
 
 
 def test_values_are_set_from_the_command_line() -> None:
@@ -150,7 +150,7 @@ def test_true_is_told_to_ycsb_in_its_own_word_and_to_db_bench_as_a_number() -> N
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "message"),
     [
         ("keys = 0", "s.toml:10: keys of workload 'w' is 0."),
         ("key_size = 4", "key_size of workload 'w' is 4."),
@@ -176,10 +176,10 @@ def test_true_is_told_to_ycsb_in_its_own_word_and_to_db_bench_as_a_number() -> N
         ('database = "db"', "database of workload 'w' is 'db'."),
     ],
 )
-def test_a_wrong_value_of_a_db_bench_workload(line: str, says: str) -> None:
+def test_a_wrong_value_of_a_db_bench_workload(line: str, message: str) -> None:
     text = db_bench(line).replace("keys = 1000\n", "") if "keys" in line else db_bench(line)
     (fault,) = told(text)
-    assert says.replace("s.toml:10", "s.toml:9") in fault
+    assert message.replace("s.toml:10", "s.toml:9") in fault
 
 
 @pytest.mark.parametrize("name", ["readwhilewriting", "seekrandomwhilewriting"])
@@ -213,7 +213,7 @@ def test_a_database_of_the_user_has_one_block_size() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mix", "says"),
+    ("mix", "message"),
     [
         ("{ read = 0.5, update = 0.4 }", "Workload 'w' has shares in mix that add up to 0.9."),
         ("{ }", "Workload 'w' has shares in mix that add up to 0."),
@@ -223,9 +223,9 @@ def test_a_database_of_the_user_has_one_block_size() -> None:
         ("5", "mix of workload 'w' is 5."),
     ],
 )
-def test_a_wrong_mix(mix: str, says: str) -> None:
+def test_a_wrong_mix(mix: str, message: str) -> None:
     (fault,) = told(ycsb(mix=mix))
-    assert says in fault
+    assert message in fault
     assert fault.startswith("s.toml:6: ")
 
 
@@ -234,7 +234,7 @@ def test_thirds_and_tenths_are_a_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "message"),
     [
         (
             'distribution = "unifrom"',
@@ -253,9 +253,9 @@ def test_thirds_and_tenths_are_a_whole() -> None:
         ("filed_size = 5", "Unknown key 'filed_size' in workload 'w'. Did you mean 'field_size'?"),
     ],
 )
-def test_a_wrong_value_of_a_ycsb_workload(line: str, says: str) -> None:
+def test_a_wrong_value_of_a_ycsb_workload(line: str, message: str) -> None:
     (fault,) = told(ycsb(line))
-    assert says in fault
+    assert message in fault
 
 
 def test_required_keys_are_told_with_an_example() -> None:

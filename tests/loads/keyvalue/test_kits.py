@@ -95,7 +95,7 @@ def test_libraries_lie_beside_their_jar_and_those_of_other_systems_nowhere(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("said", "happened", "do"),
+    ("said", "message", "hint"),
     [
         (NO_NETWORK, "Maven could not fetch what YCSB is built of", "reaches Maven Central"),
         (NO_ARTIFACT, "Central has no org.apache.cassandra:cassandra-all:jar:9.9.9.", "exists"),
@@ -106,15 +106,15 @@ def test_libraries_lie_beside_their_jar_and_those_of_other_systems_nowhere(tmp_p
     ],
 )
 def test_a_failed_build_says_what_to_do(
-    tmp_path: Path, said: bytes, happened: str, do: str
+    tmp_path: Path, said: bytes, message: str, hint: str
 ) -> None:
     bench = Bench(tmp_path)
     bench.tell("offline", said)
     bench.tell("online", said)
     with pytest.raises(EngineError) as caught:
         asyncio.run(bench.folder_of())
-    assert happened in caught.value.happened
-    assert do in caught.value.do
+    assert message in caught.value.message
+    assert hint in caught.value.hint
     assert "\x1b" not in str(caught.value)
     assert bench.left == []
 
@@ -182,7 +182,7 @@ def test_a_cache_that_cannot_be_made(tmp_path: Path) -> None:
     bench.cache.write_text("a file")
     with pytest.raises(EngineError, match="cannot be made") as caught:
         asyncio.run(bench.folder_of())
-    assert "XDG_CACHE_HOME" in caught.value.do
+    assert "XDG_CACHE_HOME" in caught.value.hint
 
 
 def test_this_machine_uses_the_cache_itself(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from iolab.analysis.steady import SteadinessView, fleet_rate_series, judge_steadiness
 from iolab.analysis.window import Window
-from iolab.core.stopping import LSM, SeriesStatus, Steadiness
+from iolab.core.stopping import LSM, Steadiness, SteadinessStatus
 from iolab.loads.keyvalue.metrics import (
     WHOLE,
     key_value_metrics,
@@ -163,7 +163,7 @@ def test_db_benchs_latencies_are_rocksdbs_own_of_the_whole_run() -> None:
     p99 = metrics["read_lat_ns_p99"]
     assert p99.value == both.interpolated_ns(0.99)
     assert (p99.low, p99.high) == both.bounds_ns(0.99) == (1_300_000, 1_900_000)
-    assert p99.bounded
+    assert p99.is_bin_bound
     assert metrics["read_lat_ns_mean"].value == pytest.approx(both.mean_ns)
     assert metrics["read_lat_ns_max"].value == both.max_ns
     assert metrics["read_lat_ns_p99_99"].value is None, "624 k reads are too few"
@@ -216,21 +216,21 @@ def test_a_host_that_told_no_latency_leaves_none_to_the_fleet() -> None:
     assert metrics["ops_per_s"].value == pytest.approx(26_000)
 
 
-STEADY = Steadiness(SeriesStatus.OK, 10, 60, 2_000.0, 0.03, 9, None, 0, None)
+STEADY = Steadiness(SteadinessStatus.OK, 10, 60, 2_000.0, 0.03, 9, None, 0, None)
 
 
 @pytest.mark.parametrize(
     ("status", "excess", "known"),
     [
-        (SeriesStatus.OK, 0.0, True),
-        (SeriesStatus.IMPRECISE, -0.019, True),
-        (SeriesStatus.OK, 0.021, False),
-        (SeriesStatus.TRANSIENT, 0.0, False),
-        (SeriesStatus.CYCLE, 0.0, False),
+        (SteadinessStatus.OK, 0.0, True),
+        (SteadinessStatus.IMPRECISE, -0.019, True),
+        (SteadinessStatus.OK, 0.021, False),
+        (SteadinessStatus.TRANSIENT, 0.0, False),
+        (SteadinessStatus.CYCLE, 0.0, False),
     ],
 )
 def test_a_rate_has_the_steady_parts_interval_where_it_is_of_that(
-    status: SeriesStatus,
+    status: SteadinessStatus,
     excess: float,
     known: bool,  # noqa: FBT001
 ) -> None:
@@ -263,7 +263,7 @@ def test_a_long_steady_run_knows_its_rate_and_its_percentiles() -> None:
     )
     result = judge(record, {})
     assert result.steadiness is not None
-    assert result.steadiness.status is SeriesStatus.OK
+    assert result.steadiness.status is SteadinessStatus.OK
     rate = result.metrics["ops_per_s"]
     assert None not in (rate.low, rate.value, rate.high)
     assert rate.low < 270 < rate.high  # type: ignore[operator]
@@ -271,7 +271,7 @@ def test_a_long_steady_run_knows_its_rate_and_its_percentiles() -> None:
     p99 = result.metrics["read_lat_ns_p99"]
     true = float(np.exp(0.5 * 2.3263)) * 500_000
     assert p99.low < true < p99.high  # type: ignore[operator]
-    assert not p99.bounded
+    assert not p99.is_bin_bound
     assert p99.n == 10
 
 
@@ -299,7 +299,7 @@ def test_a_fall_of_the_rate_is_seen_in_whole_operations() -> None:
     record = ycsb_record([[falling, due]], replace(YCSB, mix=((READ, 1.0),)), runtime_s=44.0)
     result = judge(record, {})
     assert result.steadiness is not None
-    assert result.steadiness.status is SeriesStatus.TRANSIENT
+    assert result.steadiness.status is SteadinessStatus.TRANSIENT
     assert result.metrics["ops_per_s"].low is None
 
 

@@ -34,7 +34,7 @@ def test_a_code_that_is_expected_is_fine() -> None:
 def test_a_missing_program_is_an_error_that_says_what_to_install() -> None:
     with pytest.raises(EngineError, match=r"no no-such-bench to run") as caught:
         on_this_machine(lambda host: output_of(host, ("no-such-bench",), install="Install it."))
-    assert caught.value.do == "Install it."
+    assert caught.value.hint == "Install it."
 
 
 def test_a_program_by_path_that_is_missing_or_no_program_is_one_too(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from iolab.loads.keyvalue.workload import (
     YcsbJob,
     server_settings,
 )
-from iolab.study.load import LoadOptions, options_of
+from iolab.study.load import LoadOptions, options_for_resume
 from tests.loads.keyvalue.key_value_studies import db_bench, ycsb
 from tests.plans import make_plan, parse_study
 from tests.study.studies import SMALL, load, told
@@ -67,7 +67,7 @@ def test_the_server_is_set_from_the_command_line_and_remembered() -> None:
     study = load(ycsb(), "server.kind=given", "server.addresses=db-1:9042,[2001:db8::1]:9043")
     assert server_settings(study).kind is ServerKind.GIVEN
     assert server_settings(study).addresses == ("db-1:9042", "[2001:db8::1]:9043")
-    assert parse_study(study.text, "again.toml", options_of(study)) == study
+    assert parse_study(study.text, "again.toml", options_for_resume(study)) == study
     assert server_settings(
         load(ycsb(), "server.kind=given", "server.addresses=db-1")
     ).addresses == ("db-1",)
@@ -90,7 +90,7 @@ def test_another_server_is_another_point_but_another_version_is_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "says"),
+    ("lines", "message"),
     [
         (('kind = "manged"',), "kind of [server] is 'manged'. Did you mean 'managed'?"),
         (('kind = "given"',), "[server] has kind = 'given' but no addresses."),
@@ -116,9 +116,9 @@ def test_another_server_is_another_point_but_another_version_is_not() -> None:
         ),
     ],
 )
-def test_a_wrong_value_of_the_server(lines: tuple[str, ...], says: str) -> None:
+def test_a_wrong_value_of_the_server(lines: tuple[str, ...], message: str) -> None:
     (fault,) = told(server(*lines))
-    assert says in fault
+    assert message in fault
 
 
 def test_a_server_without_ycsb_has_no_effect() -> None:
@@ -191,7 +191,7 @@ def test_another_image_is_another_plan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "path", "says"),
+    ("text", "path", "message"),
     [
         (target('filesystem = "xfs"'), "/mnt/t", "but nothing is said to make it on."),
         (target('filesystem = "xsf"'), "/mnt/t", "filesystem of [target] is 'xsf'. Did you mean"),
@@ -224,8 +224,8 @@ def test_another_image_is_another_plan() -> None:
         ),
     ],
 )
-def test_a_wrong_file_system(text: str, path: str | None, says: str) -> None:
-    assert says in told(text, path=path)[0]
+def test_a_wrong_file_system(text: str, path: str | None, message: str) -> None:
+    assert message in told(text, path=path)[0]
 
 
 def test_a_device_on_the_command_line_hides_the_image_of_a_scale() -> None:

@@ -19,7 +19,7 @@ from iolab.analysis.window import Window
 from iolab.core.metric import Metric, Result
 from iolab.core.metric_spec import Better
 from iolab.core.run import Point
-from iolab.core.stopping import SeriesStatus, Steadiness
+from iolab.core.stopping import Steadiness, SteadinessStatus
 from iolab.core.workload import AnyJob
 from iolab.loads.keyvalue.workload import EMBEDDED, ServerKind, ServerSettings
 from iolab.stats.comparison import ComparisonVerdict
@@ -152,7 +152,7 @@ def test_bins_that_begin_at_nothing_do_not_break_an_interval() -> None:
 
 
 def test_repeats_are_counted_by_the_headline_figure() -> None:
-    assert STUDY.workloads[0].rate == "ops_per_s"
+    assert STUDY.workloads[0].rate_metric == "ops_per_s"
     runs = results(BASE, rates([100.0, 102.0, 98.0]))
     widths = ResultLog(STUDY, runs).half_widths([runs[0].digest])
     assert 0 < widths[runs[0].digest] < 0.1
@@ -188,7 +188,7 @@ def test_where_few_stalls_decide_a_bins_lower_edge_is_what_is_known() -> None:
         "read_lat_ns_p99_9": Metric(2.5e6, "ns", 1.9e6, 2.9e6),
         "read_lat_ns_p99_99": Metric(None, "ns"),
     }
-    told = Steadiness(SeriesStatus.OK, 10, 60, 2_000.0, 0.03, 9, None, 0, None)
+    told = Steadiness(SteadinessStatus.OK, 10, 60, 2_000.0, 0.03, 9, None, 0, None)
     stalled = SteadinessView(told, Window(0, 1), 0.0, 3, 0.0)
     found = bound_stall_percentiles(metrics, ["read_"], "p99", stalled)
     assert found["read_lat_ns_p99_9"] == Metric(None, "ns", low=1.3e6)

@@ -17,7 +17,13 @@ from iolab.analysis.sums import sum_measured_window
 from iolab.core.histogram import bin_of_ns
 from iolab.core.host import HostFacts
 from iolab.core.run import HostRun, PlannedRun, Point, RunRecord, RunStatus
-from iolab.core.samples import BinTable, IntervalTable, no_bins, no_counters, no_intervals
+from iolab.core.samples import (
+    BinTable,
+    IntervalTable,
+    empty_bin_table,
+    empty_counter_table,
+    empty_interval_table,
+)
 from iolab.guests.analysis import GuestAnalysis
 from iolab.hosts.rates import CounterSeries
 from iolab.loads.metadata.metrics import MetadataView, measure_metadata
@@ -227,7 +233,7 @@ def metadata_record(
         hosts=hosts,
         intervals=intervals,
         bins=bins,
-        counters=no_counters(),
+        counters=empty_counter_table(),
         outputs=(),
     )
     return replace(record, **changes)
@@ -245,7 +251,7 @@ def mdtest_record(rates: Mapping[Operation, float], hosts: int = 2, repeat: int 
         for i in range(hosts)
     )
     return metadata_record(
-        runs, no_intervals(), no_bins(), MDTEST, repeat, details=ReportedRates(told)
+        runs, empty_interval_table(), empty_bin_table(), MDTEST, repeat, details=ReportedRates(told)
     )
 
 

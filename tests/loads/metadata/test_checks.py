@@ -9,7 +9,7 @@ import pytest
 
 from iolab.core.host import HostFacts
 from iolab.core.metric import CheckResult, Level
-from iolab.core.run import CacheProof, IdleProof, RunRecord, RunStatus
+from iolab.core.run import CacheProof, PreRunActivity, RunRecord, RunStatus
 from iolab.hosts.rates import CounterSeries
 from iolab.loads.metadata.workload import (
     MetadataRun,
@@ -48,7 +48,7 @@ def ask(
 ) -> CheckResult:
     check = next(one for one in METADATA_CHECKS if one.code == code)
     result = check(metadata_view(record, facts, telemetry))
-    assert result.says.endswith(".")
+    assert result.message.endswith(".")
     assert all(isinstance(v, int | float | str | None) for v in result.evidence.values())
     return result
 
@@ -72,7 +72,7 @@ def test_one_failed_operation_is_too_many(record: RunRecord) -> None:
     failing = with_phase(record, 1, STAT, done=11_999, errors=(("ENOENT", 1),))
     said = ask("operations-failed", failing)
     assert said.level is INVALID
-    assert "ENOENT 1 times" in said.says
+    assert "ENOENT 1 times" in said.message
     assert said.evidence["failed_ENOENT"] == 1
 
 
@@ -81,7 +81,7 @@ def test_what_was_skipped_or_never_reached_is_invalid(record: RunRecord) -> None
     assert ask("phase-incomplete", skipped).evidence["skipped"] == 1_000
     lost = replace(record.hosts[1], details=MetadataRun(host_phases(record.hosts[1])[:3]))
     one_left = replace(record, hosts=(record.hosts[0], lost))
-    assert tells(ask("phase-incomplete", one_left).says, "1 of 2 hosts", "file-read")
+    assert tells(ask("phase-incomplete", one_left).message, "1 of 2 hosts", "file-read")
     none = replace(record, hosts=tuple(replace(h, details=MetadataRun(())) for h in record.hosts))
     assert level("phase-incomplete", none) is INVALID
 
@@ -104,11 +104,11 @@ def test_stragglers_and_vague_clocks_are_told(record: RunRecord) -> None:
     slow = made(shapes={(1, STAT): Shape(starts_ns=late)}).record
     said = ask("ranks-apart", slow)
     assert said.level is INDICATIVE
-    assert "together" in said.says
+    assert "together" in said.message
     hosts = tuple(replace(host, clock_error_ns=80_000_000) for host in record.hosts)
     vague = ask("ranks-apart", replace(record, hosts=hosts))
     assert vague.level is INDICATIVE
-    assert "80 ms" in vague.says
+    assert "80 ms" in vague.message
 
 
 @pytest.mark.parametrize(("files", "wanted"), [(3000, VALID), (1500, INDICATIVE), (20, INVALID)])
@@ -154,11 +154,11 @@ def test_busy_cores_are_looked_for_in_each_phase_by_itself(record: RunRecord) ->
     busy = (series("busy_share", shares), *CALM[2:])
     said = ask("cpu-bound-client", record, telemetry=busy)
     assert said.level is INDICATIVE
-    assert "file-stat" in said.says
+    assert "file-stat" in said.message
 
 
 def test_what_others_did_before_is_held_against_the_runs_own(record: RunRecord) -> None:
-    idle = IdleProof(watched_s=1.0, bytes_per_s=5e6, ios_per_s=500.0)
+    idle = PreRunActivity(watched_s=1.0, bytes_per_s=5e6, ios_per_s=500.0)
     hosts = tuple(replace(host, idle=idle) for host in record.hosts)
     assert level("device-busy", replace(record, hosts=hosts)) is INDICATIVE
     unwatched = tuple(replace(host, idle=None) for host in record.hosts)
@@ -178,7 +178,7 @@ def test_an_engine_that_ended_badly_is_invalid(record: RunRecord) -> None:
 def test_few_operations_lose_the_median() -> None:
     few = made(job=replace(JOB, files_per_rank=10)).record
     assert level("percentile-support", few) is INDICATIVE
-    assert "p99.99" in ask("percentile-support", made().record).says
+    assert "p99.99" in ask("percentile-support", made().record).message
 
 
 def test_mdtest_is_believed_as_far_as_it_tells() -> None:
@@ -191,7 +191,7 @@ def test_mdtest_is_believed_as_far_as_it_tells() -> None:
 def test_rates_that_mdtest_did_not_print_are_missed() -> None:
     said = ask("phase-incomplete", mdtest_record(PUBLISHED))
     assert said.level is INVALID
-    assert "file-read, file-remove" in said.says
+    assert "file-read, file-remove" in said.message
 
 
 @pytest.mark.parametrize(("factor", "wanted"), [(1.0, VALID), (0.95, INDICATIVE), (0.5, INVALID)])

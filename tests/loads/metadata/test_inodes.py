@@ -16,4 +16,4 @@ def test_on_a_root_file_system_others_may_have_removed_what_is_lacking() -> None
     checks = {check.code: check for check in METADATA.but(record, facts=on_root).verdict().checks}
     counted = checks["operations-counted"]
     assert counted.level is Level.INDICATIVE
-    assert tells(counted.says, "others")
+    assert tells(counted.message, "others")

@@ -39,7 +39,7 @@ def result(repeat: int, level: Level = Level.VALID, **values: float) -> Result:
         metrics=metrics_from_values(METADATA_KEYS, values),
         hosts=(),
         verdict=Verdict(level, ()),
-        load=MetadataJob.stored_as,
+        load=MetadataJob.type_tag,
     )
 
 

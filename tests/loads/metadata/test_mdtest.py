@@ -115,7 +115,7 @@ def test_an_output_that_is_as_asked_for_has_no_fault() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("old", "new", "message"),
     [
         ("4 total", "8 total", "mdtest ran 8 ranks, and 4 were asked for"),
         ("200 files", "400 files", "mdtest used 400 files, and 200 were asked for"),
@@ -127,11 +127,11 @@ def test_an_output_that_is_as_asked_for_has_no_fault() -> None:
         ("Path  ", "ERROR: no space left ", "no space left"),
     ],
 )
-def test_an_output_of_another_run_is_found_out(old: str, new: str, says: str) -> None:
+def test_an_output_of_another_run_is_found_out(old: str, new: str, message: str) -> None:
     text = recorded("mdtest/one-4.0.0.txt").decode()
     assert old in text
     faults = output_faults(parse_mdtest_output(text.replace(old, new).encode()), JOB, 4)
-    assert any(says in fault for fault in faults), faults
+    assert any(message in fault for fault in faults), faults
 
 
 def test_a_phase_that_was_left_out_has_no_rate() -> None:

@@ -45,7 +45,7 @@ def test_an_allowed_option_reaches_the_job(option: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "says"),
+    ("option", "message"),
     [
         ("fsnc = true", "mdtest option 'fsnc' of"),
         ('prologue = "rm"', "is not allowed"),
@@ -53,9 +53,9 @@ def test_an_allowed_option_reaches_the_job(option: str, text: str) -> None:
         ('mpiexec = "mpiexec -x"', "mdtest option mpiexec of"),
     ],
 )
-def test_any_other_is_a_fault_with_its_line(option: str, says: str) -> None:
+def test_any_other_is_a_fault_with_its_line(option: str, message: str) -> None:
     with pytest.raises(StudyError) as caught:
         options_of(option)
     (fault,) = caught.value.faults
-    assert says in fault.happened
+    assert message in fault.message
     assert (fault.file, fault.line) == ("meta.toml", 12)

@@ -99,20 +99,20 @@ def test_an_output_cut_anywhere_is_a_part_of_the_whole(build: str, end: float) -
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("old", "new", "message"),
     [
         ("9019", "nan", "summarises"),
         ("(of 3 iterations)", "(of 3000000 iterations)", "cannot be"),
         ("mdtest-4.1.0+dev was", "mdtest was", "version"),
     ],
 )
-def test_nonsense_is_a_fault(old: str, new: str, says: str) -> None:
+def test_nonsense_is_a_fault(old: str, new: str, message: str) -> None:
     text = golden("three-4.1.0-dev").decode()
     (row,) = (line for line in text.splitlines() if line.startswith("   Tree creation"))
     old = row.split()[-1] if old == "9019" else old
     assert old in text
     assert any(
-        says in fault for fault in parse_mdtest_output(text.replace(old, new).encode()).faults
+        message in fault for fault in parse_mdtest_output(text.replace(old, new).encode()).faults
     )
 
 

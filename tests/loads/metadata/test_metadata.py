@@ -21,7 +21,7 @@ from iolab.loads.metadata.workload import (
     phase_seconds,
     space_per_client,
 )
-from iolab.study.schedule import expand
+from iolab.study.schedule import expand_points
 from tests.plans import check_ready, make_plan
 from tests.study.studies import SMALL, load, told
 from tests.study.test_guard import FACTS, PROBE, TARGET
@@ -40,14 +40,14 @@ def metadata(extra: str = "", *, ranks: str = "4", engine: str = "metadata") -> 
 
 def jobs(text: str, *sets: str) -> list[MetadataJob]:
     """The metadata jobs of the study's points."""
-    return [p.job for p in expand(load(text, *sets)) if isinstance(p.job, MetadataJob)]
+    return [p.job for p in expand_points(load(text, *sets)) if isinstance(p.job, MetadataJob)]
 
 
 def test_the_defaults_are_empty_files_of_the_next_client() -> None:
     (workload,) = load(metadata()).workloads
     assert workload.job == MetadataJob(METADATA_ENGINE, 4, 10, rank_shift=4)
     assert (workload.indicator, workload.repeats) == (BY_OPERATIONS, None)
-    assert (workload.metric, workload.rate) == (None, "iops")
+    assert (workload.headline_metric, workload.rate_metric) == (None, "iops")
 
 
 def test_every_key_reaches_the_job() -> None:
@@ -95,7 +95,7 @@ def test_iterations_are_runs_and_others_repeat_as_the_method_says() -> None:
 
 def test_a_star_sets_only_what_can_have_the_key() -> None:
     study = load(BOTH, "workload.*.numjobs=4", "workload.*.ranks=2", "workload.*.title=x")
-    assert [Job.of(workload.job).numjobs for workload in study.workloads[:2]] == [4, 4]
+    assert [Job.require(workload.job).numjobs for workload in study.workloads[:2]] == [4, 4]
     job = study.workloads[2].job
     assert isinstance(job, MetadataJob)
     assert (job.ranks, job.rank_shift) == (2, 2)
@@ -103,7 +103,7 @@ def test_a_star_sets_only_what_can_have_the_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "assignment", "says"),
+    ("text", "assignment", "message"),
     [
         (
             metadata(),
@@ -127,12 +127,12 @@ def test_a_star_sets_only_what_can_have_the_key() -> None:
         ),
     ],
 )
-def test_what_no_workload_can_have_is_a_fault(text: str, assignment: str, says: str) -> None:
-    assert any(one.startswith(says) for one in told(text, assignment))
+def test_what_no_workload_can_have_is_a_fault(text: str, assignment: str, message: str) -> None:
+    assert any(one.startswith(message) for one in told(text, assignment))
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "message"),
     [
         (
             'bs = "4k"',
@@ -152,13 +152,13 @@ def test_what_no_workload_can_have_is_a_fault(text: str, assignment: str, says: 
         ),
     ],
 )
-def test_a_wrong_value_of_a_metadata_workload(line: str, says: str) -> None:
+def test_a_wrong_value_of_a_metadata_workload(line: str, message: str) -> None:
     (fault,) = told(metadata(line))
-    assert says in fault
+    assert message in fault
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         (metadata(ranks="4097"), "ranks of workload 'w' is 4097."),
         (metadata("rank_shift = 2", ranks="[2, 4]"), "has rank_shift = 2 for several ranks"),
@@ -184,16 +184,16 @@ def test_a_wrong_value_of_a_metadata_workload(line: str, says: str) -> None:
         ),
     ],
 )
-def test_what_does_not_fit_together(text: str, says: str) -> None:
+def test_what_does_not_fit_together(text: str, message: str) -> None:
     (fault,) = told(text)
-    assert says in fault
+    assert message in fault
 
 
 def test_the_budget_counts_files_and_no_runtime() -> None:
     job = MetadataJob(METADATA_ENGINE, 10, 1000, 0, file_bytes=5000)
     assert operations_per_client(job, Operation.FILE_STAT) == 10_000
     assert operations_per_client(job, Operation.TREE_REMOVE) == 10
-    assert job.inodes == 10_011
+    assert job.inode_count == 10_011
     assert space_per_client(job) == (10_000 * 2 + 11) * 4096
     # 10,000 files at 5000, 50000, 20000 and 5000 a second, twice 10 folders at 1000, six phases.
     assert iteration_seconds(job) == pytest.approx(2 + 0.2 + 0.5 + 2 + 0.02 + 6 * 0.5)
@@ -221,7 +221,7 @@ def refusal(text: str, facts: dict[str, HostFacts]) -> list[str] | None:
     try:
         check_ready(study, make_plan(study), facts, dict.fromkeys(facts, PROBE))
     except HostError as error:
-        return [fault.happened for fault in error.faults]
+        return [fault.message for fault in error.faults]
     return None
 
 

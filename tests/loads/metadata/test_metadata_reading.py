@@ -8,7 +8,7 @@ import pytest
 
 from iolab.core.histogram import MIDDLE_NS
 from iolab.errors import HostError
-from iolab.hosts.answers import MeasuredAnswer, MetadataIntervalAnswer, read_answer
+from iolab.hosts.answers import MetadataIntervalAnswer, MetadataPhaseAnswer, read_answer
 from iolab.hosts.message import Message
 from iolab.loads.metadata.native import PhaseReader, rank_shares
 from iolab.loads.metadata.workload import METADATA_ENGINE, MetadataJob, Operation
@@ -38,9 +38,9 @@ def interval(bins: list[tuple[int, int]], ops: int | None = None) -> MetadataInt
     return MetadataIntervalAnswer(from_real_ns=0, to_real_ns=10, ops=count, bins=tuple(bins))
 
 
-def measured(**changes: Any) -> MeasuredAnswer:
+def measured(**changes: Any) -> MetadataPhaseAnswer:
     message = Message("measured", {**MEASURED, **changes})
-    return read_answer("c1", MeasuredAnswer, message)
+    return read_answer("c1", MetadataPhaseAnswer, message)
 
 
 def reader() -> PhaseReader:
@@ -66,7 +66,7 @@ def test_the_account_is_kept_and_latencies_sum_to_the_exact_total() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         ({"phase": "file-stat"}, "it is of phase 'file-stat'"),
         ({"ops": 18}, "18 done, 1 failed, 0 skipped are not the 20"),
@@ -76,8 +76,8 @@ def test_the_account_is_kept_and_latencies_sum_to_the_exact_total() -> None:
         ({"ops": 20, "errors": {}}, "its intervals hold 19 of 20 operations"),
     ],
 )
-def test_an_account_that_does_not_add_up_is_refused(changes: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_an_account_that_does_not_add_up_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         reader().finish(measured(**changes))
 
 

@@ -64,7 +64,7 @@ def test_a_whole_phases_rate_is_all_operations_over_all_time() -> None:
         did = [run.done[host, operation] for host in range(2)]
         seconds = (max(d.ends.max() for d in did) - min(d.starts.min() for d in did)) / 1e9
         count = sum(d.ends.size for d in did)
-        assert value(run.record, operation.whole_rate_key) == pytest.approx(count / seconds)
+        assert value(run.record, operation.phase_rate_key) == pytest.approx(count / seconds)
 
 
 def test_latencies_are_those_of_all_operations_of_all_hosts() -> None:
@@ -84,7 +84,7 @@ def test_trees_have_no_rate_over_a_window() -> None:
     metrics = metadata_metrics(made().record, measure_metadata(made().record))
     for tree in TREES:
         assert tree.rate_key not in metrics
-        assert metrics[tree.whole_rate_key].value is not None
+        assert metrics[tree.phase_rate_key].value is not None
 
 
 def test_clocks_of_hosts_are_corrected() -> None:
@@ -167,7 +167,7 @@ def test_no_rate_exceeds_what_was_done(
     for operation in FILE_OPERATIONS:
         lats = np.concatenate([run.done[host, operation].lats for host in range(hosts)])
         rate = metrics[operation.rate_key].value
-        whole = metrics[operation.whole_rate_key].value
+        whole = metrics[operation.phase_rate_key].value
         assert whole is not None
         assert whole <= hosts * ranks / lats.mean() * 1e9 * (1 + 1e-9)
         if rate is not None:

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.core.events import Event, IntervalSeen, Phase, PhaseStarted, SessionStatus
+from iolab.core.events import Event, IntervalReported, Phase, PhaseStarted, SessionStatus
 from iolab.core.run import RunStatus
-from iolab.hosts.barrier import Stop
+from iolab.hosts.barrier import StopRequest
 from iolab.loads.metadata.workload import Operation, host_phases
 from iolab.units import NS_PER_S
 from tests.fakes.metadata import FakeMetadata
@@ -46,7 +46,7 @@ def stage(
     iterations: int = 1,
     extra: str = "",
     react: Callable[[Event], None] | None = None,
-    stop: Stop | None = None,
+    stop: StopRequest | None = None,
     sets: tuple[str, ...] = (),
 ) -> Stage:
     """A session of metadata load on those hosts, which share their target."""
@@ -140,7 +140,9 @@ def test_the_live_view_hears_of_each_operation(alone: Stage) -> None:
         if event.phase is Phase.MEASURE and event.run == alone.records[0].run
     ]
     assert details == WORDS
-    seen = [event for event in alone.notes.of(IntervalSeen) if event.run == alone.records[0].run]
+    seen = [
+        event for event in alone.notes.of(IntervalReported) if event.run == alone.records[0].run
+    ]
     assert max(event.iops for event in seen) == pytest.approx(1000, rel=0.01)
     elapsed = [event.elapsed_s for event in seen]
     assert elapsed == sorted(elapsed)
@@ -310,15 +312,15 @@ def test_a_refusal_is_told_in_the_agents_words() -> None:
 
 def stopped_in(word: str, *, times: int = 1, sets: tuple[str, ...] = ()) -> Stage:
     """A session that is asked to stop in that operation's first second."""
-    stop = Stop()
+    stop = StopRequest()
     begun: list[str] = []
 
     def react(event: Event) -> None:
         if isinstance(event, PhaseStarted):
             begun.append(event.detail)
-        if isinstance(event, IntervalSeen) and begun[-1] == word and not stop.requested:
+        if isinstance(event, IntervalReported) and begun[-1] == word and not stop.is_requested:
             for _ in range(times):
-                stop.request()
+                stop.request_stop()
 
     return stage({"local": FakeScript()}, iterations=2, react=react, stop=stop, sets=sets)
 

@@ -74,7 +74,7 @@ def test_what_is_known_to_hold_in_them_is_confirmed() -> None:
 
 def test_a_port_carries_a_sixth_of_what_a_node_sends_to_others() -> None:
     (port,) = (one for one in audited(text_of("vm-fleet")) if one.rule == "network")
-    assert tells(port.says, "186 MB/s", "112.6 MB/s", "6 ports")
+    assert tells(port.message, "186 MB/s", "112.6 MB/s", "6 ports")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -152,7 +152,7 @@ def test_a_figure_twice_of_one_subject_is_none_of_two() -> None:
     every = audited(one + one.replace("'a'", "'b'") + one.replace("'a'", "'c'"))
     (found,) = [found for found in every if found.rule == "repeated"]
     assert found.subject == "a and b and c"
-    assert tells(found.says, "x is 1,234")
+    assert tells(found.message, "x is 1,234")
 
 
 def test_text_that_is_no_set_is_refused() -> None:

@@ -31,7 +31,7 @@ def test_results_as_they_are_made_agree_with_themselves() -> None:
     outcomes = audit_session(RESULTS, POINTS)
     rules = {one.rule for one in outcomes}
     assert rules >= {"sum-of-hosts", "rate-times-size", "littles-law", "order", "verdict"}
-    assert [one.says for one in outcomes if one.agreement is not Agreement.AGREES] == []
+    assert [one.message for one in outcomes if one.agreement is not Agreement.AGREES] == []
 
 
 def changed(key: str, factor: float) -> Result:

@@ -52,5 +52,5 @@ def points(results: Sequence[Result]) -> tuple[PointSummary, ...]:
 
 def rate_figure(workload: Workload, axis: str, lines: Sequence[ChartLine]) -> Figure:
     """What a workload is run for against an axis."""
-    rate = rate_quantity(workload.rate)
+    rate = rate_quantity(workload.rate_metric)
     return quantity_chart(workload.title, axis, lines, rate, spec_of(rate.key).unit)

@@ -242,14 +242,14 @@ def test_times_have_few_round_ticks(span_s: float) -> None:
 
 def test_a_line_without_points_is_told_by_its_name_as_it_is_written() -> None:
     none = ChartLine("SSD A", SERIES[0], (), points([result(1, None, Level.INVALID)]))
-    for drawn, says in (
+    for drawn, message in (
         ([none, lines()[1]], "SSD A: no point has both values. Performance: from "),
         ([none], "No point has both values."),
     ):
         figure = latency_tradeoff_chart(
             "s", "iodepth", drawn, rate_quantity("iops"), "1/s", (MEAN,)
         )
-        assert figure.finding.startswith(says)
+        assert figure.finding.startswith(message)
 
 
 def test_arrows_on_a_tradeoff_point_to_more_load_also_where_the_line_turns_back() -> None:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.points import REPLICATED, PointSummary
-from iolab.core.resources import Flight, Loop, Resource, ResourceUse, RunResources
+from iolab.core.resources import IoConcurrency, LoadLoop, Resource, ResourceUse, RunResources
 from iolab.core.run import RunKey
 from iolab.dataclass import dataclass
 
@@ -171,7 +171,7 @@ class BottleneckDecision:
 def decide_bottleneck(resources: RunResources, step: LoadStep | None) -> BottleneckDecision:
     """What the evidence supports; `step` is None where no other load was measured."""
     flight = resources.flight
-    if flight is not None and flight.loop is not Loop.CLOSED:
+    if flight is not None and flight.loop is not LoadLoop.CLOSED:
         paced = _pacing_cause(flight)
         if paced is not None:
             return BottleneckDecision(paced, sure=True)
@@ -208,11 +208,11 @@ def _decide_without_full_resource(
     aside: tuple[ResourceUse, ...],
 ) -> BottleneckDecision:
     """Where no resource is at its limit: the load that was asked for, or what cannot be seen."""
-    flight, nearest = resources.flight, resources.most(Resource.DEVICE)
-    if flight is not None and flight.loop is Loop.CLOSED:
-        if flight.kept < QUEUE_KEPT and aside:
+    flight, nearest = resources.flight, resources.busiest(Resource.DEVICE)
+    if flight is not None and flight.loop is LoadLoop.CLOSED:
+        if flight.filled_share < QUEUE_KEPT and aside:
             return BottleneckDecision(Cause.PROCESSORS, sure=True, use=aside[0])
-        if flight.kept < QUEUE_KEPT:
+        if flight.filled_share < QUEUE_KEPT:
             return BottleneckDecision(Cause.ENGINE, sure=True, step=step)
         if flight.one_each and (step is None or step.pays):
             return BottleneckDecision(
@@ -240,7 +240,7 @@ def _is_mostly_other_load(use: ResourceUse) -> bool:
     return known and (use.own or 0.0) < OWN_PART * (use.share or 0.0)
 
 
-def _pacing_cause(flight: Flight) -> Cause | None:
+def _pacing_cause(flight: IoConcurrency) -> Cause | None:
     """The pace where that was kept; a rate that was not kept met another limit."""
     if flight.target_rate is None:
         return Cause.PACE
@@ -257,7 +257,7 @@ def _full_resources(
     """
     full, aside = [], []
     for resource, limit in _LIMITS:
-        use = resources.most(resource)
+        use = resources.busiest(resource)
         if use is None or use.share is None or use.share < limit:
             continue
         if resource is Resource.PROCESSORS and _devices_explain_latency(resources, NEARLY_ALL):
@@ -286,19 +286,19 @@ _CAUSES: Final = {
 
 def _busy_device(resources: RunResources) -> ResourceUse | None:
     """The busiest device where it is always busy; memory is none, its work is the processors'."""
-    use = None if resources.memory_backed else resources.most(Resource.DEVICE)
+    use = None if resources.memory_backed else resources.busiest(Resource.DEVICE)
     return use if use is not None and (use.share or 0.0) >= ALWAYS_BUSY else None
 
 
 def _devices_explain_latency(resources: RunResources, share: float = MOST_OF_LATENCY) -> bool:
     """Whether devices take that share of the latency by themselves, and not by the processors."""
-    at_device = None if resources.flight is None else resources.flight.at_device
+    at_device = None if resources.flight is None else resources.flight.device_latency_share
     return at_device is not None and at_device >= share and not resources.memory_backed
 
 
 def _devices_may_explain_latency(resources: RunResources) -> bool:
     """Whether nothing says that the I/Os wait elsewhere than at the devices."""
-    at_device = None if resources.flight is None else resources.flight.at_device
+    at_device = None if resources.flight is None else resources.flight.device_latency_share
     return at_device is None or at_device >= MOST_OF_LATENCY
 
 

@@ -14,9 +14,9 @@ from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import NOTHING, RunView, io_time_in_window
 from iolab.analysis.window import Window
 from iolab.core.host import HostFacts, Role
-from iolab.core.resources import Flight, Loop, Resource, ResourceUse, RunResources
+from iolab.core.resources import IoConcurrency, LoadLoop, Resource, ResourceUse, RunResources
 from iolab.core.run import HostRun, RunRecord
-from iolab.hosts.rates import ALL_CORES, derive
+from iolab.hosts.rates import ALL_CORES, derive_series
 
 if TYPE_CHECKING:
     from iolab.analysis.kinds import AnalysisKinds
@@ -36,7 +36,7 @@ def view_with_all_resources(
     """The run with the processors, disks and ports of all of its hosts."""
     is_large = len(record.host_names) > EVERY_CORE_HOSTS_MOST
     wanted = {**WATCHED, "cpu": ALL_CORES} if is_large else WATCHED
-    telemetry = derive(record.counters, record.host_names, wanted)
+    telemetry = derive_series(record.counters, record.host_names, wanted)
     return kinds.view(record, facts, telemetry)
 
 
@@ -46,7 +46,7 @@ def run_resources(view: RunView) -> RunResources:
     targets = [target for host in view.hosts if (target := view.target(host)) is not None]
     return RunResources(
         uses=tuple(_busiest_uses(uses)),
-        flight=_io_flight(view) if view.job.depth_total else None,
+        flight=_io_flight(view) if view.job.total_iodepth else None,
         memory_backed=any(target.memory_backed or target.in_memory for target in targets),
         storage_seen=any(use.resource is Resource.DEVICE for use in uses),
         stolen=_stolen_share(view),
@@ -112,7 +112,7 @@ def _processor_uses(
 def _job_share(view: RunView, host: HostRun) -> float | None:
     """What each job used of a core, as its engine counts it over the whole run."""
     job = view.job
-    if host.totals is None or not job.depth_total or job.polls:
+    if host.totals is None or not job.total_iodepth or job.busy_polls:
         return None
     percent = host.totals.user_cpu_percent + host.totals.system_cpu_percent
     return percent / 100
@@ -134,29 +134,29 @@ def _stolen_share(view: RunView) -> float:
     return max((share for share in shares if share is not None), default=0.0)
 
 
-def _io_flight(view: RunView) -> Flight | None:
+def _io_flight(view: RunView) -> IoConcurrency | None:
     """Little's law over all hosts; None where no I/O was measured."""
     point, load = view.record.run.point, view.load
     jobs = [point.job_on(host.host) for host in view.hosts]
     service = view.service
     by_host = [
-        host_concurrency(load, index, job.depth_total, service) for index, job in enumerate(jobs)
+        host_concurrency(load, index, job.total_iodepth, service) for index, job in enumerate(jobs)
     ]
     measured = [flight for flight in by_host if flight is not None]
     ios = int(load.ios.sum())
     if not measured or ios == 0:
         return None
-    asked_rates = [job.asked_iops * job.jobs for job in jobs if job.asked_iops is not None]
+    asked_rates = [job.target_iops * job.jobs for job in jobs if job.target_iops is not None]
     seconds = np.maximum(load.seconds, 1e-9)
-    return Flight(
-        loop=Loop.RATE
+    return IoConcurrency(
+        loop=LoadLoop.RATE
         if asked_rates
-        else Loop.CLOSED
+        else LoadLoop.CLOSED
         if all(job.is_closed_loop for job in jobs)
-        else Loop.PACED,
+        else LoadLoop.PACED,
         in_flight=sum(flight.in_flight for flight in measured),
-        asked=sum(job.depth_total for job in jobs),
-        one_each=all(job.depth_total == 1 for job in jobs),
+        asked=sum(job.total_iodepth for job in jobs),
+        one_each=all(job.total_iodepth == 1 for job in jobs),
         latency_ns=float((load if service is None else service).lat_sum_ns.sum()) / ios,
         device_ns=_device_ns(view) if point.job.direct else None,
         rate=float((load.ios.sum(axis=1) / seconds).sum()),

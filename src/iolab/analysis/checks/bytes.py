@@ -92,7 +92,7 @@ def moved_by_device(view: RunView) -> tuple[Moved, ...] | None:
         device = None if facts is None else _device_of(facts, host.devices)
         if facts is None or device is None:
             return None
-        groups.setdefault((facts.kernel.boot_or(host.host), device), []).append(index)
+        groups.setdefault((facts.kernel.boot_id_or(host.host), device), []).append(index)
     return tuple(_group(view, device, members) for (_, device), members in groups.items())
 
 
@@ -156,7 +156,7 @@ def _is_opaque(facts: HostFacts | None, parts: list[str]) -> bool:
 
 def _moved(deltas: tuple[DeviceDelta, ...], names: list[str], way: Direction) -> int:
     """Bytes that those devices moved that way."""
-    return sum(delta.way(way).bytes for delta in deltas if delta.device in names)
+    return sum(delta.direction_delta(way).bytes for delta in deltas if delta.device in names)
 
 
 def _discarded(host: HostRun, names: list[str]) -> int | None:
@@ -314,7 +314,7 @@ def buffered_io(view: RunView) -> CheckAnswer:
 @check("cache-hits", "Reads from the page cache")
 def cache_hits(view: RunView) -> CheckAnswer:
     """Whether the reads can have been answered by the hosts' memory."""
-    if Direction.READ not in view.job.directions:
+    if Direction.READ not in view.job.data_directions:
         return not_applicable("The workload reads nothing.", reads=False)
     if view.job.direct:
         return not_applicable("O_DIRECT reads pass the page cache by.", direct=True)
@@ -385,7 +385,7 @@ def _memory_target(target: TargetFacts | None, host: str) -> CheckAnswer:
 @check("holes", "Reads of unwritten extents", needs_load=False)
 def holes(view: RunView) -> CheckAnswer:
     """Whether all that is read was written before."""
-    if Direction.READ not in view.job.directions:
+    if Direction.READ not in view.job.data_directions:
         return not_applicable("The workload reads nothing.", reads=False)
     return worst_answer(_proved_written(host) for host in view.hosts)
 

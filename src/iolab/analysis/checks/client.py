@@ -20,7 +20,7 @@ from iolab.analysis.check import (
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts
 from iolab.core.metric import Level
-from iolab.core.run import EngineTotals, HostRun, ProcessorGroup, ProcessorUse
+from iolab.core.run import CgroupCpuUse, EngineTotals, HostRun, ProcessorUse
 from iolab.units import format_count
 
 BUSY_CORES: Final = 0.90
@@ -231,12 +231,12 @@ def _throttled(view: RunView, host: HostRun) -> CheckAnswer:
     return indicative(f"{text}{cost}.", **evidence)
 
 
-def _used_up(group: ProcessorGroup, use: ProcessorUse) -> float:
+def _used_up(group: CgroupCpuUse, use: ProcessorUse) -> float:
     """The share of the periods that passed in which the quota was used up."""
     return min(group.throttled * group.period_ns / use.watched_ns, 1.0)
 
 
-def _stood(group: ProcessorGroup, use: ProcessorUse) -> float:
+def _stood(group: CgroupCpuUse, use: ProcessorUse) -> float:
     """At most so much of the time the group stood still: several processors may do so at once."""
     return min(group.throttled_ns / use.watched_ns, _used_up(group, use))
 

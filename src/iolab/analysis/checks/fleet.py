@@ -134,7 +134,7 @@ def _step_of(host: HostRun) -> CheckAnswer:
 def uneven_fleet(view: RunView) -> CheckAnswer:
     """Whether the total speaks of every host: rates for each I/O that a host keeps in flight."""
     point = view.record.run.point
-    depths = np.array([point.job_on(host.host).depth_total for host in view.hosts])
+    depths = np.array([point.job_on(host.host).total_iodepth for host in view.hosts])
     rates = host_rates(view.load)
     return unevenness(view, rates, np.asarray(rates / depths, dtype=np.float64), "iops")
 

@@ -26,11 +26,11 @@ from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS
 from iolab.core.bins import PERCENTILES
 from iolab.core.metric import Level
-from iolab.core.stopping import SeriesStatus
-from iolab.core.volume import REACHED_WITHIN, limit_of
+from iolab.core.stopping import SteadinessStatus
+from iolab.core.volume import REACHED_WITHIN, provisioned_limit
 from iolab.stats.quantiles import has_few_stalls
 from iolab.stats.steady_state import SECONDS_LEAST, find_fall_to_plateau
-from iolab.study.foretold import RUN_ENOUGH_S, RUN_SHORT_S, RUN_USELESS_S, level_of_length
+from iolab.study.foretold import RUN_ENOUGH_S, RUN_SHORT_S, RUN_USELESS_S, level_for_run_length
 from iolab.units import format_count
 
 COVERED_GOOD: Final = 0.98
@@ -111,7 +111,7 @@ def run_too_short(view: RunView) -> CheckAnswer:
     seconds, asked_s = float(view.load.seconds.min()), view.record.runtime_s
     # Cut and not rounded: 2.97 s are not the 3.0 s that would do.
     text = f"{math.floor(10 * seconds) / 10:.1f} s were measured"
-    level = level_of_length(asked_s, seconds)
+    level = level_for_run_length(asked_s, seconds)
     if level is Level.INVALID:
         return invalid(f"Only {text}; {RUN_USELESS_S:.0f} s are the least.", seconds=seconds)
     if level is Level.INDICATIVE:
@@ -199,7 +199,7 @@ def transient(view: RunView) -> CheckAnswer:
     if steady is None:
         return _unseen(view)
     steadiness, evidence = steady.steadiness, _evidence(steady)
-    if steadiness.status is SeriesStatus.TRANSIENT:
+    if steadiness.status is SteadinessStatus.TRANSIENT:
         return _not_steady(view, steady, evidence)
     if abs(steady.excess) > EXCESS_TOLERABLE:
         return indicative(
@@ -280,7 +280,7 @@ def _provisioned(view: RunView) -> tuple[float, str] | None:
     limits: list[tuple[float, str]] = []
     for host in view.hosts:
         facts = view.facts_of(host)
-        limit = limit_of(facts, view.record.volume) if facts else None
+        limit = provisioned_limit(facts, view.record.volume) if facts else None
         iops = limit.iops_at(io_bytes) if limit else None
         if limit is None or iops is None:
             return None
@@ -299,7 +299,7 @@ def cycle(view: RunView) -> CheckAnswer:
         return _unseen(view)
     steadiness = steady.steadiness
     evidence: Numbers = {"period_s": steadiness.period_s, "cycles": steadiness.cycles}
-    if steadiness.status is SeriesStatus.CYCLE:
+    if steadiness.status is SteadinessStatus.CYCLE:
         return indicative(f"Too few cycles. {' '.join(steadiness.reasons)}", **evidence)
     if steadiness.period_s is None:
         return valid("The rate does not swing.", **evidence)
@@ -338,7 +338,7 @@ def imprecise(view: RunView) -> CheckAnswer:
 
 def _without_interval(view: RunView, steady: SteadinessView, evidence: Numbers) -> CheckAnswer:
     steadiness, rule = steady.steadiness, view.record.rule
-    correlated = steadiness.status is SeriesStatus.CORRELATED
+    correlated = steadiness.status is SteadinessStatus.CORRELATED
     text = " ".join(steadiness.reasons) if correlated else "The run's own mean has no interval."
     if rule is None:
         return valid(text, **evidence)

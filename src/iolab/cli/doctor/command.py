@@ -64,7 +64,12 @@ def _this_machine(path: str, *, cloud: bool, as_json: bool) -> Sequence[Finding]
     findings = asyncio.run(machine_findings(str(Path(path).absolute()), cloud=cloud))
     if as_json:
         answers = [
-            {"what": item.what, "state": item.state.value, "says": item.says, "do": item.do}
+            {
+                "what": item.what,
+                "state": item.state.value,
+                "message": item.message,
+                "hint": item.hint,
+            }
             for item in findings
         ]
         result_json({"format": 1, "findings": answers})
@@ -76,11 +81,11 @@ def _this_machine(path: str, *, cloud: bool, as_json: bool) -> Sequence[Finding]
             [
                 literal_text(item.what),
                 literal_text(item.state, styles[item.state]),
-                literal_text(item.says),
+                literal_text(item.message),
             ]
         )
-        if item.do:
-            rows.append(["", "", literal_text(item.do, QUIET_STYLE)])
+        if item.hint:
+            rows.append(["", "", literal_text(item.hint, QUIET_STYLE)])
     headings = (Heading(""), Heading("state"), Heading("found, and what to do", can_wrap=True))
     result_screen(terminal_table(headings, rows))
     return findings

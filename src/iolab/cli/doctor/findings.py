@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from iolab.hosts.answers import Leftovers
     from iolab.hosts.host import Host
     from iolab.hosts.message import Hello
-    from iolab.session.discovery import Quiet
+    from iolab.session.discovery import HostActivity
 
 
 ANSWER_DEADLINE_S: Final = 30.0
@@ -39,8 +39,8 @@ class Finding:
 
     what: str
     state: FindingState
-    says: str
-    do: str = ""
+    message: str
+    hint: str = ""
     engine: bool = False
     """Whether the fault is an engine's and not the host's."""
 
@@ -54,12 +54,12 @@ async def machine_findings(path: str, *, cloud: bool) -> tuple[Finding, ...]:
     try:
         binary = agent_binary()
     except HostError as error:
-        return (Finding("agent", FindingState.FAULT, error.happened, error.do),)
+        return (Finding("agent", FindingState.FAULT, error.message, error.hint),)
     host = LocalHost(HostSpec("local", HostKind.LOCAL))
     try:
         return await _ask(host, path, str(binary), cloud=cloud)
     except HostError as error:
-        return (Finding("agent", FindingState.FAULT, error.happened, error.do),)
+        return (Finding("agent", FindingState.FAULT, error.message, error.hint),)
     finally:
         await host.close()
 
@@ -67,43 +67,43 @@ async def machine_findings(path: str, *, cloud: bool) -> tuple[Finding, ...]:
 async def _ask(host: Host, path: str, binary: str, *, cloud: bool) -> tuple[Finding, ...]:
     from iolab.core.host import TargetProbe, version_commands
     from iolab.hosts.answers import read_answer, read_facts
-    from iolab.session.discovery import LEFTOVERS, leftovers_on, watch_quiet
+    from iolab.session.discovery import LEFTOVERS, host_leftovers, watch_activity
 
     hello = await host.connect()
     tools = version_commands(needed_programs())
-    message = await host.ask(
+    message = await host.request(
         "facts", deadline_s=ANSWER_DEADLINE_S, path=path, tools=tools, cloud=cloud
     )
     facts = read_facts(host.name, message)
-    sample = await host.ask("snapshot", deadline_s=ANSWER_DEADLINE_S)
+    sample = await host.request("snapshot", deadline_s=ANSWER_DEADLINE_S)
     findings = [
         Finding("agent", FindingState.OK, f"version {hello.version} at {binary}"),
         *engine_findings(facts),
         *target_findings(facts, path),
     ]
     if facts.target is not None and facts.target.writable:
-        asked = await host.ask("probe", deadline_s=ANSWER_DEADLINE_S, path=path)
+        asked = await host.request("probe", deadline_s=ANSWER_DEADLINE_S, path=path)
         findings += probe_findings(read_answer(host.name, TargetProbe, asked))
-    left = await leftovers_on(host, path) if LEFTOVERS in hello.capabilities else None
+    left = await host_leftovers(host, path) if LEFTOVERS in hello.capabilities else None
     findings += end_findings(hello, left)
     findings += counter_findings(facts.target, sample.header)
-    quiet = await watch_quiet(host, facts)
+    quiet = await watch_activity(host, facts)
     return (*findings, *fact_findings(facts), other_load(quiet))
 
 
 OTHER_LOAD: Final = "other load"
 
 
-def other_load(quiet: Quiet) -> Finding:
+def other_load(quiet: HostActivity) -> Finding:
     """Whether anything else works on the machine, which a result would hold."""
     from iolab.session.discovery import QUIET_WATCH_S
 
-    others = quiet.others()
+    others = quiet.interference_text()
     if others is None:
         return Finding(OTHER_LOAD, FindingState.OK, f"none in {QUIET_WATCH_S:g} s")
-    do = "Find who it is, as with top or iotop, and stop it: until then results are at best "
-    do += "indicative."
-    return Finding(OTHER_LOAD, FindingState.NOTE, others, do)
+    hint = "Find who it is, as with top or iotop, and stop it: until then results are at best "
+    hint += "indicative."
+    return Finding(OTHER_LOAD, FindingState.NOTE, others, hint)
 
 
 def needed_programs() -> tuple[HostProgram, ...]:
@@ -118,40 +118,40 @@ def engine_findings(facts: HostFacts) -> Iterator[Finding]:
     for program in needed_programs():
         wrong = program.fault(facts) if program.fault is not None else None
         if wrong is not None:
-            do = program.install
-            yield Finding(program.title, FindingState.FAULT, wrong, do, engine=True)
+            hint = program.install
+            yield Finding(program.title, FindingState.FAULT, wrong, hint, engine=True)
         elif (tool := facts.tool(program.name)) is not None:
-            says = f"{program.version(facts)} at {tool.path}"
-            yield Finding(program.title, FindingState.OK, says)
+            message = f"{program.version(facts)} at {tool.path}"
+            yield Finding(program.title, FindingState.OK, message)
 
 
 def target_findings(facts: HostFacts, path: str) -> Iterator[Finding]:
     """What the directory is, whether we may write to it, and whether it has room."""
-    from iolab.study.guard import MAKE_WRITABLE, no_target
+    from iolab.study.guard import MAKE_WRITABLE, missing_target_fault
 
     target = facts.target
     if target is None:
-        fault = no_target(facts, path)
-        yield Finding("directory", FindingState.FAULT, fault.happened, fault.do)
+        fault = missing_target_fault(facts, path)
+        yield Finding("directory", FindingState.FAULT, fault.message, fault.hint)
         return
     if target.writable:
         yield Finding("directory", FindingState.OK, f"{path} may be written to")
     else:
-        says = f"{path} may not be written to"
-        yield Finding("directory", FindingState.FAULT, says, MAKE_WRITABLE)
+        message = f"{path} may not be written to"
+        yield Finding("directory", FindingState.FAULT, message, MAKE_WRITABLE)
     source = f"{target.fs_type} from {target.mount_source} at {target.mount_point}"
     if target.in_memory:
-        do = "Give a path on storage; what is measured here is memory."
-        yield Finding("file system", FindingState.FAULT, f"{source} lives in memory", do)
+        hint = "Give a path on storage; what is measured here is memory."
+        yield Finding("file system", FindingState.FAULT, f"{source} lives in memory", hint)
     elif target.network:
-        do = "Bytes are then compared with the network ports, not a device."
-        yield Finding("file system", FindingState.NOTE, f"{source}, over the network", do)
+        hint = "Bytes are then compared with the network ports, not a device."
+        yield Finding("file system", FindingState.NOTE, f"{source}, over the network", hint)
     else:
         yield Finding("file system", FindingState.OK, source)
     room = f"{format_bytes(target.free_bytes)} free"
     if target.free_bytes < ROOM_BYTES:
-        do = f"Bundled studies need {format_bytes(ROOM_BYTES)} at scale small; make room."
-        yield Finding("free space", FindingState.NOTE, room, do)
+        hint = f"Bundled studies need {format_bytes(ROOM_BYTES)} at scale small; make room."
+        yield Finding("free space", FindingState.NOTE, room, hint)
     else:
         yield Finding("free space", FindingState.OK, room)
 
@@ -160,20 +160,22 @@ def probe_findings(probe: TargetProbe) -> Iterator[Finding]:
     """Whether O_DIRECT works there, and whether the directory is free."""
     if probe.direct_error is None:
         align = probe.direct_align_bytes
-        says = "works" if align is None else f"works, in multiples of {align} bytes"
-        yield Finding("O_DIRECT", FindingState.OK, says)
+        message = "works" if align is None else f"works, in multiples of {align} bytes"
+        yield Finding("O_DIRECT", FindingState.OK, message)
     else:
-        do = "Give a path on another file system; without it the page cache is measured."
-        yield Finding("O_DIRECT", FindingState.FAULT, probe.direct_error, do)
+        hint = "Give a path on another file system; without it the page cache is measured."
+        yield Finding("O_DIRECT", FindingState.FAULT, probe.direct_error, hint)
     if probe.movable_by is not None:
-        do = "A run whose files they move fails; give a directory that only root or you can write."
-        yield Finding("owner", FindingState.NOTE, probe.movable_by, do)
+        hint = (
+            "A run whose files they move fails; give a directory that only root or you can write."
+        )
+        yield Finding("owner", FindingState.NOTE, probe.movable_by, hint)
     if probe.other_user is not None:
-        do = "While it measures, each of you measures the other, too."
-        yield Finding("other users", FindingState.NOTE, f"a session of {probe.other_user}", do)
+        hint = "While it measures, each of you measures the other, too."
+        yield Finding("other users", FindingState.NOTE, f"a session of {probe.other_user}", hint)
     if probe.held_by is not None:
-        do = "Wait for its end, or give another path."
-        yield Finding("other sessions", FindingState.FAULT, f"held by {probe.held_by}", do)
+        hint = "Wait for its end, or give another path."
+        yield Finding("other sessions", FindingState.FAULT, f"held by {probe.held_by}", hint)
 
 
 LEFT: Final = "left by killed sessions"
@@ -189,24 +191,24 @@ def end_findings(hello: Hello, left: Leftovers | None) -> Iterator[Finding]:
     """What killed sessions left, what rights are missing, whether load can outlive its agent."""
     from iolab.report.numbers import counted_noun
 
-    if left is not None and left.disturbing:
+    if left is not None and left.disturb_runs:
         counts = (
             (len(left.processes), "process"),
             (len(left.folders), "scratch folder"),
             (len(left.groups), "control group"),
             (len(left.loops), "loop device"),
         )
-        says = ", ".join(counted_noun(number, noun) for number, noun in counts if number)
-        do = "'iolab clean' with the same options shows and removes it."
-        yield Finding(LEFT, FindingState.NOTE, says, do)
+        message = ", ".join(counted_noun(number, noun) for number, noun in counts if number)
+        hint = "'iolab clean' with the same options shows and removes it."
+        yield Finding(LEFT, FindingState.NOTE, message, hint)
     if hello.uid:
         yield Finding("rights", FindingState.NOTE, f"user {hello.uid}, not root", ROOT_ADDS)
     if hello.runs_end_by is not None:
         yield Finding("processes", FindingState.OK, f"end with the agent, by a {hello.runs_end_by}")
         return
-    says = "what an engine forks may outlive an agent and its keeper that are killed at once"
-    do = "Run it as root, outside a user namespace; else the next session there ends them first."
-    yield Finding("processes", FindingState.NOTE, says, do)
+    message = "what an engine forks may outlive an agent and its keeper that are killed at once"
+    hint = "Run it as root, outside a user namespace; else the next session there ends them first."
+    yield Finding("processes", FindingState.NOTE, message, hint)
 
 
 def counter_findings(target: TargetFacts | None, sample: Mapping[str, Any]) -> Iterator[Finding]:
@@ -216,16 +218,16 @@ def counter_findings(target: TargetFacts | None, sample: Mapping[str, Any]) -> I
     if target is None:
         return
     if not target.devices:
-        do = "No device can vouch for the bytes; such results are at best indicative."
-        yield Finding("device", FindingState.NOTE, "none found below the file system", do)
+        hint = "No device can vouch for the bytes; such results are at best indicative."
+        yield Finding("device", FindingState.NOTE, "none found below the file system", hint)
         return
     yield Finding("device", FindingState.OK, ", ".join(target.devices))
     rows = sample.get("disks")
     counted = {str(row[0]) for row in rows if row} if isinstance(rows, list) else set()
     missing = [name for name in target.devices if name not in counted]
     if len(missing) == len(target.devices):
-        do = "See that /proc/diskstats may be read here and lists the device."
-        yield Finding("counters", FindingState.FAULT, f"no counters of {', '.join(missing)}", do)
+        hint = "See that /proc/diskstats may be read here and lists the device."
+        yield Finding("counters", FindingState.FAULT, f"no counters of {', '.join(missing)}", hint)
     else:
         yield Finding(
             "counters", FindingState.OK, f"of {counted_noun(len(counted), 'block device')}"
@@ -235,18 +237,18 @@ def counter_findings(target: TargetFacts | None, sample: Mapping[str, Any]) -> I
 def fact_findings(facts: HostFacts) -> Iterator[Finding]:
     """What the machine would not tell; a report shows less then."""
     cpu, memory = facts.cpu, facts.memory
-    says = f"{cpu.model}, {cpu.threads} threads, {format_bytes(memory.total_bytes)} of memory"
-    if facts.machine.title:
-        says = f"{facts.machine.title}: {says}"
-    yield Finding("machine", FindingState.OK, says)
+    message = f"{cpu.model}, {cpu.threads} threads, {format_bytes(memory.total_bytes)} of memory"
+    if facts.machine.product_text:
+        message = f"{facts.machine.product_text}: {message}"
+    yield Finding("machine", FindingState.OK, message)
     if facts.cloud is not None:
-        yield Finding("cloud", FindingState.OK, facts.cloud.title)
-    if cpu.limit is not None:
-        says = f"a load here may use {cpu.limit:.3g} of {cpu.threads} cores"
-        do = (
+        yield Finding("cloud", FindingState.OK, facts.cloud.summary_text)
+    if cpu.core_limit is not None:
+        message = f"a load here may use {cpu.core_limit:.3g} of {cpu.threads} cores"
+        hint = (
             "Lift the quota or the affinity of what iolab runs in, or take it for the client it is."
         )
-        yield Finding("processors", FindingState.NOTE, says, do)
+        yield Finding("processors", FindingState.NOTE, message, hint)
     yield from missing_facts(facts)
 
 

@@ -39,7 +39,7 @@ from iolab.session.discovery import (
     CPU_BUSY,
     DEVICE_BUSY,
     QUIET_WATCH_S,
-    Inspected,
+    InspectedHost,
     inspect_hosts,
 )
 from iolab.units import format_bytes, format_count, format_ns, format_rate_bytes
@@ -68,7 +68,7 @@ class FleetFinding:
     finding: Finding
 
 
-def fleet_findings(inspected: Outcomes[Inspected]) -> tuple[FleetFinding, ...]:
+def fleet_findings(inspected: Outcomes[InspectedHost]) -> tuple[FleetFinding, ...]:
     """Everything to be told of the hosts together: faults first, then notes, then what is well."""
     hosts = tuple(inspected.done.values())
     findings = [
@@ -103,10 +103,10 @@ def link_speed(port: NicFacts | None) -> str:
 
 def _unreached(failed: Mapping[str, IolabError]) -> Iterator[FleetFinding]:
     for name, error in failed.items():
-        yield FleetFinding((name,), Finding("reach", FindingState.FAULT, error.happened, error.do))
+        yield FleetFinding((name,), Finding("reach", FindingState.FAULT, error.message, error.hint))
 
 
-def _own_faults(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
+def _own_faults(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
     """What is wrong with a host whatever the others are; the same on several is told once."""
     grouped: dict[Finding, list[str]] = {}
     for host in hosts:
@@ -119,12 +119,12 @@ def _own_faults(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
         yield FleetFinding(tuple(names), finding)
 
 
-def _examined(host: Inspected) -> Iterator[Finding]:
+def _examined(host: InspectedHost) -> Iterator[Finding]:
     if host.spec.role is Role.CLIENT:
         yield from engine_findings(host.facts)
         if host.path is None:
-            do = "Give --path DIR, or a path in the inventory, to look at it too."
-            yield Finding("directory", FindingState.NOTE, "no directory was named", do)
+            hint = "Give --path DIR, or a path in the inventory, to look at it too."
+            yield Finding("directory", FindingState.NOTE, "no directory was named", hint)
     if host.path is not None:
         yield from target_findings(host.facts, host.path)
     yield from end_findings(host.hello, host.left)
@@ -133,7 +133,7 @@ def _examined(host: Inspected) -> Iterator[Finding]:
     yield from missing_facts(host.facts)
 
 
-def _clocks(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
+def _clocks(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
     off = [host for host in hosts if abs(host.offset.offset_ns) > CLOCK_OFF_NS]
     vague = [host for host in hosts if host.offset.error_ns > CLOCK_OFF_NS]
     ahead = [host for host in off if host.offset.offset_ns > 0]
@@ -142,32 +142,32 @@ def _clocks(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
         if same:
             distance = _range([abs(host.offset.offset_ns) for host in same], format_ns)
             error = format_ns(max(host.offset.error_ns for host in same))
-            says = f"{distance} ± {error} {way} this machine's"
-            do = "Keep it by NTP or PTP, as with chrony: starts are corrected, times in logs not."
-            yield FleetFinding(_names(same), Finding("clock", FindingState.NOTE, says, do))
+            message = f"{distance} ± {error} {way} this machine's"
+            hint = "Keep it by NTP or PTP, as with chrony: starts are corrected, times in logs not."
+            yield FleetFinding(_names(same), Finding("clock", FindingState.NOTE, message, hint))
     if vague:
         error = _range([host.offset.error_ns for host in vague], format_ns)
-        says = f"known to ± {error} only; answers are slow"
-        do = "Look for load on the host or on the way to it; starts will be as far apart."
-        yield FleetFinding(_names(vague), Finding("clock", FindingState.NOTE, says, do))
+        message = f"known to ± {error} only; answers are slow"
+        hint = "Look for load on the host or on the way to it; starts will be as far apart."
+        yield FleetFinding(_names(vague), Finding("clock", FindingState.NOTE, message, hint))
     if hosts and not off and not vague:
-        says = f"all within {format_ns(CLOCK_OFF_NS)} of this machine's"
-        yield FleetFinding(_names(hosts), Finding("clock", FindingState.OK, says))
+        message = f"all within {format_ns(CLOCK_OFF_NS)} of this machine's"
+        yield FleetFinding(_names(hosts), Finding("clock", FindingState.OK, message))
 
 
-def _machines(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
+def _machines(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
     """Hosts that are one machine under several names, which share what they are measured by."""
     by_boot = _groups((host.facts.kernel.boot_id, host) for host in hosts)
     for boot, same in by_boot.items():
         if boot and len(same) > 1:
-            says = (
+            message = (
                 f"{counted_noun(len(same), 'host')} are one machine: they share one running kernel"
             )
-            do = "Name each machine once; of containers, know that they share what is measured."
-            yield FleetFinding(_names(same), Finding("machine", FindingState.NOTE, says, do))
+            hint = "Name each machine once; of containers, know that they share what is measured."
+            yield FleetFinding(_names(same), Finding("machine", FindingState.NOTE, message, hint))
 
 
-def _load(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
+def _load(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
     """Who was busy while we only watched; hosts that are busy in the same way are told of once."""
     cores = [
         (busy_share, host)
@@ -179,23 +179,23 @@ def _load(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
         for host in hosts
         if (busy_share := host.quiet.device_busy or 0.0) > DEVICE_BUSY
     ]
-    moved = [(idle, host) for host in hosts if (idle := host.quiet.idle) and not idle.quiet]
+    moved = [(idle, host) for host in hosts if (idle := host.quiet.idle) and not idle.is_quiet]
     busy: list[tuple[str, tuple[str, ...]]] = []
     if cores:
         share = _range([value for value, _ in cores], "{:.0%}".format)
         busy.append((f"processors {share} busy", _names(host for _, host in cores)))
     if disks:
         share = _range([value for value, _ in disks], "{:.0%}".format)
-        says = f"a device below the directory {share} busy"
-        busy.append((says, _names(host for _, host in disks)))
+        message = f"a device below the directory {share} busy"
+        busy.append((message, _names(host for _, host in disks)))
     if moved:
         rate = _range([idle.bytes_per_s for idle, _ in moved], format_rate_bytes)
         ios = _range([idle.ios_per_s for idle, _ in moved], format_count)
-        says = f"others move {rate}, {ios} I/Os/s there"
-        busy.append((says, _names(host for _, host in moved)))
-    do = "Find who it is, as with top or iotop, and stop it while you measure."
-    for says, names in busy:
-        yield FleetFinding(names, Finding(OTHER_LOAD, FindingState.NOTE, says, do))
+        message = f"others move {rate}, {ios} I/Os/s there"
+        busy.append((message, _names(host for _, host in moved)))
+    hint = "Find who it is, as with top or iotop, and stop it while you measure."
+    for message, names in busy:
+        yield FleetFinding(names, Finding(OTHER_LOAD, FindingState.NOTE, message, hint))
     if hosts and not busy:
         yield FleetFinding(
             _names(hosts), Finding(OTHER_LOAD, FindingState.OK, f"none in {QUIET_WATCH_S:g} s")
@@ -208,50 +208,52 @@ def _range(values: Sequence[float], words: Callable[[float], str]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _compared(hosts: Sequence[Inspected], role: Role) -> Iterator[Finding]:
+def _compared(hosts: Sequence[InspectedHost], role: Role) -> Iterator[Finding]:
     """Each thing in which hosts of one role must not differ; storage has its own directories."""
     if role is Role.CLIENT:
         for program in study_kinds().programs:
-            having = [host for host in hosts if program.is_on(host.facts)]
+            having = [host for host in hosts if program.is_installed(host.facts)]
             # A host that lacks what all need has a finding of its own.
             alike = hosts if program.fault is None else having
             if having:
                 versions = ((program.version(host.facts), host) for host in alike)
                 yield _same(program.title, versions, program.same)
         yield from _file_systems(hosts)
-    do = "Boot the same kernel on all, or read results of each host by itself."
-    yield _same("kernel", ((host.facts.kernel.release, host) for host in hosts), do)
-    do = "Read results of each kind by itself; a phase ends with its slowest host."
-    yield _same("processor", ((_processor(host.facts), host) for host in hosts), do)
-    machines = [(host.facts.machine.title or UNKNOWN, host) for host in hosts]
+    hint = "Boot the same kernel on all, or read results of each host by itself."
+    yield _same("kernel", ((host.facts.kernel.release, host) for host in hosts), hint)
+    hint = "Read results of each kind by itself; a phase ends with its slowest host."
+    yield _same("processor", ((_processor(host.facts), host) for host in hosts), hint)
+    machines = [(host.facts.machine.product_text or UNKNOWN, host) for host in hosts]
     if any(title != UNKNOWN for title, _ in machines):
-        yield _same("machine", machines, do)
+        yield _same("machine", machines, hint)
     if any(host.facts.cloud for host in hosts):
-        yield _same("cloud", ((_cloud(host.facts.cloud), host) for host in hosts), do)
+        yield _same("cloud", ((_cloud(host.facts.cloud), host) for host in hosts), hint)
     ports = [(fastest_port(host.facts), host) for host in hosts]
-    do = "See cables, transceivers and ports of the slower ones; the slowest decides a phase."
-    yield _same("link", ((link_speed(port), host) for port, host in ports), do)
-    do = "Set one MTU on all hosts and on every switch between them."
-    yield _same("MTU", ((str(port.mtu) if port else UNKNOWN, host) for port, host in ports), do)
+    hint = "See cables, transceivers and ports of the slower ones; the slowest decides a phase."
+    yield _same("link", ((link_speed(port), host) for port, host in ports), hint)
+    hint = "Set one MTU on all hosts and on every switch between them."
+    yield _same("MTU", ((str(port.mtu) if port else UNKNOWN, host) for port, host in ports), hint)
     governors = [(host.facts.cpu.governor or UNKNOWN, host) for host in hosts]
-    do = f"Set it to {PERFORMANCE} on all, as with 'cpupower frequency-set -g {PERFORMANCE}'."
-    finding = _same("governor", governors, do)
+    hint = f"Set it to {PERFORMANCE} on all, as with 'cpupower frequency-set -g {PERFORMANCE}'."
+    finding = _same("governor", governors, hint)
     slow = {name for name, _ in governors} - {PERFORMANCE, UNKNOWN}
-    yield replace(finding, state=FindingState.NOTE, do=do) if slow else finding
+    yield replace(finding, state=FindingState.NOTE, hint=hint) if slow else finding
 
 
 def _cloud(cloud: CloudFacts | None) -> str:
     """What hosts of one kind have in common: not the names of their volumes."""
     if cloud is None:
         return UNKNOWN
-    return replace(cloud, volumes=tuple(replace(volume, name="") for volume in cloud.volumes)).title
+    return replace(
+        cloud, volumes=tuple(replace(volume, name="") for volume in cloud.volumes)
+    ).summary_text
 
 
 def _processor(facts: HostFacts) -> str:
     return f"{facts.cpu.model} ({facts.kernel.architecture})"
 
 
-def _file_systems(hosts: Sequence[Inspected]) -> Iterator[Finding]:
+def _file_systems(hosts: Sequence[InspectedHost]) -> Iterator[Finding]:
     """Whether the directory is one file system everywhere, one of each host's own, or a mix."""
     targets = [(host.facts.target, host) for host in hosts]
     mounted = [(target, host) for target, host in targets if target is not None]
@@ -260,40 +262,42 @@ def _file_systems(hosts: Sequence[Inspected]) -> Iterator[Finding]:
     groups = _groups((_source(target), host) for target, host in mounted)
     one_machine = len({host.facts.kernel.boot_id for _, host in mounted}) == 1
     if len(groups) == 1 and one_machine and len({host.path for _, host in mounted}) > 1:
-        says = f"one file system, but not one directory: {next(iter(groups))}"
-        do = (
+        message = f"one file system, but not one directory: {next(iter(groups))}"
+        hint = (
             "Name one directory for all where clients are to work on each other's files (metadata)."
         )
-        yield Finding("file system", FindingState.NOTE, says, do)
+        yield Finding("file system", FindingState.NOTE, message, hint)
     elif len(groups) == 1 and (one_machine or mounted[0][0].network):
         yield Finding("file system", FindingState.OK, f"the same everywhere: {next(iter(groups))}")
     elif any(target.network for target, _ in mounted):
-        do = "Mount the same on all; a host without the mount measures its own disk."
+        hint = "Mount the same on all; a host without the mount measures its own disk."
         yield Finding(
-            "file system", FindingState.NOTE, f"not the same everywhere: {_who(groups)}", do
+            "file system", FindingState.NOTE, f"not the same everywhere: {_who(groups)}", hint
         )
     else:
-        says = f"each host has its own, none is shared: {_who(groups)}"
-        do = "If a shared one is meant, mount it; else totals add up these, and metadata workloads "
-        do += "with a rank shift, as mdtest's, are refused."
-        yield Finding("file system", FindingState.NOTE, says, do)
+        message = f"each host has its own, none is shared: {_who(groups)}"
+        hint = (
+            "If a shared one is meant, mount it; else totals add up these, and metadata workloads "
+        )
+        hint += "with a rank shift, as mdtest's, are refused."
+        yield Finding("file system", FindingState.NOTE, message, hint)
 
 
 def _source(target: TargetFacts) -> str:
     return f"{target.fs_type} from {target.mount_source}"
 
 
-def _same(name: str, values: Iterable[tuple[str, Inspected]], do: str) -> Finding:
+def _same(name: str, values: Iterable[tuple[str, InspectedHost]], hint: str) -> Finding:
     groups = _groups(values)
     if set(groups) == {UNKNOWN}:
         return Finding(name, FindingState.NOTE, "unknown: no host tells it", UNKNOWN_DO)
     if len(groups) == 1:
         return Finding(name, FindingState.OK, f"{next(iter(groups))} on all")
-    return Finding(name, FindingState.NOTE, f"differs: {_who(groups)}", do)
+    return Finding(name, FindingState.NOTE, f"differs: {_who(groups)}", hint)
 
 
 def _named_by_role(
-    findings: Iterable[Finding], hosts: Sequence[Inspected], role: Role
+    findings: Iterable[Finding], hosts: Sequence[InspectedHost], role: Role
 ) -> Iterator[FleetFinding]:
     """Clients are what one thinks of; findings about others say so."""
     for finding in findings:
@@ -301,22 +305,22 @@ def _named_by_role(
         yield FleetFinding(_names(hosts), replace(finding, what=name))
 
 
-def _groups(values: Iterable[tuple[str, Inspected]]) -> dict[str, list[Inspected]]:
+def _groups(values: Iterable[tuple[str, InspectedHost]]) -> dict[str, list[InspectedHost]]:
     """Hosts by value, the value of most hosts first."""
-    groups: dict[str, list[Inspected]] = {}
+    groups: dict[str, list[InspectedHost]] = {}
     for value, host in values:
         groups.setdefault(value, []).append(host)
     return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
 
 
-def _who(groups: Mapping[str, Sequence[Inspected]]) -> str:
+def _who(groups: Mapping[str, Sequence[InspectedHost]]) -> str:
     return "; ".join(
         f"{value} on {shortened_list_text(list(_names(hosts)), NAMES_SHOWN)}"
         for value, hosts in groups.items()
     )
 
 
-def _names(hosts: Iterable[Inspected]) -> tuple[str, ...]:
+def _names(hosts: Iterable[InspectedHost]) -> tuple[str, ...]:
     return tuple(host.spec.name for host in hosts)
 
 
@@ -333,7 +337,7 @@ STYLES: Final = {
 
 async def inspect_fleet(
     specs: tuple[HostSpec, ...], path: str | None, *, cloud: bool
-) -> Outcomes[Inspected]:
+) -> Outcomes[InspectedHost]:
     """Reach every host, ask and watch them all at once, and let go.
 
     `path` is absolute, for hosts that name none of their own; with `cloud` each asks its cloud's
@@ -345,7 +349,7 @@ async def inspect_fleet(
 
 
 def fleet_screen(
-    specs: tuple[HostSpec, ...], inspected: Outcomes[Inspected]
+    specs: tuple[HostSpec, ...], inspected: Outcomes[InspectedHost]
 ) -> tuple[RenderableType, ...]:
     """A row a host, then the findings with what to do."""
     headings = (
@@ -373,7 +377,9 @@ def fleet_screen(
     return terminal_table(headings, rows), "", _findings_table(fleet_findings(inspected))
 
 
-def fleet_document(specs: tuple[HostSpec, ...], inspected: Outcomes[Inspected]) -> dict[str, Any]:
+def fleet_document(
+    specs: tuple[HostSpec, ...], inspected: Outcomes[InspectedHost]
+) -> dict[str, Any]:
     """The same for programs: times in ns, shares from 0 to 1, null where nothing is known.
 
     Of a host that was not reached there is its name and role alone; a finding says why.
@@ -388,15 +394,15 @@ def fleet_document(specs: tuple[HostSpec, ...], inspected: Outcomes[Inspected]) 
             "what": item.finding.what,
             "state": item.finding.state.value,
             "hosts": list(item.hosts),
-            "says": item.finding.says,
-            "do": item.finding.do,
+            "message": item.finding.message,
+            "hint": item.finding.hint,
         }
         for item in fleet_findings(inspected)
     ]
     return {"format": 1, "hosts": hosts, "findings": findings}
 
 
-def _cells(host: Inspected) -> list[Text | str]:
+def _cells(host: InspectedHost) -> list[Text | str]:
     facts, target, port = host.facts, host.facts.target, fastest_port(host.facts)
     return [
         _offset(host.offset),
@@ -423,14 +429,14 @@ def _share(share: float | None) -> str:
     return NONE if share is None else f"{share:.0%}"
 
 
-def _facts(host: Inspected) -> dict[str, Any]:
+def _facts(host: InspectedHost) -> dict[str, Any]:
     facts, target, port = host.facts, host.facts.target, fastest_port(host.facts)
     return {
         "clock_offset_ns": host.offset.offset_ns,
         "clock_error_ns": host.offset.error_ns,
         **{program.name: program.version(facts) for program in needed_programs()},
-        "machine": facts.machine.title,
-        "cloud": facts.cloud.title if facts.cloud else None,
+        "machine": facts.machine.product_text,
+        "cloud": facts.cloud.summary_text if facts.cloud else None,
         "kernel": facts.kernel.release,
         "path": host.path,
         "fs_type": target.fs_type if target else None,
@@ -452,10 +458,10 @@ def _findings_table(findings: tuple[FleetFinding, ...]) -> RenderableType:
         names = shortened_list_text(list(item.hosts), HOSTS_SHOWN)
         state = literal_text(finding.state, STYLES[finding.state])
         rows.append(
-            [literal_text(finding.what), state, literal_text(names), literal_text(finding.says)]
+            [literal_text(finding.what), state, literal_text(names), literal_text(finding.message)]
         )
-        if finding.do:
-            rows.append(["", "", "", literal_text(finding.do, QUIET_STYLE)])
+        if finding.hint:
+            rows.append(["", "", "", literal_text(finding.hint, QUIET_STYLE)])
     headings = (
         Heading(""),
         Heading("state"),

@@ -47,12 +47,12 @@ from iolab.guests.kit.image import unpack as unpacked_bytes
 from iolab.hosts.builds import (
     DIGEST_SHOWN,
     TOKEN,
+    KitCache,
     KitPlan,
-    KitShelf,
     Say,
-    brought,
     cache_folder,
-    seen_by,
+    copy_jars_to_host,
+    is_visible_to,
 )
 from iolab.hosts.host import Host
 from iolab.hosts.push import agent_binary
@@ -146,10 +146,10 @@ async def install_kit_on_node(host: Host, kit: GuestKit, directory: str, say: Sa
     HostError when the node fails or does not hold what was sent.
     """
     files = (kit.kernel, kit.initrd, kit.tools)
-    if await seen_by(host, kit.folder / TOKEN):
+    if await is_visible_to(host, kit.folder / TOKEN):
         return NodeKitPaths(*map(str, files))
     say(f"copying what guests boot from to {host.name}")
-    return NodeKitPaths(*await brought(host, files, f"{directory}/kit-{kit.folder.name}"))
+    return NodeKitPaths(*await copy_jars_to_host(host, files, f"{directory}/kit-{kit.folder.name}"))
 
 
 async def _find_or_build_kit(shop: GuestKitBuilder, offer: KernelOffer, say: Say) -> GuestKit:
@@ -160,8 +160,8 @@ async def _find_or_build_kit(shop: GuestKitBuilder, offer: KernelOffer, say: Say
         return await _build_kit(shop, offer, tools, aside)
 
     name = f"guest-{offer.name.removeprefix('linux-image-')}-{digest[:DIGEST_SHOWN]}"
-    says = f"making what guests boot from, of {offer.name} {offer.version}, once on this machine"
-    folder = await KitShelf(shop.cache).kit(KitPlan(name, says, make), say)
+    message = f"making what guests boot from, of {offer.name} {offer.version}, once on this machine"
+    folder = await KitCache(shop.cache).kit(KitPlan(name, message, make), say)
     release = (folder / RELEASE).read_text().strip()
     return GuestKit(folder / KERNEL, folder / INITRD, folder / TOOLS, release, digest, folder)
 
@@ -248,7 +248,7 @@ async def _unpack_kernel(
     words = (str(aside), str(plain)) if packing is Packing.LZ4 else (str(aside), "-o", str(plain))
     ended = await programs.ran(program, "-d", "-f", "-q", *words)
     if ended.code:
-        raise ValueError(f"{program} cannot unpack {aside.name} ({ended.says})")
+        raise ValueError(f"{program} cannot unpack {aside.name} ({ended.message})")
     return await asyncio.to_thread(plain.read_bytes)
 
 

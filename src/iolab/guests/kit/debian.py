@@ -15,7 +15,7 @@ from typing import Final
 from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.hosts.message import printable_bytes
-from iolab.hosts.process import run_here
+from iolab.hosts.process import run_local
 
 SYSTEM_PROGRAMS: Final = "/usr/local/sbin:/usr/sbin:/sbin"
 """Where mke2fs lies, and users who are not root do not look."""
@@ -53,7 +53,7 @@ class ProgramExit:
     errors: bytes
 
     @property
-    def says(self) -> str:
+    def message(self) -> str:
         """The line of its errors that tells most, else of what it printed, for a sentence."""
         lines = [line.strip() for line in (self.errors or self.output).splitlines() if line.strip()]
         grave = [line for line in lines if line.startswith((b"E:", b"dpkg-deb: error"))]
@@ -93,7 +93,7 @@ class PathPrograms:
         """
         path = self.path_of(name)
         try:
-            code, output, errors = await run_here(
+            code, output, errors = await run_local(
                 (str(path), *words),
                 limit_s=limit_s,
                 output_bytes=OUTPUT_LIMIT_BYTES,
@@ -106,8 +106,10 @@ class PathPrograms:
                 "See what holds it up by running it by hand, and run again.",
             ) from None
         except OSError as fault:
-            do = f"Reinstall it (`apt-get install --reinstall {PACKAGES[name]}`) and run again."
-            raise EngineError(f"{name} at {path} does not start ({fault.strerror}).", do) from None
+            hint = f"Reinstall it (`apt-get install --reinstall {PACKAGES[name]}`) and run again."
+            raise EngineError(
+                f"{name} at {path} does not start ({fault.strerror}).", hint
+            ) from None
         if code and _NO_ROOM in errors:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return ProgramExit(code, output, errors)
@@ -197,7 +199,7 @@ class AptKernelSource:
             (self.own / "lists").touch()
             return offer
         if ended.code or ended.errors:
-            raise KernelUnavailable(f"apt-get cannot fetch its lists ({ended.says}).", _reach())
+            raise KernelUnavailable(f"apt-get cannot fetch its lists ({ended.message}).", _reach())
         raise KernelUnavailable(
             f"No source of this machine's apt has any of {', '.join(META_PACKAGES)}.",
             f"Add one that does, or {NAME_YOURS}.",
@@ -220,7 +222,7 @@ class AptKernelSource:
         packages = await asyncio.to_thread(lambda: tuple(sorted(folder.glob("*.deb"))))
         if ended.code or len(packages) < len(parts):
             raise KernelUnavailable(
-                f"apt-get cannot fetch {' and '.join(parts)} ({ended.says}).", _reach()
+                f"apt-get cannot fetch {' and '.join(parts)} ({ended.message}).", _reach()
             )
         return packages
 
@@ -299,7 +301,7 @@ def _kernel_images(folder: Path, modules: Path) -> dict[str, Path]:
 
 def _not_a_package_error(path: Path, ended: ProgramExit) -> EngineError:
     return EngineError(
-        f"{path.name} is no Debian package that can be unpacked ({ended.says}).",
+        f"{path.name} is no Debian package that can be unpacked ({ended.message}).",
         f"Fetch it again, or {NAME_YOURS}.",
     )
 

@@ -325,7 +325,7 @@ async def find_fio(programs: PathPrograms) -> FioPrograms:
     version = await programs.ran("fio", "--version")
     if version.code:
         raise EngineError(
-            f"fio at {path} does not run here ({version.says}).",
+            f"fio at {path} does not run here ({version.message}).",
             "Reinstall it (`apt-get install --reinstall fio`) and run again.",
         )
     listing = await programs.ran("ldd", str(path))
@@ -364,7 +364,7 @@ async def write_tools_image(
     )
     if ended.code:
         raise EngineError(
-            f"mke2fs cannot make the guests' disk of tools ({ended.says}).",
+            f"mke2fs cannot make the guests' disk of tools ({ended.message}).",
             "Correct what it says (it has to know `-d`: e2fsprogs 1.43 or newer) and run again.",
         )
 

@@ -57,7 +57,7 @@ class FileAnalysis(LoadAnalysis[RunView]):
 
     def ways(self, record: RunRecord) -> tuple[Direction, ...]:
         """Those of its job."""
-        return Job.of(record.run.point.job).access.directions
+        return Job.require(record.run.point.job).access.directions
 
     def nodes(self, view: RunView) -> tuple[NodeResult, ...]:
         """As the hosts' kinds know them."""

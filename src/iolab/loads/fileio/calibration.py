@@ -21,12 +21,12 @@ from iolab.core.workload import DataSet
 from iolab.dataclass import dataclass
 from iolab.errors import EngineError, Fault, HostError, IolabError
 from iolab.hosts.answers import ScratchAnswer, read_answer, read_facts
-from iolab.hosts.barrier import halting, together
+from iolab.hosts.barrier import cancel_on_halt, gather_hosts
 from iolab.hosts.clock import SYSTEM_CLOCK, Clock, ClockOffset, measure_offset
 from iolab.hosts.connect import open_hosts
 from iolab.hosts.engine import Command, EngineReading, FileEngine, OutputReader
 from iolab.hosts.host import Host
-from iolab.hosts.remote_process import drive
+from iolab.hosts.remote_process import run_process
 from iolab.loads.fileio.calibration_model import (
     Calibration,
     HostCalibration,
@@ -39,7 +39,7 @@ from iolab.loads.fileio.driver import ENGINES, null_rate
 from iolab.loads.fileio.engine_facts import ASKED, AUTO, FIO_ENGINE, NATIVE_ENGINE
 from iolab.loads.fileio.workload import Job, kind_of
 from iolab.session.discovery import FACTS_LIMIT_S
-from iolab.session.start import ROUND_TRIPS_TO_START, Go
+from iolab.session.start import ROUND_TRIPS_TO_START, HostStart
 from iolab.stats.comparison import Comparison, compare_paired
 from iolab.stats.repeats import BIN_ERROR
 from iolab.targets.context import HOSTS_APART
@@ -101,15 +101,15 @@ async def calibrate_on(
     places = tuple(
         _Place(host, wish.job, number, alone=alone) for number, host in enumerate(hosts.values())
     )
-    (await together(places, _get_ready)).complete()
+    (await gather_hosts(places, _get_ready)).complete()
     try:
-        (await together(places, _open)).complete()
+        (await gather_hosts(places, _open)).complete()
         calibration = await _Bench(places, wish, say, clock).run()
     except BaseException:
         # What ended this is what is told; a folder that cannot be closed goes with the connection.
-        await together(places, _close)
+        await gather_hosts(places, _close)
         raise
-    return Calibrated(calibration, _left(places, (await together(places, _close)).failed))
+    return Calibrated(calibration, _left(places, (await gather_hosts(places, _close)).failed))
 
 
 def refuse_unready(facts: HostFacts, path: str, job: Job) -> None:
@@ -123,8 +123,8 @@ def refuse_unready(facts: HostFacts, path: str, job: Job) -> None:
     need = _files_of(job).bytes_per_host
     if facts.target is not None and facts.target.free_bytes < need:
         free = format_bytes(facts.target.free_bytes)
-        happened = f"{path} has {free} free, the scratch files need {format_bytes(need)}."
-        raise HostError(happened, "Make room there, or give a smaller --size or --numjobs.")
+        message = f"{path} has {free} free, the scratch files need {format_bytes(need)}."
+        raise HostError(message, "Make room there, or give a smaller --size or --numjobs.")
 
 
 class _Place:
@@ -152,17 +152,17 @@ class _Place:
 async def _get_ready(place: _Place) -> None:
     host = place.host
     await host.connect()
-    answer = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=place.path, tools=ASKED)
+    answer = await host.request("facts", deadline_s=FACTS_LIMIT_S, path=place.path, tools=ASKED)
     try:
         refuse_unready(read_facts(host.name, answer), place.path, place.job)
     except (EngineError, HostError) as fault:
         if not place.where:
             raise
-        raise type(fault)(f"Host '{host.name}': {fault.happened}", fault.do) from None
+        raise type(fault)(f"Host '{host.name}': {fault.message}", fault.hint) from None
 
 
 async def _open(place: _Place) -> None:
-    opened = await place.host.ask(
+    opened = await place.host.request(
         "scratch_open",
         deadline_s=OPEN_LIMIT_S,
         path=place.path,
@@ -174,21 +174,23 @@ async def _open(place: _Place) -> None:
 
 async def _close(place: _Place) -> None:
     directory, place.dir = place.dir, ""
-    if directory and not place.host.lost:
-        await place.host.ask("scratch_close", deadline_s=CLOSE_LIMIT_S, dir=directory, keep=False)
+    if directory and not place.host.lost_reason:
+        await place.host.request(
+            "scratch_close", deadline_s=CLOSE_LIMIT_S, dir=directory, keep=False
+        )
 
 
 def _left(places: Iterable[_Place], failed: Mapping[str, IolabError]) -> HostError | None:
     """What stays behind a calibration that is whole: no reason to throw away what it found."""
     faults = tuple(
-        Fault(f"Below {place.path}{place.where}: {fault.happened}", fault.do)
+        Fault(f"Below {place.path}{place.where}: {fault.message}", fault.hint)
         for place in places
         if (fault := failed.get(place.name))
     )
     if not faults:
         return None
-    happened = "The calibration is whole, but a scratch folder could not be removed."
-    return HostError(happened, "Remove what is still there.", faults)
+    message = "The calibration is whole, but a scratch folder could not be removed."
+    return HostError(message, "Remove what is still there.", faults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +216,7 @@ class _Bench:
         """Files laid out, all pairs, and the ceilings."""
         wish = self.wish
         self.say("Laying out the scratch files.")
-        (await together(self.places, _lay_out)).complete()
+        (await gather_hosts(self.places, _lay_out)).complete()
         runs: dict[tuple[int, EngineName], Mapping[str, _EngineRun]] = {}
         for pair, engine in _turns(wish.pairs):
             self.say(f"Pair {pair} of {wish.pairs}: {engine.name}.")
@@ -233,13 +235,13 @@ class _Bench:
         halt = asyncio.Event()
 
         async def run_on(place: _Place) -> _EngineRun | None:
-            with halting(halt):
+            with cancel_on_halt(halt):
                 return await _driven(place, engine, load(place), starts.get(place.name), halt)
 
-        done = (await together(self.places, run_on)).complete()
+        done = (await gather_hosts(self.places, run_on)).complete()
         return {name: run for name, run in done.items() if run is not None}
 
-    async def _starts(self) -> Mapping[str, Go]:
+    async def _starts(self) -> Mapping[str, HostStart]:
         """One moment on the clock of each of several hosts; a lone one begins when it is asked."""
         if len(self.places) == 1:
             return {}
@@ -247,11 +249,13 @@ class _Bench:
         async def ask(place: _Place) -> ClockOffset:
             return await measure_offset(place.host, self.clock)
 
-        offsets = (await together(self.places, ask)).complete()
+        offsets = (await gather_hosts(self.places, ask)).complete()
         slowest_ns = max(offset.rtt_ns for offset in offsets.values())
         lead_s = START_ALLOWANCE_S + ROUND_TRIPS_TO_START * slowest_ns / NS_PER_S
         start_ns = self.clock.real_ns() + round(lead_s * NS_PER_S)
-        return {name: Go(start_ns + offset.offset_ns, lead_s) for name, offset in offsets.items()}
+        return {
+            name: HostStart(start_ns + offset.offset_ns, lead_s) for name, offset in offsets.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +264,7 @@ class _Load:
 
     command: Command
     reader: OutputReader
-    do: str
+    hint: str
 
 
 def _turns(pairs: int) -> Iterator[tuple[int, FileEngine[Job]]]:
@@ -310,7 +314,7 @@ async def _lay_out(place: _Place) -> None:
     engine, files = ENGINES[-1], _files_of(place.job)
     command = engine.layout(files, place.dir, None, seed=place.seed)
     reader = engine.layout_reader(files)
-    ending = await drive(place.host, command, asyncio.Event(), reader.feed)
+    ending = await run_process(place.host, command, asyncio.Event(), reader.feed)
     fault = layout_fault(
         place.name, place.dir, files, command, engine.name, ending, reader.finish()
     )
@@ -319,10 +323,14 @@ async def _lay_out(place: _Place) -> None:
 
 
 async def _driven(
-    place: _Place, engine: FileEngine[Job], load: _Load, start: Go | None, halt: asyncio.Event
+    place: _Place,
+    engine: FileEngine[Job],
+    load: _Load,
+    start: HostStart | None,
+    halt: asyncio.Event,
 ) -> _EngineRun | None:
     """What the process told; None of one that was told to end because another host failed."""
-    ending = await drive(
+    ending = await run_process(
         place.host,
         load.command,
         halt,
@@ -335,15 +343,15 @@ async def _driven(
     reading = load.reader.finish()
     reason = "; ".join((*reading.faults, *ending.stderr_tail.strip().splitlines()[-2:]))
     if ending.exited.code != 0 or reading.faults or reading.totals is None:
-        happened = (
+        message = (
             f"{engine.name} did not make its run{place.where} ({reason or 'it said nothing'})."
         )
-        raise EngineError(happened, "Correct what it says and run again.")
+        raise EngineError(message, "Correct what it says and run again.")
     if reading.totals.error:
-        happened = f"{engine.name} met errors of the target{place.where} ({reading.totals.error})."
-        raise EngineError(happened, "Look at the kernel's log, and use a sound target.")
+        message = f"{engine.name} met errors of the target{place.where} ({reading.totals.error})."
+        raise EngineError(message, "Look at the kernel's log, and use a sound target.")
     return _EngineRun(
-        tally=tally_of(engine.name, reading, ending, load.do),
+        tally=tally_of(engine.name, reading, ending, load.hint),
         version=reading.version,
         method=_method(place.job, reading),
         rate=null_rate(reading.totals),

@@ -50,7 +50,7 @@ class LimitTally:
     cpu_s: float
 
 
-def tally_of(name: EngineName, reading: EngineReading, ending: Ending, do: str) -> LimitTally:
+def tally_of(name: EngineName, reading: EngineReading, ending: Ending, hint: str) -> LimitTally:
     """The whole run, over the time that all its intervals cover.
 
     EngineError, which says what to `do`, without any I/O.
@@ -66,7 +66,7 @@ def tally_of(name: EngineName, reading: EngineReading, ending: Ending, do: str) 
             waited_ns += part.lat_sum_ns
             np.add.at(bins, part.bins.astype(np.int64), part.counts)
     if not ios or not span_ns:
-        raise EngineError(f"{name} completed no I/O.", do)
+        raise EngineError(f"{name} completed no I/O.", hint)
     cpu_s = ending.exited.user_s + ending.exited.system_s
     return LimitTally(ios, span_ns, waited_ns, bins, cpu_s)
 
@@ -150,16 +150,16 @@ def asked_job(rw: str, bs: str, iodepth: int, numjobs: int, ioengine: str, size:
         )
     block, file_bytes = _size("--bs", bs, faults), _size("--size", size, faults)
     if block and file_bytes and file_bytes % block:
-        happened = f"--size {size} is not a multiple of --bs {bs}."
+        message = f"--size {size} is not a multiple of --bs {bs}."
         near = " or ".join(
             str(blocks * block)
             for blocks in (file_bytes // block, file_bytes // block + 1)
             if blocks
         )
-        faults.append(Fault(happened, f"Give --size {near}, or another --bs."))
+        faults.append(Fault(message, f"Give --size {near}, or another --bs."))
     if faults:
-        happened = "The calibration cannot be done as asked."
-        raise UsageError(happened, "Correct the options.", tuple(faults))
+        message = "The calibration cannot be done as asked."
+        raise UsageError(message, "Correct the options.", tuple(faults))
     access = Access(rw)
     return Job(
         engine=FIO_ENGINE,

@@ -40,7 +40,7 @@ class Meaning:
 
     about: str
     tone: Tone
-    says: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +105,20 @@ def _overlay(
 ) -> Meaning:
     """Whether results of both engines can be set beside each other."""
     states = [_state(row) for row in rows]
-    says = "; ".join(_row_text(row, state) for row, state in zip(rows, states, strict=True))
+    message = "; ".join(_row_text(row, state) for row, state in zip(rows, states, strict=True))
     tone = max(states, key=list(Tone).index)
     if tone is Tone.WARNING:
         why = " What differs is the engines', which are their own limit here." if bound else ""
-        return Meaning(about, tone, f"{says}: do not set results of both beside each other.{why}")
+        return Meaning(
+            about, tone, f"{message}: do not set results of both beside each other.{why}"
+        )
     if tone is Tone.OPEN:
         return Meaning(
             about,
             tone,
-            f"{says}, as far as {pairs} pairs tell: more --pairs or --seconds tell more.",
+            f"{message}, as far as {pairs} pairs tell: more --pairs or --seconds tell more.",
         )
-    return Meaning(about, tone, f"{says}: results of both can be set beside each other.")
+    return Meaning(about, tone, f"{message}: results of both can be set beside each other.")
 
 
 def _state(row: CalibrationRow) -> Tone:
@@ -138,10 +140,10 @@ def _row_text(row: CalibrationRow, state: Tone) -> str:
         higher = "more" if name == "IOPS" else "higher"
         lower = "less" if name == "IOPS" else "lower"
         return f"native has {_changed(comparison.ratio, higher, lower)} {name} than fio"
-    says = f"{name} of both may differ"
+    message = f"{name} of both may differ"
     if comparison.low is None or comparison.high is None:
-        return says
-    return f"{says} by up to {percent_text(max(comparison.high - 1, 1 / comparison.low - 1))}"
+        return message
+    return f"{message} by up to {percent_text(max(comparison.high - 1, 1 / comparison.low - 1))}"
 
 
 def _changed(ratio: float, higher: str = "more", lower: str = "less") -> str:
@@ -175,18 +177,20 @@ def _ceiling(shares: Sequence[GeneratorShare], hosts: int, *, apart: bool) -> It
     bound = [share.engine for share in shares if share.bound]
     below = f"{text}: below {percent_text(BOUND_SHARE)} of that"
     if not bound and apart:
-        says = f"{below}, but IOPS that depend on the engine are partly its own, as where a target "
-        yield Meaning("limit", Tone.WARNING, f"{says}answers within the submitting call.")
+        message = (
+            f"{below}, but IOPS that depend on the engine are partly its own, as where a target "
+        )
+        yield Meaning("limit", Tone.WARNING, f"{message}answers within the submitting call.")
     elif not bound:
         yield Meaning("limit", Tone.GOOD, f"{below}, results here are the target's.")
     else:
         free = [share.engine for share in shares if not share.bound]
-        do = f"use {free[0]}, or more clients" if free else "use more clients, or larger blocks"
-        says = (
+        hint = f"use {free[0]}, or more clients" if free else "use more clients, or larger blocks"
+        message = (
             f"{text}: from {percent_text(BOUND_SHARE)} on, results of {' and '.join(bound)} "
             "here are "
         )
-        yield Meaning("limit", Tone.WARNING, f"{says}bound by the generator; {do}.")
+        yield Meaning("limit", Tone.WARNING, f"{message}bound by the generator; {hint}.")
 
 
 HEADINGS: Final = {
@@ -228,7 +232,7 @@ def calibration_document(calibration: Calibration) -> dict[str, Any]:
         "trials": [asdict(trial) for trial in calibration.trials],
         "hosts": [_host(host) for host in calibration.hosts],
         "means": [
-            {"about": meaning.about, "tone": meaning.tone.value, "says": meaning.says}
+            {"about": meaning.about, "tone": meaning.tone.value, "message": meaning.message}
             for meaning in sentences
         ],
     }

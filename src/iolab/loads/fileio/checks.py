@@ -48,7 +48,7 @@ p99.9 leaves out. A target that stalls there keeps its slowest I/Os out of every
 @rate_kept
 def coordinated_omission(view: RunView) -> CheckAnswer:
     """Whether I/Os under a rate were issued when they were due, so that none waited unseen."""
-    if view.job.asked_iops is None:
+    if view.job.target_iops is None:
         loop = "Closed loop" if view.job.is_closed_loop else "Paced by think time"
         return not_applicable(
             f"{loop}: latencies are service times at the load's concurrency.", open_loop=False
@@ -58,14 +58,14 @@ def coordinated_omission(view: RunView) -> CheckAnswer:
 
 def _kept(view: RunView, index: int) -> CheckAnswer:
     host = view.hosts[index]
-    job = Job.of(view.record.run.point.job_on(host.host))
+    job = Job.require(view.record.run.point.job_on(host.host))
     if view.service is not None:
         return _reached(view, index, job)
-    measured = host_concurrency(view.load, index, job.depth_total)
+    measured = host_concurrency(view.load, index, job.total_iodepth)
     seconds = float(view.load.seconds[index])
-    if measured is None or seconds <= 0 or job.asked_iops is None:
+    if measured is None or seconds <= 0 or job.target_iops is None:
         return unchecked(f"no I/O was measured on {host.host}")
-    target = job.asked_iops * job.numjobs
+    target = job.target_iops * job.numjobs
     achieved = float(view.load.ios[index].sum()) / seconds / target
     evidence: Numbers = {
         "host": host.host,
@@ -73,15 +73,15 @@ def _kept(view: RunView, index: int) -> CheckAnswer:
         "target_iops": target,
         "achieved": achieved,
         "in_flight": measured.in_flight,
-        "depth": job.depth_total,
+        "depth": job.total_iodepth,
     }
-    full = _full_share(view, index, job.depth_total)
+    full = _full_share(view, index, job.total_iodepth)
     evidence["full_seconds"] = full
     text = (
         f"{percent_text(achieved)} of {format_count(target)} IOPS were kept{view.on(host)} with "
-        f"{measured.in_flight:.3g} of {job.depth_total} I/Os in flight"
+        f"{measured.in_flight:.3g} of {job.total_iodepth} I/Os in flight"
     )
-    if achieved < ACHIEVED_LEAST or measured.in_flight >= IN_FLIGHT_MOST * job.depth_total:
+    if achieved < ACHIEVED_LEAST or measured.in_flight >= IN_FLIGHT_MOST * job.total_iodepth:
         return indicative(
             f"{text}: the latencies are service time at concurrency {measured.in_flight:.3g}, not "
             "latency at that rate.",
@@ -103,9 +103,9 @@ def _reached(view: RunView, index: int, job: Job) -> CheckAnswer:
     What is due then waits ever longer, and a latency says how long the run was.
     """
     host, seconds = view.hosts[index], float(view.load.seconds[index])
-    if seconds <= 0 or job.asked_iops is None:
+    if seconds <= 0 or job.target_iops is None:
         return unchecked(f"no I/O was measured on {host.host}")
-    target = job.asked_iops * job.numjobs
+    target = job.target_iops * job.numjobs
     achieved = float(view.load.ios[index].sum()) / seconds / target
     generator = host.totals.generator if host.totals else None
     unreached = generator is not None and generator.unreached
@@ -146,7 +146,7 @@ def _lost(view: RunView, index: int, lost: int, job: Job) -> tuple[float, float]
     So many had not ended when the window began either, and count in it: they stand for as many at
     its end, and only what is beyond them makes the share.
     """
-    measured = host_concurrency(view.load, index, job.depth_total)
+    measured = host_concurrency(view.load, index, job.total_iodepth)
     usual = measured.in_flight if measured else 0.0
     due = int(view.load.ios[index].sum()) + lost
     return max(lost - usual, 0.0) / max(due, 1), usual
@@ -208,7 +208,7 @@ def depth_level(iodepth: int) -> str:
 
 
 def _depth_of(view: RunView, host: HostRun) -> CheckAnswer:
-    job, where = Job.of(view.job), view.on(host)
+    job, where = Job.require(view.job), view.on(host)
     if host.totals and host.totals.generator and host.totals.generator.depth_asked:
         return _room_for(host.totals.generator, host.host, where)
     shares: Mapping[str, float] = dict(host.totals.depth_percent) if host.totals else {}
@@ -250,8 +250,8 @@ def littles_law(view: RunView) -> CheckAnswer:
 
 def _law_of(view: RunView, index: int, limited: Container[str]) -> CheckAnswer:
     host = view.hosts[index]
-    job = Job.of(view.record.run.point.job_on(host.host))
-    measured = host_concurrency(view.load, index, job.depth_total, view.service)
+    job = Job.require(view.record.run.point.job_on(host.host))
+    measured = host_concurrency(view.load, index, job.total_iodepth, view.service)
     if measured is None:
         return unchecked(f"no latency was measured on {host.host}")
     evidence: Numbers = {
@@ -321,8 +321,8 @@ def generator_late(view: RunView) -> CheckAnswer:
 
 
 def _late(view: RunView, index: int) -> CheckAnswer:
-    host, job = view.hosts[index], Job.of(view.record.run.point.job_on(view.hosts[index].host))
-    if job.asked_iops is None:
+    host, job = view.hosts[index], Job.require(view.record.run.point.job_on(view.hosts[index].host))
+    if job.target_iops is None:
         return not_applicable("No I/O was due at a set time, so none was late.", open_loop=False)
     if view.service is None:
         return not_applicable(
@@ -335,7 +335,7 @@ def _late(view: RunView, index: int) -> CheckAnswer:
     ways = [int(way) for way in DIRECTIONS]
     response_ns = view.load.histogram([index], ways).percentile_ns(99.0)
     late = generator.lateness
-    interval_ns = NS_PER_S / (job.asked_iops * job.numjobs)
+    interval_ns = NS_PER_S / (job.target_iops * job.numjobs)
     share = late.p99_ns / response_ns if response_ns else None
     evidence: Numbers = {
         "host": host.host,
@@ -377,7 +377,7 @@ def _bound(view: RunView, index: int) -> CheckAnswer:
     One whose ceiling should have been had, and was not, is.
     """
     host, seconds = view.hosts[index], float(view.load.seconds[index])
-    engine = Job.of(view.record.run.point.job_on(host.host)).engine
+    engine = Job.require(view.record.run.point.job_on(host.host)).engine
     if host.ceiling_fault:
         why = f"{engine} did not make its load on the null target{view.on(host)}"
         return unchecked(f"{why} ({host.ceiling_fault})", host=host.host)
@@ -417,7 +417,7 @@ def _verified(view: RunView, host: HostRun) -> Iterator[CheckAnswer]:
     if not view.job.verify:
         yield not_applicable("What blocks hold was not asked for.", verified=False)
     elif verify is None or not verify.checked:
-        if Job.of(view.job).access.reads:
+        if Job.require(view.job).access.reads:
             yield unchecked(f"no block was verified{view.on(host)}", host=host.host)
         yield not_applicable("Blocks were stamped; none was read.", verified=True)
     else:
@@ -426,10 +426,10 @@ def _verified(view: RunView, host: HostRun) -> Iterator[CheckAnswer]:
             "host": host.host,
             "verified": True,
             "checked": verify.checked,
-            "wrong": verify.wrong,
+            "wrong": verify.mismatched_blocks,
             **{kind: getattr(verify, kind) for kind in kinds},
         }
-        if not verify.wrong:
+        if not verify.mismatched_blocks:
             yield valid(
                 f"All {format_count(verify.checked)} blocks verified{view.on(host)} held what was "
                 "written.",
@@ -439,7 +439,8 @@ def _verified(view: RunView, host: HostRun) -> Iterator[CheckAnswer]:
         counts = (f"{format_count(getattr(verify, kind))} {kind}" for kind in kinds)
         first = " ".join(verify.first)
         yield invalid(
-            f"{format_count(verify.wrong)} of {format_count(verify.checked)} blocks{view.on(host)} "
+            f"{format_count(verify.mismatched_blocks)} of {format_count(verify.checked)} "
+            f"blocks{view.on(host)} "
             f"did not hold what was written ({', '.join(counts)}). {first}".strip(),
             **evidence,
         )

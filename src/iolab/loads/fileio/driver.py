@@ -11,22 +11,28 @@ from iolab.core.events import Phase
 from iolab.core.run import NOT_DROPPED, EngineTotals, FilesLook, PlannedRun
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
-from iolab.hosts.barrier import alongside
+from iolab.hosts.barrier import run_with
 from iolab.hosts.engine import Command, FileEngine, OutputReader, with_ledger
 from iolab.hosts.message import printable
-from iolab.hosts.remote_process import drive
+from iolab.hosts.remote_process import run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio.engine_facts import FILE_ENGINES
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
 from iolab.loads.fileio.workload import Job, kind_of
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostShare, on_each
+from iolab.session.driver import HostRunState, run_on_each
 from iolab.session.kinds import LoadSession
 from iolab.session.process_driver import ProcessDriver
-from iolab.session.start import idle_meanwhile, watch_idle
-from iolab.targets.context import seed_on, turn_of
-from iolab.targets.work_directory import evict, look_again, proof_of_device, prove, unproved
+from iolab.session.start import watch_idle, watch_idle_during
+from iolab.targets.context import arrival_offset, run_seed
+from iolab.targets.work_directory import (
+    device_extent_proof,
+    evict_page_cache,
+    look_again,
+    prove_extents,
+    unproved_bytes,
+)
 from iolab.units import NS_PER_S, format_bytes
 
 
@@ -38,118 +44,122 @@ class IoDriver(ProcessDriver):
         self._ceilings = Ceilings()
 
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
         """The generator's ceiling known, extents proved, caches dropped, devices watched idle."""
         await self._ceilings.see(session, run, shares)
         for phase in (prove_written, drop_caches, watch_idle, look_at_files):
-            if not session.stop.requested:
+            if not session.stop.is_requested:
                 await phase(session, run, shares)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostShare],
+        shares: Sequence[HostRunState],
         counters: CounterCollector,
     ) -> None:
         """See `ProcessDriver`; then the files are looked at once more."""
         await super().measure(session, run, shares, counters)
 
-        async def look(share: HostShare) -> None:
+        async def look(share: HostRunState) -> None:
             if share.files_look is not None:
                 paths = _paths(session, run, share)
                 share.files_look = await look_again(share.workdir, paths, share.files_look.before)
 
-        await on_each(shares, look)
+        await run_on_each(shares, look)
 
-    def command(self, session: SessionContext, run: PlannedRun, share: HostShare) -> Command:
+    def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:
         """See `ProcessDriver`: on the host's own files, held against what was written there."""
-        _, longest_s = session.study.method.load_s
-        job = Job.of(run.point.job_on(share.name))
+        _, longest_s = session.study.method.load_seconds_range
+        job = Job.require(run.point.job_on(share.name))
         data_set = session.plan.data_set(run.point.data_set)
         command = self._files.measure(
             job,
-            share.workdir.holding(data_set),
+            share.workdir.as_laid_out(data_set),
             share.workdir.dir,
             seconds=longest_s,
-            seed=seed_on(session.study, run.point, share.name, run.repeat),
-            later=turn_of(session.study, run.point, share.name),
+            seed=run_seed(session.study, run.point, share.name, run.repeat),
+            later=arrival_offset(session.study, run.point, share.name),
         )
-        ledger = session.ledgers.of(share.workdir, data_set) if job.verify else None
+        ledger = session.ledgers.ledger_for(share.workdir, data_set) if job.verify else None
         return with_ledger(self._files, command, ledger)
 
-    def reader(self, run: PlannedRun, share: HostShare) -> OutputReader:
+    def reader(self, run: PlannedRun, share: HostRunState) -> OutputReader:
         """See `ProcessDriver`."""
-        return self._files.reader(Job.of(run.point.job_on(share.name)))
+        return self._files.reader(Job.require(run.point.job_on(share.name)))
 
 
-def _paths(session: SessionContext, run: PlannedRun, share: HostShare) -> list[str]:
+def _paths(session: SessionContext, run: PlannedRun, share: HostRunState) -> list[str]:
     """The files that the job uses there."""
-    numjobs = Job.of(run.point.job_on(share.name)).numjobs
+    numjobs = Job.require(run.point.job_on(share.name)).numjobs
     return share.workdir.paths(session.plan.data_set(run.point.data_set), numjobs)
 
 
 async def look_at_files(
-    session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
+    session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
 ) -> None:
     """Remember the files as they are right before the load, but for trims, which unmap them."""
-    if Job.of(run.point.job).access.trims:
+    if Job.require(run.point.job).access.trims:
         return
 
-    async def look(share: HostShare) -> None:
+    async def look(share: HostRunState) -> None:
         if not share.workdir.device:
-            before = share.extents or await prove(share.workdir, _paths(session, run, share))
+            before = share.extents or await prove_extents(
+                share.workdir, _paths(session, run, share)
+            )
             share.files_look = FilesLook(before, None)
 
-    await on_each(shares, look)
+    await run_on_each(shares, look)
 
 
 async def prove_written(
-    session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
+    session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
 ) -> None:
     """Prove that what the job will read was written; a hole would be measured as a fast read."""
-    job = Job.of(run.point.job)
+    job = Job.require(run.point.job)
     if not job.access.reads:
         return
     data_set = session.plan.data_set(run.point.data_set)
-    session.begin(Phase.PROVE, run, f"that {data_set.id} was written")
+    session.begin_phase(Phase.PROVE, run, f"that {data_set.id} was written")
 
-    async def check(share: HostShare) -> None:
-        numjobs = Job.of(run.point.job_on(share.name)).numjobs
+    async def check(share: HostRunState) -> None:
+        numjobs = Job.require(run.point.job_on(share.name)).numjobs
         if share.workdir.device:
-            share.extents = proof_of_device(share.workdir, numjobs * data_set.job_bytes)
+            share.extents = device_extent_proof(share.workdir, numjobs * data_set.job_bytes)
         else:
-            share.extents = await prove(share.workdir, share.workdir.paths(data_set, numjobs))
-        if holes := unproved(share.extents):
-            happened = (
+            share.extents = await prove_extents(
+                share.workdir, share.workdir.paths(data_set, numjobs)
+            )
+        if holes := unproved_bytes(share.extents):
+            message = (
                 f"{format_bytes(holes)} of {data_set.id} on host '{share.name}' were never "
                 "written: reading them would measure holes."
             )
             raise HostError(
-                happened, "Let nobody change files in the scratch folder, or fill the device first."
+                message, "Let nobody change files in the scratch folder, or fill the device first."
             )
 
-    await on_each(shares, check)
+    await run_on_each(shares, check)
 
 
 async def drop_caches(
-    session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
+    session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
 ) -> None:
     """Drop the pages of the files that the job will read, where the method asks for it."""
-    job = Job.of(run.point.job)
+    job = Job.require(run.point.job)
     for share in shares:
         share.cache = NOT_DROPPED
     if not (session.study.method.drop_caches and job.access.reads):
         return
     data_set = session.plan.data_set(run.point.data_set)
-    session.begin(Phase.DROP_CACHES, run, f"pages of {data_set.id}")
+    session.begin_phase(Phase.DROP_CACHES, run, f"pages of {data_set.id}")
 
-    async def drop(share: HostShare) -> None:
-        numjobs = Job.of(run.point.job_on(share.name)).numjobs
-        share.cache = await evict(share.workdir, share.workdir.paths(data_set, numjobs))
+    async def drop(share: HostRunState) -> None:
+        numjobs = Job.require(run.point.job_on(share.name)).numjobs
+        share.cache = await evict_page_cache(share.workdir, share.workdir.paths(data_set, numjobs))
 
-    await on_each(shares, drop)
+    await run_on_each(shares, drop)
 
 
 WORDS_LIMIT: Final = 200
@@ -178,24 +188,24 @@ class Ceilings:
         self._known: dict[_Kinds, Mapping[str, GeneratorLimit]] = {}
 
     async def see(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
         """Give each host's share its ceiling, measured on all at once where it is not known.
 
         Raises HostError when a host is lost. Measures nothing when the user wants to stop or the
         method leaves it out, and nothing of trims, which have no ceiling.
         """
-        if Job.of(run.point.job).access.trims:
+        if Job.require(run.point.job).access.trims:
             return
         if not session.study.method.generator_limit:
             for share in shares:
                 share.ceiling_fault = LEFT_OUT
             return
-        kinds = {share.name: kind_of(Job.of(run.point.job_on(share.name))) for share in shares}
+        kinds = {share.name: kind_of(Job.require(run.point.job_on(share.name))) for share in shares}
         kinds_key = frozenset(kinds.items())
-        if kinds_key not in self._known and not session.stop.requested:
+        if kinds_key not in self._known and not session.stop.is_requested:
             limits = await _looked(session, run, kinds, shares)
-            if not session.stop.requested:
+            if not session.stop.is_requested:
                 self._known[kinds_key] = limits
         ceilings = self._known.get(kinds_key, {})
         for share in shares:
@@ -210,32 +220,32 @@ async def _looked(
     session: SessionContext,
     run: PlannedRun,
     kinds: Mapping[str, Job],
-    shares: Sequence[HostShare],
+    shares: Sequence[HostRunState],
 ) -> Mapping[str, GeneratorLimit]:
     """What each host's job comes to while all the others' go on, too."""
     engine = session.engine_of(run)
     limits: dict[str, GeneratorLimit] = {}
 
-    async def look(share: HostShare) -> None:
+    async def look(share: HostRunState) -> None:
         limits[share.name] = await _measured(session, engine, kinds[share.name], share)
 
     detail = f"{engine.name}'s ceiling, on a null target"
-    session.begin(Phase.CEILING, run, detail, FILE_ENGINES[engine.name].look_s)
-    async with idle_meanwhile(session, shares):
-        await on_each(shares, look)
+    session.begin_phase(Phase.CEILING, run, detail, FILE_ENGINES[engine.name].look_s)
+    async with watch_idle_during(session, shares):
+        await run_on_each(shares, look)
     return limits
 
 
 async def _measured(
-    session: SessionContext, engine: FileEngine[Job], job: Job, share: HostShare
+    session: SessionContext, engine: FileEngine[Job], job: Job, share: HostRunState
 ) -> GeneratorLimit:
     command = engine.null(job, seconds=FILE_ENGINES[engine.name].load_s)
     if command is None:
         return GeneratorLimit(None)
     reader = engine.null_reader(job)
     halt = asyncio.Event()
-    work = drive(share.workdir.host, command, halt, reader.feed)
-    ending = await alongside(work, session.stop.pass_on(halt))
+    work = run_process(share.workdir.host, command, halt, reader.feed)
+    ending = await run_with(work, session.stop.forward_to(halt))
     reading = reader.finish()
     rate = null_rate(reading.totals) if reading.totals else None
     if rate is not None and ending.exited.code == 0 and not reading.faults:

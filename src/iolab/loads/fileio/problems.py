@@ -21,10 +21,10 @@ from iolab.loads.fileio.options import (
 )
 from iolab.loads.fileio.table import DEFAULT_READ_PERCENT, FLEET_RATE_MAX, RATE_MAX, FileTable
 from iolab.loads.fileio.workload import SYNC_IOENGINES, WHOLE, Arrivals, Contents, Job, shares_of
-from iolab.study.checks import FILES_PER_HOST_MAX, places_of
+from iolab.study.checks import FILES_PER_HOST_MAX, tables_with_targets
 from iolab.study.document import StudyDocument
 from iolab.study.file import XFS
-from iolab.study.schedule import expand
+from iolab.study.schedule import expand_points
 from iolab.study.tables import Problem, Tables, add_problems, check_options, place
 from iolab.study.targets import makers_of
 from iolab.study.values import option_text
@@ -72,24 +72,24 @@ def _access(workload: FileTable, tables: Tables) -> Iterator[Problem]:
     # fio has no trims of files, and those of guests stay in the guest.
     if not workload.rw.trims:
         return
-    do = "Give a block device as the target (device and serial), or another rw."
+    hint = "Give a block device as the target (device and serial), or another rw."
     if tables.makes_hosts:
         where = "the disks of booted guests do not pass on"
     elif tables.target.filesystem == XFS:
         where = "files on an XFS do not take"
-    elif any(table.path for _, table in places_of(tables)):
+    elif any(table.path for _, table in tables_with_targets(tables)):
         where = "files in a directory do not take"
     else:
         return
-    yield Problem(("rw",), f"{access}, whose trims {where}", do)
+    yield Problem(("rw",), f"{access}, whose trims {where}", hint)
 
 
 def _in_flight(workload: FileTable) -> Iterator[Problem]:
     depth, jobs = max(workload.iodepth), max(workload.numjobs)
     if workload.ioengine in SYNC_IOENGINES and depth > 1:
         has = f"iodepth = {depth} but ioengine = {shown(workload.ioengine)} keeps one I/O "
-        do = "Write iodepth = 1 and raise numjobs, or use ioengine = 'libaio' or 'io_uring'."
-        yield Problem(("ioengine",), f"{has}in flight", do)
+        hint = "Write iodepth = 1 and raise numjobs, or use ioengine = 'libaio' or 'io_uring'."
+        yield Problem(("ioengine",), f"{has}in flight", hint)
     if depth * jobs > IN_FLIGHT_MAX:
         has = f"numjobs = {jobs} with iodepth = {depth}: {depth * jobs:,} I/Os in flight on one "
         yield Problem(("iodepth",), f"{has}host", f"Keep at most {IN_FLIGHT_MAX:,} in flight.")
@@ -102,15 +102,15 @@ def _sizes(workload: FileTable) -> Iterator[Problem]:
         if blocks:
             has = f"filesize = {shown(filesize)}, which is not a multiple of "
             has += f"bs = {shown(blocks[0])}"
-            do = f"Give a multiple of {format_bytes(parse_size(blocks[0]))}."
-            yield Problem(("filesize", index), has, do)
+            hint = f"Give a multiple of {format_bytes(parse_size(blocks[0]))}."
+            yield Problem(("filesize", index), has, hint)
     if workload.shared_file and workload.files > 1:
-        do = "Leave one of them out: all jobs share one file, or each has its own."
-        yield Problem(("shared_file",), f"shared_file and files = {workload.files}", do)
+        hint = "Leave one of them out: all jobs share one file, or each has its own."
+        yield Problem(("shared_file",), f"shared_file and files = {workload.files}", hint)
     files = max(workload.numjobs) * workload.files
     if files > FILES_PER_HOST_MAX:
-        do = f"Keep numjobs x files at most {FILES_PER_HOST_MAX}."
-        yield Problem(("files",), f"{files} files on each host", do)
+        hint = f"Keep numjobs x files at most {FILES_PER_HOST_MAX}."
+        yield Problem(("files",), f"{files} files on each host", hint)
 
 
 def _advice(option: str) -> str | None:
@@ -123,7 +123,9 @@ def _advice(option: str) -> str | None:
 def _written(workload: FileTable) -> dict[str, str]:
     """Its options, but for those that are told of where they are looked at by themselves."""
     texts = {name: option_text(value) for name, value in workload.fio.items()}
-    return {k: text for k, text in texts.items() if k in FIO_OPTIONS and FIO_OPTIONS[k].fits(text)}
+    return {
+        k: text for k, text in texts.items() if k in FIO_OPTIONS and FIO_OPTIONS[k].accepts(text)
+    }
 
 
 def _by_fio(workload: FileTable, _: Tables) -> Iterator[Problem]:
@@ -132,21 +134,21 @@ def _by_fio(workload: FileTable, _: Tables) -> Iterator[Problem]:
     for side in written.get("bssplit", "0/100").split(","):
         percent = whole_percent_of(side)
         if not 0 < percent <= WHOLE:
-            says = f"fio option bssplit, whose shares come to {percent} % in {shown(side)}"
-            yield Problem(("fio", "bssplit"), says, "Give shares of 1 to 100 %.")
+            message = f"fio option bssplit, whose shares come to {percent} % in {shown(side)}"
+            yield Problem(("fio", "bssplit"), message, "Give shares of 1 to 100 %.")
     for name in written:
         ioengines = FIO_OPTIONS[name].ioengines
         if ioengines and workload.ioengine not in ioengines:
-            says = f"fio option {name} and ioengine = {shown(workload.ioengine)}"
-            yield Problem(("fio", name), says, f"It belongs to {' and '.join(ioengines)}.")
+            message = f"fio option {name} and ioengine = {shown(workload.ioengine)}"
+            yield Problem(("fio", name), message, f"It belongs to {' and '.join(ioengines)}.")
     if workload.verify:
-        do = "Leave it out, or write engine = 'native'."
-        yield Problem(("verify",), "verify, which fio is not asked to do", do)
+        hint = "Leave it out, or write engine = 'native'."
+        yield Problem(("verify",), "verify, which fio is not asked to do", hint)
     if workload.rw.trims and max(workload.iodepth) > 1:
-        says = f"rw = {shown(workload.rw.value)} and iodepth = {max(workload.iodepth)}, but fio "
-        says += "trims one at a time"
-        do = "Write iodepth = 1 and raise numjobs, or write engine = 'native'."
-        yield Problem(("iodepth",), says, do)
+        message = f"rw = {shown(workload.rw.value)} and iodepth = {max(workload.iodepth)}, but fio "
+        message += "trims one at a time"
+        hint = "Write iodepth = 1 and raise numjobs, or write engine = 'native'."
+        yield Problem(("iodepth",), message, hint)
     yield from _fio_rates(workload)
 
 
@@ -157,15 +159,15 @@ def _fio_rates(workload: FileTable) -> Iterator[Problem]:
     counted = workload.rate_iops is not None or workload.fleet_rate_iops is not None
     if "bssplit" in workload.fio and (counted or (poisson and workload.rate is not None)):
         key = next(key for key in FileTable.rates if getattr(workload, key) is not None)
-        says = f"{key} and fio option bssplit, whose rate fio reckons from the smallest block"
-        do = "Write rate without Poisson arrivals, or engine = 'native'."
-        yield Problem(("fio", "bssplit"), says, do)
+        message = f"{key} and fio option bssplit, whose rate fio reckons from the smallest block"
+        hint = "Write rate without Poisson arrivals, or engine = 'native'."
+        yield Problem(("fio", "bssplit"), message, hint)
     elif workload.rate is not None and workload.rw.mixed:
         if "," in option_text(workload.fio.get("bssplit", "")):
-            says = "rate and fio option bssplit with blocks of their own for reads and writes, "
-            says += "of which fio would mix bytes where rwmixread means I/Os"
-            do = "Write the same blocks for both, or leave rate out."
-            yield Problem(("fio", "bssplit"), says, do)
+            message = "rate and fio option bssplit with blocks of their own for reads and writes, "
+            message += "of which fio would mix bytes where rwmixread means I/Os"
+            hint = "Write the same blocks for both, or leave rate out."
+            yield Problem(("fio", "bssplit"), message, hint)
         elif poisson:
             yield from _rare(workload, workload.rate)
 
@@ -178,24 +180,26 @@ def _rare(workload: FileTable, rates: Sequence[int | str]) -> Iterator[Problem]:
     slow, block = min(rates, key=parse_size), max(map(parse_size, workload.bs))
     # Less than a block a second of both together is told of where rates are looked at.
     if block <= parse_size(slow) < block * WHOLE / percent:
-        says = f"Poisson arrivals at rate = {shown(slow)}, of which fio makes {percent} % {way}: "
-        says += f"less than one block of {format_bytes(block)} a second"
+        message = (
+            f"Poisson arrivals at rate = {shown(slow)}, of which fio makes {percent} % {way}: "
+        )
+        message += f"less than one block of {format_bytes(block)} a second"
         least = math.ceil(block * WHOLE / percent)
-        do = f"Give at least {least} bytes a second, smaller blocks, or engine = 'native'."
-        yield Problem(("rate",), says, do)
+        hint = f"Give at least {least} bytes a second, smaller blocks, or engine = 'native'."
+        yield Problem(("rate",), message, hint)
 
 
 def _by_native(workload: FileTable, tables: Tables) -> Iterator[Problem]:
     """What the native engine cannot do."""
     if workload.ioengine not in METHODS:
-        says = f"ioengine = {shown(workload.ioengine)}, which the native engine has nothing like"
-        do = "Leave it out, and the engine takes the best it finds; or write engine = 'fio'."
-        yield Problem(("ioengine",), says, do)
+        message = f"ioengine = {shown(workload.ioengine)}, which the native engine has nothing like"
+        hint = "Leave it out, and the engine takes the best it finds; or write engine = 'fio'."
+        yield Problem(("ioengine",), message, hint)
     for name, text in _written(workload).items():
         if not is_native(name, text):
             value = f" = {shown(workload.fio[name])}" if name in NATIVE_OPTIONS else ""
-            says = f"fio option {name}{value}, which the native engine cannot do"
-            yield Problem(("fio", name), says, "Leave it out, or write engine = 'fio'.")
+            message = f"fio option {name}{value}, which the native engine cannot do"
+            yield Problem(("fio", name), message, "Leave it out, or write engine = 'fio'.")
     yield from _apart(workload)
     if workload.verify:
         yield from _unverifiable(workload, filled=tables.precondition.fill > 0)
@@ -221,8 +225,8 @@ def _apart(workload: FileTable) -> Iterator[Problem]:
     yield from _polling(workload, options)
     for name in ("buffer_compress_percentage", "dedupe_percentage"):
         if workload.contents is Contents.ZEROS and int(options.get(name, "0")):
-            says = f"fio option {name} and contents = 'zeros'"
-            yield Problem(("fio", name), says, "Zeros are all alike: leave one of them out.")
+            message = f"fio option {name} and contents = 'zeros'"
+            yield Problem(("fio", name), message, "Zeros are all alike: leave one of them out.")
 
 
 def _thinking(workload: FileTable, options: Mapping[str, str]) -> Iterator[Problem]:
@@ -230,11 +234,11 @@ def _thinking(workload: FileTable, options: Mapping[str, str]) -> Iterator[Probl
     if not microseconds(options.get("thinktime", "0")):
         return
     if workload.arrivals is not None or options.get("rate_process") == "poisson":
-        do = "Leave one of them out: what arrives does not think."
-        yield Problem(key, "both arrivals and fio option thinktime", do)
+        hint = "Leave one of them out: what arrives does not think."
+        yield Problem(key, "both arrivals and fio option thinktime", hint)
     if depth > 1:
-        says = f"fio option thinktime and iodepth = {depth}, all of which fio waits for first"
-        yield Problem(key, says, f"Write iodepth = 1, or {_USE_FIO}.")
+        message = f"fio option thinktime and iodepth = {depth}, all of which fio waits for first"
+        yield Problem(key, message, f"Write iodepth = 1, or {_USE_FIO}.")
 
 
 def _drawing(workload: FileTable, options: Mapping[str, str]) -> Iterator[Problem]:
@@ -243,14 +247,14 @@ def _drawing(workload: FileTable, options: Mapping[str, str]) -> Iterator[Proble
     if workload.rw.random and options.get("norandommap") != "1":
         for name, is_there in (("bssplit", bool(split)), ("random_distribution", zoned)):
             if is_there:
-                says = f"fio option {name} without norandommap, by which fio goes elsewhere"
-                do = f"Add norandommap = true, which both engines do alike, or {_USE_FIO}."
-                yield Problem(("fio", name), says, do)
+                message = f"fio option {name} without norandommap, by which fio goes elsewhere"
+                hint = f"Add norandommap = true, which both engines do alike, or {_USE_FIO}."
+                yield Problem(("fio", name), message, hint)
     if split:
         largest = max(size for size, _ in shares_of(split))
         if largest > min(map(parse_size, workload.filesize)):
-            says = f"fio option bssplit with blocks of {format_bytes(largest)}, more than a file"
-            yield Problem(("fio", "bssplit"), says, "Raise filesize, or leave those blocks out.")
+            message = f"fio option bssplit with blocks of {format_bytes(largest)}, more than a file"
+            yield Problem(("fio", "bssplit"), message, "Raise filesize, or leave those blocks out.")
 
 
 def _polling(workload: FileTable, options: Mapping[str, str]) -> Iterator[Problem]:
@@ -258,59 +262,59 @@ def _polling(workload: FileTable, options: Mapping[str, str]) -> Iterator[Proble
         if options.get(name) != "1":
             continue
         if "ioengine" in workload.model_fields_set and workload.ioengine != "io_uring":
-            says = f"fio option {name} and ioengine = {shown(workload.ioengine)}"
-            yield Problem(("fio", name), says, "Only io_uring polls: leave one of them out.")
+            message = f"fio option {name} and ioengine = {shown(workload.ioengine)}"
+            yield Problem(("fio", name), message, "Only io_uring polls: leave one of them out.")
     if options.get("hipri") == "1":
         if not workload.direct:
-            do = "The page cache is not polled: leave one of them out."
-            yield Problem(("fio", "hipri"), "fio option hipri and direct = false", do)
+            hint = "The page cache is not polled: leave one of them out."
+            yield Problem(("fio", "hipri"), "fio option hipri and direct = false", hint)
         if workload.rw.trims:
-            do = "Trims are plain calls: leave it out."
+            hint = "Trims are plain calls: leave it out."
             yield Problem(
-                ("fio", "hipri"), f"fio option hipri and rw = {shown(workload.rw.value)}", do
+                ("fio", "hipri"), f"fio option hipri and rw = {shown(workload.rw.value)}", hint
             )
         if workload.rw.writes and int(options.get("fsync", "0")):
-            do = "A polled ring does not flush: leave one of them out."
-            yield Problem(("fio", "hipri"), "fio options hipri and fsync", do)
+            hint = "A polled ring does not flush: leave one of them out."
+            yield Problem(("fio", "hipri"), "fio options hipri and fsync", hint)
 
 
 def _unverifiable(workload: FileTable, *, filled: bool) -> Iterator[Problem]:
     """What cannot be verified: blocks without a stamp of their own, or with several."""
     options = _options(workload)
-    do = "Leave one of them out."
+    hint = "Leave one of them out."
     if workload.rw.trims:
         yield Problem(
-            ("verify",), f"verify and rw = {shown(workload.rw.value)}, which leaves no stamps", do
+            ("verify",), f"verify and rw = {shown(workload.rw.value)}, which leaves no stamps", hint
         )
     if workload.contents is Contents.ZEROS:
-        yield Problem(("verify",), "verify and contents = 'zeros', which bear no stamps", do)
+        yield Problem(("verify",), "verify and contents = 'zeros', which bear no stamps", hint)
     if int(options.get("dedupe_percentage", "0")):
         yield Problem(
-            ("verify",), "verify and fio option dedupe_percentage, whose copies are alike", do
+            ("verify",), "verify and fio option dedupe_percentage, whose copies are alike", hint
         )
     if "bssplit" in options:
-        yield Problem(("verify",), "verify and fio option bssplit, whose blocks overlap", do)
+        yield Problem(("verify",), "verify and fio option bssplit, whose blocks overlap", hint)
     most = FILLED_BYTES if filled else LAID_OUT_BYTES
     for size in map(parse_size, workload.bs):
         if size > most or size & (size - 1):
-            says = f"verify and bs = {format_bytes(size)}, which would hold parts of two writes"
-            yield Problem(("verify",), says, f"Give a power of two up to {format_bytes(most)}.")
+            message = f"verify and bs = {format_bytes(size)}, which would hold parts of two writes"
+            yield Problem(("verify",), message, f"Give a power of two up to {format_bytes(most)}.")
 
 
 def _unknowable(tables: Tables, workload: FileTable) -> Iterator[Problem]:
     """Of what blocks nobody could know what they must hold."""
     if tables.makes_hosts:
-        says = "verify, and the disks of booted guests are laid out without stamps"
-        yield Problem(("verify",), says, "Leave it out.")
+        message = "verify, and the disks of booted guests are laid out without stamps"
+        yield Problem(("verify",), message, "Leave it out.")
     files = max(workload.numjobs) * workload.files
     if files > LEDGER_FILES_MAX:
-        says = f"verify and {files} files on a host, where a ledger takes {LEDGER_FILES_MAX}"
-        yield Problem(("verify",), says, "Use fewer files or numjobs.")
+        message = f"verify and {files} files on a host, where a ledger takes {LEDGER_FILES_MAX}"
+        yield Problem(("verify",), message, "Use fewer files or numjobs.")
     least = min(map(parse_size, workload.bs))
     blocks = files * max(map(parse_size, workload.filesize)) // least
     if blocks > LEDGER_BLOCKS_MAX:
-        says = f"verify and {blocks} blocks on a host, where a ledger takes {LEDGER_BLOCKS_MAX}"
-        yield Problem(("verify",), says, "Raise bs, or use less filesize, files or numjobs.")
+        message = f"verify and {blocks} blocks on a host, where a ledger takes {LEDGER_BLOCKS_MAX}"
+        yield Problem(("verify",), message, "Raise bs, or use less filesize, files or numjobs.")
 
 
 def _rates(workload: FileTable) -> Iterator[Problem]:
@@ -323,18 +327,18 @@ def _rates(workload: FileTable) -> Iterator[Problem]:
         slow, most = min(workload.rate, key=parse_size), max(map(parse_size, workload.bs))
         if parse_size(slow) < most:
             has = f"rate = {shown(slow)}, less than one block of {format_bytes(most)} a second"
-            do = f"Give at least {format_bytes(most)}, or smaller blocks."
-            yield Problem(("rate",), has, do)
+            hint = f"Give at least {format_bytes(most)}, or smaller blocks."
+            yield Problem(("rate",), has, hint)
     if workload.arrivals is None:
         return
     if not written and workload.objective is not Objective.MAX_LOAD:
-        do = "Write rate_iops, the I/Os that arrive at a job in a second, or rate in bytes, or "
-        do += "fleet_rate_iops; or leave arrivals out."
-        yield Problem(("arrivals",), "arrivals but no rate_iops", do)
+        hint = "Write rate_iops, the I/Os that arrive at a job in a second, or rate in bytes, or "
+        hint += "fleet_rate_iops; or leave arrivals out."
+        yield Problem(("arrivals",), "arrivals but no rate_iops", hint)
     option = "rate_process"
     if option in workload.fio:
-        do = "Leave one of them out: arrivals sets the option."
-        yield Problem(("fio", option), f"both arrivals and fio option {option}", do)
+        hint = "Leave one of them out: arrivals sets the option."
+        yield Problem(("fio", option), f"both arrivals and fio option {option}", hint)
 
 
 def check_shares(document: StudyDocument, study: Study) -> None:
@@ -343,19 +347,19 @@ def check_shares(document: StudyDocument, study: Study) -> None:
     shares: dict[tuple[str, int], set[int]] = {}
     if not any(getattr(workload.job, "fleet_rate_iops", None) for workload in study.workloads):
         return
-    for point in expand(study):
+    for point in expand_points(study):
         fleet_rate = getattr(point.job, "fleet_rate_iops", None)
         if fleet_rate is not None:
-            jobs = sum(Job.of(point.job_on(host)).numjobs for host in makers_of(study, point))
+            jobs = sum(Job.require(point.job_on(host)).numjobs for host in makers_of(study, point))
             shares.setdefault((point.workload, fleet_rate), set()).add(jobs)
     for (workload, fleet_rate), counts in shares.items():
-        says = _unshared(fleet_rate, counts)
-        if says:
+        message = _unshared(fleet_rate, counts)
+        if message:
             where = ("workload", places[workload])
-            happened = f"fleet_rate_iops of {place(document, where)} is {fleet_rate}, {says}."
+            message = f"fleet_rate_iops of {place(document, where)} is {fleet_rate}, {message}."
             path = (*where, "fleet_rate_iops")
-            document.fault(
-                path, happened, f"Give {_nearest(fleet_rate, counts)}.", about=f"share {fleet_rate}"
+            document.add_fault(
+                path, message, f"Give {_nearest(fleet_rate, counts)}.", about=f"share {fleet_rate}"
             )
 
 

@@ -75,7 +75,7 @@ def _span(workloads: Sequence[Workload], key: str) -> str:
         for workload in workloads
         for value in next(
             (axis.values for axis in workload.sweep if axis.name == key),
-            (getattr(Job.of(workload.job), key),),
+            (getattr(Job.require(workload.job), key),),
         )
     ]
     least, most = min(values), max(values)
@@ -92,8 +92,8 @@ def workloads_table(study: Study) -> Table:
 
 
 def _workload_row(workload: Workload) -> tuple[Cell, ...]:
-    job = Job.of(workload.job)
-    swept = workload.swept
+    job = Job.require(workload.job)
+    swept = workload.axis_texts
     # Rates in bytes have their unit, where all else is told as it is written.
     for axis in workload.sweep:
         if axis.name == "rate":

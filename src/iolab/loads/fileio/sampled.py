@@ -24,7 +24,7 @@ from iolab.analysis.checks.bytes import BACKGROUND_BYTES_PER_S, EXCESS_SHARE, Mo
 from iolab.analysis.sums import engine_totals_by_direction
 from iolab.analysis.view import RunView
 from iolab.core.bins import BIN_COUNT
-from iolab.core.block_trace import WayTrace
+from iolab.core.block_trace import DirectionTrace
 from iolab.core.histogram import LOWER_NS, UPPER_NS, Histogram
 from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, HostRun
@@ -78,7 +78,7 @@ def places_itself(view: RunView, host: HostRun) -> bool:
     return target is not None and target.fs_type in PLACES_ITSELF
 
 
-def ends_missing(trace: WayTrace) -> bool:
+def ends_missing(trace: DirectionTrace) -> bool:
     """Whether too many sampled I/Os have no recorded end for times and windows to be trusted."""
     return trace.censored > CENSORED_MOST * (trace.censored + trace.timed)
 
@@ -140,7 +140,7 @@ def block_size(view: RunView) -> CheckAnswer:
 def _claims(view: RunView) -> Iterator[CheckAnswer]:
     """Claimed bytes against claimed I/Os, by host and direction."""
     for index, host in enumerate(view.hosts):
-        job = Job.of(view.record.run.point.job_on(host.host))
+        job = Job.require(view.record.run.point.job_on(host.host))
         for way in job.access.directions:
             ios, moved = view.claimed_ios(index, way), view.claimed_bytes(index, way)
             if ios:
@@ -148,7 +148,7 @@ def _claims(view: RunView) -> Iterator[CheckAnswer]:
                 short = totals.short_ios if totals else 0
                 if totals is None or totals.ios != ios:
                     # Reports of an engine that did not end well are taken while it counts.
-                    short += job.depth_total + abs(totals.ios - ios if totals else 0)
+                    short += job.total_iodepth + abs(totals.ios - ios if totals else 0)
                 yield _claim(job, way, ios, moved, short, host.host, view.on(host))
 
 
@@ -172,13 +172,13 @@ def _claim(
         if len(sizes) == 1
         else f"{format_bytes(min(s for s, _ in sizes))} to {format_bytes(max(s for s, _ in sizes))}"
     )
-    says = (
+    message = (
         f"The engine claims {format_bytes(moved)} {_WORDS[way]} in {format_count(ios)} "
         f"I/Os{where}, {moved / ios:,.0f} B each"
     )
     if low * ios - slack <= moved <= high * ios:
-        return valid(f"{says}.", **evidence)
-    return invalid(f"{says}, where the job's I/Os are of {asked}.", **evidence)
+        return valid(f"{message}.", **evidence)
+    return invalid(f"{message}, where the job's I/Os are of {asked}.", **evidence)
 
 
 def _bounds(job: Job, sizes: tuple[tuple[int, float], ...], ios: int) -> tuple[float, float]:
@@ -194,7 +194,7 @@ def _bounds(job: Job, sizes: tuple[tuple[int, float], ...], ios: int) -> tuple[f
     mean = sum(size * share for size, share in sizes)
     deviation = math.sqrt(max(sum(size * size * share for size, share in sizes) - mean**2, 0.0))
     chance = SIGMAS * deviation / math.sqrt(ios)
-    edges = max(block_sizes) * (job.depth_total / ios + max(block_sizes) / job.file_bytes)
+    edges = max(block_sizes) * (job.total_iodepth / ios + max(block_sizes) / job.file_bytes)
     low = max(mean - chance - edges, min(block_sizes))
     if job.access.random and dict(job.options).get("norandommap") != "1":
         low = min(block_sizes)
@@ -228,7 +228,7 @@ def _counted(
         "device_ios": done,
         "device_merges": merged,
     }
-    says = (
+    message = (
         f"{group.device} did {format_count(done + (merged or 0))} I/Os {_WORDS[way]} for the "
         f"{format_count(claimed)} claimed"
     )
@@ -238,12 +238,12 @@ def _counted(
         if done + merged < FEWER_GOOD * arrived:
             placed = any(places_itself(view, view.hosts[index]) for index in members)
             if placed:
-                yield indicative(f"{says}: its file system may have buffered them.", **evidence)
+                yield indicative(f"{message}: its file system may have buffered them.", **evidence)
             else:
                 verdict = invalid if done + merged < FEWER_BAD * arrived else indicative
-                yield verdict(f"{says}: the engine counts I/Os that were none.", **evidence)
-    yield from _too_many(view, group, members, way, says, evidence, done + (merged or 0))
-    yield valid(f"{says}.", **evidence)
+                yield verdict(f"{message}: the engine counts I/Os that were none.", **evidence)
+    yield from _too_many(view, group, members, way, message, evidence, done + (merged or 0))
+    yield valid(f"{message}.", **evidence)
 
 
 def _too_many(
@@ -251,12 +251,12 @@ def _too_many(
     group: Moved,
     members: list[int],
     way: Direction,
-    says: str,
+    message: str,
     evidence: Numbers,
     done: int,
 ) -> Iterator[CheckAnswer]:
     """More I/Os than the claimed blocks need, where the device takes such blocks whole."""
-    job, claimed = Job.of(view.job), int(evidence["claimed_ios"] or 0)
+    job, claimed = Job.require(view.job), int(evidence["claimed_ios"] or 0)
     moved, reported = group.moved(way) - group.probes(way), group.claimed(way)
     limit = _whole_bytes(view, group)
     largest = max(size for size, _ in sizes_of(job, way))
@@ -273,7 +273,7 @@ def _too_many(
         layered = any(name.startswith(_LAYERED) for name in group.device.split("+"))
         verdict = invalid if own > MORE_BAD * claimed and not layered else indicative
         yield verdict(
-            f"{says}: they were smaller than {format_bytes(largest)}.",
+            f"{message}: they were smaller than {format_bytes(largest)}.",
             **{**evidence, "max_io_bytes": limit},
         )
 
@@ -281,9 +281,9 @@ def _too_many(
 def _sampled(view: RunView) -> Iterator[CheckAnswer]:
     """Sizes of sampled requests, of blocks that the kernel has no cause to split."""
     for host in view.hosts:
-        job = Job.of(view.record.run.point.job_on(host.host))
+        job = Job.require(view.record.run.point.job_on(host.host))
         for way in job.access.directions:
-            trace = host.trace.way(way) if host.trace and job.direct else None
+            trace = host.trace.direction_trace(way) if host.trace and job.direct else None
             least = min(size for size, _ in sizes_of(job, way))
             if trace is None or trace.bios < ENOUGH_BIOS or least > SURELY_WHOLE_BYTES:
                 continue
@@ -298,13 +298,13 @@ def _sampled(view: RunView) -> Iterator[CheckAnswer]:
                 "smaller": small,
                 "smaller_share": share,
             }
-            says = (
+            message = (
                 f"{percent_text(share)} of {format_count(trace.bios)} sampled I/Os "
                 f"{_WORDS[way]}{view.on(host)} were smaller than {format_bytes(least)}"
             )
             if share > SMALL_SHARE:
                 verdict = invalid if share >= SMALL_BAD else indicative
-                yield verdict(f"{says}: the load is not what its label says.", **evidence)
+                yield verdict(f"{message}: the load is not what its label says.", **evidence)
 
 
 def _whole_bytes(view: RunView, group: Moved) -> int | None:
@@ -328,7 +328,7 @@ def _done(
 
 
 def _sum(deltas: list[DeviceDelta], way: Direction) -> tuple[int, int | None]:
-    moved = [delta.way(way) for delta in deltas]
+    moved = [delta.direction_delta(way) for delta in deltas]
     merges = [part.merges for part in moved if part.merges is not None]
     return sum(part.ios for part in moved), sum(merges) if len(merges) == len(moved) else None
 
@@ -372,7 +372,7 @@ def access_pattern(view: RunView) -> CheckAnswer:
 
 
 def _host_answers(view: RunView, host: HostRun) -> Iterator[CheckAnswer]:
-    job, where = Job.of(view.record.run.point.job_on(host.host)), view.on(host)
+    job, where = Job.require(view.record.run.point.job_on(host.host)), view.on(host)
     if host.trace is None or host.trace.reason:
         yield missing_sample(host, "Which places were accessed", where)
         return
@@ -391,8 +391,8 @@ def _host_answers(view: RunView, host: HostRun) -> Iterator[CheckAnswer]:
     if job.access.trims:
         yield not_applicable("Trims are not sampled.")
         return
-    sampled = {way: trace for way in ways if (trace := host.trace.way(way))}
-    traces: Mapping[Direction, WayTrace] = {
+    sampled = {way: trace for way in ways if (trace := host.trace.direction_trace(way))}
+    traces: Mapping[Direction, DirectionTrace] = {
         way: trace for way, trace in sampled.items() if trace.bios >= ENOUGH_BIOS
     }
     if not traces:
@@ -409,7 +409,7 @@ def _host_answers(view: RunView, host: HostRun) -> Iterator[CheckAnswer]:
 
 
 def _in_sequence(
-    job: Job, traces: Mapping[Direction, WayTrace], host: str, where: str
+    job: Job, traces: Mapping[Direction, DirectionTrace], host: str, where: str
 ) -> CheckAnswer:
     """A sequential job: each stream's I/Os follow each other, but for its first of a window."""
     bios = sum(trace.bios for trace in traces.values())
@@ -434,19 +434,20 @@ def _in_sequence(
     if job.access is Access.RW:
         expected *= _MIXED_RUN
     evidence = {**evidence, "expected_share": expected}
-    says = f"{percent_text(share)} of {format_count(bios)} sampled I/Os{where} followed another"
+    message = f"{percent_text(share)} of {format_count(bios)} sampled I/Os{where} followed another"
     if share < RUN_GOOD * expected:
         verdict = invalid if share < RUN_BAD * expected else indicative
         return verdict(
-            f"{says}, where sequential I/O has at least {percent_text(expected)}: the load is not "
+            f"{message}, where sequential I/O has at least {percent_text(expected)}: the load "
+            "is not "
             "sequential.",
             **evidence,
         )
-    return valid(f"{says}.", **evidence)
+    return valid(f"{message}.", **evidence)
 
 
 def _at_random(
-    job: Job, way: Direction, trace: WayTrace, host: str, where: str
+    job: Job, way: Direction, trace: DirectionTrace, host: str, where: str
 ) -> Iterator[CheckAnswer]:
     options = dict(job.options)
     kind, _, values = options.get("random_distribution", "random").partition(":")
@@ -481,7 +482,7 @@ def _zones(values: str) -> tuple[tuple[float, float], ...]:
 
 def _not_in_sequence(
     way: Direction,
-    trace: WayTrace,
+    trace: DirectionTrace,
     sizes: tuple[tuple[int, float], ...],
     blocks: int,
     zones: tuple[tuple[float, float], ...],
@@ -507,7 +508,7 @@ def _not_in_sequence(
         "sequential_share": share,
         "expected_share": expected,
     }
-    says = (
+    message = (
         f"{percent_text(share)} of {format_count(trace.bios)} sampled {way_name(way)}{where} "
         "followed "
         "another"
@@ -515,15 +516,15 @@ def _not_in_sequence(
     if share > allowed + SEQUENTIAL_GOOD:
         verdict = invalid if share > allowed + SEQUENTIAL_BAD else indicative
         return verdict(
-            f"{says}, where {percent_text(expected)} do by chance: the load is not random.",
+            f"{message}, where {percent_text(expected)} do by chance: the load is not random.",
             **evidence,
         )
-    return valid(f"{says}, as at random.", **evidence)
+    return valid(f"{message}, as at random.", **evidence)
 
 
 def _covers(
     way: Direction,
-    trace: WayTrace,
+    trace: DirectionTrace,
     grain: int,
     blocks: int,
     zones: tuple[tuple[float, float], ...],
@@ -541,7 +542,7 @@ def _covers(
         "expected_places": mean,
         "data_bytes": blocks * grain,
     }
-    says = (
+    message = (
         f"{format_count(drawn)} sampled {way_name(way)}{where} began at {format_count(distinct)} "
         "places"
     )
@@ -551,11 +552,11 @@ def _covers(
         if covered < COVERED_GOOD * blocks:
             verdict = invalid if covered < COVERED_BAD * blocks else indicative
             return verdict(
-                f"{says}, as of {format_bytes(covered * grain)}, where the data set has "
+                f"{message}, as of {format_bytes(covered * grain)}, where the data set has "
                 f"{format_bytes(blocks * grain)}: the load did not go over all of it.",
                 **evidence,
             )
-    return valid(f"{says}, as many as of the whole data set.", **evidence)
+    return valid(f"{message}, as many as of the whole data set.", **evidence)
 
 
 def _distinct(
@@ -639,8 +640,8 @@ def _compared(view: RunView, index: int) -> Iterator[CheckAnswer]:
     yield from by_device
     for answer in _against_itself(view, index, bins):
         if answer.level is Level.VALID and all(other.level is None for other in by_device):
-            reasons = " ".join(other.says for other in by_device[:1])
-            yield replace(answer, says=f"{answer.says} {reasons}".rstrip())
+            reasons = " ".join(other.message for other in by_device[:1])
+            yield replace(answer, message=f"{answer.message} {reasons}".rstrip())
         else:
             yield answer
 
@@ -712,7 +713,7 @@ def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnsw
 def _against_device(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnswer]:
     """Of each direction the sampled distribution, else the mean of the device's own counts."""
     host = view.hosts[index]
-    job, where = Job.of(view.record.run.point.job_on(host.host)), view.on(host)
+    job, where = Job.require(view.record.run.point.job_on(host.host)), view.on(host)
     if not job.direct:
         yield not_applicable("The page cache stands between the engine and the device.")
         return
@@ -728,7 +729,7 @@ def _against_device(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnsw
         # From submission, where that is told beside the time from when an I/O was due.
         service = bins[len(Direction) + way]
         counts = service if service.any() else bins[way]
-        trace = host.trace.way(way) if host.trace else None
+        trace = host.trace.direction_trace(way) if host.trace else None
         if not counts.sum():
             continue
         if trace is None or ends_missing(trace):
@@ -746,7 +747,7 @@ def _against_device(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnsw
 
 
 def _distributions(
-    host: HostRun, way: Direction, counts: Ints, trace: WayTrace, where: str
+    host: HostRun, way: Direction, counts: Ints, trace: DirectionTrace, where: str
 ) -> CheckAnswer:
     """At each rank, how many of the device's I/Os were slower than that many of the engine's."""
     total = int(counts.sum())
@@ -763,7 +764,7 @@ def _distributions(
 def _judged(
     host: HostRun,
     way: Direction,
-    trace: WayTrace,
+    trace: DirectionTrace,
     slower: tuple[int, float, float, float],
     rank: tuple[float, int, float],
     where: str,
@@ -785,7 +786,7 @@ def _judged(
         "excess": share - engine,
     }
     how_many = "no" if engine == 0 else f"only {percent_text(engine)} of its"
-    says = (
+    message = (
         f"The engine says that {how_many} {way_name(way)}{where} took longer than "
         f"{format_ns(bound)}; "
         f"the device took longer for {format_count(bios)} of {format_count(trace.timed)} sampled"
@@ -797,7 +798,9 @@ def _judged(
     if engine == 0:
         # No chance makes an I/O faster than its own parts; but one window may be another's.
         return (
-            invalid(f"{says}.", **evidence) if windows >= 2 else indicative(f"{says}.", **evidence)
+            invalid(f"{message}.", **evidence)
+            if windows >= 2
+            else indicative(f"{message}.", **evidence)
         )
     by_chance = engine + SIGMAS * error
     good, bad = (
@@ -806,11 +809,11 @@ def _judged(
     )
     if share > by_chance + good:
         verdict = invalid if share > by_chance + bad else indicative
-        return verdict(f"{says} ({percent_text(share)} of all).", **evidence)
+        return verdict(f"{message} ({percent_text(share)} of all).", **evidence)
     return _agrees(way, trace, where, evidence)
 
 
-def _agrees(way: Direction, trace: WayTrace, where: str, evidence: Numbers) -> CheckAnswer:
+def _agrees(way: Direction, trace: DirectionTrace, where: str, evidence: Numbers) -> CheckAnswer:
     return valid(
         f"{format_count(trace.timed)} sampled {way_name(way)}{where} took the block layer no "
         "longer than the engine says, beyond what chance allows.",
@@ -818,7 +821,7 @@ def _agrees(way: Direction, trace: WayTrace, where: str, evidence: Numbers) -> C
     )
 
 
-def _left(trace: WayTrace, ios: int) -> float:
+def _left(trace: DirectionTrace, ios: int) -> float:
     """How far chance can move a share of the sampled, who are a part of those whose share it is.
 
     Where all were sampled not at all (the correction for a finite population).
@@ -827,7 +830,7 @@ def _left(trace: WayTrace, ios: int) -> float:
     return math.sqrt(1 - sampled)
 
 
-def _slower(trace: WayTrace, at: int, left: float) -> tuple[int, float, float, float]:
+def _slower(trace: DirectionTrace, at: int, left: float) -> tuple[int, float, float, float]:
     """Of bios in bins above `at`: how many, their share, its standard error, effective windows.
 
     Windows are the clusters of the sample; of those that hold slow bios, equal ones count as one
@@ -853,7 +856,7 @@ def _means(view: RunView, index: int, way: Direction, counts: Ints) -> CheckAnsw
     """Without a sample: the mean of the device's counts, where they are those of this load."""
     host = view.hosts[index]
     where = view.on(host)
-    trace = host.trace.way(way) if host.trace else None
+    trace = host.trace.direction_trace(way) if host.trace else None
     unknown = (
         missing_sample(host, "How long the device took for each I/O", where)
         if trace is None
@@ -867,7 +870,7 @@ def _means(view: RunView, index: int, way: Direction, counts: Ints) -> CheckAnsw
     delta = next((d for d in host.devices if target and d.device == target.device), None)
     if delta is None or len(view.hosts) > 1:
         return unknown
-    moved = delta.way(way)
+    moved = delta.direction_delta(way)
     total = int(counts.sum())
     # With merges a request is of several I/Os, and more than claimed are not all the engine's.
     if not moved.ios or moved.merges or not moved.time_ns:
@@ -882,11 +885,11 @@ def _means(view: RunView, index: int, way: Direction, counts: Ints) -> CheckAnsw
         "device_ns_mean": device,
         "excess": device / engine - 1,
     }
-    says = (
+    message = (
         f"The mean of the engine's {way_name(way)}{where} is {format_ns(engine)}, that of the "
         f"device's {format_ns(device)}"
     )
     if device > MEAN_GOOD * engine:
         verdict = invalid if device > MEAN_BAD * engine else indicative
-        return verdict(f"{says}: no I/O is done before its device is.", **evidence)
-    return valid(f"{says}.", **evidence)
+        return verdict(f"{message}: no I/O is done before its device is.", **evidence)
+    return valid(f"{message}.", **evidence)

@@ -16,7 +16,7 @@ from iolab.loads.fileio.problems import check_io, check_shares
 from iolab.loads.fileio.table import IO_ENGINES, FileTable
 from iolab.loads.fileio.workload import Job, kind_of
 from iolab.study.document import StudyDocument
-from iolab.study.kinds import HostStudy, LoadCost, LoadStudy, Programs, SeenFacts
+from iolab.study.kinds import HostStudy, KnownFacts, LoadCost, LoadStudy, Programs
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import Tables
 from iolab.study.targets import Target, makers_of
@@ -37,7 +37,7 @@ class FileIoStudy(LoadStudy):
         """See `LoadStudy`."""
         return _io_job(job)
 
-    def asked(self, study: Study) -> Programs:  # noqa: ARG002 - files are laid out by it, too
+    def required_programs(self, study: Study) -> Programs:  # noqa: ARG002 - files are laid out by it, too
         """See `LoadStudy`."""
         return ASKED
 
@@ -60,7 +60,7 @@ class FileIoStudy(LoadStudy):
         if not points:
             return LoadCost()
         method = study.method
-        least_s, most_s = method.load_s
+        least_s, most_s = method.load_seconds_range
         length = f"warm-up + runtime of {format_duration_s(method.warmup_s)} + "
         length += format_duration_s(method.runtime_s)
         if method.rule is not None:
@@ -85,24 +85,28 @@ class FileIoStudy(LoadStudy):
             if program and program.fault and (wrong := program.fault(facts))
         ]
 
-    def notes(self, study: Study, plan: Plan, facts: SeenFacts) -> Iterator[str]:  # noqa: ARG002
+    def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterator[str]:  # noqa: ARG002
         """What the study leaves out."""
         yield from look_notes(study, plan.points)
 
 
 def _written(study: Study, points: Iterable[Point], rate: float, hosts: HostStudy) -> int:
     """Bytes that writing runs write on all hosts, at that rate or at their rate limit."""
-    _, seconds = study.method.load_s
+    _, seconds = study.method.load_seconds_range
     total = 0.0
     for point in points:
-        if not Job.of(point.job).access.writes:
+        if not Job.require(point.job).access.writes:
             continue
         makers = makers_of(study, point)
-        own_rate = _write_rate(study, Job.of(point.job), makers, rate, hosts.iops_limit(study))
+        own_rate = _write_rate(study, Job.require(point.job), makers, rate, hosts.iops_limit(study))
         for host in makers:
-            asked = Job.of(point.job).asked_iops
-            jobs = Job.of(point.job_on(host)).numjobs
-            limit = math.inf if asked is None else asked * jobs * Job.of(point.job).mean_block_bytes
+            asked = Job.require(point.job).target_iops
+            jobs = Job.require(point.job_on(host)).numjobs
+            limit = (
+                math.inf
+                if asked is None
+                else asked * jobs * Job.require(point.job).mean_block_bytes
+            )
             total += min(own_rate, limit) * seconds
     return round(total)
 

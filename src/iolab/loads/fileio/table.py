@@ -96,7 +96,7 @@ class FileTable(SearchTable):
 
     def job(self) -> Job:
         """See `LoadTable`; where none is named an engine asks the kernel in its own way."""
-        job = Job(**Job.fields_of(self.entries()))
+        job = Job(**Job.fields_from_keys(self.entries()))
         mix = DEFAULT_READ_PERCENT if job.read_percent is None else job.read_percent
         named = "ioengine" in self.model_fields_set
         return replace(
@@ -106,7 +106,7 @@ class FileTable(SearchTable):
         )
 
     @property
-    def figure(self) -> Indicator:
+    def headline_indicator(self) -> Indicator:
         """As written; else bandwidth of large blocks, IOPS of small ones."""
         large = parse_size(self.bs[0]) >= BANDWIDTH_BLOCK_BYTES
         return self.indicator or (BY_BANDWIDTH if large else BY_IOPS)

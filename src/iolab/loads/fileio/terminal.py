@@ -111,7 +111,7 @@ def _hosts(calibration: Calibration) -> RenderableType:
 
 def _meanings(sentences: Sequence[Meaning]) -> RenderableType:
     lines = [
-        [literal_text(meaning.about, _STYLES[meaning.tone.value]), literal_text(meaning.says)]
+        [literal_text(meaning.about, _STYLES[meaning.tone.value]), literal_text(meaning.message)]
         for meaning in sentences
     ]
     return terminal_table([Heading(""), Heading("", can_wrap=True)], lines)

@@ -108,7 +108,7 @@ class Job(AnyJob):
     the native engine alone can do, blocks that are read must hold what was last written there.
     """
 
-    stored_as: ClassVar[str] = "io"
+    type_tag: ClassVar[str] = "io"
     follows_rule: ClassVar[bool] = True
     load_axes: ClassVar[tuple[str, ...]] = ("iodepth", "numjobs", PER_NODE)
     engine_settings: ClassVar[tuple[str, ...]] = ("engine", "ioengine")
@@ -149,7 +149,7 @@ class Job(AnyJob):
         return FILE_ENGINES[self.engine].counts_errors_late
 
     @property
-    def asked_iops(self) -> float | None:
+    def target_iops(self) -> float | None:
         """I/Os a second that one job shall make in the mean, None for as many as it can."""
         if self.rate_iops is not None or self.rate_bytes_per_s is None:
             return self.rate_iops
@@ -167,7 +167,7 @@ class Job(AnyJob):
         mean = mean_bytes_of(reads) * share
         return mean + (mean_bytes_of(others or reads) * (1 - share) if share < 1 else 0.0)
 
-    def mix_at(self, axis: Mapping[str, int | str]) -> tuple[str, str]:
+    def mix_at_axis(self, axis: Mapping[str, int | str]) -> tuple[str, str]:
         """See `AnyJob`."""
         percent = axis.get("rwmixread", self.read_percent) if self.access.mixed else ""
         return "io", f"{self.access.value}{percent}"
@@ -200,17 +200,17 @@ class Job(AnyJob):
         )
 
     @property
-    def directions(self) -> tuple[Direction, ...]:
+    def data_directions(self) -> tuple[Direction, ...]:
         """See `AnyJob`."""
         return self.access.directions
 
     @property
-    def io_bytes(self) -> int:
+    def io_multiple_bytes(self) -> int:
         """See `AnyJob`."""
         return self.block_bytes
 
     @property
-    def depth_total(self) -> int:
+    def total_iodepth(self) -> int:
         """See `AnyJob`: iodepth x numjobs."""
         return self.iodepth * self.numjobs
 
@@ -219,7 +219,7 @@ class Job(AnyJob):
         """See `AnyJob`."""
         return self.numjobs
 
-    def on(self, jobs: int | None) -> Job:
+    def with_numjobs(self, jobs: int | None) -> Job:
         """See `AnyJob`."""
         return self if jobs is None else replace(self, numjobs=jobs)
 
@@ -227,20 +227,20 @@ class Job(AnyJob):
     def is_closed_loop(self) -> bool:
         """See `AnyJob`."""
         thinks = _SOME_TIME.match(dict(self.options).get("thinktime", ""))
-        return self.asked_iops is None and not thinks
+        return self.target_iops is None and not thinks
 
     @property
-    def polls(self) -> bool:
+    def busy_polls(self) -> bool:
         """See `AnyJob`."""
         return any(f"{name}={value}".startswith(_POLLING) for name, value in self.options)
 
-    def among(self, jobs: int) -> Job:
+    def with_fleet_rate(self, jobs: int) -> Job:
         """See `AnyJob`; what does not come out even is refused when a study is read."""
         if self.fleet_rate_iops is None:
             return self
         return replace(self, rate_iops=max(self.fleet_rate_iops // max(jobs, 1), 1))
 
-    def with_users(self) -> Job:
+    def with_poisson_arrivals(self) -> Job:
         """See `AnyJob`."""
         is_set = self.arrivals is not None or _ARRIVALS in dict(self.options)
         return self if is_set else replace(self, arrivals=Arrivals.POISSON)

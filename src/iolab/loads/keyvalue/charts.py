@@ -305,7 +305,7 @@ def _cell_document(cell: ComparedMetric) -> dict[str, Any]:
         "gain": cell.share,
         "low": low,
         "high": high,
-        "says": cell.comparison.verdict.value,
+        "message": cell.comparison.verdict.value,
         "level": cell.level.value,
     }
 
@@ -391,7 +391,7 @@ def key_charts(
     lines = chart_lines(group, looks)
     figures = tuple(_main_charts(group, lines, looks, own)) if group.axis else ()
     further = list(_appendix_charts(group, lines)) if group.axis else []
-    for others in remaining_line_groups(lines, group.workload.rate) if group.axis else ():
+    for others in remaining_line_groups(lines, group.workload.rate_metric) if group.axis else ():
         further += [*_main_charts(group, others, looks, own), *_appendix_charts(group, others)]
     tables = (*_gain_tables(group, looks, own), *_detail_tables(group, study, host_runs, looks))
     return ChartGroup(group.title, figures, detail_tables=tables, appendix_figures=tuple(further))
@@ -417,7 +417,7 @@ def chart_lines(group: PointGroup, looks: SeriesStyles) -> list[ChartLine]:
             (),
             tuple(points),
             knee=knee_load(
-                points, group.workload.job, group.axis, group.workload.metric or WHOLE_KEY
+                points, group.workload.job, group.axis, group.workload.headline_metric or WHOLE_KEY
             ),
             title=looks[name].title,
         )
@@ -434,7 +434,7 @@ def _main_charts(
     """Rate and latency over the load, and one against the other."""
     axis = group.axis
     metrics = [point.metrics for point in group.points]
-    rate, main = rate_quantity(group.workload.rate), main_operation(metrics)
+    rate, main = rate_quantity(group.workload.rate_metric), main_operation(metrics)
     if main not in timed_operations(metrics):
         yield quantity_chart(group.title, axis, lines, rate, UNIT)
         return
@@ -476,7 +476,10 @@ def _tradeoff_charts(
     metrics = [point.metrics for point in group.points]
     tail = percentile_to_draw(group.workload.job, metrics, main)
     pair = (_latency_quantity(main, "mean"), _latency_quantity(main, tail, alone=len(lines) > 1))
-    rate, note = rate_quantity(group.workload.rate), _missing_percentile_note(group, main, tail)
+    rate, note = (
+        rate_quantity(group.workload.rate_metric),
+        _missing_percentile_note(group, main, tail),
+    )
     for part in (pair,) if len(lines) == 1 else tuple((quantity,) for quantity in pair):
         yield latency_tradeoff_chart(
             group.title,

@@ -23,7 +23,7 @@ from iolab.loads.keyvalue.workload import (
     server_settings,
 )
 from iolab.report.numbers import counted_noun
-from iolab.study.cost import watch_s
+from iolab.study.cost import extra_watch_seconds
 from iolab.study.wording import shown
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 
@@ -196,10 +196,10 @@ def key_value_seconds(method_s: float, job: KeyJob, kind: ServerKind, clients: i
 def run_overhead_s(study: Study, job: KeyJob) -> float:
     """What one run takes beside its load."""
     if isinstance(job, KeyValueJob):
-        return DB_BENCH_RUN_S + watch_s(study.method)
+        return DB_BENCH_RUN_S + extra_watch_seconds(study.method)
     return (
         YCSB_RUN_S
-        + watch_s(study.method)
+        + extra_watch_seconds(study.method)
         + (NODE_AGAIN_S if server_settings(study).kind is ServerKind.MANAGED else 0)
     )
 
@@ -221,7 +221,7 @@ def key_value_reasons(
     length = f"warm-up + runtime of {format_duration_s(method.warmup_s)} + "
     length += format_duration_s(method.runtime_s)
     clients = {item.id: len(item.hosts) for item in study.configurations}
-    for kind, says in ((KeyValueJob, "db_bench"), (YcsbJob, "YCSB")):
+    for kind, message in ((KeyValueJob, "db_bench"), (YcsbJob, "YCSB")):
         of_kind = [(point, point.job) for point in points if isinstance(point.job, kind)]
         if not of_kind:
             continue
@@ -231,7 +231,7 @@ def key_value_reasons(
             key_value_seconds(fixed_s, job, server, clients[point.configuration])
             for point, job in of_kind
         )
-        many = f"{counted_noun(len(jobs), 'run')} of {says}"
+        many = f"{counted_noun(len(jobs), 'run')} of {message}"
         yield f"{many}: {length}{', connect' if kind is YcsbJob else ''}", loads
         around_s = sum(run_overhead_s(study, job) for job in jobs)
         yield f"{many}: {_overhead_text(study, jobs[0])}", around_s
@@ -369,7 +369,7 @@ def plan_with_copy_costs(study: Study, plan: Plan, reflinks: Reflinks, rate: flo
     written = sum(copy.size_bytes * len(copy.hosts) for copy in copies)
     largest = format_bytes(max(copy.size_bytes for copy in copies))
     copies_text = "1 whole copy" if len(copies) == 1 else f"{len(copies)} whole copies"
-    says = (
+    message = (
         f"{copies_text} of up to {largest} without reflinks at {format_rate_bytes(rate)} (assumed)"
     )
     least = None if budget.least_seconds is None else budget.least_seconds + seconds
@@ -378,7 +378,7 @@ def plan_with_copy_costs(study: Study, plan: Plan, reflinks: Reflinks, rate: flo
         budget=replace(
             budget,
             seconds=budget.seconds + seconds,
-            reasons=(*budget.reasons, (says, seconds)),
+            reasons=(*budget.reasons, (message, seconds)),
             write_bytes_estimate=budget.write_bytes_estimate + written,
             least_seconds=least,
         ),

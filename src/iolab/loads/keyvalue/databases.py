@@ -24,7 +24,7 @@ from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusal, printable
-from iolab.hosts.remote_process import Ending, driven, ending_says, output_of, program_of
+from iolab.hosts.remote_process import Ending, exit_fault, output_of, program_name, require_success
 from iolab.loads.keyvalue.db_bench.engine import levels_command, load_command, shape_command
 from iolab.loads.keyvalue.db_bench.evidence import load_faults
 from iolab.loads.keyvalue.db_bench.output import DbBenchOutput, parse_db_bench_output
@@ -38,9 +38,9 @@ from iolab.loads.keyvalue.workload import (
     TableShape,
 )
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostShare, on_each
-from iolab.targets.layout import os_says
-from iolab.targets.work_directory import WorkDirectory, evict
+from iolab.session.driver import HostRunState, run_on_each
+from iolab.targets.layout import is_os_error
+from iolab.targets.work_directory import WorkDirectory, evict_page_cache
 from iolab.units import format_bytes
 
 MARKER: Final = "iolab.json"
@@ -70,8 +70,8 @@ async def mark_folder_complete(host: Host, folder: str, marker: Mapping[str, Any
     content = json.dumps({**marker, "format": MARKER_FORMAT}, indent=1, sort_keys=True).encode()
     if len(content) > MARKER_LIMIT_BYTES:
         raise ValueError(f"a marker of {len(content)} bytes could not be read again")
-    await host.ask("sync", deadline_s=SYNC_LIMIT_S)
-    await host.ask(
+    await host.request("sync", deadline_s=SYNC_LIMIT_S)
+    await host.request(
         "put", content, deadline_s=MARKER_LIMIT_S, path=_marker_path(folder), mode=MARKER_MODE
     )
 
@@ -116,9 +116,9 @@ async def clone_folder(host: Host, source: str, destination: str) -> str:
         await output_of(host, _copy_arguments(source, destination, "never"), limit_s=COPY_LIMIT_S)
     except EngineError as fault:
         await remove_folder(host, destination)
-        do = "Make room there: runs need the database and a copy of it."
-        raise EngineError(fault.happened, do) from None
-    await host.ask("sync", deadline_s=SYNC_LIMIT_S)
+        hint = "Make room there: runs need the database and a copy of it."
+        raise EngineError(fault.message, hint) from None
+    await host.request("sync", deadline_s=SYNC_LIMIT_S)
     return COPY
 
 
@@ -143,7 +143,7 @@ async def remove_folder(host: Host, folder: str) -> None:
     try:
         await output_of(host, words, limit_s=REMOVE_LIMIT_S)
     except EngineError as fault:
-        raise HostError(fault.happened, "Remove that folder by hand, and run again.") from None
+        raise HostError(fault.message, "Remove that folder by hand, and run again.") from None
 
 
 def parse_store_shape(mark: object) -> StoreShape | None:
@@ -165,7 +165,7 @@ def _copy_arguments(source: str, destination: str, reflink: str) -> tuple[str, .
 async def drop_folder_caches(
     session: SessionContext,
     run: PlannedRun,
-    shares: Sequence[HostShare],
+    shares: Sequence[HostRunState],
     folder_of: Callable[[WorkDirectory], str],
 ) -> None:
     """Drop the pages of every file in a folder of each host, where the method asks for it.
@@ -177,17 +177,17 @@ async def drop_folder_caches(
         share.cache = NOT_DROPPED
     if not session.study.method.drop_caches:
         return
-    session.begin(Phase.DROP_CACHES, run, "pages of the databases")
+    session.begin_phase(Phase.DROP_CACHES, run, "pages of the databases")
 
-    async def drop(share: HostShare) -> None:
+    async def drop(share: HostRunState) -> None:
         share.cache = await drop_folder_cache(share.workdir, folder_of(share.workdir))
 
-    await on_each(shares, drop)
+    await run_on_each(shares, drop)
 
 
 async def drop_folder_cache(workdir: WorkDirectory, folder: str) -> CacheProof:
     """No page of a file in the folder stays in memory; the proof. HostError or EngineError."""
-    return await evict(workdir, sorted(await file_sizes(workdir.host, folder)))
+    return await evict_page_cache(workdir, sorted(await file_sizes(workdir.host, folder)))
 
 
 LOOK: Final = "See what db_bench says, and load again by running again."
@@ -254,7 +254,7 @@ async def make_golden_database(
             else _load_database(workdir, job, seed, halt)
         )
     except (EngineError, HostError):
-        if not workdir.host.lost:
+        if not workdir.host.lost_reason:
             with suppress(HostError):
                 await remove_folder(workdir.host, folder)
         raise
@@ -282,11 +282,11 @@ async def user_database_shape(workdir: WorkDirectory, job: KeyValueJob) -> Table
     tables = await _table_shape(workdir, job, job.database)
     faults = shape_faults(tables, job.loaded)
     if faults or tables is None:
-        happened = (
+        message = (
             f"{printable(job.database)} on host '{workdir.name}' is not the database that was "
             f"stated: {'; '.join(faults)}."
         )
-        raise EngineError(happened, STATE)
+        raise EngineError(message, STATE)
     return tables
 
 
@@ -330,7 +330,9 @@ async def _load_database(
 ) -> GoldenDatabase | None:
     command = load_command(job, workdir.dir, _database_path(workdir, job), seed=seed)
     stdout, stderr = bytearray(), bytearray()
-    ending = await driven(workdir.host, command, halt, stdout.extend, on_stderr=stderr.extend)
+    ending = await require_success(
+        workdir.host, command, halt, stdout.extend, on_stderr=stderr.extend
+    )
     if ending.halted:
         return None
     output = parse_db_bench_output(bytes(stdout), bytes(stderr))
@@ -346,8 +348,8 @@ async def _require_loaded(
     database = _database_path(workdir, job)
     tables = await _table_shape(workdir, job, database)
     if faults := shape_faults(tables, job.loaded):
-        happened = f"The database on host '{workdir.name}' is not whole: {'; '.join(faults)}."
-        raise EngineError(happened, LOOK)
+        message = f"The database on host '{workdir.name}' is not whole: {'; '.join(faults)}."
+        raise EngineError(message, LOOK)
     tree_bytes = next((row.bytes for row in output.compaction if row.name == "Sum"), None)
     shape = replace(_parse_levels(output), tables=tables)
     return GoldenDatabase(database, shape, tree_bytes, seed, await folder_bytes(workdir, database))
@@ -370,24 +372,25 @@ def _load_fault(
 ) -> IolabError | None:
     """Why a load did not leave the database that was asked for; None when it did."""
     reason = "; ".join((*output.messages, ending.stderr_tail))
-    if os_says(errno.ENOSPC, 0, reason) or os_says(errno.EDQUOT, 0, reason):
+    if is_os_error(errno.ENOSPC, 0, reason) or is_os_error(errno.EDQUOT, 0, reason):
         size = format_bytes(loaded.keys * loaded.entry_bytes)
-        happened = (
+        message = (
             f"{printable(workdir.dir)} on host '{workdir.name}' ran full while a database of "
             f"{size} was loaded."
         )
-        do = "Make room there, more than twice its size, or set fewer workload.*.keys."
-        return HostError(happened, do)
+        hint = "Make room there, more than twice its size, or set fewer workload.*.keys."
+        return HostError(message, hint)
     faults = printable("; ".join(load_faults(output, loaded))).rstrip(".")
-    outcome = ending_says(ending, command)
+    outcome = exit_fault(ending, command)
     if outcome is None and not faults:
         return None
     because = "; ".join(part for part in (outcome, faults) if part)
-    happened = (
-        f"{program_of(command)} on host '{workdir.name}' did not load the database that was asked "
+    message = (
+        f"{program_name(command)} on host '{workdir.name}' did not load the database that was "
+        "asked "
         f"for: {because}."
     )
-    return EngineError(happened, LOOK)
+    return EngineError(message, LOOK)
 
 
 def _database_path(workdir: WorkDirectory, job: KeyValueJob) -> str:

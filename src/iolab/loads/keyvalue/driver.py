@@ -20,7 +20,7 @@ from iolab.core.run import NOT_DROPPED, PlannedRun, RunRecord
 from iolab.core.study import Method
 from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
-from iolab.hosts.barrier import alongside, together
+from iolab.hosts.barrier import gather_hosts, run_with
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import IntervalLog
 from iolab.hosts.message import printable
@@ -81,9 +81,9 @@ from iolab.loads.keyvalue.ycsb.engine import YcsbStore, hdr_names, measure_comma
 from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
 from iolab.loads.keyvalue.ycsb.output import log_intervals, parse_ycsb_output, ycsb_faults
 from iolab.session.context import SessionContext
-from iolab.session.driver import Driver, HostShare, on_each
+from iolab.session.driver import Driver, HostRunState, run_on_each
 from iolab.session.kinds import LoadSession
-from iolab.session.start import Go, load_at_once, offset_of, watch_idle
+from iolab.session.start import HostStart, require_clock_offset, start_load_together, watch_idle
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.study.targets import bystanders_of
 from iolab.targets.work_directory import WorkDirectory
@@ -109,7 +109,7 @@ class YcsbClientState:
     printed: YcsbStreams
 
 
-def read_client_results(share: HostShare, client: YcsbClientState) -> tuple[str, ...]:
+def read_client_results(share: HostRunState, client: YcsbClientState) -> tuple[str, ...]:
     """Fill in what a client's output and latency logs tell; why it is not what was asked for.
 
     A client that was halted is not held against its job: it has no summary, and its logs end early.
@@ -117,7 +117,7 @@ def read_client_results(share: HostShare, client: YcsbClientState) -> tuple[str,
     output = parse_ycsb_output(bytes(client.printed.stdout), bytes(client.printed.stderr))
     logs = [_read_latency_log(share, name) for name in client.logs if name in share.files]
     intervals = log_intervals(logs)
-    share.intervals = IntervalLog.of(intervals)
+    share.intervals = IntervalLog.from_intervals(intervals)
     if intervals:
         first, last = intervals[0], intervals[-1]
         share.span = (first.end_real_ns - first.span_ns, last.end_real_ns)
@@ -137,13 +137,16 @@ def read_client_results(share: HostShare, client: YcsbClientState) -> tuple[str,
     return faults
 
 
-def require_common_window(shares: Sequence[HostShare], method: Method) -> None:
+def require_common_window(shares: Sequence[HostRunState], method: Method) -> None:
     """EngineError unless all clients had the warm-up and half the runtime in common, by their logs.
 
     Clients get time enough for all of it; what lacks beyond that is for the checks to judge.
     """
     spans = [
-        (share.span[0] - offset_of(share).offset_ns, share.span[1] - offset_of(share).offset_ns)
+        (
+            share.span[0] - require_clock_offset(share).offset_ns,
+            share.span[1] - require_clock_offset(share).offset_ns,
+        )
         for share in shares
         if share.span
     ]
@@ -160,8 +163,8 @@ def require_common_window(shares: Sequence[HostShare], method: Method) -> None:
         )
 
 
-def _read_latency_log(share: HostShare, name: str) -> HdrLog:
-    return read_hdr_log(share.files[name].unpacked())
+def _read_latency_log(share: HostRunState, name: str) -> HdrLog:
+    return read_hdr_log(share.files[name].decompress())
 
 
 PREFIX: Final = "latency."
@@ -192,41 +195,43 @@ class YcsbDriver(Driver):
         self._embedded = EmbeddedStores()
 
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
         """YCSB on every client, the store loaded and in its start state, the devices idle."""
-        session.begin(Phase.PROVE, run, "YCSB and Java on every client")
-        await on_each(shares, lambda share: self._see_tools(session, share))
+        session.begin_phase(Phase.PROVE, run, "YCSB and Java on every client")
+        await run_on_each(shares, lambda share: self._see_tools(session, share))
 
-        async def make_folder(share: HostShare) -> None:
+        async def make_folder(share: HostRunState) -> None:
             # A log of the run before must not be read as this one's.
             await remove_folder(share.workdir.host, work_folder(share.workdir))
             await output_of(share.workdir.host, ("mkdir", "--", work_folder(share.workdir)))
 
-        await on_each(shares, make_folder)
-        if session.stop.requested:
+        await run_on_each(shares, make_folder)
+        if session.stop.is_requested:
             return
         if server_settings(session.study).kind is ServerKind.EMBEDDED:
             tools = {share.name: self._tools.of(share.workdir) for share in shares}
-            await self._embedded.prepare(session, run, YcsbJob.of(run.point.job), shares, tools)
+            await self._embedded.prepare(
+                session, run, YcsbJob.require(run.point.job), shares, tools
+            )
         else:
             await self._prepare_server(session, run, shares)
-        if not session.stop.requested:
+        if not session.stop.is_requested:
             await watch_idle(session, run, shares)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostShare],
+        shares: Sequence[HostRunState],
         counters: CounterCollector,
     ) -> None:
         """All clients at once; what each of them did in every second comes from its own logs."""
-        job, server = YcsbJob.of(run.point.job), self._server
+        job, server = YcsbJob.require(run.point.job), self._server
         seconds = execution_limit_s(
             session.study.method, server_settings(session.study).kind, len(shares)
         )
-        session.begin(Phase.MEASURE, run, run.point.label, float(seconds))
+        session.begin_phase(Phase.MEASURE, run, run.point.title_text, float(seconds))
         for share in shares:
             self._instruct(session, job, share, seconds)
         clients = YcsbClients(session, run, shares, counters, record_bytes=job.record_bytes)
@@ -241,26 +246,26 @@ class YcsbDriver(Driver):
         failure = await self._read_back(clients, job, shares, seconds, failure)
         if failure:
             raise failure
-        if not session.stop.requested:
+        if not session.stop.is_requested:
             require_common_window(shares, session.study.method)
 
-    def completed(self, record: RunRecord) -> RunRecord:
+    def with_details(self, record: RunRecord) -> RunRecord:
         """With what the server told around the run, unless the store is embedded."""
         return replace(record, details=self._server.server_run) if self._server else record
 
-    async def end(self) -> tuple[str, ...]:
+    async def close(self) -> tuple[str, ...]:
         """Stop the server that iolab started; what could not be ended."""
         server, self._server = self._server, None
         return await server.end() if server else ()
 
-    async def _see_tools(self, session: SessionContext, share: HostShare) -> None:
+    async def _see_tools(self, session: SessionContext, share: HostRunState) -> None:
         tools = await self._tools.on(
-            share.workdir, server_settings(session.study), lambda text: session.tell(Notice(text))
+            share.workdir, server_settings(session.study), lambda text: session.emit(Notice(text))
         )
         share.engine_version = tools.versions
 
     async def _prepare_server(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
         """A server that answers, with all records in it."""
         server = self._server = self._server or self._servers(server_settings(session.study))
@@ -269,7 +274,7 @@ class YcsbDriver(Driver):
                 f"There is no server of the kind '{server_settings(session.study).kind}'.",
                 "Use another server.kind.",
             )
-        job = YcsbJob.of(run.point.job)
+        job = YcsbJob.require(run.point.job)
 
         async def load() -> None:
             store = self._store(session, "")
@@ -288,7 +293,7 @@ class YcsbDriver(Driver):
             share.cache = dropped or NOT_DROPPED
 
     def _instruct(
-        self, session: SessionContext, job: YcsbJob, share: HostShare, seconds: int
+        self, session: SessionContext, job: YcsbJob, share: HostRunState, seconds: int
     ) -> None:
         """What this client is to run."""
         share.command = measure_command(
@@ -316,7 +321,7 @@ class YcsbDriver(Driver):
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostShare],
+        shares: Sequence[HostRunState],
         counters: CounterCollector,
     ) -> AbstractAsyncContextManager[None]:
         """The server's own counters, by the number of the host on which it runs."""
@@ -332,14 +337,14 @@ class YcsbDriver(Driver):
         self,
         clients: YcsbClients,
         job: YcsbJob,
-        shares: Sequence[HostShare],
+        shares: Sequence[HostRunState],
         seconds: int,
         failure: HostError | EngineError | None,
     ) -> HostError | EngineError | None:
         """Read all that the clients left; the run's failure, or what speaks against it by that."""
         names = hdr_names(job, PREFIX)
 
-        async def read(share: HostShare) -> None:
+        async def read(share: HostRunState) -> None:
             start = self._embedded.start_of(share)
             client = YcsbClientState(job, seconds, names, start, clients.printed[share.name])
             faults = read_client_results(share, client)
@@ -348,13 +353,13 @@ class YcsbDriver(Driver):
                 reason = printable("; ".join(faults)).rstrip(".")
                 raise EngineError(f"YCSB on host '{share.name}': {reason}.", SEE_OUTPUT)
 
-        async def clear(share: HostShare) -> None:
-            if not share.workdir.host.lost:
+        async def clear(share: HostRunState) -> None:
+            if not share.workdir.host.lost_reason:
                 await self._embedded.leave(share)
                 await remove_folder(share.workdir.host, work_folder(share.workdir))
 
         first_failure = failure
-        for step in (clients.fetch(names), on_each(shares, read), on_each(shares, clear)):
+        for step in (clients.fetch(names), run_on_each(shares, read), run_on_each(shares, clear)):
             try:
                 await step
             except (HostError, EngineError) as raised:
@@ -380,7 +385,7 @@ class DbBenchDriver(Driver):
         self._failed: WeakKeyDictionary[Host, dict[str, tuple[str, str]]] = WeakKeyDictionary()
 
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
         """Programs there, databases whole, a copy for the run, caches dropped, devices idle."""
         for phase in (
@@ -390,51 +395,51 @@ class DbBenchDriver(Driver):
             _drop_caches,
             watch_idle,
         ):
-            if not session.stop.requested:
+            if not session.stop.is_requested:
                 await phase(session, run, shares)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostShare],
+        shares: Sequence[HostRunState],
         counters: CounterCollector,
     ) -> None:
         """db_bench on all clients from one moment on; it prints no rate of the fleet."""
         method = session.study.method
         seconds = math.ceil(method.warmup_s + method.runtime_s) + DB_BENCH_PAST_S
-        session.begin(Phase.MEASURE, run, run.point.label, float(seconds))
+        session.begin_phase(Phase.MEASURE, run, run.point.title_text, float(seconds))
         halt = asyncio.Event()
         cells = {share.name: self._cell(session, run, share, seconds) for share in shares}
 
-        async def load_on(share: HostShare, go: Go) -> None:
+        async def load_on(share: HostRunState, go: HostStart) -> None:
             await run_bench(session, run, share, cells[share.name], go, halt)
 
         try:
-            await load_at_once(session, shares, counters, load_on, halt)
+            await start_load_together(session, shares, counters, load_on, halt)
         finally:
             await _remove_copies(shares)
 
     async def _find_programs(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
-        session.begin(Phase.PROVE, run, "db_bench and sst_dump on every client")
+        session.begin_phase(Phase.PROVE, run, "db_bench and sst_dump on every client")
 
-        async def ask(share: HostShare) -> None:
+        async def ask(share: HostRunState) -> None:
             self._versions[share.name] = await self._programs.version_on(
-                share.workdir, KeyValueJob.of(run.point.job)
+                share.workdir, KeyValueJob.require(run.point.job)
             )
 
-        await on_each(shares, ask)
+        await run_on_each(shares, ask)
 
     async def _have_databases(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
         """Each client's golden database; those that are not there are loaded, all at once."""
-        job = KeyValueJob.of(run.point.job)
+        job = KeyValueJob.require(run.point.job)
         self._goldens.clear()
 
-        async def look(share: HostShare) -> None:
+        async def look(share: HostRunState) -> None:
             source = await self._source(share, job)
             database = await find_golden_database(
                 share.workdir, job, self._versions[share.name], source
@@ -442,7 +447,7 @@ class DbBenchDriver(Driver):
             if database is not None:
                 self._goldens[share.name] = database
 
-        await on_each(shares, look)
+        await run_on_each(shares, look)
         missing = [share for share in shares if share.name not in self._goldens]
         if missing:
             await self._make(session, run, missing)
@@ -450,7 +455,7 @@ class DbBenchDriver(Driver):
             if database.seed is not None:
                 self._loads.add(load_seeds(database.seed))
 
-    async def _source(self, share: HostShare, job: KeyValueJob) -> TableShape | None:
+    async def _source(self, share: HostRunState, job: KeyValueJob) -> TableShape | None:
         """The user's own database, which is looked at once; None where iolab loads one."""
         if not job.database:
             return None
@@ -462,31 +467,31 @@ class DbBenchDriver(Driver):
         return sources[golden_folder(share.workdir, job)]
 
     async def _make(
-        self, session: SessionContext, run: PlannedRun, missing: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, missing: Sequence[HostRunState]
     ) -> None:
-        job = KeyValueJob.of(run.point.job)
+        job = KeyValueJob.require(run.point.job)
         size = job.loaded.keys * job.loaded.entry_bytes
         size_text = f"{format_bytes(size)} in blocks of {format_bytes(job.loaded.block_bytes)}"
         expected_s = WRITTEN_TIMES * size / ASSUMED_WRITE_BYTES_PER_S
         hosts = "1 host" if len(missing) == 1 else f"each of {len(missing)} hosts"
-        session.begin(Phase.LAY_OUT, run, f"database of {size_text} on {hosts}", expected_s)
+        session.begin_phase(Phase.LAY_OUT, run, f"database of {size_text} on {hosts}", expected_s)
         halt = asyncio.Event()
 
-        async def load(share: HostShare) -> None:
+        async def load(share: HostRunState) -> None:
             database = await self._load(session, run, share, halt)
             if database is not None:
                 self._goldens[share.name] = database
 
-        await alongside(on_each(missing, load), session.stop.pass_on(halt))
+        await run_with(run_on_each(missing, load), session.stop.forward_to(halt))
 
     async def _load(
-        self, session: SessionContext, run: PlannedRun, share: HostShare, halt: asyncio.Event
+        self, session: SessionContext, run: PlannedRun, share: HostRunState, halt: asyncio.Event
     ) -> GoldenDatabase | None:
         """One client's database, made; what failed once fails at once unless it is retried.
 
         It would take as long again, for each point, to come to the same end.
         """
-        job, version = KeyValueJob.of(run.point.job), self._versions[share.name]
+        job, version = KeyValueJob.require(run.point.job), self._versions[share.name]
         folder = golden_folder(share.workdir, job)
         failed = self._failed.setdefault(share.workdir.host, {})
         if folder in failed and run.attempt == 1:
@@ -498,36 +503,36 @@ class DbBenchDriver(Driver):
         try:
             return await make_golden_database(share.workdir, job, version, seed, halt)
         except (EngineError, HostError) as fault:
-            failed[folder] = fault.happened, fault.do
+            failed[folder] = fault.message, fault.hint
             raise
 
     async def _copy(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
         """A copy of each golden database, which is what that is."""
-        session.begin(Phase.LAY_OUT, run, "a copy of the database on every client")
+        session.begin_phase(Phase.LAY_OUT, run, "a copy of the database on every client")
 
-        async def copy(share: HostShare) -> None:
+        async def copy(share: HostRunState) -> None:
             host, gold = share.workdir.host, self._goldens[share.name]
             await remove_folder(host, run_folder(share.workdir))
             await output_of(host, ("mkdir", "--", run_folder(share.workdir)))
             how = await clone_folder(host, gold.database, _copy_path(share.workdir))
             held = await folder_bytes(share.workdir, _copy_path(share.workdir))
             if held != gold.file_bytes:
-                happened = (
+                message = (
                     f"The copy of the database on host '{share.name}' is not what was loaded: "
                     f"it has {held} bytes instead of {gold.file_bytes}."
                 )
-                raise EngineError(happened, "Let nobody change files in the scratch folder.")
+                raise EngineError(message, "Let nobody change files in the scratch folder.")
             self._copied_by[share.name] = how
 
-        await session.stop.unless_requested(on_each(shares, copy))
+        await session.stop.unless_requested(run_on_each(shares, copy))
 
     def _cell(
-        self, session: SessionContext, run: PlannedRun, share: HostShare, seconds: int
+        self, session: SessionContext, run: PlannedRun, share: HostRunState, seconds: int
     ) -> DbBenchTask:
         """What one client is to do, with streams of keys that nobody has used."""
-        job, gold = KeyValueJob.of(run.point.job), self._goldens[share.name]
+        job, gold = KeyValueJob.require(run.point.job), self._goldens[share.name]
         names = (run.point.digest, run.repeat, run.attempt, share.name)
         wanted = bench_seeds(job, derived_seed(session.study.method.seed, *names))
         seed = next_seed(self._loads | self._cells, wanted)
@@ -567,15 +572,15 @@ def _copy_path(workdir: WorkDirectory) -> str:
 
 
 async def _drop_caches(
-    session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
+    session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
 ) -> None:
     await drop_folder_caches(session, run, shares, _copy_path)
 
 
-async def _remove_copies(shares: Sequence[HostShare]) -> None:
+async def _remove_copies(shares: Sequence[HostRunState]) -> None:
     """Make room again; whatever is left is removed before the next run, or with the session."""
-    living = [share for share in shares if not share.workdir.host.lost]
-    await together(
+    living = [share for share in shares if not share.workdir.host.lost_reason]
+    await gather_hosts(
         living, lambda share: remove_folder(share.workdir.host, run_folder(share.workdir))
     )
 

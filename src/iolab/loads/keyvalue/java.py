@@ -19,18 +19,18 @@ from iolab.errors import EngineError
 from iolab.hosts.builds import (
     DIGEST_SHOWN,
     TOKEN,
+    KitCache,
     KitPlan,
-    KitShelf,
     Say,
-    brought,
     cache_folder,
-    seen_by,
+    copy_jars_to_host,
+    is_visible_to,
 )
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.message import printable, printable_bytes
 from iolab.hosts.process import end_group
-from iolab.hosts.remote_process import driven, ending_says, program_of
+from iolab.hosts.remote_process import exit_fault, program_name, require_success
 
 INSTALL_JAVA: Final = (
     "Install one there (`apt-get install openjdk-17-jre-headless`), or name its program in "
@@ -66,16 +66,16 @@ async def find_java(host: Host, program: str, *, oldest: int) -> Java:
         (program, "-version"), "/", b"", f"{program} -version", LIMIT_S, OUTPUT_LIMIT_BYTES
     )
     # Java tells its version on standard error, and what calls itself so perhaps elsewhere.
-    ending = await driven(
+    ending = await require_success(
         host, command, asyncio.Event(), output.extend, on_stderr=output.extend, install=INSTALL_JAVA
     )
-    if fault := ending_says(ending, command):
-        raise EngineError(f"{program_of(command)} on host '{host.name}' {fault}.", INSTALL_JAVA)
+    if fault := exit_fault(ending, command):
+        raise EngineError(f"{program_name(command)} on host '{host.name}' {fault}.", INSTALL_JAVA)
     java = parse_java_version(program, output.decode("utf-8", "replace"))
     if java is None:
         words = printable(output.decode("utf-8", "replace").strip().partition("\n")[0], 100)
         raise EngineError(
-            f"{program_of(command)} on host '{host.name}' says no version of Java: {words!r}.",
+            f"{program_name(command)} on host '{host.name}' says no version of Java: {words!r}.",
             INSTALL_JAVA,
         )
     if java.release < oldest:
@@ -196,10 +196,10 @@ def _build_fault(output: bytes, title: str) -> EngineError:
     """What a failed build means, most telling first."""
     tail = _ESCAPES.sub(b"", output)
     if _NO_JAVA.search(tail) or _OLD_JAVA.search(tail):
-        happened = (
+        message = (
             f"Maven found no Java compiler here that can build {title}{_first_error_text(tail)}."
         )
-        return EngineError(happened, "Install a JDK (`apt-get install openjdk-17-jdk-headless`).")
+        return EngineError(message, "Install a JDK (`apt-get install openjdk-17-jdk-headless`).")
     if _NO_NETWORK.search(tail):
         return EngineError(
             f"Maven could not fetch what {title} is built of{_first_error_text(tail)}.",
@@ -276,9 +276,9 @@ class KitBuilder:
             return await self._build(name, version, aside)
 
         digest = await asyncio.to_thread(_sources_digest, self.sources / name, version)
-        says = f"building {_TITLES[name]} {version} with Maven, once on this machine"
-        plan = KitPlan(f"{name}-{version}-{digest[:DIGEST_SHOWN]}", says, make)
-        return await KitShelf(self.cache).kit(plan, say)
+        message = f"building {_TITLES[name]} {version} with Maven, once on this machine"
+        plan = KitPlan(f"{name}-{version}-{digest[:DIGEST_SHOWN]}", message, make)
+        return await KitCache(self.cache).kit(plan, say)
 
     async def _build(self, name: KitName, version: str, aside: Path) -> Path:
         project = aside / "project"
@@ -322,11 +322,11 @@ async def install_kit(
     """
     folder = await (shop or default_kit_builder()).folder_of(name, version, say)
     files = sorted((*folder.glob("*.jar"), *folder.glob("*.so")))
-    if await seen_by(host, folder / TOKEN):
+    if await is_visible_to(host, folder / TOKEN):
         paths = tuple(str(path) for path in files)
     else:
         say(f"copying {_TITLES[name]} {version} to {host.name}")
-        paths = await brought(host, files, f"{directory}/kit-{folder.name}")
+        paths = await copy_jars_to_host(host, files, f"{directory}/kit-{folder.name}")
     return tuple(path for path in paths if path.endswith(".jar"))
 
 

@@ -44,7 +44,7 @@ from iolab.core.metric import Metric
 from iolab.core.metric_spec import OPS_PER_S
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Floats, Ints
-from iolab.core.stopping import SeriesStatus
+from iolab.core.stopping import SteadinessStatus
 from iolab.dataclass import dataclass
 from iolab.loads.keyvalue.workload import (
     READ_RANDOM,
@@ -246,7 +246,7 @@ def measure_key_value(record: RunRecord, window: Window | None = None) -> KeyVal
     present = {int(way) for way in np.unique(record.intervals.direction)}
     present |= {int(latency.operation) for each in binned for latency in each}
     operations = tuple(operation for operation in KeyOperation if int(operation) in present)
-    parts = measured.parts.among(measured.bins)
+    parts = measured.parts.selected(measured.bins)
     sums = sum_operations(record, operations, measured.intervals, parts)
     counted = np.isin(record.intervals.direction, operations)
     return KeyValueLoad(
@@ -433,7 +433,7 @@ def _latency_metrics(
 _NEAR: Final = "p99"
 """What far percentiles of a run with a few stalls are told to be more than."""
 
-_SETTLED: Final = (SeriesStatus.OK, SeriesStatus.IMPRECISE)
+_SETTLED: Final = (SteadinessStatus.OK, SteadinessStatus.IMPRECISE)
 
 
 def with_key_value_intervals(

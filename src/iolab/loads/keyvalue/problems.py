@@ -32,7 +32,7 @@ from iolab.loads.keyvalue.workload import (
     YcsbJob,
     server_settings,
 )
-from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, with_spare
+from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, with_free_space_margin
 from iolab.study.document import StudyDocument
 from iolab.study.file import ConfigurationTable, HostTable
 from iolab.study.tables import (
@@ -69,41 +69,43 @@ def _db_bench_problems(workload: DbBenchTable, written: Mapping[str, Any]) -> It
     name = workload.benchmark
     beside = name.endswith(WRITERS_BESIDE)
     if beside and workload.write_rate is None and "write_rate" not in written:
-        do = (
+        hint = (
             "Write for example write_rate = '2m', the bytes it writes in a second: without a rate "
             "a faster target gets another load."
         )
-        yield Problem(("benchmark",), f"no write_rate, but {name} has a writer", do)
+        yield Problem(("benchmark",), f"no write_rate, but {name} has a writer", hint)
     if workload.write_rate is not None and not beside and name != OVERWRITE:
-        do = "Leave it out, or write benchmark = 'readwhilewriting'."
-        yield Problem(("write_rate",), f"a write_rate, but {name} has no such writer", do)
+        hint = "Leave it out, or write benchmark = 'readwhilewriting'."
+        yield Problem(("write_rate",), f"a write_rate, but {name} has no such writer", hint)
     if workload.read_percent is not None and name != READ_RANDOM_WRITE_RANDOM:
-        do = f"Leave it out, or write benchmark = '{READ_RANDOM_WRITE_RANDOM}'."
-        yield Problem(("read_percent",), f"a read_percent, but {name} does not mix", do)
+        hint = f"Leave it out, or write benchmark = '{READ_RANDOM_WRITE_RANDOM}'."
+        yield Problem(("read_percent",), f"a read_percent, but {name} does not mix", hint)
     if workload.database is not None:
         # What it was loaded with must be said: nothing else is held against it.
         missing = [key for key in ("key_size", "value_size") if key not in written]
         if missing:
             has = f"a database but no {' and no '.join(missing)}"
-            do = "Say with what it was loaded: keys, key_size, value_size and block_size."
-            yield Problem(("database",), has, do)
+            hint = "Say with what it was loaded: keys, key_size, value_size and block_size."
+            yield Problem(("database",), has, hint)
         if len(workload.block_size) > 1:
             has = "several values of block_size for one database"
-            do = "Give the one it was loaded with, and each further database a workload of its own."
-            yield Problem(("block_size",), has, do)
+            hint = (
+                "Give the one it was loaded with, and each further database a workload of its own."
+            )
+            yield Problem(("block_size",), has, hint)
     memory, cache = workload.memory, workload.cache_size
     # With less than its own cache the process would be killed before it has shown anything.
     if memory is not None and parse_size(memory) <= parse_size(cache):
         has = f"memory = {shown(memory)} for a cache_size of {shown(cache)}"
-        do = "Give more memory than the cache takes, or a smaller cache_size."
-        yield Problem(("memory",), has, do)
+        hint = "Give more memory than the cache takes, or a smaller cache_size."
+        yield Problem(("memory",), has, hint)
 
 
 def _mix_problems(workload: YcsbTable) -> Iterator[Problem]:
     shares = [getattr(workload.mix, key) for key in MixTable.model_fields]
     if not is_whole(shares):
-        do = "Give shares that are 1 together, as in mix = { read = 0.95, update = 0.05 }."
-        yield Problem(("mix",), f"shares in mix that add up to {sum(shares):g}", do)
+        hint = "Give shares that are 1 together, as in mix = { read = 0.95, update = 0.05 }."
+        yield Problem(("mix",), f"shares in mix that add up to {sum(shares):g}", hint)
 
 
 def _check_server(document: StudyDocument, tables: Tables) -> None:
@@ -112,18 +114,18 @@ def _check_server(document: StudyDocument, tables: Tables) -> None:
         return
     workloads = tables.read("workload", YcsbTable)
     if not any(item.written.get("engine") == "ycsb" for item in tables.items["workload"]):
-        happened = "[server] has no effect: no workload of the study has engine = 'ycsb'."
-        document.fault(("server",), happened, "Leave it out.")
+        message = "[server] has no effect: no workload of the study has engine = 'ycsb'."
+        document.add_fault(("server",), message, "Leave it out.")
         return
     server = server_table(tables)
     if server.kind is ServerKind.GIVEN and "addresses" not in written:
-        happened = "[server] has kind = 'given' but no addresses."
-        do = "Write for example addresses = ['db-1:9042'], or --server HOST[:PORT],... ."
-        document.fault(("server", "kind"), happened, do)
+        message = "[server] has kind = 'given' but no addresses."
+        hint = "Write for example addresses = ['db-1:9042'], or --server HOST[:PORT],... ."
+        document.add_fault(("server", "kind"), message, hint)
     if "kind" not in written and "addresses" in written:
-        happened = "[server] has addresses but no kind."
-        do = "Write kind = 'given', and the cluster there is measured."
-        document.fault(("server", "addresses"), happened, do)
+        message = "[server] has addresses but no kind."
+        hint = "Write kind = 'given', and the cluster there is measured."
+        document.add_fault(("server", "addresses"), message, hint)
     if server.kind is not ServerKind.EMBEDDED:
         _check_one_store(document, workloads)
     if server.kind is ServerKind.MANAGED:
@@ -137,27 +139,25 @@ def _check_one_store(document: StudyDocument, workloads: list[tuple[Item, YcsbTa
     for (item, _), shape in zip(workloads, shapes, strict=True):
         if shape != shapes[0]:
             first = place(document, workloads[0][0].path)
-            happened = (
+            message = (
                 f"{start(document, item.path)} has other records, fields or field_size than "
                 f"{first}, but a server holds one set of records."
             )
-            do = "Make them the same, or measure them as two studies."
-            document.fault(item.path, happened, do)
+            hint = "Make them the same, or measure them as two studies."
+            document.add_fault(item.path, message, hint)
 
 
 def _check_node(document: StudyDocument, server: ServerTable) -> None:
     """What one node of ours cannot do."""
     if server.replication > 1:
-        happened = (
-            f"replication of [server] is {server.replication}, but a managed one is one node."
-        )
-        document.fault(("server", "replication"), happened, "Leave it out, or write 1.")
+        message = f"replication of [server] is {server.replication}, but a managed one is one node."
+        document.add_fault(("server", "replication"), message, "Leave it out, or write 1.")
     if server.memory is not None and parse_size(server.memory) <= parse_size(server.heap):
-        happened = (
+        message = (
             f"memory of [server] is {shown(server.memory)} for a heap of {shown(server.heap)}."
         )
-        do = "Give more: a node needs half a gigabyte beside its heap, and the page cache counts."
-        document.fault(("server", "memory"), happened, do)
+        hint = "Give more: a node needs half a gigabyte beside its heap, and the page cache counts."
+        document.add_fault(("server", "memory"), message, hint)
 
 
 def _check_node_host(document: StudyDocument, tables: Tables, written: Mapping[str, Any]) -> None:
@@ -166,8 +166,8 @@ def _check_node_host(document: StudyDocument, tables: Tables, written: Mapping[s
     name = server_table(tables).host
     if name is not None and (name not in hosts or hosts[name].role is Role.HYPERVISOR):
         usable = [host.name for host in hosts.values() if host.role is not Role.HYPERVISOR]
-        happened = f"host of [server] is {shown(name)}, which is no client or storage node."
-        document.fault(("server", "host"), happened, suggestion(name, usable, "such hosts"))
+        message = f"host of [server] is {shown(name)}, which is no client or storage node."
+        document.add_fault(("server", "host"), message, suggestion(name, usable, "such hosts"))
         return
     if not ipaddress.ip_address(server_table(tables).listen).is_loopback:
         return
@@ -176,14 +176,14 @@ def _check_node_host(document: StudyDocument, tables: Tables, written: Mapping[s
         node = name or (clients[0] if clients else "")
         others = [client for client in clients if client != node]
         if others:
-            happened = (
+            message = (
                 f"The managed server on {shown(node)} listens on "
                 f"{server_table(tables).listen}, where "
                 f"{shown(others[0])} of {place(document, item.path)} cannot reach it."
             )
-            do = "Write server.listen with an address of that host that the clients can reach."
+            hint = "Write server.listen with an address of that host that the clients can reach."
             key = "listen" if "listen" in written else "kind"
-            document.fault(("server", key), happened, do, about="listen")
+            document.add_fault(("server", key), message, hint, about="listen")
 
 
 MAKE_XFS: Final = "mkfs.xfs"
@@ -252,26 +252,26 @@ def _space_fault(
     need = space_on_host(study, plan.points, target.host, ASSUMED_WRITE_BYTES_PER_S)
     if not need:
         return None
-    need = with_spare(need)
+    need = with_free_space_margin(need)
     where = f"{shown(target.path)} on host {shown(target.host)}"
     image = study.target.image_bytes
     if image is not None and image < need:
-        happened = f"The image of {format_bytes(image)} is too small: databases, a copy and what "
-        happened += f"runs write need {format_bytes(need)}."
-        return Fault(happened, "Set a larger target.image, or fewer workload.*.keys or records.")
+        message = f"The image of {format_bytes(image)} is too small: databases, a copy and what "
+        message += f"runs write need {format_bytes(need)}."
+        return Fault(message, "Set a larger target.image, or fewer workload.*.keys or records.")
     if target.serial is not None:
         if device is None or not device.name or device.size_bytes >= need:
             return None
-        happened = f"The device {where} has {format_bytes(device.size_bytes)}, databases, a copy "
-        happened += f"and what runs write need {format_bytes(need)}."
-        return Fault(happened, "Name a larger device, or set fewer workload.*.keys or records.")
+        message = f"The device {where} has {format_bytes(device.size_bytes)}, databases, a copy "
+        message += f"and what runs write need {format_bytes(need)}."
+        return Fault(message, "Name a larger device, or set fewer workload.*.keys or records.")
     if image is not None:
         return None  # Whether there is room for the image is told for every load.
     if facts.target is None or facts.target.free_bytes >= need or study.target.keep_files:
         # What an earlier session kept is not needed again, and how much it is nobody knows.
         return None
-    happened = f"{where} has {format_bytes(facts.target.free_bytes)} free, the databases need "
-    return Fault(f"{happened}{format_bytes(need)}.", _ROOM)
+    message = f"{where} has {format_bytes(facts.target.free_bytes)} free, the databases need "
+    return Fault(f"{message}{format_bytes(need)}.", _ROOM)
 
 
 def memory_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
@@ -289,7 +289,7 @@ def memory_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
         if job.memory_bytes < need and point.workload not in noted:
             noted.add(point.workload)
             yield (
-                f"{point.label} has {format_bytes(job.memory_bytes)}, but is likely to need "
+                f"{point.title_text} has {format_bytes(job.memory_bytes)}, but is likely to need "
                 f"{format_bytes(need)} before any of its files is kept; it may be killed"
             )
     if server.kind is ServerKind.MANAGED and server.memory_bytes is not None:

@@ -168,7 +168,7 @@ class KeyValueReport(LoadReport):
         if not drawn:
             return None
         figure = latency_distribution_figure(subject, "Latency by percentile", drawn, "operations")
-        if not any(metric.bounded for metric in detail.result.metrics.values()):
+        if not any(metric.is_bin_bound for metric in detail.result.metrics.values()):
             return figure
         return replace(figure, note=f"{figure.note} {_WIDE_NOTE}")
 

@@ -50,11 +50,11 @@ from iolab.loads.keyvalue.workload import (
     server_settings,
 )
 from iolab.report.numbers import counted_noun
-from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, overhead_s
+from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, overhead_seconds
 from iolab.study.document import StudyDocument
 from iolab.study.file import XFS
-from iolab.study.foretold import VerdictLimit, time_limits
-from iolab.study.kinds import HostStudy, LoadCost, LoadStudy, Programs, SeenFacts
+from iolab.study.foretold import VerdictLimit, run_length_limits
+from iolab.study.kinds import HostStudy, KnownFacts, LoadCost, LoadStudy, Programs
 from iolab.study.load_tables import LoadTable, StudyTable
 from iolab.study.tables import Item, Tables, start
 from iolab.study.targets import targets_of
@@ -100,7 +100,7 @@ class KeyValueStudy(LoadStudy):
         """See `LoadStudy`."""
         return _ycsb_job_text(job) if isinstance(job, YcsbJob) else _db_bench_job_text(job)
 
-    def asked(self, study: Study) -> Programs:
+    def required_programs(self, study: Study) -> Programs:
         """See `LoadStudy`."""
         return {program: argv for program, (_, argv) in required_tools(study).items()}
 
@@ -115,9 +115,9 @@ class KeyValueStudy(LoadStudy):
         for item, table in tables.read("workload", StudyTable):
             if not isinstance(table, DbBenchTable | YcsbTable):
                 continue
-            happened = f"{start(document, item.path)} needs a file system, but the target is a "
-            do = f"Write filesystem = '{XFS}' under [target] to make one there, or give a "
-            document.fault(item.path, f"{happened}device.", f"{do}directory.")
+            message = f"{start(document, item.path)} needs a file system, but the target is a "
+            hint = f"Write filesystem = '{XFS}' under [target] to make one there, or give a "
+            document.add_fault(item.path, f"{message}device.", f"{hint}directory.")
 
     def workload(self, item: Item, table: DbBenchTable | YcsbTable, tables: Tables) -> Workload:
         """See `LoadStudy`; a bound of memory is for a store within the client."""
@@ -150,11 +150,11 @@ class KeyValueStudy(LoadStudy):
         load_s = key_value_seconds(
             written_s, job, server_settings(study).kind, len(configuration.hosts)
         )
-        return max(load_s + run_overhead_s(study, job) - overhead_s(method), 0.0)
+        return max(load_s + run_overhead_s(study, job) - overhead_seconds(method), 0.0)
 
     def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
         """Runs that are too short."""
-        return time_limits(study, (run for run in runs if isinstance(run.point.job, KeyJob)))
+        return run_length_limits(study, (run for run in runs if isinstance(run.point.job, KeyJob)))
 
     def faults(
         self,
@@ -166,19 +166,19 @@ class KeyValueStudy(LoadStudy):
         """Programs that are missing, and targets that are too small."""
         return key_value_faults(study, plan, facts, devices)
 
-    def with_facts(self, study: Study, plan: Plan, facts: SeenFacts) -> Plan:
+    def with_facts(self, study: Study, plan: Plan, facts: KnownFacts) -> Plan:
         """See `plan_with_copy_costs`."""
         return plan_with_copy_costs(
             study, plan, _reflink_support(study, facts), ASSUMED_WRITE_BYTES_PER_S
         )
 
-    def notes(self, study: Study, plan: Plan, facts: SeenFacts) -> Iterator[str]:
+    def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterator[str]:
         """Bounds of memory that are too tight, and whole copies."""
         yield from memory_notes(study, plan.points)
         reflinks = _reflink_support(study, facts)
         yield from full_copy_notes(study, plan.runs, reflinks, ASSUMED_WRITE_BYTES_PER_S)
 
-    def lines(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
+    def plan_lines(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         """The databases, and the server of them."""
         stores = distinct_stores(plan.points)
         if stores:
@@ -187,7 +187,7 @@ class KeyValueStudy(LoadStudy):
         if any(isinstance(job, YcsbJob) for job in stores):
             yield "server", _server_text(server_settings(study))
 
-    def identity(self, study: Study) -> Mapping[str, object]:
+    def plan_identity(self, study: Study) -> Mapping[str, object]:
         """The server, where any workload has one."""
         return server_identity(study)
 
@@ -222,10 +222,10 @@ def _store_text(job: KeyJob) -> str:
         fields = f"{counted_noun(job.fields, 'field')} of {format_bytes(job.field_bytes)}"
         return f"{job.records:,} records, {fields}"
     loaded = job.loaded
-    says = f"{loaded.keys:,} keys, values of {format_bytes(loaded.value_bytes)}"
+    message = f"{loaded.keys:,} keys, values of {format_bytes(loaded.value_bytes)}"
     block = f"blocks of {format_bytes(loaded.block_bytes)}"
     own = f", a copy of {job.database}" if job.database else ""
-    return f"{says}, {block}{own}"
+    return f"{message}, {block}{own}"
 
 
 def _server_text(server: ServerSettings) -> str:
@@ -252,7 +252,7 @@ SHARING: Final = ("xfs", "btrfs", "ocfs2", "bcachefs")
 """File systems whose files may share extents."""
 
 
-def _reflink_support(study: Study, facts: SeenFacts) -> Reflinks:
+def _reflink_support(study: Study, facts: KnownFacts) -> Reflinks:
     reflinks: dict[tuple[str, str], bool] = {}
     for target in targets_of(study):
         host_facts = None if facts is None else facts.get(target.key)

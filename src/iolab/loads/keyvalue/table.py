@@ -233,8 +233,8 @@ _PROGRAM: Final = re.compile(
 
 def version_value() -> values.Read:
     """A version of Cassandra; one without a third part is the one that was tried of its line."""
-    do = f"Give a version of {', '.join(VERSIONS)} in quotes, as '{VERSIONS['4.0']}' or '4.0'."
-    base = values.matching(_VERSION.fullmatch, do, {"pattern": f"^(?:{_VERSION.pattern})$"})
+    hint = f"Give a version of {', '.join(VERSIONS)} in quotes, as '{VERSIONS['4.0']}' or '4.0'."
+    base = values.matching(_VERSION.fullmatch, hint, {"pattern": f"^(?:{_VERSION.pattern})$"})
 
     def read(value: object) -> str:
         version = str(base.reader(value))
@@ -245,21 +245,21 @@ def version_value() -> values.Read:
 
 def keyspace_value() -> values.Read:
     """The name of a keyspace, which is never quoted."""
-    do = "Use small letters, digits and '_', a letter first, "
-    do += f"at most {KEYSPACE_CHARACTERS} characters."
-    return values.matching(_KEYSPACE.fullmatch, do, {"pattern": f"^{_KEYSPACE.pattern}$"})
+    hint = "Use small letters, digits and '_', a letter first, "
+    hint += f"at most {KEYSPACE_CHARACTERS} characters."
+    return values.matching(_KEYSPACE.fullmatch, hint, {"pattern": f"^{_KEYSPACE.pattern}$"})
 
 
 def program_value() -> values.Read:
     """A program by its full path, or by a name that is found on PATH; nothing else of a path."""
-    do = "Give a full path, as '/opt/jdk-17/bin/java', or a name without a slash."
-    return values.matching(_PROGRAM.fullmatch, do, {"pattern": f"^(?:{_PROGRAM.pattern})$"})
+    hint = "Give a full path, as '/opt/jdk-17/bin/java', or a name without a slash."
+    return values.matching(_PROGRAM.fullmatch, hint, {"pattern": f"^(?:{_PROGRAM.pattern})$"})
 
 
 def endpoint_value() -> values.Read:
     """Where a server listens, `HOST[:PORT]`, an IPv6 address in brackets."""
-    do = "Write HOST[:PORT], as in 'db-1.example.org:9042'."
-    return values.matching(is_endpoint, do, {}, "has")
+    hint = "Write HOST[:PORT], as in 'db-1.example.org:9042'."
+    return values.matching(is_endpoint, hint, {}, "has")
 
 
 def is_endpoint(text: str) -> bool:
@@ -372,7 +372,7 @@ class DbBenchTable(LoadTable):
             block_bytes=parse_size(self.block_size[0]),
             bloom_bits=self.bloom_bits,
         )
-        return KeyValueJob(**KeyValueJob.fields_of([*self.entries(), ("loaded", loaded)]))
+        return KeyValueJob(**KeyValueJob.fields_from_keys([*self.entries(), ("loaded", loaded)]))
 
 
 class MixTable(StudyTable):
@@ -408,7 +408,9 @@ class YcsbTable(LoadTable):
 
     def job(self) -> YcsbJob:
         """See `LoadTable`."""
-        return YcsbJob(**YcsbJob.fields_of([*self.entries(), ("mix", operation_shares(self.mix))]))
+        return YcsbJob(
+            **YcsbJob.fields_from_keys([*self.entries(), ("mix", operation_shares(self.mix))])
+        )
 
 
 class ServerTable(StudyTable):
@@ -448,7 +450,7 @@ def operation_shares(table: MixTable) -> tuple[tuple[KeyOperation, float], ...]:
 
 def table_server_settings(table: ServerTable) -> ServerSettings:
     """The server as written; without a table there is none."""
-    return ServerSettings(**ServerSettings.fields_of(table.entries()))
+    return ServerSettings(**ServerSettings.fields_from_keys(table.entries()))
 
 
 def server_identity(study: Study) -> dict[str, object]:

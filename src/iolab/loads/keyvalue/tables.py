@@ -305,11 +305,11 @@ def percentile_bounds_table(points: Sequence[PointSummary], name: Namer) -> Tabl
 
 
 def _has_wide_bin(metric: Metric | None) -> bool:
-    return metric is not None and metric.bounded
+    return metric is not None and metric.is_bin_bound
 
 
 def _bounds_text(metric: Metric | None) -> str:
-    if metric is None or metric.low is None or metric.high is None or not metric.bounded:
+    if metric is None or metric.low is None or metric.high is None or not metric.is_bin_bound:
         return DASH
     low, high = (value_text(end, metric.unit) for end in (metric.low, metric.high))
     return high if low == high else f"{low} to {high}"
@@ -379,7 +379,7 @@ def _db_bench_table(workloads: Sequence[tuple[Workload, KeyValueJob]]) -> Table 
 
 
 def _db_bench_row(workload: Workload, job: KeyValueJob) -> tuple[Cell, ...]:
-    swept, loaded = workload.swept, job.loaded
+    swept, loaded = workload.axis_texts, job.loaded
     mixed = job.workload == "readrandomwriterandom"
     rate = job.write_bytes_per_s
     return row_of(
@@ -412,7 +412,7 @@ def _ycsb_table(workloads: Sequence[tuple[Workload, YcsbJob]]) -> Table | None:
 
 
 def _ycsb_row(workload: Workload, job: YcsbJob) -> tuple[Cell, ...]:
-    swept = workload.swept
+    swept = workload.axis_texts
     mix = ", ".join(f"{100 * share:g} % {operation.word}" for operation, share in job.mix)
     rate = "none" if job.rate_ops_per_s is None else f"{job.rate_ops_per_s:,} ops/s"
     return row_of(

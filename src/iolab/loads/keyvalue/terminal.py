@@ -102,9 +102,9 @@ def _gain_lines(study: Study, groups: Sequence[PointGroup]) -> Iterator[Renderab
     gained = compare_key_groups(study, groups)
     if not gained:
         return
-    titles = study.titles
+    titles = study.configuration_titles
     headings = [Heading("largest gain", can_wrap=True), Heading("", is_number=True)]
-    headings += [Heading("95 % interval"), Heading("at"), Heading("says")]
+    headings += [Heading("95 % interval"), Heading("at"), Heading("message")]
     rows_by_name: dict[str, list[list[Text | str]]] = {}
     for largest in largest_gains(groups, gained):
         name = (

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 
 from iolab.core.engine import EngineName
 from iolab.core.run import HostDetails, HostRun, RunDetails, RunManifest
-from iolab.core.study import ServedBy, Study
+from iolab.core.study import ServerConfig, Study
 from iolab.core.workload import AnyJob, Indicator, NamedOperation
 from iolab.dataclass import dataclass
 from iolab.units import parse_size
@@ -108,7 +108,7 @@ class KeyValueJob(AnyJob):
     `options` are further options, allow-listed by their engine.
     """
 
-    stored_as: ClassVar[str] = "db_bench"
+    type_tag: ClassVar[str] = "db_bench"
     tells_latency: ClassVar[bool] = False
     fills_store: ClassVar[bool] = True
     places: ClassVar[tuple[str, ...]] = ("database",)
@@ -134,19 +134,19 @@ class KeyValueJob(AnyJob):
     database: str = ""
     options: tuple[tuple[str, str], ...] = ()
 
-    def at(self, axis: Iterable[tuple[str, int | str]]) -> KeyValueJob:
+    def at_axis_values(self, axis: Iterable[tuple[str, int | str]]) -> KeyValueJob:
         """The job with the axis values in place of its first ones."""
         values: dict[str, Any] = dict(axis)
         block = parse_size(values.get("block_size", self.loaded.block_bytes))
         loaded = replace(self.loaded, block_bytes=block)
-        return replace(self, loaded=loaded, **self.fields_of(axis))
+        return replace(self, loaded=loaded, **self.fields_from_keys(axis))
 
     @property
     def engine(self) -> EngineName:
         """What makes this load."""
         return DB_BENCH_ENGINE
 
-    def mix_at(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
+    def mix_at_axis(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
         """See `AnyJob`."""
         return MIXES, f"{self.workload}{self.read_percent}"
 
@@ -302,7 +302,7 @@ class YcsbJob(AnyJob):
     page cache too. `options` are further options, allow-listed by the engine.
     """
 
-    stored_as: ClassVar[str] = "ycsb"
+    type_tag: ClassVar[str] = "ycsb"
     fills_store: ClassVar[bool] = True
     load_axes: ClassVar[tuple[str, ...]] = ("threads",)
     indicators: ClassVar[Mapping[str, str | None]] = KEY_INDICATORS
@@ -325,7 +325,7 @@ class YcsbJob(AnyJob):
     memory_bytes: int | None = None
     options: tuple[tuple[str, str], ...] = ()
 
-    def served_by(self, server: ServedBy | None) -> Mapping[str, object]:
+    def server_identity(self, server: ServerConfig | None) -> Mapping[str, object]:
         """What of the server makes a point another one: its kind, and how it answers.
 
         Where it runs, in which version and with what memory is of the target, which a study
@@ -345,7 +345,7 @@ class YcsbJob(AnyJob):
         """Whether the study's server is what it works against."""
         return True
 
-    def mix_at(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
+    def mix_at_axis(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
         """See `AnyJob`."""
         return MIXES, " ".join(f"{operation.key}{share:g}" for operation, share in self.mix)
 
@@ -375,7 +375,7 @@ class ServerKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ServerSettings(ServedBy):
+class ServerSettings(ServerConfig):
     """The store of a study's YCSB workloads.
 
     `addresses` are HOST[:PORT] of a given cluster. A managed node runs on `host`, a client or a
@@ -387,7 +387,7 @@ class ServerSettings(ServedBy):
     has no slash.
     """
 
-    stored_as: ClassVar[str] = "key-value"
+    type_tag: ClassVar[str] = "key-value"
     keys: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"heap": "heap_bytes", "memory": "memory_bytes"}
     )
@@ -415,7 +415,7 @@ class ServerSettings(ServedBy):
     java: str = "java"
 
     @property
-    def bounds_memory(self) -> bool:
+    def limits_memory(self) -> bool:
         """Whether a node of ours is held to a bound of memory."""
         return self.kind is ServerKind.MANAGED and bool(self.memory_bytes)
 
@@ -477,7 +477,7 @@ class KeyValueRun(HostDetails):
     sentences: why the run is not what was asked for.
     """
 
-    stored_as: ClassVar[str] = "key-value"
+    type_tag: ClassVar[str] = "key-value"
 
     counts: tuple[OperationCount, ...]
     seed: int
@@ -502,7 +502,7 @@ class ServerRun(RunDetails):
     `memory_bytes` bounds all of its memory, its page cache too; None does not.
     """
 
-    stored_as: ClassVar[str] = "key-value"
+    type_tag: ClassVar[str] = "key-value"
 
     product: str
     version: str
@@ -527,7 +527,7 @@ class ServerRun(RunDetails):
         """Those after it."""
         return {statistic.name: statistic.value for statistic in self.statistics_after}
 
-    def renamed(self, names: Mapping[str, str]) -> ServerRun:
+    def with_host_names(self, names: Mapping[str, str]) -> ServerRun:
         """See `RunDetails`."""
         return replace(self, host=names.get(self.host, self.host))
 

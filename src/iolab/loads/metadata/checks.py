@@ -480,7 +480,7 @@ def metadata_counted(view: MetadataView) -> CheckAnswer:
         if target.fs_type not in COUNTED_AT_ONCE:
             return not_applicable(f"{target.fs_type} does not count files at once.")
         place = target.device or target.mount_point
-        systems.setdefault((facts.kernel.boot_or(host.host), place), []).append(index)
+        systems.setdefault((facts.kernel.boot_id_or(host.host), place), []).append(index)
     return worst_answer(
         (
             answer
@@ -533,8 +533,8 @@ def _answers_by_file_system(view: MetadataView, members: list[int]) -> Iterator[
             )
         elif target.mount_point == "/" and answer.level is not None and answer.level.rank:
             # A system's own file system is everybody's: what others removed then is lacking.
-            says = f"{text}: on / others may have removed or made files meanwhile."
-            answer = indicative(says, **answer.evidence)
+            message = f"{text}: on / others may have removed or made files meanwhile."
+            answer = indicative(message, **answer.evidence)
         yield answer
     if not files.created:
         yield not_applicable("No file was made.")

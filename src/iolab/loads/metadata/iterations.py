@@ -101,7 +101,7 @@ class PointStatistics:
 
 def is_metadata(result: Result) -> bool:
     """Whether the result is of metadata load: its metrics are those of operations."""
-    return Operation.FILE_CREATE.whole_rate_key in result.metrics
+    return Operation.FILE_CREATE.phase_rate_key in result.metrics
 
 
 def point_statistics(results: Sequence[Result]) -> tuple[PointStatistics, ...]:
@@ -136,7 +136,7 @@ def _operation_statistics(
     over_window = operation in FILE_OPERATIONS and all(
         _metric_value(result, operation.rate_key) is not None for result in done
     )
-    key = operation.rate_key if over_window else operation.whole_rate_key
+    key = operation.rate_key if over_window else operation.phase_rate_key
     rates = [
         (value, result) for result in done if (value := _metric_value(result, key)) is not None
     ]

@@ -10,20 +10,20 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final
 
-from iolab.core.compressed import Packer
-from iolab.core.engine import allowed
+from iolab.core.compressed import OutputCompressor
+from iolab.core.engine import validated_options
 from iolab.core.events import Phase
 from iolab.core.host import HostKind
 from iolab.core.run import PlannedRun, RunRecord
 from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import read_facts
-from iolab.hosts.barrier import alongside, together
+from iolab.hosts.barrier import gather_hosts, run_with
 from iolab.hosts.clock import measure_offset
 from iolab.hosts.device_counters import snapshot, snapshot_and_sample
 from iolab.hosts.engine import Command, EngineReading
 from iolab.hosts.message import printable
-from iolab.hosts.remote_process import drive
+from iolab.hosts.remote_process import run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.mdtest_output import (
     OUTPUT_LIMIT_BYTES,
@@ -42,7 +42,7 @@ from iolab.loads.metadata.workload import (
 )
 from iolab.session.context import SessionContext
 from iolab.session.discovery import FACTS_LIMIT_S
-from iolab.session.driver import Driver, HostShare, on_each
+from iolab.session.driver import Driver, HostRunState, run_on_each
 from iolab.session.observers import HostWatch
 from iolab.session.process_driver import ending_fault
 from iolab.session.start import end_watches, watch_idle
@@ -129,8 +129,8 @@ _ADDRESS: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252}[A-Za-z0-9])?"
 def _require_plain(place: RankPlacement) -> None:
     if _ADDRESS.fullmatch(place.address):
         return
-    happened = f"mpiexec cannot be told the address of host '{place.host}', {place.address!r}."
-    raise EngineError(happened, "Give a name or an IPv4 address in the inventory.")
+    message = f"mpiexec cannot be told the address of host '{place.host}', {place.address!r}."
+    raise EngineError(message, "Give a name or an IPv4 address in the inventory.")
 
 
 START_LIMIT_S: Final = 300.0
@@ -155,7 +155,7 @@ class MpiPrograms:
 
 def find_mpi_programs(job: MetadataJob) -> MpiPrograms:
     """The programs that the job names, else those of the usual names. EngineError as below."""
-    options = allowed("mdtest", job.options, MDTEST_OPTIONS)
+    options = validated_options("mdtest", job.options, MDTEST_OPTIONS)
     return MpiPrograms(options.get("mdtest", "mdtest"), options.get("mpiexec", "mpiexec"))
 
 
@@ -173,7 +173,7 @@ def measure_command(
     `places` are the clients in their order, the one that starts the others first. EngineError for
     an option that is not allowed or an address that mpiexec cannot be told.
     """
-    options = allowed("mdtest", job.options, MDTEST_OPTIONS)
+    options = validated_options("mdtest", job.options, MDTEST_OPTIONS)
     programs = find_mpi_programs(job)
     total = sum(place.ranks for place in places)
     as_root = options.get("allow_run_as_root") == "1"
@@ -252,26 +252,28 @@ class MdtestDriver(Driver):
         self.rates: tuple[ReportedRate, ...] = ()
 
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
         """The target shared at one path, the programs there, the devices watched idle."""
         self.rates = ()
-        session.begin(Phase.PROVE, run, "mdtest and MPI on every client")
-        await on_each(shares, lambda share: _require_programs(share, MetadataJob.of(run.point.job)))
+        session.begin_phase(Phase.PROVE, run, "mdtest and MPI on every client")
+        await run_on_each(
+            shares, lambda share: _require_programs(share, MetadataJob.require(run.point.job))
+        )
         await _require_one_target(shares)
-        if not session.stop.requested:
+        if not session.stop.is_requested:
             await watch_idle(session, run, shares)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostShare],
+        shares: Sequence[HostRunState],
         counters: CounterCollector,
     ) -> None:
         """Mdtest from its start to its end."""
-        job = MetadataJob.of(run.point.job)
-        session.begin(Phase.MEASURE, run, run.point.label)
+        job = MetadataJob.require(run.point.job)
+        session.begin_phase(Phase.MEASURE, run, run.point.title_text)
         halt = asyncio.Event()
         mpi = await _common_mpi(shares, job, halt)
         first = shares[0]
@@ -283,7 +285,7 @@ class MdtestDriver(Driver):
         raw = await _run_mdtest(session, shares, counters, first.command, halt)
         self.rates = _reported_rates(shares, job, raw)
 
-    def completed(self, record: RunRecord) -> RunRecord:
+    def with_details(self, record: RunRecord) -> RunRecord:
         """With the rates that it printed."""
         return replace(record, details=ReportedRates(self.rates))
 
@@ -299,51 +301,51 @@ def mpi_address(workdir: WorkDirectory) -> str:
     return "localhost" if spec.kind is HostKind.LOCAL else spec.name
 
 
-async def _require_programs(share: HostShare, job: MetadataJob) -> None:
+async def _require_programs(share: HostRunState, job: MetadataJob) -> None:
     """EngineError when mdtest or mpiexec is not on that host."""
     programs = find_mpi_programs(job)
     asked = {
         "mdtest": [programs.mdtest, "-h"],
         "mpiexec": [programs.mpiexec, "--version"],
     }
-    answer = await share.workdir.host.ask(
+    answer = await share.workdir.host.request(
         "facts", deadline_s=FACTS_LIMIT_S, path=share.workdir.dir, tools=asked
     )
     facts = read_facts(share.name, answer)
     for name, words in asked.items():
         tool = facts.tool(name)
         if tool is None or tool.path is None:
-            happened = f"There is no {printable(words[0])} on host '{share.name}'."
-            raise EngineError(happened, INSTALL_MDTEST if name == "mdtest" else INSTALL_MPI)
+            message = f"There is no {printable(words[0])} on host '{share.name}'."
+            raise EngineError(message, INSTALL_MDTEST if name == "mdtest" else INSTALL_MPI)
 
 
-async def _require_one_target(shares: Sequence[HostShare]) -> None:
+async def _require_one_target(shares: Sequence[HostRunState]) -> None:
     """HostError unless every client sees the first one's folder under the same path."""
     first = shares[0].workdir
     for share in shares:
         if posixpath.dirname(share.workdir.dir) != posixpath.dirname(first.dir):
-            happened = (
+            message = (
                 f"mdtest works below one path on all clients, and '{share.name}' has its target at "
                 f"{posixpath.dirname(share.workdir.dir)}, '{first.name}' at "
                 f"{posixpath.dirname(first.dir)}."
             )
-            raise HostError(happened, _SHARE)
+            raise HostError(message, _SHARE)
     workdirs = [share.workdir for share in shares]
     needs = {workdir.name: [first.name] for workdir in workdirs[1:]}
     if needs:
-        await require_shared(workdirs, needs, do=_SHARE)
+        await require_shared(workdirs, needs, hint=_SHARE)
 
 
-async def _common_mpi(shares: Sequence[HostShare], job: MetadataJob, halt: asyncio.Event) -> Mpi:
+async def _common_mpi(shares: Sequence[HostRunState], job: MetadataJob, halt: asyncio.Event) -> Mpi:
     """The MPI of all clients. EngineError when they differ: their ranks would not meet."""
 
-    async def ask(share: HostShare) -> Mpi:
+    async def ask(share: HostRunState) -> Mpi:
         words = bytearray()
         command = version_command(find_mpi_programs(job), share.workdir.dir)
-        await drive(share.workdir.host, command, halt, words.extend)
+        await run_process(share.workdir.host, command, halt, words.extend)
         return parse_mpi_version(words.decode("utf-8", "replace"))
 
-    mpis = (await together(shares, ask)).complete()
+    mpis = (await gather_hosts(shares, ask)).complete()
     _require_equal_mpis(mpis)
     return mpis[shares[0].name]
 
@@ -352,33 +354,35 @@ def _require_equal_mpis(mpis: Mapping[str, Mpi]) -> None:
     first, mpi = next(iter(mpis.items()))
     for name, other in mpis.items():
         if other != mpi:
-            happened = f"The MPIs differ: {mpi} on '{first}', {other} on '{name}'."
-            raise EngineError(happened, "Install the same MPI in the same version on all clients.")
+            message = f"The MPIs differ: {mpi} on '{first}', {other} on '{name}'."
+            raise EngineError(message, "Install the same MPI in the same version on all clients.")
 
 
 async def _run_mdtest(
     session: SessionContext,
-    shares: Sequence[HostShare],
+    shares: Sequence[HostRunState],
     counters: CounterCollector,
     command: Command,
     halt: asyncio.Event,
 ) -> bytes:
     """What mdtest prints while every client is watched; also kept packed, however it ends."""
     watches = {
-        share.name: HostWatch(session, share.workdir.host, index, counters, share.workdir.inodes_of)
+        share.name: HostWatch(
+            session, share.workdir.host, index, counters, share.workdir.inode_path
+        )
         for index, share in enumerate(shares)
     }
     first = shares[0]
-    packer, raw = Packer(OUTPUT_LIMIT_BYTES), bytearray()
+    packer, raw = OutputCompressor(OUTPUT_LIMIT_BYTES), bytearray()
 
-    async def get_ready(share: HostShare) -> None:
+    async def get_ready(share: HostRunState) -> None:
         await watches[share.name].begin()
         share.offset = await measure_offset(share.workdir.host, session.clock)
         share.before = await snapshot(share.workdir.host)
 
-    async def look_again(share: HostShare) -> None:
+    async def look_again(share: HostRunState) -> None:
         share.after, share.last_sample = await snapshot_and_sample(
-            share.workdir.host, share.workdir.inodes_of
+            share.workdir.host, share.workdir.inode_path
         )
         share.offset_after = await measure_offset(share.workdir.host, session.clock)
 
@@ -388,31 +392,31 @@ async def _run_mdtest(
 
     async def load() -> None:
         try:
-            first.ending = await drive(
+            first.ending = await run_process(
                 first.workdir.host, command, halt, take, watch_processor=True
             )
         finally:
             first.output = packer.finish()
-        await on_each(shares, look_again)
+        await run_on_each(shares, look_again)
 
     async def beside() -> None:
         await _wait_for_first([_collect_telemetry(share, watches[share.name]) for share in shares])
 
     try:
-        await on_each(shares, get_ready)
-        heeding = alongside(load(), session.stop.pass_on(halt))
-        await alongside(heeding, beside())
+        await run_on_each(shares, get_ready)
+        heeding = run_with(load(), session.stop.forward_to(halt))
+        await run_with(heeding, beside())
     finally:
         await end_watches(watches, shares)
     return bytes(raw)
 
 
-async def _collect_telemetry(share: HostShare, watch: HostWatch) -> None:
+async def _collect_telemetry(share: HostRunState, watch: HostWatch) -> None:
     """Telemetry until cancelled; a host that is lost is told of in its share."""
     try:
-        await watch.follow(0)
+        await watch.collect_from(0)
     except HostError as fault:
-        share.error = fault.happened
+        share.error = fault.message
         raise
 
 
@@ -430,7 +434,7 @@ async def _wait_for_first(works: Sequence[Coroutine[Any, Any, None]]) -> None:
 
 
 def _reported_rates(
-    shares: Sequence[HostShare], job: MetadataJob, raw: bytes
+    shares: Sequence[HostRunState], job: MetadataJob, raw: bytes
 ) -> tuple[ReportedRate, ...]:
     """What mdtest printed, held against what was asked for; EngineError when it is not that."""
     first = shares[0]
@@ -442,6 +446,6 @@ def _reported_rates(
         share.reading = EngineReading(output.version, None, None, (), None, own_faults)
     fault = ending_fault(MDTEST_ENGINE, first)
     if fault:
-        first.error = first.error or fault.happened
+        first.error = first.error or fault.message
         raise fault
     return reported_rates(output)

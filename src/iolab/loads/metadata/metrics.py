@@ -122,7 +122,7 @@ def measure_metadata(record: RunRecord) -> MetadataLoad:
     }
     phases = {operation: runs for operation, runs in named.items() if any(runs)}
     every = np.ones(len(record.intervals), dtype=bool)
-    sums = sum_operations(record, list(phases), every, record.bins.parts())
+    sums = sum_operations(record, list(phases), every, record.bins.bin_groups())
     return MetadataLoad(
         tuple(
             _phase_load(record, operation, runs, sums, place)
@@ -224,7 +224,7 @@ METADATA_KEYS: Final = tuple(
     for operation in Operation
     for key in (
         *((operation.rate_key,) if operation in FILE_OPERATIONS else ()),
-        operation.whole_rate_key,
+        operation.phase_rate_key,
         *(operation.latency_key(name) for name in LATENCY_NAMES),
     )
 )
@@ -239,11 +239,11 @@ def metadata_metrics(record: RunRecord, load: MetadataLoad) -> dict[str, Metric]
     hosts = list(range(len(record.hosts)))
     values: dict[str, float | None] = {}
     for reported in printed_rates(record):
-        values[reported.operation.whole_rate_key] = _plausible_rate(reported)
+        values[reported.operation.phase_rate_key] = _plausible_rate(reported)
     for phase in load.phases:
         if phase.shared:
             values[phase.operation.rate_key] = float((phase.inside / phase.seconds).sum())
-        values[phase.operation.whole_rate_key] = _rate_over_window(phase.done, phase.span)
+        values[phase.operation.phase_rate_key] = _rate_over_window(phase.done, phase.span)
         values |= _phase_latencies(phase, hosts)
     return metrics_from_values(METADATA_KEYS, values)
 
@@ -259,7 +259,7 @@ def metadata_host_metrics(load: MetadataLoad, host: int) -> dict[str, Metric]:
             values[phase.operation.rate_key] = float(phase.inside[host]) / seconds
         if run.first_start_real_ns is not None and run.last_end_real_ns is not None:
             span = Window(run.first_start_real_ns, run.last_end_real_ns)
-            values[phase.operation.whole_rate_key] = _rate_over_window(run.done, span)
+            values[phase.operation.phase_rate_key] = _rate_over_window(run.done, span)
         values |= _phase_latencies(phase, [host])
     return metrics_from_values(METADATA_KEYS, values)
 
@@ -288,7 +288,7 @@ class MetadataView(RunView):
     @property
     def metadata_job(self) -> MetadataJob:
         """What each host was asked to do; TypeError for any other load."""
-        return MetadataJob.of(self.record.run.point.job)
+        return MetadataJob.require(self.record.run.point.job)
 
     @property
     def has_load(self) -> bool:

@@ -14,17 +14,17 @@ import numpy as np
 from iolab.core.events import Phase
 from iolab.core.histogram import MIDDLE_NS, of_sparse
 from iolab.core.run import NOT_DROPPED, CacheProof, PlannedRun
-from iolab.core.samples import narrow
+from iolab.core.samples import to_narrowest_integers
 from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
-from iolab.hosts.answers import MeasuredAnswer, MetadataIntervalAnswer, read_answer
-from iolab.hosts.barrier import alongside, halting
+from iolab.hosts.answers import MetadataIntervalAnswer, MetadataPhaseAnswer, read_answer
+from iolab.hosts.barrier import cancel_on_halt, run_with
 from iolab.hosts.clock import ClockOffset, measure_offset
 from iolab.hosts.device_counters import snapshot, snapshot_and_sample
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.hosts.message import Message
-from iolab.hosts.remote_process import OVERDUE_S, heeding
+from iolab.hosts.remote_process import OVERDUE_S, cancel_on
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.workload import (
     MetadataJob,
@@ -35,10 +35,10 @@ from iolab.loads.metadata.workload import (
     phase_seconds,
 )
 from iolab.session.context import SessionContext
-from iolab.session.driver import Driver, HostShare, on_each
+from iolab.session.driver import Driver, HostRunState, run_on_each
 from iolab.session.observers import HostWatch
-from iolab.session.start import CommonStart, end_watches, start_of, watch_idle
-from iolab.targets.work_directory import evict, peer_dir, require_shared
+from iolab.session.start import CommonStart, common_start, end_watches, watch_idle
+from iolab.targets.work_directory import evict_page_cache, peer_dir, require_shared
 from iolab.units import NS_PER_S
 
 SHIFTED = frozenset({Operation.FILE_STAT, Operation.FILE_READ, Operation.FILE_REMOVE})
@@ -172,8 +172,8 @@ class PhaseReader:
             ios=answer.ops,
             bytes=answer.ops * self._job.file_bytes if self._operation in MOVING else 0,
             lat_sum_ns=float(counts @ MIDDLE_NS),
-            bins=narrow(bins),
-            counts=narrow(counts[bins]),
+            bins=to_narrowest_integers(bins),
+            counts=to_narrowest_integers(counts[bins]),
         )
         span_ns = answer.to_real_ns - answer.from_real_ns
         interval = Interval(self._seq, answer.to_real_ns, span_ns, (part,))
@@ -181,7 +181,7 @@ class PhaseReader:
         self.intervals.append(interval)
         return interval
 
-    def finish(self, answer: MeasuredAnswer) -> OperationRun:
+    def finish(self, answer: MetadataPhaseAnswer) -> OperationRun:
         """The phase's account; ValueError when it is not what was asked, or not the sum of all.
 
         The intervals' latency sums, until then the bins' midpoints, are scaled to the exact total.
@@ -217,7 +217,7 @@ class PhaseReader:
             preemptions=answer.preemptions,
         )
 
-    def _compare(self, answer: MeasuredAnswer) -> None:
+    def _compare(self, answer: MetadataPhaseAnswer) -> None:
         total = of_sparse(*_bin_columns(answer.bins))
         for interval in self.intervals:
             for part in interval.directions:
@@ -290,12 +290,12 @@ async def request_phase(
     stream = host.stream("metadata", **arguments)
     last: Message | None = None
     late = f"did not end '{request['phase']}' within {limit_s:g} s, nor stopped it"
-    async with heeding(host, stream, halt, limit_s + OVERDUE_S, late):
+    async with cancel_on(host, stream, halt, limit_s + OVERDUE_S, late):
         async for last in stream:
             if last.is_ == "interval":
                 on_message(last)
     if last is None:
-        raise host.give_up(f"gave no answer to '{request['phase']}'")
+        raise host.mark_lost(f"gave no answer to '{request['phase']}'")
     return last
 
 
@@ -309,15 +309,15 @@ async def measure_phase(
     on_interval: Callable[[Interval], None],
     *,
     operations: int,
-) -> MeasuredAnswer:
+) -> MetadataPhaseAnswer:
     """A phase that counts: begun at `go_real_ns` of the host's clock, read by `reader`.
 
     Raises HostError for a host that fails or makes no sense, EngineError for a phase that did not
     end in time or was stopped by somebody else.
     """
 
-    def take(message: Message) -> None:
-        answer = read_answer(host.name, MetadataIntervalAnswer, message)
+    def take(reply: Message) -> None:
+        answer = read_answer(host.name, MetadataIntervalAnswer, reply)
         try:
             on_interval(reader.take(answer))
         except ValueError as fault:
@@ -326,19 +326,19 @@ async def measure_phase(
     limit_s = start.lead_s + wall_limit_s(operations)
     timed = {**request, "start_at_real_ns": go_real_ns}
     final = await request_phase(host, timed, halt, take, limit_s=limit_s)
-    measured = read_answer(host.name, MeasuredAnswer, final)
+    measured = read_answer(host.name, MetadataPhaseAnswer, final)
     phase = f"'{request['phase']}' on host '{host.name}'"
     if measured.timed_out:
-        happened = f"{phase} did not end within {limit_s:g} s, and was stopped."
-        raise EngineError(happened, "See whether the target still answers.")
+        message = f"{phase} did not end within {limit_s:g} s, and was stopped."
+        raise EngineError(message, "See whether the target still answers.")
     if measured.cancelled and not halt.is_set():
-        happened = f"{phase} was stopped by somebody else."
-        raise EngineError(happened, "See who ends processes on that host, and run again.")
+        message = f"{phase} was stopped by somebody else."
+        raise EngineError(message, "See who ends processes on that host, and run again.")
     return measured
 
 
 def _raise_protocol_error(host: Host, part: str, fault: ValueError) -> NoReturn:
-    raise host.give_up(f"sent {part} that makes no sense: {fault}") from None
+    raise host.mark_lost(f"sent {part} that makes no sense: {fault}") from None
 
 
 RANK_ALLOWANCE_S: Final = 0.0002
@@ -356,28 +356,28 @@ class MetadataDriver(Driver):
     """The built-in `metadata` engine; see `Driver`."""
 
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
         """See that the hosts can do what a rank shift asks, and that the devices are idle."""
-        job = MetadataJob.of(run.point.job)
+        job = MetadataJob.require(run.point.job)
         workdirs = [share.workdir for share in shares]
         needs = {
             workdirs[share.index].name: [workdirs[other].name for other in share.others]
             for share in rank_shares(job, len(workdirs))
         }
-        do = (
+        hint = (
             "Give all clients one shared file system; or set "
             f"workload.{run.point.workload}.rank_shift=0, and clients work on what they made."
         )
-        await require_shared(workdirs, needs, do=do)
-        if not session.stop.requested:
+        await require_shared(workdirs, needs, hint=hint)
+        if not session.stop.is_requested:
             await watch_idle(session, run, shares)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostShare],
+        shares: Sequence[HostRunState],
         counters: CounterCollector,
     ) -> None:
         """All operations in order, as far as no host fails and nobody stops."""
@@ -396,13 +396,13 @@ class _Iteration:
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostShare],
+        shares: Sequence[HostRunState],
         counters: CounterCollector,
     ) -> None:
         self._session = session
         self._run = run
         self._shares = shares
-        self._job = MetadataJob.of(run.point.job)
+        self._job = MetadataJob.require(run.point.job)
         self._rank_shares = rank_shares(self._job, len(shares))
         attempt = min(run.attempt, ATTEMPTS_KEPT_APART) - 1
         self._number = run.order * ATTEMPTS_KEPT_APART + attempt
@@ -412,7 +412,7 @@ class _Iteration:
         }
         self._watches = {
             share.name: HostWatch(
-                session, share.workdir.host, index, counters, share.workdir.inodes_of
+                session, share.workdir.host, index, counters, share.workdir.inode_path
             )
             for index, share in enumerate(shares)
         }
@@ -427,11 +427,11 @@ class _Iteration:
 
     async def measure(self) -> None:
         """Watch, load, and look again. Raises HostError or EngineError when a host failed."""
-        await on_each(self._shares, self._get_ready)
+        await run_on_each(self._shares, self._get_ready)
         failure: HostError | EngineError | None = None
         try:
-            await alongside(self._phases(), self._session.stop.pass_on(self._halt))
-            await on_each(self._shares, self._look_again)
+            await run_with(self._phases(), self._session.stop.forward_to(self._halt))
+            await run_on_each(self._shares, self._look_again)
         except (HostError, EngineError) as raised:
             failure = raised
         if self._unclean and self._must_remove():
@@ -459,7 +459,7 @@ class _Iteration:
         await asyncio.gather(*self._followers.values(), return_exceptions=True)
         await end_watches(self._watches, self._shares)
 
-    async def _get_ready(self, share: HostShare) -> None:
+    async def _get_ready(self, share: HostRunState) -> None:
         hello = await share.workdir.host.connect()
         share.engine_version = f"iolab-agent {hello.version}"
         asked = self._request(share, Operation.FILE_STAT)
@@ -470,9 +470,9 @@ class _Iteration:
         await self._watches[share.name].begin()
         share.before = await snapshot(share.workdir.host)
 
-    async def _look_again(self, share: HostShare) -> None:
+    async def _look_again(self, share: HostRunState) -> None:
         share.after, share.last_sample = await snapshot_and_sample(
-            share.workdir.host, share.workdir.inodes_of
+            share.workdir.host, share.workdir.inode_path
         )
 
     async def _phases(self) -> None:
@@ -488,35 +488,35 @@ class _Iteration:
 
     async def _drop_caches(self, operation: Operation) -> None:
         """Drop what the hosts remember of files and folders; the proof holds for all drops."""
-        self._session.begin(Phase.DROP_CACHES, self._run, f"before {operation.word}")
+        self._session.begin_phase(Phase.DROP_CACHES, self._run, f"before {operation.word}")
 
-        async def drop(share: HostShare) -> None:
+        async def drop(share: HostRunState) -> None:
             before = share.cache
             # No file's pages are in question, only the kernel's own memory of names and inodes.
-            proof = await evict(share.workdir, ())
+            proof = await evict_page_cache(share.workdir, ())
             if before is not None and before.asked:
                 kept = tuple(name for name in proof.methods if name in before.methods)
                 proof = CacheProof(True, None, None, kept)  # noqa: FBT003 - the proof's own field
             share.cache = proof
 
-        await on_each(self._shares, drop)
+        await run_on_each(self._shares, drop)
 
     async def _phase(self, operation: Operation) -> None:
         seconds = phase_seconds(self._job, operation)
-        self._session.begin(Phase.MEASURE, self._run, operation.word, seconds)
-        await on_each(self._shares, self._read_clock)
+        self._session.begin_phase(Phase.MEASURE, self._run, operation.word, seconds)
+        await run_on_each(self._shares, self._read_clock)
         set_up_s = self._job.ranks * RANK_ALLOWANCE_S
-        start = start_of(self._session, self._shares, set_up_s)
+        start = common_start(self._session, self._shares, set_up_s)
         self._follow(start)
 
-        async def on_host(share: HostShare) -> None:
+        async def on_host(share: HostRunState) -> None:
             # A run without one of its hosts answers nothing.
-            with halting(self._halt):
-                await alongside(self._load(share, operation, start), self._followed(share))
+            with cancel_on_halt(self._halt):
+                await run_with(self._load(share, operation, start), self._followed(share))
 
-        await on_each(self._shares, on_host)
+        await run_on_each(self._shares, on_host)
 
-    async def _read_clock(self, share: HostShare) -> None:
+    async def _read_clock(self, share: HostRunState) -> None:
         share.offset = await measure_offset(share.workdir.host, self._session.clock)
         self._first_offsets.setdefault(share.name, share.offset)
 
@@ -527,20 +527,21 @@ class _Iteration:
         self._began_ns = start.real_ns
         self._followers = {
             share.name: asyncio.create_task(
-                self._watches[share.name].follow(start.on(share)), name=f"telemetry of {share.name}"
+                self._watches[share.name].collect_from(start.on_host_clock(share)),
+                name=f"telemetry of {share.name}",
             )
             for share in self._shares
         }
 
-    async def _followed(self, share: HostShare) -> None:
+    async def _followed(self, share: HostRunState) -> None:
         await asyncio.shield(self._followers[share.name])
 
-    async def _load(self, share: HostShare, operation: Operation, start: CommonStart) -> None:
+    async def _load(self, share: HostRunState, operation: Operation, start: CommonStart) -> None:
         rank_share = self._share_of[share.name]
         asked = self._request(share, operation)
         files = cast("Sequence[int]", asked.get("files", ()))
         reader = PhaseReader(self._job, rank_share, operation, len(share.intervals), files)
-        offset_ns = start.on(share) - start.real_ns
+        offset_ns = start.on_host_clock(share) - start.real_ns
         if operation is not Operation.TREE_REMOVE:
             self._unclean.add(share.name)
         try:
@@ -548,7 +549,7 @@ class _Iteration:
                 share.workdir.host,
                 asked,
                 start,
-                start.on(share),
+                start.on_host_clock(share),
                 self._halt,
                 reader,
                 lambda interval: self._show(share, interval, offset_ns),
@@ -558,7 +559,7 @@ class _Iteration:
                 phase = reader.finish(answers)
             except ValueError as fault:
                 words = f"sent a measured phase that makes no sense: {fault}"
-                raise share.workdir.host.give_up(words) from None
+                raise share.workdir.host.mark_lost(words) from None
         finally:
             share.intervals.extend(reader.intervals)
         if operation is Operation.FILE_CREATE and answers.tried:
@@ -571,13 +572,13 @@ class _Iteration:
         if operation is Operation.TREE_REMOVE and not any(p.errors or p.skipped for p in done):
             self._unclean.discard(share.name)
 
-    def _show(self, share: HostShare, interval: Interval, offset_ns: int) -> None:
+    def _show(self, share: HostRunState, interval: Interval, offset_ns: int) -> None:
         elapsed_s = (interval.end_real_ns - offset_ns - self._began_ns) / NS_PER_S
-        self._session.tell(interval.seen(share.name, self._run, elapsed_s))
+        self._session.emit(interval.to_event(share.name, self._run, elapsed_s))
 
     def _must_remove(self) -> bool:
         """A stop leaves everything to the end of the scratch folder, unless that is to be kept."""
-        return self._session.study.target.keep_files or not self._session.stop.requested
+        return self._session.study.target.keep_files or not self._session.stop.is_requested
 
     async def _remove(self, operations: Sequence[Operation]) -> None:
         """Remove what this run made and left, uncounted, so that the next one finds its room.
@@ -586,8 +587,8 @@ class _Iteration:
         """
         halt = asyncio.Event()
 
-        async def remove(share: HostShare, operation: Operation) -> None:
-            if share.workdir.host.lost:
+        async def remove(share: HostRunState, operation: Operation) -> None:
+            if share.workdir.host.lost_reason:
                 return
             with suppress(HostError):
                 await request_phase(
@@ -605,10 +606,10 @@ class _Iteration:
         if self._session.study.target.keep_files:
             await everywhere()
         else:
-            await alongside(everywhere(), self._session.stop.pass_on(halt))
+            await run_with(everywhere(), self._session.stop.forward_to(halt))
 
     def _request(
-        self, share: HostShare, operation: Operation, *, shifted: bool = True
+        self, share: HostRunState, operation: Operation, *, shifted: bool = True
     ) -> dict[str, object]:
         rank_share = self._share_of[share.name]
         dirs = {

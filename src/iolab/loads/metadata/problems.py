@@ -17,7 +17,7 @@ from iolab.loads.metadata.workload import (
     MetadataJob,
     space_per_client,
 )
-from iolab.study.cost import with_spare
+from iolab.study.cost import with_free_space_margin
 from iolab.study.document import StudyDocument
 from iolab.study.file import ConfigurationTable
 from iolab.study.tables import Problem, Tables, add_problems, check_options, with_paths
@@ -49,21 +49,21 @@ def _workload_problems(workload: MetadataTable, clients: int) -> Iterator[Proble
     # With several ranks one shift fits one point; left out, it is each point's own.
     if workload.rank_shift and len(workload.ranks) > 1:
         has = f"rank_shift = {workload.rank_shift} for several ranks, {shown(workload.ranks)}"
-        do = "Leave rank_shift out, and it follows ranks; or write 0."
-        yield Problem(("rank_shift",), has, do)
+        hint = "Leave rank_shift out, and it follows ranks; or write 0."
+        yield Problem(("rank_shift",), has, hint)
     buffers = ranks * parse_size(workload.file_bytes)
     if buffers > BUFFERS_MAX:
         has = f"file_bytes = {shown(workload.file_bytes)}, which takes {format_bytes(buffers)} "
         has += f"of memory for {ranks} ranks"
-        do = f"Keep file_bytes x ranks at most {format_bytes(BUFFERS_MAX)}."
-        yield Problem(("file_bytes",), has, do)
+        hint = f"Keep file_bytes x ranks at most {format_bytes(BUFFERS_MAX)}."
+        yield Problem(("file_bytes",), has, hint)
     if workload.mdtest and workload.engine != MDTEST_ENGINE:
-        do = "Leave it out, or write engine = 'mdtest'."
-        yield Problem(("mdtest",), f"mdtest, which does not go with {engine}", do)
+        hint = "Leave it out, or write engine = 'mdtest'."
+        yield Problem(("mdtest",), f"mdtest, which does not go with {engine}", hint)
     if workload.phase_runtime is not None and workload.engine == MDTEST_ENGINE:
         has = f"phase_runtime, which does not go with {engine}: that needs a number of files"
-        do = "Leave it out and set files_per_rank, or write engine = 'metadata'."
-        yield Problem(("phase_runtime",), has, do)
+        hint = "Leave it out and set files_per_rank, or write engine = 'metadata'."
+        yield Problem(("phase_runtime",), has, hint)
 
 
 def _largest_client_count(tables: Tables) -> int:
@@ -122,8 +122,8 @@ def _unsuitable_file_system_faults(study: Study, plan: Plan, target: Target) -> 
     """A file system that only one host sees, inside its scratch folder, cannot serve."""
     jobs = [point.job for point in plan.points if point.configuration in target.configurations]
     if study.target.make_xfs and any(isinstance(job, MetadataJob) for job in jobs):
-        happened = "Metadata load is to run on an XFS that the session makes, which it cannot."
-        yield Fault(happened, "Give a directory on an XFS, and leave target.filesystem out.")
+        message = "Metadata load is to run on an XFS that the session makes, which it cannot."
+        yield Fault(message, "Give a directory on an XFS, and leave target.filesystem out.")
 
 
 def _unshared_target_faults(study: Study, plan: Plan, places: list[_HostTarget]) -> Iterator[Fault]:
@@ -146,11 +146,11 @@ def _unshared_target_faults(study: Study, plan: Plan, places: list[_HostTarget])
                 f"{shown(place.target.path)} on {shown(place.target.host)}"
                 for place in (own[0], blind)
             )
-            happened = (
-                f"{asking[0].label} has clients work on each other's files, but {first} and "
+            message = (
+                f"{asking[0].title_text} has clients work on each other's files, but {first} and "
                 f"{second} are not one directory of a shared file system."
             )
-            yield Fault(happened, _SHARE)
+            yield Fault(message, _SHARE)
 
 
 def _uses_files_of_others(point: Point, clients: int) -> bool:
@@ -187,7 +187,7 @@ def _most_demanding_point(plan: Plan, configuration: str) -> Point | None:
 def _needed_inodes_and_bytes(point: Point) -> tuple[int, int]:
     """Inodes and bytes that one client needs."""
     job = point.job
-    return (job.inodes, space_per_client(job)) if isinstance(job, MetadataJob) else (0, 0)
+    return (job.inode_count, space_per_client(job)) if isinstance(job, MetadataJob) else (0, 0)
 
 
 def _space_fault(point: Point | None, sharing: list[_HostTarget]) -> Fault | None:
@@ -200,16 +200,16 @@ def _space_fault(point: Point | None, sharing: list[_HostTarget]) -> Fault | Non
         where += f", shared by {len(sharing)} hosts,"
     # Some file systems have no fixed number of inodes and say 0.
     if 0 < first.facts.free_inodes < inodes:
-        happened = (
-            f"{where} has {first.facts.free_inodes} inodes free, {point.label} needs {inodes}."
+        message = (
+            f"{where} has {first.facts.free_inodes} inodes free, {point.title_text} needs {inodes}."
         )
-        return Fault(happened, _DO)
-    if first.facts.free_bytes < with_spare(space):
-        happened = (
-            f"{where} has {format_bytes(first.facts.free_bytes)} free, {point.label} needs "
-            f"{format_bytes(with_spare(space))}."
+        return Fault(message, _DO)
+    if first.facts.free_bytes < with_free_space_margin(space):
+        message = (
+            f"{where} has {format_bytes(first.facts.free_bytes)} free, {point.title_text} needs "
+            f"{format_bytes(with_free_space_margin(space))}."
         )
-        return Fault(happened, _DO)
+        return Fault(message, _DO)
     return None
 
 

@@ -203,4 +203,4 @@ def _operation_objection(
     """Why an operation is of its level: its runs' own objections come first."""
     reason = gravest_objection((statistics.shown, *point.results), statistics.level)
     doubt = statistics.disagreement
-    return (doubt.code, doubt.says) if doubt and not reason[0] else reason
+    return (doubt.code, doubt.message) if doubt and not reason[0] else reason

@@ -22,7 +22,7 @@ from iolab.loads.metadata.workload import (
 )
 from iolab.report.numbers import counted_noun
 from iolab.study.document import StudyDocument
-from iolab.study.foretold import VerdictLimit, digests
+from iolab.study.foretold import VerdictLimit, point_digests
 from iolab.study.kinds import HostStudy, LoadCost, LoadStudy
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import Tables
@@ -37,7 +37,7 @@ def mpi_text(facts: HostFacts) -> str:
     """The MPI of a host for comparison, and whether mdtest is there: `MPICH 4.0.2, no mdtest`."""
     return (
         _mpi_version_text(facts)
-        if MPI_PROGRAM.is_on(facts)
+        if MPI_PROGRAM.is_installed(facts)
         else f"{_mpi_version_text(facts)}, no mdtest"
     )
 
@@ -94,10 +94,10 @@ class MetadataStudy(LoadStudy):
         files = sum(job.ranks * job.files_per_rank for job in jobs)
         most = "at most " if any(job.phase_s for job in jobs) else ""
         done = "files on each host made, read, removed (assumed rates)"
-        says = f"{len(jobs)} runs: {most}{files:,} {done}"
+        message = f"{len(jobs)} runs: {most}{files:,} {done}"
         clients = {item.id: len(item.hosts) for item in study.configurations}
         return LoadCost(
-            load=((says, sum(iteration_seconds(job) for job in jobs)),),
+            load=((message, sum(iteration_seconds(job) for job in jobs)),),
             prepared_runs=len(jobs),
             written_bytes=sum(
                 written_bytes_per_client(j) * clients[p.configuration] for p, j in pairs
@@ -117,12 +117,12 @@ class MetadataStudy(LoadStudy):
             names = ", ".join(dict.fromkeys(point.workload for point in short))
             seconds = min(job.phase_s or PHASE_SHORT_S for _, job in pairs)
             why = f"{names}: phases of {seconds:g} s < {PHASE_SHORT_S:g} s"
-            do = f"--set workload.*.phase_runtime={PHASE_SHORT_S:g}s with more files_per_rank"
-            yield VerdictLimit(Level.INDICATIVE, why, do, digests(short))
+            hint = f"--set workload.*.phase_runtime={PHASE_SHORT_S:g}s with more files_per_rank"
+            yield VerdictLimit(Level.INDICATIVE, why, hint, point_digests(short))
         if blind := [point for point, job in pairs if job.engine == MDTEST_ENGINE]:
             why = "mdtest counts no failed operations and tells no times of its ranks"
             yield VerdictLimit(
-                Level.INDICATIVE, why, "--set workload.*.engine=metadata does", digests(blind)
+                Level.INDICATIVE, why, "--set workload.*.engine=metadata does", point_digests(blind)
             )
         clients = {item.id: len(item.hosts) for item in study.configurations}
         if own := [
@@ -130,8 +130,8 @@ class MetadataStudy(LoadStudy):
         ]:
             names = ", ".join(dict.fromkeys(point.workload for point in own))
             why = f"{names}: clients look up files that they made themselves"
-            do = "a rank shift over two clients of one shared file system avoids it"
-            yield VerdictLimit(Level.INDICATIVE, why, do, digests(own))
+            hint = "a rank shift over two clients of one shared file system avoids it"
+            yield VerdictLimit(Level.INDICATIVE, why, hint, point_digests(own))
 
     def faults(
         self,

@@ -50,7 +50,7 @@ class MetadataTable(LoadTable):
     def job(self) -> MetadataJob:
         """See `LoadTable`; a shift that is left out is a client's ranks."""
         shift = self.ranks[0] if self.rank_shift is None else self.rank_shift
-        return MetadataJob(**MetadataJob.fields_of([*self.entries(), ("rank_shift", shift)]))
+        return MetadataJob(**MetadataJob.fields_from_keys([*self.entries(), ("rank_shift", shift)]))
 
     @property
     def repeats(self) -> int | None:

@@ -45,7 +45,7 @@ _TAIL: Final = (("p50", "p50"), ("p99", "p99"), ("p99_9", "p99.9"))
 
 def run_rate(result: Result, operation: Operation) -> Metric:
     """The rate of a run's operation over the common window, else over the whole phase."""
-    for key in (operation.rate_key, operation.whole_rate_key):
+    for key in (operation.rate_key, operation.phase_rate_key):
         metric = result.metrics.get(key)
         if metric is not None and metric.value is not None:
             return metric
@@ -57,7 +57,7 @@ def operation_rate_key(metrics: Sequence[Mapping[str, Metric]], operation: Opera
 
     What stands in one column is counted alike, so that the slowest in it is the slowest.
     """
-    keys = (operation.rate_key, operation.whole_rate_key)
+    keys = (operation.rate_key, operation.phase_rate_key)
     present = [{key for key in keys if _has_value(metric, key)} for metric in metrics]
     windowed = operation in FILE_OPERATIONS and all(keys[0] in own for own in present if own)
     return keys[0] if windowed else keys[1]
@@ -90,7 +90,7 @@ def rate_basis_text(statistics: OperationStatistics) -> str:
 
 def point_text(point: PointStatistics, study: Study) -> str:
     """A point for people: configuration where there are several, axis, hosts that are missing."""
-    titles = study.titles
+    titles = study.configuration_titles
     parts = [titles.get(point.configuration, point.configuration)] if len(titles) > 1 else []
     parts += [axis_values_text(point.axis)] if point.axis else []
     parts += [f"without {', '.join(point.without)}"] if point.without else []
@@ -179,7 +179,7 @@ def jobs_table(study: Study) -> Table | None:
 
 
 def _job_row(workload: Workload, job: MetadataJob, study: Study) -> tuple[Cell, ...]:
-    swept = workload.swept
+    swept = workload.axis_texts
     return row_of(
         workload.title,
         job.engine,

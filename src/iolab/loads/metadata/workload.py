@@ -63,7 +63,7 @@ class MetadataJob(AnyJob):
     where that takes up to `OVERTIME` times as long, since later phases do each file once only.
     """
 
-    stored_as: ClassVar[str] = "metadata"
+    type_tag: ClassVar[str] = "metadata"
     warms_up: ClassVar[bool] = False
     indicators: ClassVar[Mapping[str, str | None]] = MappingProxyType({BY_OPERATIONS: None})
     keys: ClassVar[Mapping[str, str]] = MappingProxyType(
@@ -84,11 +84,11 @@ class MetadataJob(AnyJob):
         return min(self.files_per_rank, -(-FILES_LEAST // self.ranks))
 
     @property
-    def inodes(self) -> int:
+    def inode_count(self) -> int:
         """What one client's share needs: its files, a folder for each rank, and that of all."""
         return self.ranks * (self.files_per_rank + 1) + 1
 
-    def at(self, axis: Iterable[tuple[str, int | str]]) -> MetadataJob:
+    def at_axis_values(self, axis: Iterable[tuple[str, int | str]]) -> MetadataJob:
         """The job with the axis values; a shift of a client's ranks follows their number."""
         changes: dict[str, Any] = dict(axis)
         if "ranks" in changes and self.rank_shift == self.ranks:
@@ -191,7 +191,7 @@ class ReportedRate:
 class MetadataRun(HostDetails):
     """What one host did, phase by phase."""
 
-    stored_as: ClassVar[str] = "metadata"
+    type_tag: ClassVar[str] = "metadata"
 
     phases: tuple[OperationRun, ...]
 
@@ -200,7 +200,7 @@ class MetadataRun(HostDetails):
 class ReportedRates(RunDetails):
     """Rates of the whole fleet as the engine printed them, where it gives nothing finer."""
 
-    stored_as: ClassVar[str] = "metadata"
+    type_tag: ClassVar[str] = "metadata"
 
     rates: tuple[ReportedRate, ...]
 

@@ -135,7 +135,7 @@ def _sum_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
 def _rate_times_size_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
     """IOPS times the block size is the bandwidth, where every I/O has that size."""
     job = point.job
-    if not job.io_bytes or any(name.startswith("bs") for name, _ in job.options):
+    if not job.io_multiple_bytes or any(name.startswith("bs") for name, _ in job.options):
         return
     for way in _WAYS:
         iops = _metric_value(result.metrics, f"{way}iops")
@@ -144,21 +144,21 @@ def _rate_times_size_outcomes(result: Result, point: Point) -> Iterator[AuditOut
             continue
         unit = f"{way.replace('_', ' ')}bytes/s"
         yield _equality_outcome(
-            "rate-times-size", result, unit, bandwidth, iops * job.io_bytes, SAME_WINDOW
+            "rate-times-size", result, unit, bandwidth, iops * job.io_multiple_bytes, SAME_WINDOW
         )
 
 
 def _littles_law_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
     """IOPS times the mean latency is never more than the jobs could hold in flight."""
     iops, mean = _metric_value(result.metrics, "iops"), _metric_value(result.metrics, "lat_ns_mean")
-    if iops is None or mean is None or not result.hosts or not point.job.depth_total:
+    if iops is None or mean is None or not result.hosts or not point.job.total_iodepth:
         return
-    asked = sum(point.job_on(host.name).depth_total for host in result.hosts)
+    asked = sum(point.job_on(host.name).total_iodepth for host in result.hosts)
     in_flight = iops * mean / 1e9
     verdict = Agreement.AGREES if in_flight <= asked * IN_FLIGHT_MOST else Agreement.CONTRADICTS
-    says = f"On average {in_flight:.4g} I/Os were in flight, at most {asked} can have been."
+    message = f"On average {in_flight:.4g} I/Os were in flight, at most {asked} can have been."
     yield AuditOutcome(
-        "littles-law", _result_name(result), verdict, says, f"{asked}", f"{in_flight:.4g}"
+        "littles-law", _result_name(result), verdict, message, f"{asked}", f"{in_flight:.4g}"
     )
 
 
@@ -177,11 +177,11 @@ def _latency_order_outcomes(result: Result, point: Point) -> Iterator[AuditOutco
             continue
         if falls:
             (low, a), (high, b) = falls[0]
-            says = f"{low} is {a:.6g}, above {high} with {b:.6g}."
-            yield AuditOutcome("order", _result_name(result), Agreement.CONTRADICTS, says)
+            message = f"{low} is {a:.6g}, above {high} with {b:.6g}."
+            yield AuditOutcome("order", _result_name(result), Agreement.CONTRADICTS, message)
         else:
-            says = f"{len(values)} latencies ascend from {values[0][0]} to {values[-1][0]}."
-            yield AuditOutcome("order", _result_name(result), Agreement.AGREES, says)
+            message = f"{len(values)} latencies ascend from {values[0][0]} to {values[-1][0]}."
+            yield AuditOutcome("order", _result_name(result), Agreement.AGREES, message)
 
 
 def _interval_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
@@ -190,11 +190,11 @@ def _interval_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
     outside = [key for key, metric in result.metrics.items() if not _is_within_interval(metric)]
     bounded = [metric for metric in result.metrics.values() if metric.low is not None]
     if outside:
-        says = f"{', '.join(outside)} lies outside of its own interval."
-        yield AuditOutcome("intervals", _result_name(result), Agreement.CONTRADICTS, says)
+        message = f"{', '.join(outside)} lies outside of its own interval."
+        yield AuditOutcome("intervals", _result_name(result), Agreement.CONTRADICTS, message)
     elif bounded:
-        says = f"{len(bounded)} values lie within their intervals."
-        yield AuditOutcome("intervals", _result_name(result), Agreement.AGREES, says)
+        message = f"{len(bounded)} values lie within their intervals."
+        yield AuditOutcome("intervals", _result_name(result), Agreement.AGREES, message)
 
 
 def _verdict_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
@@ -204,8 +204,8 @@ def _verdict_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
     worst = worst_level(levels)
     same = worst is result.verdict.level
     verdict = Agreement.AGREES if same else Agreement.CONTRADICTS
-    says = f"The verdict is {result.verdict.level}, the worst of its checks says {worst}."
-    yield AuditOutcome("verdict", _result_name(result), verdict, says)
+    message = f"The verdict is {result.verdict.level}, the worst of its checks says {worst}."
+    yield AuditOutcome("verdict", _result_name(result), verdict, message)
 
 
 _RULES: Final[tuple[Callable[[Result, Point], Iterator[AuditOutcome]], ...]] = (
@@ -224,9 +224,9 @@ def _equality_outcome(
     verdict = classify_agreement(exact_range(stated), exact_range(computed), tolerance)
     computed_text = range_text(FigureRange(computed, computed), "")
     verb = "is" if verdict is Agreement.AGREES else "is not"
-    says = f"{text} {verb} what its parts give: {stated:,.6g} against {computed:,.6g}."
+    message = f"{text} {verb} what its parts give: {stated:,.6g} against {computed:,.6g}."
     return AuditOutcome(
-        rule, _result_name(result), verdict, says, f"{stated:.6g}", computed_text.strip()
+        rule, _result_name(result), verdict, message, f"{stated:.6g}", computed_text.strip()
     )
 
 

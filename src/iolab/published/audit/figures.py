@@ -71,8 +71,8 @@ def audit_statistics_order(published: PublishedSet) -> Iterator[AuditOutcome]:
                 groups[quantity.of, quantity.part, quantity.unit, quantity.depth].append(quantity)
             if quantity.ranges and (quantity.depth is not None or quantity.unit == "1/s"):
                 fine = quantity.lowest.low <= quantity.highest.high
-                says = f"{humanize(quantity.name)} goes from {quantity.printed}."
-                yield contradiction_outcome("order", element, says, fine=fine)
+                message = f"{humanize(quantity.name)} goes from {quantity.printed}."
+                yield contradiction_outcome("order", element, message, fine=fine)
         for group in groups.values():
             yield from _ascending_outcomes(element, sorted(group, key=_statistic_rank))
 
@@ -89,14 +89,14 @@ def _ascending_outcomes(
     ]
     if falls:
         (a, b) = falls[0]
-        says = f"{humanize(a.name)} is {a.printed}, above {humanize(b.name)} with {b.printed}."
+        message = f"{humanize(a.name)} is {a.printed}, above {humanize(b.name)} with {b.printed}."
     else:
         names = dict.fromkeys(q for pair in pairs for q in pair)
         ascends = ", ".join(
             f"{humanize(q.name)} {q.printed}" for q in sorted(names, key=_statistic_rank)
         )
-        says = f"They ascend: {ascends}."
-    yield contradiction_outcome("order", element, says, fine=not falls)
+        message = f"They ascend: {ascends}."
+    yield contradiction_outcome("order", element, message, fine=not falls)
 
 
 _HIGH: Final = 99.0
@@ -153,10 +153,10 @@ def audit_standard_deviations(published: PublishedSet) -> Iterator[AuditOutcome]
                 )
             )
             width = (high.high - low.low) / mean.middle if mean.low > 0 else 1.0
-            says = f"{repeats} repeats lie within {width:.1g} of their mean {ends[1].printed}"
+            message = f"{repeats} repeats lie within {width:.1g} of their mean {ends[1].printed}"
             fine = width >= SPREAD_LEAST
-            says += "." if fine else ": measured apart, or one figure told again?"
-            yield doubt_outcome("spread", element.name, says, fine=fine, where=element.where)
+            message += "." if fine else ": measured apart, or one figure told again?"
+            yield doubt_outcome("spread", element.name, message, fine=fine, where=element.where)
 
 
 _ENDS: Final = ("min", "mean", "max")
@@ -233,8 +233,8 @@ def audit_percentages(published: PublishedSet) -> Iterator[AuditOutcome]:
             "percentages", element, f"{humanize(q.name)} is {q.printed} %.", fine=False
         )
     if percents and not wrong:
-        says = f"{len(percents)} shares lie between 0 and 100 %."
-        yield AuditOutcome("percentages", published.id, Agreement.AGREES, says)
+        message = f"{len(percents)} shares lie between 0 and 100 %."
+        yield AuditOutcome("percentages", published.id, Agreement.AGREES, message)
 
 
 def audit_percent_of(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -311,12 +311,12 @@ def audit_restated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
                 over = again.table.get("over") is True
                 fine = classify_agreement(other, stated) is Agreement.AGREES
                 fine = fine or (over and other.low <= stated.high)
-                says = (
+                message = (
                     f"{humanize(name)} is {printed_figure_text(element.table[name])}; elsewhere"
                     f"{f' ({again.where})' if again.where else ''} it is "
                     f"{'over ' if over else ''}{printed_figure_text(value)}."
                 )
-                yield contradiction_outcome("restated", element, says, fine=fine)
+                yield contradiction_outcome("restated", element, message, fine=fine)
 
 
 _AXES: Final = ("id", "configuration", "workload", "block_size", "write_percent", "threads", "over")
@@ -345,12 +345,14 @@ def audit_repeated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
             continue
         tables = [published.table(*path) for path in places]
         each = "both" if len(places) == 2 else "each"
-        says = f"{humanize(name)} is {value:,} for {each}: measured twice, or copied?"
+        message = f"{humanize(name)} is {value:,} for {each}: measured twice, or copied?"
         where = join_locations(
             *(published.place(str(path[0]), published.table(*path)) for path in places)
         )
         subject = " and ".join(element_label(table) for table in tables)
-        yield AuditOutcome("repeated", subject, Agreement.DOUBTFUL, says, f"{value}", where=where)
+        yield AuditOutcome(
+            "repeated", subject, Agreement.DOUBTFUL, message, f"{value}", where=where
+        )
 
 
 def _last_key(path: Path) -> str:
@@ -381,14 +383,14 @@ def audit_outliers(published: PublishedSet) -> Iterator[AuditOutcome]:
         far = quantity.highest.high > STANDS_OUT * like.high
         name = f"{humanize(statistic)} latency at depth {depth}"
         highest = range_text(value_in_unit("s", like, quantity.name), "")
-        says = (
+        message = (
             f"Its {name}, {quantity.printed}, is {quantity.highest.high / like.high:.2g} times "
             f"that of any other mix ({highest})."
             if far
             else f"No mix stands out in {name}."
         )
         yield doubt_outcome(
-            "stands-out", top.name if far else name, says, fine=not far, where=top.where
+            "stands-out", top.name if far else name, message, fine=not far, where=top.where
         )
 
 
@@ -407,5 +409,5 @@ def audit_peak_depths(published: PublishedSet) -> Iterator[AuditOutcome]:
                 fine = depth in measured
                 listed = ", ".join(str(depth) for depth in measured)
                 so = "one" if fine else "none"
-                says = f"{workload}: depth {depth} is {so} of those measured ({listed})."
-                yield contradiction_outcome("depths", element, says, fine=fine)
+                message = f"{workload}: depth {depth} is {so} of those measured ({listed})."
+                yield contradiction_outcome("depths", element, message, fine=fine)

@@ -136,12 +136,12 @@ def _mean_latency_outcome(
     if lighter:  # the rate at this depth is asked / latency, and no higher than the largest
         fine = asked <= computed.high * (1 + LITTLE_SLACK)
     so = f"{'is' if fine else 'is not'} {'within ' if lighter else ''}what"
-    says = (
+    message = (
         f"{asked:,.0f} in flight {so} {humanize(rate.name)} {rate.printed} x "
         f"{humanize(latency.name)} "
         f"{latency.printed} give ({range_text(computed, 'I/Os')})."
     )
-    return contradiction_outcome("littles-law", element, says, fine=fine)
+    return contradiction_outcome("littles-law", element, message, fine=fine)
 
 
 def _percentile_outcome(
@@ -149,12 +149,12 @@ def _percentile_outcome(
 ) -> AuditOutcome:
     mean = exact_range(asked) / rate.value
     fine = mean.low <= latency.highest.high
-    says = (
+    message = (
         f"{asked:,.0f} in flight at {rate.printed}/s wait "
         f"{range_text(mean * exact_range(1e3), 'ms')} on "
         f"average, {'below' if fine else 'above'} {humanize(latency.name)} of {latency.printed}."
     )
-    return contradiction_outcome("littles-law", element, says, fine=fine)
+    return contradiction_outcome("littles-law", element, message, fine=fine)
 
 
 def _unloaded_latency_outcomes(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -189,13 +189,13 @@ def _unloaded_latency_outcomes(published: PublishedSet) -> Iterator[AuditOutcome
             ) * alone.value
             asked = hosts * jobs * depth
             fine = in_flight.low <= asked
-            says = (
+            message = (
                 f"{humanize(named[0].name)} {named[0].printed} x {alone.printed} us of one I/O "
                 "at a "
                 f"time are {range_text(in_flight, 'I/Os')} in flight, of {asked:,.0f} "
                 f"({hosts:g} hosts x {jobs:g} jobs x {depth:g})."
             )
-            yield contradiction_outcome("littles-law", element, says, fine=fine)
+            yield contradiction_outcome("littles-law", element, message, fine=fine)
 
 
 def audit_mixes(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -253,12 +253,12 @@ def _mix_outcomes(
         time = exact_range(1 - share / 100) / reads + exact_range(share / 100) / writes
         computed = exact_range(1) / time
         fine = classify_agreement(q.value, computed, MIX_SLACK) is Agreement.AGREES
-        says = (
+        message = (
             f"{q.part or humanize(q.name)} at {share:g} % writes is {q.printed}; reads alone "
             f"({ends[0][1].printed}) and writes alone ({ends[1][1].printed}), one after the other, "
             f"make {range_text(computed, 'IOPS')}."
         )
-        yield doubt_outcome("mix", element.name, says, fine=fine, where=element.where)
+        yield doubt_outcome("mix", element.name, message, fine=fine, where=element.where)
 
 
 def audit_client_scaling(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -271,12 +271,12 @@ def audit_client_scaling(published: PublishedSet) -> Iterator[AuditOutcome]:
             continue
         fine = (kept.low if kept.low is not None else kept.value) <= 1
         name = pair.fleet.configuration
-        says = (
+        message = (
             f"{pair.fleet.workload}: each of {pair.fleet.hosts} clients does "
             f"{100 * kept.value:.3g} % of one alone."
         )
         where = published.place("example", {"id": name})
-        yield doubt_outcome("scaling", name, says, fine=fine, where=where)
+        yield doubt_outcome("scaling", name, message, fine=fine, where=where)
 
 
 def audit_replication(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -343,12 +343,12 @@ def audit_network(published: PublishedSet) -> Iterator[AuditOutcome]:
         computed = rate * exact_range(writes / 100 * (copies - 1) * block / nodes / ports / 1e6)
         fine = classify_agreement(sent, computed) is Agreement.AGREES
         text = range_text(computed, "MB/s")
-        says = (
+        message = (
             f"A port sent {sent.middle:g} MB/s; the copies of a node's writes are "
             f"{computed.middle:.4g} MB/s ({text}) on each of {ports:g} ports between nodes"
         )
-        says += "." if fine else ": ports are not shared evenly, or more than copies is sent."
-        yield doubt_outcome("network", "a port's bytes", says, fine=fine, where=node.where)
+        message += "." if fine else ": ports are not shared evenly, or more than copies is sent."
+        yield doubt_outcome("network", "a port's bytes", message, fine=fine, where=node.where)
 
 
 def _monitored_nodes(
@@ -387,14 +387,14 @@ def audit_gain_pairs(published: PublishedSet) -> Iterator[AuditOutcome]:
         fine = any(
             classify_agreement(latency, gain) is Agreement.AGREES for gain in (higher, lower)
         )
-        says = (
+        message = (
             f"A rate {table['max_gain_ops_pct']} % higher makes the mean latency "
             f"{range_text(lower, '%')} lower, or the other's {range_text(higher, '%')} higher; "
             f"printed is a gain of {table['max_gain_latency_pct']} %"
         )
-        says += "." if fine else ": of another latency than the mean, or at another load."
+        message += "." if fine else ": of another latency than the mean, or at another load."
         where = published.place("result", table)
-        yield doubt_outcome("gain-pairs", element_label(table), says, fine=fine, where=where)
+        yield doubt_outcome("gain-pairs", element_label(table), message, fine=fine, where=where)
 
 
 def _block_bytes(value: object) -> int | None:
@@ -460,11 +460,11 @@ def audit_raw_capacity(published: PublishedSet) -> Iterator[AuditOutcome]:
         if raw is None or stated is None or copies < 1:
             continue
         fine = stated.low * nodes <= raw.high / copies
-        says = (
+        message = (
             f"{stated.middle * nodes:g} TB are usable, of {raw.middle:g} TB raw"
             f"{f' in {copies:g} copies' if copies > 1 else ''}."
         )
-        yield contradiction_outcome("raw-capacity", element, says, fine=fine)
+        yield contradiction_outcome("raw-capacity", element, message, fine=fine)
 
 
 def audit_per_terabyte(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -539,11 +539,11 @@ def _line_rate_outcome(
 ) -> AuditOutcome:
     most = max(rates, key=lambda q: q.value.low)
     fine = most.value.low <= limit.high
-    says = (
+    message = (
         f"{humanize(most.name)} {most.printed} is {most.value.middle / 1e9:.4g} GB/s, {how} carry "
         f"{limit.middle / 1e9:.4g} GB/s."
     )
-    return contradiction_outcome("line-rate", element, says, fine=fine)
+    return contradiction_outcome("line-rate", element, message, fine=fine)
 
 
 def _frame_size_outcome(
@@ -551,11 +551,11 @@ def _frame_size_outcome(
 ) -> AuditOutcome:
     size, (least, most) = sent.value / frames.value, FRAME_BYTES
     fine = size.high >= least and size.low <= most
-    says = (
+    message = (
         f"{humanize(sent.name)} {sent.printed} over {humanize(frames.name)} {frames.printed} is "
         f"{size.middle:.4g} bytes a frame; frames have {least} to {most:,}."
     )
-    return contradiction_outcome("line-rate", element, says, fine=fine)
+    return contradiction_outcome("line-rate", element, message, fine=fine)
 
 
 def audit_command_options(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -575,10 +575,10 @@ def audit_command_options(published: PublishedSet) -> Iterator[AuditOutcome]:
     where = published.place("metadata")
     for flag, stated, meaning in pairs:
         if flag in flags and (described := printed_number(stated)) is not None:
-            says = classify_agreement(exact_range(described), exact_range(int(flags[flag])))
+            message = classify_agreement(exact_range(described), exact_range(int(flags[flag])))
             text = (
                 f"The command has {flag} {flags[flag]}, the description {described:g} ({meaning})."
             )
             yield AuditOutcome(
-                "command", "metadata", says, text, f"{described:g}", flags[flag], where
+                "command", "metadata", message, text, f"{described:g}", flags[flag], where
             )

@@ -46,7 +46,7 @@ class AuditOutcome:
     rule: str
     subject: str
     agreement: Agreement
-    says: str
+    message: str
     stated: str = ""
     computed: str = ""
     where: str = ""
@@ -88,28 +88,28 @@ def figure_outcome(figure: FigureComparison) -> AuditOutcome:
     computed = range_text(figure.computed, figure.unit)
     how = f"{figure.how} = {computed}" if figure.how else computed
     if verdict is Agreement.AGREES:
-        says = f"{figure.printed} is what the other figures give ({how})."
+        message = f"{figure.printed} is what the other figures give ({how})."
     else:
         off = figure.stated.middle / figure.computed.middle if figure.computed.middle else 0.0
         near = f"{off:.3g}" if 0.95 < off < 1.05 else f"{off:.2g}"  # never 1 times something else
-        says = f"{figure.printed} is {near} times what the other figures give ({how})."
+        message = f"{figure.printed} is {near} times what the other figures give ({how})."
     return AuditOutcome(
-        figure.rule, figure.subject, verdict, says, figure.printed, computed, figure.where
+        figure.rule, figure.subject, verdict, message, figure.printed, computed, figure.where
     )
 
 
 def contradiction_outcome(
-    rule: str, element: PublishedElement, says: str, *, fine: bool
+    rule: str, element: PublishedElement, message: str, *, fine: bool
 ) -> AuditOutcome:
     """The outcome of what is true or not of a table."""
     verdict = Agreement.AGREES if fine else Agreement.CONTRADICTS
-    return AuditOutcome(rule, element.name, verdict, says, where=element.where)
+    return AuditOutcome(rule, element.name, verdict, message, where=element.where)
 
 
-def doubt_outcome(rule: str, subject: str, says: str, *, fine: bool, where: str) -> AuditOutcome:
+def doubt_outcome(rule: str, subject: str, message: str, *, fine: bool, where: str) -> AuditOutcome:
     """The same of what nothing forbids."""
     verdict = Agreement.AGREES if fine else Agreement.DOUBTFUL
-    return AuditOutcome(rule, subject, verdict, says, where=where)
+    return AuditOutcome(rule, subject, verdict, message, where=where)
 
 
 def join_locations(*places: str) -> str:

@@ -192,7 +192,7 @@ def _bar_value_and_interval(bar: Bar) -> list[float]:
     """Everything of a bar that must fit the scale; empty where it has no value."""
     if bar.value.value is None:
         return []
-    return [bar.value.value, *(bar.value.interval or ())]
+    return [bar.value.value, *(bar.value.shown_interval or ())]
 
 
 def _place_bars(
@@ -289,16 +289,16 @@ def _bar_value_text(bar: Bar, scale: Scale) -> str:
 
 
 def _has_interval(bar: Bar) -> bool:
-    ends = bar.value.interval
+    ends = bar.value.shown_interval
     return ends is not None and ends[1] > ends[0]
 
 
 def _bar_chart_note(bars: Sequence[Bar], total_bars: int) -> str:
     notes = []
     spread = [bar.value for bar in bars if _has_interval(bar)]
-    if any(not value.bounded for value in spread):
+    if any(not value.is_bin_bound for value in spread):
         notes.append("A line through a bar’s end is its 95 % interval.")
-    if any(value.bounded for value in spread):
+    if any(value.is_bin_bound for value in spread):
         notes.append("A line through a bar’s end is what rounding leaves open.")
     notes += missing_interval_notes([bar.value for bar in bars], "bars")
     if any(_is_not_valid(bar) for bar in bars):

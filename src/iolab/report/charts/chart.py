@@ -322,17 +322,19 @@ def error_bar_notes(metrics: Iterable[Metric], intervals: str = OVER_RUNS) -> li
     And one where an interval would say nothing, and is not drawn.
     """
     every = list(metrics)
-    drawn = [metric for metric in every if metric.interval is not None]
+    drawn = [metric for metric in every if metric.shown_interval is not None]
     return [
-        *([intervals] if any(not metric.bounded for metric in drawn) else []),
-        *([OF_BINS] if any(metric.bounded for metric in drawn) else []),
+        *([intervals] if any(not metric.is_bin_bound for metric in drawn) else []),
+        *([OF_BINS] if any(metric.is_bin_bound for metric in drawn) else []),
         *missing_interval_notes(every, "values"),
     ]
 
 
 def missing_interval_notes(metrics: Sequence[Metric], noun: str) -> list[str]:
     """Of how many of what is drawn the interval would say nothing, and why."""
-    lacking = Counter(missing_interval_reason(metric) for metric in metrics if metric.lacks_repeats)
+    lacking = Counter(
+        missing_interval_reason(metric) for metric in metrics if metric.has_too_wide_interval
+    )
     return [
         f"{why.capitalize()} for an interval of {number} of {len(metrics)} {noun}."
         for why, number in lacking.items()

@@ -114,14 +114,14 @@ def axis_charts(
     if axis is None:
         return [], []
     own = {
-        (curve.search.configuration, curve.search.fixed): curve
+        (curve.search.configuration, curve.search.fixed_axis_values): curve
         for curve in curves
         if curve.search.workload.id == workload.id and curve.axis == axis
     }
     lines = _chart_lines(points, axis, styles, own, knees)
     others = [
         figure
-        for further in remaining_line_groups(lines, workload.rate)
+        for further in remaining_line_groups(lines, workload.rate_metric)
         for figure in _line_charts(workload, axis, further)
     ]
     return _line_charts(workload, axis, lines), others
@@ -131,7 +131,7 @@ def _line_charts(workload: Workload, axis: str, lines: Sequence[ChartLine]) -> l
     points = [point for line in lines for point in line.points]
     has_latency = any(_has_metric_value(point, "lat_ns_mean") for point in points)
     has_load = any(_has_metric_value(point, "iops") for point in points)
-    rate = rate_quantity(workload.rate)
+    rate = rate_quantity(workload.rate_metric)
     if not has_latency:
         title = workload.title
         return (

@@ -417,7 +417,7 @@ def points_on_axis(
 ) -> list[tuple[float, float, tuple[float, float] | None, Level]]:
     """(axis value, published value, interval, verdict) of each point that has both values."""
     places = [
-        (x, metric.value, metric.interval, point.level)
+        (x, metric.value, metric.shown_interval, point.level)
         for point in line.points
         if (x := point_axis_value(point, axis)) is not None
         and (metric := point.metrics.get(metric_key, UNKNOWN_METRIC)).value is not None
@@ -442,7 +442,10 @@ def drawn_metric_values(line: ChartLine, metric_key: str) -> list[float]:
     """Everything that is drawn, so that it fits the scale."""
     metrics = [point.metrics.get(metric_key, UNKNOWN_METRIC) for point in line.points]
     ends = [
-        v for metric in metrics for v in (metric.value, *(metric.interval or ())) if v is not None
+        v
+        for metric in metrics
+        for v in (metric.value, *(metric.shown_interval or ()))
+        if v is not None
     ]
     runs = [finite_metric_value(run, metric_key) for point in line.points for run in point.runs]
     measured = [*ends, *(v for v in runs if v is not None)]

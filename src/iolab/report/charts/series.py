@@ -16,7 +16,7 @@ from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, Counts
 from iolab.core.metric import Outlier, Result
 from iolab.core.run import RunKey, RunRecord
-from iolab.core.samples import Floats, Ints, counted_once
+from iolab.core.samples import Floats, Ints, counts_each_io_once
 from iolab.dataclass import dataclass
 from iolab.report.charts.palette import Token
 
@@ -248,7 +248,7 @@ def latency_counts_by_cell(record: RunRecord, grid: TimeGrid) -> Counts:
     An interval belongs to the cell in which its middle lies. Latencies are response times where
     service times stand beside them.
     """
-    table, parts = record.intervals, record.bins.parts()
+    table, parts = record.intervals, record.bins.bin_groups()
     counts = np.zeros((grid.cell_count, BIN_COUNT), dtype=np.int64)
     if not len(parts):
         return counts
@@ -257,8 +257,8 @@ def latency_counts_by_cell(record: RunRecord, grid: TimeGrid) -> Counts:
     cell_by_interval = np.full(len(record.hosts) * stride, -1, dtype=np.int64)
     cell_by_interval[table.host * stride + table.seq] = grid.cell_indexes(middles)
     cells = cell_by_interval[parts.host * stride + parts.seq]
-    known = (cells >= 0) & counted_once(parts.direction)
-    record.bins.add_to(counts, parts.among(known), cells[known])
+    known = (cells >= 0) & counts_each_io_once(parts.direction)
+    record.bins.add_counts_to(counts, parts.selected(known), cells[known])
     return counts
 
 

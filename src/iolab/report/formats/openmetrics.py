@@ -344,7 +344,7 @@ def _add_run_counts(samples: _SampleLines, results: Sequence[Result], at_s: floa
         end = (("status", result.status.value), ("verdict", result.verdict.level.value))
         ended[end] = ended.get(end, 0) + 1
         for check in result.verdict.objections:
-            labels_text = (("check", check.code), ("level", check.word))
+            labels_text = (("check", check.code), ("level", check.level_text))
             objected[labels_text] = objected.get(labels_text, 0) + 1
     for labels, count in ended.items():
         samples.add_sample(RUNS, labels, count, at_s)

@@ -313,7 +313,7 @@ def _first_page_document(page: ReportPage, figures: _FigureFiles) -> dict[str, A
 def _objection_document(objection: Objection) -> dict[str, Any]:
     return {
         "level": verdict_typst_data(objection.level),
-        "says": objection.message,
+        "message": objection.message,
         "where": f"{objection.codes_text}, {objection_runs_text(objection)}",
     }
 
@@ -324,7 +324,7 @@ def _caveats_document(brief: Brief, page: ReportPage) -> dict[str, Any]:
     failed = [
         {
             "level": verdict_typst_data(result.verdict.level),
-            "says": run_failure_sentence(result, names),
+            "message": run_failure_sentence(result, names),
             "where": result.status.value,
         }
         for result in page.failures
@@ -413,7 +413,7 @@ def _objection_tables(parts: Sequence[RunSection], names: Mapping[str, str]) -> 
         if shared:
             rows.insert(0, (*row_of("all of these", ""), *row_of(evidence_text(shared))))
         heads = columns_of(("Run", "Verdict", "Evidence"))
-        yield Table(f"{code}, as of the first: {first.says}", heads, tuple(rows))
+        yield Table(f"{code}, as of the first: {first.message}", heads, tuple(rows))
 
 
 def _run_folders_table(

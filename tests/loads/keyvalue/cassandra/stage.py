@@ -10,7 +10,7 @@ from pathlib import Path
 from iolab.core.events import Event, Notice, PhaseStarted
 from iolab.core.host import HostKind, HostSpec
 from iolab.core.run import Plan, PlannedRun, Point
-from iolab.hosts.barrier import Stop
+from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import LocalHost
 from iolab.hosts.host import Host
 from iolab.loads.keyvalue.workload import KeyOperation, ServerSettings, YcsbJob
@@ -66,7 +66,7 @@ def crew_on(host: Host, settings: ServerSettings, heard: Heard, **more: object) 
         plan=plan,
         engines={},
         recorder=heard,
-        stop=Stop(),
+        stop=StopRequest(),
         clock=LoopClock(),
         session_id="test",
         **given,  # type: ignore[arg-type]
@@ -80,7 +80,7 @@ async def stage_on(folder: Path, settings: ServerSettings) -> AsyncIterator[Stag
     heard = Heard()
     try:
         await host.connect()
-        taken = await host.ask(
+        taken = await host.request(
             "scratch_open",
             deadline_s=30,
             path=str(folder),
@@ -89,7 +89,7 @@ async def stage_on(folder: Path, settings: ServerSettings) -> AsyncIterator[Stag
         )
         workdir = WorkDirectory(host, str(taken.header["dir"]), None, "local")
         yield Stage(crew_on(host, settings, heard), workdir, heard)
-        if not host.lost:
-            await host.ask("scratch_close", deadline_s=60, dir=workdir.dir, keep=False)
+        if not host.lost_reason:
+            await host.request("scratch_close", deadline_s=60, dir=workdir.dir, keep=False)
     finally:
         await host.close()

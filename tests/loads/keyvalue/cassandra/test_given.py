@@ -187,7 +187,7 @@ def test_a_cluster_that_is_down_is_told(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ExternalServer) -> None:
         with pytest.raises(EngineError, match=r"No Cassandra answers at 10.0.0.7:9042") as raised:
             await server.ready_for(stage.session, stage.run(), [stage.workdir], never)
-        assert raised.value.do.startswith("Start the cluster")
+        assert raised.value.hint.startswith("Start the cluster")
 
     played(tmp_path, world, work)
 

@@ -245,7 +245,7 @@ def test_a_node_that_dies_of_its_load_is_the_fault(tmp_path: Path, world: World)
 
         with pytest.raises(EngineError, match="No space left on device") as raised:
             await server.ready_for(stage.session, stage.run(), [stage.workdir], load)
-        assert "make room" in raised.value.do
+        assert "make room" in raised.value.hint
         world.steer("breaks", None)
         # What was half loaded is not taken for whole.
         await server.ready_for(
@@ -272,7 +272,7 @@ def test_a_node_that_cannot_write_any_more_is_the_fault_though_it_lives(
 
         with pytest.raises(EngineError, match="could not write") as raised:
             await server.ready_for(stage.session, stage.run(), [stage.workdir], load)
-        assert said in raised.value.happened
+        assert said in raised.value.message
 
     played(tmp_path, world, work)
 
@@ -286,7 +286,7 @@ def test_a_port_that_is_taken_is_said_before_anything_is_started(
         wanted = "cannot listen on 127.0.0.1:9042 of host 'local': Address already in use"
         with pytest.raises(EngineError, match=wanted) as raised:
             await server.ready_for(stage.session, stage.run(), [stage.workdir], never)
-        assert "server.port" in raised.value.do
+        assert "server.port" in raised.value.hint
 
     played(tmp_path, world, work)
     assert world.asked == ["Preflight "]
@@ -315,7 +315,7 @@ def test_a_java_on_which_it_dies_is_refused(
 def test_a_request_to_stop_ends_it_before_it_is_restored(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ManagedServer) -> None:
         async def load() -> None:
-            stage.session.stop.request()
+            stage.session.stop.request_stop()
 
         await server.ready_for(stage.session, stage.run(), [stage.workdir], load)
         assert server.server_run.rows is None
@@ -328,7 +328,7 @@ def test_a_stop_is_heeded_while_it_settles(tmp_path: Path, world: World) -> None
     async def work(stage: Stage, server: ManagedServer) -> None:
         async def load() -> None:
             # That is when the node is first waited for after the load.
-            asyncio.get_running_loop().call_soon(stage.session.stop.request)
+            asyncio.get_running_loop().call_soon(stage.session.stop.request_stop)
 
         with pytest.raises(Interrupted):
             await server.ready_for(stage.session, stage.run(), [stage.workdir], load)

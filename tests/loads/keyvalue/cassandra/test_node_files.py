@@ -105,7 +105,7 @@ def test_a_small_heap_still_has_room_for_buffers() -> None:
 def test_memory_without_room_beside_the_heap_is_refused() -> None:
     with pytest.raises(EngineError, match=r"1 GiB .* 1\.25 GiB") as raised:
         node_command(plan_of(memory_bytes=5 << 28))
-    assert "1.5 GiB" in raised.value.do
+    assert "1.5 GiB" in raised.value.hint
 
 
 @pytest.mark.parametrize("text", ["3.11.19", "4.2.1", "5.0", "4.0.17-beta", "4.0.x", ""])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from iolab.core.events import Phase, PhaseStarted
 from iolab.core.run import RunRecord
-from iolab.hosts.barrier import Stop
+from iolab.hosts.barrier import StopRequest
 from iolab.loads.keyvalue.workload import KeyOperation
 from tests.fakes.script import FakeScript
 from tests.session.fake_db_bench import KEYS, FakeDbBench
@@ -56,7 +56,7 @@ def stage(
     *workloads: str,
     script: FakeScript = FakeScript(),  # noqa: B008 - it is frozen
     sets: tuple[str, ...] = (),
-    stop: Stop | None = None,
+    stop: StopRequest | None = None,
     notes: Notes | None = None,
     tables: str = "",
     scripts: dict[str, FakeScript] | None = None,

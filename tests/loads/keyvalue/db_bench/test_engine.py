@@ -229,7 +229,7 @@ def test_a_load_that_is_as_asked_for_has_no_fault(block_bytes: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "job", "says"),
+    ("name", "job", "message"),
     [
         ("missing", JOB, "none of 15877389 keys was found: there was no database"),
         (
@@ -253,8 +253,10 @@ def test_a_load_that_is_as_asked_for_has_no_fault(block_bytes: int) -> None:
         ("readrandom-4096", replace(JOB, loaded=replace(LOADED, keys=9)), "used 60000 keys"),
     ],
 )
-def test_a_cell_that_is_not_as_asked_for_says_why(name: str, job: KeyValueJob, says: str) -> None:
-    assert says in " / ".join(bench_run_faults(golden(name), job, 3))
+def test_a_cell_that_is_not_as_asked_for_says_why(
+    name: str, job: KeyValueJob, message: str
+) -> None:
+    assert message in " / ".join(bench_run_faults(golden(name), job, 3))
 
 
 def test_reads_come_before_writes_in_each_hundred() -> None:
@@ -284,7 +286,7 @@ def test_keys_are_counted_over_all_threads() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("old", "new", "message"),
     [
         (b"664513 operations", b"664514 operations", "counted 664514 operations, and timed 664513"),
         (b"Microseconds per read", b"Microseconds per hash", "no whole histogram for read"),
@@ -294,9 +296,9 @@ def test_keys_are_counted_over_all_threads() -> None:
         (b"Compression: NoCompression", b"Compression: Snappy", "the compression Snappy"),
     ],
 )
-def test_a_cell_that_contradicts_itself_says_so(old: bytes, new: bytes, says: str) -> None:
+def test_a_cell_that_contradicts_itself_says_so(old: bytes, new: bytes, message: str) -> None:
     faults = bench_run_faults(golden("readrandom-4096", old, new), JOB, 3, TREE_BYTES)
-    assert says in " / ".join(faults)
+    assert message in " / ".join(faults)
 
 
 def test_a_workload_that_looks_for_absent_keys_on_purpose_may_find_none() -> None:
@@ -331,7 +333,7 @@ def test_another_workload_must_be_timed_at_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("old", "new", "message"),
     [
         (b"60000 operations", b"59999 operations", "wrote 59999 keys, and 60000"),
         (b"filluniquerandom :", b"fillrandom :", "no result for filluniquerandom"),
@@ -343,8 +345,8 @@ def test_another_workload_must_be_timed_at_all() -> None:
         (b"Entries:    60000", b"Entries:    600", "used 600 keys"),
     ],
 )
-def test_a_load_that_is_not_as_asked_for_says_why(old: bytes, new: bytes, says: str) -> None:
-    assert says in " / ".join(load_faults(golden("load-4096", old, new), LOADED))
+def test_a_load_that_is_not_as_asked_for_says_why(old: bytes, new: bytes, message: str) -> None:
+    assert message in " / ".join(load_faults(golden("load-4096", old, new), LOADED))
 
 
 def test_the_files_tell_what_the_database_is() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from iolab.core.events import Phase, PhaseStarted, SessionStatus
 from iolab.core.run import RunStatus
-from iolab.hosts.barrier import Stop
+from iolab.hosts.barrier import StopRequest
 from iolab.loads.keyvalue.databases import MARKER
 from iolab.loads.keyvalue.workload import KeyOperation, engine_reply
 from tests.fakes.programs import FakeCall
@@ -51,7 +51,7 @@ def test_a_killed_cell_fails_with_its_seconds_and_the_session_goes_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cell", "says"),
+    ("cell", "message"),
     [
         ("missing", "none of 15877389 keys was found"),
         ("fillrandom", "of 2255191 keys were not found"),
@@ -60,7 +60,7 @@ def test_a_killed_cell_fails_with_its_seconds_and_the_session_goes_on() -> None:
     ],
 )
 def test_an_engine_that_ends_with_0_and_did_something_else_fails_the_run(
-    cell: str, says: str
+    cell: str, message: str
 ) -> None:
     bench = FakeDbBench(cells={READ: cell})
     blocks = '"16k"' if cell == "wrong-block" else '"4k"'
@@ -68,7 +68,7 @@ def test_an_engine_that_ends_with_0_and_did_something_else_fails_the_run(
     assert record.status is RunStatus.FAILED
     assert record.hosts[0].exit_code == 0
     assert record.failure is not None
-    assert says in record.failure or "blocks of 4288 bytes" in record.failure
+    assert message in record.failure or "blocks of 4288 bytes" in record.failure
     told = engine_reply(record.hosts[0])
     assert told is not None
     assert told.faults
@@ -192,7 +192,7 @@ def test_a_database_that_was_kept_is_used_again_unless_it_is_another() -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "keys", "says"),
+    ("files", "keys", "message"),
     [
         ({}, KEYS, "no database with tables"),
         ({"notes.txt": b"no database"}, KEYS, "no database with tables"),
@@ -201,7 +201,7 @@ def test_a_database_that_was_kept_is_used_again_unless_it_is_another() -> None:
     ],
 )
 def test_a_database_of_the_users_that_is_not_as_stated_is_refused(
-    files: dict[str, bytes], keys: int, says: str
+    files: dict[str, bytes], keys: int, message: str
 ) -> None:
     contents = {f"/data/mine/{name}": content for name, content in files.items()}
     bench = FakeDbBench()
@@ -209,7 +209,7 @@ def test_a_database_of_the_users_that_is_not_as_stated_is_refused(
     (record,) = stage(bench, asked, script=FakeScript(contents=contents)).records
     assert record.status is RunStatus.FAILED
     assert "/data/mine on host 'local'" in str(record.failure)
-    assert says in str(record.failure)
+    assert message in str(record.failure)
     assert bench.started == []
 
 
@@ -232,11 +232,11 @@ def test_a_database_of_the_users_is_copied_and_never_changed() -> None:
 
 @pytest.mark.parametrize("phase", [Phase.LAY_OUT, Phase.DROP_CACHES, Phase.MEASURE])
 def test_a_stop_ends_it_in_every_phase(phase: Phase) -> None:
-    stop = Stop()
+    stop = StopRequest()
 
     def react(event: object) -> None:
         if isinstance(event, PhaseStarted) and event.phase is phase:
-            stop.request()
+            stop.request_stop()
 
     played = stage(FakeDbBench(), stop=stop, notes=Notes(react))
     assert played.status is SessionStatus.INTERRUPTED
@@ -246,11 +246,11 @@ def test_a_stop_ends_it_in_every_phase(phase: Phase) -> None:
 
 
 def test_a_stop_is_heeded_while_databases_are_copied() -> None:
-    stop, bench = Stop(), FakeDbBench()
+    stop, bench = StopRequest(), FakeDbBench()
     programs = bench.programs()
 
     async def endless(_: FakeCall) -> int:
-        stop.request()
+        stop.request_stop()
         await asyncio.sleep(3600)
         return 0
 
@@ -291,6 +291,6 @@ def test_a_host_that_is_lost_in_a_cell_fails_the_run_with_what_was_heard() -> No
     assert first.stopped_early
     assert second.error is not None
     assert b"thread 0" in next(
-        output.content.unpacked() for output in record.outputs if output.host == "b"
+        output.content.decompress() for output in record.outputs if output.host == "b"
     )
     assert played.hosts["a"].left_behind == []

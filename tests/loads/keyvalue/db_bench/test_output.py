@@ -218,16 +218,16 @@ def test_lines_that_are_no_rows_are_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "message"),
     [
         ("unknown-benchmark", "unknown benchmark 'readrandm'"),
         ("unknown-flag", "ERROR: unknown command line flag 'nosuchflag'"),
         ("disk-full", "put error: IO error: No space left on device"),
     ],
 )
-def test_what_db_bench_says_of_an_error_is_kept(name: str, says: str) -> None:
+def test_what_db_bench_says_of_an_error_is_kept(name: str, message: str) -> None:
     output = golden(name)
-    assert output.messages[0].startswith(says)
+    assert output.messages[0].startswith(message)
     assert output.results == ()
 
 
@@ -249,18 +249,18 @@ def test_a_build_is_known_by_its_warnings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("old", "new", "message"),
     [
         (b"Count: 664513 Average", b"Count: 664514 Average", "its head says 664514"),
         (b"Min: 1  Median", b"Min: x  Median", "cut short"),
         (b"(       1,       2 ]", b"(       2,       1 ]", "a bin of read reads (2, 1]"),
     ],
 )
-def test_a_histogram_that_cannot_be_is_a_fault(old: bytes, new: bytes, says: str) -> None:
+def test_a_histogram_that_cannot_be_is_a_fault(old: bytes, new: bytes, message: str) -> None:
     raw = stdout("readrandom-4096")
     assert old in raw
     output = parse_db_bench_output(raw.replace(old, new, 1), b"")
-    assert says in output.faults[0]
+    assert message in output.faults[0]
     assert output.results[0].latencies == ()
 
 

@@ -13,7 +13,7 @@ from iolab.core.host import HostKind, HostSpec
 from iolab.core.run import CacheProof, PlannedRun
 from iolab.core.study import Study
 from iolab.errors import IolabError
-from iolab.hosts.barrier import Stop
+from iolab.hosts.barrier import StopRequest
 from iolab.hosts.clock import SYSTEM_CLOCK
 from iolab.hosts.connect import LocalHost
 from iolab.hosts.host import Host
@@ -23,7 +23,7 @@ from iolab.loads.keyvalue.driver import YcsbDriver
 from iolab.loads.keyvalue.java import KitName
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostShare
+from iolab.session.driver import HostRunState
 from iolab.study.load import LoadOptions
 from iolab.targets.work_directory import WorkDirectory
 from tests.e2e.mpi import leave, take
@@ -120,13 +120,13 @@ class FakeServer(Server):
 class Played:
     """What came of the runs, one after the other, by one driver."""
 
-    runs: list[list[HostShare]] = field(default_factory=list)
+    runs: list[list[HostRunState]] = field(default_factory=list)
     faults: list[IolabError | None] = field(default_factory=list)
     notes: Notes = field(default_factory=Notes)
     ends: tuple[str, ...] = ()
 
     @property
-    def only(self) -> HostShare:
+    def only(self) -> HostRunState:
         """The share of the only client of the only run, which went well."""
         assert self.faults == [None], self.faults
         ((mine,),) = self.runs
@@ -147,7 +147,7 @@ async def no_kits(
     return (f"{directory}/{name}.jar",)
 
 
-Between = Callable[[int, Stop, Mapping[str, Host]], None]
+Between = Callable[[int, StopRequest, Mapping[str, Host]], None]
 """Called before each run with its number."""
 
 
@@ -181,7 +181,7 @@ def play(
                 await host.close()
 
     async def _runs(connected: dict[str, Host]) -> Played:
-        played, stop = Played(), Stop()
+        played, stop = Played(), StopRequest()
         plan = make_plan(study)
         session = SessionContext(
             study, plan, connected, {}, played.notes, stop, SYSTEM_CLOCK, "trial"
@@ -191,7 +191,7 @@ def play(
         at_once(session)
         for number in range(runs):
             before(number, stop, connected)
-            shares = [HostShare(workdir) for workdir in workdirs]
+            shares = [HostRunState(workdir) for workdir in workdirs]
             played.runs.append(shares)
             try:
                 await driver.prepare(session, plan.runs[0], shares)
@@ -199,8 +199,8 @@ def play(
                 played.faults.append(None)
             except IolabError as fault:
                 played.faults.append(fault)
-        played.ends = await driver.end()
-        await leave([workdir for workdir in workdirs if not workdir.host.lost])
+        played.ends = await driver.close()
+        await leave([workdir for workdir in workdirs if not workdir.host.lost_reason])
         return played
 
     return asyncio.run(body())

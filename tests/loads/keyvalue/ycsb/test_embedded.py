@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iolab.core.events import IntervalSeen, Phase, PhaseStarted
+from iolab.core.events import IntervalReported, Phase, PhaseStarted
 from iolab.errors import EngineError, HostError, Interrupted
 from iolab.loads.keyvalue.workload import KeyOperation, engine_reply
 from tests.loads.keyvalue.ycsb.play import Played, play, study_of
@@ -33,7 +33,7 @@ def test_a_run_is_read_from_its_latency_logs(played: Played) -> None:
     ways = {part.direction for one in mine.intervals for part in one.directions}
     assert ways == {KeyOperation.READ, KeyOperation.UPDATE}
     assert sum(one.ios for one in mine.intervals) == READS + UPDATES
-    told = engine_reply(mine.host_run())
+    told = engine_reply(mine.to_host_run())
     assert told is not None
     counted = {one.operation: (one.done, one.failed) for one in told.counts}
     assert counted == {KeyOperation.READ: (READS, 0), KeyOperation.UPDATE: (UPDATES, 0)}
@@ -50,13 +50,13 @@ def test_all_that_the_client_left_is_kept(played: Played) -> None:
     mine = played.only
     assert {*mine.files} == {"ycsb.stderr", "latency.READ.hdr", "latency.UPDATE.hdr"}
     assert mine.output is not None
-    assert b"[READ], Return=OK, 9939" in mine.output.unpacked()
-    assert b"HISTF" in mine.files["latency.READ.hdr"].unpacked()
-    assert Path(mine.host_run().argv[0]).name == "java"
+    assert b"[READ], Return=OK, 9939" in mine.output.decompress()
+    assert b"HISTF" in mine.files["latency.READ.hdr"].decompress()
+    assert Path(mine.to_host_run().argv[0]).name == "java"
 
 
 def test_seconds_are_shown_while_they_come(played: Played) -> None:
-    seen = [event for event in played.notes.of(IntervalSeen) if event.iops > 5000]
+    seen = [event for event in played.notes.of(IntervalReported) if event.iops > 5000]
     assert seen
     assert all(event.host == "local" and event.lat_ns_mean for event in seen)
 
@@ -83,11 +83,11 @@ def test_java_is_asked_for_its_version_once(program: Path, target: Path) -> None
     ("kind", "does", "words"),
     [
         ("load", {"inserts": RECORDS - 1}, "inserted 999 records, and 1000 were asked for"),
-        ("load", {"exit": 1, "says": "No space left on device\n"}, "No space left on device"),
+        ("load", {"exit": 1, "message": "No space left on device\n"}, "No space left on device"),
         ("load", {"swap": ["Return=OK", "Return=ERROR"]}, "1000 insert operations returned ERROR"),
         ("shape", {"swap": ["keys 1000", "keys 999"]}, "holds 999 records, and 1000 were loaded"),
         ("shape", {"swap": ["end 0", ""]}, "does not tell what it holds"),
-        ("shape", {"exit": 1, "says": "iolab: Corruption\n"}, "Corruption"),
+        ("shape", {"exit": 1, "message": "iolab: Corruption\n"}, "Corruption"),
     ],
 )
 def test_a_load_that_is_not_whole_fails_and_is_done_again(
@@ -99,7 +99,7 @@ def test_a_load_that_is_not_whole_fails_and_is_done_again(
     played = play(study_of(program), target, runs=2, before=mend)
     first, second = played.faults
     assert isinstance(first, EngineError)
-    assert words in first.happened
+    assert words in first.message
     assert second is None
     assert len(started(program, "load")) == 2
 
@@ -123,7 +123,7 @@ def test_a_log_of_a_run_that_died_is_not_read_as_another_ones(program: Path, tar
 
     behave(program, measure={"lacks": ["latency.UPDATE.hdr"]})
     fault = play(study_of(program), target, before=leave).fault
-    assert "no latency log of update" in fault.happened
+    assert "no latency log of update" in fault.message
 
 
 def test_a_copy_goes_with_its_run(program: Path, target: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_load_of_another_ycsb_is_loaded_again(program: Path, target: Path) -> 
         ({"cut": 200}, "latency log of"),
         ({"lacks": ["latency.UPDATE.hdr"]}, "no latency log of update"),
         ({"hole": True}, "line 5 is no interval.*the latency log of read holds"),
-        ({"exit": 3, "says": "Error: cannot map memory\n"}, "exit code 3 .*cannot map memory"),
+        ({"exit": 3, "message": "Error: cannot map memory\n"}, "exit code 3 .*cannot map memory"),
         ({"swap": ["RunTime(ms), 3130", "RunTime(ms), 1130"]}, "ran for 1.13 s, and 3 s"),
     ],
 )  # fmt: skip
@@ -171,7 +171,7 @@ def test_a_run_that_is_not_what_was_asked_for_fails(
         raise played.fault
     (mine,) = played.runs[0]
     assert mine.error is not None
-    assert engine_reply(mine.host_run()) is not None
+    assert engine_reply(mine.to_host_run()) is not None
     assert mine.output is not None
 
 
@@ -185,14 +185,14 @@ def test_caches_are_dropped_where_the_method_asks_for_it(program: Path, target: 
 def test_a_java_that_is_missing_is_told_before_anything_is_made(tmp_path: Path) -> None:
     played = play(study_of(tmp_path / "no-java"), tmp_path)
     assert isinstance(played.fault, EngineError)
-    assert "no no-java to run" in played.fault.happened
-    assert "server.java" in played.fault.do
+    assert "no no-java to run" in played.fault.message
+    assert "server.java" in played.fault.hint
 
 
 def test_a_java_that_is_too_old_is_told(program: Path, target: Path) -> None:
     behave(program, version={"swap": ['version "17.0.15"', 'version "1.7.0_80"']})
     fault = play(study_of(program), target).fault
-    assert "Java 1.7.0_80 on host 'local'" in fault.happened
+    assert "Java 1.7.0_80 on host 'local'" in fault.message
 
 
 def stopping_in(phase: Phase, words: str) -> Any:
@@ -239,7 +239,7 @@ def test_a_client_that_is_lost_ends_the_run_on_all(program: Path, target: Path) 
     def lose(session: Any) -> None:
         def react(event: object) -> None:
             if (
-                isinstance(event, IntervalSeen)
+                isinstance(event, IntervalReported)
                 and event.host == "c2"
                 and started(program, "measure")
             ):
@@ -249,7 +249,7 @@ def test_a_client_that_is_lost_ends_the_run_on_all(program: Path, target: Path) 
 
     played = play(study_of(program), target, hosts=("c1", "c2"), at_once=lose)
     assert isinstance(played.fault, HostError)
-    assert "was lost in a test" in played.fault.happened
+    assert "was lost in a test" in played.fault.message
     by_name = {mine.name: mine for mine in played.runs[0]}
     assert by_name["c1"].ending is not None
     assert by_name["c1"].ending.halted
@@ -267,4 +267,4 @@ def test_clients_that_hardly_met_are_no_run(program: Path, target: Path) -> None
     behave(program, measure={"late": 2.5, "only": "c2"})
     played = play(study_of(program), target, hosts=("c1", "c2"))
     assert isinstance(played.fault, EngineError)
-    assert "1 s of warm-up and" in played.fault.happened
+    assert "1 s of warm-up and" in played.fault.message

@@ -120,7 +120,7 @@ def test_zipfian_inserts_ask_for_no_more_operations_than_there_can_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mix", "says"),
+    ("mix", "message"),
     [
         (((READ, 0.5), (KeyOperation.DELETE, 0.5)), "makes no delete"),
         (((READ, 0.5), (RMW, 0.4)), "add up to 0.9"),
@@ -128,9 +128,9 @@ def test_zipfian_inserts_ask_for_no_more_operations_than_there_can_be() -> None:
     ],
 )
 def test_a_mix_that_ycsb_cannot_be_told(
-    mix: tuple[tuple[KeyOperation, float], ...], says: str
+    mix: tuple[tuple[KeyOperation, float], ...], message: str
 ) -> None:
-    with pytest.raises(EngineError, match=says):
+    with pytest.raises(EngineError, match=message):
         measured(replace(A, mix=mix))
 
 
@@ -146,7 +146,7 @@ def test_options_reach_ycsb_the_binding_or_java() -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "says"),
+    ("option", "message"),
     [
         (("db", "site.ycsb.BasicDB"), "no allowed option 'db'"),
         (("hdrhistogram.output.path", "/etc/x"), "no allowed option"),
@@ -156,8 +156,8 @@ def test_options_reach_ycsb_the_binding_or_java() -> None:
         (("maxscanlength", "1\n"), "cannot be"),
     ],
 )
-def test_options_that_are_not_allowed(option: tuple[str, str], says: str) -> None:
-    with pytest.raises(EngineError, match=says):
+def test_options_that_are_not_allowed(option: tuple[str, str], message: str) -> None:
+    with pytest.raises(EngineError, match=message):
         measured(replace(A, options=(option,)))
 
 

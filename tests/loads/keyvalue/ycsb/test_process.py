@@ -34,8 +34,8 @@ def command(memory_limit_bytes: int | None) -> Command:
 def test_a_client_that_the_kernel_killed_for_its_memory_is_told_with_its_bound() -> None:
     fault = killed_for_memory("YCSB", "c1", command(700 << 20), ending(oom_kills=1), GIVE_MEMORY)
     assert fault is not None
-    assert "'c1' needed more than its 700 MiB" in fault.happened
-    assert "workload.*.memory" in fault.do
+    assert "'c1' needed more than its 700 MiB" in fault.message
+    assert "workload.*.memory" in fault.hint
 
 
 @pytest.mark.parametrize(("limit", "kills"), [(700 << 20, 0), (None, None)])
@@ -51,7 +51,7 @@ def test_both_streams_are_kept_up_to_a_limit_and_status_is_heard() -> None:
     printed.err(STATUS + b"said\n")
     printed.err(b"x" * (KEPT_BYTES + 1))
     assert [status.operations for status in heard] == [12306]
-    assert printed.packed[0].unpacked() == b"[OVERALL]"
+    assert printed.packed[0].decompress() == b"[OVERALL]"
     assert len(printed.stderr) == KEPT_BYTES
 
 

@@ -48,7 +48,7 @@ def test_clients_load_it_together_once(program: Path, target: Path) -> None:
     assert started(program, "shape") == []
     for mine in played.runs[1]:
         assert sum(one.ios for one in mine.intervals) == TOTAL
-        told = engine_reply(mine.host_run())
+        told = engine_reply(mine.to_host_run())
         assert told is not None
         assert told.copied_by == ""
 
@@ -66,7 +66,7 @@ def test_a_half_load_is_loaded_again(program: Path, target: Path) -> None:
     played = play(study, target, hosts=("c1", "c2"), runs=2, server=server, before=mend)
     first, second = played.faults
     assert isinstance(first, EngineError)
-    assert "YCSB on host 'c2'" in first.happened
+    assert "YCSB on host 'c2'" in first.message
     assert second is None
     assert len(started(program, "load")) == len(at_first) + 2
 
@@ -88,7 +88,7 @@ def test_a_server_that_dies_ends_the_run_with_its_reason_and_the_next_one_goes_w
     played = play(study, target, hosts=("c1", "c2"), runs=2, server=server, before=kill_first)
     first, second = played.faults
     assert isinstance(first, EngineError)
-    assert "signal 9 (SIGKILL)" in first.happened
+    assert "signal 9 (SIGKILL)" in first.message
     assert second is None
     assert server.events.count("after") == 2
     assert list(target.iterdir()) == []
@@ -102,11 +102,11 @@ def test_operations_that_failed_since_the_server_died_are_not_the_reason(
     server = FakeServer(server_settings(study), dies_at=death)
 
     def arrange(*_: object) -> None:
-        behave(program, measure={"exit": 1, "says": "NoHostAvailableException\n"})
+        behave(program, measure={"exit": 1, "message": "NoHostAvailableException\n"})
         death.touch()
 
     played = play(study, target, server=server, before=arrange)
-    assert "killed by signal 9" in played.fault.happened
+    assert "killed by signal 9" in played.fault.message
     # No client is to be left out for it.
     assert [mine.error for mine in played.runs[0]] == [None]
 
@@ -118,5 +118,5 @@ def test_a_server_that_cannot_be_started_fails_the_run(program: Path, target: Pa
 
     study = study_of(program, server="given")
     played = play(study, target, server=Dead(server_settings(study)))
-    assert played.fault.happened == "The server is not there."
+    assert played.fault.message == "The server is not there."
     assert started(program, "measure") == []

@@ -53,5 +53,5 @@ def test_a_folder_without_ycsb_is_refused(tmp_path: Path, *, made: bool) -> None
     settings = replace(EMBEDDED, java=str(java(tmp_path)), ycsb=str(tmp_path / "ycsb"))
     with pytest.raises(EngineError) as caught:
         tools_with(settings)
-    assert "/ycsb/lib" in caught.value.happened
-    assert "server.ycsb" in caught.value.do
+    assert "/ycsb/lib" in caught.value.message
+    assert "server.ycsb" in caught.value.hint

@@ -152,7 +152,7 @@ class FioEngine:
 
 def end_limit_s(job: Job) -> float:
     """How long the job may take to start and, past its runtime, to wait for its I/Os in flight."""
-    return END_LIMIT_S + job.depth_total * job.block_bytes / SLOWEST_BYTES_PER_S
+    return END_LIMIT_S + job.total_iodepth * job.block_bytes / SLOWEST_BYTES_PER_S
 
 
 def _command(
@@ -183,8 +183,8 @@ def no_usable_fio(search: str | None = None) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as fault:
         return f"{program} does not run ({printable(str(fault))})"
-    says = printable(asked.stdout.decode("utf-8", "replace").strip())
-    wrong = fio_fault(ToolFacts(FIO_ENGINE, program, says))
+    message = printable(asked.stdout.decode("utf-8", "replace").strip())
+    wrong = fio_fault(ToolFacts(FIO_ENGINE, program, message))
     return f"{program} is {wrong}" if wrong else ""
 
 
@@ -316,7 +316,7 @@ def fill_job(data_set: DataSet, passes: float, *, direct: bool, ioengine: str, s
 
 def fill_set(data_set: DataSet) -> DataSet:
     """The data set as a fill goes over it: a device or shared file as one region, else as it is."""
-    if not data_set.regions_of:
+    if not data_set.shared_region_name:
         return data_set
     return replace(data_set, numjobs=1, files_per_job=1, file_bytes=data_set.bytes_per_host)
 
@@ -338,9 +338,9 @@ def layout_block_bytes(file_bytes: int) -> int:
 
 
 def _files(data_set: DataSet) -> tuple[str, ...]:
-    if data_set.regions_of:
+    if data_set.shared_region_name:
         return (
-            f"filename={data_set.regions_of}",
+            f"filename={data_set.shared_region_name}",
             f"size={data_set.job_bytes}",
             f"offset_increment={data_set.job_bytes}",
         )
@@ -424,23 +424,23 @@ def _job_faults(job: Job) -> Iterable[Fault]:
         option = FIO_OPTIONS.get(name)
         if option is None:
             yield Fault(f"fio option '{name}' is not on the list of allowed ones.", "Remove it.")
-        elif not FIO_OPTIONS[name].fits(option_text(value)):
+        elif not FIO_OPTIONS[name].accepts(option_text(value)):
             yield Fault(f"fio option {name} does not take {value!r}.", f"Try {option.example}.")
 
 
 def fit_faults(job: Job, data_set: DataSet) -> Iterable[Fault]:
     """Why a job cannot work on the files that are laid out."""
-    do = "Lay out files that fit the job."
+    hint = "Lay out files that fit the job."
     if job.numjobs > data_set.numjobs:
-        yield Fault(f"{job.numjobs} jobs need more than {data_set.numjobs} jobs' files.", do)
+        yield Fault(f"{job.numjobs} jobs need more than {data_set.numjobs} jobs' files.", hint)
     if (job.files_per_job, job.file_bytes) != (data_set.files_per_job, data_set.file_bytes):
         yield Fault(
             f"The job asks for {job.files_per_job} files of {job.file_bytes} bytes, the data set "
             f"has {data_set.files_per_job} of {data_set.file_bytes}.",
-            do,
+            hint,
         )
     if job.block_bytes > job.file_bytes:
-        yield Fault(f"A block of {job.block_bytes} exceeds a file of {job.file_bytes} bytes.", do)
+        yield Fault(f"A block of {job.block_bytes} exceeds a file of {job.file_bytes} bytes.", hint)
 
 
 def _layout_faults(data_set: DataSet, block: int, ioengine: str) -> Iterable[Fault]:
@@ -475,11 +475,11 @@ def _range_faults(name: str, value: int, low: int, high: int) -> Iterable[Fault]
 _UNTOLD: Final = "fio cannot be told this job"
 
 
-def refuse(happened: str, faults: tuple[Fault, ...]) -> None:
+def refuse(message: str, faults: tuple[Fault, ...]) -> None:
     """EngineError with all faults of a job, if there are any."""
     if faults:
         raise EngineError(
-            f"{happened}: " + " ".join(fault.happened for fault in faults),
-            " ".join(dict.fromkeys(fault.do for fault in faults)),
+            f"{message}: " + " ".join(fault.message for fault in faults),
+            " ".join(dict.fromkeys(fault.hint for fault in faults)),
             faults,
         )

@@ -96,7 +96,7 @@ def measure_spec(
         {**place, **_without_usual(shape), "seed": _seed(seed, number)}
         for number, place in enumerate(_places(data_set, job.numjobs))
     ]
-    turn = {"later": later} if later and job.asked_iops is not None else {}
+    turn = {"later": later} if later and job.target_iops is not None else {}
     return _measure_spec(job, jobs, seconds) | turn
 
 
@@ -154,8 +154,8 @@ def spec_text(spec: Spec) -> str:
     """The specification as it is sent; EngineError where it is longer than the engine reads."""
     text = json.dumps(spec, separators=(",", ":"), sort_keys=True)
     if len(text) > SPEC_BYTES_MAX:
-        happened = f"What the native engine is told has {len(text)} bytes, a message holds 1 MiB."
-        raise EngineError(happened, "Use fewer workload.*.numjobs or files.")
+        message = f"What the native engine is told has {len(text)} bytes, a message holds 1 MiB."
+        raise EngineError(message, "Use fewer workload.*.numjobs or files.")
     return text
 
 
@@ -238,8 +238,12 @@ def _places(data_set: DataSet, numjobs: int, *, create: bool = False) -> Iterabl
     size, extra = data_set.job_bytes, {"create": True} if create else {}
     file: Spec = {"bytes": data_set.file_bytes, **extra}
     for job in range(numjobs):
-        if data_set.regions_of:
-            region = {"path": data_set.regions_of, "bytes": data_set.bytes_per_host, **extra}
+        if data_set.shared_region_name:
+            region = {
+                "path": data_set.shared_region_name,
+                "bytes": data_set.bytes_per_host,
+                **extra,
+            }
             yield {"files": [region], "offset_bytes": job * size, "size_bytes": size}
         else:
             names = (f"{data_set.id}.{job}.{number}" for number in range(data_set.files_per_job))
@@ -274,7 +278,7 @@ def _rate(job: Job) -> Spec | None:
 
 def _arrivals(job: Job, options: Mapping[str, str]) -> str | None:
     """When I/Os are due under a rate; None for I/Os that a closed loop paces."""
-    if job.asked_iops is None:
+    if job.target_iops is None:
         return None
     poisson = job.arrivals is Arrivals.POISSON or options.get("rate_process") == "poisson"
     if poisson:
@@ -312,7 +316,7 @@ def _seed(seed: int, number: int) -> int:
 
 
 def _job_faults(job: Job) -> Iterable[Fault]:
-    do = "Leave it out, or use fio."
+    hint = "Leave it out, or use fio."
     if job.ioengine not in METHODS:
         yield Fault(f"It has no ioengine '{job.ioengine}'.", "Leave ioengine out, or use fio.")
     if not job.block_bytes >= SECTOR_BYTES:
@@ -322,10 +326,10 @@ def _job_faults(job: Job) -> Iterable[Fault]:
     for name, value in job.options:
         if (
             name not in FIO_OPTIONS
-            or not FIO_OPTIONS[name].fits(value)
+            or not FIO_OPTIONS[name].accepts(value)
             or not is_native(name, value)
         ):
-            yield Fault(f"It cannot do fio option {name} = {value}.", do)
+            yield Fault(f"It cannot do fio option {name} = {value}.", hint)
 
 
 def _name_faults(data_set: DataSet) -> Iterable[Fault]:

@@ -88,7 +88,7 @@ class ExternalServer(Server):
             else:
                 await self._bring(session, run, tools, schema, wanted, load)
         except (HostError, EngineError) as fault:
-            self.tell(error=fault.happened)
+            self.tell(error=fault.message)
             raise
 
     async def end(self) -> tuple[str, ...]:
@@ -98,12 +98,12 @@ class ExternalServer(Server):
         if tools is None or not ours or self._keep:
             return ()
         where = f"The table {self._name} of the cluster was not dropped."
-        if tools.host.lost:
-            return (f"{where} {tools.host.lost}",)
+        if tools.host.lost_reason:
+            return (f"{where} {tools.host.lost_reason}",)
         try:
             await tools.schema(self.addresses, "drop", comment=MADE_BY)
         except (HostError, EngineError) as fault:
-            return (f"{where} {fault.happened}",)
+            return (f"{where} {fault.message}",)
         return ()
 
     @property
@@ -119,7 +119,7 @@ class ExternalServer(Server):
                 KitName.YCSB,
                 YCSB_VERSION,
                 workdir.dir,
-                lambda text: session.tell(Notice(text)),
+                lambda text: session.emit(Notice(text)),
             )
             self._tools = CassandraTools(workdir.host, self._settings, jars)
         return self._tools
@@ -148,11 +148,11 @@ class ExternalServer(Server):
             require_columns(schema, wanted, self._settings)
             counted = await self._count(tools, wanted)
         if counted is None or not counted.rows:
-            session.begin(Phase.LAY_OUT, run, f"{wanted} into {self._name} of the cluster")
+            session.begin_phase(Phase.LAY_OUT, run, f"{wanted} into {self._name} of the cluster")
             await load()
-            if session.stop.requested:
+            if session.stop.is_requested:
                 return
-            session.begin(Phase.PROVE, run, f"that {self._name} holds {wanted}")
+            session.begin_phase(Phase.PROVE, run, f"that {self._name} holds {wanted}")
             counted = await session.stop.unless_requested(self._count(tools, wanted))
         self.tell(rows=counted.rows, rows_by=counted.by)
         require_rows(counted, wanted.records, f"{self._name} of the cluster", DO)
@@ -160,7 +160,7 @@ class ExternalServer(Server):
             await tools.schema(self.addresses, "mark", comment=table_comment(wanted))
         self._loaded = wanted
         if not self._warned:
-            session.tell(Notice(NOT_RESTORED))
+            session.emit(Notice(NOT_RESTORED))
         self._warned = True
 
     async def _count(self, tools: CassandraTools, wanted: RecordSet) -> RowCount:

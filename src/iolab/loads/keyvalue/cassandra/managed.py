@@ -109,10 +109,10 @@ class ManagedServer(Server):
             wanted = record_set_of_run(run)
             if not await self._holds(workdir, wanted):
                 await self._load(session, run, workdir, wanted, load)
-            if not session.stop.requested:
+            if not session.stop.is_requested:
                 await self._restore(session, run, workdir, wanted)
         except (HostError, EngineError) as fault:
-            self.tell(error=fault.happened)
+            self.tell(error=fault.message)
             # The next one looks anew at what may have been the reason.
             self._equipment = None
             await self._kill()
@@ -138,7 +138,7 @@ class ManagedServer(Server):
         finally:
             self._counting.end()
             if not node.tells and node.fault() is None:
-                session.tell(Notice("The counters of Cassandra broke off in a run, which went on."))
+                session.emit(Notice("The counters of Cassandra broke off in a run, which went on."))
 
     async def after(self, session: SessionContext, run: PlannedRun) -> None:  # noqa: ARG002
         """The statistics after the load, and whether it still lives."""
@@ -210,16 +210,18 @@ class ManagedServer(Server):
         load: Load,
     ) -> None:
         """Load, flush, compact, count and stop; what does not get through is loaded anew."""
-        session.begin(Phase.LAY_OUT, run, f"{wanted} into Cassandra {self._version.text}")
+        session.begin_phase(Phase.LAY_OUT, run, f"{wanted} into Cassandra {self._version.text}")
         folder = _loaded_data_folder(workdir, wanted)
         await remove_folder(workdir.host, folder)
         node = await self._start(session, workdir, folder)
         tools = self._equipped.tools
         await create_table(tools, self.addresses, wanted)
         await self._loaded(load)
-        if session.stop.requested:
+        if session.stop.is_requested:
             return
-        session.begin(Phase.PROVE, run, f"that Cassandra holds {wanted}, flushed and compacted")
+        session.begin_phase(
+            Phase.PROVE, run, f"that Cassandra holds {wanted}, flushed and compacted"
+        )
         await session.stop.unless_requested(tools.settle(node.plan.jmx_port))
         counting = rows_of(tools, self.addresses, wanted.records)
         counted = await session.stop.unless_requested(counting)
@@ -247,7 +249,7 @@ class ManagedServer(Server):
     ) -> None:
         """The loaded files as they were, no page of them in memory, and a node that serves them."""
         doing = f"Cassandra {self._version.text} starts on {wanted}"
-        session.begin(Phase.LAY_OUT, run, doing, START_EXPECTED_S)
+        session.begin_phase(Phase.LAY_OUT, run, doing, START_EXPECTED_S)
         live = _live_data_folder(workdir)
         cloning = clone_folder(workdir.host, _loaded_data_folder(workdir, wanted), live)
         self.tell(restored_by=await session.stop.unless_requested(cloning))
@@ -303,7 +305,7 @@ def _configuration_folder(workdir: WorkDirectory) -> str:
 async def _remove_live_folders(workdir: WorkDirectory) -> None:
     """A folder that is kept is kept for what was loaded: nothing else is of use later."""
     for folder in (_live_data_folder(workdir), _configuration_folder(workdir)):
-        if not workdir.host.lost:
+        if not workdir.host.lost_reason:
             await remove_folder(workdir.host, folder)
 
 

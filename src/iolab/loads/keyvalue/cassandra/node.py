@@ -86,7 +86,7 @@ class CassandraNode:
         await remove_folder(host, unpacked_folder(plan))
         await output_of(host, ("mkdir", "-p", "--", *node_folders(plan)))
         for name, content in node_files(plan).items():
-            await host.ask(
+            await host.request(
                 "put", content, deadline_s=PUT_LIMIT_S, path=f"{plan.conf}/{name}", mode=FILE_MODE
             )
         await self._daemon.start()
@@ -125,10 +125,8 @@ class CassandraNode:
         await self._reader.kill()
         ended = await self._daemon.stop(STOP_LIMIT_S)
         if died or not ended:
-            happened = (
-                died or f"{self._name} did not end within {STOP_LIMIT_S:g} s, and was killed."
-            )
-            raise EngineError(happened, CORRECT)
+            message = died or f"{self._name} did not end within {STOP_LIMIT_S:g} s, and was killed."
+            raise EngineError(message, CORRECT)
 
     async def kill(self) -> None:
         """End it at once with all that it started."""
@@ -144,14 +142,14 @@ class CassandraNode:
         """Why it is not there; nothing of it is left."""
         alive = self._daemon.alive
         if not alive:
-            happened = f"{self._name} died at its start: it {self._daemon.why()}."
+            message = f"{self._name} died at its start: it {self._daemon.why()}."
         elif not self._reader.alive and self._serving.is_set():
-            happened = f"The counters of {self._name} cannot be read: it {self._reader.why()}."
+            message = f"The counters of {self._name} cannot be read: it {self._reader.why()}."
         else:
-            happened = f"{self._name} {late}; {self._daemon.why()}."
+            message = f"{self._name} {late}; {self._daemon.why()}."
         await self.kill()
-        lost = self._tools.host.lost
-        return HostError(lost, CORRECT) if lost else EngineError(happened, CORRECT)
+        lost = self._tools.host.lost_reason
+        return HostError(lost, CORRECT) if lost else EngineError(message, CORRECT)
 
     def _read_log(self, line: bytes) -> None:
         if MARKER in line:

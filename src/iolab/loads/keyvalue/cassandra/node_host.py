@@ -16,7 +16,7 @@ from iolab.hosts.answers import ExitedAnswer, ScratchAnswer, read_answer
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.message import Message, printable
-from iolab.hosts.remote_process import KILL_LIMIT_S, begin
+from iolab.hosts.remote_process import KILL_LIMIT_S, start_process_on
 from iolab.loads.keyvalue.cassandra.tools import (
     FIRST_PORT,
     PORTS_TRIED,
@@ -48,8 +48,8 @@ class NodeFolder:
 
     async def leave(self) -> None:
         """Give back a folder that was taken for the node. Raises HostError."""
-        if self.taken and not self.workdir.host.lost:
-            await self.workdir.host.ask(
+        if self.taken and not self.workdir.host.lost_reason:
+            await self.workdir.host.request(
                 "scratch_close", deadline_s=CLOSE_LIMIT_S, dir=self.workdir.dir, keep=self.keep
             )
 
@@ -69,14 +69,14 @@ async def node_folder_for_run(
     for workdir in workdirs:
         if workdir.name == name:
             return NodeFolder(workdir)
-    host = session.everyone.get(name)
+    host = session.all_hosts.get(name)
     if host is None:
         raise HostError(
             f"The host '{name}' that is to run Cassandra is none of the session.",
             "Name a client or a storage node of the study as server.host.",
         )
-    if host.lost:
-        raise HostError(host.lost, "Reach it again, and resume the session.")
+    if host.lost_reason:
+        raise HostError(host.lost_reason, "Reach it again, and resume the session.")
     if before is not None and before.workdir.host is host:
         return before
     return await _take_folder(session, run, host)
@@ -86,12 +86,12 @@ async def _take_folder(session: SessionContext, run: PlannedRun, host: Host) -> 
     """A folder on the host for the node alone, where the clients have their target."""
     wanted = run.point.configuration
     configuration = next(item for item in session.study.configurations if item.id == wanted)
-    message = await host.ask(
+    message = await host.request(
         "scratch_open",
         deadline_s=OPEN_LIMIT_S,
         path=target_path(configuration, host.spec),
         name=scratch_name(host.name) + SUFFIX,
-        owner=session.owner,
+        owner=session.owner_text,
     )
     folder = read_answer(host.name, ScratchAnswer, message).dir
     return NodeFolder(
@@ -194,7 +194,7 @@ async def _prepare_host(
     host = workdir.host
 
     def say(text: str) -> None:
-        session.tell(Notice(text))
+        session.emit(Notice(text))
 
     java = await find_java(host, settings.java, oldest=OLDEST_JAVA)
     require_java(java, version, host.name)
@@ -310,7 +310,7 @@ class ServerProcess:
         if self._failure:
             raise self._failure
         if not self._begun.is_set() and self.alive:
-            raise self.host.give_up(f"started no process within {SPAWN_LIMIT_S:g} s")
+            raise self.host.mark_lost(f"started no process within {SPAWN_LIMIT_S:g} s")
 
     async def wait(self, limit_s: float) -> bool:
         """Whether it ends within that time; True at once when it has."""
@@ -320,7 +320,7 @@ class ServerProcess:
 
     async def stop(self, limit_s: float) -> bool:
         """Ask it to end, kill it when it does not; whether it ended by itself."""
-        if self.alive and not self.host.lost:
+        if self.alive and not self.host.lost_reason:
             await self._signal("TERM")
             if await self.wait(limit_s):
                 return True
@@ -329,10 +329,10 @@ class ServerProcess:
 
     async def kill(self) -> None:
         """Kill it and all that it started; returns when the host has seen it gone."""
-        if self.alive and not self.host.lost:
+        if self.alive and not self.host.lost_reason:
             await self._signal("KILL")
             if not await self.wait(KILL_LIMIT_S + SPAWN_LIMIT_S):
-                self.host.give_up("did not end a process that it was asked to kill")
+                self.host.mark_lost("did not end a process that it was asked to kill")
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -349,11 +349,13 @@ class ServerProcess:
     async def _signal(self, name: str) -> None:
         """A process that has just ended takes none, and a lost host is told by the stream."""
         with suppress(HostError):
-            await self.host.ask("signal", deadline_s=KILL_LIMIT_S, run=self._run_id, signal=name)
+            await self.host.request(
+                "signal", deadline_s=KILL_LIMIT_S, run=self._run_id, signal=name
+            )
 
     def _how(self) -> str:
         if self._failure:
-            return f"was lost with its host: {self._failure.happened.rstrip('.')}"
+            return f"was lost with its host: {self._failure.message.rstrip('.')}"
         exited = self.exited
         if exited is None:
             return "was ended"
@@ -366,7 +368,7 @@ class ServerProcess:
         return f"ended with exit code {exited.code}"
 
     async def _listen(self) -> None:
-        stream = begin(self.host, self._command)
+        stream = start_process_on(self.host, self._command)
         self._run_id = stream.id
         last: Message | None = None
         try:

@@ -124,7 +124,7 @@ class RecordSet:
 
 def record_set_of_run(run: PlannedRun) -> RecordSet:
     """What the run's job wants; TypeError for a job that is none of YCSB's."""
-    job = YcsbJob.of(run.point.job)
+    job = YcsbJob.require(run.point.job)
     return RecordSet(job.records, job.fields, job.field_bytes)
 
 
@@ -191,11 +191,11 @@ def sampled_range_count(records: int) -> int:
     return min(RANGES, 1 << max(0, math.ceil(math.log2(wanted))))
 
 
-def require_rows(counted: RowCount, records: int, table: str, do: str) -> None:
+def require_rows(counted: RowCount, records: int, table: str, hint: str) -> None:
     """EngineError unless the rows are as many as the records; `do` is what to do then."""
     if not counted.agrees_with(records):
-        happened = f"The table {table} holds {counted.text} rows, and should hold {records:,}."
-        raise EngineError(happened, do)
+        message = f"The table {table} holds {counted.text} rows, and should hold {records:,}."
+        raise EngineError(message, hint)
 
 
 MADE_BY: Final = "made by iolab"

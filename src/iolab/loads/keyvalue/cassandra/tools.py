@@ -99,16 +99,16 @@ def read_reply(line: bytes, model: type[ReplyModel], where: str) -> ReplyModel:
     except ValueError:
         raise _protocol_error(line, where) from None
     if isinstance(document, dict) and isinstance(document.get("refused"), str):
-        says = printable(document["refused"]).rstrip(".")
-        raise EngineError(f"{says} (asked on host '{where}').", _remedy_text(says))
+        message = printable(document["refused"]).rstrip(".")
+        raise EngineError(f"{message} (asked on host '{where}').", _remedy_text(message))
     try:
         return model.model_validate(document)
     except ValidationError:
         raise _protocol_error(line, where) from None
 
 
-def _remedy_text(says: str) -> str:
-    if "No Cassandra answers" in says or "No address" in says:
+def _remedy_text(message: str) -> str:
+    if "No Cassandra answers" in message or "No address" in message:
         return "Start the cluster, or correct server.addresses, and run again."
     return "Correct it in the cluster or in the study, and run again."
 
@@ -202,9 +202,9 @@ class CassandraTools:
     settings: ServerSettings
     jars: tuple[str, ...]
 
-    async def schema(self, addresses: tuple[str, ...], do: str, **more: object) -> SchemaReply:
+    async def schema(self, addresses: tuple[str, ...], action: str, **more: object) -> SchemaReply:
         """Do something with YCSB's table and tell what it is then. EngineError, HostError."""
-        words = {"do": do, **self._table, **self._reached(addresses), **more}
+        words = {"do": action, **self._table, **self._reached(addresses), **more}
         return await self._ask("Schema", words, SchemaReply, ASK_LIMIT_S)
 
     async def rows(self, addresses: tuple[str, ...], ranges: int, sample: int) -> RowsReply:

@@ -14,16 +14,16 @@ from dataclasses import replace
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from iolab.core.compressed import Packed
-from iolab.core.engine import allowed
-from iolab.core.events import IntervalSeen
+from iolab.core.compressed import CompressedBytes
+from iolab.core.engine import validated_options
+from iolab.core.events import IntervalReported
 from iolab.core.run import PlannedRun
 from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import IntervalLog
-from iolab.hosts.remote_process import fetched, output_of
+from iolab.hosts.remote_process import fetch_file, output_of
 from iolab.loads.keyvalue.db_bench.evidence import BenchRunOutput, BenchRunRequest, read_bench_run
 from iolab.loads.keyvalue.db_bench.output import OUTPUT_LIMIT_BYTES
 from iolab.loads.keyvalue.db_bench.run import TABLES_LIMIT_BYTES, LiveProgress
@@ -35,9 +35,9 @@ from iolab.loads.keyvalue.workload import (
     KeyValueSet,
 )
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostShare
+from iolab.session.driver import HostRunState
 from iolab.session.process_driver import ending_fault, killed_for_memory
-from iolab.session.start import Go, drive_and_look, offset_of
+from iolab.session.start import HostStart, drive_then_snapshot, require_clock_offset
 from iolab.targets.work_directory import WorkDirectory
 
 START_LIMIT_S: Final = 300.0
@@ -179,8 +179,8 @@ def bench_command(
     """
     options = _allowed_options(job.options)
     if not _WORKLOAD.fullmatch(job.workload) or job.workload.startswith(_LOADS):
-        happened = f"db_bench cannot measure the workload {job.workload!r} on a loaded database."
-        raise EngineError(happened, "Name one that reads, such as readrandom.")
+        message = f"db_bench cannot measure the workload {job.workload!r} on a loaded database."
+        raise EngineError(message, "Name one that reads, such as readrandom.")
     argv = [
         *_common_flags(options, f"{job.workload},stats", database, job.loaded),
         *("--use_existing_db=1", f"--cache_size={job.cache_bytes}", f"--threads={job.threads}"),
@@ -219,9 +219,9 @@ def _workload_flags(job: KeyValueJob) -> Iterator[str]:
     if job.workload == READ_RANDOM_WRITE_RANDOM:
         yield f"--readwritepercent={job.read_percent}"
     if job.has_writer and not job.write_bytes_per_s:
-        happened = f"The writer of {job.workload} has no rate."
-        do = "State write_bytes_per_s: without it a faster device gets another load."
-        raise EngineError(happened, do)
+        message = f"The writer of {job.workload} has no rate."
+        hint = "State write_bytes_per_s: without it a faster device gets another load."
+        raise EngineError(message, hint)
     if job.write_bytes_per_s:
         yield f"--benchmark_write_rate_limit={job.write_bytes_per_s}"
 
@@ -237,7 +237,7 @@ def _program_path(options: dict[str, str], name: str) -> str:
 
 
 def _allowed_options(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    return allowed("db_bench", options, DB_BENCH_OPTIONS)
+    return validated_options("db_bench", options, DB_BENCH_OPTIONS)
 
 
 def _limited_seed(seed: int) -> int:
@@ -315,9 +315,9 @@ class DbBenchTask:
 async def run_bench(
     session: SessionContext,
     run: PlannedRun,
-    share: HostShare,
+    share: HostRunState,
     cell: DbBenchTask,
-    go: Go,
+    go: HostStart,
     halt: asyncio.Event,
 ) -> None:
     """Run the cell between two looks at the devices, and fill in the evidence however it ends.
@@ -328,8 +328,8 @@ async def run_bench(
     heard = _OutputReader(session, run, share, cell)
     report: bytes | None = None
     try:
-        ending = await drive_and_look(share, cell.command, go, halt, heard.out, heard.err)
-        report = await fetched(share.workdir.host, cell.report, REPORT_LIMIT_BYTES)
+        ending = await drive_then_snapshot(share, cell.command, go, halt, heard.out, heard.err)
+        report = await fetch_file(share.workdir.host, cell.report, REPORT_LIMIT_BYTES)
     finally:
         heard.finish(report)
     killed = killed_for_memory("db_bench", share.name, cell.command, ending, GIVE_MEMORY)
@@ -341,7 +341,7 @@ class _OutputReader:
     """Keeps both streams, shows each second, and reads all of it at the end."""
 
     def __init__(
-        self, session: SessionContext, run: PlannedRun, share: HostShare, cell: DbBenchTask
+        self, session: SessionContext, run: PlannedRun, share: HostRunState, cell: DbBenchTask
     ) -> None:
         self._session = session
         self._run = run
@@ -358,11 +358,11 @@ class _OutputReader:
     def err(self, piece: bytes) -> None:
         """Take the next bytes of standard error."""
         self._stderr += piece
-        now_ns = self._session.clock.real_ns() + offset_of(self._share).offset_ns
+        now_ns = self._session.clock.real_ns() + require_clock_offset(self._share).offset_ns
         entry_bytes = self._cell.asked.job.loaded.entry_bytes
         for second, ops_per_s in self._live.feed(piece, now_ns):
-            self._session.tell(
-                IntervalSeen(
+            self._session.emit(
+                IntervalReported(
                     host=self._share.name,
                     run=self._run,
                     elapsed_s=float(second),
@@ -376,13 +376,13 @@ class _OutputReader:
         """The process has ended, well or not."""
         share, ending = self._share, self._share.ending
         stdout, stderr = bytes(self._stdout), bytes(self._stderr)
-        share.output = Packed.of(stdout)
-        share.files[STDERR] = Packed.of(stderr)
+        share.output = CompressedBytes.compress(stdout)
+        share.files[STDERR] = CompressedBytes.compress(stderr)
         if report is not None:
-            share.files[STORED_REPORT] = Packed.of(report)
+            share.files[STORED_REPORT] = CompressedBytes.compress(report)
         exited_ns = ending.exited.real_ns if ending else None
         left = BenchRunOutput(stdout, stderr, report, self._live.start_real_ns, exited_ns)
         halted = ending is None or ending.halted
         share.reading, replies = read_bench_run(self._cell.asked, left, halted=halted)
         share.details = replies
-        share.intervals = IntervalLog.of(share.reading.intervals)
+        share.intervals = IntervalLog.from_intervals(share.reading.intervals)

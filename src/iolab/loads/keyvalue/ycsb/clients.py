@@ -17,22 +17,22 @@ from itertools import pairwise
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from iolab.core.compressed import Packed
-from iolab.core.events import IntervalSeen, Phase
+from iolab.core.compressed import CompressedBytes
+from iolab.core.events import IntervalReported, Phase
 from iolab.core.run import PlannedRun
 from iolab.dataclass import dataclass
 from iolab.errors import EngineError, Interrupted
-from iolab.hosts.barrier import alongside, halting
+from iolab.hosts.barrier import cancel_on_halt, run_with
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusal, printable
 from iolab.hosts.remote_process import (
     STDERR_TAIL_BYTES,
     Ending,
-    driven,
-    ending_says,
-    fetched,
+    exit_fault,
+    fetch_file,
     output_of,
+    require_success,
 )
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.databases import (
@@ -77,9 +77,9 @@ from iolab.loads.keyvalue.ycsb.output import (
     without_status,
 )
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostShare, on_each
+from iolab.session.driver import HostRunState, run_on_each
 from iolab.session.process_driver import ending_fault, killed_for_memory
-from iolab.session.start import Go, drive_and_look, load_at_once
+from iolab.session.start import HostStart, drive_then_snapshot, start_load_together
 from iolab.targets.work_directory import WorkDirectory
 from iolab.units import NS_PER_S
 
@@ -116,9 +116,11 @@ class YcsbStreams:
         return replace(ending, stderr_tail=words.decode("utf-8", "replace"))
 
     @property
-    def packed(self) -> tuple[Packed, Packed]:
+    def packed(self) -> tuple[CompressedBytes, CompressedBytes]:
         """Both streams for the record."""
-        return Packed.of(bytes(self.stdout)), Packed.of(bytes(self.stderr))
+        return CompressedBytes.compress(bytes(self.stdout)), CompressedBytes.compress(
+            bytes(self.stderr)
+        )
 
 
 GIVE_MEMORY: Final = (
@@ -149,7 +151,7 @@ class YcsbClients:
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostShare],
+        shares: Sequence[HostRunState],
         counters: CounterCollector,
         *,
         record_bytes: int,
@@ -169,9 +171,11 @@ class YcsbClients:
         Raises HostError or EngineError when any host failed or the server died; the others are then
         stopped. The user's wish to stop ends all of them early without an error.
         """
-        load = load_at_once(self._session, self._shares, self._counters, self._one, self._halt)
+        load = start_load_together(
+            self._session, self._shares, self._counters, self._one, self._halt
+        )
         try:
-            await alongside(load, self._heed(died))
+            await run_with(load, self._heed(died))
         except EngineError:
             if died() is None:
                 raise
@@ -179,8 +183,8 @@ class YcsbClients:
             # Operations that fail, and clients that give up, follow from it: nobody else is guilty.
             for share in self._shares:
                 share.error = None
-            do = "See what the server said before it died; the next run starts it again."
-            raise EngineError(fault, do)
+            hint = "See what the server said before it died; the next run starts it again."
+            raise EngineError(fault, hint)
 
     async def fetch(self, names: Sequence[str]) -> None:
         """Bring these files of each client's work folder into its share, as far as they are there.
@@ -188,23 +192,25 @@ class YcsbClients:
         Raises HostError when a host fails, with the files of the others kept.
         """
 
-        async def bring(share: HostShare) -> None:
+        async def bring(share: HostRunState) -> None:
             for name in names:
                 path = f"{work_folder(share.workdir)}/{name}"
                 with suppress(AgentRefusal):
-                    content = await fetched(share.workdir.host, path, LOG_LIMIT_BYTES)
+                    content = await fetch_file(share.workdir.host, path, LOG_LIMIT_BYTES)
                     if content is not None:
-                        share.files[name] = Packed.of(content)
+                        share.files[name] = CompressedBytes.compress(content)
 
-        await on_each([share for share in self._shares if not share.workdir.host.lost], bring)
+        await run_on_each(
+            [share for share in self._shares if not share.workdir.host.lost_reason], bring
+        )
 
-    async def _one(self, share: HostShare, go: Go) -> None:
+    async def _one(self, share: HostRunState, go: HostStart) -> None:
         """One client's process between two looks at its devices."""
         if share.command is None:
             raise ValueError("a client has its command before the run is measured")
         printed = self.printed[share.name]
         try:
-            ending = await drive_and_look(
+            ending = await drive_then_snapshot(
                 share, share.command, go, self._halt, printed.out, printed.err
             )
         finally:
@@ -227,8 +233,8 @@ def status_listener(session: SessionContext, run: PlannedRun, host: str, record_
     """Tells the live view of each status line of a host."""
 
     def hear(status: YcsbStatus) -> None:
-        session.tell(
-            IntervalSeen(
+        session.emit(
+            IntervalReported(
                 host=host,
                 run=run,
                 elapsed_s=float(status.elapsed_s),
@@ -276,7 +282,7 @@ def load_limit_s(count: int) -> int:
 async def load_records(
     session: SessionContext,
     run: PlannedRun,
-    shares: Sequence[tuple[HostShare, RecordShare]],
+    shares: Sequence[tuple[HostRunState, RecordShare]],
     kit_on: Callable[[WorkDirectory], JavaKit],
     store_on: Callable[[WorkDirectory], YcsbStore],
 ) -> None:
@@ -289,7 +295,7 @@ async def load_records(
     work = {
         share.name: (
             load_command(
-                YcsbJob.of(run.point.job),
+                YcsbJob.require(run.point.job),
                 store_on(share.workdir),
                 kit_on(share.workdir),
                 work_folder(share.workdir),
@@ -305,15 +311,15 @@ async def load_records(
     }
     progress = _Progress(session, run, sum(records.count for _, records in work.values()))
 
-    async def load_on(share: HostShare) -> None:
+    async def load_on(share: HostRunState) -> None:
         command, records = work[share.name]
         printed = YcsbStreams(progress.of(share.name))
-        with halting(halt):
+        with cancel_on_halt(halt):
             await _load_share(share, command, records, printed, halt)
 
-    loading = on_each([share for share, records in shares if records.count], load_on)
-    await alongside(loading, session.stop.pass_on(halt))
-    if session.stop.requested:
+    loading = run_on_each([share for share, records in shares if records.count], load_on)
+    await run_with(loading, session.stop.forward_to(halt))
+    if session.stop.is_requested:
         raise Interrupted("The session was stopped while it loaded records.", "Resume it to go on.")
 
 
@@ -336,27 +342,27 @@ class _Progress:
             if now_ns - self._told_ns >= PROGRESS_S * NS_PER_S:
                 self._told_ns = now_ns
                 text = f"{sum(self._done.values()):,} of {self._records:,} records"
-                self._session.begin(Phase.LAY_OUT, self._run, text)
+                self._session.begin_phase(Phase.LAY_OUT, self._run, text)
 
         return hear
 
 
 async def _load_share(
-    share: HostShare,
+    share: HostRunState,
     command: Command,
     records: RecordShare,
     printed: YcsbStreams,
     halt: asyncio.Event,
 ) -> None:
     """One client's part, to its end or until it is halted."""
-    ending = await driven(
+    ending = await require_success(
         share.workdir.host, command, halt, printed.out, on_stderr=printed.err, install=INSTALL_JAVA
     )
     if ending.halted:
         return
     if killed := killed_for_memory("YCSB", share.name, command, ending, GIVE_MEMORY):
         raise killed
-    if fault := ending_says(printed.without_status(ending), command):
+    if fault := exit_fault(printed.without_status(ending), command):
         raise EngineError(f"YCSB on host '{share.name}' {fault}.", LOAD_AGAIN)
     output = parse_ycsb_output(bytes(printed.stdout), bytes(printed.stderr))
     if faults := load_faults(output, records.count):
@@ -425,15 +431,15 @@ def work_folder(workdir: WorkDirectory) -> str:
 
 async def _core_version(host: Host, folder: str) -> str:
     """The version of the user's own YCSB, by the name of its core. EngineError without one."""
-    do = "Give the folder of an unpacked YCSB as server.ycsb; without it iolab brings its own."
+    hint = "Give the folder of an unpacked YCSB as server.ycsb; without it iolab brings its own."
     try:
         listed = await output_of(host, ("ls", "--", f"{folder.rstrip('/')}/lib"))
     except EngineError as fault:
-        raise EngineError(fault.happened, do) from None
+        raise EngineError(fault.message, hint) from None
     match = _CORE.search(listed.decode("utf-8", "replace"))
     if match is None:
         where = printable(f"{folder.rstrip('/')}/lib")
-        raise EngineError(f"There is no core of YCSB in {where} on host '{host.name}'.", do)
+        raise EngineError(f"There is no core of YCSB in {where} on host '{host.name}'.", hint)
     return match[1]
 
 
@@ -536,7 +542,7 @@ class EmbeddedStores:
     def __init__(self) -> None:
         self._starts: dict[str, DatabaseStart] = {}
 
-    def start_of(self, share: HostShare) -> DatabaseStart | None:
+    def start_of(self, share: HostRunState) -> DatabaseStart | None:
         """How that client's database was at the start; None where it has none of its own."""
         return self._starts.get(share.name)
 
@@ -545,7 +551,7 @@ class EmbeddedStores:
         session: SessionContext,
         run: PlannedRun,
         job: YcsbJob,
-        shares: Sequence[HostShare],
+        shares: Sequence[HostRunState],
         tools: Mapping[str, YcsbInstall],
     ) -> None:
         """A fresh copy of a whole database on each client, not in its page cache.
@@ -555,18 +561,18 @@ class EmbeddedStores:
         self._starts.clear()
         shapes: dict[str, StoreShape | None] = {}
 
-        async def look(share: HostShare) -> None:
+        async def look(share: HostRunState) -> None:
             shapes[share.name] = await _loaded_shape(share.workdir, job, tools[share.name])
 
-        await on_each(shares, look)
+        await run_on_each(shares, look)
         missing = [share for share in shares if shapes[share.name] is None]
         if missing:
             shapes.update(await _load_databases(session, run, job, missing, tools))
-        if session.stop.requested:
+        if session.stop.is_requested:
             return
-        session.begin(Phase.LAY_OUT, run, "a copy of the loaded database")
+        session.begin_phase(Phase.LAY_OUT, run, "a copy of the loaded database")
 
-        async def copy(share: HostShare) -> None:
+        async def copy(share: HostRunState) -> None:
             how = await clone_folder(
                 share.workdir.host, golden_folder(share.workdir, job), copy_folder(share.workdir)
             )
@@ -574,10 +580,10 @@ class EmbeddedStores:
             if shape is not None:
                 self._starts[share.name] = DatabaseStart(how, shape)
 
-        await session.stop.unless_requested(on_each(shares, copy))
+        await session.stop.unless_requested(run_on_each(shares, copy))
         await drop_folder_caches(session, run, shares, copy_folder)
 
-    async def leave(self, share: HostShare) -> None:
+    async def leave(self, share: HostRunState) -> None:
         """Remove that client's copy; what was loaded stays for the next run."""
         if self._starts.pop(share.name, None):
             await remove_folder(share.workdir.host, copy_folder(share.workdir))
@@ -587,19 +593,19 @@ async def _load_databases(
     session: SessionContext,
     run: PlannedRun,
     job: YcsbJob,
-    missing: Sequence[HostShare],
+    missing: Sequence[HostRunState],
     tools: Mapping[str, YcsbInstall],
 ) -> dict[str, StoreShape]:
     """Load what is missing from nothing, flush, compact and count it; the markers come last."""
     all_records = RecordShare(0, job.records)
 
-    async def clear(share: HostShare) -> None:
+    async def clear(share: HostRunState) -> None:
         await remove_folder(share.workdir.host, golden_folder(share.workdir, job))
 
-    session.begin(
+    session.begin_phase(
         Phase.LAY_OUT, run, f"{job.records:,} records of {job.fields} x {job.field_bytes} bytes"
     )
-    await on_each(missing, clear)
+    await run_on_each(missing, clear)
     await load_records(
         session,
         run,
@@ -607,13 +613,13 @@ async def _load_databases(
         lambda workdir: tools[workdir.name].kit,
         lambda workdir: _ycsb_store(workdir, job),
     )
-    session.begin(Phase.PROVE, run, "flush, compact and count the records")
+    session.begin_phase(Phase.PROVE, run, "flush, compact and count the records")
     shapes: dict[str, StoreShape] = {}
 
-    async def settle(share: HostShare) -> None:
+    async def settle(share: HostRunState) -> None:
         shapes[share.name] = await _settle_database(share.workdir, job, tools[share.name])
 
-    await session.stop.unless_requested(on_each(missing, settle))
+    await session.stop.unless_requested(run_on_each(missing, settle))
     return shapes
 
 
@@ -628,8 +634,8 @@ async def _settle_database(workdir: WorkDirectory, job: YcsbJob, tools: YcsbInst
     database = read_shape(words)
     if database is None or (faults := shape_faults(database, job.records)):
         reason = "; ".join(faults) if database else "it does not tell what it holds"
-        happened = f"The loaded database on host '{workdir.name}' cannot serve: {reason}."
-        raise EngineError(happened, RUN_AGAIN)
+        message = f"The loaded database on host '{workdir.name}' cannot serve: {reason}."
+        raise EngineError(message, RUN_AGAIN)
     marker = {**_database_marker(job, tools), "shape": asdict(database.shape)}
     await mark_folder_complete(workdir.host, golden_folder(workdir, job), marker)
     return database.shape

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from iolab.core.engine import allowed
+from iolab.core.engine import validated_options
 from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
@@ -128,8 +128,8 @@ def load_command(
     EngineError for an option that is not allowed and for numbers that do not fit the job.
     """
     if not 0 <= first <= first + count <= job.records or count < 1:
-        happened = f"Records {first} to {first + count} are not among the job's {job.records}."
-        raise EngineError(happened, "Share out the job's records among its clients.")
+        message = f"Records {first} to {first + count} are not among the job's {job.records}."
+        raise EngineError(message, "Share out the job's records among its clients.")
     properties = {
         **_common_properties(job, store),
         "insertstart": str(first),
@@ -304,7 +304,7 @@ def _operation_limit(job: YcsbJob, seconds: int) -> int:
 
 
 def _allowed_options(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    return allowed("YCSB", options, YCSB_OPTIONS)
+    return validated_options("YCSB", options, YCSB_OPTIONS)
 
 
 def _heap_bytes(job: YcsbJob) -> int:

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from iolab.core.histogram import bin_of_ns
-from iolab.core.samples import narrow
+from iolab.core.samples import to_narrowest_integers
 from iolab.dataclass import dataclass
 from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.hosts.message import printable, printable_bytes
@@ -448,6 +448,6 @@ def _direction_interval(
         ios=int(counts.sum()),
         bytes=0,
         lat_sum_ns=float((values_ns * counts).sum(dtype=np.float64)),
-        bins=narrow(bins),
-        counts=narrow(held),
+        bins=to_narrowest_integers(bins),
+        counts=to_narrowest_integers(held),
     )
