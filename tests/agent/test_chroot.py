@@ -33,7 +33,7 @@ def test_an_agent_that_mounts_for_itself_stays_in_its_root(
         (root / name).mkdir(parents=True)
     # Where controllers keep agents: on a host that is cleaned, the agent's own file is left, too.
     place = f"/tmp/iolab-agent-{os.geteuid()}/agent"
-    (root / place[1:]).parent.mkdir(parents=True)
+    (root / place[1:]).parent.mkdir(parents=True, mode=0o700)
     shutil.copy(program, root / place[1:])
     words = ("unshare", "--mount", "sh", "-c", SET_UP, "sh", str(root), root_is, place)
     with Agent(Path("unused"), *words) as agent:

@@ -263,7 +263,11 @@ def terminal(columns: int) -> Iterator[tuple[int, int]]:
 def on_terminal(session: Path, columns: int, **env: str) -> str:
     with terminal(columns) as (controller, end):
         process = subprocess.Popen(
-            command("show", session), stdin=end, stdout=end, stderr=end, env=environment(env)
+            command("show", session),
+            stdin=end,
+            stdout=end,
+            stderr=end,
+            env={**environment(env), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
         )
         os.close(end)
         shown = b""

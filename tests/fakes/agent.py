@@ -272,6 +272,8 @@ class FakeAgent:
             "written_bytes": sum(sizes) - holes,
             "unwritten_bytes": 0,
             "hole_bytes": holes,
+            "identity": None,
+            "places": None,
         }
 
     async def _evict(self, _: FakeRequest) -> dict[str, Any]:

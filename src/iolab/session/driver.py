@@ -171,10 +171,13 @@ def summed_processor_use(uses: Sequence[ProcessorUse]) -> ProcessorUse | None:
 
 def _longest(phases: Iterable[tuple[Standstill, ...] | None]) -> tuple[Standstill, ...] | None:
     """The standstills of all phases, the longest where they are too many; None where unknown."""
-    told = [phase for phase in phases if phase is not None]
-    every = sorted((one for phase in told for one in phase), key=lambda one: -one.thread_ns)
-    kept = sorted(every[:MAX_STANDSTILLS], key=lambda one: one.from_real_ns)
-    return tuple(kept) if told else None
+    looked_at = [phase for phase in phases if phase is not None]
+    every = sorted(
+        (standstill for phase in looked_at for standstill in phase),
+        key=lambda standstill: -standstill.thread_ns,
+    )
+    kept = sorted(every[:MAX_STANDSTILLS], key=lambda standstill: standstill.from_real_ns)
+    return tuple(kept) if looked_at else None
 
 
 def _joined_group(group: CgroupCpuUse, other: CgroupCpuUse) -> CgroupCpuUse:

@@ -266,7 +266,9 @@ def verify_session(directory: Path, called: Callable[[RunKey], str]) -> tuple[Da
     for run in layout.earlier_attempts(directory):
         damages += run_damage(directory, run, "")
     named = {damage.run for damage in damages}
-    damages += [one for one in _unlisted_manifests(directory, called) if one.run not in named]
+    damages += [
+        damage for damage in _unlisted_manifests(directory, called) if damage.run not in named
+    ]
     return tuple(damages)
 
 

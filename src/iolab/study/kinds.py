@@ -137,7 +137,7 @@ class LoadStudy:
             title=table.title or table.id,
             job=table.job(),
             sweep=table.sweep(item.written),
-            indicator=table.figure,
+            indicator=table.headline_indicator,
             repeats=table.repeats,
             aim=table.aim,
         )

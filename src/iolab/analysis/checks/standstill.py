@@ -93,17 +93,23 @@ def standstill_sums(view: RunView, index: int) -> StandstillSums | None:
     if use is None or not use.standstills or window is None or window.seconds <= 0:
         return None
     shifted = [
-        (one, one.from_real_ns - host.clock_offset_ns, one.to_real_ns - host.clock_offset_ns)
-        for one in use.standstills
+        (
+            standstill,
+            standstill.from_real_ns - host.clock_offset_ns,
+            standstill.to_real_ns - host.clock_offset_ns,
+        )
+        for standstill in use.standstills
     ]
     inside = [
-        (one, begin, min(end, window.end_ns) - max(begin, window.start_ns))
-        for one, begin, end in shifted
+        (standstill, begin, min(end, window.end_ns) - max(begin, window.start_ns))
+        for standstill, begin, end in shifted
         if min(end, window.end_ns) > max(begin, window.start_ns)
     ]
     if not inside:
         return None
-    lost = [(one, _mean_threads(one) * overlap_ns) for one, _, overlap_ns in inside]
+    lost = [
+        (standstill, _mean_threads(standstill) * overlap_ns) for standstill, _, overlap_ns in inside
+    ]
     share = min(sum(ns for _, ns in lost) / max(use.threads, 1) / (window.seconds * 1e9), 1.0)
     start_ns = window.start_ns if host.start_real_ns is None else host.start_real_ns
     start_ns -= 0 if host.start_real_ns is None else host.clock_offset_ns
@@ -116,5 +122,5 @@ def standstill_sums(view: RunView, index: int) -> StandstillSums | None:
     )
 
 
-def _mean_threads(one: Standstill) -> float:
-    return one.thread_ns / max(one.to_real_ns - one.from_real_ns, 1)
+def _mean_threads(standstill: Standstill) -> float:
+    return standstill.thread_ns / max(standstill.to_real_ns - standstill.from_real_ns, 1)

@@ -484,7 +484,8 @@ def _files_kept(view: RunView, host: HostRun) -> CheckAnswer:
         return invalid(f"{lost} of the files{where} were unmapped during the load.", **evidence)
     if before.hole_bytes == 0 and _differ(before.places, after.places):
         return indicative(
-            f"Blocks of the files{where} were given back and taken anew during the load: files "
+            f"Blocks of the files{where} were given back and allocated again during the load: "
+            "files "
             "were truncated, punched or moved.",
             **evidence,
         )
