@@ -144,7 +144,7 @@ def test_a_kernel_that_a_program_unpacks(bench: KitBench, program: str, magic: b
 
 
 @pytest.mark.parametrize(
-    ("missing", "happened", "packages"),
+    ("missing", "message", "packages"),
     [
         (("apt-get", "apt-cache"), "apt-cache and apt-get", "apt"),
         (("fio",), "fio", "fio"),

@@ -137,7 +137,7 @@ def test_diskspd_s_spans_are_counts_over_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("edit", "do"),
+    ("edit", "hint"),
     [
         (lambda text: text.replace("</Results>", ""), "Keep all that one run prints"),
         (

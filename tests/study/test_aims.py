@@ -42,7 +42,7 @@ def test_a_limit_has_a_latency_and_a_unit(text: str, limit: LatencyLimit | None)
 
 
 @pytest.mark.parametrize(
-    ("extra", "happened"),
+    ("extra", "message"),
     [
         ('axis = "adaptive"', "s.toml:8: Workload 'w' has axis = 'adaptive' and no axis of load."),
         ('iodepth = [1, 2, 4]\naxis = "adaptive"', "but 3 values of iodepth."),

@@ -58,7 +58,7 @@ def test_slots_are_in_no_host() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "happened"),
+    ("line", "message"),
     [
         ("-oProxyCommand=x", "The line begins with '-oProxyCommand=x', not with a host."),
         ("-oX", "'-oX' is no name of a host."),

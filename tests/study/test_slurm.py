@@ -26,7 +26,7 @@ def test_an_allocation_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "happened"),
+    ("given", "message"),
     [
         ({}, "There is no Slurm allocation here (SLURM_JOB_ID is"),
         ({"SLURM_JOB_ID": "17"}, "There is no Slurm allocation here (SLURM_JOB_NODELIST is"),

@@ -364,7 +364,7 @@ def supported(view: ImportedView) -> CheckAnswer:
     every = [figure for client in view.clients for figure in client.figures if figure.count]
     percents = {at for figure in every for at, _ in figure.percentiles}
     if not percents:
-        return not_applicable("The file tells no percentile.")
+        return not_applicable("The file tells no percentile of all clients together.")
     total = sum(figure.count or 0 for figure in every)
     lacking = {
         name: at for name, at in PERCENTILES if at in percents and not is_supported(total, at)
@@ -405,7 +405,7 @@ def _percentile_answers(view: ImportedView) -> Iterator[CheckAnswer]:
             "Percentiles ascend to the maximum, and bins give the same where there are any."
         )
     else:
-        yield not_applicable("The file tells no percentile.")
+        yield not_applicable("The file tells no percentile of all clients together.")
 
 
 def _merged(view: ImportedView, operation: str) -> Histogram | None:

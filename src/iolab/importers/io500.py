@@ -30,6 +30,7 @@ _OWN_FILES: Final = re.compile(r"(?:ior|mdtest|mdworkbench|find|result|config|ti
 _OWN_LINES: Final = re.compile(
     r"^(?:IO500 version|SCORE|\[(?:SCORE|Summary|Exec|Starting|Leaving)|; )"
 )
+_INVALID: Final = re.compile(r"phases? invalid|not valid for io-?500", re.IGNORECASE)
 _OPERATIONS: Final = {"write": "file_create", "delete": "file_remove", "find": "file_find"}
 
 
@@ -53,23 +54,27 @@ class Io500Importer:
         for number, line in enumerate(file.lines, start=1):
             match = _RESULT.match(line)
             if match and (parsed(match["value"]) or match["mark"].strip()):
-                own = neighbours.get(f"{match['phase']}.txt")
-                runs.append(_phase(file, number, match, own))
+                runs.append(_phase(file, number, match, neighbours.get(f"{match['phase']}.txt")))
                 file.account.read(number)
-            elif mark := _MARKED.match(line):
-                if mark[1].strip() in ("", "RESULT"):
-                    reason = "This line of a phase has no rate."
-                    file.account.left_out(number, number, reason)
-                else:
-                    file.account.read(number)
-            elif _OWN_LINES.match(line):
-                file.account.read(number)
+            else:
+                _account_for(file, number, line)
         for neighbour in neighbours.values():
             if neighbour.path != file.path and _OWN_FILES.fullmatch(neighbour.path.name):
                 folder.use(neighbour)
         if not runs:
             raise ForeignFault("there is no line of a result.")
         return runs
+
+
+def _account_for(file: ForeignFile, number: int, line: str) -> None:
+    """Mark a line that is no result of a phase."""
+    mark = _MARKED.match(line)
+    if _INVALID.search(line) or (mark and "[INVALID]" in line.upper()):
+        file.account.left_out(number, number, "IO500 calls the whole run invalid.")
+    elif mark and mark[1].strip() in ("", "RESULT"):
+        file.account.left_out(number, number, "This line of a phase has no rate.")
+    elif mark or _OWN_LINES.match(line):
+        file.account.read(number)
 
 
 def _phase(

@@ -43,6 +43,12 @@ IGNORED: Final = {
     "Finished at": "a time",
     "Run finished": "a time",
     "End time": "a time",
+    "Start time skew across all tasks": "how far clients began apart is a result",
+    "-a": "the header tells it",
+    "-b": "the header tells it",
+    "-t": "the header tells it",
+    "-s": "the header tells it",
+    "-F": "the header tells it",
     "stonewallingTime": "how long a phase lasts at least, not what it does",
     "stoneWallingWearOut": "how long a phase lasts at least, not what it does",
     "repetitions": "how often the load is repeated",
@@ -149,7 +155,9 @@ def _run(
         name=f"ior {row['access']}",
         details=details,
         clients=(ImportedClient("all tasks", host),),
-        settings=(*header.items(), *command_settings(command)),
+        settings=tuple(
+            (name, value) for name, value in (*header.items(), *command_settings(command)) if value
+        ),
         ignored=IGNORED,
         in_flight=None if tasks is None else int(tasks),
         at_ns=_ended_ns(section),

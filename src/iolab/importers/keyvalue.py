@@ -29,6 +29,7 @@ from iolab.importers.model import (
     ImportedHost,
     ImportedRun,
     ImportedSecond,
+    is_held_to_rate,
 )
 from iolab.importers.sections import Section, sections_of
 from iolab.loads.keyvalue.db_bench import output as db_bench_output
@@ -314,7 +315,7 @@ class YcsbImporter:
             version=clean(output.version),
             files=(file.name,),
             claimed=(claimed,),
-            paced=target is not None,
+            paced=target is not None and is_held_to_rate(float(target[1]), claimed.rate_per_s),
         )
         host = ImportedHost(
             f"{file.name}: [OVERALL]",
@@ -385,7 +386,7 @@ def _operation(
     failed = sum(
         round(parsed(value) or 0)
         for key, value in section.items()
-        if key.startswith("Return=") and key not in _YCSB_SUCCESS
+        if key.startswith("Return=") and key not in ("Return=", *_YCSB_SUCCESS)
     )
     timed = round(parsed(sections.get(f"{name}-FAILED", {}).get("Operations", "")) or 0)
     returned = [parsed(section[key]) or 0 for key in _YCSB_SUCCESS if key in section]

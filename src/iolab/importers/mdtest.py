@@ -131,7 +131,7 @@ def _run(section: Section, output: mdtest_output.MdtestOutput, row: _Row) -> For
         tool="mdtest",
         version=clean(output.version),
         files=(section.file.name,),
-        notes=(f"the mean of {output.iterations} iterations, {output.rule}",),
+        notes=tuple(_notes(output)),
     )
     host = ImportedHost(
         f"{section.file.name}:{row.number}",
@@ -146,8 +146,14 @@ def _run(section: Section, output: mdtest_output.MdtestOutput, row: _Row) -> For
         ignored=IGNORED,
         at_ns=_ended_ns(section),
         headline="ops_per_s",
-        failure=None if output.finished else "mdtest did not come to its end.",
     )
+
+
+def _notes(output: mdtest_output.MdtestOutput) -> Iterator[str]:
+    if output.rule is not None:
+        yield f"the mean of {output.iterations} iterations, {output.rule.value}"
+    if not output.finished:
+        yield "the line in which mdtest says that it finished is missing"
 
 
 def _words(row: _Row) -> str:

@@ -203,6 +203,17 @@ Settings = tuple[tuple[str, int | str], ...]
 """Settings of a load, each by its name."""
 
 
+REACHED_SHARE: Final = 0.95
+"""A load that reaches less of its rate than this was held back by the target, not by the rate."""
+
+
+def is_held_to_rate(target_per_s: float | None, reached_per_s: float | None) -> bool:
+    """Whether a rate that was set is why a load was no faster."""
+    if not target_per_s:
+        return False
+    return reached_per_s is None or reached_per_s >= REACHED_SHARE * target_per_s
+
+
 def headline_of(block: float | None) -> str:
     """The metric that I/O in blocks of so many bytes is for; IOPS where the size is not told."""
     return "bandwidth" if block is not None and block >= BANDWIDTH_BLOCK_BYTES else "iops"

@@ -17,6 +17,7 @@ from iolab.importers.model import (
     ImportedRun,
     ImportedSecond,
     headline_of,
+    is_held_to_rate,
 )
 from iolab.units import MIB, NS_PER_MS, NS_PER_S
 
@@ -123,7 +124,9 @@ def _vdbench(
         tool="vdbench",
         version=clean(row.get("version", "")).replace("n/a", ""),
         files=(file.name,),
-        paced=asked is not None and asked < _MAX_RATE,
+        paced=asked is not None
+        and asked < _MAX_RATE
+        and is_held_to_rate(asked, parsed(row.get("rate", ""))),
         notes=("the mean of its intervals but for those that vdbench leaves out",),
     )
     return ForeignRun(
