@@ -21,4 +21,4 @@ def test_a_report_imports_nothing_from_the_directory_that_is_served(tmp_path: Pa
         check=False,
     )
     assert made.returncode == 5
-    assert "is not a session" in json.loads(made.stdout)["error"]["happened"]
+    assert "is not a session" in json.loads(made.stdout)["error"]["message"]

@@ -15,12 +15,12 @@ from iolab.hosts.builds import KEPT, TOKEN, KitCache, KitPlan
 
 HOLDER = """
 import asyncio, pathlib, sys
-from iolab.hosts.builds import KitPlan, KitShelf
+from iolab.hosts.builds import KitCache, KitPlan
 
 async def make(aside):
     raise SystemExit("it is there")
 
-shelf = KitShelf(pathlib.Path(sys.argv[1]))
+shelf = KitCache(pathlib.Path(sys.argv[1]))
 asyncio.run(shelf.kit(KitPlan(sys.argv[2], "", make), print))
 print("taken", flush=True)
 sys.stdin.read()

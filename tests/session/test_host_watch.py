@@ -37,7 +37,7 @@ class WatchedHost:
     def stream(self, verb: str, **_: Any) -> WatchStream:
         return WatchStream()
 
-    async def ask(self, verb: str, **_: Any) -> Message:
+    async def request(self, verb: str, **_: Any) -> Message:
         self.asked.append(verb)
         return Message("sample", sample(0, 4.0, agent={"cpu_ns": 3}))
 

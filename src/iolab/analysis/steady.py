@@ -250,7 +250,7 @@ def _not_ok_reasons(decision: StoppingDecision, settings: StoppingRuleSettings) 
 
 
 class FleetStoppingRule:
-    """See `run.live_rule.LiveRule`. The seconds are those of `analyse.seconds`.
+    """See `StoppingRule`. The seconds are those of `analyse.seconds`.
 
     A second counts when every host has told of all of it, however late.
     """

@@ -21,9 +21,11 @@ def command_line(*words: str) -> str:
 
 
 def _program() -> str:
+    if shutil.which(PROGRAM):
+        return PROGRAM
     called = Path(sys.argv[0])
     if called.parts[-2:] == (PROGRAM, "__main__.py"):
         return f"{shlex.quote(sys.executable)} -m {PROGRAM}"
-    if called.name != PROGRAM or shutil.which(PROGRAM):
+    if called.name != PROGRAM:
         return PROGRAM
     return shlex.quote(sys.argv[0])

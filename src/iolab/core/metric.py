@@ -280,7 +280,7 @@ class Result:
     was stored without). `steadiness` is what its seconds say of it, None where they are too few or
     the load is not one that goes on alike; they are of whole operations where one has several I/Os.
     `nodes` are the hypervisors of guests, `load` says of what kind the run's job was (its
-    `stored_as`). `resources` are what its telemetry shows of processors, devices and ports, None
+    `type_tag`). `resources` are what its telemetry shows of processors, devices and ports, None
     of a large fleet.
     """
 

@@ -21,7 +21,7 @@ TYPE_KEY: Final = "type"
 class TaggedRecord:
     """A place for parts that kinds own; its direct subclasses are the places.
 
-    A part is a frozen dataclass derived from a place, and `stored_as` is its name in documents.
+    A part is a frozen dataclass derived from a place, and `type_tag` is its name in documents.
     `keys` are the fields that study files call otherwise, by their keys there.
     """
 

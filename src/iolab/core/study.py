@@ -154,7 +154,7 @@ class ServerConfig(TaggedRecord):
 
 
 class BootedGuests(TaggedRecord):
-    """The settings of guests that a session boots as clients; `must_agree` as of `ServedBy`."""
+    """The settings of guests that a session boots as clients; `must_agree` as of `ServerConfig`."""
 
     __slots__ = ()
 

@@ -268,7 +268,7 @@ class AnyJob(TaggedRecord):
 
     @property
     def is_closed_loop(self) -> bool:
-        """Whether it is meant to keep `depth_total` I/Os in flight all the time."""
+        """Whether it is meant to keep `total_iodepth` I/Os in flight all the time."""
         return False
 
     @property

@@ -201,7 +201,7 @@ class GuestKits(Protocol):
 class Guests:
     """The guests of a session, of a study that boots some, or uses some, or has none.
 
-    `raise_up` before the first guest is reached, `watching` and `completed` for each run, `end`
+    `boot` before the first guest is reached, `watching` and `completed` for each run, `end`
     once.
     """
 

@@ -222,7 +222,7 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class DirectionTraceAnswer(_Answer):
-    """Sampled bios of one direction; see `WayTrace`."""
+    """Sampled bios of one direction; see `DirectionTrace`."""
 
     bios: Count
     windows: Count

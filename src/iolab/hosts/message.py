@@ -58,16 +58,19 @@ class Hello:
 
 
 class AgentRefusal(HostError):
-    """A request that the agent answered with an error; `code` is the errno's name or a word."""
+    """A request that the agent answered with an error.
 
-    def __init__(self, host: str, verb: str, code: str, message: str) -> None:
+    `code` is the errno's name or a word, `reason` the agent's own sentence.
+    """
+
+    def __init__(self, host: str, verb: str, code: str, reason: str) -> None:
         self.code = code
-        self.message = message
+        self.reason = reason
         name = printable(host)
         hint = _REMEDIES.get(code, "Correct it on that host and run again.")
-        message = f"Host '{name}' refused '{verb}': {message.rstrip('.')}."
-        if code == "bad-request" and _OTHER_WORDS.search(message):
-            message = f"The agent on host '{name}' is of another iolab: {message.rstrip('.')}."
+        message = f"Host '{name}' refused '{verb}': {reason.rstrip('.')}."
+        if code == "bad-request" and _OTHER_WORDS.search(reason):
+            message = f"The agent on host '{name}' is of another iolab: {reason.rstrip('.')}."
             hint = _REINSTALL
         super().__init__(message, hint)
 

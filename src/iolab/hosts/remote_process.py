@@ -229,7 +229,7 @@ async def require_success(
     except AgentRefusal as refused:
         if refused.code not in _NOT_STARTED:
             raise
-        name, why = program_name(command), printable(refused.message).rstrip(".")
+        name, why = program_name(command), printable(refused.reason).rstrip(".")
         raise EngineError(
             f"There is no {name} to run on host '{host.name}': {why}.", install
         ) from None

@@ -64,7 +64,7 @@ NO_SESSION: Final = LoadSession(drivers={})
 class BootedHosts(Protocol):
     """The hosts of a session that it boots, or that stand on others; perhaps none.
 
-    `raise_up` before the first of them is reached, `watching` and `completed` for each run, `end`
+    `boot` before the first of them is reached, `watching` and `completed` for each run, `end`
     once.
     """
 

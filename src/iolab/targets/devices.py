@@ -45,7 +45,7 @@ async def inspect_device(host: Host, target: Target, settings: TargetSettings) -
             overwrite=_may_overwrite(host, settings),
         )
     except AgentRefusal as refused:
-        missing = DeviceRefusal("missing", refused.message.rstrip("."))
+        missing = DeviceRefusal("missing", refused.reason.rstrip("."))
         return DeviceFacts(
             target.path,
             real_path=target.path,

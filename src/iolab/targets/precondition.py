@@ -142,7 +142,7 @@ async def run_rounds(
 ) -> tuple[RoundsSeries, dict[str, int]]:
     """The run's own job in rounds, on all directories at once, until they are steady or too many.
 
-    The series, and the bytes written by host name. Raises as `write_over`.
+    The series, and the bytes written by host name. Raises as `overwrite_data_set`.
     """
     wish = context.study.precondition
     values: list[float] = []

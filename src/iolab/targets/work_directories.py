@@ -78,7 +78,7 @@ async def open_folder(
                 owner=owner,
             )
         except AgentRefusal as refused:
-            if refused.code != "busy" or not refused.message.endswith(f"held by {owner}"):
+            if refused.code != "busy" or not refused.reason.endswith(f"held by {owner}"):
                 raise
         await context.stop.sleep(OWN_LOCK_PAUSE_S)
         if context.stop.is_requested:

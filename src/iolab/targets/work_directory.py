@@ -164,7 +164,7 @@ async def _difference(workdir: WorkDirectory, folder: str, mark: FileAnswer) -> 
     try:
         read_mark = await _read_mark(workdir, folder)
     except AgentRefusal as refused:
-        return refused.message
+        return refused.reason
     return None if read_mark == mark else "what it sees there is another folder"
 
 
@@ -232,7 +232,7 @@ async def look_again(
     try:
         return FilesLook(before, await prove_extents(workdir, paths, WRITE_BACK_LIMIT_S))
     except AgentRefusal as refused:
-        return FilesLook(before, None, printable(refused.message, FAULT_LIMIT))
+        return FilesLook(before, None, printable(refused.reason, FAULT_LIMIT))
 
 
 FAULT_LIMIT: Final = 300
