@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 
 import pytest
 
@@ -207,3 +208,27 @@ def test_writing_runs_are_estimated_by_rate_share_and_limit() -> None:
 def test_spare_space_is_a_share_and_a_floor() -> None:
     assert with_free_space_margin(0) == 64 << 20
     assert with_free_space_margin(100 << 30) == (105 << 30) + (64 << 20)
+
+
+def calls_to_plan(points: int) -> int:
+    """How many functions of Python are called for a plan of that many points."""
+    depths = ", ".join(map(str, range(1, points + 1)))
+    study = load(SMALL, f"workload.mix.iodepth={depths}")
+    count = 0
+
+    def count_calls(_: object, event: str, __: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(count_calls)
+    try:
+        plan = make_plan(study)
+    finally:
+        sys.setprofile(None)
+    assert len(plan.runs) >= points
+    return count
+
+
+def test_the_work_of_a_plan_grows_with_its_points_and_not_with_their_square() -> None:
+    few, many = calls_to_plan(100), calls_to_plan(800)
+    assert many < 8 * few * 1.5

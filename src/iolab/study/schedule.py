@@ -307,6 +307,7 @@ def make_plan(study: Study, kinds: StudyKinds) -> Plan:
     first = {point.digest for search in searches for point in search.first_points}
     searched = {item.id for item in study.workloads if item.aim.is_adaptive}
     certain = tuple(p for p in points if p.workload not in searched or p.digest in first)
+    chosen = {point.digest for point in certain}
     runs = tuple(
         PlannedRun(order, repeat, point)
         for order, (repeat, point) in enumerate(_ordered(study, certain), start=1)
@@ -319,7 +320,7 @@ def make_plan(study: Study, kinds: StudyKinds) -> Plan:
         runs=runs,
         budget=plan_cost(study, kinds, sets, runs, runs_more=more),
         destroys=destroyed_devices_text(study),
-        candidates=tuple(point for point in points if point not in certain),
+        candidates=tuple(point for point in points if point.digest not in chosen),
         runs_more=more,
     )
 
