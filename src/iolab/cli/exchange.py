@@ -209,12 +209,12 @@ def export(
 
 
 def _print_or_write(text: str, out: Path | None) -> None:
-    from iolab.cli.output import raw_result, replace_whole
+    from iolab.cli.output import raw_result, replace_files
 
     if out is None:
         raw_result(text)
     else:
-        replace_whole(out, text)
+        replace_files({out: text})
 
 
 def _chosen(kind: ExportFormat, *, points: bool, nodes: bool, seconds: bool) -> RowKind:

@@ -16,8 +16,8 @@ import resource
 import sys
 import textwrap
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
@@ -249,24 +249,35 @@ def write_new(path: Path, text: str) -> None:
     from iolab.study.wording import shown
 
     refuse_output(path)
+    is_new = False
     try:
         with path.open("x", encoding="utf-8") as file:
+            is_new = True
             file.write(text)
     except FileExistsError as error:
         raise UsageError(
             f"{shown(str(path))} is already there.", "Give another name; nothing was changed."
         ) from error
     except OSError as error:
+        if is_new:
+            path.unlink(missing_ok=True)  # a file that holds a part of it is worse than none
         raise _unwritable(UsageError, path, error) from error
 
 
-def replace_whole(path: Path, content: str | bytes) -> None:
-    """Put `content` where `path` names, at once; ReportError when that cannot be done."""
-    from iolab.store.durable import in_place_of
+def replace_files(files: Mapping[Path, str | bytes]) -> None:
+    """Put each content where its path names: all of them, or none; ReportError when that fails.
 
+    A brief stands beside an appendix of the same sessions, also where the disk is full.
+    """
+    from iolab.store.durable import in_place_of, sync
+
+    path = Path()
     try:
-        with in_place_of(path) as draft:
-            draft.write_bytes(content.encode() if isinstance(content, str) else content)
+        with ExitStack() as drafts:
+            for path, content in files.items():
+                draft = drafts.enter_context(in_place_of(path))
+                draft.write_bytes(content.encode() if isinstance(content, str) else content)
+                sync(draft)  # a full disk may show here first, when nothing is replaced yet
     except OSError as error:
         raise _unwritable(ReportError, path, error) from error
 

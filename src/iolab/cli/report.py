@@ -198,7 +198,7 @@ def write_forms(
         refuse_directory,
         refuse_no_directory,
         refuse_output,
-        replace_whole,
+        replace_files,
     )
     from iolab.registry import reported
     from iolab.report.gather import build_brief
@@ -223,8 +223,7 @@ def write_forms(
     ]
     if "figures" in wanted:
         make_directory(wanted["figures"])
-    for path, content in files:
-        replace_whole(path, content)
+    replace_files(dict(files))
     return tuple(str(path) for path, _ in files)
 
 
