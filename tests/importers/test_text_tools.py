@@ -250,3 +250,56 @@ def test_files_of_one_name_without_a_command_are_apart_by_their_folders(tmp_path
         read_all([tmp_path], IMPORTERS).runs, configuration="imported", title="imported"
     )
     assert [one.planned.repeat for one in session.runs] == [1, 1]
+
+
+IOR_TEST = """
+Test {number} started: Thu Mar  6 09:00:00 2014
+Path: /mnt
+Summary:
+    api                = POSIX
+    access             = single-shared-file
+    clients            = {clients} ({clients} per node)
+    repetitions        = 1
+    xfersize           = {transfer}
+    blocksize          = 1 GiB
+    aggregate filesize = {clients} GiB
+
+access    bw(MiB/s)  block(KiB) xfer(KiB)  open(s)    wr/rd(s)   close(s)   total(s)   iter
+------    ---------  ---------- ---------  --------   --------   --------   --------   ----
+write     {rate}     1048576    1024.00    0.000231   20.00      0.000231   20.00      0
+
+Max Write: {rate} MiB/sec
+"""
+IOR = "IOR-3.0.1: MPI Coordinated Test of Parallel I/O\nCommand line used: ior -f tests\n"
+
+
+def test_tests_of_one_ior_invocation_have_each_its_own_options(tmp_path: Path) -> None:
+    tests = [
+        IOR_TEST.format(number=number, clients=clients, transfer=transfer, rate=rate)
+        for number, (clients, transfer, rate) in enumerate(
+            [(8, "1 MiB", 409.6), (16, "4096 bytes", 819.2)]
+        )
+    ]
+    (tmp_path / "a.out").write_text(IOR + "".join(tests))
+    one, other = (run for _, run in read_all([tmp_path], IMPORTERS).runs)
+    assert (one.load["xfersize"], other.load["xfersize"]) == ("1 MiB", "4096 bytes")
+    assert (one.load["clients"], other.load["clients"]) == ("8 (8 per node)", "16 (16 per node)")
+    assert (one.in_flight, other.in_flight) == (8, 16)
+    assert other.clients[0].details.figures[0].bytes == 16 << 30
+
+
+def test_an_error_of_ior_before_its_table_is_no_setting(tmp_path: Path) -> None:
+    table = IOR_TEST.format(number=0, clients=8, transfer="1 MiB", rate=409.6)
+    said = "ERROR: open64() failed, errno 5\nWARNING: file exists: it is written over\n"
+    (tmp_path / "a.out").write_text(IOR + table.replace("\naccess ", f"\n{said}access "))
+    ((_, run),) = read_all([tmp_path], IMPORTERS).runs
+    assert run.clients[0].details.errors == ("ERROR: open64() failed, errno 5",)
+    assert not {"ERROR", "WARNING"} & set(run.load)
+
+
+def test_more_bytes_than_there_can_be_are_refused(tmp_path: Path) -> None:
+    table = IOR_TEST.format(number=0, clients=8, transfer="1 MiB", rate=409.6)
+    moved = f"WARNING: Using actual aggregate bytes moved = {'9' * 5000}\n"
+    (tmp_path / "a.out").write_text(IOR + table.replace("write  ", f"{moved}write  "))
+    (fault, *_) = read_all([tmp_path], IMPORTERS).faults
+    assert "more bytes" in fault.message

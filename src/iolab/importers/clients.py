@@ -12,7 +12,7 @@ from typing import Final
 
 from iolab.dataclass import dataclass
 from iolab.importers.files import Sourced
-from iolab.importers.model import ForeignRun, ImportedClient, ImportedJob
+from iolab.importers.model import CLIENT_COUNT, ForeignRun, ImportedClient, ImportedJob
 from iolab.importers.session import Placed, runtime_ns
 
 FILES_SHOWN: Final = 3
@@ -34,7 +34,7 @@ def joined_clients(runs: Sequence[Sourced]) -> tuple[Sourced, ...]:
 
 def _shared(run: ForeignRun) -> dict[str, str]:
     """The settings that clients of one load share; each has its own folder or device."""
-    own = (*ImportedJob.places, "clients")
+    own = (*ImportedJob.places, CLIENT_COUNT)
     return {name: str(value) for name, value in run.load.items() if name not in own}
 
 

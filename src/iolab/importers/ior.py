@@ -22,10 +22,16 @@ from iolab.importers.sections import Section, sections_of
 from iolab.units import MIB, NS_PER_S, parse_size
 
 _BEGIN: Final = re.compile(r"IOR-(\S+): MPI Coordinated Test of Parallel I/O")
-_OPTION: Final = re.compile(r"^\s*([A-Za-z][\w /()-]*?)\s*[:=] (.*)$")
+_OPTION: Final = re.compile(r"^\s*(?!(?:ior )?WARNING)([A-Za-z][\w /()-]*?)\s*[:=] (.*)$")
+_TEST: Final = re.compile(r"^(?:(Test \d+ started|TestID)\s*:|(?:Options|Summary):\s*$)")
+"""Where the options of a test begin: one invocation may make several, one after the other."""
+
 _ACTUAL: Final = re.compile(r"Using actual aggregate bytes moved\s*=\s*(\d+)")
 _ERROR: Final = re.compile(r"^(?:ior )?(?:ERROR|.*incorrect data).*", re.IGNORECASE)
 _DIRECT: Final = re.compile(r"(?:^|\s)(?:-B|--posix\.odirect|useO_DIRECT=1)(?:\s|$)")
+DIGITS_MOST: Final = 18
+"""Digits of a count: what has more is beyond 64 bits."""
+
 _DATE: Final = "%a %b %d %H:%M:%S %Y"
 RATED: Final = ("read", "write")
 IGNORED: Final = {
@@ -91,21 +97,62 @@ class IorImporter:
 
 
 def _runs(section: Section) -> Iterator[ForeignRun]:
+    """The rows of every test; what stands before the first one is of all."""
+    first, *others = _tests(section)
+    common = _header(
+        first[: next((i for i, (_, line) in enumerate(first) if _TEST.match(line)), 0)]
+    )
+    for lines in (first, *others):
+        yield from _rows(section, lines, {**common, **_header(lines)})
+
+
+Lines = Sequence[tuple[int, str]]
+
+
+def _tests(section: Section) -> list[Lines]:
+    """The lines of each test, those before the first one with it."""
+    tests: list[list[tuple[int, str]]] = [[]]
+    has_begun = has_table = False
+    for number, line in section.lines:
+        if begin := _TEST.match(line):
+            if has_begun and (begin[1] or has_table):
+                tests.append([])
+                has_table = False
+            has_begun = True
+        has_table = has_table or _is_heading(line)
+        tests[-1].append((number, line))
+    return tests
+
+
+def _is_heading(line: str) -> bool:
+    return line.split()[:2] == ["access", "bw(MiB/s)"]
+
+
+def _header(lines: Lines) -> dict[str, str]:
+    """The options before the table."""
     header: dict[str, str] = {}
+    for _, line in lines:
+        if _is_heading(line):
+            break
+        if not _ERROR.match(line) and (option := _OPTION.match(line)):
+            name, value = clean(option[1].strip()), clean(option[2].strip(), SETTING_CHARACTERS)
+            header.setdefault(name, value)
+    return header
+
+
+def _rows(section: Section, lines: Lines, header: Mapping[str, str]) -> Iterator[ForeignRun]:
     errors: list[str] = []
     columns: list[str] = []
     moved: int | None = None
-    for number, line in section.lines:
+    for number, line in lines:
         words = line.split()
         if match := _ACTUAL.search(line):
+            if len(match[1]) > DIGITS_MOST:
+                raise ForeignFault("it tells of more bytes than there can be.")
             moved = int(match[1])
-        elif not columns and (option := _OPTION.match(line)):
-            header.setdefault(
-                clean(option[1].strip()), clean(option[2].strip(), SETTING_CHARACTERS)
-            )
         elif _ERROR.match(line):
             errors.append(clean(line, SENTENCE))
-        elif words[:2] == ["access", "bw(MiB/s)"]:
+        elif _is_heading(line):
             columns = words
         elif columns and words and words[0] in RATED and len(words) == len(columns):
             row = dict(zip(columns, words, strict=True))

@@ -219,6 +219,10 @@ def headline_of(block: float | None) -> str:
     return "bandwidth" if block is not None and block >= BANDWIDTH_BLOCK_BYTES else "iops"
 
 
+CLIENT_COUNT: Final = "client count"
+"""The setting that we add; no tool has one of this name."""
+
+
 @dataclass(frozen=True, slots=True)
 class ForeignRun:
     """One run that a file tells of, before it is part of a session.
@@ -251,7 +255,7 @@ class ForeignRun:
             for name, value in self.settings
             if name not in self.ignored
         }
-        return {**settings, "clients": len(self.clients)}
+        return {**settings, CLIENT_COUNT: len(self.clients)}
 
     @property
     def operations(self) -> tuple[str, ...]:
