@@ -303,3 +303,25 @@ def test_more_bytes_than_there_can_be_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.out").write_text(IOR + table.replace("write  ", f"{moved}write  "))
     (fault, *_) = read_all([tmp_path], IMPORTERS).faults
     assert "more bytes" in fault.message
+
+
+def test_io500_takes_no_file_of_another_run_or_tool(tmp_path: Path) -> None:
+    names = ("result_summary.txt", "ior-hard-read.txt", "ior-easy-write.txt")
+    lay_down(tmp_path, *(f"import/io500/{name}" for name in names))
+    summary = (tmp_path / "result_summary.txt").read_text()
+    (tmp_path / "io500.out").write_text(f"{summary}\n")
+    (tmp_path / "result_summary_2.txt").write_text(summary.replace("352.8", "301.5"))
+    (tmp_path / "results-mdtest.txt").write_bytes(recorded(f"{CASES}/23-mdtest-directories.txt"))
+    (tmp_path / "find.txt").write_text("MATCHED 1/2\n")
+    (tmp_path / "config-orig.ini").write_text("[global]\n")
+    found = read_all([tmp_path], IMPORTERS)
+    assert not found.faults
+    assert not found.unknown
+    rates = [
+        run.clients[0].details.figures[0].bw_bytes_per_s
+        for _, run in found.runs
+        if run.name == "ior-easy-write"
+    ]
+    assert rates == [361270 * 2**20, 301.503032 * 2**30]
+    assert "mdtest" in {run.details.tool for _, run in found.runs}
+    assert all(name in reasons(found) for name in ("config-orig.ini", "find.txt", "once more"))

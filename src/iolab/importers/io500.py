@@ -26,7 +26,12 @@ _RESULT: Final = re.compile(
 """
 
 _MARKED: Final = re.compile(r"^\s*\[([A-Z][A-Za-z -]*| +)\]")
-_OWN_FILES: Final = re.compile(r"(?:ior|mdtest|mdworkbench|find|result|config|timestamp).*")
+_OWN_FILES: Final = re.compile(r"config.*\.ini|timestamp(?:file)?|[\w-]+\.stonewall")
+"""Files that IO500 writes beside its summary, and that hold no result."""
+
+_NO_RESULT: Final = "IO500 keeps its options and marks in this file: it holds no result."
+_SAME_RESULTS: Final = "It holds the results of {0} once more."
+_NOT_COMPARED: Final = "The result of this phase is that of the summary; nothing else is read here."
 _OWN_LINES: Final = re.compile(
     r"^(?:IO500 version|SCORE|\[(?:SCORE|Summary|Exec|Starting|Leaving)|; )"
 )
@@ -47,8 +52,11 @@ class Io500Importer:
 
     def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
         """Each phase; files of the same folder that bear its name belong to it."""
+        # What belongs to one summary of a folder is no output of the next one.
         neighbours = {
-            neighbour.path.name: neighbour for neighbour in folder.beside(file, re.compile(r".*"))
+            neighbour.path.name: neighbour
+            for neighbour in folder.beside(file, re.compile(r".*"))
+            if neighbour.path not in folder.used
         }
         runs = []
         for number, line in enumerate(file.lines, start=1):
@@ -58,12 +66,40 @@ class Io500Importer:
                 file.account.read(number)
             else:
                 _account_for(file, number, line)
-        for neighbour in neighbours.values():
-            if neighbour.path != file.path and _OWN_FILES.fullmatch(neighbour.path.name):
-                folder.use(neighbour)
+        _account_for_neighbours(file, [run.details.files for run in runs], folder)
         if not runs:
             raise ForeignFault("there is no line of a result.")
         return runs
+
+
+def _account_for_neighbours(
+    file: ForeignFile, used: Sequence[Sequence[str]], folder: Folder
+) -> None:
+    """Mark what IO500 wrote beside its summary; all other files are read for themselves."""
+    names = {name for files in used for name in files}
+    phases, results = {f"{phase}.txt" for phase, *_ in _results(file)}, _rated(file)
+    for other in folder.beside(file, re.compile(r".*")):
+        if other.path == file.path or other.path in folder.used:
+            continue
+        if other.path.name in phases:
+            if other.name in names:
+                folder.use(other)
+            else:
+                folder.leave_out(other, _NOT_COMPARED)
+        elif _OWN_FILES.fullmatch(other.path.name):
+            folder.leave_out(other, _NO_RESULT)
+        elif b"[RESULT" in other.content and _rated(other) == results:
+            folder.leave_out(other, _SAME_RESULTS.format(clean(file.name)))
+
+
+def _results(file: ForeignFile) -> list[tuple[str, float, str]]:
+    """Every phase with its figure and its seconds."""
+    matches = (match for match in map(_RESULT.match, file.lines) if match)
+    return [(match["phase"], parsed(match["value"]) or 0.0, match["seconds"]) for match in matches]
+
+
+def _rated(file: ForeignFile) -> list[tuple[str, float, str]]:
+    return [result for result in _results(file) if result[1]]
 
 
 def _account_for(file: ForeignFile, number: int, line: str) -> None:

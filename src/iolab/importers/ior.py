@@ -109,7 +109,7 @@ def _runs(section: Section) -> Iterator[ForeignRun]:
 Lines = Sequence[tuple[int, str]]
 
 
-def _tests(section: Section) -> list[Lines]:
+def _tests(section: Section) -> Sequence[Lines]:
     """The lines of each test, those before the first one with it."""
     tests: list[list[tuple[int, str]]] = [[]]
     has_begun = has_table = False
