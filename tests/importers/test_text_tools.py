@@ -325,3 +325,53 @@ def test_io500_takes_no_file_of_another_run_or_tool(tmp_path: Path) -> None:
     assert rates == [361270 * 2**20, 301.503032 * 2**30]
     assert "mdtest" in {run.details.tool for _, run in found.runs}
     assert all(name in reasons(found) for name in ("config-orig.ini", "find.txt", "once more"))
+
+
+DB_BENCH = """RocksDB:    version 8.1.1
+Date:       Thu May 18 08:09:44 2023
+Keys:       16 bytes each (+ 0 bytes user-defined timestamp)
+Values:     {size} bytes each (50 bytes after compression)
+Entries:    1000000
+------------------------------------------------
+"""
+BENCH = """fillrandom   : {mean:.3f} micros/op 100000 ops/sec 10.000 seconds 1000000 operations;
+Microseconds per write:
+Count: 1000000 Average: {mean:.4f}  StdDev: 3.10
+Min: 1  Median: 2.0000  Max: 4000
+Percentiles: P50: 2.00 P75: 3.00 P99: {p99}.00 P99.9: 30.00 P99.99: 900.00
+------------------------------------------------------
+[       0,    4400 ]  1000000 100.000% 100.000% ##########
+
+"""
+
+
+def test_every_result_of_db_bench_has_its_own_percentiles_and_header(tmp_path: Path) -> None:
+    log = (
+        DB_BENCH.format(size=100)
+        + BENCH.format(mean=10, p99=11)
+        + BENCH.format(mean=10, p99=12)
+        + DB_BENCH.format(size=4096)
+        + BENCH.format(mean=10, p99=13)
+    )
+    (tmp_path / "a.txt").write_text(log)
+    runs = [run for _, run in read_all([tmp_path], IMPORTERS).runs]
+    assert [run.load["value size"] for run in runs] == [100, 100, 4096]
+    assert [dict(run.clients[0].details.figures[0].percentiles)[99] for run in runs] == [
+        11 * US,
+        12 * US,
+        13 * US,
+    ]
+    # It began at 08:09:44, and each took 10 s.
+    assert [run.at_ns for run in runs] == [
+        1684397394 * 10**9,
+        1684397404 * 10**9,
+        1684397394 * 10**9,
+    ]
+
+
+def test_an_invocation_of_db_bench_without_a_result_costs_no_other(tmp_path: Path) -> None:
+    log = DB_BENCH.format(size=100) + BENCH.format(mean=10, p99=11) + DB_BENCH.format(size=4096)
+    (tmp_path / "a.txt").write_text(log)
+    found = read_all([tmp_path], IMPORTERS)
+    assert len(found.runs) == 1
+    assert "no result" in reasons(found)

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Final
 
@@ -43,13 +44,17 @@ ALL: Final = "all"
 _RESULT: Final = re.compile(rb"^\w[\w\[\]-]* *: +[\d.]+ micros/op", re.MULTILINE)
 _NAMED: Final = re.compile(r"^(\w[\w\[\]-]*) *: +[\d.]+ micros/op")
 _BLOCK: Final = re.compile(r"^Microseconds per (\w+):")
-_AVERAGE: Final = re.compile(r"^Count: (\d+) Average: ([\d.]+)\s+StdDev: ([\d.]+)")
+_AVERAGE: Final = re.compile(r"^Count: (\d{1,18}) Average: ([\d.]+)\s+StdDev: ([\d.]+)")
 _EXTREMES: Final = re.compile(r"^Min: ([\d.]+)\s+Median: ([\d.]+)\s+Max: ([\d.]+)")
 _PERCENTILE: Final = re.compile(r"P([\d.]+): ([\d.]+)")
 LEVELDB_NOT_READ: Final = (
     "The output of LevelDB's db_bench tells neither how many operations there were nor how long "
     "they took."
 )
+_VERSION_LINE: Final = re.compile(r"^(?:RocksDB|LevelDB): +version ")
+_KEYS_LINE: Final = re.compile(r"^Keys: +\d+ bytes each")
+_DATE_LINE: Final = re.compile(r"^Date: +(.*)$", re.MULTILINE)
+_DATE: Final = "%a %b %d %H:%M:%S %Y"
 _REPORT: Final = b"secs_elapsed,interval_qps"
 
 
@@ -66,33 +71,85 @@ class DbBenchImporter:
         """The results, with the report of the same name beside them."""
         stem = re.escape(file.path.stem)
         beside = folder.beside(file, re.compile(rf"{stem}\.err"))
-        heard = b"".join(folder.use(stderr).content for stderr in beside)
-        output = db_bench_output.parse_db_bench_output(file.content, heard or file.content)
-        # RocksDB's own still called itself LevelDB up to 3.x, and printed operations a second.
-        if b"LevelDB:" in file.content and b" ops/sec" not in file.content:
-            raise ForeignFault(LEVELDB_NOT_READ, "Measure with RocksDB's db_bench and import that.")
-        if not output.results:
-            reason = f": {clean(output.messages[0], SENTENCE)}" if output.messages else ""
-            raise ForeignFault(f"db_bench printed no result{reason}.")
+        heard = [section for stderr in beside for section in _invocations(folder.use(stderr))]
+        parts = _invocations(file)
+        paired = heard if len(heard) == len(parts) else []
+        runs: list[ForeignRun] = []
+        refused: ForeignFault | None = None
+        for place, part in enumerate(parts):
+            words = paired[place].text if paired else "\n".join(each.text for each in heard)
+            try:
+                runs += _benches(part, words or part.text)
+            except ForeignFault as fault:
+                refused = fault
+                file.account.left_out(part.first, part.last, str(fault))
+            else:
+                part.read()
+        if not runs and refused is not None:
+            raise refused
         reports = [
             report
             for report in folder.beside(file, re.compile(rf"{stem}.*\.csv"))
             if report.head.startswith(_REPORT)
         ]
-        seconds: tuple[ImportedSecond, ...] = ()
-        if len(output.results) == 1 and reports:
-            seconds = tuple(_report_seconds(folder.use(reports[0])))
-        histograms = _histograms(file)
-        results = {result.benchmark for result in output.results}
-        for number, line in enumerate(file.lines, start=1):
-            if (named := _NAMED.match(line)) and named[1] not in results:
+        if len(runs) == 1 and reports:
+            runs = [_with_seconds(runs[0], tuple(_report_seconds(folder.use(reports[0]))))]
+        return runs
+
+
+def _invocations(file: ForeignFile) -> list[Section]:
+    """A section for each time that db_bench ran; standard output alone tells no version."""
+    by_version, by_header = sections_of(file, _VERSION_LINE), sections_of(file, _KEYS_LINE)
+    begins = by_version if len(by_version) >= len(by_header) else by_header
+    if not begins:
+        return [Section(file, 1, len(file.lines))]
+    first, *others = begins
+    return [Section(file, 1, first.last), *others]
+
+
+def _benches(part: Section, heard: str) -> list[ForeignRun]:
+    """The results of one invocation. ForeignFault where there is none."""
+    output = db_bench_output.parse_db_bench_output(part.text.encode(), heard.encode())
+    # RocksDB's own still called itself LevelDB up to 3.x, and printed operations a second.
+    if "LevelDB:" in part.text and " ops/sec" not in part.text:
+        raise ForeignFault(LEVELDB_NOT_READ, "Measure with RocksDB's db_bench and import that.")
+    if not output.results:
+        reason = f": {clean(output.messages[0], SENTENCE)}" if output.messages else ""
+        raise ForeignFault(f"db_bench printed no result{reason}.")
+    named: list[tuple[int, str]] = []
+    for number, line in part.lines:
+        if match := _NAMED.match(line):
+            if db_bench_output.parse_db_bench_output(line.encode(), b"").results:
+                named.append((number, match[1]))
+            else:
                 reason = "This line of a result is in no form that is known."
-                file.account.left_out(number, number, reason)
-        file.account.read_all()
-        return [
-            _bench(file, output, result, histograms.get(result.benchmark, {}), seconds)
-            for result in output.results
-        ]
+                part.file.account.left_out(number, number, reason)
+    ended_ns = _began_ns(heard) or _began_ns(part.text)
+    ends = [*(number - 1 for number, _ in named[1:]), part.last]
+    runs = []
+    for result, (number, _), end in zip(output.results, named, ends, strict=False):
+        histograms = _histograms(Section(part.file, number, end))
+        if ended_ns is not None:
+            ended_ns += round((result.seconds or 0.0) * NS_PER_S)
+        runs.append(_bench(part.file, output, result, histograms, ended_ns))
+    return runs
+
+
+def _began_ns(text: str) -> int | None:
+    """When db_bench says that it began, by the clock of its host, whose zone it does not tell."""
+    match = _DATE_LINE.search(text)
+    try:
+        began = datetime.strptime(match[1].strip(), _DATE).replace(tzinfo=UTC) if match else None
+    except ValueError:
+        return None
+    return None if began is None else int(began.timestamp()) * NS_PER_S
+
+
+def _with_seconds(run: ForeignRun, seconds: tuple[ImportedSecond, ...]) -> ForeignRun:
+    (client,) = run.clients
+    operation = run.operations[0]
+    own = tuple(_named(operation, second) for second in seconds)
+    return replace(run, clients=(replace(client, seconds=own),))
 
 
 def _bench(
@@ -100,7 +157,7 @@ def _bench(
     output: db_bench_output.DbBenchOutput,
     result: db_bench_output.BenchmarkOutput,
     histograms: Mapping[str, Figures],
-    seconds: tuple[ImportedSecond, ...],
+    ended_ns: int | None,
 ) -> ForeignRun:
     line = ("ops/sec", f"{result.ops_per_s}"), ("micros/op", f"{result.mean_us}")
     first = next(iter(histograms.values()), Figures(f"key_{ALL}"))
@@ -148,11 +205,11 @@ def _bench(
             ImportedClient(
                 "db_bench",
                 host,
-                seconds=tuple(_named(operation, second) for second in seconds),
                 runtime_s=result.seconds,
             ),
         ),
         settings=tuple((name, clean(str(value))) for name, value in values.items() if value),
+        at_ns=ended_ns,
         headline="ops_per_s",
     )
 
@@ -177,14 +234,12 @@ def _report_seconds(file: ForeignFile) -> Iterator[ImportedSecond]:
             before = at
 
 
-def _histograms(file: ForeignFile) -> dict[str, dict[str, Figures]]:
-    """Latencies by benchmark and operation, as they are printed."""
-    by_benchmark: dict[str, dict[str, Figures]] = {}
-    benchmark, word, count, mean, low, high = "", "", 0, 0.0, 0.0, 0.0
-    for line in file.lines:
-        if named := _NAMED.match(line):
-            benchmark, word = named[1], ""
-        elif block := _BLOCK.match(line):
+def _histograms(part: Section) -> dict[str, Figures]:
+    """Latencies of one benchmark by operation, as they are printed."""
+    by_operation: dict[str, Figures] = {}
+    word, count, mean, low, high = "", 0, 0.0, 0.0, 0.0
+    for _, line in part.lines:
+        if block := _BLOCK.match(line):
             word = re.sub(r"[^a-z]", "", block[1].lower()) or ALL
         elif word and (average := _AVERAGE.match(line)):
             count, mean = int(average[1]), parsed(average[2]) or 0.0
@@ -195,7 +250,7 @@ def _histograms(file: ForeignFile) -> dict[str, dict[str, Figures]]:
             percentiles = [
                 (at, value) for at, value in pairs if at is not None and value is not None
             ]
-            by_benchmark.setdefault(benchmark, {})[word] = Figures(
+            by_operation[word] = Figures(
                 f"key_{word}",
                 count=count,
                 lat_min_ns=low * NS_PER_US,
@@ -205,7 +260,7 @@ def _histograms(file: ForeignFile) -> dict[str, dict[str, Figures]]:
                 printed=tuple((f"P{at:g} (us)", f"{value}") for at, value in percentiles),
             )
             word = ""
-    return by_benchmark
+    return by_operation
 
 
 _YCSB_BEGIN: Final = re.compile(r"^YCSB Client \S+")
