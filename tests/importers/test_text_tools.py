@@ -375,3 +375,33 @@ def test_an_invocation_of_db_bench_without_a_result_costs_no_other(tmp_path: Pat
     found = read_all([tmp_path], IMPORTERS)
     assert len(found.runs) == 1
     assert "no result" in reasons(found)
+
+
+YCSB_RUN = """Command line: {command}
+[OVERALL], RunTime(ms), 100000
+[OVERALL], Throughput(ops/sec), {rate}
+[READ], Operations, {rate}00
+[READ], AverageLatency(us), 400.0
+[READ], 95thPercentileLatency(us), 900
+[READ], 9.9.9PercentileLatency(us), 900
+[READ], Return=OK, {rate}00
+"""
+
+
+def test_files_of_one_command_of_ycsb_are_repeats_whatever_they_are_called(tmp_path: Path) -> None:
+    command = "-t -P workloads/workloada -p threadcount=4 -p target=2000"
+    for number, rate in ((1, 1990), (2, 2000)):
+        (tmp_path / f"run{number}.txt").write_text(YCSB_RUN.format(command=command, rate=rate))
+    session = arrange(read_all([tmp_path], IMPORTERS).runs, configuration="c", title="c")
+    assert [one.planned.repeat for one in session.runs] == [1, 2]
+    assert {one.run.name for one in session.runs} == {"workloada"}
+    assert all(one.run.in_flight == 4 and one.run.details.paced for one in session.runs)
+
+
+def test_no_threads_and_no_rate_of_ycsb_are_not_told(tmp_path: Path) -> None:
+    command = "-t -P workloads/workloada -threads 0 -target 0"
+    (tmp_path / "run.txt").write_text(YCSB_RUN.format(command=command, rate=9000))
+    ((_, run),) = read_all([tmp_path], IMPORTERS).runs
+    assert run.in_flight is None
+    assert not run.details.paced
+    assert [at for at, _ in run.clients[0].details.figures[0].percentiles] == [95]

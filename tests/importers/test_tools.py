@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from iolab.importers.files import read_all
 from iolab.importers.registry import IMPORTERS
+from iolab.importers.session import arrange
 from tests.importers.importing import Edit, found_in, objections, results, value
 from tests.recorded import recorded, recordings
 
@@ -27,10 +29,10 @@ VDBENCH = "import/vdbench/flatfile.html"
 DISKSPD = "diskspd/sequential-read-2.0.21a.txt"
 
 PRINTED = [
-    (YCSB, "a", "ops_per_s", 13270.382165605095),
-    (YCSB, "a", "key_read_lat_ns_mean", 67.05292023477341e3),
-    (YCSB, "a", "key_read_lat_ns_p99", 73e3),
-    (YCSB, "a", "key_read_lat_ns_max", 61311e3),
+    (YCSB, "transactions", "ops_per_s", 13270.382165605095),
+    (YCSB, "transactions", "key_read_lat_ns_mean", 67.05292023477341e3),
+    (YCSB, "transactions", "key_read_lat_ns_p99", 73e3),
+    (YCSB, "transactions", "key_read_lat_ns_max", 61311e3),
     (("ycsb/f-rate.txt",), "f-rate", "key_read_lat_ns_mean", None),
     (DB_BENCH, "readrandom", "ops_per_s", 221459),
     (DB_BENCH, "readrandom", "lat_ns_mean", 18.059e3),
@@ -319,3 +321,36 @@ def test_files_that_are_cut_anywhere_end_in_runs_or_faults(name: str, tmp_path: 
         path.write_bytes(content[: len(content) * share // 20])
         found = read_all([path], IMPORTERS)
         assert found.runs or found.faults
+
+
+DISKSPD_WRITE = "diskspd/random-write-2.3.0.txt"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "paced"),
+    [
+        ("<Throughput>0<", '<Throughput unit="IOPS">22000<', True),
+        ("<Throughput>0<", '<Throughput unit="IOPS">90000<', False),
+        # Bytes in a millisecond: 22114 writes of 4 KiB in 1.01 s are 89,682.
+        ("<Throughput>0<", "<Throughput>90000<", True),
+        ("<Throughput>0<", "<Throughput>900000<", False),
+    ],
+)
+def test_a_rate_of_diskspd_that_is_reached_holds_the_load(
+    old: str, new: str, *, paced: bool, tmp_path: Path
+) -> None:
+    found = found_in(tmp_path, DISKSPD_WRITE, edit=lambda text: text.replace(old, new))
+    ((_, run),) = found.runs
+    assert run.details.paced is paced
+
+
+def test_files_of_one_load_of_diskspd_are_repeats_and_are_dated(tmp_path: Path) -> None:
+    text = recorded(DISKSPD_WRITE).decode()
+    (tmp_path / "run1.xml").write_text(text)
+    (tmp_path / "run2.xml").write_text(text.replace("06:30:32", "06:40:32"))
+    session = arrange(read_all([tmp_path], IMPORTERS).runs, configuration="c", title="c")
+    assert [one.planned.repeat for one in session.runs] == [1, 2]
+    first, second = (one.run.at_ns or 0 for one in session.runs)
+    assert second - first == 600 * 10**9
+    moment = datetime.fromtimestamp(first / 10**9, UTC)
+    assert (moment.year, moment.month, moment.hour, moment.minute) == (2026, 9, 6, 30)

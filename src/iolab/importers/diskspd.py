@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import codecs
 import math
-import re
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Final
 from xml.etree import ElementTree as ET
@@ -27,10 +27,12 @@ from iolab.importers.model import (
     ImportedHost,
     ImportedRun,
     headline_of,
+    is_held_to_rate,
 )
-from iolab.units import NS_PER_MS, NS_PER_US
+from iolab.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
 PERCENT: Final = 100
+MS_PER_S: Final = 1000
 
 WORDS_LIMIT: Final = 300
 """Characters kept of anything that diskspd says; a path of Windows has 260."""
@@ -74,22 +76,10 @@ class DiskspdImporter:
                 raise ForeignFault(clean(first.message, SENTENCE), first.hint)
             raise ForeignFault("there is no time span.")
         file.account.read_all()
-        caches = re.findall(r"<DisableOSCache>(\w+)</DisableOSCache>", file.text)
-        buffered = "false" in caches if caches else None
-        return [
-            _run(file, result, number, span, buffered=buffered)
-            for number, span in enumerate(result.spans, start=1)
-        ]
+        return [_run(file, result, number, span) for number, span in enumerate(result.spans, 1)]
 
 
-def _run(
-    file: ForeignFile,
-    result: DiskspdResult,
-    number: int,
-    span: MeasuredSpan,
-    *,
-    buffered: bool | None,
-) -> ForeignRun:
+def _run(file: ForeignFile, result: DiskspdResult, number: int, span: MeasuredSpan) -> ForeignRun:
     asked = result.asked[number - 1] if number <= len(result.asked) else None
     target = asked.targets[0] if asked and asked.targets else None
     figures = tuple(
@@ -112,11 +102,13 @@ def _run(
         "pattern": pattern,
     }
     options = result.options[number - 1] if number <= len(result.options) else ()
+    caches = [value for name, value in options if name.endswith("DisableOSCache")]
     details = ImportedRun(
         tool="diskspd",
         version=clean(result.version),
         files=(file.name,),
-        buffered=buffered,
+        buffered="false" in caches if caches else None,
+        paced=asked is not None and any(_is_held(target, span) for target in asked.targets),
         ramp_s=float(asked.warmup_s) if asked and asked.warmup_s else None,
         asked_s=float(asked.duration_s) if asked and asked.duration_s else None,
     )
@@ -127,7 +119,7 @@ def _run(
         step_ns=NS_PER_US,
     )
     return ForeignRun(
-        name=f"{file.path.stem} span {number}" if len(result.spans) > 1 else file.path.stem,
+        name=" ".join(filter(None, ("diskspd", pattern, _way(target)))),
         details=details,
         clients=(ImportedClient(clean(result.computer) or "client", host, runtime_s=span.seconds),),
         settings=(
@@ -139,9 +131,40 @@ def _run(
             ),
         ),
         ignored=_IGNORED,
-        in_flight=flight,
+        in_flight=flight or None,
+        at_ns=_ended_ns(result, number),
         headline=headline_of(block),
     )
+
+
+def _way(target: AskedTarget | None) -> str:
+    percent = None if target is None else target.write_percent
+    return {None: "", 0: "read", PERCENT: "write"}.get(percent, "mixed")
+
+
+def _is_held(target: AskedTarget, span: MeasuredSpan) -> bool:
+    """Whether the rate that each thread of a target may have is what it came to."""
+    own = [work for work in span.work if work.path == target.path]
+    threads = target.threads or span.threads
+    most = None if target.rate_per_s is None else target.rate_per_s * threads
+    if target.is_rate_of_ios:
+        moved = sum(work.read_ios + work.write_ios for work in own)
+    else:
+        moved = sum(work.read_bytes + work.write_bytes for work in own)
+    return is_held_to_rate(most, moved / span.seconds)
+
+
+def _ended_ns(result: DiskspdResult, number: int) -> int | None:
+    """When a span ended: diskspd tells when it began, and how long each span was to last."""
+    try:
+        began = datetime.strptime(result.began, _DATE).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    lasted = sum((asked.warmup_s or 0) + (asked.duration_s or 0) for asked in result.asked[:number])
+    return (int(began.timestamp()) + lasted) * NS_PER_S
+
+
+_DATE: Final = "%Y/%m/%d %H:%M:%S UTC"
 
 
 def _figures(way: str, span: MeasuredSpan) -> Figures:
@@ -275,6 +298,7 @@ class AskedTarget:
 
     `outstanding` are requests in flight of each thread; `threads` are those of this target alone, 0
     where all targets share the span's. `is_random` of a target that is read in part in order, too.
+    `rate_per_s` is the most that each thread may do, in bytes or in I/Os.
     """
 
     path: str
@@ -283,6 +307,8 @@ class AskedTarget:
     outstanding: int | None
     threads: int | None
     is_random: bool
+    rate_per_s: int | None
+    is_rate_of_ios: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +397,7 @@ class DiskspdResult:
 
     version: str
     computer: str
+    began: str
     asked: tuple[SpanSettings, ...]
     options: tuple[tuple[tuple[str, str], ...], ...]
     spans: tuple[MeasuredSpan, ...]
@@ -393,6 +420,7 @@ def parse(raw: bytes) -> DiskspdResult:
     return DiskspdResult(
         version=words_of(system, "Tool/Version"),
         computer=words_of(system, "ComputerName"),
+        began=words_of(system, "RunTime"),
         asked=asked,
         options=tuple(
             tuple(_leaves(span, "")) for span in root.iterfind("Profile/TimeSpans/TimeSpan")
@@ -482,10 +510,23 @@ def _asked(span: ET.Element, draft: DiskspdDraft) -> SpanSettings:
             outstanding=draft.count(target, "RequestCount"),
             threads=draft.count(target, "ThreadsPerFile"),
             is_random=target.find("Random") is not None,
+            rate_per_s=_rate_per_s(target, draft),
+            is_rate_of_ios=_is_rate_of_ios(target),
         )
         for target in span.iterfind("Targets/Target")
     )
     return SpanSettings(draft.count(span, "Duration"), draft.count(span, "Warmup"), targets)
+
+
+def _rate_per_s(target: ET.Element, draft: DiskspdDraft) -> int | None:
+    rate = draft.count(target, "Throughput")
+    return rate * (1 if _is_rate_of_ios(target) else MS_PER_S) if rate else None
+
+
+def _is_rate_of_ios(target: ET.Element) -> bool:
+    """Without a unit it is of bytes in a millisecond."""
+    rate = target.find("Throughput")
+    return rate is not None and rate.get("unit", "").upper() == "IOPS"
 
 
 def _spans(

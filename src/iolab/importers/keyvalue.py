@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -302,15 +303,22 @@ def _ycsb_settings(command: str) -> Iterator[tuple[str, int | str]]:
     for option, value in pairwise([*words, ""]):
         if option == "-p" and "=" in value:
             name, _, text = value.partition("=")
-            yield clean(name), clean(text, SETTING_CHARACTERS)
+            yield _YCSB_PROPERTIES.get(name, clean(name)), clean(text, SETTING_CHARACTERS)
         elif option in _YCSB_OPTIONS:
             yield _YCSB_OPTIONS[option], clean(value, SETTING_CHARACTERS)
 
 
-_YCSB_OPTIONS: Final = {"-threads": "threads", "-target": "target", "-db": "db", "-P": "workload"}
+_YCSB_OPTIONS: Final = {
+    "-threads": "threads",
+    "-target": "target",
+    "-db": "db",
+    "-P": "workload file",
+}
+_YCSB_PROPERTIES: Final = {"threadcount": "threads"}
+"""Properties that an option sets, too, by the option's name."""
 
 _LINE: Final = re.compile(r"^\[([A-Z][A-Z-]*)\], ([^,]+), (\S+)$")
-_AT: Final = re.compile(r"([\d.]+?)(?:th|st|nd|rd)?PercentileLatency\(us\)")
+_AT: Final = re.compile(r"(\d{1,3}(?:\.\d{1,9})?)(?:th|st|nd|rd)?PercentileLatency\(us\)")
 
 
 class YcsbImporter:
@@ -362,15 +370,16 @@ class YcsbImporter:
             seconds=seconds,
             rate_per_s=parsed(sections.get("OVERALL", {}).get("Throughput(ops/sec)", "")),
         )
-        command = next((line for _, line in part.lines if line.startswith(_COMMAND)), "")
-        threads = re.search(r"-threads (\d+)", command)
-        target = re.search(r"-target (\d+)", command)
+        lines = [*part.text.splitlines(), *errors.decode("utf-8", "replace").splitlines()]
+        command = next((line for line in lines if line.startswith(_COMMAND)), "")
+        settings = tuple(_ycsb_settings(command.removeprefix(_COMMAND)))
+        told = {name: parsed(str(value)) for name, value in settings}
         details = ImportedRun(
             tool="ycsb",
             version=clean(output.version),
             files=(file.name,),
             claimed=(claimed,),
-            paced=target is not None and is_held_to_rate(float(target[1]), claimed.rate_per_s),
+            paced=is_held_to_rate(told.get("target"), claimed.rate_per_s),
         )
         host = ImportedHost(
             f"{file.name}: [OVERALL]",
@@ -387,16 +396,16 @@ class YcsbImporter:
         )
         phase = {"-load": "load", "-t": "transactions"}
         kind = next((phase[word] for word in command.split() if word in phase), "")
+        files = [Path(str(value)).name for name, value in settings if name == "workload file"]
         return ForeignRun(
-            name=file.path.stem,
+            name=(clean(" ".join(files)) or kind or "ycsb") if command else file.path.stem,
             kind=kind,
             details=details,
             clients=(client,),
             # Without a command only its folder may tell a file from one of the same name.
-            settings=tuple(_ycsb_settings(command.removeprefix(_COMMAND)))
-            or (("folder", clean(file.path.absolute().parent.name)),),
+            settings=settings or (("folder", clean(file.path.absolute().parent.name)),),
             ignored=YCSB_IGNORED,
-            in_flight=int(threads[1]) if threads else None,
+            in_flight=round(told.get("threads") or 0) or None,
             headline="ops_per_s",
         )
 
