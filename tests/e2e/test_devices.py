@@ -52,7 +52,7 @@ def codes(agent: Agent, path: str, **wishes: Any) -> list[str]:
 
 def taken(agent: Agent, spare: Spare, **wishes: Any) -> str:
     said = agent.ask("device_open", path=spare.path, serial=spare.serial, **wishes)
-    return "taken" if said.is_ == "device" else f"{said['code']}: {said['says']}"
+    return "taken" if said.is_ == "device" else f"{said['code']}: {said['message']}"
 
 
 def test_an_unused_device_can_be_taken_by_its_serial_alone(agent: Agent, spare: Spare) -> None:

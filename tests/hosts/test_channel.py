@@ -14,7 +14,7 @@ from iolab.core.host import HostKind, HostSpec
 from iolab.errors import HostError
 from iolab.hosts import channel
 from iolab.hosts.host import Host, Link
-from iolab.hosts.message import AgentRefusal, HostLost, Message
+from iolab.hosts.message import AgentRefusalError, HostLost, Message
 from iolab.hosts.process import start_process
 
 SCRIPT = Path(__file__).parents[1] / "fakes" / "scripted_agent.py"
@@ -61,7 +61,7 @@ def test_an_answer_comes_back_and_the_hello_is_told_again() -> None:
 def test_a_refusal_is_one_clean_line_and_the_host_lives_on() -> None:
     async def work(host: ScriptedHost) -> None:
         await host.connect()
-        with pytest.raises(AgentRefusal) as caught:
+        with pytest.raises(AgentRefusalError) as caught:
             await host.request("nonsense", deadline_s=10)
         assert caught.value.code == "ENOENT"
         assert "\x1b" not in str(caught.value)

@@ -15,7 +15,7 @@ from iolab.hosts.answers import read_answer, read_facts
 from iolab.hosts.clock import SYSTEM_CLOCK, measure_offset
 from iolab.hosts.connect import CommandHost, LocalHost
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusal, HostLost
+from iolab.hosts.message import AgentRefusalError, HostLost
 
 pytestmark = pytest.mark.e2e
 
@@ -74,7 +74,7 @@ def test_the_clock_of_this_machine_is_our_own() -> None:
 def test_a_refusal_of_the_agent_is_told_with_what_to_do(tmp_path: Path) -> None:
     async def work(host: Host) -> None:
         missing = str(tmp_path / "no" / "such")
-        with pytest.raises(AgentRefusal) as caught:
+        with pytest.raises(AgentRefusalError) as caught:
             await host.request("probe", deadline_s=30, path=missing)
         assert caught.value.code == "ENOENT"
         assert missing in caught.value.message

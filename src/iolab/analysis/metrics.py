@@ -99,13 +99,15 @@ def _merged_metrics(load: LoadSums, hosts: list[int], ways: Ways) -> dict[str, M
     values: dict[str, float | None] = {}
     if hosts and float(load.seconds[hosts].min()) > 0:
         for prefix, used in metric_scopes(ways):
-            for key, value in _scope_values(load, hosts, used).items():
+            for key, value in _rates_and_latencies(load, hosts, used).items():
                 values[f"{prefix}{key}"] = value
     trims = TRIM_KEYS if Direction.TRIM in ways else ()
     return metrics_from_values((*METRIC_KEYS, *trims), values)
 
 
-def _scope_values(load: LoadSums, hosts: list[int], ways: list[int]) -> dict[str, float | None]:
+def _rates_and_latencies(
+    load: LoadSums, hosts: list[int], ways: list[int]
+) -> dict[str, float | None]:
     """Rates and latencies of those hosts and directions, by key without prefix."""
     picked = np.ix_(hosts, ways)
     seconds = load.seconds[hosts]

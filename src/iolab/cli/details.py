@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from iolab.core.metric import CheckResult, Evidence, Level, Metric, Result, directions_in
+from iolab.core.metric import CheckResult, Evidence, Level, Metric, Result, directions_with_latency
 from iolab.core.run import RunStatus
 from iolab.core.workload import Direction
 from iolab.dataclass import dataclass
@@ -135,7 +135,7 @@ def _known(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
     Of one direction alone that is no news.
     """
     measured = {key: metric for key, metric in metrics.items() if metric.value is not None}
-    alone = len(directions_in(metrics)) < MIXED
+    alone = len(directions_with_latency(metrics)) < MIXED
     lines: dict[str, list[str]] = {}
     for key, metric in sorted(measured.items(), key=_place):
         if alone and key.startswith(_WAYS) and measured.get(key.partition("_")[2]) == metric:

@@ -297,7 +297,7 @@ NO_ROOM: Final = "Give a place that may be written to and has room."
 DAMAGED_SHOWN_MAX: Final = 50
 """Damaged runs that are named one by one: a lost disk may take all of a session's."""
 
-_LEFT_OUT: Final[list[Path]] = []
+_LEFT_OUT_SESSIONS: Final[list[Path]] = []
 """The session of each damage that this command line met."""
 
 
@@ -331,24 +331,24 @@ def left_out(directory: Path, damage: Damage, *, imported: bool = False) -> None
         again = command_line("resume", str(directory))
         hint = AGAIN.replace("iolab resume", again)
         damage = replace(damage, hint=IMPORT_AGAIN if imported else hint)
-    _LEFT_OUT.append(directory)
-    if len(_LEFT_OUT) <= DAMAGED_SHOWN_MAX:
+    _LEFT_OUT_SESSIONS.append(directory)
+    if len(_LEFT_OUT_SESSIONS) <= DAMAGED_SHOWN_MAX:
         say(one_line_text(f"{directory}: damaged, left out: {damage}"))
 
 
-def _forget_damage() -> None:
+def _forget_left_out_sessions() -> None:
     """Forget what an earlier command line of this process met."""
-    _LEFT_OUT.clear()
+    _LEFT_OUT_SESSIONS.clear()
 
 
 def _code_with_damage(code: int) -> int:
     """What to exit with in place of `code`: 5 where a good end left something out."""
     from iolab.errors import ExitCode
 
-    if not _LEFT_OUT or code not in (ExitCode.OK, ExitCode.VERDICT):
+    if not _LEFT_OUT_SESSIONS or code not in (ExitCode.OK, ExitCode.VERDICT):
         return code
-    if len(_LEFT_OUT) > DAMAGED_SHOWN_MAX:
-        say(f"and {len(_LEFT_OUT) - DAMAGED_SHOWN_MAX} more that are damaged, left out.")
+    if len(_LEFT_OUT_SESSIONS) > DAMAGED_SHOWN_MAX:
+        say(f"and {len(_LEFT_OUT_SESSIONS) - DAMAGED_SHOWN_MAX} more that are damaged, left out.")
     return ExitCode.STORE
 
 
@@ -395,7 +395,7 @@ def _run_guarded(command: Callable[[], object], argv: Sequence[str]) -> int:
     that a program always finds a document there.
     """
     settle_streams()
-    _forget_damage()
+    _forget_left_out_sessions()
     as_json = "--json" in argv
     try:
         outcome = command()

@@ -156,7 +156,7 @@ class SessionProgress:
     def after(self, event: Event, now_s: float) -> SessionProgress:
         """The state when `event` came at that moment."""
         if isinstance(event, IntervalReported | CpuUseReported):
-            self._take(event)
+            self._take_sample(event)
             return self if now_s - self.now_s < MOMENT_S else self.at(now_s)
         moved = replace(self, now_s=now_s)
         match event:
@@ -202,7 +202,7 @@ class SessionProgress:
             case _:
                 return moved
 
-    def _take(self, event: IntervalReported | CpuUseReported) -> None:
+    def _take_sample(self, event: IntervalReported | CpuUseReported) -> None:
         if isinstance(event, IntervalReported):
             self.seconds.add(event)
         else:

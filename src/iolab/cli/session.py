@@ -258,7 +258,7 @@ def carry_out(order: SessionRequest, wishes: Wishes) -> int:
     foretold = forecast_verdicts(order.study, order.plan, study_kinds())
     for message in foretold.text_lines() if foretold.limits else ():
         _say(wrapped(one_line_text(message)), wishes)
-    view = choose_view(_progress(order), quiet=wishes.quiet)
+    view = choose_view(_initial_progress(order), quiet=wishes.quiet)
     view.open()
     try:
         status = asyncio.run(carry_out_session(order, view))
@@ -355,7 +355,7 @@ def _say(text: str, wishes: Wishes) -> None:
         say(text)
 
 
-def _progress(order: SessionRequest) -> SessionProgress:
+def _initial_progress(order: SessionRequest) -> SessionProgress:
     method = order.study.method
     hosts = {name for item in order.study.configurations for name in item.hosts}
     return SessionProgress(

@@ -92,7 +92,7 @@ def show(
     if summary:
         raise typer.Exit(levels_code(print_summary(reader), fail_on))
     study, every = results_with_session_checks(reader)
-    results = _of_digests(_chosen(study, every, workload), run)
+    results = _results_by_digest_prefix(_chosen(study, every, workload), run)
     shown = {(result.workload, result.digest) for result in results}
     # An interval rests on the whole session, also where only a part of it is shown.
     points = [
@@ -247,7 +247,9 @@ def _chosen(
     return tuple(result for result in results if result.workload in workloads)
 
 
-def _of_digests(results: Sequence[Result], wanted: list[str] | None) -> tuple[Result, ...]:
+def _results_by_digest_prefix(
+    results: Sequence[Result], wanted: list[str] | None
+) -> tuple[Result, ...]:
     """The results of the points asked for; UsageError for a digest that none of them has."""
     from iolab.errors import Fault, UsageError
     from iolab.study.wording import shown

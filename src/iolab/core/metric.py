@@ -95,7 +95,7 @@ SYNC: Final = "sync"
 """How keys begin of what fsync and its kin take."""
 
 
-def directions_in(metrics: Mapping[str, Metric]) -> tuple[str, ...]:
+def directions_with_latency(metrics: Mapping[str, Metric]) -> tuple[str, ...]:
     """The directions of I/O of which a latency is known, as their keys begin: `read`, `write`.
 
     Beside writes there may be `sync`, what makes them durable.

@@ -49,7 +49,7 @@ class ResourceUse:
         return (share, self.queue or 0.0, self.rate or 0.0)
 
 
-class LoadLoop(StrEnum):
+class IssueRule(StrEnum):
     """What decides when the next I/O is issued."""
 
     CLOSED = "closed"
@@ -70,7 +70,7 @@ class IoConcurrency:
     I/Os a second, the latter None where none was asked for.
     """
 
-    loop: LoadLoop
+    loop: IssueRule
     in_flight: float
     asked: int
     one_each: bool

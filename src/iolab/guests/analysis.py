@@ -132,7 +132,7 @@ def guest_starved(view: RunView) -> CheckAnswer:
     guests = run_guests(view.record)
     if not guests:
         return not_applicable(_NO_GUESTS)
-    answers = [*(_waited(view, guest) for guest in guests), *_stolen_from_nodes(view)]
+    answers = [*(_waited(view, guest) for guest in guests), *_stolen_by_hypervisor_below(view)]
     return worst_answer(answers, most="wait_share")
 
 
@@ -156,7 +156,7 @@ def _waited(view: RunView, guest: Guest) -> CheckAnswer:
     return valid(f"{text}.", **evidence)
 
 
-def _stolen_from_nodes(view: RunView) -> Iterator[CheckAnswer]:
+def _stolen_by_hypervisor_below(view: RunView) -> Iterator[CheckAnswer]:
     """A node that is a guest itself passes on what its own hypervisor takes."""
     window = view.load.cut.common
     for node in guest_nodes(view.record):

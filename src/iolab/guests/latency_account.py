@@ -163,7 +163,7 @@ def latency_account_chart(
         subject=subject,
         title="Where the latency arises",
         finding=caveat + _largest_parts_sentence(drawn),
-        note=_account_note(drawable, len(runs) - len(drawn)),
+        note=_account_chart_note(drawable, len(runs) - len(drawn)),
         plots=(Plot(round(height), marks, top=HEAD),),
         table=layers_table(accounts),
     )
@@ -235,7 +235,7 @@ def _part_share_text(part: LatencyPart, account: LatencyAccount) -> str:
     return value_text(part.took_ns / account.whole_ns, "share")
 
 
-def _account_note(accounts: Sequence[LatencyAccount], left_out: int) -> str:
+def _account_chart_note(accounts: Sequence[LatencyAccount], left_out: int) -> str:
     names = "; ".join(f"{name}: {_PARTS[name].long}" for name in part_names(accounts))
     notes = [f"Means over all I/Os of all nodes; each bar is a whole. {names}."]
     layers = {layer.value for account in accounts for layer in account.capped}

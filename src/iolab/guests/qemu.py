@@ -16,7 +16,7 @@ from iolab.errors import HostError
 from iolab.hosts.answers import ExitedAnswer, read_answer
 from iolab.hosts.channel import MAX_PAYLOAD_BYTES, Outgoing
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusal, HostLost, Stream, printable, printable_bytes
+from iolab.hosts.message import AgentRefusalError, HostLost, Stream, printable, printable_bytes
 
 READER_BYTES: Final = 1 << 20
 """What may wait for its reader before it counts as slow: twice this, as asyncio has it."""
@@ -173,7 +173,7 @@ class SocketRelay:
         try:
             async for _ in sent:
                 pass
-        except AgentRefusal as refused:
+        except AgentRefusalError as refused:
             if refused.code != "busy" or self._closing:
                 self._give_up()
                 return

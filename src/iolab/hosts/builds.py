@@ -24,7 +24,7 @@ from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import FileAnswer, read_answer
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusal, printable
+from iolab.hosts.message import AgentRefusalError, printable
 from iolab.hosts.remote_process import output_of
 
 Say = Callable[[str], None]
@@ -261,7 +261,7 @@ async def is_visible_to(host: Host, token: Path) -> bool:
         answer = await host.request(
             "get", deadline_s=PUT_LIMIT_S, path=str(token), max_bytes=TOKEN_LIMIT_BYTES
         )
-    except AgentRefusal:
+    except AgentRefusalError:
         return False
     stored = read_answer(host.name, FileAnswer, answer)
     return stored.sha256 == hashlib.sha256(content).hexdigest()

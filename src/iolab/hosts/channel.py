@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, Self
 
 import orjson
 
-from iolab.hosts.message import AgentRefusal, HostLost, Message, printable, printable_bytes
+from iolab.hosts.message import AgentRefusalError, HostLost, Message, printable, printable_bytes
 
 MAX_HEADER_BYTES: Final = 4 << 20
 """The wire's limit: facts of a host with a thousand disks are under 1 MiB."""
@@ -343,7 +343,7 @@ class Request:
         if reply.is_ == "error":
             message = printable(str(reply.header.get("message", "it gave no reason")))
             code = printable(str(reply.header.get("code", "unknown")), 40)
-            raise AgentRefusal(self._host, self._verb, code, message)
+            raise AgentRefusalError(self._host, self._verb, code, message)
         return reply
 
     async def aclose(self) -> None:

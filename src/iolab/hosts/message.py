@@ -57,7 +57,7 @@ class Hello:
     """The user whose rights the agent has, 0 for root; None where an earlier agent does not say."""
 
 
-class AgentRefusal(HostError):
+class AgentRefusalError(HostError):
     """A request that the agent answered with an error.
 
     `code` is the errno's name or a word, `reason` the agent's own sentence.

@@ -127,19 +127,21 @@ def _cpu(block: Block) -> Iterator[_Derived]:
     """Each core, each NUMA node and all cores: shares of the time that the kernel accounted."""
     grown = counter_deltas(block, CPU, FALLING_CPU_TIMES)
     nodes = np.array([name.rpartition("@")[2] for name in block.names])
-    yield from _shares(block, block.names, grown)
+    yield from _cpu_time_shares(block, block.names, grown)
     for node in sorted(set(nodes.tolist())):
-        yield from _shares(block, (f"node{node}",), _summed(grown, np.asarray(nodes == node)))
-    yield from _shares(block, (ALL_CORES,), _summed(grown, slice(None)))
+        yield from _cpu_time_shares(
+            block, (f"node{node}",), _summed(grown, np.asarray(nodes == node))
+        )
+    yield from _cpu_time_shares(block, (ALL_CORES,), _summed(grown, slice(None)))
 
 
 def _all_cores(block: Block) -> Iterator[_Derived]:
     """The same of all cores alone."""
     grown = counter_deltas(block, CPU, FALLING_CPU_TIMES)
-    yield from _shares(block, (ALL_CORES,), _summed(grown, slice(None)))
+    yield from _cpu_time_shares(block, (ALL_CORES,), _summed(grown, slice(None)))
 
 
-def _shares(block: Block, names: Sequence[str], grown: Deltas) -> Iterator[_Derived]:
+def _cpu_time_shares(block: Block, names: Sequence[str], grown: Deltas) -> Iterator[_Derived]:
     states, span_ns = grown.values, block.span_ns()
     total = grown.grown.sum(axis=0)
     sound = grown.sound & (total > 0)

@@ -15,7 +15,7 @@ from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ExitedAnswer, FileAnswer, read_answer
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusal, Message, Stream, printable
+from iolab.hosts.message import AgentRefusalError, Message, Stream, printable
 
 FINAL_WORD_LIMIT_S: Final = 15.0
 """From the engine's SIGINT to its end: it waits for I/O in flight and prints its last report."""
@@ -226,7 +226,7 @@ async def require_success(
     """`drive` for a program that may be missing: that is an EngineError, `install` what to do."""
     try:
         return await run_process(host, command, halt, on_output, on_stderr=on_stderr)
-    except AgentRefusal as refused:
+    except AgentRefusalError as refused:
         if refused.code not in _NOT_STARTED:
             raise
         name, why = program_name(command), printable(refused.reason).rstrip(".")
@@ -291,7 +291,7 @@ async def fetch_file(host: Host, path: str, max_bytes: int) -> bytes | None:
                 content += last.payload
     except TimeoutError:
         raise host.mark_lost(f"did not hand over {path} within {FETCH_LIMIT_S:g} s") from None
-    except AgentRefusal as refused:
+    except AgentRefusalError as refused:
         if refused.code == "ENOENT":
             return None
         raise

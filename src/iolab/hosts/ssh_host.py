@@ -62,7 +62,7 @@ class SshSession:
             self.connection.abort()
         gate, self.gate = self.gate, None
         if gate is not None:
-            await self.logins.release(gate)
+            await self.logins.release_login(gate)
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class SshConnections:
         self.limits = limits
         self._config = config
         self._slots = asyncio.Semaphore(limits.at_once)
-        self._gates: dict[SshRoute, _SharedLogin] = {}
+        self._logins: dict[SshRoute, _SharedLogin] = {}
         self._known: dict[tuple[str, ...], asyncssh.SSHKnownHosts] = {}
 
     async def acquire(self, host: str, route: SshRoute) -> SshSession:
@@ -91,12 +91,12 @@ class SshConnections:
             what, host, replace(route, jump=await self._hops_to(what, route))
         )
 
-    async def release(self, gate: _SharedLogin) -> None:
+    async def release_login(self, gate: _SharedLogin) -> None:
         """One user less of a jump host; the last one closes it."""
         gate.users -= 1
         failed = gate.login.done() and (gate.login.cancelled() or gate.login.exception())
-        if (gate.users == 0 or failed) and self._gates.get(gate.route) is gate:
-            del self._gates[gate.route]
+        if (gate.users == 0 or failed) and self._logins.get(gate.route) is gate:
+            del self._logins[gate.route]
         if gate.users == 0:
             outcome = (await asyncio.gather(gate.login, return_exceptions=True))[0]
             if isinstance(outcome, SshSession):
@@ -128,7 +128,7 @@ class SshConnections:
             connection = await self._log_in(prepared, tunnel)
         except BaseException:
             if gate is not None:
-                await self.release(gate)
+                await self.release_login(gate)
             raise
         return SshSession(connection, self, gate)
 
@@ -136,17 +136,17 @@ class SshConnections:
         """The last jump host of a route, logged in to; all hosts behind it share the connection."""
         *before, hop = route.jump
         way = SshRoute(hop.address, hop.user, hop.port, tuple(before), route.key, route.known_hosts)
-        gate = self._gates.get(way)
+        gate = self._logins.get(way)
         if gate is None:
             what = f"Jump host '{printable(str(hop))}' of host '{printable(host)}'"
             login = asyncio.create_task(self._acquire(what, host, way), name=what)
-            gate = self._gates[way] = _SharedLogin(way, login)
+            gate = self._logins[way] = _SharedLogin(way, login)
         gate.users += 1
         try:
             # One host that gives up must not take the jump host from the others.
             await asyncio.shield(gate.login)
         except BaseException:
-            await self.release(gate)
+            await self.release_login(gate)
             raise
         return gate
 

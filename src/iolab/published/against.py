@@ -344,7 +344,7 @@ def matched_figures(
         if not point.key.without:
             by_workload.setdefault((point.key.configuration, point.key.workload), []).append(point)
     pairs = (
-        _pair(
+        _match_best_point(
             study, configuration, figure, by_workload.get((configuration.id, figure.workload), ())
         )
         for figure in figures
@@ -358,7 +358,7 @@ def owners(figures: Iterable[PublishedFigure]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(figure.owner.name for figure in figures))
 
 
-def _pair(
+def _match_best_point(
     study: Study,
     configuration: Configuration,
     figure: PublishedFigure,

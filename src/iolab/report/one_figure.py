@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from iolab.analysis.points import PointSummary
-from iolab.core.metric import Metric, Result, directions_in
+from iolab.core.metric import Metric, Result, directions_with_latency
 from iolab.core.metric_spec import MEAN, declared_columns, spec_of
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
@@ -151,7 +151,7 @@ def _headline_latency_texts(headline: Headline) -> tuple[tuple[str, str], ...]:
     best = headline.best
     if best is None:
         return ()
-    ways = directions_in(best.metrics)
+    ways = directions_with_latency(best.metrics)
     mixed = len(ways) > 1
     latencies = []
     for name, key in _LATENCY_METRICS:

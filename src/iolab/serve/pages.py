@@ -193,7 +193,7 @@ def _cells(compared: ComparedMetric, span: float) -> tuple[Cell, ...]:
         metric_column_name(compared.metric),
         Cell(verdict, note=comparison.reason if needs_reason else "", html=badge),
         *(ratio, interval),
-        Cell("", html=_drawing(comparison, span)),
+        Cell("", html=_forest_row_svg(comparison, span)),
         *(baseline, candidate, " / ".join(map(str, comparison.runs))),
         compared.level,
     )
@@ -204,7 +204,7 @@ def _verdict_badge(verdict: ComparisonVerdict, before: str = "") -> str:
     return f'<span class="badge says-{verdict.value}">{shape}{before}{verdict.value}</span>'
 
 
-def _drawing(comparison: Comparison, span: float) -> str:
+def _forest_row_svg(comparison: Comparison, span: float) -> str:
     """The ratio and its interval on the scale of the page, around the line of 1."""
     at, middle = _place(comparison.ratio, span), f"{WIDTH / 2:g}"
     reach = ""

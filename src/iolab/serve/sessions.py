@@ -196,7 +196,7 @@ def _walk(
         raise _not_plain(Path(path).name)
     stamp = _stamp(info)
     before = remembered.get(path)
-    below = before[1] if before and before[0] == stamp else _folders(path)
+    below = before[1] if before and before[0] == stamp else _plain_subfolders(path)
     current[path] = (stamp, below)
     if not levels:  # what was written into a run in place, its folder does not tell
         update(repr(stamp_of(Path(path))).encode())
@@ -209,7 +209,7 @@ def _walk(
     return newest
 
 
-def _folders(path: str) -> tuple[str, ...]:
+def _plain_subfolders(path: str) -> tuple[str, ...]:
     """The folders in a folder, sorted; StoreError where anything in it is not plain."""
     below = []
     with os.scandir(path) as entries:

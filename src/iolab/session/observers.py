@@ -80,7 +80,7 @@ class HostWatch:
         )
         self._held = await self._next_sample(self._stream, FIRST_SAMPLE_LIMIT_S)
 
-    async def collect_from(self, go_real_ns: int) -> None:
+    async def collect_until_cancelled(self, go_real_ns: int) -> None:
         """Collect from the last sample before `go_real_ns` (the host's clock) until cancelled."""
         if self._stream is None or self._held is None:
             raise ValueError("a watch begins before it is followed")
@@ -245,7 +245,7 @@ class HostMonitors:
 
     async def _follow_watch(self, observer: _MonitoredState) -> None:
         now_ns = self._session.clock.real_ns()
-        await observer.watch.collect_from(
+        await observer.watch.collect_until_cancelled(
             now_ns + (observer.offset.offset_ns if observer.offset else 0)
         )
 

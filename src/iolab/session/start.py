@@ -196,7 +196,7 @@ async def start_load_together(
         go = HostStart(start.on_host_clock(share), start.lead_s)
         # A run without one of its hosts answers nothing.
         with cancel_on_halt(halt):
-            await run_with(load(share, go), watches[share.name].collect_from(go.real_ns))
+            await run_with(load(share, go), watches[share.name].collect_until_cancelled(go.real_ns))
 
     try:
         await run_on_each(shares, get_ready)

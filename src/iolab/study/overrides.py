@@ -94,7 +94,7 @@ class _Assignment:
                     return
                 self._set(table, path, key, value, typed=typed)
         else:
-            self._unknown_section(name, section)
+            self._add_unknown_section_fault(name, section)
 
     def _targets(
         self, section: str, key_name: str, rest: str
@@ -177,7 +177,7 @@ class _Assignment:
             for length in range(1, len(path))
         )
 
-    def _unknown_section(self, name: str, section: str) -> None:
+    def _add_unknown_section_fault(self, name: str, section: str) -> None:
         sections = [*self.form.single_tables, *ITEMS]
         if section in sections:
             form = f"{section}.ID.KEY" if section in ITEMS else f"{section}.KEY"

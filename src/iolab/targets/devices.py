@@ -18,7 +18,7 @@ from iolab.hosts.answers import (
     read_facts,
 )
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusal, printable
+from iolab.hosts.message import AgentRefusalError, printable
 from iolab.study.targets import Target
 from iolab.targets.work_directory import WorkDirectory, scratch_name
 
@@ -44,7 +44,7 @@ async def inspect_device(host: Host, target: Target, settings: TargetSettings) -
             serial=target.serial,
             overwrite=_may_overwrite(host, settings),
         )
-    except AgentRefusal as refused:
+    except AgentRefusalError as refused:
         missing = DeviceRefusal("missing", refused.reason.rstrip("."))
         return DeviceFacts(
             target.path,
@@ -196,7 +196,7 @@ async def allocated_bytes(host: Host, image: str) -> int:
     """What an image that an earlier session kept has of its disk; 0 where there is none."""
     try:
         answer = await host.request("extents", deadline_s=FACTS_LIMIT_S, paths=[image])
-    except AgentRefusal:
+    except AgentRefusalError:
         return 0
     proof = read_answer(host.name, ExtentProof, answer)
     return proof.written_bytes + proof.unwritten_bytes

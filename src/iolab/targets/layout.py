@@ -16,7 +16,7 @@ from iolab.errors import EngineError, HostError, Interrupted, IolabError
 from iolab.hosts.barrier import gather_hosts, run_with
 from iolab.hosts.device_counters import snapshot
 from iolab.hosts.engine import Command, EngineReading, with_ledger
-from iolab.hosts.message import AgentRefusal, printable
+from iolab.hosts.message import AgentRefusalError, printable
 from iolab.hosts.remote_process import CORRECT, Ending, exit_fault, run_process
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.targets.context import Context, contents_seed
@@ -131,7 +131,7 @@ async def laid_out_bytes(workdir: WorkDirectory, data_set: DataSet) -> int:
     """The size of the data set's files there when all of them are written, else 0."""
     try:
         proof = await prove_extents(workdir, workdir.paths(data_set))
-    except AgentRefusal:
+    except AgentRefusalError:
         return 0
     whole = proof.size_bytes == data_set.bytes_per_host
     proved = proof.method in PROVING_METHODS and not unproved_bytes(proof)

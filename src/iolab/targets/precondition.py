@@ -370,7 +370,7 @@ class Preconditioner:
         (await gather_hosts(workdirs, begin)).complete()
 
     async def _restore(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
-        self._mark_unknown(workdirs)
+        self._mark_preparing(workdirs)
         # Where nothing is filled, no write tells how large a ledger must be.
         if run.point.job.verify and self._wish.fill >= 1:
             await self._begin_blocks(run, workdirs)
@@ -465,7 +465,7 @@ class Preconditioner:
         if all(key in dict(self._books.account(workdir).steady[-1:]) for workdir in workdirs):
             return
         turn = self._books.account(workdirs[0]).restored_for
-        self._mark_unknown(workdirs)
+        self._mark_preparing(workdirs)
         series, written = await run_rounds(self._context, workdirs, run)
         self._books.add_rounds(series)
         if not series.is_steady:
@@ -480,7 +480,7 @@ class Preconditioner:
         self._books.save_accounts(*accounts)
         await self._update_ledger(workdirs, turn)
 
-    def _mark_unknown(self, workdirs: Sequence[WorkDirectory]) -> None:
+    def _mark_preparing(self, workdirs: Sequence[WorkDirectory]) -> None:
         accounts = (self._books.account(workdir) for workdir in workdirs)
         self._books.save_accounts(*(replace(account, under_way=PREPARING) for account in accounts))
 

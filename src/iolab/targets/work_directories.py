@@ -15,7 +15,7 @@ from iolab.errors import HostError, Interrupted, IolabError
 from iolab.hosts.answers import ScratchAnswer, read_answer
 from iolab.hosts.barrier import Member, gather_hosts
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusal, Message
+from iolab.hosts.message import AgentRefusalError, Message
 from iolab.study.targets import Target, data_sets_at, makers_of, targets_of
 from iolab.targets.context import Context
 from iolab.targets.devices import (
@@ -77,7 +77,7 @@ async def open_folder(
                 name=name,
                 owner=owner,
             )
-        except AgentRefusal as refused:
+        except AgentRefusalError as refused:
             if refused.code != "busy" or not refused.reason.endswith(f"held by {owner}"):
                 raise
         await context.stop.sleep(OWN_LOCK_PAUSE_S)

@@ -17,7 +17,7 @@ from iolab.errors import HostError
 from iolab.hosts.answers import EvictAnswer, FileAnswer, read_answer
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusal, printable
+from iolab.hosts.message import AgentRefusalError, printable
 
 OPEN_LIMIT_S: Final = 120.0
 """Taking a folder; what a dead session left there, perhaps terabytes, is removed first."""
@@ -163,7 +163,7 @@ async def _difference(workdir: WorkDirectory, folder: str, mark: FileAnswer) -> 
     """Why what the host sees there is not the folder with that mark; None when it is."""
     try:
         read_mark = await _read_mark(workdir, folder)
-    except AgentRefusal as refused:
+    except AgentRefusalError as refused:
         return refused.reason
     return None if read_mark == mark else "what it sees there is another folder"
 
@@ -231,7 +231,7 @@ async def look_again(
     """The files after a load, beside how they were before it. Raises HostError."""
     try:
         return FilesLook(before, await prove_extents(workdir, paths, WRITE_BACK_LIMIT_S))
-    except AgentRefusal as refused:
+    except AgentRefusalError as refused:
         return FilesLook(before, None, printable(refused.reason, FAULT_LIMIT))
 
 

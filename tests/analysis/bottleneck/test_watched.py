@@ -8,7 +8,7 @@ import pytest
 
 from iolab.analysis.kinds import judge_run
 from iolab.core.host import Role
-from iolab.core.resources import LoadLoop, Resource
+from iolab.core.resources import IssueRule, Resource
 from iolab.core.run import DeviceDelta, MonitoredHost, ProcessorUse
 from iolab.registry import analyses
 from tests.analysis.bottleneck.planted import PORT, QUIET, cores, disk, facts, port, record, watched
@@ -28,7 +28,7 @@ def test_littles_law_and_where_the_latency_arises() -> None:
     assert flight.latency_ns == pytest.approx(800_000)
     assert flight.device_ns == pytest.approx(640_000)
     assert flight.device_latency_share == pytest.approx(0.8)
-    assert (flight.loop, flight.one_each) == (LoadLoop.CLOSED, False)
+    assert (flight.loop, flight.one_each) == (IssueRule.CLOSED, False)
 
 
 def test_the_utilisation_of_each_resource() -> None:
@@ -160,7 +160,7 @@ def test_an_asked_rate_makes_an_open_loop() -> None:
     paced = replace(JOB, rate_iops=10_000)
     flight = watched(record(QUIET, job=paced)).flight
     assert flight is not None
-    assert (flight.loop, flight.target_rate) == (LoadLoop.RATE, 40_000)
+    assert (flight.loop, flight.target_rate) == (IssueRule.RATE, 40_000)
 
 
 def test_a_polling_engine_uses_a_core_however_little_it_does() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusal
+from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import fetch_file
 from tests.loads.keyvalue.local import on_this_machine
 
@@ -30,5 +30,5 @@ def test_a_file_comes_whole_and_a_missing_one_is_none(tmp_path: Path) -> None:
 
 def test_a_larger_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"12345")
-    with pytest.raises(AgentRefusal):
+    with pytest.raises(AgentRefusalError):
         brought(tmp_path / "file", 4)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.points import REPLICATED, PointSummary
-from iolab.core.resources import IoConcurrency, LoadLoop, Resource, ResourceUse, RunResources
+from iolab.core.resources import IoConcurrency, IssueRule, Resource, ResourceUse, RunResources
 from iolab.core.run import RunKey
 from iolab.dataclass import dataclass
 
@@ -171,7 +171,7 @@ class BottleneckDecision:
 def decide_bottleneck(resources: RunResources, step: LoadStep | None) -> BottleneckDecision:
     """What the evidence supports; `step` is None where no other load was measured."""
     flight = resources.flight
-    if flight is not None and flight.loop is not LoadLoop.CLOSED:
+    if flight is not None and flight.loop is not IssueRule.CLOSED:
         paced = _pacing_cause(flight)
         if paced is not None:
             return BottleneckDecision(paced, sure=True)
@@ -209,7 +209,7 @@ def _decide_without_full_resource(
 ) -> BottleneckDecision:
     """Where no resource is at its limit: the load that was asked for, or what cannot be seen."""
     flight, nearest = resources.flight, resources.busiest(Resource.DEVICE)
-    if flight is not None and flight.loop is LoadLoop.CLOSED:
+    if flight is not None and flight.loop is IssueRule.CLOSED:
         if flight.filled_share < QUEUE_KEPT and aside:
             return BottleneckDecision(Cause.PROCESSORS, sure=True, use=aside[0])
         if flight.filled_share < QUEUE_KEPT:

@@ -14,7 +14,7 @@ from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import NOTHING, RunView, io_time_in_window
 from iolab.analysis.window import Window
 from iolab.core.host import HostFacts, Role
-from iolab.core.resources import IoConcurrency, LoadLoop, Resource, ResourceUse, RunResources
+from iolab.core.resources import IoConcurrency, IssueRule, Resource, ResourceUse, RunResources
 from iolab.core.run import HostRun, RunRecord
 from iolab.hosts.rates import ALL_CORES, derive_series
 
@@ -149,11 +149,11 @@ def _io_flight(view: RunView) -> IoConcurrency | None:
     asked_rates = [job.target_iops * job.jobs for job in jobs if job.target_iops is not None]
     seconds = np.maximum(load.seconds, 1e-9)
     return IoConcurrency(
-        loop=LoadLoop.RATE
+        loop=IssueRule.RATE
         if asked_rates
-        else LoadLoop.CLOSED
+        else IssueRule.CLOSED
         if all(job.is_closed_loop for job in jobs)
-        else LoadLoop.PACED,
+        else IssueRule.PACED,
         in_flight=sum(flight.in_flight for flight in measured),
         asked=sum(job.total_iodepth for job in jobs),
         one_each=all(job.total_iodepth == 1 for job in jobs),

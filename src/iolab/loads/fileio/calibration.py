@@ -99,7 +99,8 @@ async def calibrate_on(
     """The same on hosts that somebody else opens and closes."""
     alone = len(hosts) == 1
     places = tuple(
-        _Place(host, wish.job, number, alone=alone) for number, host in enumerate(hosts.values())
+        _CalibratedHost(host, wish.job, number, alone=alone)
+        for number, host in enumerate(hosts.values())
     )
     (await gather_hosts(places, _get_ready)).complete()
     try:
@@ -127,7 +128,7 @@ def refuse_unready(facts: HostFacts, path: str, job: Job) -> None:
         raise HostError(message, "Make room there, or give a smaller --size or --numjobs.")
 
 
-class _Place:
+class _CalibratedHost:
     """One host, the scratch folder that is held there, and what it is asked to do."""
 
     def __init__(self, host: Host, job: Job, number: int, *, alone: bool) -> None:
@@ -149,7 +150,7 @@ class _Place:
         return self.host.spec.path or ""
 
 
-async def _get_ready(place: _Place) -> None:
+async def _get_ready(place: _CalibratedHost) -> None:
     host = place.host
     await host.connect()
     answer = await host.request("facts", deadline_s=FACTS_LIMIT_S, path=place.path, tools=ASKED)
@@ -161,7 +162,7 @@ async def _get_ready(place: _Place) -> None:
         raise type(fault)(f"Host '{host.name}': {fault.message}", fault.hint) from None
 
 
-async def _open(place: _Place) -> None:
+async def _open(place: _CalibratedHost) -> None:
     opened = await place.host.request(
         "scratch_open",
         deadline_s=OPEN_LIMIT_S,
@@ -172,7 +173,7 @@ async def _open(place: _Place) -> None:
     place.dir = read_answer(place.name, ScratchAnswer, opened).dir
 
 
-async def _close(place: _Place) -> None:
+async def _close(place: _CalibratedHost) -> None:
     directory, place.dir = place.dir, ""
     if directory and not place.host.lost_reason:
         await place.host.request(
@@ -180,7 +181,7 @@ async def _close(place: _Place) -> None:
         )
 
 
-def _left(places: Iterable[_Place], failed: Mapping[str, IolabError]) -> HostError | None:
+def _left(places: Iterable[_CalibratedHost], failed: Mapping[str, IolabError]) -> HostError | None:
     """What stays behind a calibration that is whole: no reason to throw away what it found."""
     faults = tuple(
         Fault(f"Below {place.path}{place.where}: {fault.message}", fault.hint)
@@ -207,7 +208,7 @@ class _EngineRun:
 class _Bench:
     """All hosts, in step: nobody begins a run before everybody has ended the one before."""
 
-    places: tuple[_Place, ...]
+    places: tuple[_CalibratedHost, ...]
     wish: Wish
     say: Callable[[str], None]
     clock: Clock
@@ -228,13 +229,13 @@ class _Bench:
         return _calibration(wish.job, self.places, runs, ceilings)
 
     async def _at_once(
-        self, engine: FileEngine[Job], load: Callable[[_Place], _Load]
+        self, engine: FileEngine[Job], load: Callable[[_CalibratedHost], _Load]
     ) -> Mapping[str, _EngineRun]:
         """The engine's load on every host; where one fails, the others are told to end."""
         starts = await self._starts()
         halt = asyncio.Event()
 
-        async def run_on(place: _Place) -> _EngineRun | None:
+        async def run_on(place: _CalibratedHost) -> _EngineRun | None:
             with cancel_on_halt(halt):
                 return await _driven(place, engine, load(place), starts.get(place.name), halt)
 
@@ -246,7 +247,7 @@ class _Bench:
         if len(self.places) == 1:
             return {}
 
-        async def ask(place: _Place) -> ClockOffset:
+        async def ask(place: _CalibratedHost) -> ClockOffset:
             return await measure_offset(place.host, self.clock)
 
         offsets = (await gather_hosts(self.places, ask)).complete()
@@ -274,10 +275,12 @@ def _turns(pairs: int) -> Iterator[tuple[int, FileEngine[Job]]]:
             yield pair, engine
 
 
-def _measuring(engine: FileEngine[Job], wish: Wish, pair: int) -> Callable[[_Place], _Load]:
+def _measuring(
+    engine: FileEngine[Job], wish: Wish, pair: int
+) -> Callable[[_CalibratedHost], _Load]:
     """A run on the scratch files."""
 
-    def load(place: _Place) -> _Load:
+    def load(place: _CalibratedHost) -> _Load:
         job, files = _of_engine(place.job, engine.name), _files_of(place.job)
         command = engine.measure(
             job, files, place.dir, seconds=wish.seconds, seed=place.seed + pair
@@ -287,10 +290,10 @@ def _measuring(engine: FileEngine[Job], wish: Wish, pair: int) -> Callable[[_Pla
     return load
 
 
-def _nulling(engine: FileEngine[Job]) -> Callable[[_Place], _Load]:
+def _nulling(engine: FileEngine[Job]) -> Callable[[_CalibratedHost], _Load]:
     """The same where nothing has to be done for it."""
 
-    def load(place: _Place) -> _Load:
+    def load(place: _CalibratedHost) -> _Load:
         kind = kind_of(_of_engine(place.job, engine.name))
         command = engine.null(kind, seconds=NULL_S)
         if command is None:
@@ -310,7 +313,7 @@ def _files_of(job: Job) -> DataSet:
     return DataSet("calibrate", "", job.numjobs, job.files_per_job, job.file_bytes)
 
 
-async def _lay_out(place: _Place) -> None:
+async def _lay_out(place: _CalibratedHost) -> None:
     engine, files = ENGINES[-1], _files_of(place.job)
     command = engine.layout(files, place.dir, None, seed=place.seed)
     reader = engine.layout_reader(files)
@@ -323,7 +326,7 @@ async def _lay_out(place: _Place) -> None:
 
 
 async def _driven(
-    place: _Place,
+    place: _CalibratedHost,
     engine: FileEngine[Job],
     load: _Load,
     start: HostStart | None,
@@ -360,7 +363,7 @@ async def _driven(
 
 def _calibration(
     job: Job,
-    places: tuple[_Place, ...],
+    places: tuple[_CalibratedHost, ...],
     runs: Mapping[tuple[int, EngineName], Mapping[str, _EngineRun]],
     ceilings: Mapping[EngineName, Mapping[str, _EngineRun]],
 ) -> Calibration:
@@ -370,7 +373,7 @@ def _calibration(
             for (pair, engine), by_host in runs.items()
         )
 
-    def of_host(place: _Place) -> HostCalibration:
+    def of_host(place: _CalibratedHost) -> HostCalibration:
         last = {engine: by_host[place.name] for (_, engine), by_host in runs.items()}
         return HostCalibration(
             host=place.name,

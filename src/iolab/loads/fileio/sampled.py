@@ -134,7 +134,9 @@ _WORDS: Final = {Direction.READ: "read", Direction.WRITE: "written", Direction.T
 @check("block-size", "Block size")
 def block_size(view: RunView) -> CheckAnswer:
     """Whether the I/Os were as large as the job says: by claims, and by the device's own count."""
-    return worst_answer([*_claims(view), *_device_counts(view), *_sampled(view)])
+    return worst_answer(
+        [*_claims(view), *_device_counts(view), *_sampled_request_size_answers(view)]
+    )
 
 
 def _claims(view: RunView) -> Iterator[CheckAnswer]:
@@ -217,7 +219,7 @@ def _counted(
     view: RunView, group: Moved, members: list[int], way: Direction, claimed: int
 ) -> Iterator[CheckAnswer]:
     names = group.device.split("+")
-    done, merged = _done(view, members, names, way)
+    done, merged = _ios_and_merges(view, members, names, way)
     if not done:
         return  # The bytes say so already.
     of_bytes = (group.claimed(way), group.moved(way))
@@ -278,7 +280,7 @@ def _too_many(
         )
 
 
-def _sampled(view: RunView) -> Iterator[CheckAnswer]:
+def _sampled_request_size_answers(view: RunView) -> Iterator[CheckAnswer]:
     """Sizes of sampled requests, of blocks that the kernel has no cause to split."""
     for host in view.hosts:
         job = Job.require(view.record.run.point.job_on(host.host))
@@ -316,7 +318,7 @@ def _whole_bytes(view: RunView, group: Moved) -> int | None:
     return min(stated) if stated and len(stated) == len(names) else None
 
 
-def _done(
+def _ios_and_merges(
     view: RunView, members: list[int], names: list[str], way: Direction
 ) -> tuple[int, int | None]:
     """I/Os and merges of those devices; each host took its looks itself, so the widest saw all."""

@@ -24,13 +24,13 @@ from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, WHOLE_KEY
 from iolab.loads.keyvalue.tables import (
     WORDS,
     PointGroup,
-    counted_operations,
     group_headlines,
     intended_latency_table,
     known_latency_texts,
     main_operation,
     metric_value,
     operations_by_point_table,
+    operations_with_rate,
     percentile_bounds_table,
     percentile_to_draw,
     plural_operation,
@@ -358,7 +358,7 @@ def _latency_texts(best: PointFigures, group: PointGroup) -> Iterator[tuple[str,
     tail = percentile_to_draw(group.workload.job, [best.metrics], main)
     mixed = [
         operation
-        for operation in counted_operations([best.metrics])
+        for operation in operations_with_rate([best.metrics])
         if operation in timed_operations([best.metrics])
     ]
     if len(mixed) < 2:

@@ -23,7 +23,7 @@ from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusal, printable
+from iolab.hosts.message import AgentRefusalError, printable
 from iolab.hosts.remote_process import Ending, exit_fault, output_of, program_name, require_success
 from iolab.loads.keyvalue.db_bench.engine import levels_command, load_command, shape_command
 from iolab.loads.keyvalue.db_bench.evidence import load_faults
@@ -83,7 +83,7 @@ async def read_folder_marker(host: Host, folder: str) -> dict[str, Any] | None:
     try:
         async for message in stream:
             content += message.payload
-    except AgentRefusal:
+    except AgentRefusalError:
         return None
     finally:
         await stream.aclose()

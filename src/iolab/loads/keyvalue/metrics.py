@@ -145,9 +145,9 @@ class KeyValueLoad:
 
     def rates_of(self, operation: KeyOperation) -> Floats:
         """One operation a second on each host (H,)."""
-        return self._over_seconds(self.done_of(operation))
+        return self._over_seconds(self.done_by_host(operation))
 
-    def done_of(self, operation: KeyOperation) -> Ints:
+    def done_by_host(self, operation: KeyOperation) -> Ints:
         """One operation on each host (H,)."""
         place = self._place(operation)
         zeros = np.zeros(len(self.seconds), dtype=np.int64)
@@ -394,7 +394,7 @@ def _operation_rate(
     Where an engine did not tell operations apart, each has its share of those that it timed in the
     whole run: every thread keeps to the mix that it was told, hundred by hundred.
     """
-    if load.done_of(operation)[hosts].any():
+    if load.done_by_host(operation)[hosts].any():
         return float(load.rates_of(operation)[hosts].sum())
     shares = [_operation_share(load, operation, host) for host in hosts]
     if not any(shares):

@@ -53,7 +53,7 @@ OVERWRITE: Final = "overwrite"
 """The one benchmark without readers whose rate db_bench limits."""
 
 
-def check_key_values(document: StudyDocument, tables: Tables) -> None:
+def add_key_value_faults(document: StudyDocument, tables: Tables) -> None:
     """Add every fault of key-value workloads and of their server that no single key shows."""
     for item in tables.items["workload"]:
         check_options(document, item, "db_bench", DbBenchTable, DB_BENCH_OPTIONS)

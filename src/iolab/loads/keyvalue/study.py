@@ -25,7 +25,7 @@ from iolab.loads.keyvalue.cost import (
     store_bytes,
 )
 from iolab.loads.keyvalue.problems import (
-    check_key_values,
+    add_key_value_faults,
     key_value_faults,
     memory_notes,
     required_tools,
@@ -106,7 +106,7 @@ class KeyValueStudy(LoadStudy):
 
     def check(self, document: StudyDocument, tables: Tables) -> None:
         """Add every fault of its workloads and of their server that no single key shows."""
-        check_key_values(document, tables)
+        add_key_value_faults(document, tables)
 
     def check_devices(self, document: StudyDocument, tables: Tables) -> None:
         """A database lies on a file system, which the session can make."""

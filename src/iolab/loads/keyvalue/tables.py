@@ -62,7 +62,7 @@ def timed_operations(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOperat
     return _operations_with_metric(metrics, [f"lat_ns_{name}" for name in LATENCY_NAMES])
 
 
-def counted_operations(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOperation, ...]:
+def operations_with_rate(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOperation, ...]:
     """The operations that have a rate of their own."""
     operations = _operations_with_metric(metrics, [WHOLE_KEY])
     return tuple(
@@ -227,7 +227,7 @@ def run_columns(metrics: Iterable[Mapping[str, Metric]]) -> list[tuple[str, str]
     """(metric, heading) of what tells these runs: all operations, then each by itself."""
     all_metrics = list(metrics)
     main = main_operation(all_metrics)
-    rates, latencies = counted_operations(all_metrics), timed_operations(all_metrics)
+    rates, latencies = operations_with_rate(all_metrics), timed_operations(all_metrics)
     shown = [(WHOLE_KEY, "Operations/s")]
     if len(rates) > 1 or (rates and rates[0] is not main):
         shown += [(operation.rate_key, f"{plural_operation(operation)}/s") for operation in rates]
@@ -242,7 +242,7 @@ def run_columns(metrics: Iterable[Mapping[str, Metric]]) -> list[tuple[str, str]
 def operations_table(result: Result) -> Table:
     """What each operation of a run did and took, percentile by percentile."""
     metrics = [result.metrics]
-    operations = dict.fromkeys([*counted_operations(metrics), *timed_operations(metrics)])
+    operations = dict.fromkeys([*operations_with_rate(metrics), *timed_operations(metrics)])
     return _operations_table("Each operation", [("", result.metrics, operations)])
 
 
@@ -251,7 +251,7 @@ def operations_by_point_table(points: Sequence[PointSummary], name: Namer) -> Ta
     parts = []
     for point in points:
         metrics = [point.metrics]
-        operations = dict.fromkeys([*counted_operations(metrics), *timed_operations(metrics)])
+        operations = dict.fromkeys([*operations_with_rate(metrics), *timed_operations(metrics)])
         parts.append((name(point), point.metrics, operations))
     table = _operations_table("Each operation by itself", parts)
     levels = [point.level for point, part in zip(points, parts, strict=True) for _ in part[2]]

@@ -32,7 +32,7 @@ from iolab.core.metric import Metric, Spread
 from iolab.core.run import RunRecord
 from iolab.core.samples import Floats
 from iolab.loads.metadata.checks import (
-    client_answers,
+    answers_from_client_cache,
     metadata_counted,
     metadata_cpu,
     metadata_engine,
@@ -69,7 +69,7 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
             engine_errors: (metadata_failed, phase_incomplete),
             totals_disagree: (metadata_counted, reported_rates, ranks_apart),
             clock_step: (phase_too_short,),
-            target_in_memory: (client_answers, ranks_preempted),
+            target_in_memory: (answers_from_client_cache, ranks_preempted),
         },
         answers={
             engine_errors: metadata_engine,

@@ -414,7 +414,7 @@ async def _run_mdtest(
 async def _collect_telemetry(share: HostRunState, watch: HostWatch) -> None:
     """Telemetry until cancelled; a host that is lost is told of in its share."""
     try:
-        await watch.collect_from(0)
+        await watch.collect_until_cancelled(0)
     except HostError as fault:
         share.error = fault.message
         raise

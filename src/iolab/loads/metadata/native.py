@@ -527,7 +527,7 @@ class _Iteration:
         self._began_ns = start.real_ns
         self._followers = {
             share.name: asyncio.create_task(
-                self._watches[share.name].collect_from(start.on_host_clock(share)),
+                self._watches[share.name].collect_until_cancelled(start.on_host_clock(share)),
                 name=f"telemetry of {share.name}",
             )
             for share in self._shares

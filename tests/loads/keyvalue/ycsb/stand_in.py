@@ -3,7 +3,7 @@
 `java` makes such a program. What it does otherwise stands in `behaviour.json` beside it, which is
 read at each start: for `version`, `load`, `shape` and `measure` an object of
 
-- `exit`: the code that it ends with; `says`: words on standard error before that
+- `exit`: the code that it ends with; `message`: words on standard error before that
 - `swap`: [old, new] in what it prints; `sleep`: seconds before it prints its end
 - of `load` alone `inserts`: how many records it inserts, all by default
 - of `measure` alone `lacks`: logs that it does not write; `cut`: bytes of each log that it leaves
@@ -82,7 +82,7 @@ if kind == "measure":
 sys.stderr.write(recorded("err"))
 sys.stderr.flush()
 time.sleep(does.get("sleep", 0))
-sys.stderr.write(does.get("says", ""))
+sys.stderr.write(does.get("message", ""))
 sys.stdout.write(recorded("out"))
 sys.exit(does.get("exit", 0))
 """

@@ -110,7 +110,7 @@ class ManagedServer(Server):
             if not await self._holds(workdir, wanted):
                 await self._load(session, run, workdir, wanted, load)
             if not session.stop.is_requested:
-                await self._restore(session, run, workdir, wanted)
+                await self._restore_and_start(session, run, workdir, wanted)
         except (HostError, EngineError) as fault:
             self.tell(error=fault.message)
             # The next one looks anew at what may have been the reason.
@@ -244,7 +244,7 @@ class ManagedServer(Server):
         if died := self.fault():
             raise EngineError(died, ROOM)
 
-    async def _restore(
+    async def _restore_and_start(
         self, session: SessionContext, run: PlannedRun, workdir: WorkDirectory, wanted: RecordSet
     ) -> None:
         """The loaded files as they were, no page of them in memory, and a node that serves them."""

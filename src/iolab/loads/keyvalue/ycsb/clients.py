@@ -25,7 +25,7 @@ from iolab.errors import EngineError, Interrupted
 from iolab.hosts.barrier import cancel_on_halt, run_with
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusal, printable
+from iolab.hosts.message import AgentRefusalError, printable
 from iolab.hosts.remote_process import (
     STDERR_TAIL_BYTES,
     Ending,
@@ -195,7 +195,7 @@ class YcsbClients:
         async def bring(share: HostRunState) -> None:
             for name in names:
                 path = f"{work_folder(share.workdir)}/{name}"
-                with suppress(AgentRefusal):
+                with suppress(AgentRefusalError):
                     content = await fetch_file(share.workdir.host, path, LOG_LIMIT_BYTES)
                     if content is not None:
                         share.files[name] = CompressedBytes.compress(content)
