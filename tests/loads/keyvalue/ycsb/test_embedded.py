@@ -199,7 +199,7 @@ def stopping_in(phase: Phase, words: str) -> Any:
     def arrange(session: Any) -> None:
         def react(event: object) -> None:
             if isinstance(event, PhaseStarted) and event.phase is phase and words in event.detail:
-                session.stop.request()
+                session.stop.request_stop()
 
         session.recorder.react = react
 
@@ -243,7 +243,7 @@ def test_a_client_that_is_lost_ends_the_run_on_all(program: Path, target: Path) 
                 and event.host == "c2"
                 and started(program, "measure")
             ):
-                session.hosts["c2"].give_up("was lost in a test")
+                session.hosts["c2"].mark_lost("was lost in a test")
 
         session.recorder.react = react
 
