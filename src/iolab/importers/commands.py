@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
+from iolab.dataclass import dataclass
 from iolab.importers.files import SETTING_CHARACTERS, clean
 from iolab.importers.model import Settings
 
@@ -16,14 +17,31 @@ YES: Final = "yes"
 _MOMENT: Final = re.compile(r"\d{4}[.-]\d\d[.-]\d\d[-T_]\d\d[.:-]\d\d[.:-]\d\d")
 """When a run began, as scripts put it into its paths: two runs are not unlike by that."""
 
-_PAIRS: Final = ("-p", "-O")
-"""Options whose value is a setting with a value of its own."""
+_PAIRS: Final = "-O"
+"""The option of IOR whose value is a setting with a value of its own."""
+
+_VERBOSITY: Final = re.compile(r"-v+")
 
 
-def command_settings(command: str) -> Settings:
+@dataclass(frozen=True, slots=True)
+class CommandStyle:
+    """Which options of a tool have a value.
+
+    Letters of `flags` have none, those of `valued` one, which may follow at once (`-b4m`). `words`
+    are long options without a value, and `paths` all that have a path as theirs; None where every
+    path is an option's.
+    """
+
+    flags: str = ""
+    valued: str = ""
+    words: frozenset[str] = frozenset()
+    paths: frozenset[str] | None = None
+
+
+def command_settings(command: str, style: CommandStyle) -> Settings:
     """Every option, whatever their order; those with one dash and one letter with their dash."""
     settings: dict[str, str] = {}
-    for name, value in _options(_words(without_moment(command))):
+    for name, value in _options(_words(without_moment(command)), style):
         before = settings.get(name)
         settings[name] = value if before is None else f"{before}, {value}"
     return tuple(
@@ -43,22 +61,50 @@ def _words(command: str) -> list[str]:
         return command.split()
 
 
-def _options(words: list[str]) -> Iterator[tuple[str, str]]:
-    place = 1 if words and not words[0].startswith("-") else 0
-    while place < len(words):
-        word = words[place]
-        place += 1
+def _options(words: list[str], style: CommandStyle) -> Iterator[tuple[str, str]]:
+    waiting = [*words[1 if words and not words[0].startswith("-") else 0 :]][::-1]
+    while waiting:
+        word = waiting.pop()
         if not _is_option(word):
             yield "arguments", word
             continue
+        if _VERBOSITY.fullmatch(word):
+            yield "-v", YES
+            continue
+        *flags, word = _letters(word, style)
+        yield from ((flag, YES) for flag in flags)
         name, equals, value = word.partition("=")
-        if not equals and place < len(words) and not _is_option(words[place]):
-            value = words[place]
-            place += 1
-        if name in _PAIRS and value:
+        if word[1] in style.valued and word[1] != "-" and len(word) > 2:
+            name, value = word[:2], word[2:]
+        elif not equals and waiting and _takes(name, waiting[-1], style):
+            value = waiting.pop()
+        if name == _PAIRS and "=" in value:
             key, _, value = value.partition("=")
-            name = key if name == "-p" else f"{name} {key}"
+            name = f"{name} {key}"
         yield name if len(name) == 2 or " " in name else name.lstrip("-"), value or YES
+
+
+def _letters(word: str, style: CommandStyle) -> list[str]:
+    """Flags that stand in one word (`-wrF`), each as an option; the last may have a value."""
+    place = 1
+    while place < len(word) and word[place] in style.flags:
+        place += 1
+    is_split = not word.startswith("--") and (
+        place == len(word) or (place > 1 and word[place] in style.valued)
+    )
+    if not is_split:
+        return [word]
+    flags = [f"-{letter}" for letter in word[1:place]]
+    return flags if place == len(word) else [*flags, f"-{word[place:]}"]
+
+
+def _takes(name: str, value: str, style: CommandStyle) -> bool:
+    """Whether the word after an option is its value."""
+    long = name.lstrip("-")
+    if _is_option(value) or long in style.words or (len(name) == 2 and name[1] in style.flags):
+        return False
+    is_path = value.startswith(("/", "./", "../"))
+    return not is_path or style.paths is None or not style.paths.isdisjoint((name, long))
 
 
 def _is_option(word: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from iolab.analysis.metrics import is_supported
 from iolab.dataclass import dataclass
-from iolab.importers.commands import command_settings
+from iolab.importers.commands import CommandStyle, command_settings
 from iolab.importers.files import (
     SETTING_CHARACTERS,
     Folder,
@@ -441,10 +441,10 @@ _OPTIONS: Final = {
 """What the configuration of a document is called in the CSV file."""
 
 _FLAGS: Final = {
-    "threads": (("-t", "--threads"), "1"),
-    "IO depth": (("--iodepth",), "1"),
-    "block size": (("-b", "--block"), "1m"),
-    "file size": (("-s", "--size"), ""),
+    "threads": ("threads", "1"),
+    "IO depth": ("iodepth", "1"),
+    "block size": ("block", "1m"),
+    "file size": ("size", ""),
 }
 """Options of the command with their defaults, where a document has no configuration."""
 
@@ -459,14 +459,105 @@ def _options(config: Mapping[str, Any], command: str) -> dict[str, str]:
             for name, value in config.items()
             if value is not None and value != "" and not isinstance(value, dict)
         }
-    words = re.findall(r'"([^"]*)"', command)
-    if not words or {"-c", "--configfile", "--hosts", "--hostsfile"} & set(words):
-        return {}
-    options = {"direct IO": str(int("--direct" in words)), "random": str(int("--rand" in words))}
-    for name, (flags, default) in _FLAGS.items():
-        value = next((_bytes(text) for text in _values(words, flags)), None)
-        options[name] = _bytes(default) or "" if value is None else value
-    return options
+    settings = {
+        _SHORT.get(name, name): str(value) for name, value in command_settings(command, _STYLE)
+    }
+    others = {name: value for name, value in settings.items() if name not in _COLUMNS}
+    if not settings or _ELSEWHERE & set(settings):
+        return others
+    options = {
+        "direct IO": str(int("direct" in settings)),
+        "random": str(int("rand" in settings)),
+    }
+    for name, (flag, default) in _FLAGS.items():
+        options[name] = _bytes(settings.get(flag, default)) or _bytes(default) or ""
+    return {**options, **others}
+
+
+_ELSEWHERE: Final = frozenset({"-c", "configfile", "hosts", "hostsfile"})
+"""Options that name a file with options, or hosts of another number of threads."""
+
+_STYLE: Final = CommandStyle(
+    flags="wrdDF",
+    valued="bcnNst",
+    words=frozenset(
+        [
+            "allelapsed",
+            "backward",
+            "cpu",
+            "cufile",
+            "deldirs",
+            "delfiles",
+            "direct",
+            "dirsharing",
+            "dirstats",
+            "dropcache",
+            "dryrun",
+            "foreground",
+            "gds",
+            "infloop",
+            "lat",
+            "lathisto",
+            "latpercent",
+            "live1",
+            "live1n",
+            "livecsvex",
+            "mkdirs",
+            "mmap",
+            "netbench",
+            "no0usecerr",
+            "nocsvlabels",
+            "nodelerr",
+            "nodetach",
+            "nodiocheck",
+            "nofdsharing",
+            "nolive",
+            "nopathexp",
+            "norandalign",
+            "preallocfile",
+            "quit",
+            "rand",
+            "randalign",
+            "read",
+            "readinline",
+            "rotatehosts",
+            "s3fastget",
+            "s3ignoreerrors",
+            "s3listobjpar",
+            "s3listverify",
+            "s3nompcheck",
+            "s3randobj",
+            "service",
+            "stat",
+            "statinline",
+            "strided",
+            "svcelapsed",
+            "sync",
+            "treerand",
+            "trunc",
+            "trunctosize",
+            "verifydirect",
+            "version",
+            "write",
+        ]
+    ),
+    paths=frozenset(
+        [
+            "-c",
+            "configfile",
+            "csvfile",
+            "hostsfile",
+            "jsonfile",
+            "livecsv",
+            "livejson",
+            "opslog",
+            "resfile",
+            "treefile",
+            "treescan",
+        ]
+    ),
+)
+"""Of elbencho's words those without a value, so that the path behind one is no value of it."""
 
 
 _SHORT: Final = {"-t": "threads", "-b": "block", "-s": "size", "-n": "dirs", "-N": "files"}
@@ -479,17 +570,9 @@ _COLUMNS: Final = {
 
 def _command(command: str) -> dict[str, str]:
     """The options that no column has, such as `--rwmixpct`; quotes of a CSV cell are its own."""
-    settings = command_settings(re.sub(r'"+', '"', command))
+    settings = command_settings(re.sub(r'"+', '"', command), _STYLE)
     named = ((_SHORT.get(name, name), str(value)) for name, value in settings)
     return {name: value for name, value in named if name not in _COLUMNS}
-
-
-def _values(words: Sequence[str], flags: Sequence[str]) -> Iterator[str]:
-    for place, word in enumerate(words):
-        if word in flags:
-            yield from words[place + 1 : place + 2]
-        elif word.startswith(tuple(f"{flag}=" for flag in flags if flag.startswith("--"))):
-            yield word.partition("=")[2]
 
 
 def _bytes(text: str) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from iolab.importers.commands import command_settings
+from iolab.importers.commands import CommandStyle, command_settings
 from iolab.importers.files import (
     SENTENCE,
     SETTING_CHARACTERS,
@@ -21,6 +21,7 @@ from iolab.importers.model import Figures, ForeignRun, ImportedClient, ImportedH
 from iolab.importers.sections import Section, sections_of
 from iolab.units import MIB, NS_PER_S, parse_size
 
+_STYLE: Final = CommandStyle(flags="BcCeEFgHIkKmnpPqrRSuvVwWxyYzZ", valued="aAbdDfGijJMNoOQstTUX")
 _BEGIN: Final = re.compile(r"IOR-(\S+): MPI Coordinated Test of Parallel I/O")
 _OPTION: Final = re.compile(r"^\s*(?!(?:ior )?WARNING)([A-Za-z][\w /()-]*?)\s*[:=] (.*)$")
 _TEST: Final = re.compile(r"^(?:(Test \d+ started|TestID)\s*:|(?:Options|Summary):\s*$)")
@@ -203,7 +204,9 @@ def _run(
         details=details,
         clients=(ImportedClient("all tasks", host),),
         settings=tuple(
-            (name, value) for name, value in (*header.items(), *command_settings(command)) if value
+            (name, value)
+            for name, value in (*header.items(), *command_settings(command, _STYLE))
+            if value
         ),
         ignored=IGNORED,
         in_flight=None if tasks is None else int(tasks),

@@ -11,13 +11,14 @@ from datetime import UTC, datetime
 from typing import Final
 
 from iolab.dataclass import dataclass
-from iolab.importers.commands import command_settings
+from iolab.importers.commands import CommandStyle, command_settings
 from iolab.importers.files import SENTENCE, Folder, ForeignFault, ForeignFile, clean, parsed
 from iolab.importers.model import Figures, ForeignRun, ImportedClient, ImportedHost, ImportedRun
 from iolab.importers.sections import Section, sections_of
 from iolab.loads.metadata import mdtest_output
 from iolab.units import NS_PER_S
 
+_STYLE: Final = CommandStyle(flags="BcCDEFkLPrRStTuvXyYZ", valued="abdefGiIlnNOpsVwWxz")
 _LAUNCHED: Final = re.compile(rb"mdtest-\S+ was launched with")
 _BEGIN: Final = re.compile(r"mdtest-\S+ was launched with")
 _ENDED: Final = re.compile(r"^-- finished at (\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)")
@@ -33,7 +34,7 @@ IGNORED: Final = {
     "-o": "where the output is written",
     "-i": "how often the load is repeated",
     "-v": "how much is printed",
-    "-vv": "how much is printed",
+    "-V": "how much is printed",
     "-Z": "how much is printed",
     "-W": "how long a phase lasts at least, not what it does",
     "saveRankPerformanceDetails": "where the output is written",
@@ -164,7 +165,7 @@ def _settings(
     section: Section, output: mdtest_output.MdtestOutput
 ) -> Iterator[tuple[str, int | str]]:
     line = next((line for _, line in section.lines if line.startswith(_COMMAND)), "")
-    yield from command_settings(line.removeprefix(_COMMAND).strip())
+    yield from command_settings(line.removeprefix(_COMMAND).strip(), _STYLE)
     if output.ranks is not None:
         yield "tasks", output.ranks
     if output.files is not None:
