@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.importers.files import Imported, read_all
+from iolab.importers.files import Imported, parsed, read_all
 from iolab.importers.registry import IMPORTERS
 from iolab.importers.session import arrange
 from tests.importers.importing import found_in, lay_down, objections, results, value
@@ -405,3 +405,53 @@ def test_no_threads_and_no_rate_of_ycsb_are_not_told(tmp_path: Path) -> None:
     assert run.in_flight is None
     assert not run.details.paced
     assert [at for at, _ in run.clients[0].details.figures[0].percentiles] == [95]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("1,234", 1234),
+        ("12,345,678.5", 12345678.5),
+        ("1234,56", None),
+        ("1,23", None),
+        ("1,,234", None),
+        (",123", None),
+    ],
+)
+def test_commas_stand_only_between_thousands(text: str, number: float | None) -> None:
+    assert parsed(text) == number
+
+
+def test_a_word_in_a_log_makes_no_other_format_of_it(tmp_path: Path) -> None:
+    noise = "see http://host/summary.html and tod Interval ReqstdOps\n"
+    text = recorded(f"{CASES}/25-mdtest-several-in-one-file.txt").decode()
+    (tmp_path / "a.txt").write_text(noise + text)
+    found = read_all([tmp_path / "a.txt"], IMPORTERS)
+    assert found.runs
+    assert not found.refused
+    assert "vdbench" not in reasons(found)
+
+
+def test_what_was_read_of_a_log_stays_read_where_another_format_is_not(tmp_path: Path) -> None:
+    text = recorded(f"{CASES}/25-mdtest-several-in-one-file.txt").decode()
+    (tmp_path / "a.txt").write_bytes(ELBENCHO + text.encode())
+    found = read_all([tmp_path / "a.txt"], IMPORTERS)
+    assert len(found.runs) == 3
+    assert [(entry.first, entry.last) for entry in found.left_out] == [(1, 3)]
+
+
+def test_no_threads_and_no_name_of_a_run_of_vdbench_end_in_a_sentence(tmp_path: Path) -> None:
+    name = f"{CASES}/02-vdbench-forrdpct.html"
+    text = recorded(name).decode()
+    header = next(line for line in text.splitlines() if line.split()[:1] == ["tod"])
+    (tmp_path / "a.html").write_text(text.replace(header, header.replace("Run", "Ran", 1)))
+    (fault, *_) = read_all([tmp_path / "a.html"], IMPORTERS).faults
+    assert "no column Run" in fault.message
+
+    place = header.split().index("threads")
+    rows = [line.split() for line in text.splitlines()]
+    for row in rows:
+        if len(row) == len(header.split()) and ":" in row[0]:
+            row[place] = "0"
+    (tmp_path / "b.html").write_text("\n".join(" ".join(row) for row in rows))
+    assert all(run.in_flight is None for _, run in read_all([tmp_path / "b.html"], IMPORTERS).runs)

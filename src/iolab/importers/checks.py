@@ -290,7 +290,7 @@ def _in_flight(view: ImportedView, index: int) -> CheckAnswer:
     figures = [
         figure for figure in view.clients[index].figures if figure.rate_per_s and figure.count != 0
     ]
-    if asked is None:
+    if not asked:
         return not_applicable("Not known: the file does not tell how many may be in flight.")
     waits = [
         figure.lat_mean_ns if figure.in_flight_mean_ns is None else figure.in_flight_mean_ns

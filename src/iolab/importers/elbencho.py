@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -208,7 +209,7 @@ def _run(file: ForeignFile, place: int, phase: _Phase) -> ForeignRun:
             if value and name not in _NO_OPTIONS
         ),
         ignored=_IGNORED,
-        in_flight=None if entries or not depth_known else round(counts[0] * counts[1] * counts[2]),
+        in_flight=None if entries or not depth_known else round(math.prod(counts)) or None,
         at_ns=phase.at_ns,
         headline="ops_per_s" if entries else headline_of(block),
     )

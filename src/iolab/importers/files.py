@@ -438,10 +438,16 @@ def number(value: object) -> float | None:
     return converted if math.isfinite(converted) and abs(converted) < 2**63 else None
 
 
+_THOUSANDS: Final = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
+
+
 def parsed(text: str) -> float | None:
-    """The number that a text is, with or without commas; None for anything else."""
+    """The number that a text is, commas only at its thousands; None for anything else."""
+    text = text.strip()
+    if "," in text and not _THOUSANDS.fullmatch(text):
+        return None
     try:
-        return number(float(text.strip().replace(",", "")))
+        return number(float(text.replace(",", "")))
     except ValueError:
         return None
 

@@ -209,7 +209,7 @@ def _run(
             if value
         ),
         ignored=IGNORED,
-        in_flight=None if tasks is None else int(tasks),
+        in_flight=int(tasks or 0) or None,
         at_ns=_ended_ns(section),
         headline="iops" if block is not None and block < MIB >> 4 else "bandwidth",
     )

@@ -32,12 +32,14 @@ UNREAD: Final = (
         "Run elbencho with --csvfile FILE and import that file.",
     ),
     UnreadFormat(
-        re.compile(rb"<title>Vdbench [^<]*summary|Vdbench summary report|summary\.html", re.I),
+        re.compile(
+            rb"<title>Vdbench [^<\n]*summary|^(?:<pre>)?Vdbench summary report", re.I | re.M
+        ),
         "A summary of vdbench is not read.",
         "Import flatfile.html of the same output folder.",
     ),
     UnreadFormat(
-        re.compile(rb"\b(?:tod|Run)\b.*\bInterval\b.*\bReqstdOps\b", re.I),
+        re.compile(rb"^\s*(?:tod|Run)\b.*\bInterval\b.*\bReqstdOps\b", re.I | re.M),
         "Flat files of vdbench's file-system workloads (fwd) are not read.",
         "Measure the same files with fio, and import its JSON.",
     ),
@@ -57,5 +59,7 @@ class UnreadImporter:
         """ForeignFault with what to do."""
         del folder
         unread = next(unread for unread in UNREAD if unread.mark.search(file.head))
-        file.account.all_left_out(unread.message)
+        # Of a log that another tool's format was read from, only what that one left is this.
+        for entry in file.account.remainder():
+            file.account.left_out(entry.first, entry.last, unread.message)
         raise ForeignFault(unread.message, unread.hint)

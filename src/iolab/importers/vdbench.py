@@ -63,6 +63,8 @@ class VdbenchImporter:
             words = line.split()
             if words[:1] == ["tod"]:
                 columns = words
+                if lacking := [name for name in ("Run", "Interval") if name not in words]:
+                    raise ForeignFault(f"its header has no column {lacking[0]}.")
             if words[:1] == ["tod"] or not line.strip("* ") or line.startswith(("*", "<")):
                 file.account.read(place)
                 continue
@@ -141,7 +143,7 @@ def _vdbench(
             ),
         ),
         settings=tuple((name, clean(row[name])) for name in _ASKED if row.get(name)),
-        in_flight=None if threads is None else round(threads),
+        in_flight=round(threads or 0) or None,
         headline=headline_of(block),
     )
 
