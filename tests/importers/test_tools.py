@@ -354,3 +354,18 @@ def test_files_of_one_load_of_diskspd_are_repeats_and_are_dated(tmp_path: Path) 
     assert second - first == 600 * 10**9
     moment = datetime.fromtimestamp(first / 10**9, UTC)
     assert (moment.year, moment.month, moment.hour, moment.minute) == (2026, 9, 6, 30)
+
+
+@pytest.mark.parametrize(("second", "buffered"), [("true", False), ("false", True), ("", True)])
+def test_the_cache_of_diskspd_is_of_each_target(
+    second: str, *, buffered: bool, tmp_path: Path
+) -> None:
+    def two_targets(text: str) -> str:
+        (target,) = re.findall(r"<Targets>(.*?)</Targets>", text, re.S)
+        told = re.search(r"<DisableOSCache>true</DisableOSCache>", target)
+        assert told
+        word = f"<DisableOSCache>{second}</DisableOSCache>" if second else ""
+        return text.replace(target, target + target.replace(told[0], word))
+
+    ((_, run),) = found_in(tmp_path, DISKSPD_WRITE, edit=two_targets).runs
+    assert run.details.buffered is buffered

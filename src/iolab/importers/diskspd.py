@@ -107,7 +107,10 @@ def _run(file: ForeignFile, result: DiskspdResult, number: int, span: MeasuredSp
         tool="diskspd",
         version=clean(result.version),
         files=(file.name,),
-        buffered="false" in caches if caches else None,
+        # Newer versions tell only that it is off: a target without a word has it, then.
+        buffered="false" in caches or len(caches) < len(asked.targets)
+        if asked and caches
+        else None,
         paced=asked is not None and any(_is_held(target, span) for target in asked.targets),
         ramp_s=float(asked.warmup_s) if asked and asked.warmup_s else None,
         asked_s=float(asked.duration_s) if asked and asked.duration_s else None,

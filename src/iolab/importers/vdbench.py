@@ -40,7 +40,7 @@ _ASKED: Final = (
 )
 """Columns that tell what was asked for; all others are measured."""
 
-_AVERAGE: Final = re.compile(r"avg_(\d+)-(\d+)")
+_AVERAGE: Final = re.compile(r"avg_(\d{1,9})-(\d{1,9})")
 
 
 class VdbenchImporter:
