@@ -455,3 +455,22 @@ def test_no_threads_and_no_name_of_a_run_of_vdbench_end_in_a_sentence(tmp_path: 
             row[place] = "0"
     (tmp_path / "b.html").write_text("\n".join(" ".join(row) for row in rows))
     assert all(run.in_flight is None for _, run in read_all([tmp_path / "b.html"], IMPORTERS).runs)
+
+
+def test_a_test_of_ior_without_a_table_is_left_out(tmp_path: Path) -> None:
+    one = IOR_TEST.format(number=0, clients=8, transfer="1 MiB", rate=409.6)
+    other = IOR_TEST.format(number=1, clients=16, transfer="1 MiB", rate=409.6)
+    cut = other[: other.index("\naccess  ")] + "\nERROR: open64() failed, errno 5\n"
+    (tmp_path / "a.out").write_text(IOR + one + cut)
+    found = read_all([tmp_path], IMPORTERS)
+    assert len(found.runs) == 1
+    assert "no result" in reasons(found)
+
+
+def test_every_workload_file_of_ycsb_is_of_the_load(tmp_path: Path) -> None:
+    for number, first in ((1, "small"), (2, "large")):
+        command = f"-t -P {first} -P workloads/workloada"
+        (tmp_path / f"{number}.txt").write_text(YCSB_RUN.format(command=command, rate=number))
+    one, other = (run for _, run in read_all([tmp_path], IMPORTERS).runs)
+    assert (one.name, other.name) == ("small workloada", "large workloada")
+    assert one.load != other.load

@@ -86,11 +86,7 @@ class IorImporter:
         runs: list[ForeignRun] = []
         for section in sections_of(file, _BEGIN):
             own = list(_runs(section))
-            if own:
-                section.read()
-            else:
-                reason = "IOR printed no result: it was cut short or failed."
-                file.account.left_out(section.first, section.last, reason)
+            section.read()
             runs += own
         if not runs:
             raise ForeignFault("IOR printed no result: it was cut short or failed.")
@@ -104,7 +100,11 @@ def _runs(section: Section) -> Iterator[ForeignRun]:
         first[: next((i for i, (_, line) in enumerate(first) if _TEST.match(line)), 0)]
     )
     for lines in (first, *others):
-        yield from _rows(section, lines, {**common, **_header(lines)})
+        rows = list(_rows(section, lines, {**common, **_header(lines)}))
+        if not rows:
+            reason = "IOR printed no result: it was cut short or failed."
+            section.file.account.left_out(lines[0][0], lines[-1][0], reason)
+        yield from rows
 
 
 Lines = Sequence[tuple[int, str]]

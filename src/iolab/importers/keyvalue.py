@@ -294,7 +294,16 @@ def _ycsb_parts(file: ForeignFile) -> list[Section]:
     return [Section(file, first, last) for first, last in zip(starts, ends, strict=True)]
 
 
-def _ycsb_settings(command: str) -> Iterator[tuple[str, int | str]]:
+def _ycsb_settings(command: str) -> dict[str, str]:
+    """Each with its last value, which YCSB takes; of several workload files all."""
+    settings: dict[str, str] = {}
+    for name, value in _ycsb_options(command):
+        before = settings.get(name) if name == _WORKLOAD_FILE else None
+        settings[name] = value if before is None else f"{before}, {value}"
+    return settings
+
+
+def _ycsb_options(command: str) -> Iterator[tuple[str, str]]:
     """The properties, database, workload files and threads of a command line."""
     try:
         words = shlex.split(command)
@@ -308,11 +317,12 @@ def _ycsb_settings(command: str) -> Iterator[tuple[str, int | str]]:
             yield _YCSB_OPTIONS[option], clean(value, SETTING_CHARACTERS)
 
 
+_WORKLOAD_FILE: Final = "workload file"
 _YCSB_OPTIONS: Final = {
     "-threads": "threads",
     "-target": "target",
     "-db": "db",
-    "-P": "workload file",
+    "-P": _WORKLOAD_FILE,
 }
 _YCSB_PROPERTIES: Final = {"threadcount": "threads"}
 """Properties that an option sets, too, by the option's name."""
@@ -372,8 +382,8 @@ class YcsbImporter:
         )
         lines = [*part.text.splitlines(), *errors.decode("utf-8", "replace").splitlines()]
         command = next((line for line in lines if line.startswith(_COMMAND)), "")
-        settings = tuple(_ycsb_settings(command.removeprefix(_COMMAND)))
-        told = {name: parsed(str(value)) for name, value in settings}
+        settings = _ycsb_settings(command.removeprefix(_COMMAND))
+        told = {name: parsed(value) for name, value in settings.items()}
         details = ImportedRun(
             tool="ycsb",
             version=clean(output.version),
@@ -396,14 +406,15 @@ class YcsbImporter:
         )
         phase = {"-load": "load", "-t": "transactions"}
         kind = next((phase[word] for word in command.split() if word in phase), "")
-        files = [Path(str(value)).name for name, value in settings if name == "workload file"]
+        files = [Path(path).name for path in settings.get(_WORKLOAD_FILE, "").split(", ")]
         return ForeignRun(
             name=(clean(" ".join(files)) or kind or "ycsb") if command else file.path.stem,
             kind=kind,
             details=details,
             clients=(client,),
             # Without a command only its folder may tell a file from one of the same name.
-            settings=settings or (("folder", clean(file.path.absolute().parent.name)),),
+            settings=tuple(settings.items())
+            or (("folder", clean(file.path.absolute().parent.name)),),
             ignored=YCSB_IGNORED,
             in_flight=round(told.get("threads") or 0) or None,
             headline="ops_per_s",
