@@ -383,13 +383,13 @@ class YcsbImporter:
         lines = [*part.text.splitlines(), *errors.decode("utf-8", "replace").splitlines()]
         command = next((line for line in lines if line.startswith(_COMMAND)), "")
         settings = _ycsb_settings(command.removeprefix(_COMMAND))
-        told = {name: parsed(value) for name, value in settings.items()}
+        numbers = {name: parsed(value) for name, value in settings.items()}
         details = ImportedRun(
             tool="ycsb",
             version=clean(output.version),
             files=(file.name,),
             claimed=(claimed,),
-            paced=is_held_to_rate(told.get("target"), claimed.rate_per_s),
+            paced=is_held_to_rate(numbers.get("target"), claimed.rate_per_s),
         )
         host = ImportedHost(
             f"{file.name}: [OVERALL]",
@@ -416,7 +416,7 @@ class YcsbImporter:
             settings=tuple(settings.items())
             or (("folder", clean(file.path.absolute().parent.name)),),
             ignored=YCSB_IGNORED,
-            in_flight=round(told.get("threads") or 0) or None,
+            in_flight=round(numbers.get("threads") or 0) or None,
             headline="ops_per_s",
         )
 
