@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from iolab.core.run import RunKey
 
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Raised when a file changes in a way that an older reader would misread."""
 
 FORMAT_OLDEST: Final = 2
