@@ -231,8 +231,8 @@ def kernel_setting_notes(preflight: PreflightReply, host: str) -> tuple[str, ...
 
 def _free_ports(preflight: PreflightReply, settings: ServerSettings, host: str) -> tuple[int, int]:
     """The ports beside CQL's. EngineError when one cannot be had."""
-    if preflight.port_unavailable_reason is not None:
-        why = printable(preflight.port_unavailable_reason).rstrip(".")
+    if preflight.taken is not None:
+        why = printable(preflight.taken).rstrip(".")
         at = f"{settings.listen}:{settings.port}"
         raise EngineError(
             f"Cassandra cannot listen on {at} of host '{host}': {why}.",

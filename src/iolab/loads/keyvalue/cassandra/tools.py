@@ -65,7 +65,7 @@ class PreflightReply(_Reply):
 
     java: Name
     vendor: Name | None = None
-    port_unavailable_reason: Text | None
+    taken: Text | None
     storage_port: Port | None
     jmx_port: Port | None
     max_map_count: Whole | None
