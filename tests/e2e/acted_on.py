@@ -67,9 +67,13 @@ class Running:
         return self.process.returncode, stderr.decode()
 
     def checks(self) -> dict[str, dict[str, Any]]:
-        """What each check says of its run."""
+        """What each check says of its run, which ended well."""
         code, stderr = self.end()
         assert code == 0, stderr
+        return self.stored_checks()
+
+    def stored_checks(self) -> dict[str, dict[str, Any]]:
+        """What each check says of the run of a session that has ended."""
         (result,) = shown(self.session)["results"]
         return {one["code"]: one for one in result["verdict"]["checks"]}
 
