@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import math
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Final
 from xml.etree import ElementTree as ET
@@ -19,6 +18,7 @@ from iolab.importers.files import (
     ForeignFault,
     ForeignFile,
     clean,
+    zoneless_ns,
 )
 from iolab.importers.model import (
     Figures,
@@ -159,12 +159,11 @@ def _is_held(target: AskedTarget, span: MeasuredSpan) -> bool:
 
 def _ended_ns(result: DiskspdResult, number: int) -> int | None:
     """When a span ended: diskspd tells when it began, and how long each span was to last."""
-    try:
-        began = datetime.strptime(result.began, _DATE).replace(tzinfo=UTC)
-    except ValueError:
+    began_ns = zoneless_ns(result.began, _DATE)
+    if began_ns is None:
         return None
     lasted = sum((asked.warmup_s or 0) + (asked.duration_s or 0) for asked in result.asked[:number])
-    return (int(began.timestamp()) + lasted) * NS_PER_S
+    return began_ns + lasted * NS_PER_S
 
 
 _DATE: Final = "%Y/%m/%d %H:%M:%S UTC"

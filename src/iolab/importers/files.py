@@ -9,6 +9,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -450,6 +451,15 @@ def parsed(text: str) -> float | None:
         return number(float(text.replace(",", "")))
     except ValueError:
         return None
+
+
+def zoneless_ns(text: str, form: str) -> int | None:
+    """A moment of a host whose time zone is not told, as if it were UTC; None for anything else."""
+    try:
+        moment = datetime.strptime(text.strip(), form).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return int(moment.timestamp()) * NS_PER_S
 
 
 def whole_number(value: object) -> int | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 from iolab.importers.commands import CommandStyle, command_settings
@@ -16,10 +15,11 @@ from iolab.importers.files import (
     ForeignFile,
     clean,
     parsed,
+    zoneless_ns,
 )
 from iolab.importers.model import Figures, ForeignRun, ImportedClient, ImportedHost, ImportedRun
 from iolab.importers.sections import Section, sections_of
-from iolab.units import MIB, NS_PER_S, parse_size
+from iolab.units import MIB, parse_size
 
 _STYLE: Final = CommandStyle(flags="BcCeEFgHIkKmnpPqrRSuvVwWxyYzZ", valued="aAbdDfGijJMNoOQstTUX")
 _BEGIN: Final = re.compile(r"IOR-(\S+): MPI Coordinated Test of Parallel I/O")
@@ -218,13 +218,8 @@ def _run(
 def _ended_ns(section: Section) -> int | None:
     """When IOR says that it ended, by the clock of its host, whose zone it does not tell."""
     for _, line in reversed(section.lines):
-        match = re.match(r"^(?:Finished|Run finished|Finished at)\s*: (.*)$", line)
-        if match:
-            try:
-                ended = datetime.strptime(match[1].strip(), _DATE).replace(tzinfo=UTC)
-            except ValueError:
-                return None
-            return int(ended.timestamp()) * NS_PER_S
+        if match := re.match(r"^(?:Finished|Run finished|Finished at)\s*: (.*)$", line):
+            return zoneless_ns(match[1], _DATE)
     return None
 
 

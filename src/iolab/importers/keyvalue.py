@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -22,6 +21,7 @@ from iolab.importers.files import (
     ForeignFile,
     clean,
     parsed,
+    zoneless_ns,
 )
 from iolab.importers.model import (
     Bins,
@@ -139,11 +139,7 @@ def _benches(part: Section, heard: str) -> list[ForeignRun]:
 def _began_ns(text: str) -> int | None:
     """When db_bench says that it began, by the clock of its host, whose zone it does not tell."""
     match = _DATE_LINE.search(text)
-    try:
-        began = datetime.strptime(match[1].strip(), _DATE).replace(tzinfo=UTC) if match else None
-    except ValueError:
-        return None
-    return None if began is None else int(began.timestamp()) * NS_PER_S
+    return zoneless_ns(match[1], _DATE) if match else None
 
 
 def _with_seconds(run: ForeignRun, seconds: tuple[ImportedSecond, ...]) -> ForeignRun:

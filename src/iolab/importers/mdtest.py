@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 from iolab.dataclass import dataclass
 from iolab.importers.commands import CommandStyle, command_settings
-from iolab.importers.files import SENTENCE, Folder, ForeignFault, ForeignFile, clean, parsed
+from iolab.importers.files import (
+    SENTENCE,
+    Folder,
+    ForeignFault,
+    ForeignFile,
+    clean,
+    parsed,
+    zoneless_ns,
+)
 from iolab.importers.model import Figures, ForeignRun, ImportedClient, ImportedHost, ImportedRun
 from iolab.importers.sections import Section, sections_of
 from iolab.loads.metadata import mdtest_output
-from iolab.units import NS_PER_S
 
 _STYLE: Final = CommandStyle(flags="BcCDEFkLPrRStTuvXyYZ", valued="abdefGiIlnNOpsVwWxz")
 _LAUNCHED: Final = re.compile(rb"mdtest-\S+ was launched with")
@@ -176,9 +182,5 @@ def _ended_ns(section: Section) -> int | None:
     """When mdtest says that it ended, by the clock of its host, whose zone it does not tell."""
     for _, line in reversed(section.lines):
         if match := _ENDED.match(line):
-            try:
-                ended = datetime.strptime(match[1], "%m/%d/%Y %H:%M:%S").replace(tzinfo=UTC)
-            except ValueError:
-                return None
-            return int(ended.timestamp()) * NS_PER_S
+            return zoneless_ns(match[1], "%m/%d/%Y %H:%M:%S")
     return None

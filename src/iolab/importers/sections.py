@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 
 from iolab.dataclass import dataclass
 from iolab.importers.files import ForeignFile
@@ -16,22 +17,19 @@ class Section:
     first: int
     last: int
 
-    @property
+    @cached_property
     def lines(self) -> list[tuple[int, str]]:
         """Each line with its number."""
         return list(enumerate(self.file.lines[self.first - 1 : self.last], start=self.first))
 
-    @property
+    @cached_property
     def text(self) -> str:
         """All of it."""
         return "\n".join(self.file.lines[self.first - 1 : self.last])
 
     def read(self) -> None:
-        """Mark in the account all of its lines that are not marked yet."""
-        for entry in self.file.account.remainder():
-            first, last = max(entry.first, self.first), min(entry.last, self.last)
-            if first <= last:
-                self.file.account.read(first, last)
+        """Mark all of its lines in the account; what is left out stays left out."""
+        self.file.account.read(self.first, self.last)
 
 
 def sections_of(file: ForeignFile, begin: re.Pattern[str]) -> list[Section]:
