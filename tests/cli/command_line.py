@@ -62,13 +62,13 @@ def command(*arguments: str | Path) -> list[str]:
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Ours without what changes the shape of output."""
+    """Ours without what changes the shape of output, and without the user's settings."""
     kept = {
         name: value
         for name, value in os.environ.items()
-        if name not in {"COLUMNS", "NO_COLOR", "FORCE_COLOR", "IOLAB_DEBUG"}
+        if name not in {"COLUMNS", "NO_COLOR", "FORCE_COLOR", "IOLAB_DEBUG", "PAGER"}
     }
-    return {**kept, **(more or {})}
+    return {**kept, "XDG_CONFIG_HOME": "/nonexistent", **(more or {})}
 
 
 def make_session(directory: Path, committed: int = len(PLAN.runs), study: Study = STUDY) -> Path:

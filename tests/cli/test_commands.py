@@ -50,8 +50,8 @@ def refused(*arguments: str | Path, code: int = 2) -> str:
 
 def test_the_version_and_the_help() -> None:
     assert printed("--version").startswith("iolab 0.")
-    assert "Commands:" in printed("--help")
-    assert "Commands:" in refused()
+    assert "Measure:" in printed("--help")
+    assert "Measure:" in refused()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 from bench.synthetic import make_facts, make_record, make_result
 from playwright.sync_api import Browser, Page
 
-from iolab.serve.server import CONNECTIONS_MAX, STRANGERS_MAX
+from iolab.serve.limits import CONNECTIONS_MAX, STRANGERS_MAX
 from iolab.store.writer import SessionWriter
 from tests.axe import faults
 from tests.cli.command_line import PLAN, SHAPE, STUDY, iolab, make_session

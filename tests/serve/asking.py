@@ -51,7 +51,7 @@ class Site:
     told: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.library = Library(self.root.resolve(), time.monotonic)
+        self.library = Library(self.root.resolve(), time.monotonic, reported())
 
     def report_command(self, session: Path, path: Path) -> Sequence[str]:
         return (sys.executable, "-c", self.script, str(session), str(path))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from iolab.serve.server import DEPTH_MAX, SESSIONS_MAX
 from iolab.serve.sessions import find_sessions
+from iolab.store.search import DEPTH_MAX, SESSIONS_MAX
 
 
 def session(folder: Path) -> Path:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from iolab.errors import ReportError
+from iolab.serve.limits import REPORTS_WAITING_MAX
 from iolab.serve.reports import Busy, Reports
-from iolab.serve.server import REPORTS_WAITING_MAX
 from iolab.serve.sessions import SessionFolder
 from tests.serve.asking import WRITES, Site
 

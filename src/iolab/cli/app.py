@@ -6,27 +6,35 @@ command's module, so that help and refusals are quick.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from iolab.cli.output import guarded, result
+from iolab.cli.help import GroupedCommands, PlainCommand
+from iolab.cli.output import guarded, paged, result
+
+if TYPE_CHECKING:
+    from iolab.cli.settings import Settings
 
 COMMANDS: Final = {
     "init": "iolab.cli.plan:init",
     "check": "iolab.cli.plan:check",
     "plan": "iolab.cli.plan:plan",
     "run": "iolab.cli.run:run",
+    "bench": "iolab.cli.bench:bench",
     "demo": "iolab.cli.run:demo",
     "resume": "iolab.cli.run:resume",
     "import": "iolab.cli.exchange:import_",
+    "ls": "iolab.cli.sessions:ls",
     "show": "iolab.cli.show:show",
     "explain": "iolab.cli.show:explain",
     "report": "iolab.cli.report:report",
     "export": "iolab.cli.exchange:export",
     "serve": "iolab.cli.serve:serve",
+    "rm": "iolab.cli.sessions:rm",
     "compare": "iolab.cli.compare:compare",
     "history": "iolab.cli.compare:history",
     "reference": "iolab.cli.reference:reference",
@@ -41,21 +49,34 @@ COMMANDS: Final = {
 """Every command in the order of the help, and the function that it is."""
 
 
-def app_of(names: Iterable[str] = COMMANDS) -> typer.Typer:
+PAGED: Final = frozenset(
+    {"ls", "show", "explain", "compare", "history", "plan", "reference", "audit", "doctor"}
+)
+"""Commands that print results to be read, and ask nothing meanwhile."""
+
+NO_COLOR: Final = "--no-color"
+
+
+def app_of(names: Iterable[str] = COMMANDS, settings: Settings | None = None) -> typer.Typer:
     """The app with those commands; a test holds all of them against docs/reference/cli.md."""
+    defaults = {} if settings is None else {name: settings.option_defaults(name) for name in names}
     app = typer.Typer(
         name="iolab",
+        cls=GroupedCommands,
         help="Measure storage and stand behind every number.",
         epilog="Results on stdout, progress and errors on stderr. See also: iolab COMMAND --help.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={
+            "help_option_names": ["-h", "--help"],
+            "default_map": defaults,
+        },
     )
     app.callback()(_root)
     for name in names:
         module, function = COMMANDS[name].split(":")
-        app.command(name)(getattr(import_module(module), function))
+        app.command(name, cls=PlainCommand)(getattr(import_module(module), function))
     return app
 
 
@@ -63,9 +84,16 @@ def conclude(argv: Sequence[str]) -> int:
     """Run one command line; the exit code, with every error told and none escaping."""
 
     def run() -> object:
-        named = [name for name in argv[:1] if name in COMMANDS]
-        app = app_of(named or COMMANDS)
-        return app(args=list(argv), prog_name="iolab", standalone_mode=False)
+        from iolab.cli.settings import read_settings
+
+        words = [word for word in argv if word != NO_COLOR]
+        named = [name for name in words[:1] if name in COMMANDS]
+        settings = read_settings(tuple(COMMANDS))
+        if len(words) < len(argv) or not settings.has_color:
+            os.environ["NO_COLOR"] = "1"  # which rich and the engines' own output heed
+        app = app_of(named or COMMANDS, settings)
+        with paged(settings.pager, wanted=bool(named) and named[0] in PAGED):
+            return app(args=words, prog_name="iolab", standalone_mode=False)
 
     return guarded(run, argv)
 
@@ -85,6 +113,9 @@ def _root(
         typer.Option(
             "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
         ),
+    ] = False,
+    no_color: Annotated[
+        bool, typer.Option(NO_COLOR, help="No colours, as with NO_COLOR=1; anywhere in the line.")
     ] = False,
 ) -> None:
     """Measure storage and stand behind every number."""

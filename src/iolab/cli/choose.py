@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from iolab.cli.options import AsJson, unknown
+from iolab.cli.options import AsJson, session_path, unknown
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -155,7 +155,7 @@ def _measured(name: str) -> tuple[Offer, ...]:
     from iolab.cli.output import open_session
     from iolab.published.choose import measured_offer
 
-    study, results = results_with_session_checks(open_session(Path(name)))
+    study, results = results_with_session_checks(open_session(session_path(name)))
     points = summarise(results, study)
     return tuple(
         measured_offer(configuration.id, name, configuration, points)

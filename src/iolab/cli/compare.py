@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from iolab.cli.options import AsJson, Workloads, unknown
+from iolab.cli.options import AsJson, Workloads, session_path, unknown
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -35,8 +35,8 @@ def split_name(name: str) -> tuple[Path, str | None]:
     """The directory and the configuration; a directory whose name has a colon is taken whole."""
     directory, (front, colon, last) = Path(name), name.rpartition(":")
     if not colon or not front or directory.exists():
-        return directory, None
-    return Path(front), last
+        return session_path(name), None
+    return session_path(front), last
 
 
 def refuse_unlike(differences: Iterable[Difference], candidate: str) -> None:
@@ -122,6 +122,9 @@ class CompareFormat(StrEnum):
     JUNIT = "junit"
     BMF = "bmf"
 
+
+SENTENCES_MAX: Final = 8
+"""Points told in a sentence under the rows."""
 
 _SIDE_HELP = "a session's directory, or DIR:CONFIGURATION where it has several configurations."
 
@@ -222,7 +225,11 @@ def comparison_screen(compared: ComparisonResult) -> Iterator[RenderableType]:
     from rich.text import Text
 
     from iolab.analysis.comparison import SAME_SESSION
-    from iolab.report.comparison import differences_table, geometric_mean_texts
+    from iolab.report.comparison import (
+        comparison_sentences,
+        differences_table,
+        geometric_mean_texts,
+    )
     from iolab.report.terminal import (
         QUIET_STYLE,
         literal_text,
@@ -251,6 +258,12 @@ def comparison_screen(compared: ComparisonResult) -> Iterator[RenderableType]:
         yield Text(f"{metric}: {ratio} {interval}")
     yield from _skipped(compared)
     yield literal_text(_counts(compared), QUIET_STYLE)
+    if not compared.same_session:
+        yield ""
+        sentences = list(comparison_sentences(compared))
+        yield from (literal_text(text, "bold") for text in sentences[:SENTENCES_MAX])
+        if len(sentences) > SENTENCES_MAX:
+            yield literal_text(f"and {len(sentences) - SENTENCES_MAX} more, in the rows above")
 
 
 def _side(side: ComparisonSide) -> str:

@@ -150,6 +150,10 @@ def server_assignments(written: str) -> tuple[str, ...]:
     return ("server.kind=given", f"server.addresses={written}")
 
 
+LOAD: Final = "Load"
+TARGET: Final = "Target and hosts"
+"""The headings that the help has such options under."""
+
 StudyName = Annotated[
     str,
     typer.Argument(
@@ -159,13 +163,56 @@ StudyName = Annotated[
         show_default=False,
     ),
 ]
+LAST: Final = "last"
+"""Stands for the newest session below the current directory."""
+
+
+def session_path(name: str) -> Path:
+    """The directory that a session's name on a command line means; UsageError for no last one."""
+    path = Path(name)
+    if name != LAST or path.exists():
+        return path
+    from iolab.store.search import newest_session
+
+    newest = newest_session(Path())
+    if newest is None:
+        from iolab.errors import UsageError
+
+        raise UsageError(
+            "There is no last session: no directory below this one is a session.",
+            "Name the directory of one.",
+        )
+    return newest
+
+
+def session_names(incomplete: str) -> list[str]:
+    """What the shell offers for a session."""
+    from iolab.store.search import find_session_folders
+
+    names = [LAST, *map(str, find_session_folders(Path()).folders)]
+    return [name for name in names if name.startswith(incomplete)]
+
+
 SessionDirectory = Annotated[
     Path,
-    typer.Argument(metavar="SESSION", help="The directory of a session, also of a running one."),
+    typer.Argument(
+        metavar="SESSION",
+        help="The directory of a session, also of a running one; 'last' is the newest below here.",
+        parser=session_path,
+        autocompletion=session_names,
+    ),
+]
+SkipQuestion = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do not ask; needed without a terminal.")
 ]
 TargetPath = Annotated[
     str | None,
-    typer.Option("--path", metavar="DIR", help="Measure the file system below this directory."),
+    typer.Option(
+        "--path",
+        metavar="DIR",
+        help="Measure the file system below this directory.",
+        rich_help_panel=TARGET,
+    ),
 ]
 DevicePath = Annotated[
     str | None,
@@ -173,11 +220,17 @@ DevicePath = Annotated[
         "--device",
         metavar="DEV",
         help="Measure this whole block device, and DESTROY all that is on it; needs --serial.",
+        rich_help_panel=TARGET,
     ),
 ]
 DeviceSerial = Annotated[
     str | None,
-    typer.Option("--serial", metavar="SN", help="The serial number of that device."),
+    typer.Option(
+        "--serial",
+        metavar="SN",
+        help="The serial number of that device.",
+        rich_help_panel=TARGET,
+    ),
 ]
 Scale = Annotated[
     str,
@@ -186,6 +239,7 @@ Scale = Annotated[
         metavar="NAME",
         help="The scale of the study, such as 'small'; 'full' is the study as written.",
         autocompletion=_scales,
+        rich_help_panel=LOAD,
     ),
 ]
 Sets = Annotated[
@@ -195,6 +249,7 @@ Sets = Annotated[
         metavar="KEY=VALUE",
         help="Set a value of the study, as workload.rand-read-4k.iodepth=1,8; repeatable.",
         show_default=False,
+        rich_help_panel=LOAD,
     ),
 ]
 MethodOption = Annotated[
@@ -204,6 +259,7 @@ MethodOption = Annotated[
         help="End runs by the stopping rule ('adaptive') or after a fixed time ('published'); "
         "default: as the study says.",
         show_default=False,
+        rich_help_panel=LOAD,
     ),
 ]
 EngineOption = Annotated[
@@ -212,6 +268,7 @@ EngineOption = Annotated[
         "--engine",
         help="The engine of all file I/O: fio or iolab's own; default: as the study says.",
         show_default=False,
+        rich_help_panel=LOAD,
     ),
 ]
 HostsFile = Annotated[
@@ -221,6 +278,7 @@ HostsFile = Annotated[
         metavar="HOSTS",
         help="Hosts instead of the study's: an inventory file, slurm, mpi:FILE or "
         "k8s:NAMESPACE/SELECTOR.",
+        rich_help_panel=TARGET,
     ),
 ]
 OtherHosts = Annotated[
@@ -232,6 +290,62 @@ OtherHosts = Annotated[
         "k8s:NAMESPACE/SELECTOR.",
     ),
 ]
+Runtime = Annotated[
+    str | None,
+    typer.Option(
+        "--runtime",
+        metavar="TIME",
+        help="Measured time of a run, as 30s or 2m.",
+        rich_help_panel=LOAD,
+    ),
+]
+Repeats = Annotated[
+    int | None,
+    typer.Option(
+        "--repeats", metavar="N", help="How often each point is measured.", rich_help_panel=LOAD
+    ),
+]
+IoDepths = Annotated[
+    str | None,
+    typer.Option(
+        "--iodepth",
+        metavar="N,...",
+        help="Queue depth of a job, or several to sweep.",
+        rich_help_panel=LOAD,
+    ),
+]
+BlockSizes = Annotated[
+    str | None,
+    typer.Option(
+        "--bs", metavar="SIZE,...", help="Block size, as 4k, or several.", rich_help_panel=LOAD
+    ),
+]
+JobCounts = Annotated[
+    str | None,
+    typer.Option(
+        "--numjobs", metavar="N,...", help="Jobs of a client, or several.", rich_help_panel=LOAD
+    ),
+]
+
+
+def load_assignments(
+    runtime: str | None = None,
+    repeats: int | None = None,
+    iodepth: str | None = None,
+    bs: str | None = None,
+    numjobs: str | None = None,
+) -> tuple[str, ...]:
+    """The same as `--set` says it; load is set of every workload that has such a key."""
+    given = {
+        "method.runtime": runtime,
+        "method.repeats": repeats,
+        "workload.*.iodepth": iodepth,
+        "workload.*.bs": bs,
+        "workload.*.numjobs": numjobs,
+    }
+    return tuple(f"{key}={value}" for key, value in given.items() if value is not None)
+
+
 ServerOption = Annotated[
     str | None,
     typer.Option(
@@ -242,6 +356,7 @@ ServerOption = Annotated[
         "study says.",
         autocompletion=_server_kinds,
         show_default=False,
+        rich_help_panel=LOAD,
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -264,7 +379,7 @@ def unknown(noun: str, asked: Iterable[str], names: Sequence[str]) -> tuple[Faul
     )
 
 
-def _refuse_path(path: str) -> None:
+def refuse_path(path: str) -> None:
     """UsageError for what is seldom meant: an unset variable, or the root of everything."""
     from iolab.errors import UsageError
 
@@ -293,6 +408,11 @@ class StudyOptions:
     method: MethodOption = None
     server: ServerOption = None
     engine: EngineOption = None
+    runtime: Runtime = None
+    repeats: Repeats = None
+    iodepth: IoDepths = None
+    bs: BlockSizes = None
+    numjobs: JobCounts = None
 
 
 def takes_study(command: Callable[..., None]) -> Callable[..., None]:
@@ -319,11 +439,14 @@ def load_study(options: StudyOptions, *, path_required: bool = True) -> Study:
     source = find_study(options.study)
     path, server = options.path, options.server
     if path is not None:
-        _refuse_path(path)
+        refuse_path(path)
     overrides = (
         *(options.sets or ()),
         *([options.method.assignment] if options.method else ()),
         *(server_assignments(server) if server is not None else ()),
+        *load_assignments(
+            options.runtime, options.repeats, options.iodepth, options.bs, options.numjobs
+        ),
     )
     loaded_as = LoadOptions(
         None if path is None else str(Path(path).absolute()),

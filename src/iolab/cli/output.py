@@ -13,11 +13,13 @@ import errno
 import json
 import os
 import resource
+import shlex
+import shutil
 import sys
 import textwrap
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
@@ -38,14 +40,64 @@ PIPE_WIDTH: Final = 1000
 """Off a terminal nothing is wrapped: a program, a pager or a file has its own idea of width."""
 
 
+_PAGES: Final[list[list[str]]] = []
+"""The results so far of a command whose output may go through a pager; empty where it may not."""
+
+PAGER: Final = ("less", "-FRX")
+"""Shows what fits on the screen at once, keeps colours, and leaves the text where it was."""
+
+
+@contextmanager
+def paged(pager: str | None, *, wanted: bool) -> Iterator[None]:
+    """Show the results printed within by a pager where they are longer than the terminal.
+
+    `pager` is its command line in place of $PAGER and less; an empty one is none.
+    """
+    program = shlex.split(os.environ.get("PAGER", "") if pager is None else pager) or list(PAGER)
+    on_terminal = sys.stdout.isatty() and sys.stdin.isatty()
+    if not wanted or not on_terminal or pager == "" or shutil.which(program[0]) is None:
+        yield
+        return
+    lines: list[str] = []
+    _PAGES.append(lines)
+    try:
+        yield
+    finally:
+        _PAGES.remove(lines)
+        text = "".join(lines)
+        rows = shutil.get_terminal_size().lines
+        if text.count("\n") < rows:
+            _write(sys.stdout, text)
+        else:
+            _show_paged(program, text)
+
+
+def _show_paged(program: Sequence[str], text: str) -> None:
+    """Give the text to a pager; what it cannot show is written as it is."""
+    import subprocess
+
+    try:
+        with suppress(KeyboardInterrupt):
+            subprocess.run(program, input=text, text=True, check=False, errors="replace")
+    except OSError:
+        _write(sys.stdout, text)
+
+
+def _write_result(text: str) -> None:
+    if _PAGES:
+        _PAGES[-1].append(text)
+    else:
+        _write(sys.stdout, text)
+
+
 def result(text: str) -> None:
     """Print a result; text of hosts and files in it must have been cleaned."""
-    _write(sys.stdout, text + "\n")
+    _write_result(text + "\n")
 
 
 def result_json(document: object) -> None:
     """Print a document as JSON."""
-    _write(sys.stdout, json_text(document))
+    _write_result(json_text(document))
 
 
 def json_text(document: object) -> str:
@@ -88,7 +140,7 @@ def result_screen(*parts: RenderableType) -> None:
     for part in parts:
         screen.print(part, crop=False)
     lines = (line.rstrip() for line in drawn.getvalue().splitlines())
-    _write(sys.stdout, "".join(f"{line}\n" for line in lines))
+    _write_result("".join(f"{line}\n" for line in lines))
 
 
 def say(text: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from iolab.cli.options import AsJson
+from iolab.cli.options import AsJson, session_names, session_path
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief, PublishedTables, SectionMaker
@@ -36,7 +36,9 @@ Sessions = Annotated[
     typer.Argument(
         metavar="SESSION",
         help="The directory of a session, also of one that runs, or of several to be set side by "
-        "side; the first one is the baseline.",
+        "side; the first one is the baseline. 'last' is the newest below here.",
+        parser=session_path,
+        autocompletion=session_names,
     ),
 ]
 
@@ -123,6 +125,9 @@ def report(
         typer.Option("--extrapolate", help="Predict also beyond twice the largest measured load."),
     ] = False,
     paper: Annotated[PaperName, typer.Option("--paper", help="Paper of the PDF.")] = PaperName.A4,
+    open_it: Annotated[
+        bool, typer.Option("--open", help="Show what was written, in the browser or viewer.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the report of sessions as HTML, PDF or Markdown."""
@@ -144,6 +149,18 @@ def report(
     else:
         for path in written:
             result(path)
+    if open_it:
+        _show(Path(written[0]))
+
+
+def _show(path: Path) -> None:
+    """Open a file with what the desktop has for it; where there is nothing, say so."""
+    import webbrowser
+
+    from iolab.cli.output import say
+
+    if not webbrowser.open(path.absolute().as_uri()):
+        say("There is no browser here to open it with.")
 
 
 def write_report(session: Path) -> Path:

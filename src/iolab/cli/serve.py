@@ -81,7 +81,7 @@ def _answer(directory: Path, bound: Listener, chosen: str | None) -> None:
     from iolab.study.wording import shown
 
     token = new_token() if chosen is None and not bound.local else chosen
-    library = Library(directory.resolve(), time.monotonic)
+    library = Library(directory.resolve(), time.monotonic, reported())
     context = ServerContext(
         library, Reports(report_command, with_way_back), str(directory), reported()
     )

@@ -12,7 +12,7 @@ from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.points import PointSummary
+from iolab.analysis.points import PointSummary, summarise
 from iolab.analysis.value import improvement_factor
 from iolab.core.configuration import DEFAULT_CONFIGURATION
 from iolab.core.metric import Level, Metric, Result
@@ -20,7 +20,7 @@ from iolab.core.metric_spec import Better
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.dataclass import dataclass
-from iolab.report.best import BestFigure, VerdictCounts
+from iolab.report.best import BestFigure, VerdictCounts, count_verdicts
 from iolab.report.numbers import (
     DASH,
     TOO_FEW_REPEATS,
@@ -31,6 +31,7 @@ from iolab.report.numbers import (
 from iolab.report.phrases import (
     Objection,
     join_with_and,
+    merge_objections,
     percent_text,
     run_with_configuration_text,
     titles_if_several,
@@ -40,7 +41,7 @@ from iolab.study.wording import capitalised
 
 if TYPE_CHECKING:
     from iolab.core.run import RunKey
-    from iolab.report.brief import Brief
+    from iolab.report.brief import Brief, LoadKinds
     from iolab.report.charts.chart import Figure, ReportSection
     from iolab.report.charts.series import RunAnchors
 
@@ -165,6 +166,13 @@ def build_answer(
         caveats=tuple(touching[: CAVEATS_SHOWN - bool(failed)]),
         caveat_count=len(caveats),
     )
+
+
+def session_answer(kinds: LoadKinds, study: Study, results: Sequence[Result]) -> str:
+    """The answer of a session's results in one sentence."""
+    source = AnswerSource(study, tuple(summarise(results, study)), tuple(results))
+    figures = kinds.best_figures(source)
+    return answer_sentence(study, figures, count_verdicts(results), merge_objections(results))
 
 
 def answer_sentence(

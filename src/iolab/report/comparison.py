@@ -20,7 +20,9 @@ from iolab.analysis.comparison import (
 )
 from iolab.analysis.differences import ComparisonSide, Difference
 from iolab.analysis.pairs import ComparedMetric, SkippedPoint
+from iolab.analysis.points import Axis
 from iolab.core.metric import Metric
+from iolab.core.metric_spec import Better
 from iolab.report.numbers import (
     counted_noun,
     finite_or_none,
@@ -121,6 +123,46 @@ def geometric_mean_texts(summary: MetricSummary) -> tuple[str, str, str]:
     overall = summary.overall
     subject = f"geometric mean of {metric_phrase(summary.metric)} over {summary.rows} points"
     return subject, ratio_with_percent_text(overall.ratio), interval_text(overall.low, overall.high)
+
+
+def comparison_sentences(compared: ComparisonResult) -> Iterator[str]:
+    """A sentence a point on its first metric: `b is 1.30 (1.12–1.51) times as fast as a (reads)`.
+
+    The faster side is named first; where the interval holds no difference, that is said instead.
+    """
+    names = _short_side_names(compared)
+    points: set[tuple[str, Axis]] = set()
+    for row in compared.rows:
+        if (row.workload, row.axis) in points:
+            continue
+        points.add((row.workload, row.axis))
+        yield _comparison_sentence(row, *names)
+
+
+def _comparison_sentence(row: ComparedMetric, baseline: str, candidate: str) -> str:
+    comparison = row.comparison
+    place = point_text(row.workload, row.axis)
+    is_gain = comparison.ratio >= 1 if row.better is Better.HIGHER else comparison.ratio <= 1
+    first, second = (candidate, baseline) if is_gain else (baseline, candidate)
+    values = (comparison.ratio, comparison.low, comparison.high)
+    turned = comparison.ratio < 1
+    ratio, *ends = (None if value is None else (1 / value if turned else value) for value in values)
+    low, high = reversed(ends) if turned else ends
+    interval = "" if low is None or high is None else f" ({low:.2f}–{high:.2f})"
+    if comparison.verdict in (ComparisonVerdict.BETTER, ComparisonVerdict.WORSE):
+        return f"{first} is {ratio:.2f}{interval} times as fast as {second} ({place})"
+    if comparison.verdict is ComparisonVerdict.SAME:
+        return f"{first} and {second} are equally fast: {ratio:.2f}{interval} ({place})"
+    why = "" if interval else f", {comparison.reason}"
+    return f"{first} and {second} cannot be told apart: {ratio:.2f}{interval}{why} ({place})"
+
+
+def _short_side_names(compared: ComparisonResult) -> tuple[str, str]:
+    """How the two sides are called: by configuration within a session, else by session."""
+    baseline, candidate = compared.baseline, compared.candidate
+    if baseline.session == candidate.session:
+        return baseline.configuration.id, candidate.configuration.id
+    return baseline.name, candidate.name
 
 
 def comparison_csv(compared: ComparisonResult) -> str:

@@ -30,6 +30,7 @@ from iolab.errors import IolabError, UsageError
 from iolab.report.brief import LoadKinds
 from iolab.report.formats.openmetrics import CONTENT_TYPE
 from iolab.report.results import session_document
+from iolab.serve.limits import READING_S
 from iolab.serve.metrics import LibraryMetrics
 from iolab.serve.pages import (
     HTML,
@@ -47,7 +48,7 @@ from iolab.serve.pages import (
     without_way_back,
 )
 from iolab.serve.reports import Busy, CompressedPage, Reports
-from iolab.serve.server import READING_S, App, Gate, RequestRefusal, Terms, refusal_of
+from iolab.serve.server import App, Gate, RequestRefusal, Terms, refusal_of
 from iolab.serve.sessions import Library, LoadedSession, SessionFolder
 from iolab.version import __version__
 

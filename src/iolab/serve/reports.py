@@ -18,7 +18,7 @@ from typing import Final
 from iolab.dataclass import dataclass
 from iolab.errors import ExitCode, IolabError, ReportError
 from iolab.hosts.process import run_local
-from iolab.serve.server import (
+from iolab.serve.limits import (
     CACHE_BYTES_MAX,
     REPORT_BYTES_MAX,
     REPORT_S,

@@ -1,11 +1,11 @@
-"""Finds the sessions below a directory: never through a symbolic link, and not without bounds."""
+"""The sessions below a directory: each in a line, or with all its results."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import stat
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
@@ -17,21 +17,15 @@ from iolab.core.metric import Result
 from iolab.core.study import Study
 from iolab.dataclass import dataclass
 from iolab.errors import IolabError, StoreError
+from iolab.report.answer import session_answer
 from iolab.report.best import VerdictCounts, count_verdicts
-from iolab.serve.server import (
-    DEPTH_MAX,
-    ENTRIES_MAX,
-    FILE_BYTES_MAX,
-    FOLDERS_MAX,
-    FOUND_S,
-    LISTING_S,
-    READERS_MAX,
-    SESSIONS_MAX,
-)
+from iolab.report.brief import LoadKinds
+from iolab.serve.limits import ENTRIES_MAX, FILE_BYTES_MAX, FOUND_S, LISTING_S, READERS_MAX
 from iolab.store import layout
 from iolab.store.documents import SessionDocument
 from iolab.store.durable import disk_errors, is_held
 from iolab.store.reader import SessionReader
+from iolab.store.search import find_session_folders
 from iolab.store.verify import stamp_of
 
 ID_BYTES: Final = 8
@@ -56,43 +50,10 @@ class FoundSessions:
 
 
 def find_sessions(root: Path) -> FoundSessions:
-    """The sessions at `root` and below it; folders that are hidden or cannot be read are left."""
-    found: list[SessionFolder] = []
-    waiting = deque([(root, 0)])
-    entered = closed = 0
-    while waiting and len(found) < SESSIONS_MAX and entered < FOLDERS_MAX:
-        folder, depth = waiting.popleft()
-        entered += 1
-        try:
-            below, is_session = _scan(folder)
-        except OSError:
-            closed += 1
-            continue
-        if is_session:
-            found.append(_place(root, folder))
-        elif depth < DEPTH_MAX:
-            waiting.extend((folder / name, depth + 1) for name in below)
-    notes = []
-    if waiting:
-        notes.append(
-            f"There may be more: the search ended at {len(found)} sessions and {entered} folders."
-        )
-    if closed:
-        notes.append(f"Folders that could not be read: {closed}.")
-    return FoundSessions(tuple(sorted(found, key=lambda place: place.name)), tuple(notes))
-
-
-def _scan(folder: Path) -> tuple[list[str], bool]:
-    """The folders in it that may hold sessions, and whether it is a session itself."""
-    below = []
-    is_session = False
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name == layout.SESSION:
-                is_session = entry.is_file(follow_symlinks=False)
-            elif not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
-                below.append(entry.name)
-    return sorted(below), is_session
+    """The sessions at `root` and below it, by name."""
+    found = find_session_folders(root)
+    places = (_place(root, folder) for folder in found.folders)
+    return FoundSessions(tuple(sorted(places, key=lambda place: place.name)), found.notes)
 
 
 def _place(root: Path, folder: Path) -> SessionFolder:
@@ -255,12 +216,15 @@ _SUMMARIES_MAX: Final = 2048
 class SessionSummary:
     """A session in a line: what it is, how it stands, its runs by verdict, how many are planned.
 
+    `answer` is the sentence that its report begins with.
+
     `more` says that results may ask for runs beyond those planned, `damaged` counts what is left
     out.
     """
 
     session: SessionDocument
     tally: VerdictCounts
+    answer: str
     planned: int
     more: bool
     state: SessionState
@@ -300,8 +264,9 @@ class LoadedSession:
 class Library:
     """The sessions below `root`, which must be absolute and without links in it."""
 
-    def __init__(self, root: Path, clock: Clock) -> None:
+    def __init__(self, root: Path, clock: Clock, kinds: LoadKinds) -> None:
         self.root = root
+        self._kinds = kinds
         self._clock = clock
         self._lock = Lock()
         self._states = StateReader()
@@ -310,11 +275,11 @@ class Library:
         self._known: OrderedDict[str, tuple[str, SessionSummary | str]] = OrderedDict()
         self._readers: OrderedDict[str, tuple[tuple[int, int], SessionReader]] = OrderedDict()
 
-    def listing(self) -> Listing:
-        """Every session; those that were not read yet are read for a while, the newest known."""
+    def listing(self, limit_s: float = LISTING_S) -> Listing:
+        """Every session; after `limit_s` those that were never read stay without a summary."""
         with self._lock:
             found = self._search(anew=True)
-            until = self._clock() + LISTING_S
+            until = self._clock() + limit_s
             lines = [self._line(place, until) for place in found.places]
             complete = all(line.summary or line.fault for line in lines)
             return Listing(tuple(sorted(lines, key=_newest)), found.notes, complete)
@@ -372,6 +337,7 @@ class Library:
             return SessionSummary(
                 session=opened.session,
                 tally=count_verdicts(opened.results),
+                answer=session_answer(self._kinds, opened.study, opened.results),
                 planned=len(plan.runs),
                 more=bool(plan.runs_more),
                 state=opened.state,

@@ -111,6 +111,11 @@ def earlier_attempts(session: Path) -> tuple[Path, ...]:
     return tuple(sorted(run for run in _below_points(session) if _ATTEMPT.fullmatch(run.name)))
 
 
+def is_own_name(name: str) -> bool:
+    """Whether a session has a file or folder of that name in its directory."""
+    return (name,) in _OWN_FILES or name == POINTS or _UNFINISHED.fullmatch(name) is not None
+
+
 def session_of_file(path: Path) -> Path | None:
     """The session of which that is a file, by an absolute path without links; None for others."""
     for session in path.parents:

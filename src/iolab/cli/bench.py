@@ -1,0 +1,170 @@
+"""`iolab bench`: one load on one or more directories, without a study, ending in their ratio."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from iolab.cli.options import LOAD, AsJson, HostActivity, IoEngine
+from iolab.cli.run import OutOption, ReportOption
+from iolab.cli.show import FailOnOption
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from iolab.store.reader import SessionReader
+
+STUDY_ID: Final = "bench"
+ID_LENGTH_MAX: Final = 32
+"""Of a configuration, which stands in every row."""
+
+
+def bench(
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="DIR", help="Directories to measure; several are compared."),
+    ],
+    *,
+    rw: Annotated[
+        str, typer.Option("--rw", metavar="NAME", help="As fio has it.", rich_help_panel=LOAD)
+    ] = "randread",
+    bs: Annotated[
+        str, typer.Option("--bs", metavar="SIZE,...", help="Block size.", rich_help_panel=LOAD)
+    ] = "4k",
+    iodepth: Annotated[
+        str,
+        typer.Option("--iodepth", metavar="N,...", help="Queue depth.", rich_help_panel=LOAD),
+    ] = "1",
+    numjobs: Annotated[
+        str,
+        typer.Option("--numjobs", metavar="N,...", help="Jobs at a time.", rich_help_panel=LOAD),
+    ] = "1",
+    size: Annotated[
+        str, typer.Option("--size", metavar="SIZE", help="File of a job.", rich_help_panel=LOAD)
+    ] = "1g",
+    runtime: Annotated[
+        str,
+        typer.Option(
+            "--runtime", metavar="TIME", help="Measured time of a run.", rich_help_panel=LOAD
+        ),
+    ] = "20s",
+    repeats: Annotated[
+        int,
+        typer.Option(
+            "--repeats", metavar="N", help="Runs of each directory.", rich_help_panel=LOAD
+        ),
+    ] = 3,
+    engine: Annotated[
+        IoEngine | None,
+        typer.Option(
+            "--engine",
+            help="fio or iolab's own; default: fio where it is installed.",
+            rich_help_panel=LOAD,
+            show_default=False,
+        ),
+    ] = None,
+    out: OutOption = None,
+    report: ReportOption = False,
+    fail_on: FailOnOption = None,
+    quiet: HostActivity = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare directories under one load, without a study.
+
+    The directories take turns, so that what changes meanwhile meets all of them.
+    """
+    from iolab.cli.options import refuse_path
+    from iolab.cli.output import open_session, refuse_no_directory, refuse_output, result
+    from iolab.cli.run import new_session
+    from iolab.cli.session import Wishes, carry_out
+    from iolab.loads.fileio.engines.fio import no_usable_fio
+    from iolab.registry import study_kinds
+    from iolab.study.load import LoadOptions, parse_study
+
+    for path in paths:
+        refuse_path(path)
+    if out is not None:
+        refuse_output(out)
+        refuse_no_directory(out)
+    chosen = engine or (IoEngine.NATIVE if no_usable_fio() else IoEngine.FIO)
+    workload: dict[str, object] = {
+        "id": f"{rw}-{bs}".replace(",", "-"),
+        "engine": chosen.value,
+        "rw": rw,
+        "bs": _values(bs),
+        "filesize": size,
+        "iodepth": _values(iodepth),
+        "numjobs": _values(numjobs),
+    }
+    text = "\n".join(_study_lines(paths, workload, runtime, repeats))
+    study = parse_study(text, "bench.toml", LoadOptions(), study_kinds())
+    directory, order = new_session(study, out)
+    wishes = Wishes(directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
+    code = carry_out(order, wishes)
+    if len(paths) > 1 and not as_json and (directory / "session.json").exists():
+        for sentence in _ratios(open_session(directory)):
+            result(sentence)
+    raise typer.Exit(code)
+
+
+def _study_lines(
+    paths: Sequence[str], workload: dict[str, object], runtime: str, repeats: int
+) -> Iterator[str]:
+    """The study as TOML: a configuration for each directory."""
+    yield f'format = 1\nid = "{STUDY_ID}"\ntitle = "Bench"'
+    yield f"[method]\nruntime = {_toml(runtime)}\nrepeats = {repeats}"
+    yield "[[workload]]"
+    yield from (f"{key} = {_toml(value)}" for key, value in workload.items())
+    for name, path in _named(paths).items():
+        yield f"[[configuration]]\nid = {_toml(name)}\npath = {_toml(path)}"
+
+
+def _named(paths: Sequence[str]) -> dict[str, str]:
+    """Each directory, absolute, by the shortest end of its path that tells it from the others."""
+    absolute = list(dict.fromkeys(str(Path(path).absolute()) for path in paths))
+    for depth in range(1, max(len(Path(path).parts) for path in absolute) + 1):
+        names = [_id(Path(path).parts[-depth:]) for path in absolute]
+        if len(set(names)) == len(names):
+            return dict(zip(names, absolute, strict=True))
+    return {f"target-{number}": path for number, path in enumerate(absolute, start=1)}
+
+
+def _id(parts: Sequence[str]) -> str:
+    """The parts of a path as an id of a study."""
+    text = "-".join(part.strip("/") for part in parts)
+    kept = "".join(char if char.isascii() and char.isalnum() else "-" for char in text)
+    return kept.strip("-")[-ID_LENGTH_MAX:].strip("-") or "target"
+
+
+def _values(written: str) -> object:
+    """The value of an option, or the list of several; what is no number stays text."""
+    values = [int(part) if part.isdecimal() else part for part in written.split(",")]
+    return values if len(values) > 1 else values[0]
+
+
+def _toml(value: object) -> str:
+    """A text, number or list of them as TOML, whose basic strings are JSON's but for DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _ratios(reader: SessionReader) -> Iterator[str]:
+    """How the fastest directory compares with each other one."""
+    from iolab.analysis.comparison import compare_sides
+    from iolab.analysis.differences import read_comparison_side
+    from iolab.report.comparison import comparison_sentences
+    from iolab.report.terminal import one_line_text
+
+    first, *others = (
+        read_comparison_side(configuration.id, reader, configuration.id)
+        for configuration in reader.study.configurations
+    )
+    for other in others:
+        compared = compare_sides(first, other)
+        yield from map(one_line_text, comparison_sentences(compared))
+        yield from (
+            one_line_text(f"{other.name} is not compared: {point.reason}.")
+            for point in compared.skipped
+        )

@@ -1,0 +1,155 @@
+"""`iolab ls` and `rm`: the sessions below a directory, and how one of them is removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from iolab.cli.options import LAST, AsJson, SkipQuestion, session_names, session_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from iolab.serve.sessions import Listing, SessionLine
+
+READING_S: Final = 20.0
+"""How long sessions are read for their answers; the others are listed without one."""
+
+SHOWN_MAX: Final = 20
+"""Sessions that are listed without --all: one screen."""
+
+
+def ls(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Where to look, four levels deep.")
+    ] = Path(),
+    *,
+    every: Annotated[
+        bool, typer.Option("--all", "-a", help=f"Not only the newest {SHOWN_MAX}.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the sessions below a directory, each with its answer."""
+    import time
+
+    from iolab.cli.output import result, result_json, result_screen, say
+    from iolab.errors import UsageError
+    from iolab.registry import reported
+    from iolab.serve.sessions import Library
+    from iolab.study.wording import shown
+
+    if not directory.is_dir():
+        raise UsageError(f"There is no directory {shown(str(directory))}.", "Give another.")
+    listing = Library(directory.resolve(), time.monotonic, reported()).listing(READING_S)
+    if as_json:
+        result_json(_document(listing, directory))
+        return
+    if not listing.lines:
+        result(f"There is no session below {shown(str(directory))}.")
+    else:
+        result_screen(*_screen(listing, directory, every=every))
+    for note in listing.notes:
+        say(note)
+
+
+def _screen(listing: Listing, directory: Path, *, every: bool) -> Iterator[RenderableType]:
+    """A row for each session, its answer below it."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from iolab.cli.results import STATUS_STYLES
+    from iolab.report.numbers import counted_noun, utc_minute_text
+    from iolab.report.terminal import QUIET_STYLE, literal_text, one_line_text
+
+    lines = listing.lines if every else listing.lines[:SHOWN_MAX]
+    for line in lines:
+        name = _path(line, directory)
+        if line.summary is None:
+            yield literal_text(name, "bold")
+            yield Padding(literal_text(line.fault or "Not read in time."), (0, 0, 0, 2))
+            continue
+        session = line.summary.session
+        heading = literal_text(name, "bold")
+        heading.append(f"  {utc_minute_text(session.created_real_ns)} UTC", QUIET_STYLE)
+        heading.append(f"  {one_line_text(session.study)}, ", QUIET_STYLE)
+        heading.append(session.status.value, STATUS_STYLES[session.status])
+        heading.append(f", {counted_noun(line.summary.tally.runs, 'run')}", QUIET_STYLE)
+        yield heading
+        yield Padding(literal_text(line.summary.answer), (0, 0, 0, 2))
+    if len(listing.lines) > len(lines):
+        yield Text(f"{len(listing.lines) - len(lines)} more: --all", QUIET_STYLE)
+
+
+def _path(line: SessionLine, directory: Path) -> str:
+    """The session as another command takes it."""
+    return str(directory / line.place.folder.relative_to(directory.resolve()))
+
+
+def _document(listing: Listing, directory: Path) -> dict[str, Any]:
+    return {
+        "format": 1,
+        "sessions": [_line_document(line, directory) for line in listing.lines],
+        "notes": list(listing.notes),
+    }
+
+
+def _line_document(line: SessionLine, directory: Path) -> dict[str, Any]:
+    if line.summary is None:
+        return {"path": _path(line, directory), "fault": line.fault or "not read in time"}
+    session, tally = line.summary.session, line.summary.tally
+    return {
+        "path": _path(line, directory),
+        "id": session.id,
+        "study": session.study,
+        "title": session.title,
+        "scale": session.scale,
+        "status": session.status.value,
+        "created_real_ns": session.created_real_ns,
+        "runs": tally.runs,
+        "planned_runs": line.summary.planned,
+        "valid": tally.valid,
+        "indicative": tally.indicative,
+        "invalid": tally.invalid,
+        "damaged": line.summary.damaged,
+        "answer": line.summary.answer,
+    }
+
+
+def rm(
+    sessions: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SESSION",
+            help=f"Their directories, none of them running; {LAST!r} is the newest below here.",
+            parser=session_path,
+            autocompletion=session_names,
+        ),
+    ],
+    *,
+    yes: SkipQuestion = False,
+) -> None:
+    """Remove sessions: all that was measured in them."""
+    from iolab.cli.output import result, say
+    from iolab.errors import StoreError
+    from iolab.store.removal import remove_session, require_removable
+    from iolab.study.wording import shown
+
+    for session in sessions:
+        require_removable(session)
+    if not yes:
+        for session in sessions:
+            say(f"  {session}")
+        typer.confirm("Remove these sessions and all their results?", abort=True, err=True)
+    for session in sessions:
+        try:
+            remove_session(session)
+        except OSError as error:
+            raise StoreError(
+                f"{shown(str(session))} cannot be removed: {error.strerror}.",
+                "What is left of it is no session any more; remove it by hand.",
+            ) from error
+        result(f"Removed {session}.")

@@ -1,0 +1,130 @@
+"""The user's settings: `~/.config/iolab/config.toml`, defaults of options and of the screen.
+
+    scale = "small"        # of every command that has --scale
+    [report]
+    paper = "letter"       # of `iolab report` alone
+
+What names a target, destroys or answers a question is never a setting: it stands on the command
+line.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Final
+
+from iolab.core.toml import read_regular
+from iolab.errors import Fault, UsageError
+
+CONFIG: Final = "iolab/config.toml"
+CONFIG_BYTES_MAX: Final = 64 << 10
+"""A dozen lines are usual."""
+
+KEYS: Final[dict[str, type]] = {
+    "scale": str,
+    "method": str,
+    "engine": str,
+    "runtime": str,
+    "repeats": int,
+    "hosts": str,
+    "report": bool,
+    "open": bool,
+    "fail_on": str,
+    "quiet": bool,
+    "paper": str,
+    "allow_differences": bool,
+}
+"""The options that may have a default here, and what each is."""
+
+SCREEN_KEYS: Final[dict[str, type]] = {"color": bool, "pager": str}
+"""What is no option: whether the screen has colours, and the program that shows long output."""
+
+
+class Settings:
+    """What the file says; empty where there is none."""
+
+    def __init__(self, path: Path, table: dict[str, Any]) -> None:
+        self.path = path
+        self.table = table
+
+    def option_defaults(self, command: str) -> dict[str, Any]:
+        """The defaults of one command's options, by the names of its parameters."""
+        own: dict[str, Any] = self.table.get(command, {})
+        shared = {key: value for key, value in self.table.items() if key in KEYS}
+        return shared | own
+
+    @property
+    def has_color(self) -> bool:
+        """Whether the screen may have colours."""
+        return bool(self.table.get("color", True))
+
+    @property
+    def pager(self) -> str | None:
+        """The pager's command line; None where none is set, empty for no pager."""
+        pager: str | None = self.table.get("pager")
+        return pager
+
+
+def settings_path() -> Path:
+    """Where the file is looked for, after the XDG base directory specification."""
+    base = os.environ.get("XDG_CONFIG_HOME", "")
+    return (Path(base) if base.startswith("/") else Path("~/.config").expanduser()) / CONFIG
+
+
+def read_settings(commands: tuple[str, ...]) -> Settings:
+    """The settings; UsageError with every fault of the file."""
+    import tomllib
+
+    try:
+        path = settings_path()
+        content = read_regular(path, CONFIG_BYTES_MAX)
+    except (FileNotFoundError, NotADirectoryError, RuntimeError):  # also: no home directory
+        return Settings(Path(CONFIG), {})
+    except OSError as error:
+        raise UsageError(f"'{path}' cannot be read: {error.strerror}.", _REMEDY) from error
+    try:
+        table = tomllib.loads(content.decode("utf-8-sig"))
+    except ValueError as error:  # also of text that is not UTF-8
+        raise UsageError(f"'{path}' is not TOML: {error}.", _REMEDY) from error
+    if faults := tuple(_faults(table, commands)):
+        raise UsageError(f"'{path}' has settings that iolab does not have.", _REMEDY, faults)
+    return Settings(path, table)
+
+
+_REMEDY: Final = "Correct or remove the file."
+
+
+def _faults(table: dict[str, Any], commands: tuple[str, ...]) -> list[Fault]:
+    """One for each key that is unknown or has a value of another kind."""
+    faults = []
+    for key, value in table.items():
+        if isinstance(value, dict):
+            if key not in commands:
+                faults.append(_unknown(key, f"commands: {', '.join(commands)}"))
+                continue
+            faults += [
+                fault
+                for name, inner in value.items()
+                if (fault := _fault(f"{key}.{name}", inner, KEYS.get(name))) is not None
+            ]
+        elif (fault := _fault(key, value, (KEYS | SCREEN_KEYS).get(key))) is not None:
+            faults.append(fault)
+    return faults
+
+
+def _fault(name: str, value: object, kind: type | None) -> Fault | None:
+    from iolab.study.wording import shown
+
+    if kind is None:
+        return _unknown(name, f"settings: {', '.join((*KEYS, *SCREEN_KEYS))}")
+    if type(value) is not kind:
+        wanted = {str: "text in quotes", int: "a whole number", bool: "true or false"}[kind]
+        return Fault(f"{shown(name)} is {shown(str(value))}.", f"Give {wanted}.")
+    return None
+
+
+def _unknown(name: str, known: str) -> Fault:
+    from iolab.study.wording import shown
+
+    return Fault(f"There is no setting {shown(name)}.", f"The {known}.")

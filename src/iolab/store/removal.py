@@ -1,0 +1,52 @@
+"""Removes a whole session, and nothing that is not its own."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Final
+
+from iolab.errors import StoreError, UsageError
+from iolab.store import layout
+from iolab.store.durable import disk_errors, is_held
+
+_REPORT: Final = re.compile(r"report[^/]*\.(html|pdf|md|docx)")
+"""Reports that `iolab report` writes into a session unless told otherwise."""
+
+FOREIGN_SHOWN_MAX: Final = 3
+
+
+def require_removable(session: Path) -> None:
+    """UsageError or StoreError where it is no session, is being written, or holds other files."""
+    if session.is_symlink() or not (session / layout.SESSION).is_file():
+        raise UsageError(f"'{session}' is not a session.", "'iolab ls' lists the sessions.")
+    if is_held(session):
+        raise StoreError(f"Another iolab measures in '{session}'.", "End it first.")
+    with disk_errors(session, "read"):
+        names = sorted(entry.name for entry in session.iterdir())
+    foreign = [name for name in names if not _is_own(name)]
+    if foreign:
+        shown = ", ".join(foreign[:FOREIGN_SHOWN_MAX])
+        more = len(foreign) - FOREIGN_SHOWN_MAX
+        raise UsageError(
+            f"'{session}' also holds {shown}{f' and {more} more' if more > 0 else ''}.",
+            "Move what is not the session's to another place first.",
+        )
+
+
+def remove_session(session: Path) -> None:
+    """Remove every file of a session, `session.json` last: until then it can be removed again.
+
+    OSError where one cannot be removed.
+    """
+    for entry in sorted(session.iterdir(), key=lambda entry: entry.name == layout.SESSION):
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+    session.rmdir()
+
+
+def _is_own(name: str) -> bool:
+    return layout.is_own_name(name) or _REPORT.fullmatch(name) is not None

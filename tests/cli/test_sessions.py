@@ -1,0 +1,109 @@
+"""`iolab ls` and `rm`, and `last` as the name of a session."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from iolab.cli.app import COMMANDS
+from iolab.cli.help import GROUPS
+from iolab.errors import ExitCode
+from iolab.store.durable import SessionLock
+from tests.cli.command_line import make_session
+from tests.cli.compared import Target, make_target
+from tests.cli.in_process import call
+
+
+def two_days(folder: Path) -> tuple[Path, Path]:
+    """An older and a newer session, whose names run the other way."""
+    older = make_target(folder / "z", Target(name="older", day=0))
+    newer = make_target(folder / "site" / "a", Target(name="newer", day=1))
+    return older, newer
+
+
+def test_sessions_are_listed_from_the_newest_with_their_answers(tmp_path: Path) -> None:
+    two_days(tmp_path)
+    (tmp_path / "no-session").mkdir()
+    lines = call("ls", tmp_path).stdout.splitlines()
+    heads = [line for line in lines if not line.startswith(" ")]
+    assert [line.split()[0] for line in heads] == [f"{tmp_path}/site/a", f"{tmp_path}/z"]
+    document = json.loads(call("ls", tmp_path, "--json").stdout)
+    answers = [entry["answer"] for entry in document["sessions"]]
+    assert [entry["id"] for entry in document["sessions"]] == ["newer", "older"]
+    assert all(answer in "\n".join(lines) for answer in answers)
+
+
+def test_a_folder_without_sessions_is_no_fault(tmp_path: Path) -> None:
+    done = call("ls", tmp_path)
+    assert done.returncode == 0
+    assert "no session" in done.stdout
+
+
+def test_last_is_the_newest_session_below_the_current_directory(tmp_path: Path) -> None:
+    _, newer = two_days(tmp_path)
+    assert (
+        call("show", "last", cwd=tmp_path).stdout
+        == call("show", newer.relative_to(tmp_path), cwd=tmp_path).stdout
+    )
+    compared = call("compare", "z", "last", "--json", cwd=tmp_path)
+    assert json.loads(compared.stdout)["candidate"]["session"] == "newer"
+
+
+def test_a_session_that_is_called_last_is_taken_by_its_name(tmp_path: Path) -> None:
+    make_target(tmp_path / "newer", Target(name="newer", day=9))
+    make_target(tmp_path / "last", Target(name="older", day=0))
+    shown = json.loads(call("show", "last", "--json", cwd=tmp_path).stdout)
+    named = json.loads(call("show", "./last", "--json", cwd=tmp_path).stdout)
+    assert shown == named
+
+
+def test_without_a_session_there_is_no_last_one(tmp_path: Path) -> None:
+    done = call("show", "last", cwd=tmp_path)
+    assert done.returncode == ExitCode.STUDY
+    assert "no last session" in done.stderr
+
+
+def test_rm_removes_the_session_with_its_report_and_nothing_else(tmp_path: Path) -> None:
+    gone, kept = make_session(tmp_path / "gone"), make_session(tmp_path / "kept")
+    (gone / "report.html").write_text("<p>", encoding="utf-8")
+    assert call("rm", gone, "--yes").returncode == 0
+    assert (gone.exists(), kept.exists()) == (False, True)
+
+
+def test_rm_asks_and_removes_nothing_where_nobody_can_answer(tmp_path: Path) -> None:
+    session = make_session(tmp_path / "s")
+    done = call("rm", session)
+    assert done.returncode != 0
+    assert call("show", session).returncode == 0
+
+
+def test_rm_refuses_what_is_no_session_or_holds_other_files(tmp_path: Path) -> None:
+    session = make_session(tmp_path / "s")
+    (tmp_path / "notes").mkdir()
+    assert call("rm", session, tmp_path / "notes", "--yes").returncode == ExitCode.STUDY
+    (session / "thesis.txt").write_text("mine", encoding="utf-8")
+    done = call("rm", session, "--yes")
+    assert done.returncode == ExitCode.STUDY
+    assert "thesis.txt" in done.stderr
+    assert call("show", session).returncode == 0
+
+
+def test_rm_refuses_a_link_and_a_session_that_is_being_written(tmp_path: Path) -> None:
+    session = make_session(tmp_path / "s")
+    (tmp_path / "link").symlink_to(session)
+    assert call("rm", tmp_path / "link", "--yes").returncode == ExitCode.STUDY
+    with SessionLock(session):
+        assert call("rm", session, "--yes").returncode == ExitCode.STORE
+    assert call("show", session).returncode == 0
+
+
+def test_every_command_stands_in_one_group_of_the_help() -> None:
+    grouped = [name for names in GROUPS.values() for name in names]
+    assert sorted(grouped) == sorted(COMMANDS)
+
+
+def test_help_has_no_type_of_python() -> None:
+    for name in COMMANDS:
+        text = call(name, "--help").stdout
+        leaked = [part for part in ("list[", "<Path>", "<str>", "<int", "<float") if part in text]
+        assert leaked == [], name
