@@ -278,7 +278,11 @@ def may_leave_files(message: Sequence[Fault]) -> bool:
     kinds = {one.kind for one in message}
     killed = {role for fault in message if fault.kind in ENDING for role in fault.roles}
     closed = {"file system aborted", "file system read-only", "unmounted"} & kinds
-    return {"controller", "agent"} <= killed or {"controller", "keeper"} <= killed or bool(closed)
+    limited = {"limit of files", "limit of memory"} & {
+        fault.kind for fault in message if "agent" in fault.roles
+    }
+    nobody = {"controller", "agent"} <= killed or {"controller", "keeper"} <= killed
+    return nobody or bool(closed | limited)
 
 
 LANE: tuple[Bed, list[str]]

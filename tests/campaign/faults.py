@@ -19,7 +19,7 @@ from itertools import combinations
 from pathlib import Path
 from random import Random
 
-from tests.campaign.stage import ROLES, SSH_ROLES, Stage, run
+from tests.campaign.stage import COPY, ROLES, SSH_ROLES, Stage, run
 from tests.fleet.test_busy_disk import throttled
 
 XFS_ABORT, FREEZE, THAW = 0x8004587D, 0xC0045877, 0xC0045878
@@ -245,10 +245,10 @@ def _copied(stage: Stage, fault: Fault, undo: contextlib.ExitStack) -> bool:
     scratch = stage.scratch(fault.host)
     if scratch is None:
         return False
-    copy = stage.target(fault.host) / "campaign-copy"
+    copy = stage.target(fault.host) / COPY
     undo.callback(shutil.rmtree, copy, ignore_errors=True)
     shutil.copytree(scratch, copy / scratch.name, ignore_dangling_symlinks=True)
-    inner = stage.bed.base / "target" / "campaign-copy"
+    inner = stage.bed.base / "target" / COPY
     hosts = [] if stage.local else stage.host_words(inner)
     stage.aside(["clean", "--yes", "--path", str(inner), *hosts])
     return True

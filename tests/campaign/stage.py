@@ -43,6 +43,8 @@ SITTING_LIMIT_S = 300.0
 """A lost host is tried for two minutes, and that may be twice."""
 
 ALLOWED_EXITS = {0, 1, 2, 3, 4, 5, 6, 130}
+COPY = "campaign-copy"
+"""A folder beside the scratch folder, in which a copy of it is put."""
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
 STUDY = """\
@@ -324,6 +326,8 @@ class Stage:
             device = run("losetup", "--find", "--show", "--direct-io=on", str(image)).strip()
             run(*self._inside(host), "mount", "-o", "noatime", device, target)
             run("losetup", "--detach", device)
+            # What was removed of it just before was not on the device yet.
+            shutil.rmtree(self.target(host) / COPY, ignore_errors=True)
 
     def scratch(self, host: int) -> Path | None:
         """The scratch folder of the session on a host, where it has one."""
