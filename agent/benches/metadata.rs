@@ -45,7 +45,7 @@ fn measure_in(target: &Path) -> Result<u64> {
     let name = format!("iolab-scratch-bench-{}", std::process::id());
     let (scratch, _) = Scratch::open(target, &name, "cargo bench")?;
     let errors = measure_all(scratch.dir());
-    scratch.remove()?;
+    scratch.remove().map_err(|stays| stays.error)?;
     errors
 }
 

@@ -126,11 +126,15 @@ pub fn group_of(sign: &str, id: u64) -> String {
     format!("{}{id}", groups_of(sign))
 }
 
-/// Remove all groups of this agent, which ends: no further one is made.
-pub fn remove_own() {
-    for folder in held().take().unwrap_or_default() {
-        remove(&folder);
+/// Remove all groups of this agent, which ends: no further one is made. Those that are left.
+#[must_use]
+pub fn remove_own() -> Vec<PathBuf> {
+    let mut all = held().take().unwrap_or_default();
+    for folder in &all {
+        remove(folder);
     }
+    all.retain(|folder| folder.exists());
+    all
 }
 
 /// Remove the groups of agents that are surely dead.

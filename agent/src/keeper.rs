@@ -45,7 +45,7 @@ fn keep(agent: Pid) -> ! {
             Seen::End(_) => process::kill(agent, libc::SIGTERM),
             Seen::Child | Seen::Nothing => {
                 if let Some(ended) = end_of(agent) {
-                    tree::kill_all();
+                    let _ = tree::kill_all(); // Nobody hears of it any more.
                     if ended.signal.is_some() {
                         // It could not remove them itself. They bear the sign that both have.
                         bound::remove_of(&Roots::default(), own_sign());

@@ -13,12 +13,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, Result, sentence};
 use crate::job::Job;
 use crate::ledgers::Ledgers;
 use crate::metadata::{Phases, Place};
 use crate::prepare::filesystem::{Backing, FileSystem, Opened, Steps, mount_xfs};
-use crate::prepare::scratch::{Anchor, Leave, Scratch};
+use crate::prepare::scratch::{Anchor, Leave, Removed, Scratch, Stays};
+use crate::remnant::{Kind, MAX_REMNANTS, Remnant};
 use crate::runs::Runs;
 use crate::sys::file::open_beneath;
 use crate::sys::mount;
@@ -64,6 +65,10 @@ pub struct Lease {
     pub ledgers: Ledgers,
     ended: AtomicBool,
     scratches: Mutex<HashMap<PathBuf, Held>>,
+    /// Those that could not be removed when they were let go, to be tried once more.
+    unremoved: Mutex<Vec<Scratch>>,
+    /// What stays for good.
+    remnants: Mutex<Vec<Remnant>>,
     asides: Mutex<Vec<PathBuf>>,
     /// For how long nothing was heard while this agent could have heard it.
     silence_ns: AtomicU64,
@@ -103,8 +108,8 @@ impl Lease {
     }
 
     /// Kill every process, remove what was made, and exit with `code`; `before_exit` is the last
-    /// word. Only the first caller does it.
-    pub fn end(&self, code: i32, before_exit: impl FnOnce()) -> ! {
+    /// word, and gets what stays. Only the first caller does it.
+    pub fn end(&self, code: i32, before_exit: impl FnOnce(&[Remnant])) -> ! {
         if self.ended.swap(true, Ordering::SeqCst) {
             loop {
                 thread::park();
@@ -112,26 +117,51 @@ impl Lease {
         }
         self.runs.close();
         self.phases.close();
-        tree::kill_all();
+        let remnants = self.remove_all();
+        for remnant in &remnants {
+            // It may be closed.
+            let _ = writeln!(io::stderr(), "iolab-agent: {}: {}", remnant.name, remnant.reason);
+        }
+        before_exit(&remnants);
+        process::exit_now(code)
+    }
+
+    /// End and remove all there is; what of it stays.
+    fn remove_all(&self) -> Vec<Remnant> {
+        let mut remnants = std::mem::take(&mut *lock(&self.remnants));
+        for process in tree::kill_all() {
+            let reason = format!("{} did not end when it was killed", process.command);
+            remnants.push(Remnant { kind: Kind::Process, name: process.pid.to_string(), reason });
+        }
         let _ = mount::follow(); // To where the groups and files are.
-        bound::remove_own();
+        for group in bound::remove_own() {
+            remnants.push(Remnant::at(Kind::Group, &group, "it is still in use"));
+        }
         for path in lock(&self.asides).drain(..) {
-            let _ = fs::remove_file(path);
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    remnants.push(Remnant::at(Kind::File, &path, sentence(&error)));
+                }
+                _ => {}
+            }
         }
         for (dir, held) in lock(&self.scratches).drain() {
             match held.file_system {
                 Mounted::Nothing => {}
                 Mounted::Soon => FileSystem::cut_short(&dir),
-                // Elsewhere it ends with the last of this agent's processes.
-                Mounted::Here(_) if held.scratch.anchor().open().is_err() => {}
-                Mounted::Here(file_system) => file_system.abandon(),
+                Mounted::Here(file_system) => {
+                    remnants.extend(file_system.abandon(&dir, &held.scratch.place()));
+                }
             }
-            if let Err(error) = held.scratch.remove() {
-                let _ = writeln!(io::stderr(), "iolab-agent: {}", error.message); // It may be closed.
+            lock(&self.unremoved).push(held.scratch);
+        }
+        for scratch in lock(&self.unremoved).drain(..) {
+            if let Err(Stays { now, error }) = scratch.remove() {
+                remnants.push(Remnant::at(Kind::Folder, &now, error.message));
             }
         }
-        before_exit();
-        process::exit_now(code)
+        remnants.truncate(MAX_REMNANTS);
+        remnants
     }
 
     /// Reap children, keep wall limits and the term, hear signals, for ever. Needs a thread of its
@@ -140,9 +170,9 @@ impl Lease {
         let mut looked = Instant::now();
         loop {
             match signal::wait(LIMIT_CHECK) {
-                Seen::Child if self.runs.reap() => self.end(128 + libc::SIGKILL, || {}),
+                Seen::Child if self.runs.reap() => self.end(128 + libc::SIGKILL, |_| {}),
                 Seen::Child | Seen::Nothing => {}
-                Seen::End(signal) => self.end(128 + signal, || {}),
+                Seen::End(signal) => self.end(128 + signal, |_| {}),
             }
             self.runs.enforce_limits();
             let now = Instant::now();
@@ -151,7 +181,7 @@ impl Lease {
             if let Some(silence) = self.overdue() {
                 let seconds = silence.as_secs_f64().round();
                 eprintln!("iolab-agent: nothing was heard for {seconds} s: the lease is over");
-                self.end(CODE_SILENCE, || {});
+                self.end(CODE_SILENCE, |_| {});
             }
         }
     }
@@ -265,8 +295,18 @@ impl Lease {
         unmount(held.get_mut(dir).ok_or_else(|| not_held(dir))?, leave)?;
         let Held { scratch, .. } = held.remove(dir).ok_or_else(|| not_held(dir))?;
         match leave {
-            Leave::Nothing => scratch.remove(),
-            Leave::Files => scratch.keep(),
+            Leave::Files => scratch.keep().inspect_err(|error| {
+                let why = format!("its files could not be marked as kept: {}", error.message);
+                lock(&self.remnants).push(Remnant::at(Kind::Folder, dir, why));
+            }),
+            Leave::Nothing => match scratch.remove() {
+                Ok(Removed::InPlace) => Ok(()),
+                Ok(Removed::Elsewhere(error)) => Err(error),
+                Err(Stays { error, .. }) => {
+                    lock(&self.unremoved).push(scratch);
+                    Err(error)
+                }
+            },
         }
     }
 

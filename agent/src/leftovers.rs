@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::bound;
 use crate::error::{Error, Result};
-use crate::prepare::scratch::{self, Abandoned, Found, Scratch};
+use crate::prepare::scratch::{self, Abandoned, Found, Removed, Scratch, Stays};
 use crate::roots::{Roots, names};
 use crate::sys::process::{own_file, own_user};
 use crate::tree::{self, Orphan};
@@ -136,7 +136,10 @@ fn remove_folder(dir: &Path) -> Result<()> {
     if !scratch::is_abandoned(dir) {
         return Ok(());
     }
-    Scratch::open(path, name, OWNER)?.0.remove()
+    match Scratch::open(path, name, OWNER)?.0.remove() {
+        Ok(Removed::InPlace) => Ok(()),
+        Ok(Removed::Elsewhere(error)) | Err(Stays { error, .. }) => Err(error),
+    }
 }
 
 fn loops_over(roots: &Roots, folders: &[Abandoned]) -> Vec<PathBuf> {

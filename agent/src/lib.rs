@@ -22,6 +22,7 @@ pub mod native;
 pub mod prepare;
 pub mod probe;
 pub mod processor;
+pub mod remnant;
 pub mod request;
 pub mod roots;
 pub mod runs;

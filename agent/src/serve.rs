@@ -21,6 +21,7 @@ use crate::metadata::{self, Load, Place};
 use crate::prepare::filesystem::Backing;
 use crate::prepare::pages;
 use crate::prepare::scratch::{self, Leave, Scratch};
+use crate::remnant::Remnant;
 use crate::request::{Hello, Request, parse, take_id};
 use crate::roots::Roots;
 use crate::sampler::Sampler;
@@ -66,7 +67,7 @@ pub fn serve(input: &mut impl Read, outbox: Outbox, lease: Arc<Lease>) -> ! {
     loop {
         match read_frame(&mut input) {
             Ok(Some(frame)) => service.take(frame),
-            Ok(None) => service.lease.end(CODE_DONE, || {}),
+            Ok(None) => service.lease.end(CODE_DONE, |_| {}),
             Err(fault) => service.end_by_fault(&fault.0),
         }
     }
@@ -86,6 +87,12 @@ impl<R: Read> Read for Heard<'_, R> {
     }
 }
 
+/// The last answer of an agent: what stays on the host.
+#[derive(Serialize)]
+struct Goodbye<'a> {
+    left: &'a [Remnant],
+}
+
 /// A request that is ready to be worked on: what must be known in order is done already.
 enum Work {
     Run(Job, Vec<u8>),
@@ -102,7 +109,7 @@ enum Work {
 impl Service {
     fn end_by_fault(&self, fault: &str) -> ! {
         eprintln!("iolab-agent: protocol fault: {fault}");
-        self.lease.end(CODE_FAULT, || {})
+        self.lease.end(CODE_FAULT, |_| {})
     }
 
     /// Never blocks on output: only so is the end of the input always seen.
@@ -338,7 +345,10 @@ impl Service {
                 };
                 self.outbox.say(id, "leftovers", &found);
             }
-            Request::Bye {} => self.lease.end(CODE_DONE, || self.done(id)),
+            Request::Bye {} => {
+                let said = |left: &[Remnant]| self.outbox.say(id, "done", &Goodbye { left });
+                self.lease.end(CODE_DONE, said)
+            }
             other => {
                 self.obey(other)?;
                 self.done(id);

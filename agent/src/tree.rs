@@ -45,12 +45,14 @@ pub fn kill_family(family: &Family) {
     let _ = kill_until_gone(|| members(family));
 }
 
-/// Kill every process under this one, and reap, until none is left or patience ends.
-pub fn kill_all() {
-    let _ = kill_until_gone(|| {
+/// Kill every process under this one, and reap, until none is left or patience ends; those that are.
+#[must_use]
+pub fn kill_all() -> Vec<Orphan> {
+    let left = kill_until_gone(|| {
         while reap().is_some() {}
         descendants(&places(), own_pid())
     });
+    left.into_iter().map(|pid| Orphan { pid, command: command_of(pid) }).collect()
 }
 
 /// A process of a run whose agent is gone.

@@ -13,7 +13,7 @@ API_VERSION = 1
 
 _API = (
     *("load", "run", "Session", "MeasuredPoint", "Run", "Rows"),
-    *("Intervals", "Bins", "Telemetry", "Metric", "IolabError"),
+    *("Intervals", "Bins", "Telemetry", "Metric", "IolabError", "LeftoverWarning"),
 )
 
 __all__ = ["API_VERSION", "__version__", *_API]  # noqa: PLE0604 - they are names

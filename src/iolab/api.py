@@ -11,6 +11,7 @@ import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import field, fields
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +24,7 @@ from iolab.analysis.points import PointSummary, summarise
 from iolab.analysis.resume_marks import results_with_session_checks
 from iolab.core.events import SessionStatus
 from iolab.core.histogram import LOWER_NS, UPPER_NS, Histogram, of_sparse
+from iolab.core.leftovers import collect_leftovers
 from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.core.samples import Floats, Ints, Names, Whole
@@ -45,6 +47,7 @@ __all__ = [
     "Bins",
     "Intervals",
     "IolabError",
+    "LeftoverWarning",
     "MeasuredPoint",
     "Metric",
     "Rows",
@@ -56,6 +59,10 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+
+class LeftoverWarning(UserWarning):
+    """Something stayed on a host after a session; the text says what, why, and what to do."""
 
 
 class _Frames(ABC):
@@ -329,6 +336,11 @@ class Session:
         return self._reader.session.status
 
     @property
+    def left_behind(self) -> tuple[str, ...]:
+        """Sentences on what stayed on hosts when it ended last, with what to do."""
+        return self._reader.session.left_behind
+
+    @property
     def study(self) -> Study:
         """The study with every default and override."""
         return self._study
@@ -408,6 +420,7 @@ def run(
     `{"method.repeats": 3}`; the others are the command's options. Raises what the command would end
     with: UsageError or StudyError before anything is written, HostError where hosts are not as they
     must be. A session that ends badly says so by its `status`. KeyboardInterrupt stops it cleanly.
+    What stays on a host is a LeftoverWarning, also beside an error, and in `Session.left_behind`.
     """
     from iolab.cli.live import LiveView
     from iolab.cli.options import StudyOptions, load_study
@@ -424,7 +437,12 @@ def run(
         str(study), None if path is None else str(path), device, serial, hosts, scale, sets
     )
     directory, order = new_session(load_study(options), where)
-    _carry_out(lambda: carry_out_session(order, LiveView()))
+    with collect_leftovers() as leftovers:
+        try:
+            _carry_out(lambda: carry_out_session(order, LiveView()))
+        finally:
+            for sentence in leftovers:
+                warnings.warn(sentence, LeftoverWarning, stacklevel=2)
     return load(directory)
 
 
@@ -454,7 +472,8 @@ class _InThread(Generic[T]):
         self._begun = threading.Event()
         self._outcome: list[T] = []
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="iolab session")
+        context = copy_context()
+        self._thread = threading.Thread(target=context.run, args=[self._run], name="iolab session")
 
     def result(self) -> T:
         """What came of it, or what it raised."""

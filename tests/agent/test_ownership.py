@@ -343,3 +343,117 @@ def test_the_native_engine_follows_no_link(agent: Agent, tmp_path: Path) -> None
     assert said[-1]["code"] == 2, output(said)
     assert b"ELOOP" in output(said)
     assert precious.read_bytes().startswith(b"stays")
+
+
+@contextmanager
+def ext4_on_loop(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """An image with a file system, and where it is mounted."""
+    require("mkfs.ext4", "root")
+    image, at = folder / "image", folder / "mounted"
+    at.mkdir()
+    with image.open("wb") as file:
+        file.truncate(16 << 20)
+    subprocess.run(["mkfs.ext4", "-q", image], check=True)
+    subprocess.run(["mount", "-o", "loop", image, at], check=True)
+    try:
+        yield image, at
+    finally:
+        if os.path.ismount(at):
+            subprocess.run(["umount", at], check=True)
+
+
+@contextmanager
+def immutable(file: Path) -> Iterator[None]:
+    """A file that not even root can remove."""
+    require("chattr", "root")
+    file.touch()
+    subprocess.run(["chattr", "+i", file], check=True)
+    try:
+        yield
+    finally:
+        # By whatever name its folder has by then.
+        for each in file.parent.parent.rglob(file.name):
+            subprocess.run(["chattr", "-i", each], check=True)
+
+
+def test_the_last_answer_names_a_folder_that_stays_where_it_is_by_now(
+    agent: Agent, tmp_path: Path
+) -> None:
+    with ext4_on_loop(tmp_path) as (_, target):
+        folder, moved = Path(open_scratch(agent, target)["dir"]), target / "moved"
+        with immutable(folder / "stays"):
+            refused = agent.ask("scratch_close", dir=str(folder), keep=False)
+            assert refused["code"] == "EPERM"
+            folder.rename(moved)
+            (left,) = agent.ask("bye")["left"]
+            assert (left["kind"], left["name"]) == ("folder", str(moved))
+            assert str(folder) in left["reason"]
+        assert agent.process.wait(PATIENCE_S) == 0
+
+
+def test_what_could_be_removed_by_the_end_is_not_named(agent: Agent, tmp_path: Path) -> None:
+    with ext4_on_loop(tmp_path) as (_, target):
+        folder = Path(open_scratch(agent, target)["dir"])
+        with immutable(folder / "stays"):
+            assert agent.ask("scratch_close", dir=str(folder), keep=False).is_ == "error"
+        assert agent.ask("bye")["left"] == []
+        assert not folder.exists()
+        assert agent.process.wait(PATIENCE_S) == 0
+
+
+@pytest.mark.parametrize("ask", ["scratch_close", "bye"])
+def test_a_folder_whose_file_system_was_unmounted_lazily_is_removed_there(
+    agent: Agent, tmp_path: Path, ask: str
+) -> None:
+    """`umount -l`: no path leads there any more, and what is held open is still the folder."""
+    with ext4_on_loop(tmp_path) as (image, target):
+        folder = Path(open_scratch(agent, target)["dir"])
+        (folder / "data").write_text("load")
+        subprocess.run(["umount", "-l", target], check=True)
+        if ask == "bye":
+            assert agent.ask("bye")["left"] == []
+        else:
+            closed = agent.ask("scratch_close", dir=str(folder), keep=False)
+            assert (closed["code"], "unmounted" in closed["message"]) == ("replaced", True)
+            assert agent.close() == 0
+        agent.process.wait(PATIENCE_S)
+        assert until(lambda: str(image) not in loops())
+        subprocess.run(["mount", "-o", "loop", image, target], check=True)
+        assert [path.name for path in target.iterdir()] == ["lost+found"]
+
+
+def loops() -> str:
+    said = subprocess.run(["losetup", "-a"], check=True, capture_output=True, text=True)
+    return said.stdout
+
+
+def test_an_unmounted_folder_that_stays_is_named_by_where_it_was(
+    agent: Agent, tmp_path: Path
+) -> None:
+    with ext4_on_loop(tmp_path) as (image, target):
+        folder = Path(open_scratch(agent, target)["dir"])
+        stays = folder / "stays"
+        stays.touch()
+        subprocess.run(["chattr", "+i", stays], check=True)
+        subprocess.run(["umount", "-l", target], check=True)
+        (left,) = agent.ask("bye")["left"]
+        assert (left["kind"], left["name"]) == ("folder", str(folder))
+        assert "unmounted" in left["reason"]
+        agent.process.wait(PATIENCE_S)
+        assert until(lambda: str(image) not in loops())
+        subprocess.run(["mount", "-o", "loop", image, target], check=True)
+        subprocess.run(["chattr", "-i", stays], check=True)
+
+
+def test_an_empty_folder_below_a_mount_is_named(agent: Agent, tmp_path: Path) -> None:
+    require("root")
+    folder = Path(open_scratch(agent, tmp_path)["dir"])
+    (folder / "data").write_text("load")
+    subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
+    try:
+        (left,) = agent.ask("bye")["left"]
+        assert (left["kind"], left["name"]) == ("folder", str(folder))
+        assert "mount covers it" in left["reason"]
+    finally:
+        subprocess.run(["umount", folder], check=True)
+    assert list(folder.iterdir()) == []

@@ -185,6 +185,9 @@ class FakeAgent:
         process.strike(request.arguments["signal"])
         return {"is": "done"}
 
+    async def _bye(self, _: FakeRequest) -> dict[str, Any]:
+        return {"is": "done", "left": list(self.script.remnants)}
+
     async def _scratch_open(self, request: FakeRequest) -> dict[str, Any]:
         folder = f"{request.arguments['path']}/{request.arguments['name']}"
         if folder in self.folders:
@@ -403,5 +406,5 @@ class FakeAgent:
         "run": _run,
         "metadata": _metadata,
         "sync": _done,
-        "bye": _done,
+        "bye": _bye,
     }

@@ -55,7 +55,8 @@ class FakeScript:
     """How a fake host behaves.
 
     `silent`, `dies` and `garbage` name verbs that are never answered, at which the host breaks
-    off, or which it answers with nonsense; `refuses` gives (code, sentence) by verb. `loads` are
+    off, or which it answers with nonsense; `refuses` gives (code, sentence) by verb;
+    `remnants` are what its last answer says to stay. `loads` are
     the engine's measured runs in order, the last one again and again; `layouts` likewise, and
     `null` is every run on the device that does nothing.
     `offset_ns` is how far its clock is ahead, `delay_s` how long each way of a message takes.
@@ -79,6 +80,7 @@ class FakeScript:
     dies: frozenset[str] = frozenset()
     garbage: frozenset[str] = frozenset()
     refuses: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    remnants: tuple[Mapping[str, str], ...] = ()
     loads: tuple[FakeLoad, ...] = (FakeLoad(),)
     layouts: tuple[FakeLoad, ...] = (FakeLoad(),)
     null: FakeLoad = _NULL

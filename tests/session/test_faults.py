@@ -279,10 +279,14 @@ def test_a_recorder_that_cannot_record_ends_the_session_cleanly(when: type[Event
 
 
 def test_a_folder_that_cannot_be_removed_is_told_in_the_end() -> None:
-    script = FakeScript(refuses={"scratch_close": ("EIO", "cannot remove it (EIO)")})
+    stays = {"kind": "folder", "name": "/mnt/t/x", "reason": "cannot remove it (EIO)"}
+    refuses = {"scratch_close": ("EIO", "cannot remove it (EIO)")}
+    script = FakeScript(refuses=refuses, remnants=(stays,))
     stage = Stage({"local": script}).play()
     assert stage.status is SessionStatus.DONE
-    assert "cannot remove it (EIO)" in (stage.ended.reason or "")
+    (sentence,) = stage.ended.left_behind
+    assert "cannot remove it (EIO)" in sentence
+    assert stage.ended.reason == sentence
 
 
 class Unclosable(FakeHost):

@@ -11,6 +11,7 @@ from iolab.core.events import Event, Notice, SessionStatus
 from iolab.core.run import RunStatus
 from iolab.errors import EngineError, HostError
 from iolab.session.session import EarlierSegments
+from tests.facts import tells
 from tests.fakes.fio import FakeLoad
 from tests.fakes.machine import machine_facts
 from tests.fakes.script import FakeScript
@@ -270,3 +271,17 @@ def test_a_clock_an_hour_off_and_a_slow_way_change_neither_start_nor_telemetry()
             watched = record.counters.real_ns[record.counters.host == index] - offset
             assert abs(int(watched.min()) - min(starts)) < 3_000_000_000
             assert int(watched.max()) < record.ended_real_ns
+
+
+def test_what_an_agent_says_to_stay_is_told_when_the_session_ends() -> None:
+    stays = {"kind": "folder", "name": "/mnt/t/moved", "reason": "Operation not permitted"}
+    process = {"kind": "process", "name": "4711", "reason": "fio did not end when it was killed"}
+    for policy in ("stop", "skip-point"):
+        untidy = replace(script(GOOD), remnants=(stays, process))
+        sets = (f"method.on_failure={policy}",)
+        stage = Stage({"c1": untidy, "c2": script(GOOD)}, sets=sets).play()
+        folder, run = stage.ended.left_behind
+        assert tells(folder, "c1", "/mnt/t/moved", "iolab clean", "/mnt/t")
+        assert tells(run, "c1", "4711")
+        assert stage.ended.status is SessionStatus.DONE
+        assert folder in (stage.ended.reason or "")

@@ -12,9 +12,10 @@ use std::{io, thread};
 
 use serde::Serialize;
 
-use super::scratch::{Anchor, Leave};
+use super::scratch::{Anchor, Leave, Place};
 use crate::device::{Wish, hold};
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, Result, sentence};
+use crate::remnant::{Kind, Remnant};
 use crate::roots::{Roots, number};
 use crate::sys::block::{allocate, direct_alignment};
 use crate::sys::file::space;
@@ -88,12 +89,12 @@ pub struct Opened {
 pub struct FileSystem {
     mount_point: PathBuf,
     root: Anchor,
-    backing: Place,
+    backing: Base,
 }
 
 /// What must be undone below it.
 #[derive(Debug)]
-enum Place {
+enum Base {
     /// The file is to be removed; the kernel detaches the loop device.
     Image(PathBuf),
     /// The device is to lose its superblock.
@@ -148,12 +149,34 @@ impl FileSystem {
         self.clear(leave)
     }
 
-    /// The same at the end of the agent: what still holds a file in it goes on without a name.
-    pub fn abandon(&self) {
-        if unmount_free(&self.mount_point).is_err() {
-            let _ = unmount(&self.mount_point, Unmount::Detached);
+    /// The same at the end of the agent: what still holds a file in it goes on without a name. The
+    /// scratch folder `dir` may be at another place by now. What stays.
+    #[must_use]
+    pub fn abandon(&self, dir: &Path, place: &Place) -> Vec<Remnant> {
+        let Place::At(now) = place else {
+            return Vec::new(); // It ends with the last of this agent's processes.
+        };
+        let at = now.join(MOUNT_POINT);
+        if self.root.moved_to(at.clone()).open().is_err() {
+            return Vec::new();
         }
-        let _ = self.clear(Leave::Nothing);
+        let mut left = Vec::new();
+        if let Err(error) = unmount_free(&at) {
+            let _ = unmount(&at, Unmount::Detached);
+            let why = format!("another process has files in it open: {}", sentence(&error));
+            left.push(Remnant::at(Kind::Mount, &at, why));
+        }
+        if now == dir {
+            let _ = fs::remove_dir(&self.mount_point); // Else it goes with the folder's files.
+        }
+        // So does an image.
+        if let Base::Device(device) = &self.backing {
+            if let Err(error) = wipe(device) {
+                let why = format!("its superblock cannot be wiped: {}", sentence(&error));
+                left.push(Remnant::at(Kind::Device, device, why));
+            }
+        }
+        left
     }
 
     /// End what may have been mounted in a scratch folder while the agent came to its end.
@@ -165,10 +188,10 @@ impl FileSystem {
         let _ = fs::remove_dir(&self.mount_point); // The scratch folder may keep an empty one.
         match (&self.backing, leave) {
             (_, Leave::Files) => Ok(()),
-            (Place::Image(image), Leave::Nothing) => {
+            (Base::Image(image), Leave::Nothing) => {
                 fs::remove_file(image).context(format_args!("remove {}", image.display()))
             }
-            (Place::Device(device), Leave::Nothing) => {
+            (Base::Device(device), Leave::Nothing) => {
                 wipe(device).context(format_args!("wipe {}", device.display()))
             }
         }
@@ -185,7 +208,7 @@ fn in_image(
     let opened = |device: &Loop, kept| {
         let dir = mount_point.to_owned();
         let made = Opened { dir, device: device.name.clone(), kept, direct: device.is_direct() };
-        let (mount_point, backing) = (mount_point.to_owned(), Place::Image(image.clone()));
+        let (mount_point, backing) = (mount_point.to_owned(), Base::Image(image.clone()));
         let root = Anchor::of(&mount_point)?;
         Ok((FileSystem { mount_point, root, backing }, made))
     };
@@ -227,7 +250,7 @@ fn on_device(
     let dir = mount_point.to_owned();
     let made = Opened { dir: dir.clone(), device: facts.name, kept: false, direct: true };
     let root = Anchor::of(&dir)?;
-    Ok((FileSystem { mount_point: dir, root, backing: Place::Device(device) }, made))
+    Ok((FileSystem { mount_point: dir, root, backing: Base::Device(device) }, made))
 }
 
 fn format(device: &Path, options: &[&str], steps: Steps) -> Result<()> {

@@ -13,11 +13,13 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::bound;
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, Result, sentence};
 use crate::prepare::removal;
 use crate::roots::Roots;
 use crate::sign::own_sign;
-use crate::sys::file::{Locked, entry_in, is_locked, open_file_in, open_folder, unlink_in};
+use crate::sys::file::{
+    Locked, entry_in, is_locked, open_file_in, open_folder, open_folder_in, unlink_in,
+};
 use crate::sys::process::{own_group, own_user};
 use crate::tree;
 
@@ -158,45 +160,96 @@ impl Scratch {
         Anchor { dir: self.dir.clone(), device, inode }
     }
 
-    /// Remove the folder and all that is in it, wherever it is by now; an error where that is not
-    /// where it was made.
-    pub fn remove(self) -> Result<()> {
-        let failed = |e| Error::io(format_args!("remove {}", self.dir.display()), &e);
+    /// Remove the folder and all that is in it, wherever it is by now.
+    ///
+    /// It is known by what is held open and not by its name: the name is looked for in the folder
+    /// above it, which is found from the open one also behind a mount that was ended or covers it.
+    pub fn remove(&self) -> std::result::Result<Removed, Stays> {
         let in_place = self.anchor().open();
-        removal::empty_wide(&self.folder, OsStr::new(LOCK)).map_err(failed)?;
-        let lock = entry_in(&self.folder, OsStr::new(LOCK));
-        match lock.and_then(|lock| unlink_in(&self.folder, OsStr::new(LOCK), lock)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
+        let place = self.place();
+        let stays = |error: &io::Error| {
+            let doing = format_args!("remove {}", self.dir.display());
+            let message = match &in_place {
+                Ok(_) => Error::io(doing, error).message,
+                Err(replaced) => {
+                    let why = sentence(error);
+                    format!("{}; {}, and cannot be removed: {why}", replaced.message, place.text())
+                }
+            };
+            let error = match &in_place {
+                Ok(_) => Error::io("", error).code,
+                Err(replaced) => replaced.code.clone(),
+            };
+            let is_named = !matches!(place, Place::Unmounted(_));
+            let now = if is_named { place.path() } else { self.dir() };
+            Stays { now: now.to_owned(), error: Error { code: error, message } }
+        };
+        if place != Place::Nowhere {
+            removal::empty_wide(&self.folder, OsStr::new(LOCK)).map_err(|error| stays(&error))?;
+            let lock = entry_in(&self.folder, OsStr::new(LOCK));
+            match lock.and_then(|lock| unlink_in(&self.folder, OsStr::new(LOCK), lock)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(stays(&error)),
+                _ => {}
+            }
+            self.remove_empty(place.path()).map_err(|error| stays(&error))?;
         }
         match in_place {
-            Ok(_) => fs::remove_dir(&self.dir).map_err(failed),
-            Err(error) => Err(self.remove_elsewhere(&error)),
+            Ok(_) => Ok(Removed::InPlace),
+            Err(replaced) => {
+                let message = format!("{}; {}", replaced.message, place.removed_text());
+                Ok(Removed::Elsewhere(Error::replaced(message)))
+            }
         }
     }
 
-    /// Remove the folder, which is empty, where it was moved to; what is to be said of that.
-    fn remove_elsewhere(&self, replaced: &Error) -> Error {
-        let now = fs::read_link(format!("/proc/self/fd/{}", self.folder.as_raw_fd()));
-        let now = now.unwrap_or_default();
-        let remove = || -> io::Result<()> {
-            let (above, name) = now.parent().zip(now.file_name()).ok_or(io::ErrorKind::NotFound)?;
-            let above = open_folder(above)?;
-            let entry = entry_in(&above, name)?;
-            if !entry.is_folder || entry.inode != self.marker.inode {
-                return Err(io::ErrorKind::NotFound.into());
-            }
-            unlink_in(&above, name, entry)
+    /// Remove the folder, which is empty, from the one that it lies in.
+    fn remove_empty(&self, now: &Path) -> io::Result<()> {
+        let above = open_folder_in(&self.folder, OsStr::new(".."))?;
+        let name = now.file_name().ok_or(io::ErrorKind::NotFound)?;
+        let entry = entry_in(&above, name)?;
+        if !entry.is_folder || entry.inode != self.marker.inode {
+            return Err(io::Error::from_raw_os_error(libc::EBUSY)); // What covers it is seen.
+        }
+        unlink_in(&above, name, entry)
+    }
+
+    /// Where it is by now, by what the kernel says of the open folder.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        let link = fs::read_link(format!("/proc/self/fd/{}", self.folder.as_raw_fd()));
+        let now = link.unwrap_or_default();
+        // The kernel says so of a folder without a name; somebody may have named it like that.
+        let is_gone = || {
+            let above = open_folder_in(&self.folder, OsStr::new(".."));
+            let entry =
+                above.and_then(|above| entry_in(&above, now.file_name().unwrap_or_default()));
+            now.as_os_str().as_encoded_bytes().ends_with(b" (deleted)") && entry.is_err()
         };
-        let become_of_it = match remove() {
-            Ok(()) => format!("it was moved to {}, and removed there", now.display()),
-            Err(_) => "its files were removed, and the empty folder may be left".to_owned(),
+        let reached = self.anchor().moved_to(now.clone()).open();
+        if reached.is_ok() {
+            Place::At(now)
+        } else if is_gone() {
+            Place::Nowhere
+        } else if self.is_mounted() {
+            Place::Covered(now)
+        } else {
+            Place::Unmounted(now)
+        }
+    }
+
+    /// Whether the mount that the open folder was reached by is still one of the host's.
+    fn is_mounted(&self) -> bool {
+        let Ok(entry) = entry_in(&self.folder, OsStr::new(".")) else { return true };
+        // Of the whole process: a thread may have mounts of its own, with other numbers.
+        let Some(mounts) = crate::roots::text(Path::new("/proc/self/mountinfo")) else {
+            return true;
         };
-        Error::replaced(format!("{}; {become_of_it}", replaced.message))
+        let id = entry.mount.id.to_string();
+        entry.mount.id == 0 || mounts.lines().any(|line| line.split(' ').next() == Some(&id))
     }
 
     /// Leave the folder with its files, marked so, and let go of the lock.
-    pub fn keep(self) -> Result<()> {
+    pub fn keep(&self) -> Result<()> {
         self.write_marker(&Marker { kept: true, ..self.marker.clone() })
     }
 
@@ -209,6 +262,62 @@ impl Scratch {
             .and_then(|()| lock.set_len(text.len() as u64))
             .and_then(|()| lock.sync_all())
             .context(format_args!("write in {}", self.dir.display()))
+    }
+}
+
+/// How a scratch folder was removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Removed {
+    /// Where it was made.
+    InPlace,
+    /// Where it was by then, or by somebody else; the error tells how that came.
+    Elsewhere(Error),
+}
+
+/// Why a scratch folder stays, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stays {
+    /// Its path by now.
+    pub now: PathBuf,
+    /// What kept it.
+    pub error: Error,
+}
+
+/// Where a scratch folder is that is held open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// It is reached by this path.
+    At(PathBuf),
+    /// It would be, but for a mount over it.
+    Covered(PathBuf),
+    /// The file system is not mounted any more (`umount -l`); the path begins at its root.
+    Unmounted(PathBuf),
+    /// It was removed.
+    Nowhere,
+}
+
+impl Place {
+    fn path(&self) -> &Path {
+        match self {
+            Self::At(path) | Self::Covered(path) | Self::Unmounted(path) => path,
+            Self::Nowhere => Path::new(""),
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::At(path) => format!("it is {} now", path.display()),
+            Self::Covered(path) => format!("a mount covers it at {}", path.display()),
+            Self::Unmounted(_) => "its file system was unmounted while it was in use".to_owned(),
+            Self::Nowhere => "it was removed by somebody else".to_owned(),
+        }
+    }
+
+    fn removed_text(&self) -> String {
+        match self {
+            Self::Nowhere => self.text(),
+            _ => format!("{}, and was removed there", self.text()),
+        }
     }
 }
 
@@ -226,6 +335,12 @@ impl Anchor {
     pub fn of(dir: &Path) -> Result<Self> {
         let meta = fs::symlink_metadata(dir).context(format_args!("look at {}", dir.display()))?;
         Ok(Self { dir: dir.to_owned(), device: meta.dev(), inode: meta.ino() })
+    }
+
+    /// The same folder under another path.
+    #[must_use]
+    pub fn moved_to(&self, dir: PathBuf) -> Self {
+        Self { dir, ..self.clone() }
     }
 
     /// Open the folder where it was made; `replaced` when that is another one, or none.

@@ -45,7 +45,7 @@ pub struct Mount {
     /// The file system, by the two numbers of its device.
     device: (u32, u32),
     /// Zero before Linux 5.8, where only file systems are told apart.
-    id: u64,
+    pub id: u64,
 }
 
 /// Open a folder itself, not one that a symbolic link names.

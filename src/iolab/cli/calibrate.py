@@ -66,13 +66,11 @@ def calibrate(
     from iolab.loads.fileio.terminal import calibration_screen
 
     wish = Wish(asked_job(rw, bs, iodepth, numjobs, ioengine, size), pairs, seconds)
-    outcome = asyncio.run(run_all(_specs(path, hosts), wish, say))
+    calibration = asyncio.run(run_all(_specs(path, hosts), wish, say))
     if as_json:
-        result_json(calibration_document(outcome.calibration))
+        result_json(calibration_document(calibration))
     else:
-        result_screen(*calibration_screen(outcome.calibration))
-    if outcome.left:
-        raise outcome.left
+        result_screen(*calibration_screen(calibration))
 
 
 def _specs(path: str | None, hosts: str | None) -> tuple[HostSpec, ...]:

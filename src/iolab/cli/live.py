@@ -218,12 +218,7 @@ REFRESHES_PER_S = 4
 
 
 class LiveView:
-    """Someone who watches a session; this one in silence.
-
-    `left_behind` are sentences on what stayed on hosts, once the session has ended.
-    """
-
-    left_behind: tuple[str, ...] = ()
+    """Someone who watches a session; this one in silence."""
 
     def open(self) -> None:
         """Begin to watch."""

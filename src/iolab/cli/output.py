@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import typer
 
+from iolab.core.leftovers import collect_leftovers
 from iolab.errors import ExitCode, HostError, IolabError, ReportError, StoreError, UsageError
 from iolab.units import format_bytes
 
@@ -448,7 +449,19 @@ def _run_guarded(command: Callable[[], object], argv: Sequence[str]) -> int:
     """
     settle_streams()
     _forget_left_out_sessions()
-    as_json = "--json" in argv
+    with collect_leftovers() as leftovers:
+        code = _code_of(command, as_json="--json" in argv)
+    for sentence in leftovers:
+        say(wrapped(f"Left behind: {sentence}"))
+    return ExitCode.HOST if leftovers and code in _CLEAN_ENDS else code
+
+
+_CLEAN_ENDS: Final = (ExitCode.OK, ExitCode.VERDICT)
+"""What a command ends with that left nothing on hosts."""
+
+
+def _code_of(command: Callable[[], object], *, as_json: bool) -> int:
+    """The same but for what stays on hosts."""
     try:
         outcome = command()
     except IolabError as error:

@@ -254,16 +254,12 @@ async def _discover(study: Study) -> Discovery:
 
     Of guests that a session would boot their nodes are asked.
     """
-    import asyncio
-
     from iolab.core.host import HostKind
-    from iolab.hosts.connect import hosts_of
+    from iolab.hosts.connect import open_hosts
     from iolab.registry import study_kinds
     from iolab.session.discovery import DiscoveryQueries, discover
     from iolab.study.targets import hosts_used
 
-    hosts = hosts_of([spec for spec in hosts_used(study) if spec.kind is not HostKind.VM])
-    try:
+    specs = [spec for spec in hosts_used(study) if spec.kind is not HostKind.VM]
+    async with open_hosts(specs) as hosts:
         return await discover(study, hosts, DiscoveryQueries.for_study(study, study_kinds()))
-    finally:
-        await asyncio.gather(*(host.close() for host in hosts.values()), return_exceptions=True)

@@ -116,8 +116,7 @@ class SessionRecorder:
                 if self._writer is not None:
                     self._writer.keep_ledger(event.ledger)
             case SessionEnded():
-                self._end(event.status, event.reason)
-                self._view.left_behind = event.left_behind
+                self._end(event.status, event.reason, event.left_behind)
                 self._view.see(event)
             case _:
                 self._view.see(event)
@@ -141,9 +140,11 @@ class SessionRecorder:
         with suppress(StoreError):
             self._end(SessionStatus.FAILED, reason)
 
-    def _end(self, status: SessionStatus, reason: str | None) -> None:
+    def _end(
+        self, status: SessionStatus, reason: str | None, left_behind: tuple[str, ...] = ()
+    ) -> None:
         if self._writer is not None:
-            self._writer.ended(status, reason, self._times.by_phase())
+            self._writer.ended(status, reason, self._times.by_phase(), left_behind)
 
     def __enter__(self) -> Self:
         return self
@@ -265,23 +266,10 @@ def carry_out(order: SessionRequest, wishes: Wishes) -> int:
     except IolabError:
         view.close()
         _tell_rest(wishes)
-        _tell_left_behind(view)
         raise
     finally:
         view.close()
-    code = _conclude(status, wishes, foretold.smoke_reason)
-    return _tell_left_behind(view) or code if code in _GOOD_ENDS else code
-
-
-_GOOD_ENDS: Final = (ExitCode.OK, ExitCode.VERDICT)
-"""What a session ends with that left its hosts clean."""
-
-
-def _tell_left_behind(view: LiveView) -> int:
-    """Say what stayed on hosts, also where nothing else is said; the exit code that it has."""
-    for text in view.left_behind:
-        say(f"Left behind: {text}")
-    return ExitCode.HOST if view.left_behind else ExitCode.OK
+    return _conclude(status, wishes, foretold.smoke_reason)
 
 
 def _conclude(status: SessionStatus, wishes: Wishes, smoke: VerdictLimit | None = None) -> int:

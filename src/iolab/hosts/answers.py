@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import StrEnum
 from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -44,6 +45,31 @@ class ScratchAnswer(_Answer):
 
     dir: _Path
     left_over_bytes: Count = 0
+
+
+class RemnantKind(StrEnum):
+    """What stayed on a host."""
+
+    FOLDER = "folder"
+    PROCESS = "process"
+    GROUP = "group"
+    FILE = "file"
+    MOUNT = "mount"
+    DEVICE = "device"
+
+
+class Remnant(_Answer):
+    """One thing that an agent could not end or remove: its path or process id, and why."""
+
+    kind: RemnantKind
+    name: _Path
+    reason: Annotated[str, Field(max_length=8192)]
+
+
+class ByeAnswer(_Answer):
+    """The last answer of an agent: what stays on its host."""
+
+    left: Annotated[tuple[Remnant, ...], Field(max_length=1000)] = ()
 
 
 class OrphanAnswer(_Answer):

@@ -13,6 +13,7 @@ from iolab.core.host import HostKind, HostSpec
 from iolab.core.study import LINK_TIMEOUT_S
 from iolab.errors import HostError
 from iolab.hosts.host import Host, Link
+from iolab.hosts.leftovers import close_hosts
 from iolab.hosts.message import ReachError
 from iolab.hosts.process import exit_text, run_local, start_process
 from iolab.hosts.push import Prefix, ProgramFiles, agent_binary, push
@@ -201,12 +202,15 @@ async def open_hosts(
     logins: SshConnections | None = None,
     link_timeout_s: float = LINK_TIMEOUT_S,
 ) -> AsyncIterator[dict[str, Host]]:
-    """Hosts by name, not connected yet; every one is closed at the end, whatever happens."""
+    """Hosts by name, not connected yet; every one is closed at the end, whatever happens.
+
+    What stays there is reported (`iolab.hosts.leftovers`).
+    """
     hosts = hosts_of(specs, agent, logins, link_timeout_s)
     try:
         yield hosts
     finally:
-        await asyncio.gather(*(host.close() for host in hosts.values()), return_exceptions=True)
+        await close_hosts(hosts.values())
 
 
 def _host_of(

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from iolab.core.host import HostSpec
 from iolab.core.study import LINK_TIMEOUT_S
 from iolab.errors import HostError
-from iolab.hosts.answers import read_hello
+from iolab.hosts.answers import ByeAnswer, Remnant, read_answer, read_hello
 from iolab.hosts.channel import Channel, Outgoing
 from iolab.hosts.message import Hello, HostLost, Message, Stream
 
@@ -64,6 +64,10 @@ class Host(ABC):
         self._broken: HostError | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._borne_s: float | None = None
+        self.remnants: tuple[Remnant, ...] = ()
+        """What its agent could not end or remove, once it was closed."""
+        self.open_folders: set[str] = set()
+        """Scratch folders that its agent holds, and after the end those that it said nothing of."""
         self.link_timeout_s = LINK_TIMEOUT_S
         """How long agent and controller may hear nothing of each other."""
 
@@ -122,6 +126,10 @@ class Host(ABC):
             await stream.aclose()
         if answer is None:
             raise self.mark_lost(f"gave no answer to '{verb}'")
+        if verb == "scratch_open":
+            self.open_folders.add(str(answer.header.get("dir")))
+        elif verb == "scratch_close":
+            self.open_folders.discard(str(arguments.get("dir")))
         return answer
 
     def stream(self, verb: str, payload: bytes = b"", **arguments: object) -> Stream:
@@ -151,7 +159,9 @@ class Host(ABC):
             self._keeping = None
         if self._channel and self._hello and not self.lost_reason:
             with contextlib.suppress(HostError):
-                await self.request("bye", deadline_s=BYE_LIMIT_S)
+                answer = await self.request("bye", deadline_s=BYE_LIMIT_S)
+                self.remnants = read_answer(self.name, ByeAnswer, answer).left
+                self.open_folders.clear()
         if self._channel:
             await self._channel.close()
         if self._link:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Final
@@ -17,6 +16,7 @@ from iolab.core.events import (
     SessionStatus,
 )
 from iolab.core.host import HostKind, Role
+from iolab.core.leftovers import report_leftovers
 from iolab.core.run import Plan, PlannedRun, RunKey
 from iolab.core.study import Study
 from iolab.core.target_state import EMPTY, Ledger
@@ -25,6 +25,7 @@ from iolab.errors import HostError, Interrupted, IolabError, StoreError
 from iolab.hosts.barrier import StopRequest, gather_hosts, run_with
 from iolab.hosts.clock import SYSTEM_CLOCK, Clock
 from iolab.hosts.host import Host
+from iolab.hosts.leftovers import close_hosts, uncertain_text
 from iolab.hosts.message import printable
 from iolab.session.context import RuleFor, SessionContext
 from iolab.session.discovery import (
@@ -114,24 +115,19 @@ async def _remove_host_folders(
     except (HostError, Interrupted, TimeoutError):
         pass
     finally:
-        if fresh is not None:
-            await fresh.close()
-    return tuple(_leftover_text(host, path, folder) for path, folder in left)
-
-
-def _leftover_text(host: Host, path: str, folder: str) -> str:
-    which = "" if host.spec.kind is HostKind.LOCAL else " --hosts HOSTS"
-    at = f"{path.rstrip('/')}/{folder}"
-    return (
-        f"Host '{host.name}' may still have {at}: "
-        f"'iolab clean{which} --path {shlex.quote(path)}' removes it once the host answers."
-    )
+        if host.lost_reason:
+            host.open_folders.clear()  # What it held is looked for here.
+        remnants = await close_hosts([fresh]) if fresh is not None else ()
+    told = {f"{path.rstrip('/')}/{folder}" for path, folder in left}
+    named = {remnant.name for remnant in fresh.remnants} if fresh is not None else set()
+    uncertain = (uncertain_text(host.spec, folder) for folder in sorted(told - named))
+    return (*remnants, *uncertain)
 
 
 async def clean_up(
     parts: SessionResources, session: SessionContext, reach: Reach | None
-) -> tuple[str, ...]:
-    """End what the session holds, close every host; sentences on what failed.
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """End what the session holds, close every host; sentences on what failed, and on what stays.
 
     What a lost agent left is removed by a new one. At a second stop request nothing is waited for:
     the end of their lease makes the agents kill and remove everything by themselves.
@@ -147,15 +143,8 @@ async def clean_up(
         swept = await stop.unless_at_once(remove_lost_folders(session, reach))
     except Interrupted:
         swept = await remove_lost_folders(session, None)
-    endings = await asyncio.gather(
-        *(host.close() for host in hosts.values()), return_exceptions=True
-    )
-    unclosed = [
-        f"Host '{name}' could not be closed: {ending!r}."
-        for name, ending in zip(hosts, endings, strict=True)
-        if isinstance(ending, BaseException)
-    ]
-    return (*faults, *swept, *unclosed)
+    report_leftovers(swept)
+    return faults, (*swept, *await close_hosts(hosts.values()))
 
 
 NAMED_HOSTS: Final = 12
@@ -234,7 +223,8 @@ async def run_session(
     )
     status = SessionStatus.FAILED
     fault: IolabError | None = None
-    unclean: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    leftovers: tuple[str, ...] = ()
     try:
         work = _measure_all(
             session, parts, queue or FixedQueue(pending), earlier, reach, patience, kinds.study
@@ -248,9 +238,12 @@ async def run_session(
     except IolabError as raised:
         fault = raised
     finally:
-        unclean = await clean_up(parts, session, reach)
-    reasons = (*([fault.message] if fault else ()), *_missing_hosts(session), *unclean)
-    session.emit(SessionEnded(status, " ".join(reasons) or None, unclean))
+        faults, leftovers = await clean_up(parts, session, reach)
+    for message in faults:
+        session.emit(Notice(message))
+    named = [fault.message] if fault else []
+    reasons = (*named, *_missing_hosts(session), *faults, *leftovers)
+    session.emit(SessionEnded(status, " ".join(reasons) or None, leftovers))
     if fault:
         raise fault
     return status

@@ -46,7 +46,8 @@ class SessionDocument:
     `command` is the command line that created it; `history` holds the start, each end and each
     resume, oldest first. `agent_version` is None until the hosts were reached. `files` are the
     digests of study.toml and plan.json, which never change, and since the session ended those of
-    `LATER_FILES`. `times` says where the time of all
+    `LATER_FILES`. `left_behind` are sentences on what stayed on hosts when it ended last, with what
+    to do. `times` says where the time of all
     segments that ended went; empty in sessions of older versions.
     """
 
@@ -65,6 +66,7 @@ class SessionDocument:
     history: tuple[HistoryEntry, ...]
     files: tuple[StoredFile, ...]
     times: tuple[PhaseTime, ...] = ()
+    left_behind: tuple[str, ...] = ()
 
     @property
     def later_files(self) -> tuple[str, ...]:

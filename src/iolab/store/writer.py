@@ -174,10 +174,13 @@ class SessionWriter:
         status: SessionStatus,
         reason: str | None = None,
         times: Sequence[PhaseTime] = (),
+        left_behind: tuple[str, ...] = (),
     ) -> None:
-        """Say how the session ended, and where the time of this segment went; let go of it."""
+        """Say how it ended, where the time went and what stayed on hosts; let go of it."""
         self._session = dataclasses.replace(
-            self._session, times=_together(self._session.times, times)
+            self._session,
+            times=_together(self._session.times, times),
+            left_behind=left_behind,
         )
         try:
             with disk_errors(self._directory, "read"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final
@@ -200,7 +199,10 @@ class WorkDirectories:
                 await self._lay_out_missing(data_set, targets)
 
     async def cleanup(self) -> tuple[str, ...]:
-        """Remove every folder, or keep it where the study says so; sentences on what failed."""
+        """Remove every folder, or keep it where the study says so; sentences on what failed.
+
+        A folder that stays is tried once more when its agent ends, and named then.
+        """
         keep = self._context.study.target.keep_files
         paths = {target.key: target.path for target in self._targets}
         living = [workdir for workdir in self._open.values() if not workdir.host.lost_reason]
@@ -209,19 +211,24 @@ class WorkDirectories:
             if workdir.device:
                 await release_device(workdir, paths[workdir.key])
                 return
+            taken, folder = self._context.taken.get(workdir.name, set()), workdir.held_folder
             limit_s = CLOSE_LIMIT_S + self._removal_s
-            await workdir.host.request(
-                "scratch_close", deadline_s=limit_s, dir=workdir.held_folder, keep=keep
-            )
-            self._context.taken.get(workdir.name, set()).discard(split_folder(workdir.held_folder))
+            try:
+                await workdir.host.request(
+                    "scratch_close", deadline_s=limit_s, dir=folder, keep=keep
+                )
+            except AgentRefusalError:
+                taken.discard(split_folder(folder))  # Its agent lives, and says what stays.
+                raise
+            taken.discard(split_folder(folder))
 
         faults: list[str] = []
         for batch in _batches_by_host(living):
             outcomes = await gather_hosts(batch, close)
             faults += [
-                _left_behind(workdir, paths[workdir.key], outcomes.failed[workdir.name])
+                str(fault)
                 for workdir in batch
-                if workdir.name in outcomes.failed
+                if (fault := outcomes.failed.get(workdir.name)) and _is_final(workdir, fault)
             ]
         self._open.clear()
         return tuple(faults)
@@ -299,13 +306,8 @@ def _batches_by_host(members: Iterable[Member]) -> list[list[Member]]:
     return [list(batch.values()) for batch in batches]
 
 
-def _left_behind(workdir: WorkDirectory, path: str, fault: IolabError) -> str:
-    """What stayed of a folder, why, and what to do."""
-    if workdir.device:
-        return str(fault)
-    why = fault.message.rstrip(".")
-    clean = f"iolab clean --path {shlex.quote(path)}"
-    return (
-        f"Host '{workdir.name}' still has {workdir.held_folder}: {why}. "
-        f"Remove what keeps it there, then run '{clean}'."
-    )
+def _is_final(workdir: WorkDirectory, fault: IolabError) -> bool:
+    """Whether no more is heard of a folder that could not be closed: it stays nowhere."""
+    if not isinstance(fault, AgentRefusalError):
+        return True
+    return bool(workdir.device) or fault.code == "replaced"

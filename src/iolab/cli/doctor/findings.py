@@ -48,20 +48,18 @@ class Finding:
 async def machine_findings(path: str, *, cloud: bool) -> tuple[Finding, ...]:
     """Every finding about this machine and the directory `path`, with `cloud` its cloud's words."""
     from iolab.core.host import HostKind, HostSpec
-    from iolab.hosts.connect import LocalHost
+    from iolab.hosts.connect import open_hosts
     from iolab.hosts.push import agent_binary
 
     try:
         binary = agent_binary()
     except HostError as error:
         return (Finding("agent", FindingState.FAULT, error.message, error.hint),)
-    host = LocalHost(HostSpec("local", HostKind.LOCAL))
-    try:
-        return await _ask(host, path, str(binary), cloud=cloud)
-    except HostError as error:
-        return (Finding("agent", FindingState.FAULT, error.message, error.hint),)
-    finally:
-        await host.close()
+    async with open_hosts([HostSpec("local", HostKind.LOCAL)]) as hosts:
+        try:
+            return await _ask(hosts["local"], path, str(binary), cloud=cloud)
+        except HostError as error:
+            return (Finding("agent", FindingState.FAULT, error.message, error.hint),)
 
 
 async def _ask(host: Host, path: str, binary: str, *, cloud: bool) -> tuple[Finding, ...]:

@@ -19,7 +19,7 @@ from iolab.core.host import HostFacts, HostSpec, ToolFacts
 from iolab.core.metric_spec import Better
 from iolab.core.workload import DataSet
 from iolab.dataclass import dataclass
-from iolab.errors import EngineError, Fault, HostError, IolabError
+from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ScratchAnswer, read_answer, read_facts
 from iolab.hosts.barrier import cancel_on_halt, gather_hosts
 from iolab.hosts.clock import SYSTEM_CLOCK, Clock, ClockOffset, measure_offset
@@ -73,21 +73,13 @@ class Wish:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Calibrated:
-    """What was found, and, where a scratch folder could not be removed, the error that says so."""
-
-    calibration: Calibration
-    left: HostError | None = None
-
-
 async def calibrate(
     specs: Iterable[HostSpec], wish: Wish, say: Callable[[str], None]
-) -> Calibrated:
+) -> Calibration:
     """Run all pairs on scratch files below each host's path, which is absolute, and the ceilings.
 
-    Nothing of it stays, or it is told beside what was found. Raises HostError and EngineError,
-    before anything is written where a host has no fio or no room.
+    What stays of it is reported as of any command (`iolab.core.leftovers`). Raises HostError and
+    EngineError, before anything is written where a host has no fio or no room.
     """
     async with open_hosts(specs) as hosts:
         return await calibrate_on(hosts, wish, say, SYSTEM_CLOCK)
@@ -95,7 +87,7 @@ async def calibrate(
 
 async def calibrate_on(
     hosts: Mapping[str, Host], wish: Wish, say: Callable[[str], None], clock: Clock
-) -> Calibrated:
+) -> Calibration:
     """The same on hosts that somebody else opens and closes."""
     alone = len(hosts) == 1
     places = tuple(
@@ -105,12 +97,10 @@ async def calibrate_on(
     (await gather_hosts(places, _get_ready)).complete()
     try:
         (await gather_hosts(places, _open)).complete()
-        calibration = await _Bench(places, wish, say, clock).run()
-    except BaseException:
-        # What ended this is what is told; a folder that cannot be closed goes with the connection.
+        return await _Bench(places, wish, say, clock).run()
+    finally:
+        # A folder that cannot be closed is tried again when its agent ends, and named then.
         await gather_hosts(places, _close)
-        raise
-    return Calibrated(calibration, _left(places, (await gather_hosts(places, _close)).failed))
 
 
 def refuse_unready(facts: HostFacts, path: str, job: Job) -> None:
@@ -179,19 +169,6 @@ async def _close(place: _CalibratedHost) -> None:
         await place.host.request(
             "scratch_close", deadline_s=CLOSE_LIMIT_S, dir=directory, keep=False
         )
-
-
-def _left(places: Iterable[_CalibratedHost], failed: Mapping[str, IolabError]) -> HostError | None:
-    """What stays behind a calibration that is whole: no reason to throw away what it found."""
-    faults = tuple(
-        Fault(f"Below {place.path}{place.where}: {fault.message}", fault.hint)
-        for place in places
-        if (fault := failed.get(place.name))
-    )
-    if not faults:
-        return None
-    message = "The calibration is whole, but a scratch folder could not be removed."
-    return HostError(message, "Remove what is still there.", faults)
 
 
 @dataclass(frozen=True, slots=True)
