@@ -124,7 +124,7 @@ def test_text_of_a_set_moves_no_terminal(tmp_path: Path) -> None:
     own.write_text('id = "\\u001b[2J"\nsource = "\\u001b[31m"\n')
     told = call("audit", own).stdout
     assert "\x1b" not in told
-    assert "\\u001b" in told
+    assert "\\x1b" in told
 
 
 def test_the_references_are_listed_and_shown() -> None:

@@ -81,7 +81,7 @@ def test_costs_in_two_currencies_are_told_and_decide_nothing(tmp_path: Path) -> 
         make_session(tmp_path / name, study=replace(STUDY, configurations=owners))
     needs = ("-n", "workload-1 >= 1")
     told = call("choose", tmp_path / "a", tmp_path / "b", *needs)
-    assert "JPY, EUR" in told.stdout
+    assert "JPY and EUR" in told.stdout
     assert "Costs are in" not in call("choose", tmp_path / "a", *needs).stdout
     document = json.loads(call("choose", tmp_path / "a", tmp_path / "b", *needs, "--json").stdout)
     assert document["currencies"] == ["JPY", "EUR"]

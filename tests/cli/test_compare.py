@@ -191,7 +191,7 @@ def test_what_differs_alike_in_several_workloads_is_one_row() -> None:
     ]
     rows = differences_table(found).rows
     assert [row[0].text for row in rows] == [
-        "! reads, writes: file bytes",
+        "! reads and writes: file bytes",
         "! mixed: file bytes",
         "kernel",
     ]

@@ -97,12 +97,12 @@ def with_port(speed: int, mtu: int) -> dict[str, Any]:
     ("what", "parts", "message"),
     [
         ("fio", {"facts": {"tools": (ToolFacts("fio", "/f", "fio-3.36"),)}}, "fio-3.36 on c"),
-        ("kernel", {"kernel": {"release": "6.9"}}, "6.1.0 on a, b; 6.9 on c"),
+        ("kernel", {"kernel": {"release": "6.9"}}, "6.1.0 on a and b; 6.9 on c"),
         ("processor", {"kernel": {"architecture": "aarch64"}}, "(aarch64) on c"),
-        ("link", with_port(1000, 9000), "25G on a, b; 1G on c"),
-        ("MTU", with_port(25000, 1500), "9000 on a, b; 1500 on c"),
+        ("link", with_port(1000, 9000), "25G on a and b; 1G on c"),
+        ("MTU", with_port(25000, 1500), "9000 on a and b; 1500 on c"),
         ("governor", {"cpu": {"governor": "powersave"}}, "powersave on c"),
-        ("file system", {"target": LOCAL}, "filer:/export on a, b; ext4 from /dev/sda1 on c"),
+        ("file system", {"target": LOCAL}, "filer:/export on a and b; ext4 from /dev/sda1 on c"),
     ],
 )
 def test_the_host_that_differs_is_named(what: str, parts: dict[str, Any], message: str) -> None:
@@ -188,8 +188,8 @@ def test_a_clock_that_cannot_be_told_is_noted() -> None:
 @pytest.mark.parametrize(
     ("quiet", "message"),
     [
-        (replace(QUIET, cpu_busy=0.5), "processors 50% busy"),
-        (replace(QUIET, device_busy=0.4), "a device below the directory 40% busy"),
+        (replace(QUIET, cpu_busy=0.5), "processors 50 % busy"),
+        (replace(QUIET, device_busy=0.4), "a device below the directory 40 % busy"),
         (
             replace(QUIET, idle=PreRunActivity(1.0, 5e7, 900.0)),
             "others move 50 MB/s, 900 I/Os/s there",

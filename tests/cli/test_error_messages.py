@@ -63,7 +63,7 @@ def test_every_error_is_told_with_all_faults(
     assert err.splitlines() == [
         f"iolab: {error.message} {error.hint}",
         "  study.toml:3: One. Do it.",
-        "  Two \\u001b[31m. Undo.",
+        "  Two \\x1b[31m. Undo.",
     ]
 
 
@@ -93,7 +93,7 @@ def test_a_bug_says_so_and_shows_its_traceback_only_when_asked(
     out, err = capsys.readouterr()
     assert out == ""
     assert "ZeroDivisionError at test_error_messages.py:" in err
-    assert "of \\u001bx" in err
+    assert "of \\x1bx" in err
     assert "Traceback" not in err
     monkeypatch.setenv("IOLAB_DEBUG", "1")
     assert guarded(lambda: raising(ZeroDivisionError("x")), []) == ExitCode.BUG

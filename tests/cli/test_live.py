@@ -67,12 +67,12 @@ def test_a_failed_run_says_why(capsys: pytest.CaptureFixture[str]) -> None:
     )
     view.see(RunFinished(failed))
     err = capsys.readouterr().err
-    assert "failed: fio\\u001b[31m said no." in err
+    assert "failed: fio\\x1b[31m said no." in err
 
 
 def test_notices_are_told_and_their_text_is_harmless(capsys: pytest.CaptureFixture[str]) -> None:
     LinesView(progress()).see(Notice("host [bold]x\r\x07 is slow"))
-    assert capsys.readouterr().err == "host [bold]x \\u0007 is slow\n"
+    assert capsys.readouterr().err == "host [bold]x \\x07 is slow\n"
 
 
 def test_quiet_is_silent(capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,7 +63,7 @@ def test_foreign_text_is_shown_and_not_obeyed() -> None:
     text = "\n".join(drawn(replace(measuring(host=NASTY), study=NASTY), 120))
     assert "\x1b" not in text
     assert "\u202e" not in text
-    assert "[red]host[/red]\\u001b[2J" in text
+    assert "[red]host[/red]\\x1b[2J" in text
 
 
 def test_a_sparkline_stands_on_zero() -> None:

@@ -99,7 +99,7 @@ def test_a_plan_of_guests_says_what_they_have_and_what_to_know() -> None:
         "3 on each of 2 nodes, each 2 vCPUs and 256 MiB",
         "64 MiB for each guest",
         "at most 200 IOPS",
-        "/mnt on node-1, node-2",
+        "/mnt on node-1 and node-2",
         "guests are emulated",
         "limited to 200 IOPS each",
         "stay up",

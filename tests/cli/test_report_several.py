@@ -36,7 +36,7 @@ def text(pair: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> s
     file = tmp_path_factory.mktemp("report") / "r.md"
     assert report(*reversed(pair), "--md", file) == [str(file), str(appendix_file(file))]
     text = whole(file)
-    assert "Sessions: 2: B, A" in text
+    assert "Sessions: 2: B and A" in text
     assert str(pair[0].parent) not in text
     return text
 
@@ -147,4 +147,4 @@ def test_folders_of_one_name_are_told_apart(tmp_path: Path) -> None:
         (tmp_path / place).mkdir()
         folders.append(make_target(tmp_path / place / "run", Target(name=place)))
     report(*folders, "--md", tmp_path / "r.md")
-    assert "Sessions: 2: run, run-2" in (tmp_path / "r.md").read_text(encoding="utf-8")
+    assert "Sessions: 2: run and run-2" in (tmp_path / "r.md").read_text(encoding="utf-8")

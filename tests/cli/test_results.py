@@ -249,7 +249,7 @@ def test_foreign_text_is_shown_and_not_obeyed() -> None:
     result = judged(result, replace(SHORT, message=nasty, evidence={"host": nasty}))
     text = "\n".join(drawn((*results_screen(study, [result]), *details_screen([result]))))
     assert "\x1b" not in text
-    assert text.count("[red]x[/red]\\u001b[2J line") >= 4
+    assert text.count("[red]x[/red]\\x1b[2J line") >= 4
 
 
 def test_figures_are_left_out_rather_than_cut_on_a_narrow_terminal() -> None:

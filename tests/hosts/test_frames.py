@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.hosts.channel import MAX_PAYLOAD_BYTES, ProtocolFault, encode_frame, read_frame
-from iolab.hosts.message import printable
+from iolab.text import excerpt
 from tests.fakes.virtual_time import run_virtually
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**64) | st.text(max_size=20)
@@ -48,7 +48,7 @@ def test_any_bytes_are_frames_or_a_fault_with_a_clean_sentence(content: bytes) -
 
 @given(st.text())
 def test_printable_text_is_one_bounded_line(text: str) -> None:
-    shown = printable(text, 50)
+    shown = excerpt(text, 50)
     assert len(shown) <= 50
     assert shown.isprintable()
 

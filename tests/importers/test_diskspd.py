@@ -138,7 +138,7 @@ def test_results_that_break_off_are_refused(cut: float) -> None:
 def test_output_without_results_says_what_diskspd_said() -> None:
     assert "holds no results" in refused(b"")
     text = b"\x1b[2JERROR: no directory specified\n"
-    assert "'[2JERROR: no directory specified'." in refused(text)
+    assert "'\\x1b[2JERROR: no directory specified'." in refused(text)
 
 
 def test_nothing_is_declared_and_nothing_expands() -> None:

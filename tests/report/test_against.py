@@ -20,6 +20,7 @@ from iolab.report.charts.palette import SERIES
 from iolab.report.formats.markdown import render_markdown
 from iolab.report.formats.render import figure_pngs
 from iolab.report.table import Table
+from iolab.text import list_text
 from tests.report import shared
 
 
@@ -179,7 +180,7 @@ def test_hardware_that_the_study_tells_stands_beside_what_was_printed() -> None:
         for one in depths().study.configurations
     )
     told = replace(depths(), study=replace(depths().study, configurations=owners))
-    assert measured_description(told, "ssd") == ", ".join(f"SSD of {one.title}" for one in owners)
+    assert measured_description(told, "ssd") == list_text(f"SSD of {one.title}" for one in owners)
 
 
 def test_latencies_are_spoken_of_only_where_some_are_drawn() -> None:

@@ -114,7 +114,7 @@ def test_the_spread_is_told_in_words() -> None:
     assert told["fastest over slowest"] == "–"
     assert told["Jain's index"] == "0.988"
     assert told["first I/Os apart"] == "2.5 ms"
-    assert told["all ran together"] == "98.7 % of the time"
+    assert told["all ran together"] == "99 % of the time"
     assert told["largest clock drift"] == "-0.12 ms"
     assert len(spread_table(spread).rows) == len(told)
 

@@ -153,7 +153,8 @@ def test_results_without_a_host_stand_apart_within_their_session() -> None:
 def test_a_session_that_is_given_twice_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         merge_sessions([("a", session("one")), ("b", session("two")), ("copy", session("one"))])
-    assert [fault.message for fault in caught.value.faults] == ["a, copy are one session, id-one."]
+    (fault,) = caught.value.faults
+    assert fault.message == "a and copy are one session, id-one."
 
 
 def test_more_sessions_than_colours_are_refused() -> None:

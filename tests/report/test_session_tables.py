@@ -100,7 +100,7 @@ def test_sessions_are_listed_with_what_each_is(page: ReportPage) -> None:
         "id-one",
     ]
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", rows[0][1])
-    assert dict(page.facts)["Sessions"] == "2: fast, slow"
+    assert dict(page.facts)["Sessions"] == "2: fast and slow"
     assert ("sessions", "Sessions", False) in page.table_of_contents
 
 

@@ -58,7 +58,7 @@ def test_the_page_has_the_section_in_its_contents() -> None:
 
 def test_rounds_tell_what_the_rule_found_of_their_last_window() -> None:
     steady, falling, few = rounds_of(series(STEADY), series(FALLING), series(FALLING[:2]))
-    facts = ("7 rounds", "5", "5.9 %", "50.5 k IOPS", "20 %", "4.0 %", "10 %")
+    facts = ("7 rounds", "5", "5.9 %", "50.5 k IOPS", "20 %", "4 %", "10 %")
     assert tells(steady.finding, "Steady", *facts), steady.finding
     assert tells(falling.finding, "Not steady", "5 rounds", "5", "57.1 %")
     assert tells(few.finding, "2 rounds", "5", "nothing")
@@ -80,7 +80,7 @@ def test_the_window_is_drawn_with_its_band_average_and_slope() -> None:
     assert first > last
     shown = [row[2].text for row in figure.table.rows]
     assert shown[:2] == ["", ""]
-    assert shown[2] == "+3.0 %"
+    assert shown[2] == "+3 %"
 
 
 def test_series_beyond_the_limit_stand_in_the_table_alone() -> None:

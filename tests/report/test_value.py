@@ -89,7 +89,7 @@ def test_currencies_have_charts_of_their_own_and_the_note_says_so() -> None:
             assert len({row[1].text for row in figure.table.rows}) == 1
             assert "has the most" not in figure.finding
     assert len(found["Cost and capacity"].figures) == 2
-    assert "Costs are in EUR, JPY" in found["Cost and capacity"].note
+    assert "Costs are in EUR and JPY" in found["Cost and capacity"].note
 
 
 def test_what_is_not_told_of_a_configuration_is_named() -> None:

@@ -7,15 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.core.metric import Metric
-from iolab.report.numbers import (
-    DASH,
-    axis_value_as_number,
-    counted_noun,
-    escape_invisible,
-    metric_text,
-    shorten,
-    shortened_list_text,
-)
+from iolab.report.numbers import DASH, axis_value_as_number, metric_text
+from iolab.text import counted_noun, escape_invisible, excerpt, list_text
 
 
 @given(st.text())
@@ -28,13 +21,13 @@ def test_clean_text_has_nothing_unseen_and_is_clean_already(text: str) -> None:
 
 
 def test_unseen_characters_are_written_out() -> None:
-    assert escape_invisible("disk\u202egpj.\x1b[31m") == r"disk\u202egpj.\u001b[31m"
+    assert escape_invisible("disk\u202egpj.\x1b[31m") == r"disk\u202egpj.\x1b[31m"
 
 
 @given(st.text(), st.integers(min_value=2, max_value=40))
 def test_short_text_is_one_line_within_the_limit(text: str, limit: int) -> None:
-    assert len(shorten(text, limit)) <= limit
-    assert "\n" not in shorten(text, limit)
+    assert len(excerpt(text, limit)) <= limit
+    assert "\n" not in excerpt(text, limit)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +52,6 @@ def test_an_axis_value_is_a_number_where_it_can_be() -> None:
 
 
 def test_names_beyond_the_limit_are_counted() -> None:
-    assert shortened_list_text(["a", "b", "c", "d"], 2) == "a, b and 2 more"
-    assert shortened_list_text(["a, 1", "a, 8"], 2) == "a, 1; a, 8"
+    assert list_text(["a", "b", "c", "d"], 2) == "a, b and 2 more"
+    assert list_text(["a, 1", "a, 8", "b"], 3) == "a, 1; a, 8 and b"
     assert (counted_noun(1, "run"), counted_noun(2, "run")) == ("1 run", "2 runs")

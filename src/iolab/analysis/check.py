@@ -122,8 +122,3 @@ def worst_answer(
         return rank, float(value) if most else -float(value)
 
     return max(answers, key=badness)
-
-
-def percent_text(share: float) -> str:
-    """A share for a sentence: one decimal below ten per cent, none above."""
-    return f"{100 * share:.1f} %" if abs(share) < 0.1 else f"{100 * share:.0f} %"

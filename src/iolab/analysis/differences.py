@@ -22,7 +22,8 @@ from iolab.core.workload import AnyJob
 from iolab.dataclass import dataclass
 from iolab.errors import Fault, UsageError
 from iolab.store.documents import Manifest, SessionDocument
-from iolab.study.wording import shown, suggestion
+from iolab.study.wording import suggestion
+from iolab.text import quote_value
 from iolab.units import format_bytes
 
 if TYPE_CHECKING:
@@ -145,16 +146,16 @@ def _choose_configuration(name: str, study: Study, wanted: str | None) -> Config
     if wanted is None:
         example = f"{name}:{study.configurations[0].id}"
         raise UsageError(
-            f"The session {shown(name)} has {len(by_id)} configurations.",
-            f"Name one of them, as in {shown(example)}.",
+            f"The session {quote_value(name)} has {len(by_id)} configurations.",
+            f"Name one of them, as in {quote_value(example)}.",
         )
     if wanted not in by_id:
         raise UsageError(
-            f"The session {shown(name)} cannot be compared as asked.",
+            f"The session {quote_value(name)} cannot be compared as asked.",
             "Name a configuration of its study.",
             (
                 Fault(
-                    f"There is no configuration {shown(wanted)}.",
+                    f"There is no configuration {quote_value(wanted)}.",
                     suggestion(wanted, by_id, "configurations"),
                 ),
             ),

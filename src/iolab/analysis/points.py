@@ -38,6 +38,7 @@ from iolab.stats.repeats import (
 )
 from iolab.stats.sentinel import Movement, judge_sentinel
 from iolab.study.schedule import expand_points
+from iolab.text import percent_text
 
 Axis = tuple[tuple[str, int | str], ...]
 
@@ -456,8 +457,8 @@ def mark_sentinel_moves(results: Sequence[Result], study: Study) -> tuple[Result
 def alarm_text(alarm: SentinelAlarm) -> str:
     """The alarm as a sentence."""
     how = "jumped" if alarm.movement is Movement.JUMPED else "drifted"
-    percent = 100 * math.expm1(alarm.change)
-    return f"The sentinel {how} by {percent:+.1f} % between runs {alarm.after} and {alarm.at}."
+    change = percent_text(math.expm1(alarm.change), signed=True)
+    return f"The sentinel {how} by {change} between runs {alarm.after} and {alarm.at}."
 
 
 def _sentinel_check(alarm: SentinelAlarm | None) -> CheckResult | None:

@@ -17,6 +17,7 @@ from iolab.analysis.resumed import SessionWithStarts, results_with_resume_checks
 from iolab.core.configuration import Configuration
 from iolab.core.metric import CheckResult, Level, Result
 from iolab.core.study import Study
+from iolab.text import percent_text
 
 
 class StoredSession(SessionWithStarts, Protocol):
@@ -143,13 +144,13 @@ def compare_repeats(values: Sequence[float], figure: str) -> CheckResult | None:
         "most": most,
         "range_share": spread,
     }
-    text = f"{len(values)} repeats differ by {100 * spread:.0f} % of their mean"
+    text = f"{len(values)} repeats differ by {percent_text(spread)} of their mean"
     if ratio >= RATIO_BAD:
         message = (
             f"{text}, the highest is {ratio:.3g} times the lowest: no value stands for all of them."
         )
         return CheckResult(CODE, Level.INVALID, message, evidence)
     if spread > RANGE_GOOD:
-        message = f"{text}; {100 * RANGE_GOOD:.0f} % are allowed."
+        message = f"{text}; {percent_text(RANGE_GOOD)} are allowed."
         return CheckResult(CODE, Level.INDICATIVE, message, evidence)
     return None

@@ -34,6 +34,7 @@ from iolab.stats.stopping import (
     judge_series,
     replay_stopping_rule,
 )
+from iolab.text import percent_text
 from iolab.units import NS_PER_S
 
 Weights = Mapping[int, int]
@@ -225,8 +226,9 @@ def _not_ok_reasons(decision: StoppingDecision, settings: StoppingRuleSettings) 
             yield f"Its start still showed after {decision.seconds} s{fitted}."
         case Status.TRANSIENT:
             yield (
-                f"The second half's rate differs by {100 * decision.halves:+.1f} % from the "
-                f"first's, ±{100 * settings.equivalence * settings.precision:.1f} % may."
+                "The second half's rate differs by "
+                f"{percent_text(decision.halves, signed=True)} from the "
+                f"first's, ±{percent_text(settings.equivalence * settings.precision)} may."
             )
         case Status.CYCLE:
             yield (
@@ -236,8 +238,8 @@ def _not_ok_reasons(decision: StoppingDecision, settings: StoppingRuleSettings) 
         case Status.IMPRECISE:
             stalls = f" It stalled {decision.episodes} times." if decision.episodes else ""
             yield (
-                f"Its mean is known to ±{100 * decision.relative:.1f} %, "
-                f"±{100 * settings.precision:.1f} % was asked.{stalls}"
+                f"Its mean is known to ±{percent_text(decision.relative)}, "
+                f"±{percent_text(settings.precision)} was asked.{stalls}"
             )
         case Status.CORRELATED:
             yield (
@@ -291,7 +293,7 @@ class FleetStoppingRule:
         if decision.status is Status.OK:
             return f"steady, {self._live.satisfied} of {self._settings.consecutive} looks"
         if decision.status is Status.IMPRECISE:
-            return f"imprecise, ±{100 * min(decision.relative, 9.99):.1f} %"
+            return f"imprecise, ±{percent_text(min(decision.relative, 9.99))}"
         if decision.status is Status.CORRELATED:
             return f"too correlated, {decision.effective:.0f} of {EFFECTIVE_MIN:.0f} independent"
         return decision.status.value

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from iolab.cli.options import AsJson, session_path, unknown
+from iolab.text import counted_noun, list_text, percent_text, quote_value
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -122,13 +123,14 @@ def _needs(
 def _budget(text: str | None, faults: list[Any]) -> Budget | None:
     from iolab.errors import Fault
     from iolab.published.choose import Budget
-    from iolab.study.wording import shown
 
     if text is None:
         return None
     amount = _BUDGET.fullmatch(text)
     if amount is None or float(amount[1]) <= 0:
-        faults.append(Fault(f"--budget is {shown(text)}.", "Write an amount, as '400000 EUR'."))
+        faults.append(
+            Fault(f"--budget is {quote_value(text)}.", "Write an amount, as '400000 EUR'.")
+        )
         return None
     return Budget(float(amount[1]), amount[2])
 
@@ -138,14 +140,13 @@ def _offers(name: str) -> tuple[Offer, ...]:
     from iolab.cli.studies import open_published
     from iolab.errors import UsageError
     from iolab.published.choose import published_offers
-    from iolab.study.wording import shown
 
     if Path(name).is_dir():
         return _measured(name)
     offers = published_offers(open_published(name))
     if not offers:
         hint = "Give one that has: 'iolab reference' lists the published sets."
-        raise UsageError(f"{shown(name)} has no configurations to choose from.", hint)
+        raise UsageError(f"{quote_value(name)} has no configurations to choose from.", hint)
     return offers
 
 
@@ -183,7 +184,7 @@ def _screen(fits: Sequence[OfferEvaluation], scaling: float) -> Iterator[Rendera
     """A line for each configuration with its answer, then each need with what is had."""
     from rich.text import Text
 
-    from iolab.report.numbers import DASH, axis_values_text, counted_noun
+    from iolab.report.numbers import DASH, axis_values_text
     from iolab.report.terminal import Heading, literal_text, terminal_table
 
     sized = any(fit.offer.nodes is not None for fit in fits)
@@ -231,7 +232,8 @@ def _screen(fits: Sequence[OfferEvaluation], scaling: float) -> Iterator[Rendera
         yield terminal_table(headings, rows)
     yield ""
     note = (
-        f"Each node beyond those measured is taken to add {100 * scaling:g} % of what one of them "
+        "Each node beyond those measured is taken to add "
+        f"{percent_text(scaling)} of what one of them "
         "did, and latencies to stay: an assumption, not a measurement."
     )
     unsized = "How many nodes would do is unknown: the study's configurations have no `nodes`."
@@ -242,13 +244,12 @@ def _screen(fits: Sequence[OfferEvaluation], scaling: float) -> Iterator[Rendera
 def _currencies(fits: Sequence[OfferEvaluation]) -> Iterator[RenderableType]:
     """What costs in several currencies mean for the order."""
     from iolab.published.choose import known_currencies
-    from iolab.report.numbers import shortened_list_text
     from iolab.report.terminal import literal_text
 
     money = list(known_currencies(fits))
     if len(money) > 1:
         yield literal_text(
-            f"Costs are in {shortened_list_text(money, CURRENCIES_NAMED)}: they are not "
+            f"Costs are in {list_text(money, CURRENCIES_NAMED)}: they are not "
             "compared with each "
             "other, and decide nothing of the order.",
             "yellow",

@@ -10,6 +10,7 @@ import typer
 
 from iolab.cli.invocation import command_line
 from iolab.cli.options import AsJson, OtherHosts
+from iolab.text import one_line
 
 if TYPE_CHECKING:
     from iolab.core.host import HostSpec
@@ -120,24 +121,22 @@ def _show(leftovers: Mapping[str, Leftovers]) -> None:
 def _show_elsewhere(leftovers: Mapping[str, Leftovers]) -> None:
     """Folders that stay, since a lock of another host's may not be seen from here."""
     from iolab.cli.output import say
-    from iolab.report.terminal import one_line_text
 
     for folder in {folder for left in leftovers.values() for folder in left.elsewhere}:
         message = f"{folder.dir} is of host {folder.host}: clean it there, or remove it by hand."
-        say(one_line_text(message))
+        say(one_line(message))
 
 
 def _show_foreign_folders(leftovers: Mapping[str, Leftovers]) -> None:
     """Folders of other users, whose sessions may be alive: they are theirs to remove."""
     from iolab.cli.output import say
-    from iolab.report.terminal import one_line_text
 
     for name, left in leftovers.items():
         for folder in left.foreign_folders:
-            say(one_line_text(f"{folder} on host {name} is another user's, and stays."))
+            say(one_line(f"{folder} on host {name} is another user's, and stays."))
         if more := left.foreign_folder_count - len(left.foreign_folders):
             message = f"{more} more scratch folders on host {name} are other users', and stay."
-            say(one_line_text(message))
+            say(one_line(message))
 
 
 def _lines(left: Leftovers) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from iolab.cli.options import AsJson, Workloads, session_path, unknown
+from iolab.text import counted_noun, list_text, one_line, quote_value
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -42,12 +43,11 @@ def split_name(name: str) -> tuple[Path, str | None]:
 def refuse_unlike(differences: Iterable[Difference], candidate: str) -> None:
     """UsageError with every difference given, which forbid comparing the candidate; else silent."""
     from iolab.errors import UsageError
-    from iolab.study.wording import shown
 
     faults = _faults(differences)
     if faults:
         raise UsageError(
-            f"The session {shown(candidate)} was not measured in the same way.",
+            f"The session {quote_value(candidate)} was not measured in the same way.",
             "Measure both alike, or give --allow-differences to compare them all the same.",
             faults,
         )
@@ -59,7 +59,6 @@ def refuse_differences(labelled: Iterable[tuple[str, Difference]]) -> None:
     Silent where there is none.
     """
     from iolab.errors import UsageError
-    from iolab.report.terminal import one_line_text
 
     by_label: dict[str, list[Difference]] = {}
     for label, difference in labelled:
@@ -67,7 +66,7 @@ def refuse_differences(labelled: Iterable[tuple[str, Difference]]) -> None:
     faults = tuple(
         fault
         for label, differences in by_label.items()
-        for fault in _faults(differences, f"{one_line_text(label)}: ")
+        for fault in _faults(differences, f"{one_line(label)}: ")
     )
     if faults:
         raise UsageError(
@@ -95,10 +94,9 @@ def _faults(differences: Iterable[Difference], whose: str = "") -> tuple[Fault, 
     """A fault for each difference; those that several workloads have alike are one."""
     from iolab.errors import Fault
     from iolab.report.comparison import differences_with_workloads
-    from iolab.report.terminal import one_line_text
 
     return tuple(
-        Fault(f"{whose}{one_line_text(str(difference))}.".replace("..", "."), "")
+        Fault(f"{whose}{one_line(str(difference))}.".replace("..", "."), "")
         for difference in differences_with_workloads(differences)
     )
 
@@ -210,11 +208,10 @@ def _print(compared: ComparisonResult, kind: CompareFormat | None) -> None:
 def _check_rows(compared: ComparisonResult) -> None:
     """UsageError when there is nothing to compare, with the reasons."""
     from iolab.errors import Fault, UsageError
-    from iolab.report.terminal import one_line_text
 
     if compared.rows:
         return
-    faults = tuple(Fault(one_line_text(f"{text}."), "") for text in _skipped_texts(compared))
+    faults = tuple(Fault(one_line(f"{text}."), "") for text in _skipped_texts(compared))
     raise UsageError(
         "The two sessions have no point that both can be compared by.", "Compare others.", faults
     )
@@ -348,17 +345,16 @@ def _skipped(compared: ComparisonResult) -> Iterator[RenderableType]:
 
 def _skipped_texts(compared: ComparisonResult) -> Iterator[str]:
     """Each reason why points are not compared once, with those that it is of."""
-    from iolab.report.numbers import point_text, shortened_list_text
+    from iolab.report.numbers import point_text
 
     grouped: dict[str, list[str]] = {}
     for point in compared.skipped:
         grouped.setdefault(point.reason, []).append(point_text(point.workload, point.axis))
     for reason, points in grouped.items():
-        yield f"{shortened_list_text(points, NAMED_MOST)}: {reason}"
+        yield f"{list_text(points, NAMED_MOST)}: {reason}"
 
 
 def _counts(compared: ComparisonResult) -> str:
-    from iolab.report.numbers import counted_noun
     from iolab.stats.comparison import ComparisonVerdict
 
     parts = [
@@ -439,7 +435,6 @@ def history(
 def _read_sessions(names: Sequence[str]) -> list[ComparisonSide]:
     """Every session that the names stand for, oldest first; UsageError for one given twice."""
     from iolab.errors import Fault, UsageError
-    from iolab.study.wording import shown
 
     sides = [
         side
@@ -450,7 +445,8 @@ def _read_sessions(names: Sequence[str]) -> list[ComparisonSide]:
     sides.sort(key=lambda side: (side.created_real_ns, side.session))
     faults = tuple(
         Fault(
-            f"{shown(side.name)} is the same session as {shown(earlier.name)}.", "Give one of them."
+            f"{quote_value(side.name)} is the same session as {quote_value(earlier.name)}.",
+            "Give one of them.",
         )
         for number, side in enumerate(sides)
         for earlier in sides[:number]
@@ -479,7 +475,6 @@ def _sessions(directory: Path) -> list[Path]:
     """The directory itself if it is a session, else those in it; UsageError for neither."""
     from iolab.errors import UsageError
     from iolab.store.reader import is_session
-    from iolab.study.wording import shown
 
     if is_session(directory):
         return [directory]
@@ -487,7 +482,7 @@ def _sessions(directory: Path) -> list[Path]:
     sessions = [path for path in inside if is_session(path)]
     if not sessions:
         raise UsageError(
-            f"There is no session at {shown(str(directory))} nor in it.",
+            f"There is no session at {quote_value(str(directory))} nor in it.",
             "Give directories that `iolab run --out` wrote, or one that holds them.",
         )
     return sessions

@@ -20,13 +20,13 @@ from iolab.report.terminal import (
     Heading,
     literal_text,
     name_value_grid,
-    one_line_text,
     report_table_for_terminal,
     run_label,
     section_title,
     styled_verdict,
     terminal_table,
 )
+from iolab.text import one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -113,7 +113,7 @@ def _checks_of_all(results: Sequence[Result], shared: _Shared) -> Iterator[Rende
         whose = f"{len(objection.runs)} of {objection.run_count} runs"
         for code in (objection.code, *objection.equivalent_codes):
             message = shared.message.get(code)
-            rest = f"{whose}: {one_line_text(message)}" if message else f"{whose}."
+            rest = f"{whose}: {one_line(message)}" if message else f"{whose}."
             text = literal_text(code, "bold").append(f", {rest}", style="not bold")
             if evidence := _known_evidence(shared.evidence.get(code, {})):
                 text.append_text(literal_text(f" In each: {evidence}", f"{QUIET_STYLE} not bold"))
@@ -197,7 +197,7 @@ def _checks(result: Result, shared: _Shared) -> Iterator[RenderableType]:
     for check in result.verdict.objections:
         text = literal_text(check.code, "bold")
         if message := check.message.removesuffix(shared.message.get(check.code, "")):
-            own_words = one_line_text(message).removesuffix(": ")
+            own_words = one_line(message).removesuffix(": ")
             text.append(f": {own_words}{'' if own_words.endswith('.') else '.'}", "not bold")
         rows.append([styled_verdict(check.level or Level.INVALID), text])
         known = shared.evidence.get(check.code, {})

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from iolab.cli.options import AsJson, SessionDirectory
+from iolab.text import list_text
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -225,7 +226,7 @@ def _chosen(kind: ExportFormat, *, points: bool, nodes: bool, seconds: bool) -> 
     options = [name for name, wanted in asked.items() if wanted]
     if len(options) > 1:
         raise UsageError(
-            f"{' and '.join(options)} ask for different rows.", "Take one of them at a time."
+            f"{list_text(options)} ask for different rows.", "Take one of them at a time."
         )
     if options and kind not in {ExportFormat.CSV, ExportFormat.PARQUET}:
         raise UsageError(

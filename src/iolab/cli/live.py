@@ -28,7 +28,8 @@ from iolab.core.metric import Result
 from iolab.core.run import PlannedRun, Point
 from iolab.registry import reported
 from iolab.report.numbers import DASH, metric_text, steadiness_text
-from iolab.report.terminal import QUIET_STYLE, one_line_text, run_label, styled_verdict
+from iolab.report.terminal import QUIET_STYLE, run_label, styled_verdict
+from iolab.text import one_line, percent_text
 from iolab.units import format_count, format_duration_s, format_ns, format_rate_bytes
 
 if TYPE_CHECKING:
@@ -83,11 +84,11 @@ def _name(of: Point | Result, repeat: int) -> str:
     name = run_label(of.workload, of.axis, repeat)
     if of.configuration == DEFAULT_CONFIGURATION:
         return name
-    return f"{one_line_text(of.configuration)}: {name}"
+    return f"{one_line(of.configuration)}: {name}"
 
 
 def _head(progress: SessionProgress, width: int) -> Text:
-    text = Text(one_line_text(progress.study), style="bold")
+    text = Text(one_line(progress.study), style="bold")
     if progress.run is not None:
         more = f" to {progress.runs_most}" if progress.runs_most > progress.run_count else ""
         text.append(f"  run {progress.run.order}/{progress.run_count}{more}  ", style=QUIET_STYLE)
@@ -120,13 +121,13 @@ def _phase(progress: SessionProgress, width: int, *, ascii_only: bool) -> Text:
     if progress.phase is Phase.MEASURE and progress.load_words:
         text.append(f"  {progress.load_words}", style=QUIET_STYLE)
     if progress.phase is Phase.MEASURE and progress.message:
-        text.append(f"  {one_line_text(progress.message)}", style=QUIET_STYLE)
+        text.append(f"  {one_line(progress.message)}", style=QUIET_STYLE)
     elif warming:
         text.append("  warm-up, not counted", style=QUIET_STYLE)
     elif progress.boots:
         text.append(f"  {progress.boots}", style=QUIET_STYLE)
     elif progress.phase_detail and not _names_run(progress):
-        text.append(f"  {one_line_text(progress.phase_detail)}", style=QUIET_STYLE)
+        text.append(f"  {one_line(progress.phase_detail)}", style=QUIET_STYLE)
     return text
 
 
@@ -176,9 +177,9 @@ def _cpu(progress: SessionProgress) -> Text:
     if not progress.cpu_busy:
         return text.append(f"{DASH:>{_VALUE}}", style="bold")
     busiest = max(progress.cpu_busy, key=lambda host: progress.cpu_busy[host])
-    text.append(f"{100 * progress.cpu_busy[busiest]:>{_VALUE - 2}.0f} %", style="bold")
+    text.append(f"{percent_text(progress.cpu_busy[busiest]):>{_VALUE}}", style="bold")
     if len(progress.cpu_busy) > 1:
-        text.append(f"  on {one_line_text(busiest)}, the busiest host")
+        text.append(f"  on {one_line(busiest)}, the busiest host")
     return text
 
 
@@ -192,7 +193,7 @@ def _results(results: Sequence[Result], width: int) -> Iterator[Text]:
     for name, result in zip(names, results, strict=True):
         if result.configuration != configuration:  # beside the name there is no room for it
             configuration = result.configuration
-            yield Text(f"  {one_line_text(configuration)}:", style=QUIET_STYLE)
+            yield Text(f"  {one_line(configuration)}:", style=QUIET_STYLE)
         text = Text(f"  {name:<{room}.{room}}")
         if (rates := reported().report_of_result(result).operation_rates_text(result)) is not None:
             text.append(f" {rates}  ")
@@ -273,10 +274,10 @@ class PanelView(LiveView):
     def note(self, text: str) -> None:
         """Print a line above the panel."""
         if self._live is None:
-            say(one_line_text(text))
+            say(one_line(text))
             return
         with suppress(OSError):
-            self._live.console.print(one_line_text(text))
+            self._live.console.print(one_line(text))
 
     def close(self) -> None:
         """Wipe the panel."""
@@ -306,14 +307,14 @@ class LinesView(LiveView):
                 say(self._phase(event))
             case GuestBooted(guest, _, booted_s):
                 took = format_duration_s(round(booted_s, 1))
-                say(f"{one_line_text(guest)} is up after {took}: {self._progress.boots}")
+                say(f"{one_line(guest)} is up after {took}: {self._progress.boots}")
             case StoppingRuleStatus():
-                say(f"{self._run(event.run)}: {one_line_text(event.message)}")
+                say(f"{self._run(event.run)}: {one_line(event.message)}")
             case IntervalReported():
                 self._tell_load(event.run)
             case RunFinished(record) if record.failure:
                 run = self._run(record.run)
-                say(f"{run}: {record.status.value}: {one_line_text(record.failure)}")
+                say(f"{run}: {record.status.value}: {one_line(record.failure)}")
             case _:
                 return
 
@@ -327,7 +328,7 @@ class LinesView(LiveView):
 
     def note(self, text: str) -> None:
         """One more line."""
-        say(one_line_text(text))
+        say(one_line(text))
 
     def _tell_load(self, run: PlannedRun) -> None:
         """The newest second that all hosts have told of, once."""
@@ -340,7 +341,7 @@ class LinesView(LiveView):
     def _phase(self, event: PhaseStarted) -> str:
         named = event.run is not None and event.detail == event.run.point.title_text
         plain = not event.detail or named
-        name = one_line_text(event.phase if plain else f"{event.phase.value}: {event.detail}")
+        name = one_line(event.phase if plain else f"{event.phase.value}: {event.detail}")
         expected = ""
         if event.expected_s is not None and event.expected_s >= 1:
             expected = f" (about {format_duration_s(event.expected_s)})"
@@ -384,6 +385,6 @@ def _load_line(load: SecondOfLoad, progress: SessionProgress) -> str:
     parts = [f"{load.elapsed_s:.0f} s", *rates, *means]
     if progress.cpu_busy:
         busiest = max(progress.cpu_busy.values())
-        parts.append(f"CPU {100 * busiest:.0f} %")
+        parts.append(f"CPU {percent_text(busiest)}")
     parts.append(f"ETA {format_duration_s(round(progress.remaining_s))}")
     return ", ".join(parts)

@@ -14,6 +14,7 @@ import typer
 
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
+from iolab.text import counted_noun, quote_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,7 +46,6 @@ def find_hosts(name: str) -> Inventory:
 def read_hosts(name: str) -> tuple[HostSpec, ...]:
     """The hosts that `--hosts` names; UsageError with every fault of it."""
     from iolab.errors import StudyError, UsageError
-    from iolab.report.numbers import counted_noun
     from iolab.study.inventory import parse_inventory
 
     inventory = find_hosts(name)
@@ -59,11 +59,11 @@ def read_hosts(name: str) -> tuple[HostSpec, ...]:
 def refuse_relative(path: str | None) -> None:
     """UsageError for a directory of hosts that is named from where this process happens to be."""
     from iolab.errors import UsageError
-    from iolab.study.wording import shown
 
     if path is not None and not path.startswith("/"):
         raise UsageError(
-            f"--path {shown(path)} is relative, and hosts have no directory of ours to begin at.",
+            f"--path {quote_value(path)} is relative, and hosts have no "
+            "directory of ours to begin at.",
             "Give the whole path, from / on.",
         )
 
@@ -370,10 +370,10 @@ Workloads = Annotated[
 def unknown(noun: str, asked: Iterable[str], names: Sequence[str]) -> tuple[Fault, ...]:
     """A fault for each name asked for that is not known, with the nearest; `noun` is a singular."""
     from iolab.errors import Fault
-    from iolab.study.wording import shown, suggestion
+    from iolab.study.wording import suggestion
 
     return tuple(
-        Fault(f"There is no {noun} {shown(name)}.", suggestion(name, names, f"{noun}s"))
+        Fault(f"There is no {noun} {quote_value(name)}.", suggestion(name, names, f"{noun}s"))
         for name in asked
         if name not in names
     )

@@ -28,6 +28,7 @@ import typer
 
 from iolab.core.leftovers import collect_leftovers
 from iolab.errors import ExitCode, HostError, IolabError, ReportError, StoreError, UsageError
+from iolab.text import one_line, quote_value
 from iolab.units import format_bytes
 
 if TYPE_CHECKING:
@@ -246,24 +247,24 @@ def refuse_output(path: Path) -> None:
     """UsageError for an option, `-`, a session's own file, or a place in a scratch folder."""
     from iolab.core.host import SCRATCH_PREFIX
     from iolab.store.layout import session_of_file
-    from iolab.study.wording import shown
 
     if str(path).startswith("-"):  # standard output elsewhere, or the option that follows
         raise UsageError(
-            f"{shown(str(path))} is not the name of a file.", "Give one after the option for it."
+            f"{quote_value(str(path))} is not the name of a file.",
+            "Give one after the option for it.",
         )
     real = Path(os.path.realpath(path))
     session = session_of_file(real)
     if session is not None:
         raise UsageError(
-            f"{shown(str(path))} is a file of the session '{session.name}'.",
+            f"{quote_value(str(path))} is a file of the session '{session.name}'.",
             "Give another path: what a session measured is never written over.",
         )
     for folder in (real, path):
         inside = next((part for part in folder.parts if part.startswith(SCRATCH_PREFIX)), None)
         if inside is not None:
             raise UsageError(
-                f"{shown(str(path))} lies in the scratch folder '{inside}' of a target.",
+                f"{quote_value(str(path))} lies in the scratch folder '{inside}' of a target.",
                 "Give a path outside of it: sessions remove what is theirs there, and do not start "
                 "where there is anything else.",
             )
@@ -272,21 +273,18 @@ def refuse_output(path: Path) -> None:
 def refuse_no_directory(path: Path) -> None:
     """UsageError where something else than a directory is there, before anything is done."""
     from iolab.core.toml import file_type_name
-    from iolab.study.wording import shown
 
     if path.exists() and not path.is_dir():
         raise UsageError(
-            f"{shown(str(path))} is {file_type_name(path.stat().st_mode)}, and no directory.",
+            f"{quote_value(str(path))} is {file_type_name(path.stat().st_mode)}, and no directory.",
             "Give a directory that is new or empty.",
         )
 
 
 def refuse_directory(path: Path) -> None:
     """ReportError where a file is to be written and a directory is there."""
-    from iolab.study.wording import shown
-
     if path.is_dir():
-        raise ReportError(f"{shown(str(path))} is a directory.", "Give the name of a file.")
+        raise ReportError(f"{quote_value(str(path))} is a directory.", "Give the name of a file.")
 
 
 def make_directory(path: Path) -> None:
@@ -299,8 +297,6 @@ def make_directory(path: Path) -> None:
 
 def write_new(path: Path, text: str) -> None:
     """Write a file that is not there yet; UsageError when it is, or cannot be written."""
-    from iolab.study.wording import shown
-
     refuse_output(path)
     is_new = False
     try:
@@ -309,7 +305,7 @@ def write_new(path: Path, text: str) -> None:
             file.write(text)
     except FileExistsError as error:
         raise UsageError(
-            f"{shown(str(path))} is already there.", "Give another name; nothing was changed."
+            f"{quote_value(str(path))} is already there.", "Give another name; nothing was changed."
         ) from error
     except OSError as error:
         if is_new:
@@ -336,10 +332,9 @@ def replace_files(files: Mapping[Path, str | bytes]) -> None:
 
 
 def _unwritable(kind: type[IolabError], path: Path, error: OSError) -> IolabError:
-    from iolab.study.wording import shown
 
     return kind(
-        f"{shown(str(path))} cannot be written: {error.strerror}.",
+        f"{quote_value(str(path))} cannot be written: {error.strerror}.",
         NO_ROOM,
     )
 
@@ -377,7 +372,6 @@ def _is_imported(reader: SessionReader) -> bool:
 def left_out(directory: Path, damage: Damage, *, imported: bool = False) -> None:
     """Tell what is damaged, and what to do; what was `imported` cannot be measured again."""
     from iolab.cli.invocation import command_line
-    from iolab.report.terminal import one_line_text
     from iolab.store.verify import AGAIN, IMPORT_AGAIN
 
     if damage.hint == AGAIN:
@@ -386,7 +380,7 @@ def left_out(directory: Path, damage: Damage, *, imported: bool = False) -> None
         damage = replace(damage, hint=IMPORT_AGAIN if imported else hint)
     _LEFT_OUT_SESSIONS.append(directory)
     if len(_LEFT_OUT_SESSIONS) <= DAMAGED_SHOWN_MAX:
-        say(one_line_text(f"{directory}: damaged, left out: {damage}"))
+        say(one_line(f"{directory}: damaged, left out: {damage}"))
 
 
 def _forget_left_out_sessions() -> None:
@@ -496,13 +490,12 @@ def error_document(error: IolabError) -> dict[str, object]:
 
 
 def _print_error(error: IolabError, *, as_json: bool) -> int:
-    from iolab.report.terminal import one_line_text
 
-    say(wrapped(f"iolab: {one_line_text(str(error))}"))
+    say(wrapped(f"iolab: {one_line(str(error))}"))
     # A single fault may be the error itself.
     faults = [str(fault) for fault in error.faults if str(fault) != str(error)]
     for fault in faults[:FAULTS_SHOWN]:
-        say(wrapped(one_line_text(fault), "  "))
+        say(wrapped(one_line(fault), "  "))
     if len(faults) > FAULTS_SHOWN:
         say(f"  and {len(faults) - FAULTS_SHOWN} more")
     if as_json:
@@ -554,12 +547,10 @@ _ENVIRONMENT: Final[dict[int, tuple[type[IolabError], str]]] = {
 
 def _environment_error(error: Exception) -> IolabError | None:
     """What the machine or the command line is at fault for, where no other place said so."""
-    from iolab.study.wording import shown
-
     if not isinstance(error, OSError) or error.errno not in _ENVIRONMENT:
         return None
     kind, remedy = _ENVIRONMENT[error.errno]
-    place = f"{shown(os.fsdecode(error.filename))}: " if error.filename else ""
+    place = f"{quote_value(os.fsdecode(error.filename))}: " if error.filename else ""
     return kind(f"{place}{error.strerror}.", remedy)
 
 
@@ -569,10 +560,10 @@ _NOEXEC: Final[int] = getattr(os, "ST_NOEXEC", 0)
 
 def _with_causes(error: BaseException) -> Iterator[BaseException]:
     """The error, then what it was raised from or while handling, as a traceback shows it."""
-    shown: set[int] = set()
+    printed_ids: set[int] = set()
     step: BaseException | None = error
-    while step is not None and id(step) not in shown:
-        shown.add(id(step))
+    while step is not None and id(step) not in printed_ids:
+        printed_ids.add(id(step))
         yield step
         step = step.__cause__ or (None if step.__suppress_context__ else step.__context__)
 
@@ -645,7 +636,6 @@ def _memory_error() -> HostError:
 
 
 def _bug(error: Exception, *, as_json: bool) -> int:
-    from iolab.report.terminal import one_line_text
     from iolab.version import __version__
 
     place = traceback.extract_tb(error.__traceback__)[-1]
@@ -655,9 +645,9 @@ def _bug(error: Exception, *, as_json: bool) -> int:
         f"Please report it to the maintainers with this line, the command and the version "
         f"({__version__}); with {DEBUG}=1 in the environment the traceback is shown too."
     )
-    say(f"{wrapped(one_line_text(message))}\n{wrapped(hint)}")
+    say(f"{wrapped(one_line(message))}\n{wrapped(hint)}")
     if os.environ.get(DEBUG) == "1":
         traceback.print_exception(error, file=sys.stderr)
     if as_json:
-        result_json(error_document(IolabError(one_line_text(message), hint)))
+        result_json(error_document(IolabError(one_line(message), hint)))
     return ExitCode.BUG

@@ -24,6 +24,7 @@ from iolab.cli.options import (
 from iolab.cli.studies import bundled
 from iolab.core.toml import read_regular
 from iolab.errors import StudyError, UsageError
+from iolab.text import counted_noun, one_line, quote_value
 
 if TYPE_CHECKING:
     from iolab.core.host import HostFacts
@@ -87,12 +88,11 @@ def init(
     from iolab.cli.invocation import command_line
     from iolab.cli.output import result, result_json, say, wrapped, write_new
     from iolab.cli.template import study_template
-    from iolab.study.wording import shown
 
     if file.suffix != ".toml":
         raise UsageError(
-            f"{shown(str(file))} does not end in .toml, as a study's file does.",
-            f"Write {shown(str(file) + '.toml')}.",
+            f"{quote_value(str(file))} does not end in .toml, as a study's file does.",
+            f"Write {quote_value(str(file) + '.toml')}.",
         )
     text = study_template(file.stem)
     draft = None if source is None else _draft(file.stem, source)
@@ -127,14 +127,13 @@ def _draft(study_id: str, source: Path) -> StudyDraft:
     """The study of a job file; UsageError where it cannot be read or is none."""
     from iolab.importers.files import FILE_BYTES_MOST
     from iolab.importers.job_files import draft_of
-    from iolab.study.wording import shown
 
     try:
         content = read_regular(source, FILE_BYTES_MOST)
     except OSError as error:
         why = error.strerror or str(error)
         raise UsageError(
-            f"{shown(str(source))} cannot be read: {why}.", "Name a job file."
+            f"{quote_value(str(source))} cannot be read: {why}.", "Name a job file."
         ) from error
     return draft_of(study_id, source.name, content.decode("utf-8-sig", "replace"))
 
@@ -154,8 +153,7 @@ def check(
     from iolab.cli.output import result_json, result_screen
     from iolab.cli.planning import run_count
     from iolab.registry import study_kinds
-    from iolab.report.numbers import counted_noun
-    from iolab.report.terminal import literal_text, one_line_text
+    from iolab.report.terminal import literal_text
     from iolab.study.foretold import forecast_verdicts
     from iolab.study.schedule import make_plan
 
@@ -190,9 +188,7 @@ def check(
     )
     name = "" if study == read.id else f"study {read.id}, "
     sentence = f"{study} is right: {name}scale {read.scale}, {counted}."
-    result_screen(
-        *(literal_text(one_line_text(text)) for text in (sentence, *foretold.text_lines()))
-    )
+    result_screen(*(literal_text(one_line(text)) for text in (sentence, *foretold.text_lines())))
 
 
 @takes_study

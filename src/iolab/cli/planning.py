@@ -12,12 +12,11 @@ from iolab.core.run import Plan, PlanCost, PlannedRun
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.registry import study_kinds
-from iolab.report.numbers import axis_values_text, counted_noun, shortened_list_text
+from iolab.report.numbers import axis_values_text
 from iolab.report.terminal import (
     Heading,
     literal_text,
     name_value_grid,
-    one_line_text,
     section_title,
     terminal_table,
 )
@@ -25,6 +24,7 @@ from iolab.study.cost import is_on_device
 from iolab.study.foretold import forecast_verdicts
 from iolab.study.schedule import searched_axes
 from iolab.study.targets import Target, targets_of
+from iolab.text import counted_noun, list_text, one_line
 from iolab.units import format_bytes, format_duration_s, format_ns
 
 if TYPE_CHECKING:
@@ -228,17 +228,16 @@ def _costs(
     sought: dict[str, list[str]] = {}
     for workload in study.workloads:
         if workload.aim.is_adaptive:
-            sought.setdefault(_sought(workload), []).append(one_line_text(workload.id))
+            sought.setdefault(_sought(workload), []).append(one_line(workload.id))
     for search, names in sought.items():
-        yield "search", f"{shortened_list_text(names, SEARCHES_SHOWN)}: {search}"
+        yield "search", f"{list_text(names, SEARCHES_SHOWN)}: {search}"
     yield from (
-        (heading, one_line_text(message))
-        for heading, message in study_kinds().hosts.plan_lines(study)
+        (heading, one_line(message)) for heading, message in study_kinds().hosts.plan_lines(study)
     )
     yield from _data_lines(study, plan)
     yield "writes", f"about {format_bytes(budget.write_bytes_estimate)} over all hosts and runs"
     if plan.destroys:
-        yield "destroys", Text(", ".join(one_line_text(item) for item in plan.destroys), "bold red")
+        yield "destroys", Text(", ".join(one_line(item) for item in plan.destroys), "bold red")
     else:
         kept = "stay there (keep_files)" if study.target.keep_files else "are removed at the end"
         yield "destroys", f"nothing; the files lie in a folder of their own and {kept}"
@@ -248,14 +247,14 @@ def _costs(
     for message in _targets(study, facts):
         yield "target", message
     for message in () if refused else forecast_verdicts(study, plan, study_kinds()).text_lines():
-        yield "verdict", one_line_text(message)
+        yield "verdict", one_line(message)
     for message in notes_of(study, plan, facts):
         yield "note", Text(message, "yellow")
 
 
 def notes_of(study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
     """What should be known before the plan runs, and is no reason against it."""
-    yield from (one_line_text(message) for message in study_kinds().plan_notes(study, plan, facts))
+    yield from (one_line(message) for message in study_kinds().plan_notes(study, plan, facts))
     if not study.method.idle_watch_s:
         without = "results are at most indicative"
         yield f"no device is watched before its runs (method.idle_watch = 0): {without}"
@@ -274,14 +273,14 @@ def _limited_clients(study: Study, facts: Mapping[str, HostFacts] | None) -> Ite
     if limited:
         least, name, cores = limited[0]
         more = f" (and {len(limited) - 1} more)" if len(limited) > 1 else ""
-        yield one_line_text(
+        yield one_line(
             f"client {name} may use {least:.3g} of {cores} cores, by a quota or its affinity{more}"
         )
 
 
 def _sought(workload: Workload) -> str:
     """What results decide of a workload."""
-    axes = " and ".join(searched_axes(workload))
+    axes = list_text(searched_axes(workload))
     aim = workload.aim
     match aim.objective:
         case Objective.PEAK:
@@ -296,7 +295,7 @@ def _sought(workload: Workload) -> str:
 def _data_lines(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
     """What the jobs work on: files that are laid out, and regions of devices that are filled."""
     lines = [line for kind in study_kinds().loads for line in kind.plan_lines(study, plan)]
-    yield from ((heading, one_line_text(message)) for heading, message in lines)
+    yield from ((heading, one_line(message)) for heading, message in lines)
     if study.target.make_xfs:
         image = study.target.image_bytes
         where = "on the device" if image is None else f"in an image file of {format_bytes(image)}"
@@ -335,7 +334,7 @@ def _targets(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[st
         free = [size for target in targets if (size := _free_bytes(facts, target.key)) is not None]
         least = "at least " if len(set(free)) > 1 else ""
         room = f", {least}{format_bytes(min(free))} free" if free else ""
-        yield f"{path or 'no path given'} on {shortened_list_text(names, HOSTS_SHOWN)}{below}{room}"
+        yield f"{path or 'no path given'} on {list_text(names, HOSTS_SHOWN)}{below}{room}"
 
 
 def _existing_targets(study: Study) -> tuple[Target, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from iolab.cli.options import AsJson, SessionDirectory, Workloads
+from iolab.text import list_text, quote_value
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -63,7 +64,6 @@ def predict(
     from iolab.errors import UsageError
     from iolab.registry import analyses
     from iolab.report.predicted import first_run_resources_reader
-    from iolab.study.wording import shown
 
     loads = (hosts, depth, threads, vms)
     wanted = [
@@ -92,7 +92,7 @@ def predict(
     )
     if not predicted:
         raise UsageError(
-            f"No workload of the session varies {shown(axis)}.",
+            f"No workload of the session varies {quote_value(axis)}.",
             "Ask for an axis that its study has.",
         )
     if as_json:
@@ -147,7 +147,7 @@ def prediction_document(
 
 
 def _screen(axis: str, load: int, predicted: Sequence[CurvePrediction]) -> Iterator[RenderableType]:
-    from iolab.report.numbers import axis_values_text, shortened_list_text, value_text
+    from iolab.report.numbers import axis_values_text, value_text
     from iolab.report.predicted import prediction_caveat, prediction_interval_text
     from iolab.report.terminal import (
         QUIET_STYLE,
@@ -189,7 +189,7 @@ def _screen(axis: str, load: int, predicted: Sequence[CurvePrediction]) -> Itera
     ]
     yield terminal_table(heads, rows)
     for text, names in laws.items():
-        yield literal_text(f"{shortened_list_text(list(dict.fromkeys(names)), NAMED_MOST)}: {text}")
+        yield literal_text(f"{list_text(list(dict.fromkeys(names)), NAMED_MOST)}: {text}")
     if any(curve.prediction for curve in predicted):
         yield literal_text(
             "From measured points alone; measure before you rely on it.", QUIET_STYLE

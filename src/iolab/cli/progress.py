@@ -26,8 +26,8 @@ from iolab.core.histogram import Histogram, of_sparse
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun
 from iolab.dataclass import dataclass
-from iolab.report.numbers import counted_noun
 from iolab.study.cost import RUN_OVERHEAD_S
+from iolab.text import counted_noun
 
 SECONDS_KEPT: Final = 120
 """A sparkline is no wider than this, and a run of hours must not grow the state."""

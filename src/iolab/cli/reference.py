@@ -12,6 +12,7 @@ import typer
 
 from iolab.cli.options import AsJson
 from iolab.dataclass import dataclass
+from iolab.text import counted_noun, uncapitalised
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -94,7 +95,6 @@ def _set(published: PublishedSet) -> Iterator[RenderableType]:
     """The source, table after table of the file, then what our own functions make of it."""
     from iolab.published.report import computed_tables, reference_sections
     from iolab.report.terminal import literal_text, name_value_grid, section_title
-    from iolab.study.wording import uncapitalised
 
     yield section_title(published.id)
     yield literal_text(published.source, "dim")
@@ -302,7 +302,6 @@ def _screen(audits: Sequence[Audited], *, details: bool) -> Iterator[RenderableT
     """For each set what is wrong or doubtful, then how much agrees; with details that too."""
     from rich.text import Text
 
-    from iolab.report.numbers import counted_noun
     from iolab.report.terminal import Heading, literal_text, section_title, terminal_table
 
     for number, audited in enumerate(audits):

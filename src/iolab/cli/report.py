@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from iolab.cli.options import AsJson, session_names, session_path
+from iolab.text import quote_value
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief, PublishedTables, SectionMaker
@@ -291,7 +292,7 @@ def _against(name: str) -> tuple[SectionMaker, ...]:
     from iolab.published.against import owners
     from iolab.published.comparison import comparison_section
     from iolab.published.sets import PublishedReference, comparable_figures
-    from iolab.study.wording import shown, suggestion
+    from iolab.study.wording import suggestion
 
     place, mark, only = name.rpartition(":")
     if not mark or "/" in only:  # a path may have a colon in it
@@ -301,12 +302,13 @@ def _against(name: str) -> tuple[SectionMaker, ...]:
     names = owners(figures)
     if not figures:
         raise UsageError(
-            f"{shown(place)} has no figure that a study measures.",
+            f"{quote_value(place)} has no figure that a study measures.",
             "Give a published set; 'iolab reference' lists them.",
         )
     if only and only not in names:
         raise UsageError(
-            f"{shown(place)} has no figures of {shown(only)}.", suggestion(only, names, "names")
+            f"{quote_value(place)} has no figures of {quote_value(only)}.",
+            suggestion(only, names, "names"),
         )
     return (partial(comparison_section, PublishedReference(published, only)),)
 
@@ -325,7 +327,7 @@ def _predicted(
         first_run_resources_reader,
         predictions_section,
     )
-    from iolab.study.wording import shown, suggestion
+    from iolab.study.wording import suggestion
 
     loads = []
     swept = {axis.name for workload in source.study.workloads for axis in workload.sweep}
@@ -333,17 +335,17 @@ def _predicted(
         name, _, number = text.partition("=")
         if name not in AXES:
             raise UsageError(
-                f"{shown(name)} is no load that can be predicted.",
+                f"{quote_value(name)} is no load that can be predicted.",
                 suggestion(name, tuple(AXES), "loads"),
             )
         if not (number.isascii() and number.isdecimal() and 0 < int(number[:10]) < LOAD_MOST):
             raise UsageError(
-                f"{shown(text)} has no whole number below {LOAD_MOST}.",
+                f"{quote_value(text)} has no whole number below {LOAD_MOST}.",
                 f"Write it like {name}=24.",
             )
         if AXES[name] not in swept:
             raise UsageError(
-                f"No workload of the session varies {shown(AXES[name])}.",
+                f"No workload of the session varies {quote_value(AXES[name])}.",
                 "Ask for an axis that its study has.",
             )
         loads.append(RequestedLoad(AXES[name], int(number), extrapolate=extrapolate))

@@ -21,7 +21,7 @@ from iolab.registry import reported
 from iolab.report.answer import AnswerSource, answer_sentence, confidence_line
 from iolab.report.best import count_verdicts
 from iolab.report.bottleneck import bottlenecks_line
-from iolab.report.numbers import counted_noun, utc_minute_text
+from iolab.report.numbers import utc_minute_text
 from iolab.report.phrases import Objection, load_finding_sentences, merge_objections
 from iolab.report.terminal import (
     QUIET_STYLE,
@@ -30,12 +30,12 @@ from iolab.report.terminal import (
     UnwrappedLine,
     literal_text,
     name_value_grid,
-    one_line_text,
     run_label,
     section_title,
     styled_verdict,
     terminal_table,
 )
+from iolab.text import counted_noun, one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -60,8 +60,8 @@ def session_heading(
     """
     session = reader.session
     yield literal_text(session.title, "bold")
-    scale = f"scale {one_line_text(session.scale)}, " if session.scale else ""
-    line = Text(f"{one_line_text(session.study)}, {scale}")
+    scale = f"scale {one_line(session.scale)}, " if session.scale else ""
+    line = Text(f"{one_line(session.study)}, {scale}")
     line.append(f"{utc_minute_text(session.created_real_ns)} UTC, ")
     line.append(session.status.value, style=STATUS_STYLES[session.status])
     line.append(f" — {_runs(results, reader.plan)}")
@@ -185,7 +185,7 @@ def _failures(results: Sequence[Result]) -> Iterator[RenderableType]:
     yield ""
     yield section_title("Failed or interrupted runs")
     for result in bad[:FAILURES_MAX]:
-        why = one_line_text(result.failure or _WITHOUT_REASON[result.status])
+        why = one_line(result.failure or _WITHOUT_REASON[result.status])
         name = run_label(result.workload, result.axis, result.repeat)
         yield literal_text(f"  {name}: {result.status.value}. {why}")
     if len(bad) > FAILURES_MAX:

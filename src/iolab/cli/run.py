@@ -18,6 +18,7 @@ from iolab.cli.options import (
     takes_study,
 )
 from iolab.cli.show import FailOnOption
+from iolab.text import one_line, quote_value
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -195,11 +196,10 @@ def _refuse_imported(reader: SessionReader) -> None:
 def _refuse_running(reader: SessionReader) -> None:
     from iolab.core.events import SessionStatus
     from iolab.errors import StoreError
-    from iolab.study.wording import shown
 
     if reader.session.status is SessionStatus.RUNNING:
         raise StoreError(
-            f"Another iolab is measuring in {shown(str(reader.directory))}.",
+            f"Another iolab is measuring in {quote_value(str(reader.directory))}.",
             "Wait for it, or look at it with 'iolab show'.",
         )
 
@@ -248,12 +248,11 @@ def _same_plan(reader: SessionReader, done: frozenset[RunKey]) -> tuple[Study, P
 def _damaged_runs(reader: SessionReader) -> frozenset[RunKey]:
     """The runs that are no longer what was committed, each told; they are measured again."""
     from iolab.cli.output import say
-    from iolab.report.terminal import one_line_text
 
     unsound = reader.unsound()
     for damage in unsound.values():
         text = f"{damage.run} ({damage.path}): {damage.message}"
-        say(one_line_text(f"Damaged, to be set aside and measured again: {text}"))
+        say(one_line(f"Damaged, to be set aside and measured again: {text}"))
     return frozenset(unsound)
 
 

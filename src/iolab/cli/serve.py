@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from iolab.text import counted_noun, one_line, quote_value
+
 if TYPE_CHECKING:
     from iolab.serve.server import Listener
 
@@ -53,11 +55,10 @@ def serve(
 ) -> None:
     """Show sessions in a browser, also running ones."""
     from iolab.errors import UsageError
-    from iolab.study.wording import shown
 
     if not directory.is_dir():
         raise UsageError(
-            f"There is no directory {shown(str(directory))}.",
+            f"There is no directory {quote_value(str(directory))}.",
             "Give one that holds sessions, or will.",
         )
     token = None if token_file is None else read_token(token_file)
@@ -72,20 +73,18 @@ def _answer(directory: Path, bound: Listener, chosen: str | None) -> None:
 
     from iolab.cli.output import result, say
     from iolab.registry import reported
-    from iolab.report.terminal import one_line_text
     from iolab.serve.app import ServerContext, make_app
     from iolab.serve.pages import with_way_back
     from iolab.serve.reports import Reports
     from iolab.serve.server import serve as answer
     from iolab.serve.sessions import Library
-    from iolab.study.wording import shown
 
     token = new_token() if chosen is None and not bound.local else chosen
     library = Library(directory.resolve(), time.monotonic, reported())
     context = ServerContext(
         library, Reports(report_command, with_way_back), str(directory), reported()
     )
-    app = make_app(context, bound.terms(token), lambda text: say(one_line_text(f"iolab: {text}")))
+    app = make_app(context, bound.terms(token), lambda text: say(one_line(f"iolab: {text}")))
 
     def ready() -> None:
         result(bound.address)
@@ -94,7 +93,7 @@ def _answer(directory: Path, bound: Listener, chosen: str | None) -> None:
         if not bound.local:
             say("The token and all pages cross the network in the clear.")
         count = library.count()
-        say(f"{_counted(count)} in {shown(str(directory))}. Stop with Ctrl-C.")
+        say(f"{_counted(count)} in {quote_value(str(directory))}. Stop with Ctrl-C.")
 
     answer(bound, app, ready)
 
@@ -121,9 +120,8 @@ def new_token() -> str:
 def read_token(path: Path) -> str:
     """The token in a file; UsageError where there is none that would keep anybody out."""
     from iolab.errors import UsageError
-    from iolab.study.wording import shown
 
-    name = shown(str(path))
+    name = quote_value(str(path))
     try:
         with path.open("rb") as file:
             content = file.read(TOKEN_BYTES_MAX + 1)
@@ -142,6 +140,5 @@ def read_token(path: Path) -> str:
 
 
 def _counted(number: int) -> str:
-    from iolab.report.numbers import counted_noun
 
     return counted_noun(number, "session") if number else "No session yet"

@@ -47,9 +47,7 @@ from iolab.hosts.connect import hosts_of
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import return_free_memory
 from iolab.registry import analyses, reported, session_kinds, study_kinds
-from iolab.report.numbers import counted_noun
 from iolab.report.results import session_document
-from iolab.report.terminal import one_line_text
 from iolab.session.context import RuleFor, StoppingRule
 from iolab.session.session import EarlierSegments, run_session
 from iolab.session.times import COMMIT, JUDGE, PhaseTimes, engine_seconds
@@ -59,6 +57,7 @@ from iolab.store.writer import SessionWriter
 from iolab.study.cost import overhead_seconds
 from iolab.study.foretold import VerdictLimit, forecast_verdicts
 from iolab.study.targets import hosts_used, makers_of
+from iolab.text import counted_noun, one_line
 
 OpenWriter = Callable[[Mapping[str, HostFacts]], SessionWriter]
 """Opens the session for writing when its hosts' facts are known; IolabError to refuse."""
@@ -258,7 +257,7 @@ def carry_out(order: SessionRequest, wishes: Wishes) -> int:
         return _conclude(SessionStatus.DONE, wishes)
     foretold = forecast_verdicts(order.study, order.plan, study_kinds())
     for message in foretold.text_lines() if foretold.limits else ():
-        _say(wrapped(one_line_text(message)), wishes)
+        _say(wrapped(one_line(message)), wishes)
     view = choose_view(_initial_progress(order), quiet=wishes.quiet)
     view.open()
     try:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from iolab.cli.options import AsJson, SessionDirectory, Workloads, unknown
+from iolab.text import counted_noun, list_text, one_line, percent_text, quote_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +83,7 @@ def show(
     views = {"--time": time, "--summary": summary, "--json": as_json}
     if len(chosen := [name for name, is_chosen in views.items() if is_chosen]) > 1:
         raise UsageError(
-            f"{' and '.join(chosen)} print different things.", "Give one of them at a time."
+            f"{list_text(chosen)} print different things.", "Give one of them at a time."
         )
     reader = open_session(session)
     if time:
@@ -93,10 +94,10 @@ def show(
         raise typer.Exit(levels_code(print_summary(reader), fail_on))
     study, every = results_with_session_checks(reader)
     results = _results_by_digest_prefix(_chosen(study, every, workload), run)
-    shown = {(result.workload, result.digest) for result in results}
+    printed = {(result.workload, result.digest) for result in results}
     # An interval rests on the whole session, also where only a part of it is shown.
     points = [
-        point for point in summarise(every, study) if (point.key.workload, point.digest) in shown
+        point for point in summarise(every, study) if (point.key.workload, point.digest) in printed
     ]
     if as_json:
         result_json(session_document(reported(), study, results, points, reader.damaged()))
@@ -163,7 +164,7 @@ def print_times(reader: SessionReader) -> None:
             phase.phase,
             f"{phase.times}",
             f"{phase.seconds:.1f} s",
-            f"{100 * phase.seconds / all_s:.1f} %",
+            percent_text(phase.seconds / all_s),
         ]
         for phase in phases
     ]
@@ -183,12 +184,11 @@ def print_summary(reader: SessionReader) -> set[Level]:
     from iolab.cli.output import result, result_screen
     from iolab.core.metric import Level
     from iolab.core.run import RunStatus
-    from iolab.report.numbers import counted_noun
-    from iolab.report.terminal import Heading, literal_text, one_line_text, terminal_table
+    from iolab.report.terminal import Heading, literal_text, terminal_table
 
     session, runs = reader.session, reader.overview()
     sentence = (
-        f"{one_line_text(session.title)}: {session.status.value}, "
+        f"{one_line(session.title)}: {session.status.value}, "
         f"{counted_noun(len(runs), 'run')} committed"
     )
     ended: dict[tuple[str, str], Counter[str]] = {}
@@ -252,12 +252,11 @@ def _results_by_digest_prefix(
 ) -> tuple[Result, ...]:
     """The results of the points asked for; UsageError for a digest that none of them has."""
     from iolab.errors import Fault, UsageError
-    from iolab.study.wording import shown
 
     if not wanted:
         return tuple(results)
     faults = tuple(
-        Fault(f"No run is of a point {shown(start)}.", "Name it as the report does.")
+        Fault(f"No run is of a point {quote_value(start)}.", "Name it as the report does.")
         for start in wanted
         if not any(result.digest.startswith(start) for result in results)
     )
@@ -325,14 +324,15 @@ def _title(page: str) -> str:
 
 def _unknown(code: str, codes: list[str]) -> Exception:
     from iolab.errors import UsageError
-    from iolab.study.wording import shown
 
     if Path(code).exists():
         hint = f"Give a code, as `iolab show {shlex.quote(code)}` names them at the end."
-        return UsageError(f"{shown(code)} is a file or directory, not the code of a check.", hint)
+        return UsageError(
+            f"{quote_value(code)} is a file or directory, not the code of a check.", hint
+        )
     near = difflib.get_close_matches(code, codes, NEAREST_MAX, 0.3)
     hint = f"The nearest are {', '.join(near)}." if near else "'iolab explain' lists all codes."
-    return UsageError(f"There is no check {shown(code)}.", hint)
+    return UsageError(f"There is no check {quote_value(code)}.", hint)
 
 
 def _check_list(titles: dict[str, str]) -> RenderableType:

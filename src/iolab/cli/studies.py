@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from iolab.core.toml import read_regular
 from iolab.dataclass import dataclass
 from iolab.errors import StoreError, UsageError
+from iolab.text import quote_value
 
 if TYPE_CHECKING:
     from iolab.published.audit.document import PublishedSet
@@ -64,10 +65,10 @@ def find_published(name: str) -> StudySource:
         return _read(path, path.name)
     if name.endswith(_SUFFIX) or "/" in name:
         return _read(Path(name), name, "Give a published set or a .toml file.")
-    from iolab.study.wording import shown, suggestion
+    from iolab.study.wording import suggestion
 
     raise UsageError(
-        f"There is no published set {shown(name)}.",
+        f"There is no published set {quote_value(name)}.",
         suggestion(name, published_ids(), "published sets"),
     )
 
@@ -75,14 +76,13 @@ def find_published(name: str) -> StudySource:
 def open_published(name: str) -> PublishedSet:
     """The published set of that id, or in that file, read; UsageError when it is none."""
     from iolab.published.audit.document import read_published
-    from iolab.study.wording import shown
 
     source = find_published(name)
     try:
         return read_published(source.text)
     except ValueError as error:
         hint = "Give a set of the form that 'iolab reference NAME --toml' prints."
-        raise UsageError(f"{shown(name)} is no set of results: {error}.", hint) from None
+        raise UsageError(f"{quote_value(name)} is no set of results: {error}.", hint) from None
 
 
 def find_study(name: str) -> StudySource:
@@ -95,10 +95,10 @@ def find_study(name: str) -> StudySource:
         return _read(bundled_path, f"{name}{_SUFFIX}")
     if path.is_file():
         return _read(path, name)
-    from iolab.study.wording import shown, suggestion
+    from iolab.study.wording import suggestion
 
     raise UsageError(
-        f"There is no study {shown(name)}.",
+        f"There is no study {quote_value(name)}.",
         suggestion(name, [study.id for study in bundled()], "bundled studies")
         + " Give a bundled study or a .toml file.",
     )
@@ -121,14 +121,14 @@ _GIVE_STUDY: Final = "Give a bundled study (see 'iolab studies') or a .toml file
 
 def _read(path: Path, name: str, give: str = _GIVE_STUDY) -> StudySource:
     """The text of a study file; UsageError when it is missing, unreadable or no text."""
-    from iolab.study.wording import shown
-
     try:
         content = read_regular(path, STUDY_BYTES_MAX)
         return StudySource(content.decode("utf-8-sig"), name)
     except FileNotFoundError as error:
-        raise UsageError(f"There is no file {shown(name)}.", give) from error
+        raise UsageError(f"There is no file {quote_value(name)}.", give) from error
     except OSError as error:
-        raise UsageError(f"{shown(name)} cannot be read: {error.strerror}.", give) from error
+        raise UsageError(f"{quote_value(name)} cannot be read: {error.strerror}.", give) from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{shown(name)} is not UTF-8 text (byte {error.start}).", give) from error
+        raise UsageError(
+            f"{quote_value(name)} is not UTF-8 text (byte {error.start}).", give
+        ) from error

@@ -6,14 +6,14 @@ import re
 
 from iolab.errors import UsageError
 from iolab.study.values import is_identifier
-from iolab.study.wording import shown
+from iolab.text import quote_value
 
 
 def study_template(study_id: str) -> str:
     """The text of a new study file; UsageError when the id cannot name a study."""
     if not is_identifier(study_id):
         raise UsageError(
-            f"{shown(study_id)} cannot be the id of a study.",
+            f"{quote_value(study_id)} cannot be the id of a study.",
             "Use letters, digits, '.', '_' and '-', a letter or digit first.",
         )
     return re.sub(r"\bSTUDY_ID\b", study_id, _TEMPLATE)

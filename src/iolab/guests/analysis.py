@@ -14,7 +14,6 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent_text,
     unchecked,
     valid,
     worst_answer,
@@ -41,6 +40,7 @@ from iolab.guests.nodes import (
     is_modelled,
     run_guests,
 )
+from iolab.text import percent_text
 from iolab.units import format_bytes, format_count, format_ns
 
 WAITED: Final = 0.02

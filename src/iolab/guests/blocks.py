@@ -20,7 +20,7 @@ from iolab.errors import HostError
 from iolab.guests.guest import BlockCounts, GuestUse
 from iolab.guests.machine import DISK_ID
 from iolab.hosts.answers import CpuUseAnswer
-from iolab.hosts.message import printable
+from iolab.text import excerpt
 from iolab.units import NS_PER_S
 
 COUNTERS: Final = "query-blockstats"
@@ -178,7 +178,7 @@ def _between(
 
 
 def _odd(guest: str, problem: str) -> HostError:
-    message = f"The hypervisor of guest '{printable(guest)}' told of {printable(problem)}."
+    message = f"The hypervisor of guest '{excerpt(guest)}' told of {excerpt(problem)}."
     return HostError(message, "See the last words of the guest's console, and run again.")
 
 
@@ -199,7 +199,7 @@ def guest_use(guest: str, before: CpuUseAnswer, after: CpuUseAnswer) -> GuestUse
     if len(differences) < len(looks[0]):
         return None
     if min(differences) < 0:
-        message = f"Guest '{printable(guest)}' had used less time than at the look before."
+        message = f"Guest '{excerpt(guest)}' had used less time than at the look before."
         raise HostError(message, "See the last words of the guest's console, and run again.")
     wall, run, wait, user, system = (time / NS_PER_S for time in differences)
     return GuestUse(wall_s=wall, vcpu_run_s=run, vcpu_wait_s=wait, cpu_s=user + system)

@@ -28,8 +28,8 @@ from iolab.report.charts.chart import ChartGroup, SeriesStyles
 from iolab.report.charts.choose import DASHES
 from iolab.report.charts.lines import MEAN, ChartLine, ChartQuantity, rate_and_latency_chart
 from iolab.report.charts.palette import series_token
-from iolab.report.numbers import counted_noun, shortened_list_text
 from iolab.report.table import Table
+from iolab.text import counted_noun, list_text
 
 if TYPE_CHECKING:
     from iolab.report.charts.chart import Figure
@@ -186,5 +186,5 @@ def _beside(inside: NodeTimeline) -> str:
     if not inside.nodes_sharing_disks:
         return ""
     shared = "disks and processors" if inside.shares_disks else "processors"
-    names = shortened_list_text(list(inside.nodes_sharing_disks), NEIGHBOURS_SHOWN)
+    names = list_text(inside.nodes_sharing_disks, NEIGHBOURS_SHOWN)
     return f" One machine with {names}: its {shared} serve the guests of all."

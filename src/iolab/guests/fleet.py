@@ -41,8 +41,8 @@ from iolab.session.discovery import Discovery, discover
 from iolab.session.reconnect import RESUME, HostChangedError, Reach
 from iolab.study.guard import host_changes
 from iolab.study.targets import makers_of, nodes_of, participants
-from iolab.study.wording import capitalised
 from iolab.targets.layout import lay_out
+from iolab.text import capitalised
 
 LOOK_LIMIT_S: Final = 20.0
 """One look at a guest's counters, on a node under full load."""

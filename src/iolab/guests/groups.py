@@ -13,7 +13,8 @@ from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.dataclass import dataclass
 from iolab.report.best import Headline, best_point_headline, median_repeat, workload_and_axis_title
-from iolab.report.numbers import axis_values_text, counted_noun
+from iolab.report.numbers import axis_values_text
+from iolab.text import counted_noun
 
 if TYPE_CHECKING:
     from iolab.core.run import RunKey

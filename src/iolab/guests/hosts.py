@@ -25,6 +25,7 @@ from iolab.study.file import ConfigurationTable
 from iolab.study.load_tables import SearchTable
 from iolab.study.tables import Tables
 from iolab.study.targets import nodes_of
+from iolab.text import list_text
 from iolab.units import format_bytes, format_ns
 
 
@@ -189,7 +190,7 @@ def _machine_notes(
     for nodes in machines_of(study, facts):
         names = [node.name for node in nodes]
         cpu, count = facts[names[0]].cpu, most * len(names)
-        together = " and ".join([*([", ".join(names[:-1])] if names[1:] else []), names[-1]])
+        together = list_text(names)
         if len(names) > 1:
             yield f"{together} are one machine: their guests share its processors and its disks"
         if count * guests.vcpus > cpu.threads:

@@ -13,9 +13,9 @@ from iolab.dataclass import dataclass
 from iolab.report.charts.chart import ABOVE, MIDDLE, Boxes, Figure, Mark, Plot, TextMark, plot_label
 from iolab.report.charts.palette import INK, MUTED, PAPER, Token, series_token
 from iolab.report.charts.scale import LEFT, PLOT_WIDTH
-from iolab.report.numbers import DASH, counted_noun, shorten, value_text
+from iolab.report.numbers import DASH, value_text
 from iolab.report.table import Table, columns_of, row_of
-from iolab.study.wording import capitalised
+from iolab.text import capitalised, counted_noun, excerpt
 
 MAX_RUNS: Final = 6
 """Runs drawn; the others stand in the table alone."""
@@ -210,7 +210,7 @@ def _bar_piece(x: float, x2: float, y: float, y2: float, token: Token) -> Mark:
 def _text_mark(
     text: str, x: float, y: float, token: Token, align: str = "start", down: float = ABOVE
 ) -> Mark:
-    return TextMark(token=token, places=[(x, y, shorten(text, 48))], align=align, dy=down)
+    return TextMark(token=token, places=[(x, y, excerpt(text, 48))], align=align, dy=down)
 
 
 def _largest_parts_sentence(drawn: Sequence[Sequence[LatencyAccount]]) -> str:

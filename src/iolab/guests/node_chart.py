@@ -44,8 +44,9 @@ from iolab.report.charts.series import (
     TimeGrid,
     panel_line_from_array,
 )
-from iolab.report.numbers import DASH, counted_noun, escape_invisible, value_text
+from iolab.report.numbers import DASH, value_text
 from iolab.report.table import Cell, Table, columns_of
+from iolab.text import counted_noun, escape_invisible, list_text, percent_text
 from iolab.units import format_duration_s
 
 PANEL_HEIGHT: Final = 66
@@ -171,12 +172,8 @@ def _link_use_text(panel: NodePanel) -> str:
     shares = [share for _, share in panel.link_use_by_trace]
     if not shares:
         return ""
-    least, most = _percent_text(min(shares)), _percent_text(max(shares))
+    least, most = percent_text(min(shares)), percent_text(max(shares))
     return f" ({most if least == most else f'{least} to {most}'} of the link)"
-
-
-def _percent_text(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 0.1 else value_text(share, "share")
 
 
 def _panel_sentence(inside: NodePanel, timeline: NodeTimeline) -> str:
@@ -207,7 +204,7 @@ def _panel_sentence(inside: NodePanel, timeline: NodeTimeline) -> str:
 
 
 def _stands_out_text(names: Sequence[str]) -> str:
-    return f"{' and '.join(names)} {'stands' if len(names) == 1 else 'stand'} out"
+    return f"{list_text(names)} {'stands' if len(names) == 1 else 'stand'} out"
 
 
 def _timeline_note(timeline: NodeTimeline) -> str:
@@ -253,7 +250,7 @@ def _device_table(title: str, timeline: NodeTimeline) -> Table:
                 if mean is None
                 else [value_text(v, unit) for v in (mean, min(values), max(values))]
             )
-            link = _percent_text(shares[trace.name]) if trace.name in shares else DASH
+            link = percent_text(shares[trace.name]) if trace.name in shares else DASH
             outliers = map(_outlier_label, _panel_outliers(panel, timeline))
             note = "stands out" if trace.name in outliers else ""
             texts = (panel.panel.title, trace.name, *numbers, link, note)

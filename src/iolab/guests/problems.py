@@ -32,7 +32,7 @@ from iolab.study.load_tables import LoadTable, SearchTable
 from iolab.study.names import HOSTS_MAX
 from iolab.study.tables import Item, Tables, guest_tables, members, node_names, start
 from iolab.study.targets import Target, nodes_of, region_bytes, targets_of
-from iolab.study.wording import shown
+from iolab.text import quote_value
 from iolab.units import format_bytes, parse_size
 
 
@@ -55,7 +55,7 @@ def _check_vm(document: StudyDocument, table: VmTable) -> None:
         hint = "Write what an I/O takes there, as latency = '10ms'."
         document.add_fault(("vm", "disk_kind"), message, hint)
     if table.latency is not None and not modelled:
-        message = f"[vm] has a latency, but disk_kind = {shown(table.disk_kind.value)}."
+        message = f"[vm] has a latency, but disk_kind = {quote_value(table.disk_kind.value)}."
         hint = "Write disk_kind = 'modelled', or leave latency out: it is what would be measured."
         document.add_fault(("vm", "latency"), message, hint)
     if table.replicas > 1 and modelled:
@@ -159,8 +159,10 @@ def _check_shared_nodes(document: StudyDocument, tables: Tables) -> None:
             before, path = first.setdefault(name, (configuration.id, configuration.path))
             if path == configuration.path or name in own:
                 continue
-            message = f"{start(document, item.path)} and {shown(before)} keep the guests' disks "
-            message += f"of {shown(name)} at two paths."
+            message = (
+                f"{start(document, item.path)} and {quote_value(before)} keep the guests' disks "
+            )
+            message += f"of {quote_value(name)} at two paths."
             hint = "Give both the same path, or each nodes of its own."
             document.add_fault(item.path, message, hint, about="path")
 
@@ -228,7 +230,7 @@ def _check_enough(document: StudyDocument, item: Item, most: int, names: tuple[s
             document.add_fault(path, message, hint, about=f"{PER_NODE} node")
         elif count < most:
             guests = "1 guest" if count == 1 else f"{count} guests"
-            message = f"{around}, but node {shown(node)} has {guests}."
+            message = f"{around}, but node {quote_value(node)} has {guests}."
             hint = f"Give at most {min(nodes.values())}, or add guests."
             document.add_fault(path, message, hint, about=f"{PER_NODE} {node}")
 
@@ -308,7 +310,7 @@ def guest_faults(
         facts = node_facts.get(node.name)
         if facts is None:
             hint = "See that it can be reached, or leave it out of the configuration."
-            faults.append(Fault(f"Node {shown(node.name)} told nothing of itself.", hint))
+            faults.append(Fault(f"Node {quote_value(node.name)} told nothing of itself.", hint))
             continue
         faults += _program_faults(study, node, facts)
         faults += _place_faults(study, node, facts)
@@ -339,16 +341,19 @@ def check_nodes(
 def _program_faults(study: Study, node: HostSpec, facts: HostFacts) -> Iterator[Fault]:
     architecture = facts.kernel.architecture
     if architecture != ARCHITECTURE:
-        message = f"Node {shown(node.name)} is of architecture {shown(architecture)}, the guests "
+        message = (
+            f"Node {quote_value(node.name)} is of architecture "
+            f"{quote_value(architecture)}, the guests "
+        )
         yield Fault(f"{message}are of {ARCHITECTURE}.", "Boot guests on other nodes.")
     for name in guest_tools(study):
         tool = facts.tool(name)
         if tool is None or tool.path is None:
-            yield Fault(f"There is no {name} on node {shown(node.name)}.", _INSTALL[name])
+            yield Fault(f"There is no {name} on node {quote_value(node.name)}.", _INSTALL[name])
 
 
 def _where(study: Study, node: HostSpec) -> str:
-    return f"{shown(node_path(study, node) or '')} on node {shown(node.name)}"
+    return f"{quote_value(node_path(study, node) or '')} on node {quote_value(node.name)}"
 
 
 def _place_faults(study: Study, node: HostSpec, facts: HostFacts) -> Iterator[Fault]:
@@ -371,10 +376,10 @@ def _probe_faults(
     if probe is None:
         return  # A directory that is missing or closed was not tried, and is told of already.
     if probe.held_by is not None and probe.held_by != owner:
-        message = f"{where} is held by another session, {shown(probe.held_by)}."
+        message = f"{where} is held by another session, {quote_value(probe.held_by)}."
         yield Fault(message, "Wait for its end, or give another path.")
     if probe.direct_error is not None and image_bytes(study, 1):
-        message = f"{where} takes no O_DIRECT: {shown(probe.direct_error)}."
+        message = f"{where} takes no O_DIRECT: {quote_value(probe.direct_error)}."
         yield Fault(message, "Give a path on another file system: guests' disks are read past it.")
 
 
@@ -383,7 +388,7 @@ def _machines(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[tuple[li
     for nodes in machines_of(study, facts):
         names = [node.name for node in nodes]
         alone = len(names) == 1
-        listed = ", ".join(shown(name) for name in names)
+        listed = ", ".join(quote_value(name) for name in names)
         yield names, f"Node {listed} has" if alone else f"Nodes {listed} are one machine with"
 
 
@@ -422,7 +427,7 @@ def _room_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[Fault
         if free >= need:
             continue
         (node,) = (spec for spec in nodes_of(study) if spec.name == names[0])
-        others = ", ".join(shown(name) for name in names[1:])
+        others = ", ".join(quote_value(name) for name in names[1:])
         also = f", which {others} {'shares' if len(names) == 2 else 'share'}," if others else ""
         message = (
             f"{_where(study, node)}{also} has {format_bytes(free)} free, the disks of guests need "

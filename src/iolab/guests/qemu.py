@@ -16,7 +16,8 @@ from iolab.errors import HostError
 from iolab.hosts.answers import ExitedAnswer, read_answer
 from iolab.hosts.channel import MAX_PAYLOAD_BYTES, Outgoing
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusalError, HostLost, Stream, printable, printable_bytes
+from iolab.hosts.message import AgentRefusalError, HostLost, Stream
+from iolab.text import excerpt
 
 READER_BYTES: Final = 1 << 20
 """What may wait for its reader before it counts as slow: twice this, as asyncio has it."""
@@ -247,7 +248,7 @@ class GuestMonitor:
     """
 
     def __init__(self, guest: str, reader: asyncio.StreamReader, writer: Outgoing) -> None:
-        self._guest = printable(guest)
+        self._guest = excerpt(guest)
         self._reader = reader
         self._writer = writer
         self._turn = asyncio.Lock()
@@ -272,7 +273,7 @@ class GuestMonitor:
         except TimeoutError:
             raise monitor._give_up(f"said nothing for {limit_s:g} s") from None
         if "QMP" not in greeting:
-            text = printable(json.dumps(greeting), SAID_CHARACTERS)
+            text = excerpt(json.dumps(greeting), SAID_CHARACTERS)
             raise monitor._give_up(f"began with something else than a greeting: {text}")
         monitor._listening = asyncio.create_task(monitor._listen(), name=f"monitor of {guest}")
         try:
@@ -300,7 +301,7 @@ class GuestMonitor:
             return answer["return"]
         error = answer.get("error")
         detail = error.get("desc") if isinstance(error, dict) else None
-        text = printable(str(detail or "it gave no reason"), SAID_CHARACTERS).rstrip(".")
+        text = excerpt(str(detail or "it gave no reason"), SAID_CHARACTERS).rstrip(".")
         message = f"The hypervisor of guest '{self._guest}' refused '{name}': {text}."
         raise MonitorRefusal(message, "Use a QEMU of at least version 7.2 on its node.")
 
@@ -339,7 +340,7 @@ class GuestMonitor:
             return
         number = message.get("id")
         if not isinstance(number, int) or not 0 < number <= self._last_id:
-            text = printable(json.dumps(message), SAID_CHARACTERS)
+            text = excerpt(json.dumps(message), SAID_CHARACTERS)
             raise self._give_up(f"answered what was not asked: {text}")
         # An older one is of somebody who was cancelled meanwhile.
         if number == self._last_id and self._waiting and not self._waiting.done():
@@ -360,7 +361,7 @@ class GuestMonitor:
         except (ValueError, RecursionError):
             message = None
         if not isinstance(message, dict):
-            text = printable_bytes(line[:SAID_CHARACTERS], SAID_CHARACTERS)
+            text = excerpt(line[:SAID_CHARACTERS], SAID_CHARACTERS)
             raise self._give_up(f"said what is not QMP: {text}")
         return message
 
@@ -485,9 +486,7 @@ class QemuRun:
 def telling_console_lines(console: bytes) -> str:
     """The lines of a console that say why a guest ended: of a panic, of our agent, or the last."""
     text = console.decode("utf-8", "replace")
-    lines = [
-        line for line in (printable(raw, LINE_CHARACTERS) for raw in text.splitlines()) if line
-    ]
+    lines = [line for line in (excerpt(raw, LINE_CHARACTERS) for raw in text.splitlines()) if line]
     lines = [line for line in lines if HARMLESS not in line]
     panics = [line for line in lines if PANIC in line]
     ours = [line for line in lines if line.startswith(OF_AGENT)]

@@ -33,7 +33,7 @@ from iolab.report.brief import Charts, NodeMetrics
 from iolab.report.numbers import value_text
 from iolab.report.phrases import result_run_text
 from iolab.report.table import Table
-from iolab.study.wording import capitalised
+from iolab.text import capitalised
 from iolab.units import format_count
 
 if TYPE_CHECKING:

@@ -29,8 +29,9 @@ from iolab.guests.guest import (
 from iolab.guests.latency_account import LatencyAccount, latency_parts
 from iolab.guests.metrics import node_points
 from iolab.report.brief import NodeMetrics
-from iolab.report.numbers import DASH, counted_noun, metric_text, shortened_list_text, value_text
+from iolab.report.numbers import DASH, metric_text, value_text
 from iolab.report.table import Table, columns_of, row_of
+from iolab.text import counted_noun, list_text, percent_text
 from iolab.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -271,12 +272,12 @@ def placement_table(fleet: GuestFleet) -> Table:
         rows.append(
             row_of(
                 node,
-                shortened_list_text([guest.guest for guest in guests], NAMES_SHOWN),
+                list_text([guest.guest for guest in guests], NAMES_SHOWN),
                 _accelerators_text(guests),
                 f"{len(guests):,}",
                 _time_range_text(booted),
-                _percent_text(sum(waits.values()) / len(waits)) if waits else DASH,
-                f"{_percent_text(waits[most])} ({most})" if waits else DASH,
+                percent_text(sum(waits.values()) / len(waits)) if waits else DASH,
+                f"{percent_text(waits[most])} ({most})" if waits else DASH,
             )
         )
     heads = columns_of(
@@ -344,16 +345,12 @@ def wait_share(guest: GuestRun, settings: GuestSettings | None) -> float | None:
 
 def _vcpu_share_text(use: GuestUse | None, settings: GuestSettings | None, name: str) -> str:
     share = None if use is None else _vcpu_share(use, settings, name)
-    return DASH if share is None else _percent_text(share)
+    return DASH if share is None else percent_text(share)
 
 
 def _vcpu_share(use: GuestUse, settings: GuestSettings | None, name: str) -> float | None:
     total_s = use.wall_s * (settings.vcpus if settings else 1)
     return float(getattr(use, name)) / total_s if total_s > 0 else None
-
-
-def _percent_text(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def settings_table(settings: GuestSettings | None) -> Table | None:

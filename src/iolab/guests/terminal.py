@@ -23,7 +23,7 @@ from iolab.guests.latency_account import LatencyAccount, part_names
 from iolab.guests.metrics import node_points
 from iolab.guests.tables import SCOPES, latency_accounts, outlier_values, written_table
 from iolab.report.best import UNKNOWN_METRIC
-from iolab.report.numbers import DASH, counted_noun, metric_text, value_text
+from iolab.report.numbers import DASH, metric_text, value_text
 from iolab.report.terminal import (
     QUIET_STYLE,
     GroupedTable,
@@ -34,6 +34,7 @@ from iolab.report.terminal import (
     styled_verdict,
     terminal_table,
 )
+from iolab.text import counted_noun
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

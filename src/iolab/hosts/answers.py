@@ -13,7 +13,8 @@ from iolab.core.block_trace import BlockTrace, DirectionTrace, LatencyRow
 from iolab.core.host import HostFacts
 from iolab.core.run import Count, ProcessorUse
 from iolab.errors import HostError
-from iolab.hosts.message import Hello, Message, printable
+from iolab.hosts.message import Hello, Message
+from iolab.text import excerpt
 
 WIRE: Final = 2
 """The number of the wire that this controller speaks."""
@@ -290,7 +291,7 @@ class TraceAnswer(_Answer):
         """The same as the model says it."""
         return BlockTrace(
             device=self.device,
-            reason=printable(self.reason or "", 400),
+            reason=excerpt(self.reason or "", 400),
             read=self.read.trace if self.read else None,
             write=self.write.trace if self.write else None,
             others=self.others,
@@ -317,10 +318,10 @@ def read_answer(host: str, shape: type[Answer], reply: Message) -> Answer:
         return _adapter(shape).validate_python(dict(reply.header))
     except ValidationError as fault:
         first = fault.errors(include_url=False, include_input=False)[0]
-        where = printable(".".join(str(part) for part in first["loc"]) or reply.is_, 100)
+        where = excerpt(".".join(str(part) for part in first["loc"]) or reply.is_, 100)
         message = (
-            f"Host '{printable(host)}' sent a '{printable(reply.is_, 60)}' that makes no sense: "
-            f"{where}: {printable(first['msg'], 100)}."
+            f"Host '{excerpt(host)}' sent a '{excerpt(reply.is_, 60)}' that makes no sense: "
+            f"{where}: {excerpt(first['msg'], 100)}."
         )
         raise HostError(message, _SAME_VERSION) from None
 
@@ -331,17 +332,17 @@ _SAME_VERSION: Final = "Use an agent of the same iolab version as this command."
 def read_hello(host: str, reply: Message) -> Hello:
     """The hello of an agent that speaks our wire; HostError else."""
     if reply.is_ != "hello":
-        what = printable(reply.is_, 60)
-        message = f"Host '{printable(host)}' began with '{what}' instead of a hello."
+        what = excerpt(reply.is_, 60)
+        message = f"Host '{excerpt(host)}' began with '{what}' instead of a hello."
         raise HostError(message, "See that the host's command starts nothing but the agent.")
     hello = read_answer(host, Hello, reply)
     if hello.wire != WIRE:
         message = (
-            f"The agent on host '{printable(host)}' is {printable(hello.version, 60)} and speaks "
+            f"The agent on host '{excerpt(host)}' is {excerpt(hello.version, 60)} and speaks "
             f"wire {hello.wire}, this controller speaks wire {WIRE}."
         )
         raise HostError(message, _SAME_VERSION)
-    return replace(hello, version=printable(hello.version, 100))
+    return replace(hello, version=excerpt(hello.version, 100))
 
 
 def read_facts(host: str, reply: Message) -> HostFacts:

@@ -24,8 +24,9 @@ from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import FileAnswer, read_answer
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusalError, printable
+from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import output_of
+from iolab.text import excerpt
 
 Say = Callable[[str], None]
 
@@ -284,7 +285,7 @@ async def copy_jars_to_host(host: Host, jars: Sequence[Path], directory: str) ->
     wrong = [path for path, (_, digest) in wanted.items() if arrived.get(path) != digest]
     if wrong:
         raise HostError(
-            f"{printable(wrong[0], 200)} arrived on host '{host.name}' with other bytes.",
+            f"{excerpt(wrong[0], 200)} arrived on host '{host.name}' with other bytes.",
             "See that the way to that host passes bytes unchanged, and that it has room.",
         )
     return tuple(wanted)

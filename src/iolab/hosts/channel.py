@@ -12,7 +12,8 @@ from typing import Any, Final, Protocol, Self
 
 import orjson
 
-from iolab.hosts.message import AgentRefusalError, HostLost, Message, printable, printable_bytes
+from iolab.hosts.message import AgentRefusalError, HostLost, Message
+from iolab.text import excerpt
 
 MAX_HEADER_BYTES: Final = 4 << 20
 """The wire's limit: facts of a host with a thousand disks are under 1 MiB."""
@@ -44,7 +45,7 @@ async def read_frame(reader: asyncio.StreamReader) -> tuple[dict[str, Any], byte
     except asyncio.IncompleteReadError as cut:
         if not cut.partial:
             return None
-        shown = printable_bytes(cut.partial)
+        shown = excerpt(cut.partial)
         raise ProtocolFault(f"it ended in the middle of a frame: '{shown}'") from None
     header_bytes, payload_bytes = _LENGTHS.unpack(lengths)
     if header_bytes > MAX_HEADER_BYTES or payload_bytes > MAX_PAYLOAD_BYTES:
@@ -72,7 +73,7 @@ async def _bad_frame_reason(
     except TimeoutError:
         more = b""
     if all(32 <= byte < 127 or byte in b"\r\n\t\x1b" for byte in lengths):
-        return f"it printed text where frames should be: '{printable_bytes(lengths + more)}'"
+        return f"it printed text where frames should be: '{excerpt(lengths + more)}'"
     return (
         f"it announced a frame of {header_bytes} bytes of header and {payload_bytes} of payload, "
         f"above the limits of {MAX_HEADER_BYTES} and {MAX_PAYLOAD_BYTES}"
@@ -85,9 +86,9 @@ def _parse_header(text: bytes) -> dict[str, Any]:
     try:
         header = orjson.loads(text)
     except orjson.JSONDecodeError:
-        raise ProtocolFault(f"a header is not JSON: '{printable_bytes(text, 100)}'") from None
+        raise ProtocolFault(f"a header is not JSON: '{excerpt(text, 100)}'") from None
     if not isinstance(header, dict):
-        raise ProtocolFault(f"a header is not an object: '{printable_bytes(text, 100)}'")
+        raise ProtocolFault(f"a header is not an object: '{excerpt(text, 100)}'")
     return header
 
 
@@ -159,7 +160,7 @@ class Channel:
         writer: Outgoing,
         last_words: Callable[[], Awaitable[str]],
     ) -> None:
-        self._host = printable(host)
+        self._host = excerpt(host)
         self._reader = reader
         self._writer = writer
         self._last_words = last_words
@@ -271,7 +272,7 @@ class Channel:
         request_id = header.get("id")
         request = self._requests.get(request_id) if isinstance(request_id, int) else None
         if request is None:
-            what = printable(f"{message.is_} with id {request_id}", 100)
+            what = excerpt(f"{message.is_} with id {request_id}", 100)
             raise ProtocolFault(f"it sent a message that answers no request: {what}")
         if request.ends_with(message):
             del self._requests[request.id]
@@ -341,8 +342,8 @@ class Request:
         self._room.set()
         self._over = self.ends_with(reply)
         if reply.is_ == "error":
-            message = printable(str(reply.header.get("message", "it gave no reason")))
-            code = printable(str(reply.header.get("code", "unknown")), 40)
+            message = excerpt(str(reply.header.get("message", "it gave no reason")))
+            code = excerpt(str(reply.header.get("code", "unknown")), 40)
             raise AgentRefusalError(self._host, self._verb, code, message)
         return reply
 

@@ -25,7 +25,7 @@ from iolab.study.inventory import (
     srun_environment,
     srun_prefix,
 )
-from iolab.study.wording import shown
+from iolab.text import quote_value
 
 if TYPE_CHECKING:
     from iolab.hosts.ssh_host import SshConnections
@@ -95,7 +95,7 @@ class SlurmHost(CommandHost):
         """That of a job step on the node. Raises HostError."""
         allocation = read_allocation(self._environment)
         if self.name not in allocation.nodes:
-            message = f"Host {shown(self.name)} is no node of Slurm job {allocation.job}."
+            message = f"Host {quote_value(self.name)} is no node of Slurm job {allocation.job}."
             raise HostError(message, f"Run in a job that has it, as by 'salloc -w {self.name}'.")
         environment = srun_environment(self._environment)
         return Prefix(self.name, srun_prefix(allocation.job, self.name), environment)

@@ -11,27 +11,7 @@ from pydantic import Field
 from iolab.core.run import Count
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
-
-SAID_LIMIT: Final = 400
-"""Characters of a host's sentence that are kept: enough for any errno with a long path."""
-
-
-def printable(text: str, limit: int = SAID_LIMIT) -> str:
-    """The text on one line, control and format characters escaped, cut to `limit` characters."""
-    head = text[: limit + 1]
-    shown = "".join(c if c.isprintable() else _escaped(c) for c in head.strip())
-    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
-
-
-def printable_bytes(content: bytes, limit: int = SAID_LIMIT) -> str:
-    """Bytes that should have been text, shown the same way."""
-    return printable(content[: 4 * limit].decode("utf-8", "replace"), limit)
-
-
-def _escaped(character: str) -> str:
-    if character in "\n\r\t":
-        return " "
-    return character.encode("unicode_escape").decode("ascii")
+from iolab.text import excerpt
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +46,7 @@ class AgentRefusalError(HostError):
     def __init__(self, host: str, verb: str, code: str, reason: str) -> None:
         self.code = code
         self.reason = reason
-        name = printable(host)
+        name = excerpt(host)
         hint = _REMEDIES.get(code, "Correct it on that host and run again.")
         message = f"Host '{name}' refused '{verb}': {reason.rstrip('.')}."
         if code == "bad-request" and _OTHER_WORDS.search(reason):

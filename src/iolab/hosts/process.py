@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from iolab.hosts.message import ReachError, printable_bytes
+from iolab.hosts.message import ReachError
+from iolab.text import excerpt
 
 STDERR_TAIL_BYTES: Final = 4096
 """The end of a carrier's standard error, where the reason of its death stands."""
@@ -184,5 +185,5 @@ def exit_text(returncode: int | None, stderr: bytes) -> str:
     elif returncode is not None:
         parts.append(f"exit code {returncode}")
     if stderr.strip():
-        parts.append(printable_bytes(stderr[-STDERR_SHOWN:], STDERR_SHOWN))
+        parts.append(excerpt(stderr[-STDERR_SHOWN:], STDERR_SHOWN))
     return "; ".join(parts)

@@ -18,8 +18,9 @@ from typing import Final, Protocol
 
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
-from iolab.hosts.message import ReachError, printable, printable_bytes
+from iolab.hosts.message import ReachError
 from iolab.hosts.process import exit_text, run_local, start_error
+from iolab.text import excerpt, list_text
 
 AGENT_VARIABLE: Final = "IOLAB_AGENT"
 """Environment variable that names another agent, for all hosts, than the package's own."""
@@ -50,7 +51,7 @@ def agent_binary(
     machine = machine or platform.machine()
     agents = {path.parent.name: path for path in sorted(folder.glob("*/iolab-agent"))}
     if machine not in agents:
-        there = " and ".join(agents) or "no machine"
+        there = list_text(agents) or "no machine"
         message = f"{who} is {machine}, and this iolab has agents for {there}."
         hint = "Install iolab from its wheel; in a checkout 'make setup' builds this machine's, "
         raise HostError(message, hint + "'make agents' all.")
@@ -220,7 +221,7 @@ async def _private_folder(landing: HostFiles) -> str:
     host = landing.runner.host
     user = (await run_step(landing.runner, "id", "-u")).strip()
     if not re.fullmatch(r"\d{1,10}", user):
-        message = f"Host '{host}' answered 'id -u' with '{printable_bytes(user.encode(), 80)}'."
+        message = f"Host '{host}' answered 'id -u' with '{excerpt(user.encode(), 80)}'."
         raise HostError(message, _SILENT)
     folder = FOLDER.format(user=user)
     await landing.make_folder(folder)
@@ -228,7 +229,7 @@ async def _private_folder(landing: HostFiles) -> str:
     if described != f"{user}:{PRIVATE}":
         message = (
             f"{folder} on host '{host}' is not a private directory of user {user} "
-            f"('{printable_bytes(described.encode(), 80)}')."
+            f"('{excerpt(described.encode(), 80)}')."
         )
         raise HostError(message, "Remove it there, and see who made it.")
     return folder
@@ -239,9 +240,9 @@ async def _agent_for(runner: Runner) -> Path:
     answer = (await run_step(runner, "uname", "-sm")).split()
     if len(answer) != 2:
         message = f"Host '{runner.host}' answered 'uname -sm' with"
-        message += f" '{printable(' '.join(answer), 80)}'."
+        message += f" '{excerpt(' '.join(answer), 80)}'."
         raise HostError(message, _SILENT)
-    system, machine = (printable(word, 80) for word in answer)
+    system, machine = (excerpt(word, 80) for word in answer)
     return agent_binary(machine, system=system, host=runner.host)
 
 

@@ -15,7 +15,8 @@ from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ExitedAnswer, FileAnswer, read_answer
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusalError, Message, Stream, printable
+from iolab.hosts.message import AgentRefusalError, Message, Stream
+from iolab.text import excerpt
 
 FINAL_WORD_LIMIT_S: Final = 15.0
 """From the engine's SIGINT to its end: it waits for I/O in flight and prints its last report."""
@@ -229,7 +230,7 @@ async def require_success(
     except AgentRefusalError as refused:
         if refused.code not in _NOT_STARTED:
             raise
-        name, why = program_name(command), printable(refused.reason).rstrip(".")
+        name, why = program_name(command), excerpt(refused.reason).rstrip(".")
         raise EngineError(
             f"There is no {name} to run on host '{host.name}': {why}.", install
         ) from None
@@ -237,7 +238,7 @@ async def require_success(
 
 def program_name(command: Command) -> str:
     """The program's name for people."""
-    return printable(posixpath.basename(command.argv[0]), 60)
+    return excerpt(posixpath.basename(command.argv[0]), 60)
 
 
 def exit_fault(
@@ -252,7 +253,7 @@ def exit_fault(
     """
     exited = ending.exited
     lines = ending.stderr_tail.replace("\r", "\n").strip().split("\n")[-LAST_LINES:]
-    text = printable("; ".join((*faults, *(line for line in lines if line.strip())))).rstrip(".")
+    text = excerpt("; ".join((*faults, *(line for line in lines if line.strip())))).rstrip(".")
     because = f" ({text})" if text else ""
     if exited.timed_out:
         return f"did not end within {command.wall_limit_s:g} s, and was killed{because}"

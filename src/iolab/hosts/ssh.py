@@ -16,9 +16,9 @@ import asyncssh
 
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
-from iolab.hosts.message import printable
 from iolab.hosts.process import LAST_WORDS_S, STDERR_TAIL_BYTES, exit_text
 from iolab.hosts.push import OUTPUT_LIMIT_BYTES, STEP_LIMIT_S, RemoteExit, without_environment
+from iolab.text import excerpt
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def _host_key_error(attempt: Attempt, fault: asyncssh.HostKeyNotVerifiable) -> H
             f"({attempt.place}) shows a key or certificate that is not trusted: {_reason(fault)}",
             f"Compare it on the host's own console, then correct {attempt.known_hosts}.",
         )
-    kind = printable(key.algorithm.decode("ascii", "replace"), 60)
+    kind = excerpt(key.algorithm.decode("ascii", "replace"), 60)
     shown = f"{kind} {key.get_fingerprint()}"
     check = (
         "compare the fingerprint with what 'ssh-keygen -lf' shows for that host's "
@@ -216,7 +216,7 @@ def _unreachable_error(attempt: Attempt, fault: OSError) -> HostError:
 
 def _reason(fault: Exception) -> str:
     text = (fault.strerror or str(fault)) if isinstance(fault, OSError) else str(fault)
-    return printable(text or type(fault).__name__, 200).rstrip(".")
+    return excerpt(text or type(fault).__name__, 200).rstrip(".")
 
 
 class SshRunner:
@@ -241,7 +241,7 @@ class SshRunner:
         except TimeoutError:
             raise self._cannot_run_error(words[0], f"no answer within {limit_s:g} s") from None
         except (asyncssh.Error, OSError) as fault:
-            raise self._cannot_run_error(words[0], printable(str(fault))) from None
+            raise self._cannot_run_error(words[0], excerpt(str(fault))) from None
         return link
 
     async def run(
@@ -267,13 +267,13 @@ class SshRunner:
         except TimeoutError:
             raise self._cannot_run_error(words[0], f"it did not end within {limit_s:g} s") from None
         except OSError as fault:
-            raise self._cannot_run_error(words[0], printable(str(fault))) from None
+            raise self._cannot_run_error(words[0], excerpt(str(fault))) from None
         finally:
             link.abort()
         return RemoteExit(link.code, kept.decode("utf-8", "replace"), link.stderr)
 
     def _cannot_run_error(self, program: str, why: str) -> HostError:
-        message = f"'{program}' cannot be run on host '{printable(self.host)}' ({why})."
+        message = f"'{program}' cannot be run on host '{excerpt(self.host)}' ({why})."
         return HostError(message, "See that the user may run programs there over ssh.")
 
 
@@ -388,7 +388,7 @@ class SshLink(asyncssh.SSHClientSession[bytes]):
         lang: str,  # noqa: ARG002
     ) -> None:
         """The program was killed."""
-        self._killed_by = printable(f"signal {signal}", 40)
+        self._killed_by = excerpt(f"signal {signal}", 40)
 
     def pause_writing(self) -> None:
         """The other side takes no more for now."""

@@ -21,7 +21,6 @@ from iolab.core.host import Hop, HostSpec, SshRoute
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.host import Host, Link
-from iolab.hosts.message import printable
 from iolab.hosts.push import STEP_LIMIT_S, UPLOAD_LIMIT_S, HostFiles, ProgramFiles, push
 from iolab.hosts.ssh import (
     CLOSE_LIMIT_S,
@@ -33,7 +32,7 @@ from iolab.hosts.ssh import (
     login_fault,
 )
 from iolab.study.ssh_addresses import parse_hop
-from iolab.study.wording import uncapitalised
+from iolab.text import excerpt, uncapitalised
 
 KNOWN_HOSTS: Final = (
     "~/.ssh/known_hosts",
@@ -86,7 +85,7 @@ class SshConnections:
 
     async def acquire(self, host: str, route: SshRoute) -> SshSession:
         """Log in to a host, through its jump hosts if it has any. Raises HostError."""
-        what = f"Host '{printable(host)}'"
+        what = f"Host '{excerpt(host)}'"
         return await self._acquire(
             what, host, replace(route, jump=await self._hops_to(what, route))
         )
@@ -122,7 +121,7 @@ class SshConnections:
         """Log in by exactly the jump hosts that the route names."""
         prepared = await self._prepare(what, route)
         gate = await self._shared_login(host, route) if route.jump else None
-        prepared.attempt.jump = printable(str(route.jump[-1])) if gate else None
+        prepared.attempt.jump = excerpt(str(route.jump[-1])) if gate else None
         try:
             tunnel = gate.login.result().connection if gate else None
             connection = await self._log_in(prepared, tunnel)
@@ -138,7 +137,7 @@ class SshConnections:
         way = SshRoute(hop.address, hop.user, hop.port, tuple(before), route.key, route.known_hosts)
         gate = self._logins.get(way)
         if gate is None:
-            what = f"Jump host '{printable(str(hop))}' of host '{printable(host)}'"
+            what = f"Jump host '{excerpt(str(hop))}' of host '{excerpt(host)}'"
             login = asyncio.create_task(self._acquire(what, host, way), name=what)
             gate = self._logins[way] = _SharedLogin(way, login)
         gate.users += 1
@@ -159,17 +158,17 @@ class SshConnections:
             known = await asyncio.to_thread(self._read_known, files)
             hops = _hops_of(options.tunnel)
         except (OSError, ValueError, asyncssh.Error) as fault:
-            message = f"{what} cannot be logged in to: {printable(str(fault), 300).rstrip('.')}."
+            message = f"{what} cannot be logged in to: {excerpt(str(fault), 300).rstrip('.')}."
             raise HostError(message, "Correct the inventory, or ~/.ssh/config.") from None
         if route.key and not options.client_keys and not _is_socket(options.agent_path):
-            message = f"The key {printable(route.key)} of {uncapitalised(what)} needs a passphrase."
+            message = f"The key {excerpt(route.key)} of {uncapitalised(what)} needs a passphrase."
             hint = (
                 "Load it into ssh-agent with ssh-add; its public half must lie beside it as .pub."
             )
             raise HostError(message, hint)
         first = route.known_hosts or (files[0] if files else KNOWN_HOSTS[0])
-        user = printable(options.username, 100)
-        attempt = Attempt(what, printable(options.host, 260), options.port, user, first)
+        user = excerpt(options.username, 100)
+        attempt = Attempt(what, excerpt(options.host, 260), options.port, user, first)
         return _Prepared(arguments, attempt, known, options.host_key_alias, hops)
 
     def _arguments(self, what: str, route: SshRoute) -> dict[str, Any]:
@@ -271,7 +270,7 @@ class _LoginObserver(asyncssh.SSHClient):
 def _key_arguments(what: str, key: Path) -> dict[str, Any]:
     """A key of our own choice: no other is offered, or sshd might stop listening before it."""
     if not key.is_file():
-        message = f"There is no key {printable(str(key))} for {uncapitalised(what)}."
+        message = f"There is no key {excerpt(str(key))} for {uncapitalised(what)}."
         raise HostError(message, "Correct the key in the inventory.")
     arguments: dict[str, Any] = {"client_keys": [str(key)], "ignore_encrypted": True}
     public = key.with_name(f"{key.name}.pub")
@@ -284,7 +283,7 @@ def _known_hosts_files(what: str, route: SshRoute, configured: object) -> tuple[
     """The files whose keys are trusted; a configuration that switches the check off has none."""
     if route.known_hosts is not None:
         if not Path(route.known_hosts).expanduser().is_file():
-            file = printable(route.known_hosts)
+            file = excerpt(route.known_hosts)
             message = f"There is no file {file} of host keys for {uncapitalised(what)}."
             raise HostError(message, "Correct known_hosts in the inventory.")
         return (route.known_hosts,)
@@ -304,7 +303,7 @@ def _hops_of(tunnel: object) -> tuple[Hop, ...]:
         return ()
     hops = [parse_hop(text.strip()) for text in tunnel.split(",")]
     if any(hop is None for hop in hops):
-        raise ValueError(f"ProxyJump {printable(tunnel, 100)} names no host")
+        raise ValueError(f"ProxyJump {excerpt(tunnel, 100)} names no host")
     return tuple(hop for hop in hops if hop is not None)
 
 
@@ -374,7 +373,7 @@ class SftpFiles:
     async def _within(
         self, work: Coroutine[Any, Any, Any], verb: str, path: str, limit_s: float = STEP_LIMIT_S
     ) -> Any:  # noqa: ANN401 - whatever the work gives
-        host = printable(self.runner.host)
+        host = excerpt(self.runner.host)
         try:
             async with asyncio.timeout(limit_s):
                 return await work
@@ -382,7 +381,7 @@ class SftpFiles:
             message = f"Host '{host}' did not {verb} {path} within {limit_s:g} s."
             raise HostError(message, "See that it is not overloaded.") from None
         except (asyncssh.Error, OSError) as fault:
-            why = printable(str(fault), 200).rstrip(".")
+            why = excerpt(str(fault), 200).rstrip(".")
             raise HostError(f"Host '{host}' cannot {verb} {path}: {why}.", _DO) from None
 
 

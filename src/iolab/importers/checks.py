@@ -15,7 +15,6 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent_text,
     unchecked,
     valid,
     worst_answer,
@@ -28,7 +27,7 @@ from iolab.core.histogram import Histogram
 from iolab.importers.metrics import PERCENTILES, ImportedView, seconds_of
 from iolab.importers.model import Figures
 from iolab.study.foretold import RUN_SHORT_S, RUN_USELESS_S
-from iolab.study.wording import uncapitalised
+from iolab.text import percent_text, uncapitalised
 from iolab.units import NS_PER_S, format_bytes, format_count, format_ns, format_rate_bytes
 
 ROUNDING: Final = 0.02

@@ -29,6 +29,7 @@ from iolab.importers.model import (
     headline_of,
     is_held_to_rate,
 )
+from iolab.text import excerpt
 from iolab.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
 PERCENT: Final = 100
@@ -196,25 +197,18 @@ def _figures(way: str, span: MeasuredSpan) -> Figures:
     )
 
 
-def plain(text: str) -> str:
-    """The words in one line, without what would steer a terminal."""
-    shown = "".join(letter if letter.isprintable() else " " for letter in text)
-    return " ".join(shown.split())[:WORDS_LIMIT]
-
-
-def bounded(text: str) -> str:
-    """The words as an error shows them."""
-    return plain(text)[:WORDS_LIMIT].rstrip(".")
-
-
 def quoted(text: str) -> str:
-    """The same between quotes; the backslashes of a path stay single."""
-    return f"'{bounded(text)}'"
+    """The words as an error shows them; the backslashes of a path stay single."""
+    return f"'{_bounded(text)}'"
+
+
+def _bounded(text: str) -> str:
+    return excerpt(text, WORDS_LIMIT).rstrip(".")
 
 
 def words_of(element: ET.Element | None, path: str) -> str:
     """What the element below says; "" where there is none."""
-    return plain(element.findtext(path) or "") if element is not None else ""
+    return excerpt(element.findtext(path) or "", WORDS_LIMIT) if element is not None else ""
 
 
 class DiskspdDraft:
@@ -275,7 +269,8 @@ class DiskspdDraft:
 
     def _missing(self, name: str, within: str) -> None:
         self.fault(
-            f"diskspd does not tell {name} in a {bounded(within)}.", "Keep all that diskspd prints."
+            f"diskspd does not tell {name} in a {_bounded(within)}.",
+            "Keep all that diskspd prints.",
         )
 
     def _unreadable(self, name: str, text: str) -> None:
@@ -443,7 +438,7 @@ def _leaves(element: ET.Element, path: str) -> Iterator[tuple[str, str]]:
         if len(child):
             yield from _leaves(child, "" if name.endswith(_LISTS) else f"{name}.")
         else:
-            yield name, plain(child.text or "") or "yes"
+            yield name, excerpt(child.text or "", WORDS_LIMIT) or "yes"
 
 
 _LISTS: Final = ("Targets", "Target")
@@ -481,7 +476,7 @@ def _cut_out(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _messages(text: str) -> tuple[str, ...]:
-    lines = (plain(line) for line in text.splitlines())
+    lines = (excerpt(line, WORDS_LIMIT) for line in text.splitlines())
     return tuple(line for line in lines if line)[:SAID_LINES_LIMIT]
 
 
@@ -498,7 +493,7 @@ def _tree(document: str) -> ET.Element:
         return ET.fromstring(document)  # noqa: S314 - without declarations nothing can expand
     except (ET.ParseError, ValueError) as error:
         raise EngineError(
-            f"The results of diskspd are no XML: {bounded(str(error))}.",
+            f"The results of diskspd are no XML: {_bounded(str(error))}.",
             "Keep them unchanged, and give targets paths without & and <: diskspd prints them raw.",
         ) from error
 

@@ -22,6 +22,7 @@ from iolab.errors import Fault
 from iolab.importers.account import Account, LeftOut
 from iolab.importers.copies import Copy, without_copies
 from iolab.importers.model import ForeignRun
+from iolab.text import excerpt
 from iolab.units import NS_PER_S
 
 FILE_BYTES_MOST: Final = 64 << 20
@@ -404,12 +405,9 @@ def _unread(file: ForeignFile, error: OSError) -> Fault:
     return Fault(f"{file.name} cannot be read: {error.strerror or error}.", "Leave it out.")
 
 
-_UNCLEAN: Final = re.compile(r"[^\x20-\x7e\u00a0-\ud7ff]")
-
-
 def clean(text: str, most: int = NAME_CHARACTERS) -> str:
     """A text of others in one printable line."""
-    return _UNCLEAN.sub("?", text)[:most]
+    return excerpt(text, most)
 
 
 def clean_name(text: str) -> str:

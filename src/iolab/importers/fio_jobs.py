@@ -27,6 +27,7 @@ from iolab.importers.job_draft import (
 )
 from iolab.loads.fileio.options import FIO_OPTIONS, LEFT_OUT, REFUSED, whole_percent_of
 from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, WHOLE, Access
+from iolab.text import list_text
 
 Options = dict[str, str]
 
@@ -251,7 +252,7 @@ def _take_other(job: JobDraft, option: str, value: str, base: int) -> None:
     elif not shaping.accepts(text):
         reason = f"refused: a study has it like {option} = '{shaping.example}'"
     elif shaping.ioengines and engine not in shaping.ioengines:
-        reason = f"refused: it is of {' and '.join(shaping.ioengines)}, not of {engine}"
+        reason = f"refused: it is of {list_text(shaping.ioengines)}, not of {engine}"
     else:
         job.fio[option] = text
         return

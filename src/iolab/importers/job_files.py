@@ -18,7 +18,7 @@ from iolab.importers.files import clean
 from iolab.importers.fio_jobs import is_job_file, job_file_jobs, report_jobs
 from iolab.importers.job_draft import REASONS, Duration, JobDraft, Note
 from iolab.importers.vdbench_jobs import parameter_file_jobs
-from iolab.study.wording import shown
+from iolab.text import quote_value
 
 LINES_MAX: Final = 10_000
 JOBS_MAX: Final = 500
@@ -43,24 +43,28 @@ def draft_of(study_id: str, file_name: str, text: str) -> StudyDraft:
         jobs = report_jobs(text)
     elif text.count("\n") > LINES_MAX:
         raise UsageError(
-            f"{shown(file_name)} has more than {LINES_MAX} lines.", "Give a shorter one."
+            f"{quote_value(file_name)} has more than {LINES_MAX} lines.", "Give a shorter one."
         )
     elif text.startswith("#!") and "fio" not in text.split("\n", 1)[0]:
-        raise UsageError(f"{shown(file_name)} is a script.", "Give the job file that it runs.")
+        raise UsageError(
+            f"{quote_value(file_name)} is a script.", "Give the job file that it runs."
+        )
     elif re.search(r"^\s*(?:sd|fsd|wd|rd)=", text, re.MULTILINE):
         jobs, notes = parameter_file_jobs(text)
     elif is_job_file(text):
         jobs = job_file_jobs(text)
     else:
         raise UsageError(
-            f"{shown(file_name)} is no job file of fio's or vdbench's, and no report of fio's.",
+            f"{quote_value(file_name)} is no job file of fio's or vdbench's, "
+            "and no report of fio's.",
             "Give one of these.",
         )
     if not jobs:
-        raise UsageError(f"{shown(file_name)} has no job.", "Give a file that has one.")
+        raise UsageError(f"{quote_value(file_name)} has no job.", "Give a file that has one.")
     if len(jobs) > JOBS_MAX:
         raise UsageError(
-            f"{shown(file_name)} has {len(jobs)} jobs.", f"Give a file with at most {JOBS_MAX}."
+            f"{quote_value(file_name)} has {len(jobs)} jobs.",
+            f"Give a file with at most {JOBS_MAX}.",
         )
     return _drafted(study_id, file_name, jobs, notes)
 
@@ -73,7 +77,8 @@ def _drafted(
     if not able:
         reasons = [note for note in notes if _IS_LOST.search(note.reason)][:REASONS_MAX]
         raise UsageError(
-            f"No job of {shown(file_name)} can be a workload: {'; '.join(map(str, reasons))}.",
+            f"No job of {quote_value(file_name)} can be a workload: "
+            f"{'; '.join(map(str, reasons))}.",
             "Give other jobs.",
         )
     runtime, changed = _common("runtime", [job.runtime for job in able if job.runtime], RUNTIME)

@@ -40,6 +40,7 @@ from iolab.importers.files import ForeignFile, Sourced, clean, clean_name, host_
 from iolab.importers.model import ForeignRun, ImportedClient, ImportedJob
 from iolab.store.writer import SessionWriter, refuse_existing
 from iolab.study.schedule import content_digest
+from iolab.text import counted_noun
 from iolab.units import NS_PER_S
 
 STUDY_ID: Final = "imported"
@@ -235,7 +236,7 @@ def _study(
         id=STUDY_ID,
         title=title,
         question=f"What are these results of {tools} worth?",
-        source=f"imported from {len(files)} file{'s' if len(files) > 1 else ''}",
+        source=f"imported from {counted_noun(len(files), 'file')}",
         configurations=(Configuration(configuration, title, hosts, ""),),
         hosts=tuple(HostSpec(name, HostKind.COMMAND) for name in hosts),
         workloads=workloads,

@@ -31,11 +31,11 @@ from iolab.report.numbers import (
     axis_values_text,
     interval_and_runs_text,
     metric_text,
-    shortened_list_text,
     value_text,
 )
 from iolab.report.phrases import metric_phrase
 from iolab.report.table import Table, columns_of, row_of, verdict_cell
+from iolab.text import list_text
 from iolab.units import format_bytes, format_duration_s
 
 NAMED_MOST: Final = 4
@@ -51,7 +51,7 @@ def measured_description(brief: Brief, name: str) -> str:
     stated = _hardware_rows(brief, name)
     word = _OWN.get(name)
     texts = stated or (list(dict.fromkeys(word(brief))) if word else [])
-    return shortened_list_text(texts, NAMED_MOST) or DASH
+    return list_text(texts, NAMED_MOST) or DASH
 
 
 def _hardware_rows(brief: Brief, name: str) -> list[str]:
@@ -195,7 +195,7 @@ def _unmeasured_figures_note(
     names = list(
         dict.fromkeys(f"{figure.workload} ({metric_phrase(figure.metric)})" for figure in lost)
     )
-    return f" Published, but not measured here: {shortened_list_text(names, 8)}."
+    return f" Published, but not measured here: {list_text(names, 8)}."
 
 
 def _ratio_chart(
@@ -246,7 +246,7 @@ def _ratios_sentence(owner: str, pairs: Sequence[MatchedFigure], basis: Basis, w
             parts.append(f"{name} {low} times" if low == high else f"{name} {low} to {high} times")
     worst = worst_level(pair.level for pair in pairs)
     trust = "all valid" if worst is Level.VALID else f"at worst {worst.value}"
-    return f"For {words}, {' and '.join(parts)} what is published of {owner}; {trust} here."
+    return f"For {words}, {list_text(parts)} what is published of {owner}; {trust} here."
 
 
 def _ratio_dot_name(figure: MatchedFigure, looks: SeriesStyles) -> str:

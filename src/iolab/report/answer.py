@@ -21,23 +21,15 @@ from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.dataclass import dataclass
 from iolab.report.best import BestFigure, VerdictCounts, count_verdicts
-from iolab.report.numbers import (
-    DASH,
-    TOO_FEW_REPEATS,
-    counted_noun,
-    metric_text,
-    missing_interval_reason,
-)
+from iolab.report.numbers import DASH, TOO_FEW_REPEATS, metric_text, missing_interval_reason
 from iolab.report.phrases import (
     Objection,
-    join_with_and,
     merge_objections,
-    percent_text,
     run_with_configuration_text,
     titles_if_several,
 )
 from iolab.report.table import Cell, Column, Table, columns_of, verdict_cell, without_empty_columns
-from iolab.study.wording import capitalised
+from iolab.text import capitalised, counted_noun, list_text, percent_text
 
 if TYPE_CHECKING:
     from iolab.core.run import RunKey
@@ -221,7 +213,7 @@ def answer_sentence(
         else "reaches"
     )
     bests = list(_best_per_unit_texts(measured, with_configuration=not only))
-    return f"{name} {verb} {join_with_and(bests)}.{lost}"
+    return f"{name} {verb} {list_text(bests)}.{lost}"
 
 
 def confidence_line(figures: Sequence[BestFigure]) -> str:
@@ -390,8 +382,8 @@ def _wins_sentence(rows: Sequence[_WorkloadRow], titles: Mapping[str, str]) -> s
         if number:
             parts.append(f"in {number}{'' if parts else of} {text}")
     if not clear and any(row.open_reason for row in compared):
-        return f"Which is the best cannot be told: {join_with_and(parts)}."
-    return f"{capitalised(join_with_and(parts))}."
+        return f"Which is the best cannot be told: {list_text(parts)}."
+    return f"{capitalised(list_text(parts))}."
 
 
 def _undecided_reason_text(reason: str, rows: Sequence[_WorkloadRow]) -> str:
@@ -414,9 +406,9 @@ def _interval_widths_text(figures: Sequence[BestFigure]) -> str:
         hint = "measure at least three" if are_few else "measure more, or find what disturbs them"
         return f" {' or '.join(lacking).capitalize()} for an interval: {hint}."
     least, most = min(halves), max(halves)
-    reach = f"±{100 * most:.2g} %"
-    if f"{100 * least:.2g}" != f"{100 * most:.2g}":
-        reach = f"±{100 * least:.2g} % to {reach}"
+    reach = f"±{percent_text(most)}"
+    if percent_text(least) != percent_text(most):
+        reach = f"±{percent_text(least)} to {reach}"
     few = "".join(f"; {number} of {len(sound)} have {why}" for why, number in lacking.items())
     return f" 95 % intervals of the figures: {reach}{few}."
 
@@ -483,7 +475,13 @@ def _figure_cell(row: _WorkloadRow, configuration: str, anchors: RunAnchors) -> 
 
 def _half_width_text(metric: Metric) -> str:
     half = metric.half_width
-    return "" if half is None else f"±{100 * half:.2g}\N{NO-BREAK SPACE}%"
+    return (
+        ""
+        if half is None
+        else f"±{percent_text(half)}".replace(" ", "\N{NO-BREAK SPACE}").replace(
+            " ", "\N{NO-BREAK SPACE}"
+        )
+    )
 
 
 def _marks_note(rows: Sequence[_WorkloadRow]) -> str:

@@ -17,11 +17,10 @@ from iolab.report.phrases import (
     LEVEL_SENTENCES,
     ConfigurationNames,
     axis_place_text,
-    join_with_and,
     load_step_text,
-    share_text,
 )
 from iolab.report.table import Cell, Table, columns_of, row_of, verdict_cell
+from iolab.text import list_text, percent_text
 from iolab.units import format_count
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ def _busiest_resource_texts(resources: RunResources) -> Iterator[str]:
     for resource, _, text in _RESOURCE_COLUMNS:
         use = resources.busiest(resource)
         if use is not None and use.share is not None and use.share >= BUSY_SHARE_SHOWN:
-            yield text.format(name=use.name, share=share_text(use.share))
+            yield text.format(name=use.name, share=percent_text(use.share))
 
 
 def _device_text(limit: BottleneckFinding) -> str:
@@ -127,7 +126,7 @@ def _unproven_device_text(limit: BottleneckFinding) -> str:
     if use is None:
         return _no_bottleneck_text(limit)
     at_device = limit.resources.flight.device_latency_share if limit.resources.flight else None
-    there = "" if at_device is None else f", with {share_text(at_device)} of the latency there"
+    there = "" if at_device is None else f", with {percent_text(at_device)} of the latency there"
     return (
         f"keeps {resource_text(use)} busy {_share_text(use)} of the time{there}; whether more "
         "load would "
@@ -137,7 +136,7 @@ def _unproven_device_text(limit: BottleneckFinding) -> str:
 
 def _device_latency_share_text(limit: BottleneckFinding) -> str:
     at_device = limit.resources.flight.device_latency_share if limit.resources.flight else None
-    return "" if at_device is None else f" and took {share_text(at_device)} of the latency"
+    return "" if at_device is None else f" and took {percent_text(at_device)} of the latency"
 
 
 def _processors_text(limit: BottleneckFinding) -> str:
@@ -146,7 +145,7 @@ def _processors_text(limit: BottleneckFinding) -> str:
     where = resource_text(use) if use else "processors"
     own = ""
     if use is not None and use.own is not None:
-        own = f", {share_text(use.own)} with the load's own jobs"
+        own = f", {percent_text(use.own)} with the load's own jobs"
     return (
         f"{_is_or_seems(limit)} limited by {where}: all cores were {share} busy{own}"
         f"{_stolen_time_text(limit)}"
@@ -186,7 +185,7 @@ def _target_rate_text(limit: BottleneckFinding) -> str:
     flight = limit.resources.flight
     if flight is None or flight.target_rate is None:
         return "is limited by the rate that was asked for"
-    kept = share_text(flight.rate / flight.target_rate)
+    kept = percent_text(flight.rate / flight.target_rate)
     rate = value_text(flight.target_rate, "1/s")
     return f"is limited by the rate that was asked for: {kept} of {rate} were kept"
 
@@ -207,7 +206,7 @@ def _queue_depth_one_text(limit: BottleneckFinding) -> str:
         text += (
             ""
             if flight.device_latency_share is None
-            else f", {share_text(flight.device_latency_share)} of it at the device"
+            else f", {percent_text(flight.device_latency_share)} of it at the device"
         )
     return text if limit.decision.step is None else f"{text}: {_load_step_text(limit)}"
 
@@ -253,7 +252,7 @@ def _usl_contention_text(limit: BottleneckFinding) -> str:
     law = limit.law
     if law is None or law.sigma < SERIAL_SHARE_SHOWN:
         return ""
-    return f"; by the Universal Scalability Law {share_text(law.sigma)} of the work is serial"
+    return f"; by the Universal Scalability Law {percent_text(law.sigma)} of the work is serial"
 
 
 def _no_bottleneck_text(limit: BottleneckFinding) -> str:
@@ -283,7 +282,7 @@ _CAUSE_TEXTS: Final[Mapping[Cause, Callable[[BottleneckFinding], str]]] = {
 
 
 def _share_text(use: ResourceUse | None) -> str:
-    return share_text(use.share) if use is not None and use.share is not None else ""
+    return percent_text(use.share) if use is not None and use.share is not None else ""
 
 
 def _is_or_seems(limit: BottleneckFinding) -> str:
@@ -295,14 +294,14 @@ def _other_saturated_text(limit: BottleneckFinding) -> str:
     if not also:
         return ""
     several = len(also) > 1 or also[0].resource is Resource.PROCESSORS
-    named = join_with_and([resource_text(use) for use in also])
+    named = list_text([resource_text(use) for use in also])
     return f"; {named} {'were' if several else 'was'} also saturated"
 
 
 def _stolen_time_text(limit: BottleneckFinding) -> str:
     if limit.resources.stolen < STOLEN_SHARE_SHOWN:
         return ""
-    return f", of which a hypervisor took {share_text(limit.resources.stolen)} for others"
+    return f", of which a hypervisor took {percent_text(limit.resources.stolen)} for others"
 
 
 def _confidence_text(limit: BottleneckFinding) -> str:
@@ -533,7 +532,7 @@ def _own_jobs_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
 
 def _share_range_text(shares: Sequence[float]) -> str:
     """`88 to 99 %`, or the one share that all have."""
-    low, high = share_text(min(shares)), share_text(max(shares))
+    low, high = percent_text(min(shares)), percent_text(max(shares))
     return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
@@ -605,7 +604,7 @@ def _cause_text(limit: BottleneckFinding) -> str:
 
 def _resource_share_text(limit: BottleneckFinding, resource: Resource) -> str:
     use = limit.resources.busiest(resource)
-    return DASH if use is None or use.share is None else share_text(use.share)
+    return DASH if use is None or use.share is None else percent_text(use.share)
 
 
 def _busiest_resource_name(limit: BottleneckFinding, resource: Resource) -> str:
@@ -618,7 +617,7 @@ def _busiest_resource_name(limit: BottleneckFinding, resource: Resource) -> str:
 
 def _device_latency_share_cell_text(limit: BottleneckFinding) -> str:
     share = limit.resources.flight.device_latency_share if limit.resources.flight else None
-    return DASH if share is None else share_text(share)
+    return DASH if share is None else percent_text(share)
 
 
 def _in_flight_text(limit: BottleneckFinding) -> str:

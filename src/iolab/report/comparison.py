@@ -24,13 +24,11 @@ from iolab.analysis.points import Axis
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import Better
 from iolab.report.numbers import (
-    counted_noun,
     finite_or_none,
     flat_record_document,
     interval_and_runs_text,
     metric_text,
     point_text,
-    shortened_list_text,
 )
 from iolab.report.phrases import metric_phrase
 from iolab.report.table import (
@@ -46,6 +44,7 @@ from iolab.report.table import (
 from iolab.report.table import row_of as cells_of
 from iolab.stats.changes import MAGNITUDE_LEAST, LevelChange
 from iolab.stats.comparison import NOISE_THRESHOLD, SAME_WITHIN, ComparisonVerdict
+from iolab.text import counted_noun, list_text, percent_text
 
 FORMAT: Final = 1
 """The number of the JSON document's format; it changes when a reader would have to."""
@@ -96,7 +95,7 @@ def difference_document(difference: Difference) -> dict[str, Any]:
 
 def ratio_with_percent_text(ratio: float) -> str:
     """A ratio as the change in per cent beside it: `0.900 (-10.0 %)`."""
-    return f"{ratio:.3f} ({100 * (ratio - 1):+.1f} %)"
+    return f"{ratio:.3f} ({percent_text(ratio - 1, signed=True)})"
 
 
 def interval_text(low: float | None, high: float | None) -> str:
@@ -200,7 +199,7 @@ def differences_with_workloads(differences: Iterable[Difference]) -> list[Differ
         if difference.workload:
             names.append(difference.workload)
     return [
-        replace(difference, workload=shortened_list_text(names, DIFFERENCE_WORKLOADS_SHOWN))
+        replace(difference, workload=list_text(names, DIFFERENCE_WORKLOADS_SHOWN))
         if names
         else difference
         for difference, names in named.items()
@@ -327,7 +326,7 @@ def metric_changes_text(series: MetricHistory) -> str:
         return "too few"
     if not search.changes:
         return "nothing changed"
-    return ", ".join(f"{100 * (change.ratio - 1):+.1f} %" for change in search.changes)
+    return ", ".join(percent_text(change.ratio - 1, signed=True) for change in search.changes)
 
 
 def _metric_history_document(series: MetricHistory) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from typing import Final
 
 from iolab.core.configuration import Configuration
 from iolab.core.host import CpuFacts, DiskFacts, HostFacts, MemoryFacts, NicFacts, TargetFacts
-from iolab.report.numbers import DASH, counted_noun, shortened_list_text
+from iolab.report.numbers import DASH
 from iolab.report.table import Cell, Column, Table, columns_of, row_of, select_columns
+from iolab.text import counted_noun, list_text
 from iolab.units import format_bytes
 
 MAX_DISKS: Final = 64
@@ -215,7 +216,7 @@ def _configuration_fact_texts(
     """The facts of a configuration, in the order of their names and `extra_hardware_names`."""
     hardware = dict(configuration.hardware)
     return (
-        shortened_list_text(list(configuration.hosts), CLIENTS_MAX),
+        list_text(configuration.hosts, CLIENTS_MAX),
         configuration.path or DASH,
         _integer_or_dash(configuration.nodes),
         _terabytes_or_dash(configuration.capacity.raw_tb),
@@ -258,7 +259,7 @@ def hardware_table(facts: Mapping[str, HostFacts]) -> Table:
         names.append(name)
         targets.append(_target_filesystem_text(host.target))
     parts = [
-        (shortened_list_text(names, HOSTS_SHOWN), *machine, "; ".join(dict.fromkeys(targets)))
+        (list_text(names, HOSTS_SHOWN), *machine, "; ".join(dict.fromkeys(targets)))
         for machine, (names, targets) in groups.items()
     ]
     heads = ("Hosts", *_FACTS_SHOWN, "Target")
@@ -305,7 +306,7 @@ def _disk_models_text(facts: HostFacts) -> str:
         f"{f'{number} × ' if number > 1 else ''}{model}, {format_bytes(size)} {medium}".strip()
         for (model, size, medium), number in models.items()
     ]
-    return shortened_list_text(names, MODELS_SHOWN) or DASH
+    return list_text(names, MODELS_SHOWN) or DASH
 
 
 def _network_ports_text(facts: HostFacts) -> str:

@@ -28,13 +28,13 @@ from iolab.report.numbers import (
     DASH,
     axis_name_text,
     axis_values_text,
-    counted_noun,
     factor_with_interval_text,
     metric_text,
     quotient_interval_text,
     value_text,
 )
 from iolab.report.table import Cell, Table, columns_of, row_of, verdict_cell, without_empty_columns
+from iolab.text import counted_noun, percent_text
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
@@ -156,9 +156,9 @@ def _client_share_chart(
             Bar(fleet.label, fleet.token, share, pair.fleet.level, note),
         )
         groups.append(BarGroup(pair.fleet.title, bars))
-        kept = 100 * (pair.kept.value or 0.0)
+        kept = percent_text(pair.kept.value or 0.0)
         who = f"{note} hosts of {fleet.title}" if len(looks) > 1 else note
-        sentences.append(f"{pair.fleet.title}: {who} does {kept:.0f} % of what one does alone")
+        sentences.append(f"{pair.fleet.title}: {who} does {kept} of what one does alone")
     return horizontal_bar_chart(
         "One client and the fleet",
         "One client alone, and the mean of a host in the fleet",

@@ -35,10 +35,10 @@ from iolab.report.brief import (
     SessionUnion,
 )
 from iolab.report.gather import SessionSource
-from iolab.report.numbers import shortened_list_text
 from iolab.store.documents import HostsStart, Manifest, SessionDocument
 from iolab.store.verify import Damage
 from iolab.study.schedule import content_digest, point_at
+from iolab.text import list_text
 
 NewNames = Mapping[str, str]
 """Old names and the new ones; a name that is not there stays."""
@@ -394,7 +394,7 @@ def _sorted_if_numbers(values: tuple[int | str, ...]) -> tuple[int | str, ...]:
 
 
 def _distinct_listing(texts: Iterable[str]) -> str:
-    return shortened_list_text(list(dict.fromkeys(texts)), TEXTS_SHOWN)
+    return list_text(list(dict.fromkeys(texts)), TEXTS_SHOWN)
 
 
 SESSIONS_MAX: Final = 16
@@ -551,7 +551,7 @@ def _require_mergeable(sources: Sequence[tuple[str, SessionSource]]) -> None:
         users.setdefault(source.session.id, []).append(label)
     faults = tuple(
         Fault(
-            f"{shortened_list_text(names, SESSIONS_MAX)} are one session, {session}.",
+            f"{list_text(names, SESSIONS_MAX)} are one session, {session}.",
             "Give it once.",
         )
         for session, names in users.items()

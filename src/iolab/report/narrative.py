@@ -32,11 +32,9 @@ from iolab.dataclass import dataclass
 from iolab.report.bottleneck import bottleneck_sentence
 from iolab.report.numbers import (
     axis_name_text,
-    counted_noun,
     metric_text,
     missing_interval_reason,
     quotient_text,
-    shortened_list_text,
     value_text,
 )
 from iolab.report.phrases import (
@@ -44,14 +42,13 @@ from iolab.report.phrases import (
     ConfigurationNames,
     axis_place_text,
     factor_text,
-    join_with_and,
     metric_phrase,
-    percent_text,
     run_with_configuration_text,
     terabytes_text,
     titles_if_several,
 )
 from iolab.stats.comparison import ComparisonVerdict
+from iolab.text import counted_noun, list_text, percent_text
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
@@ -114,9 +111,7 @@ def _(best: BestPointFinding, names: ConfigurationNames) -> str:
     end = "lowest" if spec_of(best.metric).better is Better.LOWER else "highest"
     text += f", the {end}{of}" if of else ""
     if best.alike and best.value.low is not None:
-        others = shortened_list_text(
-            [axis_place_text(axis) for axis in best.alike], INDISTINGUISHABLE_SHOWN
-        )
+        others = list_text([axis_place_text(axis) for axis in best.alike], INDISTINGUISHABLE_SHOWN)
         text += f"; not distinguishable from {others}"
     return f"{text}.{LEVEL_SENTENCES[best.level]}"
 
@@ -153,7 +148,7 @@ def _(tally: WinLossFinding, names: ConfigurationNames) -> str:
     )
     return (
         f"By {metric_phrase(tally.metric)} over {counted_noun(total, 'point')}, "
-        f"{names.title(tally.candidate)} is {join_with_and(parts)} against "
+        f"{names.title(tally.candidate)} is {list_text(parts)} against "
         f"{names.title(tally.baseline)}{skipped}."
     )
 
@@ -313,13 +308,13 @@ def _balance_text(suits: Recommendation, second: str) -> str:
     weakest = min(suits.sides, key=lambda side: side.share)
     least = percent_text(weakest.share / suits.lead)
     if weakest.share >= 1:
-        names = join_with_and([side.name for side in suits.sides])
+        names = list_text([side.name for side in suits.sides])
         return (
             f"the best in {names}{_per_unit_text(suits)}, where {second} has {least} at its weakest"
         )
     parts = [f"{side.name} {percent_text(side.share)}" for side in suits.sides]
     return (
-        f"whose shares of the best{_per_unit_text(suits)} are {join_with_and(parts)}, where "
+        f"whose shares of the best{_per_unit_text(suits)} are {list_text(parts)}, where "
         f"{second} has "
         f"{least} at its weakest"
     )

@@ -7,13 +7,13 @@ give other pages on another machine. What is stored and what `show --json` tells
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final
 
 from iolab.core.metric import Level, Metric, Result
+from iolab.text import percent_text
 from iolab.units import format_bytes, format_count, format_ns, format_rate_bytes, parse_size
 
 DIGITS: Final = 6
@@ -49,26 +49,9 @@ REPEATS_TOO_FAR_APART: Final = "repeats too far apart"
 _REPEATS_MIN: Final = 3
 """Fewer have so wide an interval whatever they are; that of more tells of the target."""
 
-_INVISIBLE_CHARACTERS: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff"
-    "\ud800-\udfff]"
-)
-"""Controls, joiners and direction overrides: what changes a page without being seen on it."""
-
 _LEVEL_MARKS: Final = {Level.VALID: "●", Level.INDICATIVE: "◆", Level.INVALID: "✕"}
 _UNIT_WORDS: Final = {"depth": "I/Os", "celsius": "°C", "waiting": "waiting"}
 _SIZE_AXES: Final = frozenset({"bs", "filesize", "block_size"})
-
-
-def escape_invisible(text: str) -> str:
-    r"""The text with every unseen character written out (`\u202e`); new lines and tabs stay."""
-    return _INVISIBLE_CHARACTERS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
-def shorten(text: str, limit: int) -> str:
-    """The text on one line of at most `limit` characters, cleaned; an ellipsis says it was cut."""
-    line = escape_invisible(" ".join(text.split()))
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 def finite_or_none(value: float | None) -> float | None:
@@ -144,7 +127,7 @@ def steadiness_text(result: Result) -> str:
         return ""
     if not math.isfinite(steadiness.half_width):
         return steadiness.status.value
-    return f"{steadiness.status.value} ±{100 * steadiness.half_width:.2g} %"
+    return f"{steadiness.status.value} ±{percent_text(steadiness.half_width)}"
 
 
 def value_text(value: float, unit: str, *, bare_rate: bool = False) -> str:
@@ -160,7 +143,7 @@ def value_text(value: float, unit: str, *, bare_rate: bool = False) -> str:
     if unit == "bytes":
         return format_bytes(value)
     if unit == "share":
-        return f"{100 * value:.0f} %"
+        return percent_text(value)
     return f"{format_count(value)} {_UNIT_WORDS.get(unit, unit)}".strip()
 
 
@@ -210,11 +193,6 @@ def utc_datetime(real_ns: int) -> datetime:
     return datetime.fromtimestamp(real_ns / 1e9, tz=UTC)
 
 
-def counted_noun(number: int, singular: str, plural: str | None = None) -> str:
-    """A counted noun: `3 runs`, `1 run`."""
-    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
-
-
 def axis_values_text(axis: tuple[tuple[str, int | str], ...]) -> str:
     """A point's axis values for people: `iodepth 8, numjobs 4`; empty without an axis."""
     return ", ".join(f"{name} {value}" for name, value in axis)
@@ -247,11 +225,3 @@ def axis_value_as_number(name: str, value: int | str) -> float | None:
         return float(parse_size(value)) if name in {*_SIZE_AXES, "rate"} else float(value)
     except ValueError:
         return None
-
-
-def shortened_list_text(names: list[str], limit: int) -> str:
-    """Names in a sentence, at most `limit` of them, the rest counted; names may hold commas."""
-    between = "; " if any("," in name for name in names[:limit]) else ", "
-    if len(names) <= limit:
-        return between.join(names)
-    return f"{between.join(names[:limit])} and {len(names) - limit} more"

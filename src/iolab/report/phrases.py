@@ -17,13 +17,13 @@ from iolab.dataclass import dataclass
 from iolab.report.numbers import (
     axis_name_text,
     axis_values_text,
-    counted_noun,
     flat_record_document,
     metric_text,
     point_text,
     value_text,
 )
 from iolab.study.schedule import Search
+from iolab.text import counted_noun, percent_text
 from iolab.units import format_ns
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def _curve_sentence(curve: LoadCurve) -> str:
     parts = [f"{_search_title(curve.search)}: {measured} values of {curve.axis} measured"]
     if guessed:
         widest = max(_log_half_width(point) for point in curve.points if not point.measured)
-        parts.append(f"{guessed} predicted to within {100 * widest:.1f} %")
+        parts.append(f"{guessed} predicted to within {percent_text(widest)}")
     place = curve.saturation
     parts.append(
         f"saturated from {load_estimate_text(place)} on"
@@ -371,20 +371,6 @@ def axis_place_text(axis: Sequence[tuple[str, int | str]]) -> str:
     return axis_values_text(tuple((axis_name_text(name), value) for name, value in axis))
 
 
-def percent_text(share: float) -> str:
-    """A share with two digits, and no more than it has."""
-    percent = 100 * share
-    if 99 < percent < 100:
-        return f"{100 - float(f'{100 - percent:.2g}'):.10g} %"  # all but so much, never all
-    return f"{percent:.0f} %" if abs(percent) >= 9.95 else f"{percent:.2g} %"
-
-
-def share_text(share: float) -> str:
-    """A part of a whole that is there in full at 100 %, as of time or of a link's speed."""
-    percent = min(100 * share, 100.0)
-    return f"{percent:.0f} %" if percent >= 9.95 else f"{percent:.2g} %"
-
-
 def terabytes_text(size: float) -> str:
     """A capacity with three digits, and no fewer than it has before the point."""
     return f"{size:,.0f} TB" if size >= 999.5 else f"{size:.3g} TB"
@@ -393,11 +379,6 @@ def terabytes_text(size: float) -> str:
 def factor_text(factor: float) -> str:
     """How many times, with two digits, and no fewer than it has before the point."""
     return f"{factor:,.0f} times" if factor >= 9.95 else f"{factor:.2g} times"
-
-
-def join_with_and(parts: Sequence[str]) -> str:
-    """Parts of a sentence: `one, two and three`."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def load_step_text(axis: str, load: int, next_load: int, gain: float) -> str:

@@ -28,15 +28,9 @@ from iolab.report.charts.chart import ChartGroup, ReportSection
 from iolab.report.charts.cost import PurchasedConfiguration, procurement_cost_chart
 from iolab.report.charts.series import RunAnchors
 from iolab.report.maxima import PeakFigure, brief_peaks, join_statements, titles_by_id
-from iolab.report.numbers import (
-    DASH,
-    metric_text,
-    quotient_interval_text,
-    quotient_text,
-    shortened_list_text,
-)
+from iolab.report.numbers import DASH, metric_text, quotient_interval_text, quotient_text
 from iolab.report.table import Cell, Table, columns_of, row_of
-from iolab.study.wording import capitalised
+from iolab.text import capitalised, list_text
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
@@ -114,7 +108,7 @@ def _purchase_charts(
 def _left_out_note(titles: Sequence[str]) -> str:
     return (
         f"Left out, since only some hosts of another configuration load the same storage there: "
-        f"{shortened_list_text(list(titles), NAMES_SHOWN)}."
+        f"{list_text(titles, NAMES_SHOWN)}."
     )
 
 
@@ -123,13 +117,13 @@ def _purchase_note(configurations: Sequence[Configuration]) -> str:
     titles = titles_by_id(configurations)
     notes = [
         f"Not told, and so not divided by: {_MEASURE_NAMES[over]} of "
-        f"{shortened_list_text([titles[name] for name in names], NAMES_SHOWN)}."
+        f"{list_text([titles[name] for name in names], NAMES_SHOWN)}."
         for over, names in unknown_sizes(configurations)
     ]
     money = cost_currencies(configurations)
     if len(money) > 1:
         notes.append(
-            f"Costs are in {shortened_list_text(list(money), NAMES_SHOWN)}: each currency has "
+            f"Costs are in {list_text(money, NAMES_SHOWN)}: each currency has "
             "charts of its "
             "own, and no amount is compared with one in another."
         )

@@ -17,16 +17,11 @@ from iolab.dataclass import dataclass
 from iolab.report.best import VerdictCounts
 from iolab.report.brief import SINGLE_SESSION, Brief, LoadKinds, MemberSession, SessionUnion
 from iolab.report.merged import distinct_workload_versions
-from iolab.report.numbers import (
-    DASH,
-    counted_noun,
-    shortened_list_text,
-    utc_datetime,
-    utc_minute_text,
-)
+from iolab.report.numbers import DASH, utc_datetime, utc_minute_text
 from iolab.report.phrases import result_run_text
 from iolab.report.table import Cell, Column, Table, columns_of, row_of
 from iolab.store.documents import SessionDocument
+from iolab.text import counted_noun, list_text, percent_text
 from iolab.units import format_bytes, format_duration_s
 
 LABELS_SHOWN: Final = 8
@@ -147,7 +142,7 @@ def _session_id_row(brief: Brief) -> tuple[str, str]:
     labels = [member.label for member in brief.sessions.members]
     if not labels:
         return ("Session", brief.session.id)
-    return ("Sessions", f"{len(labels)}: {shortened_list_text(labels, LABELS_SHOWN)}")
+    return ("Sessions", f"{len(labels)}: {list_text(labels, LABELS_SHOWN)}")
 
 
 def _runs_done_text(results: Sized, plan: Plan) -> str:
@@ -173,7 +168,7 @@ def _session_fault_sentences(brief: Brief) -> Iterator[str]:
     if forbidden:
         yield (
             "These sessions were not measured in the same way, and stand side by side all the same,"
-            f" as was asked for: {shortened_list_text(forbidden, LABELS_SHOWN)}."
+            f" as was asked for: {list_text(forbidden, LABELS_SHOWN)}."
         )
 
 
@@ -381,10 +376,7 @@ def _repeats_text(study: Study) -> str:
         for workload in study.workloads
         if workload.repeats and workload.repeats != study.method.repeats
     ]
-    return (
-        f"{study.method.repeats}"
-        f"{f' ({shortened_list_text(others, TITLES_SHOWN)})' if others else ''}"
-    )
+    return f"{study.method.repeats}{f' ({list_text(others, TITLES_SHOWN)})' if others else ''}"
 
 
 def _changed_precheck_rows(method: Method) -> Iterator[tuple[Cell, ...]]:
@@ -408,7 +400,8 @@ def _duration_rows(method: Method) -> tuple[tuple[Cell, ...], ...]:
     length = f"{format_duration_s(least_s)} to {format_duration_s(most_s)}"
     return (
         row_of(
-            "Duration", f"{kind}: {length}, until the mean is known to ±{100 * rule.precision:g} %"
+            "Duration",
+            f"{kind}: {length}, until the mean is known to ±{percent_text(rule.precision)}",
         ),
         row_of("Warm-up", f"the transient that is found, at least {rule.cut_least_s} s, left out"),
     )
@@ -436,7 +429,7 @@ def _sessions_table(members: Iterable[MemberSession]) -> Table:
             utc_minute_text(member.session.created_real_ns),
             member.study.id,
             member.study.scale,
-            shortened_list_text(list(member.configuration_titles), TITLES_SHOWN),
+            list_text(member.configuration_titles, TITLES_SHOWN),
             _runs_done_text(member.results, member.plan),
             member.session.status.value,
             member.session.iolab_version,

@@ -13,16 +13,10 @@ from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.dataclass import dataclass
 from iolab.report.brief import LoadReport
-from iolab.report.numbers import (
-    DASH,
-    all_axis_names,
-    counted_noun,
-    metric_text,
-    shortened_list_text,
-    steadiness_text,
-)
+from iolab.report.numbers import DASH, all_axis_names, metric_text, steadiness_text
 from iolab.report.phrases import result_run_text, titles_if_several
 from iolab.report.table import Cell, Table, columns_of, row_of, verdict_cell
+from iolab.text import counted_noun, list_text, percent_text
 from iolab.units import format_bytes, format_duration_s
 
 if TYPE_CHECKING:
@@ -268,7 +262,7 @@ def _spread_texts(spread: Spread) -> tuple[str, ...]:
         f"{spread.jain:.3f}",
         f"{spread.start_skew_ns / 1e6:.1f} ms",
         f"{spread.end_skew_ns / 1e6:.1f} ms",
-        f"{100 * spread.overlap:.1f} %",
+        percent_text(spread.overlap),
     )
 
 
@@ -415,7 +409,7 @@ def _distinct_engine_commands(hosts: Sequence[HostRun]) -> tuple[EngineCommand, 
     for host in hosts:
         by_command.setdefault((host.argv, host.job_file), []).append(host.host)
     return tuple(
-        EngineCommand(shortened_list_text(names, NAMES_SHOWN), argv, job_file)
+        EngineCommand(list_text(names, NAMES_SHOWN), argv, job_file)
         for (argv, job_file), names in by_command.items()
     )
 

@@ -17,9 +17,10 @@ from iolab.report.charts.choose import DASHES
 from iolab.report.charts.scaling import ScalingLine, host_efficiency_chart, host_scaling_chart
 from iolab.report.charts.stability import SentinelRuns, rounds_chart, sentinel_chart
 from iolab.report.maxima import maxima_section
-from iolab.report.numbers import DASH, axis_values_text, counted_noun, value_text
+from iolab.report.numbers import DASH, axis_values_text, value_text
 from iolab.report.price_performance import price_performance_section
 from iolab.report.table import Cell, Table, columns_of, row_of
+from iolab.text import counted_noun, percent_text
 
 if TYPE_CHECKING:
     from iolab.report.charts.chart import Figure
@@ -135,8 +136,8 @@ def _steady_state_cells(series: RoundsSeries) -> tuple[Cell, ...]:
         return row_of(DASH, DASH, DASH)
     return row_of(
         value_text(verdict.average, "1/s"),
-        f"{100 * verdict.data_excursion:.1f} %",
-        f"{100 * verdict.slope_excursion:.1f} %",
+        percent_text(verdict.data_excursion),
+        percent_text(verdict.slope_excursion),
     )
 
 

@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from iolab.core.metric import Level
 from iolab.dataclass import dataclass
-from iolab.report.numbers import DASH, escape_invisible, verdict_mark
+from iolab.report.numbers import DASH, verdict_mark
+from iolab.text import escape_invisible
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,12 @@ from iolab.report.numbers import (
     DASH,
     axis_value_as_number,
     axis_values_text,
-    escape_invisible,
     metric_text,
     point_text,
     steadiness_text,
 )
 from iolab.report.table import Table as ReportTable
+from iolab.text import list_text, one_line, percent_text
 
 if TYPE_CHECKING:
     from iolab.analysis.points import PointSummary
@@ -64,14 +64,9 @@ class Heading:
     moves_below: bool = False
 
 
-def one_line_text(text: str) -> str:
-    r"""The text on one line with everything unseen written out, as `\u001b`."""
-    return escape_invisible(" ".join(text.splitlines()).replace("\t", " "))
-
-
 def literal_text(text: str, style: str = "") -> Text:
     """Foreign or own text for a screen, never read as markup."""
-    return Text(one_line_text(text), style=style)
+    return Text(one_line(text), style=style)
 
 
 def styled_verdict(level: Level) -> Text:
@@ -82,7 +77,7 @@ def styled_verdict(level: Level) -> Text:
 def run_label(workload: str, axis: tuple[tuple[str, int | str], ...], repeat: int = 1) -> str:
     """A run in little room: `rand-read-4k, iodepth 8 #2`, with the repeat from the second on."""
     name = point_text(workload, axis)
-    return one_line_text(name if repeat == 1 else f"{name} #{repeat}")
+    return one_line(name if repeat == 1 else f"{name} #{repeat}")
 
 
 Row = Sequence[Text | str]
@@ -183,7 +178,7 @@ class GroupedTable:
             if at not in shown and not heading.moves_below
         ]
         if lost:
-            names = " and ".join(lost)
+            names = list_text(lost)
             yield Text(f"Left out, as the terminal is too narrow: {names}.", style=QUIET_STYLE)
 
     def _is_below(self, column: int, shown: Sequence[int]) -> bool:
@@ -348,7 +343,7 @@ class PointRow:
         if metric is None or metric.n is None or self.is_single_run:
             return ""
         half = metric.half_width
-        return f"n={metric.n}" if half is None else f"±{100 * half:.2g} %"
+        return f"n={metric.n}" if half is None else f"±{percent_text(half)}"
 
 
 def point_rows(point: PointSummary, *, repeats: bool) -> Iterator[PointRow]:
@@ -387,7 +382,7 @@ def _with_steadiness(text: Text, run: Result) -> Text:
     if run.steadiness is not None and run.steadiness.status is SteadinessStatus.OK:
         # No heading says what is ok; a rate that is the same in every second has no interval.
         half = run.steadiness.half_width
-        steady = "steady" if half < STEADY_SHOWN else f"steady ±{100 * half:.2g} %"
+        steady = "steady" if half < STEADY_SHOWN else f"steady ±{percent_text(half)}"
     return text.append(f"  {steady}", style=QUIET_STYLE) if steady else text
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from iolab.dataclass import dataclass
 from iolab.errors import Fault, UsageError
-from iolab.report.numbers import escape_invisible
+from iolab.text import escape_invisible
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -37,7 +37,7 @@ from iolab.report.comparison import comparison_row_texts, differences_table, geo
 from iolab.report.formats.html import content_security_policy as report_policy
 from iolab.report.formats.html import csp_hash_source, style_sheet, template_engine
 from iolab.report.formats.html import page_script as report_script
-from iolab.report.numbers import counted_noun, metric_text, point_text, utc_minute_text, value_text
+from iolab.report.numbers import metric_text, point_text, utc_minute_text, value_text
 from iolab.report.phrases import (
     Objection,
     merge_objections,
@@ -49,7 +49,7 @@ from iolab.report.table import Cell, Column, Table, columns_of, row_of
 from iolab.serve.server import RequestRefusal
 from iolab.serve.sessions import Listing, LoadedSession, SessionFolder
 from iolab.stats.comparison import Comparison, ComparisonVerdict
-from iolab.study.wording import capitalised
+from iolab.text import capitalised, counted_noun
 from iolab.units import format_duration_s
 
 SPAN_LEAST: Final = math.log(1.1)

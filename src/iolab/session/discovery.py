@@ -32,6 +32,7 @@ from iolab.study.kinds import StudyKinds
 from iolab.study.targets import Target, nodes_of, targets_of
 from iolab.targets.devices import MOUNT_PARENT, inspect_device, with_device
 from iolab.targets.work_directory import CLOSE_LIMIT_S
+from iolab.text import percent_text
 
 LOOK_LIMIT_S: Final = 60.0
 """A look at every process and control group; counting the files of a folder takes longest."""
@@ -247,13 +248,19 @@ class HostActivity:
         """What others do there that a result would hold, for people; None where it is fit."""
         reasons = []
         if (self.cpu_busy or 0.0) > CPU_BUSY:
-            reasons.append(f"processors {self.cpu_busy:.0%} busy")
+            reasons.append(f"processors {percent_text(self.cpu_busy or 0.0)} busy")
         if (self.cpu_waiting or 0.0) > WAITING:
-            reasons.append(f"tasks waited for a processor {self.cpu_waiting:.0%} of the time")
+            reasons.append(
+                f"tasks waited for a processor {percent_text(self.cpu_waiting or 0.0)} of the time"
+            )
         if (self.device_busy or 0.0) > DEVICE_BUSY:
-            reasons.append(f"a device below the directory {self.device_busy:.0%} busy")
+            reasons.append(
+                f"a device below the directory {percent_text(self.device_busy or 0.0)} busy"
+            )
         if (self.io_waiting or 0.0) > WAITING:
-            reasons.append(f"tasks waited for I/O {self.io_waiting:.0%} of the time")
+            reasons.append(
+                f"tasks waited for I/O {percent_text(self.io_waiting or 0.0)} of the time"
+            )
         return ", ".join(reasons) or None
 
 

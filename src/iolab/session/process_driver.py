@@ -18,7 +18,7 @@ from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ExitedAnswer, TraceAnswer, read_answer
 from iolab.hosts.engine import Command, Engine, OutputReader
 from iolab.hosts.intervals import Interval, IntervalLog
-from iolab.hosts.message import Stream, printable
+from iolab.hosts.message import Stream
 from iolab.hosts.remote_process import CORRECT, Ending, exit_fault
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext, StoppingRule
@@ -32,6 +32,7 @@ from iolab.session.start import (
     watch_idle,
 )
 from iolab.targets.context import run_seed
+from iolab.text import excerpt
 from iolab.units import NS_PER_S, format_bytes
 
 CALL_OFF_LIMIT_S: Final = 20.0
@@ -154,7 +155,7 @@ def ending_fault(engine: EngineName, share: HostRunState) -> EngineError | None:
             f"{engine} on host '{share.name}' {how}.", _hint_after_exit(ending.exited)
         )
     if faults:
-        reason = printable("; ".join(faults)).rstrip(".")
+        reason = excerpt("; ".join(faults)).rstrip(".")
         return EngineError(f"{engine} on host '{share.name}': {reason}.", _SEE_OUTPUT)
     return None
 

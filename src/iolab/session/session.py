@@ -44,6 +44,7 @@ from iolab.study.kinds import StudyKinds
 from iolab.study.targets import targets_of, without_hosts
 from iolab.targets.work_directories import WorkDirectories, open_folder
 from iolab.targets.work_directory import CLOSE_LIMIT_S
+from iolab.text import excerpt
 
 SILENCE_SHOWN_AFTER_S: Final = 5.0
 """An agent speaks every three seconds: whoever waits should know of the first word that is late."""
@@ -331,7 +332,7 @@ def _tell_of_users(session: SessionContext, discovery: Discovery) -> None:
         ("Others may move the files of this session", [(k, p.movable_by) for k, p in probes]),
         ("Another user's session holds a folder there", [(k, p.other_user) for k, p in probes]),
     ):
-        reasons = [f"'{printable(key)}': {printable(who)}" for key, who in found if who]
+        reasons = [f"'{excerpt(key)}': {excerpt(who)}" for key, who in found if who]
         if reasons:
             more = f" (and {len(reasons) - 1} more targets)" if len(reasons) > 1 else ""
             session.emit(Notice(f"{what}: {reasons[0]}{more}."))

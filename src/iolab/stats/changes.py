@@ -20,6 +20,7 @@ import numpy as np
 from iolab.core.samples import Floats
 from iolab.dataclass import dataclass
 from iolab.stats.repeats import log_means
+from iolab.text import counted_noun
 
 ALPHA: Final = 0.01
 """False alarms in a series without change."""
@@ -72,7 +73,7 @@ class ChangeSearch:
         if not self.changes:
             return f"nothing changed over {self.runs} runs"
         count = len(self.changes)
-        return f"{count} change{'s' if count > 1 else ''} over {self.runs} runs"
+        return f"{counted_noun(count, 'change')} over {self.runs} runs"
 
 
 def find_changes(

@@ -17,6 +17,7 @@ from iolab.core.metric_spec import Better
 from iolab.dataclass import dataclass
 from iolab.stats.repeats import CONFIDENT, NO_PRIOR, Prior, Variance, log_means, sample_variance_of
 from iolab.stats.special import student_excess, student_quantile
+from iolab.text import percent_text
 
 RATIO_ALLOWANCE: Final = 0.0014
 """Bias that rule D may leave in each of two means: sqrt(2) x 0.1 %."""
@@ -190,11 +191,11 @@ def _verdict_and_reason(low: float, high: float, better: Better) -> tuple[Compar
     if better is Better.LOWER:
         up, down = down, up
     if low > noise:
-        return up, f"the whole interval lies more than {NOISE_THRESHOLD:.0%} above"
+        return up, f"the whole interval lies more than {percent_text(NOISE_THRESHOLD)} above"
     if high < -noise:
-        return down, f"the whole interval lies more than {NOISE_THRESHOLD:.0%} below"
+        return down, f"the whole interval lies more than {percent_text(NOISE_THRESHOLD)} below"
     if -same < low and high < same:
-        return ComparisonVerdict.SAME, f"the whole interval lies within {SAME_WITHIN:.0%}"
+        return ComparisonVerdict.SAME, f"the whole interval lies within {percent_text(SAME_WITHIN)}"
     return (
         ComparisonVerdict.INCONCLUSIVE,
         "the interval is too wide to call it a difference or the same",

@@ -39,7 +39,8 @@ from iolab.study.tables import (
     start,
     with_paths,
 )
-from iolab.study.wording import shown, suggestion
+from iolab.study.wording import suggestion
+from iolab.text import list_text, quote_value
 
 _LOADS_MIN: Final = 4
 """Of fewer values none can be foretold from the others."""
@@ -58,7 +59,7 @@ def _objective_problems(item: Item, workload: SearchTable) -> Iterator[Problem]:
     several = [key for key in workload.axes if len(getattr(workload, key) or ()) > 1]
     varied = list(rising_load_axes(workload.job_type, several))
     if adaptive and objective is not Objective.GRID:
-        has = f"axis = 'adaptive' and objective = {shown(objective.value)}"
+        has = f"axis = 'adaptive' and objective = {quote_value(objective.value)}"
         yield Problem(("axis",), has, "Leave axis out: the objective chooses its points itself.")
     elif adaptive and (workload.vms_per_node is not None or PER_NODE not in item.written):
         yield from _axis_problems(workload, varied)
@@ -70,7 +71,7 @@ def _objective_problems(item: Item, workload: SearchTable) -> Iterator[Problem]:
         yield from _load_problems(item, workload)
     elif workload.limit is not None:
         hint = "Write objective = 'max-load', or leave limit out."
-        yield Problem(("limit",), f"a limit but objective = {shown(objective.value)}", hint)
+        yield Problem(("limit",), f"a limit but objective = {quote_value(objective.value)}", hint)
 
 
 def _axis_problems(workload: SearchTable, varied: list[str]) -> Iterator[Problem]:
@@ -120,14 +121,14 @@ def _load_problems(item: Item, workload: SearchTable) -> Iterator[Problem]:
 
 
 def _has_several_axes(varied: list[str]) -> str:
-    return f"several values of {' and '.join(varied)}" if varied else "no axis of load"
+    return f"several values of {list_text(varied)}" if varied else "no axis of load"
 
 
 def _check_sentinel(document: StudyDocument, method: MethodTable, tables: Tables) -> None:
     loads = tables.read("workload", LoadTable)
     ids = [table.id for _, table in loads if table.job_type.follows_rule]
     if method.sentinel is not None and method.sentinel not in ids:
-        message = f"sentinel is {shown(method.sentinel)}, which is no workload of I/O."
+        message = f"sentinel is {quote_value(method.sentinel)}, which is no workload of I/O."
         hint = suggestion(method.sentinel, ids, "workloads")
         document.add_fault(("method", "sentinel"), message, hint)
 
@@ -162,12 +163,12 @@ def _check_storage(
         path = (*item.path, "storage", index)
         around = place(document, item.path)
         if name not in roles:
-            message = f"storage of {around} names {shown(name)}, which is no host."
+            message = f"storage of {around} names {quote_value(name)}, which is no host."
             document.add_fault(path, message, suggestion(name, nodes, "storage nodes"))
         elif roles[name] is not Role.STORAGE:
             message = (
-                f"storage of {around} names {shown(name)}, which has the role "
-                f"{shown(roles[name].value)}."
+                f"storage of {around} names {quote_value(name)}, which has the role "
+                f"{quote_value(roles[name].value)}."
             )
             hint = "Leave it out, or write role = 'storage' for that host."
             document.add_fault(path, message, hint)
@@ -223,7 +224,7 @@ def _job_problems(host: HostTable, files_per_job: int) -> Iterator[Problem]:
         return
     has = f"numjobs = {host.numjobs}"
     if host.role is not Role.CLIENT:
-        has += f", but the role {shown(host.role.value)}, which makes no load"
+        has += f", but the role {quote_value(host.role.value)}, which makes no load"
         yield Problem(("numjobs",), has, "Leave numjobs out.")
     elif host.numjobs * files_per_job > FILES_PER_HOST_MAX:
         has += f", which makes {host.numjobs * files_per_job} files there"
@@ -269,7 +270,7 @@ def check_hosts(document: StudyDocument, items: tuple[Item, ...]) -> None:
         machine = (host.address or host.name, host.port, tuple(host.jump or ()))
         other = first.setdefault(machine, host.name)
         if other != host.name:
-            message = f"{start(document, item.path)} is the same machine as {shown(other)}."
+            message = f"{start(document, item.path)} is the same machine as {quote_value(other)}."
             hint = "Give each its own address; a machine that counts twice doubles nothing."
             document.add_fault(item.path, message, hint)
 
@@ -288,7 +289,7 @@ def _check_nodes(document: StudyDocument, items: tuple[Item, ...]) -> None:
 
 
 def _node_problems(host: HostTable, roles: dict[str, Role], nodes: list[str]) -> Iterator[Problem]:
-    role = shown(host.role.value)
+    role = quote_value(host.role.value)
     if host.role is Role.HYPERVISOR:
         if host.device is not None:
             hint = "Give a directory as its path: guests' disks are files there."
@@ -301,16 +302,16 @@ def _node_problems(host: HostTable, roles: dict[str, Role], nodes: list[str]) ->
     if host.node is None:
         return
     if host.role is not Role.CLIENT:
-        has = f"node = {shown(host.node)}, but the role {role}"
+        has = f"node = {quote_value(host.node)}, but the role {role}"
         yield Problem(
             ("node",), has, "Leave node out: it says where a guest that makes load lives."
         )
     elif host.node not in roles:
         hint = suggestion(host.node, nodes, "hypervisors") if nodes else NODE_DO
-        yield Problem(("node",), f"node = {shown(host.node)}, which is no host", hint)
+        yield Problem(("node",), f"node = {quote_value(host.node)}, which is no host", hint)
     elif roles[host.node] is not Role.HYPERVISOR:
-        has = f"node = {shown(host.node)}, which has the role "
-        has += shown(roles[host.node].value)
+        has = f"node = {quote_value(host.node)}, which has the role "
+        has += quote_value(roles[host.node].value)
         yield Problem(
             ("node",), has, "Name a hypervisor, or write role = 'hypervisor' for that host."
         )
@@ -327,8 +328,10 @@ def check_paths(document: StudyDocument, tables: Tables, *, required: bool) -> N
             if host is not None and _target_of(host) and _target_of(configuration):
                 document.add_fault(
                     (*item.path, "path"),
-                    f"Host {shown(name)} of {place(document, item.path)} has two target paths, "
-                    f"{shown(_target_of(configuration))} and its own {shown(_target_of(host))}.",
+                    f"Host {quote_value(name)} of {place(document, item.path)} "
+                    "has two target paths, "
+                    f"{quote_value(_target_of(configuration))} and its own "
+                    f"{quote_value(_target_of(host))}.",
                     "Leave one of them out.",
                 )
             elif required and not common and not _has_path(item, hosts.get(name)):
@@ -380,11 +383,11 @@ def _host_problems(item: Item, host: HostTable) -> Iterator[Problem]:
         yield Problem(("command",), "a command without a word", hint)
     if kind is not HostKind.COMMAND and host.command:
         hint = "Leave the command out, or write kind = 'command'."
-        yield Problem(("command",), f"a command but is of kind {shown(kind.value)}", hint)
+        yield Problem(("command",), f"a command but is of kind {quote_value(kind.value)}", hint)
     for key in SSH_KEYS:
         if kind is not HostKind.SSH and getattr(host, key) is not None:
             hint = f"Leave {key} out, or write kind = 'ssh'."
-            yield Problem((key,), f"{key} but is of kind {shown(kind.value)}", hint)
+            yield Problem((key,), f"{key} but is of kind {quote_value(kind.value)}", hint)
 
 
 def _capacity_problems(configuration: ConfigurationTable) -> Iterator[Problem]:
@@ -412,14 +415,15 @@ def _check_hosts_known(
             continue
         if name not in names:
             message = (
-                f"hosts of {place(document, item.path)} names {shown(name)}, which is no host."
+                f"hosts of {place(document, item.path)} names "
+                f"{quote_value(name)}, which is no host."
             )
             hint = suggestion(name, names, "hosts")
             document.add_fault((*item.path, "hosts", index), message, hint)
         elif name in others:
             message = (
-                f"hosts of {place(document, item.path)} names {shown(name)}, "
-                f"which has the role {shown(others[name].value)} and makes no load."
+                f"hosts of {place(document, item.path)} names {quote_value(name)}, "
+                f"which has the role {quote_value(others[name].value)} and makes no load."
             )
             hint = "Leave it out, or write role = 'client'."
             document.add_fault((*item.path, "hosts", index), message, hint)
@@ -527,15 +531,15 @@ def _check_path_and_serial(document: StudyDocument, path: Path, table: AnyTarget
     """A device is opted into by its path and its serial, both."""
     where = "[target]" if isinstance(table, TargetTable) else start(document, path)
     if table.device and table.path:
-        message = f"{where} has two targets, the device {shown(table.device)} and "
-        message += f"the directory {shown(table.path)}."
+        message = f"{where} has two targets, the device {quote_value(table.device)} and "
+        message += f"the directory {quote_value(table.path)}."
         document.add_fault((*path, "device"), message, "Leave one of them out.")
     if table.device and not table.serial:
-        message = f"{where} has the device {shown(table.device)} but no serial."
+        message = f"{where} has the device {quote_value(table.device)} but no serial."
         hint = "Give its serial too: all that is on that device will be destroyed."
         document.add_fault((*path, "device"), message, hint)
     if table.serial and not table.device:
-        message = f"{where} has the serial {shown(table.serial)} but no device."
+        message = f"{where} has the serial {quote_value(table.serial)} but no device."
         document.add_fault((*path, "serial"), message, "Give the device's path too.")
 
 
@@ -562,12 +566,16 @@ def _check_precondition(
     purge = table.purge
     path = ("precondition", "purge")
     if purge is not Purge.NONE and purge.is_for_devices and folders:
-        message = f"purge of [precondition] is {shown(purge.value)}, but a target is a directory."
+        message = (
+            f"purge of [precondition] is {quote_value(purge.value)}, but a target is a directory."
+        )
         document.add_fault(
             path, message, "Use 'fstrim' or 'recreate', or give a device as the target."
         )
     if purge is not Purge.NONE and not purge.is_for_devices and devices:
-        message = f"purge of [precondition] is {shown(purge.value)}, but a target is a device."
+        message = (
+            f"purge of [precondition] is {quote_value(purge.value)}, but a target is a device."
+        )
         document.add_fault(path, message, "Use 'discard', 'nvme-format' or 'sanitize'.")
     if 0 < table.fill < 1 or (table.fill == 0 and folders):
         message = f"fill of [precondition] is {table.fill:g}."

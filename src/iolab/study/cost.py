@@ -13,7 +13,7 @@ from iolab.core.target_state import Purge, Restore
 from iolab.core.workload import DataSet, Direction
 from iolab.stats.rounds import WINDOW
 from iolab.study.targets import makers_of, nodes_of, serial_of, targets_of
-from iolab.study.wording import shown
+from iolab.text import quote_value
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 
 if TYPE_CHECKING:
@@ -339,8 +339,9 @@ def destroyed_devices_text(study: Study) -> tuple[str, ...]:
     if study.target.make_xfs:
         way = "formatted: an XFS is made on it"
     return tuple(
-        f"All that is on the device {shown(target.path)} (serial {shown(target.serial)}) of host "
-        f"{shown(target.host)}: it is {way}."
+        f"All that is on the device {quote_value(target.path)} (serial "
+        f"{quote_value(target.serial)}) of host "
+        f"{quote_value(target.host)}: it is {way}."
         for target in targets_of(study)
         # The disks of guests that are booted are files of the session.
         if target.serial is not None and study.host(target.host).kind is not HostKind.VM

@@ -11,7 +11,7 @@ from typing import Any, Final
 from iolab.core.toml import PARTS_MOST, DeepKeyError, parse_toml
 from iolab.dataclass import dataclass
 from iolab.errors import Fault
-from iolab.study.wording import shown
+from iolab.text import quote_value
 
 Path = tuple[str | int, ...]
 """Keys and array indices from the root, as one would subscript the parsed document."""
@@ -290,7 +290,7 @@ def _syntax(detail: str, text: str, file_name: str) -> tuple[ValueOrigin, str, s
     if match and match.group(1):
         line = int(match.group(1))
         written = text.splitlines()[line - 1] if line <= len(text.splitlines()) else ""
-        message = f"This is not TOML: {reason} in {shown(written.strip())}."
+        message = f"This is not TOML: {reason} in {quote_value(written.strip())}."
     else:
         line = text.rstrip("\n").count("\n") + 1
         message = f"This is not TOML: {reason} at the end of the file."

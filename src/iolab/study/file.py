@@ -24,7 +24,8 @@ from iolab.study import ssh_addresses, values
 from iolab.study.document import StudyDocument
 from iolab.study.load_tables import Id, Label, LoadTable, NumJobs, Prose, StudyTable, Title
 from iolab.study.names import HOSTS_MAX
-from iolab.study.wording import nearest, shown
+from iolab.study.wording import nearest
+from iolab.text import quote_value
 
 FILL_MAX: Final = 100.0
 """A device that is not steady after so many times its size will never be."""
@@ -445,7 +446,7 @@ class FileForm:
         if table not in self.workloads:
             return None
         having = [
-            shown(engine)
+            quote_value(engine)
             for kind, engines in self.workloads.items()
             for engine in engines
             if kind is not table and key in kind.model_fields

@@ -15,7 +15,7 @@ from iolab.core.workload import Direction
 from iolab.errors import EngineError, Fault, HostError
 from iolab.study.cost import with_free_space_margin
 from iolab.study.targets import Target, data_sets_at, region_bytes, targets_of
-from iolab.study.wording import shown, uncapitalised
+from iolab.text import counted_noun, quote_value, uncapitalised
 from iolab.units import format_bytes
 from iolab.version import __version__
 
@@ -56,7 +56,7 @@ def device_faults(
     study: Study, plan: Plan, target: Target, device: DeviceFacts | None, facts: HostFacts
 ) -> list[Fault]:
     """Why this device may not or cannot serve; nothing when it can."""
-    where = f"The device {shown(target.path)} of host {shown(target.host)}"
+    where = f"The device {quote_value(target.path)} of host {quote_value(target.host)}"
     if device is None:
         return [Fault(f"{where} was not looked at.", "Run again; this host gave no answer.")]
     faults = [
@@ -87,7 +87,7 @@ def _purge_faults(purge: Purge, where: str, device: DeviceFacts, facts: HostFact
         return []
     faults = []
     if not device.name.startswith(NVME):
-        message = f"{where} is no NVMe device, and has no purge {shown(purge.value)}."
+        message = f"{where} is no NVMe device, and has no purge {quote_value(purge.value)}."
         faults.append(Fault(message, "Set precondition.purge to 'discard' or leave it out."))
     tool = facts.tool(NVME)
     if tool is None or tool.path is None:
@@ -135,18 +135,20 @@ def limits_memory(study: Study) -> bool:
 
 def rights_faults(study: Study, target: Target, probe: TargetProbe | None) -> list[Fault]:
     """What the host's agent may not do there; nothing where it may, or was not tried."""
-    host = shown(target.host)
+    host = quote_value(target.host)
     if probe is None:
         return []
     faults = []
     if study.target.make_xfs and probe.mount_error is not None:
-        message = f"Host {host} cannot have a file system of its own: {shown(probe.mount_error)}."
+        message = (
+            f"Host {host} cannot have a file system of its own: {quote_value(probe.mount_error)}."
+        )
         hint = (
             "Run the agent there as root, or give a directory on an XFS and leave filesystem out."
         )
         faults.append(Fault(message, hint))
     if limits_memory(study) and probe.memory_error is not None:
-        message = f"Host {host} cannot bound memory: {shown(probe.memory_error)}."
+        message = f"Host {host} cannot bound memory: {quote_value(probe.memory_error)}."
         hint = (
             "Run the agent there as root, where control groups of memory are handed on; or leave "
         )
@@ -169,7 +171,7 @@ def filesystem_faults(
     image = study.target.image_bytes
     if target.serial is not None or folder is None:
         return faults
-    where = f"{shown(target.path)} on host {shown(target.host)}"
+    where = f"{quote_value(target.path)} on host {quote_value(target.host)}"
     if image is None:
         message = f"The XFS in {where} has no size."
         return [*faults, Fault(message, "Set target.image, or name a device.")]
@@ -223,7 +225,9 @@ def check_ready(
         host = facts.get(target.key)
         if host is None:
             hint = "See that it can be reached, or leave it out of the configuration."
-            host_faults.append(Fault(f"Host {shown(target.host)} told nothing of itself.", hint))
+            host_faults.append(
+                Fault(f"Host {quote_value(target.host)} told nothing of itself.", hint)
+            )
             continue
         if target.key == target.host:
             for kind in kinds.loads:
@@ -255,7 +259,7 @@ NOTHING_WRITTEN: Final = "Nothing was written; correct this and run again."
 
 def refusal_text(faults: tuple[Fault, ...]) -> str:
     """That a plan cannot run, in one sentence before all reasons."""
-    return f"The plan cannot run for {len(faults)} reason{'s' if len(faults) > 1 else ''}."
+    return f"The plan cannot run for {counted_noun(len(faults), 'reason')}."
 
 
 def _target_faults(
@@ -266,7 +270,7 @@ def _target_faults(
     probe: TargetProbe | None,
     present_bytes: int,
 ) -> list[Fault]:
-    where = f"{shown(target.path)} on host {shown(target.host)}"
+    where = f"{quote_value(target.path)} on host {quote_value(target.host)}"
     folder = facts.target
     if folder is None:
         return [missing_target_fault(facts, where)]
@@ -307,7 +311,9 @@ def missing_target_fault(facts: HostFacts, where: str) -> Fault:
             )
         case NoTarget.UNREACHABLE:
             hint = "Let the user who runs iolab reach it, or give another with --path."
-            return Fault(f"The directory {where} cannot be reached: {shown(fault.message)}.", hint)
+            return Fault(
+                f"The directory {where} cannot be reached: {quote_value(fault.message)}.", hint
+            )
         case NoTarget.MISSING:
             hint = "Make the directory, or give another with --path."
             return Fault(f"There is no directory {where}.", hint)
@@ -326,7 +332,7 @@ def _buffer_faults(study: Study, plan: Plan, target: Target, facts: HostFacts) -
         return []
     message = (
         f"{sizes[most].title_text} keeps {format_bytes(most)} in flight, too much for the "
-        f"{format_bytes(facts.memory.total_bytes)} of memory on host {shown(target.host)}."
+        f"{format_bytes(facts.memory.total_bytes)} of memory on host {quote_value(target.host)}."
     )
     return [Fault(message, "Set a smaller iodepth, numjobs or bs.")]
 
@@ -366,12 +372,12 @@ def _probe_faults(plan: Plan, target: Target, probe: TargetProbe | None, where: 
         return [Fault(f"{where} was not tried.", "Run again; this host gave no answer.")]
     faults = []
     if probe.held_by is not None:
-        message = f"{where} is held by another session, {shown(probe.held_by)}."
+        message = f"{where} is held by another session, {quote_value(probe.held_by)}."
         faults.append(Fault(message, "Wait for its end, or give another path."))
     here = [point for point in plan.points if point.configuration in target.configurations]
     direct = [point.job for point in here if point.job.direct]
     if probe.direct_error is not None and direct:
-        message = f"{where} takes no O_DIRECT: {shown(probe.direct_error)}."
+        message = f"{where} takes no O_DIRECT: {quote_value(probe.direct_error)}."
         hint = (
             "Give a path on another file system; or set workload.*.direct=false, and the page "
             "cache is measured with it."
@@ -399,7 +405,8 @@ def host_changes(
     """What differs on the hosts in ways that change results; empty when nothing does."""
     return tuple(
         Fault(
-            f"The {fact} of host {shown(name)} was {shown(was)}, it is {shown(is_)}.",
+            f"The {fact} of host {quote_value(name)} was {quote_value(was)}, it "
+            f"is {quote_value(is_)}.",
             NOT_COMPARABLE,
         )
         for name, facts in before.items()
@@ -416,7 +423,7 @@ def version_changes(began: str, now: str = __version__) -> tuple[Fault, ...]:
     """
     if began.split(".")[:2] == now.split(".")[:2]:
         return ()
-    message = f"The session began with iolab {shown(began)}, this is {shown(now)}."
+    message = f"The session began with iolab {quote_value(began)}, this is {quote_value(now)}."
     return (Fault(message, NOT_COMPARABLE),)
 
 
@@ -439,7 +446,10 @@ def study_changes(before: Study, now: Study) -> tuple[Fault, ...]:
     if before.guests != now.guests:
         changed += _change_text("vm", before.guests, now.guests)
     return tuple(
-        Fault(f"{shown(name)} was {_value_text(was)}, it is {_value_text(value)}.", NOT_COMPARABLE)
+        Fault(
+            f"{quote_value(name)} was {_value_text(was)}, it is {_value_text(value)}.",
+            NOT_COMPARABLE,
+        )
         for name, was, value in changed
     )
 
@@ -460,7 +470,7 @@ def _changed_fields(before: Any, now: Any) -> Iterator[tuple[str, object, object
 
 def _value_text(value: object) -> str:
     text = str(value)
-    return shown(text if len(text) <= VALUE_CHARACTERS else f"{text[:VALUE_CHARACTERS]}…")
+    return quote_value(text if len(text) <= VALUE_CHARACTERS else f"{text[:VALUE_CHARACTERS]}…")
 
 
 def _differences(before: HostFacts, now: HostFacts) -> Iterator[tuple[str, str, str]]:

@@ -37,7 +37,8 @@ from iolab.study.names import HOSTS_MAX, HostsFault, expand_hosts, expand_names
 from iolab.study.ssh_addresses import PORT_MAX, is_address, is_user
 from iolab.study.tables import read_items, read_table
 from iolab.study.values import ID_CHARACTERS, is_identifier
-from iolab.study.wording import shown, suggestion
+from iolab.study.wording import suggestion
+from iolab.text import quote_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ def read_inventory(inventory: Inventory, faults: Faults) -> StudyDocument | None
     read_table(document, InventoryHeading, heading, ())
     defaults = tree.get("defaults", {})
     if not isinstance(defaults, dict):
-        message = f"defaults is {shown(defaults)}, not a table."
+        message = f"defaults is {quote_value(defaults)}, not a table."
         hint = "Write [defaults] on a line of its own, its keys below."
         document.add_fault(("defaults",), message, hint)
         defaults = {}
@@ -242,7 +243,7 @@ class _MpiHostEntry:
 def _add_entry(entries: dict[str, _MpiHostEntry], entry: _MpiHostEntry, number: int) -> None:
     first = entries.setdefault(entry.name, entry)
     if first != entry:
-        message = f"Host {shown(entry.name)} has another user or port than before."
+        message = f"Host {quote_value(entry.name)} has another user or port than before."
         raise HostsFault(message, f"Write the same in line {number} and above.")
 
 
@@ -254,7 +255,7 @@ def _read_line(line: str) -> _MpiHostEntry | None:
     first, *rest = words
     if "=" in first or (first == "rank" and rest):
         hint = "A rank file says which rank runs where; give the host file instead."
-        raise HostsFault(f"The line begins with {shown(first)}, not with a host.", hint)
+        raise HostsFault(f"The line begins with {quote_value(first)}, not with a host.", hint)
     values = dict(_check_word(word) for word in rest)
     users = [value for key, value in values.items() if key in _USERS]
     before, at, place = first.rpartition("@")
@@ -262,12 +263,14 @@ def _read_line(line: str) -> _MpiHostEntry | None:
     name = _host_of_slots(place)
     for user in users:
         if not is_user(user):
-            raise HostsFault(f"The user of {shown(name)} is {shown(user)}.", "Give a login name.")
+            raise HostsFault(
+                f"The user of {quote_value(name)} is {quote_value(user)}.", "Give a login name."
+            )
     if len(set(users)) > 1:
-        raise HostsFault(f"Host {shown(name)} has two users.", "Leave one of them out.")
+        raise HostsFault(f"Host {quote_value(name)} has two users.", "Leave one of them out.")
     port = values.get("port")
     if port is not None and not (_NUMBER.fullmatch(port) and int(port) <= PORT_MAX):
-        message = f"The port of {shown(name)} is {shown(port)}."
+        message = f"The port of {quote_value(name)} is {quote_value(port)}."
         raise HostsFault(message, f"Give a number from 1 to {PORT_MAX}.")
     return _MpiHostEntry(name, users[0] if users else None, int(port) if port else None)
 
@@ -275,14 +278,14 @@ def _read_line(line: str) -> _MpiHostEntry | None:
 def _host_of_slots(place: str) -> str:
     """The name in `HOST[:SLOTS[:more]]`."""
     if place.startswith(("+", "^")):
-        message = f"{shown(place)} chooses among other hosts."
+        message = f"{quote_value(place)} chooses among other hosts."
         raise HostsFault(message, "Name the hosts themselves.")
     if place.startswith("[") or place.count(":") > 2:
         hint = "Write an inventory, whose address may be one of IPv6."
-        raise HostsFault(f"{shown(place)} is no name of a host.", hint)
+        raise HostsFault(f"{quote_value(place)} is no name of a host.", hint)
     name, colon, slots = place.partition(":")
     if not is_identifier(name) or not is_address(name):
-        raise HostsFault(f"{shown(name)} is no name of a host.", _HOST_DO)
+        raise HostsFault(f"{quote_value(name)} is no name of a host.", _HOST_DO)
     if colon:
         _check_count(name, slots.split(":")[0])
     return name
@@ -292,10 +295,10 @@ def _check_word(word: str) -> tuple[str, str]:
     key, equals, value = word.partition("=")
     key = key.lower()
     if not equals or not value:
-        raise HostsFault(f"{shown(word)} behind a host is not understood.", _HOST_DO)
+        raise HostsFault(f"{quote_value(word)} behind a host is not understood.", _HOST_DO)
     if key not in _KEYS:
         hint = suggestion(key, sorted(_KEYS), "keys")
-        raise HostsFault(f"The host file's key {shown(key)} is not known.", hint)
+        raise HostsFault(f"The host file's key {quote_value(key)} is not known.", hint)
     if key in _COUNTED:
         _check_count(key, value)
     return key, value
@@ -303,7 +306,7 @@ def _check_word(word: str) -> tuple[str, str]:
 
 def _check_count(name: str, text: str) -> None:
     if not _NUMBER.fullmatch(text):
-        message = f"The number behind {shown(name)} is {shown(text)}."
+        message = f"The number behind {quote_value(name)} is {quote_value(text)}."
         raise HostsFault(message, "Give a whole number from 1.")
 
 
@@ -332,14 +335,14 @@ def read_allocation(environment: Mapping[str, str]) -> Allocation:
         unset = NODES_VARIABLE if job else JOB_VARIABLE
         raise HostError(f"There is no Slurm allocation here ({unset} is not set).", _INSIDE)
     if not re.fullmatch(r"[0-9]{1,10}", job):
-        raise HostError(f"{JOB_VARIABLE} is {shown(job)}, not a number.", _INSIDE)
+        raise HostError(f"{JOB_VARIABLE} is {quote_value(job)}, not a number.", _INSIDE)
     try:
         names = expand_names(nodes)
     except HostsFault as fault:
         raise HostError(f"{NODES_VARIABLE} {fault.message}.", _INSIDE) from None
     for name in names:
         if not is_identifier(name):
-            message = f"{NODES_VARIABLE} has {shown(name)}, which is no name of a node."
+            message = f"{NODES_VARIABLE} has {quote_value(name)}, which is no name of a node."
             raise HostError(message, _INSIDE)
     return Allocation(job, names)
 
@@ -422,7 +425,7 @@ def parse_selection(text: str) -> PodSelection:
     """The selection in `NAMESPACE/SELECTOR[@CONTAINER]`. UsageError when it is none."""
     match = _CHOICE.fullmatch(text)
     if match is None or len(text) > SELECTOR_CHARACTERS or not match["selector"].strip():
-        raise UsageError(f"{shown(text)} selects no pods.", _DO)
+        raise UsageError(f"{quote_value(text)} selects no pods.", _DO)
     return PodSelection(match["namespace"], match["selector"].strip(), match["container"])
 
 
@@ -448,10 +451,10 @@ def pods_inventory(selection: PodSelection, context: str | None, listing: str) -
             faults.append(Fault(fault.message, fault.hint))
     if faults:
         count = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
-        message = f"The pods of {shown(str(selection))} have {count}."
+        message = f"The pods of {quote_value(str(selection))} have {count}."
         raise HostError(message, "Correct it and run again.", faults)
     if not hosts:
-        message = f"{shown(str(selection))} selects no running pod."
+        message = f"{quote_value(str(selection))} selects no running pod."
         raise HostError(message, "See 'kubectl get pods --show-labels' in that namespace.")
     origin = f"--hosts {selection}, {len(hosts)} pods"
     return Inventory(inventory_text(origin, hosts), f"--hosts {selection}")
@@ -482,14 +485,14 @@ def _pod_host(
 ) -> dict[str, str | int | list[str]]:
     name = pod["metadata"]["name"]
     if not isinstance(name, str) or not _POD.fullmatch(name):
-        message = f"{shown(name)} is no name of a pod."
+        message = f"{quote_value(name)} is no name of a pod."
         raise HostsFault(message, "Find out what answered for the cluster.")
     if not is_identifier(name):
-        message = f"Pod {shown(name)} has a name of {len(name)} characters."
+        message = f"Pod {quote_value(name)} has a name of {len(name)} characters."
         hint = f"Give an inventory with names of at most {ID_CHARACTERS} and this pod in a command."
         raise HostsFault(message, hint)
     if not _is_ready(pod["status"]):
-        message = f"Pod {shown(name)} is not ready ({shown(pod['status']['phase'])})."
+        message = f"Pod {quote_value(name)} is not ready ({quote_value(pod['status']['phase'])})."
         raise HostsFault(message, "Wait with 'kubectl wait --for=condition=Ready', or select less.")
     cluster = [f"--context={context}"] if context else []
     where = [f"--namespace={selection.namespace}", f"--container={_container_name(selection, pod)}"]
@@ -519,9 +522,12 @@ def _container_name(selection: PodSelection, pod: Mapping[str, Any]) -> str:
     default = annotations.get(DEFAULT_CONTAINER) if isinstance(annotations, dict) else None
     wanted = selection.container or default or (there[0] if len(there) == 1 else None)
     if wanted is None:
-        message = f"Pod {shown(name)} has {len(there)} containers: {shown(there)}."
+        message = f"Pod {quote_value(name)} has {len(there)} containers: {quote_value(there)}."
         raise HostsFault(message, f"Name one behind '@', as in {selection}@{there[0][:63]}.")
     if wanted not in there or not re.fullmatch(_POD_LABEL, str(wanted)):
-        message = f"Pod {shown(name)} has no container {shown(wanted)}, but {shown(there)}."
+        message = (
+            f"Pod {quote_value(name)} has no container {quote_value(wanted)}, "
+            f"but {quote_value(there)}."
+        )
         raise HostsFault(message, "Name one of its containers behind '@'.")
     return str(wanted)

@@ -20,6 +20,7 @@ from iolab.study.foretold import VerdictLimit, run_length_limits
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import Item, Tables, start
 from iolab.study.targets import Target
+from iolab.text import list_text
 
 Reason = tuple[str, float]
 """What takes time, and its seconds."""
@@ -154,7 +155,7 @@ class LoadStudy:
         if not own_runs:
             return LoadCost()
         seconds = sum(self.load_seconds(study, run.point) for run in own_runs)
-        message = f"{len(own_runs)} runs of {' and '.join(self.engines)}"
+        message = f"{len(own_runs)} runs of {list_text(self.engines)}"
         return LoadCost(load=((message, seconds),), prepared_runs=len(own_runs))
 
     def load_seconds(self, study: Study, point: Point) -> float:

@@ -26,7 +26,8 @@ from iolab.study.overrides import (
     set_path,
 )
 from iolab.study.tables import read_tables
-from iolab.study.wording import shown, suggestion
+from iolab.study.wording import suggestion
+from iolab.text import quote_value
 
 FULL_SCALE: Final = "full"
 """The study as it is written; always there."""
@@ -67,7 +68,7 @@ def parse_study(text: str, file_name: str, options: LoadOptions, kinds: StudyKin
     scales = _pop_scales(document)
     if options.scale != FULL_SCALE and options.scale not in scales:
         names = [FULL_SCALE, *scales]
-        message = f"The study has no scale {shown(options.scale)}."
+        message = f"The study has no scale {quote_value(options.scale)}."
         faults.add(ValueOrigin("--scale"), message, suggestion(options.scale, names, "scales"))
     study = _load(_copy(document), text, options, scales.get(options.scale), kinds)
     for other in scales:
@@ -168,14 +169,14 @@ def _pop_scales(document: StudyDocument) -> dict[str, dict[str, Any]]:
     scales = document.tree.pop("scale", {})
     hint = "Write [scale.NAME] with lines as 'workload.*.filesize' = '256m'."
     if not isinstance(scales, dict):
-        document.add_fault(("scale",), f"scale is {shown(scales)}, not a table.", hint)
+        document.add_fault(("scale",), f"scale is {quote_value(scales)}, not a table.", hint)
         return {}
     for name, table in scales.items():
         if not isinstance(table, dict):
-            message = f"scale {shown(name)} is {shown(table)}, not a table."
+            message = f"scale {quote_value(name)} is {quote_value(table)}, not a table."
             document.add_fault(("scale", name), message, hint)
     if FULL_SCALE in scales:
-        message = f"Scale {shown(FULL_SCALE)} is the study as it is written."
+        message = f"Scale {quote_value(FULL_SCALE)} is the study as it is written."
         document.add_fault(("scale", FULL_SCALE), message, "Give it another name.")
     return {
         name: table

@@ -28,7 +28,7 @@ from iolab.core.workload import (
 )
 from iolab.study import values
 from iolab.study.names import HOSTS_MAX
-from iolab.study.wording import shown
+from iolab.text import quote_value
 from iolab.units import parse_size
 
 TITLE_CHARACTERS: Final = 200
@@ -156,7 +156,7 @@ def _limit_text(value: object) -> str:
         "Write a latency and what it must not exceed, as 'p99 <= 2ms' or 'read p99.9 <= 500us'; "
         f"known are {', '.join(LATENCIES)}."
     )
-    raise values.fault(f"is {shown(value)}", hint)
+    raise values.fault(f"is {quote_value(value)}", hint)
 
 
 LimitText = Annotated[str, values.Read(_limit_text, {"type": "string"})]

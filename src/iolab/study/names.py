@@ -8,7 +8,7 @@ import re
 from typing import Any, Final
 
 from iolab.study.document import Path, StudyDocument, ValueOrigin
-from iolab.study.wording import shown
+from iolab.text import quote_value
 
 HOSTS_MAX: Final = 1000
 """The largest fleet that one controller is made for; a larger number is a slip of a digit."""
@@ -68,7 +68,7 @@ def _split_at_commas(text: str) -> list[str]:
 def _expand_name(text: str, part: str, room: int) -> list[str]:
     pieces = list(_PIECE.finditer(part))
     if not part or "".join(piece.group() for piece in pieces) != part:
-        raise HostsFault(f"is {shown(text)}", _DO)
+        raise HostsFault(f"is {quote_value(text)}", _DO)
     choices = [
         [piece[2]] if piece[2] is not None else _range_numbers(text, piece[1], room)
         for piece in pieces
@@ -85,14 +85,14 @@ def _range_numbers(text: str, ranges: str, room: int) -> list[str]:
     for step in ranges.split(","):
         match = _STEP.fullmatch(step.strip())
         if match is None or max(len(match[1]), len(match[2] or "")) > DIGITS_MAX:
-            raise HostsFault(f"is {shown(text)}", _DO)
+            raise HostsFault(f"is {quote_value(text)}", _DO)
         first, last = match[1], match[2] or match[1]
         if int(last) < int(first):
             hint = f"Write [{last}-{first}]." if len(first) == len(last) else _DO
-            raise HostsFault(f"is {shown(text)}, whose range runs backwards", hint)
+            raise HostsFault(f"is {quote_value(text)}, whose range runs backwards", hint)
         if last[0] == "0" and len(last) != len(first):
             hint = "Write as many digits on both sides, as in [01-12]."
-            raise HostsFault(f"is {shown(text)}, whose zeros do not agree", hint)
+            raise HostsFault(f"is {quote_value(text)}, whose zeros do not agree", hint)
         if int(last) - int(first) + 1 > room:
             raise _too_many_fault(text)
         numbers += [str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)]
@@ -100,7 +100,7 @@ def _range_numbers(text: str, ranges: str, room: int) -> list[str]:
 
 
 def _too_many_fault(text: str) -> HostsFault:
-    return HostsFault(f"is {shown(text)}, more than {HOSTS_MAX} hosts", "Correct the range.")
+    return HostsFault(f"is {quote_value(text)}, more than {HOSTS_MAX} hosts", "Correct the range.")
 
 
 RANGED: Final = ("name", "address", "storage_address", "node")
@@ -189,7 +189,7 @@ def _add_count_mismatch(
     host, key = path[1], path[2]
     message = (
         f"name of host {host + 1 if isinstance(host, int) else ''} stands for {counts[0]} hosts, "
-        f"its {key} {shown(text)} for {counts[1]}."
+        f"its {key} {quote_value(text)} for {counts[1]}."
     )
     hint = "Give each host one address, or leave address out where names can be resolved."
     if key == "storage_address":

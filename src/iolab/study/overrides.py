@@ -18,7 +18,8 @@ from iolab.study.document import Path, StudyDocument, ValueOrigin
 from iolab.study.file import ITEMS, FileForm
 from iolab.study.load_tables import StudyTable
 from iolab.study.tables import place
-from iolab.study.wording import shown, suggestion
+from iolab.study.wording import suggestion
+from iolab.text import excerpt, quote_value
 
 EVERY: Final = "*"
 """Stands for all ids."""
@@ -29,7 +30,7 @@ SET_CHARACTERS_SHOWN: Final = 80
 
 def apply_set(document: StudyDocument, assignment: str, form: FileForm) -> None:
     """Apply one `--set` argument, or say what is wrong with it."""
-    origin = ValueOrigin(f"--set {printable(assignment)}")
+    origin = ValueOrigin(f"--set {excerpt(assignment, SET_CHARACTERS_SHOWN)}")
     name, equals, value = assignment.partition("=")
     if not equals:
         document.faults.add(
@@ -59,15 +60,9 @@ def engine_assignments(
         if isinstance(item, dict) and "id" in item and engine in form.possible_engines(item)
     )
     if not assignments:
-        message = f"The study has no workload that engine {shown(engine)} could make."
+        message = f"The study has no workload that engine {quote_value(engine)} could make."
         document.faults.add(ValueOrigin("--engine"), message, "Leave --engine out.")
     return assignments
-
-
-def printable(assignment: str) -> str:
-    """An assignment as a message names it: cut when long, control characters escaped."""
-    safe = "".join(c if c.isprintable() else repr(c)[1:-1] for c in assignment)
-    return safe if len(safe) <= SET_CHARACTERS_SHOWN else safe[: SET_CHARACTERS_SHOWN - 1] + "…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +84,7 @@ class _Assignment:
                 if key == key_name:
                     hint = "Change it in the file."
                     self.document.faults.add(
-                        self.origin, f"{shown(name)} would rename an element.", hint
+                        self.origin, f"{quote_value(name)} would rename an element.", hint
                     )
                     return
                 self._set(table, path, key, value, typed=typed)
@@ -113,7 +108,7 @@ class _Assignment:
             return [(p, rest[longest + 1 :], t) for p, name, t in fitting if len(name) == longest]
         asked = _guessed_id(rest, self.form.element_tables(section))
         hint = suggestion(asked, [name for _, name, _ in named], f"{section} {key_name}s")
-        self.document.faults.add(self.origin, f"There is no {section} {shown(asked)}.", hint)
+        self.document.faults.add(self.origin, f"There is no {section} {quote_value(asked)}.", hint)
         return []
 
     def _elements_with_key(
@@ -124,11 +119,11 @@ class _Assignment:
         having = [(path, key, table) for path, _, table in named if first in table.model_fields]
         if having or not named:
             return having
-        message = f"Unknown key {shown(first)}."
+        message = f"Unknown key {quote_value(first)}."
         keys = dict.fromkeys(name for _, _, table in named for name in table.model_fields)
         hint = suggestion(first, keys, f"keys of {section}")
         if engines := self.form.engines_with(first, named[0][2]):
-            message = f"No {section} of the study can have {shown(first)}."
+            message = f"No {section} of the study can have {quote_value(first)}."
             hint = f"It is a key of those with engine = {engines}."
         self.document.faults.add(self.origin, message, hint)
         return []
@@ -140,7 +135,7 @@ class _Assignment:
         shape = shape_of(table, key) if key in table.model_fields else None
         if shape is None or (inner and not shape.nested):
             unknown = name if shape is not None else key
-            message = f"Unknown key {shown(unknown)}."
+            message = f"Unknown key {quote_value(unknown)}."
             hint = suggestion(unknown, table.model_fields, f"keys of {path[0]}")
             if engines := self.form.engines_with(key, table):
                 message = f"{key} does not go with the engine of {place(self.document, path)}."
@@ -149,7 +144,9 @@ class _Assignment:
             return
         if shape.nested and not inner:
             hint = f"Name the key inside it, as in {key}.NAME."
-            self.document.faults.add_once(self.origin, name, f"{shown(key)} is a table.", hint)
+            self.document.faults.add_once(
+                self.origin, name, f"{quote_value(key)} is a table.", hint
+            )
             return
         full: Path = (*path, key, inner) if inner else (*path, key)
         if not typed:
@@ -187,7 +184,9 @@ class _Assignment:
             hint = f"Write workload.ID.{name} or workload.*.{name}{every}."
         else:
             hint = suggestion(section, sections, "sections")
-        self.document.faults.add(self.origin, f"{shown(name)} names no value of a study.", hint)
+        self.document.faults.add(
+            self.origin, f"{quote_value(name)} names no value of a study.", hint
+        )
 
 
 def _as_elements(value: object) -> list[Any]:
@@ -274,13 +273,18 @@ def set_path(document: StudyDocument, path: str) -> None:
     before = document.overrides.get(("target", "path"))
     in_file = target.get("path") if isinstance(target, dict) else None
     if before is not None and before.line is None and in_file != path:
-        message = f"--path {printable(path)} and {before.file} give the target twice."
+        message = (
+            f"--path {excerpt(path, SET_CHARACTERS_SHOWN)} and {before.file} give the target twice."
+        )
         document.faults.add(ValueOrigin("--path"), message, "Give one of them.")
     configurations = document.tree.get("configuration")
     if isinstance(configurations, list) and all(
         isinstance(item, dict) and ("path" in item or "device" in item) for item in configurations
     ):
-        message = f"--path {printable(path)} has no effect: every configuration has its own path."
+        message = (
+            f"--path {excerpt(path, SET_CHARACTERS_SHOWN)} has no effect: every "
+            "configuration has its own path."
+        )
         hint = "Leave it out, or use --set configuration.ID.path=DIR."
         document.faults.add(ValueOrigin("--path"), message, hint)
     set_in_target(document, "path", path)

@@ -12,7 +12,7 @@ from typing import Final
 
 from iolab.core.host import Hop
 from iolab.study.values import Read, fault, matching, printable_path
-from iolab.study.wording import shown
+from iolab.text import quote_value
 
 PORT_MAX: Final = 65535
 ADDRESS_CHARACTERS: Final = 253
@@ -58,7 +58,7 @@ def controller_file() -> Read:
     def read(value: object) -> str:
         if not isinstance(value, str) or not value.startswith(("/", "~/")):
             raise fault(
-                f"is {shown(value)}", "Give an absolute path, or one that begins with '~/'."
+                f"is {quote_value(value)}", "Give an absolute path, or one that begins with '~/'."
             )
         return printable_path(value, FILE_CHARACTERS)
 

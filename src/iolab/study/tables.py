@@ -27,7 +27,8 @@ from iolab.study.file import (
 )
 from iolab.study.load_tables import SearchTable, StudyTable
 from iolab.study.values import FAULT, option_text
-from iolab.study.wording import capitalised, shown, suggestion
+from iolab.study.wording import suggestion
+from iolab.text import capitalised, quote_value
 
 ELEMENTS_MAX: Final = 1000
 """More workloads, hosts or configurations than any study has."""
@@ -189,7 +190,9 @@ def read_items(
     written = document.tree.get(name, [])
     hint = f"Write [[{name}]] on a line of its own before each, with double brackets."
     if not isinstance(written, list):
-        document.add_fault((name,), f"{name} is {shown(written)}, not a list of tables.", hint)
+        document.add_fault(
+            (name,), f"{name} is {quote_value(written)}, not a list of tables.", hint
+        )
         return ()
     if len(written) > ELEMENTS_MAX:
         message = f"There are {len(written)} {name}s."
@@ -203,7 +206,7 @@ def read_items(
             table = read_table(document, kind, element, path, form)
             items.append(Item(path, element, table))
         else:
-            document.add_fault(path, f"{name} {index + 1} is {shown(element)}.", hint)
+            document.add_fault(path, f"{name} {index + 1} is {quote_value(element)}.", hint)
     return tuple(items)
 
 
@@ -218,7 +221,7 @@ def place(document: StudyDocument, path: Path) -> str:
         return section
     item = document.tree[section][path[1]]
     name = item.get(ITEMS[section][1]) if isinstance(item, dict) else None
-    return f"{section} {shown(name)}" if isinstance(name, str) else f"{section} {path[1] + 1}"
+    return f"{section} {quote_value(name)}" if isinstance(name, str) else f"{section} {path[1] + 1}"
 
 
 def start(document: StudyDocument, path: Path) -> str:
@@ -272,14 +275,18 @@ def check_options(
             continue  # it is told of where the table is read
         path = (*item.path, key, name)
         if name not in allowed:
-            message = f"{key} option {shown(name)} of {place(document, item.path)} is not allowed."
+            message = (
+                f"{key} option {quote_value(name)} of {place(document, item.path)} is not allowed."
+            )
             hint = advice(name) or suggestion(name, allowed, "allowed options")
             if name in model.model_fields:
                 hint = f"Write {name} as a key of the workload itself."
             document.add_fault(path, message, hint, about=name)
         elif not allowed[name].accepts(text_of(value)):
-            message = f"{key} option {name} of {place(document, item.path)} is {shown(value)}."
-            hint = f"Write for example {shown(allowed[name].example)}."
+            message = (
+                f"{key} option {name} of {place(document, item.path)} is {quote_value(value)}."
+            )
+            hint = f"Write for example {quote_value(allowed[name].example)}."
             document.add_fault(path, message, hint, about=name)
 
 
@@ -289,7 +296,7 @@ def _section(document: StudyDocument, name: str, table: type[StudyTable]) -> Stu
         return read_table(document, table, written, (name,))
     document.add_fault(
         (name,),
-        f"{name} is {shown(written)}, not a table.",
+        f"{name} is {quote_value(written)}, not a table.",
         f"Write [{name}] on a line of its own, its keys below.",
     )
     return None
@@ -312,7 +319,9 @@ def _tell(
         context = detail["ctx"]
         message, hint = f"{subject} {context['message']}.", str(context["hint"])
     elif kind == "extra_forbidden":
-        message = f"Unknown key {shown(str(detail['loc'][-1]))}{f' in {around}' if around else ''}."
+        message = (
+            f"Unknown key {quote_value(str(detail['loc'][-1]))}{f' in {around}' if around else ''}."
+        )
         at_root = form is not None and model is HeadingTable
         keys = form.root_keys if form and at_root else _known_keys(model, detail["loc"])
         advice = form.advice.get(model, {}) if form and len(detail["loc"]) == 1 else {}
@@ -327,13 +336,13 @@ def _tell(
         hint = f"Write for example {name} = {examples.get(name, '...')}."
     else:
         wanted = "a list" if kind == "list_type" else "a table"
-        message, hint = f"{subject} is {shown(detail['input'])}.", f"Give {wanted}."
+        message, hint = f"{subject} is {quote_value(detail['input'])}.", f"Give {wanted}."
     document.add_fault(full, message, hint, about=f"{name} {message.removeprefix(subject)}")
 
 
 def printable_key(name: str) -> str:
     """A key as messages name it: plain when it is a plain word, quoted and escaped otherwise."""
-    return name if name.replace(".", "").replace("_", "").isalnum() else shown(name)
+    return name if name.replace(".", "").replace("_", "").isalnum() else quote_value(name)
 
 
 def _known_keys(model: type[StudyTable], location: tuple[int | str, ...]) -> list[str]:

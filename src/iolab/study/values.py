@@ -17,7 +17,8 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from iolab.dataclass import dataclass
-from iolab.study.wording import shown, suggestion
+from iolab.study.wording import suggestion
+from iolab.text import quote_value
 from iolab.units import parse_duration_s, parse_size
 
 FAULT: Final = "iolab"
@@ -72,7 +73,7 @@ def whole(low: int, high: int) -> Read:
         if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
             return value
         hint = f"Give a whole number from {low} to {high}."
-        raise fault(f"is {shown(value)}", hint)
+        raise fault(f"is {quote_value(value)}", hint)
 
     schema = {"type": "integer", "minimum": low, "maximum": high}
     return Read(read, schema)
@@ -84,7 +85,7 @@ def exactly(number: int, hint: str) -> Read:
     def read(value: object) -> int:
         if isinstance(value, int) and not isinstance(value, bool) and value == number:
             return value
-        raise fault(f"is {shown(value)}", hint)
+        raise fault(f"is {quote_value(value)}", hint)
 
     return Read(read, {"const": number})
 
@@ -95,7 +96,7 @@ def number(low: float, high: float, example: str = "") -> Read:
     def read(value: object) -> float:
         if isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high:
             return float(value)
-        raise fault(f"is {shown(value)}", f"Give a number from {low:g} to {high:g}{example}.")
+        raise fault(f"is {quote_value(value)}", f"Give a number from {low:g} to {high:g}{example}.")
 
     return Read(read, {"type": "number", "minimum": low, "maximum": high})
 
@@ -125,7 +126,7 @@ def flag() -> Read:
     def read(value: object) -> bool:
         if isinstance(value, bool):
             return value
-        raise fault(f"is {shown(value)}", "Give true or false.")
+        raise fault(f"is {quote_value(value)}", "Give true or false.")
 
     return Read(read, {"type": "boolean"})
 
@@ -135,12 +136,12 @@ def text(longest: int, *, lines: bool = False) -> Read:
 
     def read(value: object) -> str:
         if not isinstance(value, str):
-            raise fault(f"is {shown(value)}", "Give text in quotes.")
+            raise fault(f"is {quote_value(value)}", "Give text in quotes.")
         if len(value) > longest:
             raise fault(f"has {len(value)} characters", f"Give at most {longest}.")
         plain = value.replace("\n", "").replace("\t", "") if lines else value
         if not all(character.isprintable() for character in plain):
-            raise fault(f"is {shown(value)}", "Leave control characters out.")
+            raise fault(f"is {quote_value(value)}", "Leave control characters out.")
         return value
 
     return Read(read, {"type": "string", "maxLength": longest})
@@ -154,7 +155,7 @@ def matching(
     def read(value: object) -> str:
         if isinstance(value, str) and fits(value):
             return value
-        raise fault(f"{is_} {shown(value)}", hint)
+        raise fault(f"{is_} {quote_value(value)}", hint)
 
     return Read(read, {"type": "string", **schema})
 
@@ -174,7 +175,7 @@ def host_name() -> Read:
     def read(value: object) -> str:
         if isinstance(value, str) and value.startswith("-"):
             hint = "Begin it with a letter or digit; programs take such a name for an option."
-            raise fault(f"is {shown(value)}", hint)
+            raise fault(f"is {quote_value(value)}", hint)
         return str(_IDENTIFIER.reader(value))
 
     return Read(read, {"type": "string", "pattern": r"^[A-Za-z0-9\[][A-Za-z0-9._,\[\]-]*$"})
@@ -193,9 +194,11 @@ def absolute_path() -> Read:
 
     def read(value: object) -> str:
         if not isinstance(value, str) or not value.startswith("/"):
-            raise fault(f"is {shown(value)}", "Give an absolute path, as in '/mnt/target'.")
+            raise fault(f"is {quote_value(value)}", "Give an absolute path, as in '/mnt/target'.")
         if not value.strip("/."):
-            raise fault(f"is {shown(value)}, the root of it all", "Name a directory below it.")
+            raise fault(
+                f"is {quote_value(value)}, the root of it all", "Name a directory below it."
+            )
         return printable_path(value, _PATH_CHARACTERS)
 
     schema = {"type": "string", "pattern": "^/", "maxLength": _PATH_CHARACTERS}
@@ -207,7 +210,7 @@ def printable_path(path: str, longest: int) -> str:
     if len(path) > longest:
         raise fault(f"has {len(path)} characters", f"Give a path of at most {longest} characters.")
     if not path.isprintable():
-        raise fault(f"is {shown(path)}", "Leave control characters out.")
+        raise fault(f"is {quote_value(path)}", "Leave control characters out.")
     return path
 
 
@@ -219,7 +222,7 @@ def block_device() -> Read:
         if _DEVICE.fullmatch(name):
             return name
         hint = "Give the kernel's name, as 'nvme0n1' or '/dev/sda'; 'lsblk -no KNAME' tells it."
-        raise fault(f"is {shown(value)}", hint)
+        raise fault(f"is {quote_value(value)}", hint)
 
     return Read(read, {"type": "string", "pattern": f"^(/dev/)?{_DEVICE.pattern}$"})
 
@@ -232,19 +235,21 @@ def size(low: int, high: int, *, multiple: int) -> Read:
 
     def read(value: object) -> int | str:
         if not isinstance(value, int | str) or isinstance(value, bool):
-            raise fault(f"is {shown(value)}", _SIZE_DO)
+            raise fault(f"is {quote_value(value)}", _SIZE_DO)
         try:
             count = parse_size(value)
         except ValueError:
-            raise fault(f"is {shown(value)}, which is not a size", _SIZE_DO) from None
+            raise fault(f"is {quote_value(value)}, which is not a size", _SIZE_DO) from None
         if not low <= count <= high:
             hint = f"Give from {low} to {high} bytes; k, m, g and t are binary."
-            raise fault(f"is {shown(value)}", hint)
+            raise fault(f"is {quote_value(value)}", hint)
         if count % multiple:
             hint = f"Give a multiple of {multiple}; storage has no smaller block."
             plain = str(value).strip() == str(count)
             amount = "" if plain else f" or {count} bytes"
-            raise fault(f"is {shown(value)}{amount}, which is not a multiple of {multiple}", hint)
+            raise fault(
+                f"is {quote_value(value)}{amount}, which is not a multiple of {multiple}", hint
+            )
         return value
 
     schema = {
@@ -264,14 +269,14 @@ def seconds(low: float, high: float) -> Read:
 
     def read(value: object) -> float:
         if not isinstance(value, int | float | str) or isinstance(value, bool):
-            raise fault(f"is {shown(value)}", _DURATION_DO)
+            raise fault(f"is {quote_value(value)}", _DURATION_DO)
         try:
             number = parse_duration_s(value) if isinstance(value, str) else _as_float(value)
         except ValueError:
-            raise fault(f"is {shown(value)}, which is not a duration", _DURATION_DO) from None
+            raise fault(f"is {quote_value(value)}, which is not a duration", _DURATION_DO) from None
         if not low <= number <= high:
             hint = f"Give at least {low:g} and at most {high:g} seconds."
-            raise fault(f"is {shown(value)}", hint)
+            raise fault(f"is {quote_value(value)}", hint)
         return number
 
     schema = {
@@ -293,7 +298,7 @@ def whole_seconds(low: int, high: int) -> Read:
     def read(value: object) -> int:
         number = plain.reader(value)
         if not isinstance(number, float | int) or number != int(number):
-            raise fault(f"is {shown(value)}", "Give whole seconds, as in 30s or 10min.")
+            raise fault(f"is {quote_value(value)}", "Give whole seconds, as in 30s or 10min.")
         return int(number)
 
     return Read(read, plain.schema)
@@ -310,7 +315,7 @@ def share() -> Read:
             number = float(match[1]) / 100
         if 0 < number < 1:
             return number
-        raise fault(f"is {shown(value)}", "Give a share between 0 and 1, as 0.02 or '2%'.")
+        raise fault(f"is {quote_value(value)}", "Give a share between 0 and 1, as 0.02 or '2%'.")
 
     schema = {
         "anyOf": [
@@ -336,7 +341,8 @@ def word(valid: Sequence[str], nouns: str, meant: Sequence[str] = ()) -> Read:
             return value
         spelling = value if isinstance(value, str) else ""
         raise fault(
-            f"is {shown(value)}", suggestion(spelling, valid if value in every else every, nouns)
+            f"is {quote_value(value)}",
+            suggestion(spelling, valid if value in every else every, nouns),
         )
 
     return Read(read, {"enum": list(valid)})
@@ -355,7 +361,7 @@ def scalar() -> Read:
     def read(value: object) -> str | int | float | bool:
         if isinstance(value, str | int | float):
             return value
-        raise fault(f"is {shown(value)}", "Give text, a number, true or false.")
+        raise fault(f"is {quote_value(value)}", "Give text, a number, true or false.")
 
     return Read(read, {"type": ["string", "number", "boolean"]})
 
@@ -393,7 +399,7 @@ class Listed:
         if not isinstance(value, list):
             if self.lone:
                 return [value]
-            raise fault(f"is {shown(value)}", 'Give a list, as in ["a", "b"].')
+            raise fault(f"is {quote_value(value)}", 'Give a list, as in ["a", "b"].')
         if not value:
             raise fault("is an empty list", "Give at least one value, or leave the key out.")
         if len(value) > LIST_VALUES:
@@ -404,7 +410,7 @@ class Listed:
         so_far: set[object] = set()
         for value in values:
             if self.same(value) in so_far:
-                raise fault(f"has {shown(value)} twice", "Give each value once.")
+                raise fault(f"has {quote_value(value)} twice", "Give each value once.")
             so_far.add(self.same(value))
         return values
 

@@ -18,9 +18,10 @@ from iolab.hosts.answers import (
     read_facts,
 )
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusalError, printable
+from iolab.hosts.message import AgentRefusalError
 from iolab.study.targets import Target
 from iolab.targets.work_directory import WorkDirectory, scratch_name
+from iolab.text import excerpt
 
 LOOK_LIMIT_S: Final = 60.0
 """Reading some kilobytes at both ends of a device: a disk that sleeps takes seconds to answer."""
@@ -174,7 +175,7 @@ async def make_file_system(
 
 
 def _notes(host: str, made: FilesystemAnswer) -> Iterator[str]:
-    where = f"{printable(made.dir)} on '{printable(host)}'"
+    where = f"{excerpt(made.dir)} on '{excerpt(host)}'"
     if made.kept:
         yield f"The XFS that an earlier session kept is mounted again at {where}."
     if not made.direct:

@@ -16,7 +16,7 @@ from iolab.errors import EngineError, HostError, Interrupted, IolabError
 from iolab.hosts.barrier import gather_hosts, run_with
 from iolab.hosts.device_counters import snapshot
 from iolab.hosts.engine import Command, EngineReading, with_ledger
-from iolab.hosts.message import AgentRefusalError, printable
+from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import CORRECT, Ending, exit_fault, run_process
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.targets.context import Context, contents_seed
@@ -28,6 +28,7 @@ from iolab.targets.work_directory import (
     require_shared,
     unproved_bytes,
 )
+from iolab.text import excerpt
 from iolab.units import format_bytes
 
 SHARE: Final = "Give all clients a path on one shared file system, or leave target.rotate out."
@@ -194,14 +195,14 @@ def layout_fault(
     reason = "; ".join((*reading.faults, ending.stderr_tail))
     if is_os_error(errno.ENOSPC, error, reason) or is_os_error(errno.EDQUOT, error, reason):
         message = (
-            f"{printable(directory)} on host '{host}' ran full while {data_set.id} "
+            f"{excerpt(directory)} on host '{host}' ran full while {data_set.id} "
             f"({format_bytes(data_set.bytes_per_host)}) was laid out."
         )
         hint = "Make room there, or set a smaller workload.*.filesize or numjobs."
         return HostError(message, hint)
     how = exit_fault(ending, command, faults=reading.faults)
     if how is None and (error or reading.faults):
-        how = f"failed ({printable('; '.join(reading.faults)) or os.strerror(error)})"
+        how = f"failed ({excerpt('; '.join(reading.faults)) or os.strerror(error)})"
     if how is None:
         return None
     message = f"{engine} could not lay {data_set.id} out on host '{host}': it {how}."

@@ -19,7 +19,6 @@ from iolab.hosts.answers import PurgedAnswer, read_answer
 from iolab.hosts.barrier import gather_hosts, run_with
 from iolab.hosts.device_counters import DeviceSnapshot, snapshot
 from iolab.hosts.engine import Command, EngineReading, OutputReader, with_ledger
-from iolab.hosts.message import printable
 from iolab.hosts.remote_process import Ending, output_of, run_process
 from iolab.stats.rounds import judge_rounds
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, restore_key
@@ -37,6 +36,7 @@ from iolab.targets.state import (
 )
 from iolab.targets.work_directories import WorkDirectories
 from iolab.targets.work_directory import WorkDirectory
+from iolab.text import excerpt
 from iolab.units import format_bytes
 
 DISCARD_LIMIT_S: Final = 3600.0
@@ -201,7 +201,7 @@ def round_fault(
         return None
     errors = totals.generator.errors if totals and totals.generator else ()
     failed = (f"{count} x {name}" for name, count in errors)
-    words = printable("; ".join((*reading.faults, *failed, ending.stderr_tail.strip())), 200)
+    words = excerpt("; ".join((*reading.faults, *failed, ending.stderr_tail.strip())), 200)
     message = f"{engine} failed in round {number} on host '{host}': {words.rstrip('; ')}."
     return EngineError(message, "Correct what it says and run again.")
 

@@ -17,7 +17,8 @@ from iolab.errors import HostError
 from iolab.hosts.answers import EvictAnswer, FileAnswer, read_answer
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusalError, printable
+from iolab.hosts.message import AgentRefusalError
+from iolab.text import excerpt
 
 OPEN_LIMIT_S: Final = 120.0
 """Taking a folder; what a dead session left there, perhaps terabytes, is removed first."""
@@ -132,9 +133,9 @@ async def require_shared(
             if why is not None:
                 blind.append(workdir.name)
                 raise HostError(
-                    f"Host '{printable(workdir.name)}' does not see the files of "
-                    f"'{printable(name)}' in {printable(folder)}: the target is not shared "
-                    f"({printable(why).rstrip('.')}).",
+                    f"Host '{excerpt(workdir.name)}' does not see the files of "
+                    f"'{excerpt(name)}' in {excerpt(folder)}: the target is not shared "
+                    f"({excerpt(why).rstrip('.')}).",
                     hint,
                 )
 
@@ -156,7 +157,7 @@ async def require_shared(
 
 def _host_names(hosts: Sequence[str]) -> str:
     more = f" and {len(hosts) - HOSTS_NAMED} more" if len(hosts) > HOSTS_NAMED else ""
-    return ", ".join(f"'{printable(name)}'" for name in hosts[:HOSTS_NAMED]) + more
+    return ", ".join(f"'{excerpt(name)}'" for name in hosts[:HOSTS_NAMED]) + more
 
 
 async def _difference(workdir: WorkDirectory, folder: str, mark: FileAnswer) -> str | None:
@@ -232,7 +233,7 @@ async def look_again(
     try:
         return FilesLook(before, await prove_extents(workdir, paths, WRITE_BACK_LIMIT_S))
     except AgentRefusalError as refused:
-        return FilesLook(before, None, printable(refused.reason, FAULT_LIMIT))
+        return FilesLook(before, None, excerpt(refused.reason, FAULT_LIMIT))
 
 
 FAULT_LIMIT: Final = 300

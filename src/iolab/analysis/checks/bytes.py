@@ -12,7 +12,6 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent_text,
     unchecked,
     valid,
     worst_answer,
@@ -24,6 +23,7 @@ from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.run import DeviceDelta, ExtentProof, HostRun
 from iolab.core.workload import Direction
 from iolab.dataclass import dataclass
+from iolab.text import percent_text
 from iolab.units import format_bytes
 
 MISSING_GOOD: Final = 0.98

@@ -12,7 +12,6 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent_text,
     unchecked,
     valid,
     worst_answer,
@@ -21,6 +20,7 @@ from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts
 from iolab.core.metric import Level
 from iolab.core.run import CgroupCpuUse, EngineTotals, HostRun, ProcessorUse
+from iolab.text import percent_text
 from iolab.units import format_count
 
 BUSY_CORES: Final = 0.90

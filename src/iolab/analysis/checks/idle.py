@@ -11,7 +11,6 @@ from iolab.analysis.check import (
     Numbers,
     check,
     indicative,
-    percent_text,
     unchecked,
     valid,
     worst_answer,
@@ -19,6 +18,7 @@ from iolab.analysis.check import (
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import RunView
 from iolab.core.run import IDLE_BYTES_PER_S, IDLE_IOS_PER_S, HostRun
+from iolab.text import percent_text
 from iolab.units import format_count, format_rate_bytes
 
 DEVICES_NAMED: Final = 4

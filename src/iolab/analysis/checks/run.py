@@ -14,7 +14,6 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent_text,
     unchecked,
     valid,
     worst_answer,
@@ -24,6 +23,7 @@ from iolab.analysis.view import RunView
 from iolab.core.run import HostRun, RunStatus
 from iolab.core.target_state import TargetState
 from iolab.core.workload import ServiceTime
+from iolab.text import percent_text
 from iolab.units import format_bytes, format_count
 
 RUNTIME_SHARE: Final = 0.95

@@ -11,13 +11,13 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent_text,
     valid,
     worst_answer,
 )
 from iolab.analysis.view import RunView
 from iolab.core.run import Standstill, StandstillCause
 from iolab.dataclass import dataclass
+from iolab.text import percent_text
 from iolab.units import format_count
 
 STOPPED_BAD: Final = 0.05

@@ -12,13 +12,13 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent_text,
     unchecked,
     valid,
     worst_answer,
 )
 from iolab.analysis.storage_bytes import ByteAccount, storage_bytes_of
 from iolab.analysis.view import RunView
+from iolab.text import percent_text
 from iolab.units import format_bytes
 
 MISSING_GOOD: Final = 0.90

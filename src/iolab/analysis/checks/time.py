@@ -14,7 +14,6 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent_text,
     unchecked,
     valid,
     worst_answer,
@@ -31,6 +30,7 @@ from iolab.core.volume import REACHED_WITHIN, provisioned_limit
 from iolab.stats.quantiles import has_few_stalls
 from iolab.stats.steady_state import SECONDS_LEAST, find_fall_to_plateau
 from iolab.study.foretold import RUN_ENOUGH_S, RUN_SHORT_S, RUN_USELESS_S, level_for_run_length
+from iolab.text import list_text, percent_text
 from iolab.units import format_count
 
 COVERED_GOOD: Final = 0.98
@@ -286,7 +286,7 @@ def _provisioned(view: RunView) -> tuple[float, str] | None:
             return None
         limits.append((iops, limit.type))
     types = dict.fromkeys(name for _, name in limits)
-    return sum(iops for iops, _ in limits), " and ".join(types)
+    return sum(iops for iops, _ in limits), list_text(types)
 
 
 @check("cycle", "A cycle seen too few times")

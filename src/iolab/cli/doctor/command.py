@@ -8,6 +8,7 @@ import typer
 
 from iolab.cli.doctor.findings import LEFT, OTHER_LOAD, Finding, FindingState, machine_findings
 from iolab.cli.options import AsJson, OtherHosts
+from iolab.text import counted_noun, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,11 +118,9 @@ def conclude(findings: Sequence[Finding], clean: str) -> None:
     """Say whether all is ready, with the command that cleans; typer.Exit where it is not."""
     from iolab.cli.output import say
     from iolab.errors import ExitCode
-    from iolab.report.numbers import counted_noun
-    from iolab.report.terminal import one_line_text
 
     if any(item.what == LEFT for item in findings):
-        say(f"Left by killed sessions; to see and remove it: {one_line_text(clean)}")
+        say(f"Left by killed sessions; to see and remove it: {one_line(clean)}")
     faults = [item for item in findings if item.state is FindingState.FAULT]
     busy = next(
         (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
+from iolab.text import counted_noun
 from iolab.units import format_bytes
 
 if TYPE_CHECKING:
@@ -187,8 +188,6 @@ ROOT_ADDS: Final = (
 
 def end_findings(hello: Hello, left: Leftovers | None) -> Iterator[Finding]:
     """What killed sessions left, what rights are missing, whether load can outlive its agent."""
-    from iolab.report.numbers import counted_noun
-
     if left is not None and left.disturb_runs:
         counts = (
             (len(left.processes), "process"),
@@ -211,8 +210,6 @@ def end_findings(hello: Hello, left: Leftovers | None) -> Iterator[Finding]:
 
 def counter_findings(target: TargetFacts | None, sample: Mapping[str, Any]) -> Iterator[Finding]:
     """Whether the device and its counters are there, against which claimed bytes are held."""
-    from iolab.report.numbers import counted_noun
-
     if target is None:
         return
     if not target.devices:

@@ -33,7 +33,6 @@ from iolab.hosts.barrier import Outcomes
 from iolab.hosts.clock import SYSTEM_CLOCK, ClockOffset
 from iolab.hosts.connect import open_hosts
 from iolab.registry import study_kinds
-from iolab.report.numbers import counted_noun, shortened_list_text
 from iolab.report.terminal import QUIET_STYLE, Heading, literal_text, terminal_table
 from iolab.session.discovery import (
     CPU_BUSY,
@@ -42,6 +41,7 @@ from iolab.session.discovery import (
     InspectedHost,
     inspect_hosts,
 )
+from iolab.text import counted_noun, list_text, percent_text
 from iolab.units import format_bytes, format_count, format_ns, format_rate_bytes
 
 if TYPE_CHECKING:
@@ -182,10 +182,10 @@ def _load(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
     moved = [(idle, host) for host in hosts if (idle := host.quiet.idle) and not idle.is_quiet]
     busy: list[tuple[str, tuple[str, ...]]] = []
     if cores:
-        share = _range([value for value, _ in cores], "{:.0%}".format)
+        share = _range([value for value, _ in cores], percent_text)
         busy.append((f"processors {share} busy", _names(host for _, host in cores)))
     if disks:
-        share = _range([value for value, _ in disks], "{:.0%}".format)
+        share = _range([value for value, _ in disks], percent_text)
         message = f"a device below the directory {share} busy"
         busy.append((message, _names(host for _, host in disks)))
     if moved:
@@ -315,7 +315,7 @@ def _groups(values: Iterable[tuple[str, InspectedHost]]) -> dict[str, list[Inspe
 
 def _who(groups: Mapping[str, Sequence[InspectedHost]]) -> str:
     return "; ".join(
-        f"{value} on {shortened_list_text(list(_names(hosts)), NAMES_SHOWN)}"
+        f"{value} on {list_text(list(_names(hosts)), NAMES_SHOWN)}"
         for value, hosts in groups.items()
     )
 
@@ -426,7 +426,7 @@ def _offset(offset: ClockOffset) -> str:
 
 
 def _share(share: float | None) -> str:
-    return NONE if share is None else f"{share:.0%}"
+    return NONE if share is None else percent_text(share)
 
 
 def _facts(host: InspectedHost) -> dict[str, Any]:
@@ -455,7 +455,7 @@ def _findings_table(findings: tuple[FleetFinding, ...]) -> RenderableType:
     rows: list[list[Text | str]] = []
     for item in findings:
         finding = item.finding
-        names = shortened_list_text(list(item.hosts), HOSTS_SHOWN)
+        names = list_text(item.hosts, HOSTS_SHOWN)
         state = literal_text(finding.state, STYLES[finding.state])
         rows.append(
             [literal_text(finding.what), state, literal_text(names), literal_text(finding.message)]

@@ -14,8 +14,8 @@ from typing import Final
 
 from iolab.dataclass import dataclass
 from iolab.errors import EngineError
-from iolab.hosts.message import printable_bytes
 from iolab.hosts.process import run_local
+from iolab.text import excerpt, list_text
 
 SYSTEM_PROGRAMS: Final = "/usr/local/sbin:/usr/sbin:/sbin"
 """Where mke2fs lies, and users who are not root do not look."""
@@ -58,7 +58,7 @@ class ProgramExit:
         lines = [line.strip() for line in (self.errors or self.output).splitlines() if line.strip()]
         grave = [line for line in lines if line.startswith((b"E:", b"dpkg-deb: error"))]
         chosen = (grave or lines or [b"it does not say why"])[-1 if not grave else 0]
-        return printable_bytes(chosen, SHOWN).rstrip(".")
+        return excerpt(chosen, SHOWN).rstrip(".")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class PathPrograms:
         if missing:
             packages = " ".join(sorted({PACKAGES[name] for name in missing}))
             raise EngineError(
-                f"Guests are made with {' and '.join(missing)}, which this machine does not have.",
+                f"Guests are made with {list_text(missing)}, which this machine does not have.",
                 f"Install what is missing here (`apt-get install {packages}`) and run again.",
             )
 
@@ -222,7 +222,7 @@ class AptKernelSource:
         packages = await asyncio.to_thread(lambda: tuple(sorted(folder.glob("*.deb"))))
         if ended.code or len(packages) < len(parts):
             raise KernelUnavailable(
-                f"apt-get cannot fetch {' and '.join(parts)} ({ended.message}).", _reach()
+                f"apt-get cannot fetch {list_text(parts)} ({ended.message}).", _reach()
             )
         return packages
 
@@ -284,7 +284,7 @@ async def unpack_kernel(
     modules = folder / below / "modules"
     images = _kernel_images(folder, modules)
     if len(images) != 1:
-        names = " and ".join(package.name for package in packages)
+        names = list_text(package.name for package in packages)
         raise EngineError(
             f"{names} holds {len(images)} kernels (boot/vmlinuz-*, modules/*/vmlinuz) and not one.",
             "Name a package such as linux-image-6.1.0-56-cloud-amd64 with `kernel` in [vm].",

@@ -7,15 +7,15 @@ from dataclasses import asdict
 from enum import StrEnum
 from typing import Any, Final
 
-from iolab.analysis.check import percent_text
 from iolab.core.engine import EngineName
 from iolab.dataclass import dataclass
 from iolab.loads.fileio.calibration import CalibrationRow, rows_of
 from iolab.loads.fileio.calibration_model import Calibration, HostCalibration
 from iolab.loads.fileio.checks import BOUND_SHARE
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
-from iolab.report.numbers import shortened_list_text, value_text
+from iolab.report.numbers import value_text
 from iolab.stats.comparison import SAME_WITHIN
+from iolab.text import list_text, percent_text
 from iolab.units import format_count, format_ns
 
 WITHIN: Final = {"iops": SAME_WITHIN, "lat_ns_p50": 0.05, "lat_ns_p99": 0.05}
@@ -187,8 +187,7 @@ def _ceiling(shares: Sequence[GeneratorShare], hosts: int, *, apart: bool) -> It
         free = [share.engine for share in shares if not share.bound]
         hint = f"use {free[0]}, or more clients" if free else "use more clients, or larger blocks"
         message = (
-            f"{text}: from {percent_text(BOUND_SHARE)} on, results of {' and '.join(bound)} "
-            "here are "
+            f"{text}: from {percent_text(BOUND_SHARE)} on, results of {list_text(bound)} here are "
         )
         yield Meaning("limit", Tone.WARNING, f"{message}bound by the generator; {hint}.")
 
@@ -251,7 +250,7 @@ def versions_text(calibration: Calibration) -> str:
             parts.append(next(iter(hosts_by_version)))
         else:
             parts += [
-                f"{text} on {shortened_list_text(hosts, HOSTS_SHOWN)}"
+                f"{text} on {list_text(hosts, HOSTS_SHOWN)}"
                 for text, hosts in hosts_by_version.items()
             ]
     return ", ".join(parts)

@@ -14,7 +14,6 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent_text,
     unchecked,
     valid,
     worst_answer,
@@ -31,6 +30,7 @@ from iolab.core.generator import GeneratorTotals
 from iolab.core.run import HostRun
 from iolab.loads.fileio.sampled import device_contradicts
 from iolab.loads.fileio.workload import Job
+from iolab.text import percent_text
 from iolab.units import NS_PER_S, format_bytes, format_count, format_ns
 
 IN_FLIGHT_MOST: Final = 0.9

@@ -13,7 +13,6 @@ from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.barrier import run_with
 from iolab.hosts.engine import Command, FileEngine, OutputReader, with_ledger
-from iolab.hosts.message import printable
 from iolab.hosts.remote_process import run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio.engine_facts import FILE_ENGINES
@@ -33,6 +32,7 @@ from iolab.targets.work_directory import (
     prove_extents,
     unproved_bytes,
 )
+from iolab.text import excerpt
 from iolab.units import NS_PER_S, format_bytes
 
 
@@ -251,7 +251,7 @@ async def _measured(
     if rate is not None and ending.exited.code == 0 and not reading.faults:
         return GeneratorLimit(rate)
     reasons = (*reading.faults, *ending.stderr_tail.strip().splitlines()[-1:])
-    return GeneratorLimit(None, printable("; ".join(reasons) or "it told nothing", WORDS_LIMIT))
+    return GeneratorLimit(None, excerpt("; ".join(reasons) or "it told nothing", WORDS_LIMIT))
 
 
 def null_rate(totals: EngineTotals) -> float | None:

@@ -10,7 +10,7 @@ from typing import Final
 from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts, HostProgram, ToolFacts, version_commands
 from iolab.dataclass import dataclass
-from iolab.study.wording import shown
+from iolab.text import quote_value
 
 FIO_ENGINE: Final = EngineName("fio")
 
@@ -40,7 +40,7 @@ def fio_fault(tool: ToolFacts | None) -> str | None:
     if tool is None or (tool.path is None and tool.version is None):
         return "not installed"
     if (fio_version(tool.version) or (0, 0)) < FIO_OLDEST:
-        return f"{shown(tool.version or '')}, where fio {_OLDEST} or newer is needed"
+        return f"{quote_value(tool.version or '')}, where fio {_OLDEST} or newer is needed"
     return None
 
 

@@ -28,7 +28,8 @@ from iolab.study.schedule import expand_points
 from iolab.study.tables import Problem, Tables, add_problems, check_options, place
 from iolab.study.targets import makers_of
 from iolab.study.values import option_text
-from iolab.study.wording import nearest, shown
+from iolab.study.wording import nearest
+from iolab.text import list_text, quote_value
 from iolab.units import format_bytes, parse_size
 
 IN_FLIGHT_MAX: Final = 1 << 20
@@ -64,7 +65,7 @@ def _problems(workload: FileTable, tables: Tables) -> Iterator[Problem]:
 
 
 def _access(workload: FileTable, tables: Tables) -> Iterator[Problem]:
-    access = f"rw = {shown(workload.rw.value)}"
+    access = f"rw = {quote_value(workload.rw.value)}"
     if workload.rwmixread is not None and not workload.rw.mixed:
         mixes = ", ".join(map(str, workload.rwmixread))
         has = f"rwmixread = {mixes} but {access} does not mix"
@@ -87,7 +88,7 @@ def _access(workload: FileTable, tables: Tables) -> Iterator[Problem]:
 def _in_flight(workload: FileTable) -> Iterator[Problem]:
     depth, jobs = max(workload.iodepth), max(workload.numjobs)
     if workload.ioengine in SYNC_IOENGINES and depth > 1:
-        has = f"iodepth = {depth} but ioengine = {shown(workload.ioengine)} keeps one I/O "
+        has = f"iodepth = {depth} but ioengine = {quote_value(workload.ioengine)} keeps one I/O "
         hint = "Write iodepth = 1 and raise numjobs, or use ioengine = 'libaio' or 'io_uring'."
         yield Problem(("ioengine",), f"{has}in flight", hint)
     if depth * jobs > IN_FLIGHT_MAX:
@@ -100,8 +101,8 @@ def _sizes(workload: FileTable) -> Iterator[Problem]:
     for index, filesize in enumerate(workload.filesize):
         blocks = [bs for bs in workload.bs if parse_size(filesize) % parse_size(bs)]
         if blocks:
-            has = f"filesize = {shown(filesize)}, which is not a multiple of "
-            has += f"bs = {shown(blocks[0])}"
+            has = f"filesize = {quote_value(filesize)}, which is not a multiple of "
+            has += f"bs = {quote_value(blocks[0])}"
             hint = f"Give a multiple of {format_bytes(parse_size(blocks[0]))}."
             yield Problem(("filesize", index), has, hint)
     if workload.shared_file and workload.files > 1:
@@ -134,18 +135,20 @@ def _by_fio(workload: FileTable, _: Tables) -> Iterator[Problem]:
     for side in written.get("bssplit", "0/100").split(","):
         percent = whole_percent_of(side)
         if not 0 < percent <= WHOLE:
-            message = f"fio option bssplit, whose shares come to {percent} % in {shown(side)}"
+            message = f"fio option bssplit, whose shares come to {percent} % in {quote_value(side)}"
             yield Problem(("fio", "bssplit"), message, "Give shares of 1 to 100 %.")
     for name in written:
         ioengines = FIO_OPTIONS[name].ioengines
         if ioengines and workload.ioengine not in ioengines:
-            message = f"fio option {name} and ioengine = {shown(workload.ioengine)}"
-            yield Problem(("fio", name), message, f"It belongs to {' and '.join(ioengines)}.")
+            message = f"fio option {name} and ioengine = {quote_value(workload.ioengine)}"
+            yield Problem(("fio", name), message, f"It belongs to {list_text(ioengines)}.")
     if workload.verify:
         hint = "Leave it out, or write engine = 'native'."
         yield Problem(("verify",), "verify, which fio is not asked to do", hint)
     if workload.rw.trims and max(workload.iodepth) > 1:
-        message = f"rw = {shown(workload.rw.value)} and iodepth = {max(workload.iodepth)}, but fio "
+        message = (
+            f"rw = {quote_value(workload.rw.value)} and iodepth = {max(workload.iodepth)}, but fio "
+        )
         message += "trims one at a time"
         hint = "Write iodepth = 1 and raise numjobs, or write engine = 'native'."
         yield Problem(("iodepth",), message, hint)
@@ -181,7 +184,8 @@ def _rare(workload: FileTable, rates: Sequence[int | str]) -> Iterator[Problem]:
     # Less than a block a second of both together is told of where rates are looked at.
     if block <= parse_size(slow) < block * WHOLE / percent:
         message = (
-            f"Poisson arrivals at rate = {shown(slow)}, of which fio makes {percent} % {way}: "
+            f"Poisson arrivals at rate = {quote_value(slow)}, of which fio "
+            f"makes {percent} % {way}: "
         )
         message += f"less than one block of {format_bytes(block)} a second"
         least = math.ceil(block * WHOLE / percent)
@@ -192,12 +196,14 @@ def _rare(workload: FileTable, rates: Sequence[int | str]) -> Iterator[Problem]:
 def _by_native(workload: FileTable, tables: Tables) -> Iterator[Problem]:
     """What the native engine cannot do."""
     if workload.ioengine not in METHODS:
-        message = f"ioengine = {shown(workload.ioengine)}, which the native engine has nothing like"
+        message = (
+            f"ioengine = {quote_value(workload.ioengine)}, which the native engine has nothing like"
+        )
         hint = "Leave it out, and the engine takes the best it finds; or write engine = 'fio'."
         yield Problem(("ioengine",), message, hint)
     for name, text in _written(workload).items():
         if not is_native(name, text):
-            value = f" = {shown(workload.fio[name])}" if name in NATIVE_OPTIONS else ""
+            value = f" = {quote_value(workload.fio[name])}" if name in NATIVE_OPTIONS else ""
             message = f"fio option {name}{value}, which the native engine cannot do"
             yield Problem(("fio", name), message, "Leave it out, or write engine = 'fio'.")
     yield from _apart(workload)
@@ -262,7 +268,7 @@ def _polling(workload: FileTable, options: Mapping[str, str]) -> Iterator[Proble
         if options.get(name) != "1":
             continue
         if "ioengine" in workload.model_fields_set and workload.ioengine != "io_uring":
-            message = f"fio option {name} and ioengine = {shown(workload.ioengine)}"
+            message = f"fio option {name} and ioengine = {quote_value(workload.ioengine)}"
             yield Problem(("fio", name), message, "Only io_uring polls: leave one of them out.")
     if options.get("hipri") == "1":
         if not workload.direct:
@@ -271,7 +277,9 @@ def _polling(workload: FileTable, options: Mapping[str, str]) -> Iterator[Proble
         if workload.rw.trims:
             hint = "Trims are plain calls: leave it out."
             yield Problem(
-                ("fio", "hipri"), f"fio option hipri and rw = {shown(workload.rw.value)}", hint
+                ("fio", "hipri"),
+                f"fio option hipri and rw = {quote_value(workload.rw.value)}",
+                hint,
             )
         if workload.rw.writes and int(options.get("fsync", "0")):
             hint = "A polled ring does not flush: leave one of them out."
@@ -284,7 +292,9 @@ def _unverifiable(workload: FileTable, *, filled: bool) -> Iterator[Problem]:
     hint = "Leave one of them out."
     if workload.rw.trims:
         yield Problem(
-            ("verify",), f"verify and rw = {shown(workload.rw.value)}, which leaves no stamps", hint
+            ("verify",),
+            f"verify and rw = {quote_value(workload.rw.value)}, which leaves no stamps",
+            hint,
         )
     if workload.contents is Contents.ZEROS:
         yield Problem(("verify",), "verify and contents = 'zeros', which bear no stamps", hint)
@@ -321,12 +331,14 @@ def _rates(workload: FileTable) -> Iterator[Problem]:
     """Rates and arrivals among themselves."""
     written = [key for key in FileTable.rates if getattr(workload, key) is not None]
     if len(written) > 1:
-        yield Problem((written[1],), " and ".join(written), "Leave all but one of them out.")
+        yield Problem((written[1],), list_text(written), "Leave all but one of them out.")
     if workload.rate:
         # Less than a block a second is no rate: fio divides by whole I/Os a second.
         slow, most = min(workload.rate, key=parse_size), max(map(parse_size, workload.bs))
         if parse_size(slow) < most:
-            has = f"rate = {shown(slow)}, less than one block of {format_bytes(most)} a second"
+            has = (
+                f"rate = {quote_value(slow)}, less than one block of {format_bytes(most)} a second"
+            )
             hint = f"Give at least {format_bytes(most)}, or smaller blocks."
             yield Problem(("rate",), has, hint)
     if workload.arrivals is None:

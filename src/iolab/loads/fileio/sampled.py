@@ -16,7 +16,6 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent_text,
     valid,
     worst_answer,
 )
@@ -31,6 +30,7 @@ from iolab.core.run import DeviceDelta, HostRun
 from iolab.core.samples import Ints
 from iolab.core.workload import Direction
 from iolab.loads.fileio.workload import WHOLE, Access, Job, shares_of
+from iolab.text import percent_text
 from iolab.units import format_bytes, format_count, format_ns, parse_size
 
 SIGMAS: Final = 6.0

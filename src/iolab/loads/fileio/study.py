@@ -20,7 +20,7 @@ from iolab.study.kinds import HostStudy, KnownFacts, LoadCost, LoadStudy, Progra
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import Tables
 from iolab.study.targets import Target, makers_of
-from iolab.study.wording import shown
+from iolab.text import quote_value
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 
 
@@ -80,7 +80,9 @@ class FileIoStudy(LoadStudy):
             FILE_ENGINES[name].program for name in dict.fromkeys(engines) if name in FILE_ENGINES
         )
         return [
-            Fault(f"{program.title} on host {shown(target.host)} is {wrong}.", program.install)
+            Fault(
+                f"{program.title} on host {quote_value(target.host)} is {wrong}.", program.install
+            )
             for program in needed
             if program and program.fault and (wrong := program.fault(facts))
         ]

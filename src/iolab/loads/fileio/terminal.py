@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.check import percent_text
 from iolab.loads.fileio.calibration import CalibrationRow, rows_of
 from iolab.loads.fileio.calibration_report import (
     ENGINES,
@@ -18,7 +17,7 @@ from iolab.loads.fileio.calibration_report import (
     shares_of,
     versions_text,
 )
-from iolab.report.numbers import counted_noun, value_text
+from iolab.report.numbers import value_text
 from iolab.report.table import Table, columns_of, row_of
 from iolab.report.terminal import (
     QUIET_STYLE,
@@ -28,6 +27,7 @@ from iolab.report.terminal import (
     section_title,
     terminal_table,
 )
+from iolab.text import counted_noun, percent_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -51,15 +51,10 @@ from iolab.report.charts.lines import (
     remaining_line_groups,
 )
 from iolab.report.charts.tradeoff import latency_tradeoff_chart
-from iolab.report.numbers import (
-    DASH,
-    axis_values_text,
-    counted_noun,
-    flat_record_document,
-    metric_text,
-)
+from iolab.report.numbers import DASH, axis_values_text, flat_record_document, metric_text
 from iolab.report.phrases import metric_column_name
 from iolab.report.table import Cell, Table, columns_of, row_of, verdict_cell
+from iolab.text import counted_noun, percent_text
 
 GAIN_NOTE: Final = (
     "A gain is more operations a second or less latency than the baseline has in the same cell: "
@@ -106,16 +101,11 @@ def gains_in_group(
     )
 
 
-def signed_percent_text(share: float) -> str:
-    """`+25 %`, with a digit more where it is small."""
-    return f"{100 * share:+.0f} %" if abs(share) >= 0.1 else f"{100 * share:+.1f} %"
-
-
 def percent_interval_text(low: float | None, high: float | None) -> str:
     """`[+21 %, +29 %]`; a dash where none is known."""
     if low is None or high is None:
         return DASH
-    return f"[{signed_percent_text(low)}, {signed_percent_text(high)}]"
+    return f"[{percent_text(low, signed=True)}, {percent_text(high, signed=True)}]"
 
 
 def gain_cell_title(gain: ComparedMetric, group: PointGroup) -> str:
@@ -136,7 +126,7 @@ def gains_table(
             metric_column_name(cell.metric),
             metric_text(cell.baseline),
             metric_text(cell.candidate),
-            signed_percent_text(cell.share),
+            percent_text(cell.share, signed=True),
             percent_interval_text(*(cell.interval or (None, None))),
             f"{cell.factor:.2f}",
             cell.comparison.verdict.value,
@@ -239,7 +229,7 @@ def _largest_gain_row(
     return (
         *start,
         *row_of(
-            signed_percent_text(gain.share),
+            percent_text(gain.share, signed=True),
             percent_interval_text(best.low, best.high),
             f"{gain.factor:.2f}",
         ),
@@ -268,7 +258,7 @@ def gain_sentence(
     interval = "" if low is None else f" {percent_interval_text(low, largest.high)}"
     names = f"{looks[pair.candidate].title} over {looks[pair.baseline].title}"
     return (
-        f" Largest gain of {names}: {signed_percent_text(gain.share)}{interval} at "
+        f" Largest gain of {names}: {percent_text(gain.share, signed=True)}{interval} at "
         f"{gain_cell_title(gain, group)}, {gain.comparison.verdict.value}."
     )
 

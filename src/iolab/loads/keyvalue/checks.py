@@ -15,7 +15,6 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent_text,
     unchecked,
     valid,
     worst_answer,
@@ -45,6 +44,7 @@ from iolab.loads.keyvalue.workload import (
     server_in,
 )
 from iolab.stats.quantiles import has_few_stalls
+from iolab.text import percent_text
 from iolab.units import format_count, format_ns, format_rate_bytes
 
 UNEXPLAINED_GOOD: Final = 0.01

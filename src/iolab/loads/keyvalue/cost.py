@@ -22,9 +22,8 @@ from iolab.loads.keyvalue.workload import (
     YcsbJob,
     server_settings,
 )
-from iolab.report.numbers import counted_noun
 from iolab.study.cost import extra_watch_seconds
-from iolab.study.wording import shown
+from iolab.text import counted_noun, quote_value
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 
 TABLE_SHARE: Final = 1.06
@@ -352,7 +351,8 @@ def full_copy_notes(
     if copies:
         largest = max(copies, key=lambda copy: copy.size_bytes)
         yield (
-            f"each run copies its database whole on {shown(largest.hosts[0])}, whose file system "
+            "each run copies its database whole on "
+            f"{quote_value(largest.hosts[0])}, whose file system "
             f"has no reflinks: {format_duration_s(largest.size_bytes / rate)} each at "
             f"{format_rate_bytes(rate)}"
         )

@@ -23,7 +23,7 @@ from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusalError, printable
+from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import Ending, exit_fault, output_of, program_name, require_success
 from iolab.loads.keyvalue.db_bench.engine import levels_command, load_command, shape_command
 from iolab.loads.keyvalue.db_bench.evidence import load_faults
@@ -41,6 +41,7 @@ from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState, run_on_each
 from iolab.targets.layout import is_os_error
 from iolab.targets.work_directory import WorkDirectory, evict_page_cache
+from iolab.text import excerpt
 from iolab.units import format_bytes
 
 MARKER: Final = "iolab.json"
@@ -283,7 +284,7 @@ async def user_database_shape(workdir: WorkDirectory, job: KeyValueJob) -> Table
     faults = shape_faults(tables, job.loaded)
     if faults or tables is None:
         message = (
-            f"{printable(job.database)} on host '{workdir.name}' is not the database that was "
+            f"{excerpt(job.database)} on host '{workdir.name}' is not the database that was "
             f"stated: {'; '.join(faults)}."
         )
         raise EngineError(message, STATE)
@@ -375,12 +376,12 @@ def _load_fault(
     if is_os_error(errno.ENOSPC, 0, reason) or is_os_error(errno.EDQUOT, 0, reason):
         size = format_bytes(loaded.keys * loaded.entry_bytes)
         message = (
-            f"{printable(workdir.dir)} on host '{workdir.name}' ran full while a database of "
+            f"{excerpt(workdir.dir)} on host '{workdir.name}' ran full while a database of "
             f"{size} was loaded."
         )
         hint = "Make room there, more than twice its size, or set fewer workload.*.keys."
         return HostError(message, hint)
-    faults = printable("; ".join(load_faults(output, loaded))).rstrip(".")
+    faults = excerpt("; ".join(load_faults(output, loaded))).rstrip(".")
     outcome = exit_fault(ending, command)
     if outcome is None and not faults:
         return None

@@ -23,7 +23,6 @@ from iolab.errors import EngineError, HostError
 from iolab.hosts.barrier import gather_hosts, run_with
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import IntervalLog
-from iolab.hosts.message import printable
 from iolab.hosts.remote_process import output_of
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.external import ExternalServer
@@ -87,6 +86,7 @@ from iolab.session.start import HostStart, require_clock_offset, start_load_toge
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.study.targets import bystanders_of
 from iolab.targets.work_directory import WorkDirectory
+from iolab.text import excerpt
 from iolab.units import NS_PER_S, format_bytes
 
 NO_SEED: Final = 0
@@ -350,7 +350,7 @@ class YcsbDriver(Driver):
             faults = read_client_results(share, client)
             # What is wrong with the outputs of a run that failed follows from that.
             if faults and failure is None:
-                reason = printable("; ".join(faults)).rstrip(".")
+                reason = excerpt("; ".join(faults)).rstrip(".")
                 raise EngineError(f"YCSB on host '{share.name}': {reason}.", SEE_OUTPUT)
 
         async def clear(share: HostRunState) -> None:

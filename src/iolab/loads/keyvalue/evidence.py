@@ -26,8 +26,9 @@ from iolab.loads.keyvalue.workload import (
     engine_reply,
     server_settings,
 )
-from iolab.report.numbers import DASH, counted_noun, metric_text, value_text
+from iolab.report.numbers import DASH, metric_text, value_text
 from iolab.report.table import Cell, Column, Table, columns_of, row_of, verdict_cell
+from iolab.text import counted_noun
 from iolab.units import format_bytes, format_count
 
 Runs = Mapping[RunKey, tuple[HostRun, ...]]

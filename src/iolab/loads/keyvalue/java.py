@@ -28,9 +28,9 @@ from iolab.hosts.builds import (
 )
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
-from iolab.hosts.message import printable, printable_bytes
 from iolab.hosts.process import end_group
 from iolab.hosts.remote_process import exit_fault, program_name, require_success
+from iolab.text import excerpt
 
 INSTALL_JAVA: Final = (
     "Install one there (`apt-get install openjdk-17-jre-headless`), or name its program in "
@@ -73,14 +73,14 @@ async def find_java(host: Host, program: str, *, oldest: int) -> Java:
         raise EngineError(f"{program_name(command)} on host '{host.name}' {fault}.", INSTALL_JAVA)
     java = parse_java_version(program, output.decode("utf-8", "replace"))
     if java is None:
-        words = printable(output.decode("utf-8", "replace").strip().partition("\n")[0], 100)
+        words = excerpt(output.decode("utf-8", "replace").strip().partition("\n")[0], 100)
         raise EngineError(
             f"{program_name(command)} on host '{host.name}' says no version of Java: {words!r}.",
             INSTALL_JAVA,
         )
     if java.release < oldest:
         raise EngineError(
-            f"Java {printable(java.version, 40)} on host '{host.name}' is too old: "
+            f"Java {excerpt(java.version, 40)} on host '{host.name}' is too old: "
             f"{oldest} or newer is needed.",
             INSTALL_JAVA,
         )
@@ -208,7 +208,7 @@ def _build_fault(output: bytes, title: str) -> EngineError:
         )
     if match := _NO_ARTIFACT.search(tail):
         return EngineError(
-            f"Maven Central has no {printable_bytes(match[1], 200)}.",
+            f"Maven Central has no {excerpt(match[1], 200)}.",
             "Name a version that exists.",
         )
     return EngineError(
@@ -224,7 +224,7 @@ def _first_error_text(tail: bytes) -> str:
     if not lines:
         return ""
     first = b" ".join(line.removeprefix(b"[ERROR] ").strip() for line in lines[:LINES_SHOWN])
-    return f" ({printable_bytes(first, SHOWN).rstrip('.')})"
+    return f" ({excerpt(first, SHOWN).rstrip('.')})"
 
 
 class KitName(StrEnum):

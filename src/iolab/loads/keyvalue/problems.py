@@ -46,7 +46,8 @@ from iolab.study.tables import (
     with_paths,
 )
 from iolab.study.targets import Target, targets_of
-from iolab.study.wording import shown, suggestion
+from iolab.study.wording import suggestion
+from iolab.text import quote_value
 from iolab.units import format_bytes, parse_size
 
 OVERWRITE: Final = "overwrite"
@@ -96,7 +97,7 @@ def _db_bench_problems(workload: DbBenchTable, written: Mapping[str, Any]) -> It
     memory, cache = workload.memory, workload.cache_size
     # With less than its own cache the process would be killed before it has shown anything.
     if memory is not None and parse_size(memory) <= parse_size(cache):
-        has = f"memory = {shown(memory)} for a cache_size of {shown(cache)}"
+        has = f"memory = {quote_value(memory)} for a cache_size of {quote_value(cache)}"
         hint = "Give more memory than the cache takes, or a smaller cache_size."
         yield Problem(("memory",), has, hint)
 
@@ -154,7 +155,8 @@ def _check_node(document: StudyDocument, server: ServerTable) -> None:
         document.add_fault(("server", "replication"), message, "Leave it out, or write 1.")
     if server.memory is not None and parse_size(server.memory) <= parse_size(server.heap):
         message = (
-            f"memory of [server] is {shown(server.memory)} for a heap of {shown(server.heap)}."
+            f"memory of [server] is {quote_value(server.memory)} for a heap of "
+            f"{quote_value(server.heap)}."
         )
         hint = "Give more: a node needs half a gigabyte beside its heap, and the page cache counts."
         document.add_fault(("server", "memory"), message, hint)
@@ -166,7 +168,7 @@ def _check_node_host(document: StudyDocument, tables: Tables, written: Mapping[s
     name = server_table(tables).host
     if name is not None and (name not in hosts or hosts[name].role is Role.HYPERVISOR):
         usable = [host.name for host in hosts.values() if host.role is not Role.HYPERVISOR]
-        message = f"host of [server] is {shown(name)}, which is no client or storage node."
+        message = f"host of [server] is {quote_value(name)}, which is no client or storage node."
         document.add_fault(("server", "host"), message, suggestion(name, usable, "such hosts"))
         return
     if not ipaddress.ip_address(server_table(tables).listen).is_loopback:
@@ -177,9 +179,9 @@ def _check_node_host(document: StudyDocument, tables: Tables, written: Mapping[s
         others = [client for client in clients if client != node]
         if others:
             message = (
-                f"The managed server on {shown(node)} listens on "
+                f"The managed server on {quote_value(node)} listens on "
                 f"{server_table(tables).listen}, where "
-                f"{shown(others[0])} of {place(document, item.path)} cannot reach it."
+                f"{quote_value(others[0])} of {place(document, item.path)} cannot reach it."
             )
             hint = "Write server.listen with an address of that host that the clients can reach."
             key = "listen" if "listen" in written else "kind"
@@ -243,7 +245,9 @@ def _missing_tool_faults(study: Study, host: str, facts: HostFacts) -> Iterator[
     for program, (kind, _) in required_tools(study).items():
         tool = facts.tool(program)
         if tool is not None and tool.path is None:
-            yield Fault(f"There is no {shown(program)} on host {shown(host)}.", _INSTALL[kind])
+            yield Fault(
+                f"There is no {quote_value(program)} on host {quote_value(host)}.", _INSTALL[kind]
+            )
 
 
 def _space_fault(
@@ -253,7 +257,7 @@ def _space_fault(
     if not need:
         return None
     need = with_free_space_margin(need)
-    where = f"{shown(target.path)} on host {shown(target.host)}"
+    where = f"{quote_value(target.path)} on host {quote_value(target.host)}"
     image = study.target.image_bytes
     if image is not None and image < need:
         message = f"The image of {format_bytes(image)} is too small: databases, a copy and what "

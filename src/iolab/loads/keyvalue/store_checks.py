@@ -12,7 +12,6 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent_text,
     unchecked,
     valid,
     worst_answer,
@@ -33,6 +32,7 @@ from iolab.loads.keyvalue.workload import (
     engine_reply,
     server_in,
 )
+from iolab.text import percent_text
 from iolab.units import format_bytes, format_count
 
 UNIFORM_WORKLOADS: Final = ("readrandom", "readrandomwriterandom", "readwhilewriting")

@@ -49,7 +49,6 @@ from iolab.loads.keyvalue.workload import (
     YcsbJob,
     server_settings,
 )
-from iolab.report.numbers import counted_noun
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, overhead_seconds
 from iolab.study.document import StudyDocument
 from iolab.study.file import XFS
@@ -58,6 +57,7 @@ from iolab.study.kinds import HostStudy, KnownFacts, LoadCost, LoadStudy, Progra
 from iolab.study.load_tables import LoadTable, StudyTable
 from iolab.study.tables import Item, Tables, start
 from iolab.study.targets import targets_of
+from iolab.text import counted_noun
 from iolab.units import format_bytes, format_rate_bytes
 
 

@@ -21,6 +21,7 @@ from iolab.report.best import UNKNOWN_METRIC, Headline, best_point_headline, wor
 from iolab.report.charts.choose import main_axis
 from iolab.report.numbers import DASH, metric_text, value_text
 from iolab.report.table import Cell, Column, Table, columns_of, row_of, verdict_cell
+from iolab.text import percent_text
 from iolab.units import format_bytes, format_rate_bytes
 
 PERCENTILES: Final = tuple((name, f"p{percent:g}") for name, percent in KEY_PERCENTILES)
@@ -413,7 +414,7 @@ def _ycsb_table(workloads: Sequence[tuple[Workload, YcsbJob]]) -> Table | None:
 
 def _ycsb_row(workload: Workload, job: YcsbJob) -> tuple[Cell, ...]:
     swept = workload.axis_texts
-    mix = ", ".join(f"{100 * share:g} % {operation.word}" for operation, share in job.mix)
+    mix = ", ".join(f"{percent_text(share)} {operation.word}" for operation, share in job.mix)
     rate = "none" if job.rate_ops_per_s is None else f"{job.rate_ops_per_s:,} ops/s"
     return row_of(
         workload.title,

@@ -16,7 +16,6 @@ from iolab.loads.keyvalue.charts import (
     compare_key_groups,
     largest_gains,
     percent_interval_text,
-    signed_percent_text,
 )
 from iolab.loads.keyvalue.metrics import WHOLE_KEY
 from iolab.loads.keyvalue.tables import (
@@ -39,6 +38,7 @@ from iolab.report.terminal import (
     section_title,
     styled_verdict,
 )
+from iolab.text import percent_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -130,7 +130,7 @@ def _gain_cells(largest: GroupLargestGain) -> list[Text | str]:
     gain = largest.best.gain
     return [
         literal_text(f"  {largest.words}"),
-        Text(signed_percent_text(gain.share), style="bold"),
+        Text(percent_text(gain.share, signed=True), style="bold"),
         percent_interval_text(largest.best.low, largest.best.high),
         literal_text(largest.at),
         gain.comparison.verdict.value,

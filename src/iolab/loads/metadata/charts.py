@@ -62,9 +62,9 @@ from iolab.report.charts.series import (
     TimeGrid,
     panel_line_from_array,
 )
-from iolab.report.numbers import DASH, counted_noun
+from iolab.report.numbers import DASH
 from iolab.report.table import Table, columns_of, row_of
-from iolab.study.wording import capitalised
+from iolab.text import capitalised, counted_noun
 from iolab.units import format_count
 
 

@@ -15,7 +15,6 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
-    percent_text,
     unchecked,
     valid,
     worst_answer,
@@ -38,6 +37,7 @@ from iolab.hosts.counter_names import TARGET
 from iolab.loads.metadata.metrics import MetadataView, PhaseLoad
 from iolab.loads.metadata.table import PHASE_SHORT_S
 from iolab.loads.metadata.workload import FILE_OPERATIONS, MDTEST_ENGINE, Operation, printed_rates
+from iolab.text import percent_text
 from iolab.units import format_count, format_ns
 
 REPORTED_GOOD: Final = 0.01

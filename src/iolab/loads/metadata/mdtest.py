@@ -22,7 +22,6 @@ from iolab.hosts.barrier import gather_hosts, run_with
 from iolab.hosts.clock import measure_offset
 from iolab.hosts.device_counters import snapshot, snapshot_and_sample
 from iolab.hosts.engine import Command, EngineReading
-from iolab.hosts.message import printable
 from iolab.hosts.remote_process import run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.mdtest_output import (
@@ -47,6 +46,7 @@ from iolab.session.observers import HostWatch
 from iolab.session.process_driver import ending_fault
 from iolab.session.start import end_watches, watch_idle
 from iolab.targets.work_directory import WorkDirectory, require_shared
+from iolab.text import excerpt
 
 
 class MpiName(StrEnum):
@@ -315,7 +315,7 @@ async def _require_programs(share: HostRunState, job: MetadataJob) -> None:
     for name, words in asked.items():
         tool = facts.tool(name)
         if tool is None or tool.path is None:
-            message = f"There is no {printable(words[0])} on host '{share.name}'."
+            message = f"There is no {excerpt(words[0])} on host '{share.name}'."
             raise EngineError(message, INSTALL_MDTEST if name == "mdtest" else INSTALL_MPI)
 
 

@@ -22,7 +22,7 @@ from iolab.study.document import StudyDocument
 from iolab.study.file import ConfigurationTable
 from iolab.study.tables import Problem, Tables, add_problems, check_options, with_paths
 from iolab.study.targets import Target, targets_of
-from iolab.study.wording import shown
+from iolab.text import quote_value
 from iolab.units import format_bytes, parse_size
 
 TOTAL_RANKS_MAX: Final = 1 << 20
@@ -42,18 +42,20 @@ def check_metadata(document: StudyDocument, tables: Tables) -> None:
 
 
 def _workload_problems(workload: MetadataTable, clients: int) -> Iterator[Problem]:
-    engine, ranks = f"engine = {shown(workload.engine)}", max(workload.ranks)
+    engine, ranks = f"engine = {quote_value(workload.engine)}", max(workload.ranks)
     if ranks * clients > TOTAL_RANKS_MAX:
         has = f"ranks = {ranks}, which makes {ranks * clients} on {clients} clients"
         yield Problem(("ranks",), has, f"Keep ranks x clients at most {TOTAL_RANKS_MAX}.")
     # With several ranks one shift fits one point; left out, it is each point's own.
     if workload.rank_shift and len(workload.ranks) > 1:
-        has = f"rank_shift = {workload.rank_shift} for several ranks, {shown(workload.ranks)}"
+        has = f"rank_shift = {workload.rank_shift} for several ranks, {quote_value(workload.ranks)}"
         hint = "Leave rank_shift out, and it follows ranks; or write 0."
         yield Problem(("rank_shift",), has, hint)
     buffers = ranks * parse_size(workload.file_bytes)
     if buffers > BUFFERS_MAX:
-        has = f"file_bytes = {shown(workload.file_bytes)}, which takes {format_bytes(buffers)} "
+        has = (
+            f"file_bytes = {quote_value(workload.file_bytes)}, which takes {format_bytes(buffers)} "
+        )
         has += f"of memory for {ranks} ranks"
         hint = f"Keep file_bytes x ranks at most {format_bytes(BUFFERS_MAX)}."
         yield Problem(("file_bytes",), has, hint)
@@ -143,7 +145,7 @@ def _unshared_target_faults(study: Study, plan: Plan, places: list[_HostTarget])
         blind = next((place for place in own[1:] if _is_surely_different(own[0], place)), None)
         if blind is not None:
             first, second = (
-                f"{shown(place.target.path)} on {shown(place.target.host)}"
+                f"{quote_value(place.target.path)} on {quote_value(place.target.host)}"
                 for place in (own[0], blind)
             )
             message = (
@@ -195,7 +197,7 @@ def _space_fault(point: Point | None, sharing: list[_HostTarget]) -> Fault | Non
         return None
     inodes, space = (need * len(sharing) for need in _needed_inodes_and_bytes(point))
     first = sharing[0]
-    where = f"{shown(first.target.path)} on host {shown(first.target.host)}"
+    where = f"{quote_value(first.target.path)} on host {quote_value(first.target.host)}"
     if len(sharing) > 1:
         where += f", shared by {len(sharing)} hosts,"
     # Some file systems have no fixed number of inodes and say 0.

@@ -20,12 +20,12 @@ from iolab.loads.metadata.workload import (
     space_per_client,
     written_bytes_per_client,
 )
-from iolab.report.numbers import counted_noun
 from iolab.study.document import StudyDocument
 from iolab.study.foretold import VerdictLimit, point_digests
 from iolab.study.kinds import HostStudy, LoadCost, LoadStudy
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import Tables
+from iolab.text import counted_noun
 from iolab.units import format_bytes, format_duration_s
 
 MDTEST: Final = "mdtest"

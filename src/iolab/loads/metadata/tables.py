@@ -13,8 +13,9 @@ from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.loads.metadata.iterations import OperationStatistics, PointStatistics, point_statistics
 from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataJob, Operation
-from iolab.report.numbers import DASH, axis_values_text, counted_noun, metric_text, value_text
+from iolab.report.numbers import DASH, axis_values_text, metric_text, value_text
 from iolab.report.table import Cell, Table, columns_of, row_of, verdict_cell
+from iolab.text import counted_noun
 from iolab.units import format_bytes
 
 if TYPE_CHECKING:

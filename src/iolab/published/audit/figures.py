@@ -42,6 +42,7 @@ from iolab.published.audit.relations import (
     table_quantities,
     value_in_unit,
 )
+from iolab.text import list_text
 
 DIGITS_LEAST: Final = 4
 """Two independent measurements share so many digits once in ten thousand times."""
@@ -349,7 +350,7 @@ def audit_repeated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
         where = join_locations(
             *(published.place(str(path[0]), published.table(*path)) for path in places)
         )
-        subject = " and ".join(element_label(table) for table in tables)
+        subject = list_text(element_label(table) for table in tables)
         yield AuditOutcome(
             "repeated", subject, Agreement.DOUBTFUL, message, f"{value}", where=where
         )

@@ -42,6 +42,7 @@ from iolab.published.audit.relations import (
     range_text,
     table_quantities,
 )
+from iolab.text import percent_text
 from iolab.units import parse_size
 
 LITTLE_SLACK: Final = 0.05
@@ -273,7 +274,7 @@ def audit_client_scaling(published: PublishedSet) -> Iterator[AuditOutcome]:
         name = pair.fleet.configuration
         message = (
             f"{pair.fleet.workload}: each of {pair.fleet.hosts} clients does "
-            f"{100 * kept.value:.3g} % of one alone."
+            f"{percent_text(kept.value)} of one alone."
         )
         where = published.place("example", {"id": name})
         yield doubt_outcome("scaling", name, message, fine=fine, where=where)

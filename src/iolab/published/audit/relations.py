@@ -18,6 +18,7 @@ from iolab.published.audit.document import (
     key_text,
     printed_range,
 )
+from iolab.text import list_text
 
 
 class Agreement(StrEnum):
@@ -114,7 +115,7 @@ def doubt_outcome(rule: str, subject: str, message: str, *, fine: bool, where: s
 
 def join_locations(*places: str) -> str:
     """Where figures stand, each place once."""
-    return " and ".join(dict.fromkeys(place for place in places if place))
+    return list_text(dict.fromkeys(place for place in places if place))
 
 
 def range_text(span: FigureRange, unit: str) -> str:

@@ -41,8 +41,8 @@ from iolab.report.charts.scale import (
     linear_scale,
     value_axis_of_scale,
 )
-from iolab.report.numbers import counted_noun, escape_invisible, shorten
 from iolab.report.table import Table
+from iolab.text import counted_noun, escape_invisible, excerpt
 
 HATCHED: Final = "Hatched: not valid, as the mark on it tells."
 """What a note says of a chart with such bars."""
@@ -154,7 +154,7 @@ def horizontal_bar_chart(
     )
     rows, titles, height = _place_bars(drawn)
     unit = (
-        shorten(f"{scale.unit} for each {per_unit}", TITLE_CHARACTERS) if per_unit else scale.unit
+        excerpt(f"{scale.unit} for each {per_unit}", TITLE_CHARACTERS) if per_unit else scale.unit
     )
     x = replace(
         value_axis_of_scale(scale),

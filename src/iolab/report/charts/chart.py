@@ -20,14 +20,9 @@ from iolab.core.study import Study
 from iolab.dataclass import dataclass
 from iolab.report.charts.palette import RAISED, Token, series_token
 from iolab.report.charts.scale import LEFT, PLOT_WIDTH, WIDTH, ChartAxis, Scale
-from iolab.report.numbers import (
-    REPEATS_TOO_FAR_APART,
-    TOO_FEW_REPEATS,
-    escape_invisible,
-    missing_interval_reason,
-    shorten,
-)
+from iolab.report.numbers import REPEATS_TOO_FAR_APART, TOO_FEW_REPEATS, missing_interval_reason
 from iolab.report.table import Table
+from iolab.text import escape_invisible, excerpt
 
 HEAD: Final = 32
 """Room for the unit over a plot."""
@@ -275,7 +270,7 @@ def spread_positions(wanted: Sequence[float], gap: float, low: float, high: floa
 
 def plot_label(text: str) -> str:
     """A label beside a plot: cleaned and cut to what fits there."""
-    return shorten(text, LABEL_CHARACTERS)
+    return excerpt(text, LABEL_CHARACTERS)
 
 
 def outside_window_shading(begin_s: float, end_s: float, run_end_s: float) -> list[Mark]:

@@ -35,13 +35,9 @@ from iolab.report.charts.lines import (
 from iolab.report.charts.palette import Token
 from iolab.report.charts.series import RunDetail
 from iolab.report.charts.tradeoff import latency_tradeoff_chart
-from iolab.report.numbers import (
-    all_axis_names,
-    axis_value_as_number,
-    axis_values_text,
-    escape_invisible,
-)
+from iolab.report.numbers import all_axis_names, axis_value_as_number, axis_values_text
 from iolab.report.phrases import metric_phrase
+from iolab.text import escape_invisible, list_text
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief, Charts
@@ -233,7 +229,7 @@ def latency_distribution_charts(
         for index, detail in enumerate(chosen)
     ]
     title = (
-        "at the best point" if several else f"by {' and '.join(all_axis_names(results)) or 'point'}"
+        "at the best point" if several else f"by {list_text(all_axis_names(results)) or 'point'}"
     )
     heading = f"Latency by percentile, {title}"
     most = MAX_LINES if several else MAX_CURVES

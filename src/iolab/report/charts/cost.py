@@ -24,8 +24,8 @@ from iolab.report.charts.chart import (
 )
 from iolab.report.charts.palette import INK, MUTED, Token
 from iolab.report.charts.scale import LEFT
-from iolab.report.numbers import counted_noun, escape_invisible, shorten, shortened_list_text
 from iolab.report.table import Table
+from iolab.text import counted_noun, escape_invisible, excerpt, list_text, percent_text
 from iolab.units import format_count
 
 HEAD: Final = 4
@@ -103,7 +103,7 @@ def procurement_cost_chart(
     left_out = len(priced) - len(drawn)
     return Figure(
         subject="Cost",
-        title=f"Procurement cost in {shorten(currency, 16)}, and capacity",
+        title=f"Procurement cost in {excerpt(currency, 16)}, and capacity",
         finding=_cost_sentence(drawn),
         note="Servers, network and storage are shades of one colour, in this order. Capacity is on "
         "a scale of its own."
@@ -186,7 +186,7 @@ def _cost_sentence(
     parts = []
     for purchase, cost in purchases_with_cost:
         amount, part = max(zip(cost_parts(cost), PARTS, strict=True))
-        share = f"{100 * amount / cost.total:.0f} % of it {part}"
+        share = f"{percent_text(amount / cost.total)} of it {part}"
         name = escape_invisible(purchase.configuration.title)
-        parts.append(f"{name} {format_count(cost.total)} {shorten(cost.currency, 16)}, {share}")
-    return f"{shortened_list_text(parts, _NAMED)}."
+        parts.append(f"{name} {format_count(cost.total)} {excerpt(cost.currency, 16)}, {share}")
+    return f"{list_text(parts, _NAMED)}."

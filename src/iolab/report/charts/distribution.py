@@ -15,9 +15,9 @@ from iolab.report.charts.chart import Figure, Line, LineEndLabel, Mark, MarkTip,
 from iolab.report.charts.palette import Token
 from iolab.report.charts.scale import PLOT_WIDTH, ChartAxis, Scale, log_scale
 from iolab.report.charts.series import LatencyCurve
-from iolab.report.numbers import DASH, counted_noun, escape_invisible
+from iolab.report.numbers import DASH
 from iolab.report.table import Table, columns_of, row_of
-from iolab.study.wording import capitalised
+from iolab.text import capitalised, counted_noun, escape_invisible
 from iolab.units import format_ns
 
 HEIGHT: Final = 210

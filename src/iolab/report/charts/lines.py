@@ -39,14 +39,13 @@ from iolab.report.charts.scale import ChartAxis, Scale, linear_scale, log_scale,
 from iolab.report.numbers import (
     axis_name_text,
     axis_value_as_number,
-    escape_invisible,
     interval_and_runs_text,
     metric_text,
     value_text,
 )
 from iolab.report.phrases import load_estimate_text, metric_phrase
 from iolab.report.table import Cell, Table, columns_of, row_of
-from iolab.study.wording import capitalised
+from iolab.text import capitalised, escape_invisible
 
 HEIGHT: Final = 190
 PANEL_HEIGHT: Final = 90

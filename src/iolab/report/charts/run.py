@@ -46,8 +46,9 @@ from iolab.report.charts.scale import (
     seconds_axis,
 )
 from iolab.report.charts.series import HeatMap, Panel, PanelLine, Timeline
-from iolab.report.numbers import DASH, shorten, value_text
+from iolab.report.numbers import DASH, value_text
 from iolab.report.table import Cell, Table, columns_of, row_of
+from iolab.text import excerpt, percent_text
 from iolab.units import format_duration_s, format_ns
 
 PANEL_HEIGHT: Final = 54
@@ -339,7 +340,7 @@ def _heat_map_table(heat: HeatMap) -> Table:
                 _highest_latency_text(heat.p50_ns[start : start + size]),
                 _highest_latency_text(heat.p99_ns[start : start + size]),
                 f"{low} to {high}" if total else DASH,
-                f"{100 * most / total:.0f} %" if total else DASH,
+                percent_text(most / total) if total else DASH,
             )
         )
     return Table(HEAT, heads, tuple(rows))
@@ -397,8 +398,8 @@ def host_rates_chart(
         subject=subject,
         title="Each host's rate, from the slowest to the fastest",
         finding=(
-            f"Slowest: {shorten(slow, NAME_CHARACTERS)} with {value_text(least, unit)}. "
-            f"Fastest: {shorten(fast, NAME_CHARACTERS)} with {value_text(most, unit)}. "
+            f"Slowest: {excerpt(slow, NAME_CHARACTERS)} with {value_text(least, unit)}. "
+            f"Fastest: {excerpt(fast, NAME_CHARACTERS)} with {value_text(most, unit)}. "
             f"Mean of {len(rates)} hosts: {value_text(mean, unit)}."
         ),
         note="Rates over the window that all hosts share.",

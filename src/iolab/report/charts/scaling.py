@@ -39,15 +39,9 @@ from iolab.report.charts.lines import (
 )
 from iolab.report.charts.palette import MUTED, Token
 from iolab.report.charts.scale import Scale, linear_scale, parameter_axis
-from iolab.report.numbers import (
-    counted_noun,
-    escape_invisible,
-    interval_and_runs_text,
-    metric_text,
-    value_text,
-)
+from iolab.report.numbers import interval_and_runs_text, metric_text, value_text
 from iolab.report.table import Cell, Table, columns_of, row_of
-from iolab.study.wording import capitalised
+from iolab.text import capitalised, counted_noun, escape_invisible, list_text, percent_text
 
 EFFICIENCY: Final = ChartQuantity("host_efficiency", "Efficiency per host")
 _NAMED: Final = 3
@@ -215,11 +209,11 @@ def _scaling_sentence(curve: ScalingLine, *, with_name: bool) -> str:
     law = scaling.law
     if law is None:
         return text
-    parts = [f"{100 * law.sigma:.0f} % contention"] if law.sigma >= _SHOWN else []
+    parts = [f"{percent_text(law.sigma)} contention"] if law.sigma >= _SHOWN else []
     parts += (
         [f"the most at {law.best_load:.0f} hosts"] if law.best_load <= _FAR * last.hosts else []
     )
-    return f"{text} By the law: {' and '.join(parts)}." if parts else text
+    return f"{text} By the law: {list_text(parts)}." if parts else text
 
 
 _SHOWN: Final = 0.005
@@ -244,7 +238,7 @@ def _efficiency_sentence(line: ScalingLine, *, with_name: bool) -> str:
 def _percent_interval_text(metric: Metric) -> str:
     if metric.low is None or metric.high is None:
         return ""
-    return f" ({100 * metric.low:.0f} to {100 * metric.high:.0f} %)"
+    return f" ({percent_text(metric.low)} to {percent_text(metric.high)})"
 
 
 def _line_name_prefix(line: ScalingLine) -> str:

@@ -21,9 +21,10 @@ from iolab.report.charts.chart import (
 )
 from iolab.report.charts.palette import INK, MUTED, RAISED, Token
 from iolab.report.charts.scale import ChartAxis, Scale, integer_axis, linear_scale
-from iolab.report.numbers import counted_noun, value_text
+from iolab.report.numbers import value_text
 from iolab.report.table import Table, columns_of, row_of
 from iolab.stats.rounds import DATA_EXCURSION_MAX, SLOPE_EXCURSION_MAX, WINDOW
+from iolab.text import counted_noun, percent_text
 from iolab.units import format_duration_s
 
 HEIGHT: Final = 150
@@ -73,7 +74,8 @@ def rounds_chart(subject: str, series: RoundsSeries, token: Token) -> Figure:
         title="Rounds until the steady state",
         finding=_rounds_sentence(series),
         note=(
-            f"Each round is {format_duration_s(series.round_s)}. Band: ±{100 * _HALF:.0f} % of the "
+            f"Each round is {format_duration_s(series.round_s)}. Band: "
+            f"±{percent_text(_HALF)} of the "
             f"average of the last {WINDOW} rounds; dotted: the line fitted through them."
         ),
         plots=(
@@ -112,10 +114,11 @@ def _rounds_sentence(series: RoundsSeries) -> str:
         return f"After {rounds} of the {WINDOW} that a window has nothing can be said."
     word = "Steady" if verdict.achieved else "Not steady"
     return (
-        f"{word} after {rounds}: the last {WINDOW} lie within {100 * verdict.data_excursion:.1f} % "
+        f"{word} after {rounds}: the last {WINDOW} lie within "
+        f"{percent_text(verdict.data_excursion)} "
         f"of their average of {value_text(verdict.average, '1/s')} "
-        f"({100 * DATA_EXCURSION_MAX:.0f} % may), their line moves by "
-        f"{100 * verdict.slope_excursion:.1f} % ({100 * SLOPE_EXCURSION_MAX:.0f} % may)."
+        f"({percent_text(DATA_EXCURSION_MAX)} may), their line moves by "
+        f"{percent_text(verdict.slope_excursion)} ({percent_text(SLOPE_EXCURSION_MAX)} may)."
     )
 
 
@@ -135,7 +138,7 @@ def _rounds_table(subject: str, series: RoundsSeries) -> Table:
 
 
 def _deviation_from_average_text(rate: float, verdict: RoundsVerdict) -> str:
-    return f"{100 * (rate / verdict.average - 1):+.1f} %" if verdict.average > 0 else ""
+    return percent_text(rate / verdict.average - 1, signed=True) if verdict.average > 0 else ""
 
 
 def sentinel_chart(subject: str, sentinel_runs: SentinelRuns, token: Token) -> Figure:
@@ -185,7 +188,7 @@ def _sentinel_table(subject: str, sentinel_runs: SentinelRuns) -> Table:
         row_of(
             str(run.order),
             value_text(value, sentinel_runs.unit),
-            f"{100 * (value / sentinel_runs.metric_values[0] - 1):+.1f} %",
+            percent_text(value / sentinel_runs.metric_values[0] - 1, signed=True),
             run.verdict.level,
         )
         for run, value in zip(sentinel_runs.runs, sentinel_runs.metric_values, strict=True)

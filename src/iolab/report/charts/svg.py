@@ -36,7 +36,8 @@ from iolab.report.charts.chart import (
 )
 from iolab.report.charts.palette import FAINT, INK, MUTED, PAPER, RULE, SERIES, Token
 from iolab.report.charts.scale import axis_number_text
-from iolab.report.numbers import escape_invisible, round_floats
+from iolab.report.numbers import round_floats
+from iolab.text import escape_invisible
 
 FONT: Final = 12
 HATCH_GAP: Final = 6.0

@@ -14,8 +14,8 @@ from iolab.core.study import Study
 from iolab.dataclass import dataclass
 from iolab.report.brief import Brief
 from iolab.report.hardware import HOSTS_SHOWN
-from iolab.report.numbers import counted_noun, escape_invisible, shortened_list_text
 from iolab.report.provenance import load_hosts_text
+from iolab.text import counted_noun, escape_invisible, list_text
 from iolab.units import format_bytes
 
 WIDTH: Final = 720
@@ -93,7 +93,7 @@ def _clients_box(
     cpu, memory = facts[0].cpu, facts[0].memory
     prefix = "each " if number > 1 else ""
     size = f"{prefix}{counted_noun(cpu.threads, 'CPU')}, {format_bytes(memory.total_bytes)}"
-    return _TopologyBox(name, (shortened_list_text(list(configuration.hosts), HOSTS_SHOWN), size))
+    return _TopologyBox(name, (list_text(configuration.hosts, HOSTS_SHOWN), size))
 
 
 def _network_label(configuration: Configuration, facts: Sequence[HostFacts]) -> str:
@@ -163,7 +163,7 @@ def _draw_topology(
     notes = []
     for (clients, network, storage), titles in shown:
         over = f" over {network}" if network else ""
-        whose = f"{shortened_list_text(list(titles), 3)}: " if several else ""
+        whose = f"{list_text(titles, 3)}: " if several else ""
         boxes = (", ".join(filter(None, (side.name, *side.lines))) for side in (clients, storage))
         notes.append(f"{whose}{f'{over} load '.join(boxes).strip()}.")
     hidden = len(rows) - len(shown)
@@ -184,7 +184,7 @@ def _topology_svg(rows: _Rows, alt: str, *, several: bool, narrow: bool) -> str:
     top = 0
     for (clients, network, storage), titles in rows:
         if several:
-            for line in wrap(escape_invisible(shortened_list_text(list(titles), 3)), characters):
+            for line in wrap(escape_invisible(list_text(titles, 3)), characters):
                 parts.append(_text_svg(line, 0, top + 12, bold=True))
                 top += _LINE
         heights = [_LINE * len(side.wrapped_lines) + 12 for side in (clients, storage)]

@@ -54,9 +54,9 @@ from iolab.report.charts.scale import (
     log_scale,
     value_axis_of_scale,
 )
-from iolab.report.numbers import axis_name_text, escape_invisible, value_text
+from iolab.report.numbers import axis_name_text, value_text
 from iolab.report.phrases import metric_phrase
-from iolab.study.wording import capitalised
+from iolab.text import capitalised, escape_invisible, list_text
 
 FEW_LINES: Final = 2
 """Lines whose points all have their loads beside them."""
@@ -161,7 +161,7 @@ def latency_tradeoff_chart(
         notes.append(f"Dotted: the limit, {name}; ringed is the most that stays under it.")
     notes += hidden_lines_note(lines, drawn)
     notes += [note] if note else []
-    words = " and ".join(latency.name for latency in latencies)
+    words = list_text(latency.name for latency in latencies)
     return Figure(
         subject=subject,
         title=f"{capitalised(words)} against {_heading_phrase(performance.name)}",

@@ -40,7 +40,7 @@ from iolab.report.hardware import (
 from iolab.report.maxima import ANCHOR as MAXIMA
 from iolab.report.narrative import SENTENCES_SHOWN as FINDINGS_FIRST
 from iolab.report.narrative import LinkedSentence, factor_out_common_doubt, linked_sentences
-from iolab.report.numbers import counted_noun, escape_invisible, shortened_list_text, verdict_mark
+from iolab.report.numbers import verdict_mark
 from iolab.report.phrases import (
     Objection,
     merge_objections,
@@ -69,6 +69,7 @@ from iolab.report.runs import (
 from iolab.report.sections import all_workload_charts, report_sections
 from iolab.report.table import Table, table_html, verdict_badge_html
 from iolab.report.user_text import UserText, markdown_to_html
+from iolab.text import counted_noun, escape_invisible, list_text
 
 MAX_FAILURES: Final = 12
 """Failed runs told one by one; the results table has them all."""
@@ -210,7 +211,7 @@ def _host_tables_by_names(brief: Brief) -> tuple[tuple[str, tuple[Table, ...]], 
     """The tables of each kind of host under the names of those that are of it."""
     return tuple(
         (
-            shortened_list_text(names, 8),
+            list_text(names, 8),
             (host_table(facts), disks_table(names, facts), nics_table(facts)),
         )
         for names, facts in group_identical_hosts(brief.facts)

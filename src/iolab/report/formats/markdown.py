@@ -14,7 +14,7 @@ from typing import Final
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import ChartGroup, ReportSection
 from iolab.report.formats.html import ReportPage, build_report_page, distinct_figure_tables
-from iolab.report.numbers import counted_noun, escape_invisible, verdict_mark
+from iolab.report.numbers import verdict_mark
 from iolab.report.phrases import (
     Objection,
     objection_runs_text,
@@ -24,6 +24,7 @@ from iolab.report.phrases import (
 from iolab.report.table import Table
 from iolab.report.table import escape_markdown as text
 from iolab.report.table import table_markdown as table_text
+from iolab.text import counted_noun, escape_invisible
 
 _FENCE: Final = re.compile(r"`{3,}")
 

@@ -23,8 +23,9 @@ from iolab.core.metric_spec import MetricSpec, is_declared, is_known, spec_of
 from iolab.core.samples import BinTable, CounterTable, Floats, IntervalTable, Ints
 from iolab.dataclass import dataclass
 from iolab.hosts.counters import blocks
-from iolab.report.numbers import axis_values_text, escape_invisible
+from iolab.report.numbers import axis_values_text
 from iolab.store.documents import SessionDocument
+from iolab.text import escape_invisible
 from iolab.units import NS_PER_S
 
 CONTENT_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"

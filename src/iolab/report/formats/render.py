@@ -29,7 +29,7 @@ from iolab.report.formats.html import (
     factor_out_shared_notes,
     page_figures,
 )
-from iolab.report.numbers import DASH, counted_noun, escape_invisible
+from iolab.report.numbers import DASH
 from iolab.report.phrases import (
     Objection,
     objection_runs_text,
@@ -48,6 +48,7 @@ from iolab.report.table import (
     without_empty_columns,
 )
 from iolab.report.user_text import markdown_to_blocks
+from iolab.text import counted_noun, escape_invisible
 
 SANS: Final = "IBM Plex Sans"
 """The letters of paper."""

@@ -14,10 +14,11 @@ from iolab.report.brief import Brief
 from iolab.report.charts.chart import ChartGroup, Figure
 from iolab.report.formats.html import ReportPage, build_report_page
 from iolab.report.formats.render import figure_pngs
-from iolab.report.numbers import escape_invisible, verdict_mark
+from iolab.report.numbers import verdict_mark
 from iolab.report.phrases import objection_runs_text
 from iolab.report.table import Cell, Table
 from iolab.report.user_text import markdown_to_blocks
+from iolab.text import escape_invisible
 
 if TYPE_CHECKING:
     from docx.document import Document

@@ -25,13 +25,13 @@ from iolab.core.host import ToolFacts
 from iolab.core.workload import DataSet, Direction
 from iolab.errors import EngineError, Fault
 from iolab.hosts.engine import Command, OutputReader
-from iolab.hosts.message import printable
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, LIBAIO, fio_fault
 from iolab.loads.fileio.engines.fio_output import FioDocument
 from iolab.loads.fileio.engines.fio_reader import FioReader
 from iolab.loads.fileio.options import FIO_OPTIONS
 from iolab.loads.fileio.workload import IOENGINES, SECTOR_BYTES, Access, Arrivals, Contents, Job
 from iolab.study.values import option_text
+from iolab.text import excerpt
 
 NULL_FOLDER: Final = "/dev"
 """Where the device is: no path ever stands in a job file."""
@@ -182,8 +182,8 @@ def no_usable_fio(search: str | None = None) -> str:
             [program, "--version"], capture_output=True, check=False, timeout=FIO_ANSWER_S
         )
     except (OSError, subprocess.TimeoutExpired) as fault:
-        return f"{program} does not run ({printable(str(fault))})"
-    message = printable(asked.stdout.decode("utf-8", "replace").strip())
+        return f"{program} does not run ({excerpt(str(fault))})"
+    message = excerpt(asked.stdout.decode("utf-8", "replace").strip())
     wrong = fio_fault(ToolFacts(FIO_ENGINE, program, message))
     return f"{program} is {wrong}" if wrong else ""
 

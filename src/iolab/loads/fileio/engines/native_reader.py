@@ -17,7 +17,7 @@ from iolab.core.samples import Ints, Whole
 from iolab.core.workload import Direction, ServiceTime
 from iolab.hosts.engine import EngineReading, ReadingFaults
 from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
-from iolab.hosts.message import printable, printable_bytes
+from iolab.text import excerpt
 from iolab.units import NS_PER_S
 
 PERCENTILES: Final = (50.0, 90.0, 99.0, 99.5, 99.9, 99.95, 99.99)
@@ -134,9 +134,9 @@ def _generator(
     probes = _inner(_inner(head, "probes"), "read")
     unsubmitted = _inner(end, "unsubmitted")
     return GeneratorTotals(
-        method=printable(str(head.get("method", "")), TEXT_LIMIT),
+        method=excerpt(str(head.get("method", "")), TEXT_LIMIT),
         threads=_optional_count(head, "threads"),
-        clock=printable(str(head.get("clock", "")), TEXT_LIMIT),
+        clock=excerpt(str(head.get("clock", "")), TEXT_LIMIT),
         notes=_sentences(head.get("notes"))[:NOTES_LIMIT],
         errors=errors,
         retries=_retries(_inner(end, "retries")),
@@ -195,7 +195,7 @@ def _counts(table: Mapping[str, Any], ios: int) -> Ints:
 def _errors(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     """I/Os that failed, by direction and errno, most first; short ones are counted elsewhere."""
     counts = [
-        (printable(f"{way} {name}", TEXT_LIMIT), _optional_count(_inner(table, way), name))
+        (excerpt(f"{way} {name}", TEXT_LIMIT), _optional_count(_inner(table, way), name))
         for way in table
         for name in _inner(table, way)
         if name != SHORT
@@ -207,7 +207,7 @@ def _errors(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
 
 
 def _retries(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
-    reasons = [(printable(reason, TEXT_LIMIT), _optional_count(table, reason)) for reason in table]
+    reasons = [(excerpt(reason, TEXT_LIMIT), _optional_count(table, reason)) for reason in table]
     return tuple(reasons[:KINDS_LIMIT])
 
 
@@ -247,7 +247,7 @@ def _verify(table: Mapping[str, Any]) -> VerifyTotals | None:
 def _sentences(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
         return ()
-    return tuple(printable(str(sentence), TEXT_LIMIT) for sentence in value)
+    return tuple(excerpt(str(sentence), TEXT_LIMIT) for sentence in value)
 
 
 def _inner(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -331,7 +331,7 @@ class NativeReader:
         version_text = (
             f"native-{version} ({method})" if isinstance(method, str) else f"native-{version}"
         )
-        return printable(version_text, TEXT_LIMIT)
+        return excerpt(version_text, TEXT_LIMIT)
 
     def _times(self) -> tuple[int | None, int | None]:
         """When it began and ended: as its last line says, else as the others do."""
@@ -373,7 +373,7 @@ class NativeReader:
         except LineFault as fault:
             self._faults.note(str(fault))
         except (ValueError, RecursionError):
-            words = printable_bytes(line, TEXT_LIMIT)
+            words = excerpt(line, TEXT_LIMIT)
             self._faults.note(f"it printed a line that is no JSON: {words}")
         return None
 
@@ -381,7 +381,7 @@ class NativeReader:
         if "fault" in document:
             faults = document["fault"]
             for fault in faults if isinstance(faults, list) else [faults]:
-                self._faults.note(printable(str(fault), TEXT_LIMIT).rstrip("."))
+                self._faults.note(excerpt(str(fault), TEXT_LIMIT).rstrip("."))
         elif "native" in document:
             self._head = document
         elif "started_real_ns" in document:

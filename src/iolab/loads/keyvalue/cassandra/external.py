@@ -12,7 +12,6 @@ from typing import Final
 from iolab.core.events import Notice, Phase
 from iolab.core.run import PlannedRun
 from iolab.errors import EngineError, HostError
-from iolab.hosts.message import printable
 from iolab.loads.keyvalue.cassandra.server import (
     MADE_BY,
     PRODUCT,
@@ -35,6 +34,7 @@ from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, Kits, find_java, in
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
 from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
+from iolab.text import excerpt
 
 OLDEST_JAVA: Final = 8
 """What iolab's own tools are compiled for; the cluster's Java is its owner's affair."""
@@ -80,7 +80,7 @@ class ExternalServer(Server):
         try:
             tools = await self._equip(session, workdirs[0])
             schema = await tools.schema(self.addresses, "describe")
-            self.tell(version=printable(schema.version, 40))
+            self.tell(version=excerpt(schema.version, 40))
             require_keyspace(schema, self._settings)
             wanted = record_set_of_run(run)
             if self._loaded == wanted and schema.columns is not None:

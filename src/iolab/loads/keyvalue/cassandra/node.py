@@ -13,12 +13,12 @@ from urllib.parse import quote
 from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.hosts.engine import Command
-from iolab.hosts.message import printable
 from iolab.hosts.remote_process import output_of
 from iolab.loads.keyvalue.cassandra.node_host import SAID_LIMIT, CassandraVersion, ServerProcess
 from iolab.loads.keyvalue.cassandra.tools import CassandraTools, CountersReply, read_reply
 from iolab.loads.keyvalue.databases import remove_folder
 from iolab.loads.keyvalue.workload import ServerSettings
+from iolab.text import excerpt
 from iolab.units import format_bytes
 
 MARKER: Final = b"Starting listening for CQL clients"
@@ -156,7 +156,7 @@ class CassandraNode:
             self._serving.set()
         if not self._no_room and NO_ROOM.search(line):
             text = line.decode("utf-8", "replace")
-            self._no_room = printable(text, SAID_LIMIT).rstrip(".")
+            self._no_room = excerpt(text, SAID_LIMIT).rstrip(".")
 
     def _read_counters(self, line: bytes) -> None:
         try:

@@ -15,7 +15,7 @@ from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ExitedAnswer, ScratchAnswer, read_answer
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
-from iolab.hosts.message import Message, printable
+from iolab.hosts.message import Message
 from iolab.hosts.remote_process import KILL_LIMIT_S, start_process_on
 from iolab.loads.keyvalue.cassandra.tools import (
     FIRST_PORT,
@@ -28,6 +28,7 @@ from iolab.loads.keyvalue.workload import ServerSettings
 from iolab.session.context import SessionContext
 from iolab.study.targets import target_path
 from iolab.targets.work_directory import CLOSE_LIMIT_S, OPEN_LIMIT_S, WorkDirectory, scratch_name
+from iolab.text import excerpt
 
 SUFFIX: Final = "-server"
 """Sets the folder apart from the one that a session may hold on the same host as on a client."""
@@ -140,7 +141,7 @@ def parse_supported_version(text: str) -> CassandraVersion:
     if series not in _SUPPORTED:
         versions = ", ".join(f"{major}.{minor}.x" for major, minor in _SUPPORTED)
         raise EngineError(
-            f"This iolab cannot run Apache Cassandra '{printable(text, 40)}'.",
+            f"This iolab cannot run Apache Cassandra '{excerpt(text, 40)}'.",
             f"Set server.version to one of {versions}.",
         )
     return CassandraVersion(text, series)
@@ -150,7 +151,7 @@ def require_java(java: Java, version: CassandraVersion, host: str) -> None:
     """EngineError for a Java on which Cassandra dies at its start."""
     if java.release not in STARTS_ON:
         raise EngineError(
-            f"Java {printable(java.version, 40)} on host '{host}' cannot run Apache Cassandra "
+            f"Java {excerpt(java.version, 40)} on host '{host}' cannot run Apache Cassandra "
             f"{version.text}, which starts on Java 11 and 17 alone.",
             INSTALL_JAVA,
         )
@@ -158,7 +159,7 @@ def require_java(java: Java, version: CassandraVersion, host: str) -> None:
 
 def java_text_for_record(java: Java, version: CassandraVersion) -> str:
     """The Java for records; it says so where Cassandra's own documentation does not name it."""
-    java_version = printable(java.version, 60)
+    java_version = excerpt(java.version, 60)
     if version.supports(java):
         return java_version
     major, minor = version.series
@@ -232,7 +233,7 @@ def kernel_setting_notes(preflight: PreflightReply, host: str) -> tuple[str, ...
 def _free_ports(preflight: PreflightReply, settings: ServerSettings, host: str) -> tuple[int, int]:
     """The ports beside CQL's. EngineError when one cannot be had."""
     if preflight.taken is not None:
-        why = printable(preflight.taken).rstrip(".")
+        why = excerpt(preflight.taken).rstrip(".")
         at = f"{settings.listen}:{settings.port}"
         raise EngineError(
             f"Cassandra cannot listen on {at} of host '{host}': {why}.",
@@ -341,7 +342,7 @@ class ServerProcess:
         """How it ended, as the second half of a sentence, with the end of what it said."""
         # Who is killed has no say in it: his last words tell of something else.
         struck = self.exited is not None and self.exited.signal is not None
-        last_words = printable(
+        last_words = excerpt(
             "; ".join(_telling_lines(self.tail, struck=struck)), SAID_LIMIT
         ).rstrip(".")
         return f"{self._how()}{f' ({last_words})' if last_words else ''}"

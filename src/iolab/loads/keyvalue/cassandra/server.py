@@ -12,12 +12,12 @@ from typing import Any, Final
 from iolab.core.run import CacheProof, PlannedRun
 from iolab.dataclass import dataclass
 from iolab.errors import EngineError
-from iolab.hosts.message import printable
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.tools import TABLE, CassandraTools, RowsReply, SchemaReply
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings, YcsbJob
 from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
+from iolab.text import excerpt, list_text
 
 PRODUCT: Final = "Apache Cassandra"
 
@@ -269,7 +269,7 @@ def require_columns(schema: SchemaReply, records: RecordSet, settings: ServerSet
         # CQL has two names for one type.
         kind = "text" if has[name] == "varchar" else has[name]
         if kind != wants[name]:
-            differs.append(f"{printable(name, 60)} is {printable(kind, 60)}, not {wants[name]}")
+            differs.append(f"{excerpt(name, 60)} is {excerpt(kind, 60)}, not {wants[name]}")
     if schema.key != KEY:
         differs.append(f"its key is {_quoted_names(schema.key or ())}, not {', '.join(KEY)}")
     if differs:
@@ -281,5 +281,4 @@ def require_columns(schema: SchemaReply, records: RecordSet, settings: ServerSet
 
 
 def _quoted_names(names: tuple[str, ...] | list[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(printable(name, 60) for name in names[:SHOWN]) + more
+    return list_text((excerpt(name, 60) for name in names), SHOWN)

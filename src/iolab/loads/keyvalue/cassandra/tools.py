@@ -13,11 +13,11 @@ from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
-from iolab.hosts.message import printable
 from iolab.hosts.remote_process import output_of
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.java import INSTALL_JAVA
 from iolab.loads.keyvalue.workload import ServerSettings, Statistic
+from iolab.text import excerpt
 
 REPORT: Final = "This is a fault of iolab; please report it with the command that led here."
 
@@ -99,7 +99,7 @@ def read_reply(line: bytes, model: type[ReplyModel], where: str) -> ReplyModel:
     except ValueError:
         raise _protocol_error(line, where) from None
     if isinstance(document, dict) and isinstance(document.get("refused"), str):
-        message = printable(document["refused"]).rstrip(".")
+        message = excerpt(document["refused"]).rstrip(".")
         raise EngineError(f"{message} (asked on host '{where}').", _remedy_text(message))
     try:
         return model.model_validate(document)
@@ -114,7 +114,7 @@ def _remedy_text(message: str) -> str:
 
 
 def _protocol_error(line: bytes, where: str) -> EngineError:
-    shown = printable(line[:200].decode("utf-8", "replace"), 100)
+    shown = excerpt(line[:200].decode("utf-8", "replace"), 100)
     return EngineError(
         f"A tool of iolab on host '{where}' said what cannot be read: {shown}.", REPORT
     )

@@ -25,7 +25,7 @@ from iolab.errors import EngineError, Interrupted
 from iolab.hosts.barrier import cancel_on_halt, run_with
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusalError, printable
+from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import (
     STDERR_TAIL_BYTES,
     Ending,
@@ -81,6 +81,7 @@ from iolab.session.driver import HostRunState, run_on_each
 from iolab.session.process_driver import ending_fault, killed_for_memory
 from iolab.session.start import HostStart, drive_then_snapshot, start_load_together
 from iolab.targets.work_directory import WorkDirectory
+from iolab.text import excerpt
 from iolab.units import NS_PER_S
 
 KEPT_BYTES: Final = 16 << 20
@@ -366,7 +367,7 @@ async def _load_share(
         raise EngineError(f"YCSB on host '{share.name}' {fault}.", LOAD_AGAIN)
     output = parse_ycsb_output(bytes(printed.stdout), bytes(printed.stderr))
     if faults := load_faults(output, records.count):
-        reason = printable("; ".join(faults)).rstrip(".")
+        reason = excerpt("; ".join(faults)).rstrip(".")
         raise EngineError(f"A load of YCSB on host '{share.name}': {reason}.", LOAD_AGAIN)
 
 
@@ -438,7 +439,7 @@ async def _core_version(host: Host, folder: str) -> str:
         raise EngineError(fault.message, hint) from None
     match = _CORE.search(listed.decode("utf-8", "replace"))
     if match is None:
-        where = printable(f"{folder.rstrip('/')}/lib")
+        where = excerpt(f"{folder.rstrip('/')}/lib")
         raise EngineError(f"There is no core of YCSB in {where} on host '{host.name}'.", hint)
     return match[1]
 

@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from iolab.core.samples import Ints
 from iolab.dataclass import dataclass
-from iolab.hosts.message import printable_bytes
 from iolab.loads.keyvalue.workload import KeyOperation
+from iolab.text import excerpt
 from iolab.units import NS_PER_S, NS_PER_US
 
 LOG_LIMIT_BYTES: Final = 64 << 20
@@ -240,7 +240,7 @@ class _HdrLogParser:
     def take(self, number: int, line: bytes) -> None:
         """One line, in order."""
         if match := _TITLE.match(line):
-            self._name = printable_bytes(match[1], 100)
+            self._name = excerpt(match[1], 100)
         elif match := _START.match(line):
             self._times_s[match[1]] = float(match[2])
         elif not line or line.startswith((b"#", b'"')):
@@ -248,7 +248,7 @@ class _HdrLogParser:
         elif match := _LINE.fullmatch(line):
             self._take_interval(number, match)
         else:
-            self.fault(f"line {number} is no interval: '{printable_bytes(line, 60)}'")
+            self.fault(f"line {number} is no interval: '{excerpt(line, 60)}'")
 
     def log(self) -> HdrLog:
         """All lines are read."""

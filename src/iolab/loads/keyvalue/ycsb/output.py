@@ -17,10 +17,10 @@ from iolab.core.histogram import bin_of_ns
 from iolab.core.samples import to_narrowest_integers
 from iolab.dataclass import dataclass
 from iolab.hosts.intervals import DirectionInterval, Interval
-from iolab.hosts.message import printable, printable_bytes
 from iolab.loads.keyvalue.workload import KeyOperation, OperationCount, Statistic, YcsbJob
 from iolab.loads.keyvalue.ycsb.engine import OUTPUT_LIMIT_BYTES, timed_operations
 from iolab.loads.keyvalue.ycsb.hdr_log import YCSB_NAMES, HdrInterval, HdrLog
+from iolab.text import excerpt
 from iolab.units import NS_PER_US, finite
 
 SAID_LIMIT: Final = 8
@@ -174,7 +174,7 @@ class _YcsbParser:
         if match := _VERSION.match(line):
             self._version = match[1]
         elif _ERROR.match(line) and len(self._messages) < SAID_LIMIT:
-            message = printable(line, 300).removeprefix("iolab: ").rstrip(".")
+            message = excerpt(line, 300).removeprefix("iolab: ").rstrip(".")
             # What the binding told once is told again by every thread, with its cause.
             reason = message.partition(": ")[2] or message
             if not any(
@@ -214,7 +214,7 @@ class _YcsbParser:
 
     def _count(self, section: str, field: str, text: str) -> None:
         if not text.isdecimal() or len(text) > 18:
-            self.faults.append(f"YCSB says {field} {printable(text, 40)} of {section}")
+            self.faults.append(f"YCSB says {field} {excerpt(text, 40)} of {section}")
         elif len(self._sections) < SECTIONS_LIMIT:
             self._sections.setdefault(section, {})[field] = int(text)
 
@@ -237,7 +237,7 @@ def _status_faults(output: YcsbOutput) -> Iterator[str]:
             if status == NOT_FOUND:
                 yield f"{count} {word} operations found no record of their key"
             else:
-                yield f"{count} {word} operations returned {printable(status, 40)}"
+                yield f"{count} {word} operations returned {excerpt(status, 40)}"
         named = section.name.endswith(FAILED) and section.done
         if named and not _has_statuses(output, section.name.removesuffix(FAILED)):
             yield (
@@ -253,7 +253,7 @@ def _has_statuses(output: YcsbOutput, name: str) -> bool:
 
 
 def _operation_text(name: str) -> str:
-    return printable(name, 60).lower()
+    return excerpt(name, 60).lower()
 
 
 def _missing_faults(output: YcsbOutput, job: YcsbJob) -> Iterator[str]:
@@ -297,7 +297,7 @@ def _agreement_faults(output: YcsbOutput, job: YcsbJob, logs: Sequence[HdrLog]) 
 
 def _terminal_lines(raw: bytes) -> Iterator[str]:
     for line in raw[:OUTPUT_LIMIT_BYTES].split(b"\n"):
-        yield printable_bytes(line, 400)
+        yield excerpt(line, 400)
 
 
 LINE_LIMIT_BYTES: Final = 16 << 10

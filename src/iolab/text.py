@@ -1,0 +1,116 @@
+"""Text for people: foreign text made safe to show, values quoted, lists, counts and per cent.
+
+What hosts, files, engines and studies say is untrusted: nothing of it may move a cursor, end a line
+or turn around what stands beside it. Markup is escaped by the form that has it (HTML, Markdown).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+from unicodedata import category
+
+EXCERPT_CHARACTERS: Final = 400
+"""Characters of a foreign sentence that are kept: enough for any errno with a long path."""
+
+VALUE_CHARACTERS: Final = 60
+"""As much of a value as fits in one line beside its explanation."""
+
+_READ_FACTOR: Final = 4
+"""So many times the limit is read at most: bytes of a character, and white space that goes."""
+
+_BREAK: Final = re.compile(r" *[^\S ]\s*")
+"""White space that is more than blanks: ends of lines, tabs, spaces that do not break."""
+
+
+def escape_invisible(text: str) -> str:
+    r"""The text with every unseen character written out (`\u202e`); new lines and tabs stay."""
+    return text if text.isprintable() else "".join(map(_visible, text))
+
+
+def _visible(character: str) -> str:
+    """Controls, joiners and direction overrides change a page without being seen on it."""
+    if character.isprintable() or character in "\n\t" or category(character) == "Zs":
+        return character
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def one_line(text: str) -> str:
+    r"""The text on one line with everything unseen written out, as `\x1b`: printable throughout."""
+    return text if text.isprintable() else escape_invisible(_BREAK.sub(" ", text))
+
+
+def excerpt(text: str | bytes, limit: int = EXCERPT_CHARACTERS) -> str:
+    """The text on one line of at most `limit` characters; an ellipsis says that it was cut.
+
+    Bytes are those that should have been text.
+    """
+    head = text[: _READ_FACTOR * limit]
+    line = one_line((head if isinstance(head, str) else head.decode("utf-8", "replace")).strip())
+    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+
+
+def quote_value(value: object) -> str:
+    """The value of a key as people see it: text quoted, what is unseen escaped, cut when long."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        text = "[" + ", ".join(quote_value(item) for item in value[:VALUE_CHARACTERS]) + "]"
+    elif isinstance(value, str):
+        text = repr(value[: VALUE_CHARACTERS + 1])
+    elif isinstance(value, dict):
+        text = "a table"
+    else:
+        text = _number(value)
+    if len(text) <= VALUE_CHARACTERS + 2:
+        return text
+    return text[:VALUE_CHARACTERS] + ("…'" if isinstance(value, str) else "…")
+
+
+def _number(value: object) -> str:
+    try:
+        return str(value)
+    except ValueError:  # Python refuses to print integers of thousands of digits
+        return "a number of thousands of digits"
+
+
+def capitalised(text: str) -> str:
+    """The text as a sentence begins with it; the rest stays, unlike with `str.capitalize`."""
+    return text[:1].upper() + text[1:]
+
+
+def uncapitalised(text: str) -> str:
+    """The beginning of a sentence as it stands within one; the rest stays."""
+    return text[:1].lower() + text[1:]
+
+
+def counted_noun(number: int, singular: str, plural: str | None = None) -> str:
+    """A counted noun: `3 runs`, `1 run`."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def list_text(names: Iterable[str], limit: int | None = None) -> str:
+    """Names in a sentence: `a, b and c`; of more than `limit` the rest is counted.
+
+    Semicolons part those that hold commas.
+    """
+    parts = list(names)
+    if limit is not None and len(parts) > limit:
+        parts[limit:] = [f"{len(parts) - limit} more"]
+    between = "; " if any("," in part for part in parts) else ", "
+    return " and ".join((between.join(parts[:-1]), parts[-1])) if parts[1:] else "".join(parts)
+
+
+def percent_text(share: float, *, signed: bool = False) -> str:
+    """A share in per cent: two digits, and no fewer than stand before the point.
+
+    What is not whole is never 100 %, what is not nothing never 0 %.
+    """
+    percent = 100 * share + 0.0  # of -0.0 makes 0.0
+    sign = "+" if signed else ""
+    if 99 < percent < 100:
+        return f"{sign}{100 - float(f'{100 - percent:.2g}'):.10g} %"
+    if abs(percent) >= 9.95:
+        return f"{percent:{sign}.0f} %"
+    return f"{float(f'{percent:.2g}'):{sign}.10f}".rstrip("0").rstrip(".") + " %"
