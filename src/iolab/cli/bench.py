@@ -11,6 +11,7 @@ import typer
 from iolab.cli.options import LOAD, AsJson, HostActivity, IoEngine
 from iolab.cli.run import OutOption, ReportOption
 from iolab.cli.show import FailOnOption
+from iolab.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -155,7 +156,6 @@ def _ratios(reader: SessionReader) -> Iterator[str]:
     from iolab.analysis.comparison import compare_sides
     from iolab.analysis.differences import read_comparison_side
     from iolab.report.comparison import comparison_sentences
-    from iolab.report.terminal import one_line_text
 
     first, *others = (
         read_comparison_side(configuration.id, reader, configuration.id)
@@ -163,8 +163,7 @@ def _ratios(reader: SessionReader) -> Iterator[str]:
     )
     for other in others:
         compared = compare_sides(first, other)
-        yield from map(one_line_text, comparison_sentences(compared))
+        yield from map(one_line, comparison_sentences(compared))
         yield from (
-            one_line_text(f"{other.name} is not compared: {point.reason}.")
-            for point in compared.skipped
+            one_line(f"{other.name} is not compared: {point.reason}.") for point in compared.skipped
         )

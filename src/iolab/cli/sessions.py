@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from iolab.cli.options import LAST, AsJson, SkipQuestion, session_names, session_path
+from iolab.text import counted_noun, one_line, quote_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,16 +41,15 @@ def ls(
     from iolab.errors import UsageError
     from iolab.registry import reported
     from iolab.serve.sessions import Library
-    from iolab.study.wording import shown
 
     if not directory.is_dir():
-        raise UsageError(f"There is no directory {shown(str(directory))}.", "Give another.")
+        raise UsageError(f"There is no directory {quote_value(str(directory))}.", "Give another.")
     listing = Library(directory.resolve(), time.monotonic, reported()).listing(READING_S)
     if as_json:
         result_json(_document(listing, directory))
         return
     if not listing.lines:
-        result(f"There is no session below {shown(str(directory))}.")
+        result(f"There is no session below {quote_value(str(directory))}.")
     else:
         result_screen(*_screen(listing, directory, every=every))
     for note in listing.notes:
@@ -62,8 +62,8 @@ def _screen(listing: Listing, directory: Path, *, every: bool) -> Iterator[Rende
     from rich.text import Text
 
     from iolab.cli.results import STATUS_STYLES
-    from iolab.report.numbers import counted_noun, utc_minute_text
-    from iolab.report.terminal import QUIET_STYLE, literal_text, one_line_text
+    from iolab.report.numbers import utc_minute_text
+    from iolab.report.terminal import QUIET_STYLE, literal_text
 
     lines = listing.lines if every else listing.lines[:SHOWN_MAX]
     for line in lines:
@@ -75,7 +75,7 @@ def _screen(listing: Listing, directory: Path, *, every: bool) -> Iterator[Rende
         session = line.summary.session
         heading = literal_text(name, "bold")
         heading.append(f"  {utc_minute_text(session.created_real_ns)} UTC", QUIET_STYLE)
-        heading.append(f"  {one_line_text(session.study)}, ", QUIET_STYLE)
+        heading.append(f"  {one_line(session.study)}, ", QUIET_STYLE)
         heading.append(session.status.value, STATUS_STYLES[session.status])
         heading.append(f", {counted_noun(line.summary.tally.runs, 'run')}", QUIET_STYLE)
         yield heading
@@ -136,7 +136,6 @@ def rm(
     from iolab.cli.output import result, say
     from iolab.errors import StoreError
     from iolab.store.removal import remove_session, require_removable
-    from iolab.study.wording import shown
 
     for session in sessions:
         require_removable(session)
@@ -149,7 +148,7 @@ def rm(
             remove_session(session)
         except OSError as error:
             raise StoreError(
-                f"{shown(str(session))} cannot be removed: {error.strerror}.",
+                f"{quote_value(str(session))} cannot be removed: {error.strerror}.",
                 "What is left of it is no session any more; remove it by hand.",
             ) from error
         result(f"Removed {session}.")

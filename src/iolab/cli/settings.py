@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from iolab.core.toml import read_regular
 from iolab.errors import Fault, UsageError
+from iolab.text import quote_value
 
 CONFIG: Final = "iolab/config.toml"
 CONFIG_BYTES_MAX: Final = 64 << 10
@@ -114,17 +115,15 @@ def _faults(table: dict[str, Any], commands: tuple[str, ...]) -> list[Fault]:
 
 
 def _fault(name: str, value: object, kind: type | None) -> Fault | None:
-    from iolab.study.wording import shown
 
     if kind is None:
         return _unknown(name, f"settings: {', '.join((*KEYS, *SCREEN_KEYS))}")
     if type(value) is not kind:
         wanted = {str: "text in quotes", int: "a whole number", bool: "true or false"}[kind]
-        return Fault(f"{shown(name)} is {shown(str(value))}.", f"Give {wanted}.")
+        return Fault(f"{quote_value(name)} is {quote_value(str(value))}.", f"Give {wanted}.")
     return None
 
 
 def _unknown(name: str, known: str) -> Fault:
-    from iolab.study.wording import shown
 
-    return Fault(f"There is no setting {shown(name)}.", f"The {known}.")
+    return Fault(f"There is no setting {quote_value(name)}.", f"The {known}.")
