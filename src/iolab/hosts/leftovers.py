@@ -15,7 +15,7 @@ from iolab.core.host import HostKind, HostSpec
 from iolab.core.leftovers import report_leftovers
 from iolab.hosts.answers import Remnant, RemnantKind
 from iolab.hosts.host import Host
-from iolab.hosts.message import printable
+from iolab.text import excerpt
 
 
 async def close_hosts(hosts: Iterable[Host]) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ def _sentences(host: Host) -> list[str]:
 def remnant_text(spec: HostSpec, remnant: Remnant) -> str:
     """What stays, why, and what to do."""
     kind, hint = _WORDS[remnant.kind]
-    name, reason = printable(remnant.name, 1000), printable(remnant.reason, 1000).rstrip(".")
+    name, reason = excerpt(remnant.name, 1000), excerpt(remnant.reason, 1000).rstrip(".")
     clean = clean_command(spec, posixpath.dirname(remnant.name))
     return f"Host '{spec.name}' still has {kind} {name}: {reason}. {hint.format(clean=clean)}"
 
@@ -49,14 +49,14 @@ def remnant_text(spec: HostSpec, remnant: Remnant) -> str:
 def uncertain_text(spec: HostSpec, folder: str) -> str:
     """What to do about a folder on a host that could not be asked any more."""
     clean = clean_command(spec, posixpath.dirname(folder))
-    folder = printable(folder, 1000)
+    folder = excerpt(folder, 1000)
     return f"Host '{spec.name}' may still have {folder}: '{clean}' removes it once it answers."
 
 
 def clean_command(spec: HostSpec, path: str) -> str:
     """The command line that removes what lies in that directory of the host."""
     hosts = "" if spec.kind is HostKind.LOCAL else " --hosts HOSTS"
-    return f"iolab clean{hosts} --path {shlex.quote(printable(path, 1000))}"
+    return f"iolab clean{hosts} --path {shlex.quote(excerpt(path, 1000))}"
 
 
 _WORDS: Final = {

@@ -26,7 +26,6 @@ from iolab.hosts.barrier import StopRequest, gather_hosts, run_with
 from iolab.hosts.clock import SYSTEM_CLOCK, Clock
 from iolab.hosts.host import Host
 from iolab.hosts.leftovers import close_hosts, uncertain_text
-from iolab.hosts.message import printable
 from iolab.session.context import RuleFor, SessionContext
 from iolab.session.discovery import (
     QUIET_WATCH_S,
