@@ -4,9 +4,14 @@
 stand on is imported when it is first asked for, so that `import iolab` and the command are quick.
 """
 
-from typing import Any
+# Before all others: a module of the current directory may have their names.
+from iolab.safe_path import leave_current_directory
 
-from iolab.version import __version__
+leave_current_directory()
+
+from typing import Any  # noqa: E402
+
+from iolab.version import __version__  # noqa: E402
 
 API_VERSION = 1
 """The number of the Python interface; it changes when a script would have to."""

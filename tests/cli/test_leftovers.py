@@ -36,7 +36,7 @@ generator_limit = false
 
 WITHOUT_HOSTS = {
     *("init", "check", "import", "show", "explain", "report", "export", "serve", "compare"),
-    *("history", "reference", "audit", "predict", "choose", "studies"),
+    *("history", "reference", "audit", "predict", "choose", "studies", "ls", "rm"),
 }
 """Commands that reach no host, or only with options that stand below; all others are tried."""
 
@@ -78,8 +78,8 @@ def test_every_command_that_reaches_hosts_says_what_stays(
         assert (name, done.returncode) == (name, ExitCode.HOST), done.stderr
         assert is_told(done), (name, done.stderr)
     tried = {name.split()[0] for name in commands(tmp_path)}
-    # Both measure by the same function as `run`.
-    assert tried | {"demo", "resume"} | WITHOUT_HOSTS == set(COMMANDS)
+    # They measure by the same function as `run`.
+    assert tried | {"demo", "bench", "resume"} | WITHOUT_HOSTS == set(COMMANDS)
 
 
 def test_a_resumed_session_says_it_too(tmp_path: Path, agent: dict[str, str]) -> None:
