@@ -8,6 +8,7 @@ nothing on these hosts can tell, it says n/a, which neither supports nor weakens
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import field
@@ -16,6 +17,7 @@ from typing import Generic, TypeVar
 
 from iolab.analysis.view import RunView
 from iolab.core.metric import CheckResult, Evidence, Level
+from iolab.core.run import HostRun
 from iolab.dataclass import dataclass
 
 Value = int | float | str | bool | None
@@ -77,6 +79,75 @@ def check(
     return decorate
 
 
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """An answer whose level follows from the thresholds of its check.
+
+    `text` is the sentence without its end; `doubtful` and `wrong` go on with it where the number is
+    beyond the good and beyond the bad threshold, the latter like the former unless it is said.
+    """
+
+    text: str
+    evidence: Evidence
+    doubtful: str = ""
+    wrong: str | None = None
+
+
+def graded(text: str, doubtful: str = "", wrong: str | None = None, /, **evidence: Value) -> Graded:
+    """What a check of one host found; its thresholds say how good that is."""
+    return Graded(text, evidence, doubtful, wrong)
+
+
+HostAnswer = CheckAnswer | Graded | Iterable[CheckAnswer]
+
+
+def per_host(
+    *,
+    most: str | None = None,
+    least: str | None = None,
+    good: float | None = None,
+    bad: float | None = None,
+    needs_whole_share: bool = False,
+) -> Callable[[Callable[[View, int], HostAnswer]], Callable[[View], CheckAnswer]]:
+    """Judge a run by the worst of what is found of each host, as `worst_answer` takes it.
+
+    `most` or `least` is the number in the evidence by which a host is worse than another. `good` is
+    the last value of it that is valid, `bad` the last that is indicative (see `graded`). What
+    `needs_whole_share` is not asked of a host whose share of the run broke off.
+    """
+
+    def decorate(judge: Callable[[View, int], HostAnswer]) -> Callable[[View], CheckAnswer]:
+        def answers(view: View, index: int) -> Iterable[CheckAnswer]:
+            if needs_whole_share and view.hosts[index].error is not None:
+                return (share_cut(view.hosts[index]),)
+            found = judge(view, index)
+            if isinstance(found, Graded):
+                found = _grade(found)
+            return (found,) if isinstance(found, CheckAnswer) else found
+
+        def _grade(found: Graded) -> CheckAnswer:
+            value, sign = found.evidence.get(most or least or ""), 1 if most else -1
+            if not isinstance(value, int | float) or good is None:
+                raise TypeError(f"{judge.__name__} has no number, or no threshold, to be graded by")
+            if bad is not None and sign * value > sign * bad:
+                end = found.doubtful if found.wrong is None else found.wrong
+                return invalid(f"{found.text}{end}.", **found.evidence)
+            if sign * value > sign * good:
+                return indicative(f"{found.text}{found.doubtful}.", **found.evidence)
+            return valid(f"{found.text}.", **found.evidence)
+
+        @functools.wraps(judge)
+        def worst(view: View) -> CheckAnswer:
+            hosts = range(len(view.hosts))
+            return worst_answer(
+                (answer for index in hosts for answer in answers(view, index)), most, least
+            )
+
+        return worst
+
+    return decorate
+
+
 def valid(message: str, **evidence: Value) -> CheckAnswer:
     """All is well."""
     return CheckAnswer(Level.VALID, message, evidence)
@@ -98,6 +169,11 @@ def not_applicable(message: str, **evidence: Value) -> CheckAnswer:
     What could have been looked at and was not is `unchecked` instead.
     """
     return CheckAnswer(None, message, evidence)
+
+
+def share_cut(host: HostRun) -> CheckAnswer:
+    """Of a host that was lost in the run: what needs all that it did is not judged."""
+    return not_applicable(f"The run of {host.host} broke off: there is no whole.", host=host.host)
 
 
 def unchecked(why: str, **evidence: Value) -> CheckAnswer:

@@ -15,6 +15,7 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
+    per_host,
     unchecked,
     valid,
     worst_answer,
@@ -81,14 +82,9 @@ def phases_added(view: ImportedView) -> CheckAnswer:
     )
 
 
-def failures(view: ImportedView) -> CheckAnswer:
+@per_host(most="failed")
+def failures(view: ImportedView, index: int) -> CheckAnswer:
     """Whether operations failed that the tool's summary counts, or leaves out."""
-    return worst_answer(
-        (_failures(view, index) for index in range(len(view.clients))), most="failed"
-    )
-
-
-def _failures(view: ImportedView, index: int) -> CheckAnswer:
     client, where = view.clients[index], view.on(view.hosts[index])
     failed = sum(figure.failed for figure in client.figures)
     done = sum(
@@ -279,12 +275,9 @@ def _rate_answers(figure: Figures, host: str, where: str) -> Iterator[CheckAnswe
             yield valid(f"{text}.", **evidence)
 
 
-def in_flight(view: ImportedView) -> CheckAnswer:
+@per_host(most="off")
+def in_flight(view: ImportedView, index: int) -> CheckAnswer:
     """Whether rate times latency gives what can have been in flight."""
-    return worst_answer((_in_flight(view, index) for index in range(len(view.clients))), most="off")
-
-
-def _in_flight(view: ImportedView, index: int) -> CheckAnswer:
     asked, host = view.job.in_flight, view.hosts[index]
     figures = [
         figure for figure in view.clients[index].figures if figure.rate_per_s and figure.count != 0

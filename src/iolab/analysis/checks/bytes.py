@@ -12,6 +12,7 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
+    per_host,
     unchecked,
     valid,
     worst_answer,
@@ -19,7 +20,7 @@ from iolab.analysis.check import (
 from iolab.analysis.checks.storage_bytes import is_accounted
 from iolab.analysis.storage_bytes import lowest_device_names
 from iolab.analysis.view import RunView
-from iolab.core.host import HostFacts, TargetFacts
+from iolab.core.host import HostFacts
 from iolab.core.run import DeviceDelta, ExtentProof, HostRun
 from iolab.core.workload import Direction
 from iolab.dataclass import dataclass
@@ -363,12 +364,10 @@ def _against_memory(view: RunView, host: HostRun) -> CheckAnswer:
 
 
 @check("target-in-memory", "Target in memory", needs_load=False)
-def target_in_memory(view: RunView) -> CheckAnswer:
+@per_host()
+def target_in_memory(view: RunView, index: int) -> CheckAnswer:
     """Whether the target is storage at all."""
-    return worst_answer(_memory_target(view.target(host), host.host) for host in view.hosts)
-
-
-def _memory_target(target: TargetFacts | None, host: str) -> CheckAnswer:
+    host, target = view.hosts[index].host, view.target(view.hosts[index])
     if target is None:
         return unchecked(f"the target of {host} is not known", host=host)
     evidence: Numbers = {"host": host, "fs_type": target.fs_type, "device": target.device}
@@ -383,14 +382,12 @@ def _memory_target(target: TargetFacts | None, host: str) -> CheckAnswer:
 
 
 @check("holes", "Reads of unwritten extents", needs_load=False)
-def holes(view: RunView) -> CheckAnswer:
+@per_host()
+def holes(view: RunView, index: int) -> CheckAnswer:
     """Whether all that is read was written before."""
     if Direction.READ not in view.job.data_directions:
         return not_applicable("The workload reads nothing.", reads=False)
-    return worst_answer(_proved_written(host) for host in view.hosts)
-
-
-def _proved_written(host: HostRun) -> CheckAnswer:
+    host = view.hosts[index]
     proof = host.extents
     if proof is None or proof.method == "none" or proof.file_count == 0:
         return unchecked(f"nothing tells which extents of the files on {host.host} were written")

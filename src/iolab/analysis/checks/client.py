@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from typing import Final
 
 from iolab.analysis.check import (
     CheckAnswer,
+    HostAnswer,
     Numbers,
     check,
+    graded,
     indicative,
     invalid,
     not_applicable,
+    per_host,
     unchecked,
     valid,
-    worst_answer,
 )
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts
@@ -37,13 +38,9 @@ the tail are theirs."""
 
 
 @check("cpu-bound-client", "Client bound by its processors")
-def cpu_bound_client(view: RunView) -> CheckAnswer:
+@per_host(most="cores_busy_share")
+def cpu_bound_client(view: RunView, index: int) -> CheckAnswer:
     """Whether the client could have submitted more."""
-    limited, hosts = view.limited_hosts, range(len(view.hosts))
-    return worst_answer((_busy(view, index, limited) for index in hosts), most="cores_busy_share")
-
-
-def _busy(view: RunView, index: int, limited: Container[str]) -> CheckAnswer:
     host = view.hosts[index]
     cores = allowed_busy(view, index)
     job = None
@@ -59,7 +56,7 @@ def _busy(view: RunView, index: int, limited: Container[str]) -> CheckAnswer:
     where = view.on(host)
     if cores is not None and is_bound(host, view.facts_of(host)):
         where += " that the load may use"
-    if host.host in limited:
+    if host.host in view.limited_hosts:
         return not_applicable(
             f"The guest {host.host} was its own limit, as is said beside.", **evidence
         )
@@ -110,16 +107,12 @@ def _jobs_a_core(totals: EngineTotals) -> float:
 
 
 @check("cpu-stolen", "Processor time stolen by the hypervisor")
-def cpu_stolen(view: RunView) -> CheckAnswer:
+@per_host(most="steal_share", good=STOLEN)
+def cpu_stolen(view: RunView, index: int) -> HostAnswer:
     """Whether other guests took the client's processors."""
-    counted, hosts = view.counted_hosts, range(len(view.hosts))
-    return worst_answer((_stolen(view, index, counted) for index in hosts), most="steal_share")
-
-
-def _stolen(view: RunView, index: int, counted: Container[str]) -> CheckAnswer:
     host = view.hosts[index]
     share = view.mean_of(index, "cpu", "all", "steal_share")
-    if host.host in counted:
+    if host.host in view.counted_hosts:
         return not_applicable(
             f"What {host.host} had of its node's processors was counted there.",
             host=host.host,
@@ -128,21 +121,16 @@ def _stolen(view: RunView, index: int, counted: Container[str]) -> CheckAnswer:
     if share is None:
         return unchecked(f"{host.host} has no telemetry of its cores")
     text = f"The hypervisor took {percent_text(share)} of the processors' time{view.on(host)}"
-    verdict = indicative if share >= STOLEN else valid
-    return verdict(f"{text}.", host=host.host, steal_share=share)
+    return graded(text, host=host.host, steal_share=share)
 
 
 @check("thermal-throttling", "Thermal throttling")
-def thermal_throttling(view: RunView) -> CheckAnswer:
-    """Whether processors were slowed down to cool."""
-    return worst_answer(
-        (_throttled_by_heat(view, index) for index in range(len(view.hosts))),
-        most="throttle_events",
-    )
+@per_host(most="throttle_events")
+def thermal_throttling(view: RunView, index: int) -> CheckAnswer:
+    """Whether processors were slowed down to cool.
 
-
-def _throttled_by_heat(view: RunView, index: int) -> CheckAnswer:
-    """Kernels without the counter (most guests) are no objection: there is nothing to see."""
+    Kernels without the counter (most guests) are no objection: there is nothing to see.
+    """
     host, window = view.hosts[index], view.measured(index)
     rate = view.mean_of(index, "thermal", None, "throttle_events_per_s")
     if rate is None or window is None:
@@ -190,13 +178,9 @@ STARVED_BAD: Final = 0.90
 result is not of the storage at all. Below it a busy client makes it less certain."""
 
 
-@check("client-throttled", "CPU quota throttling")
-def client_throttled(view: RunView) -> CheckAnswer:
+def _throttled_by_quota(view: RunView, index: int) -> CheckAnswer:
     """Whether a control group's quota stopped the load's processes."""
-    return worst_answer((_throttled(view, host) for host in view.hosts), most="stood_share")
-
-
-def _throttled(view: RunView, host: HostRun) -> CheckAnswer:
+    host = view.hosts[index]
     use = host.processor
     if use is None or use.watched_ns <= 0:
         return not_applicable(f"The control groups of {host.host} were not watched.")
@@ -231,6 +215,11 @@ def _throttled(view: RunView, host: HostRun) -> CheckAnswer:
     return indicative(f"{text}{cost}.", **evidence)
 
 
+client_throttled = check("client-throttled", "CPU quota throttling")(
+    per_host(most="stood_share")(_throttled_by_quota)
+)
+
+
 def _used_up(group: CgroupCpuUse, use: ProcessorUse) -> float:
     """The share of the periods that passed in which the quota was used up."""
     return min(group.throttled * group.period_ns / use.watched_ns, 1.0)
@@ -242,19 +231,15 @@ def _stood(group: CgroupCpuUse, use: ProcessorUse) -> float:
 
 
 @check("client-starved", "Client CPU starvation")
-def client_starved(view: RunView) -> CheckAnswer:
+@per_host(most="wait_share")
+def client_starved(view: RunView, index: int) -> CheckAnswer:
     """Whether the load's threads waited for a processor instead of for the storage."""
-    hosts = range(len(view.hosts))
-    return worst_answer((_starved(view, index) for index in hosts), most="wait_share")
-
-
-def _starved(view: RunView, index: int) -> CheckAnswer:
     host = view.hosts[index]
     use = host.processor
     waited = None if use is None else _wait_share(use)
     if use is None or waited is None:
         return not_applicable(f"Nothing tells how long the load of {host.host} waited to run.")
-    quota = _throttled(view, host)
+    quota = _throttled_by_quota(view, index)
     by_quota = 0.0
     if quota.level not in {None, Level.VALID}:
         by_quota = float(quota.evidence.get("stood_share") or 0.0)

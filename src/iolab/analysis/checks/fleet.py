@@ -8,19 +8,21 @@ import numpy as np
 
 from iolab.analysis.check import (
     CheckAnswer,
+    HostAnswer,
     Numbers,
     check,
+    graded,
     indicative,
     invalid,
     not_applicable,
+    per_host,
     valid,
-    worst_answer,
 )
 from iolab.analysis.evenness import drift_ns, host_io_windows, host_rates, jain_index, max_over_min
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS
-from iolab.core.run import HostRun
 from iolab.core.samples import Floats
+from iolab.units import NS_PER_S
 
 SKEW_GOOD_S: Final = 0.25
 """A quarter of the usual interval: engines that start many jobs need some of it, and the window
@@ -70,17 +72,15 @@ def start_skew(view: RunView) -> CheckAnswer:
 
 
 @check("clock-drift", "Clocks that moved during the run")
-def clock_drift(view: RunView) -> CheckAnswer:
+@per_host(most="drift_s")
+def clock_drift(view: RunView, index: int) -> CheckAnswer:
     """Whether every host's clock kept its distance from the controller's.
 
     A guest's seconds are its hypervisor's work, and are held against others even where it is alone.
     """
     if len(view.hosts) == 1 and view.record.fleet is None:
         return not_applicable("One host: its own clock is enough.")
-    return worst_answer((_drift_of(host) for host in view.hosts), most="drift_s")
-
-
-def _drift_of(host: HostRun) -> CheckAnswer:
+    host = view.hosts[index]
     drift = drift_ns(host)
     if drift is None:
         return indicative(
@@ -105,12 +105,10 @@ def _drift_of(host: HostRun) -> CheckAnswer:
 
 
 @check("clock-step", "Clock stepped during the run", needs_load=False)
-def clock_step(view: RunView) -> CheckAnswer:
+@per_host(most="step_s", good=DRIFT_GOOD_NS / NS_PER_S, bad=DRIFT_BAD_NS / NS_PER_S)
+def clock_step(view: RunView, index: int) -> HostAnswer:
     """Whether somebody set a host's clock while it was watched: slewing it is no step."""
-    return worst_answer((_step_of(host) for host in view.hosts), most="step_s")
-
-
-def _step_of(host: HostRun) -> CheckAnswer:
+    host = view.hosts[index]
     step_ns = host.clock_step_ns
     if step_ns is None:
         return not_applicable(f"The clocks of {host.host} were not compared with each other.")
@@ -124,10 +122,7 @@ def _step_of(host: HostRun) -> CheckAnswer:
     text = (
         f"The clock of {host.host} was set {evidence['direction']} by {abs(step_ns) / 1e6:.1f} ms"
     )
-    if abs(step_ns) > DRIFT_BAD_NS:
-        return invalid(f"{text} during the run: its seconds are no seconds.", **evidence)
-    verdict = indicative if abs(step_ns) > DRIFT_GOOD_NS else valid
-    return verdict(f"{text} during the run.", **evidence)
+    return graded(f"{text} during the run", "", ": its seconds are no seconds", **evidence)
 
 
 @check("uneven-fleet", "Hosts that did unlike amounts")

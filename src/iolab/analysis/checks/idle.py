@@ -11,9 +11,9 @@ from iolab.analysis.check import (
     Numbers,
     check,
     indicative,
+    per_host,
     unchecked,
     valid,
-    worst_answer,
 )
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import RunView
@@ -32,11 +32,16 @@ TIMES_MOST: Final = 1000
 
 
 @check("device-busy", "Device busy before the start")
-def device_busy(view: RunView) -> CheckAnswer:
-    """Whether others used the target's devices just before the start."""
-    return worst_answer(
-        (_idle(view, index) for index in range(len(view.hosts))), most="share_of_run"
-    )
+@per_host(most="share_of_run")
+def device_busy(view: RunView, index: int) -> CheckAnswer:
+    """Whether others used the target's devices just before the start.
+
+    Against the I/O that the engine did in the window.
+    """
+    load = view.load
+    ios = float(load.ios[index, : len(DIRECTIONS)].sum())
+    moved = float(load.bytes[index].sum())
+    return _beside_others(view, index, moved, ios, float(load.seconds[index]))
 
 
 def idle_before(view: RunView, index: int, seconds: float | None) -> CheckAnswer:
@@ -48,14 +53,6 @@ def idle_before(view: RunView, index: int, seconds: float | None) -> CheckAnswer
     moved = max((device.read_bytes + device.write_bytes for device in devices), default=0)
     ios = max((device.read_ios + device.write_ios for device in devices), default=0)
     return _beside_others(view, index, moved, ios, seconds)
-
-
-def _idle(view: RunView, index: int) -> CheckAnswer:
-    """Against the I/O that the engine did in the window."""
-    load = view.load
-    ios = float(load.ios[index, : len(DIRECTIONS)].sum())
-    moved = float(load.bytes[index].sum())
-    return _beside_others(view, index, moved, ios, float(load.seconds[index]))
 
 
 def _beside_others(

@@ -14,6 +14,8 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
+    per_host,
+    share_cut,
     unchecked,
     valid,
     worst_answer,
@@ -60,14 +62,9 @@ def run_unfinished(view: RunView) -> CheckAnswer:
 
 
 @check("engine-errors", "Errors of the engine", needs_load=False)
-def engine_errors(view: RunView) -> CheckAnswer:
+@per_host()
+def engine_errors(view: RunView, index: int) -> Iterator[CheckAnswer]:
     """Whether the engine ran without error for as long as it was asked to."""
-    return worst_answer(
-        answer for index in range(len(view.hosts)) for answer in _engine_answers(view, index)
-    )
-
-
-def _engine_answers(view: RunView, index: int) -> Iterator[CheckAnswer]:
     host, where = view.hosts[index], view.on(view.hosts[index])
     totals = host.totals
     short = sum(way.short_ios + way.dropped_ios for way in engine_totals_by_direction(host) if way)
@@ -152,6 +149,8 @@ def totals_disagree(view: RunView) -> CheckAnswer:
 
 def _sums(view: RunView, index: int, counted: int, binned: int) -> CheckAnswer:
     host = view.hosts[index]
+    if host.error is not None:
+        return share_cut(host)
     if host.totals is None:
         return unchecked(f"the engine{view.on(host)} left no totals")
     claimed = sum(way.ios for way in engine_totals_by_direction(host) if way is not None)

@@ -11,8 +11,8 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
+    per_host,
     valid,
-    worst_answer,
 )
 from iolab.analysis.view import RunView
 from iolab.core.run import Standstill, StandstillCause
@@ -48,13 +48,9 @@ class StandstillSums:
 
 
 @check("engine-stopped", "The engine stood still")
-def engine_stopped(view: RunView) -> CheckAnswer:
+@per_host(most="stopped_share")
+def engine_stopped(view: RunView, index: int) -> CheckAnswer:
     """Whether the engine worked through the measured time, or was kept from working."""
-    hosts = range(len(view.hosts))
-    return worst_answer((_stopped(view, index) for index in hosts), most="stopped_share")
-
-
-def _stopped(view: RunView, index: int) -> CheckAnswer:
     host = view.hosts[index]
     use = host.processor
     if use is None or use.standstills is None:

@@ -9,14 +9,16 @@ import numpy as np
 
 from iolab.analysis.check import (
     CheckAnswer,
+    HostAnswer,
     Numbers,
     check,
+    graded,
     indicative,
     invalid,
     not_applicable,
+    per_host,
     unchecked,
     valid,
-    worst_answer,
 )
 from iolab.analysis.checks.standstill import is_stopped
 from iolab.analysis.metrics import ios_needed_for_percentile, is_supported
@@ -124,14 +126,9 @@ def run_too_short(view: RunView) -> CheckAnswer:
 
 
 @check("missing-seconds", "Seconds missing from the record")
-def missing_seconds(view: RunView) -> CheckAnswer:
+@per_host(least="covered_share", good=COVERED_GOOD, bad=COVERED_BAD)
+def missing_seconds(view: RunView, index: int) -> HostAnswer:
     """Whether the intervals cover the window, but for one that each of its edges may cut."""
-    return worst_answer(
-        (_covered(view, index) for index in range(len(view.hosts))), least="covered_share"
-    )
-
-
-def _covered(view: RunView, index: int) -> CheckAnswer:
     table, host = view.record.intervals, view.hosts[index]
     own = view.rows_of(index)
     rows = own[view.load.cut.intervals[own]]
@@ -143,13 +140,8 @@ def _covered(view: RunView, index: int) -> CheckAnswer:
     edges_s = 2 * float(np.median(table.span_ns[own])) / 1e9
     whole_s = max(between_s, (window.seconds if window else 0.0) - edges_s)
     share = float(view.load.seconds[index]) / whole_s if whole_s > 0 else 0.0
-    evidence: Numbers = {"host": host.host, "covered_share": share, "seconds": whole_s}
     text = f"The intervals{view.on(host)} cover {percent_text(share)} of {whole_s:.1f} s"
-    if share < COVERED_BAD:
-        return invalid(f"{text}.", **evidence)
-    if share < COVERED_GOOD:
-        return indicative(f"{text}.", **evidence)
-    return valid(f"{text}.", **evidence)
+    return graded(text, host=host.host, covered_share=share, seconds=whole_s)
 
 
 @check("percentile-support", "Too few I/Os for a percentile")

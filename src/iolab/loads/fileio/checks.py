@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
 
 from iolab.analysis.check import (
     CheckAnswer,
+    HostAnswer,
     Numbers,
     check,
+    graded,
     indicative,
     invalid,
     not_applicable,
+    per_host,
     unchecked,
     valid,
-    worst_answer,
 )
 from iolab.analysis.checks.run import ACHIEVED_LEAST, rate_kept
 from iolab.analysis.service_time import (
@@ -46,17 +48,14 @@ p99.9 leaves out. A target that stalls there keeps its slowest I/Os out of every
 
 
 @rate_kept
-def coordinated_omission(view: RunView) -> CheckAnswer:
+@per_host(least="achieved")
+def coordinated_omission(view: RunView, index: int) -> CheckAnswer:
     """Whether I/Os under a rate were issued when they were due, so that none waited unseen."""
     if view.job.target_iops is None:
         loop = "Closed loop" if view.job.is_closed_loop else "Paced by think time"
         return not_applicable(
             f"{loop}: latencies are service times at the load's concurrency.", open_loop=False
         )
-    return worst_answer((_kept(view, index) for index in range(len(view.hosts))), least="achieved")
-
-
-def _kept(view: RunView, index: int) -> CheckAnswer:
     host = view.hosts[index]
     job = Job.require(view.record.run.point.job_on(host.host))
     if view.service is not None:
@@ -191,23 +190,14 @@ _TOP_LEVEL: Final = 64
 
 
 @check("depth-not-reached", "Queue depth not reached")
-def depth_not_reached(view: RunView) -> CheckAnswer:
+@per_host(least="share", good=DEPTH_SHARE_GOOD, bad=DEPTH_SHARE_BAD)
+def depth_not_reached(view: RunView, index: int) -> HostAnswer:
     """Whether the engine submitted its I/Os at the depth that was asked for."""
     if not view.job.is_closed_loop:
         return not_applicable(
             "The load is paced, so the queue is not meant to be full.", paced=True
         )
-    return worst_answer((_depth_of(view, host) for host in view.hosts), least="share")
-
-
-def depth_level(iodepth: int) -> str:
-    """The level under which fio counts a depth: the power of two at or below it, to `>=64`."""
-    if iodepth >= _TOP_LEVEL:
-        return f">={_TOP_LEVEL}"
-    return str(1 << (max(iodepth, 1).bit_length() - 1))
-
-
-def _depth_of(view: RunView, host: HostRun) -> CheckAnswer:
+    host = view.hosts[index]
     job, where = Job.require(view.job), view.on(host)
     if host.totals and host.totals.generator and host.totals.generator.depth_asked:
         return _room_for(host.totals.generator, host.host, where)
@@ -221,11 +211,16 @@ def _depth_of(view: RunView, host: HostRun) -> CheckAnswer:
         f"{percent_text(share)} of the I/Os{where} were submitted at depth level {level} "
         f"(asked: {job.iodepth})"
     )
-    if share < DEPTH_SHARE_BAD:
-        return invalid(f"{text}: the load is not what its label says.", **evidence)
-    if share < DEPTH_SHARE_GOOD:
-        return indicative(f"{text}: the queue often ran short.", **evidence)
-    return valid(f"{text}.", **evidence)
+    return graded(
+        text, ": the queue often ran short", ": the load is not what its label says", **evidence
+    )
+
+
+def depth_level(iodepth: int) -> str:
+    """The level under which fio counts a depth: the power of two at or below it, to `>=64`."""
+    if iodepth >= _TOP_LEVEL:
+        return f">={_TOP_LEVEL}"
+    return str(1 << (max(iodepth, 1).bit_length() - 1))
 
 
 def _room_for(generator: GeneratorTotals, host: str, where: str) -> CheckAnswer:
@@ -241,14 +236,9 @@ def _room_for(generator: GeneratorTotals, host: str, where: str) -> CheckAnswer:
 
 
 @check("littles-law", "Little's law")
-def littles_law(view: RunView) -> CheckAnswer:
+@per_host(most="off")
+def littles_law(view: RunView, index: int) -> CheckAnswer:
     """Whether throughput times latency gives the I/Os that should have been in flight."""
-    limited = view.limited_hosts
-    hosts = range(len(view.hosts))
-    return worst_answer((_law_of(view, index, limited) for index in hosts), most="off")
-
-
-def _law_of(view: RunView, index: int, limited: Container[str]) -> CheckAnswer:
     host = view.hosts[index]
     job = Job.require(view.record.run.point.job_on(host.host))
     measured = host_concurrency(view.load, index, job.total_iodepth, view.service)
@@ -266,7 +256,7 @@ def _law_of(view: RunView, index: int, limited: Container[str]) -> CheckAnswer:
     if not job.is_closed_loop:
         return not_applicable(f"The load is paced: on average {mean}.", **evidence)
     text = f"On average {mean}, asked were {measured.asked} (ratio {measured.rho:.3f})"
-    if host.host in limited and measured.rho < 1:
+    if host.host in view.limited_hosts and measured.rho < 1:
         return not_applicable(f"{text}: what kept the guest from more is said beside.", **evidence)
     deviation = measured.rho - 1
     too_few = deviation < -good_deviation_limit(job.iodepth) - measured.edge
@@ -315,12 +305,9 @@ I/O's time is its own than the target's."""
 
 
 @check("generator-late", "Load generator behind its schedule")
-def generator_late(view: RunView) -> CheckAnswer:
+@per_host(most="share")
+def generator_late(view: RunView, index: int) -> CheckAnswer:
     """Whether I/Os of an open loop were submitted when they were due."""
-    return worst_answer((_late(view, index) for index in range(len(view.hosts))), most="share")
-
-
-def _late(view: RunView, index: int) -> CheckAnswer:
     host, job = view.hosts[index], Job.require(view.record.run.point.job_on(view.hosts[index].host))
     if job.target_iops is None:
         return not_applicable("No I/O was due at a set time, so none was late.", open_loop=False)
@@ -366,13 +353,11 @@ def _late(view: RunView, index: int) -> CheckAnswer:
 
 
 @check("generator-bound", "Load generator at its own limit")
-def generator_bound(view: RunView) -> CheckAnswer:
-    """Whether the generator could have made much more load than it did."""
-    return worst_answer((_bound(view, index) for index in range(len(view.hosts))), most="share")
+@per_host(most="share", good=BOUND_SHARE)
+def generator_bound(view: RunView, index: int) -> HostAnswer:
+    """Whether the generator could have made much more load than it did.
 
-
-def _bound(view: RunView, index: int) -> CheckAnswer:
-    """A run without a ceiling is no objection: what its jobs used of their cores is checked too.
+    A run without a ceiling is no objection: what its jobs used of their cores is checked too.
 
     One whose ceiling should have been had, and was not, is.
     """
@@ -387,31 +372,22 @@ def _bound(view: RunView, index: int) -> CheckAnswer:
         return not_applicable(f"No whole interval was measured on {host.host}.", host=host.host)
     iops = float(view.load.ios[index].sum()) / seconds
     share = iops / host.ceiling_iops
-    evidence: Numbers = {
-        "host": host.host,
-        "iops": iops,
-        "ceiling_iops": host.ceiling_iops,
-        "share": share,
-    }
-    text = (
+    return graded(
         f"The load{view.on(host)} was {percent_text(share)} of the "
-        f"{format_count(host.ceiling_iops)} "
-        f"IOPS that {engine} makes there on a null target"
+        f"{format_count(host.ceiling_iops)} IOPS that {engine} makes there on a null target",
+        f": {engine} may be the limit",
+        host=host.host,
+        iops=iops,
+        ceiling_iops=host.ceiling_iops,
+        share=share,
     )
-    if share >= BOUND_SHARE:
-        return indicative(f"{text}: {engine} may be the limit.", **evidence)
-    return valid(f"{text}.", **evidence)
 
 
 @check("wrong-blocks", "Blocks that do not hold what was written", needs_load=False)
-def wrong_blocks(view: RunView) -> CheckAnswer:
+@per_host(most="wrong")
+def wrong_blocks(view: RunView, index: int) -> Iterator[CheckAnswer]:
     """Whether every block that was read and verified held what was last written there."""
-    return worst_answer(
-        (answer for host in view.hosts for answer in _verified(view, host)), most="wrong"
-    )
-
-
-def _verified(view: RunView, host: HostRun) -> Iterator[CheckAnswer]:
+    host = view.hosts[index]
     generator = _generator(host)
     verify = generator.verify if generator else None
     if not view.job.verify:
@@ -451,12 +427,10 @@ def _generator(host: HostRun) -> GeneratorTotals | None:
 
 
 @check("files-changed", "Files changed under the load", needs_load=False)
-def files_changed(view: RunView) -> CheckAnswer:
+@per_host()
+def files_changed(view: RunView, index: int) -> CheckAnswer:
     """Whether the files on which the load worked were the same, and as large, at its end."""
-    return worst_answer(_files_kept(view, host) for host in view.hosts)
-
-
-def _files_kept(view: RunView, host: HostRun) -> CheckAnswer:
+    host = view.hosts[index]
     files, where = host.files, view.on(host)
     if files is None:
         return not_applicable(f"The files of {host.host} are not compared: none, or trimmed.")

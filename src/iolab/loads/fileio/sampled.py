@@ -16,6 +16,7 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
+    per_host,
     valid,
     worst_answer,
 )
@@ -366,14 +367,13 @@ went the same way at least half of the time."""
 
 
 @check("access-pattern", "Access pattern")
-def access_pattern(view: RunView) -> CheckAnswer:
+@per_host()
+def access_pattern(view: RunView, index: int) -> Iterator[CheckAnswer]:
     """Whether random I/O covered the data set and was not in sequence, or sequential was."""
     if not view.job.direct:
-        return not_applicable("The page cache decides what reaches the device, and in what order.")
-    return worst_answer(answer for host in view.hosts for answer in _host_answers(view, host))
-
-
-def _host_answers(view: RunView, host: HostRun) -> Iterator[CheckAnswer]:
+        yield not_applicable("The page cache decides what reaches the device, and in what order.")
+        return
+    host = view.hosts[index]
     job, where = Job.require(view.record.run.point.job_on(host.host)), view.on(host)
     if host.trace is None or host.trace.reason:
         yield missing_sample(host, "Which places were accessed", where)

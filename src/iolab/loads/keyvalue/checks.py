@@ -10,11 +10,14 @@ import numpy as np
 
 from iolab.analysis.check import (
     CheckAnswer,
+    HostAnswer,
     Numbers,
     check,
+    graded,
     indicative,
     invalid,
     not_applicable,
+    per_host,
     unchecked,
     valid,
     worst_answer,
@@ -58,17 +61,12 @@ ABSENT_ASKED: Final = "readmissing"
 """db_bench's workload that reads absent keys on purpose."""
 
 
-def key_value_errors(view: KeyValueView) -> CheckAnswer:
+@per_host()
+def key_value_errors(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
     """engine-errors of load on a key-value store: also what the engine was found not to have done.
 
     db_bench and YCSB end with 0 when no key was found, or no server answered.
     """
-    return worst_answer(
-        answer for index in range(len(view.hosts)) for answer in _engine_error_answers(view, index)
-    )
-
-
-def _engine_error_answers(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
     host, where = view.hosts[index], view.on(view.hosts[index])
     reply = engine_reply(host)
     window = view.load.cut.hosts[index]
@@ -208,17 +206,12 @@ def seed_shared(view: KeyValueView) -> CheckAnswer:
     return valid("No two threads and no load share a random stream.", hosts=len(seeds))
 
 
-def key_value_sums(view: KeyValueView) -> CheckAnswer:
+@per_host(most="unexplained", needs_whole_share=True)
+def key_value_sums(view: KeyValueView, index: int) -> CheckAnswer:
     """totals-disagree of load on a key-value store: intervals against the engine's own count.
 
     What is in no interval is explained by the time that no interval covers.
     """
-    return worst_answer(
-        (_host_totals_answer(view, index) for index in range(len(view.hosts))), most="unexplained"
-    )
-
-
-def _host_totals_answer(view: KeyValueView, index: int) -> CheckAnswer:
     host = view.hosts[index]
     reply = engine_reply(host)
     if reply is None or not reply.counts:
@@ -433,52 +426,36 @@ def _intended_latency_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
 
 
 @check("writer-rate", "Writer beside readers without its rate")
-def writer_rate(view: KeyValueView) -> CheckAnswer:
+@per_host(least="achieved", good=WRITER_LEAST)
+def writer_rate(view: KeyValueView, index: int) -> HostAnswer:
     """Whether the readers of every configuration have the same writes beside them."""
-    job = view.key_value_job
+    job, where = view.key_value_job, view.on(view.hosts[index])
     if not isinstance(job, KeyValueJob) or not job.has_writer:
         return not_applicable("No writer beside readers.", writer=False)
     asked = job.write_bytes_per_s
-    written = view.key_value_load.rates_of(KeyOperation.WRITE) * job.loaded.entry_bytes
+    rates = view.key_value_load.rates_of(KeyOperation.WRITE) * job.loaded.entry_bytes
     if asked is None:
         return indicative(
             "The writer beside the readers has no limit: a faster device has another load.",
             writer=True,
-            written_bytes_per_s=float(written.sum()),
+            written_bytes_per_s=float(rates.sum()),
         )
-    return worst_answer(
-        _writer_rate_answer(view, i, float(written[i]), asked) for i in range(len(view.hosts))
-    )
-
-
-def _writer_rate_answer(view: KeyValueView, index: int, written: float, asked: int) -> CheckAnswer:
-    host = view.hosts[index]
-    evidence: Numbers = {
-        "host": host.host,
-        "written_bytes_per_s": written,
-        "asked_bytes_per_s": asked,
-        "achieved": written / asked,
-    }
+    written = float(rates[index])
     if not written:
-        return unchecked(f"what the writer{view.on(host)} did in the window is not known")
-    text = (
-        f"The writer{view.on(host)} wrote {format_rate_bytes(written)} of "
-        f"{format_rate_bytes(asked)}"
+        return unchecked(f"what the writer{where} did in the window is not known")
+    return graded(
+        f"The writer{where} wrote {format_rate_bytes(written)} of {format_rate_bytes(asked)}",
+        ": the readers had fewer writes beside them",
+        host=view.hosts[index].host,
+        written_bytes_per_s=written,
+        asked_bytes_per_s=asked,
+        achieved=written / asked,
     )
-    if written < WRITER_LEAST * asked:
-        return indicative(f"{text}: the readers had fewer writes beside them.", **evidence)
-    return valid(f"{text}.", **evidence)
 
 
-def key_value_cpu(view: KeyValueView) -> CheckAnswer:
+@per_host(most="cores_busy_share", good=BUSY_CORES)
+def key_value_cpu(view: KeyValueView, index: int) -> HostAnswer:
     """cpu-bound-client of load on a key-value store."""
-    return worst_answer(
-        (_processor_use_answer(view, index) for index in range(len(view.hosts))),
-        most="cores_busy_share",
-    )
-
-
-def _processor_use_answer(view: KeyValueView, index: int) -> CheckAnswer:
     host = view.hosts[index]
     share = view.mean_of(index, "cpu", "all", "busy_share")
     facts = view.facts_of(host)
@@ -491,9 +468,7 @@ def _processor_use_answer(view: KeyValueView, index: int) -> CheckAnswer:
     if share is None:
         return unchecked(f"{host.host} has no telemetry of its cores", **evidence)
     text = f"All cores{view.on(host)} were {percent_text(share)} busy"
-    if share >= BUSY_CORES:
-        return indicative(f"{text}: the client may be the limit.", **evidence)
-    return valid(f"{text}.", **evidence)
+    return graded(text, ": the client may be the limit", **evidence)
 
 
 def key_value_uneven(view: KeyValueView) -> CheckAnswer:

@@ -15,6 +15,7 @@ from iolab.analysis.check import (
     indicative,
     invalid,
     not_applicable,
+    per_host,
     unchecked,
     valid,
     worst_answer,
@@ -30,7 +31,7 @@ from iolab.analysis.checks.run import (
 from iolab.analysis.metrics import ios_needed_for_percentile, is_supported
 from iolab.analysis.window import EDGE_SLACK_NS
 from iolab.core.bins import PERCENTILES
-from iolab.core.run import HostRun, RunStatus
+from iolab.core.run import RunStatus
 from iolab.core.samples import Ints
 from iolab.dataclass import dataclass
 from iolab.hosts.counter_names import TARGET
@@ -196,15 +197,13 @@ def _phase_totals_answer(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
     return valid("Intervals and bins of every phase add up to what the hosts did.", **evidence)
 
 
-def metadata_engine(view: MetadataView) -> CheckAnswer:
-    """engine-errors of metadata load: what the engine said and how it ended on each host."""
-    return worst_answer(
-        answer for host in view.hosts for answer in _engine_exit_answers(view, host)
-    )
+@per_host()
+def metadata_engine(view: MetadataView, index: int) -> Iterator[CheckAnswer]:
+    """engine-errors of metadata load: what the engine said and how it ended on each host.
 
-
-def _engine_exit_answers(view: MetadataView, host: HostRun) -> Iterator[CheckAnswer]:
-    """An agent's ranks are no process of their own: they have no exit code."""
+    An agent's ranks are no process of their own: they have no exit code.
+    """
+    host = view.hosts[index]
     where = view.on(host)
     evidence: Numbers = {
         "host": host.host,
@@ -586,17 +585,8 @@ def _counted_files(view: MetadataView, members: list[int]) -> _FileCounts:
     return _FileCounts(done(Operation.FILE_CREATE), done(Operation.FILE_REMOVE), kept_s)
 
 
-def metadata_idle(view: MetadataView) -> CheckAnswer:
+@per_host(most="share_of_run")
+def metadata_idle(view: MetadataView, index: int) -> CheckAnswer:
     """device-busy of metadata load: against what the devices moved in the run."""
-    return worst_answer(
-        (
-            idle_before(view, index, _run_duration_s(view, index))
-            for index in range(len(view.hosts))
-        ),
-        most="share_of_run",
-    )
-
-
-def _run_duration_s(view: MetadataView, index: int) -> float | None:
     window = view.measured(index)
-    return None if window is None else window.seconds
+    return idle_before(view, index, None if window is None else window.seconds)
