@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -64,6 +64,10 @@ class RunView:
     _rows: Sequence[Ints] = field(init=False, repr=False, compare=False)
     _unsummed_bins: Sequence[Ints] = field(init=False, repr=False, compare=False)
 
+    _host_sets: dict[str, frozenset[str]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+
     def __post_init__(self) -> None:
         # Looked up for each host by several checks: a search would cost hosts x hosts.
         places: dict[_Place, list[CounterSeries]] = {}
@@ -84,12 +88,20 @@ class RunView:
     @property
     def limited_hosts(self) -> frozenset[str]:
         """Hosts that were their own limit: checks that would say it again leave it at that."""
-        return frozenset().union(*(kind.limited_hosts(self) for kind in self.host_kinds))
+        return self._hosts_once("limited", lambda kind: kind.limited_hosts(self))
 
     @property
     def counted_hosts(self) -> frozenset[str]:
         """Hosts whose processors' use is counted from outside: what they say of it counts less."""
-        return frozenset().union(*(kind.counted_hosts(self) for kind in self.host_kinds))
+        return self._hosts_once("counted", lambda kind: kind.counted_hosts(self))
+
+    def _hosts_once(
+        self, name: str, of: Callable[[HostKindAnswers], frozenset[str]]
+    ) -> frozenset[str]:
+        """Each host's checks ask for them: worked out for each, they would cost hosts x hosts."""
+        if name not in self._host_sets:
+            self._host_sets[name] = frozenset().union(*(of(kind) for kind in self.host_kinds))
+        return self._host_sets[name]
 
     @property
     def one_in_flight(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from iolab.analysis.busy import is_full
 from iolab.analysis.points import REPLICATED, PointSummary
 from iolab.core.resources import IoConcurrency, IssueRule, Resource, ResourceUse, RunResources
 from iolab.core.run import RunKey
@@ -14,11 +15,6 @@ from iolab.dataclass import dataclass
 
 if TYPE_CHECKING:
     from iolab.stats.curve import UslFit
-
-ALWAYS_BUSY: Final = 0.95
-"""Share of the time with an I/O in flight from which a device has none to spare: the kernel counts
-busy time at its ticks, and gaps between I/Os of an idle moment cost a per cent or two."""
-
 
 PAYS: Final = 0.5
 """A load that is doubled should give more than the square root of two; less is waiting."""
@@ -96,17 +92,6 @@ def usl_of_curve(curve: Sequence[PointSummary], axis: str, key: str) -> UslFit |
     law = fit_usl(loads, rates, widths)
     return law if law.describes else None
 
-
-FULL_PORT: Final = 0.95
-"""Share of a link's speed from which it is full: preambles, gaps and checksums that no counter sees
-take 1.6 % of full frames, and more of smaller ones."""
-
-FULL_PROCESSORS: Final = 0.90
-"""Busy share of all cores from which none is left; interrupts and the kernel take what remains."""
-
-FULL_CORE: Final = 0.95
-"""Busy share of one core, or of one by each job, from which a thread that waits for storage at all
-would have slept more."""
 
 HELD_RATE: Final = 0.99
 """Share of the rate asked for from which it was kept: the load was what was asked."""
@@ -256,9 +241,9 @@ def _full_resources(
     load does not wait for them. A job that uses a whole core does.
     """
     full, aside = [], []
-    for resource, limit in _LIMITS:
+    for resource in _CAUSES:
         use = resources.busiest(resource)
-        if use is None or use.share is None or use.share < limit:
+        if use is None or not is_full(resource, use.share):
             continue
         if resource is Resource.PROCESSORS and _devices_explain_latency(resources, NEARLY_ALL):
             aside.append(use)
@@ -269,25 +254,19 @@ def _full_resources(
     return tuple(full), tuple(aside)
 
 
-_LIMITS: Final = (
-    (Resource.PORT, FULL_PORT),
-    (Resource.JOB, FULL_CORE),
-    (Resource.PROCESSORS, FULL_PROCESSORS),
-    (Resource.CORE, FULL_CORE),
-)
-
 _CAUSES: Final = {
     Resource.PORT: Cause.PORT,
     Resource.JOB: Cause.JOB,
     Resource.PROCESSORS: Cause.PROCESSORS,
     Resource.CORE: Cause.CORE,
 }
+"""Of resources whose limit is a hard one, the strongest evidence first."""
 
 
 def _busy_device(resources: RunResources) -> ResourceUse | None:
     """The busiest device where it is always busy; memory is none, its work is the processors'."""
     use = None if resources.memory_backed else resources.busiest(Resource.DEVICE)
-    return use if use is not None and (use.share or 0.0) >= ALWAYS_BUSY else None
+    return use if use is not None and is_full(Resource.DEVICE, use.share) else None
 
 
 def _devices_explain_latency(resources: RunResources, share: float = MOST_OF_LATENCY) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from iolab.analysis.bottleneck.decision import ALWAYS_BUSY
+from iolab.analysis.busy import ALWAYS_BUSY, job_core_share
 from iolab.analysis.service_time import host_concurrency
 from iolab.analysis.storage_bytes import LOOPBACK, lowest_counted_devices, lowest_device_names
 from iolab.analysis.sums import DIRECTIONS
@@ -68,11 +68,11 @@ def _client_resource_uses(view: RunView) -> Iterator[ResourceUse]:
         window = view.measured(index)
         if window is None:
             continue
-        jobs = _job_share(view, host)
+        jobs = None if view.job.busy_polls else job_core_share(host)
         yield from _processor_uses(
-            view, host.host, Role.CLIENT, window, _own_processor_share(view, host, jobs)
+            view, host.host, Role.CLIENT, window, _own_processor_share(view, host)
         )
-        if jobs is not None:
+        if jobs is not None and view.job.total_iodepth:
             yield ResourceUse(Resource.JOB, host.host, Role.CLIENT, "", jobs)
         target = view.target(host)
         if target is not None and target.devices:
@@ -109,22 +109,16 @@ def _processor_uses(
         yield ResourceUse(Resource.CORE, host, role, name.partition("@")[0], cores[name])
 
 
-def _job_share(view: RunView, host: HostRun) -> float | None:
-    """What each job used of a core, as its engine counts it over the whole run."""
-    job = view.job
-    if host.totals is None or not job.total_iodepth or job.busy_polls:
+def _own_processor_share(view: RunView, host: HostRun) -> float | None:
+    """What all jobs of a host used of its processors; not of those that poll all the time."""
+    facts, totals, job = view.facts_of(host), host.totals, view.job
+    if totals is None or not job.total_iodepth or job.busy_polls:
         return None
-    percent = host.totals.user_cpu_percent + host.totals.system_cpu_percent
-    return percent / 100
-
-
-def _own_processor_share(view: RunView, host: HostRun, each: float | None) -> float | None:
-    """What all jobs of a host used of its processors."""
-    facts = view.facts_of(host)
-    if each is None or facts is None or facts.cpu.threads < 1:
+    if facts is None or facts.cpu.threads < 1:
         return None
     jobs = view.record.run.point.job_on(host.host).jobs
-    return min(each * jobs / facts.cpu.threads, 1.0)
+    percent = totals.user_cpu_percent + totals.system_cpu_percent
+    return min(percent / 100 * jobs / facts.cpu.threads, 1.0)
 
 
 def _stolen_share(view: RunView) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from iolab.analysis.busy import is_full, job_core_share
 from iolab.analysis.check import (
     CheckAnswer,
     HostAnswer,
@@ -20,17 +21,10 @@ from iolab.analysis.check import (
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts
 from iolab.core.metric import Level
-from iolab.core.run import CgroupCpuUse, EngineTotals, HostRun, ProcessorUse
+from iolab.core.resources import Resource
+from iolab.core.run import CgroupCpuUse, HostRun, ProcessorUse
 from iolab.text import percent_text
 from iolab.units import format_count
-
-BUSY_CORES: Final = 0.90
-"""Busy share of all cores above which the client has no processor left: interrupts and the kernel's
-own work take what remains before 100 %."""
-
-BUSY_JOB_PERCENT: Final = 95.0
-"""User and system time of a job in percent of one core from which the job itself is the limit; a
-job that waits for storage at all sleeps more than a twentieth of its time."""
 
 STOLEN: Final = 0.02
 """Share of the processors' time that the hypervisor gave to others; from about 2 % on latencies of
@@ -42,15 +36,11 @@ the tail are theirs."""
 def cpu_bound_client(view: RunView, index: int) -> CheckAnswer:
     """Whether the client could have submitted more."""
     host = view.hosts[index]
-    cores = allowed_busy(view, index)
-    job = None
-    if host.totals is not None:
-        job = host.totals.user_cpu_percent + host.totals.system_cpu_percent
-        job *= _jobs_a_core(host.totals)
+    cores, job = allowed_busy(view, index), job_core_share(host)
     evidence: Numbers = {
         "host": host.host,
         "cores_busy_share": cores,
-        "job_cpu_percent": job,
+        "job_cpu_percent": None if job is None else 100 * job,
         "agent_cpu_share": view.mean_of(index, "agent", None, "cpu_share"),
     }
     where = view.on(host)
@@ -60,21 +50,23 @@ def cpu_bound_client(view: RunView, index: int) -> CheckAnswer:
         return not_applicable(
             f"The guest {host.host} was its own limit, as is said beside.", **evidence
         )
-    if cores is not None and cores >= BUSY_CORES:
+    if cores is not None and is_full(Resource.PROCESSORS, cores):
         return indicative(
             f"All cores{where} were {percent_text(cores)} busy: the client may be the limit.",
             **evidence,
         )
-    if job is not None and job >= BUSY_JOB_PERCENT:
+    if job is not None and is_full(Resource.JOB, job):
         return indicative(
-            f"Each job{view.on(host)} used {job:.0f} % of a core: the jobs may be the limit.",
+            f"Each job{view.on(host)} used {percent_text(job)} of a core: the "
+            "jobs may be the limit.",
             **evidence,
         )
     if cores is None or job is None:
         missing = "no telemetry of its cores" if cores is None else "no CPU use of its jobs"
         return unchecked(f"{host.host} has {missing}", **evidence)
     return valid(
-        f"All cores{where} were {percent_text(cores)} busy, each job used {job:.0f} % of a core.",
+        f"All cores{where} were {percent_text(cores)} busy, each job used "
+        f"{percent_text(job)} of a core.",
         **evidence,
     )
 
@@ -98,12 +90,6 @@ def allowed_busy(view: RunView, index: int) -> float | None:
     )
     measured = [share for share in shares if share is not None]
     return sum(measured) / len(measured) if measured else None
-
-
-def _jobs_a_core(totals: EngineTotals) -> float:
-    """How many jobs share a thread: all of them together are then what one core can do."""
-    threads = totals.generator.threads if totals.generator else 0
-    return totals.jobs / threads if 0 < threads < totals.jobs else 1.0
 
 
 @check("cpu-stolen", "Processor time stolen by the hypervisor")
@@ -170,7 +156,7 @@ STARVED_GOOD: Final = 0.20
 share at times some more; what is beyond is the client's want of processors."""
 
 STARVED_ON_BUSY: Final = 0.05
-"""The same where all cores that they may use were busy (`BUSY_CORES`): none was woken there, and
+"""The same where all cores that they may use were full (`is_full`): none was woken there, and
 what a thread waits for is the end of another's turn."""
 
 STARVED_BAD: Final = 0.90
@@ -263,7 +249,7 @@ def client_starved(view: RunView, index: int) -> CheckAnswer:
         "a processor"
     )
     rest = waited - by_quota
-    limit = STARVED_GOOD if busy is None or busy < BUSY_CORES else STARVED_ON_BUSY
+    limit = STARVED_ON_BUSY if is_full(Resource.PROCESSORS, busy) else STARVED_GOOD
     if rest < limit:
         why = ", for the most part by a quota" if by_quota and waited >= limit else ""
         return valid(f"{text}{why}.", **evidence)

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from iolab.analysis.busy import FULL_PROCESSORS
 from iolab.analysis.check import (
     CheckAnswer,
     HostAnswer,
@@ -22,7 +23,6 @@ from iolab.analysis.check import (
     valid,
     worst_answer,
 )
-from iolab.analysis.checks.client import BUSY_CORES
 from iolab.analysis.checks.fleet import unevenness
 from iolab.analysis.checks.run import (
     ACHIEVED_LEAST,
@@ -453,7 +453,7 @@ def writer_rate(view: KeyValueView, index: int) -> HostAnswer:
     )
 
 
-@per_host(most="cores_busy_share", good=BUSY_CORES)
+@per_host(most="cores_busy_share", good=FULL_PROCESSORS)
 def key_value_cpu(view: KeyValueView, index: int) -> HostAnswer:
     """cpu-bound-client of load on a key-value store."""
     host = view.hosts[index]

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from iolab.analysis.busy import FULL_PROCESSORS
 from iolab.analysis.check import (
     CheckAnswer,
     Numbers,
@@ -20,7 +21,6 @@ from iolab.analysis.check import (
     valid,
     worst_answer,
 )
-from iolab.analysis.checks.client import BUSY_CORES
 from iolab.analysis.checks.idle import idle_before
 from iolab.analysis.checks.run import (
     compare_counts,
@@ -452,7 +452,7 @@ def _processor_use_answer(
     if share is None:
         return unchecked(f"{host.host} has no telemetry of its cores", **evidence)
     text = f"All cores{view.on(host)} were {percent_text(share)} busy in {word}"
-    if share >= BUSY_CORES:
+    if share >= FULL_PROCESSORS:
         return indicative(f"{text}: the client may be the limit.", **evidence)
     return valid(f"{text}, the most of all phases.", **evidence)
 
