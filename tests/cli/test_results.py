@@ -18,7 +18,8 @@ from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.core.run import RunStatus
 from iolab.core.workload import BY_BANDWIDTH, Indicator
 from iolab.report.numbers import metric_text
-from iolab.report.terminal import GroupedTable, Heading
+from iolab.report.table import Column
+from iolab.report.terminal import GroupedTable
 from tests.cli.command_line import RESULTS, STUDY
 from tests.cli.screens import drawn
 from tests.facts import tells
@@ -267,7 +268,7 @@ def test_figures_are_left_out_rather_than_cut_on_a_narrow_terminal() -> None:
 
 def test_a_name_over_two_lines_is_indented_below_its_first() -> None:
     grouped = GroupedTable(
-        (Heading("point", can_wrap=True), Heading("IOPS", is_number=True)), [(None, [ROW])]
+        (Column("point", can_wrap=True), Column("IOPS", is_number=True)), [(None, [ROW])]
     )
     lines = drawn([grouped], 24)
     assert [len(line) - len(line.lstrip()) for line in lines[1:]] == [2, 4]

@@ -185,7 +185,8 @@ def _screen(fits: Sequence[OfferEvaluation], scaling: float) -> Iterator[Rendera
     from rich.text import Text
 
     from iolab.report.numbers import DASH, axis_values_text
-    from iolab.report.terminal import Heading, literal_text, terminal_table
+    from iolab.report.table import Column
+    from iolab.report.terminal import literal_text, terminal_table
 
     sized = any(fit.offer.nodes is not None for fit in fits)
     for number, fit in enumerate(fits):
@@ -223,11 +224,11 @@ def _screen(fits: Sequence[OfferEvaluation], scaling: float) -> Iterator[Rendera
             else f"with {counted_noun(fit.offer.nodes, 'node')}"
         )
         headings = [
-            Heading(""),
-            Heading("need", can_wrap=True),
-            Heading(state, can_wrap=True),
-            Heading("margin", is_number=True),
-            *([Heading("nodes", is_number=True)] if sized else []),
+            Column(""),
+            Column("need", can_wrap=True),
+            Column(state, can_wrap=True),
+            Column("margin", is_number=True),
+            *([Column("nodes", is_number=True)] if sized else []),
         ]
         yield terminal_table(headings, rows)
     yield ""

@@ -106,7 +106,8 @@ def _conclusion(
 
 def _show(leftovers: Mapping[str, Leftovers]) -> None:
     from iolab.cli.output import result_screen
-    from iolab.report.terminal import Heading, literal_text, terminal_table
+    from iolab.report.table import Column
+    from iolab.report.terminal import literal_text, terminal_table
 
     rows = [
         [literal_text(name), literal_text(kind), literal_text(which)]
@@ -114,7 +115,7 @@ def _show(leftovers: Mapping[str, Leftovers]) -> None:
         for kind, which in _lines(left)
     ]
     if rows:
-        headings = (Heading("host"), Heading("left"), Heading("which", can_wrap=True))
+        headings = (Column("host"), Column("left"), Column("which", can_wrap=True))
         result_screen(terminal_table(headings, rows))
 
 

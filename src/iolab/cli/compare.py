@@ -277,13 +277,8 @@ def _rows(compared: ComparisonResult) -> Iterator[RenderableType]:
 
     from iolab.report.comparison import HEADINGS, comparison_row_texts
     from iolab.report.phrases import metric_column_name
-    from iolab.report.terminal import (
-        GroupedTable,
-        Heading,
-        literal_text,
-        section_title,
-        styled_verdict,
-    )
+    from iolab.report.table import Column
+    from iolab.report.terminal import GroupedTable, literal_text, section_title, styled_verdict
 
     reasons = _reasons(compared.rows)
     levels = {row.level for row in compared.rows}
@@ -304,11 +299,11 @@ def _rows(compared: ComparisonResult) -> Iterator[RenderableType]:
                 *([styled_verdict(row.level)] if len(levels) > 1 else []),
             ]
         )
-    heads = [Heading(HEADINGS[1], can_wrap=True)]
-    heads += [Heading(name, is_number=True) for name in HEADINGS[2:-2]]
-    heads.append(Heading(HEADINGS[-2], is_number=True, is_optional=True, moves_below=True))
-    heads += [Heading("runs", is_number=True, is_optional=True), Heading(HEADINGS[-1])]
-    heads += [Heading("trust")] if len(levels) > 1 else []
+    heads = [Column(HEADINGS[1], can_wrap=True)]
+    heads += [Column(name, is_number=True) for name in HEADINGS[2:-2]]
+    heads.append(Column(HEADINGS[-2], is_number=True, is_optional=True, moves_below=True))
+    heads += [Column("runs", is_number=True, is_optional=True), Column(HEADINGS[-1])]
+    heads += [Column("trust")] if len(levels) > 1 else []
     yield GroupedTable(heads, [(section_title(point), rows) for point, rows in points.items()])
     if len(levels) == 1:
         yield Text("Every pair of runs is ").append_text(styled_verdict(levels.pop())).append(".")
@@ -493,13 +488,8 @@ def history_screen(tracked: SessionHistory, *, details: bool) -> Iterator[Render
     from iolab.report.comparison import history_summary_sentence, metric_changes_text
     from iolab.report.numbers import metric_text, point_text, utc_minute_text
     from iolab.report.phrases import metric_column_name
-    from iolab.report.terminal import (
-        GroupedTable,
-        Heading,
-        literal_text,
-        name_value_grid,
-        section_title,
-    )
+    from iolab.report.table import Column
+    from iolab.report.terminal import GroupedTable, literal_text, name_value_grid, section_title
 
     first, last = tracked.sessions[0], tracked.sessions[-1]
     span = f"{len(tracked.sessions)}, from {utc_minute_text(first.created_real_ns)} to "
@@ -524,10 +514,10 @@ def history_screen(tracked: SessionHistory, *, details: bool) -> Iterator[Render
                 ),
             ]
         )
-    heads = [Heading("metric", can_wrap=True)]
-    heads += [Heading(name, is_number=True) for name in ("sessions", "first", "last")]
+    heads = [Column("metric", can_wrap=True)]
+    heads += [Column(name, is_number=True) for name in ("sessions", "first", "last")]
     groups = [(section_title(point), rows) for point, rows in points.items()]
-    yield GroupedTable([*heads, Heading("changes", can_wrap=True)], groups)
+    yield GroupedTable([*heads, Column("changes", can_wrap=True)], groups)
     yield ""
     for series in tracked.series:
         yield from _changes(tracked, series)
@@ -570,7 +560,8 @@ def _changes(tracked: SessionHistory, series: MetricHistory) -> Iterator[Rendera
 
 def _values(tracked: SessionHistory, series: MetricHistory) -> RenderableType:
     from iolab.report.numbers import interval_and_runs_text, metric_text, utc_minute_text
-    from iolab.report.terminal import Heading, literal_text, styled_verdict, terminal_table
+    from iolab.report.table import Column
+    from iolab.report.terminal import literal_text, styled_verdict, terminal_table
 
     before = {change.index for change in series.search.changes}
     rows: list[list[Text | str]] = [
@@ -584,5 +575,5 @@ def _values(tracked: SessionHistory, series: MetricHistory) -> RenderableType:
         ]
         for number, value in enumerate(series.values)
     ]
-    heads = [Heading("UTC"), Heading("session", can_wrap=True), Heading("value", is_number=True)]
-    return terminal_table([*heads, Heading("interval"), Heading("trust"), Heading("")], rows)
+    heads = [Column("UTC"), Column("session", can_wrap=True), Column("value", is_number=True)]
+    return terminal_table([*heads, Column("interval"), Column("trust"), Column("")], rows)

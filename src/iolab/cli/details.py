@@ -15,9 +15,9 @@ from iolab.registry import reported
 from iolab.report.numbers import metric_text
 from iolab.report.phrases import merge_objections, metric_phrase
 from iolab.report.runs import evidence_text, operation_spreads_table, spread_rows
+from iolab.report.table import Column
 from iolab.report.terminal import (
     QUIET_STYLE,
-    Heading,
     literal_text,
     name_value_grid,
     report_table_for_terminal,
@@ -126,7 +126,7 @@ def _checks_of_all(results: Sequence[Result], shared: _Shared) -> Iterator[Rende
     if rows:
         yield ""
         yield section_title("What the verdicts rest on")
-        yield terminal_table([Heading(""), Heading("", can_wrap=True)], rows)
+        yield terminal_table([Column(""), Column("", can_wrap=True)], rows)
 
 
 def _known(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
@@ -177,8 +177,8 @@ def _hosts(result: Result) -> Iterator[RenderableType]:
         [literal_text(host.name), *(metric_text(host.metrics.get(key)) for key in keys)]
         for host in result.hosts
     ]
-    headings = [Heading(metric_phrase(key), is_number=True) for key in keys]
-    yield terminal_table([Heading("host", can_wrap=True), *headings], rows)
+    headings = [Column(metric_phrase(key), is_number=True) for key in keys]
+    yield terminal_table([Column("host", can_wrap=True), *headings], rows)
     if result.spread is not None:
         yield name_value_grid(
             [(name, literal_text(value)) for name, value in spread_rows(result.spread)]
@@ -208,7 +208,7 @@ def _checks(result: Result, shared: _Shared) -> Iterator[RenderableType]:
     if fine:
         rows.append([styled_verdict(Level.VALID), literal_text(", ".join(fine), QUIET_STYLE)])
     if rows:
-        yield terminal_table([Heading(""), Heading("", can_wrap=True)], rows)
+        yield terminal_table([Column(""), Column("", can_wrap=True)], rows)
 
 
 def _known_evidence(evidence: Evidence) -> str:

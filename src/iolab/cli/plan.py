@@ -54,7 +54,8 @@ def studies(*, as_json: AsJson = False) -> None:
         ]
         result_json({"format": 1, "studies": listing})
         return
-    from iolab.report.terminal import Heading, literal_text, terminal_table
+    from iolab.report.table import Column
+    from iolab.report.terminal import literal_text, terminal_table
 
     rows = [
         [
@@ -64,7 +65,7 @@ def studies(*, as_json: AsJson = False) -> None:
         ]
         for study in listed
     ]
-    headings = [Heading("study"), Heading("question", can_wrap=True), Heading("scales")]
+    headings = [Column("study"), Column("question", can_wrap=True), Column("scales")]
     result_screen(terminal_table(headings, rows))
 
 

@@ -13,13 +13,8 @@ from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.registry import study_kinds
 from iolab.report.numbers import axis_values_text
-from iolab.report.terminal import (
-    Heading,
-    literal_text,
-    name_value_grid,
-    section_title,
-    terminal_table,
-)
+from iolab.report.table import Column
+from iolab.report.terminal import literal_text, name_value_grid, section_title, terminal_table
 from iolab.study.cost import is_on_device
 from iolab.study.foretold import forecast_verdicts
 from iolab.study.schedule import searched_axes
@@ -74,7 +69,7 @@ def plan_screen(
         [Text(f"  {format_duration_s(part)}"), literal_text(why)]
         for why, part in plan.budget.reasons
     ]
-    yield terminal_table([Heading("", is_number=True), Heading("", can_wrap=True)], seconds)
+    yield terminal_table([Column("", is_number=True), Column("", can_wrap=True)], seconds)
 
 
 def plan_document(
@@ -150,11 +145,11 @@ def _workloads(study: Study, plan: Plan) -> RenderableType:
     for run in plan.runs:
         grouped.setdefault((run.point.workload, run.point.configuration), []).append(run)
     headings = [
-        Heading("workload", can_wrap=True),
-        *([Heading("configuration", can_wrap=True)] if several else []),
-        Heading("points", is_number=True),
-        Heading("runs", is_number=True),
-        Heading("along", can_wrap=True),
+        Column("workload", can_wrap=True),
+        *([Column("configuration", can_wrap=True)] if several else []),
+        Column("points", is_number=True),
+        Column("runs", is_number=True),
+        Column("along", can_wrap=True),
     ]
     rows: list[list[Text | str]] = []
     for (workload, configuration), runs in grouped.items():
@@ -180,12 +175,12 @@ def _runs(study: Study, plan: Plan) -> RenderableType:
     swept = any(run.point.axis for run in plan.runs)
     repeated = any(run.repeat > 1 for run in plan.runs)
     headings = [
-        Heading("run", is_number=True),
-        *([Heading("configuration", can_wrap=True)] if many else []),
-        Heading("workload", can_wrap=True),
-        *([Heading("axis", can_wrap=True)] if swept else []),
-        *([Heading("repeat", is_number=True)] if repeated else []),
-        Heading("job on each host", can_wrap=True),
+        Column("run", is_number=True),
+        *([Column("configuration", can_wrap=True)] if many else []),
+        Column("workload", can_wrap=True),
+        *([Column("axis", can_wrap=True)] if swept else []),
+        *([Column("repeat", is_number=True)] if repeated else []),
+        Column("job on each host", can_wrap=True),
     ]
     rows = [
         [

@@ -149,13 +149,8 @@ def prediction_document(
 def _screen(axis: str, load: int, predicted: Sequence[CurvePrediction]) -> Iterator[RenderableType]:
     from iolab.report.numbers import axis_values_text, value_text
     from iolab.report.predicted import prediction_caveat, prediction_interval_text
-    from iolab.report.terminal import (
-        QUIET_STYLE,
-        Heading,
-        literal_text,
-        section_title,
-        terminal_table,
-    )
+    from iolab.report.table import Column
+    from iolab.report.terminal import QUIET_STYLE, literal_text, section_title, terminal_table
 
     yield section_title(f"Predicted, not measured: {axis} {load}")
     rows = []
@@ -181,11 +176,11 @@ def _screen(axis: str, load: int, predicted: Sequence[CurvePrediction]) -> Itera
         )
         laws.setdefault(f"{law}.", []).append(name)
     heads = [
-        Heading("workload", can_wrap=True),
-        Heading("configuration", is_optional=True),
-        Heading("measured", is_number=True),
-        Heading("predicted", is_number=True),
-        Heading("90 %", is_number=True),
+        Column("workload", can_wrap=True),
+        Column("configuration", is_optional=True),
+        Column("measured", is_number=True),
+        Column("predicted", is_number=True),
+        Column("90 %", is_number=True),
     ]
     yield terminal_table(heads, rows)
     for text, names in laws.items():

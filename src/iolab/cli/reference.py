@@ -73,7 +73,8 @@ def _heading(published: PublishedSet) -> dict[str, Any]:
 def _list(sets: list[PublishedSet]) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    from iolab.report.terminal import Heading, literal_text, terminal_table
+    from iolab.report.table import Column
+    from iolab.report.terminal import literal_text, terminal_table
 
     rows = [
         [
@@ -84,9 +85,9 @@ def _list(sets: list[PublishedSet]) -> Iterator[RenderableType]:
         for published in sets
     ]
     headings = [
-        Heading("set"),
-        Heading("figures", is_number=True),
-        Heading("source", can_wrap=True),
+        Column("set"),
+        Column("figures", is_number=True),
+        Column("source", can_wrap=True),
     ]
     yield terminal_table(headings, rows)
 
@@ -114,11 +115,10 @@ def _set(published: PublishedSet) -> Iterator[RenderableType]:
 def _table(table: Table) -> RenderableType:
     """The first rows, in a form that fits: as columns, as records of a few, or in groups."""
     from iolab.cli.output import width
-    from iolab.report.table import select_columns
+    from iolab.report.table import Column, select_columns
     from iolab.report.terminal import (
         GAP,
         GroupedTable,
-        Heading,
         literal_text,
         name_value_grid,
         report_table_for_terminal,
@@ -129,7 +129,7 @@ def _table(table: Table) -> RenderableType:
     kept = [at for at, _ in enumerate(table.columns) if any(row[at].level is None for row in rows)]
     sizes = [max(len(table.columns[at].title), *(len(row[at].text) for row in rows)) for at in kept]
     headings = [
-        Heading(
+        Column(
             table.columns[at].title,
             is_number=table.columns[at].is_number,
             can_wrap=not table.columns[at].is_number,
@@ -302,7 +302,8 @@ def _screen(audits: Sequence[Audited], *, details: bool) -> Iterator[RenderableT
     """For each set what is wrong or doubtful, then how much agrees; with details that too."""
     from rich.text import Text
 
-    from iolab.report.terminal import Heading, literal_text, section_title, terminal_table
+    from iolab.report.table import Column
+    from iolab.report.terminal import literal_text, section_title, terminal_table
 
     for number, audited in enumerate(audits):
         if number:
@@ -323,7 +324,7 @@ def _screen(audits: Sequence[Audited], *, details: bool) -> Iterator[RenderableT
             for text in audited.damage
         ]
         if rows:
-            yield terminal_table([Heading(""), Heading(""), Heading("", can_wrap=True)], rows)
+            yield terminal_table([Column(""), Column(""), Column("", can_wrap=True)], rows)
         agreeing = sum(1 for outcome in audited.outcomes if not outcome.agreement.rank)
         relations = counted_noun(len(audited.outcomes), "relation")
         yield Text(f"{agreeing} of {relations} agree." if audited.outcomes else _NOTHING)

@@ -23,10 +23,10 @@ from iolab.report.best import count_verdicts
 from iolab.report.bottleneck import bottlenecks_line
 from iolab.report.numbers import utc_minute_text
 from iolab.report.phrases import Objection, load_finding_sentences, merge_objections
+from iolab.report.table import Column
 from iolab.report.terminal import (
     QUIET_STYLE,
     VERDICT_STYLES,
-    Heading,
     UnwrappedLine,
     literal_text,
     name_value_grid,
@@ -218,7 +218,7 @@ def _objections(objections: Sequence[Objection]) -> Iterator[RenderableType]:
                 text.append_text(literal_text(objection.message)),
             ]
         )
-    yield terminal_table([Heading(""), Heading("", can_wrap=True)], rows)
+    yield terminal_table([Column(""), Column("", can_wrap=True)], rows)
     if len(objections) > len(shown):
         yield literal_text(f"  {len(objections) - len(shown)} more: --details", QUIET_STYLE)
 

@@ -151,7 +151,8 @@ def print_session(
 def print_times(reader: SessionReader) -> None:
     """Print the seconds of each phase, the longest first, and what was load."""
     from iolab.cli.output import result, result_screen
-    from iolab.report.terminal import Heading, terminal_table
+    from iolab.report.table import Column
+    from iolab.report.terminal import terminal_table
     from iolab.session.times import LOAD
 
     phases = sorted(reader.session.times, key=lambda phase: -phase.seconds)
@@ -169,8 +170,8 @@ def print_times(reader: SessionReader) -> None:
         for phase in phases
     ]
     headings = [
-        Heading("phase"),
-        *(Heading(name, is_number=True) for name in ("times", "", "share")),
+        Column("phase"),
+        *(Column(name, is_number=True) for name in ("times", "", "share")),
     ]
     load_s = sum(phase.seconds for phase in phases if phase.phase == LOAD)
     result_screen(terminal_table(headings, rows))
@@ -184,7 +185,8 @@ def print_summary(reader: SessionReader) -> set[Level]:
     from iolab.cli.output import result, result_screen
     from iolab.core.metric import Level
     from iolab.core.run import RunStatus
-    from iolab.report.terminal import Heading, literal_text, terminal_table
+    from iolab.report.table import Column
+    from iolab.report.terminal import literal_text, terminal_table
 
     session, runs = reader.session, reader.overview()
     sentence = (
@@ -198,11 +200,11 @@ def print_summary(reader: SessionReader) -> set[Level]:
     every = [*Level, *(status for status in RunStatus if status is not RunStatus.DONE)]
     kinds = [kind.value for kind in every if any(kind.value in counts for counts in ended.values())]
     headings = [
-        Heading("configuration"),
-        Heading("workload", can_wrap=True),
-        Heading("runs", is_number=True),
+        Column("configuration"),
+        Column("workload", can_wrap=True),
+        Column("runs", is_number=True),
     ]
-    headings += [Heading(kind, is_number=True) for kind in kinds]
+    headings += [Column(kind, is_number=True) for kind in kinds]
     rows = [
         [
             literal_text(text)
@@ -336,10 +338,11 @@ def _unknown(code: str, codes: list[str]) -> Exception:
 
 
 def _check_list(titles: dict[str, str]) -> RenderableType:
-    from iolab.report.terminal import Heading, literal_text, terminal_table
+    from iolab.report.table import Column
+    from iolab.report.terminal import literal_text, terminal_table
 
     rows = [[literal_text(code, "bold"), literal_text(title)] for code, title in titles.items()]
-    return terminal_table([Heading("check"), Heading("what it is about", can_wrap=True)], rows)
+    return terminal_table([Column("check"), Column("what it is about", can_wrap=True)], rows)
 
 
 def _page_screen(page: str) -> Iterator[RenderableType]:

@@ -24,10 +24,10 @@ from iolab.guests.metrics import node_points
 from iolab.guests.tables import SCOPES, latency_accounts, outlier_values, written_table
 from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.numbers import DASH, metric_text, value_text
+from iolab.report.table import Column
 from iolab.report.terminal import (
     QUIET_STYLE,
     GroupedTable,
-    Heading,
     literal_text,
     report_table_for_terminal,
     section_title,
@@ -50,13 +50,13 @@ OUTLIERS_MAX: Final = 3
 
 _METRICS: Final = ("iops", "lat_ns_mean", "lat_ns_p99", "lat_ns_p99_99")
 _HEADINGS: Final = (
-    Heading("node", can_wrap=True),
-    Heading("guests", is_number=True),
-    Heading("IOPS", is_number=True),
-    Heading("mean", is_number=True),
-    Heading("p99", is_number=True, is_optional=True),
-    Heading("p99.99", is_number=True, is_optional=True),
-    Heading("verdict"),
+    Column("node", can_wrap=True),
+    Column("guests", is_number=True),
+    Column("IOPS", is_number=True),
+    Column("mean", is_number=True),
+    Column("p99", is_number=True, is_optional=True),
+    Column("p99.99", is_number=True, is_optional=True),
+    Column("verdict"),
 )
 Shown = tuple[str, PointSummary, Result]
 """What a point is called, the point, and the run that stands for it."""
@@ -186,8 +186,8 @@ def _latency_account_tables(shown: Sequence[Shown]) -> Iterator[RenderableType]:
 
 def _latency_account_table(named: Sequence[tuple[str, Sequence[LatencyAccount]]]) -> RenderableType:
     names = part_names(account for _, accounts in named for account in accounts)
-    headings = [Heading("", can_wrap=True), Heading("latency", is_number=True)]
-    headings += [Heading(name, is_number=True) for name in reversed(names)]
+    headings = [Column("", can_wrap=True), Column("latency", is_number=True)]
+    headings += [Column(name, is_number=True) for name in reversed(names)]
     groups = [
         (literal_text(f"  {name}"), [_latency_part_cells(account, names) for account in members])
         for name, members in named

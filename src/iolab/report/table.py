@@ -22,10 +22,17 @@ from iolab.text import escape_invisible
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading; numbers stand right."""
+    """A heading; numbers stand right and are never broken.
+
+    Where there is no room for all, a `can_wrap` column gives way first. An `is_optional` one is
+    then left out rather than cut figures; a `moves_below` one goes below the cell on its left.
+    """
 
     title: str
     is_number: bool = False
+    can_wrap: bool = False
+    is_optional: bool = False
+    moves_below: bool = False
 
 
 @dataclass(frozen=True, slots=True)

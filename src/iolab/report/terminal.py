@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -24,6 +26,7 @@ from iolab.report.numbers import (
     point_text,
     steadiness_text,
 )
+from iolab.report.table import Column
 from iolab.report.table import Table as ReportTable
 from iolab.text import list_text, one_line, percent_text
 
@@ -47,21 +50,6 @@ GAP: Final = 2
 
 COLUMN_WIDTH_MIN: Final = 12
 """A column that gives way keeps so many characters: less can no longer be read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """A column: numbers stand right and are never broken; a `can_wrap` column gives way first.
-
-    A `is_optional` one is left out where a terminal is too narrow for all, rather than cut figures;
-    an `moves_below` one then goes below the cell on its left instead.
-    """
-
-    title: str
-    is_number: bool = False
-    can_wrap: bool = False
-    is_optional: bool = False
-    moves_below: bool = False
 
 
 def literal_text(text: str, style: str = "") -> Text:
@@ -88,7 +76,7 @@ VERDICT_WIDTH_MIN: Final = 10
 
 
 def terminal_table(
-    headings: Sequence[Heading], rows: Sequence[Row], widths: Sequence[int] = ()
+    headings: Sequence[Column], rows: Sequence[Row], widths: Sequence[int] = ()
 ) -> Table:
     """A table without frames, its columns as wide as they need to be, or as `widths` says."""
     grid = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
@@ -112,25 +100,29 @@ def report_table_for_terminal(report_table: ReportTable) -> Table:
 
 
 def fitted_report_table(report_table: ReportTable) -> GroupedTable:
-    """The same, whose numbers are never cut: a terminal too narrow has lines in its place."""
+    """The same in its groups, whose numbers are never cut: see `GroupedTable`."""
     headings, rows = _headings_and_rows(report_table)
-    return GroupedTable(headings, ((None, rows),))
+    starts = [at for at, _ in report_table.groups]
+    titles = [section_title(title) for _, title in report_table.groups]
+    parts = zip([None, *titles], pairwise([0, *starts, len(rows)]), strict=True)
+    groups = [(title, rows[first:end]) for title, (first, end) in parts if end > first]
+    return GroupedTable(headings, groups)
 
 
-def _headings_and_rows(report_table: ReportTable) -> tuple[list[Heading], list[Row]]:
+def _headings_and_rows(report_table: ReportTable) -> tuple[list[Column], list[Row]]:
     judged = [
         any(cells[at].level for cells in report_table.rows)
         for at in range(len(report_table.columns))
     ]
     headings = [
-        Heading(
-            column.title, is_number=column.is_number, can_wrap=not (column.is_number or has_verdict)
-        )
+        replace(column, can_wrap=column.can_wrap or not (column.is_number or has_verdict))
         for column, has_verdict in zip(report_table.columns, judged, strict=True)
     ]
     rows: list[Row] = [
         [
-            styled_verdict(cell.level) if cell.level else literal_text(cell.one_line_text)
+            styled_verdict(cell.level)
+            if cell.level
+            else literal_text(cell.one_line_text, "bold" if cell.is_bold else "")
             for cell in cells
         ]
         for cells in report_table.rows
@@ -147,7 +139,7 @@ class GroupedTable:
     alike. Where even that is too wide, each row is a name and what is known of it.
     """
 
-    headings: Sequence[Heading]
+    headings: Sequence[Column]
     groups: Sequence[tuple[Text | None, Sequence[Row]]]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -160,7 +152,7 @@ class GroupedTable:
             return
         headings = [self.headings[column] for column in shown]
         yield terminal_table(headings, [], widths)
-        bare = [Heading("", heading.is_number, heading.can_wrap) for heading in headings]
+        bare = [replace(heading, title="") for heading in headings]
         for name, rows in self.groups:
             if name is not None:
                 yield name
@@ -255,7 +247,7 @@ class GroupedTable:
 
 def _row_segments(
     console: Console,
-    headings: Sequence[Heading],
+    headings: Sequence[Column],
     cells: Sequence[Text],
     padding_widths: Sequence[int],
 ) -> Iterator[Segment]:
@@ -397,13 +389,13 @@ def points_terminal_table(
     keys = {workload.id: workload.figure_metric for workload in study.workloads}
     many = len(study.configurations) > 1
     repeated = any(len(point.runs) > 1 for point in points)
-    headings = [Heading("point", can_wrap=True), Heading("IOPS", is_number=True)]
-    headings += [Heading("bandwidth", is_number=True, is_optional=True)]
-    headings += [Heading("95 %", is_number=True)] if repeated else []
-    headings += [Heading(name, is_number=True) for name in ("mean", "p99")]
-    headings += [Heading("p99.9", is_number=True, is_optional=True)]
+    headings = [Column("point", can_wrap=True), Column("IOPS", is_number=True)]
+    headings += [Column("bandwidth", is_number=True, is_optional=True)]
+    headings += [Column("95 %", is_number=True)] if repeated else []
+    headings += [Column(name, is_number=True) for name in ("mean", "p99")]
+    headings += [Column("p99.9", is_number=True, is_optional=True)]
     own = declared_columns(point.metrics for point in points)
-    headings += [Heading(name, is_number=True) for _, name in own]
+    headings += [Column(name, is_number=True) for _, name in own]
     grouped: dict[tuple[str, str], list[PointSummary]] = {}
     for point in points:
         grouped.setdefault((point.key.configuration, point.key.workload), []).append(point)
@@ -426,7 +418,7 @@ def points_terminal_table(
                     figures = _rate_and_latency_cells(row.metrics, f"{way}_", [""] * repeated, "")
                     rows.append([f"    {way}s", *figures, *[""] * len(own), ""])
         groups.append((None if plain_ones else section_title(name), rows))
-    return GroupedTable([*headings, Heading("verdict", can_wrap=True)], groups)
+    return GroupedTable([*headings, Column("verdict", can_wrap=True)], groups)
 
 
 def _rate_and_latency_cells(

@@ -60,7 +60,8 @@ def _this_machine(path: str, *, cloud: bool, as_json: bool) -> Sequence[Finding]
     from rich.text import Text
 
     from iolab.cli.output import result_json, result_screen
-    from iolab.report.terminal import QUIET_STYLE, Heading, literal_text, terminal_table
+    from iolab.report.table import Column
+    from iolab.report.terminal import QUIET_STYLE, literal_text, terminal_table
 
     findings = asyncio.run(machine_findings(str(Path(path).absolute()), cloud=cloud))
     if as_json:
@@ -87,7 +88,7 @@ def _this_machine(path: str, *, cloud: bool, as_json: bool) -> Sequence[Finding]
         )
         if item.hint:
             rows.append(["", "", literal_text(item.hint, QUIET_STYLE)])
-    headings = (Heading(""), Heading("state"), Heading("found, and what to do", can_wrap=True))
+    headings = (Column(""), Column("state"), Column("found, and what to do", can_wrap=True))
     result_screen(terminal_table(headings, rows))
     return findings
 

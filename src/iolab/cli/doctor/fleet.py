@@ -33,7 +33,8 @@ from iolab.hosts.barrier import Outcomes
 from iolab.hosts.clock import SYSTEM_CLOCK, ClockOffset
 from iolab.hosts.connect import open_hosts
 from iolab.registry import study_kinds
-from iolab.report.terminal import QUIET_STYLE, Heading, literal_text, terminal_table
+from iolab.report.table import Column
+from iolab.report.terminal import QUIET_STYLE, literal_text, terminal_table
 from iolab.session.discovery import (
     CPU_BUSY,
     DEVICE_BUSY,
@@ -353,17 +354,17 @@ def fleet_screen(
 ) -> tuple[RenderableType, ...]:
     """A row a host, then the findings with what to do."""
     headings = (
-        Heading("host"),
-        Heading("clock, ms", is_number=True),
-        *(Heading(program.title, can_wrap=True) for program in needed_programs()),
-        Heading("kernel", can_wrap=True),
-        Heading("on", can_wrap=True),
-        Heading("free", is_number=True),
-        Heading("link", is_number=True),
-        Heading("MTU", is_number=True),
-        Heading("governor"),
-        Heading("CPU", is_number=True),
-        Heading("disk", is_number=True),
+        Column("host"),
+        Column("clock, ms", is_number=True),
+        *(Column(program.title, can_wrap=True) for program in needed_programs()),
+        Column("kernel", can_wrap=True),
+        Column("on", can_wrap=True),
+        Column("free", is_number=True),
+        Column("link", is_number=True),
+        Column("MTU", is_number=True),
+        Column("governor"),
+        Column("CPU", is_number=True),
+        Column("disk", is_number=True),
     )
     rows: list[list[Text | str]] = []
     for spec in specs:
@@ -463,9 +464,9 @@ def _findings_table(findings: tuple[FleetFinding, ...]) -> RenderableType:
         if finding.hint:
             rows.append(["", "", "", literal_text(finding.hint, QUIET_STYLE)])
     headings = (
-        Heading(""),
-        Heading("state"),
-        Heading("hosts", can_wrap=True),
-        Heading("found, and what to do", can_wrap=True),
+        Column(""),
+        Column("state"),
+        Column("hosts", can_wrap=True),
+        Column("found, and what to do", can_wrap=True),
     )
     return terminal_table(headings, rows)

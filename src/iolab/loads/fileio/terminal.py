@@ -18,10 +18,9 @@ from iolab.loads.fileio.calibration_report import (
     versions_text,
 )
 from iolab.report.numbers import value_text
-from iolab.report.table import Table, columns_of, row_of
+from iolab.report.table import Column, Table, columns_of, row_of
 from iolab.report.terminal import (
     QUIET_STYLE,
-    Heading,
     literal_text,
     report_table_for_terminal,
     section_title,
@@ -114,4 +113,4 @@ def _meanings(sentences: Sequence[Meaning]) -> RenderableType:
         [literal_text(meaning.about, _STYLES[meaning.tone.value]), literal_text(meaning.message)]
         for meaning in sentences
     ]
-    return terminal_table([Heading(""), Heading("", can_wrap=True)], lines)
+    return terminal_table([Column(""), Column("", can_wrap=True)], lines)

@@ -30,10 +30,10 @@ from iolab.loads.keyvalue.tables import (
 )
 from iolab.loads.keyvalue.workload import KeyOperation
 from iolab.report.numbers import axis_values_text, metric_text
+from iolab.report.table import Column
 from iolab.report.terminal import (
     QUIET_STYLE,
     GroupedTable,
-    Heading,
     literal_text,
     section_title,
     styled_verdict,
@@ -57,7 +57,7 @@ class _MetricColumn:
     """A column of numbers by its metric."""
 
     key: str
-    heading: Heading
+    heading: Column
 
 
 def key_value_lines(
@@ -74,8 +74,8 @@ def key_value_lines(
         return
     repeated = any(len(p.runs) > 1 for group in point_groups for p in group.points)
     shown = _metric_columns(point_groups)
-    headings = [Heading("point", can_wrap=True), Heading("ops/s", is_number=True)]
-    headings += [Heading("95 %", is_number=True)] if repeated else []
+    headings = [Column("point", can_wrap=True), Column("ops/s", is_number=True)]
+    headings += [Column("95 %", is_number=True)] if repeated else []
     headings += [column.heading for column in shown]
     several = len(study.configurations) > 1
     groups = []
@@ -89,7 +89,7 @@ def key_value_lines(
                 for row in rows_of(point)
             ]
             groups.append((section_title(name), rows))
-    yield GroupedTable([*headings, Heading("verdict", can_wrap=True)], groups)
+    yield GroupedTable([*headings, Column("verdict", can_wrap=True)], groups)
     if any(column.key.startswith("intended_") for column in shown):
         yield literal_text(
             "due: since the rate wanted the operation sent, not since it was", QUIET_STYLE
@@ -103,8 +103,8 @@ def _gain_lines(study: Study, groups: Sequence[PointGroup]) -> Iterator[Renderab
     if not gained:
         return
     titles = study.configuration_titles
-    headings = [Heading("largest gain", can_wrap=True), Heading("", is_number=True)]
-    headings += [Heading("95 % interval"), Heading("at"), Heading("message")]
+    headings = [Column("largest gain", can_wrap=True), Column("", is_number=True)]
+    headings += [Column("95 % interval"), Column("at"), Column("message")]
     rows_by_name: dict[str, list[list[Text | str]]] = {}
     for largest in largest_gains(groups, gained):
         name = (
@@ -118,7 +118,7 @@ def _gain_lines(study: Study, groups: Sequence[PointGroup]) -> Iterator[Renderab
     one_of_two = f"{titles[gained[0].candidate]} against {baseline}"
     yield section_title(one_of_two if len(gained) == 1 else f"Against {baseline}")
     gain_groups = [(literal_text(name), rows) for name, rows in rows_by_name.items()]
-    yield GroupedTable([*headings, Heading("verdict", can_wrap=True)], gain_groups)
+    yield GroupedTable([*headings, Column("verdict", can_wrap=True)], gain_groups)
     yield literal_text(
         "each interval holds for all cells of its group; less latency is a gain", QUIET_STYLE
     )
@@ -143,19 +143,19 @@ def _metric_columns(groups: Sequence[PointGroup]) -> list[_MetricColumn]:
     metrics: list[Mapping[str, Metric]] = [p.metrics for group in groups for p in group.points]
     published = {published_percentile(group.workload.job) for group in groups}
     main = main_operation(metrics)
-    shown = [_MetricColumn(main.latency_key("mean"), Heading(f"{main.word} mean", is_number=True))]
+    shown = [_MetricColumn(main.latency_key("mean"), Column(f"{main.word} mean", is_number=True))]
     named = {name for name in _TAILS if _has_value(metrics, main.latency_key(name))}
     named |= published if named else {*published, highest_known_percentile(metrics, main)}
     shown += [
         _MetricColumn(
-            main.latency_key(name), Heading(word, is_number=True, is_optional=name not in published)
+            main.latency_key(name), Column(word, is_number=True, is_optional=name not in published)
         )
         for name, word in PERCENTILES
         if name in named
     ]
     if _has_value(metrics, _WRITER_RATE):
         shown.append(
-            _MetricColumn(_WRITER_RATE, Heading("writes/s", is_number=True, is_optional=True))
+            _MetricColumn(_WRITER_RATE, Column("writes/s", is_number=True, is_optional=True))
         )
     for operation in timed_operations(metrics):
         is_due = operation is main.intended
@@ -166,7 +166,7 @@ def _metric_columns(groups: Sequence[PointGroup]) -> list[_MetricColumn]:
         shown += [
             _MetricColumn(
                 operation.latency_key(name),
-                Heading(f"{word} {name}", is_number=True, is_optional=not is_due),
+                Column(f"{word} {name}", is_number=True, is_optional=not is_due),
             )
             for name in names
             if _has_value(metrics, operation.latency_key(name))

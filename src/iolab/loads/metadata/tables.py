@@ -14,7 +14,7 @@ from iolab.core.workload import Workload
 from iolab.loads.metadata.iterations import OperationStatistics, PointStatistics, point_statistics
 from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataJob, Operation
 from iolab.report.numbers import DASH, axis_values_text, metric_text, value_text
-from iolab.report.table import Cell, Table, columns_of, row_of, verdict_cell
+from iolab.report.table import Cell, Column, Table, columns_of, row_of, verdict_cell
 from iolab.text import counted_noun
 from iolab.units import format_bytes
 
@@ -104,13 +104,21 @@ def iterations_text(point: PointStatistics) -> str:
     return f"{counted_noun(len(point.results), 'iteration')}{left_out}"
 
 
+POINT_HEADING: Final = "Point"
+
+
 def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunAnchors) -> Table:
     """Max, Min, Mean and Std Dev of each operation, its latencies, and the worst verdict."""
     named = any(point_text(point, study) for point in points)
-    rates = ("Max", "Min", "Arithmetic mean", "Std Dev", "n")
-    heads = columns_of(
-        ("Operation", *(("Point",) if named else ()), "Verdict", "Rate over"),
-        (*rates, "Latency mean", *(heading for _, heading in _TAIL)),
+    heads = (
+        *columns_of(("Operation", *((POINT_HEADING,) if named else ()), "Verdict")),
+        Column("Rate over", is_optional=True),
+        *columns_of((), ("Max", "Min", "Arithmetic mean", "Std Dev")),
+        Column("n", is_number=True, is_optional=True),
+        *(
+            Column(heading, is_number=True, is_optional=heading != "p99")
+            for heading in ("Latency mean", *(heading for _, heading in _TAIL))
+        ),
     )
     rows = tuple(
         row_of(

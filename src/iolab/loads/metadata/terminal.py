@@ -3,40 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
-
-from rich.text import Text
+from dataclasses import replace
+from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from iolab.analysis.resume_marks import CODE
 from iolab.core.metric import Level, Result
 from iolab.core.study import Study
-from iolab.loads.metadata.iterations import OperationStatistics, PointStatistics, point_statistics
-from iolab.loads.metadata.tables import NAMES, iterations_text, point_text, rate_texts
-from iolab.report.numbers import metric_text
-from iolab.report.terminal import (
-    QUIET_STYLE,
-    GroupedTable,
-    Heading,
-    literal_text,
-    section_title,
-    styled_verdict,
+from iolab.loads.metadata.iterations import PointStatistics, point_statistics
+from iolab.loads.metadata.tables import (
+    NAMES,
+    POINT_HEADING,
+    iterations_text,
+    point_text,
+    summary_table,
 )
+from iolab.report.table import select_columns
+from iolab.report.terminal import QUIET_STYLE, fitted_report_table, literal_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-_HEADINGS: Final = (
-    Heading("operations/s", can_wrap=True),
-    Heading("max", is_number=True),
-    Heading("min", is_number=True),
-    Heading("mean", is_number=True),
-    Heading("std dev", is_number=True),
-    Heading("p50", is_number=True, is_optional=True),
-    Heading("p99", is_number=True),
-    Heading("p99.9", is_number=True, is_optional=True),
-    Heading("over"),
-    Heading("verdict", can_wrap=True),
-)
 
 
 def operation_lines(study: Study, results: Sequence[Result]) -> Iterator[RenderableType]:
@@ -44,16 +30,12 @@ def operation_lines(study: Study, results: Sequence[Result]) -> Iterator[Rendera
     points = [point for point in point_statistics(results) if point.operations]
     if not points:
         return
-    yield GroupedTable(
-        _HEADINGS,
-        [
-            (
-                section_title(_point_line(study, point)),
-                [_statistics_cells(operation) for operation in point.operations],
-            )
-            for point in points
-        ],
-    )
+    table = summary_table(points, study, {})
+    if table.columns[1].title == POINT_HEADING:
+        table = select_columns(table, [0, *range(2, len(table.columns))])
+    starts = accumulate([0, *(len(point.operations) for point in points)])
+    titles = (_point_line(study, point) for point in points)
+    yield fitted_report_table(replace(table, groups=tuple(zip(starts, titles, strict=False))))
     for point in points:
         yield from _disagreement_lines(point)
     yield literal_text(
@@ -83,17 +65,3 @@ def _point_line(study: Study, point: PointStatistics) -> str:
     titles = study.workload_titles
     parts = [titles.get(point.workload, point.workload), point_text(point, study)]
     return f"{': '.join(part for part in parts if part)}, {iterations_text(point)}"
-
-
-def _statistics_cells(statistics: OperationStatistics) -> list[Text | str]:
-    maximum, minimum, mean, std_dev = rate_texts(statistics)
-    return [
-        literal_text(f"  {NAMES[statistics.operation]}"),
-        maximum,
-        minimum,
-        Text(mean, style="bold"),
-        std_dev,
-        *(metric_text(statistics.latencies.get(name)) for name in ("p50", "p99", "p99_9")),
-        "window" if statistics.over_window else "whole",
-        styled_verdict(statistics.level),
-    ]
