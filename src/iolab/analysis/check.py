@@ -111,9 +111,9 @@ def per_host(
 ) -> Callable[[Callable[[View, int], HostAnswer]], Callable[[View], CheckAnswer]]:
     """Judge a run by the worst of what is found of each host, as `worst_answer` takes it.
 
-    `most` or `least` is the number in the evidence by which a host is worse than another. `good` is
-    the last value of it that is valid, `bad` the last that is indicative (see `graded`). What
-    `needs_whole_share` is not asked of a host whose share of the run broke off.
+    `most` or `least` is the number in the evidence by which a host is worse than another. From
+    `good` on, or below it of the `least`, it is no longer valid, from `bad` on invalid (see
+    `graded`). What `needs_whole_share` is not asked of a host whose share of the run broke off.
     """
 
     def decorate(judge: Callable[[View, int], HostAnswer]) -> Callable[[View], CheckAnswer]:
@@ -125,14 +125,17 @@ def per_host(
                 found = _grade(found)
             return (found,) if isinstance(found, CheckAnswer) else found
 
+        def beyond(value: float, limit: float) -> bool:
+            return value >= limit if most else value < limit
+
         def _grade(found: Graded) -> CheckAnswer:
-            value, sign = found.evidence.get(most or least or ""), 1 if most else -1
+            value = found.evidence.get(most or least or "")
             if not isinstance(value, int | float) or good is None:
                 raise TypeError(f"{judge.__name__} has no number, or no threshold, to be graded by")
-            if bad is not None and sign * value > sign * bad:
+            if bad is not None and beyond(value, bad):
                 end = found.doubtful if found.wrong is None else found.wrong
                 return invalid(f"{found.text}{end}.", **found.evidence)
-            if sign * value > sign * good:
+            if beyond(value, good):
                 return indicative(f"{found.text}{found.doubtful}.", **found.evidence)
             return valid(f"{found.text}.", **found.evidence)
 
