@@ -173,7 +173,7 @@ def test_guests_whose_disks_are_not_equally_full_are_alike() -> None:
 def test_few_clients_are_all_named() -> None:
     (one,) = kpi().study.configurations
     table = configuration_tables((one, one))[0]
-    assert [cell.text for cell in table.rows[0]] == ["Clients", *["client-1, client-2"] * 2]
+    assert [cell.text for cell in table.rows[0]] == ["Clients", *["client-1 and client-2"] * 2]
     assert configuration_tables((one,)) == ()  # its hosts are told of by themselves
 
 

@@ -92,6 +92,24 @@ class Graded:
     doubtful: str = ""
     wrong: str | None = None
 
+    def answer(
+        self, number: str, good: float | None, bad: float | None, *, more_is_worse: bool
+    ) -> CheckAnswer:
+        """The answer by what its evidence has of the number; TypeError where that has none."""
+        value = self.evidence.get(number)
+        if not isinstance(value, int | float):
+            raise TypeError(f"no number {number!r} to be graded by in {self.evidence}")
+
+        def is_beyond(limit: float | None) -> bool:
+            return limit is not None and (value >= limit if more_is_worse else value < limit)
+
+        if is_beyond(bad):
+            end = self.doubtful if self.wrong is None else self.wrong
+            return invalid(f"{self.text}{end}.", **self.evidence)
+        if is_beyond(good):
+            return indicative(f"{self.text}{self.doubtful}.", **self.evidence)
+        return valid(f"{self.text}.", **self.evidence)
+
 
 def graded(text: str, doubtful: str = "", wrong: str | None = None, /, **evidence: Value) -> Graded:
     """What a check of one host found; its thresholds say how good that is."""
@@ -115,6 +133,7 @@ def per_host(
     `good` on, or below it of the `least`, it is no longer valid, from `bad` on invalid (see
     `graded`). What `needs_whole_share` is not asked of a host whose share of the run broke off.
     """
+    number = most or least or ""
 
     def decorate(judge: Callable[[View, int], HostAnswer]) -> Callable[[View], CheckAnswer]:
         def answers(view: View, index: int) -> Iterable[CheckAnswer]:
@@ -122,22 +141,8 @@ def per_host(
                 return (share_cut(view.hosts[index]),)
             found = judge(view, index)
             if isinstance(found, Graded):
-                found = _grade(found)
+                found = found.answer(number, good, bad, more_is_worse=most is not None)
             return (found,) if isinstance(found, CheckAnswer) else found
-
-        def beyond(value: float, limit: float) -> bool:
-            return value >= limit if most else value < limit
-
-        def _grade(found: Graded) -> CheckAnswer:
-            value = found.evidence.get(most or least or "")
-            if not isinstance(value, int | float) or good is None:
-                raise TypeError(f"{judge.__name__} has no number, or no threshold, to be graded by")
-            if bad is not None and beyond(value, bad):
-                end = found.doubtful if found.wrong is None else found.wrong
-                return invalid(f"{found.text}{end}.", **found.evidence)
-            if beyond(value, good):
-                return indicative(f"{found.text}{found.doubtful}.", **found.evidence)
-            return valid(f"{found.text}.", **found.evidence)
 
         @functools.wraps(judge)
         def worst(view: View) -> CheckAnswer:

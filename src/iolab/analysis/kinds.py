@@ -248,7 +248,7 @@ class AnalysisKinds:
                 yield check
 
 
-ANALYSIS_VERSION: Final = 18
+ANALYSIS_VERSION: Final = 19
 """Rises whenever the same record could get another number or another level."""
 
 JUDGED: Final = {"cpu": ALL_CORES, "agent": None, "thermal": None}

@@ -151,7 +151,7 @@ def test_a_figure_twice_of_one_subject_is_none_of_two() -> None:
     assert [found for found in audited(one) if found.rule == "repeated"] == []
     every = audited(one + one.replace("'a'", "'b'") + one.replace("'a'", "'c'"))
     (found,) = [found for found in every if found.rule == "repeated"]
-    assert found.subject == "a and b and c"
+    assert found.subject == "a, b and c"
     assert tells(found.message, "x is 1,234")
 
 
