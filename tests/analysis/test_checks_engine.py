@@ -91,3 +91,9 @@ def test_bins_that_lack_ios_are_found() -> None:
 
 def test_sums_without_totals_cannot_be_held_against_them() -> None:
     assert level(totals_disagree, healthy(totals=None)) is INDICATIVE
+
+
+def test_sums_of_a_host_that_was_lost_have_no_whole_to_agree_with() -> None:
+    lost = healthy(error="The host was lost.", totals=None)
+    assert level(totals_disagree, lost) is None
+    assert level(engine_errors, lost) is INVALID

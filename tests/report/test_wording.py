@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from iolab.core.metric import Metric
 from iolab.report.numbers import DASH, axis_value_as_number, metric_text
-from iolab.text import counted_noun, escape_invisible, excerpt, list_text
+from iolab.text import (
+    counted_noun,
+    escape_invisible,
+    excerpt,
+    list_text,
+    percent_text,
+    quote_value,
+)
 
 
 @given(st.text())
@@ -55,3 +62,29 @@ def test_names_beyond_the_limit_are_counted() -> None:
     assert list_text(["a", "b", "c", "d"], 2) == "a, b and 2 more"
     assert list_text(["a, 1", "a, 8", "b"], 3) == "a, 1; a, 8 and b"
     assert (counted_noun(1, "run"), counted_noun(2, "run")) == ("1 run", "2 runs")
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        (0.0, "0 %"),
+        (0.00036, "0.036 %"),
+        (-0.032, "-3.2 %"),
+        (0.04, "4 %"),
+        (0.934, "93 %"),
+        (0.9996, "99.96 %"),
+        (1.0, "100 %"),
+    ],
+)
+def test_a_share_is_never_rounded_to_nothing_or_to_all(share: float, shown: str) -> None:
+    assert percent_text(share) == shown
+
+
+def test_a_sign_is_shown_where_it_is_wanted() -> None:
+    assert (percent_text(0.25, signed=True), percent_text(-0.1, signed=True)) == ("+25 %", "-10 %")
+
+
+def test_what_was_read_is_shown_harmless_whatever_it_is() -> None:
+    assert excerpt(b"\xff\x1b[31m\nred") == "\ufffd\\x1b[31m red"
+    assert quote_value("a\x1b") == "'a\\x1b'"
+    assert quote_value([True, 3, {"a": 1}]) == "[true, 3, a table]"

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from iolab.analysis.busy import is_full
 from iolab.analysis.checks.client import cpu_bound_client
 from iolab.analysis.checks.run import engine_errors, totals_disagree
 from iolab.core.generator import GeneratorTotals, Lateness, VerifyTotals
 from iolab.core.metric import Level
+from iolab.core.resources import Resource
 from iolab.core.run import RunRecord
 from iolab.core.workload import ServiceTime
 from iolab.loads.fileio.checks import (
@@ -23,6 +25,7 @@ from iolab.loads.fileio.checks import (
 )
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
 from iolab.loads.fileio.workload import Arrivals, Job
+from tests.analysis.bottleneck.planted import watched
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import JOB, WRITES, Burst, bursts_record, engine_totals, healthy
 from tests.facts import tells
@@ -223,6 +226,13 @@ def test_jobs_of_one_thread_share_a_core() -> None:
     # Four jobs of 30 % each: more than the one thread's core when they share it.
     assert level(cpu_bound_client, generated(healthy(NATIVE), threads=4)) is VALID
     assert level(cpu_bound_client, generated(healthy(NATIVE), threads=1)) is INDICATIVE
+
+
+def test_the_bottleneck_knows_jobs_that_share_a_thread_too() -> None:
+    for threads, full in ((4, False), (1, True)):
+        job = watched(generated(healthy(NATIVE), threads=threads)).busiest(Resource.JOB)
+        assert job is not None
+        assert is_full(Resource.JOB, job.share) is full
 
 
 def test_a_rate_without_recorded_due_times_is_not_said_to_have_none() -> None:
