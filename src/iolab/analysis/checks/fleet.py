@@ -8,10 +8,8 @@ import numpy as np
 
 from iolab.analysis.check import (
     CheckAnswer,
-    HostAnswer,
     Numbers,
     check,
-    graded,
     indicative,
     invalid,
     not_applicable,
@@ -22,7 +20,6 @@ from iolab.analysis.evenness import drift_ns, host_io_windows, host_rates, jain_
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS
 from iolab.core.samples import Floats
-from iolab.units import NS_PER_S
 
 SKEW_GOOD_S: Final = 0.25
 """A quarter of the usual interval: engines that start many jobs need some of it, and the window
@@ -105,8 +102,8 @@ def clock_drift(view: RunView, index: int) -> CheckAnswer:
 
 
 @check("clock-step", "Clock stepped during the run", needs_load=False)
-@per_host(most="step_s", good=DRIFT_GOOD_NS / NS_PER_S, bad=DRIFT_BAD_NS / NS_PER_S)
-def clock_step(view: RunView, index: int) -> HostAnswer:
+@per_host(most="step_s")
+def clock_step(view: RunView, index: int) -> CheckAnswer:
     """Whether somebody set a host's clock while it was watched: slewing it is no step."""
     host = view.hosts[index]
     step_ns = host.clock_step_ns
@@ -122,7 +119,10 @@ def clock_step(view: RunView, index: int) -> HostAnswer:
     text = (
         f"The clock of {host.host} was set {evidence['direction']} by {abs(step_ns) / 1e6:.1f} ms"
     )
-    return graded(f"{text} during the run", "", ": its seconds are no seconds", **evidence)
+    if abs(step_ns) > DRIFT_BAD_NS:
+        return invalid(f"{text} during the run: its seconds are no seconds.", **evidence)
+    verdict = indicative if abs(step_ns) > DRIFT_GOOD_NS else valid
+    return verdict(f"{text} during the run.", **evidence)
 
 
 @check("uneven-fleet", "Hosts that did unlike amounts")
