@@ -421,6 +421,22 @@ pub struct Ended {
     pub stderr: Vec<u8>,
 }
 
+impl Ended {
+    /// How it failed, with its first words: those on standard error, else those on standard output.
+    /// None when it ended with code 0.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        let how = match (self.exited.timed_out, self.exited.code, self.exited.signal) {
+            (true, ..) => "took too long and was ended".to_owned(),
+            (_, Some(0), _) => return None,
+            (_, Some(code), _) => format!("ended with code {code}"),
+            (_, None, signal) => format!("was ended by signal {}", signal.unwrap_or(0)),
+        };
+        let words = if has_words(&self.stderr) { &self.stderr } else { &self.stdout };
+        Some(format!("{how}: {}", reason(words)))
+    }
+}
+
 /// Run a program to its end, or for so many seconds.
 pub fn run_to_end(runs: &Runs, argv: &[String], seconds: f64) -> Result<Ended> {
     let job = Job {
@@ -446,15 +462,14 @@ pub fn run_to_end(runs: &Runs, argv: &[String], seconds: f64) -> Result<Ended> {
 pub fn must_succeed(runs: &Runs, argv: &[&str], seconds: f64) -> Result<()> {
     let argv: Vec<String> = argv.iter().map(|&word| word.to_owned()).collect();
     let ended = run_to_end(runs, &argv, seconds)?;
-    if ended.exited.code == Some(0) {
-        return Ok(());
+    match ended.fault() {
+        None => Ok(()),
+        Some(fault) => Err(Error::errno(libc::EIO, format!("{} {fault}", argv[0]))),
     }
-    let how = match (ended.exited.timed_out, ended.exited.code) {
-        (true, _) => format!("took more than {seconds} s"),
-        (_, Some(code)) => format!("ended with code {code}"),
-        (_, None) => format!("was ended by signal {}", ended.exited.signal.unwrap_or(0)),
-    };
-    Err(Error::errno(libc::EIO, format!("{} {how}: {}", argv[0], reason(&ended.stderr))))
+}
+
+fn has_words(output: &[u8]) -> bool {
+    !String::from_utf8_lossy(output).trim().is_empty()
 }
 
 /// The first line of an error that says something; how the program is to be used often follows.

@@ -31,6 +31,15 @@ def test_what_grows_and_shrinks_all_the_time_is_no_change() -> None:
     assert host_changes(BEFORE, now) == ()
 
 
+def test_a_version_that_a_program_failed_to_print_is_no_change() -> None:
+    failed = tuple(
+        replace(tool, version=None, fault="it was ended by signal 11") for tool in ONE.tools
+    )
+    assert ONE.tools
+    unknown = {**BEFORE, NAME: replace(ONE, tools=failed)}
+    assert host_changes(BEFORE, unknown) == host_changes(unknown, BEFORE) == ()
+
+
 @pytest.mark.parametrize(
     ("what", "now"),
     [

@@ -96,6 +96,7 @@ pub struct ToolFacts {
     pub name: String,
     pub path: Option<String>,
     pub version: Option<String>,
+    pub fault: Option<String>,
 }
 
 /// Ask every tool, one after the other.
@@ -105,22 +106,30 @@ fn ask_tools(asked: &Asked, runs: &Runs, faults: &mut Vec<String>) -> Vec<ToolFa
 
 fn tool(name: &str, argv: &[String], runs: &Runs, faults: &mut Vec<String>) -> ToolFacts {
     let program = argv.first().and_then(|program| find_program(program, &search_path()));
-    let mut facts = ToolFacts { name: name.to_owned(), path: None, version: None };
+    let mut facts = ToolFacts { name: name.to_owned(), path: None, version: None, fault: None };
     let Some(program) = program else { return facts };
     facts.path = Some(program.display().to_string());
     match first_line(argv, runs) {
-        Ok(Some(line)) => facts.version = Some(line),
-        Ok(None) => faults.push(format!("{name} did not tell its version.")),
-        Err(error) => faults.push(format!("{name} did not tell its version: {}.", error.message)),
+        Ok(line) => facts.version = Some(line),
+        Err(fault) => {
+            faults.push(format!("The version of {name} is unknown: {fault}."));
+            facts.fault = Some(fault);
+        }
     }
     facts
 }
 
-fn first_line(argv: &[String], runs: &Runs) -> Result<Option<String>> {
+/// The first line of a program that ends well; else how it failed. What a program prints when it
+/// fails is no version.
+fn first_line(argv: &[String], runs: &Runs) -> std::result::Result<String, String> {
     let patience_s = if guest::is_ours() { GUEST_PATIENCE_S } else { PATIENCE_S };
-    let ended = job::run_to_end(runs, argv, patience_s)?;
+    let ended = job::run_to_end(runs, argv, patience_s).map_err(|error| error.message)?;
+    if let Some(fault) = ended.fault() {
+        return Err(format!("it {fault}"));
+    }
     // Some tools speak of themselves on stderr only.
-    Ok([ended.stdout, ended.stderr].iter().find_map(|output| line_of(output)))
+    let line = [ended.stdout, ended.stderr].iter().find_map(|output| line_of(output));
+    line.ok_or_else(|| "it printed nothing".to_owned())
 }
 
 fn line_of(output: &[u8]) -> Option<String> {
@@ -180,6 +189,26 @@ mod tests {
         assert_eq!(line_of(b"\n \n"), None);
         assert_eq!(line_of("x".repeat(900).as_bytes()).map(|line| line.len()), Some(200));
         assert!(line_of(&[0xff, b'a']).is_some());
+    }
+
+    #[test]
+    fn what_a_failing_program_prints_is_no_version() {
+        let answer = |script: &str| {
+            let argv = ["sh", "-c", script].map(str::to_owned);
+            let mut faults = Vec::new();
+            let facts = tool("tool", &argv, &Runs::default(), &mut faults);
+            (facts.version, facts.fault, faults.len())
+        };
+        let (version, fault, faults) = answer("echo fio-3.33");
+        assert_eq!((version.as_deref(), fault, faults), (Some("fio-3.33"), None, 0));
+        let (version, fault, faults) = answer("echo smalloc: failed adding pool >&2; kill -SEGV $$");
+        let fault = fault.unwrap();
+        assert_eq!((version, faults), (None, 1));
+        assert!(fault.contains("signal 11") && fault.contains("smalloc: failed"), "{fault}");
+        let (version, fault, _) = answer("echo cannot map segment; exit 127");
+        assert!(version.is_none() && fault.unwrap().contains("code 127: cannot map segment"));
+        let (version, fault, _) = answer("true");
+        assert!(version.is_none() && fault.is_some());
     }
 
     #[test]

@@ -407,11 +407,16 @@ class DeviceFacts:
 
 @dataclass(frozen=True, slots=True)
 class ToolFacts:
-    """One tool: the path it was found at and the first line of its version, None if missing."""
+    """One tool: the path it was found at and the first line of its version, None if missing.
+
+    `fault` is how it failed to print its version, with its own words: what a program prints when it
+    fails is no version.
+    """
 
     name: str
     path: str | None
     version: str | None
+    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

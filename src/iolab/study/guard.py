@@ -479,12 +479,10 @@ def _differences(before: HostFacts, now: HostFacts) -> Iterator[tuple[str, str, 
         yield name, fact_of(before), fact_of(now)
     names = dict.fromkeys(tool.name for facts in (before, now) for tool in facts.tools)
     for name in names:
-        yield name, _tool_version(before, name), _tool_version(now, name)
-
-
-def _tool_version(facts: HostFacts, name: str) -> str:
-    tool = facts.tool(name)
-    return (tool.version or "") if tool is not None else ""
+        was, is_now = before.tool(name), now.tool(name)
+        # A version that a program failed to print is unknown, which is no change.
+        if not any(tool is not None and tool.fault for tool in (was, is_now)):
+            yield name, (was and was.version) or "", (is_now and is_now.version) or ""
 
 
 def _target_text(facts: HostFacts) -> str:

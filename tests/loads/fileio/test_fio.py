@@ -49,9 +49,12 @@ def test_versions_that_serve(version: str) -> None:
         (tool("fio-3.15"), "'fio-3.15', where fio 3.16 or newer is needed."),
         (tool("fio-2.99"), "'fio-2.99'"),
         (tool("fio-1.59"), "'fio-1.59'"),
-        (tool("bash: fio: not found"), "'bash: fio: not found', where"),
-        (tool("fio-3"), "'fio-3', where"),
-        (tool(None), "'', where"),
+        (tool("bash: fio: not found"), "unknown version: 'bash: fio: not found'"),
+        (tool("fio-3"), "unknown version: 'fio-3'"),
+        (
+            ToolFacts("fio", "/usr/bin/fio", None, "it was ended by signal 11: no memory"),
+            "unknown version: 'it was ended by signal 11: no memory'.",
+        ),
     ],
 )
 def test_versions_that_do_not_serve(facts: ToolFacts, message: str) -> None:

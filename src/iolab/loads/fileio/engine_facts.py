@@ -39,14 +39,19 @@ def fio_fault(tool: ToolFacts | None) -> str | None:
     """What a host's fio is, if it cannot serve: `not installed`; None where it can."""
     if tool is None or (tool.path is None and tool.version is None):
         return "not installed"
-    if (fio_version(tool.version) or (0, 0)) < FIO_OLDEST:
+    version = fio_version(tool.version)
+    if version is None:
+        return f"of unknown version: {quote_value(tool.fault or tool.version or '')}"
+    if version < FIO_OLDEST:
         return f"{quote_value(tool.version or '')}, where fio {_OLDEST} or newer is needed"
     return None
 
 
 def _fio_words(facts: HostFacts) -> str:
     tool = facts.tool(FIO_ENGINE)
-    return "none" if tool is None or tool.path is None else tool.version or "unknown"
+    if tool is None or tool.path is None:
+        return "none"
+    return (tool.version or "") if fio_version(tool.version) else "unknown"
 
 
 @dataclass(frozen=True, slots=True)

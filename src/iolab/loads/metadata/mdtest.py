@@ -22,7 +22,7 @@ from iolab.hosts.barrier import gather_hosts, run_with
 from iolab.hosts.clock import measure_offset
 from iolab.hosts.device_counters import snapshot, snapshot_and_sample
 from iolab.hosts.engine import Command, EngineReading
-from iolab.hosts.remote_process import run_process
+from iolab.hosts.remote_process import exit_fault, run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.mdtest_output import (
     OUTPUT_LIMIT_BYTES,
@@ -342,7 +342,9 @@ async def _common_mpi(shares: Sequence[HostRunState], job: MetadataJob, halt: as
     async def ask(share: HostRunState) -> Mpi:
         words = bytearray()
         command = version_command(find_mpi_programs(job), share.workdir.dir)
-        await run_process(share.workdir.host, command, halt, words.extend)
+        ending = await run_process(share.workdir.host, command, halt, words.extend)
+        if fault := exit_fault(ending, command):
+            raise EngineError(f"mpiexec on host '{share.name}' {fault}.", INSTALL_MPI)
         return parse_mpi_version(words.decode("utf-8", "replace"))
 
     mpis = (await gather_hosts(shares, ask)).complete()

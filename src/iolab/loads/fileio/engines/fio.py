@@ -171,6 +171,9 @@ def _command(
 FIO_ANSWER_S: Final = 20.0
 """To say its version; from a disk that sleeps it takes seconds."""
 
+FIO_WORDS_MOST: Final = 200
+"""Characters of its words that go into a sentence where it fails."""
+
 
 def no_usable_fio(search: str | None = None) -> str:
     """Half a sentence on why fio cannot be used here; empty when it can. `search`: a PATH."""
@@ -184,6 +187,10 @@ def no_usable_fio(search: str | None = None) -> str:
     except (OSError, subprocess.TimeoutExpired) as fault:
         return f"{program} does not run ({excerpt(str(fault))})"
     message = excerpt(asked.stdout.decode("utf-8", "replace").strip())
+    if asked.returncode:
+        words = excerpt(asked.stderr.decode("utf-8", "replace").strip(), FIO_WORDS_MOST)
+        how = f"signal {-asked.returncode}" if asked.returncode < 0 else f"code {asked.returncode}"
+        return f"{program} does not run (it ended with {how}: {words or message})"
     wrong = fio_fault(ToolFacts(FIO_ENGINE, program, message))
     return f"{program} is {wrong}" if wrong else ""
 
