@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
+
+from bench.store import write_session
+from bench.synthetic import Shape
 
 from iolab.cli.planning import notes_of, plan_document, plan_screen
+from iolab.errors import ExitCode
 from iolab.study.load import LoadOptions
+from tests.cli.in_process import call
 from tests.cli.screens import drawn
 from tests.facts import tells
 from tests.guests.guest_studies import FLEET
@@ -178,3 +185,14 @@ iodepth = [1, 4, 8]
 numjobs = 1
 filesize = "64m"
 """
+
+
+def test_the_plan_of_a_session_is_at_the_rates_that_it_measured(tmp_path: Path) -> None:
+    session = tmp_path / "session"
+    write_session(session, Shape(points=60, seconds=2, cores=1, disks=1, nics=1))
+    plan = call("plan", session, "--json")
+    assert plan.returncode == 0, plan.stderr
+    writes = json.loads(plan.stdout)["budget"]["writes"]
+    assert writes["measured_runs"] > 0
+    assert writes["measured_bytes"] > 0
+    assert call("plan", session, "--path", tmp_path).returncode == ExitCode.STUDY

@@ -130,8 +130,8 @@ def test_a_target_that_cannot_serve(probe: TargetProbe | None, message: str) -> 
         (fio(None, None), "fio on host 'local' is not installed."),
         (fio("/bin/fio", "fio-3.15"), "fio on host 'local' is 'fio-3.15', where fio 3.16"),
         (fio("/bin/fio", "fio-2.99"), "3.16 or newer"),
-        (fio("/bin/fio", "segfault\n"), "is 'segfault\\n', where"),
-        (fio("/bin/fio", None), "is '', where"),
+        (fio("/bin/fio", "segfault\n"), "of unknown version: 'segfault\\n'"),
+        (fio("/bin/fio", None), "is of unknown version"),
     ],
 )
 def test_an_engine_that_cannot_serve(facts: HostFacts, message: str) -> None:

@@ -200,9 +200,10 @@ def test_the_budget_counts_bytes_on_each_host_and_on_all() -> None:
 def test_writing_runs_are_estimated_by_rate_share_and_limit() -> None:
     sets = ("method.warmup=0", "method.runtime=10s")
     mixed = make_plan(load(workload("rwmixread = 75", rw="randrw"), *sets)).budget
-    assert mixed.write_bytes_estimate == (1 << 20) + round(ASSUMED_WRITE_BYTES_PER_S * 0.25 * 10)
+    assert (mixed.write_bytes_estimate, mixed.open_write_s) == (1 << 20, 0.25 * 10)
     slow = make_plan(load(workload("rate_iops = 100\nnumjobs = 2", rw="randwrite"), *sets)).budget
     assert slow.write_bytes_estimate == (2 << 20) + 100 * 2 * 4096 * 10
+    assert slow.open_write_s == 0
 
 
 def test_spare_space_is_a_share_and_a_floor() -> None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from iolab.errors import Fault, IolabError
     from iolab.importers.job_files import StudyDraft
     from iolab.session.discovery import Discovery
+    from iolab.store.reader import SessionReader
 
 
 def studies(*, as_json: AsJson = False) -> None:
@@ -204,23 +205,68 @@ def plan(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a study would run, write and need, and for how long."""
+    """Show what a study would run, write and need, and for how long.
+
+    STUDY may be the directory of a session too: writes are then forecast at the rates of its
+    finished runs, and no host is asked.
+    """
     from iolab.cli.output import result_json, result_screen
     from iolab.cli.planning import plan_document, plan_screen
     from iolab.registry import study_kinds
     from iolab.study.schedule import make_plan
 
-    read = load_study(options, path_required=not offline)
-    plan = make_plan(read, study_kinds())
-    facts, refusal = (None, None) if offline else _survey(read, plan)
+    reader = _measured_session(options)
+    read = reader.study if reader else load_study(options, path_required=not offline)
+    plan = with_new_cost(read, reader.plan) if reader else make_plan(read, study_kinds())
+    results = reader.results() if reader else ()
+    facts, refusal = (None, None) if offline or reader else _survey(read, plan)
     if as_json:
         if refusal is not None:
             raise refusal
-        result_json(plan_document(read, plan, facts))
+        result_json(plan_document(read, plan, facts, results))
         return
-    result_screen(*plan_screen(read, plan, facts, summary=summary, refused=refusal is not None))
+    is_refused = refusal is not None
+    screen = plan_screen(read, plan, facts, summary=summary, refused=is_refused, results=results)
+    result_screen(*screen)
     if refusal is not None:
         raise refusal
+
+
+def with_new_cost(study: Study, plan: Plan) -> Plan:
+    """A session's plan with what it costs as this version knows it."""
+    from dataclasses import replace
+
+    from iolab.registry import study_kinds
+    from iolab.study.cost import plan_cost
+
+    cost = plan_cost(study, study_kinds(), plan.data_sets, plan.runs, runs_more=plan.runs_more)
+    return replace(plan, budget=cost)
+
+
+def _measured_session(options: StudyOptions) -> SessionReader | None:
+    """The session that stands for a study, None where a study is named.
+
+    UsageError for options that a session has already.
+    """
+    from iolab.text import quote_value
+
+    place = Path(options.study)
+    if not place.is_dir():
+        return None
+    from iolab.store.reader import SessionReader
+
+    if options != StudyOptions(options.study):
+        raise UsageError(
+            f"{quote_value(options.study)} is a session, whose study has its path and values already.",
+            "Leave the options of a study out, or name a study.",
+        )
+    reader = SessionReader(place)
+    if not all(workload.job.measured_here for workload in reader.study.workloads):
+        raise UsageError(
+            f"{quote_value(options.study)} was imported: it has no plan.",
+            "Name a study or a session.",
+        )
+    return reader
 
 
 def _survey(study: Study, plan: Plan) -> tuple[Mapping[str, HostFacts], IolabError | None]:

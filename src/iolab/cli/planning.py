@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
@@ -19,6 +19,7 @@ from iolab.study.cost import is_on_device
 from iolab.study.foretold import forecast_verdicts
 from iolab.study.schedule import searched_axes
 from iolab.study.targets import Target, targets_of
+from iolab.study.writes import WriteForecast, forecast_writes
 from iolab.text import counted_noun, list_text, one_line
 from iolab.units import format_bytes, format_duration_s, format_ns
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from iolab.core.host import HostFacts, TargetFacts
+    from iolab.core.metric import Result
 
 
 def job_text(job: AnyJob) -> str:
@@ -44,10 +46,12 @@ def plan_screen(
     *,
     summary: bool = False,
     refused: bool = False,
+    results: Sequence[Result] = (),
 ) -> Iterator[RenderableType]:
     """The runs in their order, then the cost with its reasons; `facts` when hosts were surveyed.
 
-    As a `summary` a row for each workload, and the time as a whole. Of a `refused` plan this is
+    Bytes are forecast at the rates of `results`, which are of finished runs of the plan. As a
+    `summary` a row for each workload, and the time as a whole. Of a `refused` plan this is
     said first, and no verdict is foretold.
     """
     plan = study_kinds().with_facts(study, plan, facts)
@@ -60,7 +64,8 @@ def plan_screen(
     yield ""
     yield _workloads(study, plan) if summary else _runs(study, plan)
     yield ""
-    yield name_value_grid(list(_costs(study, plan, facts, refused=refused)))
+    writes = forecast_writes(study, plan, study_kinds(), results)
+    yield name_value_grid(list(_costs(study, plan, facts, writes, refused=refused)))
     yield ""
     yield section_title(f"Time: {_time(plan.budget)}")
     if summary:
@@ -73,7 +78,10 @@ def plan_screen(
 
 
 def plan_document(
-    study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None
+    study: Study,
+    plan: Plan,
+    facts: Mapping[str, HostFacts] | None,
+    results: Sequence[Result] = (),
 ) -> dict[str, Any]:
     """The plan as `iolab plan --json` prints it."""
     plan = study_kinds().with_facts(study, plan, facts)
@@ -111,7 +119,7 @@ def plan_document(
             "least_seconds": budget.least_seconds,
             "reasons": [{"message": why, "seconds": part} for why, part in budget.reasons],
             "layout_bytes_per_host": budget.layout_bytes_per_host,
-            "write_bytes_estimate": budget.write_bytes_estimate,
+            "writes": forecast_writes(study, plan, study_kinds(), results).document(),
             "free_bytes_needed_per_host": budget.free_bytes_needed_per_host,
         },
         "best_verdict": forecast_verdicts(study, plan, study_kinds()).document(),
@@ -209,7 +217,12 @@ def run_count(plan: Plan) -> str:
 
 
 def _costs(
-    study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None, *, refused: bool
+    study: Study,
+    plan: Plan,
+    facts: Mapping[str, HostFacts] | None,
+    writes: WriteForecast,
+    *,
+    refused: bool,
 ) -> Iterator[tuple[str, Text | str]]:
     budget = plan.budget
     repeats = (
@@ -230,7 +243,7 @@ def _costs(
         (heading, one_line(message)) for heading, message in study_kinds().hosts.plan_lines(study)
     )
     yield from _data_lines(study, plan)
-    yield "writes", f"about {format_bytes(budget.write_bytes_estimate)} over all hosts and runs"
+    yield "writes", writes.text
     if plan.destroys:
         yield "destroys", Text(", ".join(one_line(item) for item in plan.destroys), "bold red")
     else:

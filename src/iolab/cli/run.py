@@ -177,6 +177,7 @@ def resume(
         earlier=earlier,
         open_writer=lambda facts: reopen(reader, facts, damaged, accept_changes=accept_changes),
         queue=queue,
+        results=tuple(stored),
     )
     wishes = Wishes(session, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
     raise typer.Exit(carry_out(order, wishes))

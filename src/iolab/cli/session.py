@@ -57,6 +57,7 @@ from iolab.store.writer import SessionWriter
 from iolab.study.cost import overhead_seconds
 from iolab.study.foretold import VerdictLimit, forecast_verdicts
 from iolab.study.targets import hosts_used, makers_of
+from iolab.study.writes import WriteForecaster
 from iolab.text import counted_noun, one_line
 
 OpenWriter = Callable[[Mapping[str, HostFacts]], SessionWriter]
@@ -71,16 +72,22 @@ it takes a tenth of one, and more from a disk that hangs."""
 class SessionRecorder:
     """A recorder that keeps before it shows: what the user has seen is on the device.
 
-    What came of each run it tells the `queue`, if results decide the next one.
+    What came of each run it tells the `queue`, if results decide the next one, and `writes`, whose
+    better forecast is shown.
     The session is opened at SessionStarted, so a session that was refused leaves no directory.
     """
 
     def __init__(
-        self, open_writer: OpenWriter, view: LiveView, queue: AdaptiveQueue | None = None
+        self,
+        open_writer: OpenWriter,
+        view: LiveView,
+        queue: AdaptiveQueue | None = None,
+        writes: WriteForecaster | None = None,
     ) -> None:
         self._open_writer = open_writer
         self._view = view
         self._queue = queue
+        self._writes = writes
         self._writer: SessionWriter | None = None
         self._facts: dict[str, HostFacts] = {}
         self._times = PhaseTimes()
@@ -133,6 +140,9 @@ class SessionRecorder:
             self._queue.learn(result)
         self._view.see(event)
         self._view.judged(result)
+        forecast = self._writes.learn(result) if self._writes is not None else None
+        if forecast is not None:
+            self._view.note(f"Writes {forecast.text}.")
 
     def give_up(self, reason: str) -> None:
         """Say in the session why it ended, if even that can be written."""
@@ -168,7 +178,7 @@ class SessionRequest:
     `earlier` is what it has of earlier segments. `open_writer` is called with the facts of the
     hosts when the plan can run there; until then nothing is written. It may raise IolabError to
     refuse. `queue`, made anew at each call, decides which runs are made; None for those of the
-    plan.
+    plan. `results` are those of runs that are done.
     """
 
     study: Study
@@ -177,6 +187,11 @@ class SessionRequest:
     earlier: EarlierSegments
     open_writer: OpenWriter
     queue: Callable[[], AdaptiveQueue] | None = None
+    results: tuple[Result, ...] = ()
+
+    def write_forecaster(self) -> WriteForecaster:
+        """What forecasts its bytes, with what was measured before."""
+        return WriteForecaster(self.study, self.plan, study_kinds(), self.results)
 
 
 async def carry_out_session(order: SessionRequest, view: LiveView) -> SessionStatus:
@@ -188,7 +203,7 @@ async def carry_out_session(order: SessionRequest, view: LiveView) -> SessionSta
     queue = order.queue() if order.queue else None
     with (
         seldom_collected(),
-        SessionRecorder(order.open_writer, view, queue) as recorder,
+        SessionRecorder(order.open_writer, view, queue, order.write_forecaster()) as recorder,
         stop_on_signals(lambda: _request(stop, recorder), view.note),
     ):
         try:
@@ -258,6 +273,8 @@ def carry_out(order: SessionRequest, wishes: Wishes) -> int:
     foretold = forecast_verdicts(order.study, order.plan, study_kinds())
     for message in foretold.text_lines() if foretold.limits else ():
         _say(wrapped(one_line(message)), wishes)
+    if (writes := order.write_forecaster().forecast()).is_open:
+        _say(wrapped(f"Writes {writes.text}."), wishes)
     view = choose_view(_initial_progress(order), quiet=wishes.quiet)
     view.open()
     try:

@@ -95,6 +95,9 @@ class PlanCost:
     """What a plan will cost at most: `reasons` say where the seconds go, each (what, seconds).
 
     `least_seconds` is the same where every run ends as early as it may; None where none can.
+    `write_bytes_estimate` are bytes over all hosts whatever targets can do: layout,
+    preconditioning, loads of a set size or rate. Beyond that each target is written for so many
+    seconds at its speed: `open_write_s` at least and `open_write_most_s` at most, over all hosts.
     """
 
     seconds: float
@@ -103,6 +106,8 @@ class PlanCost:
     write_bytes_estimate: int
     free_bytes_needed_per_host: int
     least_seconds: float | None = None
+    open_write_s: float = 0.0
+    open_write_most_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,6 +228,11 @@ class AnyJob(TaggedRecord):
         return ()
 
     @property
+    def write_likeness(self) -> object:
+        """What jobs have in common that write at about the same rate."""
+        return self
+
+    @property
     def changes_data(self) -> bool:
         """Whether the job changes its files: it writes or trims."""
         return any(way is not Direction.READ for way in self.data_directions)

@@ -330,6 +330,8 @@ def merge_plans(
             layout_bytes_per_host=max(budget.layout_bytes_per_host for budget in budgets),
             write_bytes_estimate=sum(budget.write_bytes_estimate for budget in budgets),
             free_bytes_needed_per_host=max(budget.free_bytes_needed_per_host for budget in budgets),
+            open_write_s=sum(budget.open_write_s for budget in budgets),
+            open_write_most_s=sum(budget.open_write_most_s for budget in budgets),
         ),
         destroys=tuple(dict.fromkeys(name for plan in plans for name in plan.destroys)),
         candidates=tuple(candidates),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from iolab.core.host import HostKind
@@ -107,9 +108,13 @@ def restore_key(restore: Restore, run: PlannedRun) -> str:
 
 def steady_series_count(study: Study, runs: Iterable[PlannedRun]) -> int:
     """How often a writing workload is brought to its steady state, which no new start leaves."""
+    return sum(1 for _ in _steady_series(study, runs))
+
+
+def _steady_series(study: Study, runs: Iterable[PlannedRun]) -> Iterator[PlannedRun]:
+    """The runs before which that is done."""
     if not study.precondition.steady:
-        return 0
-    count = 0
+        return
     steady: dict[str, str] = {}
     for run, places, is_made in _prepared_runs(study, runs):
         if is_made:
@@ -117,11 +122,10 @@ def steady_series_count(study: Study, runs: Iterable[PlannedRun]) -> int:
         workload = _sweep_name(run)
         ways = run.point.job.data_directions
         if Direction.WRITE in ways and any(steady.get(place) != workload for place in places):
-            count += 1
+            yield run
             steady |= dict.fromkeys(places, workload)
         if Direction.TRIM in ways:
             _invalidate(steady, places)
-    return count
 
 
 def _prepared_runs(
@@ -236,10 +240,9 @@ def plan_cost(
     *,
     runs_more: int = 0,
 ) -> PlanCost:
-    """The cost of the plan, at a write rate of one host that is assumed.
+    """The cost of the plan; seconds of laying out are at a write rate that is assumed.
 
-    `write_bytes_estimate` is over all hosts: the layout, and what writing runs would write at that
-    rate or at their rate limit. `runs_more` may follow the certain runs, as results ask for them.
+    `runs_more` may follow the certain runs, as results ask for them.
     """
     rate = ASSUMED_WRITE_BYTES_PER_S
     per_host = {
@@ -270,22 +273,36 @@ def plan_cost(
         reasons += ((f"up to {runs_more} more runs, as results ask for them", runs_more * each_s),)
     seconds = sum(seconds for _, seconds in reasons)
     least = certain_s - spared_s
-    written = sum(cost.written_bytes for cost in costs) * (1 + runs_more / max(len(runs), 1))
-    written += sum(cost.set_up_bytes for cost in costs)
     hosts = {name for item in study.configurations for name in item.hosts}
-    filled = filled_bytes(study, data_sets) * restore_count(study, runs) * len(hosts)
+    restores = restore_count(study, runs)
+    filled = filled_bytes(study, data_sets) * restores * len(hosts)
+    laid_out = sum(per_host.values())
+    if study.precondition.purge in (Purge.FSTRIM, Purge.RECREATE):
+        laid_out *= 1 + restores
+    by_point = {run.point.digest: run.point for run in runs}
+    run_writes = {key: kinds.run_writes(study, point) for key, point in by_point.items()}
+    writes = [run_writes[run.point.digest] for run in runs]
+    round_s = study.precondition.round_s
+    rounds_s = (WINDOW * round_s, study.precondition.rounds_max * round_s)
+    writes += [
+        replace(run_writes[run.point.digest], bytes=0, seconds=rounds_s)
+        for run in _steady_series(study, runs)
+    ]
     space = most + sum(cost.space_bytes for cost in costs)
     image = study.target.image_bytes or 0
     return PlanCost(
         seconds=seconds,
         reasons=reasons,
         layout_bytes_per_host=most,
-        write_bytes_estimate=sum(per_host.values())
+        write_bytes_estimate=laid_out
         + filled
-        + round(written)
+        + sum(cost.set_up_bytes for cost in costs)
+        + round(sum(item.known_bytes for item in writes))
         + of_hosts.disk_bytes * len(nodes_of(study)),
         free_bytes_needed_per_host=_free_bytes(max(space, image, of_hosts.space_bytes)),
         least_seconds=least if least < seconds else None,
+        open_write_s=sum(item.open_seconds[0] for item in writes),
+        open_write_most_s=sum(item.open_seconds[1] for item in writes),
     )
 
 

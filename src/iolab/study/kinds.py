@@ -20,6 +20,7 @@ from iolab.study.foretold import VerdictLimit, run_length_limits
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import Item, Tables, start
 from iolab.study.targets import Target
+from iolab.study.writes import RunWrites
 from iolab.text import list_text
 
 Reason = tuple[str, float]
@@ -39,8 +40,8 @@ class LoadCost:
 
     `load` is the load itself, `looks` what is measured once for all runs. The session itself
     prepares `prepared_runs`; kinds that prepare theirs say in `own` all that they take. With a rule
-    the load may end `spared_s` earlier. `written_bytes` are of all hosts, and grow with further
-    runs as `set_up_bytes` do not; `space_bytes` are of the host that needs most.
+    the load may end `spared_s` earlier. `set_up_bytes` are written before runs, on all hosts;
+    `space_bytes` are of the host that needs most.
     """
 
     load: tuple[Reason, ...] = ()
@@ -48,7 +49,6 @@ class LoadCost:
     own: tuple[Reason, ...] = ()
     prepared_runs: int = 0
     spared_s: float = 0.0
-    written_bytes: int = 0
     set_up_bytes: int = 0
     space_bytes: int = 0
 
@@ -157,6 +157,10 @@ class LoadStudy:
         seconds = sum(self.load_seconds(study, run.point) for run in own_runs)
         message = f"{len(own_runs)} runs of {list_text(self.engines)}"
         return LoadCost(load=((message, seconds),), prepared_runs=len(own_runs))
+
+    def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:  # noqa: ARG002 - of kinds that write
+        """What one run of its own writes."""
+        return RunWrites()
 
     def load_seconds(self, study: Study, point: Point) -> float:
         """Seconds of one run's load, with what it takes beyond the overhead of every run."""
@@ -272,6 +276,10 @@ class StudyKinds:
     def kind_for_engine(self, engine: EngineName) -> LoadStudy:
         """The kind of load that an engine makes; KeyError for one of none."""
         return {name: kind for kind in self.loads for name in kind.engines}[engine]
+
+    def run_writes(self, study: Study, point: Point) -> RunWrites:
+        """What one run of a point writes on all hosts."""
+        return self.kind_for_engine(point.job.engine).run_writes(study, point, self.hosts)
 
     def kind_for_table(self, table: type[LoadTable]) -> LoadStudy:
         """The kind of load that a table describes; StopIteration for one of none."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from iolab.core.engine import EngineName
@@ -20,6 +19,7 @@ from iolab.study.kinds import HostStudy, KnownFacts, LoadCost, LoadStudy, Progra
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import Tables
 from iolab.study.targets import Target, makers_of
+from iolab.study.writes import RunWrites
 from iolab.text import quote_value
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 
@@ -53,9 +53,13 @@ class FileIoStudy(LoadStudy):
         check_shares(document, study)
 
     def cost(
-        self, study: Study, runs: Sequence[PlannedRun], rate: float, hosts: HostStudy
+        self,
+        study: Study,
+        runs: Sequence[PlannedRun],
+        rate: float,  # noqa: ARG002 - it lasts as long at any
+        hosts: HostStudy,  # noqa: ARG002
     ) -> LoadCost:
-        """The load as the method has it, the limits of its engines, and what it writes."""
+        """The load as the method has it, and the limits of its engines."""
         points = [run.point for run in runs if isinstance(run.point.job, Job)]
         if not points:
             return LoadCost()
@@ -70,7 +74,31 @@ class FileIoStudy(LoadStudy):
             looks=limit_reasons(study, runs),
             prepared_runs=len(points),
             spared_s=(most_s - least_s) * len(points),
-            written_bytes=_written(study, points, rate, hosts),
+        )
+
+    def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:
+        """What a run writes: at its rate limit, or as fast as targets take it."""
+        job = Job.require(point.job)
+        if not job.access.writes:
+            return RunWrites()
+        makers = makers_of(study, point)
+        share = 1 - job.read_percent / 100 if job.read_percent is not None else 1.0
+        disk_iops = hosts.iops_limit(study)
+        limited, unlimited = 0.0, []
+        for host in makers:
+            jobs = Job.require(point.job_on(host)).numjobs
+            limits = [job.target_iops * jobs] if job.target_iops is not None else []
+            limits += [disk_iops * share] if disk_iops is not None else []
+            if limits:
+                limited += min(limits) * job.mean_block_bytes
+            else:
+                unlimited.append(host)
+        # Guests share their node, which writes as much however many it has.
+        nodes = {study.host(name).node or name for name in unlimited}
+        return RunWrites(
+            limited_bytes_per_s=limited,
+            open_hosts=len(nodes) * share,
+            seconds=study.method.load_seconds_range,
         )
 
     def engine_faults(self, plan: Plan, target: Target, facts: HostFacts) -> list[Fault]:
@@ -90,42 +118,6 @@ class FileIoStudy(LoadStudy):
     def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterator[str]:  # noqa: ARG002
         """What the study leaves out."""
         yield from look_notes(study, plan.points)
-
-
-def _written(study: Study, points: Iterable[Point], rate: float, hosts: HostStudy) -> int:
-    """Bytes that writing runs write on all hosts, at that rate or at their rate limit."""
-    _, seconds = study.method.load_seconds_range
-    total = 0.0
-    for point in points:
-        if not Job.require(point.job).access.writes:
-            continue
-        makers = makers_of(study, point)
-        own_rate = _write_rate(study, Job.require(point.job), makers, rate, hosts.iops_limit(study))
-        for host in makers:
-            asked = Job.require(point.job).target_iops
-            jobs = Job.require(point.job_on(host)).numjobs
-            limit = (
-                math.inf
-                if asked is None
-                else asked * jobs * Job.require(point.job).mean_block_bytes
-            )
-            total += min(own_rate, limit) * seconds
-    return round(total)
-
-
-def _write_rate(
-    study: Study, job: Job, hosts: Sequence[str], rate: float, iops_limit: int | None
-) -> float:
-    """Bytes a second that one of these hosts writes at most, where each alone writes at `rate`.
-
-    Guests share their node, which writes so much, and their disks may be limited.
-    """
-    nodes = {study.host(name).node for name in hosts} - {""}
-    each = rate * len(nodes) / len(hosts) if nodes else rate
-    share = 1 - job.read_percent / 100 if job.read_percent is not None else 1.0
-    if iops_limit is not None:
-        each = min(each, iops_limit * job.block_bytes)
-    return each * share
 
 
 def _io_job(job: Job) -> str:

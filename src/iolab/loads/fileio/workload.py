@@ -200,6 +200,11 @@ class Job(AnyJob):
         )
 
     @property
+    def write_likeness(self) -> object:
+        """See `AnyJob`: what depth and number of jobs leave as it is."""
+        return self.engine, self.access, self.block_bytes, self.read_percent, self.direct
+
+    @property
     def data_directions(self) -> tuple[Direction, ...]:
         """See `AnyJob`."""
         return self.access.directions

@@ -23,6 +23,7 @@ from iolab.loads.keyvalue.workload import (
     server_settings,
 )
 from iolab.study.cost import extra_watch_seconds
+from iolab.study.writes import RunWrites
 from iolab.text import counted_noun, quote_value
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 
@@ -281,22 +282,36 @@ def distinct_stores(points: Iterable[Point]) -> tuple[KeyJob, ...]:
     return tuple(stores.values())
 
 
-def bytes_written(study: Study, runs: Iterable[PlannedRun], rate: float) -> int:
-    """What is written over all hosts: loads, and updates at that rate or at their own limit."""
+def loaded_bytes(study: Study, runs: Iterable[PlannedRun]) -> int:
+    """What loading stores writes over all hosts."""
     planned = list(runs)
-    seconds = study.method.warmup_s + study.method.runtime_s
-    total = 0.0
+    total = 0
     for configuration in study.configurations:
         clients = len(configuration.hosts)
         own_points = [run.point for run in planned if run.point.configuration == configuration.id]
         for job in filter(_is_loaded_by_iolab, distinct_stores(own_points)):
             copies = clients if has_store_per_client(study, job) else 1
             total += store_bytes(job) * LOAD_WRITES * copies
-        for point in own_points:
-            if isinstance(point.job, KeyJob):
-                hosts = clients if has_store_per_client(study, point.job) else 1
-                total += write_rate(point.job, rate) * seconds * RUN_WRITES * hosts
-    return round(total)
+    return total
+
+
+def run_writes(study: Study, point: Point) -> RunWrites:
+    """What a run writes: updates at their own limit, or as fast as targets take them."""
+    job = point.job
+    if not isinstance(job, KeyJob):
+        return RunWrites()
+    clients = len(study.configuration(point.configuration).hosts)
+    stores = clients if has_store_per_client(study, job) else 1
+    seconds = study.method.warmup_s + study.method.runtime_s
+    share = write_rate(job, 1.0)
+    if not share:
+        return RunWrites()
+    limited = write_rate(job, math.inf)
+    if math.isfinite(limited):
+        return RunWrites(
+            limited_bytes_per_s=limited * RUN_WRITES * stores, seconds=(seconds, seconds)
+        )
+    return RunWrites(open_hosts=share * stores, seconds=(seconds, seconds))
 
 
 def space_on_host(study: Study, points: Iterable[Point], host: str, rate: float) -> int:

@@ -14,14 +14,15 @@ from iolab.core.workload import Workload
 from iolab.errors import Fault
 from iolab.loads.keyvalue.cost import (
     Reflinks,
-    bytes_written,
     distinct_stores,
     full_copy_notes,
     key_value_reasons,
     key_value_seconds,
     largest_space,
+    loaded_bytes,
     plan_with_copy_costs,
     run_overhead_s,
+    run_writes,
     store_bytes,
 )
 from iolab.loads.keyvalue.problems import (
@@ -57,6 +58,7 @@ from iolab.study.kinds import HostStudy, KnownFacts, LoadCost, LoadStudy, Progra
 from iolab.study.load_tables import LoadTable, StudyTable
 from iolab.study.tables import Item, Tables, start
 from iolab.study.targets import targets_of
+from iolab.study.writes import RunWrites
 from iolab.text import counted_noun
 from iolab.units import format_bytes, format_rate_bytes
 
@@ -136,9 +138,13 @@ class KeyValueStudy(LoadStudy):
         """Loading, copying and what runs write; its runs prepare themselves."""
         return LoadCost(
             own=tuple(key_value_reasons(study, runs, rate)),
-            set_up_bytes=bytes_written(study, runs, rate),
+            set_up_bytes=loaded_bytes(study, runs),
             space_bytes=largest_space(study, runs, rate),
         )
+
+    def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:  # noqa: ARG002
+        """See `cost.run_writes`."""
+        return run_writes(study, point)
 
     def load_seconds(self, study: Study, point: Point) -> float:
         """Seconds of one run's load as written, and of what it takes beyond other kinds' runs."""

@@ -25,6 +25,7 @@ from iolab.study.foretold import VerdictLimit, point_digests
 from iolab.study.kinds import HostStudy, LoadCost, LoadStudy
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import Tables
+from iolab.study.writes import RunWrites
 from iolab.text import counted_noun
 from iolab.units import format_bytes, format_duration_s
 
@@ -81,7 +82,7 @@ class MetadataStudy(LoadStudy):
 
     def cost(
         self,
-        study: Study,
+        study: Study,  # noqa: ARG002 - a job says it all
         runs: Sequence[PlannedRun],
         rate: float,  # noqa: ARG002 - its rates are of operations
         hosts: HostStudy,  # noqa: ARG002
@@ -95,15 +96,18 @@ class MetadataStudy(LoadStudy):
         most = "at most " if any(job.phase_s for job in jobs) else ""
         done = "files on each host made, read, removed (assumed rates)"
         message = f"{len(jobs)} runs: {most}{files:,} {done}"
-        clients = {item.id: len(item.hosts) for item in study.configurations}
         return LoadCost(
             load=((message, sum(iteration_seconds(job) for job in jobs)),),
             prepared_runs=len(jobs),
-            written_bytes=sum(
-                written_bytes_per_client(j) * clients[p.configuration] for p, j in pairs
-            ),
             space_bytes=max(space_per_client(job) for job in jobs),
         )
+
+    def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:  # noqa: ARG002
+        """The contents of its files."""
+        job = point.job
+        clients = len(study.configuration(point.configuration).hosts)
+        size = written_bytes_per_client(job) if isinstance(job, MetadataJob) else 0
+        return RunWrites(bytes=size * clients)
 
     def load_seconds(self, study: Study, point: Point) -> float:  # noqa: ARG002
         """Seconds of one run by the assumed rates."""

@@ -1,0 +1,221 @@
+"""How many bytes a plan writes: what is known before it runs, and what speeds decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from iolab.core.metric import Result
+from iolab.core.run import Plan, Point, RunStatus
+from iolab.core.study import Study
+from iolab.dataclass import dataclass
+from iolab.units import format_bytes, format_duration_s, format_rate_bytes
+
+if TYPE_CHECKING:
+    from iolab.study.kinds import StudyKinds
+
+GB: Final = 10**9
+
+WRITE_RATE: Final = "write_bw_bytes_per_s"
+"""The metric by which a finished run forecasts others."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunWrites:
+    """What one run writes, on all hosts.
+
+    `bytes` are those of load of a set size. In `seconds`, the least and the most that the load
+    lasts, `limited_bytes_per_s` are written by load of a set rate, and `open_hosts` times what a
+    target takes by load without one: the share of writes, summed over hosts, or over the nodes that
+    guests share.
+    """
+
+    bytes: int = 0
+    limited_bytes_per_s: float = 0.0
+    open_hosts: float = 0.0
+    seconds: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def known_bytes(self) -> float:
+        """The least of what is known without any speed of a target."""
+        return self.bytes + self.limited_bytes_per_s * self.seconds[0]
+
+    @property
+    def open_seconds(self) -> tuple[float, float]:
+        """Seconds of writing at the speed of one target, the least and the most."""
+        least, most = self.seconds
+        return self.open_hosts * least, self.open_hosts * most
+
+
+@dataclass(frozen=True, slots=True)
+class WriteForecast:
+    """The bytes that a plan writes over all hosts and certain runs.
+
+    `known_bytes` need no speed of a target, `measured_bytes` are those of runs that finished ones
+    (`measured_runs`) tell of. Beyond that targets are written for `open_seconds` (the least and
+    the most, summed over hosts) at a speed that nobody knows. Up to `runs_more` may follow.
+    """
+
+    known_bytes: int
+    open_seconds: tuple[float, float]
+    runs_more: int = 0
+    measured_bytes: int = 0
+    measured_runs: int = 0
+    writer: str = "host"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the speed of targets decides."""
+        return self.open_seconds[1] > 0
+
+    @property
+    def least_bytes(self) -> int:
+        """What is written at least."""
+        return self.known_bytes + self.measured_bytes
+
+    @property
+    def text(self) -> str:
+        """For people, with what is assumed."""
+        least = "at least " if self.is_open or self.runs_more else "about "
+        parts = [f"{least}{format_bytes(self.least_bytes)} over all hosts and runs"]
+        if self.measured_runs:
+            noun = "run" if self.measured_runs == 1 else "runs"
+            parts.append(f" at the rates of {self.measured_runs} finished {noun}")
+        if self.is_open:
+            first, last = self.open_seconds
+            size, time = _decimal(first), format_duration_s(first)
+            if last > first:
+                size = f"{size} to {_decimal(last)}"
+                time = f"{time} to {format_duration_s(last)}"
+            parts.append(
+                f", and {size} for each GB/s that a {self.writer} writes ({time} at full speed)"
+            )
+        if self.runs_more:
+            parts.append(f"; up to {self.runs_more} more runs are not counted")
+        return "".join(parts)
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "least_bytes": self.least_bytes,
+            "known_bytes": self.known_bytes,
+            "measured_bytes": self.measured_bytes,
+            "measured_runs": self.measured_runs,
+            "bytes_per_gb_per_s": [round(seconds * GB) for seconds in self.open_seconds],
+            "runs_more": self.runs_more,
+            "text": self.text,
+        }
+
+
+def _decimal(gigabytes: float) -> str:
+    """In the units of rates, of which it is a multiple."""
+    return format_rate_bytes(gigabytes * GB).removesuffix("/s")
+
+
+def forecast_writes(
+    study: Study, plan: Plan, kinds: StudyKinds, results: Iterable[Result] = ()
+) -> WriteForecast:
+    """What the plan writes, at the rates of those finished runs of it where they tell any.
+
+    A run takes the rate of its own point, else the mean of points of its configuration with the
+    same operation and block size.
+    """
+    budget = plan.budget
+    least, most = budget.open_write_s, budget.open_write_most_s
+    rates = _WriteRates(plan, results)
+    measured = 0.0
+    for run in plan.runs if rates.runs else ():
+        writes = kinds.run_writes(study, run.point)
+        rate = rates.rate_of(run.point) if writes.open_hosts else None
+        if rate is not None:
+            first, last = writes.open_seconds
+            least, most = least - first, most - last
+            measured += rate * writes.seconds[0]
+    return WriteForecast(
+        known_bytes=budget.write_bytes_estimate,
+        # What is left of a sum of floats is nothing below a millisecond.
+        open_seconds=(round(max(least, 0.0), 3), round(max(most, 0.0), 3)),
+        runs_more=plan.runs_more,
+        measured_bytes=round(measured),
+        measured_runs=rates.runs,
+        writer="host" if study.guests is None else "node",
+    )
+
+
+class _WriteRates:
+    """Bytes a second that finished runs wrote on all hosts, by point and by what points share."""
+
+    def __init__(self, plan: Plan, results: Iterable[Result]) -> None:
+        points = {point.digest: point for point in plan.points}
+        by_point: dict[str, list[float]] = {}
+        by_likeness: dict[object, list[float]] = {}
+        self.runs = 0
+        for result in results:
+            point = points.get(result.digest)
+            rate = _write_rate(result)
+            if point is None or rate is None:
+                continue
+            self.runs += 1
+            by_point.setdefault(point.digest, []).append(rate)
+            by_likeness.setdefault(_likeness(point), []).append(rate)
+        self._by_point: Mapping[str, float] = {key: _mean(all_) for key, all_ in by_point.items()}
+        self._by_likeness = {key: _mean(all_) for key, all_ in by_likeness.items()}
+
+    def rate_of(self, point: Point) -> float | None:
+        """The rate of a point, None where no finished run tells of it."""
+        own = self._by_point.get(point.digest)
+        return own if own is not None else self._by_likeness.get(_likeness(point))
+
+
+def _write_rate(result: Result) -> float | None:
+    if result.status is not RunStatus.DONE:
+        return None
+    metric = result.metrics.get(WRITE_RATE)
+    return (metric.value or None) if metric is not None else None
+
+
+def _likeness(point: Point) -> object:
+    """What points share that write alike: they differ in depth and jobs alone."""
+    return point.configuration, point.per_node, point.host_count, point.job.write_likeness
+
+
+def _mean(rates: list[float]) -> float:
+    return sum(rates) / len(rates)
+
+
+class WriteForecaster:
+    """Forecasts of a session that is under way: what its finished runs tell of the rest."""
+
+    def __init__(
+        self, study: Study, plan: Plan, kinds: StudyKinds, results: Iterable[Result] = ()
+    ) -> None:
+        self._study, self._plan, self._kinds = study, plan, kinds
+        self._results: list[Result] = []
+        self._points = {point.digest: point for point in plan.points}
+        self._known: set[object] = set()
+        for result in results:
+            self._add(result)
+        self._last = self.forecast()
+
+    def forecast(self) -> WriteForecast:
+        """As far as it is known by now."""
+        return forecast_writes(self._study, self._plan, self._kinds, self._results)
+
+    def learn(self, result: Result) -> WriteForecast | None:
+        """Take a finished run; the new forecast where it leaves less to the speed of targets."""
+        if not self._add(result) or not self._last.is_open:
+            return None
+        now = self.forecast()
+        earlier, self._last = self._last, now
+        return now if now.open_seconds < earlier.open_seconds else None
+
+    def _add(self, result: Result) -> bool:
+        """Whether it is the first that tells of points like its own."""
+        point = self._points.get(result.digest)
+        if point is None or _write_rate(result) is None:
+            return False
+        self._results.append(result)
+        likeness = _likeness(point)
+        is_first = likeness not in self._known
+        self._known.add(likeness)
+        return is_first
