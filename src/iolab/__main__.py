@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 NEW_OBJECTS: Final = 200_000
@@ -20,18 +21,25 @@ def main() -> None:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # While modules are read nothing is to be put in order: the kernel ends the process, quietly.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from iolab.cli.limited import run_command
+
+    code = run_command(_conclude, sys.argv[1:])
+    # The kernel frees all memory at once; to take hundreds of modules apart one by one, as
+    # `sys.exit` does, took a tenth of a short command. Whatever was printed is flushed already.
+    os._exit(code)
+
+
+def _conclude(argv: Sequence[str]) -> int:
     from iolab.cli.app import conclude
 
     # A shell starts what it runs in the background with the signal ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        code = conclude(sys.argv[1:])
+        code = conclude(argv)
     except KeyboardInterrupt:  # a second one, while the first was told
         code = 130
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # The kernel frees all memory at once; to take hundreds of modules apart one by one, as
-    # `sys.exit` does, took a tenth of a short command. Whatever was printed is flushed already.
-    os._exit(code)
+    return code
 
 
 if __name__ == "__main__":

@@ -191,5 +191,24 @@ def test_tools_tell_their_version(agent: Agent, tmp_path: Path) -> None:
     tools = {tool["name"]: tool for tool in facts["tools"]}
     assert tools["fio"]["path"] == shutil.which("fio")
     assert tools["fio"]["version"] == said_by("fio", "--version")
-    assert tools["gone"] == {"name": "gone", "path": None, "version": None}
+    assert tools["gone"] == {"name": "gone", "path": None, "version": None, "fault": None}
     assert (tools["mute"]["version"], tools["loud"]["version"]) == (None, "version 9")
+
+
+@pytest.mark.parametrize(
+    ("script", "how"),
+    [
+        ("echo smalloc: failed adding pool >&2; kill -SEGV $$", "signal 11: smalloc: failed"),
+        ("echo cannot map segment; exit 127", "code 127: cannot map segment"),
+        ("echo version 3.33; exit 1", "code 1: version 3.33"),
+    ],
+)
+def test_what_a_failing_tool_prints_is_no_version(
+    agent: Agent, tmp_path: Path, script: str, how: str
+) -> None:
+    asked = scripts_in(tmp_path, tool=script)
+    facts = agent.ask("facts", path=None, tools=asked)["facts"]
+    (tool,) = facts["tools"]
+    assert tool["version"] is None
+    assert how in tool["fault"]
+    assert any(how in fault for fault in facts["faults"])

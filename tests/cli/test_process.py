@@ -131,6 +131,70 @@ def test_a_lack_of_memory_is_told_with_its_limit() -> None:
     assert "bug" not in done.stderr
 
 
+ENDED = """
+import os, resource, signal, sys
+from iolab.cli.limited import run_command
+resource.setrlimit(resource.RLIMIT_AS, (1 << 40, 1 << 40))
+ends = {
+    "abort": lambda argv: os.abort(),
+    "fault": lambda argv: os.kill(os.getpid(), signal.SIGSEGV),
+    "leave": lambda argv: os._exit(1),
+    "verdict": lambda argv: 1,
+    "term": lambda argv: os.kill(os.getpid(), signal.SIGTERM),
+}
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+sys.exit(run_command(ends[sys.argv[1]], ["show"]))
+"""
+"""A command under a limit that ends as libraries do for want of memory, or otherwise."""
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "is_told"),
+    [
+        ("abort", 3, True),
+        ("fault", 3, True),
+        ("leave", 3, True),
+        ("verdict", 1, False),
+        ("term", -signal.SIGTERM, False),
+    ],
+)
+def test_a_library_that_ends_the_process_for_want_of_memory_is_told(
+    end: str, code: int, *, is_told: bool
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ENDED, end],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    assert ("Memory ran out within the limit of 1 TiB" in done.stderr) is is_told
+
+
+@pytest.mark.parametrize("mebibytes", [130, 280])
+@pytest.mark.parametrize(
+    "words", ["compare {0} {0}", "export {0} -f parquet -o o.parquet", "report {0} --html o.html"]
+)
+def test_a_command_under_a_limit_of_memory_ends_well_or_in_one_sentence(
+    session: Path, tmp_path: Path, words: str, mebibytes: int
+) -> None:
+    limits = [f"--as={mebibytes << 20}", "--core=0"]
+    done = subprocess.run(
+        ["prlimit", *limits, *command(*words.format(session).split())],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode in {0, 3}, done.stderr
+    assert ("Memory ran out" in done.stderr) is (done.returncode == 3)
+    assert "Traceback" not in done.stderr
+
+
 def test_a_lack_of_processes_is_told_with_its_limit() -> None:
     # No limit holds root, with whose rights the libraries may have to be read.
     other = ("setpriv", "--ruid", "65534", "--bounding-set=-sys_resource,-sys_admin", "--")

@@ -14,7 +14,6 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::error::Result;
 use crate::guest;
 use crate::job::{self, find_program, search_path};
 use crate::roots::{Roots, names, number, value};
@@ -121,7 +120,7 @@ fn tool(name: &str, argv: &[String], runs: &Runs, faults: &mut Vec<String>) -> T
 
 /// The first line of a program that ends well; else how it failed. What a program prints when it
 /// fails is no version.
-fn first_line(argv: &[String], runs: &Runs) -> std::result::Result<String, String> {
+fn first_line(argv: &[String], runs: &Runs) -> Result<String, String> {
     let patience_s = if guest::is_ours() { GUEST_PATIENCE_S } else { PATIENCE_S };
     let ended = job::run_to_end(runs, argv, patience_s).map_err(|error| error.message)?;
     if let Some(fault) = ended.fault() {
@@ -189,26 +188,6 @@ mod tests {
         assert_eq!(line_of(b"\n \n"), None);
         assert_eq!(line_of("x".repeat(900).as_bytes()).map(|line| line.len()), Some(200));
         assert!(line_of(&[0xff, b'a']).is_some());
-    }
-
-    #[test]
-    fn what_a_failing_program_prints_is_no_version() {
-        let answer = |script: &str| {
-            let argv = ["sh", "-c", script].map(str::to_owned);
-            let mut faults = Vec::new();
-            let facts = tool("tool", &argv, &Runs::default(), &mut faults);
-            (facts.version, facts.fault, faults.len())
-        };
-        let (version, fault, faults) = answer("echo fio-3.33");
-        assert_eq!((version.as_deref(), fault, faults), (Some("fio-3.33"), None, 0));
-        let (version, fault, faults) = answer("echo smalloc: failed adding pool >&2; kill -SEGV $$");
-        let fault = fault.unwrap();
-        assert_eq!((version, faults), (None, 1));
-        assert!(fault.contains("signal 11") && fault.contains("smalloc: failed"), "{fault}");
-        let (version, fault, _) = answer("echo cannot map segment; exit 127");
-        assert!(version.is_none() && fault.unwrap().contains("code 127: cannot map segment"));
-        let (version, fault, _) = answer("true");
-        assert!(version.is_none() && fault.is_some());
     }
 
     #[test]

@@ -473,6 +473,10 @@ def _code_of(command: Callable[[], object], *, as_json: bool) -> int:
         return error.code if isinstance(error.code, int) and error.code != 1 else ExitCode.OK
     except Exception as error:
         return _unexpected(error, as_json=as_json)
+    except BaseException as error:
+        if not _is_rust_panic(error):
+            raise
+        return _unexpected(error, as_json=as_json)
     return _code_with_damage(outcome if isinstance(outcome, int) else ExitCode.OK)
 
 
@@ -513,7 +517,15 @@ def _usage(error: typer.TyperException) -> IolabError:
     return UsageError(message, f"See '{path} --help'.")
 
 
-def _unexpected(error: Exception, *, as_json: bool) -> int:
+def _is_rust_panic(error: BaseException) -> bool:
+    """Whether a library written in Rust gave up, as for want of memory or of threads.
+
+    No module has the class, which is made by each such library for itself.
+    """
+    return type(error).__name__ == "PanicException"
+
+
+def _unexpected(error: BaseException, *, as_json: bool) -> int:
     """Full disks, a lack of memory, libraries that may not be loaded; all else is a bug."""
     try:
         check_output()
@@ -524,7 +536,7 @@ def _unexpected(error: Exception, *, as_json: bool) -> int:
     if _lacks_processes(error):
         return _print_error(_processes_error(), as_json=as_json)
     if _lacks_memory(error):
-        return _print_error(_memory_error(), as_json=as_json)
+        return _print_error(memory_error(), as_json=as_json)
     if environment_error := _environment_error(error):
         return _print_error(environment_error, as_json=as_json)
     return _bug(error, as_json=as_json)
@@ -545,7 +557,7 @@ _ENVIRONMENT: Final[dict[int, tuple[type[IolabError], str]]] = {
 """Errors of the kernel that are never a bug of ours, wherever they come up, and the remedy."""
 
 
-def _environment_error(error: Exception) -> IolabError | None:
+def _environment_error(error: BaseException) -> IolabError | None:
     """What the machine or the command line is at fault for, where no other place said so."""
     if not isinstance(error, OSError) or error.errno not in _ENVIRONMENT:
         return None
@@ -624,9 +636,15 @@ def _processes_error() -> HostError:
     return HostError(message, "Raise the limit: `ulimit -u unlimited`.")
 
 
-def _memory_error() -> HostError:
+def memory_error() -> HostError:
     """With the limit, where one is set."""
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    data = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    if limit == resource.RLIM_INFINITY and data != resource.RLIM_INFINITY:
+        return HostError(
+            f"Memory ran out within the limit of {format_bytes(data)} of data.",
+            "Raise it: `ulimit -d unlimited`.",
+        )
     if limit == resource.RLIM_INFINITY:
         return HostError("Memory ran out on this machine.", "Free some, or take a larger machine.")
     return HostError(
@@ -635,7 +653,7 @@ def _memory_error() -> HostError:
     )
 
 
-def _bug(error: Exception, *, as_json: bool) -> int:
+def _bug(error: BaseException, *, as_json: bool) -> int:
     from iolab.version import __version__
 
     place = traceback.extract_tb(error.__traceback__)[-1]

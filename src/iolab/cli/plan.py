@@ -250,14 +250,14 @@ def _measured_session(options: StudyOptions) -> SessionReader | None:
     """
     from iolab.text import quote_value
 
-    place = Path(options.study)
+    place, named = Path(options.study), quote_value(options.study)
     if not place.is_dir():
         return None
     from iolab.store.reader import SessionReader
 
     if options != StudyOptions(options.study):
         raise UsageError(
-            f"{quote_value(options.study)} is a session, whose study has its path and values already.",
+            f"{named} is a session, whose study has its path and values already.",
             "Leave the options of a study out, or name a study.",
         )
     reader = SessionReader(place)
