@@ -12,8 +12,8 @@ use std::sync::{Mutex, MutexGuard};
 use serde::Serialize;
 
 use crate::error::{Context, Error, Result, sentence};
-use crate::facts::disks::{chain, device_of, mounts, scsi_serial};
-use crate::facts::target::{is_memory, is_memory_device};
+use crate::facts::disks::{device_of, mounts, scsi_serial};
+use crate::facts::layers::{Bottom, below_device, is_memory_device};
 use crate::guest;
 use crate::roots::{Roots, names, number, text, value};
 use crate::sys::block;
@@ -123,6 +123,8 @@ pub struct DeviceFacts {
     pub discards: bool,
     pub devices: Vec<String>,
     pub memory_backed: bool,
+    pub layers: Vec<String>,
+    pub hidden: bool,
     pub signatures: Vec<Signature>,
     pub objections: Vec<Objection>,
 }
@@ -140,7 +142,7 @@ pub fn look(
     let name = real.strip_prefix("/dev").unwrap_or(&real).display().to_string().replace('/', "!");
     let count = |file: &str| number(&roots.block(&name).join(file));
     let size_bytes = count("size").unwrap_or(0_u64).saturating_mul(SECTOR_BYTES);
-    let devices = chain(roots, &mounts(roots), &name);
+    let below = below_device(roots, &mounts(roots), &name);
     let mut facts = DeviceFacts {
         path: path.display().to_string(),
         real_path: real.display().to_string(),
@@ -148,8 +150,10 @@ pub fn look(
         size_bytes,
         logical_block_bytes: count("queue/logical_block_size").unwrap_or(SECTOR_BYTES),
         discards: count("queue/discard_max_bytes").unwrap_or(0_u64) > 0,
-        memory_backed: is_memory(roots, &mounts(roots), &devices),
-        devices,
+        memory_backed: below.is_memory_backed(),
+        devices: below.devices,
+        layers: below.layers,
+        hidden: below.bottom == Bottom::Hidden,
         signatures: Vec::new(),
         objections: objections(roots, &name),
         name,
@@ -373,6 +377,8 @@ mod tests {
             discards: false,
             devices: Vec::new(),
             memory_backed: false,
+            layers: Vec::new(),
+            hidden: false,
             signatures: kinds.iter().map(made).collect(),
             objections: Vec::new(),
         }

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::layers::{device_parents, mount_of_loop, nearest_devices};
 use crate::probe::machine::{chosen, non_empty, number_after};
-use crate::probe::mountinfo::{Mount, mount_of, parse_mountinfo};
+use crate::probe::mountinfo::{Mount, parse_mountinfo};
 use crate::roots::{Roots, names, number, text, value};
 
 /// Sizes in sysfs are in these, whatever the device's block is.
@@ -131,20 +132,51 @@ pub fn scsi_serial(folder: &Path) -> Option<String> {
 }
 
 fn parents(roots: &Roots, mounts: &[Mount], name: &str) -> Vec<String> {
-    let folder = roots.block(name);
-    if folder.join("partition").exists() {
-        let whole = fs::canonicalize(&folder).ok();
-        let whole = whole.as_deref().and_then(Path::parent).and_then(Path::file_name);
-        return whole.map(|name| name.to_string_lossy().into_owned()).into_iter().collect();
+    let mut parents = device_parents(roots, name);
+    if let Some(file) = backing_file(&roots.block(name)) {
+        match backing_device(roots, &file) {
+            Some(device) => parents.push(device),
+            None => {
+                parents.extend(mount_of_loop(roots, mounts, name).map_or_else(Vec::new, |mount| {
+                    nearest_devices(roots, mounts, mount, &mount.mount_point)
+                }));
+            }
+        }
     }
-    let mut parents = names(&folder.join("slaves"));
-    let backing = backing_file(&folder).and_then(|file| {
-        backing_device(roots, &file)
-            .or_else(|| device_of(roots, mount_of(mounts, Path::new(&file))?))
-    });
-    parents.extend(backing);
     parents.truncate(MAX_DEPTH * MAX_DEPTH);
     parents
+}
+
+/// All devices of a btrfs, the mounted one first; of any other file system just that one.
+#[must_use]
+pub fn members(roots: &Roots, mount: &Mount, nearest: String) -> Vec<String> {
+    if mount.fs_type != "btrfs" {
+        return vec![nearest];
+    }
+    let folder = roots.sys.join("fs/btrfs");
+    let all = names(&folder)
+        .iter()
+        .map(|uuid| names(&folder.join(uuid).join("devices")))
+        .find(|devices| devices.contains(&nearest))
+        .unwrap_or_default();
+    let others: Vec<String> = all.into_iter().filter(|device| *device != nearest).collect();
+    [vec![nearest], others].concat()
+}
+
+/// The disk behind a bcache and the devices of its cache, each by a link from its folder.
+#[must_use]
+pub fn bcache_parents(folder: &Path) -> Vec<String> {
+    let own = folder.join("bcache");
+    let caches = names(&own.join("cache")).into_iter();
+    let caches = caches.filter(|name| number_after("cache", name).is_some());
+    let links = std::iter::once(own.clone()).chain(caches.map(|name| own.join("cache").join(name)));
+    links
+        .filter_map(|link| {
+            let device = fs::canonicalize(link).ok()?.parent()?.to_owned();
+            let name = device.file_name()?.to_str()?.to_owned();
+            (device.join("size").exists() && device != *folder).then_some(name)
+        })
+        .collect()
 }
 
 /// The file that a loop device stands for.
@@ -310,7 +342,9 @@ mod tests {
         tree.device(&partition, "259:2", &[("size", "50\n"), ("partition", "2\n")]);
         let volume = [("size", "40\n"), ("slaves/nvme0n1p2/size", "50\n")];
         tree.device("virtual/block/dm-0", "253:0", &volume);
-        let backing = [("size", "30\n"), ("loop/backing_file", "/srv/image\n")];
+        tree.0.put("image", "");
+        let image = tree.0.path().join("image").display().to_string();
+        let backing = [("size", "30\n"), ("loop/backing_file", image.as_str())];
         tree.device("virtual/block/loop3", "7:3", &backing);
         let mounts = tree.mounts(
             "1 0 253:0 / / rw - xfs /dev/mapper/root rw\n2 1 7:3 / /mnt rw - xfs /dev/loop3 rw\n",
@@ -324,7 +358,7 @@ mod tests {
         let names: Vec<&str> = all.iter().map(|disk| disk.name.as_str()).collect();
         assert_eq!(names, ["dm-0", "loop3", "nvme0n1", "nvme0n1p2"]);
         assert_eq!(all[1].parents, ["dm-0"]);
-        assert_eq!(all[1].backing_file.as_deref(), Some("/srv/image"));
+        assert_eq!(all[1].backing_file.as_deref(), Some(image.as_str()));
         assert_eq!((all[3].size_bytes, all[3].physical_block_bytes), (50 * 512, 4096));
         assert_eq!(disks(&roots, &[], &mut Vec::new()).len(), 3);
     }
@@ -332,7 +366,9 @@ mod tests {
     #[test]
     fn a_loop_on_a_device_has_that_for_its_parent() {
         let tree = Tree::new();
-        let below = [("size", "50\n"), ("loop/backing_file", "/srv/image\n")];
+        tree.0.put("image", "");
+        let image = tree.0.path().join("image").display().to_string();
+        let below = [("size", "50\n"), ("loop/backing_file", image.as_str())];
         tree.device("virtual/block/loop1", "7:1", &below);
         let above = [("size", "40\n"), ("loop/backing_file", "/dev/loop1\n")];
         tree.device("virtual/block/loop2", "7:2", &above);
@@ -362,5 +398,31 @@ mod tests {
             tree.device(&place, &format!("65:{number}"), &[("size", "8\n")]);
         }
         assert_eq!(disks(&tree.roots(), &[], &mut Vec::new()).len(), 300);
+    }
+
+    #[test]
+    fn a_btrfs_has_all_its_devices() {
+        let tree = Tree::new();
+        tree.0.put("sys/fs/btrfs/uuid-1/devices/sdb/size", "1");
+        tree.0.put("sys/fs/btrfs/uuid-1/devices/sdc/size", "1");
+        tree.0.put("sys/fs/btrfs/features/raid56", "1");
+        let mount = &parse_mountinfo("1 0 0:9 / /b rw - btrfs /dev/sdc rw\n")[0];
+        assert_eq!(members(&tree.roots(), mount, "sdc".into()), ["sdc", "sdb"]);
+    }
+
+    #[test]
+    fn a_bcache_is_on_its_disk_and_its_cache() {
+        let tree = Tree::new();
+        tree.device("pci0/sdb", "8:16", &[("size", "9\n"), ("bcache/state", "clean")]);
+        tree.device("pci0/nvme1n1", "259:1", &[("size", "9\n"), ("bcache/set", "")]);
+        tree.device("virtual/block/bcache0", "252:0", &[("size", "9\n")]);
+        let devices = tree.0.path().join("sys/devices");
+        let set = tree.0.path().join("sys/fs/bcache/uuid");
+        fs::create_dir_all(&set).unwrap();
+        symlink(devices.join("pci0/nvme1n1/bcache"), set.join("cache0")).unwrap();
+        symlink(&set, devices.join("pci0/sdb/bcache/cache")).unwrap();
+        let own = devices.join("virtual/block/bcache0/bcache");
+        symlink(devices.join("pci0/sdb/bcache"), own).unwrap();
+        assert_eq!(chain(&tree.roots(), &[], "bcache0"), ["bcache0", "sdb", "nvme1n1"]);
     }
 }

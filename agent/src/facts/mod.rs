@@ -6,6 +6,7 @@
 pub mod cloud;
 pub mod disks;
 pub mod host;
+pub mod layers;
 pub mod target;
 
 use std::collections::BTreeMap;

@@ -1,10 +1,15 @@
 //! `/proc/thread-self/mountinfo`: which mount a path is on.
 
+use std::fs::{self, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// One mount of this mount namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
+    /// The kernel's number of it.
+    pub id: u64,
     /// `major:minor` of the file system's device; major 0 where it has none.
     pub device: String,
     /// Which folder of the file system is mounted.
@@ -36,10 +41,11 @@ impl Mount {
 
     /// The value of a file system's option such as `upperdir`.
     #[must_use]
-    pub fn option(&self, name: &str) -> Option<&str> {
+    pub fn option(&self, name: &str) -> Option<String> {
         self.super_options
             .split(',')
             .find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+            .map(unescape)
     }
 }
 
@@ -49,14 +55,25 @@ pub fn parse_mountinfo(text: &str) -> Vec<Mount> {
     text.lines().filter_map(mount).collect()
 }
 
-/// The mount that a resolved absolute path is on: the longest mount point above it, and of mounts
-/// on the same point the last, which covers the others.
+/// The mount that an absolute path is on, as the kernel resolves it; of a path that does not exist
+/// the longest mount point above it, and of mounts on the same point the last, which covers the
+/// others.
 #[must_use]
 pub fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
-    mounts
-        .iter()
-        .filter(|mount| path.starts_with(&mount.mount_point))
-        .max_by_key(|mount| mount.mount_point.components().count())
+    let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let id = mount_id(&real);
+    let above = || mounts.iter().filter(|mount| real.starts_with(&mount.mount_point));
+    let by_name = || above().max_by_key(|mount| mount.mount_point.components().count());
+    above().find(|mount| Some(mount.id) == id).or_else(by_name)
+}
+
+/// The number of the mount that a path leads to: the longest mount point above it may be hidden by
+/// a later mount.
+fn mount_id(path: &Path) -> Option<u64> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path).ok()?;
+    let info = format!("/proc/thread-self/fdinfo/{}", file.as_raw_fd());
+    let info = fs::read_to_string(info).ok()?;
+    info.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok())
 }
 
 /// The mount of the tree of control groups that has a controller of version 1, or of the tree of
@@ -75,12 +92,14 @@ pub fn tree_of<'a>(mounts: &'a [Mount], controller: &str) -> Option<&'a Mount> {
 fn mount(line: &str) -> Option<Mount> {
     let (place, file_system) = line.split_once(" - ")?;
     let mut place = place.split(' ');
-    let device = place.nth(2)?;
+    let id = place.next()?.parse().ok()?;
+    let device = place.nth(1)?;
     let root = place.next()?;
     let mount_point = place.next()?;
     let options = place.next()?;
     let mut file_system = file_system.split(' ');
     Some(Mount {
+        id,
         device: device.to_owned(),
         root: PathBuf::from(unescape(root)),
         mount_point: PathBuf::from(unescape(mount_point)),
@@ -96,7 +115,8 @@ fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {
-        let octal = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        let octal = after.get(..3).filter(|digits| digits.iter().all(u8::is_ascii_digit));
+        let octal = octal.and_then(|digits| std::str::from_utf8(digits).ok());
         let code = octal.and_then(|digits| u8::from_str_radix(digits, 8).ok());
         if let (b'\\', Some(code)) = (first, code) {
             bytes.push(code);
@@ -140,7 +160,7 @@ an odd line
     fn options_are_joined_and_found() {
         let mounts = parse_mountinfo(LINUX);
         assert_eq!(mounts[0].all_options(), "rw,relatime,discard");
-        assert_eq!(mounts[5].option("upperdir"), Some("/up/d"));
+        assert_eq!(mounts[5].option("upperdir"), Some("/up/d".into()));
         assert_eq!(mounts[5].option("upper"), None);
     }
 

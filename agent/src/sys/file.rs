@@ -239,17 +239,19 @@ pub fn space(path: &Path) -> io::Result<Space> {
 /// Whether this process may make files in a folder, as the kernel judges it.
 #[must_use]
 pub fn may_write(folder: &Path) -> bool {
-    let Ok(path) = c_string(folder.as_os_str().as_bytes()) else { return false };
-    // SAFETY: the path ends with NUL.
-    unsafe { libc::access(path.as_ptr(), libc::W_OK | libc::X_OK) == 0 }
+    has_access(folder, libc::W_OK | libc::X_OK)
 }
 
 /// Whether this process may write to a file, as the kernel judges it.
 #[must_use]
 pub fn may_change(file: &Path) -> bool {
-    let Ok(path) = c_string(file.as_os_str().as_bytes()) else { return false };
+    has_access(file, libc::W_OK)
+}
+
+fn has_access(path: &Path, rights: i32) -> bool {
+    let Ok(path) = c_path(path) else { return false };
     // SAFETY: the path ends with NUL.
-    unsafe { libc::access(path.as_ptr(), libc::W_OK) == 0 }
+    unsafe { libc::access(path.as_ptr(), rights) == 0 }
 }
 
 /// Ask the kernel to forget the cached pages of a file.

@@ -3,8 +3,9 @@
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::ptr;
 use std::sync::Mutex;
@@ -17,6 +18,7 @@ use crate::error::sentence;
 /// Of linux/loop.h.
 const LOOP_SET_FD: libc::Ioctl = 0x4C00;
 const LOOP_SET_STATUS64: libc::Ioctl = 0x4C04;
+const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
 const LOOP_SET_DIRECT_IO: libc::Ioctl = 0x4C08;
 const LOOP_SET_BLOCK_SIZE: libc::Ioctl = 0x4C09;
 const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
@@ -26,6 +28,7 @@ const LO_FLAGS_DIRECT_IO: u32 = 16;
 
 #[repr(C)]
 struct LoopStatus {
+    /// The file's device and inode come first.
     numbers: [u64; 5],
     number: u32,
     encryption: [u32; 2],
@@ -233,6 +236,23 @@ fn attach_in_steps(device: &File, config: &LoopConfig) -> io::Result<()> {
         libc::ioctl(device, LOOP_SET_DIRECT_IO, 1 as libc::c_ulong);
     }
     Ok(())
+}
+
+/// Device and inode of the file behind a loop device, whatever its path is by now; `number` is
+/// `major:minor` of the device, which another node of that name would not have.
+pub fn loop_file(name: &str, number: &str) -> io::Result<(u64, u64)> {
+    let device = File::open(Path::new("/dev").join(name))?;
+    let node = device.metadata()?.rdev();
+    if format!("{}:{}", libc::major(node), libc::minor(node)) != number {
+        return Err(io::Error::from_raw_os_error(libc::ENODEV));
+    }
+    let mut status = MaybeUninit::<LoopStatus>::zeroed();
+    // SAFETY: the request writes a structure of the kernel's layout, for which all bits may be zero.
+    let status = unsafe {
+        check(libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64, status.as_mut_ptr()))?;
+        status.assume_init()
+    };
+    Ok((status.numbers[0], status.numbers[1]))
 }
 
 #[cfg(test)]

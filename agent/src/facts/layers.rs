@@ -1,0 +1,562 @@
+//! What lies below a mount or a block device, layer by layer, down to storage or to memory.
+//!
+//! `/proc/thread-self/mountinfo` has the words of whoever mounted: an overlay's upper directory may be
+//! relative to a working directory that nobody knows, lie in another mount namespace, or have been
+//! moved. So what a path names is believed only where it has the size of the layer above it; and
+//! where no path leads on, the one mounted file system with the same size and the same free space
+//! is the layer below, since an overlay answers statfs with the numbers of its upper directory.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::disks::{backing_device, backing_file, bcache_parents, chain, device_of, members};
+use crate::probe::mountinfo::{Mount, mount_of};
+use crate::roots::{Roots, names, value};
+use crate::sys::file::{Space, space};
+use crate::sys::mount::loop_file;
+
+/// Layers on layers: deeper stacks do not exist outside of a circle.
+const MAX_LAYERS: u32 = 32;
+/// Devices that are looked at below one: more than the largest arrays have.
+const MAX_DEVICES: usize = 10_000;
+/// Others write to the file system meanwhile: so often are two spaces compared.
+const TRIES: u32 = 3;
+const IN_MEMORY: [&str; 5] = ["tmpfs", "ramfs", "rootfs", "devtmpfs", "hugetlbfs"];
+/// Block devices whose blocks are memory of this host, or nowhere.
+const MEMORY_DEVICES: [&str; 3] = ["ram", "zram", "nullb"];
+/// SCSI disks of the kernel's own whose blocks are memory, by their model.
+const MEMORY_MODELS: [&str; 2] = ["scsi_debug", "RAMDISK-MCP"];
+/// Block devices that a program serves, which may keep the blocks anywhere.
+const SERVED_DEVICES: [&str; 2] = ["nbd", "ublkb"];
+const NETWORK: [&str; 20] = [
+    "9p",
+    "acfs",
+    "afs",
+    "beegfs",
+    "ceph",
+    "cifs",
+    "coda",
+    "glusterfs",
+    "gpfs",
+    "lustre",
+    "mmfs",
+    "ncpfs",
+    "orangefs",
+    "panfs",
+    "pvfs2",
+    "smb3",
+    "smbfs",
+    "virtiofs",
+    "wekafs",
+    "yrfs",
+];
+/// Clients of storage clusters that are programs.
+const NETWORK_PROGRAMS: [&str; 6] =
+    ["fuse.ceph", "fuse.ceph-fuse", "fuse.glusterfs", "fuse.juicefs", "fuse.lizardfs", "fuse.mfs"];
+
+/// What a stack of layers ends in, as far as it can be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Bottom {
+    /// A disk, or a server.
+    #[default]
+    Storage,
+    /// A layer through which nothing is seen.
+    Hidden,
+    /// Memory of this host.
+    Memory,
+}
+
+/// What a file system or a device is made of.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Below {
+    /// The block devices, nearest first; all of them.
+    pub devices: Vec<String>,
+    /// The layers in words, nearest first; of devices side by side, the branch that ends worst.
+    pub layers: Vec<String>,
+    /// What they end in.
+    pub bottom: Bottom,
+}
+
+impl Below {
+    /// Memory without a block device above it: what is written there is never I/O.
+    #[must_use]
+    pub fn is_in_memory(&self) -> bool {
+        self.bottom == Bottom::Memory && self.devices.is_empty()
+    }
+
+    /// A block device whose blocks are memory.
+    #[must_use]
+    pub fn is_memory_backed(&self) -> bool {
+        self.bottom == Bottom::Memory && !self.devices.is_empty()
+    }
+
+    /// The layers as one text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.layers.join(" on ")
+    }
+}
+
+/// What lies below a mount; `at` is a path on it.
+#[must_use]
+pub fn below_mount(roots: &Roots, mounts: &[Mount], mount: &Mount, at: &Path) -> Below {
+    let stack = Walk::new(roots, mounts).mount(mount, at, MAX_LAYERS);
+    let devices = devices_below(roots, mounts, mount, at);
+    Below { devices, layers: stack.layers, bottom: stack.bottom }
+}
+
+/// What lies below a block device.
+#[must_use]
+pub fn below_device(roots: &Roots, mounts: &[Mount], name: &str) -> Below {
+    let stack = Walk::new(roots, mounts).device(name, MAX_LAYERS);
+    Below { devices: chain(roots, mounts, name), layers: stack.layers, bottom: stack.bottom }
+}
+
+/// All block devices below a mount, nearest first, each once.
+fn devices_below(roots: &Roots, mounts: &[Mount], mount: &Mount, at: &Path) -> Vec<String> {
+    let mut devices = Vec::new();
+    for member in nearest_devices(roots, mounts, mount, at) {
+        for device in chain(roots, mounts, &member) {
+            if !devices.contains(&device) {
+                devices.push(device);
+            }
+        }
+    }
+    devices
+}
+
+/// The block devices that a mount's file system is on, through overlays and the like.
+#[must_use]
+pub fn nearest_devices(roots: &Roots, mounts: &[Mount], mount: &Mount, at: &Path) -> Vec<String> {
+    let (mut mount, mut at) = (mount, at.to_owned());
+    for _ in 0..MAX_LAYERS {
+        let Stacked::On(folder) = Stacked::of(mount) else { break };
+        let Some((below, path)) = layer_below(mounts, mount, &at, &folder) else {
+            return Vec::new();
+        };
+        (mount, at) = (below, path);
+    }
+    device_of(roots, mount).map_or_else(Vec::new, |nearest| members(roots, mount, nearest))
+}
+
+/// The mount that the file of a loop device is on, and the file as its layer is called; None where
+/// it cannot be found.
+#[must_use]
+pub fn mount_of_loop<'a>(roots: &Roots, mounts: &'a [Mount], name: &str) -> Option<&'a Mount> {
+    let file = PathBuf::from(backing_file(&roots.block(name))?);
+    let here = fs::metadata(&file).ok().filter(fs::Metadata::is_file);
+    let number = value(&roots.block(name).join("dev"));
+    // The kernel knows the file itself; only root may ask it.
+    let Some((device, inode)) = number.and_then(|number| loop_file(name, &number).ok()) else {
+        return here.and_then(|_| mount_of(mounts, &file));
+    };
+    if here.is_some_and(|here| (here.dev(), here.ino()) == (device, inode)) {
+        return mount_of(mounts, &file);
+    }
+    let number = format!("{}:{}", libc::major(device), libc::minor(device));
+    mounts.iter().find(|mount| mount.device == number)
+}
+
+/// Whether a block device's blocks are memory of the host.
+#[must_use]
+pub fn is_memory_device(name: &str) -> bool {
+    is_numbered(&MEMORY_DEVICES, name)
+}
+
+fn is_numbered(kinds: &[&str], name: &str) -> bool {
+    let rests = kinds.iter().filter_map(|kind| name.strip_prefix(kind));
+    // A partition has its number behind a `p`.
+    rests.map(|rest| rest.split('p')).any(|mut parts| parts.all(|part| part.parse::<u32>().is_ok()))
+}
+
+/// Whether the file system's storage is on servers or behind a program.
+///
+/// Those of FUSE on a local block device are `fuseblk`.
+#[must_use]
+pub fn is_network(fs_type: &str) -> bool {
+    has_servers(fs_type) || fs_type.starts_with("fuse.")
+}
+
+fn has_servers(fs_type: &str) -> bool {
+    let is_known = NETWORK.contains(&fs_type) || NETWORK_PROGRAMS.contains(&fs_type);
+    is_known || fs_type.starts_with("nfs")
+}
+
+/// What a mount is stacked on.
+#[derive(Debug, PartialEq, Eq)]
+enum Stacked {
+    /// On no other mount.
+    No,
+    /// On a directory, in the words of whoever mounted it.
+    On(String),
+    /// On directories that are only read.
+    OnLowerOnly,
+}
+
+impl Stacked {
+    fn of(mount: &Mount) -> Self {
+        match mount.fs_type.as_str() {
+            "overlay" => mount.option("upperdir").map_or(Self::OnLowerOnly, Self::On),
+            "ecryptfs" | "shiftfs" => Self::On(mount.source.clone()),
+            _ => Self::No,
+        }
+    }
+}
+
+/// The layers down to the worst that is below, and what that is.
+#[derive(Debug, Default)]
+struct Stack {
+    layers: Vec<String>,
+    bottom: Bottom,
+}
+
+impl Stack {
+    fn end(layer: &str, bottom: Bottom) -> Self {
+        Self { layers: vec![layer.to_owned()], bottom }
+    }
+
+    fn below(mut self, layer: String) -> Self {
+        self.layers.insert(0, layer);
+        self
+    }
+
+    /// Of layers side by side the first of those that end worst.
+    fn worst(stacks: impl IntoIterator<Item = Self>) -> Self {
+        stacks
+            .into_iter()
+            .reduce(|worst, next| if next.bottom > worst.bottom { next } else { worst })
+            .unwrap_or_default()
+    }
+}
+
+struct Walk<'a> {
+    roots: &'a Roots,
+    mounts: &'a [Mount],
+    seen: Vec<String>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(roots: &'a Roots, mounts: &'a [Mount]) -> Self {
+        Self { roots, mounts, seen: Vec::new() }
+    }
+
+    fn mount(&mut self, mount: &Mount, at: &Path, left: u32) -> Stack {
+        let fs_type = mount.fs_type.as_str();
+        if IN_MEMORY.contains(&fs_type) {
+            return Stack::end(fs_type, Bottom::Memory);
+        }
+        if left == 0 {
+            return Stack::end(fs_type, Bottom::Hidden);
+        }
+        match Stacked::of(mount) {
+            Stacked::OnLowerOnly => {
+                return Stack::end("overlay without an upper directory", Bottom::Hidden);
+            }
+            Stacked::On(folder) => {
+                let word = if fs_type == "overlay" { "upper directory" } else { "directory" };
+                let layer = format!("{fs_type} with the {word} '{folder}'");
+                return match layer_below(self.mounts, mount, at, &folder) {
+                    Some((below, path)) => self.mount(below, &path, left - 1).below(layer),
+                    None => Stack::end(&layer, Bottom::Hidden),
+                };
+            }
+            Stacked::No => {}
+        }
+        if let Some(nearest) = device_of(self.roots, mount) {
+            let members = members(self.roots, mount, nearest);
+            let stacks = members.iter().map(|device| self.device(device, left - 1));
+            return Stack::worst(stacks.collect::<Vec<_>>()).below(fs_type.to_owned());
+        }
+        let bottom = if has_servers(fs_type) { Bottom::Storage } else { Bottom::Hidden };
+        Stack::end(&format!("{fs_type} from '{}'", mount.source), bottom)
+    }
+
+    fn device(&mut self, name: &str, left: u32) -> Stack {
+        let folder = self.roots.block(name);
+        let model = value(&folder.join("device/model")).unwrap_or_default();
+        if is_memory_device(name) || MEMORY_MODELS.contains(&model.as_str()) {
+            return Stack::end(name, Bottom::Memory);
+        }
+        if left == 0 || is_numbered(&SERVED_DEVICES, name) {
+            return Stack::end(name, Bottom::Hidden);
+        }
+        if self.seen.iter().any(|seen| seen == name) || self.seen.len() >= MAX_DEVICES {
+            return Stack::end(name, Bottom::Storage);
+        }
+        self.seen.push(name.to_owned());
+        if let Some(file) = backing_file(&folder) {
+            return self.file(name, &file, left).below(name.to_owned());
+        }
+        let parents = device_parents(self.roots, name);
+        if parents.is_empty() {
+            // Every kind of mapping but those to nowhere names what it is on.
+            let is_mapping = folder.join("dm").is_dir();
+            let bottom = if is_mapping { Bottom::Hidden } else { Bottom::Storage };
+            return Stack::end(name, bottom);
+        }
+        let stacks: Vec<Stack> =
+            parents.iter().map(|parent| self.device(parent, left - 1)).collect();
+        Stack::worst(stacks).below(name.to_owned())
+    }
+
+    fn file(&mut self, name: &str, file: &str, left: u32) -> Stack {
+        if let Some(device) = backing_device(self.roots, file) {
+            return self.device(&device, left - 1);
+        }
+        let layer = format!("the file '{file}'");
+        match mount_of_loop(self.roots, self.mounts, name) {
+            Some(mount) => {
+                // Where the file is not at its path, its mount is still known.
+                let folder = Path::new(file).parent().filter(|_| Path::new(file).exists());
+                let at = folder.unwrap_or(&mount.mount_point).to_owned();
+                self.mount(mount, &at, left - 1).below(layer)
+            }
+            None => Stack::end(&layer, Bottom::Hidden),
+        }
+    }
+}
+
+/// The devices that a device is made of: a partition's disk, members, the two sides of a cache.
+#[must_use]
+pub fn device_parents(roots: &Roots, name: &str) -> Vec<String> {
+    let folder = roots.block(name);
+    if folder.join("partition").exists() {
+        let whole = fs::canonicalize(&folder).ok();
+        let whole = whole.as_deref().and_then(Path::parent).and_then(Path::file_name);
+        return whole.map(|name| name.to_string_lossy().into_owned()).into_iter().collect();
+    }
+    let mut parents = names(&folder.join("slaves"));
+    for parent in bcache_parents(&folder) {
+        if !parents.contains(&parent) {
+            parents.push(parent);
+        }
+    }
+    parents
+}
+
+/// The mount that the directory below a stacked mount is on, and a path there; None where it cannot
+/// be told. `at` is a path on the mount above, `folder` what its options call the one below.
+fn layer_below<'a>(
+    mounts: &'a [Mount],
+    above: &Mount,
+    at: &Path,
+    folder: &str,
+) -> Option<(&'a Mount, PathBuf)> {
+    by_path(mounts, above, at, folder).or_else(|| by_space(mounts, above, at))
+}
+
+fn by_path<'a>(
+    mounts: &'a [Mount],
+    above: &Mount,
+    at: &Path,
+    folder: &str,
+) -> Option<(&'a Mount, PathBuf)> {
+    // The overlay takes a backslash before a comma or a colon away, by itself.
+    let paths = [without_backslashes(folder), folder.to_owned()].map(PathBuf::from);
+    let path = paths.into_iter().find(|path| path.is_absolute() && path.is_dir())?;
+    let is_same = (0..TRIES).any(|_| match (space(at), space(&path)) {
+        (Ok(above), Ok(below)) => above.total_bytes == below.total_bytes,
+        _ => false,
+    });
+    let below = mount_of(mounts, &path).filter(|below| is_same && *below != above)?;
+    Some((below, path))
+}
+
+fn without_backslashes(text: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = text.chars();
+    while let Some(first) = rest.next() {
+        kept.push(if first == '\\' { rest.next().unwrap_or('\\') } else { first });
+    }
+    kept
+}
+
+/// The only file system with the same size and free space.
+fn by_space<'a>(mounts: &'a [Mount], above: &Mount, at: &Path) -> Option<(&'a Mount, PathBuf)> {
+    let mut found: Option<&Mount> = None;
+    for mount in mounts.iter().filter(|mount| mount.device != above.device && is_local(mount)) {
+        if !(0..TRIES).any(|_| has_space_of(at, &mount.mount_point).unwrap_or(false)) {
+            continue;
+        }
+        // Another mount may cover this one.
+        if mount_of(mounts, &mount.mount_point) != Some(mount) {
+            continue;
+        }
+        if found.is_some_and(|found| found.device != mount.device) {
+            return None;
+        }
+        found = Some(mount);
+    }
+    found.map(|mount| (mount, mount.mount_point.clone()))
+}
+
+/// Whether it can lie below an overlay and answers at once.
+fn is_local(mount: &Mount) -> bool {
+    let fs_type = mount.fs_type.as_str();
+    !is_network(fs_type) && !fs_type.starts_with("fuse") && fs_type != "autofs"
+}
+
+/// Whether the numbers of a file system are those of what is above it, between two looks at that.
+fn has_space_of(above: &Path, below: &Path) -> Option<bool> {
+    let (first, there, last) = (space(above).ok()?, space(below).ok()?, space(above).ok()?);
+    let is_between = |number: fn(&Space) -> Option<u64>| {
+        let (first, there, last) = (number(&first), number(&there), number(&last));
+        first.min(last) <= there && there <= first.max(last)
+    };
+    Some(
+        there.total_bytes > 0
+            && there.total_bytes == first.total_bytes
+            && is_between(|space| Some(space.free_bytes))
+            && is_between(|space| space.used_inodes),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::mountinfo::parse_mountinfo;
+    use crate::trial::Folder;
+
+    /// What lies below the last of these mounts, which has the space of the folder `at`.
+    fn below(tree: &Folder, at: &Path, text: &str) -> Below {
+        let roots = Roots { proc: "/nowhere".into(), sys: tree.path().to_owned() };
+        let mounts = parse_mountinfo(text);
+        below_mount(&roots, &mounts, mounts.last().unwrap(), at)
+    }
+
+    fn overlay(options: &str) -> String {
+        format!("9 1 0:10 / /m rw - overlay overlay rw,lowerdir=/l,{options}workdir=/w\n")
+    }
+
+    #[test]
+    fn network_file_systems() {
+        for fs_type in ["nfs", "nfs4", "cifs", "ceph", "wekafs", "fuse.sshfs", "lustre"] {
+            assert!(is_network(fs_type), "{fs_type}");
+        }
+        for fs_type in ["ext4", "xfs", "fuseblk", "overlay", "tmpfs"] {
+            assert!(!is_network(fs_type), "{fs_type}");
+        }
+    }
+
+    #[test]
+    fn an_overlay_whose_upper_directory_is_in_memory() {
+        let upper = Folder::new();
+        let upper = upper.path();
+        let mounts = format!(
+            "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:9 / {} rw - tmpfs tmpfs rw\n{}",
+            upper.display(),
+            overlay(&format!("upperdir={},", upper.display()))
+        );
+        let found = below(&Folder::new(), upper, &mounts);
+        assert!(found.is_in_memory() && !found.is_memory_backed());
+        let text = format!("overlay with the upper directory '{}' on tmpfs", upper.display());
+        assert_eq!(found.text(), text);
+    }
+
+    #[test]
+    fn an_upper_directory_that_is_not_here_hides_what_is_below() {
+        let tree = Folder::new();
+        for options in ["upperdir=/nowhere,", "upperdir=u,", ""] {
+            let mounts = format!("1 0 0:9 / /nowhere rw - tmpfs t rw\n{}", overlay(options));
+            let found = below(&tree, tree.path(), &mounts);
+            assert_eq!((found.bottom, found.devices.len()), (Bottom::Hidden, 0), "{options}");
+            assert!(!found.is_in_memory() && found.text().starts_with("overlay with"));
+        }
+    }
+
+    #[test]
+    fn a_relative_upper_directory_is_found_by_its_space_if_only_one_has_it() {
+        let (tree, other) = (Folder::new(), Folder::new());
+        let at = tree.path();
+        let first = format!("1 0 0:9 / {} rw - tmpfs t rw\n", at.display());
+        let found = below(&tree, at, &format!("{first}{}", overlay("upperdir=u,")));
+        assert_eq!(found.text(), "overlay with the upper directory 'u' on tmpfs");
+        assert!(found.is_in_memory());
+        let second = format!("2 0 0:11 / {} rw - xfs t rw\n", other.path().display());
+        let found = below(&tree, at, &format!("{first}{second}{}", overlay("upperdir=u,")));
+        assert_eq!(found.bottom, Bottom::Hidden);
+    }
+
+    #[test]
+    fn escapes_of_the_kernel_and_of_the_overlay() {
+        let tree = Folder::new();
+        tree.put("a,b:c d\\e/x", "");
+        let upper = tree.path().display();
+        let text = format!("upperdir={upper}/a\\134\\054b:c\\040d\\134\\134e,");
+        let mounts = format!("1 0 0:9 / {upper} rw - tmpfs t rw\n{}", overlay(&text));
+        let mounts = parse_mountinfo(&mounts);
+        let folder = mounts[1].option("upperdir").unwrap();
+        let (mount, path) = by_path(&mounts, &mounts[1], tree.path(), &folder).unwrap();
+        assert_eq!((mount.fs_type.as_str(), path), ("tmpfs", tree.path().join("a,b:c d\\e")));
+    }
+
+    #[test]
+    fn programs_and_servers() {
+        let tree = Folder::new();
+        for (mount, bottom) in [
+            ("fuse.sshfs host:/x", Bottom::Hidden),
+            ("fuse.fuse-overlayfs f", Bottom::Hidden),
+            ("fuse prog", Bottom::Hidden),
+            ("zfs pool/set", Bottom::Hidden),
+            ("nfs4 server:/x", Bottom::Storage),
+            ("fuse.glusterfs server:/x", Bottom::Storage),
+            ("ramfs none", Bottom::Memory),
+        ] {
+            let found = below(&tree, tree.path(), &format!("1 0 0:9 / /x rw - {mount} rw\n"));
+            assert_eq!(found.bottom, bottom, "{mount}");
+        }
+        let mounts = format!(
+            "1 0 0:9 / {} rw - fuse.sshfs h:/x rw\n9 1 0:10 / /m rw - ecryptfs {0} rw\n",
+            tree.path().display()
+        );
+        let found = below(&tree, tree.path(), &mounts);
+        assert_eq!(found.bottom, Bottom::Hidden);
+        assert!(found.text().ends_with("fuse.sshfs from 'h:/x'"), "{}", found.text());
+    }
+
+    #[test]
+    fn devices_that_are_or_hide_memory() {
+        let (tree, memory, disk) = (Folder::new(), Folder::new(), Folder::new());
+        memory.put("image", "");
+        disk.put("image", "");
+        let file = |loop_name: &str, path: String| {
+            tree.put(&format!("class/block/{loop_name}/loop/backing_file"), &format!("{path}\n"));
+        };
+        file("loop1", format!("{}/image", memory.path().display()));
+        file("loop2", format!("{}/image", disk.path().display()));
+        file("loop3", "/dev/loop2".into());
+        file("loop4", "/dev/loop1".into());
+        file("loop5", format!("{}/gone (deleted)", disk.path().display()));
+        for (device, member) in
+            [("dm-0", "loop1"), ("dm-1", "loop2"), ("md0", "dm-0"), ("md0", "dm-1")]
+        {
+            tree.put(&format!("class/block/{device}/slaves/{member}/size"), "1");
+        }
+        tree.put("class/block/dm-2/dm/name", "zero");
+        tree.put("class/block/sdb/device/model", "scsi_debug\n");
+        let mounts = parse_mountinfo(&format!(
+            "1 0 0:8 / {} rw - ext4 /dev/sda1 rw\n2 1 0:9 / {} rw - tmpfs tmpfs rw\n",
+            disk.path().display(),
+            memory.path().display()
+        ));
+        let roots = Roots { proc: "/nowhere".into(), sys: tree.path().to_owned() };
+        let bottom = |name: &str| below_device(&roots, &mounts, name).bottom;
+        for name in ["zram0", "ram1", "nullb0", "nullb0p1", "loop1", "loop4", "dm-0", "md0", "sdb"]
+        {
+            assert_eq!(bottom(name), Bottom::Memory, "{name}");
+        }
+        for name in ["nbd0", "nbd0p1", "ublkb3", "loop5", "dm-2"] {
+            assert_eq!(bottom(name), Bottom::Hidden, "{name}");
+        }
+        // The type that the mount has is ext4, whose device is not in this tree.
+        assert_eq!(bottom("loop2"), Bottom::Hidden);
+        for name in ["sda", "rambus", "vda1", "nvme0n1p2"] {
+            assert_eq!(bottom(name), Bottom::Storage, "{name}");
+        }
+        let text = below_device(&roots, &mounts, "md0").text();
+        let image = memory.path().join("image");
+        let expected = format!("md0 on dm-0 on loop1 on the file '{}' on tmpfs", image.display());
+        assert_eq!(text, expected);
+    }
+}
