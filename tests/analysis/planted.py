@@ -474,6 +474,15 @@ PLANTED: Final = (
         lambda s: _target(s, "c2", in_memory=True),
     ),
     Planted(
+        "hidden-layer",
+        INDICATIVE,
+        "One client's target is an overlay whose upper directory no path leads to.",
+        FILES,
+        lambda s: _target(
+            s, "c2", fs_type="overlay", layers=("overlay with the upper directory 'u'",), hidden=True
+        ),
+    ),
+    Planted(
         "buffered-io",
         INDICATIVE,
         "The job reads through the page cache, which was empty and never hit.",

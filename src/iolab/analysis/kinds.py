@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, Type
 
 from iolab.analysis.bottleneck.watch import EVERY_CORE_HOSTS_MOST, WATCHED, run_resources
 from iolab.analysis.check import Check, CheckAnswer, CheckSlot
-from iolab.analysis.checks.bytes import bytes_moved, target_in_memory
+from iolab.analysis.checks.bytes import bytes_moved, hidden_layer, target_in_memory
 from iolab.analysis.checks.client import (
     client_starved,
     client_throttled,
@@ -94,6 +94,7 @@ CHECKS: Final[tuple[Check[RunView] | CheckSlot, ...]] = (
     CheckSlot.PROCESSORS_REAL,
     CheckSlot.LIMITS,
     target_in_memory,
+    hidden_layer,
     bytes_moved,
     storage_bytes,
     CheckSlot.BYTES,

@@ -352,7 +352,8 @@ def _existing_targets(study: Study) -> tuple[Target, ...]:
 
 def _below(target: TargetFacts) -> str:
     device = f" on {', '.join(target.devices)}" if target.devices else ""
-    return f": {target.fs_type}{device}"
+    hidden = f", what lies below {target.layers_text} cannot be seen" if target.hidden else ""
+    return f": {target.fs_type}{device}{hidden}"
 
 
 def _target_facts(facts: Mapping[str, HostFacts] | None, key: str) -> HostFacts | None:

@@ -318,7 +318,8 @@ class TargetFacts:
     asks), `devices` are all devices below it down to the leaves, nearest first; both are empty
     where there is none (network and memory file systems). `in_memory` is true for tmpfs and alike;
     `memory_backed` for a file system on a block device whose blocks are memory of the host (zram, a
-    RAM disk, a loop device over a file in tmpfs).
+    RAM disk, a loop device over a file in tmpfs). `layers` are what the path is on in words, down to
+    storage or memory, or to the one that hides what is below (`hidden`).
     """
 
     path: str
@@ -335,6 +336,18 @@ class TargetFacts:
     network: bool
     writable: bool
     memory_backed: bool
+    layers: tuple[str, ...] = ()
+    hidden: bool = False
+
+    @property
+    def layers_text(self) -> str:
+        """The layers in one line, nearest first; where none is known the type of file system."""
+        text = " on ".join(self.layers)[:LAYERS_LENGTH]
+        return "".join(c if c.isprintable() else "?" for c in text) or self.fs_type
+
+
+LAYERS_LENGTH: Final = 300
+"""Of the layers below a target in a sentence: what is longer has long paths."""
 
 
 class NoTarget(StrEnum):
@@ -403,6 +416,8 @@ class DeviceFacts:
     devices: tuple[str, ...]
     memory_backed: bool
     objections: tuple[DeviceRefusal, ...]
+    layers: tuple[str, ...] = ()
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -366,7 +366,7 @@ def _place_faults(study: Study, node: HostSpec, facts: HostFacts) -> Iterator[Fa
         hint = (
             "Give a path on storage; or set target.allow_memory=true, and every result is invalid."
         )
-        yield Fault(f"{where} is {target.fs_type}, which lives in memory.", hint)
+        yield Fault(f"{where} is {target.layers_text}, which lives in memory.", hint)
 
 
 def _probe_faults(

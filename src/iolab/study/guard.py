@@ -340,7 +340,7 @@ def _buffer_faults(study: Study, plan: Plan, target: Target, facts: HostFacts) -
 def _memory_faults(study: Study, folder: TargetFacts, where: str) -> list[Fault]:
     if not folder.in_memory or study.target.allow_memory:
         return []
-    message = f"{where} is {folder.fs_type}, which lives in memory."
+    message = f"{where} is {folder.layers_text}, which lives in memory."
     hint = "Give a path on storage; or set target.allow_memory=true, and every result is invalid."
     return [Fault(message, hint)]
 

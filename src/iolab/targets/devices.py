@@ -81,6 +81,8 @@ def with_device(facts: HostFacts, device: DeviceFacts) -> HostFacts:
         network=False,
         writable=True,
         memory_backed=device.memory_backed,
+        layers=device.layers,
+        hidden=device.hidden,
     )
     return replace(facts, target=target)
 

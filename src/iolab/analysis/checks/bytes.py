@@ -179,6 +179,12 @@ def bytes_moved(view: RunView) -> CheckAnswer:
                 f"No block device below {file_systems} is counted on every client; the storage "
                 "nodes' disks are compared with the clients instead."
             )
+        targets = [target for host in view.hosts if (target := view.target(host))]
+        hidden = next((target for target in targets if target.hidden), None)
+        if hidden is not None:
+            return unchecked(
+                f"what lies below {hidden.layers_text} cannot be seen, so no device is counted"
+            )
         return unchecked(f"no block device of {file_systems} is counted on every host")
     return worst_answer(answer for group in groups for answer in _answers(group))
 
@@ -372,13 +378,39 @@ def target_in_memory(view: RunView, index: int) -> CheckAnswer:
         return unchecked(f"the target of {host} is not known", host=host)
     evidence: Numbers = {"host": host, "fs_type": target.fs_type, "device": target.device}
     if target.in_memory:
-        return invalid(f"The target is {target.fs_type}, which lives in memory.", **evidence)
+        return invalid(f"The target is {target.layers_text}, which lives in memory.", **evidence)
     if target.memory_backed:
         return indicative(
-            f"The blocks of {target.device} are memory of {host}: this measures a RAM disk.",
+            f"The blocks of {target.device} are memory of {host}: this measures a RAM disk "
+            f"({target.layers_text}).",
             **evidence,
         )
     return valid(f"The target is {target.fs_type} on {target.mount_source}.", **evidence)
+
+
+@check("hidden-layer", "Layers that hide the storage", needs_load=False)
+def hidden_layer(view: RunView) -> CheckAnswer:
+    """Whether the hosts see what their targets are on, down to a device or a server."""
+    targets = [(target, host) for host in view.hosts if (target := view.target(host)) is not None]
+    if not targets:
+        return not_applicable("No target is known.")
+    storage_counted = is_accounted(view)
+    return worst_answer(
+        _layers_seen(target, host.host, storage_counted) for target, host in targets
+    )
+
+
+def _layers_seen(target: TargetFacts, host: str, storage_counted: bool) -> CheckAnswer:
+    layers = target.layers_text
+    evidence: Numbers = {"host": host, "fs_type": target.fs_type, "layers": layers}
+    below = f"What lies below '{target.path}' ({layers}) cannot be seen from {host}"
+    if target.hidden and storage_counted:
+        return valid(f"{below}; the storage nodes' disks are compared instead.", **evidence)
+    if target.hidden:
+        return indicative(f"{below}: it may be memory.", **evidence)
+    if target.network:
+        return not_applicable(f"{below}: it is on a server.", **evidence)
+    return valid(f"All layers of the target are seen: {layers}.", **evidence)
 
 
 @check("holes", "Reads of unwritten extents", needs_load=False)

@@ -141,7 +141,17 @@ def target_findings(facts: HostFacts, path: str) -> Iterator[Finding]:
     source = f"{target.fs_type} from {target.mount_source} at {target.mount_point}"
     if target.in_memory:
         hint = "Give a path on storage; what is measured here is memory."
-        yield Finding("file system", FindingState.FAULT, f"{source} lives in memory", hint)
+        message = f"{source} lives in memory: it is {target.layers_text}"
+        yield Finding("file system", FindingState.FAULT, message, hint)
+    elif target.memory_backed:
+        hint = "Give a path on storage; what is measured here is a RAM disk."
+        message = f"{source} is on memory: {target.layers_text}"
+        yield Finding("file system", FindingState.NOTE, message, hint)
+    elif target.hidden:
+        hint = "Give a path on storage that this host sees: until then results are at best "
+        hint += "indicative."
+        message = f"what lies below {path} ({target.layers_text}) cannot be seen from this host"
+        yield Finding("file system", FindingState.NOTE, message, hint)
     elif target.network:
         hint = "Bytes are then compared with the network ports, not a device."
         yield Finding("file system", FindingState.NOTE, f"{source}, over the network", hint)

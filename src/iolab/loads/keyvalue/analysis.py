@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from iolab.analysis.check import CheckSlot
-from iolab.analysis.checks.bytes import bytes_moved, target_in_memory
+from iolab.analysis.checks.bytes import bytes_moved, hidden_layer, target_in_memory
 from iolab.analysis.checks.client import cpu_bound_client
 from iolab.analysis.checks.fleet import uneven_fleet
 from iolab.analysis.checks.idle import device_busy
@@ -50,6 +50,7 @@ from iolab.loads.keyvalue.metrics import (
 from iolab.loads.keyvalue.store_checks import (
     compaction_debt,
     key_value_idle,
+    key_value_layers,
     key_value_target,
     reads_from_memory,
     server_lost,
@@ -86,6 +87,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
             totals_disagree: key_value_sums,
             percentile_support: key_percentiles,
             target_in_memory: key_value_target,
+            hidden_layer: key_value_layers,
             cpu_bound_client: key_value_cpu,
             device_busy: key_value_idle,
         },

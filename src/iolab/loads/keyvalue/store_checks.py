@@ -16,7 +16,12 @@ from iolab.analysis.check import (
     valid,
     worst_answer,
 )
-from iolab.analysis.checks.bytes import COLD_RESIDENT_SHARE, moved_by_device, target_in_memory
+from iolab.analysis.checks.bytes import (
+    COLD_RESIDENT_SHARE,
+    hidden_layer,
+    moved_by_device,
+    target_in_memory,
+)
 from iolab.analysis.checks.idle import idle_before
 from iolab.core.host import HostFacts
 from iolab.core.run import CacheProof, DeviceDelta, HostRun
@@ -392,6 +397,13 @@ def key_value_target(view: KeyValueView) -> CheckAnswer:
     if is_external_store(view):
         return unchecked("the storage of a server outside of the study is not known")
     return target_in_memory.judge(view)
+
+
+def key_value_layers(view: KeyValueView) -> CheckAnswer:
+    """hidden-layer of load on a key-value store: of the target that holds it."""
+    if is_external_store(view):
+        return not_applicable("The store lies on a server outside of the study.")
+    return hidden_layer.judge(view)
 
 
 @dataclass(frozen=True, slots=True)
