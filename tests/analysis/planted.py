@@ -479,7 +479,11 @@ PLANTED: Final = (
         "One client's target is an overlay whose upper directory no path leads to.",
         FILES,
         lambda s: _target(
-            s, "c2", fs_type="overlay", layers=("overlay with the upper directory 'u'",), hidden=True
+            s,
+            "c2",
+            fs_type="overlay",
+            layers=("overlay with the upper directory 'u'",),
+            hidden=True,
         ),
     ),
     Planted(

@@ -249,7 +249,7 @@ class AnalysisKinds:
                 yield check
 
 
-ANALYSIS_VERSION: Final = 19
+ANALYSIS_VERSION: Final = 20
 """Rises whenever the same record could get another number or another level."""
 
 JUDGED: Final = {"cpu": ALL_CORES, "agent": None, "thermal": None}
