@@ -75,7 +75,7 @@ def memory() -> Iterator[Path]:
 
 @pytest.mark.parametrize("absolute", [True, False])
 def test_an_overlay_in_memory_is_memory_however_its_folder_was_named(
-    agent: Agent, memory: Path, tmp_path: Path, absolute: bool
+    agent: Agent, memory: Path, tmp_path: Path, *, absolute: bool
 ) -> None:
     (memory / "deep").mkdir()
     with overlay(memory / "deep", tmp_path / "m", absolute=absolute) as merged:
@@ -95,7 +95,7 @@ def test_names_with_commas_colons_spaces_and_backslashes(
 
 @pytest.mark.parametrize("absolute", [True, False])
 def test_an_overlay_on_a_disk_is_storage_however_its_folder_was_named(
-    agent: Agent, tmp_path: Path, absolute: bool
+    agent: Agent, tmp_path: Path, *, absolute: bool
 ) -> None:
     below = facts_of(agent, tmp_path)
     with overlay(tmp_path, tmp_path / "m", absolute=absolute) as merged:

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -299,6 +300,24 @@ def test_memory_is_refused_and_never_valid(study: Path) -> None:
         levels = {check["code"]: check["level"] for check in one["verdict"]["checks"]}
         assert levels["target-in-memory"] == "invalid"
         assert one["verdict"]["level"] == "invalid"
+
+
+def test_an_overlay_in_memory_is_refused_with_its_layers(study: Path) -> None:
+    with tmpfs(64 << 20) as memory, tempfile.TemporaryDirectory(prefix="iolab-test-") as merged:
+        for name in ("lower", "upper", "work"):
+            (memory / name).mkdir()
+        options = "lowerdir=lower,upperdir=upper,workdir=work"
+        argv = ["mount", "-t", "overlay", "overlay", "-o", options, merged]
+        subprocess.run(argv, cwd=memory, check=True)
+        try:
+            refused = iolab("run", study, "--path", merged, "--out", study.parent / "S")
+            seen = iolab("doctor", "--path", merged)
+        finally:
+            subprocess.run(["umount", merged], check=True)
+    assert refused.returncode == 3
+    for output in (refused.stderr, seen.stdout):
+        text = " ".join(output.split())
+        assert "overlay with the upper directory 'upper' on tmpfs" in text
 
 
 def test_what_cannot_run_is_refused_with_every_reason(tmp_path: Path, study: Path) -> None:

@@ -318,8 +318,8 @@ class TargetFacts:
     asks), `devices` are all devices below it down to the leaves, nearest first; both are empty
     where there is none (network and memory file systems). `in_memory` is true for tmpfs and alike;
     `memory_backed` for a file system on a block device whose blocks are memory of the host (zram, a
-    RAM disk, a loop device over a file in tmpfs). `layers` are what the path is on in words, down to
-    storage or memory, or to the one that hides what is below (`hidden`).
+    RAM disk, a loop device over a file in tmpfs). `layers` are what the path is on in words, down
+    to storage or memory, or to the one that hides what is below (`hidden`).
     """
 
     path: str

@@ -396,11 +396,11 @@ def hidden_layer(view: RunView) -> CheckAnswer:
         return not_applicable("No target is known.")
     storage_counted = is_accounted(view)
     return worst_answer(
-        _layers_seen(target, host.host, storage_counted) for target, host in targets
+        _layers_seen(target, host.host, storage_counted=storage_counted) for target, host in targets
     )
 
 
-def _layers_seen(target: TargetFacts, host: str, storage_counted: bool) -> CheckAnswer:
+def _layers_seen(target: TargetFacts, host: str, *, storage_counted: bool) -> CheckAnswer:
     layers = target.layers_text
     evidence: Numbers = {"host": host, "fs_type": target.fs_type, "layers": layers}
     below = f"What lies below '{target.path}' ({layers}) cannot be seen from {host}"
