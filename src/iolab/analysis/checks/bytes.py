@@ -389,22 +389,16 @@ def target_in_memory(view: RunView, index: int) -> CheckAnswer:
 
 
 @check("hidden-layer", "Layers that hide the storage", needs_load=False)
-def hidden_layer(view: RunView) -> CheckAnswer:
+@per_host()
+def hidden_layer(view: RunView, index: int) -> CheckAnswer:
     """Whether the hosts see what their targets are on, down to a device or a server."""
-    targets = [(target, host) for host in view.hosts if (target := view.target(host)) is not None]
-    if not targets:
-        return not_applicable("No target is known.")
-    storage_counted = is_accounted(view)
-    return worst_answer(
-        _layers_seen(target, host.host, storage_counted=storage_counted) for target, host in targets
-    )
-
-
-def _layers_seen(target: TargetFacts, host: str, *, storage_counted: bool) -> CheckAnswer:
+    host, target = view.hosts[index].host, view.target(view.hosts[index])
+    if target is None:
+        return not_applicable(f"The target of {host} is not known.", host=host)
     layers = target.layers_text
     evidence: Numbers = {"host": host, "fs_type": target.fs_type, "layers": layers}
     below = f"What lies below '{target.path}' ({layers}) cannot be seen from {host}"
-    if target.hidden and storage_counted:
+    if target.hidden and is_accounted(view):
         return valid(f"{below}; the storage nodes' disks are compared instead.", **evidence)
     if target.hidden:
         return indicative(f"{below}: it may be memory.", **evidence)
