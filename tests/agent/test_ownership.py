@@ -117,37 +117,60 @@ def test_a_token_of_another_user_makes_no_process_ours(agent: Agent, tmp_path: P
         open_scratch(agent, tmp_path)
 
 
+@contextmanager
+def tree_of_groups(folder: Path) -> Iterator[Path]:
+    """Where control groups can be made: the tree of this machine, or one mounted for the test."""
+    for top in map(Path, ("/sys/fs/cgroup/memory", "/sys/fs/cgroup")):
+        if (top / "cgroup.procs").exists() and not os.statvfs(top).f_flag & os.ST_RDONLY:
+            yield top
+            return
+    top = folder / "groups"
+    top.mkdir()
+    subprocess.run(["mount", "-t", "cgroup2", "none", top], check=True)
+    try:
+        yield top
+    finally:
+        subprocess.run(["umount", top], check=True)
+
+
 def test_a_control_group_that_another_user_named_as_ours_stays(
     agent: Agent, tmp_path: Path
 ) -> None:
     require("root")
-    parent = next(
-        (
-            top
-            for top in map(Path, ("/sys/fs/cgroup/memory", "/sys/fs/cgroup"))
-            if (top / "cgroup.procs").exists()
-        ),
-        None,
-    )
-    if parent is None:
-        pytest.skip("no tree of control groups is mounted here")
-    group = parent / f"iolab-{DEAD}.7"
-    try:
+    with tree_of_groups(tmp_path) as top:
+        group = top / f"iolab-{DEAD}.7"
         group.mkdir()
-    except OSError:
-        pytest.skip("no control group may be made here")
-    try:
-        os.chown(group, NOBODY, -1)
-        with sleeper() as process:
-            (group / "cgroup.procs").write_text(str(process.pid))
-            assert clean(agent, tmp_path)["groups"] == []
-            (parent / "cgroup.procs").write_text(str(process.pid))
-        os.chown(group, 0, -1)
-        assert clean(agent, tmp_path)["groups"] == [str(group)]
-        assert not group.exists()
-    finally:
-        if group.exists():
-            group.rmdir()
+        try:
+            os.chown(group, NOBODY, -1)
+            with sleeper() as process:
+                (group / "cgroup.procs").write_text(str(process.pid))
+                assert clean(agent, tmp_path)["groups"] == []
+                (top / "cgroup.procs").write_text(str(process.pid))
+            os.chown(group, 0, -1)
+            assert clean(agent, tmp_path)["groups"] == [str(group)]
+            assert not group.exists()
+        finally:
+            if group.exists():
+                group.rmdir()
+
+
+def test_a_control_group_of_a_living_agent_stays_whoever_has_its_number(
+    agent: Agent, program: Path, tmp_path: Path
+) -> None:
+    """One that bears the number of a living process, which started at another time, is a dead's."""
+    require("root")
+    lock = json.loads((Path(open_scratch(agent, tmp_path)["dir"]) / ".iolab-lock").read_text())
+    number, _, started = lock["agent"].partition("-")
+    recycled = f"{number}-{int(started, 16) - (1 << 24):016x}"
+    with tree_of_groups(tmp_path) as top, Agent(program) as other:
+        groups = [top / f"iolab-{sign}.7" for sign in (lock["agent"], recycled)]
+        try:
+            for group in groups:
+                group.mkdir()
+            assert other.ask("leftovers")["groups"] == [str(groups[1])]
+        finally:
+            for group in groups:
+                group.rmdir()
 
 
 def test_a_folder_of_another_user_is_named_and_left_alone(agent: Agent, tmp_path: Path) -> None:
@@ -457,3 +480,74 @@ def test_an_empty_folder_below_a_mount_is_named(agent: Agent, tmp_path: Path) ->
     finally:
         subprocess.run(["umount", folder], check=True)
     assert list(folder.iterdir()) == []
+
+
+def test_a_run_that_has_ended_is_signalled_no_more(agent: Agent) -> None:
+    """A server, a guest's QEMU: they are named by their request, whose process id may be another's.
+
+    None is kept on disk, so none outlives the agent that started it.
+    """
+    run = agent.begin("run", argv=["true"])
+    pid = next(said for said in agent.rest(run) if said.is_ == "started")["pid"]
+    with sleeper() as bystander:
+        for word in ("KILL", "TERM"):
+            refused = agent.ask("signal", run=run, signal=word)
+            assert refused.is_ == "error"
+        for number in (bystander.pid, pid):  # Nor is a number taken for a request's.
+            assert agent.ask("signal", run=number, signal="KILL").is_ == "error"
+
+
+def test_a_guests_files_are_only_what_lies_in_the_scratch_folder(
+    agent: Agent, program: Path, tmp_path: Path
+) -> None:
+    """Images, sockets, pid files: links with their names are removed, and not followed."""
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "disk.qcow2").write_text("stays")
+    with sleeper() as bystander:
+        folder = Path(open_scratch(agent, tmp_path)["dir"])
+        (folder / "vm-1.qcow2").symlink_to(precious / "disk.qcow2")
+        (folder / "kit-guest").symlink_to(precious)
+        (folder / "qemu.pid").write_text(str(bystander.pid))
+        (folder / "cassandra.pid").write_text(str(bystander.pid))
+        os.mkfifo(folder / "vm-1.monitor")
+        os.kill(agent.hello["pid"], signal.SIGKILL)
+        agent.process.wait(PATIENCE_S)
+        with Agent(program) as other:
+            assert [each["dir"] for each in clean(other, tmp_path)["folders"]] == [str(folder)]
+    assert not folder.exists()
+    assert (precious / "disk.qcow2").read_text() == "stays"
+
+
+def test_a_connection_goes_to_no_socket_that_a_link_names(agent: Agent, tmp_path: Path) -> None:
+    """The monitor of a guest: whoever put a link there would rule another QEMU."""
+    folder = Path(open_scratch(agent, tmp_path)["dir"])
+    (folder / "vm-1.monitor").symlink_to("/run/other.sock")
+    said = agent.ask("connect", dir=str(folder), name="vm-1.monitor", wait_s=0)
+    assert said.is_ == "error"
+
+
+def test_a_loop_device_whose_number_was_given_to_another_file_stays(
+    agent: Agent, program: Path, tmp_path: Path
+) -> None:
+    """It is shown while its file lies in a folder that is left, and never detached."""
+    require("losetup", "root")
+    folder = Path(open_scratch(agent, tmp_path)["dir"])
+    other_file = tmp_path / "other"
+    for file in (folder / "fs.img", other_file):
+        with file.open("wb") as image:
+            image.truncate(1 << 20)
+    os.kill(agent.hello["pid"], signal.SIGKILL)
+    agent.process.wait(PATIENCE_S)
+    said = ["losetup", "--find", "--show", str(other_file)]
+    device = subprocess.run(said, check=True, capture_output=True, text=True).stdout.strip()
+    try:
+        with Agent(program) as other:
+            found = other.ask("leftovers", path=str(tmp_path))
+            assert found["loops"] == []
+            names = [device, *(each["dir"] for each in found["folders"])]
+            told = other.ask("leftovers", path=str(tmp_path), remove=names)
+            assert told["faults"] == []
+        assert str(other_file) in loops()
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)

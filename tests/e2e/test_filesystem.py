@@ -214,6 +214,20 @@ def test_a_device_is_formatted_on_the_terms_of_a_device(
     assert (clean["objections"], clean["signatures"]) == ([], [])
 
 
+def test_a_device_that_is_another_by_the_end_is_not_wiped(
+    agent: Agent, folder: Path, spare: Spare
+) -> None:
+    """As where a disk was pulled, and another one got its name."""
+    scratch = open_scratch(agent, folder)["dir"]
+    opened(agent, scratch, path=spare.path, serial=spare.serial)
+    image = spare.image.rename(spare.image.with_name("another"))
+    refused = agent.ask("filesystem_close", dir=scratch)
+    assert (refused["code"], str(image) in refused["message"]) == ("refused", True)
+    (left,) = agent.ask("bye")["left"]
+    assert (left["kind"], left["name"]) == ("device", spare.path)
+    assert image.read_bytes()[:4] == b"XFSB"
+
+
 def test_a_file_system_on_the_device_is_only_lost_by_wish(
     agent: Agent, folder: Path, spare: Spare
 ) -> None:

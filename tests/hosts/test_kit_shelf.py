@@ -12,6 +12,9 @@ import pytest
 
 from iolab.errors import EngineError
 from iolab.hosts.builds import KEPT, TOKEN, KitCache, KitPlan
+from tests.needs import require
+
+NOBODY = 65534
 
 HOLDER = """
 import asyncio, pathlib, sys
@@ -124,3 +127,42 @@ def test_a_kit_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
     with pytest.raises(EngineError, match="cannot be written in"):
         asyncio.run(KitCache(tmp_path).kit(KitPlan(kit_name(1), "", make), print))
+
+
+def test_a_link_in_the_place_of_a_kit_is_not_followed(tmp_path: Path) -> None:
+    """Neither used nor emptied; nor a link in the place of what a killed build left."""
+    cache, elsewhere, name = tmp_path / "cache", tmp_path / "elsewhere", kit_name(1)
+    cache.mkdir()
+    made_elsewhere(elsewhere, name, 1)
+    (elsewhere / name / "content").write_text("not ours")
+    (cache / name).symlink_to(elsewhere / name)
+    (cache / f".{name}.dead").symlink_to(elsewhere)
+    kit = asyncio.run(KitCache(cache).kit(plan(name), print))
+    assert (kit.is_symlink(), (kit / "content").read_text()) == (False, name)
+    assert (elsewhere / name / "content").read_text() == "not ours"
+
+
+def test_a_cache_that_others_made_or_may_write_to_is_refused(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    made_elsewhere(cache, kit_name(1), 1)
+    cache.chmod(0o777)
+    with pytest.raises(EngineError, match="everybody"):
+        asyncio.run(KitCache(cache).kit(plan(kit_name(1)), print))
+    cache.chmod(0o700)
+    require("root")
+    os.chown(cache, NOBODY, -1)
+    with pytest.raises(EngineError, match=str(NOBODY)):
+        asyncio.run(KitCache(cache).kit(plan(kit_name(1)), print))
+
+
+def test_a_kit_of_another_user_is_neither_used_nor_removed(tmp_path: Path) -> None:
+    require("root")
+    for number in range(KEPT + 2):
+        made_elsewhere(tmp_path, kit_name(number), number + 1)
+    os.chown(tmp_path / kit_name(0), NOBODY, -1)
+    tmp_path.chmod(0o700)
+    asyncio.run(KitCache(tmp_path).kit(plan(kit_name(99)), print))
+    assert (tmp_path / kit_name(0)).exists()
+    assert not (tmp_path / kit_name(1)).exists()
+    with pytest.raises(EngineError):
+        asyncio.run(KitCache(tmp_path).kit(plan(kit_name(0)), print))

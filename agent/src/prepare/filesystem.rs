@@ -98,7 +98,7 @@ enum Base {
     /// The file is to be removed; the kernel detaches the loop device.
     Image(PathBuf),
     /// The device is to lose its superblock.
-    Device(PathBuf),
+    Device { path: PathBuf, serial: String },
 }
 
 /// What is done by others on the way.
@@ -153,27 +153,25 @@ impl FileSystem {
     /// scratch folder `dir` may be at another place by now. What stays.
     #[must_use]
     pub fn abandon(&self, dir: &Path, place: &Place) -> Vec<Remnant> {
-        let Place::At(now) = place else {
-            return Vec::new(); // It ends with the last of this agent's processes.
-        };
-        let at = now.join(MOUNT_POINT);
-        if self.root.moved_to(at.clone()).open().is_err() {
-            return Vec::new();
-        }
         let mut left = Vec::new();
-        if let Err(error) = unmount_free(&at) {
-            let _ = unmount(&at, Unmount::Detached);
-            let why = format!("another process has files in it open: {}", sentence(&error));
-            left.push(Remnant::at(Kind::Mount, &at, why));
+        // Elsewhere a mount ends with the last of this agent's processes.
+        let now = if let Place::At(now) = place { Some(now.as_path()) } else { None };
+        let at = now.map(|now| now.join(MOUNT_POINT));
+        if let Some(at) = at.filter(|at| self.root.moved_to(at.clone()).open().is_ok()) {
+            if let Err(error) = unmount_free(&at) {
+                let _ = unmount(&at, Unmount::Detached);
+                let why = format!("another process has files in it open: {}", sentence(&error));
+                left.push(Remnant::at(Kind::Mount, &at, why));
+            }
         }
-        if now == dir {
+        if now == Some(dir) {
             let _ = fs::remove_dir(&self.mount_point); // Else it goes with the folder's files.
         }
         // So does an image.
-        if let Base::Device(device) = &self.backing {
-            if let Err(error) = wipe(device) {
-                let why = format!("its superblock cannot be wiped: {}", sentence(&error));
-                left.push(Remnant::at(Kind::Device, device, why));
+        if let Base::Device { path, serial } = &self.backing {
+            if let Err(error) = wipe(path, serial) {
+                let why = format!("its superblock is not wiped: {}", error.message);
+                left.push(Remnant::at(Kind::Device, path, why));
             }
         }
         left
@@ -191,9 +189,7 @@ impl FileSystem {
             (Base::Image(image), Leave::Nothing) => {
                 fs::remove_file(image).context(format_args!("remove {}", image.display()))
             }
-            (Base::Device(device), Leave::Nothing) => {
-                wipe(device).context(format_args!("wipe {}", device.display()))
-            }
+            (Base::Device { path, serial }, Leave::Nothing) => wipe(path, serial),
         }
     }
 }
@@ -244,13 +240,14 @@ fn on_device(
     let device = PathBuf::from(&facts.real_path);
     format(&device, if wish.overwrite { &["-f"] } else { &[] }, steps)?;
     if let Err(error) = (steps.mount)(&device, mount_point) {
-        let _ = wipe(&device);
+        let _ = wipe(&device, wish.serial.unwrap_or_default());
         return Err(error);
     }
     let dir = mount_point.to_owned();
     let made = Opened { dir: dir.clone(), device: facts.name, kept: false, direct: true };
     let root = Anchor::of(&dir)?;
-    Ok((FileSystem { mount_point: dir, root, backing: Base::Device(device) }, made))
+    let backing = Base::Device { path: device, serial: facts.serial.unwrap_or_default() };
+    Ok((FileSystem { mount_point: dir, root, backing }, made))
 }
 
 fn format(device: &Path, options: &[&str], steps: Steps) -> Result<()> {
@@ -308,11 +305,12 @@ fn new_image(image: &Path, bytes: u64) -> io::Result<File> {
     Ok(file)
 }
 
-/// Zeros in the place of the superblock, for which the device must be nobody's.
-fn wipe(device: &Path) -> io::Result<()> {
-    let file = OpenOptions::new().write(true).custom_flags(libc::O_EXCL).open(device)?;
-    file.write_all_at(&vec![0; WIPE_BYTES], 0)?;
-    file.sync_all()
+/// Zeros in the place of the superblock of a device that must be nobody's, and still the one with
+/// that serial: its name may be another's by now.
+fn wipe(device: &Path, serial: &str) -> Result<()> {
+    let (_, file) = hold(device, Wish { serial: Some(serial), overwrite: true })?;
+    let doing = format_args!("wipe {}", device.display());
+    file.write_all_at(&vec![0; WIPE_BYTES], 0).and_then(|()| file.sync_all()).context(doing)
 }
 
 /// A loop device with a file behind it, until this is dropped and nothing is mounted from it.

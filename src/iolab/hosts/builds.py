@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -82,6 +83,7 @@ class KitCache:
         EngineError when it cannot be made.
         """
         folder = self.folder / plan.name
+        _require_own(self.folder)
         if _try_use(folder):
             return folder
         _make(self.folder)
@@ -125,6 +127,33 @@ def _make(folder: Path) -> None:
         ) from None
 
 
+def _require_own(folder: Path) -> None:
+    """EngineError for a cache that another user made or may write to: what is in it is executed."""
+    try:
+        found = folder.stat()
+    except FileNotFoundError:
+        return
+    if found.st_uid != os.geteuid():
+        why = f"belongs to user {found.st_uid}"
+    elif found.st_mode & stat.S_IWOTH:
+        why = "may be written to by everybody"
+    else:
+        return
+    raise EngineError(
+        f"The folder {folder}, from which programs are started, {why}.",
+        "Set XDG_CACHE_HOME to a folder of your own.",
+    )
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether a kit is a folder of this user's, and no link to another place."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+
+
 def _unwritable(folder: Path, fault: OSError) -> EngineError:
     if fault.errno in _NO_ROOM:
         return EngineError(
@@ -143,8 +172,10 @@ def _try_use(folder: Path) -> bool:
     Who removes it has the token's lock alone, and renames the folder before letting go.
     """
     token = folder / TOKEN
+    if not _is_own(folder):
+        return False
     try:
-        descriptor = os.open(token, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(token, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return False
     if not _lock_shared(descriptor) or not _is_at(descriptor, token):
@@ -181,7 +212,7 @@ def _prune(newest: Path, family: str) -> None:
     kits = [
         (token.stat().st_mtime, token.parent)
         for token in newest.parent.glob(f"{family}-*/{TOKEN}")
-        if token.parent != newest and _NAME.fullmatch(token.parent.name)
+        if token.parent != newest and _NAME.fullmatch(token.parent.name) and _is_own(token.parent)
     ]
     for _, folder in sorted(kits, reverse=True)[KEPT - 1 :]:
         _remove_unused(folder)
@@ -229,10 +260,11 @@ def _try_lock(descriptor: int) -> bool:
 
 def _remove_dead(folder: Path) -> None:
     """What builds of this kit left that were killed: nobody else has the lock."""
-    for left in folder.parent.glob(f".{folder.name}.*"):
-        if left.is_dir():
+    for left in (*folder.parent.glob(f".{folder.name}.*"), folder):
+        if left.is_symlink():
+            left.unlink()  # And not what it leads to.
+        elif left.is_dir() and _is_own(left):
             shutil.rmtree(left, ignore_errors=True)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 PIECE_BYTES: Final = 1 << 20

@@ -105,6 +105,8 @@ class ProcessLink:
         return True
 
     def _signal(self, number: signal.Signals) -> None:
+        if self._process.returncode is not None:
+            return  # Its number may be another's by now.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
 
