@@ -1,0 +1,222 @@
+"""Brief and appendix as one list of blocks, for every form that is read from top to bottom.
+
+Pages and paper have layouts of their own, with links and columns; Markdown and Word walk this list.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from enum import Enum
+
+from iolab.core.metric import Level
+from iolab.dataclass import dataclass
+from iolab.report.brief import Brief
+from iolab.report.charts.chart import ChartGroup, Figure, ReportSection
+from iolab.report.formats.html import ReportPage
+from iolab.report.phrases import (
+    Objection,
+    objection_runs_text,
+    run_failure_sentence,
+    titles_if_several,
+)
+from iolab.report.table import Table
+from iolab.text import counted_noun
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading; the title of the whole is of level 0."""
+
+    text: str
+    level: int
+
+
+class Style(Enum):
+    """What a paragraph is."""
+
+    PLAIN = "plain"
+    STRONG = "strong"
+    ALERT = "alert"
+    ITEM = "item"
+    """One of a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A text; `verdict` stands before it."""
+
+    text: str
+    style: Style = Style.PLAIN
+    verdict: Level | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UserText:
+    """What the user says, in Markdown."""
+
+    markdown: str
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Text to be copied as it is."""
+
+    text: str
+    language: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Figures that stand together; a form without pictures has the tables behind them.
+
+    `in_full` each has its title, its finding and its own table. `tabled` are those whose numbers
+    stand in a table before them.
+    """
+
+    figures: tuple[Figure, ...]
+    in_full: bool = False
+    tabled: bool = False
+
+
+Block = Heading | Paragraph | UserText | Code | Table | Figures
+
+
+def brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
+    """The brief: answer, charts, what was measured and how."""
+    yield from _title_blocks(brief, page, "")
+    yield from _user_blocks(brief.user_text.introduction)
+    yield from _answer_blocks(page)
+    groups = [group for group in page.workload_charts if group.figures or group.table]
+    if groups:
+        yield Heading("Load and latency", 1)
+        yield from _paragraphs(page.chart_notes)
+    for group in groups:
+        yield from _group_blocks(group, in_brief=True)
+    yield from _section_blocks(page.sections, in_brief=True)
+    yield Heading("Test configuration", 1)
+    yield from _paragraphs(page.topology.alt_text if page.topology else "")
+    yield from page.configuration_tables
+    if page.host_tables_by_names:
+        yield page.hardware_table
+    yield Heading("Method", 1)
+    yield page.method_table
+    if brief.user_text.conclusion:
+        yield Heading("Conclusion", 1)
+        yield from _user_blocks(brief.user_text.conclusion)
+
+
+def appendix_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
+    """What backs the brief: every caveat, run, host and job."""
+    yield from _title_blocks(brief, page, ": appendix")
+    if page.findings:
+        yield Heading("Key findings", 1)
+        yield from _paragraphs(page.findings_note)
+        yield from (Paragraph(finding.text, Style.ITEM) for finding in page.findings)
+    if page.gain_tables:
+        yield Heading("Gains", 1)
+    for table, note in page.gain_tables:
+        yield table
+        yield from _paragraphs(note)
+    yield from _caveat_blocks(brief, page)
+    yield from _section_blocks(page.appendix_sections)
+    yield Heading("Every run", 1)
+    yield from page.result_tables
+    if page.run_folders:
+        yield page.run_folders
+    yield Heading("Hosts and workloads", 1)
+    yield from (*page.job_tables, *page.guest_tables)
+    for names, tables in page.host_tables_by_names:
+        yield Heading(names, 2)
+        yield from tables
+    yield Heading("How to repeat it", 1)
+    for repeat in page.how_to_repeat:
+        if repeat.label:
+            yield Heading(repeat.label, 2)
+        yield Code(shlex.join(repeat.command))
+        yield repeat.versions
+        yield Paragraph("The study file as it was run:")
+        yield Code(repeat.text, "toml")
+
+
+def _title_blocks(brief: Brief, page: ReportPage, part: str) -> Iterator[Block]:
+    yield Heading(f"{brief.study.title}{part}", 0)
+    yield from _paragraphs(brief.study.question)
+    yield from (Paragraph(f"{name}: {value}", Style.ITEM) for name, value in page.facts)
+    yield from (Paragraph(alert, Style.ALERT) for alert in page.alerts)
+
+
+def _answer_blocks(page: ReportPage) -> Iterator[Block]:
+    """The answer, how sure it is, the best of each workload, and the gravest caveats."""
+    answer = page.answer
+    yield Paragraph(answer.sentence, Style.STRONG)
+    yield from _paragraphs(answer.confidence_text)
+    yield _without_title(answer.best_table)
+    yield from _paragraphs(answer.table_note)
+    if answer.chart:
+        yield Figures((answer.chart,), tabled=True)
+    if answer.caveats or answer.failed_runs_text:
+        yield Heading("Caveats", 1)
+        if answer.failed_runs_text:
+            yield Paragraph(answer.failed_runs_text, Style.ITEM)
+        yield from map(_objection_block, answer.caveats)
+        if answer.hidden_caveat_count:
+            more = counted_noun(answer.hidden_caveat_count, "more caveat")
+            yield Paragraph(f"{more} in the appendix.")
+    if page.session_tables:
+        yield Heading("Sessions", 1)
+        yield from page.session_tables
+
+
+def _caveat_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
+    yield Heading("All caveats", 1)
+    for result in page.failures:
+        why = run_failure_sentence(result, titles_if_several(brief.study))
+        yield Paragraph(why, Style.ITEM, result.verdict.level)
+    yield from map(_objection_block, page.objections)
+    if not page.failures and not page.objections:
+        objects = (
+            "No check objects to any run." if brief.results else "There is no run to judge yet."
+        )
+        yield Paragraph(objects)
+
+
+def _objection_block(objection: Objection) -> Paragraph:
+    where = f"({objection.codes_text}, {objection_runs_text(objection)})"
+    return Paragraph(f"{objection.message} {where}", Style.ITEM, objection.level)
+
+
+def _section_blocks(
+    sections: Iterable[ReportSection], *, in_brief: bool = False
+) -> Iterator[Block]:
+    for section in sections:
+        yield Heading(section.title, 1)
+        yield from _paragraphs(section.introduction)
+        for group in section.groups:
+            if group.figures or group.table or not in_brief:
+                yield from _group_blocks(group, in_brief=in_brief)
+
+
+def _group_blocks(group: ChartGroup, *, in_brief: bool) -> Iterator[Block]:
+    if group.title:
+        yield Heading(group.title, 2)
+    if group.table:
+        yield group.table
+    yield from _paragraphs(group.note)
+    if group.figures:
+        yield Figures(group.figures, in_full=not in_brief)
+    for table, note in () if in_brief else group.detail_tables:
+        yield table
+        yield from _paragraphs(note if table.rows else "")
+
+
+def _paragraphs(*texts: str) -> Iterator[Paragraph]:
+    return (Paragraph(text) for text in texts if text)
+
+
+def _user_blocks(markdown: str) -> Iterator[UserText]:
+    return (UserText(text) for text in (markdown,) if text)
+
+
+def _without_title(table: Table) -> Table:
+    return Table("", table.columns, table.rows, table.groups)
