@@ -1,6 +1,6 @@
 """Brief and appendix as one list of blocks, for every form that is read from top to bottom.
 
-Pages and paper have layouts of their own, with links and columns; Markdown and Word walk this list.
+Paper, Markdown and Word walk it; pages have links, runs that open, and a layout of their own.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ class Style(Enum):
     """What a paragraph is."""
 
     PLAIN = "plain"
+    NOTE = "note"
+    """What is said of the things beside it."""
     STRONG = "strong"
     ALERT = "alert"
     ITEM = "item"
@@ -44,11 +46,12 @@ class Style(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A text; `verdict` stands before it."""
+    """A text; `verdict` stands before it, `note` after or below it."""
 
     text: str
     style: Style = Style.PLAIN
     verdict: Level | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,23 +82,48 @@ class Figures:
     tabled: bool = False
 
 
-Block = Heading | Paragraph | UserText | Code | Table | Figures
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """The drawing of the hosts, and what it shows."""
+
+    alt_text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Landscape:
+    """Blocks with tables so wide that paper is turned for them."""
+
+    blocks: tuple[Heading | Table, ...]
+
+
+Block = Heading | Paragraph | UserText | Code | Table | Figures | Drawing | Landscape
+
+
+def title_blocks(brief: Brief, page: ReportPage, part: str = "") -> Iterator[Block]:
+    """What both documents begin with, where a form has no head of its own."""
+    yield Heading(f"{brief.study.title}{part}", 0)
+    yield from _paragraphs(brief.study.question)
+    yield from (Paragraph(f"{name}: {value}", Style.ITEM) for name, value in page.facts)
+    yield from (Paragraph(alert, Style.ALERT) for alert in page.alerts)
 
 
 def brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     """The brief: answer, charts, what was measured and how."""
-    yield from _title_blocks(brief, page, "")
     yield from _user_blocks(brief.user_text.introduction)
     yield from _answer_blocks(page)
     groups = [group for group in page.workload_charts if group.figures or group.table]
     if groups:
         yield Heading("Load and latency", 1)
-        yield from _paragraphs(page.chart_notes)
+        looks = brief.series_styles.values()
+        legends = [look.legend_text for look in looks if look.label != look.title]
+        names = f"{'; '.join(legends)}." if legends else ""
+        yield from _notes(f"{page.chart_notes} {names}".strip())
     for group in groups:
         yield from _group_blocks(group, in_brief=True)
     yield from _section_blocks(page.sections, in_brief=True)
     yield Heading("Test configuration", 1)
-    yield from _paragraphs(page.topology.alt_text if page.topology else "")
+    if page.topology:
+        yield Drawing(page.topology.alt_text)
     yield from page.configuration_tables
     if page.host_tables_by_names:
         yield page.hardware_table
@@ -106,24 +134,23 @@ def brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
         yield from _user_blocks(brief.user_text.conclusion)
 
 
-def appendix_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
-    """What backs the brief: every caveat, run, host and job."""
-    yield from _title_blocks(brief, page, ": appendix")
+def appendix_blocks(brief: Brief, page: ReportPage, runs: Iterable[Block] = ()) -> Iterator[Block]:
+    """What backs the brief: every caveat, run, host and job; `runs` are each in detail."""
     if page.findings:
         yield Heading("Key findings", 1)
-        yield from _paragraphs(page.findings_note)
+        yield from _notes(page.findings_note)
         yield from (Paragraph(finding.text, Style.ITEM) for finding in page.findings)
     if page.gain_tables:
         yield Heading("Gains", 1)
     for table, note in page.gain_tables:
         yield table
-        yield from _paragraphs(note)
+        yield from _notes(note)
     yield from _caveat_blocks(brief, page)
     yield from _section_blocks(page.appendix_sections)
-    yield Heading("Every run", 1)
-    yield from page.result_tables
+    yield Landscape((Heading("Every run", 1), *page.result_tables))
     if page.run_folders:
         yield page.run_folders
+    yield from runs
     yield Heading("Hosts and workloads", 1)
     yield from (*page.job_tables, *page.guest_tables)
     for names, tables in page.host_tables_by_names:
@@ -139,20 +166,13 @@ def appendix_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
         yield Code(repeat.text, "toml")
 
 
-def _title_blocks(brief: Brief, page: ReportPage, part: str) -> Iterator[Block]:
-    yield Heading(f"{brief.study.title}{part}", 0)
-    yield from _paragraphs(brief.study.question)
-    yield from (Paragraph(f"{name}: {value}", Style.ITEM) for name, value in page.facts)
-    yield from (Paragraph(alert, Style.ALERT) for alert in page.alerts)
-
-
 def _answer_blocks(page: ReportPage) -> Iterator[Block]:
     """The answer, how sure it is, the best of each workload, and the gravest caveats."""
     answer = page.answer
     yield Paragraph(answer.sentence, Style.STRONG)
     yield from _paragraphs(answer.confidence_text)
     yield _without_title(answer.best_table)
-    yield from _paragraphs(answer.table_note)
+    yield from _notes(answer.table_note)
     if answer.chart:
         yield Figures((answer.chart,), tabled=True)
     if answer.caveats or answer.failed_runs_text:
@@ -172,7 +192,7 @@ def _caveat_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     yield Heading("All caveats", 1)
     for result in page.failures:
         why = run_failure_sentence(result, titles_if_several(brief.study))
-        yield Paragraph(why, Style.ITEM, result.verdict.level)
+        yield Paragraph(why, Style.ITEM, result.verdict.level, result.status.value)
     yield from map(_objection_block, page.objections)
     if not page.failures and not page.objections:
         objects = (
@@ -182,8 +202,8 @@ def _caveat_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
 
 
 def _objection_block(objection: Objection) -> Paragraph:
-    where = f"({objection.codes_text}, {objection_runs_text(objection)})"
-    return Paragraph(f"{objection.message} {where}", Style.ITEM, objection.level)
+    where = f"{objection.codes_text}, {objection_runs_text(objection)}"
+    return Paragraph(objection.message, Style.ITEM, objection.level, where)
 
 
 def _section_blocks(
@@ -191,7 +211,7 @@ def _section_blocks(
 ) -> Iterator[Block]:
     for section in sections:
         yield Heading(section.title, 1)
-        yield from _paragraphs(section.introduction)
+        yield from _notes(section.introduction)
         for group in section.groups:
             if group.figures or group.table or not in_brief:
                 yield from _group_blocks(group, in_brief=in_brief)
@@ -202,16 +222,20 @@ def _group_blocks(group: ChartGroup, *, in_brief: bool) -> Iterator[Block]:
         yield Heading(group.title, 2)
     if group.table:
         yield group.table
-    yield from _paragraphs(group.note)
+    yield from _notes(group.note)
     if group.figures:
         yield Figures(group.figures, in_full=not in_brief)
     for table, note in () if in_brief else group.detail_tables:
         yield table
-        yield from _paragraphs(note if table.rows else "")
+        yield from _notes(note if table.rows else "")
 
 
 def _paragraphs(*texts: str) -> Iterator[Paragraph]:
     return (Paragraph(text) for text in texts if text)
+
+
+def _notes(*texts: str) -> Iterator[Paragraph]:
+    return (Paragraph(text, Style.NOTE) for text in texts if text)
 
 
 def _user_blocks(markdown: str) -> Iterator[UserText]:

@@ -13,13 +13,16 @@ from typing import Final
 from iolab.report.blocks import (
     Block,
     Code,
+    Drawing,
     Figures,
     Heading,
+    Landscape,
     Paragraph,
     Style,
     UserText,
     appendix_blocks,
     brief_blocks,
+    title_blocks,
 )
 from iolab.report.brief import Brief
 from iolab.report.formats.html import build_report_page, distinct_figure_tables
@@ -33,6 +36,7 @@ _FENCE: Final = re.compile(r"`{3,}")
 
 _FORMS: Final = {
     Style.PLAIN: "{}",
+    Style.NOTE: "{}",
     Style.STRONG: "**{}**",
     Style.ALERT: "> {}",
     Style.ITEM: "- {}",
@@ -41,12 +45,14 @@ _FORMS: Final = {
 
 def render_markdown(brief: Brief) -> str:
     """The brief; the same one gives the same text."""
-    return _join_blocks(brief_blocks(brief, build_report_page(brief)))
+    page = build_report_page(brief)
+    return _join_blocks((*title_blocks(brief, page), *brief_blocks(brief, page)))
 
 
 def render_appendix(brief: Brief) -> str:
     """What backs the brief: every caveat, run, host and job."""
-    return _join_blocks(appendix_blocks(brief, build_report_page(brief)))
+    page = build_report_page(brief)
+    return _join_blocks((*title_blocks(brief, page, ": appendix"), *appendix_blocks(brief, page)))
 
 
 def _join_blocks(blocks: Iterable[Block]) -> str:
@@ -70,7 +76,10 @@ def _block_lines(block: Block) -> Iterator[str]:
         case Paragraph():
             level = block.verdict
             before = f"{verdict_mark(level)} **{level.value}** " if level else ""
-            yield _FORMS[block.style].format(f"{before}{text(block.text)}")
+            after = f" ({text(block.note)})" if block.note else ""
+            yield _FORMS[block.style].format(f"{before}{text(block.text)}{after}")
+        case Drawing():
+            yield text(block.alt_text)
         case UserText():
             yield escape_invisible(block.markdown)
         case Code():
@@ -79,6 +88,8 @@ def _block_lines(block: Block) -> Iterator[str]:
             yield from _table_lines(block)
         case Figures():
             yield from _figure_lines(block)
+        case Landscape():
+            yield from (line for part in block.blocks for line in _block_lines(part))
 
 
 def _figure_lines(block: Figures) -> Iterator[str]:

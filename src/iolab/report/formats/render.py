@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,8 +18,21 @@ from typing import Any, Final, Literal
 
 from iolab.core.metric import CheckResult, Level, Result
 from iolab.errors import ReportError
+from iolab.report.blocks import (
+    Block,
+    Code,
+    Drawing,
+    Figures,
+    Heading,
+    Landscape,
+    Paragraph,
+    Style,
+    UserText,
+    appendix_blocks,
+    brief_blocks,
+)
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import ChartGroup, Figure, ReportSection
+from iolab.report.charts.chart import ChartGroup, Figure
 from iolab.report.charts.palette import INK
 from iolab.report.charts.svg import svg_document
 from iolab.report.formats.html import (
@@ -31,9 +43,6 @@ from iolab.report.formats.html import (
 )
 from iolab.report.numbers import DASH
 from iolab.report.phrases import (
-    Objection,
-    objection_runs_text,
-    run_failure_sentence,
     run_with_configuration_text,
     titles_if_several,
 )
@@ -48,7 +57,7 @@ from iolab.report.table import (
     without_empty_columns,
 )
 from iolab.report.user_text import markdown_to_blocks
-from iolab.text import counted_noun, escape_invisible
+from iolab.text import escape_invisible
 
 SANS: Final = "IBM Plex Sans"
 """The letters of paper."""
@@ -153,76 +162,54 @@ def typeset_brief_page(brief: Brief, page: ReportPage, paper: Paper) -> bytes:
         figures.files[DRAWING] = drawing.replace("<svg ", f'<svg xmlns="{_SVG}" ', 1).encode()
     if brief.user_text.logo:
         figures.files[LOGO] = brief.user_text.logo
-    parts = [_group_document(group, figures, in_brief=True) for group in page.workload_charts]
-    document = {
-        **_document_frame(brief, page, paper, "brief"),
-        **_first_page_document(page, figures),
-        "workloads": [part for part in parts if part["figures"] or part["tables"]],
-        "chart_notes": f"{page.chart_notes} {_abbreviated_names_note(brief)}".strip(),
-        "introduction": markdown_to_blocks(brief.user_text.introduction),
-        "conclusion": markdown_to_blocks(brief.user_text.conclusion),
-        "logo": LOGO if brief.user_text.logo else "",
-        "sections": [
-            _section_document(section, figures, in_brief=True) for section in page.sections
-        ],
-        "topology": page.topology.alt_text if page.topology else "",
-        "configuration": [
-            *_tables_document(page.configuration_tables),
-            *(
-                [table_typst_data(page.hardware_table, title="")]
-                if page.host_tables_by_names
-                else []
-            ),
-        ],
-        "method": [table_typst_data(page.method_table, title="")],
-    }
-    return _typeset_document(document, figures)
+    logo = LOGO if brief.user_text.logo else ""
+    frame = {**_document_frame(brief, page, paper, "brief"), "logo": logo}
+    return _typeset_document(frame, brief_blocks(brief, page), figures)
 
 
 def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
     """What backs the brief: every run, check, host and job. ReportError as above."""
-    figures, page = _FigureFiles(), build_report_page(brief)
-    names = titles_if_several(brief.study)
-    document = {
-        **_document_frame(brief, page, paper, "appendix"),
-        **_caveats_document(brief, page),
-        "findings": [finding.text for finding in page.findings],
-        "findings_note": page.findings_note,
-        "gains": [
-            {"table": table_typst_data(table), "note": note} for table, note in page.gain_tables
-        ],
-        "sections": [_section_document(section, figures) for section in page.appendix_sections],
-        "configuration": _tables_document([*page.job_tables, *page.guest_tables]),
-        "hosts": [
-            {"title": names, "tables": _tables_document(tables)}
-            for names, tables in page.host_tables_by_names
-        ],
-        "results": _tables_document(page.result_tables),
-        "repeats": [
-            {
-                "title": repeat.label,
-                "command": shlex.join(repeat.command),
-                "versions": _tables_document([repeat.versions]),
-                "study_text": repeat.text,
+    page = build_report_page(brief)
+    frame = {**_document_frame(brief, page, paper, "appendix"), "logo": ""}
+    runs = _run_blocks(page, titles_if_several(brief.study))
+    return _typeset_document(frame, appendix_blocks(brief, page, runs), _FigureFiles())
+
+
+def _typeset_document(
+    frame: dict[str, Any], blocks: Iterable[Block], figures: _FigureFiles
+) -> bytes:
+    drawn = [part for block in blocks for part in _block_data(block, figures)]
+    document = _escape_invisible_texts({**frame, "blocks": drawn})
+    return typeset(_TEMPLATE.read_text(encoding="utf-8"), document, figures.files)
+
+
+def _block_data(block: Block, figures: _FigureFiles) -> Iterator[dict[str, Any]]:
+    """The block as the typesetter's template takes it."""
+    match block:
+        case Heading():
+            yield {"kind": "heading", "text": block.text, "level": block.level}
+        case Paragraph():
+            level = verdict_typst_data(block.verdict) if block.verdict else None
+            yield {
+                "kind": block.style.value,
+                "text": block.text,
+                "level": level,
+                "note": block.note,
             }
-            for repeat in page.how_to_repeat
-        ],
-        **_runs_document(page, names, figures),
-    }
-    return _typeset_document(document, figures)
-
-
-def _abbreviated_names_note(brief: Brief) -> str:
-    """What charts call configurations whose titles are too long for them."""
-    looks = brief.series_styles.values()
-    legends = [look.legend_text for look in looks if look.label != look.title]
-    return f"{'; '.join(legends)}." if legends else ""
-
-
-def _typeset_document(document: dict[str, Any], figures: _FigureFiles) -> bytes:
-    return typeset(
-        _TEMPLATE.read_text(encoding="utf-8"), _escape_invisible_texts(document), figures.files
-    )
+        case UserText():
+            yield {"kind": "own", "blocks": markdown_to_blocks(block.markdown)}
+        case Code():
+            yield {"kind": "code", "text": block.text, "language": block.language}
+        case Table():
+            yield from ({"kind": "table", **table_typst_data(block)} for _ in block.rows[:1])
+        case Figures():
+            found = figures.add_figures(block.figures, without_finding=not block.in_full)
+            yield {"kind": "charts", "figures": found, "centred": block.tabled}
+        case Landscape():
+            parts = [data for part in block.blocks for data in _block_data(part, figures)]
+            yield {"kind": "landscape", "blocks": parts}
+        case Drawing():
+            yield {"kind": "drawing", "alt": block.alt_text, "file": DRAWING}
 
 
 def _document_frame(brief: Brief, page: ReportPage, paper: Paper, part: str) -> dict[str, Any]:
@@ -236,31 +223,6 @@ def _document_frame(brief: Brief, page: ReportPage, paper: Paper, part: str) -> 
         "facts": [list(pair) for pair in page.facts],
         "alerts": list(page.alerts),
         "footer": f"iolab {brief.session.iolab_version}, session {brief.session.id}",
-    }
-
-
-def _section_document(
-    section: ReportSection, figures: _FigureFiles, *, in_brief: bool = False
-) -> dict[str, Any]:
-    groups = [_group_document(group, figures, in_brief=in_brief) for group in section.groups]
-    kept = [group for group in groups if group["figures"] or group["tables"] or group["more"]]
-    return {"title": section.title, "lede": section.introduction, "groups": kept}
-
-
-def _group_document(
-    group: ChartGroup, figures: _FigureFiles, *, in_brief: bool = False
-) -> dict[str, Any]:
-    more = () if in_brief else group.detail_tables
-    return {
-        "title": group.title,
-        "figures": figures.add_figures(group.figures, without_finding=in_brief),
-        "tables": [table_typst_data(group.table, title="" if in_brief else None)]
-        if group.table
-        else [],
-        "note": group.note,
-        "more": [
-            {"table": table_typst_data(table), "note": note} for table, note in more if table.rows
-        ],
     }
 
 
@@ -293,53 +255,7 @@ class _FigureFiles:
         return drawn
 
 
-def _first_page_document(page: ReportPage, figures: _FigureFiles) -> dict[str, Any]:
-    """The first page: the answer, how sure it is, the best of each workload, a few caveats."""
-    answer = page.answer
-    return {
-        "answer": answer.sentence,
-        "sure": answer.confidence_text,
-        "matrix": table_typst_data(answer.best_table, title=""),
-        "note": answer.table_note,
-        "failed": answer.failed_runs_text,
-        "first": figures.add_figures([answer.chart] if answer.chart else [], without_finding=True),
-        "sessions": _tables_document(page.session_tables),
-        "objections": [_objection_document(caveat) for caveat in answer.caveats],
-        "more": f"{counted_noun(answer.hidden_caveat_count, 'more caveat')} in the appendix."
-        if answer.hidden_caveat_count
-        else "",
-    }
-
-
-def _objection_document(objection: Objection) -> dict[str, Any]:
-    return {
-        "level": verdict_typst_data(objection.level),
-        "message": objection.message,
-        "where": f"{objection.codes_text}, {objection_runs_text(objection)}",
-    }
-
-
-def _caveats_document(brief: Brief, page: ReportPage) -> dict[str, Any]:
-    """Every failure and every objection."""
-    names = titles_if_several(brief.study)
-    failed = [
-        {
-            "level": verdict_typst_data(result.verdict.level),
-            "message": run_failure_sentence(result, names),
-            "where": result.status.value,
-        }
-        for result in page.failures
-    ]
-    return {
-        "objections": [*failed, *map(_objection_document, page.objections)],
-        "more_failures": page.hidden_failures_text,
-        "no_objection": "No check objects to any run." if brief.results else "There is no run yet.",
-    }
-
-
-def _runs_document(
-    page: ReportPage, names: Mapping[str, str], figures: _FigureFiles
-) -> dict[str, Any]:
+def _run_blocks(page: ReportPage, names: Mapping[str, str]) -> Iterator[Block]:
     """Runs with charts or hosts of their own each, the others in tables; once what all have."""
     with_charts = [part for part in page.runs[:DRAWN_RUNS] if part.figures]
     without = [part for part in page.runs if part not in with_charts]
@@ -356,33 +272,25 @@ def _runs_document(
     groups = [ChartGroup("", part.figures) for part in with_charts]
     drawn, notes = factor_out_shared_notes(groups)
     shown = [group.figures for group in drawn] + [()] * (len(shown_runs) - len(drawn))
-    return {
-        "runs_notes": [
-            *([f"Of each run, unless it says otherwise: {usual}"] if usual else []),
-            *([notes] if notes else []),
-            *([f"Stored in the {only.replace('Session', 'session', 1)}."] if only else []),
-        ],
-        "runs": [
-            {
-                "title": run_with_configuration_text(part.result, names),
-                "level": verdict_typst_data(part.result.verdict.level),
-                "trace": part.storage_text.removeprefix(session),
-                "checks": _unusual_checks_note(part.result, usual),
-                "figures": figures.add_figures(own),
-                "tables": _tables_document(
-                    [
-                        *([part.hosts_table] if part.hosts_table else []),
-                        *part.fleet_tables,
-                        objections_table(part.result),
-                    ]
-                ),
-            }
-            for part, own in zip(shown_runs, shown, strict=True)
-        ],
-        "others": _tables_document(
-            [*_objection_tables(others, names), _run_folders_table(others, names, usual, session)]
-        ),
-    }
+    yield Heading("Runs and their checks", 1)
+    if usual:
+        yield Paragraph(f"Of each run, unless it says otherwise: {usual}", Style.NOTE)
+    if notes:
+        yield Paragraph(notes, Style.NOTE)
+    if only:
+        yield Paragraph(f"Stored in the {only.replace('Session', 'session', 1)}.", Style.NOTE)
+    for part, own in zip(shown_runs, shown, strict=True):
+        yield Heading(run_with_configuration_text(part.result, names), 3)
+        trace = part.storage_text.removeprefix(session)
+        checks = _unusual_checks_note(part.result, usual)
+        yield Paragraph(trace, Style.ITEM, part.result.verdict.level, checks)
+        if own:
+            yield Figures(own, in_full=True)
+        if part.hosts_table:
+            yield part.hosts_table
+        yield from (*part.fleet_tables, objections_table(part.result))
+    yield from _objection_tables(others, names)
+    yield _run_folders_table(others, names, usual, session)
 
 
 def _unusual_checks_note(result: Result, usual: str) -> str:
@@ -432,10 +340,6 @@ def _run_folders_table(
     )
     heads = columns_of(("Run", "Verdict", "Stored in", "Checks"))
     return without_empty_columns(Table("Where other runs are stored", heads, rows))
-
-
-def _tables_document(tables: Sequence[Table]) -> list[dict[str, Any]]:
-    return [table_typst_data(table) for table in tables if table.rows]
 
 
 def _escape_invisible_texts(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape

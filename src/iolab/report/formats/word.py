@@ -13,12 +13,15 @@ from iolab.errors import ReportError
 from iolab.report.blocks import (
     Block,
     Code,
+    Drawing,
     Figures,
     Heading,
+    Landscape,
     Paragraph,
     Style,
     UserText,
     brief_blocks,
+    title_blocks,
 )
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
@@ -51,7 +54,8 @@ def render_docx(brief: Brief) -> bytes:
     document = docx.Document()
     document.core_properties.title = escape_invisible(brief.study.title)
     document.core_properties.author = ""
-    for block in brief_blocks(brief, build_report_page(brief)):
+    page = build_report_page(brief)
+    for block in (*title_blocks(brief, page), *brief_blocks(brief, page)):
         _add_block(document, block)
     written = io.BytesIO()
     document.save(written)
@@ -65,9 +69,13 @@ def _add_block(document: Document, block: Block) -> None:
         case Paragraph():
             level = block.verdict
             before = f"{verdict_mark(level)} {level.value}: " if level else ""
+            after = f" ({block.note})" if block.note else ""
             style = "List Bullet" if block.style is Style.ITEM else None
-            run = document.add_paragraph(style=style).add_run(escape_invisible(before + block.text))
+            text = escape_invisible(f"{before}{block.text}{after}")
+            run = document.add_paragraph(style=style).add_run(text)
             run.bold = block.style is Style.STRONG or None
+        case Drawing():
+            document.add_paragraph(escape_invisible(block.alt_text))
         case UserText():
             _add_user_text(document, block.markdown)
         case Code():
@@ -76,6 +84,9 @@ def _add_block(document: Document, block: Block) -> None:
             _add_table(document, block)
         case Figures():
             _add_figures(document, block.figures)
+        case Landscape():
+            for part in block.blocks:
+                _add_block(document, part)
 
 
 def _add_figures(document: Document, figures: Sequence[Figure]) -> None:
