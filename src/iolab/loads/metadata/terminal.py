@@ -40,7 +40,7 @@ def operation_lines(study: Study, results: Sequence[Result]) -> Iterator[Rendera
         yield from _disagreement_lines(point)
     yield literal_text(
         "mean: arithmetic, as mdtest has it; figures above are geometric means of the repeats. "
-        "over: the window in which all ranks worked, or the whole phase as mdtest counts; "
+        "rate over: the window in which all ranks worked, or the whole phase as mdtest counts; "
         "latencies are of the median iteration",
         QUIET_STYLE,
     )
