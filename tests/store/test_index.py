@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -171,3 +172,31 @@ def test_an_export_that_finds_no_room_speaks_of_its_file_and_not_of_the_session(
     assert done.returncode == 6
     assert "resume" not in done.stderr
     assert not (place.parent / "out.parquet").exists()
+
+
+OPENED: list[str] = []
+"""Files that were opened since a test asked for them; a hook of Python stays for good."""
+
+
+def note_opened(event: str, words: tuple[object, ...]) -> None:
+    """Take an event of Python's audit."""
+    if event == "open":
+        OPENED.append(str(words[0]))
+
+
+def count_opened() -> list[str]:
+    """A list that grows by the name of each file that is opened from now on."""
+    if not OPENED:
+        sys.addaudithook(note_opened)
+    OPENED[:] = ["begun"]
+    return OPENED
+
+
+def test_an_overview_reads_the_index_once(place: Path) -> None:
+    reader = SessionReader(place)
+    opened = count_opened()
+    assert len(reader.overview()) == 3
+    assert sum(name.endswith(layout.INDEX) for name in opened) == 1
+    shutil.rmtree(layout.run_directory(place, KEYS[0]))
+    reader.overview()
+    assert any("missing" in damage.message for damage in reader.met())

@@ -244,10 +244,12 @@ def percentiles_with_intervals(
     count = bootstrap_block_count(int(window.seconds)) if window else 0
     if window is None or not keys or count == 0:
         return {}
-    counts = _latency_counts_by_second(record, measured, window, ways)
+    bins, counts = _latency_counts_by_second(record, measured, window, ways)
     # The same run has the same intervals whenever it is judged.
     seed = [int(record.run.point.digest, 16), record.run.repeat, len(prefix)]
-    quantiles = run_quantiles(counts, MIDDLE_NS, list(keys.values()), np.random.default_rng(seed))
+    quantiles = run_quantiles(
+        counts, MIDDLE_NS[bins], list(keys.values()), np.random.default_rng(seed)
+    )
     bounded = {}
     for key, quantile in zip(keys, quantiles, strict=True):
         value = metrics[key].value
@@ -260,8 +262,12 @@ def percentiles_with_intervals(
 
 def _latency_counts_by_second(
     record: RunRecord, measured: MeasuredPart, window: Window, ways: Sequence[int]
-) -> Ints:
-    """Counts by second of the window and latency bin, all hosts and those directions together."""
+) -> tuple[Ints, Ints]:
+    """The bins that count anything, and the counts by second of the window and such bin.
+
+    All hosts and those directions together. Most bins count nothing, and those of a run of a day
+    would take gigabytes.
+    """
     table = record.intervals
     offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
     middle = controller_ns(table.end_real_ns, offsets[table.host]) - table.span_ns // 2
@@ -270,7 +276,10 @@ def _latency_counts_by_second(
     stride = int(table.seq.max(initial=0)) + 1
     at = np.zeros(len(record.hosts) * stride, dtype=np.int64)
     at[table.host * stride + table.seq] = second
-    counts = np.zeros((seconds, BIN_COUNT), dtype=np.int64)
     parts = measured.parts.selected(measured.bins & np.isin(measured.parts.direction, ways))
-    record.bins.add_counts_to(counts, parts, at[parts.host * stride + parts.seq])
-    return counts
+    bins = record.bins.used_bins(parts)
+    columns = np.zeros(BIN_COUNT, dtype=np.int64)
+    columns[bins] = np.arange(bins.size)
+    counts = np.zeros((seconds, bins.size), dtype=np.int64)
+    record.bins.add_counts_to(counts, parts, at[parts.host * stride + parts.seq], columns)
+    return bins, counts

@@ -30,6 +30,10 @@ MOMENT_NS_MOST: Final = 2**62
 
 REFUSED_HINT: Final = "Look for a fault of its agent or engine, or leave this host out."
 
+ENTRIES_MOST: Final = 20_000
+"""Files and folders that are looked at below one folder: ten for each file that is read of it, and
+not a whole machine."""
+
 NESTED_MOST: Final = 40
 """Folders inside each other that are looked through."""
 

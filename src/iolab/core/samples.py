@@ -135,18 +135,29 @@ class BinTable:
             np.add.reduceat(counts, start - first, dtype=np.int64, out=totals[group])
         return totals
 
-    def add_counts_to(self, sums: Ints, parts: BinGroups, rows: Ints) -> None:
-        """Add the counts of each part to its row of `sums`, of shape (rows, BIN_COUNT), in place.
+    def used_bins(self, parts: BinGroups) -> Ints:
+        """The bins in which any of the parts counts an I/O, ascending."""
+        is_used = np.zeros(BIN_COUNT, dtype=np.bool_)
+        for group in parts.batches():
+            is_used[self.bin[_row_ranges(parts.start[group], parts.size[group])]] = True
+        return np.flatnonzero(is_used)
 
-        What was just widened is still in the processor's cache when it is used.
+    def add_counts_to(
+        self, sums: Ints, parts: BinGroups, rows: Ints, columns: Ints | None = None
+    ) -> None:
+        """Add the counts of each part to its row of `sums`, of shape (rows, bins), in place.
+
+        `columns` has the column of each bin, where `sums` has not all of them. What was just
+        widened is still in the processor's cache when it is used.
         """
-        flat = sums.reshape(-1)
+        flat, width = sums.reshape(-1), sums.shape[1]
         for group in parts.batches():
             size = parts.size[group]
             inside = _row_ranges(parts.start[group], size)
             # Flat, which numpy adds up many times as fast.
-            where = np.repeat(rows[group] * BIN_COUNT, size) + self.bin[inside]
-            np.add.at(flat, where, self.count[inside].astype(np.int64))
+            bins = self.bin[inside] if columns is None else columns[self.bin[inside]]
+            where = np.repeat(rows[group] * width, size) + bins
+            np.add.at(flat, where, self.count[inside].astype(sums.dtype))
 
 
 def _row_ranges(start: Ints, size: Ints) -> slice | Ints:

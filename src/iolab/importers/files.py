@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import itertools
 import math
 import re
 from bisect import bisect_right
@@ -228,7 +229,7 @@ def _files_inside(folder: Path, faults: list[Fault], passed_over: list[Fault]) -
     """The files below a folder. Links that lead out of it are passed over."""
     root = folder.resolve()
     found: list[Path] = []
-    waiting = [(folder, 1)]
+    waiting, seen = [(folder, 1)], 0
     while waiting and len(found) <= FILES_MOST:
         parent, depth = waiting.pop()
         if depth > limits.NESTED_MOST:
@@ -241,10 +242,15 @@ def _files_inside(folder: Path, faults: list[Fault], passed_over: list[Fault]) -
             )
             break
         try:
-            children = sorted(parent.iterdir())
+            children = sorted(itertools.islice(parent.iterdir(), limits.ENTRIES_MOST + 1 - seen))
         except OSError as error:
             faults.append(_unread(ForeignFile(parent), error))
             continue
+        seen += len(children)
+        if seen > limits.ENTRIES_MOST:
+            message = f"'{clean(str(folder))}' has more than {limits.ENTRIES_MOST} files and "
+            faults.append(Fault(f"{message}folders in it.", "Name the folder that holds results."))
+            break
         for child in children:
             if child.is_symlink() and not child.resolve().is_relative_to(root):
                 message = f"{clean(child.name)} is a link that leads out of the folder."

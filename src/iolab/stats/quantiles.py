@@ -69,7 +69,9 @@ def run_quantiles(
     the same resamples.
     """
     used = np.flatnonzero(counts.sum(axis=0))
-    counts, middle = counts[:, used], middle_ns[used].astype(np.float64)
+    if used.size < counts.shape[1]:  # else no copy is made
+        counts, middle_ns = counts[:, used], middle_ns[used]
+    middle = middle_ns.astype(np.float64)
     total = counts.sum(axis=0)[None, :]
     cells = _quantile_bins_of_histogram(total, [*qs, _MEDIAN])
     values = [float(middle[cell]) for cell in cells]

@@ -196,7 +196,8 @@ class SessionReader:
             entry = index.get(key) or self._entry(key)
             if entry is not None:
                 overview[key] = entry
-        self.missing()
+        if index.keys() - set(keys):
+            self.missing()  # reads the index again: a run may just be replaced
         return overview
 
     def missing(self) -> tuple[Damage, ...]:
