@@ -163,17 +163,17 @@ def test_a_loop_device_keeps_its_file_where_the_name_is_gone(
             command("umount", memory)
 
 
-def test_a_mount_that_is_covered_is_not_the_one_below(
-    agent: Agent, memory: Path, tmp_path: Path
-) -> None:
-    outer = tmp_path / "outer"
-    (outer / "inner").mkdir(parents=True)
+def test_a_mount_that_is_covered_is_not_the_one_below(agent: Agent, tmp_path: Path) -> None:
+    outer, cover = tmp_path / "outer", tmp_path / "cover"
+    for folder in (outer, cover):
+        (folder / "inner").mkdir(parents=True)
     command("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", outer / "inner")
-    command("mount", "--bind", Path(__file__).parent, outer)
     try:
-        # The longest mount point above this is the tmpfs, which the folder covers.
-        target = facts_of(agent, outer)
-        assert target["in_memory"] is False
+        command("mount", "--bind", cover, outer)
+        try:
+            # By its name this is on the tmpfs, which the folder covers.
+            assert facts_of(agent, outer / "inner")["in_memory"] is False
+        finally:
+            command("umount", outer)
     finally:
-        command("umount", outer)
         command("umount", outer / "inner")
