@@ -31,7 +31,7 @@ if __package__ in {None, ""}:
 
 from iolab.cli.live import LinesView
 from iolab.cli.progress import SessionProgress
-from iolab.cli.session import SessionRecorder, seldom_collected
+from iolab.cli.session import SessionRecorder, rare_garbage_collection
 from iolab.core.events import Event, IntervalReported, Phase, PhaseStarted, RunFinished
 from iolab.core.host import HostKind, HostSpec
 from iolab.core.metric import Result
@@ -214,10 +214,10 @@ class ResultView(LinesView):
         super().__init__(progress)
         self._found = found
 
-    def judged(self, result: Result) -> None:
+    def on_result(self, result: Result) -> None:
         """Keep it too."""
         self._found.result = result
-        super().judged(result)
+        super().on_result(result)
 
 
 async def lag(found: Measured) -> None:
@@ -233,7 +233,7 @@ def progress_of(study: Study, plan: Plan) -> SessionProgress:
     return SessionProgress(
         study=study.title,
         run_count=len(plan.runs),
-        ended=0,
+        ended_run_count=0,
         host_count=len(study.hosts),
         warmup_s=study.method.warmup_s,
         load_s=study.method.runtime_s,
@@ -255,7 +255,7 @@ async def session(hosts: dict[str, Host], study: Study, directory: Path, found: 
     lagging = asyncio.create_task(lag(found))
     try:
         view = ResultView(progress_of(study, plan), found)
-        with seldom_collected(), SessionRecorder(open_writer, view) as recorder:
+        with rare_garbage_collection(), SessionRecorder(open_writer, view) as recorder:
             watch = Stopwatch(recorder, found, len(hosts))
             await run_session(
                 study,

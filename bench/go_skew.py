@@ -41,7 +41,7 @@ from iolab.core.run import HostRun, RunRecord, RunStatus
 from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import open_hosts
 from iolab.hosts.ssh_host import SshConnections
-from iolab.loads.metadata.workload import host_phases
+from iolab.loads.metadata.workload import operation_runs_of_host
 from iolab.registry import session_kinds, study_kinds
 from iolab.session.session import run_session
 from iolab.study.inventory import Inventory, parse_inventory
@@ -177,8 +177,8 @@ def spreads_ns(record: RunRecord, *, corrected: bool) -> list[int]:
 
 def starts_ns(host: HostRun) -> list[int]:
     """The host's first I/O after each GO, on its own clock: metadata load has one a phase."""
-    if host_phases(host):
-        return [phase.first_start_real_ns or 0 for phase in host_phases(host)]
+    if operation_runs_of_host(host):
+        return [phase.first_start_real_ns or 0 for phase in operation_runs_of_host(host)]
     begun_ns = host.totals.generator.begun_first_ns if host.totals and host.totals.generator else 0
     return [(host.start_real_ns or 0) + begun_ns]
 

@@ -108,7 +108,7 @@ async def _ours(host: Host, folder: str, load: Load, iteration: int) -> Rates:
             "metadata",
             deadline_s=PHASE_LIMIT_S,
             dir=folder,
-            phase=operation.word,
+            phase=operation.display_name,
             first_rank=0,
             ranks=load.ranks,
             total_ranks=load.ranks,
@@ -118,7 +118,9 @@ async def _ours(host: Host, folder: str, load: Load, iteration: int) -> Rates:
         )
         seen = told.header
         if seen["errors"] or seen["skipped"]:
-            raise SystemExit(f"metadata: {operation.word}: {seen['errors']} {seen['skipped']}")
+            raise SystemExit(
+                f"metadata: {operation.display_name}: {seen['errors']} {seen['skipped']}"
+            )
         span_ns = seen["last_end_real_ns"] - seen["first_start_real_ns"]
         rates[operation] = seen["ops"] * NS_PER_S / max(span_ns, 1)
     return rates
@@ -174,7 +176,7 @@ async def measure(
 def shown(operation: Operation, seen: Sequence[float]) -> str:
     """A line of the median, the smallest and the largest."""
     spread = f"({min(seen):.2f} to {max(seen):.2f})"
-    return f"  {operation.word:12} {statistics.median(seen):.2f}  {spread}"
+    return f"  {operation.display_name:12} {statistics.median(seen):.2f}  {spread}"
 
 
 def main() -> None:

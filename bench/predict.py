@@ -158,7 +158,7 @@ def measured(folder: Path) -> Iterator[Outcome]:
     study, results = results_with_session_checks(open_session(folder))
     points = summarise(results, study)
     for curve in predict_curves(study, points, "iodepth", 1, lambda _: None, extrapolate=False):
-        known = curve.measured
+        known = curve.measured_loads
         half = len(known) // 2
         splits = [(known[::2], known[1::2]), (known[: half + 1], known[half + 1 :])]
         for kept, out in splits:

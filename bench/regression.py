@@ -103,7 +103,7 @@ def _side(folder: Path) -> ComparisonSide:
 
 
 def _is_worse(baseline: ComparisonSide, candidate: ComparisonSide) -> bool:
-    return bool(compare_sides(baseline, candidate).verdicts.get(ComparisonVerdict.WORSE, 0))
+    return bool(compare_sides(baseline, candidate).verdict_counts.get(ComparisonVerdict.WORSE, 0))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from tests.report.studies import sweep
 
 from bench.store import write_session
 from bench.synthetic import Shape
-from iolab.registry import reported
+from iolab.registry import report_kinds
 from iolab.report.brief import Brief
 from iolab.report.formats.html import render_html
 from iolab.report.gather import build_brief
@@ -53,7 +53,7 @@ def processors_s() -> float:
 def make_report(session: Path) -> tuple[str, float]:
     """Read and render a session, as `iolab report` does; the page and its seconds."""
     start, used = time.perf_counter(), processors_s()
-    brief: Brief = build_brief(reported(), SessionReader(session))
+    brief: Brief = build_brief(report_kinds(), SessionReader(session))
     read, read_used = time.perf_counter() - start, processors_s() - used
     page = render_html(brief)
     taken, taken_used = time.perf_counter() - start, processors_s() - used
@@ -81,7 +81,7 @@ def first_paint_ms(browser: Browser, page: Path) -> float:
 def measure(session: Path, folder: Path) -> bool:
     """Print all of it; whether the limits are kept."""
     large, taken = make_report(session)
-    small = render_html(build_brief(reported(), sweep(("one", "two"))))
+    small = render_html(build_brief(report_kinds(), sweep(("one", "two"))))
     quick = taken < LIMIT_S
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

@@ -26,11 +26,11 @@ if __package__ in {None, ""}:
 from bench.synthetic import Shape, make_facts, make_plan, make_record, make_result, make_study
 from iolab.core.events import SessionStatus
 from iolab.core.toml import read_regular
-from iolab.registry import reported
+from iolab.registry import report_kinds
 from iolab.report.formats.html import render_html
 from iolab.report.gather import build_brief
 from iolab.store import layout
-from iolab.store.codec import parse
+from iolab.store.codec import parse_document
 from iolab.store.documents import ManifestHead
 from iolab.store.reader import SessionReader
 from iolab.store.verify import Damage
@@ -64,14 +64,14 @@ def write_session(directory: Path, shape: Shape) -> float:
     with SessionWriter.create(
         directory, make_study(shape), plan, "synthetic", ("iolab", "run", "synthetic")
     ) as writer:
-        writer.started(make_facts(shape), "0.1.0")
+        writer.record_start(make_facts(shape), "0.1.0")
         for run in plan.runs:
             record = make_record(run, shape)
             result = make_result(record)
             start = time.perf_counter()
-            writer.commit(record, result, analysis_version=1)
+            writer.commit_run(record, result, analysis_version=1)
             taken += time.perf_counter() - start
-        writer.ended(SessionStatus.DONE)
+        writer.end_session(SessionStatus.DONE)
     return taken
 
 
@@ -79,7 +79,7 @@ def read_session(directory: Path) -> float:
     """Read every record of a session; the seconds it took."""
     start = time.perf_counter()
     reader = SessionReader(directory)
-    for digest, repeat in reader.committed():
+    for digest, repeat in reader.committed_runs():
         reader.record(digest, repeat)
     return time.perf_counter() - start
 
@@ -87,20 +87,23 @@ def read_session(directory: Path) -> float:
 class Unverified(SessionReader):
     """A reader that takes every manifest for what it says."""
 
-    def damaged_documents(self) -> tuple[Damage, ...]:
+    def document_damage(self) -> tuple[Damage, ...]:
         return ()
 
     def _read_heads(self) -> dict[RunKey, ManifestHead]:
         runs = layout.committed_runs(self.directory)
         paths = {key: run / layout.MANIFEST for key, run in runs.items()}
-        return {key: parse(ManifestHead, read_regular(path), path) for key, path in paths.items()}
+        return {
+            key: parse_document(ManifestHead, read_regular(path), path)
+            for key, path in paths.items()
+        }
 
 
 def list_session(directory: Path, reading: type[SessionReader] = SessionReader) -> float:
     """Read the results alone, as `iolab show` does; the seconds it took."""
     start = time.perf_counter()
     reader = reading(directory)
-    reader.damaged_documents()
+    reader.document_damage()
     reader.results()
     return time.perf_counter() - start
 
@@ -114,7 +117,7 @@ def list_in_turn(directory: Path) -> tuple[float, float]:
 def report_session(directory: Path) -> float:
     """Build the report from the store and write it, as `iolab report` does; the seconds it took."""
     start = time.perf_counter()
-    page = render_html(build_brief(reported(), SessionReader(directory)))
+    page = render_html(build_brief(report_kinds(), SessionReader(directory)))
     (directory / "report.html").write_text(page, encoding="utf-8")
     return time.perf_counter() - start
 

@@ -56,9 +56,9 @@ def make_record(run: PlannedRun, shape: Shape) -> RunRecord:
     """All evidence of a run that is done; the same run and shape give the same record."""
     rng = np.random.default_rng(int(digest_of(f"{run.point.digest} {run.repeat}"), 16))
     start_ns = START_NS + run.order * (shape.seconds + 5) * NS_PER_S
-    loads = [_load(Job.require(run.point.job), shape, rng) for _ in shape.host_names]
+    loads = [_load(Job.require_type(run.point.job), shape, rng) for _ in shape.host_names]
     hosts = tuple(
-        _host_run(name, Job.require(run.point.job), load, start_ns)
+        _host_run(name, Job.require_type(run.point.job), load, start_ns)
         for name, load in zip(shape.host_names, loads, strict=True)
     )
     return RunRecord(
@@ -71,7 +71,7 @@ def make_record(run: PlannedRun, shape: Shape) -> RunRecord:
         runtime_s=float(shape.seconds),
         telemetry_interval_ms=1000,
         hosts=hosts,
-        intervals=_intervals(loads, Job.require(run.point.job), start_ns),
+        intervals=_intervals(loads, Job.require_type(run.point.job), start_ns),
         bins=_bins(loads),
         counters=make_counters(shape, start_ns, rng),
         outputs=tuple(
@@ -83,9 +83,9 @@ def make_record(run: PlannedRun, shape: Shape) -> RunRecord:
 
 def make_result(record: RunRecord) -> Result:
     """A result with every metric and a dozen checks, taken from the record's totals."""
-    merged = histogram.Histogram(histogram.of_sparse(record.bins.bin, record.bins.count))
+    merged = histogram.Histogram(histogram.dense_counts(record.bins.bin, record.bins.count))
     rate = float(record.intervals.ios.sum()) / record.runtime_s
-    block = Job.require(record.run.point.job).block_bytes
+    block = Job.require_type(record.run.point.job).block_bytes
     metrics = {
         "iops": Metric(rate, "1/s"),
         "read_iops": Metric(_rate(record, Direction.READ), "1/s"),
@@ -179,12 +179,12 @@ def _load(job: Job, shape: Shape, rng: np.random.Generator) -> _Load:
         1.0 + np.vectorize(math.erf)((edges - math.log(median_ns)) / spread / math.sqrt(2.0))
     )
     share = np.diff(np.append(cumulative, 1.0))
-    reads = 0.7 if job.access.mixed else 1.0
+    reads = 0.7 if job.access.is_mixed else 1.0
     parts = {
         direction: part
         for direction, part, present in (
-            (Direction.READ, reads, job.access.reads),
-            (Direction.WRITE, 1.0 - reads if job.access.mixed else 1.0, job.access.writes),
+            (Direction.READ, reads, job.access.has_reads),
+            (Direction.WRITE, 1.0 - reads if job.access.is_mixed else 1.0, job.access.has_writes),
         )
         if present
     }
@@ -280,7 +280,7 @@ def _host_run(name: str, job: Job, load: _Load, start_ns: int) -> HostRun:
         devices=(moved,),
         extents=ExtentProof("fiemap", job.numjobs, size, size, 0, 0),
         cache=CacheProof(
-            asked=True,
+            requested=True,
             resident_bytes_before=0,
             resident_bytes_after=0,
             methods=("fadvise", "drop_caches"),

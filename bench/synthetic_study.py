@@ -138,7 +138,7 @@ def make_plan(shape: Shape) -> Plan:
         budget=PlanCost(
             seconds, (("measure", seconds),), shape.numjobs * GIB, 0, shape.numjobs * GIB
         ),
-        destroys=(),
+        destroyed_device_texts=(),
     )
 
 
@@ -233,7 +233,7 @@ def _job(access: Access, block_bytes: int, depth: int, shape: Shape) -> Job:
         iodepth=depth,
         numjobs=shape.numjobs,
         file_bytes=GIB,
-        read_percent=70 if access.mixed else None,
+        read_percent=70 if access.is_mixed else None,
     )
 
 

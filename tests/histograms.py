@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from iolab.core.bins import BIN_COUNT
-from iolab.core.histogram import Histogram, bin_of_ns
+from iolab.core.histogram import Histogram, bin_index_of_ns
 
 
 def empty() -> Histogram:
@@ -19,5 +19,5 @@ def of_latencies(latency_ns: npt.ArrayLike) -> Histogram:
     values = np.asarray(latency_ns)
     if values.size == 0:
         return empty()
-    counts = np.bincount(bin_of_ns(values), minlength=BIN_COUNT).astype(np.int64)
+    counts = np.bincount(bin_index_of_ns(values), minlength=BIN_COUNT).astype(np.int64)
     return Histogram(counts, int(values.min()), int(values.max()))

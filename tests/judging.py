@@ -14,13 +14,13 @@ from iolab.importers.model import ImportedJob
 from iolab.loads.fileio.workload import Job
 from iolab.loads.keyvalue.workload import KeyValueJob
 from iolab.loads.metadata.workload import MetadataJob
-from iolab.registry import analyses
+from iolab.registry import analysis_kinds
 
-CHECKS: Final = analyses().checks(Job)
-METADATA_CHECKS: Final = analyses().checks(MetadataJob)
-KEY_VALUE_CHECKS: Final = analyses().checks(KeyValueJob)
+CHECKS: Final = analysis_kinds().checks_for_job(Job)
+METADATA_CHECKS: Final = analysis_kinds().checks_for_job(MetadataJob)
+KEY_VALUE_CHECKS: Final = analysis_kinds().checks_for_job(KeyValueJob)
 
-IMPORTED_CHECKS: Final = analyses().checks(ImportedJob)
+IMPORTED_CHECKS: Final = analysis_kinds().checks_for_job(ImportedJob)
 
 EVERY_CHECK: Final = tuple(
     {
@@ -32,9 +32,9 @@ EVERY_CHECK: Final = tuple(
 
 def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
     """The run's result."""
-    return judging.judge_run(record, facts, analyses())
+    return judging.judge_run(record, facts, analysis_kinds())
 
 
 def verdict_of(view: RunView) -> Verdict:
     """The verdict alone."""
-    return judging.judge_view(view, analyses())
+    return judging.judge_view(view, analysis_kinds())

@@ -23,9 +23,9 @@ def make_plan(study: Study) -> Plan:
 
 def check_ready(study: Study, plan: Plan, *seen: Any, **more: Any) -> None:
     """Whether hosts can serve it."""
-    guard.check_ready(study, plan, study_kinds(), *seen, **more)
+    guard.require_ready(study, plan, study_kinds(), *seen, **more)
 
 
 def study_schema() -> dict[str, Any]:
     """The JSON Schema of study files."""
-    return file.study_schema(study_kinds().form)
+    return file.study_schema(study_kinds().file_form)

@@ -14,7 +14,7 @@ from typing import Final
 
 import typer
 
-from iolab.cli.app import app_of
+from iolab.cli.app import create_app
 from iolab.core.engine import EngineOption
 from iolab.loads.fileio.options import FIO_OPTIONS, FioOption
 from iolab.loads.keyvalue.table import DB_BENCH_OPTIONS, YCSB_OPTIONS
@@ -38,7 +38,7 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def commands() -> str:
     """Every command with its arguments and options, from its own help."""
-    group = typer.main.get_group(app_of())
+    group = typer.main.get_group(create_app())
     overview = table(
         ("command", "does"),
         ([f"[`{name}`](#iolab-{name})", cell(one.get_short_help_str(200))] for name, one in

@@ -77,7 +77,7 @@ def test_evidence_is_what_was_stored(session: iolab.Session, folder: Path) -> No
     assert run.intervals.count.sum() == record.intervals.ios.sum()
     assert set(run.intervals.host) == set(SHAPE.host_names)
     assert set(run.intervals.operation) == {"read"}
-    merged = histogram.Histogram(histogram.of_sparse(record.bins.bin, record.bins.count))
+    merged = histogram.Histogram(histogram.dense_counts(record.bins.bin, record.bins.count))
     for percent in (50.0, 99.0, 99.99):
         assert run.bins.percentile_ns(percent) == merged.percentile_ns(percent)
     assert run.bins.percentile_ns(99.0, "write") is None

@@ -23,7 +23,12 @@ from bench.method.scenarios import RATE, Floats
 from iolab.core.histogram import MIDDLE_NS
 from iolab.core.stopping import RAW_BLOCK, StoppingRuleSettings
 from iolab.stats.quantiles import run_quantiles
-from iolab.stats.stopping import Status, StoppingDecision, judge_series, replay_stopping_rule
+from iolab.stats.stopping import (
+    StoppingDecision,
+    StoppingStatus,
+    judge_series,
+    replay_stopping_rule,
+)
 
 LENGTHS: Final = (120, 300, 780)
 DONE: Final = 0
@@ -85,7 +90,7 @@ def play(
             found[length].append(_outcome(judged(series[:length], _fixed(length))))
         seen = decided(series, RAW_BLOCK)
         given, held, seconds = _outcome(seen)
-        found[DONE].append((given and seen.status.value == Status.OK.value, held, seconds))
+        found[DONE].append((given and seen.status.value == StoppingStatus.OK.value, held, seconds))
     return found
 
 

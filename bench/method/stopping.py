@@ -27,7 +27,7 @@ from bench.method.rivals import (
 )
 from bench.method.scenarios import SCENARIOS, Floats
 from iolab.core.stopping import CYCLIC, LSM, RAW_BLOCK, StoppingRuleSettings
-from iolab.stats.stopping import Status, replay_stopping_rule
+from iolab.stats.stopping import StoppingStatus, replay_stopping_rule
 
 RuleOfOne = Callable[[Floats], Estimate]
 Error = tuple[float, float, float, bool]
@@ -62,7 +62,7 @@ def rule_d(settings: StoppingRuleSettings) -> RuleOfOne:
 
     def estimate(counts: Floats) -> Estimate:
         seen = replay_stopping_rule(counts[: settings.longest_s], settings)
-        return Estimate(seen.mean, seen.half_width, seen.seconds, seen.status is Status.OK)
+        return Estimate(seen.mean, seen.half_width, seen.seconds, seen.status is StoppingStatus.OK)
 
     return estimate
 

@@ -17,7 +17,7 @@ from bench.method.rivals import REPEATS, RUN_S, WARMUP_S, published_run
 from bench.method.scenarios import SCENARIOS, Floats
 from iolab.core.stopping import CYCLIC, RAW_BLOCK, StoppingRuleSettings
 from iolab.stats.curve import AdaptiveCurve
-from iolab.stats.repeats import Prior, fit_prior, publish_value, sample_variance_of
+from iolab.stats.repeats import Prior, fit_prior, publish_value, sample_variance
 from iolab.stats.stopping import replay_stopping_rule
 
 MIXES: Final[dict[str, dict[str, float]]] = {
@@ -119,7 +119,7 @@ def _all_cells(cells: dict[str, _Cells], runs: int) -> Design:
     widths: dict[str, list[float]] = {}
     for name, mix in cells.items():
         logs = mix.logs[..., :runs].reshape(-1, runs)
-        prior = fit_prior([sample_variance_of(row) for row in logs.tolist()])
+        prior = fit_prior([sample_variance(row) for row in logs.tolist()])
         hours += float(mix.seconds[..., :runs].sum()) / 3600
         errors.append(np.expm1(logs.mean(axis=1)))
         found = [publish_value(np.exp(row).tolist(), prior) for row in logs]
@@ -138,14 +138,14 @@ def _chosen(cells: dict[str, _Cells], runs: int, rng: np.random.Generator) -> De
         axes = [AdaptiveCurve(LOADS, rng) for _ in range(DEPTHS)]
         prior = _seeded_prior(axes[0], mix, runs)
         for depth, axis in enumerate(axes):
-            while (load := axis.wanted()) is not None:
+            while (load := axis.next_load()) is not None:
                 logs = mix.logs[depth, load - 1, :runs]
-                spread = prior.moderated(sample_variance_of(logs.tolist()))
+                spread = prior.moderate(sample_variance(logs.tolist()))
                 rate = mix.truth[depth, load - 1] * math.exp(float(logs.mean()))
-                axis.record(load, rate, spread.sd / math.sqrt(runs))
+                axis.add_measurement(load, rate, spread.sd / math.sqrt(runs))
                 hours += float(mix.seconds[depth, load - 1, :runs].sum()) / 3600
                 count += 1
-            for point, true in zip(axis.points(), mix.truth[depth], strict=True):
+            for point, true in zip(axis.curve_points(), mix.truth[depth], strict=True):
                 low, high = point.low, point.high
                 if point.measured:
                     logs = mix.logs[depth, point.load - 1, :runs]
@@ -159,6 +159,6 @@ def _chosen(cells: dict[str, _Cells], runs: int, rng: np.random.Generator) -> De
 
 def _seeded_prior(axis: AdaptiveCurve, mix: _Cells, runs: int) -> Prior:
     """The prior that the first loads of all of a mix' curves give."""
-    places = [load - 1 for load in axis.first]
+    places = [load - 1 for load in axis.first_loads]
     logs = mix.logs[:, places, :runs].reshape(-1, runs)
-    return fit_prior([sample_variance_of(row) for row in logs.tolist()])
+    return fit_prior([sample_variance(row) for row in logs.tolist()])

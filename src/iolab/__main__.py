@@ -30,12 +30,12 @@ def main() -> None:
 
 
 def _conclude(argv: Sequence[str]) -> int:
-    from iolab.cli.app import conclude
+    from iolab.cli.app import run_command_line
 
     # A shell starts what it runs in the background with the signal ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        code = conclude(argv)
+        code = run_command_line(argv)
     except KeyboardInterrupt:  # a second one, while the first was told
         code = 130
     signal.signal(signal.SIGINT, signal.SIG_DFL)

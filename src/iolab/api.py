@@ -23,7 +23,7 @@ import numpy as np
 from iolab.analysis.points import PointSummary, summarise
 from iolab.analysis.resume_marks import results_with_session_checks
 from iolab.core.events import SessionStatus
-from iolab.core.histogram import LOWER_NS, UPPER_NS, Histogram, of_sparse
+from iolab.core.histogram import LOWER_NS, UPPER_NS, Histogram, dense_counts
 from iolab.core.leftovers import collect_leftovers
 from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
@@ -32,7 +32,7 @@ from iolab.core.study import Study
 from iolab.dataclass import dataclass
 from iolab.errors import IolabError, UsageError
 from iolab.hosts.rates import derive_series
-from iolab.registry import reported
+from iolab.registry import report_kinds
 from iolab.report.results import point_columns, result_columns
 from iolab.report.table import ExportValue
 from iolab.store.reader import SessionReader
@@ -75,21 +75,21 @@ class _Frames(ABC):
 
     def pandas(self) -> pandas.DataFrame:
         """The columns as a DataFrame; UsageError where pandas is not installed."""
-        frame: pandas.DataFrame = _library("pandas").DataFrame(self.columns)
+        frame: pandas.DataFrame = _import_library("pandas").DataFrame(self.columns)
         return frame
 
     def polars(self) -> polars.DataFrame:
         """The columns as a DataFrame of polars; UsageError where it is not installed."""
-        frame: polars.DataFrame = _library("polars").DataFrame(self.columns)
+        frame: polars.DataFrame = _import_library("polars").DataFrame(self.columns)
         return frame
 
     def arrow(self) -> pyarrow.Table:
         """The columns as a table of Arrow; UsageError where pyarrow is not installed."""
-        frame: pyarrow.Table = _library("pyarrow").table(self.columns)
+        frame: pyarrow.Table = _import_library("pyarrow").table(self.columns)
         return frame
 
 
-def _library(name: str) -> ModuleType:
+def _import_library(name: str) -> ModuleType:
     from importlib import import_module
 
     try:
@@ -122,10 +122,10 @@ class Rows(_Frames, Sequence[T], Generic[T]):
     @property
     def columns(self) -> dict[str, list[ExportValue]]:
         """The columns of `iolab export --format csv`; one with any text is text as a whole."""
-        return {name: _of_one_type(values) for name, values in self._columns().items()}
+        return {name: _uniform_column(values) for name, values in self._columns().items()}
 
 
-def _of_one_type(values: Sequence[ExportValue]) -> list[ExportValue]:
+def _uniform_column(values: Sequence[ExportValue]) -> list[ExportValue]:
     if any(isinstance(value, str) for value in values):
         return [None if value is None else str(value) for value in values]
     return list(values)
@@ -185,7 +185,7 @@ class Bins(_Table):
         ]
         of_it = ~np.array(again, dtype=bool) if operation is None else self.operation == operation
         bins = np.searchsorted(LOWER_NS, self.lower_ns[of_it])
-        return Histogram(of_sparse(bins, self.count[of_it])).percentile_ns(percent)
+        return Histogram(dense_counts(bins, self.count[of_it])).percentile_ns(percent)
 
 
 @dataclass(frozen=True)
@@ -227,11 +227,11 @@ class Run:
         """What was completed each second; StoreError where it is damaged."""
         table = self._reader.intervals(self.digest, self.repeat)
         return Intervals(
-            host=self._hosts[table.host],
+            host=self._host_names[table.host],
             seq=table.seq,
             end_real_ns=table.end_real_ns,
             span_ns=table.span_ns,
-            operation=self._named(table.direction),
+            operation=self._operation_names(table.direction),
             count=table.ios,
             bytes=table.bytes,
             lat_sum_ns=table.lat_sum_ns,
@@ -242,9 +242,9 @@ class Run:
         """The latencies of each second; StoreError where they are damaged."""
         table = self._reader.bins(self.digest, self.repeat)
         return Bins(
-            host=self._hosts[table.host],
+            host=self._host_names[table.host],
             seq=table.seq,
-            operation=self._named(table.direction),
+            operation=self._operation_names(table.direction),
             lower_ns=LOWER_NS[table.bin],
             upper_ns=UPPER_NS[table.bin],
             count=table.count,
@@ -254,7 +254,7 @@ class Run:
     def telemetry(self) -> Telemetry:
         """What the hosts did meanwhile; StoreError where it is damaged."""
         table = self._reader.counters(self.digest, self.repeat)
-        series = derive_series(table, self._hosts.tolist())
+        series = derive_series(table, self._host_names.tolist())
         sizes = [len(counter.value) for counter in series]
 
         def repeated(words: Sequence[str]) -> Names:
@@ -265,28 +265,28 @@ class Run:
             scope=repeated([counter.scope for counter in series]),
             name=repeated([counter.name for counter in series]),
             metric=repeated([counter.metric for counter in series]),
-            real_ns=_joined([counter.real_ns for counter in series], np.int64),
-            span_ns=_joined([counter.span_ns for counter in series], np.int64),
-            value=_joined([counter.value for counter in series], np.float64),
+            real_ns=_concatenated([counter.real_ns for counter in series], np.int64),
+            span_ns=_concatenated([counter.span_ns for counter in series], np.int64),
+            value=_concatenated([counter.value for counter in series], np.float64),
         )
 
-    def _named(self, numbers: Whole) -> Names:
+    def _operation_names(self, numbers: Whole) -> Names:
         """The operations of a stored column by their names."""
         codes, places = np.unique(numbers, return_inverse=True)
         words = [
-            reported().operation_key(self._reader.study, self._result, int(number))
+            report_kinds().operation_key(self._reader.study, self._result, int(number))
             for number in codes
         ]
         return np.array([*words, None], dtype=np.object_)[places]
 
     @cached_property
-    def _hosts(self) -> Names:
+    def _host_names(self) -> Names:
         """What the tables' host columns index."""
         names = self._reader.manifest(self.digest, self.repeat).host_names
         return np.array([*names, None], dtype=np.object_)[:-1]
 
 
-def _joined(parts: Sequence[Any], kind: type) -> Any:  # noqa: ANN401 - an array of that type
+def _concatenated(parts: Sequence[Any], kind: type) -> Any:  # noqa: ANN401 - an array of that type
     return np.concatenate(parts) if parts else np.zeros(0, dtype=kind)
 
 
@@ -313,13 +313,13 @@ class Session:
     """A session on disk, finished or still running: what was committed whole when it was loaded."""
 
     def __init__(self, directory: Path) -> None:
-        self._reader = SessionReader(directory, _warn)
-        self._reader.damaged_documents()
+        self._reader = SessionReader(directory, _warn_of_damage)
+        self._reader.document_damage()
         self._study, self._results = results_with_session_checks(self._reader)
         self._summaries = summarise(self._results, self._study)
-        runs = {id(result): self._run(result) for result in self._results}
+        runs = {id(result): self._to_run(result) for result in self._results}
         self._runs = tuple(runs.values())
-        self._points = tuple(_point(summary, runs) for summary in self._summaries)
+        self._points = tuple(_to_measured_point(summary, runs) for summary in self._summaries)
         self.directory = directory
 
     def __repr__(self) -> str:
@@ -348,7 +348,7 @@ class Session:
     @property
     def damaged(self) -> tuple[Damage, ...]:
         """What was left out because it is not what was committed."""
-        return self._reader.damaged()
+        return self._reader.all_damage()
 
     @property
     def points(self) -> Rows[MeasuredPoint]:
@@ -360,7 +360,7 @@ class Session:
         """Every committed run in the plan's order, whichever way it ended."""
         return Rows(self._runs, lambda: result_columns(self._results))
 
-    def _run(self, result: Result) -> Run:
+    def _to_run(self, result: Result) -> Run:
         return Run(
             configuration=result.configuration,
             workload=result.workload,
@@ -377,7 +377,7 @@ class Session:
         )
 
 
-def _point(summary: PointSummary, runs: Mapping[int, Run]) -> MeasuredPoint:
+def _to_measured_point(summary: PointSummary, runs: Mapping[int, Run]) -> MeasuredPoint:
     return MeasuredPoint(
         configuration=summary.key.configuration,
         workload=summary.key.workload,
@@ -385,13 +385,13 @@ def _point(summary: PointSummary, runs: Mapping[int, Run]) -> MeasuredPoint:
         metrics=summary.metrics,
         verdict=summary.level,
         trusted=summary.trusted,
-        notes=summary.notes,
+        notes=summary.note_texts,
         runs=tuple(runs[id(result)] for result in summary.results),
         left_out=tuple(runs[id(result)] for result in summary.left_out),
     )
 
 
-def _warn(damage: Damage) -> None:
+def _warn_of_damage(damage: Damage) -> None:
     warnings.warn(f"damaged, left out: {damage}", stacklevel=2)
 
 
@@ -424,47 +424,47 @@ def run(
     """
     from iolab.cli.live import LiveView
     from iolab.cli.options import StudyOptions, load_study
-    from iolab.cli.output import refuse_no_directory, refuse_output
-    from iolab.cli.run import new_session
-    from iolab.cli.session import carry_out_session
+    from iolab.cli.output import require_directory_or_nothing, require_valid_output_path
+    from iolab.cli.run import create_session_request
+    from iolab.cli.session import run_session_with_view
 
     where = None if out is None else Path(out)
     if where is not None:
-        refuse_output(where)
-        refuse_no_directory(where)
-    sets = [f"{name}={_assigned(value)}" for name, value in (settings or {}).items()]
+        require_valid_output_path(where)
+        require_directory_or_nothing(where)
+    sets = [f"{name}={_setting_text(value)}" for name, value in (settings or {}).items()]
     options = StudyOptions(
         str(study), None if path is None else str(path), device, serial, hosts, scale, sets
     )
-    directory, order = new_session(load_study(options), where)
+    directory, order = create_session_request(load_study(options), where)
     with collect_leftovers() as leftovers:
         try:
-            _carry_out(lambda: carry_out_session(order, LiveView()))
+            _run_coroutine(lambda: run_session_with_view(order, LiveView()))
         finally:
             for sentence in leftovers:
                 warnings.warn(sentence, LeftoverWarning, stacklevel=2)
     return load(directory)
 
 
-def _assigned(value: object) -> str:
+def _setting_text(value: object) -> str:
     """A value as `--set` takes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
-        return ",".join(map(_assigned, value))
+        return ",".join(map(_setting_text, value))
     return str(value)
 
 
-def _carry_out(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def _run_coroutine(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run it to its end; beside a loop that runs already, as in a notebook, in a thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work())
-    return _InThread(work).result()
+    return _CoroutineThread(work).result()
 
 
-class _InThread(Generic[T]):
+class _CoroutineThread(Generic[T]):
     """Work in a thread with a loop of its own; an interrupt of this one cancels it."""
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
@@ -473,7 +473,9 @@ class _InThread(Generic[T]):
         self._outcome: list[T] = []
         self._error: BaseException | None = None
         context = copy_context()
-        self._thread = threading.Thread(target=context.run, args=[self._run], name="iolab session")
+        self._thread = threading.Thread(
+            target=context.run, args=[self._run_loop], name="iolab session"
+        )
 
     def result(self) -> T:
         """What came of it, or what it raised."""
@@ -489,15 +491,15 @@ class _InThread(Generic[T]):
             raise self._error
         return self._outcome[0]
 
-    def _run(self) -> None:
+    def _run_loop(self) -> None:
         try:
-            asyncio.run(self._play())
+            asyncio.run(self._run_work())
         except BaseException as error:  # raised where the work was asked for
             self._error = error
         finally:
             self._begun.set()
 
-    async def _play(self) -> None:
+    async def _run_work(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.ensure_future(self._work())
         self._begun.set()

@@ -24,41 +24,41 @@ else:
         def make(shape: type) -> type:
             made = dataclasses.dataclass(eq=False, repr=False, **options)(shape)
             if "__repr__" not in made.__dict__:
-                made.__repr__ = _repr
+                made.__repr__ = _build_repr
             if eq:
-                _compare_by_fields(made, hashable=frozen)
+                _add_field_equality(made, hashable=frozen)
             return made
 
         return make
 
 
-def _compare_by_fields(made: Any, *, hashable: bool) -> None:  # noqa: ANN401 - a class
+def _add_field_equality(made: Any, *, hashable: bool) -> None:  # noqa: ANN401 - a class
     """Give a dataclass `__eq__`, and `__hash__` or None for it, where it has none of its own."""
     fields = dataclasses.fields(made)
-    compared = _values_of([field.name for field in fields if field.compare])
-    hashed = _values_of(
+    compared = _field_values_getter([field.name for field in fields if field.compare])
+    hashed = _field_values_getter(
         [field.name for field in fields if (field.compare if field.hash is None else field.hash)]
     )
 
-    def equal(self: object, other: object) -> object:
+    def eq_by_fields(self: object, other: object) -> object:
         if other.__class__ is self.__class__:
             return compared(self) == compared(other)
         return NotImplemented
 
     if "__eq__" not in made.__dict__:
-        made.__eq__ = equal
+        made.__eq__ = eq_by_fields
     if made.__dict__.get("__hash__") is None:
         made.__hash__ = (lambda self: hash(hashed(self))) if hashable else None
 
 
-def _values_of(names: list[str]) -> Callable[[object], object]:
+def _field_values_getter(names: list[str]) -> Callable[[object], object]:
     """What reads these attributes as a tuple; of one alone `attrgetter` makes none."""
     if len(names) > 1:
         return attrgetter(*names)
     return attrgetter(*names, *names) if names else lambda _: ()
 
 
-def _repr(self: Any) -> str:  # noqa: ANN401 - any dataclass
+def _build_repr(self: Any) -> str:  # noqa: ANN401 - any dataclass
     shown = [
         f"{field.name}={getattr(self, field.name)!r}"
         for field in dataclasses.fields(self)

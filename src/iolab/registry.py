@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Final
 
 import iolab.guests.guest  # noqa: F401 - hosts that are booted have parts of their own
-from iolab.core.metric_spec import declare
+from iolab.core.metric_spec import declare_metrics
 from iolab.dataclass import dataclass
 from iolab.loads.kind import LoadKind, import_attribute
 
@@ -59,7 +59,7 @@ GUESTS: Final = BootedHostKind(
 )
 
 for _kind in LOADS:
-    declare(_kind.metrics)
+    declare_metrics(_kind.metrics)
 
 
 @cache
@@ -81,7 +81,7 @@ def session_kinds() -> SessionKinds:
 
 
 @cache
-def analyses() -> AnalysisKinds:
+def analysis_kinds() -> AnalysisKinds:
     """What results are judged by."""
     from iolab.analysis.kinds import AnalysisKinds
 
@@ -90,11 +90,11 @@ def analyses() -> AnalysisKinds:
 
 
 @cache
-def reported() -> LoadKinds:
+def report_kinds() -> LoadKinds:
     """What reports and exports ask of each kind."""
     from iolab.report.brief import LoadKinds
 
-    return LoadKinds(LOADS, _guests_report, analyses)
+    return LoadKinds(LOADS, _guests_report, analysis_kinds)
 
 
 def _guests_report() -> BootedHostsReport:

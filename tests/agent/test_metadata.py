@@ -89,7 +89,7 @@ def test_percentiles_lie_within_the_exact_extremes(agent: Agent, tmp_path: Path)
     hint(agent, "file-create", folder, files_per_rank=500)
     said = hint(agent, "file-stat", folder, files_per_rank=500)
     bins, counts = zip(*said["bins"], strict=True)
-    shape = histogram.Histogram(histogram.of_sparse(bins, counts))
+    shape = histogram.Histogram(histogram.dense_counts(bins, counts))
     low, median, high = (shape.percentile_ns(p) for p in (0.001, 50, 100))
     assert low is not None
     assert median is not None
@@ -179,8 +179,8 @@ def test_intervals_are_differences_that_add_up(agent: Agent, tmp_path: Path) -> 
     assert final["ops"] + final["skipped"] == 400_000
     assert all(counted(said) == said["ops"] for said in [*intervals, final])
     pairs = [pair for said in intervals for pair in said["bins"]]
-    together = histogram.of_sparse(*zip(*pairs, strict=True))
-    whole = histogram.of_sparse(*zip(*final["bins"], strict=True))
+    together = histogram.dense_counts(*zip(*pairs, strict=True))
+    whole = histogram.dense_counts(*zip(*final["bins"], strict=True))
     assert (together == whole).all()
     ends = [said["to_real_ns"] for said in intervals]
     assert [said["from_real_ns"] for said in intervals[1:]] == ends[:-1]

@@ -108,4 +108,4 @@ def test_no_device_is_a_reason(agent: Agent) -> None:
     said = agent.next(trace)
     assert "nowhere0" in said["reason"]
     assert agent.ask("unwatch", watch=trace).is_ == "done"
-    assert TraceAnswer.model_validate(dict(said.header)).trace.read is None
+    assert TraceAnswer.model_validate(dict(said.header)).to_block_trace.read is None

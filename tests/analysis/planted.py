@@ -37,10 +37,10 @@ from iolab.loads.keyvalue.workload import (
     KeyOperation,
     LatencyBin,
     Statistic,
-    server_in,
+    server_run_of,
 )
-from iolab.loads.metadata.workload import Operation, ReportedRates, printed_rates
-from iolab.registry import analyses
+from iolab.loads.metadata.workload import Operation, ReportedRates, reported_rates_of_run
+from iolab.registry import analysis_kinds
 from tests.analysis.records import (
     BLOCK,
     DEVICE,
@@ -87,7 +87,7 @@ class Session:
 
     def verdict(self) -> Verdict:
         """What is said of it, the way a session's results are judged."""
-        return verdict_of(analyses().view(self.record, self.facts, self.telemetry))
+        return verdict_of(analysis_kinds().build_view(self.record, self.facts, self.telemetry))
 
 
 def calm(hosts: tuple[str, ...] = HOSTS, seconds: int = 80) -> tuple[CounterSeries, ...]:
@@ -193,7 +193,7 @@ def ticking(record: RunRecord, *reads: int) -> RunRecord:
 
 FILES: Final = session(files())
 TRACED: Final = session(traced(files()))
-BUFFERED: Final = session(files(job=replace(JOB, direct=False)))
+BUFFERED: Final = session(files(job=replace(JOB, is_direct=False)))
 STEADY: Final = session(seconds(noise(200)))
 RULED: Final = session(
     seconds(
@@ -257,7 +257,7 @@ def _settings(session: Session, **changes: Any) -> Session:
 
 
 def _server(session: Session, **changes: Any) -> Session:
-    server = server_in(session.record)
+    server = server_run_of(session.record)
     assert server is not None
     return session.but(replace(session.record, details=replace(server, **changes)))
 
@@ -321,7 +321,7 @@ PLANTED: Final = (
         INDICATIVE,
         "A third client did not answer and was left out.",
         FILES,
-        lambda s: s.but(replace(s.record, without=("c3",))),
+        lambda s: s.but(replace(s.record, excluded_hosts=("c3",))),
     ),
     Planted(
         "versions-differ",
@@ -491,7 +491,7 @@ PLANTED: Final = (
         INDICATIVE,
         "The job reads through the page cache, which was empty and never hit.",
         FILES,
-        lambda s: s.but(files(job=replace(JOB, direct=False))),
+        lambda s: s.but(files(job=replace(JOB, is_direct=False))),
     ),
     Planted(
         "cache-hits",
@@ -502,7 +502,7 @@ PLANTED: Final = (
             on(
                 s.record,
                 cache=CacheProof(
-                    asked=False,
+                    requested=False,
                     resident_bytes_before=4 * GIB,
                     resident_bytes_after=4 * GIB,
                     methods=(),
@@ -773,7 +773,7 @@ PLANTED: Final = (
                 details=ReportedRates(
                     tuple(
                         replace(rate, ops_per_s=rate.ops_per_s * 0.95)
-                        for rate in printed_rates(s.record)
+                        for rate in reported_rates_of_run(s.record)
                     )
                 ),
             )
@@ -860,7 +860,7 @@ PLANTED: Final = (
             on(
                 s.record,
                 cache=CacheProof(
-                    asked=True,
+                    requested=True,
                     resident_bytes_before=GIB,
                     resident_bytes_after=20 << 20,
                     methods=(),

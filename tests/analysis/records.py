@@ -16,7 +16,7 @@ from iolab.analysis.service_time import sum_service_times
 from iolab.analysis.sums import sum_measured_window
 from iolab.analysis.view import RunView
 from iolab.core import host as h
-from iolab.core.histogram import bin_of_ns
+from iolab.core.histogram import bin_index_of_ns
 from iolab.core.run import (
     CacheProof,
     DeviceDelta,
@@ -96,7 +96,9 @@ def tables(spells: Sequence[Spell]) -> tuple[IntervalTable, BinTable]:
         return empty_interval_table(), empty_bin_table()
     rows = []
     for spell in spells:
-        counts = np.bincount(bin_of_ns(spell.latencies)) if spell.latencies else np.zeros(0, int)
+        counts = (
+            np.bincount(bin_index_of_ns(spell.latencies)) if spell.latencies else np.zeros(0, int)
+        )
         rows += [
             (spell.host, spell.seq, int(spell.direction), b, int(counts[b]))
             for b in np.flatnonzero(counts)
@@ -127,7 +129,7 @@ def burst_tables(hosts: Sequence[Sequence[Burst]]) -> tuple[IntervalTable, BinTa
                 moved, waited = burst.ios * BLOCK, burst.ios * burst.lat_ns
                 rows.append((host, seq, end + burst.offset_ns, span, way, burst.ios, moved, waited))
                 if burst.ios:
-                    bins.append((host, seq, way, int(bin_of_ns(burst.lat_ns)), burst.ios))
+                    bins.append((host, seq, way, int(bin_index_of_ns(burst.lat_ns)), burst.ios))
     columns = np.array(rows, dtype=np.int64).reshape(-1, 8).T
     sparse = np.array(bins, dtype=np.int64).reshape(-1, 5).T
     intervals = IntervalTable(
@@ -209,7 +211,9 @@ def host_run(name: str = "local", bursts: Sequence[Burst] = (), **changes: Any) 
             ),
         ),
         extents=ExtentProof("fiemap", 4, 4 * GIB, 4 * GIB, 0, 0),
-        cache=CacheProof(asked=True, resident_bytes_before=GIB, resident_bytes_after=0, methods=()),
+        cache=CacheProof(
+            requested=True, resident_bytes_before=GIB, resident_bytes_after=0, methods=()
+        ),
         idle=PreRunActivity(watched_s=1.0, bytes_per_s=0.0, ios_per_s=0.0),
         process=ProcessUse(user_s=1.0, system_s=1.0, max_rss_bytes=1 << 20),
         clock_offset_ns=bursts[0].offset_ns if bursts else 0,

@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import Any, Final
 
 from iolab.analysis.kinds import ANALYSIS_VERSION, judge_run
-from iolab.core.metric_spec import MetricSpec, spec_of
-from iolab.registry import LOADS, analyses
+from iolab.core.metric_spec import MetricSpec, metric_spec
+from iolab.registry import LOADS, analysis_kinds
 
 RECORDED: Final = (20, "778cc47d9ae0ac43")
 """The version, and the digest of what it judges by."""
@@ -47,7 +47,7 @@ def is_number(value: object) -> bool:
 
 def spec(key: str) -> tuple[str, ...]:
     """What of a metric changes a number or which of two is better; not what it is called."""
-    found: MetricSpec = spec_of(key)
+    found: MetricSpec = metric_spec(key)
     return found.unit, found.better, found.combine, found.operation, found.statistic
 
 
@@ -72,7 +72,7 @@ def imported_by(name: str) -> Iterator[str]:
 
 def judged_by() -> dict[str, Any]:
     """The checks of each kind of load, the limits of all modules that judge, and the metrics."""
-    checks = {kind.name: analyses().checks(kind.jobs[0]) for kind in LOADS}
+    checks = {kind.name: analysis_kinds().checks_for_job(kind.jobs[0]) for kind in LOADS}
     judges = {one.judge.__module__ for each in checks.values() for one in each}
     rates = {key for kind in LOADS for key in kind.make_analysis().operation_metrics}
     declared = {one.key for kind in LOADS for one in kind.metrics}

@@ -11,14 +11,14 @@ from iolab.analysis.checks.bytes import (
     buffered_io,
     bytes_moved,
     cache_hits,
-    holes,
-    target_in_memory,
+    target_is_memory,
+    unwritten_extents,
 )
 from iolab.core.run import CacheProof, DeviceDelta, ExtentProof
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import DEVICE, GIB, JOB, WRITES, facts_of, healthy
 
-BUFFERED = replace(JOB, direct=False)
+BUFFERED = replace(JOB, is_direct=False)
 READ_BYTES = 30 * 40_000 * 4096
 
 
@@ -35,9 +35,9 @@ def test_a_further_directory_of_a_host_is_judged_by_its_own_facts() -> None:
         "c1": facts_of("c1"),
         "c1 /mnt/m": facts_of("c1", in_memory=True, fs_type="tmpfs", device=None, devices=()),
     }
-    assert level(target_in_memory, healthy(), facts) is VALID
-    assert level(target_in_memory, healthy(target_key="c1"), facts) is VALID
-    assert level(target_in_memory, healthy(target_key="c1 /mnt/m"), facts) is INVALID
+    assert level(target_is_memory, healthy(), facts) is VALID
+    assert level(target_is_memory, healthy(target_key="c1"), facts) is VALID
+    assert level(target_is_memory, healthy(target_key="c1 /mnt/m"), facts) is INVALID
     assert level(bytes_moved, healthy(), facts) is VALID
     assert level(bytes_moved, healthy(target_key="c1 /mnt/m"), facts) is INDICATIVE
 
@@ -49,7 +49,7 @@ def test_buffered_io_is_told() -> None:
 
 def test_direct_reads_and_writes_need_no_proof() -> None:
     assert level(cache_hits, healthy()) is None
-    assert level(cache_hits, healthy(replace(WRITES, direct=False))) is None
+    assert level(cache_hits, healthy(replace(WRITES, is_direct=False))) is None
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,12 @@ def test_unknown_memory_is_not_assumed() -> None:
 
 
 def test_a_target_in_memory_is_no_storage() -> None:
-    assert level(target_in_memory, healthy()) is VALID
+    assert level(target_is_memory, healthy()) is VALID
     tmpfs = facts_of(in_memory=True, fs_type="tmpfs", device=None, devices=())
-    assert level(target_in_memory, healthy(), {"c1": tmpfs}) is INVALID
+    assert level(target_is_memory, healthy(), {"c1": tmpfs}) is INVALID
     ram_disk = facts_of(device="loop0", devices=("loop0",), memory_backed=True)
-    assert level(target_in_memory, healthy(), {"c1": ram_disk}) is INDICATIVE
-    assert level(target_in_memory, healthy(), {}) is INDICATIVE
+    assert level(target_is_memory, healthy(), {"c1": ram_disk}) is INDICATIVE
+    assert level(target_is_memory, healthy(), {}) is INDICATIVE
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_a_target_in_memory_is_no_storage() -> None:
     ],
 )
 def test_what_is_read_was_written(proof: ExtentProof | None, expected: object) -> None:
-    assert level(holes, healthy(extents=proof)) is expected
+    assert level(unwritten_extents, healthy(extents=proof)) is expected
 
 
 def test_writes_may_fill_holes() -> None:
-    assert level(holes, healthy(WRITES, extents=None)) is None
+    assert level(unwritten_extents, healthy(WRITES, extents=None)) is None

@@ -9,7 +9,7 @@ import pytest
 
 from iolab.analysis.checks.run import engine_errors
 from iolab.core.metric import Level
-from iolab.core.run import ExtentProof, FilesLook, RunRecord
+from iolab.core.run import ExtentProof, FileIdentityCheck, RunRecord
 from iolab.loads.fileio.checks import files_changed
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import GIB, healthy
@@ -18,9 +18,9 @@ from tests.facts import tells
 BEFORE = ExtentProof("fiemap", 4, 4 * GIB, 4 * GIB, 0, 0, identity="a", places="p")
 
 
-def looked(**changes: Any) -> FilesLook:
+def looked(**changes: Any) -> FileIdentityCheck:
     """The files before a load, and after it with those changes."""
-    return FilesLook(BEFORE, replace(BEFORE, **changes))
+    return FileIdentityCheck(BEFORE, replace(BEFORE, **changes))
 
 
 @pytest.mark.parametrize(
@@ -32,20 +32,20 @@ def looked(**changes: Any) -> FilesLook:
         (looked(written_bytes=3 * GIB, hole_bytes=GIB), INVALID),
         (looked(places="q"), INDICATIVE),
         (looked(identity=None, places=None), VALID),
-        (FilesLook(BEFORE, None, "ENOENT: no such file"), INVALID),
-        (FilesLook(BEFORE, None), None),
+        (FileIdentityCheck(BEFORE, None, "ENOENT: no such file"), INVALID),
+        (FileIdentityCheck(BEFORE, None), None),
         (None, None),
     ],
 )
 def test_files_are_held_against_what_they_were(
-    files: FilesLook | None, expected: Level | None
+    files: FileIdentityCheck | None, expected: Level | None
 ) -> None:
     assert level(files_changed, healthy(files=files)) is expected
 
 
 def test_files_that_were_sparse_get_new_places_by_the_load_itself() -> None:
     sparse = replace(BEFORE, written_bytes=GIB, hole_bytes=3 * GIB)
-    files = FilesLook(sparse, replace(BEFORE, places="q"))
+    files = FileIdentityCheck(sparse, replace(BEFORE, places="q"))
     assert level(files_changed, healthy(files=files)) is VALID
 
 

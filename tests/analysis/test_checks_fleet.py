@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from iolab.analysis.checks.fleet import (
-    bystander_lost,
     clock_drift,
     clock_step,
+    monitored_node_lost,
     start_skew,
     uneven_fleet,
 )
@@ -140,11 +140,11 @@ def bystander(name: str, error: str | None) -> MonitoredHost:
 def test_a_lost_bystander_is_said_and_spoils_no_more_than_that() -> None:
     lost = bystander("s2", "Host 's2' broke off.")
     made = replace(healthy(), bystanders=(bystander("s1", None), lost))
-    answer = ask(bystander_lost, made)
+    answer = ask(monitored_node_lost, made)
     assert answer.level is INDICATIVE
     assert tells(answer.message, "1 of 2", "hosts", "'s2' broke off"), answer.message
-    assert level(bystander_lost, replace(made, bystanders=made.bystanders[:1])) is VALID
-    assert level(bystander_lost, healthy()) is None
+    assert level(monitored_node_lost, replace(made, bystanders=made.bystanders[:1])) is VALID
+    assert level(monitored_node_lost, healthy()) is None
 
 
 @pytest.mark.parametrize("check", [start_skew, clock_drift, uneven_fleet])

@@ -23,7 +23,7 @@ def other(facts: HostFacts) -> HostFacts:
 
 def said(code: str, **changes: object) -> CheckResult:
     facts = {**FACTS, **{name: value for name, value in changes.items() if name in FACTS}}
-    record = replace(RECORD, without=changes.get("without", ()))  # type: ignore[arg-type]
+    record = replace(RECORD, excluded_hosts=changes.get("without", ()))  # type: ignore[arg-type]
     checks = judge(record, facts).verdict.checks  # type: ignore[arg-type]
     return next(check for check in checks if check.code == code)
 
@@ -42,6 +42,6 @@ def test_a_host_with_another_fio_is_named() -> None:
 
 @pytest.mark.parametrize("attempt", [1, 3])
 def test_a_result_says_which_attempt_it_is(attempt: int) -> None:
-    record = replace(RECORD, run=replace(RECORD.run, attempt=attempt), without=("c3",))
+    record = replace(RECORD, run=replace(RECORD.run, attempt=attempt), excluded_hosts=("c3",))
     result = judge(record, FACTS)
-    assert (result.attempt, result.without) == (attempt, ("c3",))
+    assert (result.attempt, result.excluded_hosts) == (attempt, ("c3",))

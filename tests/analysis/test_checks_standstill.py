@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from iolab.analysis.checks.standstill import engine_stopped
-from iolab.analysis.checks.time import burst_credits, cycle, transient
+from iolab.analysis.checks.time import burst_credits, periodic_rate, startup_transient
 from iolab.core.metric import Level
 from iolab.core.run import ProcessorUse, RunRecord, Standstill, StandstillCause
 from iolab.session.driver import summed_processor_use
@@ -74,7 +74,7 @@ def test_a_clock_that_is_ahead_moves_no_standstill_out_of_the_run() -> None:
 
 
 def test_what_a_standstill_does_to_the_rate_gets_no_other_reason() -> None:
-    for check in (transient, cycle, burst_credits):
+    for check in (startup_transient, periodic_rate, burst_credits):
         assert level(check, record(stopped(10, 14))) is None
 
 

@@ -135,7 +135,7 @@ def test_each_operation_of_metadata_load_is_compared_and_tracked_by_itself() -> 
     assert {one.phase_rate_key for one in trees} < set(keys)
     assert all(row.comparison.ratio == 1 for row in compared.rows)
     tracked = track_history([one, replace(one, session="another")])
-    assert [series.metric for series in tracked.series] == keys
+    assert [series.metric for series in tracked.metric_histories] == keys
 
 
 def metadata_side(source: Source) -> ComparisonSide:

@@ -21,12 +21,12 @@ def test_a_curve_has_every_load_and_tells_which_were_measured() -> None:
     runs, results = whole_session(study, SOFT)
     (curve,) = session_load_findings(study, results).curves
     assert [point.load for point in curve.points] == list(range(1, 25))
-    measured = {Job.require(run.point.job).iodepth for run in runs}
+    measured = {Job.require_type(run.point.job).iodepth for run in runs}
     assert {point.load for point in curve.points if point.measured} == measured
     assert curve.knee.low <= 10 <= curve.knee.high
     assert curve.saturation is not None
     assert curve.saturation.low <= 14 <= curve.saturation.high
-    assert curve.bound_at == pytest.approx(10, rel=0.03)
+    assert curve.bounds_crossing_load == pytest.approx(10, rel=0.03)
 
 
 def test_a_listed_axis_is_a_curve_too_and_a_few_points_are_none() -> None:
@@ -52,7 +52,7 @@ def test_a_fleet_that_grows_has_a_curve_for_each_depth(axis: str) -> None:
     for curve in curves:
         assert [point.load for point in curve.points] == list(range(1, 9))
         assert curve.knee.low <= 4 <= curve.knee.high
-        assert curve.bound_at == pytest.approx(4, rel=0.05)
+        assert curve.bounds_crossing_load == pytest.approx(4, rel=0.05)
 
 
 def test_findings_are_the_same_whenever_they_are_made() -> None:
@@ -67,7 +67,9 @@ def test_runs_without_a_host_do_not_enter() -> None:
     study = load(CURVE)
     _, results = whole_session(study, SOFT)
     assert (
-        session_load_findings(study, [replace(run, without=("c1",)) for run in results]).curves
+        session_load_findings(
+            study, [replace(run, excluded_hosts=("c1",)) for run in results]
+        ).curves
         == ()
     )
 

@@ -81,7 +81,7 @@ CASES = (
     ),
     Case(
         lambda side: with_method(side, drop_caches=False),
-        Difference(Area.METHOD, "drop caches", "yes", "no", forbids=True),
+        Difference(Area.METHOD, "drop caches", "yes", "no", forbids_comparison=True),
     ),
     Case(
         lambda side: with_method(side, warmup_s=5.0),
@@ -93,7 +93,7 @@ CASES = (
     ),
     Case(
         lambda side: with_configuration(side, hosts=("client-1",)),
-        Difference(Area.WORKLOAD, "clients", "2", "1", forbids=True),
+        Difference(Area.WORKLOAD, "clients", "2", "1", forbids_comparison=True),
     ),
     Case(
         lambda side: with_configuration(side, hardware=(("Drives", "QLC"),)),
@@ -106,13 +106,13 @@ CASES = (
             "analysis version (what percentiles and verdicts mean)",
             "1",
             "1, 2",
-            forbids=True,
+            forbids_comparison=True,
         ),
     ),
 )
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.expected.what)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.expected.setting)
 def test_a_difference_is_told_with_both_values(case: Case, side: ComparisonSide) -> None:
     assert differences(side, case.change(side)) == (case.expected,)
 
@@ -131,7 +131,7 @@ def test_emulated_processors_compare_with_their_like_alone(
         return replace(side, facts=kernels)
 
     (found,) = differences(run_by(mine), run_by(theirs))
-    assert (found.what, found.forbids) == ("hypervisor", "TCG" in {mine, theirs})
+    assert (found.setting, found.forbids_comparison) == ("hypervisor", "TCG" in {mine, theirs})
     assert differences(run_by("TCG"), run_by("TCG")) == ()
 
 
@@ -142,7 +142,7 @@ def test_another_machine_differs_but_not_from_one_that_is_untold(side: Compariso
         return replace(side, facts=hosts)
 
     (found,) = differences(on("m5.large"), on("m5.xlarge"))
-    assert (found.what, found.forbids) == ("machine", False)
+    assert (found.setting, found.forbids_comparison) == ("machine", False)
     assert "m5.large" in found.baseline
     assert differences(on(None), on("m5.large")) == ()
 
@@ -150,7 +150,7 @@ def test_another_machine_differs_but_not_from_one_that_is_untold(side: Compariso
 def asked(side: ComparisonSide, **parts: object) -> ComparisonSide:
     """The side with that in every job."""
     points = {
-        place: replace(point, job=replace(Job.require(point.job), **parts))  # type: ignore[arg-type]
+        place: replace(point, job=replace(Job.require_type(point.job), **parts))  # type: ignore[arg-type]
         for place, point in side.points.items()
     }
     return replace(side, points=points)
@@ -160,14 +160,14 @@ def test_two_engines_may_make_the_same_load_and_one_must_go_about_it_alike(
     side: ComparisonSide,
 ) -> None:
     other = differences(side, asked(side, engine=NATIVE_ENGINE, ioengine="auto"))
-    assert [(one.what, one.forbids) for one in other] == [
+    assert [(one.setting, one.forbids_comparison) for one in other] == [
         ("engine", False),
         ("ioengine", False),
     ]
     deeper = differences(side, asked(side, engine=NATIVE_ENGINE, iodepth=7))
-    assert [one.what for one in deeper if one.forbids] == ["iodepth"]
+    assert [one.setting for one in deeper if one.forbids_comparison] == ["iodepth"]
     (alone,) = differences(side, asked(side, ioengine="psync"))
-    assert alone.forbids
+    assert alone.forbids_comparison
 
 
 def test_options_are_compared_one_by_one_and_places_do_not_forbid(side: ComparisonSide) -> None:
@@ -178,9 +178,9 @@ def test_options_are_compared_one_by_one_and_places_do_not_forbid(side: Comparis
 
     one = of(bs="4k", filename="/dev/sda", iodepth="8")
     moved = differences(one, of(bs="4k", filename="/dev/sdb", iodepth="8"))
-    assert [(found.what, found.forbids) for found in moved] == [("filename", False)]
+    assert [(found.setting, found.forbids_comparison) for found in moved] == [("filename", False)]
     (deeper,) = differences(one, of(bs="4k", filename="/dev/sda", iodepth="9"))
-    assert (deeper.baseline, deeper.candidate, deeper.forbids) == ("8", "9", True)
+    assert (deeper.baseline, deeper.candidate, deeper.forbids_comparison) == ("8", "9", True)
 
 
 def test_what_differs_alike_in_every_workload_is_told_once(side: ComparisonSide) -> None:
@@ -207,13 +207,13 @@ def test_nothing_differs_from_itself_and_no_seed_matters(side: ComparisonSide) -
 
 def test_what_forbids_comes_first(side: ComparisonSide) -> None:
     other = with_facts(with_method(side, drop_caches=False, warmup_s=5.0), firmware)
-    assert [one.forbids for one in differences(side, other)] == [True, False, False]
+    assert [one.forbids_comparison for one in differences(side, other)] == [True, False, False]
 
 
 def test_the_settings_of_a_rule_are_told_one_by_one(side: ComparisonSide) -> None:
     one = with_method(side, rule=PRESETS[LoadPattern.RAW_BLOCK])
     other = with_method(side, rule=PRESETS[LoadPattern.QUICK])
-    found = {difference.what: difference for difference in differences(one, other)}
+    found = {difference.setting: difference for difference in differences(one, other)}
     assert all(name.startswith("rule ") for name in found)
     assert len(found) >= 2
 
@@ -245,7 +245,9 @@ def test_guests_that_have_something_else_are_told_and_another_disk_forbids(
     )
     limited = with_guests(side, replace(two, iops_limit=200))
     (found,) = differences(with_guests(side, two), limited)
-    assert found == Difference(Area.WORKLOAD, "guests: iops limit", "not set", "200", forbids=True)
+    assert found == Difference(
+        Area.WORKLOAD, "guests: iops limit", "not set", "200", forbids_comparison=True
+    )
     (other,) = differences(side, limited)
     assert other == Difference(Area.WORKLOAD, "guests", "existed already", "booted")
 
@@ -262,7 +264,7 @@ def test_a_larger_fleet_on_as_many_nodes_has_the_same_points(side: ComparisonSid
 
     assert differences(of(4), of(6)) == ()
     (found,) = differences(of(4), of(1))
-    assert (found.baseline, found.candidate, found.forbids) == (
+    assert (found.baseline, found.candidate, found.forbids_comparison) == (
         *("guests on 2 nodes", "guests on 1 nodes"),
         True,
     )

@@ -17,7 +17,7 @@ from iolab.analysis.check import Check
 from iolab.analysis.checks import run
 from iolab.analysis.metrics import METRIC_KEYS, TRIM_KEYS
 from iolab.analysis.service_time import SERVICE_KEYS, SERVICE_TRIM_KEYS
-from iolab.core.metric_spec import spec_of
+from iolab.core.metric_spec import metric_spec
 from iolab.loads.keyvalue.metrics import KEY_VALUE_KEYS
 from iolab.loads.metadata.metrics import METADATA_KEYS
 from iolab.registry import LOADS
@@ -94,4 +94,4 @@ def test_every_metric_is_documented_with_its_unit() -> None:
     trims = (*TRIM_KEYS, *SERVICE_TRIM_KEYS)
     own = [spec.key for kind in LOADS for spec in kind.metrics]
     keys = (*METRIC_KEYS, *SERVICE_KEYS, *METADATA_KEYS, *KEY_VALUE_KEYS, *trims, *own)
-    assert documented == {key: spec_of(key).unit for key in keys}
+    assert documented == {key: metric_spec(key).unit for key in keys}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from iolab.analysis.sums import sum_measured_window
-from iolab.core.histogram import UPPER_NS, bin_of_ns
+from iolab.core.histogram import UPPER_NS, bin_index_of_ns
 from iolab.core.workload import Direction
 from tests.analysis.records import GO_NS, SECOND, Spell, facts_of, spell_record
 from tests.judging import judge
@@ -48,11 +48,11 @@ def test_merged_percentiles_are_those_of_all_latencies_to_the_bin(key: str) -> N
     result = judge(record, facts)
     found = result.metrics[f"read_lat_ns_{key}"].value
     assert found is not None
-    assert int(bin_of_ns([int(found)])[0]) == int(bin_of_ns([exact])[0])
-    assert found <= UPPER_NS[int(bin_of_ns([exact])[0])]
+    assert int(bin_index_of_ns([int(found)])[0]) == int(bin_index_of_ns([exact])[0])
+    assert found <= UPPER_NS[int(bin_index_of_ns([exact])[0])]
     own = [host.metrics[f"read_lat_ns_{key}"].value or 0.0 for host in result.hosts]
     mean = sum(own) / len(own)
-    assert int(bin_of_ns([int(mean)])[0]) != int(bin_of_ns([exact])[0])
+    assert int(bin_index_of_ns([int(mean)])[0]) != int(bin_index_of_ns([exact])[0])
 
 
 def test_an_extreme_that_one_host_does_not_tell_is_known_of_none() -> None:

@@ -32,7 +32,7 @@ def pair(factor: float, threads: int, workload: str = "readrandom-4k") -> list[R
 def test_a_cell_is_compared_with_itself_by_pairs_of_repeats() -> None:
     high = [12_900.0, 13_500.0, 12_700.0]
     found = of(results(BASE, rates(LOW)), results(OTHER, rates(high)))
-    (cell,) = found.of("ops_per_s")
+    (cell,) = found.metrics_of_workload("ops_per_s")
     wanted = stats.ttest_rel(np.log(high), np.log(LOW)).confidence_interval()
     low, high_end = np.exp(wanted.low - RATIO_ALLOWANCE), np.exp(wanted.high + RATIO_ALLOWANCE)
     assert cell.interval == pytest.approx((low - 1, high_end - 1))
@@ -44,13 +44,13 @@ def test_a_cell_is_compared_with_itself_by_pairs_of_repeats() -> None:
 def test_runs_of_two_sessions_are_no_pairs() -> None:
     high = [12_900.0, 13_500.0, 12_700.0]
     later = [replace(run, segment=OF_SESSION) for run in results(OTHER, rates(high))]
-    (cell,) = of(results(BASE, rates(LOW)), later).of("ops_per_s")
+    (cell,) = of(results(BASE, rates(LOW)), later).metrics_of_workload("ops_per_s")
     wanted = stats.ttest_ind(np.log(high), np.log(LOW), equal_var=False).confidence_interval()
     low, high_end = np.exp(wanted.low - RATIO_ALLOWANCE), np.exp(wanted.high + RATIO_ALLOWANCE)
     assert cell.interval == pytest.approx((low - 1, high_end - 1))
     assert not cell.comparison.paired
     resumed = [replace(run, segment=2) for run in later]
-    (cell,) = of(results(BASE, rates(LOW)), resumed).of("ops_per_s")
+    (cell,) = of(results(BASE, rates(LOW)), resumed).metrics_of_workload("ops_per_s")
     assert cell.comparison.paired
 
 
@@ -58,16 +58,16 @@ def test_of_latency_less_is_a_gain() -> None:
     key = "read_lat_ns_mean"
     one = [{"ops_per_s": 1.0, key: value} for value in (1e6, 1.1e6)]
     other = [{"ops_per_s": 1.0, key: value} for value in (0.5e6, 0.55e6)]
-    (cell,) = of(results(BASE, one), results(OTHER, other)).of(key)
-    assert (cell.share, cell.factor) == pytest.approx((0.5, 2.0))
+    (cell,) = of(results(BASE, one), results(OTHER, other)).metrics_of_workload(key)
+    assert (cell.gain_share, cell.improvement_factor) == pytest.approx((0.5, 2.0))
     assert cell.interval is not None
-    assert cell.interval[0] <= cell.share <= cell.interval[1]
+    assert cell.interval[0] <= cell.gain_share <= cell.interval[1]
 
 
 def test_the_largest_gain_names_its_cell_and_is_less_sure_than_a_single_one() -> None:
     far = "readrandom-16k"
     found = of(pair(1.1, 4), pair(1.5, 16), pair(1.3, 64), pair(1.2, 4, far), pair(1.25, 64, far))
-    best = found.largest("ops_per_s")
+    best = found.largest_gain("ops_per_s")
     assert best is not None
     assert (best.gain.workload, best.gain.axis) == ("readrandom-4k", (("threads", 16),))
     assert best.cells == 5
@@ -75,8 +75,8 @@ def test_the_largest_gain_names_its_cell_and_is_less_sure_than_a_single_one() ->
     assert own is not None
     assert best.low is not None
     assert best.high is not None
-    assert best.low < own[0] < best.gain.share < own[1] < best.high
-    assert [cell.axis for cell in found.of("ops_per_s", far)] == [
+    assert best.low < own[0] < best.gain.gain_share < own[1] < best.high
+    assert [cell.axis for cell in found.metrics_of_workload("ops_per_s", far)] == [
         (("threads", 4),),
         (("threads", 64),),
     ]
@@ -89,10 +89,10 @@ def test_the_largest_gain_of_a_latency_is_the_largest_reduction() -> None:
         for name, scale in ((BASE, 1.0), (OTHER, factor)):
             values = [{"ops_per_s": 1.0, key: scale * value} for value in LOW]
             cells.append(results(name, values, threads))
-    best = of(*cells).largest(key)
+    best = of(*cells).largest_gain(key)
     assert best is not None
     assert best.gain.axis == (("threads", 16),)
-    assert best.gain.share == pytest.approx(0.5)
+    assert best.gain.gain_share == pytest.approx(0.5)
     assert best.low is not None
     assert best.high is not None
     assert best.low <= 0.5 <= best.high
@@ -110,7 +110,7 @@ def test_of_many_cells_chance_claims_little() -> None:
     assert few.cells[0].comparison.verdict is ComparisonVerdict.BETTER
     assert 0.05 / 7 < few.cells[0].comparison.p < 0.05
     many = of(*even, results(BASE, rates(base), 128), results(OTHER, rates(other), 128))
-    said = many.of("ops_per_s")[-1].comparison
+    said = many.metrics_of_workload("ops_per_s")[-1].comparison
     assert (said.verdict, "chance alone" in said.reason) == (ComparisonVerdict.INCONCLUSIVE, True)
 
 
@@ -123,7 +123,7 @@ def test_the_interval_of_the_largest_holds_for_all_cells_at_once() -> None:
             base, other = random.normal(0, 0.02, (2, 4))
             cells.append(results(BASE, rates(np.exp(base).tolist()), threads))
             cells.append(results(OTHER, rates((1.3 * np.exp(other)).tolist()), threads))
-        best = of(*cells).largest("ops_per_s")
+        best = of(*cells).largest_gain("ops_per_s")
         assert best is not None
         assert best.low is not None
         assert best.gain.interval is not None
@@ -135,8 +135,8 @@ def test_the_interval_of_the_largest_holds_for_all_cells_at_once() -> None:
 
 def test_where_nothing_is_better_there_is_no_largest_gain() -> None:
     found = of(pair(0.8, 4), pair(0.9, 16))
-    assert found.largest("ops_per_s") is None
-    assert found.largest("no_such_metric") is None
+    assert found.largest_gain("ops_per_s") is None
+    assert found.largest_gain("no_such_metric") is None
     assert [cell.comparison.verdict for cell in found.cells] == [ComparisonVerdict.WORSE] * 2
 
 
@@ -153,9 +153,9 @@ def test_cells_that_one_side_lacks_are_named_and_never_matched_with_others() -> 
 
 def test_a_single_run_a_side_has_a_gain_without_an_interval() -> None:
     found = of(results(BASE, rates([100.0])), results(OTHER, rates([150.0])))
-    best = found.largest("ops_per_s")
+    best = found.largest_gain("ops_per_s")
     assert best is not None
-    assert best.gain.share == pytest.approx(0.5)
+    assert best.gain.gain_share == pytest.approx(0.5)
     assert (best.low, best.high, best.gain.interval) == (None, None, None)
     assert best.gain.comparison.verdict is ComparisonVerdict.INCONCLUSIVE
 
@@ -170,11 +170,11 @@ def test_a_gain_smaller_than_a_bin_is_not_claimed() -> None:
     same_bin = of(
         results(BASE, bench(1.8e6, 1.3e6, 1.9e6)), results(OTHER, bench(1.4e6, 1.3e6, 1.9e6))
     )
-    (cell,) = same_bin.of(key)
-    assert cell.share == pytest.approx(1 - 1.4 / 1.8)
+    (cell,) = same_bin.metrics_of_workload(key)
+    assert cell.gain_share == pytest.approx(1 - 1.4 / 1.8)
     assert cell.comparison.verdict is ComparisonVerdict.INCONCLUSIVE
     far = of(results(BASE, bench(6.0e6, 4.4e6, 6.6e6)), results(OTHER, bench(1.4e6, 1.3e6, 1.9e6)))
-    (cell,) = far.of(key)
+    (cell,) = far.metrics_of_workload(key)
     assert cell.comparison.verdict is ComparisonVerdict.BETTER
     # Between the edges: 1.3/6.6 at best, 1.9/4.4 at worst; the interval has them all in it.
     assert cell.interval is not None
@@ -187,4 +187,4 @@ def test_one_configuration_and_an_unknown_baseline_give_none() -> None:
     assert compare_configurations(STUDY, cells) == ()
     assert compare_configurations(STUDY, summarised(pair(1.2, 4)), baseline="nobody") == ()
     (turned,) = compare_configurations(STUDY, summarised(pair(1.2, 4)), baseline=OTHER)
-    assert (turned.baseline, turned.cells[0].share < 0) == (OTHER, True)
+    assert (turned.baseline, turned.cells[0].gain_share < 0) == (OTHER, True)

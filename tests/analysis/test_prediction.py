@@ -19,7 +19,9 @@ NODE_DISK = ResourceUse(Resource.DEVICE, "s1", Role.STORAGE, "nvme0n1", 1.0)
 
 
 def seen(*uses: ResourceUse) -> RunResources:
-    return RunResources(uses, None, memory_backed=False, storage_seen=True, stolen=0.0)
+    return RunResources(
+        uses, None, memory_backed=False, is_storage_monitored=True, stolen_share=0.0
+    )
 
 
 def at(hosts: int, *uses: ResourceUse, levels: dict[int, Level] | None = None) -> CurvePrediction:
@@ -60,7 +62,7 @@ def test_one_run_a_load_does_not_tell_how_far_runs_differ() -> None:
 
 def test_invalid_points_do_not_enter() -> None:
     told = at(6, levels={8: Level.INVALID})
-    assert [one.load for one in told.measured] == [1, 2, 4]
+    assert [one.load for one in told.measured_loads] == [1, 2, 4]
     assert told.prediction is None
     assert "3" in told.reason
 

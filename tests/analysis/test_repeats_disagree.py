@@ -8,7 +8,7 @@ import pytest
 from bench.synthetic import Shape, make_plan, make_record, make_result, make_study
 
 from iolab.analysis.points import summarise
-from iolab.analysis.resume_marks import CODE, mark_disagreeing
+from iolab.analysis.resume_marks import CODE, results_with_repeat_checks
 from iolab.core.metric import Level, Metric, Result
 
 SHAPE = Shape(points=1, seconds=2, hosts=2, cores=2, disks=1, nics=1)
@@ -24,7 +24,7 @@ def repeats(*iops: float) -> list[Result]:
 
 
 def level(*iops: float) -> Level | None:
-    marked = mark_disagreeing(repeats(*iops), STUDY)
+    marked = results_with_repeat_checks(repeats(*iops), STUDY)
     found = {check.level for run in marked for check in run.verdict.checks if check.code == CODE}
     assert len(found) <= 1
     return next(iter(found), None)
@@ -46,12 +46,12 @@ def test_repeats_are_held_against_each_other(iops: tuple[float, ...], expected: 
 
 
 def test_repeats_that_agree_change_no_verdict() -> None:
-    marked = mark_disagreeing(repeats(1000, 1010), STUDY)
+    marked = results_with_repeat_checks(repeats(1000, 1010), STUDY)
     assert marked == tuple(repeats(1000, 1010))
 
 
 def test_a_point_of_repeats_that_disagree_is_not_trusted_and_has_no_interval() -> None:
-    (point,) = summarise(mark_disagreeing(repeats(251, 30_000, 47_000), STUDY), STUDY)
+    (point,) = summarise(results_with_repeat_checks(repeats(251, 30_000, 47_000), STUDY), STUDY)
     assert not point.trusted
     assert point.metrics["iops"].low is None
 
@@ -59,10 +59,10 @@ def test_a_point_of_repeats_that_disagree_is_not_trusted_and_has_no_interval() -
 def test_a_run_that_is_invalid_already_does_not_count() -> None:
     odd, *others = repeats(251, 1000, 1010)
     bad = replace(odd, verdict=replace(odd.verdict, level=Level.INVALID))
-    marked = mark_disagreeing([bad, *others], STUDY)
+    marked = results_with_repeat_checks([bad, *others], STUDY)
     assert marked == (bad, *others)
 
 
 def test_results_that_were_marked_are_not_marked_again() -> None:
-    once = mark_disagreeing(repeats(1000, 1300), STUDY)
-    assert mark_disagreeing(once, STUDY) == once
+    once = results_with_repeat_checks(repeats(1000, 1300), STUDY)
+    assert results_with_repeat_checks(once, STUDY) == once

@@ -7,8 +7,8 @@ from dataclasses import replace
 from bench.synthetic import Shape, make_facts, make_plan, make_record, make_result, make_study
 
 from iolab.analysis.points import summarise
-from iolab.analysis.resume_marks import split_by_hosts
-from iolab.analysis.resumed import CODE, mark_resumed
+from iolab.analysis.resume_marks import separate_configurations_with_excluded_hosts
+from iolab.analysis.resumed import CODE, results_with_segment_checks
 from iolab.core.metric import Level, Result
 from iolab.report.best import best_point_headlines
 
@@ -33,17 +33,17 @@ def marks(results: tuple[Result, ...]) -> set[Level | None]:
 
 
 def test_one_segment_is_not_spoken_of() -> None:
-    assert mark_resumed(RESULTS, [FACTS]) == tuple(RESULTS)
+    assert results_with_segment_checks(RESULTS, [FACTS]) == tuple(RESULTS)
 
 
 def test_segments_on_the_same_hosts_mix_well() -> None:
-    marked = mark_resumed(of_segment(2), [FACTS, FACTS])
+    marked = results_with_segment_checks(of_segment(2), [FACTS, FACTS])
     assert marks(marked) == {Level.VALID}
     assert [r.verdict.level for r in marked] == [r.verdict.level for r in RESULTS]
 
 
 def test_segments_on_hosts_that_changed_are_indicative_and_say_what_changed() -> None:
-    marked = mark_resumed(of_segment(2), [FACTS, UPDATED])
+    marked = results_with_segment_checks(of_segment(2), [FACTS, UPDATED])
     assert marks(marked) == {Level.INDICATIVE}
     check = marked[0].verdict.checks[-1]
     assert "The kernel of host" in check.message
@@ -53,12 +53,12 @@ def test_segments_on_hosts_that_changed_are_indicative_and_say_what_changed() ->
 
 def test_a_change_between_segments_that_did_not_measure_the_curve_does_not_matter() -> None:
     later = [FACTS, UPDATED, FACTS]
-    assert marks(mark_resumed(of_segment(3), later)) == {Level.VALID}
+    assert marks(results_with_segment_checks(of_segment(3), later)) == {Level.VALID}
 
 
 def test_results_without_a_host_stand_in_a_configuration_of_their_own() -> None:
-    lacking = [RESULTS[0], *(replace(result, without=("c3",)) for result in RESULTS[1:])]
-    study, results = split_by_hosts(STUDY, lacking)
+    lacking = [RESULTS[0], *(replace(result, excluded_hosts=("c3",)) for result in RESULTS[1:])]
+    study, results = separate_configurations_with_excluded_hosts(STUDY, lacking)
     whole = STUDY.configurations[0]
     assert [item.id for item in study.configurations] == [whole.id, f"{whole.id} without c3"]
     assert study.configurations[1].title == f"{whole.title} without c3"

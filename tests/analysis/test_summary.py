@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from iolab.analysis.metrics import METRIC_KEYS, TRIM_KEYS, fleet_metrics, host_metrics
 from iolab.analysis.sums import sum_measured_window
-from iolab.core.histogram import LOWER_NS, UPPER_NS, bin_of_ns
+from iolab.core.histogram import LOWER_NS, UPPER_NS, bin_index_of_ns
 from iolab.core.metric import Metric
-from iolab.core.metric_spec import spec_of
+from iolab.core.metric_spec import metric_spec
 from iolab.core.workload import Direction
 from iolab.loads.fileio.workload import Access
 from tests.analysis.records import (
@@ -98,7 +98,7 @@ def test_percentiles_of_a_fleet_are_those_of_all_its_ios() -> None:
         assert value is not None
         assert value == exact.percentile_ns(percent)
         true = every[int(np.ceil(percent / 100 * every.size)) - 1]
-        assert bin_of_ns(int(value)) == bin_of_ns(true)
+        assert bin_index_of_ns(int(value)) == bin_index_of_ns(true)
         assert abs(value - true) <= 0.01 * true
         assert value <= every[-1]
     assert metrics["lat_ns_p99_99"].value is None
@@ -145,7 +145,7 @@ def test_a_direction_that_is_not_asked_for_has_no_value() -> None:
     assert list(metrics) == list(METRIC_KEYS)
     assert metrics["write_iops"].value is None
     assert metrics["read_iops"].value == metrics["iops"].value == pytest.approx(40_000)
-    assert all(metric.unit == spec_of(key).unit for key, metric in metrics.items())
+    assert all(metric.unit == metric_spec(key).unit for key, metric in metrics.items())
 
 
 def test_a_host_has_its_own_numbers() -> None:
@@ -164,7 +164,7 @@ def test_the_maximum_of_a_cut_window_stays_within_its_last_bin() -> None:
     )
     largest = value["lat_ns_max"].value
     assert largest is not None
-    index = int(bin_of_ns(800_000))
+    index = int(bin_index_of_ns(800_000))
     assert LOWER_NS[index] <= 800_000 <= largest <= UPPER_NS[index]
 
 

@@ -11,14 +11,14 @@ from iolab.analysis.value import (
     SizeMeasure,
     capacity_quotients,
     configuration_sizes,
+    configurations_without_size,
     cost_currencies,
-    factor_over,
     fleets_with_single_client,
-    full_configurations,
     improvement_factor,
+    improvement_over,
     per_host_rate,
     rate_quotients,
-    unknown_sizes,
+    without_host_subsets,
 )
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level, Metric
@@ -38,7 +38,7 @@ def best(value: Metric, configuration: str = "a", hosts: int = 0) -> Maximum:
 
 def test_a_rate_is_divided_by_every_size_that_is_told_and_so_is_its_interval() -> None:
     found = rate_quotients([WHOLE], [best(rate(1e6, 9e5, 1.2e6))])
-    assert [(one.size.per, one.value) for one in found] == [
+    assert [(one.size.unit_text, one.value) for one in found] == [
         ("TB raw", rate(2500.0, 2250.0, 3000.0)),
         ("TB usable", rate(4000.0, 3600.0, 4800.0)),
         ("node", rate(250_000.0, 225_000.0, 300_000.0)),
@@ -68,7 +68,7 @@ def test_what_is_not_told_or_nothing_divides_nothing(bare: Configuration) -> Non
 
 def test_capacity_for_money_and_for_a_node_is_exact() -> None:
     found = capacity_quotients([WHOLE], (SizeMeasure.COST, SizeMeasure.NODE))
-    assert [(one.of.metric, one.size.per, one.value.value) for one in found] == [
+    assert [(one.maximum.metric, one.size.unit_text, one.value.value) for one in found] == [
         ("raw_tb", "node", 100.0),
         ("usable_tb", "node", 62.5),
         ("raw_tb", "1000 EUR", 2.0),
@@ -80,7 +80,7 @@ def test_capacity_for_money_and_for_a_node_is_exact() -> None:
 def test_currencies_are_kinds_of_their_own() -> None:
     other = Configuration("b", "B", (), "/t", cost=ProcurementCost("USD", 1000.0, 0.0, 0.0))
     found = rate_quotients([WHOLE, other], [best(rate(10.0)), best(rate(10.0), "b")])
-    money = {one.kind for one in found if one.size.over is SizeMeasure.COST}
+    money = {one.kind for one in found if one.size.size_measure is SizeMeasure.COST}
     assert money == {("w", "iops", "1000 EUR"), ("w", "iops", "1000 USD")}
     assert cost_currencies([WHOLE, other]) == ("EUR", "USD")
 
@@ -111,11 +111,11 @@ def test_a_fleet_stands_beside_the_client_that_differs_in_hosts_alone() -> None:
     ]
     owners = [one, four, elsewhere, other]
     (found,) = fleets_with_single_client(owners, maxima)
-    assert full_configurations(owners) == (four, elsewhere, other)
-    assert (found.single.configuration, found.fleet.configuration) == ("one", "four")
-    assert found.times.value == 3.0
-    assert found.kept is not None
-    assert found.kept.value == 0.75
+    assert without_host_subsets(owners) == (four, elsewhere, other)
+    assert (found.single_client.configuration, found.fleet.configuration) == ("one", "four")
+    assert found.speedup.value == 3.0
+    assert found.scaling_efficiency is not None
+    assert found.scaling_efficiency.value == 0.75
 
 
 def test_a_fleet_of_unknown_size_has_a_factor_and_no_share() -> None:
@@ -123,26 +123,26 @@ def test_a_fleet_of_unknown_size_has_a_factor_and_no_share() -> None:
     (found,) = fleets_with_single_client(
         pair, [best(rate(100.0), "one", 1), best(rate(400.0), "many")]
     )
-    assert (found.times.value, found.kept) == (4.0, None)
+    assert (found.speedup.value, found.scaling_efficiency) == (4.0, None)
 
 
 def test_what_only_some_configurations_tell_is_named() -> None:
     bare = Configuration("b", "B", (), "/t", 4)
-    assert unknown_sizes([WHOLE, bare]) == (
+    assert configurations_without_size([WHOLE, bare]) == (
         (SizeMeasure.RAW, ("b",)),
         (SizeMeasure.USABLE, ("b",)),
         (SizeMeasure.COST, ("b",)),
     )
-    assert unknown_sizes([bare]) == ()
+    assert configurations_without_size([bare]) == ()
 
 
 def test_nothing_is_claimed_of_what_is_invalid() -> None:
     good = Maximum("a", "w", "iops", rate(300.0), level=Level.VALID)
     bad = replace(good, configuration="b", value=rate(100.0), level=Level.INVALID)
-    assert factor_over(good, bad) is None
-    assert factor_over(bad, good) is None
-    assert factor_over(good, good) is None
-    assert factor_over(good, replace(bad, level=Level.INDICATIVE)) == Metric(3.0, "")
+    assert improvement_over(good, bad) is None
+    assert improvement_over(bad, good) is None
+    assert improvement_over(good, good) is None
+    assert improvement_over(good, replace(bad, level=Level.INDICATIVE)) == Metric(3.0, "")
     owners = [Configuration("a", "A", ("c", "d"), "/t"), Configuration("b", "B", ("c",), "/t")]
     assert fleets_with_single_client(owners, [replace(good, hosts=2), replace(bad, hosts=1)]) == ()
 
@@ -152,7 +152,7 @@ def test_a_fleet_stands_beside_one_host_of_its_own_points_first() -> None:
     one = Configuration("one", "One", ("c1",), "/t")
     maxima = [best(rate(300.0), "four", 4), best(rate(90.0), "one", 1)]
     (found,) = fleets_with_single_client([four, one], maxima, [best(rate(100.0), "four", 1)])
-    assert (found.single.configuration, found.times.value) == ("four", 3.0)
+    assert (found.single_client.configuration, found.speedup.value) == ("four", 3.0)
     assert (
         fleets_with_single_client(
             [four], [best(rate(300.0), "four", 1)], [best(rate(300.0), "four", 1)]

@@ -108,7 +108,7 @@ def test_a_host_without_any_interval_leaves_no_common_window() -> None:
 
 def test_a_warm_up_longer_than_the_run_leaves_nothing() -> None:
     load = sum_measured_window(bursts_record([Burst(spans=5)], warmup_s=6.0))
-    assert not load.shared
+    assert not load.has_common_window
     assert load.seconds.tolist() == [0.0]
     assert load.ios.sum() == 0
 

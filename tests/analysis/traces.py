@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from iolab.core.block_trace import BlockTrace, DirectionTrace, LatencyRow
-from iolab.core.histogram import bin_of_ns
+from iolab.core.histogram import bin_index_of_ns
 from tests.analysis.records import DEVICE
 
 WINDOWS: Final = 100
@@ -19,7 +19,7 @@ def latency_rows(
     windows: Sequence[Sequence[int]], weight: float = 1.0
 ) -> tuple[tuple[LatencyRow, ...], float, float]:
     """Rows, weight and squares of the latencies of each window, by the definition."""
-    found = [np.bincount(bin_of_ns(list(window))) for window in windows]
+    found = [np.bincount(bin_index_of_ns(list(window))) for window in windows]
     bins = sorted({int(b) for counts in found for b in np.flatnonzero(counts)})
     rows = []
     for b in bins:

@@ -169,7 +169,7 @@ class Segments:
                 raise Trouble(f"lost or changed: {lost}")
             kept = now
             if (self.stage.session / "session.json").exists() and (
-                damage := SessionReader(self.stage.session).verify()
+                damage := SessionReader(self.stage.session).verify_all_files()
             ):
                 raise Trouble(f"damaged: {damage}")
             if not message and not surroundings:

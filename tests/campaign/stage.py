@@ -21,7 +21,7 @@ from typing import NoReturn
 
 from tools import fleet
 
-from iolab.cli.app import conclude
+from iolab.cli.app import run_command_line
 from iolab.core.run import RunStatus
 from iolab.store.reader import SessionReader
 from tests.fleet.bed import Bed
@@ -197,7 +197,7 @@ class Stage:
             self._bend_clock()
             sys.stdout, sys.stderr = open(1, "w"), open(2, "w")  # noqa: SIM115
             sys.argv = ["iolab", *words]
-            code = conclude(words)
+            code = run_command_line(words)
             sys.stdout.flush()
         finally:
             os._exit(code)
@@ -437,8 +437,8 @@ def complete(session: Path) -> None:
     reader = SessionReader(session)
     planned = sorted((one.point.digest, one.repeat) for one in reader.plan.runs)
     stored = sorted((one.digest, one.repeat) for one in reader.results())
-    if stored != planned or reader.done() != frozenset(planned):
-        raise Trouble(f"incomplete: {stored} of {planned}, done {sorted(reader.done())}")
+    if stored != planned or reader.done_runs() != frozenset(planned):
+        raise Trouble(f"incomplete: {stored} of {planned}, done {sorted(reader.done_runs())}")
     if left := list(session.glob("points/*/.*")):
         raise Trouble(f"draft left in the session: {left}")
 

@@ -74,10 +74,10 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 def make_session(directory: Path, committed: int = len(PLAN.runs), study: Study = STUDY) -> Path:
     """A session of synthetic runs, ended when all of them are committed."""
     with SessionWriter.create(directory, study, PLAN, "session-1", ("iolab", "run")) as writer:
-        writer.started(make_facts(SHAPE), "0.1.0")
+        writer.record_start(make_facts(SHAPE), "0.1.0")
         for run in PLAN.runs[:committed]:
             record = make_record(run, SHAPE)
-            writer.commit(record, make_result(record), analysis_version=1)
+            writer.commit_run(record, make_result(record), analysis_version=1)
         if committed == len(PLAN.runs):
-            writer.ended(SessionStatus.DONE)
+            writer.end_session(SessionStatus.DONE)
     return directory

@@ -57,11 +57,11 @@ def make_target(directory: Path, target: Target) -> Path:
     with SessionWriter.create(
         directory, study, target.foreseen(plan), target.name, ("iolab", "run"), clock=lambda: clock
     ) as writer:
-        writer.started(target.facts(make_facts(shape)), "0.1.0")
+        writer.record_start(target.facts(make_facts(shape)), "0.1.0")
         for run in plan.runs:
             record = make_record(run, shape)
-            writer.commit(record, _result(target, run, shape), analysis_version=1)
-        writer.ended(SessionStatus.DONE)
+            writer.commit_run(record, _result(target, run, shape), analysis_version=1)
+        writer.end_session(SessionStatus.DONE)
     return directory
 
 

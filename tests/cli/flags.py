@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import typer
 
-from iolab.cli.app import app_of
+from iolab.cli.app import create_app
 from iolab.errors import ExitCode
 from tests.cli.command_line import make_session
 from tests.cli.in_process import call
@@ -186,7 +186,7 @@ class Parameter:
 
 def parameters() -> list[Parameter]:
     """All of every command, in the order of the help."""
-    app: Any = typer.main.get_command(app_of())
+    app: Any = typer.main.get_command(create_app())
     return [
         Parameter(
             command,

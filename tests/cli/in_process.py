@@ -15,7 +15,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import IO
 
-from iolab.cli.app import conclude
+from iolab.cli.app import run_command_line
 from tests.cli.command_line import environment
 
 
@@ -33,7 +33,7 @@ def call(
 def _main(argv: list[str]) -> int:
     before, sys.argv = sys.argv, argv
     try:
-        return conclude(argv[1:])
+        return run_command_line(argv[1:])
     finally:
         sys.argv = before
 

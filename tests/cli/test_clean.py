@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 import typer
 
-from iolab.cli.doctor.command import clean_command, conclude
+from iolab.cli.doctor.command import clean_command, exit_with_verdict
 from iolab.cli.doctor.findings import LEFT, OTHER_LOAD, Finding, FindingState
 from iolab.errors import ExitCode
 from iolab.hosts.push import AGENT_VARIABLE
@@ -76,9 +76,9 @@ def test_a_relative_directory_of_hosts_is_refused(command: str) -> None:
 
 def test_doctor_prints_the_command_that_cleans(capsys: pytest.CaptureFixture[str]) -> None:
     command = clean_command("/a b", None)
-    conclude([Finding(LEFT, FindingState.NOTE, "1 scratch folder")], command)
+    exit_with_verdict([Finding(LEFT, FindingState.NOTE, "1 scratch folder")], command)
     assert "iolab clean --path '/a b'" in capsys.readouterr().err
-    conclude([], command)
+    exit_with_verdict([], command)
     assert "iolab clean" not in capsys.readouterr().err
 
 
@@ -94,7 +94,7 @@ def test_a_machine_that_others_load_has_an_exit_code_of_its_own(
 ) -> None:
     findings = [Finding(OTHER_LOAD, state, "CPU 99 %") for state in states]
     with pytest.raises(typer.Exit) as ended:
-        conclude(findings, "")
+        exit_with_verdict(findings, "")
     assert ended.value.exit_code == code
 
 

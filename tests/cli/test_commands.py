@@ -17,7 +17,7 @@ import pytest
 from iolab.cli.report import appendix_file
 from iolab.cli.session import exit_code
 from iolab.cli.show import FailOnLevel
-from iolab.cli.studies import bundled
+from iolab.cli.studies import bundled_studies
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Level, Result, Verdict
 from iolab.core.run import RunStatus
@@ -96,7 +96,7 @@ def test_studies_are_listed() -> None:
     assert len(text.splitlines()) == 1 + len(listed)
 
 
-@pytest.mark.parametrize("study", [study.id for study in bundled()])
+@pytest.mark.parametrize("study", [study.id for study in bundled_studies()])
 def test_bundled_studies_are_right(study: str) -> None:
     assert f"{study} is right" in printed("check", study, "--scale", "small")
 

@@ -184,9 +184,20 @@ def test_a_value_of_zero_has_no_ratio(tmp_path: Path, baseline: Path) -> None:
 
 def test_what_differs_alike_in_several_workloads_is_one_row() -> None:
     found = [
-        Difference(Area.WORKLOAD, "file bytes", "1 GiB", "2 GiB", forbids=True, workload="reads"),
-        Difference(Area.WORKLOAD, "file bytes", "1 GiB", "2 GiB", forbids=True, workload="writes"),
-        Difference(Area.WORKLOAD, "file bytes", "1 GiB", "4 GiB", forbids=True, workload="mixed"),
+        Difference(
+            Area.WORKLOAD, "file bytes", "1 GiB", "2 GiB", forbids_comparison=True, workload="reads"
+        ),
+        Difference(
+            Area.WORKLOAD,
+            "file bytes",
+            "1 GiB",
+            "2 GiB",
+            forbids_comparison=True,
+            workload="writes",
+        ),
+        Difference(
+            Area.WORKLOAD, "file bytes", "1 GiB", "4 GiB", forbids_comparison=True, workload="mixed"
+        ),
         Difference(Area.HOSTS, "kernel", "6.1", "6.12"),
     ]
     rows = differences_table(found).rows
@@ -243,9 +254,9 @@ def deeper(plan: Plan) -> Plan:
             point=replace(
                 run.point,
                 job=replace(
-                    Job.require(run.point.job),
+                    Job.require_type(run.point.job),
                     iodepth=7,
-                    file_bytes=2 * Job.require(run.point.job).file_bytes,
+                    file_bytes=2 * Job.require_type(run.point.job).file_bytes,
                 ),
             ),
         )

@@ -29,7 +29,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A session with a ledger; only to be copied."""
     made = make_session(tmp_path_factory.mktemp("sound") / "S")
     with SessionWriter.reopen(made) as writer:
-        writer.keep_ledger(Ledger())
+        writer.write_ledger(Ledger())
     return made
 
 
@@ -222,6 +222,6 @@ def test_a_table_of_another_size_is_not_read(session: Path) -> None:
     # No hook can be taken back: after this test it lists what nobody reads.
     sys.addaudithook(lambda event, of: opened.append(str(of[0])) if event == "open" else None)
     with pytest.raises(StoreError) as caught:
-        verify.check_file(run, files, "bins.parquet")
+        verify.require_unchanged_file(run, files, "bins.parquet")
     assert str(run / "bins.parquet") not in opened
     assert "instead of" in caught.value.message

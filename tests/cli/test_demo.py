@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.loads.fileio.engines.fio import no_usable_fio
+from iolab.loads.fileio.engines.fio import unusable_local_fio_reason
 from tests.facts import tells
 
 
@@ -19,14 +19,14 @@ def answers(folder: Path, message: str) -> str:
 
 
 def test_a_fio_that_will_do_is_used(tmp_path: Path) -> None:
-    assert no_usable_fio(answers(tmp_path, "echo fio-3.33")) == ""
+    assert unusable_local_fio_reason(answers(tmp_path, "echo fio-3.33")) == ""
 
 
 @pytest.mark.parametrize(
     ("script", "fact"), [("echo fio-2.14", "2.14"), ("exit 1", "3.16"), ("echo fio", "3.16")]
 )
 def test_one_that_is_too_old_or_broken_is_named(tmp_path: Path, script: str, fact: str) -> None:
-    lacks = no_usable_fio(answers(tmp_path, script))
+    lacks = unusable_local_fio_reason(answers(tmp_path, script))
     assert str(tmp_path / "fio") in lacks
     assert fact in lacks
 
@@ -34,8 +34,8 @@ def test_one_that_is_too_old_or_broken_is_named(tmp_path: Path, script: str, fac
 def test_one_that_cannot_be_started_is_named(tmp_path: Path) -> None:
     search = answers(tmp_path, "")
     (tmp_path / "fio").write_text("#!/nowhere/sh\n", encoding="utf-8")
-    assert str(tmp_path / "fio") in no_usable_fio(search)
+    assert str(tmp_path / "fio") in unusable_local_fio_reason(search)
 
 
 def test_where_there_is_none_that_is_told(tmp_path: Path) -> None:
-    assert tells(no_usable_fio(str(tmp_path)), "no", "fio")
+    assert tells(unusable_local_fio_reason(str(tmp_path)), "no", "fio")

@@ -7,11 +7,11 @@ import re
 import pytest
 import typer
 
-from iolab.cli.app import app_of
+from iolab.cli.app import create_app
 from tests.site_parts import commands
 
-GROUP = typer.main.get_group(app_of())
-ROOT = typer.main.get_command(app_of())
+GROUP = typer.main.get_group(create_app())
+ROOT = typer.main.get_command(create_app())
 COMMANDS = sorted(GROUP.commands)
 PART = commands()
 

@@ -11,7 +11,7 @@ from iolab.cli.doctor.findings import (
     FindingState,
     counter_findings,
     engine_findings,
-    fact_findings,
+    machine_fact_findings,
     probe_findings,
     target_findings,
 )
@@ -29,7 +29,7 @@ DISK = TARGET.devices[0]
 def states(found: object) -> dict[str, FindingState]:
     assert isinstance(found, list)
     assert all(item.hint for item in found if item.state is FindingState.FAULT)
-    return {item.what: item.state for item in found}
+    return {item.topic: item.state for item in found}
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def states(found: object) -> dict[str, FindingState]:
 def test_fio(tool: ToolFacts, state: FindingState) -> None:
     (found,) = engine_findings(replace(FACTS, tools=(tool,)))
     assert found.state is state
-    assert found.engine == (state is FindingState.FAULT)
+    assert found.is_engine_fault == (state is FindingState.FAULT)
     assert ("--engine native" in found.hint) == (state is FindingState.FAULT)
 
 
@@ -96,12 +96,12 @@ def test_a_file_system_without_a_device_is_noted() -> None:
 
 def test_a_machine_that_tells_its_name_is_named() -> None:
     machine = MachineFacts("Amazon EC2", "i4i.2xlarge", None)
-    first, *_ = fact_findings(replace(FACTS, machine=machine))
+    first, *_ = machine_fact_findings(replace(FACTS, machine=machine))
     assert tells(first.message, "Amazon EC2 i4i.2xlarge", FACTS.cpu.model)
 
 
 def test_what_a_machine_would_not_tell_is_noted() -> None:
-    *_, last = fact_findings(replace(FACTS, faults=("DMI is closed.",)))
+    *_, last = machine_fact_findings(replace(FACTS, faults=("DMI is closed.",)))
     assert (last.state, last.message) == (FindingState.NOTE, "DMI is closed.")
 
 
@@ -114,7 +114,9 @@ def test_a_machine_that_gives_a_load_few_cores_says_how_many(
 ) -> None:
     cpu = replace(FACTS.cpu, threads=4, allowed_cores=allowed, quota_cores=quota)
     found = [
-        one.message for one in fact_findings(replace(FACTS, cpu=cpu)) if one.what == "processors"
+        one.message
+        for one in machine_fact_findings(replace(FACTS, cpu=cpu))
+        if one.topic == "processors"
     ]
     assert len(found) == (told is not None)
     assert told is None or tells(found[0], told, "4")

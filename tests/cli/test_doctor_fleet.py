@@ -70,17 +70,17 @@ def findings(*hosts: InspectedHost, **failed: IolabError) -> tuple[FleetFinding,
 def only(what: str, *hosts: InspectedHost) -> FleetFinding:
     """The one finding about that, among findings of which all others are well."""
     found = findings(*hosts)
-    assert {item.finding.what for item in found if item.finding.state is not FindingState.OK} <= {
+    assert {item.finding.topic for item in found if item.finding.state is not FindingState.OK} <= {
         what
     }
-    (item,) = [item for item in found if item.finding.what == what]
+    (item,) = [item for item in found if item.finding.topic == what]
     return item
 
 
 def test_hosts_that_are_alike_give_nothing_to_do() -> None:
     found = findings(host("a"), host("b"), host("c"))
     assert {item.finding.state for item in found} == {FindingState.OK}
-    assert {item.finding.what for item in found} == {
+    assert {item.finding.topic for item in found} == {
         "clock", "other load", "fio", "file system", "kernel", "processor", "link", "MTU",
         "governor",
     }  # fmt: skip
@@ -133,7 +133,7 @@ def in_cloud(kind: str, name: str = "data") -> dict[str, Any]:
 def test_what_clouds_tell_is_compared_but_for_the_names_of_volumes() -> None:
     first = host("a", **in_cloud("Premium_LRS"))
     hosts = (first, host("b", **in_cloud("Premium_LRS", "other")))
-    alike = next(one.finding for one in findings(*hosts) if one.finding.what == "cloud")
+    alike = next(one.finding for one in findings(*hosts) if one.finding.topic == "cloud")
     assert alike.state is FindingState.OK
     other = only("cloud", first, host("b", **in_cloud("StandardSSD_LRS"))).finding
     assert other.state is FindingState.NOTE
@@ -191,7 +191,7 @@ def test_a_clock_that_cannot_be_told_is_noted() -> None:
         (replace(QUIET, cpu_busy=0.5), "processors 50 % busy"),
         (replace(QUIET, device_busy=0.4), "a device below the directory 40 % busy"),
         (
-            replace(QUIET, idle=PreRunActivity(1.0, 5e7, 900.0)),
+            replace(QUIET, pre_run_activity=PreRunActivity(1.0, 5e7, 900.0)),
             "others move 50 MB/s, 900 I/Os/s there",
         ),
     ],
@@ -220,10 +220,10 @@ def test_a_host_that_cannot_be_reached_stands_first_and_the_others_are_compared(
 def test_the_same_fault_of_several_hosts_is_told_once() -> None:
     bare: dict[str, Any] = {"tools": (ToolFacts("fio", None, None),)}
     found = findings(host("a", facts=bare), host("b"), host("c", facts=bare))
-    assert (found[0].hosts, found[0].finding.what) == (("a", "c"), "fio")
-    assert found[0].finding.engine
+    assert (found[0].hosts, found[0].finding.topic) == (("a", "c"), "fio")
+    assert found[0].finding.is_engine_fault
     full = findings(host("a", target={"free_bytes": 1}), host("b"))
-    assert (full[0].hosts, full[0].finding.what) == (("a",), "free space")
+    assert (full[0].hosts, full[0].finding.topic) == (("a",), "free space")
 
 
 def test_storage_nodes_are_compared_among_themselves_and_need_no_fio() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.cli.output import FAULTS_SHOWN, guarded
+from iolab.cli.output import FAULTS_SHOWN, run_with_error_handling
 from iolab.errors import (
     EngineError,
     ExitCode,
@@ -32,7 +32,9 @@ def test_of_very_many_faults_some_are_printed_and_the_rest_counted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     faults = [Fault(f"Host {number} is held.", "Wait.") for number in range(FAULTS_SHOWN + 7)]
-    guarded(lambda: raising(HostError("It cannot run.", "Correct this.", faults)), [])
+    run_with_error_handling(
+        lambda: raising(HostError("It cannot run.", "Correct this.", faults)), []
+    )
     told = capsys.readouterr().err.splitlines()
     assert told[1 + FAULTS_SHOWN - 1].endswith(f"Host {FAULTS_SHOWN - 1} is held. Wait.")
     assert told[-1].startswith("  and 7 more")
@@ -57,7 +59,7 @@ def raising(error: BaseException) -> object:
 def test_every_error_is_told_with_all_faults(
     error: IolabError, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert guarded(lambda: raising(error), ["show"]) == error.exit_code
+    assert run_with_error_handling(lambda: raising(error), ["show"]) == error.exit_code
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines() == [
@@ -68,7 +70,10 @@ def test_every_error_is_told_with_all_faults(
 
 
 def test_with_json_the_error_is_a_document_too(capsys: pytest.CaptureFixture[str]) -> None:
-    assert guarded(lambda: raising(StudyError(FAULTS)), ["check", "x", "--json"]) == ExitCode.STUDY
+    assert (
+        run_with_error_handling(lambda: raising(StudyError(FAULTS)), ["check", "x", "--json"])
+        == ExitCode.STUDY
+    )
     out, err = capsys.readouterr()
     assert json.loads(out) == {
         "format": 1,
@@ -89,14 +94,16 @@ def test_with_json_the_error_is_a_document_too(capsys: pytest.CaptureFixture[str
 def test_a_bug_says_so_and_shows_its_traceback_only_when_asked(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert guarded(lambda: raising(ZeroDivisionError("of \x1bx")), []) == ExitCode.BUG
+    assert (
+        run_with_error_handling(lambda: raising(ZeroDivisionError("of \x1bx")), []) == ExitCode.BUG
+    )
     out, err = capsys.readouterr()
     assert out == ""
     assert "ZeroDivisionError at test_error_messages.py:" in err
     assert "of \\x1bx" in err
     assert "Traceback" not in err
     monkeypatch.setenv("IOLAB_DEBUG", "1")
-    assert guarded(lambda: raising(ZeroDivisionError("x")), []) == ExitCode.BUG
+    assert run_with_error_handling(lambda: raising(ZeroDivisionError("x")), []) == ExitCode.BUG
     assert "Traceback" in capsys.readouterr().err
 
 
@@ -131,17 +138,21 @@ def hiding(error: BaseException, *, all_of_it: bool) -> object:
 def test_what_lies_below_another_error_is_told_unless_it_is_suppressed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert guarded(lambda: hiding(MemoryError(), all_of_it=False), []) == ExitCode.HOST
+    assert (
+        run_with_error_handling(lambda: hiding(MemoryError(), all_of_it=False), []) == ExitCode.HOST
+    )
     assert "ZeroDivisionError" not in capsys.readouterr().err
-    assert guarded(lambda: hiding(MemoryError(), all_of_it=True), []) == ExitCode.BUG
+    assert (
+        run_with_error_handling(lambda: hiding(MemoryError(), all_of_it=True), []) == ExitCode.BUG
+    )
 
 
 def test_an_interrupt_is_quiet_and_has_its_code(capsys: pytest.CaptureFixture[str]) -> None:
-    assert guarded(lambda: raising(KeyboardInterrupt()), []) == ExitCode.INTERRUPTED
+    assert run_with_error_handling(lambda: raising(KeyboardInterrupt()), []) == ExitCode.INTERRUPTED
     assert capsys.readouterr() == ("", "Interrupted.\n")
 
 
 def test_a_command_exits_with_what_it_says() -> None:
-    assert guarded(lambda: None, []) == ExitCode.OK
-    assert guarded(lambda: 4, []) == ExitCode.ENGINE
-    assert guarded(lambda: sys.exit(2), []) == ExitCode.STUDY
+    assert run_with_error_handling(lambda: None, []) == ExitCode.OK
+    assert run_with_error_handling(lambda: 4, []) == ExitCode.ENGINE
+    assert run_with_error_handling(lambda: sys.exit(2), []) == ExitCode.STUDY

@@ -104,7 +104,8 @@ def test_another_load_or_study_is_refused(steady: Path, tmp_path: Path) -> None:
     def deeper(plan: Plan) -> Plan:
         runs = (
             replace(
-                run, point=replace(run.point, job=replace(Job.require(run.point.job), iodepth=9))
+                run,
+                point=replace(run.point, job=replace(Job.require_type(run.point.job), iodepth=9)),
             )
             for run in plan.runs
         )

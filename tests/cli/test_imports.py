@@ -16,7 +16,7 @@ iolab.registry.study_kinds()"""
 PLAN = """import iolab.registry, iolab.cli.planning, iolab.hosts.connect, iolab.session.discovery
 iolab.registry.study_kinds()"""
 RESULTS = """import iolab.registry, iolab.cli.results, iolab.store.reader
-iolab.registry.reported().booted_hosts"""
+iolab.registry.report_kinds().booted_hosts"""
 
 
 @pytest.mark.parametrize(

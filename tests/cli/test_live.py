@@ -40,13 +40,13 @@ def seen(second: float, host: str = "a") -> IntervalReported:
 def test_each_phase_second_and_result_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     view = LinesView(progress(), clock=lambda: 0.0)
     view.open()
-    view.see(PhaseStarted(Phase.LAY_OUT, None, "s256m, 1 GiB", 5.0))
-    view.see(RunPreparing(RUN))
-    view.see(PhaseStarted(Phase.MEASURE, RUN, "", 10.0))
-    view.see(seen(1.0))
-    view.see(seen(2.0))
-    view.see(RunFinished(make_record(RUN, SHAPE)))
-    view.judged(RESULTS[0])
+    view.on_event(PhaseStarted(Phase.LAY_OUT, None, "s256m, 1 GiB", 5.0))
+    view.on_event(RunPreparing(RUN))
+    view.on_event(PhaseStarted(Phase.MEASURE, RUN, "", 10.0))
+    view.on_event(seen(1.0))
+    view.on_event(seen(2.0))
+    view.on_event(RunFinished(make_record(RUN, SHAPE)))
+    view.on_result(RESULTS[0])
     view.close()
     out, err = capsys.readouterr()
     assert out == ""
@@ -65,13 +65,13 @@ def test_a_failed_run_says_why(capsys: pytest.CaptureFixture[str]) -> None:
     failed = replace(
         make_record(RUN, SHAPE), status=RunStatus.FAILED, failure="fio\x1b[31m said no."
     )
-    view.see(RunFinished(failed))
+    view.on_event(RunFinished(failed))
     err = capsys.readouterr().err
     assert "failed: fio\\x1b[31m said no." in err
 
 
 def test_notices_are_told_and_their_text_is_harmless(capsys: pytest.CaptureFixture[str]) -> None:
-    LinesView(progress()).see(Notice("host [bold]x\r\x07 is slow"))
+    LinesView(progress()).on_event(Notice("host [bold]x\r\x07 is slow"))
     assert capsys.readouterr().err == "host [bold]x \\x07 is slow\n"
 
 
@@ -79,9 +79,9 @@ def test_quiet_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
     view = choose_view(progress(), quiet=True)
     assert type(view) is LiveView
     view.open()
-    view.see(Notice("hello"))
-    view.judged(RESULTS[0])
-    view.note("hello")
+    view.on_event(Notice("hello"))
+    view.on_result(RESULTS[0])
+    view.show_text("hello")
     view.close()
     assert capsys.readouterr() == ("", "")
 
@@ -105,11 +105,11 @@ def test_a_terminal_that_goes_away_ends_nothing() -> None:
         view = choose_view(progress(), quiet=False)
         assert isinstance(view, PanelView)
         view.open()
-        view.see(RunPreparing(RUN))
+        view.on_event(RunPreparing(RUN))
         os.close(controller)
-        view.see(Notice("nobody reads this"))
-        view.see(seen(1.0))
-        view.judged(RESULTS[0])
+        view.on_event(Notice("nobody reads this"))
+        view.on_event(seen(1.0))
+        view.on_result(RESULTS[0])
         view.close()
         view.close()
 
@@ -125,8 +125,8 @@ def test_the_panel_shows_and_leaves_the_screen_as_it_was() -> None:
     with terminal() as controller:
         view = PanelView(progress(), clock=lambda: 3.0)
         view.open()
-        view.see(RunPreparing(RUN))
-        view.note("a word above")
+        view.on_event(RunPreparing(RUN))
+        view.show_text("a word above")
         view.close()
         os.set_blocking(controller, False)
         shown = b"".join(iter(lambda: read_some(controller), b"")).decode()

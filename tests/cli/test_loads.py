@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from iolab.analysis.points import summarise
-from iolab.cli.details import details_screen
-from iolab.cli.planning import plan_screen
-from iolab.cli.progress import Makers, SessionProgress
-from iolab.cli.results import results_screen
+from iolab.cli.details import run_detail_lines
+from iolab.cli.planning import plan_lines
+from iolab.cli.progress import LoadHosts, SessionProgress
+from iolab.cli.results import result_lines
 from iolab.core.events import IntervalReported, RunPreparing, SessionStarted
 from iolab.core.metric import Outlier
 from iolab.core.run import RunStatus
@@ -27,7 +27,7 @@ MIX = "  70 % reads, 30 % writes: 6 VMs, iodepth 8"
 
 def test_key_value_points_stand_under_their_block_size() -> None:
     source = rocksdb(seconds=2)
-    lines = drawn(results_screen(source.study, source.results()), 80)
+    lines = drawn(result_lines(source.study, source.results()), 80)
     assert lines[0].split()[:5] == ["point", "ops/s", "read", "mean", "p99"]
     at = lines.index("Random reads, block_size 4k")
     assert [line.split()[:2] for line in lines[at + 1 : at + 5]] == [
@@ -39,7 +39,7 @@ def test_key_value_points_stand_under_their_block_size() -> None:
 
 def test_key_value_configurations_have_intervals_and_gains() -> None:
     source = rocksdb(("old", "new"), repeats=2, seconds=2, workload_count=1)
-    lines = drawn(results_screen(source.study, source.results()), 120)
+    lines = drawn(result_lines(source.study, source.results()), 120)
     assert "95 %" in lines[0]
     assert any("±" in line for line in lines)
     assert "old: Random reads, block_size 4k" in lines
@@ -49,14 +49,14 @@ def test_key_value_configurations_have_intervals_and_gains() -> None:
 
 def test_the_published_percentile_has_a_column_even_without_values() -> None:
     source = cassandra(rates=(1000,), seconds=2)
-    heads = drawn(results_screen(source.study, source.results()), 120)[0]
+    heads = drawn(result_lines(source.study, source.results()), 120)[0]
     assert "p99.99" in heads
     assert "due mean" in heads
 
 
 def test_each_metadata_operation_is_a_row_with_its_statistics_and_verdict() -> None:
     source = kpi_with_metadata()
-    lines = drawn(results_screen(source.study, source.results()), 140)
+    lines = drawn(result_lines(source.study, source.results()), 140)
     head = next(line for line in lines if line.startswith("Operation "))
     names = ["Verdict", "Rate over", "Max", "Min", "Arithmetic mean", "Std Dev", "n"]
     names += ["Latency mean", "p50", "p99", "p99.9"]
@@ -66,10 +66,10 @@ def test_each_metadata_operation_is_a_row_with_its_statistics_and_verdict() -> N
     assert "whole phase" in next(line for line in lines if "Tree create" in line)
     first, *others = (one for one in source.results() if one.workload == "metadata")
     failed = replace(first, status=RunStatus.FAILED, failure="The disk was full.")
-    lines = drawn(results_screen(source.study, [failed, *others]))
+    lines = drawn(result_lines(source.study, [failed, *others]))
     assert any("2 iterations, 1 not done" in line for line in lines)
     assert any("The disk was full." in line for line in lines)
-    planned = drawn(plan_screen(source.study, source.plan, None))
+    planned = drawn(plan_lines(source.study, source.plan, None))
     assert sum("4 ranks, 2,500 files each, rank shift 4" in line for line in planned) == 3
 
 
@@ -96,7 +96,7 @@ def test_each_node_of_guests_has_its_rate_latency_and_what_stands_out(guests: Gu
 
 
 def test_details_have_the_nodes_of_every_run(guests: GuestSource) -> None:
-    lines = drawn(details_screen(guests.results()[-1:]), 120)
+    lines = drawn(run_detail_lines(guests.results()[-1:]), 120)
     at = next(number for number, line in enumerate(lines) if line.startswith("node wrote"))
     assert lines[at + 1].split() == ["node-1", "1", "GiB", "1", "GiB", "3", "GiB", "3.000", "3"]
 
@@ -116,11 +116,13 @@ def test_a_second_is_whole_when_the_guests_of_that_point_have_told_of_it(
 ) -> None:
     run, names = guests.plan.runs[0], ("node-1-vm01", "node-2-vm01")
     point = (run.point.configuration, run.point.per_node, run.point.host_count)
-    makers = {point: Makers(names, ("node-1", "node-2"))}
-    state = SessionProgress("s", 12, 0, 8, 0.0, 10.0, 1.0, 0.0, makers=makers, guest_count=6)
-    state = state.after(SessionStarted(guests.plan, tuple(guests.facts.items()), "0"), 0.0)
-    state = state.after(RunPreparing(run), 0.0)
+    makers = {point: LoadHosts(names, ("node-1", "node-2"))}
+    state = SessionProgress(
+        "s", 12, 0, 8, 0.0, 10.0, 1.0, 0.0, load_hosts_by_point=makers, guest_count=6
+    )
+    state = state.after_event(SessionStarted(guests.plan, tuple(guests.facts.items()), "0"), 0.0)
+    state = state.after_event(RunPreparing(run), 0.0)
     for guest in names:
-        assert state.loads == ()
-        state = state.after(IntervalReported(guest, run, 1.0, 100.0, 4e5, 1e3), 1.0)
-    assert [load.iops for load in state.loads] == [200.0]
+        assert state.load_seconds == ()
+        state = state.after_event(IntervalReported(guest, run, 1.0, 100.0, 4e5, 1e3), 1.0)
+    assert [load.iops for load in state.load_seconds] == [200.0]

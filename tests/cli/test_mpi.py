@@ -23,7 +23,7 @@ def mpi(*hosts: InspectedHost) -> list[tuple[FindingState, str]]:
     return [
         (item.finding.state, item.finding.message)
         for item in findings(*hosts)
-        if item.finding.what == "MPI"
+        if item.finding.topic == "MPI"
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from iolab.cli.live import panel, sparkline
+from iolab.cli.live import panel_lines, sparkline
 from iolab.cli.progress import SessionProgress
 from iolab.core.events import CpuUseReported, IntervalReported, Phase, PhaseStarted, RunPreparing
 from tests.cli.command_line import PLAN, RESULTS
@@ -20,12 +20,12 @@ NASTY = "[red]host[/red]\x1b[2J\r\n\u202ename"
 def measuring(study: str = "study", host: str = "client-1") -> SessionProgress:
     run = PLAN.runs[2]
     state = SessionProgress(study, 6, 2, 1, 2.0, 10.0, 0.0, now_s=0.0)
-    state = state.after(RunPreparing(run), 0.0)
-    state = state.after(PhaseStarted(Phase.MEASURE, run, "", 10.0), 1.0)
+    state = state.after_event(RunPreparing(run), 0.0)
+    state = state.after_event(PhaseStarted(Phase.MEASURE, run, "", 10.0), 1.0)
     for second in range(1, 90):
         seen = IntervalReported(host, run, float(second), 1000.0 * second, 4e6, 143_000.0)
-        state = state.after(seen, 5.0)
-    state = state.after(CpuUseReported(host, 0.345), 5.0)
+        state = state.after_event(seen, 5.0)
+    state = state.after_event(CpuUseReported(host, 0.345), 5.0)
     for result in RESULTS[:2]:
         state = state.with_result(result)
     return state
@@ -35,7 +35,7 @@ def drawn(progress: SessionProgress, width: int) -> list[str]:
     console = Console(
         file=io.StringIO(), width=width, markup=False, force_terminal=True, color_system=None
     )
-    console.print(panel(progress, console.options))
+    console.print(panel_lines(progress, console.options))
     out = console.file
     assert isinstance(out, io.StringIO)
     return out.getvalue().splitlines()

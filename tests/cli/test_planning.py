@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.store import write_session
 from bench.synthetic import Shape
 
-from iolab.cli.planning import notes_of, plan_document, plan_screen
+from iolab.cli.planning import plan_document, plan_lines, plan_note_texts
 from iolab.errors import ExitCode
 from iolab.study.load import LoadOptions
 from tests.cli.in_process import call
@@ -35,7 +35,7 @@ filesize = "1m"
 def test_a_device_has_a_region_and_a_directory_has_files() -> None:
     def told(options: LoadOptions, more: str = "") -> str:
         study = parse_study(HEAD + more + STUDY, "d.toml", options)
-        return "\n".join(drawn(plan_screen(study, make_plan(study), None)))
+        return "\n".join(drawn(plan_lines(study, make_plan(study), None)))
 
     for fill, times in (("", "once"), ("[precondition]\nfill = 2\n", "2 times")):
         text = told(LoadOptions(device="/dev/x", serial="S"), fill)
@@ -50,7 +50,7 @@ def shown(text: str, *sets: str, fs_type: str | None = None) -> str:
     facts = None
     if fs_type is not None:
         facts = {"local": replace(FACTS, target=replace(TARGET, fs_type=fs_type))}
-    return "\n".join(drawn(plan_screen(study, make_plan(study), facts)))
+    return "\n".join(drawn(plan_lines(study, make_plan(study), facts)))
 
 
 def test_a_plan_of_db_bench_names_its_databases_and_jobs() -> None:
@@ -85,7 +85,7 @@ def test_a_plan_of_ycsb_names_its_server() -> None:
 def test_a_device_that_gets_an_xfs_is_destroyed() -> None:
     more = '[target]\nfilesystem = "xfs"\ndevice = "/dev/x"\nserial = "S"\n'
     study = parse_study(db_bench() + more, "k.toml", LoadOptions())
-    (told,) = make_plan(study).destroys
+    (told,) = make_plan(study).destroyed_device_texts
     for part in ("'/dev/x'", "'S'", "'local'", "formatted"):
         assert part in told
 
@@ -132,12 +132,12 @@ def test_a_plan_of_guests_tells_what_kinds_of_disks_and_processors_they_have() -
 def test_a_plan_names_nodes_that_are_one_machine_or_short_of_processors() -> None:
     study = load(FLEET, "vm.pin=cores")
     two = replace(FACTS, cpu=replace(FACTS.cpu, threads=4))
-    notes = list(notes_of(study, make_plan(study), {"node-1": two, "node-2": two}))
+    notes = list(plan_note_texts(study, make_plan(study), {"node-1": two, "node-2": two}))
     for part in ("are one machine", "12 vCPUs share the 4 processors", "4 of 6 guests"):
         assert any(part in note for note in notes)
     many = replace(FACTS, cpu=replace(FACTS.cpu, threads=64))
     others = replace(many, kernel=replace(many.kernel, boot_id="other"))
-    apart = list(notes_of(study, make_plan(study), {"node-1": many, "node-2": others}))
+    apart = list(plan_note_texts(study, make_plan(study), {"node-1": many, "node-2": others}))
     assert not any("node-1" in note for note in apart)
 
 
@@ -158,8 +158,8 @@ def test_guests_stand_in_the_plans_document() -> None:
 def test_a_summary_has_a_row_for_each_workload_and_the_same_cost() -> None:
     read = load(SWEPT)
     plan = make_plan(read)
-    whole = drawn(plan_screen(read, plan, None))
-    short = drawn(plan_screen(read, plan, None, summary=True))
+    whole = drawn(plan_lines(read, plan, None))
+    short = drawn(plan_lines(read, plan, None, summary=True))
     rows = [line for line in short if line.startswith("reads ")]
     assert [line.split()[1:3] for line in rows] == [["3", "6"]]
     assert "iodepth 1, 4, 8" in rows[0]

@@ -45,12 +45,12 @@ class Watcher(LiveView):
         self.results: list[Result] = []
         self.kept: list[int] = []
 
-    def see(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         self.events.append(event)
 
-    def judged(self, result: Result) -> None:
+    def on_result(self, result: Result) -> None:
         self.results.append(result)
-        self.kept.append(len(SessionReader(self._directory).committed()))
+        self.kept.append(len(SessionReader(self._directory).committed_runs()))
 
 
 def recorder(directory: Path) -> tuple[SessionRecorder, Watcher]:
@@ -99,7 +99,7 @@ def test_nothing_is_written_before_the_hosts_are_known(tmp_path: Path) -> None:
     keeper, watcher = recorder(tmp_path / "S")
     with keeper:
         keeper.emit(Notice("connecting"))
-        assert not keeper.begun
+        assert not keeper.has_begun
         keeper.emit(SessionEnded(SessionStatus.FAILED, "The plan cannot run."))
     assert not (tmp_path / "S").exists()
     assert len(watcher.events) == 2
@@ -113,7 +113,7 @@ def test_a_run_that_cannot_be_kept_is_not_shown(tmp_path: Path) -> None:
         with pytest.raises(StoreError):
             keeper.emit(RunFinished(RECORD))  # a run that is done is never replaced
         assert len(watcher.results) == 1
-        keeper.give_up("The disk is full.")
+        keeper.record_failure("The disk is full.")
     session = SessionReader(tmp_path / "S").session
     assert (session.status, session.reason) == (SessionStatus.FAILED, "The disk is full.")
 
@@ -134,14 +134,14 @@ def test_a_refusal_to_open_goes_to_the_session(tmp_path: Path) -> None:
         with pytest.raises(HostError):
             keeper.emit(STARTED)
         keeper.emit(SessionEnded(SessionStatus.FAILED, "The hosts changed."))
-        assert not keeper.begun
+        assert not keeper.has_begun
 
 
 def test_seconds_of_a_session_are_told_alike_in_all_rows_and_in_the_sum(tmp_path: Path) -> None:
     directory = tmp_path / "S"
     with SessionWriter.create(directory, STUDY, PLAN, "session-1", ("iolab",)) as writer:
         spent = (PhaseTime(LOAD, 9, 180.04), PhaseTime("verify", 3, 0.06), PhaseTime("judge", 9, 2))
-        writer.ended(SessionStatus.DONE, None, spent)
+        writer.end_session(SessionStatus.DONE, None, spent)
     *rows, total = call("show", directory, "--time").stdout.splitlines()
     assert [row.split()[-4] for row in rows[1:]] == ["180.0", "2.0", "0.1"]
     assert re.findall(r"[\d.]+", total)[:2] == ["182.1", "2.1"]

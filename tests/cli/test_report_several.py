@@ -50,7 +50,10 @@ def deeper(plan: Plan) -> Plan:
     """The plan with other block sizes under the same names."""
     runs = tuple(
         replace(
-            run, point=replace(run.point, job=replace(Job.require(run.point.job), block_bytes=8192))
+            run,
+            point=replace(
+                run.point, job=replace(Job.require_type(run.point.job), block_bytes=8192)
+            ),
         )
         for run in plan.runs
     )

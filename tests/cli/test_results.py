@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from iolab.analysis.points import summarise
-from iolab.cli.details import details_screen
-from iolab.cli.results import OBJECTIONS_MAX, answer_screen, results_screen
+from iolab.cli.details import run_detail_lines
+from iolab.cli.results import OBJECTIONS_MAX, answer_lines, result_lines
 from iolab.core.host import Role
 from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
 from iolab.core.resources import Resource, ResourceUse, RunResources
@@ -41,7 +41,7 @@ def single(result: Result, indicator: Indicator) -> list[str]:
     """The screen of a study with one workload that is not varied."""
     workload = replace(STUDY.workloads[0], title="Some reads", sweep=(), indicator=indicator)
     study = replace(STUDY, workloads=(workload,))
-    return drawn(results_screen(study, [replace(result, axis=(), workload=workload.id)]))
+    return drawn(result_lines(study, [replace(result, axis=(), workload=workload.id)]))
 
 
 def test_a_workload_without_an_axis_is_one_line() -> None:
@@ -65,7 +65,7 @@ def test_a_workload_without_an_axis_is_one_line() -> None:
 
 
 def test_a_sweep_has_a_line_a_point_in_the_order_of_the_axis() -> None:
-    lines = drawn(results_screen(STUDY, list(reversed(RESULTS))))
+    lines = drawn(result_lines(STUDY, list(reversed(RESULTS))))
     blocks = [line.split("bs ")[1].split()[0] for line in lines if "bs " in line]
     assert blocks == sorted(blocks[:5], key=lambda text: int(text[:-1])) + blocks[5:]
     assert sum(line.endswith("valid") for line in lines) == len(RESULTS)
@@ -75,33 +75,33 @@ def test_a_sweep_has_a_line_a_point_in_the_order_of_the_axis() -> None:
 def test_reads_and_writes_of_a_mix_have_lines_of_their_own_with_every_figure_in_detail() -> None:
     source = shared.brief("sweep")
     mixed = [run for run in source.results if run.workload == "rand-70-30-4k"]
-    lines = drawn(results_screen(source.study, mixed))
+    lines = drawn(result_lines(source.study, mixed))
     for way in ("read", "write"):
         own = [line.split() for line in lines if line.strip().startswith(f"{way}s ")]
         means = [metric_text(run.metrics[f"{way}_lat_ns_mean"]) for run in mixed]
         assert len(own) == len(mixed)
         assert all(mean in " ".join(line) for mean, line in zip(means, own, strict=True))
         largest = metric_text(mixed[0].metrics[f"{way}_lat_ns_max"])
-        found = [line for line in drawn(details_screen(mixed[:1])) if line.startswith(way)]
+        found = [line for line in drawn(run_detail_lines(mixed[:1])) if line.startswith(way)]
         assert f"max {largest}" in found[0]
 
 
 def test_a_number_without_support_is_a_dash() -> None:
     result = replace(RESULTS[0], metrics={**RESULTS[0].metrics, "lat_ns_p99_9": Metric(None, "ns")})
-    row = next(line for line in drawn(results_screen(STUDY, [result])) if "bs " in line)
+    row = next(line for line in drawn(result_lines(STUDY, [result])) if "bs " in line)
     assert row.split()[-2:] == ["–", "valid"]
 
 
 def test_repeats_are_one_line_and_have_lines_of_their_own_on_request() -> None:
     results = [again(repeat, rate) for repeat, rate in enumerate((1000.0, 1010.0, 990.0), 1)]
-    lines = drawn(results_screen(STUDY, results))
+    lines = drawn(result_lines(STUDY, results))
     assert re.split(r" {2,}", lines[0])[:4] == ["point", "IOPS", "bandwidth", "95 %"]
     (row,) = [line for line in lines if "bs " in line]
     (point,) = summarise(results, STUDY)
     half = point.metrics["iops"].half_width
     assert half is not None
     assert f"±{100 * half:.2g} %" in row
-    every = drawn(results_screen(STUDY, results, repeats=True))
+    every = drawn(result_lines(STUDY, results, repeats=True))
     rows = [line for line in every if "bs " in line]
     assert [row.partition("#")[2][:1] for row in rows] == ["", "1", "2", "3"]
     assert not any("±" in row for row in rows[1:])
@@ -109,7 +109,7 @@ def test_repeats_are_one_line_and_have_lines_of_their_own_on_request() -> None:
 
 def test_a_repeat_that_is_invalid_is_left_out_and_says_so() -> None:
     results = [again(1, 1000.0), judged(again(2, 5000.0), CACHED), judged(again(3, 1000.0), SHORT)]
-    shown = drawn(results_screen(STUDY, results, repeats=True))
+    shown = drawn(result_lines(STUDY, results, repeats=True))
     rows = [line for line in shown if "bs " in line]
     assert "±" in rows[0]
     assert rows[0].endswith("indicative")
@@ -122,7 +122,7 @@ def test_a_part_of_a_session_shows_the_intervals_of_the_whole() -> None:
     (point,) = summarise(results, STUDY)
     metric = replace(point.metrics["iops"], low=900.0, high=1100.0, n=3)
     whole = replace(point, metrics={**point.metrics, "iops": metric})
-    rows = [line for line in drawn(results_screen(STUDY, results, [whole])) if "bs " in line]
+    rows = [line for line in drawn(result_lines(STUDY, results, [whole])) if "bs " in line]
     assert "±9" in rows[0] or "±10" in rows[0]
 
 
@@ -138,7 +138,7 @@ def test_objections_stand_worst_first_and_all_of_them_on_request() -> None:
         judged(RESULTS[1], SHORT, CACHED),
         judged(RESULTS[2], FINE),
     ]
-    lines = drawn(results_screen(STUDY, results))
+    lines = drawn(result_lines(STUDY, results))
     below = lines[lines.index("What the verdicts rest on") :]
     assert below[1].split()[:2] == ["invalid", "buffered-io,"]
     assert "1 of 3 runs" in below[1]
@@ -148,17 +148,17 @@ def test_objections_stand_worst_first_and_all_of_them_on_request() -> None:
         replace(SHORT, code=f"check-{number}", message=f"It is {number}.")
         for number in range(OBJECTIONS_MAX + 2)
     ]
-    told = drawn(results_screen(STUDY, [judged(RESULTS[0], *many)]))
+    told = drawn(result_lines(STUDY, [judged(RESULTS[0], *many)]))
     assert told[-1].strip() == "2 more: --details"
-    every = drawn(details_screen([judged(RESULTS[0], *many)]))
+    every = drawn(run_detail_lines([judged(RESULTS[0], *many)]))
     assert sum("check-" in line for line in every) == len(many)
     # What follows tells them, so that they are not told twice.
-    assert SHORT.code not in "".join(drawn(results_screen(STUDY, results, details=True)))
+    assert SHORT.code not in "".join(drawn(result_lines(STUDY, results, details=True)))
 
 
 def test_the_end_is_the_result_how_sure_it_is_and_the_next_command() -> None:
     results = [judged(one, SHORT) for one in RESULTS]
-    screen = answer_screen(STUDY, summarise(results, STUDY), results, "a session")
+    screen = answer_lines(STUDY, summarise(results, STUDY), results, "a session")
     text = [line for line in drawn(screen, 80) if line]
     assert text[0].startswith("Result  ")
     assert "IOPS" in text[0]
@@ -169,7 +169,7 @@ def test_the_end_is_the_result_how_sure_it_is_and_the_next_command() -> None:
         "Next    iolab report 'a session'  # charts and bottlenecks",
         "        iolab explain run-length",
     ]
-    left = answer_screen(STUDY, summarise(results, STUDY), results, "a session", unfinished=True)
+    left = answer_lines(STUDY, summarise(results, STUDY), results, "a session", unfinished=True)
     assert [line.split()[-4:] for line in drawn(left, 80) if "resume" in line] == [
         ["iolab", "resume", "'a", "session'"]
     ]
@@ -177,11 +177,12 @@ def test_the_end_is_the_result_how_sure_it_is_and_the_next_command() -> None:
 
 def test_the_end_names_what_limits_the_best_points() -> None:
     busy = ResourceUse(Resource.PROCESSORS, "client-1", Role.CLIENT, "", 0.98)
-    full = RunResources((busy,), None, memory_backed=False, storage_seen=True, stolen=0.0)
+    full = RunResources(
+        (busy,), None, memory_backed=False, is_storage_monitored=True, stolen_share=0.0
+    )
     results = [replace(result, resources=full) for result in RESULTS]
     screens = [
-        drawn(answer_screen(STUDY, summarise(each, STUDY), each, "S"))
-        for each in (results, RESULTS)
+        drawn(answer_lines(STUDY, summarise(each, STUDY), each, "S")) for each in (results, RESULTS)
     ]
     limits = [[line for line in lines if line.startswith("Limit")] for lines in screens]
     assert [len(lines) for lines in limits] == [1, 0]
@@ -190,14 +191,14 @@ def test_the_end_names_what_limits_the_best_points() -> None:
 
 def test_a_run_that_did_not_end_well_says_why() -> None:
     failed = replace(RESULTS[0], status=RunStatus.FAILED, failure="fio was killed.")
-    lines = drawn(results_screen(STUDY, [failed, RESULTS[1]]))
+    lines = drawn(result_lines(STUDY, [failed, RESULTS[1]]))
     assert f"  workload-1, iodepth 1, bs 4k: failed. {failed.failure}" in lines
 
 
 def test_details_list_checks_that_are_valid_in_all_runs_once() -> None:
     other = replace(FINE, code="zz-other")
     runs = [judged(RESULTS[0], FINE, other), judged(RESULTS[1], FINE, SHORT)]
-    text = "\n".join(drawn(details_screen(runs)))
+    text = "\n".join(drawn(run_detail_lines(runs)))
     assert text.count(FINE.code) == text.count("zz-other") == 1
     assert text.index(FINE.code) < text.index(SHORT.message) < len(text)
 
@@ -213,7 +214,7 @@ def test_details_say_once_what_a_check_says_of_several_runs() -> None:
         judged(RESULTS[1], late(2), SHORT),
         judged(RESULTS[2], replace(FINE, code="late")),
     ]
-    lines = drawn(details_screen(runs))
+    lines = drawn(run_detail_lines(runs))
     text = "\n".join(lines)
     for part in ("its clock is off.", "limit_s = 0.5", SHORT.message, "late, 2 of 3 runs: "):
         assert text.count(part) == 1, part
@@ -225,7 +226,7 @@ def test_details_say_once_what_a_check_says_of_several_runs() -> None:
 
 def test_details_show_every_metric_host_and_check_that_looked() -> None:
     not_asked = replace(FINE, code="wrong-blocks", level=None)
-    lines = drawn(details_screen([judged(RESULTS[0], FINE, SHORT, not_asked)]))
+    lines = drawn(run_detail_lines([judged(RESULTS[0], FINE, SHORT, not_asked)]))
     text = "\n".join(lines)
     assert ", p99 " in text
     assert "lat_ns" not in text
@@ -240,7 +241,7 @@ def test_details_show_every_metric_host_and_check_that_looked() -> None:
 @pytest.mark.parametrize("width", [80, 120])
 def test_tables_fit_a_terminal(width: int) -> None:
     results = [judged(result, SHORT, CACHED) for result in RESULTS]
-    assert max(len(line) for line in drawn(results_screen(STUDY, results), width)) <= width
+    assert max(len(line) for line in drawn(result_lines(STUDY, results), width)) <= width
 
 
 def test_foreign_text_is_shown_and_not_obeyed() -> None:
@@ -248,7 +249,7 @@ def test_foreign_text_is_shown_and_not_obeyed() -> None:
     study = replace(STUDY, workloads=(replace(STUDY.workloads[0], title=nasty),))
     result = replace(RESULTS[0], status=RunStatus.FAILED, failure=nasty)
     result = judged(result, replace(SHORT, message=nasty, evidence={"host": nasty}))
-    text = "\n".join(drawn((*results_screen(study, [result]), *details_screen([result]))))
+    text = "\n".join(drawn((*result_lines(study, [result]), *run_detail_lines([result]))))
     assert "\x1b" not in text
     assert text.count("[red]x[/red]\\x1b[2J line") >= 4
 
@@ -257,7 +258,7 @@ def test_figures_are_left_out_rather_than_cut_on_a_narrow_terminal() -> None:
     results = [again(1, 1000.0), again(2, 1010.0)]
     written = io.StringIO()
     screen = Console(file=written, width=60, color_system=None)
-    screen.print(*results_screen(STUDY, results))
+    screen.print(*result_lines(STUDY, results))
     text = written.getvalue()
     assert "the terminal is too narrow: " in text
     (heading,) = [line for line in text.splitlines() if line.startswith("point")]
@@ -281,7 +282,7 @@ ROW = ("  iodepth 8, clients 12", "1,000")
 def test_where_no_table_fits_each_row_is_told_in_lines_and_nothing_is_cut(width: int) -> None:
     results = [again(1, 1000.0), again(2, 1010.0)]
     (point,) = summarise(results, STUDY)
-    lines = drawn(results_screen(STUDY, results), width)
+    lines = drawn(result_lines(STUDY, results), width)
     assert max(map(len, lines)) <= width
     text = " ".join(line.strip() for line in lines)
     for key in ("iops", "lat_ns_mean", "lat_ns_p99"):

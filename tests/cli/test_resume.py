@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from bench.synthetic import make_facts, make_record, make_result
 
-from iolab.cli.run import reopen
+from iolab.cli.run import reopen_session
 from iolab.core.events import SessionStatus
 from iolab.errors import HostError, StoreError
 from iolab.store.reader import SessionReader
@@ -30,11 +30,11 @@ def make(place: Path, runs: int = 3, without: tuple[str, ...] = ()) -> Path:
     study = parse_study(SMALL, "s.toml", LoadOptions(path=str(place.parent / "gone")))
     plan = make_plan(study)
     with SessionWriter.create(place, study, plan, "s", ("iolab", "run")) as writer:
-        writer.started(FACTS, "0.1.0")
+        writer.record_start(FACTS, "0.1.0")
         for run in plan.runs[:runs]:
             record = make_record(run, SHAPE)
-            result = replace(make_result(record), without=without)
-            writer.commit(record, result, analysis_version=1)
+            result = replace(make_result(record), excluded_hosts=without)
+            writer.commit_run(record, result, analysis_version=1)
     return place
 
 
@@ -75,7 +75,7 @@ def test_another_version_does_not_measure_on(tmp_path: Path) -> None:
     session = make(tmp_path / "S", runs=2)
     rewrite(session / "session.json", lambda one: one.update(iolab_version="0.0.9"))
     with pytest.raises(HostError) as caught:
-        reopen(SessionReader(session), FACTS, (), accept_changes=False)
+        reopen_session(SessionReader(session), FACTS, (), accept_changes=False)
     assert len(caught.value.faults) == 1
 
 
@@ -98,14 +98,14 @@ def test_a_damaged_run_is_set_aside_when_the_hosts_are_what_they_were(session: P
         for name, one in FACTS.items()
     }
     with pytest.raises(HostError) as caught:
-        reopen(reader, changed, reader.unsound(), accept_changes=False)
+        reopen_session(reader, changed, reader.damage_by_run(), accept_changes=False)
     assert len(caught.value.faults) == len(FACTS)
-    assert reader.unsound()
-    reopen(reader, FACTS, reader.unsound(), accept_changes=False).close()
+    assert reader.damage_by_run()
+    reopen_session(reader, FACTS, reader.damage_by_run(), accept_changes=False).close()
     assert not run.exists()
     assert run.with_name("run-1.attempt-1").is_dir()
-    assert (len(reader.committed()), reader.unsound()) == (2, {})
-    reopen(reader, changed, (), accept_changes=True).close()
+    assert (len(reader.committed_runs()), reader.damage_by_run()) == (2, {})
+    reopen_session(reader, changed, (), accept_changes=True).close()
 
 
 def test_a_host_that_the_session_went_on_without_is_not_asked_again(tmp_path: Path) -> None:

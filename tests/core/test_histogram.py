@@ -12,9 +12,9 @@ from iolab.core.histogram import (
     MIDDLE_NS,
     UPPER_NS,
     Histogram,
-    bin_of_midpoint,
-    bin_of_ns,
-    of_sparse,
+    bin_index_of_midpoint,
+    bin_index_of_ns,
+    dense_counts,
 )
 from tests.histograms import empty, of_latencies
 
@@ -38,23 +38,23 @@ def test_the_bins_cover_all_nanoseconds_without_gap_or_overlap() -> None:
 
 def test_bins_are_those_that_fios_bit_rule_gives() -> None:
     edges = np.concatenate([LOWER_NS, UPPER_NS, MIDDLE_NS])
-    assert bin_of_ns(edges).tolist() == [index_by_bits(int(value)) for value in edges]
+    assert bin_index_of_ns(edges).tolist() == [index_by_bits(int(value)) for value in edges]
 
 
 def test_each_nanosecond_below_128_has_a_bin_of_its_own() -> None:
-    assert bin_of_ns(np.arange(128)).tolist() == list(range(128))
-    assert bin_of_ns([128, 129, 130]).tolist() == [128, 128, 129]
+    assert bin_index_of_ns(np.arange(128)).tolist() == list(range(128))
+    assert bin_index_of_ns([128, 129, 130]).tolist() == [128, 128, 129]
 
 
 def test_a_midpoint_names_its_bin_and_nothing_else_does() -> None:
-    assert [bin_of_midpoint(int(value)) for value in MIDDLE_NS] == list(range(BIN_COUNT))
+    assert [bin_index_of_midpoint(int(value)) for value in MIDDLE_NS] == list(range(BIN_COUNT))
     with pytest.raises(KeyError):
-        bin_of_midpoint(128)
+        bin_index_of_midpoint(128)
 
 
 @pytest.mark.parametrize("latency_ns", [2**40, 2**62, 2**63 - 1, 2**63, 2**64 - 1, 2**70])
 def test_what_is_longer_than_all_bins_stands_in_the_last(latency_ns: int) -> None:
-    assert bin_of_ns([latency_ns]).tolist() == [BIN_COUNT - 1]
+    assert bin_index_of_ns([latency_ns]).tolist() == [BIN_COUNT - 1]
     histogram = of_latencies([latency_ns])
     assert histogram.max_ns == latency_ns
     assert histogram.percentile_ns(50) == float(latency_ns)
@@ -77,7 +77,7 @@ def test_nothing_has_no_percentile() -> None:
 
 
 def test_percentile_is_the_first_bin_that_reaches_the_rank() -> None:
-    histogram = Histogram(of_sparse([10, 20, 30], [50, 49, 1]))
+    histogram = Histogram(dense_counts([10, 20, 30], [50, 49, 1]))
     assert [histogram.percentile_ns(p) for p in (0, 50, 50.1, 99, 99.1, 100)] == [
         10.0,
         10.0,
@@ -90,24 +90,24 @@ def test_percentile_is_the_first_bin_that_reaches_the_rank() -> None:
 
 def test_a_rank_that_is_whole_on_paper_is_whole() -> None:
     """In binary fractions 0.3 x 660 exceeds 198 by 1e-17; fio says bin 5, and so do we."""
-    histogram = Histogram(of_sparse([5, 6], [198, 462]))
+    histogram = Histogram(dense_counts([5, 6], [198, 462]))
     assert histogram.percentile_ns(30) == 5.0
 
 
 def test_percentile_stays_within_the_extremes() -> None:
     lone = of_latencies([1_000_003])
     assert lone.percentile_ns(99) == 1_000_003.0
-    wide = Histogram(of_sparse([bin_of_ns([1_000_003])[0]], [1]))
-    assert wide.percentile_ns(99) == float(MIDDLE_NS[bin_of_ns([1_000_003])[0]])
+    wide = Histogram(dense_counts([bin_index_of_ns([1_000_003])[0]], [1]))
+    assert wide.percentile_ns(99) == float(MIDDLE_NS[bin_index_of_ns([1_000_003])[0]])
 
 
 def test_sparse_bins_that_repeat_add_up() -> None:
-    assert of_sparse([3, 3, 5], [1, 2, 4])[[3, 4, 5]].tolist() == [3, 0, 4]
+    assert dense_counts([3, 3, 5], [1, 2, 4])[[3, 4, 5]].tolist() == [3, 0, 4]
 
 
 def test_an_extreme_is_known_only_when_both_sides_know_it() -> None:
     known = of_latencies([10, 20])
-    unknown = Histogram(of_sparse([5], [1]))
+    unknown = Histogram(dense_counts([5], [1]))
     assert (known.merged_with(unknown).min_ns, known.merged_with(unknown).max_ns) == (None, None)
     assert known.merged_with(of_latencies([5])).min_ns == 5
     assert known.merged_with(empty()) is known

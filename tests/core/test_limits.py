@@ -22,33 +22,33 @@ def test_a_series_may_last_as_long_as_its_run_and_no_longer(
     step_ns = int(most_s) * NS_PER_S // count
     ends = first_ns + step_ns * np.arange(1, count + 1, dtype=np.int64)
     spans = np.full(count, step_ns, dtype=np.int64)
-    assert not limits.series_message(ends, spans, most_s)
+    assert not limits.series_fault(ends, spans, most_s)
     late = ends.copy()
     late[-1] += int(most_s) * NS_PER_S + beyond_ns
-    assert limits.series_message(late, spans, most_s)
+    assert limits.series_fault(late, spans, most_s)
     long = spans.copy()
     long[0] = int(most_s) * NS_PER_S + beyond_ns
-    assert limits.series_message(ends, long, most_s)
+    assert limits.series_fault(ends, long, most_s)
     negative = spans.copy()
     negative[0] = -beyond_ns
-    assert limits.series_message(ends, negative, most_s)
+    assert limits.series_fault(ends, negative, most_s)
 
 
 @given(st.integers(0, 2**63 - 1))
 def test_any_moment_and_length_of_an_interval_is_accepted_or_has_a_sentence(number: int) -> None:
     ends = np.array([number], dtype=np.int64)
-    message = limits.series_message(ends, ends)
+    message = limits.series_fault(ends, ends)
     assert bool(message) == (number > LONGEST_NS)
-    assert limits.moment_message(number) == "" or number > limits.MOMENT_NS_MOST
+    assert limits.moment_fault(number) == "" or number > limits.MOMENT_NS_MOST
 
 
 @pytest.mark.parametrize("counts", [[limits.COUNT_MOST + 1], [limits.COUNT_MOST, 1], [-1]])
 def test_counts_beyond_what_tables_hold_are_refused(counts: list[int]) -> None:
-    assert limits.count_message("operations", counts)
-    assert not limits.count_message("operations", [limits.COUNT_MOST])
+    assert limits.count_fault("operations", counts)
+    assert not limits.count_fault("operations", [limits.COUNT_MOST])
 
 
 @pytest.mark.parametrize("seconds", [-1.0, limits.RUN_S_MOST * 1.001, 1e18, float("nan")])
 def test_durations_beyond_their_bound_are_refused(seconds: float) -> None:
-    assert limits.duration_message(seconds)
-    assert not limits.duration_message(limits.RUN_S_MOST)
+    assert limits.duration_fault(seconds)
+    assert not limits.duration_fault(limits.RUN_S_MOST)

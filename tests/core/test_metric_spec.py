@@ -8,44 +8,44 @@ import pytest
 
 from iolab.core.metric_spec import (
     Better,
-    Combine,
+    CombineRule,
     MetricSpec,
-    declare,
-    declared_columns,
-    is_declared,
+    declare_metrics,
+    declared_metric_columns,
+    is_declared_metric,
     mean_latency_keys,
-    spec_of,
+    metric_spec,
 )
 
-OWN = MetricSpec("queue_lat_ns_p99_share", "queue share", "share", Better.LOWER, Combine.MEAN)
+OWN = MetricSpec("queue_lat_ns_p99_share", "queue share", "share", Better.LOWER, CombineRule.MEAN)
 
 
 def test_a_declared_metric_is_what_its_kind_says() -> None:
     with pytest.raises(KeyError):
-        spec_of(OWN.key)
-    declare([OWN])
-    declare([OWN])
-    assert spec_of(OWN.key) is OWN
-    assert declared_columns([["iops", OWN.key], [OWN.key]]) == [(OWN.key, OWN.label)]
+        metric_spec(OWN.key)
+    declare_metrics([OWN])
+    declare_metrics([OWN])
+    assert metric_spec(OWN.key) is OWN
+    assert declared_metric_columns([["iops", OWN.key], [OWN.key]]) == [(OWN.key, OWN.label)]
     assert mean_latency_keys(["read_lat_ns_mean", OWN.key]) == ("read_lat_ns_mean",)
     with pytest.raises(ValueError, match=OWN.key):
-        declare([replace(OWN, better=Better.HIGHER)])
+        declare_metrics([replace(OWN, better=Better.HIGHER)])
 
 
 @pytest.mark.parametrize(
     ("key", "label", "unit", "better", "combine"),
     [
-        ("iops", "IOPS", "1/s", Better.HIGHER, Combine.RATE),
-        ("read_lat_ns_p99_9", "read p99.9 latency", "ns", Better.LOWER, Combine.QUANTILE),
-        ("file_create_ops_per_s", "file create ops", "ops/s", Better.HIGHER, Combine.RATE),
-        ("file_stat_ops_per_s_whole", "file stat ops", "ops/s", Better.HIGHER, Combine.RATE),
-        ("lat_ns_max", "max latency", "ns", Better.LOWER, Combine.EXTREME),
+        ("iops", "IOPS", "1/s", Better.HIGHER, CombineRule.RATE),
+        ("read_lat_ns_p99_9", "read p99.9 latency", "ns", Better.LOWER, CombineRule.QUANTILE),
+        ("file_create_ops_per_s", "file create ops", "ops/s", Better.HIGHER, CombineRule.RATE),
+        ("file_stat_ops_per_s_whole", "file stat ops", "ops/s", Better.HIGHER, CombineRule.RATE),
+        ("lat_ns_max", "max latency", "ns", Better.LOWER, CombineRule.EXTREME),
     ],
 )
 def test_metrics_of_operations_are_known_by_their_keys(
-    key: str, label: str, unit: str, better: Better, combine: Combine
+    key: str, label: str, unit: str, better: Better, combine: CombineRule
 ) -> None:
-    spec = spec_of(key)
+    spec = metric_spec(key)
     assert (spec.label, spec.unit) == (label, unit)
     assert (spec.better, spec.combine) == (better, combine)
-    assert not is_declared(key)
+    assert not is_declared_metric(key)

@@ -11,7 +11,7 @@ from iolab.core.samples import (
     BinTable,
     EncodedNames,
     empty_bin_table,
-    to_narrowest_integers,
+    with_narrowest_type,
 )
 
 
@@ -28,7 +28,7 @@ from iolab.core.samples import (
     ],
 )
 def test_the_narrowest_type_that_holds_all(values: list[int], kind: type[np.generic]) -> None:
-    found = to_narrowest_integers(np.array(values, dtype=np.int64))
+    found = with_narrowest_type(np.array(values, dtype=np.int64))
     assert found.dtype == kind
     assert found.tolist() == values
 
@@ -68,7 +68,7 @@ def test_counts_of_parts_are_added_up_wide(ordered: bool) -> None:  # noqa: FBT0
     parts = table.bin_groups()
     sums, expected = np.zeros((2, 3, BIN_COUNT), dtype=np.int64)
     # All but those of one interval, which leave holes.
-    used = parts.selected(parts.seq != 1)
+    used = parts.select(parts.seq != 1)
     table.add_counts_to(sums, used, used.host)
     rows = keys[1] != 1
     np.add.at(expected, (keys[0][rows], bins[rows]), counts[rows].astype(np.int64))

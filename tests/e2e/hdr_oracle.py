@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from iolab.core.histogram import Histogram, of_sparse
+from iolab.core.histogram import Histogram, dense_counts
 from iolab.core.run import RunRecord
 from iolab.loads.keyvalue.workload import KeyOperation
 
@@ -56,7 +56,7 @@ def assert_agrees(record: RunRecord, operation: KeyOperation) -> int:
     assert len(logs) == len(record.hosts)
     oracle = merged(logs)
     rows = record.bins.direction == operation
-    ours = Histogram(of_sparse(record.bins.bin[rows], record.bins.count[rows]))
+    ours = Histogram(dense_counts(record.bins.bin[rows], record.bins.count[rows]))
     assert ours.total == oracle.get_total_count() > 0
     for percent in (1, 50, 90, 95, 99, 99.9, 99.99, 100):
         expected_ns = at_rank(oracle, math.ceil(ours.total * percent / 100)) * NS_PER_US

@@ -18,8 +18,8 @@ from typing import Any, BinaryIO, Final
 
 import numpy as np
 
-from iolab.core.histogram import MIDDLE_NS, Histogram, bin_of_ns, of_sparse
-from iolab.loads.fileio.engines.fio_output import DocumentCutter
+from iolab.core.histogram import MIDDLE_NS, Histogram, bin_index_of_ns, dense_counts
+from iolab.loads.fileio.engines.fio_output import JsonDocumentSplitter
 
 REAL: Final = "/usr/bin/fio"
 CHECKOUT: Final = Path(__file__).parents[2]
@@ -47,7 +47,7 @@ def _scaled_bins(block: Json, times: Callable[[int], float], counts: float) -> N
     lat = block["lat_ns"]
     found: dict[int, int] = {}
     for key, count in lat.get("bins", {}).items():
-        middle = int(MIDDLE_NS[int(bin_of_ns(round(times(int(key)))))])
+        middle = int(MIDDLE_NS[int(bin_index_of_ns(round(times(int(key)))))])
         found[middle] = found.get(middle, 0) + round(count * counts)
     lat["bins"] = {str(key): count for key, count in sorted(found.items()) if count}
     total = sum(found.values())
@@ -57,7 +57,7 @@ def _scaled_bins(block: Json, times: Callable[[int], float], counts: float) -> N
         lat["mean"] = float((values * weights).sum() / total)
         lat["min"], lat["max"] = min(found), max(key for key, count in found.items() if count)
         shares = lat.get("percentile", {})
-        whole = Histogram(of_sparse(bin_of_ns(list(found)), list(found.values())))
+        whole = Histogram(dense_counts(bin_index_of_ns(list(found)), list(found.values())))
         lat["percentile"] = {key: round(whole.percentile_ns(float(key)) or 0) for key in shares}
 
 
@@ -153,7 +153,7 @@ def main(lie: str) -> int:
     assert fio.stdout is not None
     fio.stdin.write(text.encode())
     fio.stdin.close()
-    cutter = DocumentCutter()
+    cutter = JsonDocumentSplitter()
     with os.fdopen(fio.stdout.fileno(), "rb", buffering=0, closefd=False) as output:
         while piece := output.read(PIECE_BYTES):
             _pass_on(cutter.feed(piece), change if lies else _same, sys.stdout.buffer)

@@ -71,7 +71,7 @@ def played(target: Target, settings: ServerSettings, work: Work) -> Stage:
             try:
                 await work(stage, server)
             finally:
-                assert await server.end() == ()
+                assert await server.stop() == ()
                 assert javas_on(target.path) == []
         return stage
 
@@ -124,7 +124,7 @@ def test_a_node_is_loaded_restored_killed_and_started_anew(target: Target) -> No
 
     async def work(stage: Stage, server: ManagedServer) -> None:
         run, here = stage.run(), [stage.workdir]
-        await server.ready_for(stage.session, run, here, lambda: ycsb_loads(stage, settings))
+        await server.prepare_run(stage.session, run, here, lambda: ycsb_loads(stage, settings))
         told = server.server_run
         assert (told.rows, told.rows_by, told.restored_by) == (JOB.records, "count", "reflink")
         before = {one.name: one.value for one in told.statistics_before}
@@ -132,31 +132,31 @@ def test_a_node_is_loaded_restored_killed_and_started_anew(target: Target) -> No
         assert (before["sstables"], before["memtable_bytes"]) == (1, 0)
         assert before["live_bytes"] > JOB.records * JOB.record_bytes
         assert before["compactions_pending"] == 0
-        assert server.cache is not None
-        assert server.cache.resident_bytes_after == 0
+        assert server.cache_proof is not None
+        assert server.cache_proof.resident_bytes_after == 0
 
         # CQL, the other nodes' port, and both of JMX.
         assert len(listening(server.pid)) == 4
         assert all(address.is_loopback for address in listening(server.pid))
 
         counters = CounterCollector()
-        async with server.watching(stage.session, run, counters, {"local": 0}):
+        async with server.collect_counters(stage.session, run, counters, {"local": 0}):
             await a_given_cluster(stage, settings)
-        await server.after(stage.session, run)
+        await server.finish_run(stage.session, run)
         after = {one.name: one.value for one in server.server_run.statistics_after}
         assert after["client_writes"] >= JOB.records
-        series = {one.metric: one for one in derive_series(counters.table(), ("local",))}
+        series = {one.metric: one for one in derive_series(counters.build_table(), ("local",))}
         assert series["heap_used_bytes"].value.min() > 1 << 20
         assert series["cpu_share"].value.max() > 0
 
         assert server.pid is not None
         os.kill(server.pid, signal.SIGKILL)
         for _ in range(round(PATIENCE_S / 0.05)):
-            if server.fault():
+            if server.death_text():
                 break
             await asyncio.sleep(0.05)
-        assert server.fault() == "Cassandra 4.0.17 on host 'local' was killed by signal 9."
-        await server.ready_for(stage.session, run, here, never)
+        assert server.death_text() == "Cassandra 4.0.17 on host 'local' was killed by signal 9."
+        await server.prepare_run(stage.session, run, here, never)
         restored = {one.name: one.value for one in server.server_run.statistics_before}
         assert (restored["sstables"], restored["memtable_bytes"]) == (1, 0)
 
@@ -171,9 +171,9 @@ async def a_given_cluster(stage: Stage, managed: ServerSettings) -> None:
     )
     server = ExternalServer(settings)
     run, here = stage.run(), [stage.workdir]
-    await server.ready_for(stage.session, run, here, lambda: ycsb_loads(stage, settings))
+    await server.prepare_run(stage.session, run, here, lambda: ycsb_loads(stage, settings))
     assert (server.server_run.rows, server.server_run.version) == (JOB.records, "4.0.17")
-    assert await server.end() == ()
+    assert await server.stop() == ()
 
 
 def test_a_disk_that_runs_full_while_it_is_loaded_is_the_fault() -> None:
@@ -190,7 +190,7 @@ def test_a_disk_that_runs_full_while_it_is_loaded_is_the_fault() -> None:
 
             run = stage.run(large)
             with pytest.raises(EngineError, match="could not write to its target any more"):
-                await server.ready_for(stage.session, run, [stage.workdir], load)
+                await server.prepare_run(stage.session, run, [stage.workdir], load)
             assert server.pid is None
 
         played(target, settings, work)
@@ -201,7 +201,7 @@ def test_a_cluster_that_is_down_is_told(target: Target) -> None:
 
     async def work(stage: Stage, _: ManagedServer) -> None:
         with pytest.raises(EngineError, match="No Cassandra answers at"):
-            await ExternalServer(settings).ready_for(
+            await ExternalServer(settings).prepare_run(
                 stage.session, stage.run(), [stage.workdir], never
             )
 
@@ -214,7 +214,7 @@ def test_addresses_of_several_ports_are_refused(target: Target) -> None:
 
     async def work(stage: Stage, _: ManagedServer) -> None:
         with pytest.raises(EngineError, match="are not all of one port") as raised:
-            await ExternalServer(settings).ready_for(
+            await ExternalServer(settings).prepare_run(
                 stage.session, stage.run(), [stage.workdir], never
             )
         assert "in the study" in raised.value.hint
@@ -230,6 +230,6 @@ def test_a_port_that_is_taken_is_said_at_once(target: Target) -> None:
 
         async def work(stage: Stage, server: ManagedServer) -> None:
             with pytest.raises(EngineError, match=r"cannot listen on .* Address already in use"):
-                await server.ready_for(stage.session, stage.run(), [stage.workdir], never)
+                await server.prepare_run(stage.session, stage.run(), [stage.workdir], never)
 
         played(target, settings, work)

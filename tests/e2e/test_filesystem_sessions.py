@@ -87,13 +87,13 @@ def test_a_session_on_an_image_is_told_as_one_on_an_xfs_and_leaves_nothing(place
     target = place / "target"
     iolab("run", study_in(place, IN_AN_IMAGE), "--path", target, "--out", place / "S")
     reader = SessionReader(place / "S")
-    mounted, found = reader.facts["local"].target, reader.found_facts["local"].target
+    mounted, found = reader.facts["local"].target, reader.facts_at_start["local"].target
     assert mounted is not None
     assert found is not None
     assert mounted.fs_type == "xfs"
     assert mounted.devices[0].startswith("loop")
     assert mounted.devices[1:] == found.devices
-    for digest, repeat in reader.done():
+    for digest, repeat in reader.done_runs():
         record = reader.record(digest, repeat)
         (host,) = record.hosts
         moved = {delta.device: delta for delta in host.devices}[mounted.devices[0]]
@@ -105,7 +105,7 @@ def test_a_session_on_an_image_is_told_as_one_on_an_xfs_and_leaves_nothing(place
         else:
             assert host.totals.write is not None
             assert moved.write_bytes >= host.totals.write.bytes > 0
-    assert len(reader.done()) == 2
+    assert len(reader.done_runs()) == 2
     assert list(target.iterdir()) == []
     assert nothing_on(target)
 
@@ -137,7 +137,7 @@ def test_a_controller_that_is_killed_leaves_nothing_and_is_resumed(place: Path) 
     assert until(lambda: list(target.iterdir()) == [])
     assert until(lambda: nothing_on(target))
     iolab("resume", place / "S")
-    assert len(SessionReader(place / "S").done()) == 2
+    assert len(SessionReader(place / "S").done_runs()) == 2
     assert list(target.iterdir()) == []
 
 

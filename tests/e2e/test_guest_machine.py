@@ -23,8 +23,8 @@ from iolab.guests.blocks import (
     HISTOGRAM_ARGUMENTS,
     HISTOGRAMS,
     GuestDiskCounts,
-    blocks_between,
-    read_blocks,
+    block_counts_between,
+    parse_block_stats,
 )
 from iolab.guests.copies import DiskReplica, nbd_copy_command, nbd_server_command
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
@@ -95,7 +95,7 @@ async def halted(built: Machine, folder: Path) -> AsyncIterator[GuestMonitor]:
     async with started((*qemu_argv(built, "qemu-system-x86_64"), "-S"), folder) as process:
         reader, writer = await connected(folder / monitor_socket(built.guest), process)
         monitor = await GuestMonitor.open(built.guest, reader, writer)
-        await monitor.command(HISTOGRAMS, HISTOGRAM_ARGUMENTS, deadline_s=PATIENCE_S)
+        await monitor.run_command(HISTOGRAMS, HISTOGRAM_ARGUMENTS, deadline_s=PATIENCE_S)
         yield monitor
         await monitor.close()
 
@@ -126,12 +126,12 @@ async def work(monitor: GuestMonitor, *commands: str) -> None:
 async def begin(monitor: GuestMonitor, *commands: str) -> None:
     for command in commands:
         line = {"command-line": f'qemu-io -d data-disk "{command}"'}
-        said = await monitor.command("human-monitor-command", line, deadline_s=PATIENCE_S)
+        said = await monitor.run_command("human-monitor-command", line, deadline_s=PATIENCE_S)
         assert said == "", said
 
 
 async def counted(monitor: GuestMonitor) -> GuestDiskCounts:
-    return read_blocks("vm01", await monitor.command(COUNTERS, deadline_s=PATIENCE_S))
+    return parse_block_stats("vm01", await monitor.run_command(COUNTERS, deadline_s=PATIENCE_S))
 
 
 def talk(conversation: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -149,7 +149,7 @@ def test_an_image_is_written_and_counted(folder: Path) -> None:
         async with halted(built, folder) as monitor:
             before = await counted(monitor)
             await work(monitor, "aio_write -q -P 0x5a 8192 65536", "aio_read -q 0 4096")
-            read, write = blocks_between("vm01", before, await counted(monitor))
+            read, write = block_counts_between("vm01", before, await counted(monitor))
         assert (read.ios, read.bytes, write.ios, write.bytes) == (1, 4096, 1, 65536)
         assert [sum(n for *_, n in counts.bins) for counts in (read, write)] == [1, 1]
         assert image_of(built)[8192 : 8192 + 65536] == b"\x5a" * 65536
@@ -160,7 +160,7 @@ def test_an_image_is_written_and_counted(folder: Path) -> None:
 def test_memory_is_bound_to_a_numa_node(folder: Path) -> None:
     async def conversation() -> None:
         async with halted(machine(folder, MODELLED, memory_node=0), folder) as monitor:
-            answer = await monitor.command("query-memdev", deadline_s=PATIENCE_S)
+            answer = await monitor.run_command("query-memdev", deadline_s=PATIENCE_S)
         assert isinstance(answer, list)
         (memory,) = answer
         assert (memory["size"], memory["host-nodes"], memory["policy"]) == (64 << 20, [0], "bind")
@@ -190,7 +190,7 @@ def test_a_wait_for_the_bound_is_in_the_latency(folder: Path) -> None:
             # No flush: QEMU lifts the bound for one.
             while (now := await counted(monitor)).read.ios < 15:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
-            read, _ = blocks_between("vm01", before, now)
+            read, _ = block_counts_between("vm01", before, now)
         assert max(high for _, high, _ in read.bins) > 200_000_000
 
     talk(conversation)
@@ -291,7 +291,7 @@ def test_two_guests_on_one_image_are_refused(folder: Path) -> None:
 def test_the_end_of_a_qemu_is_told(folder: Path) -> None:
     async def conversation() -> None:
         async with halted(machine(folder, MODELLED), folder) as monitor:
-            await monitor.command("quit", deadline_s=PATIENCE_S)
+            await monitor.run_command("quit", deadline_s=PATIENCE_S)
             with pytest.raises(HostLost, match="The hypervisor of guest 'vm01' "):
                 await asked_until_the_end(monitor)
 
@@ -300,17 +300,17 @@ def test_the_end_of_a_qemu_is_told(folder: Path) -> None:
 
 async def asked_until_the_end(monitor: GuestMonitor) -> None:
     while True:
-        await monitor.command("query-status", deadline_s=PATIENCE_S)
+        await monitor.run_command("query-status", deadline_s=PATIENCE_S)
 
 
 def test_the_monitor_refuses_what_there_is_not_and_goes_on(folder: Path) -> None:
     async def conversation() -> None:
         async with halted(machine(folder, MODELLED), folder) as monitor:
             with pytest.raises(HostError, match="Device 'other' not found"):
-                await monitor.command(
+                await monitor.run_command(
                     HISTOGRAMS, {**HISTOGRAM_ARGUMENTS, "id": "other"}, deadline_s=PATIENCE_S
                 )
-            status = await monitor.command("query-status", deadline_s=PATIENCE_S)
+            status = await monitor.run_command("query-status", deadline_s=PATIENCE_S)
             assert isinstance(status, dict)
             assert status["status"] == "prelaunch"
             assert (folder / agent_socket("vm01")).is_socket()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iolab.core.run import RunStatus
-from iolab.loads.metadata.workload import Operation, host_phases
+from iolab.loads.metadata.workload import Operation, operation_runs_of_host
 from iolab.store.reader import SessionReader
 from tests.e2e.sessions import iolab, write_study
 from tests.e2e.targets import xfs_on_loop
@@ -49,7 +49,7 @@ def session(target: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_operation_of_every_rank_is_counted(session: Path) -> None:
     reader = SessionReader(session)
-    keys = sorted(reader.committed())
+    keys = sorted(reader.committed_runs())
     assert len(keys) == 4
     for key in keys:
         record = reader.record(*key)
@@ -57,11 +57,11 @@ def test_every_operation_of_every_rank_is_counted(session: Path) -> None:
         (host,) = record.hosts
         ranks = dict(record.run.point.axis)["ranks"]
         assert isinstance(ranks, int)
-        assert [phase.operation for phase in host_phases(host)] == list(Operation)
-        for phase in host_phases(host):
+        assert [phase.operation for phase in operation_runs_of_host(host)] == list(Operation)
+        for phase in operation_runs_of_host(host):
             trees = phase.operation in (Operation.TREE_CREATE, Operation.TREE_REMOVE)
             asked = ranks * (1 if trees else FILES)
-            assert (phase.done, phase.errors, phase.skipped) == (asked, (), 0)
+            assert (phase.completed, phase.errors, phase.skipped) == (asked, (), 0)
             rows = record.intervals.direction == phase.operation
             assert int(record.intervals.ios[rows].sum()) == asked
             assert int(record.bins.count[record.bins.direction == phase.operation].sum()) == asked
@@ -71,7 +71,7 @@ def test_every_operation_of_every_rank_is_counted(session: Path) -> None:
 
 def test_the_evidence_is_whole(session: Path) -> None:
     reader = SessionReader(session)
-    (host,) = reader.record(*min(reader.committed())).hosts
+    (host,) = reader.record(*min(reader.committed_runs())).hosts
     assert host.cache is not None
     assert host.cache.methods == ("drop_caches",)
     assert host.engine_version.startswith("iolab-agent ")

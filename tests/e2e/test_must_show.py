@@ -82,8 +82,8 @@ def test_totals_and_percentiles_equal_those_of_fio(
         mean = metrics[f"{direction}_lat_ns_mean"]["value"]
         assert mean == pytest.approx(said["lat_ns"]["mean"], rel=1e-3)
         bins = {int(key): count for key, count in said["lat_ns"]["bins"].items()}
-        counts = histogram.of_sparse(
-            [histogram.bin_of_midpoint(key) for key in bins], list(bins.values())
+        counts = histogram.dense_counts(
+            [histogram.bin_index_of_midpoint(key) for key in bins], list(bins.values())
         )
         whole = histogram.Histogram(counts, said["lat_ns"]["min"], said["lat_ns"]["max"])
         for name, percent in PERCENTS.items():

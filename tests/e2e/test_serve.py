@@ -150,17 +150,17 @@ def test_a_running_session_is_watched_live(browser: Browser, tmp_path: Path) -> 
         serving(tmp_path) as server,
         SessionWriter.create(tmp_path / "now", STUDY, PLAN, "s", ("iolab",)) as writer,
     ):
-        writer.started(make_facts(SHAPE), "0.1.0")
+        writer.record_start(make_facts(SHAPE), "0.1.0")
         page, said = opened(browser)
         page.goto(session_of(page, server, "now"))
         for number, run in enumerate(PLAN.runs[:2], start=1):
             record = make_record(run, SHAPE)
-            writer.commit(record, make_result(record), analysis_version=1)
+            writer.commit_run(record, make_result(record), analysis_version=1)
             page.locator(f"progress[value='{number}']").wait_for()
             assert page.locator("tbody tr").count() == number
         page.get_by_role("button", name="Pause").click()
         record = make_record(PLAN.runs[2], SHAPE)
-        writer.commit(record, make_result(record), analysis_version=1)
+        writer.commit_run(record, make_result(record), analysis_version=1)
         page.wait_for_timeout(4000)
         assert page.locator("progress[value='2']").count() == 1
         page.get_by_role("button", name="Go on").click()
@@ -176,11 +176,11 @@ def test_without_script_a_running_session_is_loaded_again(browser: Browser, tmp_
         serving(tmp_path) as server,
         SessionWriter.create(tmp_path / "now", STUDY, PLAN, "s", ("iolab",)) as writer,
     ):
-        writer.started(make_facts(SHAPE), "0.1.0")
+        writer.record_start(make_facts(SHAPE), "0.1.0")
         page, _ = opened(browser, java_script_enabled=False)
         page.goto(session_of(page, server, "now"))
         record = make_record(PLAN.runs[0], SHAPE)
-        writer.commit(record, make_result(record), analysis_version=1)
+        writer.commit_run(record, make_result(record), analysis_version=1)
         page.locator("progress[value='1']").wait_for()
         page.context.close()
 
@@ -189,7 +189,7 @@ def test_when_the_writer_is_done_the_page_comes_to_rest(browser: Browser, tmp_pa
     with serving(tmp_path) as server:
         writer = SessionWriter.create(tmp_path / "now", STUDY, PLAN, "s", ("iolab",))
         with writer:
-            writer.started(make_facts(SHAPE), "0.1.0")
+            writer.record_start(make_facts(SHAPE), "0.1.0")
             page, _ = opened(browser)
             page.goto(session_of(page, server, "now"))
             page.get_by_role("button", name="Pause").wait_for()

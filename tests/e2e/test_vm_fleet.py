@@ -187,7 +187,7 @@ def test_latency_is_told_layer_by_layer(stored: Stored) -> None:
             assert host.totals.write is not None
             (below,) = (one for one in guest.blocks if one.direction is Direction.WRITE)
             assert below.ios >= host.totals.write.ios > 0
-            assert 0 < below.total_ns / below.ios <= host.totals.write.lat_mean_ns * 1.1
+            assert 0 < below.total_time_ns / below.ios <= host.totals.write.lat_mean_ns * 1.1
         if not result.window_s:
             continue
         for node in result.nodes:

@@ -13,15 +13,15 @@ import pytest
 from iolab.hosts.engine import Command
 from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, default_kit_builder
 from iolab.loads.keyvalue.workload import Distribution, KeyOperation, ServerKind, YcsbJob
-from iolab.loads.keyvalue.ycsb.clients import read_shape, shape_faults
+from iolab.loads.keyvalue.ycsb.clients import database_shape_faults, parse_rocks_shape
 from iolab.loads.keyvalue.ycsb.engine import (
     JavaKit,
     YcsbStore,
     build_java_kit,
-    hdr_names,
+    latency_log_names,
     load_command,
     measure_command,
-    rocks_command,
+    rocksdb_shape_command,
 )
 from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
 from iolab.loads.keyvalue.ycsb.output import (
@@ -43,7 +43,7 @@ SECONDS = 2
 
 @pytest.fixture(scope="module")
 def kit() -> JavaKit:
-    folder = asyncio.run(default_kit_builder().folder_of(KitName.YCSB, YCSB_VERSION, print))
+    folder = asyncio.run(default_kit_builder().get_or_build_kit(KitName.YCSB, YCSB_VERSION, print))
     return build_java_kit("java", [str(jar) for jar in sorted(folder.glob("*.jar"))])
 
 
@@ -57,8 +57,10 @@ def store(kit: JavaKit, tmp_path_factory: pytest.TempPathFactory) -> YcsbStore:
             JOB, store, kit, str(folder), first=first, count=count, threads=4, seconds=60
         )
         assert load_faults(parse_ycsb_output(*ran(command)), count) == ()
-    settled = read_shape(ran(rocks_command(JOB, store, kit, str(folder), settle=True))[0])
-    assert shape_faults(settled, RECORDS) == ()
+    settled = parse_rocks_shape(
+        ran(rocksdb_shape_command(JOB, store, kit, str(folder), settle=True))[0]
+    )
+    assert database_shape_faults(settled, RECORDS) == ()
     return store
 
 
@@ -75,9 +77,9 @@ def measured(
     """The faults of a run, its logs, and its whole operations."""
     command = measure_command(job, store, kit, str(folder), seconds=SECONDS, prefix="cell.")
     output = parse_ycsb_output(*ran(command))
-    paths = [folder / name for name in hdr_names(job, "cell.")]
+    paths = [folder / name for name in latency_log_names(job, "cell.")]
     logs = [read_hdr_log(path.read_bytes()) for path in paths if path.exists()]
-    return ycsb_faults(output, job, logs, SECONDS), logs, whole(output.counts)
+    return ycsb_faults(output, job, logs, SECONDS), logs, whole(output.operation_counts)
 
 
 @pytest.mark.parametrize(
@@ -110,11 +112,11 @@ def test_nothing_is_unpacked_onto_the_target(
     store: YcsbStore, kit: JavaKit, tmp_path: Path
 ) -> None:
     """A library that were written there each time would be written back while others measure."""
-    command = rocks_command(JOB, store, kit, str(tmp_path), settle=False)
+    command = rocksdb_shape_command(JOB, store, kit, str(tmp_path), settle=False)
     nowhere = f"-Djava.io.tmpdir={tmp_path}/nowhere"
     argv = [nowhere if word.startswith("-Djava.io.tmpdir") else word for word in command.argv]
     done = subprocess.run(argv, capture_output=True, timeout=60, check=False)
-    assert read_shape(done.stdout) is not None, done.stderr
+    assert parse_rocks_shape(done.stdout) is not None, done.stderr
 
 
 def test_records_that_are_not_there_are_a_fault(

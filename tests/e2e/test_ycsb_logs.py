@@ -19,7 +19,7 @@ from iolab.loads.keyvalue.workload import KeyOperation, ServerKind, YcsbJob
 from iolab.loads.keyvalue.ycsb.engine import (
     JavaKit,
     YcsbStore,
-    hdr_names,
+    latency_log_names,
     load_command,
     measure_command,
 )
@@ -52,7 +52,7 @@ def test_each_log_is_opened_once(tmp_path: Path) -> None:
     store = YcsbStore(ServerKind.EMBEDDED, database=str(tmp_path / "database"))
     here = str(tmp_path)
     run(load_command(JOB, store, kit, here, first=0, count=JOB.records, threads=4, seconds=60))
-    pipes = [tmp_path / name for name in hdr_names(JOB, "latency.")]
+    pipes = [tmp_path / name for name in latency_log_names(JOB, "latency.")]
     assert len(pipes) == 6
     titles: dict[str, int] = {}
 

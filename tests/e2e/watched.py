@@ -8,7 +8,7 @@ from pathlib import Path
 
 from iolab.cli.live import LiveView
 from iolab.cli.options import StudyOptions, load_study
-from iolab.cli.session import SessionRequest, carry_out_session
+from iolab.cli.session import SessionRequest, run_session_with_view
 from iolab.core.events import Event, SessionStatus
 from iolab.session.session import NOTHING
 from iolab.store.writer import SessionWriter
@@ -24,7 +24,7 @@ class ActingView(LiveView):
     def __init__(self, act: Act) -> None:
         self._act = act
 
-    def see(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """Take one event of the session."""
         self._act(event)
 
@@ -44,4 +44,4 @@ def run_watched(
         earlier=NOTHING,
         open_writer=lambda _: SessionWriter.create(session, read, plan, session.name, ["iolab"]),
     )
-    return asyncio.run(carry_out_session(order, ActingView(act)))
+    return asyncio.run(run_session_with_view(order, ActingView(act)))

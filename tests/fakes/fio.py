@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from iolab.core.histogram import MIDDLE_NS, bin_of_ns
+from iolab.core.histogram import MIDDLE_NS, bin_index_of_ns
 from iolab.units import parse_duration_s, parse_size
 
 TERMINATED: Final = b"\nfio: terminating on signal 2\n"
@@ -186,7 +186,7 @@ def _bins(lat_ns: int, ios: int) -> dict[int, int]:
     """Cumulative counts by midpoint; whole numbers that only grow and add up to `ios`."""
     counts = [int(ios * share) for _, share in _SHARES]
     counts[0] += ios - sum(counts)
-    middles = [int(MIDDLE_NS[bin_of_ns(round(lat_ns * times))]) for times, _ in _SHARES]
+    middles = [int(MIDDLE_NS[bin_index_of_ns(round(lat_ns * times))]) for times, _ in _SHARES]
     return {middle: count for middle, count in zip(middles, counts, strict=True) if count}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from iolab.core.histogram import bin_of_ns
+from iolab.core.histogram import bin_index_of_ns
 from tests.fakes.process import Machine, comes_within
 
 TREES = frozenset({"tree-create", "tree-remove"})
@@ -152,4 +152,4 @@ class FakePhase:
         return [operations // ranks + (nth < operations % ranks) for nth in range(ranks)]
 
     def _bins(self, count: int) -> list[list[int]]:
-        return [[int(bin_of_ns(self._load.lat_ns)), count]] if count else []
+        return [[int(bin_index_of_ns(self._load.lat_ns)), count]] if count else []

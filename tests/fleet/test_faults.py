@@ -22,7 +22,7 @@ from iolab.core.events import (
 from iolab.core.host import HostSpec
 from iolab.core.run import RunStatus
 from iolab.hosts.barrier import StopRequest
-from iolab.hosts.connect import hosts_of
+from iolab.hosts.connect import create_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.ssh import SshLimits
 from iolab.hosts.ssh_host import SshConnections
@@ -91,10 +91,10 @@ def play(fleet: Bed, policy: str, accident: Accident, *sets: str) -> tuple[Sessi
     study = parse_study(STUDY, "faults.toml", options)
 
     def reach(spec: HostSpec) -> Host:
-        return hosts_of([spec], None, SshConnections(QUICK, NO_CONFIG))[spec.name]
+        return create_hosts([spec], None, SshConnections(QUICK, NO_CONFIG))[spec.name]
 
     notes = Notes(accident)
-    hosts = hosts_of(study.hosts, None, SshConnections(QUICK, NO_CONFIG))
+    hosts = create_hosts(study.hosts, None, SshConnections(QUICK, NO_CONFIG))
     session = f"faults-{time.monotonic_ns()}"
     status = asyncio.run(
         run_session(
@@ -155,7 +155,7 @@ def test_a_host_whose_sshd_dies_is_reached_again_and_the_run_tried_again(
     records = [event.record for event in finished(notes)]
     assert [record.status for record in records].count(RunStatus.DONE) == PLANNED
     assert [record.status for record in records].count(RunStatus.FAILED) == failed
-    assert {record.without for record in records} == {()}
+    assert {record.excluded_hosts for record in records} == {()}
     assert {len(record.hosts) for record in records} == {3}
     assert any("'c02' is reached again" in notice.text for notice in notes.of(Notice))
     left_clean(fleet)
@@ -167,7 +167,7 @@ def test_a_host_whose_cable_is_pulled_is_gone_on_without(fleet: Bed) -> None:
         status, notes = play(fleet, "without-host", accident)
     assert status is SessionStatus.DONE
     records = [event.record for event in finished(notes)]
-    assert [(record.status, record.without) for record in records] == [
+    assert [(record.status, record.excluded_hosts) for record in records] == [
         (RunStatus.FAILED, ()),
         (RunStatus.DONE, ("c03",)),
     ]

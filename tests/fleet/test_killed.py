@@ -111,8 +111,8 @@ def check(session: Path) -> None:
     reader = SessionReader(session)
     planned = sorted((run.point.digest, run.repeat) for run in reader.plan.runs)
     assert sorted((result.digest, result.repeat) for result in reader.results()) == planned
-    assert reader.done() == frozenset(planned)
-    assert reader.verify() == ()
+    assert reader.done_runs() == frozenset(planned)
+    assert reader.verify_all_files() == ()
     assert list(session.glob("points/*/.*")) == []
     attempts = session.glob("points/*/run-*.attempt-*/manifest.json")
     tried = [json.loads(path.read_bytes())["status"] for path in attempts]

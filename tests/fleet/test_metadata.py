@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from iolab.core.run import RunRecord, RunStatus
-from iolab.loads.metadata.workload import Operation, host_phases
+from iolab.loads.metadata.workload import Operation, operation_runs_of_host
 from iolab.store.reader import SessionReader
 from tests.fleet.bed import Bed, bed
 
@@ -69,7 +69,7 @@ def iolab(*words: str | Path, home: Path) -> subprocess.CompletedProcess[str]:
 
 def records(session: Path) -> list[RunRecord]:
     reader = SessionReader(session)
-    return [reader.record(*key) for key in sorted(reader.committed())]
+    return [reader.record(*key) for key in sorted(reader.committed_runs())]
 
 
 def test_every_client_works_on_what_the_next_one_made(sharing: Bed, shared_session: Path) -> None:
@@ -83,9 +83,9 @@ def test_every_client_works_on_what_the_next_one_made(sharing: Bed, shared_sessi
             assert (told["first_rank"], told["total_ranks"]) == (RANKS * index, 3 * RANKS)
             assert told["shift"] == RANKS
             assert [one["dir"].rpartition("-")[2] for one in told["others"]] == [following]
-            for phase in host_phases(host):
+            for phase in operation_runs_of_host(host):
                 trees = phase.operation in (Operation.TREE_CREATE, Operation.TREE_REMOVE)
-                assert phase.done == phase.asked == RANKS * (1 if trees else FILES)
+                assert phase.completed == phase.requested == RANKS * (1 if trees else FILES)
                 assert (phase.errors, phase.skipped) == ((), 0)
             assert host.cache is not None
             assert "drop_caches" in host.cache.methods
@@ -99,15 +99,18 @@ def test_operations_are_barriers_over_the_fleet(shared_session: Path) -> None:
     ended = 0
     for operation in Operation:
         phases = [
-            one for host in record.hosts for one in host_phases(host) if one.operation is operation
+            one
+            for host in record.hosts
+            for one in operation_runs_of_host(host)
+            if one.operation is operation
         ]
         # All hosts of the bed are one machine: their clocks are the same.
         assert min(one.first_start_real_ns or 0 for one in phases) > ended
         ended = max(one.last_end_real_ns or 0 for one in phases)
         rows = record.intervals.direction == operation
-        assert int(record.intervals.ios[rows].sum()) == sum(one.done for one in phases)
+        assert int(record.intervals.ios[rows].sum()) == sum(one.completed for one in phases)
         assert int(record.bins.count[record.bins.direction == operation].sum()) == sum(
-            one.done for one in phases
+            one.completed for one in phases
         )
 
 
@@ -120,10 +123,12 @@ def test_clients_that_share_nothing_are_refused(fleet: Bed, tmp_path: Path) -> N
     assert record.failure is not None
     assert "Host 'c01' does not see the files of 'c02' in" in record.failure
     assert "the target is not shared" in record.failure
-    assert [host_phases(host) for host in record.hosts] == [(), (), ()]
+    assert [operation_runs_of_host(host) for host in record.hosts] == [(), (), ()]
     own = measured(fleet, tmp_path / "own", "--set", "workload.files.rank_shift=0")
     for record in records(own):
         assert record.failure is None
         for host in record.hosts:
-            assert [one.done for one in host_phases(host)][1:5] == [RANKS * FILES] * 4
+            assert [one.completed for one in operation_runs_of_host(host)][1:5] == [
+                RANKS * FILES
+            ] * 4
             assert "shift" not in json.loads(host.job_file)

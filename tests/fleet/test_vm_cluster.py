@@ -47,7 +47,7 @@ def served(record: RunRecord, direction: Direction, node: str = "") -> int:
     """Bytes that the hypervisors served, of all guests or those of a node."""
     guest_fleet = fleet_of_run(record)
     assert guest_fleet is not None
-    guests = guest_fleet.on(node) if node else guest_fleet.guests
+    guests = guest_fleet.runs_on_node(node) if node else guest_fleet.guests
     return sum(
         block.bytes for guest in guests for block in guest.blocks if block.direction is direction
     )
@@ -128,7 +128,7 @@ def test_outliers_are_of_what_a_node_has(stored: Stored) -> None:
 
 
 def test_nothing_is_left_on_any_node(stored: Stored, made: ClusterBed) -> None:
-    assert len(stored.reader.committed()) == 2
+    assert len(stored.reader.committed_runs()) == 2
     for node in NODES:
         place = made.cluster.mount_point(node, 1)
         assert left_on(place) == []

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from iolab.core.run import RunRecord
-from iolab.loads.keyvalue.metrics import measure_key_value
-from iolab.loads.keyvalue.workload import KeyOperation, engine_reply
+from iolab.loads.keyvalue.metrics import sum_key_value_load
+from iolab.loads.keyvalue.workload import KeyOperation, key_value_run_of
 from iolab.store.reader import SessionReader
 from tests.e2e.hdr_oracle import assert_agrees
 from tests.e2e.sessions import iolab, write_study
@@ -65,9 +65,9 @@ def test_merged_percentiles_are_those_of_all_operations(record: RunRecord) -> No
     for operation in (KeyOperation.READ, KeyOperation.UPDATE):
         merged = assert_agrees(record, operation)
         counts = [
-            one.done
+            one.completed
             for host in record.hosts
-            if (told := engine_reply(host)) is not None
+            if (told := key_value_run_of(host)) is not None
             for one in told.counts
             if one.operation is operation
         ]
@@ -76,8 +76,8 @@ def test_merged_percentiles_are_those_of_all_operations(record: RunRecord) -> No
 
 
 def test_the_clients_had_all_of_the_runtime_in_common(record: RunRecord) -> None:
-    load = measure_key_value(record)
-    assert load.cut.common is not None
+    load = sum_key_value_load(record)
+    assert load.measured_part.common is not None
     # A client's first and last operation lie within its runtime, by milliseconds.
-    assert load.cut.common.seconds >= 2.9
+    assert load.measured_part.common.seconds >= 2.9
     assert all(seconds >= 2.5 for seconds in load.seconds)

@@ -165,7 +165,7 @@ def counted(record: RunRecord, way: str = "read", **node_rows: Any) -> RunRecord
         if name == "n1":
             rows |= node_rows
         samples(collector, place, rows, offset_ns=AHEAD_NS)
-    return replace(record, counters=collector.table())
+    return replace(record, counters=collector.build_table())
 
 
 def view(record: RunRecord, known: dict[str, HostFacts] | None = None) -> RunView:

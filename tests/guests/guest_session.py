@@ -37,11 +37,11 @@ from iolab.guests.guest import (
     GuestUse,
     fleet_of_run,
 )
-from iolab.guests.hosts import guests_of
+from iolab.guests.hosts import guest_specs
 from iolab.hosts.counter_names import CPU, NIC
 from iolab.loads.fileio.workload import Access, Job
 from iolab.store.documents import Manifest
-from iolab.study.targets import participants
+from iolab.study.targets import load_hosts
 from tests.report.machines import GIB, facts_of
 from tests.report.synthetic import (
     GO_NS,
@@ -118,7 +118,7 @@ def fleet(
     mixes: tuple[tuple[str, str, Access, int | None], ...] = MIXES,
 ) -> GuestSource:
     """Guests of as many a node as `counts` has values, over two depths, in a workload a mix."""
-    guests = tuple(guests_of(nodes, max(counts)))
+    guests = tuple(guest_specs(nodes, max(counts)))
     configuration = Configuration(
         "default", "Default", tuple(one.name for one in guests), "/mnt/target", nodes=len(nodes)
     )
@@ -169,14 +169,14 @@ def _point(workload: Workload, values: tuple[int | str, ...]) -> Point:
     axis = tuple(zip((one.name for one in workload.sweep), values, strict=True))
     told = dict(axis)
     depth, per_node = int(told.get("iodepth", 1)), int(told.get("vms_per_node", 0))
-    made = replace(Job.require(workload.job), iodepth=depth)
+    made = replace(Job.require_type(workload.job), iodepth=depth)
     digest = hashlib.sha256(f"{workload.id}/{axis}".encode()).hexdigest()[:16]
     return Point(digest, "default", workload.id, axis, made, "s256m", per_node=per_node)
 
 
 def _record(source: GuestSource, run: PlannedRun) -> RunRecord:
     """The record of plain load by these guests, with their nodes beside them."""
-    hosts = participants(source.study, "default", run.point.per_node)
+    hosts = load_hosts(source.study, "default", run.point.per_node)
     own = replace(source.study.configurations[0], hosts=hosts)
     plain = record_of(replace(source, study=replace(source.study, configurations=(own,))), run)
     bystanders = tuple(
@@ -256,12 +256,14 @@ def _sample(source: GuestSource, index: int, seq: int) -> list[tuple[str, str, s
 
 def _plain_result(source: GuestSource, record: RunRecord) -> Result:
     load = sum_measured_window(record)
-    run, access = record.run, Job.require(record.run.point.job).access
+    run, access = record.run, Job.require_type(record.run.point.job).access
     metrics = fleet_metrics(load, access.directions)
     nodes = []
     for number, node in enumerate(source.nodes):
         guests = (
-            tuple(one.guest for one in lived.on(node)) if (lived := fleet_of_run(record)) else ()
+            tuple(one.guest for one in lived.runs_on_node(node))
+            if (lived := fleet_of_run(record))
+            else ()
         )
         share = 1 / len(source.nodes)
         own = {
@@ -278,7 +280,7 @@ def _plain_result(source: GuestSource, record: RunRecord) -> Result:
                 layers=_layers(record),
                 outliers=(SLOW,) if number == 0 else (),
                 written=BytesWrittenByLayer(1 << 30, (1 << 30) + 4096, 3 << 30, 3.0)
-                if access.writes
+                if access.has_writes
                 else None,
             )
         )
@@ -290,7 +292,7 @@ def _plain_result(source: GuestSource, record: RunRecord) -> Result:
         digest=run.point.digest,
         status=record.status,
         failure=None,
-        window_s=load.cut.common.seconds if load.cut.common else 0.0,
+        window_s=load.measured_part.common.seconds if load.measured_part.common else 0.0,
         metrics=metrics,
         hosts=tuple(
             HostResult(host.host, host_metrics(load, index, access.directions))

@@ -139,7 +139,7 @@ class KitBench:
 
     @property
     def shop(self) -> GuestKitBuilder:
-        programs = PathPrograms({"PATH": str(self.bin)}, beside="")
+        programs = PathPrograms({"PATH": str(self.bin)}, extra_directories="")
         apt = AptKernelSource(programs, self.folder / "apt", self.folder / "system-lists")
         return GuestKitBuilder(self.cache, programs, apt, self.agent)
 

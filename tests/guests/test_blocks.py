@@ -15,8 +15,8 @@ from iolab.guests.blocks import (
     HISTOGRAM_ARGUMENTS,
     DirectionCounts,
     GuestDiskCounts,
-    blocks_between,
-    read_blocks,
+    block_counts_between,
+    parse_block_stats,
 )
 from iolab.guests.guest import BlockCounts
 from tests.recorded import recorded
@@ -27,8 +27,8 @@ def told(name: str) -> Any:
 
 
 def between(name: str) -> tuple[BlockCounts, ...]:
-    before = read_blocks("g0", told(f"{name}-before"))
-    return blocks_between("g0", before, read_blocks("g0", told(f"{name}-after")))
+    before = parse_block_stats("g0", told(f"{name}-before"))
+    return block_counts_between("g0", before, parse_block_stats("g0", told(f"{name}-after")))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_the_bins_have_every_io_and_the_time_of_all(name: str) -> None:
         assert sum(count for _, _, count in counts.bins) == counts.ios
         low = sum(low * count for low, _, count in counts.bins)
         high = sum(high * count for _, high, count in counts.bins)
-        assert low <= counts.total_ns <= high
+        assert low <= counts.total_time_ns <= high
         assert all(count > 0 for _, _, count in counts.bins)
         edges = [edge for low, high, _ in counts.bins for edge in (low, high)]
         assert edges == sorted(edges)
@@ -67,28 +67,28 @@ def counts(bins: tuple[int, ...] = (), ios: int = 0) -> GuestDiskCounts:
 def test_the_outermost_bins_reach_to_the_ends() -> None:
     size = len(BOUNDARIES_NS) + 1
     ends = (1, *(0,) * (size - 2), 2)
-    read, write = blocks_between("g0", counts((0,) * size), counts(ends, 3))
+    read, write = block_counts_between("g0", counts((0,) * size), counts(ends, 3))
     assert read.bins == ((0, 1_000, 1), (60_000_000_000, 2**63 - 1, 2))
     assert write.bins == ()
 
 
 def test_histograms_that_began_between_the_looks_are_left_out() -> None:
     size = len(BOUNDARIES_NS) + 1
-    read, _ = blocks_between("g0", counts((), 5), counts((1,) * size, 7))
+    read, _ = block_counts_between("g0", counts((), 5), counts((1,) * size, 7))
     assert (read.ios, read.bins) == (2, ())
 
 
 def test_a_counter_that_fell_is_a_fault() -> None:
     with pytest.raises(HostError, match="'g0' told of fewer reads"):
-        blocks_between("g0", counts((), 5), counts((), 4))
+        block_counts_between("g0", counts((), 5), counts((), 4))
 
 
 def test_failed_requests_are_ios_without_bytes() -> None:
     answer = told("modelled-after")
     (data,) = (disk for disk in answer if disk["qdev"] == "data-disk")
-    before = read_blocks("g0", answer)
+    before = parse_block_stats("g0", answer)
     data["stats"]["failed_wr_operations"] += 3
-    after = read_blocks("g0", answer)
+    after = parse_block_stats("g0", answer)
     assert after.write.ios == before.write.ios + 3
     assert after.write.bytes == before.write.bytes
 
@@ -133,6 +133,6 @@ ODD: Final = {
 @pytest.mark.parametrize("answer", ODD.values(), ids=ODD)
 def test_what_is_no_answer_is_told_in_two_sentences(answer: object) -> None:
     with pytest.raises(HostError) as fault:
-        read_blocks("g\x1b0", deepcopy(answer))
+        parse_block_stats("g\x1b0", deepcopy(answer))
     assert "guest 'g\\x1b0' told of " in fault.value.message
     assert fault.value.hint

@@ -12,9 +12,9 @@ from iolab.core.host import HostFacts, Role
 from iolab.core.metric import CheckResult, Level
 from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.core.workload import Direction
-from iolab.guests.analysis import guest_bytes
+from iolab.guests.analysis import bytes_below_guests
 from iolab.guests.guest import DiskKind, GuestSettings
-from iolab.guests.nodes import fleet_bytes, guest_nodes, written_by_guests
+from iolab.guests.nodes import fleet_bytes, guest_nodes, written_bytes_by_layer
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID
 from tests.analysis.records import Burst
 from tests.guests.fleets import (
@@ -38,7 +38,7 @@ MIRRORED = replace(SETTINGS, replicas=2)
 
 
 def ask(record: RunRecord, known: dict[str, HostFacts] | None = None) -> CheckResult:
-    answer = guest_bytes(view(record, known))
+    answer = bytes_below_guests(view(record, known))
     assert answer.message.endswith(".")
     assert answer.message[0].isupper()
     return answer
@@ -98,7 +98,11 @@ def test_replicas_count_over_all_nodes_not_on_each() -> None:
     nodes = [node(name, 0, 2 * READ) for name in NODES]
     account = fleet_bytes(view(run(job=WRITES, fleet=fleet, nodes=nodes, bursts=load)))
     assert account is not None
-    assert (account.below, account.expected, account.moved) == (
+    assert (
+        account.hypervisor_bytes,
+        account.expected_device_bytes,
+        account.moved_device_bytes,
+    ) == (
         (0, 2 * READ),
         (0.0, 4.0 * READ),
         (0, 4 * READ),
@@ -215,8 +219,8 @@ def test_guests_of_one_kernel_each_count_what_they_did_alone() -> None:
     ]
     account = fleet_bytes(view(replace(record, hosts=tuple(hosts)), shared))
     assert account is not None
-    assert account.below == (4 * READ, 0)
-    assert {one.asked for one in account.guests} == {(READ, 0)}
+    assert account.hypervisor_bytes == (4 * READ, 0)
+    assert {one.guest_read_and_write_bytes for one in account.guests} == {(READ, 0)}
 
 
 def test_writes_of_a_node_are_told_of_devices_that_are_its_own() -> None:
@@ -225,10 +229,10 @@ def test_writes_of_a_node_are_told_of_devices_that_are_its_own() -> None:
         run(job=WRITES, nodes=[node("n1", 0, 2 * READ), node("n2", devices=(own,))]),
         facts(one_kernel=True),
     )
-    assert [written_by_guests(apart, one).devices for one in guest_nodes(apart.record)] == [
+    assert [written_bytes_by_layer(apart, one).devices for one in guest_nodes(apart.record)] == [
         2 * READ
     ] * 2
     together = view(writes(1.0), facts(one_kernel=True))
-    assert [written_by_guests(together, one).devices for one in guest_nodes(together.record)] == [
-        None
-    ] * 2
+    assert [
+        written_bytes_by_layer(together, one).devices for one in guest_nodes(together.record)
+    ] == [None] * 2

@@ -121,7 +121,7 @@ def test_the_session_goes_on_without_a_guest_where_the_study_says_so() -> None:
     stage = fleet(first_boot(AT_BOOT_ONE, dying), method='on_failure = "without-host"').play()
     assert stage.status is SessionStatus.DONE, stage.fault
     last = stage.records[-1]
-    assert last.without == (AT_BOOT_ONE,)
+    assert last.excluded_hosts == (AT_BOOT_ONE,)
     assert [host.host for host in last.hosts] == ["node-1-vm02", "node-2-vm01", "node-2-vm02"]
     guest_fleet = fleet_of_run(last)
     assert guest_fleet is not None

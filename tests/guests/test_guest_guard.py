@@ -8,7 +8,7 @@ import pytest
 
 from iolab.core.host import HostFacts, MemoryFacts, TargetProbe, ToolFacts
 from iolab.guests.guest import KIT_BYTES, image_bytes
-from iolab.guests.problems import QEMU_BYTES, guest_faults, guest_tools, node_targets
+from iolab.guests.problems import QEMU_BYTES, guest_faults, node_targets, required_node_programs
 from iolab.study.cost import with_free_space_margin
 from tests.guests.guest_studies import FLEET, with_hosts
 from tests.plans import make_plan
@@ -45,7 +45,7 @@ def refused(
 
 def test_studies_that_boot_no_guests_ask_nothing_of_nodes() -> None:
     for study in (load(SMALL), with_hosts(FLEET)):
-        assert guest_tools(study) == {}
+        assert required_node_programs(study) == {}
         assert node_targets(study) == ()
         assert guest_faults(study, make_plan(study), {}) == []
 
@@ -61,7 +61,7 @@ def test_studies_that_boot_no_guests_ask_nothing_of_nodes() -> None:
 )
 def test_nodes_are_asked_for_what_their_guests_need(text: str, tools: list[str]) -> None:
     study = load(text)
-    assert list(guest_tools(study)) == tools
+    assert list(required_node_programs(study)) == tools
     assert [target.path for target in node_targets(study)] == ["/mnt/t", "/mnt/t"]
     for name in tools:
         lacking = replace(NODE, tools=tuple(tool for tool in TOOLS if tool.name != name))

@@ -8,7 +8,13 @@ import pytest
 
 from iolab.core.host import CpuFacts, NumaNode
 from iolab.guests.guest import Pinning
-from iolab.guests.hosts import Pin, cpu_numbers, pins, pins_of, unpinned
+from iolab.guests.hosts import (
+    CpuPin,
+    assign_guest_pins,
+    assign_pins,
+    parse_cpu_list,
+    unpinned_count,
+)
 
 
 def machine(*lists: str, threads: int = 8) -> CpuFacts:
@@ -20,52 +26,52 @@ TWO = machine("0-3", "4-7")
 
 
 def test_nothing_is_pinned_unless_asked() -> None:
-    assert pins(TWO, 3, 2, Pinning.NONE) == (Pin(), Pin(), Pin())
+    assert assign_pins(TWO, 3, 2, Pinning.NONE) == (CpuPin(), CpuPin(), CpuPin())
 
 
 def test_numa_nodes_take_turns() -> None:
-    even, odd = Pin((0, 1, 2, 3), 0), Pin((4, 5, 6, 7), 1)
-    assert pins(TWO, 3, 2, Pinning.NUMA) == (even, odd, even)
+    even, odd = CpuPin((0, 1, 2, 3), 0), CpuPin((4, 5, 6, 7), 1)
+    assert assign_pins(TWO, 3, 2, Pinning.NUMA) == (even, odd, even)
 
 
 def test_a_numa_node_without_processors_has_no_guests() -> None:
-    (pin, _) = pins(machine("", "0-7"), 2, 1, Pinning.NUMA)
-    assert pin == Pin(tuple(range(8)), 1)
+    (pin, _) = assign_pins(machine("", "0-7"), 2, 1, Pinning.NUMA)
+    assert pin == CpuPin(tuple(range(8)), 1)
 
 
 @pytest.mark.parametrize("facts", [machine(), machine(""), machine("0-x")])
 def test_where_no_numa_node_is_told_there_is_nothing_to_choose(facts: CpuFacts) -> None:
-    assert pins(facts, 2, 1, Pinning.NUMA) == (Pin(), Pin())
+    assert assign_pins(facts, 2, 1, Pinning.NUMA) == (CpuPin(), CpuPin())
 
 
 def test_cores_are_their_own_while_they_last() -> None:
-    given = pins(TWO, 5, 2, Pinning.CORES)
+    given = assign_pins(TWO, 5, 2, Pinning.CORES)
     assert [pin.cpus for pin in given] == [(0, 1), (2, 3), (4, 5), (6, 7), ()]
-    assert unpinned(given) == 1
+    assert unpinned_count(given) == 1
 
 
 def test_a_guest_stays_on_one_numa_node_where_it_can() -> None:
-    given = pins(TWO, 3, 3, Pinning.CORES)
+    given = assign_pins(TWO, 3, 3, Pinning.CORES)
     assert [pin.cpus for pin in given] == [(0, 1, 2), (4, 5, 6), ()]
 
 
 def test_a_guest_larger_than_a_numa_node_spans_two() -> None:
-    given = pins(TWO, 2, 6, Pinning.CORES)
+    given = assign_pins(TWO, 2, 6, Pinning.CORES)
     assert [pin.cpus for pin in given] == [(0, 1, 2, 3, 4, 5), ()]
 
 
 def test_too_few_for_one_leave_the_rest_to_a_smaller_one() -> None:
-    assert unpinned(pins(machine("0-1"), 1, 3, Pinning.CORES)) == 1
+    assert unpinned_count(assign_pins(machine("0-1"), 1, 3, Pinning.CORES)) == 1
 
 
 def test_cores_without_numa_nodes_are_the_threads() -> None:
-    given = pins(machine(threads=3), 2, 2, Pinning.CORES)
+    given = assign_pins(machine(threads=3), 2, 2, Pinning.CORES)
     assert [pin.cpus for pin in given] == [(0, 1), ()]
 
 
 def test_nodes_that_are_one_machine_have_processors_for_their_first_guests() -> None:
     nodes = (("a-1", "a-2", "a-3"), ("b-1",), ("c-1", "c-2"))
-    given = pins_of(machine("0-3"), nodes, 1, Pinning.CORES)
+    given = assign_guest_pins(machine("0-3"), nodes, 1, Pinning.CORES)
     assert {name: pin.cpus for name, pin in given.items()} == {
         "a-1": (0,),
         "b-1": (1,),
@@ -78,7 +84,7 @@ def test_nodes_that_are_one_machine_have_processors_for_their_first_guests() -> 
 
 @pytest.mark.parametrize("vcpus", [1, 2, 3, 5])
 def test_no_processor_is_given_twice(vcpus: int) -> None:
-    given = pins(machine("0-6,14", "7-13"), 20, vcpus, Pinning.CORES)
+    given = assign_pins(machine("0-6,14", "7-13"), 20, vcpus, Pinning.CORES)
     taken = list(chain.from_iterable(pin.cpus for pin in given))
     assert len(taken) == len(set(taken))
     assert {len(pin.cpus) for pin in given} == {0, vcpus}
@@ -89,10 +95,10 @@ def test_no_processor_is_given_twice(vcpus: int) -> None:
     [("0-3,8\n", (0, 1, 2, 3, 8)), ("5", (5,)), ("", ()), ("8,0-1", (0, 1, 8)), ("3-1", ())],
 )
 def test_lists_of_the_kernel(text: str, numbers: tuple[int, ...]) -> None:
-    assert cpu_numbers(text) == numbers
+    assert parse_cpu_list(text) == numbers
 
 
 @pytest.mark.parametrize("text", ["x", "0-", "-1", "1,,2", "0-99999999", "0x3", "٣", "1-2-3"])
 def test_what_is_no_list_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no list of processors"):
-        cpu_numbers(text)
+        parse_cpu_list(text)

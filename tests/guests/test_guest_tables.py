@@ -31,13 +31,13 @@ from iolab.guests.guest import GuestFleet, GuestRun, fleet_of_run
 from iolab.guests.report import EMULATED, caveat_subtitle, fleet_caveats, study_caveats
 from iolab.guests.tables import (
     GUESTS_SHOWN,
-    fleet_layers,
+    fleet_layer_latencies,
     guests_table,
     outliers_table,
     placement_table,
     settings_table,
     wait_share,
-    written_table,
+    written_bytes_table,
 )
 from iolab.hosts.rates import derive_series
 from iolab.report.charts.run_series import build_timeline
@@ -109,32 +109,34 @@ def test_layers_of_several_nodes_weigh_every_io_the_same() -> None:
         return NodeResult(name, ("vm",), {}, own)
 
     both = (LatencyLayer.ENGINE, LatencyLayer.GUEST)
-    found = fleet_layers([node("a", 100.0, 1, *both), node("b", 400.0, 3, *both)])
+    found = fleet_layer_latencies([node("a", 100.0, 1, *both), node("b", 400.0, 3, *both)])
     assert [(one.layer, one.mean_ns, one.ios) for one in found] == [
         (LatencyLayer.ENGINE, 325.0, 4),
         (LatencyLayer.GUEST, 325.0, 4),
     ]
-    lacking = fleet_layers([node("a", 100.0, 1, *both), node("b", 400.0, 3, LatencyLayer.ENGINE)])
+    lacking = fleet_layer_latencies(
+        [node("a", 100.0, 1, *both), node("b", 400.0, 3, LatencyLayer.ENGINE)]
+    )
     assert [one.layer for one in lacking] == [LatencyLayer.ENGINE]
 
 
 def test_bytes_are_told_on_their_way_down(source: GuestSource) -> None:
-    (first, *_) = rows_of(written_table([("6 VMs", source.results()[-1])]))
+    (first, *_) = rows_of(written_bytes_table([("6 VMs", source.results()[-1])]))
     assert (first["Guests"], first["Devices"], first["Devices / guests"]) == (
         "1 GiB",
         "3 GiB",
         "3.000",
     )
     assert first["Declared factor"] == "3"
-    assert written_table([("reads", source.results()[0])]) is None
+    assert written_bytes_table([("reads", source.results()[0])]) is None
 
 
 def test_devices_of_all_nodes_are_those_that_the_check_counted(source: GuestSource) -> None:
     run = source.results()[-1]
-    assert rows_of(written_table([("", run)]))[-1]["Devices"] == "–"
+    assert rows_of(written_bytes_table([("", run)]))[-1]["Devices"] == "–"
     told = CheckResult("guest-bytes", Level.VALID, "", {"devices_write_bytes": 6 << 30})
     counted = replace(run, verdict=Verdict(Level.VALID, (told,)))
-    whole = rows_of(written_table([("", counted)]))[-1]
+    whole = rows_of(written_bytes_table([("", counted)]))[-1]
     assert (whole["Node"], whole["Guests"], whole["Devices"]) == ("all nodes", "2 GiB", "6 GiB")
     assert (whole["Devices / guests"], whole["Declared factor"]) == ("3.000", "3")
 

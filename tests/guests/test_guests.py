@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.core.host import HostKind, Role, Room
+from iolab.core.host import HostKind, HypervisorHints, Role
 from iolab.errors import StudyError
 from iolab.guests.guest import (
     GUEST_DISK,
@@ -14,10 +14,15 @@ from iolab.guests.guest import (
     GuestSettings,
     Pinning,
 )
-from iolab.guests.hosts import forced_loads, node_path
+from iolab.guests.hosts import image_directory, saturating_guest_counts
 from iolab.study.load import LoadOptions, options_for_resume
-from iolab.study.schedule import data_sets, expand_points, searches_in
-from iolab.study.targets import bystanders_of, nodes_of, participants, targets_of
+from iolab.study.schedule import expand_points, searches_in, shared_data_sets
+from iolab.study.targets import (
+    hypervisors_of_study,
+    load_hosts,
+    monitored_host_specs,
+    targets_of_study,
+)
 from tests.guests.guest_studies import FLEET, GUESTS, with_hosts
 from tests.plans import make_plan, parse_study
 from tests.study.studies import FILE, load
@@ -36,8 +41,8 @@ def test_guests_are_made_on_every_node_as_many_as_the_largest_point_wants() -> N
     assert {(spec.path, spec.serial) for spec in guests} == {(GUEST_DISK, GUEST_SERIAL)}
     assert [spec.node for spec in guests] == ["node-1"] * 3 + ["node-2"] * 3
     assert study.configurations[0].hosts == tuple(spec.name for spec in guests)
-    assert [spec.name for spec in bystanders_of(study, "default")] == ["node-1", "node-2"]
-    assert {node.name: node_path(study, node) for node in nodes_of(study)} == {
+    assert [spec.name for spec in monitored_host_specs(study, "default")] == ["node-1", "node-2"]
+    assert {node.name: image_directory(study, node) for node in hypervisors_of_study(study)} == {
         "node-1": "/mnt/t",
         "node-2": "/mnt/t",
     }
@@ -72,12 +77,12 @@ def test_points_say_how_many_guests_of_a_node_take_part() -> None:
         *((8, 1), (8, 2), (8, 3)),
     ]
     assert points[0].title_text == "w iodepth=1 vms_per_node=1"
-    assert participants(study, "default", 2) == (
+    assert load_hosts(study, "default", 2) == (
         *("node-1-vm01", "node-1-vm02"),
         *("node-2-vm01", "node-2-vm02"),
     )
     assert len({point.digest for point in points}) == 6
-    assert len(data_sets(study, points)) == 1
+    assert len(shared_data_sets(study, points)) == 1
 
 
 def test_one_number_of_guests_is_an_axis_too_and_none_means_all() -> None:
@@ -108,7 +113,7 @@ def test_plans_differ_in_their_guests_and_where_these_lie() -> None:
         make_plan(load(FLEET, "host.node-2.path=/mnt/u")),
     ]
     assert len({plan.digest for plan in plans}) == len(plans)
-    assert {plan.destroys for plan in plans} == {()}
+    assert {plan.destroyed_device_texts for plan in plans} == {()}
 
 
 def test_configurations_name_nodes_and_measure_their_guests() -> None:
@@ -118,7 +123,7 @@ def test_configurations_name_nodes_and_measure_their_guests() -> None:
     )
     study = load(FLEET + two, path=None)
     assert [item.hosts[0] for item in study.configurations] == ["node-2-vm01", "node-1-vm01"]
-    assert {node.name: node_path(study, node) for node in nodes_of(study)} == {
+    assert {node.name: image_directory(study, node) for node in hypervisors_of_study(study)} == {
         "node-2": "/mnt/one",
         "node-1": "/mnt/two",
     }
@@ -126,13 +131,16 @@ def test_configurations_name_nodes_and_measure_their_guests() -> None:
 
 def test_nodes_of_no_configuration_boot_nothing() -> None:
     study = load(FLEET + '[[configuration]]\nid = "one"\nhosts = ["node-2"]\n')
-    assert [node.name for node in nodes_of(study)] == ["node-2"]
+    assert [node.name for node in hypervisors_of_study(study)] == ["node-2"]
     assert all(spec.node == "node-2" for spec in study.hosts if spec.kind is HostKind.VM)
 
 
 def test_a_node_may_have_a_path_of_its_own_and_needs_one_at_all() -> None:
     study = load(FLEET, "host.node-1.path=/fast")
-    assert [node_path(study, node) for node in nodes_of(study)] == ["/fast", "/mnt/t"]
+    assert [image_directory(study, node) for node in hypervisors_of_study(study)] == [
+        "/fast",
+        "/mnt/t",
+    ]
 
 
 def test_guests_that_exist_take_the_place_of_those_to_boot() -> None:
@@ -142,9 +150,9 @@ def test_guests_that_exist_take_the_place_of_those_to_boot() -> None:
         *("hv-1-g1", "hv-1-g2", "hv-1-g3"),
         *("hv-2-g1", "hv-2-g2", "hv-2-g3"),
     )
-    assert {target.path for target in targets_of(study)} == {"/data"}
+    assert {target.path for target in targets_of_study(study)} == {"/data"}
     assert [spec.node for spec in study.hosts[2:]] == ["hv-1"] * 3 + ["hv-2"] * 3
-    assert participants(study, "default", 1) == ("hv-1-g1", "hv-2-g1")
+    assert load_hosts(study, "default", 1) == ("hv-1-g1", "hv-2-g1")
 
 
 def test_configurations_may_name_the_nodes_of_guests_that_exist() -> None:
@@ -156,8 +164,10 @@ def test_configurations_may_name_the_nodes_of_guests_that_exist() -> None:
 def test_an_inventory_tells_the_room_of_its_nodes_and_only_of_these() -> None:
     known = GUESTS.replace("[defaults]", "[defaults]\ncores = 64\nnuma_nodes = 8\nqueues = 128")
     study = with_hosts(FLEET, known)
-    assert {node.room for node in nodes_of(study)} == {Room(64, 8, 128)}
-    assert {spec.room for spec in study.hosts if spec.node} == {Room()}
+    assert {node.hypervisor_hints for node in hypervisors_of_study(study)} == {
+        HypervisorHints(64, 8, 128)
+    }
+    assert {spec.hypervisor_hints for spec in study.hosts if spec.node} == {HypervisorHints()}
 
 
 def test_a_growing_fleet_is_the_axis_of_load_whatever_else_varies() -> None:
@@ -176,20 +186,24 @@ def test_a_growing_fleet_is_the_axis_of_load_whatever_else_varies() -> None:
 def test_the_fleet_is_measured_where_the_load_of_its_nodes_may_turn() -> None:
     known = CURVE.replace('"hypervisor"', '"hypervisor"\ncores = 24\nnuma_nodes = 4', 1)
     study = load(known)
-    assert study.workloads[0].aim.headline == (3, 12)
+    assert study.workloads[0].search_goal.headline == (3, 12)
     (search, _) = searches_in(study, make_plan(study).points)
     assert [point.per_node for point in search.first_points] == [1, 2, 3, 4, 8, 12, 16, 24]
-    assert load(known, "workload.w.axis=listed").workloads[0].aim.headline == ()
+    assert load(known, "workload.w.axis=listed").workloads[0].search_goal.headline == ()
 
 
 def test_forced_loads_are_the_first_listed_that_fill_what_is_known() -> None:
     loads = (1, 2, 4, 8, 16, 24)
-    assert forced_loads([Room()], 4, loads) == ()
-    assert forced_loads([Room(cores=64, numa_nodes=8)], 4, loads) == (2, 16)
-    assert forced_loads([Room(cores=64, numa_nodes=8, queues=20)], 4, loads) == (2, 8, 16)
-    assert forced_loads([Room(cores=65)], 4, loads) == (24,)
-    assert forced_loads([Room(cores=1000, queues=1)], 4, loads) == (1,)
-    assert forced_loads([Room(cores=8), Room(cores=16)], 4, loads) == (2, 4)
+    assert saturating_guest_counts([HypervisorHints()], 4, loads) == ()
+    assert saturating_guest_counts([HypervisorHints(cores=64, numa_nodes=8)], 4, loads) == (2, 16)
+    assert saturating_guest_counts(
+        [HypervisorHints(cores=64, numa_nodes=8, queues=20)], 4, loads
+    ) == (2, 8, 16)
+    assert saturating_guest_counts([HypervisorHints(cores=65)], 4, loads) == (24,)
+    assert saturating_guest_counts([HypervisorHints(cores=1000, queues=1)], 4, loads) == (1,)
+    assert saturating_guest_counts(
+        [HypervisorHints(cores=8), HypervisorHints(cores=16)], 4, loads
+    ) == (2, 4)
 
 
 def test_a_session_finds_its_study_again() -> None:
@@ -202,7 +216,7 @@ def test_a_session_finds_its_study_again() -> None:
 def test_the_command_line_names_the_nodes_path_and_no_device() -> None:
     named = FLEET + '[target]\npath = "/file"\n'
     study = parse_study(named, FILE, LoadOptions(path="/given"))
-    assert {node_path(study, node) for node in nodes_of(study)} == {"/given"}
+    assert {image_directory(study, node) for node in hypervisors_of_study(study)} == {"/given"}
     with pytest.raises(StudyError) as caught:
         parse_study(FLEET, FILE, LoadOptions(device="/dev/sdz", serial="1"))
     (fault,) = caught.value.faults

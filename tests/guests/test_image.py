@@ -6,7 +6,7 @@ import lzma
 
 import pytest
 
-from iolab.guests.kit.debian import KernelOffer, best_kernel_offer, parse_stanzas
+from iolab.guests.kit.debian import KernelPackage, newest_kernel_package, parse_stanzas
 from iolab.guests.kit.image import (
     DIRECTORY,
     PLAIN,
@@ -153,7 +153,7 @@ def test_what_is_cut_off_is_no_archive(cut: int) -> None:
 )
 def test_the_kernel_for_guests_is_found(system: str, name: str, version: str) -> None:
     text = recorded(f"apt/{system}.meta.txt").decode()
-    assert best_kernel_offer(text) == KernelOffer(name, version)
+    assert newest_kernel_package(text) == KernelPackage(name, version)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_the_kernel_for_guests_is_found(system: str, name: str, version: str) ->
 )
 def test_a_signed_kernel_is_preferred(depends: str) -> None:
     text = f"Package: linux-image-cloud-amd64\nVersion: 6.1.5-1\nDepends: {depends}\n"
-    assert best_kernel_offer(text) == KernelOffer("linux-image-6.1.0-9-amd64", "6.1.5-1")
+    assert newest_kernel_package(text) == KernelPackage("linux-image-6.1.0-9-amd64", "6.1.5-1")
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_signed_kernel_is_preferred(depends: str) -> None:
     ["", "N: Unable to locate package", "Package: linux-image-cloud-amd64\nDepends: kmod\n"],
 )
 def test_without_a_kernel_there_is_no_offer(text: str) -> None:
-    assert best_kernel_offer(text) is None
+    assert newest_kernel_package(text) is None
 
 
 def test_a_kernel_names_the_package_of_its_modules() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from iolab.errors import HostError
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
-from iolab.guests.machine import Aio, Machine, Replica, counter_khz, monitor_socket, qemu_argv
+from iolab.guests.machine import Aio, Machine, Replica, measure_tsc_khz, monitor_socket, qemu_argv
 from iolab.hosts.message import Message
 from tests.fakes.host import FakeHost
 from tests.fakes.script import FakeScript
@@ -194,7 +194,7 @@ class Telling(FakeHost):
 
 
 def rate_of(*answers: dict[str, Any]) -> int:
-    return run_virtually(counter_khz(Telling(*answers)))
+    return run_virtually(measure_tsc_khz(Telling(*answers)))
 
 
 def test_it_is_what_was_counted_by_what_has_passed_on_the_node() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from iolab.core.histogram import bin_of_ns
+from iolab.core.histogram import bin_index_of_ns
 from iolab.core.metric import LatencyLayer, Result
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
@@ -86,7 +86,7 @@ def test_a_nodes_figures_are_those_of_all_latencies_of_its_guests() -> None:
             exact = int(known[int(np.ceil(known.size * percent / 100)) - 1])
             found = metrics[f"read_lat_ns_{name}"].value
             assert found is not None
-            assert int(bin_of_ns([int(found)])[0]) == int(bin_of_ns([exact])[0]), name
+            assert int(bin_index_of_ns([int(found)])[0]) == int(bin_index_of_ns([exact])[0]), name
         assert metrics["read_lat_ns_max"].value == pytest.approx(int(known[-1]), rel=0.016)
     # A mean of the guests' own percentiles is nowhere near.
     own = {host.name: host.metrics["read_lat_ns_p99"].value or 0.0 for host in result.hosts}

@@ -79,7 +79,7 @@ def test_a_slow_disk_a_hot_core_and_a_busy_port_of_a_node_are_named() -> None:
         ("nic", "eth2", "tx_bytes_per_s"),
     ]
     assert [one.value for one in found] == pytest.approx([5e6, 1.0, 1e8])
-    assert [one.usual for one in found] == pytest.approx([1e5, 0.05, 1000.0])
+    assert [one.median_value for one in found] == pytest.approx([1e5, 0.05, 1000.0])
 
 
 def test_a_node_that_nobody_watched_has_none() -> None:

@@ -10,7 +10,12 @@ from typing import Any, Final
 import pytest
 
 from iolab.errors import HostError
-from iolab.guests.qemu import LINE_LIMIT_BYTES, GuestMonitor, MonitorRefusal, telling_console_lines
+from iolab.guests.qemu import (
+    LINE_LIMIT_BYTES,
+    GuestMonitor,
+    MonitorRefusal,
+    explaining_console_lines,
+)
 from iolab.hosts.message import HostLost
 from tests.recorded import recorded
 
@@ -82,14 +87,14 @@ def test_the_words_of_a_real_one() -> None:
         qemu = Qemu(as_recorded)
         monitor = await qemu.open()
         with pytest.raises(MonitorRefusal, match="command no-such-command has not been found"):
-            await monitor.command("no-such-command", deadline_s=PATIENCE_S)
+            await monitor.run_command("no-such-command", deadline_s=PATIENCE_S)
         with pytest.raises(MonitorRefusal, match="Device 'data-disk' not found"):
-            await monitor.command(
+            await monitor.run_command(
                 "block-latency-histogram-set", {"id": "data-disk"}, deadline_s=PATIENCE_S
             )
-        assert await monitor.command("cont", deadline_s=PATIENCE_S) == {}
-        assert await monitor.command("query-blockstats", deadline_s=PATIENCE_S) == []
-        assert await monitor.command("quit", deadline_s=PATIENCE_S) == {}
+        assert await monitor.run_command("cont", deadline_s=PATIENCE_S) == {}
+        assert await monitor.run_command("query-blockstats", deadline_s=PATIENCE_S) == []
+        assert await monitor.run_command("quit", deadline_s=PATIENCE_S) == {}
         await monitor.close()
         asked = [(command["execute"], command["arguments"]) for command in qemu.heard]
         assert asked[0] == ("qmp_capabilities", {})
@@ -105,7 +110,7 @@ def test_answers_go_to_who_asked() -> None:
 
         monitor = await Qemu(echo).open()
         asked = [
-            monitor.command("echo", {"number": number}, deadline_s=PATIENCE_S)
+            monitor.run_command("echo", {"number": number}, deadline_s=PATIENCE_S)
             for number in range(20)
         ]
         assert await asyncio.gather(*asked) == [{"number": number} for number in range(20)]
@@ -139,7 +144,7 @@ def test_events_do_not_pile_up_while_nobody_asks() -> None:
         while not flow.paused:
             qemu.reader.feed_data(event)
         await flow.read_on.wait()
-        assert await monitor.command("query-status", deadline_s=PATIENCE_S) == {}
+        assert await monitor.run_command("query-status", deadline_s=PATIENCE_S) == {}
         await monitor.close()
 
     talk(conversation)
@@ -155,9 +160,9 @@ def test_an_answer_that_comes_late_is_dropped_and_the_next_one_is_not() -> None:
 
         monitor = await Qemu(slow).open()
         with pytest.raises(HostError, match=r"did not answer 'query-status' within 0\.05") as fault:
-            await monitor.command("query-status", deadline_s=SOON_S)
+            await monitor.run_command("query-status", deadline_s=SOON_S)
         assert not isinstance(fault.value, HostLost)
-        assert await monitor.command("query-status", deadline_s=PATIENCE_S) == "now"
+        assert await monitor.run_command("query-status", deadline_s=PATIENCE_S) == "now"
         await monitor.close()
 
     talk(conversation)
@@ -178,14 +183,14 @@ def test_a_nonsense_answer_is_the_end(said: bytes, sentence: str) -> None:
     async def conversation() -> None:
         qemu = Qemu(only_capabilities(said))
         monitor = await qemu.open()
-        asking = asyncio.create_task(monitor.command("query-status", deadline_s=PATIENCE_S))
+        asking = asyncio.create_task(monitor.run_command("query-status", deadline_s=PATIENCE_S))
         while len(qemu.heard) < 2:  # noqa: ASYNC110 - until it has asked
             await asyncio.sleep(0)
         qemu.reader.feed_eof()
         with pytest.raises(HostLost, match=f"The hypervisor of guest 'g0' {sentence}"):
             await asking
         with pytest.raises(HostLost, match=sentence):
-            await monitor.command("query-status", deadline_s=PATIENCE_S)
+            await monitor.run_command("query-status", deadline_s=PATIENCE_S)
         assert qemu.closed
         await monitor.close()
 
@@ -197,7 +202,7 @@ def test_an_answer_to_nothing_is_the_end(number: object) -> None:
     async def conversation() -> None:
         monitor = await Qemu(only_capabilities(line(**{"id": number, "return": {}}))).open()
         with pytest.raises(HostLost, match="answered what was not asked"):
-            await monitor.command("query-status", deadline_s=PATIENCE_S)
+            await monitor.run_command("query-status", deadline_s=PATIENCE_S)
         await monitor.close()
 
     talk(conversation)
@@ -211,10 +216,10 @@ def test_a_refusal_says_what_it_can_and_the_monitor_goes_on(error: object) -> No
 
         monitor = await Qemu(refuse).open()
         with pytest.raises(MonitorRefusal) as fault:
-            await monitor.command("query-status", deadline_s=PATIENCE_S)
+            await monitor.run_command("query-status", deadline_s=PATIENCE_S)
         assert "guest 'g0' refused 'query-status': " in fault.value.message
         assert fault.value.message.isprintable()
-        assert await monitor.command("query-status", deadline_s=PATIENCE_S) == {}
+        assert await monitor.run_command("query-status", deadline_s=PATIENCE_S) == {}
         await monitor.close()
 
     talk(conversation)
@@ -249,7 +254,7 @@ def test_capabilities_that_are_refused_leave_no_task() -> None:
 def test_a_command_that_waits_is_told_of_the_end() -> None:
     async def conversation() -> None:
         monitor = await Qemu(only_capabilities(b"")).open()
-        asking = asyncio.create_task(monitor.command("query-status", deadline_s=PATIENCE_S))
+        asking = asyncio.create_task(monitor.run_command("query-status", deadline_s=PATIENCE_S))
         await asyncio.sleep(0)
         await monitor.close()
         with pytest.raises(HostLost, match="was closed"):
@@ -268,15 +273,15 @@ OURS = b"iolab-agent: the machine showed no port named agent within 60 s\n"
 
 
 def test_what_every_guest_says_explains_nothing() -> None:
-    assert telling_console_lines(NO_PCI) == ""
-    assert telling_console_lines(NO_PCI + KILLED) == KILLED.decode().strip()
+    assert explaining_console_lines(NO_PCI) == ""
+    assert explaining_console_lines(NO_PCI + KILLED) == KILLED.decode().strip()
 
 
 def test_a_panic_and_our_own_words_come_before_all_else() -> None:
-    said = telling_console_lines(NO_PCI + KILLED + OURS + PANIC + b"[    2.3] Rebooting\r\n")
+    said = explaining_console_lines(NO_PCI + KILLED + OURS + PANIC + b"[    2.3] Rebooting\r\n")
     assert said == f"{OURS.decode().strip()} / {PANIC.decode().splitlines()[0]}"
 
 
 def test_else_the_last_lines_are_told() -> None:
-    assert telling_console_lines(b"a\r\nb\n\nc\nd\x1b[0m\n") == "b / c / d\\x1b[0m"
-    assert telling_console_lines(b"") == ""
+    assert explaining_console_lines(b"a\r\nb\n\nc\nd\x1b[0m\n") == "b / c / d\\x1b[0m"
+    assert explaining_console_lines(b"") == ""

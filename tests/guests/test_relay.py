@@ -48,11 +48,11 @@ def play(
         peer, agent = Peer(), host.agent
         assert isinstance(agent, FakeNodeAgent)
         agent.sockets[f"{FOLDER}/a.agent"] = peer.socket
-        relay = await SocketRelay.to(host, FOLDER, "a.agent", 1.0)
+        relay = await SocketRelay.connect(host, FOLDER, "a.agent", 1.0)
         try:
             await act(relay, peer, host)
         finally:
-            await relay.end()
+            await relay.close_and_wait()
             await host.close()
 
     run_virtually(all_of_it())
@@ -68,7 +68,7 @@ def test_bytes_arrive_in_order_both_ways() -> None:
         peer.socket.tell(b"two")
         assert await relay.reader.readexactly(6) == b"onetwo"
         assert relay.spoke.is_set()
-        await relay.end()
+        await relay.close_and_wait()
         assert bytes(peer.heard) == said
 
     play(act)
@@ -159,7 +159,7 @@ def test_the_loss_of_the_node_ends_it() -> None:
 def test_a_socket_that_never_comes_is_told() -> None:
     async def act(_: SocketRelay, __: Peer, host: Host) -> None:
         with pytest.raises(HostError, match=r"there is no socket .*/b\.agent"):
-            await SocketRelay.to(host, FOLDER, "b.agent", 2.0)
+            await SocketRelay.connect(host, FOLDER, "b.agent", 2.0)
         assert host.lost_reason is None
 
     play(act)
@@ -170,7 +170,7 @@ def test_a_node_that_never_answers_is_given_up() -> None:
         mute = FakeHost("mute", FakeScript(guests=well, silent=frozenset({"connect"})))
         await mute.connect()
         with pytest.raises(HostError, match="did not answer 'connect' within 1 s"):
-            await SocketRelay.to(mute, FOLDER, "a.agent", 1.0)
+            await SocketRelay.connect(mute, FOLDER, "a.agent", 1.0)
         await mute.close()
         assert host.lost_reason is None
 
@@ -181,7 +181,7 @@ def test_a_connection_that_nobody_waits_for_any_more_takes_no_socket() -> None:
     async def act(_: SocketRelay, __: Peer, host: Host) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(5):
-                await SocketRelay.to(host, FOLDER, "late.agent", 60.0)
+                await SocketRelay.connect(host, FOLDER, "late.agent", 60.0)
         assert isinstance(host, FakeHost)
         late, agent = Peer(), host.agent
         assert isinstance(agent, FakeNodeAgent)

@@ -11,7 +11,7 @@ from iolab.analysis.points import summarise
 from iolab.core.metric import Level, Metric, Outlier
 from iolab.core.run import RunStatus
 from iolab.errors import StoreError
-from iolab.guests.charts import drawn_tail, fleet_charts, lines_of
+from iolab.guests.charts import fleet_charts, group_chart_lines, highest_common_percentile_and_note
 from iolab.guests.groups import fleet_groups, node_timeline_run, runs_needing_manifests
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings, fleet_of_run
 from iolab.guests.report import EMULATED
@@ -89,7 +89,7 @@ def test_each_depth_is_a_line_and_several_configurations_keep_their_colours(
 ) -> None:
     (group, _) = fleet_groups(source.study, summarise(source.results(), source.study))
     looks = series_styles(source.study)
-    lines = lines_of(group, looks)
+    lines = group_chart_lines(group, looks)
     assert [(line.name, line.nodes) for line in lines] == [("iodepth 1", 2), ("iodepth 8", 2)]
     assert len({line.token for line in lines}) == len({line.dash for line in lines}) == 2
     other = tuple(
@@ -97,7 +97,7 @@ def test_each_depth_is_a_line_and_several_configurations_keep_their_colours(
     )
     both = replace(group, points=(*group.points, *other))
     named = {"default": looks["default"], "new": replace(looks["default"], title="New")}
-    lines = lines_of(both, named)
+    lines = group_chart_lines(both, named)
     assert [line.name for line in lines] == ["Default 1", "Default 8", "New 1", "New 8"]
     assert lines[0].token == lines[1].token
 
@@ -117,9 +117,14 @@ def test_the_tail_is_the_highest_that_all_points_support(source: GuestSource) ->
     known = replace(points[0], metrics={**wanted, "lat_ns_p99_99": Metric(2e6, "ns")})
     lacking = replace(points[1], metrics={**wanted, "lat_ns_p99_99": Metric(None, "ns")})
     bound = Metric(None, "ns", low=3e6)
-    assert drawn_tail([known, known]) == ("p99_99", "")
-    assert drawn_tail([replace(lacking, metrics={**wanted, "lat_ns_p99_99": bound})])[1] == ""
-    name, note = drawn_tail([known, lacking])
+    assert highest_common_percentile_and_note([known, known]) == ("p99_99", "")
+    assert (
+        highest_common_percentile_and_note(
+            [replace(lacking, metrics={**wanted, "lat_ns_p99_99": bound})]
+        )[1]
+        == ""
+    )
+    name, note = highest_common_percentile_and_note([known, lacking])
     assert name == "p99_9"
     assert tells(note, "p99.99", "1,000,000 I/Os", "1 of 2 points"), note
 

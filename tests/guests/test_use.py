@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from iolab.errors import HostError
-from iolab.guests.blocks import guest_use
+from iolab.guests.blocks import guest_use_between
 from iolab.guests.guest import GuestUse
 from iolab.hosts.answers import CpuUseAnswer, read_answer
 from iolab.hosts.message import Message
@@ -43,7 +43,7 @@ def after(later: Later) -> CpuUseAnswer:
 
 
 def test_the_times_between_two_looks_in_seconds() -> None:
-    used = guest_use("g0", BEFORE, after(Later()))
+    used = guest_use_between("g0", BEFORE, after(Later()))
     assert used == GuestUse(wall_s=10.0, vcpu_run_s=4.0, vcpu_wait_s=1.5, cpu_s=5.0)
 
 
@@ -51,13 +51,13 @@ def test_the_times_between_two_looks_in_seconds() -> None:
 def test_what_the_kernel_does_not_count_is_nothing(name: str) -> None:
     unknown = {name: None}
     late = after(Later())
-    assert guest_use("g0", BEFORE, late.model_copy(update=unknown)) is None
-    assert guest_use("g0", BEFORE.model_copy(update=unknown), late) is None
+    assert guest_use_between("g0", BEFORE, late.model_copy(update=unknown)) is None
+    assert guest_use_between("g0", BEFORE.model_copy(update=unknown), late) is None
 
 
 def test_a_time_that_fell_is_a_fault() -> None:
     with pytest.raises(HostError, match="Guest 'g0' had used less time"):
-        guest_use("g0", BEFORE, after(Later(vcpu_run_ns=-1)))
+        guest_use_between("g0", BEFORE, after(Later(vcpu_run_ns=-1)))
 
 
 def header(**changes: object) -> dict[str, Any]:

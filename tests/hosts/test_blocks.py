@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from iolab.core.samples import CounterTable
-from iolab.hosts.counters import Block, blocks
+from iolab.hosts.counters import CounterBlock, counter_blocks
 from iolab.hosts.rates import derive_series
 from tests.hosts.samples import sample, table
 
@@ -36,9 +36,9 @@ def shuffled(counters: CounterTable, seed: int) -> CounterTable:
     )
 
 
-def told(block: Block) -> object:
+def told(block: CounterBlock) -> object:
     cells = {
-        metric: (cells.values.tolist(), cells.seen.tolist())
+        metric: (cells.values.tolist(), cells.is_present.tolist())
         for metric, cells in block.metrics.items()
     }
     head = (block.host, block.scope, block.names, block.real_ns.tolist(), block.seq.tolist())
@@ -47,25 +47,28 @@ def told(block: Block) -> object:
 
 def test_rows_in_any_order_give_the_same_blocks() -> None:
     counters = table(*map(at, range(5)))
-    expected = [told(block) for block in blocks(counters)]
-    assert [block.scope for block in blocks(counters)] == ["cpu", "disk", "memory"]
+    expected = [told(block) for block in counter_blocks(counters)]
+    assert [block.scope for block in counter_blocks(counters)] == ["cpu", "disk", "memory"]
     for seed in range(3):
-        assert [told(block) for block in blocks(shuffled(counters, seed))] == expected
+        assert [told(block) for block in counter_blocks(shuffled(counters, seed))] == expected
 
 
 def test_a_device_that_comes_late_is_unseen_before() -> None:
     counters = table(sample(0, 0.0, disks={"sda": {}}), at(1), at(2))
-    disk = next(block for block in blocks(counters, {"disk"}))
+    disk = next(block for block in counter_blocks(counters, {"disk"}))
     assert disk.names == ("sda", "sdb")
-    assert disk.metrics["read_ios"].seen.tolist() == [[True] * 3, [False, True, True]]
+    assert disk.metrics["read_ios"].is_present.tolist() == [[True] * 3, [False, True, True]]
     assert disk.metrics["read_ios"].values.tolist() == [[0, 0, 0], [0, 1, 2]]
 
 
 def test_only_the_wanted_scopes_are_looked_at() -> None:
     counters = table(*map(at, range(3)))
-    assert [block.scope for block in blocks(counters, {"memory", "cpu"})] == ["cpu", "memory"]
+    assert [block.scope for block in counter_blocks(counters, {"memory", "cpu"})] == [
+        "cpu",
+        "memory",
+    ]
     other = replace(counters, seq=counters.seq[::-1].copy())
-    assert [block.scope for block in blocks(other, {"memory"})] == ["memory"]
+    assert [block.scope for block in counter_blocks(other, {"memory"})] == ["memory"]
 
 
 def test_all_cores_alone_are_what_they_are_among_the_others() -> None:

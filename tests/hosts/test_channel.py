@@ -15,7 +15,7 @@ from iolab.errors import HostError
 from iolab.hosts import channel
 from iolab.hosts.host import Host, Link
 from iolab.hosts.message import AgentRefusalError, HostLost, Message
-from iolab.hosts.process import start_process
+from iolab.hosts.process import start_local_process
 
 SCRIPT = Path(__file__).parents[1] / "fakes" / "scripted_agent.py"
 
@@ -28,7 +28,7 @@ class ScriptedHost(Host):
         self.mode = mode
 
     async def open_link(self) -> Link:
-        return await start_process(self.name, [sys.executable, "-S", str(SCRIPT), self.mode])
+        return await start_local_process(self.name, [sys.executable, "-S", str(SCRIPT), self.mode])
 
 
 def with_host(mode: str, work: Callable[[ScriptedHost], Awaitable[None]]) -> None:

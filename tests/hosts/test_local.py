@@ -52,7 +52,7 @@ def test_facts_and_probe_fit_the_model(tmp_path: Path) -> None:
         assert facts.cpu.threads == os.cpu_count()
         assert facts.target is not None
         assert facts.target.writable
-        tool = facts.tool("fio")
+        tool = facts.tool_facts("fio")
         assert tool is not None
         assert (tool.version or "").startswith("fio-")
         told = await host.request("probe", deadline_s=30, path=str(tmp_path))

@@ -249,7 +249,9 @@ def test_hosts_keep_their_own_clocks_and_names() -> None:
         for seq in range(3):
             ios = {"read_ios": seq * 10 * (host + 1)}
             collector.add(host, sample(seq, offset_s + seq, disks={"d": ios}))
-    found = [s for s in derive_series(collector.table(), ("a", "b")) if s.metric == "read_iops"]
+    found = [
+        s for s in derive_series(collector.build_table(), ("a", "b")) if s.metric == "read_iops"
+    ]
     assert [(s.host, times_s(s), values(s)) for s in found] == [
         ("a", [1.0, 2.0], [10.0, 10.0]),
         ("b", [51.0, 52.0], [20.0, 20.0]),

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from iolab.core.metric import Level, Result
 from iolab.core.run import RunRecord
-from iolab.importers.files import Imported, read_all
+from iolab.importers.files import ImportOutcome, read_foreign_files
 from iolab.importers.registry import IMPORTERS
-from iolab.importers.session import arrange, record_of
+from iolab.importers.session import plan_imported_session, run_record
 from tests.judging import judge
 from tests.recorded import recorded
 
@@ -36,9 +36,9 @@ def lay_down(folder: Path, *names: str, edit: Edit | None = None) -> list[Path]:
 
 def found_in(
     folder: Path, *names: str, edit: Edit | None = None, beside: Sequence[Path] = ()
-) -> Imported:
+) -> ImportOutcome:
     """What the importers find in such files, with others beside them."""
-    return read_all([*lay_down(folder, *names, edit=edit), *beside], IMPORTERS)
+    return read_foreign_files([*lay_down(folder, *names, edit=edit), *beside], IMPORTERS)
 
 
 def records(
@@ -47,8 +47,8 @@ def records(
     """The runs in such files, which have no fault."""
     found = found_in(folder, *names, edit=edit, beside=beside)
     assert not found.faults
-    session = arrange(found.runs, configuration="imported", title="imported")
-    return [record_of(one) for one in session.runs]
+    session = plan_imported_session(found.runs, configuration="imported", title="imported")
+    return [run_record(one) for one in session.runs]
 
 
 def results(

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab.importers.account import Account
-from iolab.importers.files import Folder, ForeignFault, ForeignFile, read_all
+from iolab.importers.account import FileAccount
+from iolab.importers.files import ForeignFault, ForeignFile, ImportedFiles, read_foreign_files
 from iolab.importers.registry import IMPORTERS
-from iolab.importers.session import arrange
+from iolab.importers.session import plan_imported_session
 from tests.cli.in_process import call
 from tests.facts import tells
 from tests.importers.fio_reports import MOMENT, one_read
@@ -27,24 +27,28 @@ MDTEST = "mdtest/one-4.0.0.txt"
 
 
 def test_lines_with_no_mark_are_the_remainder() -> None:
-    account = Account("a.txt", ["one", "", "three", "four", " ", "six", "seven"])
-    account.read(1)
-    account.left_out(4, 5, "The report is cut off.")
-    entries = [(entry.first, entry.last) for entry in account.remainder()]
+    account = FileAccount("a.txt", ["one", "", "three", "four", " ", "six", "seven"])
+    account.mark_read(1)
+    account.mark_left_out(4, 5, "The report is cut off.")
+    entries = [(entry.first_line, entry.last_line) for entry in account.unmarked_lines()]
     assert entries == [(3, 3), (6, 7)]
-    assert [(entry.first, entry.last) for entry in account.entries()] == [(3, 3), (4, 5), (6, 7)]
-    assert tells(account.entries()[1].message, "a.txt", "4-5", "cut off")
-    account.read_all()
-    assert account.remainder() == []
-    assert len(account.entries()) == 1
+    assert [(entry.first_line, entry.last_line) for entry in account.left_out_lines()] == [
+        (3, 3),
+        (4, 5),
+        (6, 7),
+    ]
+    assert tells(account.left_out_lines()[1].message, "a.txt", "4-5", "cut off")
+    account.mark_all_read()
+    assert account.unmarked_lines() == []
+    assert len(account.left_out_lines()) == 1
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_text_is_read_in_the_encodings_of_windows(encoding: str, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(recorded(PLAIN).decode().encode(encoding))
-    assert ForeignFile(path).content == recorded(PLAIN)
-    found = read_all([path], IMPORTERS)
+    assert ForeignFile(path).utf8_bytes == recorded(PLAIN)
+    found = read_foreign_files([path], IMPORTERS)
     assert len(found.runs) == 1
 
 
@@ -52,7 +56,11 @@ def test_a_place_of_the_text_has_its_line(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"one\r\ntwo\n\nfour")
     file = ForeignFile(path)
-    assert [file.line_at(file.text.index(word)) for word in ("one", "two", "four")] == [1, 2, 4]
+    assert [file.line_number_at(file.text.index(word)) for word in ("one", "two", "four")] == [
+        1,
+        2,
+        4,
+    ]
 
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -79,14 +87,16 @@ def test_no_line_of_a_recorded_file_is_left_without_a_word(name: str, tmp_path: 
     for importer in IMPORTERS:
         if importer.recognises(file):
             with suppress(ForeignFault):
-                importer.read(file, Folder([file]))
-                assert file.account.is_begun
-                assert file.account.remainder() == []
+                importer.read(file, ImportedFiles([file]))
+                assert file.line_account.is_begun
+                assert file.line_account.unmarked_lines() == []
 
 
 def points(paths: Sequence[Path]) -> Counter[tuple[str, str, int]]:
     """The points of an import, with the repeats of each."""
-    session = arrange(read_all(paths, IMPORTERS).runs, configuration="c", title="c")
+    session = plan_imported_session(
+        read_foreign_files(paths, IMPORTERS).runs, configuration="c", title="c"
+    )
     every = (one.planned for one in session.runs)
     return Counter((run.point.digest, run.point.title_text, run.repeat) for run in every)
 
@@ -108,9 +118,9 @@ def test_a_copy_is_no_repeat_and_is_named(tmp_path: Path) -> None:
     (file,) = lay_down(tmp_path, GROUPS)
     noise = "srun: job 7 queued and waiting for resources\n"
     (tmp_path / "slurm-7.out").write_bytes(noise.encode() + file.read_bytes())
-    found = read_all([tmp_path], IMPORTERS)
-    assert len(found.runs) == len(read_all([file], IMPORTERS).runs)
-    (copy,) = found.copies
+    found = read_foreign_files([tmp_path], IMPORTERS)
+    assert len(found.runs) == len(read_foreign_files([file], IMPORTERS).runs)
+    (copy,) = found.duplicates
     assert copy.count == len(found.runs)
     assert all(name in copy.message for name in ("slurm-7.out", "two-groups-3.33.json"))
     done = call("import", tmp_path, "--out", tmp_path / "S")
@@ -127,7 +137,9 @@ def test_runs_of_one_load_are_repeats_and_of_unlike_loads_points(tmp_path: Path)
     }
     for name, content in reports.items():
         (tmp_path / f"{name}.json").write_text(content)
-    session = arrange(read_all([tmp_path], IMPORTERS).runs, configuration="c", title="c")
+    session = plan_imported_session(
+        read_foreign_files([tmp_path], IMPORTERS).runs, configuration="c", title="c"
+    )
     repeats = Counter(one.planned.point.digest for one in session.runs)
     assert sorted(repeats.values()) == [1, 1, 1, 2]
     names = {name for one in session.runs for name, _ in one.planned.point.axis}
@@ -138,13 +150,13 @@ def test_a_log_has_what_several_tools_printed(tmp_path: Path) -> None:
     texts = [recorded(MDTEST).decode(), recorded("import/io500/ior-easy-write.txt").decode()]
     path = tmp_path / "slurm-7.out"
     path.write_text("\n".join([one_read(1000), *texts]))
-    found = read_all([path], IMPORTERS)
+    found = read_foreign_files([path], IMPORTERS)
     assert not found.faults
     assert {run.details.tool for _, run in found.runs} == {"fio", "mdtest", "ior"}
     path.write_text("\n".join([texts[0], "a: (groupid=0, jobs=1): err= 0: pid=7"]))
-    found = read_all([path], IMPORTERS)
+    found = read_foreign_files([path], IMPORTERS)
     assert {run.details.tool for _, run in found.runs} == {"mdtest"}
-    (refused,) = found.refused
+    (refused,) = found.skipped_file_faults
     assert "json+" in refused.hint
 
 
@@ -152,7 +164,9 @@ def test_texts_that_differ_at_their_end_are_unlike_loads(tmp_path: Path) -> None
     for number in (1, 2):
         text = one_read(1000 + number, filename=f"{'x' * 300}{number}")
         (tmp_path / f"{number}.json").write_text(text)
-    session = arrange(read_all([tmp_path], IMPORTERS).runs, configuration="c", title="c")
+    session = plan_imported_session(
+        read_foreign_files([tmp_path], IMPORTERS).runs, configuration="c", title="c"
+    )
     labels = {one.planned.point.title_text for one in session.runs}
     assert len(labels) == 2
     assert all(len(label) < 100 for label in labels)

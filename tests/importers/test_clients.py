@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from iolab.core.metric import Result
-from iolab.importers.clients import assumed_repeats, joined_clients
-from iolab.importers.files import read_all
+from iolab.importers.clients import find_assumed_repeats, join_clients_of_same_load
+from iolab.importers.files import read_foreign_files
 from iolab.importers.registry import IMPORTERS
-from iolab.importers.session import arrange, record_of
+from iolab.importers.session import plan_imported_session, run_record
 from tests.cli.in_process import call
 from tests.facts import tells
 from tests.importers.importing import objections, results, value
@@ -45,8 +45,12 @@ def split(folder: Path, name: str, *, later_s: int = 0, timed: bool = True) -> l
 
 def joined(paths: list[Path]) -> Mapping[int, Result]:
     """The results by repeat, as `iolab import --clients` has them."""
-    session = arrange(joined_clients(read_all(paths, IMPORTERS).runs), configuration="c", title="c")
-    every = [judge(record_of(one, one.files), {}) for one in session.runs]
+    session = plan_imported_session(
+        join_clients_of_same_load(read_foreign_files(paths, IMPORTERS).runs),
+        configuration="c",
+        title="c",
+    )
+    every = [judge(run_record(one, one.files), {}) for one in session.runs]
     assert {one.workload for one in every} == {every[0].workload}
     return {one.repeat: one for one in every}
 
@@ -84,9 +88,11 @@ def test_files_that_tell_no_time_are_clients_where_the_user_says_so(tmp_path: Pa
 def test_a_file_is_kept_with_a_client_that_it_tells_of(tmp_path: Path) -> None:
     both, (_, second) = tmp_path / "both.json", split(tmp_path, TOGETHER)
     both.write_bytes(recorded(TOGETHER))
-    found = read_all([both, second], IMPORTERS).runs
-    (placed,) = arrange(joined_clients(found), configuration="c", title="c").runs
-    record = record_of(placed, placed.files)
+    found = read_foreign_files([both, second], IMPORTERS).runs
+    (placed,) = plan_imported_session(
+        join_clients_of_same_load(found), configuration="c", title="c"
+    ).runs
+    record = run_record(placed, placed.files)
     assert len(record.hosts) == 3
     kept = [(one.host, one.name) for one in record.outputs]
     assert kept == [(record.hosts[0].host, "both.json"), ("c2", "c2.json")]
@@ -96,9 +102,11 @@ def test_a_file_is_kept_with_a_client_that_it_tells_of(tmp_path: Path) -> None:
 def test_what_is_assumed_of_several_files_is_known(
     name: str, *, overlap: bool, tmp_path: Path
 ) -> None:
-    session = arrange(read_all(split(tmp_path, name), IMPORTERS).runs, configuration="c", title="c")
-    (assumed,) = assumed_repeats(session.runs)
-    assert (len(assumed.files), assumed.overlap) == (2, overlap)
+    session = plan_imported_session(
+        read_foreign_files(split(tmp_path, name), IMPORTERS).runs, configuration="c", title="c"
+    )
+    (assumed,) = find_assumed_repeats(session.runs)
+    assert (len(assumed.files), assumed.has_overlap) == (2, overlap)
 
 
 def test_the_command_says_what_it_assumed_and_takes_the_users_word(tmp_path: Path) -> None:

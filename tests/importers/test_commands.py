@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from iolab.importers.commands import CommandStyle, command_settings
-from iolab.importers.files import read_all
+from iolab.importers.commands import CommandSyntax, command_settings
+from iolab.importers.files import read_foreign_files
 from iolab.importers.registry import IMPORTERS
 
-STYLE = CommandStyle(
-    flags="wrF", valued="btop", words=frozenset({"nodelerr"}), paths=frozenset({"csvfile", "-o"})
+STYLE = CommandSyntax(
+    valueless_letters="wrF",
+    value_letters="btop",
+    valueless_words=frozenset({"nodelerr"}),
+    path_options=frozenset({"csvfile", "-o"}),
 )
 
 
@@ -56,7 +59,7 @@ def test_the_command_of_an_old_document_of_elbencho_is_read_in_any_spelling(tmp_
         "last_done": {"elapsed_time_ms": "8000", "iops": "1000", "bytes": "32768000"},
     }
     (tmp_path / "a.json").write_text(json.dumps(document))
-    ((_, run),) = read_all([tmp_path], IMPORTERS).runs
+    ((_, run),) = read_foreign_files([tmp_path], IMPORTERS).runs
     names = ("block size", "threads", "IO depth", "rwmixpct")
-    assert [run.load[name] for name in names] == [4096, 8, 4, 30]
+    assert [run.load_settings[name] for name in names] == [4096, 8, 4, 30]
     assert run.in_flight == 32

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.errors import EngineError
-from iolab.importers.diskspd import OUTPUT_LIMIT_BYTES, TAGS_LIMIT, parse
+from iolab.importers.diskspd import OUTPUT_LIMIT_BYTES, TAGS_LIMIT, parse_diskspd_xml
 from tests.recorded import recorded
 
 BUCKET: Final = (
@@ -33,20 +33,20 @@ def changed(old: str, new: str, *, name: str = "random-write-2.3.0") -> bytes:
 
 
 def faults_of(raw: bytes) -> list[str]:
-    return [fault.message for fault in parse(raw).faults]
+    return [fault.message for fault in parse_diskspd_xml(raw).faults]
 
 
 def test_threads_of_an_old_version_add_up() -> None:
-    result = parse(golden("sequential-read-2.0.21a"))
+    result = parse_diskspd_xml(golden("sequential-read-2.0.21a"))
     assert (result.version, result.computer) == ("2.0.21a", "pkb-044ffc87-0")
     assert (result.messages, result.faults) == ((), ())
-    (asked,), (span,) = result.asked, result.spans
+    (asked,), (span,) = result.span_settings, result.spans
     (target,) = asked.targets
     assert (asked.duration_s, asked.warmup_s) == (30, 5)
     assert (target.block_bytes, target.write_percent, target.is_random) == (65536, 0, False)
-    assert (target.outstanding, target.threads) == (2, 4)
+    assert (target.queue_depth, target.threads) == (2, 4)
     assert (span.seconds, span.threads) == (30.02, 4)
-    assert [work.thread for work in span.work] == [0, 1, 2, 3]
+    assert [work.thread_id for work in span.work] == [0, 1, 2, 3]
     reads = 22645 + 22623 + 22548 + 23154
     assert span.read_iops == reads / 30.02
     assert span.read_bytes_per_s == reads * 65536 / 30.02
@@ -55,10 +55,10 @@ def test_threads_of_an_old_version_add_up() -> None:
 
 
 def test_percentiles_are_found_by_their_name() -> None:
-    result = parse(golden("random-write-2.3.0"))
+    result = parse_diskspd_xml(golden("random-write-2.3.0"))
     (span,) = result.spans
     assert (result.version, result.faults) == ("2.3.0", ())
-    assert result.asked[0].targets[0].is_random
+    assert result.span_settings[0].targets[0].is_random
     assert span.write_iops == 22114 / 1.01
     assert span.latency is not None
     # Rows are left out of this output: the row at place 10 is not that of 10 %.
@@ -73,7 +73,7 @@ def test_percentiles_are_found_by_their_name() -> None:
 
 
 def test_a_target_that_could_not_be_opened_is_no_row_of_zeros() -> None:
-    result = parse(golden("no-file-2.3.0"))
+    result = parse_diskspd_xml(golden("no-file-2.3.0"))
     assert result.spans == ()
     (fault,) = result.faults
     assert "test was interrupted" in fault.message
@@ -86,7 +86,7 @@ def test_a_number_that_is_missing_is_no_zero(name: str) -> None:
     text = golden("random-write-2.3.0").decode()
     body = text.index("</Profile>")
     raw = text[:body] + re.sub(rf"<{name}>.*?</{name}>", "", text[body:], count=1)
-    result = parse(raw.encode())
+    result = parse_diskspd_xml(raw.encode())
     assert result.spans == ()
     assert any(f"does not tell {name}" in fault.message for fault in result.faults)
 
@@ -95,7 +95,7 @@ def test_a_number_that_is_missing_is_no_zero(name: str) -> None:
 def test_a_count_that_is_none_is_a_fault(said: str) -> None:
     raw = changed("<WriteCount>22114", f"<WriteCount>{said}")
     assert any(fault.startswith("diskspd tells WriteCount as") for fault in faults_of(raw))
-    assert parse(raw).spans == ()
+    assert parse_diskspd_xml(raw).spans == ()
 
 
 @pytest.mark.parametrize(
@@ -118,12 +118,12 @@ def test_what_does_not_hold_together_is_a_fault(old: str, new: str, fault: str) 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "utf-8"])
 def test_what_windows_powershell_redirects_is_read(encoding: str) -> None:
     raw = golden("random-write-2.3.0").decode().encode(encoding)
-    assert parse(raw) == parse(golden("random-write-2.3.0"))
+    assert parse_diskspd_xml(raw) == parse_diskspd_xml(golden("random-write-2.3.0"))
 
 
 def refused(raw: bytes) -> str:
     with pytest.raises(EngineError) as caught:
-        parse(raw)
+        parse_diskspd_xml(raw)
     assert caught.value.message.endswith(".")
     assert caught.value.hint.endswith(".")
     return caught.value.message
@@ -151,7 +151,7 @@ def test_nothing_is_declared_and_nothing_expands() -> None:
     ):
         assert "which diskspd does not print" in refused(raw)
     # Before the document it is text as any other, and is not read.
-    outside = parse(bomb.encode() + changed("EQUIPO", "HOST"))
+    outside = parse_diskspd_xml(bomb.encode() + changed("EQUIPO", "HOST"))
     assert outside.computer == "HOST"
     assert "no XML" in refused(changed("EQUIPO", "&a;"))
 
@@ -160,7 +160,7 @@ def test_sizes_are_bounded() -> None:
     assert "more than" in refused(b" " * (OUTPUT_LIMIT_BYTES + 1))
     assert "tags" in refused(changed("<System>", "<a>" * (TAGS_LIMIT + 1) + "<System>"))
     many = "<Thread><Id>0</Id></Thread>" * 1000
-    faults = parse(changed("</Latency>", f"</Latency>{many}")).faults
+    faults = parse_diskspd_xml(changed("</Latency>", f"</Latency>{many}")).faults
     assert len(faults) < 20
 
 
@@ -169,7 +169,7 @@ def test_no_bytes_make_it_raise_anything_else(noise: bytes, at: int, drop: int) 
     raw = golden("random-write-2.3.0")
     broken = raw[:at] + noise + raw[at + drop :]
     try:
-        result = parse(broken)
+        result = parse_diskspd_xml(broken)
     except EngineError:
         return
     assert all(span.seconds > 0 for span in result.spans)

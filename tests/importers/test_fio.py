@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from iolab.core.histogram import MIDDLE_NS
-from iolab.importers.files import FILE_BYTES_MOST, TOTAL_BYTES_MOST, read_all
+from iolab.importers.files import FILE_BYTES_MOST, TOTAL_BYTES_MOST, read_foreign_files
 from iolab.importers.metrics import PERCENTILES
 from iolab.importers.registry import IMPORTERS
-from iolab.importers.session import arrange, record_of, write
+from iolab.importers.session import plan_imported_session, run_record, write_imported_session
 from iolab.store.reader import SessionReader
 from iolab.study.schedule import expand_points
 from tests.importers.importing import (
@@ -75,16 +75,18 @@ def test_text_output_of_fio_is_named_and_says_what_to_do(tmp_path: Path) -> None
     )
     path = tmp_path / "out.txt"
     path.write_text(text)
-    (fault,) = read_all([path], IMPORTERS).faults
+    (fault,) = read_foreign_files([path], IMPORTERS).faults
     assert "json+" in fault.hint
 
 
 def test_a_session_tells_what_was_measured_and_when(tmp_path: Path) -> None:
     files = lay_down(tmp_path, PLAIN)
-    session = arrange(read_all(files, IMPORTERS).runs, configuration="mine", title="mine")
+    session = plan_imported_session(
+        read_foreign_files(files, IMPORTERS).runs, configuration="mine", title="mine"
+    )
     for word in ("mine", "full", "randread", "4k", "iodepth 8", "libaio"):
         assert word in session.study.title
-    write(session, tmp_path / "S", (), lambda record: judge(record, {}))
+    write_imported_session(session, tmp_path / "S", (), lambda record: judge(record, {}))
     measured = document(PLAIN)["timestamp"] - 20
     made = SessionReader(tmp_path / "S").session.created_real_ns
     assert made / 1e9 == pytest.approx(measured, abs=5)
@@ -259,7 +261,7 @@ def test_what_is_cut_off_or_of_no_format_is_named_and_all_at_once(tmp_path: Path
     other = tmp_path / "notes.txt"
     other.write_text("no results here")
 
-    found = read_all([report, other, tmp_path / "none.json"], IMPORTERS)
+    found = read_foreign_files([report, other, tmp_path / "none.json"], IMPORTERS)
     told = " ".join(fault.message for fault in found.faults)
     assert len(found.faults) == 3
     for name in ("plain-3.33.json", "notes.txt", "none.json"):
@@ -270,8 +272,8 @@ def test_a_file_of_a_folder_that_nobody_knows_is_named_and_no_fault(tmp_path: Pa
     found = found_in(tmp_path, PLAIN)
     (tmp_path / "notes.txt").write_text("no results here")
 
-    again = read_all([tmp_path], IMPORTERS)
-    assert [one.name for one in again.unknown] == ["notes.txt"]
+    again = read_foreign_files([tmp_path], IMPORTERS)
+    assert [one.name for one in again.unknown_files] == ["notes.txt"]
     assert not again.faults
     assert len(again.runs) == len(found.runs)
 
@@ -293,9 +295,9 @@ def test_hostile_reports_end_in_a_fault_or_an_invalid_run(text: str, tmp_path: P
     path = tmp_path / "hostile.json"
     path.write_text(text)
 
-    found = read_all([path], IMPORTERS)
-    for one in arrange(found.runs, configuration="x", title="x").runs:
-        assert judge(record_of(one, one.files), {}).verdict.level.value == "invalid"
+    found = read_foreign_files([path], IMPORTERS)
+    for one in plan_imported_session(found.runs, configuration="x", title="x").runs:
+        assert judge(run_record(one, one.files), {}).verdict.level.value == "invalid"
         assert "\x1b" not in one.planned.point.workload
     assert found.runs or found.faults
 
@@ -304,7 +306,7 @@ def test_files_that_are_too_large_together_are_not_read(tmp_path: Path) -> None:
     for number in range(TOTAL_BYTES_MOST // FILE_BYTES_MOST + 1):
         with (tmp_path / f"large-{number}.json").open("wb") as file:
             file.truncate(FILE_BYTES_MOST)
-    found = read_all([tmp_path], IMPORTERS)
+    found = read_foreign_files([tmp_path], IMPORTERS)
     assert len(found.faults) == 1
     assert not found.runs
 
@@ -314,7 +316,7 @@ def test_a_file_beyond_the_limit_is_not_read(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(FILE_BYTES_MOST + 1)
 
-    (fault,) = read_all([path], IMPORTERS).faults
+    (fault,) = read_foreign_files([path], IMPORTERS).faults
     assert "large.json" in fault.message
 
 
@@ -338,8 +340,8 @@ def test_runs_that_differ_in_many_options_make_few_points(tmp_path: Path) -> Non
         text = text.replace('"bs" : "4k"', f'"bs" : "{4 + number}k"')
         text = text.replace('"job options" : {', f'"job options" : {{"size": "{1 + number}m",', 1)
         (tmp_path / f"{number}.json").write_text(text)
-    found = read_all([tmp_path], IMPORTERS)
-    session = arrange(found.runs, configuration="x", title="x")
+    found = read_foreign_files([tmp_path], IMPORTERS)
+    session = plan_imported_session(found.runs, configuration="x", title="x")
     assert len(session.runs) == len(session.plan.points) == 60
     assert len(expand_points(session.study)) <= 2000
 

@@ -11,11 +11,11 @@ import pytest
 
 from iolab.core.metric import Result
 from iolab.core.run import RunRecord
-from iolab.importers.files import read_all
-from iolab.importers.fio_units import fio_bytes, fio_seconds
+from iolab.importers.files import read_foreign_files
+from iolab.importers.fio_units import parse_fio_bytes, parse_fio_seconds
 from iolab.importers.model import ImportedRun
 from iolab.importers.registry import IMPORTERS
-from iolab.importers.session import arrange, record_of
+from iolab.importers.session import plan_imported_session, run_record
 from tests.cli.in_process import call
 from tests.importers.fio_reports import MOMENT, Document, direction, job, one_read, report
 from tests.importers.importing import objections, results, value
@@ -74,10 +74,10 @@ def runs(folder: Path, *texts: str | Document) -> list[RunRecord]:
     """The runs in a file of these texts and reports, one after the other."""
     parts = [text if isinstance(text, str) else json.dumps(text, indent=1) for text in texts]
     (folder / "out.json").write_text("\n".join(parts) + "\n")
-    found = read_all([folder / "out.json"], IMPORTERS)
+    found = read_foreign_files([folder / "out.json"], IMPORTERS)
     assert not found.faults
-    session = arrange(found.runs, configuration="c", title="c")
-    return [record_of(placed) for placed in session.runs]
+    session = plan_imported_session(found.runs, configuration="c", title="c")
+    return [run_record(placed) for placed in session.runs]
 
 
 def judged(folder: Path, *texts: str | Document) -> list[Result]:
@@ -87,11 +87,13 @@ def judged(folder: Path, *texts: str | Document) -> list[Result]:
 def left_out(folder: Path, *texts: str | Document) -> list[str]:
     """What is left out of such a file."""
     runs(folder, *texts)
-    return [entry.message for entry in read_all([folder / "out.json"], IMPORTERS).left_out]
+    return [
+        entry.message for entry in read_foreign_files([folder / "out.json"], IMPORTERS).left_out
+    ]
 
 
 def details(record: RunRecord) -> ImportedRun:
-    return ImportedRun.require(record.details)
+    return ImportedRun.require_type(record.details)
 
 
 def test_the_rule_that_was_used_is_told(tmp_path: Path) -> None:
@@ -165,7 +167,7 @@ def test_output_that_is_not_read_says_what_to_run(terse: bool, tmp_path: Path) -
         else ("Jobs: 1\n" * 9000 + "a: (groupid=0, jobs=1): err= 0: pid=7\n")
     )
     (tmp_path / "out.txt").write_text(text)
-    (fault,) = read_all([tmp_path / "out.txt"], IMPORTERS).faults
+    (fault,) = read_foreign_files([tmp_path / "out.txt"], IMPORTERS).faults
     assert ("terse" in fault.message) == terse
     assert "json+" in fault.hint
 
@@ -353,7 +355,7 @@ def test_bins_of_old_versions_are_numbered_in_microseconds(tmp_path: Path) -> No
     ],
 )
 def test_sizes_are_those_of_fio(text: str, size: int | None) -> None:
-    assert fio_bytes(text) == size
+    assert parse_fio_bytes(text) == size
 
 
 def test_sizes_and_times_in_any_form_are_one_load(tmp_path: Path) -> None:
@@ -364,8 +366,8 @@ def test_sizes_and_times_in_any_form_are_one_load(tmp_path: Path) -> None:
         reads(1002, options={"bs": "4096", "size": "1024MiB", "kb_base": "1000", "runtime": "60s"}),
     )
     assert len({one.digest for one in every}) == 1
-    assert fio_bytes("64KiB", 1000) == 65536
-    assert fio_seconds("2h") == 7200
+    assert parse_fio_bytes("64KiB", 1000) == 65536
+    assert parse_fio_seconds("2h") == 7200
 
 
 LOG_OPTIONS = {"write_iops_log": "x", "write_bw_log": "x", "write_lat_log": "x"}
@@ -377,9 +379,9 @@ def logged(folder: Path, rows: Mapping[str, list[str]], **options: str) -> RunRe
         (folder / f"x_{kind}.1.log").write_text("\n".join(lines) + "\n")
     entry = job("a", {**READ, **LOG_OPTIONS, **options}, read=direction(100, 4e6, seconds=10))
     (folder / "a.json").write_text(json.dumps(report(entry)))
-    found = read_all([folder], IMPORTERS)
-    (placed,) = arrange(found.runs, configuration="c", title="c").runs
-    return record_of(placed)
+    found = read_foreign_files([folder], IMPORTERS)
+    (placed,) = plan_imported_session(found.runs, configuration="c", title="c").runs
+    return run_record(placed)
 
 
 def test_logs_of_averages_and_of_every_io_tell_the_same_seconds(tmp_path: Path) -> None:
@@ -417,7 +419,7 @@ def test_logs_of_averages_and_of_every_io_tell_the_same_seconds(tmp_path: Path) 
 
 def test_a_log_that_cannot_be_read_loses_nothing_else(tmp_path: Path) -> None:
     logged(tmp_path, {"iops": ["1000, 100, 0, 0", "no line"]}, log_avg_msec="1000")
-    found = read_all([tmp_path], IMPORTERS)
+    found = read_foreign_files([tmp_path], IMPORTERS)
     assert len(found.runs) == 1
     (entry,) = found.left_out
     assert "Line 2" in entry.message
@@ -425,10 +427,10 @@ def test_a_log_that_cannot_be_read_loses_nothing_else(tmp_path: Path) -> None:
 
 def test_a_log_without_its_report_is_named_as_what_it_is(tmp_path: Path) -> None:
     (tmp_path / "y_bw.1.log").write_text("1000, 400, 0, 0\n")
-    (fault,) = read_all([tmp_path], IMPORTERS).faults
+    (fault,) = read_foreign_files([tmp_path], IMPORTERS).faults
     assert "write_iops_log" in fault.message
     (tmp_path / "a.json").write_text(one_read(1000))
-    found = read_all([tmp_path], IMPORTERS)
+    found = read_foreign_files([tmp_path], IMPORTERS)
     assert not found.faults
     assert [entry.file for entry in found.left_out] == ["y_bw.1.log"]
 

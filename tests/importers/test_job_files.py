@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from iolab.errors import UsageError
-from iolab.importers.job_files import ALL_JOBS, StudyDraft, draft_of
+from iolab.importers.job_files import ALL_JOBS, StudyDraft, draft_study
 from iolab.loads.fileio.options import LEFT_OUT
 from tests.cli.in_process import call
 from tests.recorded import recorded
@@ -59,7 +59,7 @@ rd=run2,wd=wd2,iorate=500,elapsed=60
 
 
 def drafted(text: str) -> tuple[dict[str, Any], StudyDraft]:
-    draft = draft_of("study", "file", text)
+    draft = draft_study("study", "file", text)
     return tomllib.loads(draft.text), draft
 
 

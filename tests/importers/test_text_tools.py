@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from iolab.importers.files import Imported, parsed, read_all
+from iolab.importers.files import ImportOutcome, parse_number, read_foreign_files
 from iolab.importers.registry import IMPORTERS
-from iolab.importers.session import arrange
+from iolab.importers.session import plan_imported_session
 from tests.importers.importing import found_in, lay_down, objections, results, value
 from tests.recorded import recorded
 
@@ -22,7 +22,7 @@ def rates(folder: Path, *names: str) -> dict[str, float | None]:
     return {name: value(result, "ops_per_s") for name, result in found.items()}
 
 
-def reasons(found: Imported) -> str:
+def reasons(found: ImportOutcome) -> str:
     return " ".join(entry.message for entry in found.left_out)
 
 
@@ -39,9 +39,9 @@ def test_the_same_command_in_another_order_and_folder_is_a_repeat(tmp_path: Path
     assert other != text
     (tmp_path / "a.txt").write_text(text)
     (tmp_path / "b.txt").write_text(other.replace("8000.000", "8000.002").replace(":19", ":25"))
-    found = read_all([tmp_path], IMPORTERS)
+    found = read_foreign_files([tmp_path], IMPORTERS)
     assert len(found.runs) == 2
-    assert found.runs[0][1].load == found.runs[1][1].load
+    assert found.runs[0][1].load_settings == found.runs[1][1].load_settings
 
 
 def test_directories_of_mdtest_have_their_rows(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_an_invocation_without_a_summary_costs_no_other(tmp_path: Path) -> None:
     text = recorded(f"{CASES}/25-mdtest-several-in-one-file.txt").decode()
     cut = text[: text.rindex("SUMMARY")]
     (tmp_path / "log.txt").write_text(cut)
-    found = read_all([tmp_path / "log.txt"], IMPORTERS)
+    found = read_foreign_files([tmp_path / "log.txt"], IMPORTERS)
     assert [run.name for _, run in found.runs] == ["file-create", "tree-create"]
     assert "no summary" in reasons(found)
 
@@ -85,7 +85,7 @@ def test_direct_io_is_seen_wherever_it_stands_in_the_command_of_ior(tmp_path: Pa
     assert objections(result) == {}
     text = recorded(f"{CASES}/26-ior-odirect-late-in-command.out").decode()
     (tmp_path / "other.out").write_text(text.replace(" --posix.odirect", ""))
-    (_, run), *_ = read_all([tmp_path / "other.out"], IMPORTERS).runs
+    (_, run), *_ = read_foreign_files([tmp_path / "other.out"], IMPORTERS).runs
     assert run.details.buffered
 
 
@@ -104,8 +104,8 @@ def test_rows_of_unlike_ior_runs_are_points_of_their_own(
     assert old in text
     (tmp_path / "a.out").write_text(text)
     (tmp_path / "b.out").write_text(text.replace(old, new).replace("4096.00 ", "2048.00 "))
-    one, other = (run for _, run in read_all([tmp_path], IMPORTERS).runs)
-    assert one.load != other.load
+    one, other = (run for _, run in read_foreign_files([tmp_path], IMPORTERS).runs)
+    assert one.load_settings != other.load_settings
 
 
 def test_an_odd_file_costs_no_phase_of_io500(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_an_odd_file_costs_no_phase_of_io500(tmp_path: Path) -> None:
     (tmp_path / "result_summary.txt").write_bytes(
         recorded(f"{CASES}/27-io500-comments-in-ini/result_summary.txt")
     )
-    found = read_all([tmp_path], IMPORTERS)
+    found = read_foreign_files([tmp_path], IMPORTERS)
     assert not found.faults
     assert [run.name for _, run in found.runs] == [
         "ior-easy-write",
@@ -138,7 +138,7 @@ def test_the_shell_form_of_io500_is_read(tmp_path: Path) -> None:
         "[      ]   ior-rnd4K-easy-read      0.125 GiB/s : time 300.000 seconds\n"
         "[SCORE] Bandwidth 1.0 GB/s : IOPS 20.1 kiops : TOTAL 4.5\n"
     )
-    found = read_all([tmp_path], IMPORTERS)
+    found = read_foreign_files([tmp_path], IMPORTERS)
     runs = {run.name: run.clients[0].details for _, run in found.runs}
     assert runs["ior_easy_write"].figures[0].bw_bytes_per_s == 8.5 * 2**30
     assert runs["mdtest_easy_write"].figures[0].rate_per_s == 20_500
@@ -173,8 +173,8 @@ def test_files_of_ycsb_with_one_name_in_two_folders_are_no_repeats_if_unlike(
             "9000.0", f"90{threads}"
         )
         (tmp_path / folder / "run.txt").write_text(changed)
-    one, other = (run for _, run in read_all([tmp_path], IMPORTERS).runs)
-    assert one.load != other.load
+    one, other = (run for _, run in read_foreign_files([tmp_path], IMPORTERS).runs)
+    assert one.load_settings != other.load_settings
 
 
 def test_a_mix_of_db_bench_keeps_the_latencies_of_both_kinds(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_formats_that_are_not_read_are_named_with_what_to_do(
     content: bytes, word: str, tmp_path: Path
 ) -> None:
     (tmp_path / "output.txt").write_bytes(content)
-    found = read_all([tmp_path / "output.txt"], IMPORTERS)
+    found = read_foreign_files([tmp_path / "output.txt"], IMPORTERS)
     assert not found.runs
     assert any(word in fault.hint for fault in found.faults)
 
@@ -246,8 +246,8 @@ def test_files_of_one_name_without_a_command_are_apart_by_their_folders(tmp_path
     for folder, rate in (("mongodb", 9000), ("redis", 60000)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.txt").write_text(text.format(rate))
-    session = arrange(
-        read_all([tmp_path], IMPORTERS).runs, configuration="imported", title="imported"
+    session = plan_imported_session(
+        read_foreign_files([tmp_path], IMPORTERS).runs, configuration="imported", title="imported"
     )
     assert [one.planned.repeat for one in session.runs] == [1, 1]
 
@@ -281,9 +281,15 @@ def test_tests_of_one_ior_invocation_have_each_its_own_options(tmp_path: Path) -
         )
     ]
     (tmp_path / "a.out").write_text(IOR + "".join(tests))
-    one, other = (run for _, run in read_all([tmp_path], IMPORTERS).runs)
-    assert (one.load["xfersize"], other.load["xfersize"]) == ("1 MiB", "4096 bytes")
-    assert (one.load["clients"], other.load["clients"]) == ("8 (8 per node)", "16 (16 per node)")
+    one, other = (run for _, run in read_foreign_files([tmp_path], IMPORTERS).runs)
+    assert (one.load_settings["xfersize"], other.load_settings["xfersize"]) == (
+        "1 MiB",
+        "4096 bytes",
+    )
+    assert (one.load_settings["clients"], other.load_settings["clients"]) == (
+        "8 (8 per node)",
+        "16 (16 per node)",
+    )
     assert (one.in_flight, other.in_flight) == (8, 16)
     assert other.clients[0].details.figures[0].bytes == 16 << 30
 
@@ -292,16 +298,16 @@ def test_an_error_of_ior_before_its_table_is_no_setting(tmp_path: Path) -> None:
     table = IOR_TEST.format(number=0, clients=8, transfer="1 MiB", rate=409.6)
     said = "ERROR: open64() failed, errno 5\nWARNING: file exists: it is written over\n"
     (tmp_path / "a.out").write_text(IOR + table.replace("\naccess ", f"\n{said}access "))
-    ((_, run),) = read_all([tmp_path], IMPORTERS).runs
+    ((_, run),) = read_foreign_files([tmp_path], IMPORTERS).runs
     assert run.clients[0].details.errors == ("ERROR: open64() failed, errno 5",)
-    assert not {"ERROR", "WARNING"} & set(run.load)
+    assert not {"ERROR", "WARNING"} & set(run.load_settings)
 
 
 def test_more_bytes_than_there_can_be_are_refused(tmp_path: Path) -> None:
     table = IOR_TEST.format(number=0, clients=8, transfer="1 MiB", rate=409.6)
     moved = f"WARNING: Using actual aggregate bytes moved = {'9' * 5000}\n"
     (tmp_path / "a.out").write_text(IOR + table.replace("write  ", f"{moved}write  "))
-    (fault, *_) = read_all([tmp_path], IMPORTERS).faults
+    (fault, *_) = read_foreign_files([tmp_path], IMPORTERS).faults
     assert "more bytes" in fault.message
 
 
@@ -314,9 +320,9 @@ def test_io500_takes_no_file_of_another_run_or_tool(tmp_path: Path) -> None:
     (tmp_path / "results-mdtest.txt").write_bytes(recorded(f"{CASES}/23-mdtest-directories.txt"))
     (tmp_path / "find.txt").write_text("MATCHED 1/2\n")
     (tmp_path / "config-orig.ini").write_text("[global]\n")
-    found = read_all([tmp_path], IMPORTERS)
+    found = read_foreign_files([tmp_path], IMPORTERS)
     assert not found.faults
-    assert not found.unknown
+    assert not found.unknown_files
     rates = [
         run.clients[0].details.figures[0].bw_bytes_per_s
         for _, run in found.runs
@@ -354,15 +360,15 @@ def test_every_result_of_db_bench_has_its_own_percentiles_and_header(tmp_path: P
         + BENCH.format(mean=10, p99=13)
     )
     (tmp_path / "a.txt").write_text(log)
-    runs = [run for _, run in read_all([tmp_path], IMPORTERS).runs]
-    assert [run.load["value size"] for run in runs] == [100, 100, 4096]
+    runs = [run for _, run in read_foreign_files([tmp_path], IMPORTERS).runs]
+    assert [run.load_settings["value size"] for run in runs] == [100, 100, 4096]
     assert [dict(run.clients[0].details.figures[0].percentiles)[99] for run in runs] == [
         11 * US,
         12 * US,
         13 * US,
     ]
     # It began at 08:09:44, and each took 10 s.
-    assert [run.at_ns for run in runs] == [
+    assert [run.moment_ns for run in runs] == [
         1684397394 * 10**9,
         1684397404 * 10**9,
         1684397394 * 10**9,
@@ -372,7 +378,7 @@ def test_every_result_of_db_bench_has_its_own_percentiles_and_header(tmp_path: P
 def test_an_invocation_of_db_bench_without_a_result_costs_no_other(tmp_path: Path) -> None:
     log = DB_BENCH.format(size=100) + BENCH.format(mean=10, p99=11) + DB_BENCH.format(size=4096)
     (tmp_path / "a.txt").write_text(log)
-    found = read_all([tmp_path], IMPORTERS)
+    found = read_foreign_files([tmp_path], IMPORTERS)
     assert len(found.runs) == 1
     assert "no result" in reasons(found)
 
@@ -392,7 +398,9 @@ def test_files_of_one_command_of_ycsb_are_repeats_whatever_they_are_called(tmp_p
     command = "-t -P workloads/workloada -p threadcount=4 -p target=2000"
     for number, rate in ((1, 1990), (2, 2000)):
         (tmp_path / f"run{number}.txt").write_text(YCSB_RUN.format(command=command, rate=rate))
-    session = arrange(read_all([tmp_path], IMPORTERS).runs, configuration="c", title="c")
+    session = plan_imported_session(
+        read_foreign_files([tmp_path], IMPORTERS).runs, configuration="c", title="c"
+    )
     assert [one.planned.repeat for one in session.runs] == [1, 2]
     assert {one.run.name for one in session.runs} == {"workloada"}
     assert all(one.run.in_flight == 4 and one.run.details.paced for one in session.runs)
@@ -401,7 +409,7 @@ def test_files_of_one_command_of_ycsb_are_repeats_whatever_they_are_called(tmp_p
 def test_no_threads_and_no_rate_of_ycsb_are_not_told(tmp_path: Path) -> None:
     command = "-t -P workloads/workloada -threads 0 -target 0"
     (tmp_path / "run.txt").write_text(YCSB_RUN.format(command=command, rate=9000))
-    ((_, run),) = read_all([tmp_path], IMPORTERS).runs
+    ((_, run),) = read_foreign_files([tmp_path], IMPORTERS).runs
     assert run.in_flight is None
     assert not run.details.paced
     assert [at for at, _ in run.clients[0].details.figures[0].percentiles] == [95]
@@ -419,25 +427,25 @@ def test_no_threads_and_no_rate_of_ycsb_are_not_told(tmp_path: Path) -> None:
     ],
 )
 def test_commas_stand_only_between_thousands(text: str, number: float | None) -> None:
-    assert parsed(text) == number
+    assert parse_number(text) == number
 
 
 def test_a_word_in_a_log_makes_no_other_format_of_it(tmp_path: Path) -> None:
     noise = "see http://host/summary.html and tod Interval ReqstdOps\n"
     text = recorded(f"{CASES}/25-mdtest-several-in-one-file.txt").decode()
     (tmp_path / "a.txt").write_text(noise + text)
-    found = read_all([tmp_path / "a.txt"], IMPORTERS)
+    found = read_foreign_files([tmp_path / "a.txt"], IMPORTERS)
     assert found.runs
-    assert not found.refused
+    assert not found.skipped_file_faults
     assert "vdbench" not in reasons(found)
 
 
 def test_what_was_read_of_a_log_stays_read_where_another_format_is_not(tmp_path: Path) -> None:
     text = recorded(f"{CASES}/25-mdtest-several-in-one-file.txt").decode()
     (tmp_path / "a.txt").write_bytes(ELBENCHO + text.encode())
-    found = read_all([tmp_path / "a.txt"], IMPORTERS)
+    found = read_foreign_files([tmp_path / "a.txt"], IMPORTERS)
     assert len(found.runs) == 3
-    assert [(entry.first, entry.last) for entry in found.left_out] == [(1, 3)]
+    assert [(entry.first_line, entry.last_line) for entry in found.left_out] == [(1, 3)]
 
 
 def test_no_threads_and_no_name_of_a_run_of_vdbench_end_in_a_sentence(tmp_path: Path) -> None:
@@ -445,7 +453,7 @@ def test_no_threads_and_no_name_of_a_run_of_vdbench_end_in_a_sentence(tmp_path: 
     text = recorded(name).decode()
     header = next(line for line in text.splitlines() if line.split()[:1] == ["tod"])
     (tmp_path / "a.html").write_text(text.replace(header, header.replace("Run", "Ran", 1)))
-    (fault, *_) = read_all([tmp_path / "a.html"], IMPORTERS).faults
+    (fault, *_) = read_foreign_files([tmp_path / "a.html"], IMPORTERS).faults
     assert "no column Run" in fault.message
 
     place = header.split().index("threads")
@@ -454,7 +462,10 @@ def test_no_threads_and_no_name_of_a_run_of_vdbench_end_in_a_sentence(tmp_path: 
         if len(row) == len(header.split()) and ":" in row[0]:
             row[place] = "0"
     (tmp_path / "b.html").write_text("\n".join(" ".join(row) for row in rows))
-    assert all(run.in_flight is None for _, run in read_all([tmp_path / "b.html"], IMPORTERS).runs)
+    assert all(
+        run.in_flight is None
+        for _, run in read_foreign_files([tmp_path / "b.html"], IMPORTERS).runs
+    )
 
 
 def test_a_test_of_ior_without_a_table_is_left_out(tmp_path: Path) -> None:
@@ -462,7 +473,7 @@ def test_a_test_of_ior_without_a_table_is_left_out(tmp_path: Path) -> None:
     other = IOR_TEST.format(number=1, clients=16, transfer="1 MiB", rate=409.6)
     cut = other[: other.index("\naccess  ")] + "\nERROR: open64() failed, errno 5\n"
     (tmp_path / "a.out").write_text(IOR + one + cut)
-    found = read_all([tmp_path], IMPORTERS)
+    found = read_foreign_files([tmp_path], IMPORTERS)
     assert len(found.runs) == 1
     assert "no result" in reasons(found)
 
@@ -471,6 +482,6 @@ def test_every_workload_file_of_ycsb_is_of_the_load(tmp_path: Path) -> None:
     for number, first in ((1, "small"), (2, "large")):
         command = f"-t -P {first} -P workloads/workloada"
         (tmp_path / f"{number}.txt").write_text(YCSB_RUN.format(command=command, rate=number))
-    one, other = (run for _, run in read_all([tmp_path], IMPORTERS).runs)
+    one, other = (run for _, run in read_foreign_files([tmp_path], IMPORTERS).runs)
     assert (one.name, other.name) == ("small workloada", "large workloada")
-    assert one.load != other.load
+    assert one.load_settings != other.load_settings

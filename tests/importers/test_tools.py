@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from iolab.importers.files import read_all
+from iolab.importers.files import read_foreign_files
 from iolab.importers.registry import IMPORTERS
-from iolab.importers.session import arrange
+from iolab.importers.session import plan_imported_session
 from tests.importers.importing import Edit, found_in, objections, results, value
 from tests.recorded import recorded, recordings
 
@@ -291,7 +291,7 @@ def test_data_that_fits_into_the_memory_told_beside_it_is_found(tmp_path: Path) 
     paths = [tmp_path / Path(name).name for name in DB_BENCH]
     for kilobytes, expected in ((16_000_000, True), (16_000, False)):
         meminfo.write_text(f"MemTotal:       {kilobytes} kB\nMemFree: 1 kB\n")
-        found = read_all([*paths, meminfo], IMPORTERS)
+        found = read_foreign_files([*paths, meminfo], IMPORTERS)
         assert not found.faults
         (result,) = results(tmp_path, *DB_BENCH, beside=[meminfo]).values()
         assert ("reads-from-memory" in objections(result)) is expected
@@ -302,10 +302,10 @@ def test_a_folder_of_many_tools_is_one_import(tmp_path: Path) -> None:
         (tmp_path / Path(name).name).write_bytes(recorded(name))
     (tmp_path / "full.txt").write_bytes(recorded("mdtest/full-4.1.0-dev.txt"))
     (tmp_path / "notes.md").write_text("what we did")
-    found = read_all([tmp_path], IMPORTERS)
+    found = read_foreign_files([tmp_path], IMPORTERS)
     assert not found.faults
-    assert [one.name for one in found.unknown] == ["notes.md"]
-    assert len(found.refused) == 1
+    assert [one.name for one in found.unknown_files] == ["notes.md"]
+    assert len(found.skipped_file_faults) == 1
     tools = {run.details.tool for _, run in found.runs}
     assert tools == {"ycsb", "db_bench", "mdtest", "io500", "elbencho", "vdbench", "diskspd"}
 
@@ -319,7 +319,7 @@ def test_files_that_are_cut_anywhere_end_in_runs_or_faults(name: str, tmp_path: 
     path = tmp_path / Path(name).name
     for share in range(1, 20):
         path.write_bytes(content[: len(content) * share // 20])
-        found = read_all([path], IMPORTERS)
+        found = read_foreign_files([path], IMPORTERS)
         assert found.runs or found.faults
 
 
@@ -348,9 +348,11 @@ def test_files_of_one_load_of_diskspd_are_repeats_and_are_dated(tmp_path: Path) 
     text = recorded(DISKSPD_WRITE).decode()
     (tmp_path / "run1.xml").write_text(text)
     (tmp_path / "run2.xml").write_text(text.replace("06:30:32", "06:40:32"))
-    session = arrange(read_all([tmp_path], IMPORTERS).runs, configuration="c", title="c")
+    session = plan_imported_session(
+        read_foreign_files([tmp_path], IMPORTERS).runs, configuration="c", title="c"
+    )
     assert [one.planned.repeat for one in session.runs] == [1, 2]
-    first, second = (one.run.at_ns or 0 for one in session.runs)
+    first, second = (one.run.moment_ns or 0 for one in session.runs)
     assert second - first == 600 * 10**9
     moment = datetime.fromtimestamp(first / 10**9, UTC)
     assert (moment.year, moment.month, moment.hour, moment.minute) == (2026, 9, 6, 30)

@@ -11,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.errors import HostError
-from iolab.guests.blocks import BOUNDARIES_NS, GuestDiskCounts, blocks_between, read_blocks
+from iolab.guests.blocks import (
+    BOUNDARIES_NS,
+    GuestDiskCounts,
+    block_counts_between,
+    parse_block_stats,
+)
 from iolab.guests.qemu import LINE_LIMIT_BYTES, GuestMonitor
 
 PATIENCE_S: Final = 20.0
@@ -45,7 +50,7 @@ DISK = st.fixed_dictionaries(
 @given(ANY_JSON | st.lists(DISK, max_size=3))
 def test_counters_are_read_or_refused(answer: Any) -> None:
     with suppress(HostError):
-        counts = read_blocks("g0", answer)
+        counts = parse_block_stats("g0", answer)
         assert all(
             0 <= number < 2**64
             for one in (counts.read, counts.write)
@@ -64,7 +69,7 @@ def counts_of(numbers: list[int], bins: dict[int, int]) -> GuestDiskCounts:
         stats |= {f"{way}_{name}": n for name, n in zip(names, numbers, strict=True)}
         filled = [bins.get(place, 0) for place in range(SIZE)]
         stats[f"{way}_latency_histogram"] = {"boundaries": list(BOUNDARIES_NS), "bins": filled}
-    return read_blocks("g0", [{"qdev": "data-disk", "stats": stats}])
+    return parse_block_stats("g0", [{"qdev": "data-disk", "stats": stats}])
 
 
 @given(
@@ -78,8 +83,8 @@ def test_what_was_added_is_what_lies_between(
 ) -> None:
     end = [one + other for one, other in zip(start, added, strict=True)]
     late = {place: first.get(place, 0) + more.get(place, 0) for place in {*first, *more}}
-    for between in blocks_between("g0", counts_of(start, first), counts_of(end, late)):
-        assert [between.ios, between.bytes, between.total_ns] == added
+    for between in block_counts_between("g0", counts_of(start, first), counts_of(end, late)):
+        assert [between.ios, between.bytes, between.total_time_ns] == added
         assert sum(count for *_, count in between.bins) == sum(more.values())
         assert len(between.bins) == sum(count > 0 for count in more.values())
 
@@ -114,7 +119,7 @@ def test_a_monitor_answers_or_is_lost(lines: list[bytes]) -> None:
         with suppress(HostError):
             monitor = await GuestMonitor.open("g0", reader, Sayer())
             with suppress(HostError):
-                await monitor.command("query-blockstats", deadline_s=PATIENCE_S)
+                await monitor.run_command("query-blockstats", deadline_s=PATIENCE_S)
             await monitor.close()
         assert asyncio.all_tasks() == {asyncio.current_task()}
 

@@ -20,7 +20,7 @@ SIZES = st.tuples(st.integers(1, 64), st.sampled_from(sorted(UNITS)))
 def tables(draw: st.DrawFn) -> dict[str, object]:
     """The numbers of one workload, every one of them valid."""
     # Trims want a device, and these studies have a directory.
-    access = draw(st.sampled_from([access for access in Access if not access.trims]))
+    access = draw(st.sampled_from([access for access in Access if not access.has_trims]))
     block = draw(st.integers(1, 64)) * 512
     return {
         "rw": access.value,
@@ -33,7 +33,7 @@ def tables(draw: st.DrawFn) -> dict[str, object]:
                 st.lists(st.integers(1, 4096), min_size=1, max_size=3, unique=True),
             )
         ),
-        **({"rwmixread": draw(st.integers(0, 100))} if access.mixed else {}),
+        **({"rwmixread": draw(st.integers(0, 100))} if access.is_mixed else {}),
         **({"rate_iops": draw(st.integers(1, 10**8))} if draw(st.booleans()) else {}),
     }
 
@@ -62,19 +62,19 @@ def test_every_valid_study_is_planned_as_written(
     assert len({point.digest for point in points}) == len(points)
     for point in points:
         table = workloads[int(point.workload[1:])]
-        assert Job.require(point.job).block_bytes == table["bs"]
-        assert Job.require(point.job).file_bytes == table["filesize"]
-        assert Job.require(point.job).read_percent == table.get("rwmixread")
-        assert Job.require(point.job).rate_iops == table.get("rate_iops")
-        assert dict(point.axis)["iodepth"] == Job.require(point.job).iodepth
+        assert Job.require_type(point.job).block_bytes == table["bs"]
+        assert Job.require_type(point.job).file_bytes == table["filesize"]
+        assert Job.require_type(point.job).read_percent == table.get("rwmixread")
+        assert Job.require_type(point.job).rate_iops == table.get("rate_iops")
+        assert dict(point.axis)["iodepth"] == Job.require_type(point.job).iodepth
     plan = make_plan(study)
     assert sorted(run.point.digest for run in plan.runs) == sorted(
         point.digest for point in points for _ in range(repeats)
     )
     for point in points:
         data_set = plan.data_set(point.data_set)
-        assert data_set.file_bytes == Job.require(point.job).file_bytes
-        assert data_set.numjobs >= Job.require(point.job).numjobs
+        assert data_set.file_bytes == Job.require_type(point.job).file_bytes
+        assert data_set.numjobs >= Job.require_type(point.job).numjobs
     again = parse_study(study.text, "s.toml", options_for_resume(study))
     assert (again, make_plan(again)) == (study, plan)
 
@@ -87,7 +87,7 @@ def test_setting_a_value_is_as_good_as_writing_it(size: tuple[int, str], depth: 
     sets = (f"workload.*.filesize={filesize}", f"workload.rand-read.iodepth={depth}")
     by_set = parse_study(SMALL, "s", LoadOptions("/mnt/t", sets=sets))
     assert expand_points(by_set) == expand_points(by_file)
-    assert Job.require(by_set.workloads[0].job).file_bytes == size[0] * 4 << UNITS[size[1]]
+    assert Job.require_type(by_set.workloads[0].job).file_bytes == size[0] * 4 << UNITS[size[1]]
 
 
 @given(

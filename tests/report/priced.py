@@ -16,7 +16,7 @@ from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, Indicator
 from iolab.loads.fileio.workload import Access
 from iolab.published.against import published_configurations, published_maxima
 from iolab.published.audit.document import PublishedSet, read_published
-from iolab.registry import reported
+from iolab.registry import report_kinds
 from iolab.report.brief import Brief, SectionMaker
 from iolab.report.charts.chart import ReportSection
 from tests.report.synthetic import VALID, Source, job, objecting, source_of, study_of, workload
@@ -77,7 +77,7 @@ def section(source: Source, make: SectionMaker) -> ReportSection | None:
     results, study = source.results(), source.study
     points = summarise(results, study)
     brief = Brief(
-        kinds=reported(),
+        kinds=report_kinds(),
         session=source.session,
         study=study,
         plan=source.plan,
@@ -102,7 +102,7 @@ def published_session() -> Source:
     owners = tuple(replace(one, path=f"/mnt/{one.id}") for one in published_configurations(given))
     workloads = tuple(
         workload(str(one["id"]), str(one["id"]), job(Access(one["rw"]), 4096), DEPTHS, _kind(one))
-        for one in given.tables("workload")
+        for one in given.tables_named("workload")
     )
     found = source_of(study_of("ssd-cluster", "SSDs", "?", owners, workloads), seconds=2)
     results = tuple(

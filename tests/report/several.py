@@ -59,11 +59,11 @@ def with_method(source: Source, **settings: object) -> Source:
 def with_jobs(source: Source, **parts: object) -> Source:
     """The session with that in every job, as asked for and as planned."""
     workloads = tuple(
-        replace(one, job=replace(Job.require(one.job), **parts))  # type: ignore[arg-type]
+        replace(one, job=replace(Job.require_type(one.job), **parts))  # type: ignore[arg-type]
         for one in source.study.workloads
     )
     jobs = {
-        point.digest: replace(Job.require(point.job), **parts)  # type: ignore[arg-type]
+        point.digest: replace(Job.require_type(point.job), **parts)  # type: ignore[arg-type]
         for point in source.plan.points
     }
     runs = tuple(

@@ -16,7 +16,7 @@ from iolab.analysis.metrics import fleet_metrics, host_metrics
 from iolab.analysis.sums import sum_measured_window
 from iolab.core.configuration import Configuration
 from iolab.core.events import SessionStatus
-from iolab.core.histogram import bin_of_ns
+from iolab.core.histogram import bin_index_of_ns
 from iolab.core.host import HostFacts, HostKind, HostSpec
 from iolab.core.metric import CheckResult, HostResult, Level, Result, Verdict
 from iolab.core.run import (
@@ -67,7 +67,7 @@ class Source:
             self.results_given = tuple(self._result(run) for run in self.plan.runs)
         return self.results_given
 
-    def damaged(self) -> tuple[Damage, ...]:
+    def all_damage(self) -> tuple[Damage, ...]:
         return ()
 
     def record(self, digest: str, repeat: int) -> RunRecord:
@@ -105,7 +105,7 @@ class Source:
         record = record_of(self, run)
         load = sum_measured_window(record)
         failure = self.failed.get(key)
-        metrics = fleet_metrics(load, Job.require(run.point.job).access.directions)
+        metrics = fleet_metrics(load, Job.require_type(run.point.job).access.directions)
         if failure:
             metrics = {name: replace(metric, value=None) for name, metric in metrics.items()}
         return Result(
@@ -116,11 +116,14 @@ class Source:
             digest=run.point.digest,
             status=RunStatus.FAILED if failure else RunStatus.DONE,
             failure=failure,
-            window_s=0.0 if load.cut.common is None else load.cut.common.seconds,
+            window_s=0.0
+            if load.measured_part.common is None
+            else load.measured_part.common.seconds,
             metrics=metrics,
             hosts=tuple(
                 HostResult(
-                    name, host_metrics(load, index, Job.require(run.point.job).access.directions)
+                    name,
+                    host_metrics(load, index, Job.require_type(run.point.job).access.directions),
                 )
                 for index, name in enumerate(record.host_names)
             ),
@@ -166,7 +169,7 @@ def job(access: Access, block: int, depth: int = 1, numjobs: int = 4, **more: in
             iodepth=depth,
             numjobs=numjobs,
             file_bytes=GIB // 4,
-            read_percent=70 if access.mixed else None,
+            read_percent=70 if access.is_mixed else None,
         ),
         **more,  # type: ignore[arg-type]
     )
@@ -223,9 +226,9 @@ def source_of(study: Study, seconds: int = 60) -> Source:
             for value in values:
                 axis = () if value is None else (("iodepth", value),)
                 base = (
-                    Job.require(one.job)
+                    Job.require_type(one.job)
                     if value is None
-                    else replace(Job.require(one.job), iodepth=int(value))
+                    else replace(Job.require_type(one.job), iodepth=int(value))
                 )
                 text = f"{configuration.id}/{one.id}/{axis}"
                 digest = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -261,14 +264,14 @@ def source_of(study: Study, seconds: int = 60) -> Source:
 
 def rate_of(point: Point) -> tuple[float, float]:
     """(IOPS of one host, median latency in ns) that the model target gives at this point."""
-    large = Job.require(point.job).block_bytes >= 128 * 1024
+    large = Job.require_type(point.job).block_bytes >= 128 * 1024
     limit = 3_000.0 if large else 190_000.0
     if point.configuration == "performance":
         limit *= 1.9
-    if not Job.require(point.job).access.reads:
+    if not Job.require_type(point.job).access.has_reads:
         limit *= 0.42
     base_s = 650e-6 if large else 78e-6
-    flight = Job.require(point.job).total_iodepth
+    flight = Job.require_type(point.job).total_iodepth
     iops = 1 / (1 / limit + base_s / flight)
     return iops, flight / iops * 1e9
 
@@ -311,8 +314,8 @@ def _measured(
 def load_of(run: PlannedRun, hosts: int, seconds: int) -> tuple[IntervalTable, BinTable]:
     """What the hosts complete in each second, ramping up, and its latencies."""
     random = np.random.default_rng(int(run.point.digest[:8], 16) + run.repeat)
-    access = Job.require(run.point.job).access
-    shares = {0: 0.7, 1: 0.3} if access.mixed else {0 if access.reads else 1: 1.0}
+    access = Job.require_type(run.point.job).access
+    shares = {0: 0.7, 1: 0.3} if access.is_mixed else {0 if access.has_reads else 1: 1.0}
     iops, median_ns = rate_of(run.point)
     ramp = 1 - 0.25 * np.exp(-np.arange(seconds) / 2.5)
     wander = np.cumsum(random.normal(0, 0.4, seconds)) / np.sqrt(np.arange(1, seconds + 1))
@@ -325,11 +328,11 @@ def load_of(run: PlannedRun, hosts: int, seconds: int) -> tuple[IntervalTable, B
             for way, share in shares.items():
                 wanted = load[second] * share * (1 - 0.03 * host)
                 lat = _latencies(random, median_ns / ramp[second] * (1.15 if way else 1.0))
-                index, counts = np.unique(bin_of_ns(lat.astype(np.int64)), return_counts=True)
+                index, counts = np.unique(bin_index_of_ns(lat.astype(np.int64)), return_counts=True)
                 scaled = np.maximum(counts * int(wanted) // lat.size, 1)
                 ios = int(scaled.sum())
                 end = GO_NS + (second + 1) * 1_000_000_000 + host * 3_000_000
-                moved = ios * Job.require(run.point.job).block_bytes
+                moved = ios * Job.require_type(run.point.job).block_bytes
                 rows.append((host, second, end, 1_000_000_000, way, ios, moved))
                 sums.append(float(ios * lat.mean()))
                 bins += [
@@ -360,7 +363,7 @@ def _latencies(random: np.random.Generator, median_ns: float) -> Floats:
 
 
 def _host_run(name: str, run: PlannedRun) -> HostRun:
-    job = Job.require(run.point.job)
+    job = Job.require_type(run.point.job)
     text = f"[global]\nrw={job.access.value}\nbs={job.block_bytes}\n"
     return HostRun(
         host=name,

@@ -76,7 +76,7 @@ def test_only_the_first_runs_have_timelines(source: Source) -> None:
 def test_the_timeline_adds_up_to_the_intervals() -> None:
     source = kpi()
     record = record_of(source, source.plan.runs[2])
-    timeline = build_timeline(record, (), sum_measured_window(record).cut.common)
+    timeline = build_timeline(record, (), sum_measured_window(record).measured_part.common)
     rates = panel(timeline, "Load")["read"]
     total = sum(rate * timeline.cell_s for rate in rates if rate is not None)
     assert total == pytest.approx(int(record.intervals.ios.sum()), rel=2e-3)
@@ -85,21 +85,21 @@ def test_the_timeline_adds_up_to_the_intervals() -> None:
 def test_hosts_are_laid_over_each_other_on_one_clock() -> None:
     source = kpi()
     record = record_of(source, source.plan.runs[2])
-    same = build_timeline(record, (), sum_measured_window(record).cut.common)
+    same = build_timeline(record, (), sum_measured_window(record).measured_part.common)
     other = shifted(record, 5_000_000_000)
-    assert build_timeline(other, (), sum_measured_window(other).cut.common) == same
+    assert build_timeline(other, (), sum_measured_window(other).measured_part.common) == same
 
 
 def test_the_window_leaves_the_warm_up_out(source: Source) -> None:
     record = record_of(source, source.plan.runs[0])
-    timeline = build_timeline(record, (), sum_measured_window(record).cut.common)
+    timeline = build_timeline(record, (), sum_measured_window(record).measured_part.common)
     assert (timeline.warmup_s, timeline.end_s) == (5.0, 17.0)
 
 
 def test_a_long_run_is_drawn_with_few_cells() -> None:
     long = sweep(seconds=700)
     record = record_of(long, long.plan.runs[0])
-    timeline = build_timeline(record, (), sum_measured_window(record).cut.common)
+    timeline = build_timeline(record, (), sum_measured_window(record).measured_part.common)
     assert len(timeline.at_s) <= MAX_CELLS
     assert timeline.at_s[-1] + timeline.cell_s / 2 >= 705
 
@@ -142,10 +142,10 @@ def test_a_stored_session_gives_the_same_brief_as_its_source(tmp_path: Path) -> 
     with SessionWriter.create(
         directory, source.study, source.plan, "s", ("iolab", "run")
     ) as writer:
-        writer.started(source.facts, "0.1.0")
+        writer.record_start(source.facts, "0.1.0")
         for run, result in zip(source.plan.runs, source.results(), strict=True):
-            writer.commit(record_of(source, run), result, analysis_version=1)
-        writer.ended(SessionStatus.DONE)
+            writer.commit_run(record_of(source, run), result, analysis_version=1)
+        writer.end_session(SessionStatus.DONE)
     brief, wanted = build_brief(SessionReader(directory)), build_brief(source)
     assert brief.details == wanted.details
     assert brief.results == wanted.results
@@ -199,7 +199,7 @@ def telemetry_of(at_s: list[float], values: list[float]) -> CounterSeries:
 def busy_of(source: Source, series: CounterSeries, interval_ms: int) -> tuple[float | None, ...]:
     record = record_of(source, source.plan.runs[0])
     record = replace(record, telemetry_interval_ms=interval_ms)
-    timeline = build_timeline(record, (series,), sum_measured_window(record).cut.common)
+    timeline = build_timeline(record, (series,), sum_measured_window(record).measured_part.common)
     return panel(timeline, "Device busy")["busy"][:6]
 
 

@@ -15,7 +15,7 @@ from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.hosts.rates import derive_series
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.kind import KIND
-from iolab.registry import reported
+from iolab.registry import report_kinds
 from iolab.report.charts.chart import Line, Points
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.run import DOTS_MAX, host_rates_chart
@@ -99,7 +99,7 @@ def test_a_large_fleet_of_metadata_load_shows_its_extremes_too() -> None:
     )
     made, (workload, *_) = replace(fleet([1.0]), hosts=hosts), sweep(seconds=2).study.workloads
     table = slowest_and_fastest_shares_table(
-        KIND.make_report(reported().booted_hosts), made, workload
+        KIND.make_report(report_kinds().booted_hosts), made, workload
     )
     names = [cells[0].text for cells in table.rows]
     assert len(names) == HOSTS_SHOWN + 1
@@ -135,7 +135,7 @@ def beside(source: Source, role: Role, offset_ns: int) -> RunRecord:
         sample = {"seq": at, "real_ns": GO_NS + at * SECOND + offset_ns, "disks": [disk, other]}
         collector.add(index, sample | {"nics": [["eth0", 0, 0, 0, sent, 0, 0]]})
     node = MonitoredHost("s1", role, None, (DeviceDelta("sdb", 96 * MIB, 0, 1, 0),), offset_ns, 0)
-    return replace(record, bystanders=(node,), counters=collector.table())
+    return replace(record, bystanders=(node,), counters=collector.build_table())
 
 
 def values(record: RunRecord) -> dict[str, dict[str, tuple[float | None, ...]]]:

@@ -9,7 +9,7 @@ from iolab.core.metric import HostResult, Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.core.workload import BY_IOPS, BY_LATENCY
 from iolab.loads.fileio.workload import Access
-from iolab.registry import reported
+from iolab.registry import report_kinds
 from iolab.report.best import best_point_headlines, count_verdicts, median_repeat
 from iolab.report.gather import MAX_DISTRIBUTIONS, MAX_TIMELINES, select_charted_runs
 from iolab.report.phrases import (
@@ -183,7 +183,7 @@ def test_headline_runs_then_bad_runs_get_charts_within_the_limits() -> None:
     results = [result(depth, float(depth)) for depth in range(1, 200)]
     results[50] = result(51, 51.0, Level.INVALID)
     chosen = select_charted_runs(
-        reported(), results, best_point_headlines(STUDY, summarise(results, STUDY))
+        report_kinds(), results, best_point_headlines(STUDY, summarise(results, STUDY))
     )
     assert chosen.with_timeline[:2] == ((f"{199:016x}", 1), (f"{51:016x}", 1))
     assert (len(chosen.with_timeline), len(chosen.with_distribution)) == (
@@ -194,7 +194,7 @@ def test_headline_runs_then_bad_runs_get_charts_within_the_limits() -> None:
 
 @pytest.mark.parametrize("iops", [None])
 def test_runs_without_a_value_get_no_chart(iops: float | None) -> None:
-    assert select_charted_runs(reported(), [result(1, iops)], ()).with_distribution == ()
+    assert select_charted_runs(report_kinds(), [result(1, iops)], ()).with_distribution == ()
 
 
 def test_runs_of_several_configurations_are_named_with_their_titles() -> None:

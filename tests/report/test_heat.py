@@ -6,8 +6,8 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from iolab.analysis.metrics import is_supported
-from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, Histogram, of_sparse
+from iolab.analysis.metrics import is_percentile_supported
+from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, Histogram, dense_counts
 from iolab.core.run import RunRecord
 from iolab.core.samples import BinTable, IntervalTable, empty_bin_table
 from iolab.core.workload import ServiceTime
@@ -78,9 +78,9 @@ def test_cells_are_those_that_the_raw_bins_give(record: RunRecord) -> None:
 def test_percentiles_are_those_of_the_moments_raw_bins(record: RunRecord) -> None:
     heat = made(record)
     for moment, bins in enumerate(bins_of(record, heat)):
-        whole = Histogram(of_sparse(list(bins), list(bins.values())))
+        whole = Histogram(dense_counts(list(bins), list(bins.values())))
         assert heat.p50_ns[moment] == whole.percentile_ns(50.0)
-        tail = whole.percentile_ns(99.0) if is_supported(whole.total, 99.0) else None
+        tail = whole.percentile_ns(99.0) if is_percentile_supported(whole.total, 99.0) else None
         assert heat.p99_ns[moment] == tail
 
 
@@ -91,7 +91,7 @@ def test_the_middle_half_is_that_of_the_window_alone(record: RunRecord) -> None:
     for bins, (start, end) in zip(bins_of(record, heat), edges, strict=True):
         if heat.begin_s <= (start + end) / 2 <= heat.end_s:
             inside = {i: inside.get(i, 0) + bins.get(i, 0) for i in {*inside, *bins}}
-    whole = Histogram(of_sparse(list(inside), list(inside.values())))
+    whole = Histogram(dense_counts(list(inside), list(inside.values())))
     assert heat.interquartile_ns == (whole.percentile_ns(25.0), whole.percentile_ns(75.0))
     assert 0 < heat.begin_s < heat.edges_s[-1]
 

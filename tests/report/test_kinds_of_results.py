@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from iolab.core.workload import BY_LATENCY, Indicator
-from iolab.registry import reported
+from iolab.registry import report_kinds
 from tests.report.charts.outcomes import WORKLOAD, result
 
 
@@ -22,7 +22,7 @@ from tests.report.charts.outcomes import WORKLOAD, result
 )
 def test_a_run_that_measured_nothing_is_of_its_jobs_kind(load: str, kind: str) -> None:
     failed = replace(result(1, 100.0), metrics={}, load=load)
-    assert type(reported().report_of_result(failed)).__name__ == kind
+    assert type(report_kinds().report_of_result(failed)).__name__ == kind
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,12 @@ from tests.facts import tells
 
 ONE = ConfigurationNames({"default": "Alpha"})
 TWO = ConfigurationNames({"default": "Alpha", "other": "Beta"})
-BENT = LoadStep("iodepth", 4, 8, 1.02, pays=False, sure=True, single=False, runs=())
-PAYING = LoadStep("iodepth", 4, 8, 1.9, pays=True, sure=True, single=False, runs=())
+BENT = LoadStep(
+    "iodepth", 4, 8, 1.02, is_worthwhile=False, is_certain=True, has_single_runs=False, runs=()
+)
+PAYING = LoadStep(
+    "iodepth", 4, 8, 1.9, is_worthwhile=True, is_certain=True, has_single_runs=False, runs=()
+)
 FULL = {**QUIET, **disk(1.0, each_ns=776_000)}
 
 
@@ -48,11 +52,11 @@ AT = ("rand-read-4k", "iodepth 8")
 BUSY = ("nvme0n1", "c1", "100 %")
 RISES = ("iodepth 4 to 8", "rises", "2 %")
 LITTLE = ("nvme0n1 40 %", "8.1 %", "30 %", "30 %")
-SINGLE = replace(BENT, sure=False, single=True, gain=0.98)
+SINGLE = replace(BENT, is_certain=False, has_single_runs=True, rate_gain_share=0.98)
 SLOW = {**disk(0.4, each_ns=80_000), **cores(0.3)}
 ALL_BUSY = watched(record({**disk(0.3, each_ns=80_000), **cores(*[0.97] * 8)}))
 IN = Burst(ios=300_000, lat_ns=106_667)
-LAW = UslFit(1000.0, 0.08, 0.0, 0.001, describes=True)
+LAW = UslFit(1000.0, 0.08, 0.0, 0.001, fits_well=True)
 
 
 def jobs_busy() -> RunResources:
@@ -71,22 +75,26 @@ def one_at_a_time() -> RunResources:
     [
         (watched(record(FULL)), BENT, ("limited", *BUSY, "97 %", *RISES)),
         (watched(record(FULL)), SINGLE, ("seems", *BUSY, "97 %", "falls", "2 %", "single runs")),
-        (watched(record(FULL)), replace(SINGLE, single=False), ("seems", "low confidence")),
+        (
+            watched(record(FULL)),
+            replace(SINGLE, has_single_runs=False),
+            ("seems", "low confidence"),
+        ),
         (
             watched(record({**FULL, **cores(*[0.97] * 8)})),
-            replace(BENT, sure=False),
+            replace(BENT, is_certain=False),
             ("seems", "2 %", "low confidence", "processors of c1"),
         ),
         (watched(record(FULL)), None, (*BUSY, "97 %", "not measured")),
         (watched(record(FULL)), PAYING, ("asked for", "iodepth 4 to 8", "rises", "90 %", *BUSY)),
         (ALL_BUSY, None, ("limited", "processors of c1", "97 %")),
         (
-            replace(ALL_BUSY, uses=(replace(ALL_BUSY.uses[0], own=0.021),)),
+            replace(ALL_BUSY, uses=(replace(ALL_BUSY.uses[0], is_own_load=0.021),)),
             None,
             ("seems", "processors of c1", "97 %", "2.1 %"),
         ),
         (
-            replace(ALL_BUSY, stolen=0.12, uses=ALL_BUSY.uses[:1]),
+            replace(ALL_BUSY, stolen_share=0.12, uses=ALL_BUSY.uses[:1]),
             None,
             ("97 %", "hypervisor", "12 %"),
         ),
@@ -125,7 +133,11 @@ def one_at_a_time() -> RunResources:
             ("not watched", *RISES, *LITTLE[1:]),
         ),
         (watched(record(QUIET)), None, ("no resource", *LITTLE, "ens1", "13 %", "not measured")),
-        (watched(record(SLOW)), replace(BENT, sure=False), ("30 %", *RISES, "low confidence")),
+        (
+            watched(record(SLOW)),
+            replace(BENT, is_certain=False),
+            ("30 %", *RISES, "low confidence"),
+        ),
     ],
 )
 def test_what_limits_is_named_with_its_figures(
@@ -136,7 +148,7 @@ def test_what_limits_is_named_with_its_figures(
     assert tells(text, *AT, *facts), text
     assert ("indicative" in text) == (level is Level.INDICATIVE)
     doubted = "low confidence" in text or "single runs" in text
-    assert doubted == (step is not None and not step.sure)
+    assert doubted == (step is not None and not step.is_certain)
     assert "Alpha" not in text
     assert tells(told(seen, step, TWO), "rand-read-4k", "Alpha", "iodepth 8")
 
@@ -145,9 +157,11 @@ def test_what_limits_is_named_with_its_figures(
 @pytest.mark.parametrize("level", list(Level))
 def test_every_cause_has_a_sentence(cause: Cause, level: Level) -> None:
     use = ResourceUse(Resource.DEVICE, "s1", Role.STORAGE, "sda", 0.99, 1.0, 1.0)
-    seen = RunResources((use,), None, memory_backed=False, storage_seen=True, stolen=0.0)
+    seen = RunResources(
+        (use,), None, memory_backed=False, is_storage_monitored=True, stolen_share=0.0
+    )
     for step in (None, BENT):
-        decision = BottleneckDecision(cause, sure=True, use=use, step=step)
+        decision = BottleneckDecision(cause, is_certain=True, use=use, step=step)
         found = BottleneckFinding("default", "w", (), decision, seen, None, level, ())
         text = bottleneck_sentence(found, ONE)
         assert text.startswith("w: ")
@@ -156,7 +170,9 @@ def test_every_cause_has_a_sentence(cause: Cause, level: Level) -> None:
 
 def test_a_host_of_another_role_is_called_so() -> None:
     use = ResourceUse(Resource.DEVICE, "s1", Role.STORAGE, "sda", 0.99, 1.0, 1.0)
-    seen = RunResources((use,), None, memory_backed=False, storage_seen=True, stolen=0.0)
+    seen = RunResources(
+        (use,), None, memory_backed=False, is_storage_monitored=True, stolen_share=0.0
+    )
     assert tells(told(seen), "sda", "storage node s1")
     local = replace(use, host="local", role=Role.CLIENT)
     assert "local" not in told(replace(seen, uses=(local,)))
@@ -164,8 +180,8 @@ def test_a_host_of_another_role_is_called_so() -> None:
 
 def test_processors_that_others_hold_ask_for_no_more_of_them() -> None:
     def step(own: float) -> str:
-        use = ResourceUse(Resource.PROCESSORS, "c1", Role.CLIENT, "", 0.98, own=own)
-        decision = BottleneckDecision(Cause.PROCESSORS, sure=True, use=use)
+        use = ResourceUse(Resource.PROCESSORS, "c1", Role.CLIENT, "", 0.98, is_own_load=own)
+        decision = BottleneckDecision(Cause.PROCESSORS, is_certain=True, use=use)
         one = BottleneckFinding("default", "w", (), decision, ALL_BUSY, None, Level.VALID, ())
         return recommended_step(one)
 

@@ -142,7 +142,7 @@ def test_axes_of_all_sessions_are_told_together() -> None:
 
 def test_results_without_a_host_stand_apart_within_their_session() -> None:
     source = session("two")
-    lost = [replace(one, without=("c3",)) for one in source.results()[:4]]
+    lost = [replace(one, excluded_hosts=("c3",)) for one in source.results()[:4]]
     source.results_given = (*lost, *source.results()[4:])
     brief = briefed(("a", session("one")), ("b", source))
     ids = [one.id for one in brief.study.configurations]

@@ -54,16 +54,16 @@ def test_what_intervals_do_not_support_is_inconclusive() -> None:
         "0.99 %",
         "single runs",
     )
-    far = recommendation_sentence(replace(alone, lead=49.2), NAMES)
+    far = recommendation_sentence(replace(alone, lead_factor=49.2), NAMES)
     assert tells(far, "too few runs", "Performance", "49 times", "Mainstream", "single runs")
-    assert tells(recommendation_sentence(replace(alone, lead=1230.4), NAMES), "1,230 times")
-    assert tells(recommendation_sentence(replace(found, lead=1.0), NAMES), *both, "alike")
+    assert tells(recommendation_sentence(replace(alone, lead_factor=1230.4), NAMES), "1,230 times")
+    assert tells(recommendation_sentence(replace(found, lead_factor=1.0), NAMES), *both, "alike")
 
 
 def test_a_doubtful_verdict_and_large_figures_are_told() -> None:
     large = replace(needs()[Need.CAPACITY], terabytes=12_345.6)
     assert tells(recommendation_sentence(large, NAMES), "12,346 TB", "3.2 times")
-    found = replace(needs()[Need.PERFORMANCE], lead=2.4, workloads=("rand-read-4k",))
+    found = replace(needs()[Need.PERFORMANCE], lead_factor=2.4, workloads=("rand-read-4k",))
     assert tells(recommendation_sentence(found, NAMES), "Performance", "2.4 times", "1 workload")
     assert "indicative" not in recommendation_sentence(found, NAMES)
     assert "indicative" in recommendation_sentence(replace(found, level=Level.INDICATIVE), NAMES)

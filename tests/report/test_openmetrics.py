@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.core.histogram import LOWER_NS, UPPER_NS, Histogram, of_sparse
+from iolab.core.histogram import LOWER_NS, UPPER_NS, Histogram, dense_counts
 from iolab.store.reader import SessionReader
 from tests.cli.command_line import RESULTS, SHAPE, make_session
 from tests.cli.compared import Target, make_target
@@ -118,7 +118,7 @@ def test_buckets_hold_exactly_what_is_below_their_ends(scraped: list[Sample], fo
     reader = SessionReader(folder)
     result = RESULTS[0]
     bins = reader.bins(result.digest, result.repeat)
-    whole = Histogram(of_sparse(bins.bin, bins.count))
+    whole = Histogram(dense_counts(bins.bin, bins.count))
     point = ", ".join(f"{name} {value}" for name, value in result.axis)
     mine = [one for one in scraped if one.labels.get("point") == point and "le" in one.labels]
     assert [one.value for one in mine] == sorted(one.value for one in mine)

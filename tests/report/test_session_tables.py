@@ -67,7 +67,7 @@ def test_another_load_forbids_and_is_named_for_its_session() -> None:
     united = merge_sessions([("a", session("one")), ("b", session("two")), ("c", deeper)])
     found = list(session_union_of(united).forbidding_differences())
     assert {label for label, _ in found} == {"c"}
-    assert {one.what for _, one in found} == {"direct"}
+    assert {one.setting for _, one in found} == {"direct"}
     page = build_report_page(build_brief(united, None, session_union_of(united)))
     assert any("same way" in alert for alert in page.alerts)
     assert any(row[0].startswith("! ") for row in texts(page.session_tables[1]))
@@ -120,7 +120,7 @@ def test_the_worst_status_stands_for_all_and_names_its_session() -> None:
 class Damaged(Source):
     """A session with a run that cannot be read, and another whose latencies cannot."""
 
-    def damaged(self) -> tuple[Damage, ...]:
+    def all_damage(self) -> tuple[Damage, ...]:
         return (Damage("points/abc/run-1", "It is no JSON."),)
 
     def bins(self, digest: str, repeat: int) -> BinTable:

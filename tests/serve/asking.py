@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from iolab.registry import reported
-from iolab.serve.app import ServerContext, make_app
-from iolab.serve.pages import with_way_back
-from iolab.serve.reports import Reports
-from iolab.serve.server import Terms
-from iolab.serve.sessions import Library
+from iolab.registry import report_kinds
+from iolab.serve.app import ServerContext, create_app
+from iolab.serve.pages import with_back_link
+from iolab.serve.reports import ReportCache
+from iolab.serve.server import AccessPolicy
+from iolab.serve.sessions import SessionLibrary
 
 HOST = {"host": "localhost:8000"}
-OPEN = Terms(frozenset({"localhost"}), addresses=False, token=None)
+OPEN = AccessPolicy(frozenset({"localhost"}), allows_ip_addresses=False, token=None)
 TOKEN = "correct-horse-battery"
-CLOSED = Terms(frozenset({"localhost"}), addresses=True, token=TOKEN)
+CLOSED = AccessPolicy(frozenset({"localhost"}), allows_ip_addresses=True, token=TOKEN)
 REPORT = '<body>\\n<div class="page">\\n<h1>of {}</h1>'
 WRITES = f"import sys; s, p = sys.argv[1:3]; open(p, 'w').write('{REPORT}'.format(s))"
 
@@ -45,13 +45,13 @@ class Site:
     """The pages of a directory; `told` has what the server would print."""
 
     root: Path
-    terms: Terms = OPEN
+    terms: AccessPolicy = OPEN
     script: str = WRITES
     wait_s: float = 30.0
     told: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.library = Library(self.root.resolve(), time.monotonic, reported())
+        self.library = SessionLibrary(self.root.resolve(), time.monotonic, report_kinds())
 
     def report_command(self, session: Path, path: Path) -> Sequence[str]:
         return (sys.executable, "-c", self.script, str(session), str(path))
@@ -67,9 +67,9 @@ class Site:
         """The answers to questions asked one after the other of one server."""
 
         async def every() -> list[Answer]:
-            reports = Reports(self.report_command, with_way_back, wait_s=self.wait_s)
-            app = make_app(
-                ServerContext(self.library, reports, "DIR", reported()),
+            reports = ReportCache(self.report_command, with_back_link, wait_s=self.wait_s)
+            app = create_app(
+                ServerContext(self.library, reports, "DIR", report_kinds()),
                 self.terms,
                 self.told.append,
             )
@@ -83,7 +83,9 @@ class Site:
     def id_of(self, name: str) -> str:
         """The id of the session at that place."""
         return next(
-            line.place.id for line in self.library.listing().lines if line.place.name == name
+            line.folder.id
+            for line in self.library.list_sessions().lines
+            if line.folder.name == name
         )
 
 

@@ -100,13 +100,13 @@ def test_the_document_is_that_of_show(site: Site, root: Path) -> None:
 def test_a_session_is_watched_as_it_runs(tmp_path: Path) -> None:
     site = Site(tmp_path)
     with SessionWriter.create(tmp_path / "now", STUDY, PLAN, "s", ("iolab",)) as writer:
-        writer.started(make_facts(SHAPE), "0.1.0")
+        writer.record_start(make_facts(SHAPE), "0.1.0")
         session = site.id_of("now")
         assert f'href="/sessions/{session}/live"' in site.get("/").text
         first = site.get(f"/sessions/{session}/live")
         assert "No run is committed yet" in first.text
         record = make_record(PLAN.runs[0], SHAPE)
-        writer.commit(record, make_result(record), analysis_version=1)
+        writer.commit_run(record, make_result(record), analysis_version=1)
         second = site.get(f"/sessions/{session}/live")
     ended = site.get(f"/sessions/{session}/live")
     assert '<progress max="6" value="1"' in second.text
@@ -130,7 +130,7 @@ def test_two_sessions_are_compared_as_on_the_command_line(site: Site, root: Path
 
 def test_what_forbids_a_comparison_is_shown_before_any_row(tmp_path: Path) -> None:
     def deeper(plan: Plan) -> Plan:
-        jobs = (replace(Job.require(run.point.job), iodepth=7) for run in plan.runs)
+        jobs = (replace(Job.require_type(run.point.job), iodepth=7) for run in plan.runs)
         points = (replace(run.point, job=job) for run, job in zip(plan.runs, jobs, strict=True))
         runs = (replace(run, point=point) for run, point in zip(plan.runs, points, strict=True))
         return replace(plan, runs=tuple(runs))
@@ -159,7 +159,11 @@ def test_of_several_configurations_one_is_chosen(tmp_path: Path) -> None:
     page = site.get(address)
     assert "Point by point" not in page.text
     assert "Another one" in page.text
-    first = site.library.open(site.library.listing().lines[0].place).study.configurations[0].id
+    first = (
+        site.library.load_session(site.library.list_sessions().lines[0].folder)
+        .study.configurations[0]
+        .id
+    )
     chosen = site.get(f"{address}&candidate-configuration={first}")
     assert "Point by point" in chosen.text
     assert site.get(f"{address}&candidate-configuration=nope").status == 400
@@ -222,7 +226,7 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     make_target(tmp_path / name, hostile)
     make_target(tmp_path / "other", hostile)
     site = Site(tmp_path)
-    one, other = (line.place.id for line in site.library.listing().lines)
+    one, other = (line.folder.id for line in site.library.list_sessions().lines)
     paths = ["/", f"/sessions/{one}/live", f"/compare?baseline={one}&candidate={other}"]
     for answer in site.ask(paths):
         assert answer.status == 200
@@ -246,11 +250,11 @@ def test_nothing_in_a_page_leads_elsewhere(site: Site) -> None:
 def test_a_metric_that_no_kind_declares_is_shown_by_its_key_or_left_out(tmp_path: Path) -> None:
     folder = tmp_path / "one"
     with SessionWriter.create(folder, STUDY, PLAN, "session-1", ("iolab", "run")) as writer:
-        writer.started(make_facts(SHAPE), "0.1.0")
+        writer.record_start(make_facts(SHAPE), "0.1.0")
         record = make_record(PLAN.runs[0], SHAPE)
         result = make_result(record)
         metrics = {"frames": Metric(3.0, "1/s"), **result.metrics}
-        writer.commit(record, replace(result, metrics=metrics), analysis_version=1)
+        writer.commit_run(record, replace(result, metrics=metrics), analysis_version=1)
     site = Site(tmp_path)
     page = site.get(f"/sessions/{site.id_of('one')}/live")
     assert page.status == 200

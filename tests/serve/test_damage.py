@@ -36,13 +36,13 @@ def test_a_run_that_is_changed_in_place_is_named_by_every_page(
 
 
 def test_a_report_is_made_anew_when_a_file_of_a_run_was_changed_in_place(folder: Path) -> None:
-    (place,) = find_sessions(folder.parent).places
+    (place,) = find_sessions(folder.parent).folders
     reader = StateReader()
-    seen = [reader.state(place.folder).digest]
+    seen = [reader.read_state(place.folder).digest]
     for name in ("manifest.json", "manifest.sha256", "bins.parquet"):
         path = next(folder.glob(f"points/*/run-1/{name}"))
         path.write_bytes(path.read_bytes()[:-3])
-        seen.append(reader.state(place.folder).digest)
+        seen.append(reader.read_state(place.folder).digest)
     assert len(set(seen)) == len(seen)
 
 

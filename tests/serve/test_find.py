@@ -15,7 +15,7 @@ def session(folder: Path) -> Path:
 
 
 def names(root: Path) -> list[str]:
-    return [place.name for place in find_sessions(root).places]
+    return [place.name for place in find_sessions(root).folders]
 
 
 def test_sessions_are_found_by_name_at_several_levels(tmp_path: Path) -> None:
@@ -58,14 +58,14 @@ def test_the_search_ends_at_a_number_and_says_so(tmp_path: Path) -> None:
     for number in range(SESSIONS_MAX + 3):
         session(tmp_path / f"s{number}")
     found = find_sessions(tmp_path)
-    assert len(found.places) == SESSIONS_MAX
+    assert len(found.folders) == SESSIONS_MAX
     assert "may be more" in found.notes[0]
 
 
 def test_an_id_is_opaque_and_stays(tmp_path: Path) -> None:
     for root in ("one", "other"):
         session(tmp_path / root / "lab" / "secret-name")
-    ids = {find_sessions(tmp_path / root).places[0].id for root in ("one", "other")}
+    ids = {find_sessions(tmp_path / root).folders[0].id for root in ("one", "other")}
     assert len(ids) == 1
     assert ids.pop().isalnum()
 

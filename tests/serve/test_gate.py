@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from iolab.serve.server import NO_CONTENT, Gate, Terms, refusal_for
+from iolab.serve.server import NO_CONTENT, AccessMiddleware, AccessPolicy, refusal_for
 from tests.serve.asking import CLOSED, OPEN, TOKEN, Site, asked
 
 HOST = {"host": ["localhost:1"]}
@@ -19,7 +19,7 @@ def basic(name: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
 
 
-def status(headers: dict[str, list[str]], terms: Terms = OPEN, method: str = "GET") -> int:
+def status(headers: dict[str, list[str]], terms: AccessPolicy = OPEN, method: str = "GET") -> int:
     refusal = refusal_for(method, headers, terms)
     return 200 if refusal is None else refusal.status
 
@@ -120,7 +120,7 @@ async def _bare(scope: Any, receive: Any, send: Any) -> None:
 
 
 def test_every_answer_carries_what_keeps_a_browser_in_bounds() -> None:
-    gate = Gate(_bare, OPEN, lambda refusal: (b"no", {}), print)
+    gate = AccessMiddleware(_bare, OPEN, lambda refusal: (b"no", {}), print)
     answers = [asyncio.run(asked(gate, "/", {"host": host})) for host in ("localhost", "evil")]
     assert [one.status for one in answers] == [200, 421]
     for answer in answers:
@@ -133,7 +133,9 @@ def test_every_answer_carries_what_keeps_a_browser_in_bounds() -> None:
 
 def test_a_fault_of_ours_is_told_to_the_server_alone() -> None:
     told: list[str] = []
-    gate = Gate(_breaks, OPEN, lambda refusal: (refusal.title.encode(), {}), told.append)
+    gate = AccessMiddleware(
+        _breaks, OPEN, lambda refusal: (refusal.title.encode(), {}), told.append
+    )
     answer = asyncio.run(asked(gate, "/", {}))
     assert answer.status == 500
     assert "secret" not in answer.text

@@ -17,29 +17,29 @@ from tests.cli.command_line import PLAN, SHAPE, STUDY
 
 def test_a_session_that_does_not_change_stays_the_same(folder: Path) -> None:
     reader = StateReader()
-    first = reader.state(folder)
+    first = reader.read_state(folder)
     (folder / "report.html").write_text("a report beside it is no change")
-    assert reader.state(folder) == first == StateReader().state(folder)
+    assert reader.read_state(folder) == first == StateReader().read_state(folder)
 
 
 def test_every_commit_and_the_end_change_it(tmp_path: Path) -> None:
     folder, reader, seen = tmp_path / "one", StateReader(), []
     with SessionWriter.create(folder, STUDY, PLAN, "s", ("iolab",)) as writer:
-        writer.started(make_facts(SHAPE), "0.1.0")
-        seen.append(reader.state(folder))
+        writer.record_start(make_facts(SHAPE), "0.1.0")
+        seen.append(reader.read_state(folder))
         for run in PLAN.runs[:2]:
-            writer.commit(
+            writer.commit_run(
                 make_record(run, SHAPE), make_result(make_record(run, SHAPE)), analysis_version=1
             )
-            seen.append(reader.state(folder))
+            seen.append(reader.read_state(folder))
         again = replace(PLAN.runs[0], repeat=2)
-        writer.commit(
+        writer.commit_run(
             make_record(again, SHAPE), make_result(make_record(again, SHAPE)), analysis_version=1
         )
-        seen.append(reader.state(folder))
-    seen.append(reader.state(folder))
+        seen.append(reader.read_state(folder))
+    seen.append(reader.read_state(folder))
     assert len({one.digest for one in seen}) == len(seen)
-    assert [one.held for one in seen] == [True, True, True, True, False]
+    assert [one.is_being_written for one in seen] == [True, True, True, True, False]
     assert seen[-1].newest_ns == max(path.stat().st_mtime_ns for path in folder.glob("points/**"))
 
 
@@ -51,36 +51,36 @@ def test_a_link_in_place_of_a_file_is_refused(folder: Path, tmp_path: Path, name
     (folder / name).rename(tmp_path / "moved")
     (folder / name).symlink_to(tmp_path / "moved")
     with pytest.raises(StoreError, match=f"'{name}' .* is a link"):
-        StateReader().state(folder)
+        StateReader().read_state(folder)
 
 
 def test_links_deeper_down_are_refused_also_after_a_first_look(
     folder: Path, tmp_path: Path
 ) -> None:
     reader = StateReader()
-    reader.state(folder)
+    reader.read_state(folder)
     run = next(folder.glob("points/*/run-1"))
     (run / "manifest.json").rename(tmp_path / "moved")
     (run / "manifest.json").symlink_to(tmp_path / "moved")
     with pytest.raises(StoreError, match=r"'manifest.json' .* is a link"):
-        reader.state(folder)
+        reader.read_state(folder)
 
 
 def test_a_run_that_is_a_link_is_refused(folder: Path, session: Path) -> None:
     point = next(folder.glob("points/*"))
     (point / "run-7").symlink_to(next(session.glob("points/*/run-1")))
     with pytest.raises(StoreError, match="'run-7'"):
-        StateReader().state(folder)
+        StateReader().read_state(folder)
 
 
 def test_nothing_waits_for_a_pipe(folder: Path) -> None:
     (folder / "lock").unlink()
     os.mkfifo(folder / "lock")
     with pytest.raises(StoreError, match="special file"):
-        StateReader().state(folder)
+        StateReader().read_state(folder)
 
 
 def test_a_file_beyond_all_measure_is_refused(folder: Path) -> None:
     os.truncate(folder / "hosts.json", 2 << 30)
     with pytest.raises(StoreError, match="2147483648 bytes"):
-        StateReader().state(folder)
+        StateReader().read_state(folder)

@@ -13,7 +13,7 @@ from iolab.core.run import Plan, RunRecord
 from iolab.core.study import Study
 from iolab.errors import IolabError
 from iolab.guests.fleet import GuestKits, GuestSession
-from iolab.guests.hosts import booted
+from iolab.guests.hosts import booted_guest_specs
 from iolab.guests.kit.build import GuestKit
 from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import BootedHost
@@ -157,7 +157,7 @@ class Stage:
     def play(self) -> Stage:
         """The whole session; an IolabError that it raises is kept in `fault`."""
         self.hosts = {name: self.host(name, script) for name, script in self.scripts.items()}
-        self.vms = {spec.name: BootedHost(spec) for spec in booted(self.study)}
+        self.vms = {spec.name: BootedHost(spec) for spec in booted_guest_specs(self.study)}
         run_virtually(self._body())
         return self
 

@@ -53,7 +53,7 @@ class Deciding:
         if isinstance(event, RunFinished):
             result = judge(event.record, {})
             self.results.append(result)
-            self.queue.learn(result)
+            self.queue.add_result(result)
 
 
 def staged(stored: tuple[Result, ...] = ()) -> tuple[Stage, Deciding]:

@@ -28,10 +28,10 @@ def test_each_host_is_in_exactly_one_of_the_two() -> None:
         return member.name.upper()
 
     outcomes = run_virtually(gather_hosts(MEMBERS, work))
-    assert outcomes.done == {"a": "A", "c": "C"}
-    assert list(outcomes.failed) == ["b"]
+    assert outcomes.results == {"a": "A", "c": "C"}
+    assert list(outcomes.errors) == ["b"]
     with pytest.raises(HostError, match="b broke"):
-        outcomes.complete()
+        outcomes.results_or_raise()
 
 
 def test_a_failure_of_one_does_not_cut_the_others_short() -> None:
@@ -42,7 +42,7 @@ def test_a_failure_of_one_does_not_cut_the_others_short() -> None:
         return asyncio.get_running_loop().time()
 
     outcomes = run_virtually(gather_hosts(MEMBERS, work))
-    assert outcomes.done == {"b": 100.0, "c": 100.0}
+    assert outcomes.results == {"b": 100.0, "c": 100.0}
 
 
 def test_anything_else_cancels_the_others_and_is_raised() -> None:

@@ -165,7 +165,7 @@ def test_a_later_segment_fills_a_device_anew_as_nobody_knows_its_blocks() -> Non
     first, _ = play(WRITE, READ)
     left = first.notes.of(LedgerChanged)[-1].ledger
     done = frozenset((run.point.digest, 1) for run in first.plan.runs[:1])
-    again, told = play(WRITE, READ, earlier=EarlierSegments(done=done, ledger=left))
+    again, told = play(WRITE, READ, earlier=EarlierSegments(done_runs=done, ledger=left))
     assert [does for does, _ in told.ledgers] == ["fill", "randread"]
     assert told.ledgers[0][1] == told.ledgers[1][1] is not None
     phases = [event.phase for event in again.notes.of(PhaseStarted)]

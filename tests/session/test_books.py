@@ -12,7 +12,7 @@ from iolab.hosts.device_counters import DeviceSnapshot, DiskCounts
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.workload import Access, Job
 from iolab.study.targets import Target
-from iolab.targets.devices import with_device
+from iolab.targets.devices import with_device_facts
 from iolab.targets.state import PREPARING, SessionLedger, account_at_end, account_at_start
 from iolab.targets.work_directory import WorkDirectory
 from tests.analysis.records import WRITES, healthy
@@ -21,7 +21,7 @@ from tests.fakes.machine import machine_facts
 from tests.study.test_devices import DEVICE
 
 TARGET = Target("c1", "c1", DEVICE.path, ("fleet",), "S5")
-FACTS = with_device(machine_facts(None), DEVICE)
+FACTS = with_device_facts(machine_facts(None), DEVICE)
 BOOT = FACTS.kernel.boot_id
 SITE = WorkDirectory(FakeHost("c1"), "/dev", FACTS.target, "c1", device=DEVICE.name)
 KNOWN = LedgerTarget(
@@ -38,14 +38,14 @@ def gone_on(known: LedgerTarget, written: int) -> LedgerTarget:
     told: list[Ledger] = []
     books = SessionLedger(Ledger((known,)), told.append)
     books.open_account(SITE, TARGET, FACTS, look(written), 1 << 20)
-    assert told[-1].target("c1") == books.account(SITE)
-    return books.account(SITE)
+    assert told[-1].target("c1") == books.account_of_target(SITE)
+    return books.account_of_target(SITE)
 
 
 def test_what_is_new_begins_with_nothing() -> None:
     books = SessionLedger(Ledger(), lambda _: None)
     books.open_account(SITE, TARGET, FACTS, look(5000), 1 << 20)
-    account = books.account(SITE)
+    account = books.account_of_target(SITE)
     assert (account.written_bytes, account.counter_bytes, account.serial) == (0, 5000, "S5")
 
 
@@ -54,9 +54,9 @@ def test_a_device_that_nobody_wrote_to_is_as_it_was() -> None:
 
 
 def test_bytes_of_a_run_that_was_cut_short_are_the_sessions_own() -> None:
-    account = gone_on(replace(KNOWN, under_way="digest 1"), 1300)
+    account = gone_on(replace(KNOWN, pending_write="digest 1"), 1300)
     assert (account.written_bytes, account.foreign_bytes, account.unknown) == (1000, 0, None)
-    assert gone_on(replace(KNOWN, under_way=PREPARING), 1300).under_way == PREPARING
+    assert gone_on(replace(KNOWN, pending_write=PREPARING), 1300).pending_write == PREPARING
 
 
 def test_bytes_of_nobody_are_foreign() -> None:
@@ -77,14 +77,17 @@ def test_what_cannot_be_known_is_said(known: LedgerTarget, written: int, message
 
 def test_files_of_a_new_segment_are_in_no_state_yet() -> None:
     folder = replace(SITE, device="")
-    known = replace(KNOWN, serial=None, restored_for="once", steady=(("a/b", True),))
+    known = replace(KNOWN, serial=None, restore_key="once", steady=(("a/b", True),))
     books = SessionLedger(Ledger((known,)), lambda _: None)
     books.open_account(folder, TARGET, FACTS, look(1000), 1 << 20)
-    assert (books.account(folder).restored_for, books.account(folder).filled) == (None, 0.0)
-    books.save_accounts(replace(books.account(folder), restored_for="once", filled=2.0))
+    assert (
+        books.account_of_target(folder).restore_key,
+        books.account_of_target(folder).filled,
+    ) == (None, 0.0)
+    books.save_accounts(replace(books.account_of_target(folder), restore_key="once", filled=2.0))
     books.open_account(folder, TARGET, FACTS, look(9000), 1 << 20)
-    account = books.account(folder)
-    assert (account.restored_for, account.filled, account.foreign_bytes) == ("once", 2.0, 0)
+    account = books.account_of_target(folder)
+    assert (account.restore_key, account.filled, account.foreign_bytes) == ("once", 2.0, 0)
 
 
 @pytest.mark.parametrize(
@@ -96,11 +99,11 @@ def test_the_start_state_is_gone_with_the_first_trim(
 ) -> None:
     job = Job(FIO_ENGINE, access, 4096, 1, 1, 1 << 20)
     run = PlannedRun(1, 1, Point("digest", "fleet", "w", (), job, "s1m"))
-    made = replace(KNOWN, restored_for="once", steady=(("fleet/w", True),))
+    made = replace(KNOWN, restore_key="once", steady=(("fleet/w", True),))
     account = account_at_start(made, run)
-    assert (account.filled, account.restored_for) == ((1.0, "once") if kept else (0.0, None))
+    assert (account.filled, account.restore_key) == ((1.0, "once") if kept else (0.0, None))
     assert bool(account.steady) is kept
-    assert account.under_way == ("digest 1" if marked else "")
+    assert account.pending_write == ("digest 1" if marked else "")
     assert account.written_bytes == made.written_bytes
 
 
@@ -118,8 +121,8 @@ def test_a_run_adds_what_its_engine_or_its_device_counted(
     assert host.totals.write is not None
     engine = host.totals.write.bytes
     assert 10**9 < engine < 10**10
-    account = account_at_end(replace(KNOWN, serial=serial, under_way="digest 1"), record, host)
-    assert (account.written_bytes, account.under_way) == (700 + max(engine, counted), "")
+    account = account_at_end(replace(KNOWN, serial=serial, pending_write="digest 1"), record, host)
+    assert (account.written_bytes, account.pending_write) == (700 + max(engine, counted), "")
     assert account.unknown is None
     (line,) = account.runs
     assert (line.engine_bytes, line.device_bytes) == (engine, moved)

@@ -69,7 +69,7 @@ def test_all_hosts_look_at_once() -> None:
         after_s - at_s for (phase, at_s), (_, after_s) in pairwise(begun) if phase is Phase.CEILING
     ]
     assert len(lasted) == 3
-    load_s = FILE_ENGINES[FIO_ENGINE].load_s
+    load_s = FILE_ENGINES[FIO_ENGINE].ceiling_load_s
     assert all(load_s <= seconds < 1.5 * load_s for seconds in lasted), lasted
     for host in stage.hosts.values():
         assert len(looks(host)) == 3
@@ -148,7 +148,7 @@ def test_who_stops_is_not_kept_waiting() -> None:
     stage.play()
     assert stage.status is SessionStatus.INTERRUPTED
     begun_s, ended_s = asked_s
-    assert ended_s - begun_s < FILE_ENGINES[FIO_ENGINE].load_s
+    assert ended_s - begun_s < FILE_ENGINES[FIO_ENGINE].ceiling_load_s
     assert [one["signal"] for one in stage.hosts["local"].asked("signal")] == ["INT"]
     assert len(looks(stage.hosts["local"])) == 1
     stage.assert_left_clean()

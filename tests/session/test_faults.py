@@ -284,7 +284,7 @@ def test_a_folder_that_cannot_be_removed_is_told_in_the_end() -> None:
     script = FakeScript(refuses=refuses, remnants=(stays,))
     stage = Stage({"local": script}).play()
     assert stage.status is SessionStatus.DONE
-    (sentence,) = stage.ended.left_behind
+    (sentence,) = stage.ended.leftover_texts
     assert "cannot remove it (EIO)" in sentence
     assert stage.ended.reason == sentence
 

@@ -13,7 +13,7 @@ from bench.full_script import VARIANTS, full_script, variant
 from iolab.analysis.kinds import ANALYSIS_VERSION
 from iolab.core.bins import BIN_COUNT
 from iolab.core.events import Event, RunFinished, SessionStarted
-from iolab.core.histogram import MIDDLE_NS, of_sparse
+from iolab.core.histogram import MIDDLE_NS, dense_counts
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result
 from iolab.core.run import RunRecord
@@ -48,7 +48,7 @@ class Keeper:
             self.facts.update(event.facts)
         if isinstance(event, RunFinished):
             result = judge(event.record, self.facts)
-            self.writer.commit(event.record, result, analysis_version=ANALYSIS_VERSION)
+            self.writer.commit_run(event.record, result, analysis_version=ANALYSIS_VERSION)
             self.results.append(result)
 
 
@@ -133,4 +133,4 @@ def test_each_host_has_its_own_telemetry_and_output(committed: Committed) -> Non
     assert len(record.outputs) == HOSTS
     assert not any(output.content.truncated for output in record.outputs)
     assert record.outputs[-1].content.decompress().count(b'"fio version"') == SECONDS
-    assert of_sparse(record.bins.bin, record.bins.count).sum() == committed.truth.sum()
+    assert dense_counts(record.bins.bin, record.bins.count).sum() == committed.truth.sum()

@@ -90,11 +90,11 @@ def test_a_write_needs_neither_a_proof_nor_a_drop(alone: Stage) -> None:
     assert read.hosts[0].extents.hole_bytes == 0
     assert read.hosts[0].extents.file_count == 2
     assert read.hosts[0].cache is not None
-    assert read.hosts[0].cache.asked
+    assert read.hosts[0].cache.requested
     assert read.hosts[0].cache.resident_bytes_after == 0
     assert write.hosts[0].extents is None
     assert write.hosts[0].cache is not None
-    assert not write.hosts[0].cache.asked
+    assert not write.hosts[0].cache.requested
 
 
 def test_the_record_holds_what_the_engine_did(alone: Stage) -> None:
@@ -213,7 +213,7 @@ def test_what_an_earlier_session_left_is_told() -> None:
 def test_a_resumed_session_does_only_what_is_left() -> None:
     runs = Stage().plan.runs
     done = frozenset((run.point.digest, run.repeat) for run in runs[:2])
-    stage = Stage(earlier=EarlierSegments(done=done)).play()
+    stage = Stage(earlier=EarlierSegments(done_runs=done)).play()
     assert [record.run for record in stage.records] == [runs[2]]
     assert stage.status is SessionStatus.DONE
 
@@ -221,7 +221,7 @@ def test_a_resumed_session_does_only_what_is_left() -> None:
 def test_a_session_with_nothing_left_touches_no_host() -> None:
     runs = Stage().plan.runs
     done = frozenset((run.point.digest, run.repeat) for run in runs)
-    stage = Stage(earlier=EarlierSegments(done=done)).play()
+    stage = Stage(earlier=EarlierSegments(done_runs=done)).play()
     assert stage.status is SessionStatus.DONE
     assert stage.records == []
     assert stage.hosts["local"].lost_reason is None
@@ -242,4 +242,4 @@ def test_caches_are_left_alone_where_the_method_says_so() -> None:
     assert Phase.DROP_CACHES not in {one.phase for one in stage.notes.of(PhaseStarted)}
     cache = stage.records[0].hosts[0].cache
     assert cache is not None
-    assert not cache.asked
+    assert not cache.requested

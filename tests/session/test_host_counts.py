@@ -25,7 +25,7 @@ def test_a_points_load_is_made_by_the_first_hosts_alone(grown: Stage) -> None:
     made = {(dict(r.run.point.axis)["hosts"], r.host_names) for r in grown.records}
     assert made == {(1, NAMES[:1]), (3, NAMES)}
     for record in grown.records:
-        assert record.without == ()
+        assert record.excluded_hosts == ()
         assert set(record.intervals.host.tolist()) == set(range(len(record.host_names)))
         assert len(record.host_names) == dict(record.run.point.axis)["hosts"]
 

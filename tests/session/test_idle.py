@@ -22,7 +22,7 @@ Machine = Callable[[DiskUse, int, int, int], dict[str, object]]
 CEILING_ENDED, WATCH_ENDED = 4, 6
 """Looks at the devices before the first run: two before the session, and two pairs."""
 
-OWN_S = FILE_ENGINES[FIO_ENGINE].load_s
+OWN_S = FILE_ENGINES[FIO_ENGINE].ceiling_load_s
 
 
 def used_before(look: int, ios: int) -> Machine:

@@ -35,18 +35,18 @@ def inspect(
 
 def test_every_host_is_asked_and_watched() -> None:
     host = FakeHost("a", FakeScript(FACTS, offset_ns=HOUR_NS, idle_bytes_per_sample=8192))
-    seen = inspect(host).done["a"]
+    seen = inspect(host).results["a"]
     assert seen.facts == FACTS
     assert seen.path == PATH
     assert seen.probe is not None
-    assert abs(seen.offset.offset_ns - HOUR_NS) <= seen.offset.error_ns
-    assert seen.quiet.idle is not None
-    assert seen.quiet.idle.watched_s >= 1
-    assert seen.quiet.idle.bytes_per_s > 0
-    assert seen.quiet.cpu_busy is not None
-    assert 0.09 < seen.quiet.cpu_busy < 0.11
-    assert seen.quiet.device_busy is not None
-    assert 0.09 < seen.quiet.device_busy < 0.11
+    assert abs(seen.clock_offset.offset_ns - HOUR_NS) <= seen.clock_offset.error_ns
+    assert seen.activity.pre_run_activity is not None
+    assert seen.activity.pre_run_activity.watched_s >= 1
+    assert seen.activity.pre_run_activity.bytes_per_s > 0
+    assert seen.activity.cpu_busy is not None
+    assert 0.09 < seen.activity.cpu_busy < 0.11
+    assert seen.activity.device_busy is not None
+    assert 0.09 < seen.activity.device_busy < 0.11
 
 
 @pytest.mark.parametrize("cloud", [False, True])
@@ -64,9 +64,9 @@ def test_hosts_that_fail_are_told_and_the_others_still_seen() -> None:
         FakeHost("c", FakeScript(FACTS, silent=frozenset({"snapshot"}))),
         FakeHost("d", FakeScript(FACTS, garbage=frozenset({"clock"}))),
     )
-    assert set(seen.done) == {"b"}
-    assert set(seen.failed) == {"a", "c", "d"}
-    for name, error in seen.failed.items():
+    assert set(seen.results) == {"b"}
+    assert set(seen.errors) == {"a", "c", "d"}
+    for name, error in seen.errors.items():
         assert f"'{name}'" in error.message
         assert Fault(error.message, error.hint).hint
 
@@ -74,14 +74,14 @@ def test_hosts_that_fail_are_told_and_the_others_still_seen() -> None:
 def test_nobody_is_watched_before_all_were_asked() -> None:
     slow, quick = FakeHost("slow", FakeScript(FACTS, delay_s=3.0)), FakeHost("quick")
     seen = inspect(slow, quick)
-    assert set(seen.done) == {"slow", "quick"}
+    assert set(seen.results) == {"slow", "quick"}
     verbs = [verb for verb, _ in quick.agent.asked]
     assert verbs.index("facts") < verbs.index("snapshot") < verbs.index("clock")
 
 
 def test_without_a_directory_nothing_is_tried() -> None:
     host = FakeHost("a", FakeScript(machine_facts(None)))
-    assert inspect(host, path=None).done["a"].probe is None
+    assert inspect(host, path=None).results["a"].probe is None
     assert host.asked("probe") == []
 
 

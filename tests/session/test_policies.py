@@ -28,7 +28,7 @@ def told(stage: Stage) -> str:
 
 def outcomes(stage: Stage) -> list[tuple[str, int, int, RunStatus, tuple[str, ...]]]:
     return [
-        (r.run.point.title_text, r.run.repeat, r.run.attempt, r.status, r.without)
+        (r.run.point.title_text, r.run.repeat, r.run.attempt, r.status, r.excluded_hosts)
         for r in stage.records
     ]
 
@@ -93,7 +93,7 @@ def test_retry_tries_so_often_and_then_skips_the_point(failures: int) -> None:
 def test_attempts_are_counted_on_after_a_resume() -> None:
     stage = Stage()
     first = stage.plan.runs[0]
-    stage.earlier = EarlierSegments(tried={(first.point.digest, first.repeat): 3})
+    stage.earlier = EarlierSegments(attempt_counts={(first.point.digest, first.repeat): 3})
     stage.play()
     assert [record.run.attempt for record in stage.records] == [4, 1, 1]
 
@@ -122,7 +122,7 @@ def test_without_host_goes_on_without_one_that_is_lost() -> None:
     stage.again = {"c2": [FakeScript()]}
     stage.play()
     assert stage.status is SessionStatus.DONE
-    assert [record.without for record in stage.records] == [(), ("c2",), ("c2",), ("c2",)]
+    assert [record.excluded_hosts for record in stage.records] == [(), ("c2",), ("c2",), ("c2",)]
     (swept,) = stage.reached  # Once the session is over, for its folder.
     assert swept.runs == []
     stage.assert_left_clean(swept_on=("c2",))
@@ -134,7 +134,7 @@ def test_without_host_goes_on_without_one_whose_disk_is_full() -> None:
     scripts["c07"] = FakeScript(layouts=(full,))
     stage = Stage(scripts, sets=("method.on_failure=without-host",)).play()
     assert stage.status is SessionStatus.DONE
-    assert [(record.status, record.without) for record in stage.records] == [
+    assert [(record.status, record.excluded_hosts) for record in stage.records] == [
         (RunStatus.DONE, ("c07",))
     ] * 3
     assert {len(record.hosts) for record in stage.records} == {11}
@@ -163,10 +163,10 @@ def test_without_host_stops_when_nobody_would_be_left() -> None:
 
 def test_a_host_that_was_left_out_stays_left_out_after_a_resume() -> None:
     stage = Stage({"c1": FakeScript(), "c2": UNREACHABLE})
-    stage.earlier = EarlierSegments(left_out=frozenset({"c2"}))
+    stage.earlier = EarlierSegments(excluded_hosts=frozenset({"c2"}))
     stage.play()
     assert stage.status is SessionStatus.DONE
-    assert [record.without for record in stage.records] == [("c2",)] * 3
+    assert [record.excluded_hosts for record in stage.records] == [("c2",)] * 3
 
 
 @pytest.mark.parametrize("policy", ["skip-point", "retry"])
@@ -179,7 +179,7 @@ def test_a_lost_host_is_reached_again_and_its_files_are_laid_out_again(policy: s
     assert set(last.values()) == (
         {RunStatus.DONE} if policy == "retry" else {RunStatus.DONE, RunStatus.FAILED}
     )
-    assert {record.without for record in stage.records} == {()}
+    assert {record.excluded_hosts for record in stage.records} == {()}
     assert "tried again for" in told(stage)
     assert "Host 'c2' is reached again." in told(stage)
     again = stage.reached[-1]
@@ -280,7 +280,7 @@ def test_what_an_agent_says_to_stay_is_told_when_the_session_ends() -> None:
         untidy = replace(script(GOOD), remnants=(stays, process))
         sets = (f"method.on_failure={policy}",)
         stage = Stage({"c1": untidy, "c2": script(GOOD)}, sets=sets).play()
-        folder, run = stage.ended.left_behind
+        folder, run = stage.ended.leftover_texts
         assert tells(folder, "c1", "/mnt/t/moved", "iolab clean", "/mnt/t")
         assert tells(run, "c1", "4711")
         assert stage.ended.status is SessionStatus.DONE

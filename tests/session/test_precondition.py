@@ -57,7 +57,10 @@ def test_a_device_is_purged_filled_and_then_measured() -> None:
 def test_the_ledger_says_what_is_under_way_before_it_is_begun() -> None:
     stage = stage_of('purge = "discard"').play()
     kept = [
-        (type(event), event.ledger.targets[0].under_way if isinstance(event, LedgerChanged) else "")
+        (
+            type(event),
+            event.ledger.targets[0].pending_write if isinstance(event, LedgerChanged) else "",
+        )
         for event in stage.notes.events
         if isinstance(event, LedgerChanged)
         or (isinstance(event, PhaseStarted) and event.phase is Phase.PURGE)
@@ -65,7 +68,7 @@ def test_the_ledger_says_what_is_under_way_before_it_is_begun() -> None:
     purge = kept.index((PhaseStarted, ""))
     assert kept[purge - 1] == (LedgerChanged, "preparing")
     (target,) = ledger(stage).targets
-    assert target.under_way == ""
+    assert target.pending_write == ""
     assert target.runs[-1].engine_bytes == target.runs[-1].device_bytes
     assert target.written_bytes == REGION + sum(run.engine_bytes or 0 for run in target.runs)
 
@@ -140,7 +143,7 @@ def test_a_stop_while_it_is_prepared_is_an_interruption_and_the_state_is_made_ag
     stage.notes.react = stop_at_fill
     stage.play()
     assert stage.status is SessionStatus.INTERRUPTED
-    assert ledger(stage).targets[0].under_way == "preparing"
+    assert ledger(stage).targets[0].pending_write == "preparing"
     stage.assert_left_clean()
     again = stage_of('purge = "discard"\nfill = 2')
     again.earlier = EarlierSegments(ledger=ledger(stage))
@@ -155,7 +158,7 @@ def test_a_session_that_goes_on_keeps_the_state_that_it_left() -> None:
     done = frozenset((record.run.point.digest, 1) for record in first.records[:2])
     counter = ledger(first).targets[0].counter_bytes
     again = stage_of('purge = "discard"')
-    again.earlier = EarlierSegments(done=done, ledger=ledger(first))
+    again.earlier = EarlierSegments(done_runs=done, ledger=ledger(first))
     again.play()
     assert again.status is SessionStatus.DONE, again.fault
     # This machine counts from its own beginning: less than before, so the disk was replaced.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.cli.doctor.findings import FindingState, other_load
+from iolab.cli.doctor.findings import FindingState, other_load_finding
 from iolab.session.discovery import HostActivity
 
 
@@ -19,7 +19,7 @@ from iolab.session.discovery import HostActivity
 )
 def test_a_busy_machine_is_told_with_what_keeps_it(quiet: HostActivity, value: str) -> None:
     assert value in (quiet.interference_text() or "")
-    assert other_load(quiet).state is FindingState.NOTE
+    assert other_load_finding(quiet).state is FindingState.NOTE
 
 
 @pytest.mark.parametrize(
@@ -27,4 +27,4 @@ def test_a_busy_machine_is_told_with_what_keeps_it(quiet: HostActivity, value: s
 )
 def test_a_quiet_machine_is_fit(quiet: HostActivity) -> None:
     assert quiet.interference_text() is None
-    assert other_load(quiet).state is FindingState.OK
+    assert other_load_finding(quiet).state is FindingState.OK

@@ -42,7 +42,7 @@ def test_each_client_reads_what_another_wrote(rotate: int) -> None:
         assert all(path.startswith(f"{FOLDERS[owner]}/") for path in evicted)
         for record in stage.records:
             mine = next(host for host in record.hosts if host.host == name)
-            reads = Job.require(record.run.point.job).access is Access.RANDREAD
+            reads = Job.require_type(record.run.point.job).access is Access.RANDREAD
             assert mine.read_from == (owner if reads else "")
     stage.assert_left_clean()
 

@@ -9,8 +9,8 @@ from iolab.core.workload import DataSet
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
 from iolab.loads.fileio.workload import Arrivals, Job
-from iolab.study.targets import makers_of
-from iolab.targets.context import arrival_offset, contents_seed, run_seed
+from iolab.study.targets import load_hosts_of_point
+from iolab.targets.context import contents_seed, poisson_arrival_offset, run_seed
 from tests.fakes.fio import FakeLoad
 from tests.fakes.script import FakeScript
 from tests.plans import make_plan
@@ -36,7 +36,7 @@ def test_no_two_hosts_and_repeats_have_one_seed_and_all_fit_the_engine() -> None
     stage = Stage(FLEET)
     point, seed = stage.plan.runs[0].point, 2**32 - 1
     study = replace(stage.study, method=replace(stage.study.method, seed=seed))
-    hosts = makers_of(study, point)
+    hosts = load_hosts_of_point(study, point)
     seeds = {run_seed(study, point, host, number) for host in hosts for number in range(1, 100)}
     assert len(seeds) == 3 * 99
     assert isinstance(point.job, Job)
@@ -58,10 +58,12 @@ def test_jobs_of_a_fleet_draw_apart_also_where_fio_keeps_32_bits() -> None:
     study = load(workload() + '[[host]]\nname = "c[1-300]"\n')
     (point,) = make_plan(study).points
     files = DataSet("f", "default", 1, 1, 1 << 20)
-    seeds = [run_seed(study, point, host, 1) for host in makers_of(study, point)]
+    seeds = [run_seed(study, point, host, 1) for host in load_hosts_of_point(study, point)]
     told = [
         seed_line(
-            FioEngine().measure(Job.require(point.job), files, "/t", seconds=1, seed=seed).job_file
+            FioEngine()
+            .measure(Job.require_type(point.job), files, "/t", seconds=1, seed=seed)
+            .job_file
         )
         for seed in seeds
     ]
@@ -88,14 +90,17 @@ def test_no_two_hosts_lay_out_the_same_blocks() -> None:
 def test_hosts_of_a_fleet_take_turns_and_one_alone_begins_at_once() -> None:
     stage = Stage(FLEET)
     point = stage.plan.runs[0].point
-    turns = [arrival_offset(stage.study, point, host) for host in makers_of(stage.study, point)]
+    turns = [
+        poisson_arrival_offset(stage.study, point, host)
+        for host in load_hosts_of_point(stage.study, point)
+    ]
     assert turns == [0.0, 1 / 3, 2 / 3]
     alone = Stage()
-    assert arrival_offset(alone.study, alone.plan.runs[0].point, "local") == 0.0
+    assert poisson_arrival_offset(alone.study, alone.plan.runs[0].point, "local") == 0.0
 
 
 def test_the_native_engine_is_told_the_turn_where_there_is_a_rate() -> None:
-    job = replace(Job.require(Stage().plan.runs[0].point.job), ioengine="auto", rate_iops=None)
+    job = replace(Job.require_type(Stage().plan.runs[0].point.job), ioengine="auto", rate_iops=None)
     files = DataSet("f", "default", job.numjobs, job.files_per_job, job.file_bytes)
 
     def told(job: Job, later: float) -> object:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 
 from iolab.core.events import Phase
-from iolab.session.times import COMMIT, LOAD, PhaseTimes, engine_seconds
+from iolab.session.times import COMMIT, LOAD, PhaseTimer, engine_seconds
 from iolab.units import NS_PER_S
 from tests.analysis.records import healthy
 
@@ -18,7 +18,7 @@ def counted(seconds: list[float]) -> Callable[[], int]:
 
 
 def test_every_second_is_of_one_phase() -> None:
-    times = PhaseTimes(counted([0.0, 2.0, 3.0, 13.5, 13.5, 15.0, 16.0]))
+    times = PhaseTimer(counted([0.0, 2.0, 3.0, 13.5, 13.5, 15.0, 16.0]))
     times.begin_phase(Phase.IDLE)
     times.begin_phase(Phase.MEASURE)
     times.add_load_seconds(10.0)
@@ -34,7 +34,7 @@ def test_every_second_is_of_one_phase() -> None:
 
 
 def test_load_is_no_longer_than_what_measured_it() -> None:
-    times = PhaseTimes(counted([0.0, 0.0, 3.0, 3.0]))
+    times = PhaseTimer(counted([0.0, 0.0, 3.0, 3.0]))
     times.begin_phase(Phase.MEASURE)
     times.add_load_seconds(10.0)
     assert {one.phase: one.seconds for one in times.by_phase()} == {LOAD: 3.0, Phase.MEASURE: 0.0}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from iolab.stats.repeats import BIAS_ALLOWANCE, Prior, fit_prior, publish_value, sample_variance_of
+from iolab.stats.repeats import BIAS_ALLOWANCE, Prior, fit_prior, publish_value, sample_variance
 from iolab.stats.sentinel import Movement, judge_sentinel
 
 MEANS = st.lists(st.floats(min_value=50, max_value=200), min_size=2, max_size=8)
@@ -69,7 +69,7 @@ def test_moderated_intervals_cover() -> None:
     for _ in range(40):
         sds = 0.005 * np.exp(0.4 * rng.standard_normal(24))
         runs = np.exp(sds[:, None] * rng.standard_normal((24, 2)))
-        prior = fit_prior([sample_variance_of(list(np.log(row))) for row in runs])
+        prior = fit_prior([sample_variance(list(np.log(row))) for row in runs])
         for row in runs:
             found = publish_value(list(row), prior)
             assert found.low is not None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.stats.changes import RUNS_MIN, find_changes, runs_needed
+from iolab.stats.changes import RUNS_MIN, fewest_runs_for_change, find_changes
 
 
 def runs(seed: int, *levels: tuple[int, float], sd: float = 0.01) -> list[float]:
@@ -58,7 +58,7 @@ def test_a_recent_shift_is_seen_after_three_runs() -> None:
 
 def test_few_runs_tell_nothing() -> None:
     found = find_changes([100.0] * (RUNS_MIN - 1), np.random.default_rng(1))
-    assert not found.enough
+    assert not found.has_enough_runs
     assert "too few" in found.sentence
     assert find_changes([100.0] * RUNS_MIN, np.random.default_rng(1)).changes == ()
     with pytest.raises(ValueError, match="not a positive mean"):
@@ -78,9 +78,9 @@ def test_who_searches_many_series_at_once_needs_more_runs_and_finds_them() -> No
     series = runs(11, (8, 100.0), (8, 80.0))
     assert [change.index for change in find_changes(series, fresh(), alpha=3e-4).changes] == [8]
     few = find_changes(series[:12], fresh(), alpha=3e-4)
-    assert (few.enough, few.changes) == (False, ())
+    assert (few.has_enough_runs, few.changes) == (False, ())
     assert [int(one) for one in few.sentence.split() if one.isdigit()] == [12, 16]
-    assert runs_needed(0.01) == RUNS_MIN
+    assert fewest_runs_for_change(0.01) == RUNS_MIN
 
 
 def test_a_smaller_alpha_gives_fewer_false_alarms() -> None:

@@ -35,10 +35,10 @@ def explored(truth: Callable[[float], float], seed: int = 1) -> AdaptiveCurve:
     rng = np.random.default_rng(seed)
     axis = AdaptiveCurve(LOADS, rng)
     for _ in LOADS:
-        load = axis.wanted()
+        load = axis.next_load()
         if load is None:
             break
-        axis.record(load, truth(load) * math.exp(NOISE * rng.standard_normal()), NOISE)
+        axis.add_measurement(load, truth(load) * math.exp(NOISE * rng.standard_normal()), NOISE)
     return axis
 
 
@@ -80,7 +80,7 @@ def test_draws_have_the_predicted_moments() -> None:
     assert x.max() == SPAN
     surrogate = fit_gaussian(x, np.array([0.0, 0.2, 0.3, 0.2]), np.full(4, 0.01))
     at = np.array([[0.5], [2.0]])
-    draws = surrogate.draws(at, 20_000, np.random.default_rng(1))
+    draws = surrogate.draw_curves(at, 20_000, np.random.default_rng(1))
     mean, sd = surrogate.predict(at)
     assert draws.mean(axis=0) == pytest.approx(mean, abs=0.02)
     assert draws.std(axis=0) == pytest.approx(sd, rel=0.05)
@@ -95,31 +95,33 @@ def test_seeds_are_ends_and_doublings() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_a_smooth_curve_takes_few_points(seed: int) -> None:
     axis = explored(soft, seed)
-    assert len(axis.measured) <= 14
-    for point in axis.points():
+    assert len(axis.measured_loads) <= 14
+    for point in axis.curve_points():
         assert point.rate == pytest.approx(soft(point.load), rel=0.04)
-    assert {point.load for point in axis.points()} == set(LOADS)
-    assert {point.load for point in axis.points() if point.measured} == set(axis.measured)
+    assert {point.load for point in axis.curve_points()} == set(LOADS)
+    assert {point.load for point in axis.curve_points() if point.measured} == set(
+        axis.measured_loads
+    )
 
 
 def test_a_cliff_is_measured_around() -> None:
     axis = explored(lambda load: 100 * load if load < 11 else 60 * load)
-    assert {10, 11} <= set(axis.measured)
+    assert {10, 11} <= set(axis.measured_loads)
     assert all(
         point.rate == pytest.approx((100 if point.load < 11 else 60) * point.load, rel=0.03)
-        for point in axis.points()
+        for point in axis.curve_points()
     )
 
 
 def test_headlines_are_always_measured() -> None:
     axis = AdaptiveCurve(LOADS, np.random.default_rng(1), must=(13,))
-    while (load := axis.wanted()) is not None:
-        axis.record(load, soft(load), NOISE)
-    assert 13 in axis.measured
+    while (load := axis.next_load()) is not None:
+        axis.add_measurement(load, soft(load), NOISE)
+    assert 13 in axis.measured_loads
     with pytest.raises(ValueError, match="99 must be measured"):
         AdaptiveCurve(LOADS, np.random.default_rng(1), must=(99,))
     with pytest.raises(ValueError, match="no point"):
-        axis.record(99, 1.0, NOISE)
+        axis.add_measurement(99, 1.0, NOISE)
     with pytest.raises(ValueError, match="at least one load"):
         AdaptiveCurve((), np.random.default_rng(1))
 
@@ -127,10 +129,10 @@ def test_headlines_are_always_measured() -> None:
 def test_a_tiny_axis_is_measured_whole() -> None:
     axis = AdaptiveCurve((1, 2), np.random.default_rng(1))
     for load in (1, 2):
-        assert axis.wanted() == load
-        axis.record(load, 100.0 * load, NOISE)
-    assert axis.wanted() is None
-    assert len(axis.points()) == 2
+        assert axis.next_load() == load
+        axis.add_measurement(load, 100.0 * load, NOISE)
+    assert axis.next_load() is None
+    assert len(axis.curve_points()) == 2
 
 
 def drawn(
@@ -161,18 +163,18 @@ def test_saturation_and_knee_are_where_they_were_put() -> None:
 
 def test_knee_of_an_explored_curve() -> None:
     axis = explored(soft)
-    found = knee_load(LOADS, axis.draws(1000))
+    found = knee_load(LOADS, axis.draw_rates(1000))
     power = [soft(load) ** 2 / load for load in LOADS]
     assert found.low <= LOADS[int(np.argmax(power))] <= found.high
     with pytest.raises(ValueError, match="too few"):
-        AdaptiveCurve(LOADS, np.random.default_rng(1)).draws(10)
+        AdaptiveCurve(LOADS, np.random.default_rng(1)).draw_rates(10)
 
 
 def test_usl_is_found_again() -> None:
-    law = curve.UslFit(100.0, 0.05, 0.001, 0.0, describes=True)
+    law = curve.UslFit(100.0, 0.05, 0.001, 0.0, fits_well=True)
     found = curve.fit_usl(LOADS, [law.rate(load) for load in LOADS], [0.01] * 24)
     assert (found.gamma, found.sigma, found.kappa) == pytest.approx((100, 0.05, 0.001), rel=1e-4)
-    assert found.describes
+    assert found.fits_well
     assert found.best_load == pytest.approx(math.sqrt(0.95 / 0.001), rel=1e-3)
 
 
@@ -194,7 +196,7 @@ def test_usl_is_scipys_soft_l1_fit() -> None:
 
 def test_usl_does_not_describe_a_hard_knee() -> None:
     found = curve.fit_usl(LOADS, [100.0 * min(load, 12) for load in LOADS], [0.005] * 24)
-    assert not found.describes
+    assert not found.fits_well
     assert curve.fit_usl([1, 2, 3, 4], [1.0, 2.0, 3.0, 4.0], [0.01] * 4).best_load > 4
     with pytest.raises(ValueError, match="3 points"):
         curve.fit_usl([1, 2, 3], [1.0, 2.0, 3.0], [0.01] * 3)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from iolab.core.samples import Floats
 from iolab.stats import batches, steady_state
-from iolab.stats.stopping import find_stalls
+from iolab.stats.stopping import find_stall_episodes
 from tests.stats.made import LEVEL, cycling, decaying, noise, stalling
 
 SEEDS = st.integers(min_value=0, max_value=10_000)
@@ -40,12 +40,14 @@ def test_mser_cuts_a_plateau() -> None:
     series[:60] *= 2
     assert steady_state.find_truncation(
         steady_state.clipped_block_medians(series)
-    ) == steady_state.Truncation(12, converged=True)
+    ) == steady_state.Truncation(12, has_converged=True)
 
 
 def test_mser_says_when_its_search_ended_first() -> None:
-    assert not steady_state.find_truncation(np.linspace(2, 1, 60)).converged
-    assert steady_state.find_truncation(np.array([])) == steady_state.Truncation(0, converged=False)
+    assert not steady_state.find_truncation(np.linspace(2, 1, 60)).has_converged
+    assert steady_state.find_truncation(np.array([])) == steady_state.Truncation(
+        0, has_converged=False
+    )
 
 
 def test_stalls_do_not_attract_the_cut() -> None:
@@ -63,10 +65,10 @@ def test_a_rise_in_a_series_without_noise_is_seen() -> None:
 def test_the_fit_finds_the_decay_that_was_put_in() -> None:
     found = steady_state.fit_transient(steady_state.clipped_block_medians(decaying(600, 0.3, 40)))
     assert found is not None
-    assert found.is_clear
+    assert found.is_significant
     assert found.level == pytest.approx(LEVEL, rel=0.01)
     assert found.tau_s == pytest.approx(40, rel=0.3)
-    assert found.settled_s(0.0025) == pytest.approx(40 * math.log(0.3 / 0.0025), rel=0.2)
+    assert found.settling_time_s(0.0025) == pytest.approx(40 * math.log(0.3 / 0.0025), rel=0.2)
 
 
 def test_the_fit_is_that_of_a_general_solver() -> None:
@@ -85,7 +87,7 @@ def test_noise_is_no_transient() -> None:
         found = steady_state.fit_transient(
             steady_state.clipped_block_medians(noise(300, seed=seed))
         )
-        clear += found is not None and found.is_clear
+        clear += found is not None and found.is_significant
     assert clear <= 10
     assert steady_state.fit_transient(np.ones(3)) is None
 
@@ -98,16 +100,16 @@ def plain_half_width(x: Floats) -> float:
 @settings(max_examples=30)
 def test_batch_means_know_the_variance_of_white_noise(seed: int) -> None:
     x = noise(1024, seed=seed)
-    found = batches.widest_mean_variance(batches.batch_sizes(x, 8))
-    assert found.half_width >= 0.99 * plain_half_width(x)
+    found = batches.widest_mean_variance(batches.batch_statistics_by_size(x, 8))
+    assert found.half_width_95 >= 0.99 * plain_half_width(x)
 
 
 def test_batch_means_of_white_noise_are_seldom_much_too_wide() -> None:
     wider = []
     for seed in range(400):
         x = noise(1024, seed=seed)
-        found = batches.widest_mean_variance(batches.batch_sizes(x, 8))
-        wider.append(found.half_width / plain_half_width(x))
+        found = batches.widest_mean_variance(batches.batch_statistics_by_size(x, 8))
+        wider.append(found.half_width_95 / plain_half_width(x))
     assert np.median(wider) < 1.6
     assert np.quantile(wider, 0.95) < 3.5
     assert max(wider) < 12
@@ -116,9 +118,9 @@ def test_batch_means_of_white_noise_are_seldom_much_too_wide() -> None:
 def test_batch_means_widen_with_correlation() -> None:
     rng = np.random.default_rng(5)
     walk = np.convolve(rng.standard_normal(2000), np.ones(20), mode="valid")
-    found = batches.widest_mean_variance(batches.batch_sizes(walk, 8))
+    found = batches.widest_mean_variance(batches.batch_statistics_by_size(walk, 8))
     assert found.variance > 8 * walk.var() / len(walk)
-    assert batches.batch_sizes(walk[:7], 8) == ()
+    assert batches.batch_statistics_by_size(walk[:7], 8) == ()
 
 
 def test_whole_cycles_hold_no_swing() -> None:
@@ -130,7 +132,7 @@ def test_whole_cycles_hold_no_swing() -> None:
 
 @pytest.mark.parametrize("period_s", [20, 60, 120])
 def test_a_cycle_is_found(period_s: int) -> None:
-    found = steady_state.cycle_period(cycling(600, 0.1, period_s))
+    found = steady_state.find_cycle_period(cycling(600, 0.1, period_s))
     assert found == pytest.approx(period_s, abs=2)
 
 
@@ -138,7 +140,7 @@ def test_a_cycle_is_found(period_s: int) -> None:
 def test_a_cycle_is_seen_at_one_and_a_half_rounds_and_up_to_ten_minutes(
     seconds: int, period_s: int
 ) -> None:
-    found = steady_state.cycle_period(cycling(seconds, 1.0, period_s))
+    found = steady_state.find_cycle_period(cycling(seconds, 1.0, period_s))
     assert found == pytest.approx(period_s, abs=2)
 
 
@@ -146,7 +148,7 @@ def test_a_cycle_is_seen_at_one_and_a_half_rounds_and_up_to_ten_minutes(
     ("seconds", "period_s"), [(600, 450), (600, 600), (2400, 700), (2700, 900)]
 )
 def test_a_swing_that_is_seen_once_or_is_longer_is_no_cycle(seconds: int, period_s: int) -> None:
-    assert steady_state.cycle_period(cycling(seconds, 1.0, period_s)) is None
+    assert steady_state.find_cycle_period(cycling(seconds, 1.0, period_s)) is None
 
 
 @pytest.mark.parametrize(("share", "is_found"), [(0.2, False), (0.4, True)])
@@ -155,18 +157,22 @@ def test_a_cycle_is_one_from_three_tenths_of_the_variance_on(
 ) -> None:
     # A sine has an eighth of the square of its swing as variance; the noise is one percent.
     swing = 0.01 * math.sqrt(8 * share / (1 - share))
-    found = [steady_state.cycle_period(cycling(1800, swing, 50, seed=seed)) for seed in range(5)]
+    found = [
+        steady_state.find_cycle_period(cycling(1800, swing, 50, seed=seed)) for seed in range(5)
+    ]
     assert found == [pytest.approx(50, abs=2) if is_found else None] * 5
 
 
 def test_a_slope_has_no_cycle() -> None:
-    assert steady_state.cycle_period(np.arange(400.0)) is None
+    assert steady_state.find_cycle_period(np.arange(400.0)) is None
 
 
 def test_noise_has_no_cycle() -> None:
-    assert [steady_state.cycle_period(noise(400, seed=seed)) for seed in range(40)] == [None] * 40
-    assert steady_state.cycle_period(np.full(400, 7.0)) is None
-    assert steady_state.cycle_period(noise(10)) is None
+    assert [steady_state.find_cycle_period(noise(400, seed=seed)) for seed in range(40)] == [
+        None
+    ] * 40
+    assert steady_state.find_cycle_period(np.full(400, 7.0)) is None
+    assert steady_state.find_cycle_period(noise(10)) is None
 
 
 def test_autocorrelation_is_its_definition() -> None:
@@ -179,7 +185,7 @@ def test_autocorrelation_is_its_definition() -> None:
 
 
 def test_stalls_are_counted_as_episodes() -> None:
-    found = find_stalls(stalling(600, 60, 4))
+    found = find_stall_episodes(stalling(600, 60, 4))
     assert found.episodes == 10
     assert found.lost_mean == pytest.approx(LEVEL * 0.9 * 4 / 60, rel=0.05)
     variance = found.variance
@@ -189,7 +195,7 @@ def test_stalls_are_counted_as_episodes() -> None:
 
 
 def test_without_stalls_they_say_nothing() -> None:
-    assert find_stalls(noise(300)).variance is None
+    assert find_stall_episodes(noise(300)).variance is None
 
 
 def test_the_compound_poisson_variance_is_that_of_many_runs() -> None:
@@ -204,4 +210,6 @@ def test_the_f_of_a_fit_is_that_of_the_sums_of_squares() -> None:
     assert found is not None
     shape = found.level + found.amplitude * np.exp(-(np.arange(len(z)) + 0.5) * 5 / found.tau_s)
     level, fitted = ((z - z.mean()) ** 2).sum(), ((z - shape) ** 2).sum()
-    assert found.f == pytest.approx((level - fitted) / fitted * (len(z) - 3) / 2, rel=1e-6)
+    assert found.f_statistic == pytest.approx(
+        (level - fitted) / fitted * (len(z) - 3) / 2, rel=1e-6
+    )

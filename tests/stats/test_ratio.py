@@ -21,7 +21,7 @@ from iolab.stats.comparison import (
     compare_paired,
     holm_adjusted_p_values,
 )
-from iolab.stats.overall import geometric_mean
+from iolab.stats.overall import geometric_mean_ratio
 from iolab.stats.repeats import Prior
 
 PRIOR = Prior(0.005**2, 10.0, 48, 96.0)
@@ -144,16 +144,19 @@ def test_many_comparisons_bear_fewer_claims() -> None:
 
 def test_geometric_mean_sums_variances_of_few_curves() -> None:
     cell = compare([100.0, 100.4, 99.7], [105.0, 105.4, 104.7], prior=PRIOR)
-    one, four = geometric_mean([[cell]]), geometric_mean([[cell]] * 4, np.random.default_rng(1))
+    one, four = (
+        geometric_mean_ratio([[cell]]),
+        geometric_mean_ratio([[cell]] * 4, np.random.default_rng(1)),
+    )
     assert one.ratio == pytest.approx(cell.ratio)
     assert not four.bootstrapped
     assert one.low is not None
     assert four.low is not None
     assert one.low < four.low < four.ratio
-    unknown = geometric_mean([[compare([1.0], [2.0])]])
+    unknown = geometric_mean_ratio([[compare([1.0], [2.0])]])
     assert (unknown.low, unknown.high) == (None, None)
     with pytest.raises(ValueError, match="at least one"):
-        geometric_mean([])
+        geometric_mean_ratio([])
 
 
 def test_geometric_mean_resamples_many_curves() -> None:
@@ -162,7 +165,7 @@ def test_geometric_mean_resamples_many_curves() -> None:
     for _ in range(60):
         effects = 0.05 + 0.02 * rng.standard_normal(12)
         curves = [[compare([100.0, 100.2], [100 * math.exp(e)] * 2, prior=PRIOR)] for e in effects]
-        found = geometric_mean(curves, rng)
+        found = geometric_mean_ratio(curves, rng)
         assert found.bootstrapped
         assert found.low is not None
         assert found.high is not None

@@ -26,8 +26,8 @@ def searched(limit_ns: float, sd: float, seed: int, prior: Prior | None = None) 
         if prior is None
         else MaxLoadSearch(SATURATION, limit_ns, prior)
     )
-    while (load := search.wanted()) is not None:
-        search.record(LoadRun(load, queue_ns(load) * math.exp(sd * rng.standard_normal())))
+    while (load := search.next_load()) is not None:
+        search.add_run(LoadRun(load, queue_ns(load) * math.exp(sd * rng.standard_normal())))
     return search
 
 
@@ -36,7 +36,7 @@ def test_the_limit_is_found_with_an_honest_interval() -> None:
     truth = 1.03 * SATURATION * (1 - IDLE_NS / limit_ns)
     hits, errors, runs = 0, [], []
     for seed in range(100):
-        found = searched(limit_ns, 0.05, seed, Prior(0.05**2, 12.0, 24, 48.0)).limit()
+        found = searched(limit_ns, 0.05, seed, Prior(0.05**2, 12.0, 24, 48.0)).load_limit()
         assert found.low is not None
         assert found.high is not None
         hits += found.low <= truth <= found.high
@@ -48,27 +48,27 @@ def test_the_limit_is_found_with_an_honest_interval() -> None:
 
 
 def test_what_is_verified_was_measured_below_the_limit() -> None:
-    found = searched(1_000_000.0, 0.02, 3).limit()
+    found = searched(1_000_000.0, 0.02, 3).load_limit()
     assert found.verified is not None
     assert found.verified < found.load * 1.01
     assert queue_ns(found.verified) < 1_000_000.0
-    assert found.confirm_at == pytest.approx(0.98 * found.load)
+    assert found.load_to_confirm == pytest.approx(0.98 * found.load)
 
 
 def test_a_limit_out_of_reach_is_said_to_be_so() -> None:
-    never = searched(50_000.0, 0.02, 1).limit()
-    assert not never.bounded
+    never = searched(50_000.0, 0.02, 1).load_limit()
+    assert not never.is_bounded
     assert never.low is None
     assert never.verified is None
     assert never.load < 0.05 * SATURATION
-    always = searched(1e12, 0.02, 1).limit()
-    assert not always.bounded
+    always = searched(1e12, 0.02, 1).load_limit()
+    assert not always.is_bounded
     assert always.load == SATURATION
     assert always.verified is not None
 
 
 def test_the_search_ends() -> None:
-    assert searched(1_000_000.0, 1.0, 5).limit().runs <= 12
+    assert searched(1_000_000.0, 1.0, 5).load_limit().runs <= 12
 
 
 def test_what_is_no_run_is_refused() -> None:
@@ -76,9 +76,9 @@ def test_what_is_no_run_is_refused() -> None:
         MaxLoadSearch(0.0, 1.0)
     search = MaxLoadSearch(SATURATION, 1e6)
     with pytest.raises(ValueError, match="is no run"):
-        search.record(LoadRun(1.0, 0.0))
+        search.add_run(LoadRun(1.0, 0.0))
     with pytest.raises(ValueError, match="0 runs are too few"):
-        search.limit()
+        search.load_limit()
 
 
 def rate(point: GridPoint) -> float:
@@ -89,15 +89,15 @@ def rate(point: GridPoint) -> float:
 def peaked(axes: list[list[int]], seed: int, sd: float = 0.005) -> PeakSearch:
     rng = np.random.default_rng(seed)
     search = PeakSearch(axes)
-    while (point := search.wanted()) is not None:
-        search.record(point, rate(point) * math.exp(sd * rng.standard_normal()), sd)
+    while (point := search.next_point()) is not None:
+        search.add_measurement(point, rate(point) * math.exp(sd * rng.standard_normal()), sd)
     return search
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_best_of_one_axis_is_found_in_few_runs(seed: int) -> None:
     axis = [2**k for k in range(11)]
-    found = peaked([axis], seed).peak()
+    found = peaked([axis], seed).best_point()
     assert rate(found.point) >= 0.98 * rate((128,))
     assert found.runs < len(axis)
     assert found.low <= found.rate <= found.high
@@ -107,30 +107,30 @@ def test_the_best_of_one_axis_is_found_in_few_runs(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_the_best_of_two_axes_is_found_in_few_runs(seed: int) -> None:
     axes = [[2**k for k in range(9)], [1, 2, 4, 8, 16]]
-    found = peaked(axes, seed).peak()
+    found = peaked(axes, seed).best_point()
     assert rate(found.point) >= 0.98 * rate((128, 1))
     assert found.runs <= 24
-    assert found.point in found.alike
-    cheapest = math.prod(found.alike[0])
-    assert cheapest == min(math.prod(point) for point in found.alike)
+    assert found.point in found.indistinguishable_points
+    cheapest = math.prod(found.indistinguishable_points[0])
+    assert cheapest == min(math.prod(point) for point in found.indistinguishable_points)
 
 
 def test_a_peak_at_the_edge_says_so() -> None:
-    assert peaked([[1, 2, 4, 8, 16]], 1).peak().at_edge
+    assert peaked([[1, 2, 4, 8, 16]], 1).best_point().at_edge
 
 
 def test_a_tiny_search_measures_all() -> None:
     search = peaked([[4, 8]], 1)
-    assert search.peak().runs == 2
-    assert peaked([[4]], 1).peak().point == (4,)
+    assert search.best_point().runs == 2
+    assert peaked([[4]], 1).best_point().point == (4,)
 
 
 def test_repeated_runs_of_a_point_are_joined() -> None:
     search = PeakSearch([[1, 2]])
     for value in (100.0, 110.0):
-        search.record((1,), value, 0.01)
-    assert search.peak().rate == pytest.approx(math.sqrt(100 * 110))
-    assert search.peak().runs == 2
+        search.add_measurement((1,), value, 0.01)
+    assert search.best_point().rate == pytest.approx(math.sqrt(100 * 110))
+    assert search.best_point().runs == 2
 
 
 def test_what_is_no_point_is_refused() -> None:
@@ -139,6 +139,6 @@ def test_what_is_no_point_is_refused() -> None:
         with pytest.raises(ValueError, match="one or two axes"):
             PeakSearch(axes)
     with pytest.raises(ValueError, match="not on these axes"):
-        PeakSearch([[1, 2]]).record((3,), 1.0, 0.01)
+        PeakSearch([[1, 2]]).add_measurement((3,), 1.0, 0.01)
     with pytest.raises(ValueError, match="no run"):
-        PeakSearch([[1, 2]]).peak()
+        PeakSearch([[1, 2]]).best_point()

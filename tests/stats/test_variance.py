@@ -13,8 +13,8 @@ from iolab.stats.repeats import (
     NO_PRIOR,
     Variance,
     fit_prior,
-    fit_strata,
-    sample_variance_of,
+    fit_stratum_priors,
+    sample_variance,
 )
 
 
@@ -65,25 +65,25 @@ def test_cells_that_spread_alike_are_pooled() -> None:
     prior = fit_prior(spreads)
     assert prior.df == math.inf
     assert prior.variance == pytest.approx(1.0, rel=0.01)
-    assert prior.moderated(Variance(9.0, 2.0)) == Variance(prior.variance, 40.0)
+    assert prior.moderate(Variance(9.0, 2.0)) == Variance(prior.variance, 40.0)
 
 
 def test_a_cell_is_drawn_towards_its_stratum() -> None:
     prior = fit_prior(drawn(200, 2, 6))
     own = Variance(prior.variance * 10, 2.0)
-    moderated = prior.moderated(own)
+    moderated = prior.moderate(own)
     assert prior.variance < moderated.variance < own.variance
     assert moderated.df > own.df
-    borrowed = prior.moderated(sample_variance_of([1.0]))
+    borrowed = prior.moderate(sample_variance([1.0]))
     assert borrowed.variance == prior.variance
 
 
 def test_too_few_cells_or_no_spread_say_nothing() -> None:
     assert fit_prior(drawn(CELLS_MIN - 1, 2, 6)) is NO_PRIOR
     assert fit_prior([Variance(0.0, 2.0)] * 20) is NO_PRIOR
-    assert fit_prior([sample_variance_of([1.0])] * 20) is NO_PRIOR
+    assert fit_prior([sample_variance([1.0])] * 20) is NO_PRIOR
     own = Variance(0.3, 2.0)
-    assert NO_PRIOR.moderated(own) is own
+    assert NO_PRIOR.moderate(own) is own
 
 
 def test_a_single_zero_does_not_rule_the_fit() -> None:
@@ -96,10 +96,10 @@ def test_a_single_zero_does_not_rule_the_fit() -> None:
 def test_small_strata_join_their_siblings() -> None:
     cells = dict(enumerate(drawn(30, 2, 6)))
     strata = {cell: ("read", "below" if cell < 20 else "above") for cell in cells}
-    fitted = fit_strata((strata[cell], spread) for cell, spread in cells.items())
-    assert fitted.of(("read", "below")).cells == 20
-    assert fitted.of(("read", "above")).cells == 30
-    assert fitted.of(("write", "below")).cells == 30
-    few = fit_strata((strata[cell], spread) for cell, spread in cells.items() if cell < 5)
-    assert few.of(strata[0]) is NO_PRIOR
-    assert fit_strata([]).of(()) is NO_PRIOR
+    fitted = fit_stratum_priors((strata[cell], spread) for cell, spread in cells.items())
+    assert fitted.prior_for_place(("read", "below")).cells == 20
+    assert fitted.prior_for_place(("read", "above")).cells == 30
+    assert fitted.prior_for_place(("write", "below")).cells == 30
+    few = fit_stratum_priors((strata[cell], spread) for cell, spread in cells.items() if cell < 5)
+    assert few.prior_for_place(strata[0]) is NO_PRIOR
+    assert fit_stratum_priors([]).prior_for_place(()) is NO_PRIOR

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import iolab.registry  # noqa: F401 - whose parts it has
 from iolab.store import layout
-from iolab.store.codec import adapter
+from iolab.store.codec import type_adapter
 from iolab.store.documents import Manifest
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -15,7 +15,7 @@ _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 def manifest_schema() -> dict[str, Any]:
     """What a manifest of the current format looks like; a number that is not finite is null."""
-    schema = adapter(Manifest).json_schema()
+    schema = type_adapter(Manifest).json_schema()
     schema["properties"]["format"] = {"const": layout.FORMAT}
     return {"$schema": _DIALECT, "title": "iolab run manifest", **_numbers_may_be_null(schema)}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from iolab.store.codec import encode, encode_sealed
-from iolab.store.verify import stored_file
+from iolab.store.verify import describe_stored_file
 
 
 def rewrite(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -36,7 +36,7 @@ def rewrite_study(session: Path, old: str, new: str) -> None:
 
 def _list_again(session: Path, name: str) -> None:
     """Put the digest of a document into the session's own, where that has one of it."""
-    found = stored_file(session, name)
+    found = describe_stored_file(session, name)
     entry = {"name": found.name, "size_bytes": found.size_bytes, "sha256": found.sha256}
 
     def change(document: dict[str, Any]) -> None:

@@ -31,13 +31,13 @@ def create(directory: Path) -> SessionWriter:
     writer = SessionWriter.create(
         directory, STUDY, PLAN, "session-1", COMMAND, clock=lambda: NOON_NS
     )
-    writer.started(make_facts(SHAPE), "0.1.0")
+    writer.record_start(make_facts(SHAPE), "0.1.0")
     return writer
 
 
 def commit(writer: SessionWriter, record: RunRecord) -> None:
     """Commit a record with the result that belongs to it."""
-    writer.commit(record, make_result(record), analysis_version=7)
+    writer.commit_run(record, make_result(record), analysis_version=7)
 
 
 def assert_same(found: RunRecord, expected: RunRecord) -> None:

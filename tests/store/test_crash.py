@@ -56,7 +56,7 @@ def test_kill_9_loses_only_the_run_in_flight(tmp_path: Path) -> None:
         killed.join()
         assert killed.exitcode == -signal.SIGKILL
         # Before the first flush there is nothing yet but the point's folder.
-        assert bool(layout.unfinished(place)) == (death not in {0, -1})
+        assert bool(layout.unfinished_paths(place)) == (death not in {0, -1})
         _assert_whole(place, named=death == -1)
 
 
@@ -65,18 +65,18 @@ def _assert_whole(place: Path, *, named: bool) -> None:
     reader = SessionReader(place)
     keys = [(run.point.digest, 1) for run in PLAN.runs[: 1 + named]]
     assert reader.session.status is SessionStatus.INTERRUPTED
-    assert (reader.damaged(), reader.unsound()) == ((), {})
-    assert reader.committed() == set(keys)
+    assert (reader.all_damage(), reader.damage_by_run()) == ((), {})
+    assert reader.committed_runs() == set(keys)
     # Where it was killed before the index had the run, the run itself is found.
-    assert reader.overview().keys() == set(keys)
+    assert reader.index_overview().keys() == set(keys)
     for order, key in enumerate(keys):
         assert_same(reader.record(*key), record_of(order))
     with SessionWriter.reopen(place) as writer:
-        assert layout.unfinished(place) == ()
+        assert layout.unfinished_paths(place) == ()
         assert read_index(place).keys() == set(keys)
         if not named:
             commit(writer, record_of(1))
-    assert (len(reader.done()), reader.verify()) == (2, ())
+    assert (len(reader.done_runs()), reader.verify_all_files()) == (2, ())
 
 
 def large(order: int) -> RunRecord:
@@ -151,15 +151,15 @@ def test_a_full_disk_loses_only_the_run_in_flight(tmp_path: Path) -> None:
         _assert_told(caught.value, place, message)
         with pytest.raises(StoreError):
             commit(writer, large(1))
-        assert layout.unfinished(place) == ()
+        assert layout.unfinished_paths(place) == ()
         reader = SessionReader(place)
         assert_same(reader.record(PLAN.runs[0].point.digest, 1), record_of(0))
-        assert reader.committed() == {(PLAN.runs[0].point.digest, 1)}
+        assert reader.committed_runs() == {(PLAN.runs[0].point.digest, 1)}
         ballast.unlink()
         commit(writer, record_of(1))
-        writer.ended(SessionStatus.DONE)
+        writer.end_session(SessionStatus.DONE)
         assert reader.session.status is SessionStatus.DONE
-        assert reader.verify() == ()
+        assert reader.verify_all_files() == ()
 
 
 def test_a_session_that_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
@@ -178,10 +178,10 @@ def test_an_end_that_cannot_be_written_reads_as_interrupted(tmp_path: Path) -> N
     place = tmp_path / "S"
     writer = create(place)
     with file_size_limit(100), pytest.raises(StoreError):
-        writer.ended(SessionStatus.DONE)
+        writer.end_session(SessionStatus.DONE)
     assert SessionReader(place).session.status is SessionStatus.INTERRUPTED
     with SessionWriter.reopen(place) as writer:
-        writer.ended(SessionStatus.DONE)
+        writer.end_session(SessionStatus.DONE)
     assert SessionReader(place).session.status is SessionStatus.DONE
 
 
@@ -198,7 +198,7 @@ def test_an_interrupt_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
     with create(tmp_path / "S") as writer:
         before = files_below(tmp_path / "S")
         with pytest.raises(Cut):
-            writer.commit(broken, make_result(record), analysis_version=1)
+            writer.commit_run(broken, make_result(record), analysis_version=1)
         assert files_below(tmp_path / "S") - before == {f"points/{record.run.point.digest}"}
 
 

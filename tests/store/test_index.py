@@ -17,7 +17,7 @@ from iolab.core.metric import Level
 from iolab.core.run import RunKey, RunStatus
 from iolab.core.target_state import Ledger
 from iolab.store import layout
-from iolab.store.index import IndexEntry, entry_of, read_index
+from iolab.store.index import IndexEntry, index_entry, read_index
 from iolab.store.reader import SessionReader
 from iolab.store.writer import SessionWriter
 from tests.cli.in_process import call
@@ -39,32 +39,32 @@ def place(tmp_path: Path) -> Path:
 def entries_of_runs(place: Path) -> dict[RunKey, IndexEntry]:
     """What the index should have: read of every run."""
     results = SessionReader(place).results()
-    return {(result.digest, result.repeat): entry_of(result) for result in results}
+    return {(result.digest, result.repeat): index_entry(result) for result in results}
 
 
 def test_each_commit_is_in_the_index(place: Path) -> None:
-    assert read_index(place) == SessionReader(place).overview() == entries_of_runs(place)
+    assert read_index(place) == SessionReader(place).index_overview() == entries_of_runs(place)
 
 
 @pytest.mark.parametrize("kept", [0, 1, 30, 200])
 def test_what_a_damaged_index_lacks_is_read_and_added(place: Path, kept: int) -> None:
     index = place / layout.INDEX
     index.write_bytes(index.read_bytes()[:kept] + b"\n[1]\nnonsense\n{}")
-    assert SessionReader(place).overview() == entries_of_runs(place)
+    assert SessionReader(place).index_overview() == entries_of_runs(place)
     SessionWriter.reopen(place).close()
     assert read_index(place) == entries_of_runs(place)
 
 
 def test_an_index_that_was_removed_comes_back(place: Path) -> None:
     (place / layout.INDEX).unlink()
-    assert SessionReader(place).overview() == entries_of_runs(place)
+    assert SessionReader(place).index_overview() == entries_of_runs(place)
     SessionWriter.reopen(place).close()
     assert read_index(place) == entries_of_runs(place)
 
 
 def test_a_run_that_is_gone_is_in_no_overview(place: Path) -> None:
     layout.run_directory(place, KEYS[0]).rename(place / "elsewhere")
-    assert SessionReader(place).overview().keys() == {KEYS[1], KEYS[2]}
+    assert SessionReader(place).index_overview().keys() == {KEYS[1], KEYS[2]}
 
 
 def test_a_run_that_took_the_place_of_another_is_not_told_by_its_line(place: Path) -> None:
@@ -72,21 +72,21 @@ def test_a_run_that_took_the_place_of_another_is_not_told_by_its_line(place: Pat
     with SessionWriter.reopen(place) as writer:
         commit(writer, record_of(2))
     index = place / layout.INDEX
-    assert SessionReader(place).overview()[KEYS[2]].status is RunStatus.DONE
+    assert SessionReader(place).index_overview()[KEYS[2]].status is RunStatus.DONE
     # Killed after the new run had its name: what called the old line off is there, the new is not.
     written = index.read_bytes().split(b"\n")
     assert len(written) == len(lines) + 2
     index.write_bytes(b"\n".join(written[:-1]))
     assert KEYS[2] not in read_index(place)
-    assert SessionReader(place).overview() == entries_of_runs(place)
+    assert SessionReader(place).index_overview() == entries_of_runs(place)
 
 
 def test_a_damaged_run_without_a_line_is_left_out_and_told(place: Path) -> None:
     (place / layout.INDEX).unlink()
     (layout.run_directory(place, KEYS[0]) / layout.MANIFEST).write_text("{}")
     reader = SessionReader(place)
-    assert reader.overview().keys() == {KEYS[1], KEYS[2]}
-    assert [damage.run for damage in reader.met()]
+    assert reader.index_overview().keys() == {KEYS[1], KEYS[2]}
+    assert [damage.run for damage in reader.damage_met()]
 
 
 def test_show_counts_by_the_index(place: Path) -> None:
@@ -94,7 +94,7 @@ def test_show_counts_by_the_index(place: Path) -> None:
         record = record_of(3)
         result = make_result(record)
         bad = replace(result, verdict=replace(result.verdict, level=Level.INVALID))
-        writer.commit(record, bad, analysis_version=7)
+        writer.commit_run(record, bad, analysis_version=7)
     shown = call("show", str(place), "--summary")
     assert shown.returncode == 0
     assert "4 runs" in shown.stdout
@@ -105,7 +105,7 @@ def test_show_counts_by_the_index(place: Path) -> None:
 
 def test_a_run_that_was_taken_out_is_told_by_every_reader(place: Path) -> None:
     with SessionWriter.reopen(place) as writer:
-        writer.ended(SessionStatus.DONE)
+        writer.end_session(SessionStatus.DONE)
     shutil.rmtree(place / layout.POINTS / KEYS[0][0])
     for command in (
         ("show", place),
@@ -127,35 +127,35 @@ def test_a_run_that_was_taken_out_is_told_by_every_reader(place: Path) -> None:
 
 def test_what_a_session_has_is_held_against_its_list(place: Path) -> None:
     with SessionWriter.reopen(place) as writer:
-        writer.keep_ledger(Ledger())
-        writer.ended(SessionStatus.DONE)
-    assert SessionReader(place).damaged() == SessionReader(place).verify() == ()
+        writer.write_ledger(Ledger())
+        writer.end_session(SessionStatus.DONE)
+    assert SessionReader(place).all_damage() == SessionReader(place).verify_all_files() == ()
     for name in (layout.HOSTS, layout.LEDGER, layout.INDEX):
         content = (place / name).read_bytes()
         (place / name).unlink()
-        for found in (SessionReader(place).damaged(), SessionReader(place).verify()):
+        for found in (SessionReader(place).all_damage(), SessionReader(place).verify_all_files()):
             assert [damage.path for damage in found] == [name]
         (place / name).write_bytes(content)
     with SessionWriter.reopen(place) as writer:
         commit(writer, record_of(3))
-        assert SessionReader(place).damaged() == ()
-    assert SessionReader(place).verify() == ()
+        assert SessionReader(place).all_damage() == ()
+    assert SessionReader(place).verify_all_files() == ()
 
 
 def test_hosts_are_missed_also_in_a_session_that_was_killed(place: Path) -> None:
     (place / layout.HOSTS).unlink()
-    assert [damage.path for damage in SessionReader(place).damaged()] == [layout.HOSTS]
+    assert [damage.path for damage in SessionReader(place).all_damage()] == [layout.HOSTS]
 
 
 def test_an_earlier_attempt_in_the_place_of_a_run_is_found_by_audit(place: Path) -> None:
     key = KEYS[2]
     with SessionWriter.reopen(place) as writer:
         commit(writer, record_of(2))
-        writer.ended(SessionStatus.DONE)
+        writer.end_session(SessionStatus.DONE)
     run = layout.run_directory(place, key)
     run.rename(place / "elsewhere")
     run.with_name("run-1.attempt-1").rename(run)
-    assert [damage.path for damage in SessionReader(place).verify()] == [
+    assert [damage.path for damage in SessionReader(place).verify_all_files()] == [
         str((run / layout.MANIFEST).relative_to(place))
     ]
 
@@ -195,8 +195,8 @@ def count_opened() -> list[str]:
 def test_an_overview_reads_the_index_once(place: Path) -> None:
     reader = SessionReader(place)
     opened = count_opened()
-    assert len(reader.overview()) == 3
+    assert len(reader.index_overview()) == 3
     assert sum(name.endswith(layout.INDEX) for name in opened) == 1
     shutil.rmtree(layout.run_directory(place, KEYS[0]))
-    reader.overview()
-    assert any("missing" in damage.message for damage in reader.met())
+    reader.index_overview()
+    assert any("missing" in damage.message for damage in reader.damage_met())

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from iolab.errors import IolabError, ReportError
-from iolab.store.durable import in_place_of
+from iolab.store.durable import draft_then_replace
 from iolab.store.parquet import write_parquet
 from tests.needs import ROOT, require
 
 
 def put(path: Path, content: bytes = b"new") -> None:
-    with in_place_of(path) as draft:
+    with draft_then_replace(path) as draft:
         draft.write_bytes(content)
 
 
@@ -91,7 +91,7 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
     path.write_bytes(b"old")
 
     def fail() -> None:
-        with in_place_of(path) as draft:
+        with draft_then_replace(path) as draft:
             draft.write_bytes(b"half")
             raise ReportError("No.", "Do.")
 

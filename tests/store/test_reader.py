@@ -30,7 +30,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with create(place) as writer:
         for order in (2, 0, 1):
             commit(writer, record_of(order))
-        writer.ended(SessionStatus.DONE)
+        writer.end_session(SessionStatus.DONE)
     return place
 
 
@@ -50,9 +50,9 @@ def test_what_is_not_a_session_is_told(tmp_path: Path) -> None:
 def test_results_come_in_the_order_of_the_plan(place: Path) -> None:
     reader = SessionReader(place)
     assert [result.digest for result in reader.results()] == [FIRST, SECOND, THIRD]
-    assert reader.committed() == reader.done() == {(FIRST, 1), (SECOND, 1), (THIRD, 1)}
+    assert reader.committed_runs() == reader.done_runs() == {(FIRST, 1), (SECOND, 1), (THIRD, 1)}
     assert reader.results() == tuple(make_result(record_of(order)) for order in range(3))
-    assert reader.verify() == ()
+    assert reader.verify_all_files() == ()
 
 
 def test_a_session_is_readable_while_it_is_written(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_session_is_readable_while_it_is_written(tmp_path: Path) -> None:
             commit(writer, record_of(order))
             assert len(reader.results()) == order + 1
             assert reader.session.status == "running"
-        writer.ended(SessionStatus.DONE)
+        writer.end_session(SessionStatus.DONE)
         assert reader.session.status == "done"
 
 
@@ -147,7 +147,7 @@ def test_runs_that_were_not_finished_are_not_seen(place: Path) -> None:
     (place / "points" / SECOND / "run-01").mkdir()
     (place / "points" / SECOND / "notes").write_text("mine")
     (place / "points" / "a file").write_text("mine")
-    assert SessionReader(place).committed() == {(SECOND, 1), (THIRD, 1)}
+    assert SessionReader(place).committed_runs() == {(SECOND, 1), (THIRD, 1)}
 
 
 @pytest.mark.parametrize("content", [None, b"", b'{"format":1,"analysis":{}}'])
@@ -158,9 +158,13 @@ def test_a_damaged_run_is_named_and_the_others_are_read(place: Path, content: by
         manifest.write_bytes(content)
     reader = SessionReader(place)
     assert [result.digest for result in reader.results()] == [FIRST, THIRD]
-    assert reader.committed() == {(FIRST, 1), (THIRD, 1)}
-    assert [damage.path for damage in reader.damaged()] == [f"points/{SECOND}/run-1"]
-    for damage in (*reader.damaged(), *reader.verify(), *reader.unsound().values()):
+    assert reader.committed_runs() == {(FIRST, 1), (THIRD, 1)}
+    assert [damage.path for damage in reader.all_damage()] == [f"points/{SECOND}/run-1"]
+    for damage in (
+        *reader.all_damage(),
+        *reader.verify_all_files(),
+        *reader.damage_by_run().values(),
+    ):
         assert str(place) not in damage.message
         assert "'manifest.json'" in damage.message
     with pytest.raises(StoreError, match=f"{SECOND}/run-1/manifest.json"):
@@ -213,7 +217,7 @@ def test_another_format_is_refused(place: Path, name: str, other: int) -> None:
 def test_a_run_of_a_newer_format_is_named(place: Path) -> None:
     path = place / "points" / FIRST / "run-1" / "manifest.json"
     path.write_text(path.read_text().replace(f'"format":{layout.FORMAT}', '"format":99', 1))
-    damaged = SessionReader(place).damaged()
+    damaged = SessionReader(place).all_damage()
     assert [damage.path for damage in damaged] == [f"points/{FIRST}/run-1"]
     assert "has format 99" in damaged[0].message
 
@@ -224,26 +228,26 @@ def test_verify_finds_every_changed_bit(place: Path) -> None:
     paths = [path for path in run.rglob("*") if path.is_file()]
     assert len(paths) == 7
     with SessionWriter.reopen(place) as writer:
-        writer.keep_ledger(Ledger())
+        writer.write_ledger(Ledger())
     own = ["session.json", "study.toml", "plan.json", "hosts.json", "ledger.json"]
     for path in [*paths, *(place / name for name in own)]:
         content = path.read_bytes()
         middle = len(content) // 2
         changed = bytes([content[middle] ^ 1])
         path.write_bytes(content[:middle] + changed + content[middle + 1 :])
-        found = reader.verify()
+        found = reader.verify_all_files()
         # A changed sum speaks for the manifest that it is of.
         named = {damage.path for damage in found}
         assert named == {str(path.relative_to(place)).replace(".sha256", ".json")}, path
         path.write_bytes(content)
-    assert reader.verify() == ()
+    assert reader.verify_all_files() == ()
 
 
 def test_verify_finds_what_is_missing_and_what_leads_out(place: Path) -> None:
     run = place / "points" / FIRST / "run-1"
     (run / "bins.parquet").unlink()
     rewrite(run / "manifest.json", lambda it: it["files"][0].update(name="../../../../secret"))
-    found = SessionReader(place).verify()
+    found = SessionReader(place).verify_all_files()
     where = f"points/{FIRST}/run-1"
     assert [damage.path for damage in found] == [
         f"{where}/../../../../secret",

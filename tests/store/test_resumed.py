@@ -20,11 +20,11 @@ def test_each_result_says_in_which_segment_it_was_measured(tmp_path: Path) -> No
     with create(tmp_path / "S") as writer:
         commit(writer, replace(record_of(0), started_real_ns=NOON_NS + 1))
     with SessionWriter.reopen(tmp_path / "S", clock=lambda: NOON_NS + HOUR_NS) as writer:
-        writer.started(make_facts(SHAPE), "0.1.0")
+        writer.record_start(make_facts(SHAPE), "0.1.0")
         commit(writer, replace(record_of(1), started_real_ns=NOON_NS + HOUR_NS + 1))
     reader = SessionReader(tmp_path / "S")
     assert [result.segment for result in reader.results()] == [1, 2]
-    assert reader.begun() == [NOON_NS, NOON_NS + HOUR_NS]
+    assert reader.segment_start_times() == [NOON_NS, NOON_NS + HOUR_NS]
 
 
 def test_a_damaged_run_is_named_set_aside_and_may_be_committed_again(tmp_path: Path) -> None:
@@ -34,17 +34,17 @@ def test_a_damaged_run_is_named_set_aside_and_may_be_committed_again(tmp_path: P
     table = tmp_path / "S" / "points" / FIRST[0] / "run-1" / "bins.parquet"
     table.write_bytes(table.read_bytes()[:-1] + b"x")
     reader = SessionReader(tmp_path / "S")
-    assert FIRST in reader.done()
-    (damage,) = reader.unsound().values()
+    assert FIRST in reader.done_runs()
+    (damage,) = reader.damage_by_run().values()
     assert damage.path.endswith("run-1/bins.parquet")
     with SessionWriter.reopen(tmp_path / "S") as writer:
-        writer.set_aside(reader.unsound())
-        assert FIRST not in SessionReader(tmp_path / "S").committed()
+        writer.set_runs_aside(reader.damage_by_run())
+        assert FIRST not in SessionReader(tmp_path / "S").committed_runs()
         commit(writer, record_of(0))
     again = SessionReader(tmp_path / "S")
-    assert again.unsound() == {}
-    assert FIRST in again.done()
-    assert again.tried()[FIRST] == 2
+    assert again.damage_by_run() == {}
+    assert FIRST in again.done_runs()
+    assert again.attempt_counts()[FIRST] == 2
     assert table.parent.with_name("run-1.attempt-1").is_dir()
 
 
@@ -53,4 +53,4 @@ def test_tries_are_counted_with_those_that_failed(tmp_path: Path) -> None:
         for status in (RunStatus.FAILED, RunStatus.INTERRUPTED, RunStatus.DONE):
             commit(writer, record_of(0, status))
         commit(writer, record_of(1))
-    assert sorted(SessionReader(tmp_path / "S").tried().values()) == [1, 3]
+    assert sorted(SessionReader(tmp_path / "S").attempt_counts().values()) == [1, 3]

@@ -40,7 +40,7 @@ def test_a_session_reads_back_as_it_was_written(place: Path) -> None:
     with create(place) as writer:
         for order in range(4):
             commit(writer, record_of(order))
-        writer.ended(SessionStatus.DONE)
+        writer.end_session(SessionStatus.DONE)
     reader = SessionReader(place)
     assert reader.study == STUDY
     assert reader.study_text == STUDY.text
@@ -56,7 +56,7 @@ def test_a_session_reads_back_as_it_was_written(place: Path) -> None:
 
 def test_the_session_says_what_it_is(place: Path) -> None:
     with create(place) as writer:
-        writer.ended(SessionStatus.FAILED, "Host client-2 was lost.")
+        writer.end_session(SessionStatus.FAILED, "Host client-2 was lost.")
     session = SessionReader(place).session
     assert (session.id, session.study, session.scale) == ("session-1", "synthetic", "full")
     assert (session.iolab_version, session.agent_version) == (__version__, "0.1.0")
@@ -121,13 +121,13 @@ def test_files_that_only_look_like_ours_are_left_alone(place: Path) -> None:
 def test_a_session_is_never_written_over(place: Path) -> None:
     with create(place) as writer:
         commit(writer, record_of(0))
-        writer.ended(SessionStatus.DONE)
+        writer.end_session(SessionStatus.DONE)
     before = files_below(place)
     with pytest.raises(StoreError, match="holds a session already") as caught:
         create(place)
     assert f"iolab resume {place}" in caught.value.hint
     assert files_below(place) == before
-    assert SessionReader(place).verify() == ()
+    assert SessionReader(place).verify_all_files() == ()
 
 
 def test_a_file_in_the_way_is_told(place: Path) -> None:
@@ -158,19 +158,19 @@ def test_a_second_writer_is_refused(place: Path) -> None:
         commit(writer, record_of(0))
     with SessionWriter.reopen(place) as writer:
         commit(writer, record_of(1))
-    assert len(SessionReader(place).committed()) == 2
+    assert len(SessionReader(place).committed_runs()) == 2
 
 
 def test_resume_continues_and_remembers(place: Path) -> None:
     with create(place) as writer:
         commit(writer, record_of(0))
-        writer.ended(SessionStatus.INTERRUPTED, "Ctrl-C")
+        writer.end_session(SessionStatus.INTERRUPTED, "Ctrl-C")
     facts = {name: replace(fact, faults=("later",)) for name, fact in make_facts(SHAPE).items()}
     with SessionWriter.reopen(place, ("iolab", "resume", "S")) as writer:
         assert SessionReader(place).session.status is SessionStatus.RUNNING
-        writer.started(tuple(facts.items()), "0.2.0")
+        writer.record_start(tuple(facts.items()), "0.2.0")
         commit(writer, record_of(1))
-        writer.ended(SessionStatus.DONE)
+        writer.end_session(SessionStatus.DONE)
     reader = SessionReader(place)
     assert [(entry.status, entry.command[:2]) for entry in reader.session.history] == [
         ("running", ("iolab", "run")),
@@ -181,7 +181,7 @@ def test_resume_continues_and_remembers(place: Path) -> None:
     assert reader.session.command == COMMAND
     assert reader.facts == facts
     assert [start.agent_version for start in reader.starts] == ["0.1.0", "0.2.0"]
-    assert reader.done() == {(PLAN.runs[order].point.digest, 1) for order in (0, 1)}
+    assert reader.done_runs() == {(PLAN.runs[order].point.digest, 1) for order in (0, 1)}
 
 
 def test_facts_of_file_systems_that_were_made_stand_beside_those_of_the_start(place: Path) -> None:
@@ -189,18 +189,18 @@ def test_facts_of_file_systems_that_were_made_stand_beside_those_of_the_start(pl
     name = next(iter(found))
     made = replace(found[name], faults=("on an XFS of its own",))
     with create(place) as writer:
-        writer.keep_made([(name, made)])
-        writer.ended(SessionStatus.INTERRUPTED)
+        writer.record_created_targets([(name, made)])
+        writer.end_session(SessionStatus.INTERRUPTED)
     with SessionWriter.reopen(place) as writer:
-        writer.started(found, "0.2.0")
+        writer.record_start(found, "0.2.0")
     reader = SessionReader(place)
-    assert reader.found_facts == found
+    assert reader.facts_at_start == found
     # The second start was not so far yet: what was measured was measured on the first one's.
     assert reader.facts == {**found, name: made}
-    assert [list(start.made) for start in reader.starts] == [[name], []]
+    assert [list(start.created_target_facts) for start in reader.starts] == [[name], []]
     newer = replace(made, faults=("on another",))
     with SessionWriter.reopen(place) as writer:
-        writer.keep_made([(name, newer)])
+        writer.record_created_targets([(name, newer)])
     assert SessionReader(place).facts[name] == newer
 
 
@@ -212,7 +212,7 @@ def test_resume_removes_what_a_dead_writer_left(place: Path) -> None:
     (point / ".run-2.tmp-4711" / "engine").mkdir(parents=True)
     (point / ".run-2.tmp-4711" / "manifest.json").write_text("{")
     (place / ".session.json.tmp-4711").write_text("{")
-    assert len(SessionReader(place).committed()) == 1
+    assert len(SessionReader(place).committed_runs()) == 1
     SessionWriter.reopen(place).close()
     assert files_below(place) == before
 
@@ -233,15 +233,15 @@ def test_a_run_that_failed_stays_beside_the_new_one(place: Path, status: RunStat
         commit(writer, record_of(0, status))
         reader = SessionReader(place)
         assert [result.status for result in reader.results()] == [status]
-        assert reader.committed() == {key}
-        assert reader.done() == set()
+        assert reader.committed_runs() == {key}
+        assert reader.done_runs() == set()
         commit(writer, record_of(0, status))
         commit(writer, record_of(0))
     assert [result.status for result in reader.results()] == [RunStatus.DONE]
-    assert reader.done() == {key}
+    assert reader.done_runs() == {key}
     names = {path.name for path in (place / "points" / key[0]).iterdir()}
     assert names == {"run-1", "run-1.attempt-1", "run-1.attempt-2"}
-    assert reader.verify() == ()
+    assert reader.verify_all_files() == ()
 
 
 def test_a_damaged_run_may_be_measured_again(place: Path) -> None:
@@ -250,7 +250,7 @@ def test_a_damaged_run_may_be_measured_again(place: Path) -> None:
         commit(writer, record)
         manifest = place / "points" / record.run.point.digest / "run-1" / "manifest.json"
         manifest.write_bytes(manifest.read_bytes()[:100])
-        assert SessionReader(place).committed() == frozenset()
+        assert SessionReader(place).committed_runs() == frozenset()
         commit(writer, record)
     assert_same(SessionReader(place).record(record.run.point.digest, 1), record)
     assert (manifest.parent.parent / "run-1.attempt-1").is_dir()

@@ -8,7 +8,7 @@ from iolab.core.configuration import AxisMode, LatencyLimit, Objective
 from iolab.core.study import RunOrder
 from iolab.loads.fileio.workload import Arrivals, Job
 from iolab.study.load_tables import parse_limit
-from iolab.study.schedule import point_at, searches_in
+from iolab.study.schedule import build_point_at, searches_in
 from tests.plans import make_plan
 from tests.study.studies import SMALL, load, told, workload
 
@@ -18,11 +18,11 @@ MOST = workload('numjobs = 2\nobjective = "max-load"\nlimit = "read p99.9 <= 1.5
 
 
 def test_aims_are_read() -> None:
-    curve, peak, most = (load(text).workloads[0].aim for text in (CURVE, PEAK, MOST))
+    curve, peak, most = (load(text).workloads[0].search_goal for text in (CURVE, PEAK, MOST))
     assert (curve.axis, curve.headline, curve.is_adaptive) == (AxisMode.ADAPTIVE, (6,), True)
     assert peak.objective is Objective.PEAK
     assert most.limit == LatencyLimit("read_lat_ns_p99_9", 1.5e6)
-    assert not load(SMALL).workloads[0].aim.is_adaptive
+    assert not load(SMALL).workloads[0].search_goal.is_adaptive
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,20 @@ def test_what_does_not_go_together_is_told_once(extra: str, message: str) -> Non
 
 def test_a_plan_has_the_runs_that_are_certain_and_counts_the_others() -> None:
     curve = make_plan(load(CURVE, "method.repeats=2"))
-    assert [Job.require(run.point.job).iodepth for run in curve.runs] == [1, 2, 4, 6, 8, 16] * 2
-    assert [Job.require(point.job).iodepth for point in curve.candidates] == [3, 12]
-    assert curve.runs_more == 4
+    assert [Job.require_type(run.point.job).iodepth for run in curve.runs] == [
+        1,
+        2,
+        4,
+        6,
+        8,
+        16,
+    ] * 2
+    assert [Job.require_type(point.job).iodepth for point in curve.candidate_points] == [3, 12]
+    assert curve.extra_run_count == 4
     peak = make_plan(load(PEAK))
-    assert (len(peak.runs), len(peak.candidates), len(peak.points)) == (5, 4, 9)
+    assert (len(peak.runs), len(peak.candidate_points), len(peak.points)) == (5, 4, 9)
     most = make_plan(load(MOST))
-    assert (len(most.runs), most.candidates, most.runs_more) == (1, (), 17)
+    assert (len(most.runs), most.candidate_points, most.extra_run_count) == (1, (), 17)
     assert most.budget.least_seconds is not None
     assert most.budget.least_seconds < most.budget.seconds
 
@@ -88,9 +95,9 @@ def test_other_axes_make_searches_of_their_own() -> None:
 def test_a_rate_made_on_the_way_arrives_at_random_on_the_same_files() -> None:
     study = load(MOST)
     (base,) = make_plan(study).points
-    point = point_at(study, base.configuration, "w", (("rate_iops", 500),))
-    assert Job.require(point.job).rate_iops == 500
-    assert Job.require(point.job).arrivals is Arrivals.POISSON
+    point = build_point_at(study, base.configuration, "w", (("rate_iops", 500),))
+    assert Job.require_type(point.job).rate_iops == 500
+    assert Job.require_type(point.job).arrivals is Arrivals.POISSON
     assert point.data_set == base.data_set
     assert point.digest != base.digest
 

@@ -55,13 +55,13 @@ def test_every_section_can_be_set() -> None:
     assert configuration.capacity.raw_tb == 461
     assert configuration.hardware == (("ssd", "10"),)
     assert study.hosts[0].path == "/on/local"
-    assert Job.require(study.workloads[1].job).contents is Contents.ZEROS
+    assert Job.require_type(study.workloads[1].job).contents is Contents.ZEROS
     assert study.workloads[1].job.options == (("cpus_allowed", "0,1"),)
 
 
 def test_set_wins_over_the_scale_and_the_later_over_the_earlier() -> None:
     study = load(SMALL, "workload.mix.filesize=32k", "workload.mix.filesize=16k", scale="tiny")
-    assert [Job.require(workload.job).file_bytes for workload in study.workloads] == [
+    assert [Job.require_type(workload.job).file_bytes for workload in study.workloads] == [
         64 << 10,
         16 << 10,
     ]
@@ -78,7 +78,8 @@ def test_a_scale_may_be_written_without_quotes() -> None:
 def test_ids_with_dots_are_found() -> None:
     text = SMALL.replace('"mix"', '"rand-read.mix.v1"')
     assert (
-        Job.require(load(text, "workload.rand-read.mix.v1.iodepth=4").workloads[1].job).iodepth == 4
+        Job.require_type(load(text, "workload.rand-read.mix.v1.iodepth=4").workloads[1].job).iodepth
+        == 4
     )
 
 

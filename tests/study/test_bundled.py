@@ -12,7 +12,7 @@ from iolab.cli.template import study_template
 from iolab.core.study import MethodKind, Study
 from iolab.core.workload import Workload
 from iolab.guests.guest import GuestSettings, booted_guest_settings
-from iolab.guests.hosts import node_path
+from iolab.guests.hosts import image_directory
 from iolab.loads.fileio.workload import Access, Job
 from iolab.loads.keyvalue.cost import space_on_host, store_bytes
 from iolab.loads.keyvalue.problems import memory_notes
@@ -26,7 +26,7 @@ from iolab.loads.keyvalue.workload import (
 from iolab.loads.metadata.workload import METADATA_ENGINE, MetadataJob
 from iolab.study.inventory import Inventory
 from iolab.study.load import LoadOptions, scale_names
-from iolab.study.targets import nodes_of
+from iolab.study.targets import hypervisors_of_study
 from iolab.units import parse_size
 from tests.plans import make_plan, parse_study
 
@@ -56,7 +56,7 @@ def test_cluster_kpi_has_the_published_jobs() -> None:
             iodepth=job["iodepth"],
             numjobs=job["numjobs"],
             file_bytes=parse_size(common["filesize"]),
-            direct=common["direct"],
+            is_direct=common["direct"],
             ioengine=common["ioengine"],
         )
         assert ours[job["id"]].job == expected
@@ -85,11 +85,15 @@ def test_ssd_cluster_has_the_published_workloads_and_depths() -> None:
     assert list(ours) == [workload["id"] for workload in source["workload"]]
     for workload in source["workload"]:
         mine = ours[workload["id"]]
-        depths = "random_iodepths" if Job.require(mine.job).access.random else "sequential_iodepths"
-        assert Job.require(mine.job).access.value == workload["rw"]
-        assert Job.require(mine.job).block_bytes == parse_size(workload["bs"])
-        assert Job.require(mine.job).read_percent == workload.get("rwmixread")
-        assert Job.require(mine.job).numjobs == source["method"]["jobs_per_client"]
+        depths = (
+            "random_iodepths"
+            if Job.require_type(mine.job).access.is_random
+            else "sequential_iodepths"
+        )
+        assert Job.require_type(mine.job).access.value == workload["rw"]
+        assert Job.require_type(mine.job).block_bytes == parse_size(workload["bs"])
+        assert Job.require_type(mine.job).read_percent == workload.get("rwmixread")
+        assert Job.require_type(mine.job).numjobs == source["method"]["jobs_per_client"]
         (axis,) = mine.sweep
         assert (axis.name, list(axis.values)) == ("iodepth", source["method"][depths])
 
@@ -105,7 +109,7 @@ def test_the_small_scale_is_the_same_shape_and_soon_done(name: str, seconds: int
     ]
     assert small.budget.seconds < seconds
     assert small.budget.layout_bytes_per_host == 2 << 30
-    assert all(point.job.direct for point in small.points if isinstance(point.job, Job))
+    assert all(point.job.is_direct for point in small.points if isinstance(point.job, Job))
 
 
 def test_rocksdb_has_the_published_matrix() -> None:
@@ -236,10 +240,10 @@ def test_vm_fleet_has_the_published_machines_mixes_and_times() -> None:
         f"write-{percent}" for percent in source["write_percent"]
     ]
     for workload, percent in zip(study.workloads, source["write_percent"], strict=True):
-        job = Job.require(workload.job)
-        assert job.access.random
-        assert job.access.reads == (percent < 100)
-        assert job.access.writes == (percent > 0)
+        job = Job.require_type(workload.job)
+        assert job.access.is_random
+        assert job.access.has_reads == (percent < 100)
+        assert job.access.has_writes == (percent > 0)
         assert job.read_percent in (None, 100 - percent)
         assert (job.block_bytes, job.numjobs) == (
             parse_size(source["block_size"]),
@@ -270,13 +274,15 @@ def test_vm_fleet_is_small_enough_for_emulated_machines_on_two_processors() -> N
     assert [point.per_node for point in plan.points[:3]] == [1, 2, 3]
     assert plan.budget.seconds < 720
     assert plan.budget.free_bytes_needed_per_host < 1 << 30
-    assert plan.destroys == ()
+    assert plan.destroyed_device_texts == ()
     guests = booted_guest_settings(study)
     assert guests is not None
     assert {item.bytes_per_host for item in plan.data_sets} == {guests.disk_bytes}
     text = (STUDIES / "vm-fleet.toml").read_text(encoding="utf-8")
     anywhere = parse_study(text, "vm-fleet", LoadOptions(scale="small"))
-    assert {node_path(anywhere, node) for node in nodes_of(anywhere)} == {"/var/tmp"}
+    assert {image_directory(anywhere, node) for node in hypervisors_of_study(anywhere)} == {
+        "/var/tmp"
+    }
 
 
 def test_vm_fleet_runs_on_machines_that_exist_already() -> None:

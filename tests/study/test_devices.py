@@ -12,7 +12,7 @@ from iolab.core.study import Study
 from iolab.core.target_state import Purge, Restore
 from iolab.errors import HostError
 from iolab.study.load import LoadOptions, options_for_resume
-from iolab.study.targets import region_bytes, targets_of
+from iolab.study.targets import targets_of_study, used_region_bytes
 from tests.plans import check_ready, make_plan, parse_study
 from tests.study.studies import faults
 from tests.study.test_guard import FACTS
@@ -50,7 +50,7 @@ def study_of(more: str = TARGET, options: LoadOptions | None = None) -> Study:
 def refused(study: Study, device: DeviceFacts | None, tools: tuple[ToolFacts, ...] = ()) -> str:
     """What the guard says; empty when it lets the plan run."""
     facts = replace(FACTS, tools=(*FACTS.tools, *tools))
-    (target,) = targets_of(study)
+    (target,) = targets_of_study(study)
     devices = {target.key: device} if device else {}
     try:
         check_ready(study, make_plan(study), {target.key: facts}, {}, devices=devices)
@@ -60,19 +60,21 @@ def refused(study: Study, device: DeviceFacts | None, tools: tuple[ToolFacts, ..
 
 
 def test_a_device_is_a_target_with_a_serial() -> None:
-    (target,) = targets_of(study_of())
+    (target,) = targets_of_study(study_of())
     assert (target.path, target.serial) == ("/dev/nvme9n1", "S5")
     options = LoadOptions(device="/dev/nvme9n1", serial="S5")
     given = study_of("", options)
-    assert targets_of(given) == (target,)
-    assert targets_of(parse_study(given.text, "d.toml", options_for_resume(given))) == (target,)
+    assert targets_of_study(given) == (target,)
+    assert targets_of_study(parse_study(given.text, "d.toml", options_for_resume(given))) == (
+        target,
+    )
 
 
 def test_what_is_set_hides_what_the_file_says() -> None:
     over_folder = study_of('[target]\npath = "/mnt"\n', LoadOptions(device="/dev/x", serial="S"))
-    assert [target.path for target in targets_of(over_folder)] == ["/dev/x"]
+    assert [target.path for target in targets_of_study(over_folder)] == ["/dev/x"]
     over_device = study_of(TARGET, LoadOptions(path="/mnt/t"))
-    assert [(t.path, t.serial) for t in targets_of(over_device)] == [("/mnt/t", None)]
+    assert [(t.path, t.serial) for t in targets_of_study(over_device)] == [("/mnt/t", None)]
 
 
 @pytest.mark.parametrize(
@@ -107,10 +109,10 @@ def test_faults_of_device_targets(more: str, message: str) -> None:
 def test_a_sound_device_may_be_destroyed_and_the_plan_says_so() -> None:
     study = study_of()
     assert refused(study, DEVICE) == ""
-    (sentence,) = make_plan(study).destroys
+    (sentence,) = make_plan(study).destroyed_device_texts
     for part in ("/dev/nvme9n1", "S5", "written over"):
         assert part in sentence
-    assert make_plan(study_of('[target]\npath = "/mnt"\n')).destroys == ()
+    assert make_plan(study_of('[target]\npath = "/mnt"\n')).destroyed_device_texts == ()
 
 
 def test_every_reason_is_told_at_once() -> None:
@@ -145,8 +147,8 @@ def test_the_plan_foretells_purge_fill_and_rounds() -> None:
     wish = study.precondition
     assert (wish.purge, wish.restore) == (Purge.DISCARD, Restore.ONCE)
     plan = make_plan(study)
-    (target,) = targets_of(study)
-    assert region_bytes(plan, target) == 2 << 20
+    (target,) = targets_of_study(study)
+    assert used_region_bytes(plan, target) == 2 << 20
     told = costs(plan)
     assert told["1 x purge by discard (assumed)"] == 30
     assert told["1 x fill"] == pytest.approx(2 * (2 << 20) / 200e6)

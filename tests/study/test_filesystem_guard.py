@@ -10,8 +10,8 @@ from iolab.core.host import DeviceFacts, DeviceRefusal, HostFacts, TargetProbe
 from iolab.core.study import Study
 from iolab.errors import HostError
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings
-from iolab.study.guard import limits_memory, needs_rights
-from iolab.study.targets import targets_of
+from iolab.study.guard import limits_memory, needs_root_rights
+from iolab.study.targets import targets_of_study
 from tests.plans import check_ready, make_plan
 from tests.study.studies import SMALL, load
 from tests.study.test_guard import FACTS, PROBE, TARGET
@@ -32,7 +32,7 @@ def faults(
     present: int = 0,
     device: DeviceFacts | None = None,
 ) -> list[str]:
-    (target,) = targets_of(study)
+    (target,) = targets_of_study(study)
     devices = {} if device is None else {target.key: device}
     told = {target.key: facts}, {target.key: probe}, {target.key: present}
     try:
@@ -116,12 +116,12 @@ def test_clients_cannot_read_each_others_files_on_it() -> None:
 
 def test_rights_are_asked_for_where_they_are_needed_alone() -> None:
     plain = load(SMALL)
-    assert not needs_rights(plain)
-    assert needs_rights(on_xfs())
+    assert not needs_root_rights(plain)
+    assert needs_root_rights(on_xfs())
     assert not limits_memory(on_xfs())
     managed = replace(plain, server=ServerSettings(ServerKind.MANAGED, memory_bytes=GIB))
     assert limits_memory(managed)
-    assert needs_rights(managed)
+    assert needs_root_rights(managed)
     cannot = replace(PROBE, memory_error="no control group hands memory on")
     (fault,) = faults(managed, probe=cannot)
     assert fault.startswith("Host 'local' cannot bound memory")

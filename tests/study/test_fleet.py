@@ -10,7 +10,7 @@ from iolab.loads.fileio.workload import Job
 from iolab.study.inventory import Inventory
 from iolab.study.load import LoadOptions
 from iolab.study.schedule import expand_points
-from iolab.study.targets import bystanders_of, data_sets_at, targets_of
+from iolab.study.targets import data_sets_at, monitored_host_specs, targets_of_study
 from tests.plans import make_plan, parse_study
 from tests.study.studies import FILE, SMALL, told, workload
 
@@ -57,22 +57,24 @@ def test_every_storage_node_serves_a_configuration_that_names_none() -> None:
     study = fleet(two + "redundancy = { write_factor = 3 }\n")
     assert [item.storage for item in study.configurations] == [("s1", "s2"), ("s2",)]
     assert [item.redundancy for item in study.configurations] == [None, Redundancy(3.0, 1.0)]
-    assert [spec.name for spec in bystanders_of(study, "a")] == ["s1", "s2", "hv"]
-    assert [spec.name for spec in bystanders_of(study, "b")] == ["s2", "hv"]
-    assert {target.host for target in targets_of(study)} == {"c1", "c2", "c3"}
+    assert [spec.name for spec in monitored_host_specs(study, "a")] == ["s1", "s2", "hv"]
+    assert [spec.name for spec in monitored_host_specs(study, "b")] == ["s2", "hv"]
+    assert {target.host for target in targets_of_study(study)} == {"c1", "c2", "c3"}
 
 
 def test_a_hosts_own_jobs_take_the_place_of_every_workloads() -> None:
     study = fleet(SMALL)
     plan = make_plan(study)
     point = plan.points[1]
-    assert Job.require(point.job).total_iodepth == 8
-    assert [Job.require(point.job_on(name)).total_iodepth for name in ("c1", "c3", "else")] == [
+    assert Job.require_type(point.job).total_iodepth == 8
+    assert [
+        Job.require_type(point.job_on(name)).total_iodepth for name in ("c1", "c3", "else")
+    ] == [
         24,
         64,
         8,
     ]
-    laid_out = {t.host: data_sets_at(plan, t)[0].bytes_per_host for t in targets_of(study)}
+    laid_out = {t.host: data_sets_at(plan, t)[0].bytes_per_host for t in targets_of_study(study)}
     assert laid_out == {"c1": 3 << 20, "c2": 3 << 20, "c3": 8 << 20}
     assert plan.budget.layout_bytes_per_host == 8 << 20
     assert plan.budget.free_bytes_needed_per_host > 8 << 20
@@ -108,8 +110,8 @@ def test_what_only_writes_is_the_same_under_rotation() -> None:
 
 def test_where_files_are_handed_on_all_clients_have_files_for_the_widest() -> None:
     plan = make_plan(fleet(SMALL + "[target]\nrotate = 1\n"))
-    assert {data_set.for_host("c1").numjobs for data_set in plan.data_sets} == {8}
-    assert Job.require(plan.points[0].job_on("c1")).numjobs == 3
+    assert {data_set.with_jobs_of_host("c1").numjobs for data_set in plan.data_sets} == {8}
+    assert Job.require_type(plan.points[0].job_on("c1")).numjobs == 3
 
 
 @pytest.mark.parametrize(

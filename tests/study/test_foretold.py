@@ -50,8 +50,8 @@ def test_a_run_that_its_edges_may_make_invalid_is_told_so() -> None:
     (near,) = foretold(READS, "method.runtime=3s").limits
     (safe,) = foretold(READS, "method.runtime=6s").limits
     assert near.level is safe.level is Level.INDICATIVE
-    assert "invalid" in near.why
-    assert "invalid" not in safe.why
+    assert "invalid" in near.reason
+    assert "invalid" not in safe.reason
 
 
 def test_what_the_stopping_rule_allows_counts_where_there_is_one() -> None:
@@ -65,7 +65,7 @@ def test_a_client_that_looks_its_own_files_up_is_told() -> None:
     assert foretold(FILES + TWO, "workload.f.rank_shift=1").best_levels == (Level.INDICATIVE,)
     short = foretold(FILES + TWO, "workload.f.phase_runtime=5s")
     assert short.best_levels == (Level.INDICATIVE,)
-    assert "5 s" in short.limits[0].why
+    assert "5 s" in short.limits[0].reason
 
 
 def test_each_run_counts_once_by_its_worst_limit() -> None:

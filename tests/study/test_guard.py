@@ -18,8 +18,8 @@ from iolab.core.host import (
     ToolFacts,
 )
 from iolab.errors import EngineError, ExitCode, HostError, IolabError
-from iolab.loads.fileio.engine_facts import fio_version
-from iolab.study.targets import targets_of
+from iolab.loads.fileio.engine_facts import parse_fio_version
+from iolab.study.targets import targets_of_study
 from tests.plans import check_ready, make_plan
 from tests.study.studies import SMALL, load
 
@@ -199,7 +199,7 @@ def test_every_directory_of_a_host_is_looked_at() -> None:
         '[[configuration]]\nid = "c"\npath = "/mnt/t"\n'
     )
     study = load(text, path=None)
-    first, second = targets_of(study)
+    first, second = targets_of_study(study)
     assert (first.key, first.path, first.configurations) == ("local", "/mnt/t", ("a", "c"))
     assert (second.key, second.path, second.configurations) == ("local /mnt/u", "/mnt/u", ("b",))
     facts = {"local": on(free_bytes=66 << 20), "local /mnt/u": on(free_bytes=66 << 20)}
@@ -221,4 +221,4 @@ def test_every_directory_of_a_host_is_looked_at() -> None:
     ],
 )
 def test_versions_of_fio(text: str | None, version: tuple[int, int] | None) -> None:
-    assert fio_version(text) == version
+    assert parse_fio_version(text) == version

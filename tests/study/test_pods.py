@@ -13,7 +13,7 @@ from iolab.study.inventory import (
     PodSelection,
     list_pods_command,
     parse_inventory,
-    parse_selection,
+    parse_pod_selection,
     pods_inventory,
 )
 from tests.study.pods import listing, pod
@@ -43,7 +43,7 @@ def faults(*pods: dict[str, Any], selection: PodSelection = SELECTION) -> list[s
 )
 def test_a_selection_is_read(text: str, selection: PodSelection | None) -> None:
     expected = selection or PodSelection("b", "app.kubernetes.io/name=x,tier in (a, b)")
-    assert parse_selection(text) == expected
+    assert parse_pod_selection(text) == expected
     assert str(expected) == f"k8s:{text}"
 
 
@@ -57,7 +57,7 @@ def test_a_selection_is_read(text: str, selection: PodSelection | None) -> None:
 )
 def test_what_is_no_selection_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="selects no pods") as raised:
-        parse_selection(text)
+        parse_pod_selection(text)
     assert raised.value.message.isprintable()
 
 

@@ -43,8 +43,11 @@ def test_several_lists_are_a_product_and_the_first_axis_is_slowest() -> None:
         (("bs", "4k"), ("iodepth", 8), ("numjobs", 2)),
     ]
     assert len(points) == 8
-    assert Job.require(points[-1].job).block_bytes == 8192
-    assert (Job.require(points[-1].job).iodepth, Job.require(points[-1].job).numjobs) == (8, 1)
+    assert Job.require_type(points[-1].job).block_bytes == 8192
+    assert (Job.require_type(points[-1].job).iodepth, Job.require_type(points[-1].job).numjobs) == (
+        8,
+        1,
+    )
 
 
 def test_every_axis_reaches_the_job() -> None:
@@ -54,15 +57,15 @@ def test_every_axis_reaches_the_job() -> None:
     last = expand_points(load(text))[-1]
     assert last.axis == (("rwmixread", 30), ("filesize", 2097152), ("rate_iops", 20))
     assert (
-        Job.require(last.job).read_percent,
-        Job.require(last.job).file_bytes,
-        Job.require(last.job).rate_iops,
+        Job.require_type(last.job).read_percent,
+        Job.require_type(last.job).file_bytes,
+        Job.require_type(last.job).rate_iops,
     ) == (30, 2 << 20, 20)
 
 
 def test_a_mixed_workload_without_a_share_reads_half() -> None:
-    assert Job.require(expand_points(load(workload(rw="rw")))[0].job).read_percent == 50
-    assert Job.require(expand_points(load(workload(rw="read")))[0].job).read_percent is None
+    assert Job.require_type(expand_points(load(workload(rw="rw")))[0].job).read_percent == 50
+    assert Job.require_type(expand_points(load(workload(rw="read")))[0].job).read_percent is None
 
 
 def test_as_written_runs_block_by_block() -> None:
@@ -167,7 +170,7 @@ def test_the_budget_says_where_the_time_goes() -> None:
         round(layout, 6),
         105.0,
         3 * RUN_OVERHEAD_S,
-        2 * FILE_ENGINES[FIO_ENGINE].look_s,
+        2 * FILE_ENGINES[FIO_ENGINE].ceiling_measurement_s,
         5.0,
     ]
     assert budget.seconds == pytest.approx(sum(seconds for _, seconds in budget.reasons))

@@ -20,7 +20,7 @@ def shared() -> tuple[Job, DataSet]:
     """The widest job of a plan, and the files that it shares with its like."""
     plan = make_plan(load(workload("shared_file = true\nnumjobs = [1, 3]", rw="write")))
     (data_set,) = plan.data_sets
-    return Job.require(plan.points[-1].job), data_set
+    return Job.require_type(plan.points[-1].job), data_set
 
 
 def lines(text: str) -> list[str]:

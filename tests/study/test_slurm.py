@@ -7,7 +7,7 @@ import pytest
 from iolab.core.host import HostKind, HostSpec
 from iolab.errors import HostError
 from iolab.study.inventory import (
-    Allocation,
+    SlurmAllocation,
     parse_inventory,
     read_allocation,
     slurm_inventory,
@@ -22,7 +22,7 @@ def environment(nodes: str, job: str = "17") -> dict[str, str]:
 
 def test_an_allocation_is_read() -> None:
     nodes = ("n08", "n09", "n10", "gpu1")
-    assert read_allocation(environment("n[08-10],gpu1")) == Allocation("17", nodes)
+    assert read_allocation(environment("n[08-10],gpu1")) == SlurmAllocation("17", nodes)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_what_is_no_allocation_is_refused(given: dict[str, str], message: str) -
 
 
 def test_the_inventory_keeps_the_nodes_and_no_number_of_a_job() -> None:
-    inventory = slurm_inventory(Allocation("17", ("n1", "n2")))
+    inventory = slurm_inventory(SlurmAllocation("17", ("n1", "n2")))
     found = parse_inventory(inventory.text, inventory.file_name)
     assert found == (HostSpec("n1", HostKind.SLURM), HostSpec("n2", HostKind.SLURM))
     written = [line for line in inventory.text.splitlines() if not line.startswith("#")]

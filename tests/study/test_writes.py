@@ -75,7 +75,7 @@ def test_a_session_learns_from_the_first_run_of_a_kind_alone() -> None:
     plan = make_plan(study)
     forecaster = WriteForecaster(study, plan, study_kinds())
     assert forecaster.forecast().is_open
-    told = forecaster.learn(finished(plan.points[0], 1e9))
+    told = forecaster.add_result(finished(plan.points[0], 1e9))
     assert told is not None
     assert not told.is_open
-    assert forecaster.learn(finished(plan.points[1], 2e9)) is None
+    assert forecaster.add_result(finished(plan.points[1], 2e9)) is None

@@ -36,13 +36,13 @@ class AppendAnalysis(LoadAnalysis[RunView]):
     directions = (Direction.WRITE,)
     checks = (*CHECKS, not_durable)
 
-    def fleet(self, view: RunView) -> dict[str, Metric]:
+    def fleet_metrics(self, view: RunView) -> dict[str, Metric]:
         """With the variation of the latency."""
-        return super().fleet(view) | _variation(view, list(range(len(view.hosts))))
+        return super().fleet_metrics(view) | _variation(view, list(range(len(view.hosts))))
 
-    def host(self, view: RunView, index: int) -> dict[str, Metric]:
+    def host_metrics(self, view: RunView, index: int) -> dict[str, Metric]:
         """With the variation of the latency."""
-        return super().host(view, index) | _variation(view, [index])
+        return super().host_metrics(view, index) | _variation(view, [index])
 
 
 def _variation(view: RunView, hosts: list[int]) -> dict[str, Metric]:

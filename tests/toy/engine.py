@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from iolab.core.engine import EngineName
-from iolab.core.histogram import bin_of_ns
+from iolab.core.histogram import bin_index_of_ns
 from iolab.core.host import ToolFacts
 from iolab.core.run import DirectionTotals, EngineTotals
 from iolab.core.workload import Direction
@@ -91,7 +91,7 @@ class AppendReader:
             self._totals = self._whole(*numbers)
 
     def _interval(self, end_ns: int, span_ns: int, latencies: list[int]) -> Interval:
-        bins, counts = np.unique(bin_of_ns(latencies), return_counts=True)
+        bins, counts = np.unique(bin_index_of_ns(latencies), return_counts=True)
         appends = DirectionInterval(
             direction=Direction.WRITE,
             ios=len(latencies),

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Annotated, ClassVar, Final
 
 from iolab.core.engine import EngineName
-from iolab.core.metric_spec import Better, Combine, MetricSpec
+from iolab.core.metric_spec import Better, CombineRule, MetricSpec
 from iolab.core.study import Study
 from iolab.core.workload import BY_IOPS, AnyJob, Indicator
 from iolab.loads.kind import LoadKind
@@ -19,11 +19,11 @@ from iolab.study.load_tables import IO_INDICATORS, LoadTable, Sizes
 APPEND_ENGINE: Final = EngineName("append")
 BLOCK_BYTES_MAX: Final = 1 << 20
 
-Size = Annotated[int | str, values.size(1, BLOCK_BYTES_MAX, multiple=1)]
+Size = Annotated[int | str, values.size_value(1, BLOCK_BYTES_MAX, multiple=1)]
 
 
 VARIATION: Final = MetricSpec(
-    "lat_variation", "latency variation", "share", Better.LOWER, Combine.MEAN
+    "lat_variation", "latency variation", "share", Better.LOWER, CombineRule.MEAN
 )
 """Standard deviation of the latency over its mean."""
 
@@ -45,11 +45,11 @@ class AppendTable(LoadTable):
     job_type: ClassVar[type[AnyJob]] = AppendJob
     axes: ClassVar[tuple[str, ...]] = ("block",)
 
-    engine: Annotated[EngineName, values.word((APPEND_ENGINE,), "engines")]
+    engine: Annotated[EngineName, values.word_value((APPEND_ENGINE,), "engines")]
     block: Annotated[list[Size], Sizes]
-    indicator: Annotated[Indicator, values.word((*IO_INDICATORS, VARIATION.key), "indicators")] = (
-        BY_IOPS
-    )
+    indicator: Annotated[
+        Indicator, values.word_value((*IO_INDICATORS, VARIATION.key), "indicators")
+    ] = BY_IOPS
 
 
 class AppendStudy(LoadStudy):

@@ -38,10 +38,10 @@ from iolab.study.schedule import (
     SENTINEL_EVERY_CELLS,
     SENTINEL_EVERY_S,
     Search,
-    point_at,
+    build_point_at,
     searches_in,
 )
-from iolab.study.targets import makers_of
+from iolab.study.targets import load_hosts_of_point
 
 
 class ResultLog:
@@ -57,57 +57,65 @@ class ResultLog:
         self._points: dict[str, dict[int, Result]] = {}
         self._alarms: tuple[SentinelAlarm, ...] = ()
         for result in results:
-            self.take(result)
+            self.add_result(result)
 
-    def take(self, result: Result) -> None:
+    def add_result(self, result: Result) -> None:
         """Add a result."""
         self._runs[result.digest, result.repeat] = result
         self._points.setdefault(result.digest, {})[result.repeat] = result
 
-    def look(self) -> tuple[SentinelAlarm, ...]:
+    def update_sentinel_alarms(self) -> tuple[SentinelAlarm, ...]:
         """See whether the sentinel has moved; what was measured meanwhile no longer counts."""
         self._alarms = sentinel_alarms(self.results, self._study)
         return self._alarms
 
-    def _doubted(self, run: Result) -> bool:
-        return any(alarm.after < run.order < alarm.at for alarm in self._alarms)
+    def _is_between_sentinel_runs(self, run: Result) -> bool:
+        return any(
+            alarm.last_trusted_order < run.order < alarm.moved_order for alarm in self._alarms
+        )
 
     @property
     def results(self) -> tuple[Result, ...]:
         """All of them."""
         return tuple(self._runs.values())
 
-    def of(self, digest: str) -> list[Result]:
+    def runs_of_point(self, digest: str) -> list[Result]:
         """The runs of a point."""
         return list(self._points.get(digest, {}).values())
 
-    def counted(self, digest: str) -> int:
+    def counted_runs(self, digest: str) -> int:
         """How many runs of a point count towards its repeats: none that moved ground spoilt."""
-        return sum(1 for run in self.of(digest) if _is_done(run) and not self._doubted(run))
+        return sum(
+            1
+            for run in self.runs_of_point(digest)
+            if _is_done(run) and not self._is_between_sentinel_runs(run)
+        )
 
-    def failed(self, digest: str) -> bool:
+    def has_failed_run(self, digest: str) -> bool:
         """Whether a run of a point has failed for good."""
-        return any(run.status is RunStatus.FAILED for run in self.of(digest))
+        return any(run.status is RunStatus.FAILED for run in self.runs_of_point(digest))
 
-    def dead(self, digest: str, metric: str) -> bool:
+    def is_unmeasurable(self, digest: str, metric: str) -> bool:
         """Whether no use is to be had of a point: a run of it failed, or none has the metric."""
-        return self.failed(digest) or bool(self.of(digest) and not self.values(digest, metric))
+        return self.has_failed_run(digest) or bool(
+            self.runs_of_point(digest) and not self.metric_values(digest, metric)
+        )
 
-    def values(self, digest: str, metric: str) -> list[float]:
+    def metric_values(self, digest: str, metric: str) -> list[float]:
         """A point's values of a metric, of its trusted runs where there are any."""
-        done = [run for run in self.of(digest) if _is_done(run)]
-        sound = [run for run in done if not self._doubted(run)] or done
+        done = [run for run in self.runs_of_point(digest) if _is_done(run)]
+        sound = [run for run in done if not self._is_between_sentinel_runs(run)] or done
         trusted = positive_values(filter(is_publishable, sound), metric)
         return trusted or positive_values(sound, metric)
 
-    def sd(self, metric: str, digests: Iterable[str]) -> float:
+    def pooled_log_sd(self, metric: str, digests: Iterable[str]) -> float:
         """How far runs of one of these points differ: the standard deviation of ln of the metric.
 
         Pooled over the points, and drawn towards 1 % while there are few repeats.
         """
         total, df = SD_UNKNOWN**2 * SD_UNKNOWN_DF, SD_UNKNOWN_DF
         for digest in digests:
-            logs = [math.log(value) for value in self.values(digest, metric)]
+            logs = [math.log(value) for value in self.metric_values(digest, metric)]
             if len(logs) > 1:
                 middle = sum(logs) / len(logs)
                 total += sum((value - middle) ** 2 for value in logs)
@@ -117,7 +125,9 @@ class ResultLog:
     def half_widths(self, digests: Sequence[str]) -> dict[str, float]:
         """Half of the published interval of each point's figure as a share, where it has runs."""
         used = [
-            run for run in self._runs.values() if is_publishable(run) and not self._doubted(run)
+            run
+            for run in self._runs.values()
+            if is_publishable(run) and not self._is_between_sentinel_runs(run)
         ]
         priors = fit_point_priors(results_by_point(used), self._study)
         widths: dict[str, float] = {}
@@ -125,7 +135,7 @@ class ResultLog:
             metric = self._workloads[key.workload].headline_metric
             values = positive_values(runs, metric) if metric else []
             if runs[0].digest in digests and metric and len(values) > 1:
-                published = publish_value(values, priors.of(key, metric))
+                published = publish_value(values, priors.prior_of_point(key, metric))
                 widths[runs[0].digest] = _narrower_half_width(published, widths.get(runs[0].digest))
         return widths
 
@@ -148,7 +158,7 @@ IOPS: Final = "iops"
 class DecisionGroup(Protocol):
     """Points that are decided on together."""
 
-    def wants(self, log: ResultLog) -> Sequence[Point]:
+    def points_to_measure(self, log: ResultLog) -> Sequence[Point]:
         """The points to measure (once) in the next block; none when this part is done."""
 
 
@@ -162,7 +172,7 @@ def decision_groups(study: Study, plan: Plan) -> tuple[DecisionGroup, ...]:
 
 
 def _decision_group(study: Study, search: Search) -> DecisionGroup:
-    match search.workload.aim.objective:
+    match search.workload.search_goal.objective:
         case Objective.PEAK:
             return PeakGroup(study, search)
         case Objective.MAX_LOAD:
@@ -179,9 +189,11 @@ class GridGroup:
         self._own = {item.id for item in study.workloads if item.repeats}
         self._points = points
 
-    def wants(self, log: ResultLog) -> Sequence[Point]:
+    def points_to_measure(self, log: ResultLog) -> Sequence[Point]:
         """Points with too few runs, or too wide an interval."""
-        return self._repeats.wanted(log, [p for p in self._points if p.workload not in self._own])
+        return self._repeats.points_to_repeat(
+            log, [p for p in self._points if p.workload not in self._own]
+        )
 
 
 class RepeatRule:
@@ -193,29 +205,38 @@ class RepeatRule:
     def __init__(self, study: Study) -> None:
         self._study = study
 
-    def wanted(self, log: ResultLog, points: Sequence[Point], *, least: int = 0) -> list[Point]:
+    def points_to_repeat(
+        self, log: ResultLog, points: Sequence[Point], *, least: int = 0
+    ) -> list[Point]:
         """Those of the points that need another run."""
         method = self._study.method
         least = max(least, method.repeats)
         most = max(least, method.repeats_max)
         # Where the ground moves on and on, runs that do not count must come to an end too.
-        alive = [p for p in points if not log.failed(p.digest) and len(log.of(p.digest)) < 2 * most]
+        alive = [
+            p
+            for p in points
+            if not log.has_failed_run(p.digest) and len(log.runs_of_point(p.digest)) < 2 * most
+        ]
         wide = log.half_widths([point.digest for point in alive])
         few = {
-            p.digest for p in alive if log.counted(p.digest) < least or self._lacks(log, p, most)
+            p.digest
+            for p in alive
+            if log.counted_runs(p.digest) < least or self._lacks_second_sound_run(log, p, most)
         }
         vague = {digest for digest, half in wide.items() if half > method.target_half_width}
         return [
             point
             for point in alive
-            if point.digest in few or (point.digest in vague and log.counted(point.digest) < most)
+            if point.digest in few
+            or (point.digest in vague and log.counted_runs(point.digest) < most)
         ]
 
-    def _lacks(self, log: ResultLog, point: Point, most: int) -> bool:
+    def _lacks_second_sound_run(self, log: ResultLog, point: Point, most: int) -> bool:
         """Whether a point has a sound run but no second, so that it would have no interval."""
-        sound = sum(is_publishable(run) for run in log.of(point.digest))
+        sound = sum(is_publishable(run) for run in log.runs_of_point(point.digest))
         wanted = min(2, self._study.method.repeats)
-        return 0 < sound < wanted and log.counted(point.digest) < most
+        return 0 < sound < wanted and log.counted_runs(point.digest) < most
 
 
 class LoadCurveGroup:
@@ -227,37 +248,41 @@ class LoadCurveGroup:
         self._repeats = RepeatRule(study)
         self._metric = search.workload.rate_metric
 
-    def wants(self, log: ResultLog) -> Sequence[Point]:
+    def points_to_measure(self, log: ResultLog) -> Sequence[Point]:
         """The next load of the curve; when it is known, repeats of what was measured."""
         points = {place[0]: point for place, point in self._search.points.items()}
-        alive = {load: p for load, p in points.items() if not log.dead(p.digest, self._metric)}
+        alive = {
+            load: p for load, p in points.items() if not log.is_unmeasurable(p.digest, self._metric)
+        }
         if not alive:
             return ()
-        axis = load_curve_so_far(self._study, self._search, log)
-        load = None if axis is None else axis.wanted()
+        axis = measured_load_curve(self._study, self._search, log)
+        load = None if axis is None else axis.next_load()
         if load is not None:
             return (alive[load],)
-        measured = [point for point in alive.values() if log.counted(point.digest)]
+        measured = [point for point in alive.values() if log.counted_runs(point.digest)]
         if self._study.method.is_sequential:
-            return self._repeats.wanted(log, measured)
-        return [p for p in measured if log.counted(p.digest) < self._study.method.repeats]
+            return self._repeats.points_to_repeat(log, measured)
+        return [p for p in measured if log.counted_runs(p.digest) < self._study.method.repeats]
 
 
-def load_curve_so_far(study: Study, search: Search, log: ResultLog) -> AdaptiveCurve | None:
+def measured_load_curve(study: Study, search: Search, log: ResultLog) -> AdaptiveCurve | None:
     """The curve as far as it is known; None where no load can be measured."""
     metric = search.workload.rate_metric
     places = {place[0]: point for place, point in search.points.items()}
-    alive = {load: p for load, p in places.items() if not log.dead(p.digest, metric)}
+    alive = {load: p for load, p in places.items() if not log.is_unmeasurable(p.digest, metric)}
     if not alive:
         return None
-    headline = [load for load in search.workload.aim.headline if load in alive]
+    headline = [load for load in search.workload.search_goal.headline if load in alive]
     axis = AdaptiveCurve(tuple(alive), np.random.default_rng(study.method.seed), headline)
-    sd = log.sd(metric, [point.digest for point in alive.values()])
+    sd = log.pooled_log_sd(metric, [point.digest for point in alive.values()])
     by_digest = {point.digest: load for load, point in alive.items()}
     for digest in dict.fromkeys(run.digest for run in log.results if run.digest in by_digest):
-        values = log.values(digest, metric)
+        values = log.metric_values(digest, metric)
         if values:
-            axis.record(by_digest[digest], _median(values), sd / math.sqrt(len(values)))
+            axis.add_measurement(
+                by_digest[digest], _geometric_mean(values), sd / math.sqrt(len(values))
+            )
     return axis
 
 
@@ -269,27 +294,29 @@ class PeakGroup:
         self._repeats = RepeatRule(study)
         self._metric = search.workload.figure_metric
 
-    def wants(self, log: ResultLog) -> Sequence[Point]:
+    def points_to_measure(self, log: ResultLog) -> Sequence[Point]:
         """The next point of the search; when it has ended, a repeat of the best."""
-        search = peak_search_so_far(self._search, log)
-        place = search.wanted()
-        if place is not None and not log.dead(self._search.points[place].digest, self._metric):
+        search = measured_peak_search(self._search, log)
+        place = search.next_point()
+        if place is not None and not log.is_unmeasurable(
+            self._search.points[place].digest, self._metric
+        ):
             return (self._search.points[place],)
-        if not any(log.values(p.digest, self._metric) for p in self._search.points.values()):
+        if not any(log.metric_values(p.digest, self._metric) for p in self._search.points.values()):
             return ()
-        best = self._search.points[search.peak().point]
-        return self._repeats.wanted(log, [best], least=CONFIRMED)
+        best = self._search.points[search.best_point().point]
+        return self._repeats.points_to_repeat(log, [best], least=CONFIRMED)
 
 
-def peak_search_so_far(search: Search, log: ResultLog) -> PeakSearch:
+def measured_peak_search(search: Search, log: ResultLog) -> PeakSearch:
     """The search as far as it has come."""
     metric = search.workload.figure_metric
     peaks = PeakSearch(search.axes)
     places: dict[str, GridPoint] = {point.digest: place for place, point in search.points.items()}
-    sd = log.sd(metric, places)
+    sd = log.pooled_log_sd(metric, places)
     for digest in dict.fromkeys(run.digest for run in log.results if run.digest in places):
-        for value in log.values(digest, metric):
-            peaks.record(places[digest], value, sd)
+        for value in log.metric_values(digest, metric):
+            peaks.add_measurement(places[digest], value, sd)
     return peaks
 
 
@@ -301,27 +328,29 @@ class MaxLoadGroup:
         self._search = search
         self._repeats = RepeatRule(study)
 
-    def wants(self, log: ResultLog) -> Sequence[Point]:
+    def points_to_measure(self, log: ResultLog) -> Sequence[Point]:
         """The next rate of the search; when it has ended, the rate that confirms its answer."""
         (base,) = self._search.points.values()
         trail = max_load_progress(self._search, log)
         if trail is None:
-            return () if log.dead(base.digest, IOPS) else (base,)
+            return () if log.is_unmeasurable(base.digest, IOPS) else (base,)
         if trail.lost:
             return ()
         if trail.wanted is not None:
-            point = self._at(base, trail.wanted)
-            return () if log.failed(point.digest) else (point,)
-        if not trail.limit.bounded and trail.limit.load < trail.saturation / 2:
+            point = self._point_at_rate(base, trail.wanted)
+            return () if log.has_failed_run(point.digest) else (point,)
+        if not trail.search_limit.is_bounded and trail.search_limit.load < trail.saturation / 2:
             return ()  # Even the lowest rate is too much: there is nothing to confirm.
-        proof = self._at(base, trail.limit.confirm_at)
-        return self._repeats.wanted(log, [proof], least=CONFIRMED)
+        proof = self._point_at_rate(base, trail.search_limit.load_to_confirm)
+        return self._repeats.points_to_repeat(log, [proof], least=CONFIRMED)
 
-    def _at(self, base: Point, load: float) -> Point:
+    def _point_at_rate(self, base: Point, load: float) -> Point:
         """The point at that rate of the whole fleet: every job has an equal share of it."""
         jobs = total_job_count(self._study, base)
         rate = max(1, round(load / jobs))
-        return point_at(self._study, base.configuration, base.workload, (*base.axis, (RATE, rate)))
+        return build_point_at(
+            self._study, base.configuration, base.workload, (*base.axis, (RATE, rate))
+        )
 
 
 class MaxLoadProgress:
@@ -335,7 +364,7 @@ class MaxLoadProgress:
         self._limit_ns = limit.latency_ns
         self.runs = [run for run in runs if run is not None]
         search = MaxLoadSearch(saturation, limit.latency_ns)
-        self.wanted = search.wanted()
+        self.wanted = search.next_load()
         self.lost = False
         for run in runs:
             if self.wanted is None:
@@ -343,45 +372,45 @@ class MaxLoadProgress:
             if run is None:
                 self.lost = True
                 break
-            search.record(run)
-            self.wanted = search.wanted()
+            search.add_run(run)
+            self.wanted = search.next_load()
         self._search = search
 
     @property
-    def limit(self) -> LoadLimit:
+    def search_limit(self) -> LoadLimit:
         """The answer by the search's own runs; ValueError before it has enough."""
-        return self._search.limit()
+        return self._search.load_limit()
 
     @property
-    def answer(self) -> LoadLimit:
+    def confirmed_limit(self) -> LoadLimit:
         """The answer by all runs, those that confirm it too."""
         search = MaxLoadSearch(self.saturation, self._limit_ns)
         for run in self.runs:
-            search.record(run)
-        return search.limit()
+            search.add_run(run)
+        return search.load_limit()
 
 
 def max_load_progress(search: Search, log: ResultLog) -> MaxLoadProgress | None:
     """The search as far as it has come; None before the load without a rate is known."""
     (base,) = search.points.values()
-    limit = search.workload.aim.limit
-    maxima = log.values(base.digest, IOPS)
+    limit = search.workload.search_goal.limit
+    maxima = log.metric_values(base.digest, IOPS)
     if not maxima or limit is None:
         return None
     runs = [
         _load_run_of_result(run, limit)
         for run in log.results
-        if run.status is RunStatus.DONE and _is_rate_limited_run_of(run, base)
+        if run.status is RunStatus.DONE and _is_rate_limited_run(run, base)
     ]
-    return MaxLoadProgress(_median(maxima), limit, runs)
+    return MaxLoadProgress(_geometric_mean(maxima), limit, runs)
 
 
 def total_job_count(study: Study, point: Point) -> int:
     """All jobs of a point's hosts together."""
-    return sum(point.job_on(host).jobs for host in makers_of(study, point))
+    return sum(point.job_on(host).job_count for host in load_hosts_of_point(study, point))
 
 
-def _is_rate_limited_run_of(run: Result, base: Point) -> bool:
+def _is_rate_limited_run(run: Result, base: Point) -> bool:
     """Whether a run is of the same behaviour under a rate."""
     own = (run.configuration, run.workload, run.axis[:-1])
     same = own == (base.configuration, base.workload, base.axis)
@@ -393,17 +422,19 @@ def _load_run_of_result(run: Result, limit: LatencyLimit) -> LoadRun | None:
     return LoadRun(load, latency) if load and latency else None
 
 
-def _median(values: Sequence[float]) -> float:
+def _geometric_mean(values: Sequence[float]) -> float:
     return math.exp(math.fsum(math.log(value) for value in values) / len(values))
 
 
-def is_decided_by_results(study: Study) -> bool:
+def chooses_runs_by_results(study: Study) -> bool:
     """Whether a session of the study makes other runs than its plan lists."""
-    return study.method.is_sequential or any(item.aim.is_adaptive for item in study.workloads)
+    return study.method.is_sequential or any(
+        item.search_goal.is_adaptive for item in study.workloads
+    )
 
 
 class AdaptiveQueue:
-    """Asks for one run after the other; `learn` what came of each before the next."""
+    """Asks for one run after the other; `add_result` what came of each before the next."""
 
     def __init__(self, study: Study, plan: Plan, stored: Iterable[Result] = ()) -> None:
         """Take what earlier segments have `stored`: runs of it that are done are not made again."""
@@ -425,7 +456,7 @@ class AdaptiveQueue:
 
     def next_run(self) -> PlannedRun | None:
         """The run to make now; None when nothing more is wanted."""
-        while (point := self._choose()) is not None:
+        while (point := self._next_point()) is not None:
             self._order += 1
             self._asked[point.digest] += 1
             self._points[point.digest] = point
@@ -433,16 +464,16 @@ class AdaptiveQueue:
             stored = self._stored.pop((point.digest, run.repeat), None)
             if stored is None:
                 return run
-            self.learn(stored)
+            self.add_result(stored)
             self._messages.clear()
         return None
 
-    def learn(self, result: Result) -> None:
+    def add_result(self, result: Result) -> None:
         """Take what came of the run that was last asked for."""
-        self._log.take(result)
+        self._log.add_result(result)
         self._since.append(result)
         if self._sentinel is not None and result.digest == self._sentinel.digest:
-            self._look()
+            self._check_sentinel()
             self._since.clear()
 
     def new_messages(self) -> Sequence[str]:
@@ -450,16 +481,16 @@ class AdaptiveQueue:
         messages, self._messages = tuple(self._messages), []
         return messages
 
-    def _choose(self) -> Point | None:
-        if self._sentinel is not None and self._is_due(self._sentinel):
+    def _next_point(self) -> Point | None:
+        if self._sentinel is not None and self._is_sentinel_due(self._sentinel):
             return self._sentinel
-        while self._queue or self._fill():
+        while self._queue or self._queue_next_block():
             point = self._queue.popleft()
-            if not self._log.failed(point.digest):
+            if not self._log.has_failed_run(point.digest):
                 return point
         return None
 
-    def _fill(self) -> bool:
+    def _queue_next_block(self) -> bool:
         """Queue the next block; whether there is one."""
         if self._blocks:
             self._queue.extend(self._blocks.popleft())
@@ -467,8 +498,8 @@ class AdaptiveQueue:
         wanted = [
             point
             for part in self._parts
-            for point in part.wants(self._log)
-            if not self._log.failed(point.digest)
+            for point in part.points_to_measure(self._log)
+            if not self._log.has_failed_run(point.digest)
         ]
         self._rounds += 1
         if self._study.method.order is RunOrder.RANDOMISED:
@@ -477,18 +508,18 @@ class AdaptiveQueue:
         self._queue.extend(wanted)
         return bool(wanted)
 
-    def _is_due(self, sentinel: Point) -> bool:
+    def _is_sentinel_due(self, sentinel: Point) -> bool:
         """Whether the sentinel is measured now: after so many other runs, or so long."""
-        if self._log.failed(sentinel.digest) or not self._since:
+        if self._log.has_failed_run(sentinel.digest) or not self._since:
             return False
         method = self._study.method
         each_s = method.settle_s + overhead_seconds(method)
         seconds = sum(run.window_s + each_s for run in self._since)
         return len(self._since) >= SENTINEL_EVERY_CELLS or seconds >= SENTINEL_EVERY_S
 
-    def _look(self) -> None:
+    def _check_sentinel(self) -> None:
         """What the sentinel says; where it has moved, what lies between is measured again, once."""
-        alarms = self._log.look()
+        alarms = self._log.update_sentinel_alarms()
         if len(alarms) <= self._alarms:
             self._redone = False
             return
@@ -502,7 +533,7 @@ class AdaptiveQueue:
         self._queue.extendleft(
             self._points[run.digest]
             for run in reversed(self._since)
-            if alarms[-1].after < run.order < alarms[-1].at
+            if alarms[-1].last_trusted_order < run.order < alarms[-1].moved_order
         )
         self._messages.append(f"{alarm_text(alarms[-1])} The runs between are made again.")
 
@@ -522,6 +553,6 @@ def queue_maker(
     study: Study, plan: Plan, stored: Sequence[Result] = ()
 ) -> Callable[[], AdaptiveQueue] | None:
     """Makes the session's queue anew at each call; None where the plan lists all runs."""
-    if not is_decided_by_results(study):
+    if not chooses_runs_by_results(study):
         return None
     return partial(AdaptiveQueue, study, plan, stored)

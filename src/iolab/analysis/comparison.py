@@ -40,7 +40,7 @@ from iolab.stats.comparison import (
     Comparison,
     ComparisonVerdict,
 )
-from iolab.stats.overall import GeometricMeanRatio, geometric_mean
+from iolab.stats.overall import GeometricMeanRatio, geometric_mean_ratio
 
 SAME_SESSION: Final = "both sides are the same session"
 
@@ -71,7 +71,7 @@ class ComparisonResult:
     same_session: bool
 
     @property
-    def verdicts(self) -> Mapping[ComparisonVerdict, int]:
+    def verdict_counts(self) -> Mapping[ComparisonVerdict, int]:
         """How many rows have each verdict."""
         return Counter(row.comparison.verdict for row in self.rows)
 
@@ -99,7 +99,7 @@ def compare_sides(
     def judge(place: PointPlace, metric: str) -> Comparison:
         if same:
             return _self_comparison(len(pairs[place][0].results))
-        prior = priors.of(_side_point_key(place, "baseline"), metric)
+        prior = priors.prior_of_point(_side_point_key(place, "baseline"), metric)
         return compare_pair(pairs[place], metric, prior, one_session=one_session)
 
     rows, without = compare_metrics(pairs, baseline.study, metrics, judge)
@@ -162,7 +162,7 @@ def _metric_summaries(
         if same_session:
             overall = GeometricMeanRatio(1.0, 1.0, 1.0, len(curves), bootstrapped=False)
         else:
-            overall = geometric_mean(list(curves.values()), np.random.default_rng(_SEED))
+            overall = geometric_mean_ratio(list(curves.values()), np.random.default_rng(_SEED))
             overall = _widen_interval(overall, errors[metric])
         if count > 1:
             yield MetricSummary(metric, betters[metric], count, overall)
@@ -210,23 +210,26 @@ class SessionHistory:
     """
 
     sessions: tuple[ComparisonSide, ...]
-    changed: tuple[tuple[Difference, ...], ...]
-    series: tuple[MetricHistory, ...]
+    differences_by_session: tuple[tuple[Difference, ...], ...]
+    metric_histories: tuple[MetricHistory, ...]
 
     @property
-    def changes(self) -> int:
+    def change_count(self) -> int:
         """How many changes there are over all series."""
-        return sum(len(series.search.changes) for series in self.series)
+        return sum(len(series.search.changes) for series in self.metric_histories)
 
 
-def forbidding_differences(sessions: Sequence[ComparisonSide]) -> dict[int, tuple[Difference, ...]]:
+def forbidding_differences_by_session(
+    sessions: Sequence[ComparisonSide],
+) -> dict[int, tuple[Difference, ...]]:
     """What keeps sessions from standing in one history with the first, by their place."""
     forbidden: dict[int, tuple[Difference, ...]] = {}
     for place, side in enumerate(sessions[1:], start=1):
         unlike = tuple(
             difference
             for difference in differences(sessions[0], side)
-            if difference.forbids or (difference.area is Area.STUDY and difference.what == "study")
+            if difference.forbids_comparison
+            or (difference.area is Area.STUDY and difference.setting == "study")
         )
         if unlike:
             forbidden[place] = unlike
@@ -254,8 +257,11 @@ def track_history(
     alpha = min(ALPHA, FALSE_ALARMS / max(len(wanted), 1))
     return SessionHistory(
         sessions=ordered,
-        changed=((), *(differences(earlier, later) for earlier, later in pairwise(ordered))),
-        series=tuple(
+        differences_by_session=(
+            (),
+            *(differences(earlier, later) for earlier, later in pairwise(ordered)),
+        ),
+        metric_histories=tuple(
             MetricHistory(*place, metric, values, _search_changes(values, alpha))
             for place, metric, values in wanted
         ),

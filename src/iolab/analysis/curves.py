@@ -17,7 +17,7 @@ from iolab.study.schedule import Search, expand_points, load_curves, searches_in
 
 def session_load_findings(study: Study, results: Sequence[Result]) -> LoadFindings:
     """The findings of a session; runs that went without a host do not enter."""
-    full_fleet = [result for result in results if not result.without]
+    full_fleet = [result for result in results if not result.excluded_hosts]
     measured = {result.digest for result in full_fleet}
     points = [point for point in expand_points(study) if point.data_set]
     searches = [s for s in searches_in(study, points) if _measured_point_count(s, measured)]

@@ -87,7 +87,7 @@ def read_comparison_side(
     study, results = results_with_session_checks(reader)
     chosen = _choose_configuration(name, study, configuration)
     # A configuration that lost hosts has the points of the whole one.
-    lost = {result.without for result in results if result.configuration == chosen.id}
+    lost = {result.excluded_hosts for result in results if result.configuration == chosen.id}
     full_ids = {chosen.id.removesuffix(f" without {', '.join(names)}") for names in lost if names}
     own_results = tuple(result for result in results if result.configuration == chosen.id)
     manifests = [
@@ -113,7 +113,7 @@ def read_comparison_side(
         facts={
             host: facts
             for host, facts in reader.facts.items()
-            if host in {*chosen.hosts, *chosen.storage, *_guest_nodes(study, chosen)}
+            if host in {*chosen.hosts, *chosen.storage, *_guest_node_names(study, chosen)}
         },
         results=own_results,
         engine_versions=tuple(sorted({version for version in engines if version})),
@@ -121,7 +121,7 @@ def read_comparison_side(
     )
 
 
-def _guest_nodes(study: Study, configuration: Configuration) -> set[str]:
+def _guest_node_names(study: Study, configuration: Configuration) -> set[str]:
     """The nodes that clients live on as guests."""
     return {host.node for host in study.hosts if host.name in configuration.hosts}
 
@@ -184,19 +184,22 @@ class Area(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is not the same on both sides; with `forbids` the two do not compare."""
+    """One thing that is not the same on both sides.
+
+    With `forbids_comparison` the two do not compare.
+    """
 
     area: Area
-    what: str
+    setting: str
     baseline: str
     candidate: str
-    forbids: bool = False
+    forbids_comparison: bool = False
     workload: str = ""
 
     @property
     def subject(self) -> str:
         """What differs, of which workload."""
-        return f"{self.workload}: {self.what}" if self.workload else self.what
+        return f"{self.workload}: {self.setting}" if self.workload else self.setting
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.baseline} against {self.candidate}"
@@ -214,7 +217,7 @@ def differences(baseline: ComparisonSide, candidate: ComparisonSide) -> tuple[Di
         *_host_differences(baseline.facts, candidate.facts),
         *_software_differences(baseline, candidate),
     ]
-    return tuple(sorted(every, key=lambda difference: not difference.forbids))
+    return tuple(sorted(every, key=lambda difference: not difference.forbids_comparison))
 
 
 def _study_differences(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[Difference]:
@@ -279,7 +282,7 @@ def _point_setting_differences(
 def _settings_free_to_differ(job: AnyJob, other: AnyJob) -> tuple[str, ...]:
     """The settings of two jobs that may differ: of one load made by two engines these, too."""
     laid_out = bool(job.data_directions and other.data_directions)
-    places = (*job.places, *other.places)
+    places = (*job.path_options, *other.path_options)
     if laid_out and job.engine != other.engine:
         return (*places, *job.engine_settings, *other.engine_settings)
     return places
@@ -344,7 +347,7 @@ def _host_setting_differences(
     for field in fields(first):
         values = (getattr(first, field.name), getattr(second, field.name))
         texts = (_setting_text(field.name, value) for value in values)
-        name, forbids = field.name.replace("_", " "), field.name in first.must_agree
+        name, forbids = field.name.replace("_", " "), field.name in first.keys_that_must_agree
         yield from _difference_if_unequal(
             Area.WORKLOAD, f"{whose}: {name}", *texts, forbids=forbids
         )
@@ -420,7 +423,7 @@ def _host_differences(
                 name,
                 _values_with_counts_text(first),
                 _values_with_counts_text(second),
-                forbids=emulated,
+                forbids_comparison=emulated,
             )
 
 

@@ -22,7 +22,7 @@ from iolab.units import NS_PER_S
 
 def run_spread(record: RunRecord, load: LoadSums) -> Spread | None:
     """The spread of a run of several hosts that all did I/O, else None."""
-    return host_spread(record.hosts, host_io_windows(record, load.cut), host_rates(load))
+    return host_spread(record.hosts, host_io_windows(record, load.measured_part), host_rates(load))
 
 
 def host_spread(

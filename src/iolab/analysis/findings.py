@@ -17,17 +17,17 @@ from iolab.analysis.bottleneck.decision import (
     load_step_at,
     usl_of_curve,
 )
-from iolab.analysis.points import REPLICATED, Axis, PointSummary, other_axes, point_curves
+from iolab.analysis.points import REPLICATED, Axis, PointSummary, axis_without_names, point_curves
 from iolab.analysis.value import (
     Maximum,
     Quotient,
     capacity_quotients,
-    full_configurations,
     rate_quotients,
+    without_host_subsets,
 )
 from iolab.core.configuration import Configuration, LatencyLimit
 from iolab.core.metric import Level, Metric, worst_level
-from iolab.core.metric_spec import Better, mean_latency_keys, spec_of
+from iolab.core.metric_spec import Better, mean_latency_keys, metric_spec
 from iolab.core.resources import RunResources
 from iolab.core.run import RunKey
 from iolab.core.study import Study
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 class BestPointFinding:
     """A configuration's best figure of a workload over all places of its axes.
 
-    `level` is the worst verdict behind it. `alike` are other places whose interval reaches into
-    that of the best: they may be as good. `places` is of how many it is the best, `invalid` how
-    many more have a value that nothing may be said of.
+    `level` is the worst verdict behind it. `indistinguishable_axes` are other places whose interval
+    reaches into that of the best: they may be as good. `point_count` is of how many it is the best,
+    `invalid` how many more have a value that nothing may be said of.
     """
 
     configuration: str
@@ -56,8 +56,8 @@ class BestPointFinding:
     axis: Axis
     value: Metric
     level: Level
-    alike: tuple[Axis, ...]
-    places: int
+    indistinguishable_axes: tuple[Axis, ...]
+    point_count: int
     runs: tuple[RunKey, ...]
     invalid: int = 0
 
@@ -66,9 +66,9 @@ class BestPointFinding:
 class SpeedupFinding:
     """The largest gain of a candidate over the baseline that its interval supports.
 
-    `share` is what a rate is higher by, or a latency lower by, as a share of the baseline's, with
-    `low` and `high` of an interval that holds for all `cells` at once. `factor` is how many times
-    as good the candidate is there, `level` the worst verdict behind it.
+    `gain_share` is what a rate is higher by, or a latency lower by, as a share of the baseline's,
+    with `low` and `high` of an interval that holds for all `comparison_count` at once. `factor` is
+    how many times as good the candidate is there, `level` the worst verdict behind it.
     """
 
     baseline: str
@@ -76,11 +76,11 @@ class SpeedupFinding:
     workload: str
     axis: Axis
     metric: str
-    share: float
+    gain_share: float
     low: float | None
     high: float | None
     factor: float
-    cells: int
+    comparison_count: int
     level: Level
     runs: tuple[RunKey, ...]
 
@@ -89,14 +89,14 @@ class SpeedupFinding:
 class WinLossFinding:
     """How a candidate's cells of one metric compare with the baseline's: how many of each verdict.
 
-    `skipped` could not be compared.
+    `skipped_count` could not be compared.
     """
 
     baseline: str
     candidate: str
     metric: str
-    verdicts: tuple[tuple[ComparisonVerdict, int], ...]
-    skipped: int
+    verdict_counts: tuple[tuple[ComparisonVerdict, int], ...]
+    skipped_count: int
     runs: tuple[RunKey, ...]
 
 
@@ -104,23 +104,24 @@ class WinLossFinding:
 class CrossoverFinding:
     """Two configurations each of which leads, by its interval, on a part of one axis of load.
 
-    `below` leads at the load `last`, and `up_to` it where it does so at every lower one that was
-    compared; `above` leads at the load `first`, and from it on where `on`. The shares are what each
-    is better by at these loads, as shares of the other's; `level` is the worst verdict at the two.
+    `low_load_leader` leads at the load `last_low_load`, and `leads_at_all_lower_loads` it where it
+    does so at every lower one that was compared; `high_load_leader` leads at the load
+    `first_high_load`, and from it on where `leads_at_all_higher_loads`. The shares are what each is
+    better by at these loads, as shares of the other's; `level` is the worst verdict at the two.
     """
 
-    below: str
-    above: str
+    low_load_leader: str
+    high_load_leader: str
     workload: str
     metric: str
     axis: str
-    fixed: Axis
-    last: int
-    first: int
-    share_below: float
-    share_above: float
-    up_to: bool
-    on: bool
+    fixed_axis: Axis
+    last_low_load: int
+    first_high_load: int
+    low_load_lead_share: float
+    high_load_lead_share: float
+    leads_at_all_lower_loads: bool
+    leads_at_all_higher_loads: bool
     level: Level
     runs: tuple[RunKey, ...]
 
@@ -129,21 +130,21 @@ class CrossoverFinding:
 class KneeFinding:
     """Where more load stops paying: from one load to the next the rate gains less than it costs.
 
-    `rate` and `latency` are the ratios from `load` to `further`, of rates and of mean latencies;
-    `single` where either rests on one run, `sure` where it holds at the worst ends of all four
-    intervals; `level` is the worst verdict behind it.
+    `rate_ratio` and `latency_ratio` are the ratios from `load` to `next_load`, of rates and of mean
+    latencies; `has_single_runs` where either rests on one run, `is_certain` where it holds at the
+    worst ends of all four intervals; `level` is the worst verdict behind it.
     """
 
     configuration: str
     workload: str
     axis: str
-    fixed: Axis
+    fixed_axis: Axis
     load: int
-    further: int
-    rate: float
-    latency: float
-    single: bool
-    sure: bool
+    next_load: int
+    rate_ratio: float
+    latency_ratio: float
+    has_single_runs: bool
+    is_certain: bool
     level: Level
     runs: tuple[RunKey, ...]
 
@@ -152,21 +153,21 @@ class KneeFinding:
 class PriceFinding:
     """What a configuration gives for what: a best figure, or capacity, over its cost or its size.
 
-    `per` is `1000 EUR`, `TB raw`, `TB usable` or `node`; `value` in the figure's unit for one of
-    these. `rank` is its place among all configurations, from 1, of `of` that have both. `sure`
-    where its interval lies above those of all that are ranked behind it. `level` is the worst
-    verdict behind these, None of capacity.
+    `per_unit` is `1000 EUR`, `TB raw`, `TB usable` or `node`; `value` in the figure's unit for one
+    of these. `rank` is its place among all configurations, from 1, of `ranked_count` that have
+    both. `is_certain` where its interval lies above those of all that are ranked behind it. `level`
+    is the worst verdict behind these, None of capacity.
     """
 
     configuration: str
     workload: str
     metric: str
-    per: str
+    per_unit: str
     value: float
     unit: str
     rank: int
-    of: int
-    sure: bool
+    ranked_count: int
+    is_certain: bool
     level: Level | None
     runs: tuple[RunKey, ...]
 
@@ -175,8 +176,8 @@ class PriceFinding:
 class BottleneckFinding:
     """What limits a configuration's best of a workload, at the place `axis` of its axes.
 
-    `resources` are what one run of it tells, `decision` what follows from that and from
-    the load's last step. `law` describes the curve where nothing busy explains that it bends.
+    `resources` are what one run of it tells, `decision` what follows from that and from the load's
+    last step. `contention_law` describes the curve where nothing busy explains that it bends.
     """
 
     configuration: str
@@ -184,7 +185,7 @@ class BottleneckFinding:
     axis: Axis
     decision: BottleneckDecision
     resources: RunResources
-    law: UslFit | None
+    contention_law: UslFit | None
     level: Level
     runs: tuple[RunKey, ...]
 
@@ -203,33 +204,34 @@ class Need(StrEnum):
 class NeedSide:
     """One side of a need, and how much of the best configuration's figure this one has.
 
-    `name` is capacity, IOPS, bandwidth or operations; `share` is 1 for the best.
+    `name` is capacity, IOPS, bandwidth or operations; `share_of_best` is 1 for the best.
     """
 
     name: str
-    share: float
+    share_of_best: float
 
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """The configuration that serves a need best, of `of` that could be held against each other.
+    """The configuration that serves a need best, of `compared_count` that can be compared.
 
-    `lead` is how many times as good it is as `runner_up` by the need's measure: capacity, the
-    geometric mean over `workloads`, or the least of its `sides`. `per` is what figures are for:
-    `1000 EUR`, empty where no cost is given. Of capacity, `terabytes` is the figure and `metric`
-    `usable_tb` or `raw_tb`. `sure` where its interval lies above those of all others, `single`
-    where one of them rests on one run. `level` is the worst verdict behind it, None of capacity.
+    `lead_factor` is how many times as good it is as `runner_up` by the need's measure: capacity,
+    the geometric mean over `workloads`, or the least of its `need_sides`. `per_unit` is what
+    figures are for: `1000 EUR`, empty where no cost is given. Of capacity, `terabytes` is the
+    figure and `metric` `usable_tb` or `raw_tb`. `is_certain` where its interval lies above those of
+    all others, `has_single_runs` where one of them rests on one run. `level` is the worst verdict
+    behind it, None of capacity.
     """
 
     need: Need
     configuration: str
     runner_up: str
-    lead: float
-    per: str
-    of: int
-    sure: bool
-    single: bool
-    sides: tuple[NeedSide, ...]
+    lead_factor: float
+    per_unit: str
+    compared_count: int
+    is_certain: bool
+    has_single_runs: bool
+    need_sides: tuple[NeedSide, ...]
     workloads: tuple[str, ...]
     terabytes: float | None
     metric: str
@@ -257,8 +259,9 @@ POINTS_MIN: Final = 4
 class LoadCurve:
     """Rate over load: every load of the axis, measured or predicted, and where it bends.
 
-    `metric` is the rate's key. `bound_at` is the load at which the bounds by Little's law meet,
-    None without a latency at the smallest load. `law` is the USL where it describes the curve.
+    `metric` is the rate's key. `bounds_crossing_load` is the load at which the bounds by Little's
+    law meet, None without a latency at the smallest load. `usl_fit` is the USL where it describes
+    the curve.
     """
 
     search: Search
@@ -266,8 +269,8 @@ class LoadCurve:
     points: tuple[CurvePoint, ...]
     saturation: LoadEstimate | None
     knee: LoadEstimate
-    bound_at: float | None
-    law: UslFit | None
+    bounds_crossing_load: float | None
+    usl_fit: UslFit | None
 
     @property
     def axis(self) -> str:
@@ -290,7 +293,7 @@ class SearchMaxLoad:
 
     search: Search
     limit: LatencyLimit
-    highest: LoadLimit
+    highest_load: LoadLimit
     saturation: float
 
 
@@ -309,13 +312,13 @@ def best_point_findings(study: Study, points: Sequence[PointSummary]) -> Iterato
         key = workload.headline_metric
         if key is None:
             continue
-        less = spec_of(key).better is Better.LOWER
-        measured = [point for point in members if point.value(key) is not None]
+        less = metric_spec(key).better is Better.LOWER
+        measured = [point for point in members if point.metric_value(key) is not None]
         trusted = [point for point in measured if point.trusted]
         if not trusted:
             continue
         pick = min if less else max
-        best = pick(trusted, key=lambda point: point.value(key) or 0.0)
+        best = pick(trusted, key=lambda point: point.metric_value(key) or 0.0)
         others = [point for point in trusted if point is not best]
         yield BestPointFinding(
             configuration=configuration.id,
@@ -324,9 +327,11 @@ def best_point_findings(study: Study, points: Sequence[PointSummary]) -> Iterato
             axis=best.key.axis,
             value=best.metrics[key],
             level=best.level,
-            alike=tuple(point.key.axis for point in others if _intervals_overlap(point, best, key)),
-            places=len(trusted),
-            runs=run_keys([best]),
+            indistinguishable_axes=tuple(
+                point.key.axis for point in others if _intervals_overlap(point, best, key)
+            ),
+            point_count=len(trusted),
+            runs=run_keys_of_points([best]),
             invalid=len(measured) - len(trusted),
         )
 
@@ -336,7 +341,7 @@ def knee_findings(study: Study, points: Sequence[PointSummary]) -> Iterator[Knee
     for workload, configuration, members in _points_by_workload_and_configuration(study, points):
         rate = workload.headline_metric
         names = [axis.name for axis in workload.sweep if axis.name in workload.job.load_axes]
-        if rate is None or spec_of(rate).better is Better.LOWER or len(names) != 1:
+        if rate is None or metric_spec(rate).better is Better.LOWER or len(names) != 1:
             continue
         (name,) = names
         for fixed, curve in trusted_curves(members, name):
@@ -347,26 +352,28 @@ def knee_findings(study: Study, points: Sequence[PointSummary]) -> Iterator[Knee
                     configuration=configuration.id,
                     workload=workload.id,
                     axis=name,
-                    fixed=fixed,
-                    load=point.load(name),
-                    further=next_point.load(name),
-                    rate=gained,
-                    latency=waited,
-                    single=min(len(point.results), len(next_point.results)) < REPLICATED,
-                    sure=_is_sure_knee(point, next_point, name, rate),
+                    fixed_axis=fixed,
+                    load=point.axis_load(name),
+                    next_load=next_point.axis_load(name),
+                    rate_ratio=gained,
+                    latency_ratio=waited,
+                    has_single_runs=min(len(point.results), len(next_point.results)) < REPLICATED,
+                    is_certain=_is_sure_knee(point, next_point, name, rate),
                     level=worst_level((point.level, next_point.level)),
-                    runs=run_keys([point, next_point]),
+                    runs=run_keys_of_points([point, next_point]),
                 )
 
 
-def knee_load(points: Sequence[PointSummary], job: AnyJob, axis: str, rate: str) -> int | None:
+def first_knee_load(
+    points: Sequence[PointSummary], job: AnyJob, axis: str, rate: str
+) -> int | None:
     """The load from which one curve no longer pays; None where it does, or `axis` is no load."""
     if axis not in job.load_axes:
         return None
     each = (
         _first_unprofitable_step(curve, axis, rate) for _, curve in trusted_curves(points, axis)
     )
-    return next((bend[0].load(axis) for bend in each if bend is not None), None)
+    return next((bend[0].axis_load(axis) for bend in each if bend is not None), None)
 
 
 def price_findings(study: Study, best: Sequence[BestPointFinding]) -> Iterator[PriceFinding]:
@@ -374,27 +381,27 @@ def price_findings(study: Study, best: Sequence[BestPointFinding]) -> Iterator[P
 
     What loads the storage of another with fewer hosts was not bought besides.
     """
-    owners = full_configurations(study.configurations)
+    owners = without_host_subsets(study.configurations)
     offers = [*rate_quotients(owners, map(_maximum_of_finding, best)), *capacity_quotients(owners)]
     for (workload, metric, per), members in _quotients_by_kind(offers).items():
         ranked = sorted(members, key=lambda offer: -(offer.value.value or 0.0))
-        levels = [member.of.level for member in members if member.of.level is not None]
+        levels = [member.maximum.level for member in members if member.maximum.level is not None]
         for place, offer in enumerate(ranked):
             behind = ranked[place + 1 :]
             yield PriceFinding(
-                configuration=offer.of.configuration,
+                configuration=offer.maximum.configuration,
                 workload=workload,
                 metric=metric,
-                per=per,
+                per_unit=per,
                 value=offer.value.value or 0.0,
                 unit=offer.value.unit,
                 rank=place + 1,
-                of=len(ranked),
-                sure=all(
+                ranked_count=len(ranked),
+                is_certain=all(
                     _low_or_value(offer.value) > _high_or_value(other.value) for other in behind
                 ),
                 level=max(levels, key=lambda level: level.rank, default=None),
-                runs=offer.of.runs,
+                runs=offer.maximum.runs,
             )
 
 
@@ -425,7 +432,7 @@ def trusted_curves(
         yield fixed, members
 
 
-def run_keys(points: Iterable[PointSummary]) -> tuple[RunKey, ...]:
+def run_keys_of_points(points: Iterable[PointSummary]) -> tuple[RunKey, ...]:
     """The runs behind some points."""
     return tuple(run.key for point in points for run in point.results)
 
@@ -438,7 +445,7 @@ def mean_latency(point: PointSummary) -> float | None:
 
 def _mean_latency_metric(point: PointSummary) -> Metric | None:
     keys = mean_latency_keys(point.metrics)
-    return next((point.metrics[key] for key in keys if point.value(key) is not None), None)
+    return next((point.metrics[key] for key in keys if point.metric_value(key) is not None), None)
 
 
 BEND_LOADS_MIN: Final = 3
@@ -451,11 +458,11 @@ def _first_unprofitable_step(
     if len(curve) < BEND_LOADS_MIN:
         return None
     for point, next_point in pairwise(curve):
-        low, high = point.value(rate), next_point.value(rate)
+        low, high = point.metric_value(rate), next_point.metric_value(rate)
         short, long = mean_latency(point), mean_latency(next_point)
         if not (low and high and short and long):
             continue
-        more = math.log(next_point.load(name) / point.load(name))
+        more = math.log(next_point.axis_load(name) / point.axis_load(name))
         if math.log(high / low) < PAYS * more and math.log(long / short) > PAYS * more:
             return point, next_point, high / low, long / short
     return None
@@ -470,7 +477,7 @@ def _is_sure_knee(point: PointSummary, other: PointSummary, name: str, rate: str
     before, after = _high_or_value(short), _low_or_value(long)
     if not (least > 0 and most < math.inf and 0 < before < math.inf and after > 0):
         return False
-    more = PAYS * math.log(other.load(name) / point.load(name))
+    more = PAYS * math.log(other.axis_load(name) / point.axis_load(name))
     return math.log(most / least) < more < math.log(after / before)
 
 
@@ -489,7 +496,7 @@ def _points_by_curve(points: Sequence[PointSummary]) -> dict[tuple[str, str], li
     """The whole fleet's points by workload and configuration."""
     by_place: dict[tuple[str, str], list[PointSummary]] = {}
     for point in points:
-        if not point.key.without:
+        if not point.key.excluded_hosts:
             by_place.setdefault((point.key.workload, point.key.configuration), []).append(point)
     return by_place
 
@@ -529,7 +536,7 @@ def bottleneck_findings(
         members = by_place[best.workload, best.configuration]
         point = next(member for member in members if member.key.axis == best.axis)
         # A latency is best where the load is least: a step from there tells of no limit.
-        less = spec_of(best.metric).better is Better.LOWER
+        less = metric_spec(best.metric).better is Better.LOWER
         names = [] if less else axes.get(best.workload, [])
         step = _decisive_load_step(members, point, names, best.metric)
         decision = decide_bottleneck(watched[key], step)
@@ -540,7 +547,7 @@ def bottleneck_findings(
             axis=best.axis,
             decision=decision,
             resources=watched[key],
-            law=_contention_law(members, point, decision, best.metric),
+            contention_law=_contention_law(members, point, decision, best.metric),
             level=best.level,
             runs=tuple(dict.fromkeys((key, *steps))),
         )
@@ -566,7 +573,7 @@ def _decisive_load_step(
         if (step := load_step_at(_curve_through_point(points, best, name), best, name, key))
         is not None
     ]
-    paying = [step for step in steps if step.pays]
+    paying = [step for step in steps if step.is_worthwhile]
     return next(iter((*paying, *steps)), None)
 
 
@@ -574,5 +581,5 @@ def _curve_through_point(
     points: Sequence[PointSummary], best: PointSummary, name: str
 ) -> tuple[PointSummary, ...]:
     """The points that differ from the best in that load alone."""
-    fixed = other_axes(best.key.axis, name)
+    fixed = axis_without_names(best.key.axis, name)
     return next((curve for other, curve in trusted_curves(points, name) if other == fixed), ())

@@ -9,9 +9,9 @@ import numpy as np
 
 from iolab.analysis.adaptive import (
     ResultLog,
-    load_curve_so_far,
     max_load_progress,
-    peak_search_so_far,
+    measured_load_curve,
+    measured_peak_search,
 )
 from iolab.analysis.findings import POINTS_MIN, LoadCurve, LoadFindings, SearchMaxLoad, SearchPeak
 from iolab.analysis.points import positive_values
@@ -30,31 +30,33 @@ def fit_load_findings(
 ) -> LoadFindings:
     """What results say of the searches, and of the lines along one axis of load."""
     log = ResultLog(study, results)
-    log.look()
+    log.update_sentinel_alarms()
     curves = (_fit_load_curve(study, search, log) for search in lines)
-    loads = (_max_load(s, log) for s in _searches_with_objective(searches, Objective.MAX_LOAD))
+    loads = (
+        _search_max_load(s, log) for s in _searches_with_objective(searches, Objective.MAX_LOAD)
+    )
     return LoadFindings(
         tuple(curve for curve in curves if curve is not None),
         tuple(
-            SearchPeak(s, s.workload.figure_metric, peak_search_so_far(s, log).peak())
+            SearchPeak(s, s.workload.figure_metric, measured_peak_search(s, log).best_point())
             for s in _searches_with_objective(searches, Objective.PEAK)
-            if any(log.values(p.digest, s.workload.figure_metric) for p in s.points.values())
+            if any(log.metric_values(p.digest, s.workload.figure_metric) for p in s.points.values())
         ),
         tuple(load for load in loads if load is not None),
     )
 
 
 def _searches_with_objective(searches: Iterable[Search], objective: Objective) -> list[Search]:
-    return [search for search in searches if search.workload.aim.objective is objective]
+    return [search for search in searches if search.workload.search_goal.objective is objective]
 
 
 def _fit_load_curve(study: Study, search: Search, log: ResultLog) -> LoadCurve | None:
-    axis = load_curve_so_far(study, search, log)
-    if axis is None or len(axis.measured) < POINTS_MIN:
+    axis = measured_load_curve(study, search, log)
+    if axis is None or len(axis.measured_loads) < POINTS_MIN:
         return None
-    points = axis.points()
+    points = axis.curve_points()
     loads = [point.load for point in points]
-    curves = axis.draws(DRAWS)
+    curves = axis.draw_rates(DRAWS)
     measured = [point for point in points if point.measured]
     law = fit_usl(
         [point.load for point in measured],
@@ -67,8 +69,8 @@ def _fit_load_curve(study: Study, search: Search, log: ResultLog) -> LoadCurve |
         points=points,
         saturation=saturation_load(loads, curves),
         knee=knee_load(loads, curves),
-        bound_at=_saturation_load(search, log, measured),
-        law=law if law.describes else None,
+        bounds_crossing_load=_saturation_load(search, log, measured),
+        usl_fit=law if law.fits_well else None,
     )
 
 
@@ -77,15 +79,15 @@ def _saturation_load(
 ) -> float | None:
     """Where N / R_min meets X_max, in units of the axis, by the smallest load's own rate."""
     least = min(measured, key=lambda point: point.load)
-    runs = log.of(search.points[(least.load,)].digest)
+    runs = log.runs_of_point(search.points[(least.load,)].digest)
     if not positive_values(runs, search.workload.rate_metric):
         return None
     largest = max(point.rate for point in measured)
     return bounds_crossing_load(least.load / least.rate, largest)
 
 
-def _max_load(search: Search, log: ResultLog) -> SearchMaxLoad | None:
-    trail, limit = max_load_progress(search, log), search.workload.aim.limit
+def _search_max_load(search: Search, log: ResultLog) -> SearchMaxLoad | None:
+    trail, limit = max_load_progress(search, log), search.workload.search_goal.limit
     if trail is None or limit is None or len(trail.runs) <= 2:
         return None
-    return SearchMaxLoad(search, limit, trail.answer, trail.saturation)
+    return SearchMaxLoad(search, limit, trail.confirmed_limit, trail.saturation)

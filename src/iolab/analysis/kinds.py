@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, Type
 
 from iolab.analysis.bottleneck.watch import EVERY_CORE_HOSTS_MOST, WATCHED, run_resources
 from iolab.analysis.check import Check, CheckAnswer, CheckSlot
-from iolab.analysis.checks.bytes import bytes_moved, hidden_layer, target_in_memory
+from iolab.analysis.checks.bytes import bytes_moved, hidden_layer, target_is_memory
 from iolab.analysis.checks.client import (
     client_starved,
     client_throttled,
     cpu_bound_client,
     cpu_stolen,
-    is_bound,
+    is_pinned_to_some_cores,
     thermal_throttling,
 )
-from iolab.analysis.checks.fleet import bystander_lost, clock_drift, clock_step, start_skew
-from iolab.analysis.checks.idle import device_busy
+from iolab.analysis.checks.fleet import clock_drift, clock_step, monitored_node_lost, start_skew
+from iolab.analysis.checks.idle import device_busy_before_run
 from iolab.analysis.checks.run import (
     engine_errors,
     run_unfinished,
@@ -27,14 +27,14 @@ from iolab.analysis.checks.run import (
 from iolab.analysis.checks.standstill import engine_stopped
 from iolab.analysis.checks.storage_bytes import storage_bytes
 from iolab.analysis.checks.time import (
-    cycle,
-    hosts_left_out,
-    imprecise,
+    excluded_hosts,
     missing_seconds,
     no_common_window,
     percentile_support,
+    periodic_rate,
     run_too_short,
-    transient,
+    startup_transient,
+    wide_interval,
 )
 from iolab.analysis.evenness import run_spread
 from iolab.analysis.metrics import (
@@ -55,7 +55,7 @@ from iolab.analysis.sums import sum_measured_window
 from iolab.analysis.view import HostKindAnswers, RunView
 from iolab.core.host import HostFacts
 from iolab.core.metric import HostResult, Metric, NodeResult, Result, Spread, Verdict, worst_level
-from iolab.core.metric_spec import declared
+from iolab.core.metric_spec import declared_metric_keys
 from iolab.core.run import RunRecord
 from iolab.core.workload import AnyJob, Direction
 from iolab.dataclass import dataclass
@@ -76,7 +76,7 @@ WHOLE_RUN: Final = ""
 
 CHECKS: Final[tuple[Check[RunView] | CheckSlot, ...]] = (
     run_unfinished,
-    hosts_left_out,
+    excluded_hosts,
     versions_differ,
     engine_errors,
     engine_stopped,
@@ -87,13 +87,13 @@ CHECKS: Final[tuple[Check[RunView] | CheckSlot, ...]] = (
     clock_step,
     run_too_short,
     missing_seconds,
-    transient,
-    cycle,
-    imprecise,
+    startup_transient,
+    periodic_rate,
+    wide_interval,
     percentile_support,
     CheckSlot.PROCESSORS_REAL,
     CheckSlot.LIMITS,
-    target_in_memory,
+    target_is_memory,
     hidden_layer,
     bytes_moved,
     storage_bytes,
@@ -104,8 +104,8 @@ CHECKS: Final[tuple[Check[RunView] | CheckSlot, ...]] = (
     cpu_stolen,
     CheckSlot.PROCESSORS_FREE,
     thermal_throttling,
-    device_busy,
-    bystander_lost,
+    device_busy_before_run,
+    monitored_node_lost,
 )
 """What can be asked of whatever reads and writes, in the order shown. A check that stands here is
 asked of every kind of load that does not leave it out."""
@@ -113,7 +113,7 @@ asked of every kind of load that does not leave it out."""
 Own: TypeAlias = Check[View] | CheckSlot
 
 
-def shared_checks(
+def shared_checks_with_overrides(
     *,
     after: Mapping[Own[RunView], Sequence[Own[View]]],
     answers: Mapping[Check[RunView], Callable[[View], CheckAnswer]] | None = None,
@@ -159,11 +159,11 @@ class LoadAnalysis(Generic[View]):
     """The rates and latencies of operations that its results may have, in the order shown; all
     other metrics stand in `LoadKind.metrics`."""
 
-    def ways(self, record: RunRecord) -> tuple[Direction, ...]:  # noqa: ARG002 - of varied jobs
+    def directions_of_run(self, record: RunRecord) -> tuple[Direction, ...]:  # noqa: ARG002 - of varied jobs
         """What the operations of a run are counted as."""
         return self.directions
 
-    def view(
+    def build_view(
         self,
         record: RunRecord,
         facts: Facts,
@@ -177,29 +177,31 @@ class LoadAnalysis(Generic[View]):
         view: Any = RunView(record, facts, load, telemetry, steady, service, host_kinds)
         return cast("View", view)
 
-    def fleet(self, view: View) -> dict[str, Metric]:
+    def fleet_metrics(self, view: View) -> dict[str, Metric]:
         """The metrics of all hosts together."""
-        ways = self.ways(view.record)
+        ways = self.directions_of_run(view.record)
         metrics = fleet_metrics(view.load, ways)
-        metrics = metrics_with_intervals(metrics, view.record, view.load, view.steady, ways)
-        shared = list(range(len(view.hosts))) if view.load.shared else []
-        return metrics | service_metrics(view.service, shared)
+        metrics = metrics_with_intervals(
+            metrics, view.record, view.load, view.steadiness_view, ways
+        )
+        shared = list(range(len(view.hosts))) if view.load.has_common_window else []
+        return metrics | service_metrics(view.service_times, shared)
 
-    def host(self, view: View, index: int) -> dict[str, Metric]:
+    def host_metrics(self, view: View, index: int) -> dict[str, Metric]:
         """The metrics of one host, by its place in the record."""
-        metrics = host_metrics(view.load, index, self.ways(view.record))
-        return metrics | service_metrics(view.service, [index])
+        metrics = host_metrics(view.load, index, self.directions_of_run(view.record))
+        return metrics | service_metrics(view.service_times, [index])
 
     def window_s(self, view: View) -> float:
         """The least time that the measured intervals of any host cover; 0 without a window."""
         return view.load.window_s
 
-    def spreads(self, view: View) -> Mapping[str, Spread]:
+    def host_spreads(self, view: View) -> Mapping[str, Spread]:
         """How evenly several hosts worked: of the whole run, or of parts that follow each other."""
         spread = run_spread(view.record, view.load)
         return {} if spread is None else {WHOLE_RUN: spread}
 
-    def nodes(self, view: View) -> tuple[NodeResult, ...]:  # noqa: ARG002 - of most
+    def node_results(self, view: View) -> tuple[NodeResult, ...]:  # noqa: ARG002 - of most
         """What the hosts of one node did together, for each node where the kind can tell that."""
         return ()
 
@@ -219,28 +221,30 @@ class AnalysisKinds:
     loads: Mapping[type[AnyJob], Callable[[], LoadAnalysis[Any]]]
     hosts: tuple[HostAnalysis, ...] = ()
 
-    def of(self, record: RunRecord) -> LoadAnalysis[Any]:
+    def analysis_of_run(self, record: RunRecord) -> LoadAnalysis[Any]:
         """The kind of a run's load."""
         return self.loads[type(record.run.point.job)]()
 
     @property
-    def metrics(self) -> tuple[str, ...]:
+    def metric_keys(self) -> tuple[str, ...]:
         """Every metric that results may have."""
         of_loads = [key for kind in self.loads.values() for key in kind().operation_metrics]
-        return tuple(dict.fromkeys((*of_loads, *declared())))
+        return tuple(dict.fromkeys((*of_loads, *declared_metric_keys())))
 
-    def view(
+    def build_view(
         self, record: RunRecord, facts: Facts, telemetry: tuple[CounterSeries, ...]
     ) -> RunView:
         """The record measured as its kind of load does it."""
-        view: RunView = self.of(record).view(record, facts, telemetry, self.hosts)
+        view: RunView = self.analysis_of_run(record).build_view(
+            record, facts, telemetry, self.hosts
+        )
         return view
 
-    def checks(self, job: type[AnyJob]) -> tuple[Check[Any], ...]:
+    def checks_for_job(self, job: type[AnyJob]) -> tuple[Check[Any], ...]:
         """Every check of what that job makes, in the order in which they are shown."""
-        return tuple(self._checks(self.loads[job]()))
+        return tuple(self._checks_of_kind(self.loads[job]()))
 
-    def _checks(self, kind: LoadAnalysis[Any]) -> Iterator[Check[Any]]:
+    def _checks_of_kind(self, kind: LoadAnalysis[Any]) -> Iterator[Check[Any]]:
         for check in kind.checks:
             if isinstance(check, CheckSlot):
                 for hosts in self.hosts:
@@ -272,13 +276,13 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
     wanted: dict[str, str | None] = {**(JUDGED_WITH_RESOURCES if has_resources else JUDGED)}
     if record.fleet is not None:
         wanted[GUESTS] = None
-    if any(is_bound(host, facts.get(host.facts_key)) for host in record.hosts):
+    if any(is_pinned_to_some_cores(host, facts.get(host.facts_key)) for host in record.hosts):
         # A load that may use some cores alone is judged by those, each by its name.
         wanted["cpu"] = None
     telemetry = derive_series(record.counters, record.host_names, wanted)
-    point, kind = record.run.point, kinds.of(record)
-    view = kinds.view(record, facts, telemetry)
-    spreads = dict(kind.spreads(view))
+    point, kind = record.run.point, kinds.analysis_of_run(record)
+    view = kinds.build_view(record, facts, telemetry)
+    spreads = dict(kind.host_spreads(view))
     return Result(
         configuration=point.configuration,
         workload=point.workload,
@@ -288,18 +292,19 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
         status=record.status,
         failure=record.failure,
         window_s=kind.window_s(view),
-        metrics=kind.fleet(view),
+        metrics=kind.fleet_metrics(view),
         hosts=tuple(
-            HostResult(host.host, kind.host(view, index)) for index, host in enumerate(record.hosts)
+            HostResult(host.host, kind.host_metrics(view, index))
+            for index, host in enumerate(record.hosts)
         ),
         verdict=judge_view(view, kinds),
         spread=spreads.pop(WHOLE_RUN, None),
         operation_spreads=spreads,
-        without=record.without,
+        excluded_hosts=record.excluded_hosts,
         attempt=record.run.attempt,
-        steadiness=view.steady.steadiness if view.steady else None,
+        steadiness=view.steadiness_view.steadiness if view.steadiness_view else None,
         order=record.run.order,
-        nodes=kind.nodes(view),
+        nodes=kind.node_results(view),
         load=point.job.type_tag,
         resources=run_resources(view) if has_resources else None,
     )
@@ -307,7 +312,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
 
 def judge_view(view: RunView, kinds: AnalysisKinds) -> Verdict:
     """The worst check decides. Where no load was measured only the run itself is judged."""
-    checks = kinds.checks(type(view.record.run.point.job))
+    checks = kinds.checks_for_job(type(view.record.run.point.job))
     asked = [check for check in checks if view.has_load or not check.needs_load]
     results = tuple(check(view) for check in asked)
     looked = (result.level for result in results if result.level is not None)

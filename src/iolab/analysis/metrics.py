@@ -21,7 +21,7 @@ from iolab.analysis.window import MeasuredPart, Window, controller_ns
 from iolab.core.bins import BIN_COUNT, LATENCY_NAMES, PERCENTILES
 from iolab.core.histogram import MIDDLE_NS, UPPER_NS, Histogram
 from iolab.core.metric import Metric
-from iolab.core.metric_spec import spec_of
+from iolab.core.metric_spec import metric_spec
 from iolab.core.run import RunRecord
 from iolab.core.samples import Ints
 from iolab.core.workload import Direction
@@ -47,7 +47,7 @@ def ios_needed_for_percentile(percent: float) -> int:
     return -(-TAIL_IOS * 100 * _PARTS // beyond)
 
 
-def is_supported(total: int, percent: float) -> bool:
+def is_percentile_supported(total: int, percent: float) -> bool:
     """Whether `total` I/Os support the percentile."""
     return total >= ios_needed_for_percentile(percent)
 
@@ -77,7 +77,7 @@ def metrics_from_values(
     keys: Iterable[str], values: Mapping[str, float | None]
 ) -> dict[str, Metric]:
     """A metric for each key, in their order; one that is not among the values has none."""
-    return {key: Metric(values.get(key), spec_of(key).unit) for key in keys}
+    return {key: Metric(values.get(key), metric_spec(key).unit) for key in keys}
 
 
 def fleet_metrics(load: LoadSums, ways: Ways) -> dict[str, Metric]:
@@ -92,7 +92,7 @@ def host_metrics(load: LoadSums, host: int, ways: Ways) -> dict[str, Metric]:
 
 def group_metrics(load: LoadSums, hosts: list[int], ways: Ways) -> dict[str, Metric]:
     """The metrics of some hosts together, merged as those of all; none without a common window."""
-    return _merged_metrics(load, hosts if load.shared else [], ways)
+    return _merged_metrics(load, hosts if load.has_common_window else [], ways)
 
 
 def _merged_metrics(load: LoadSums, hosts: list[int], ways: Ways) -> dict[str, Metric]:
@@ -137,7 +137,7 @@ def latency_statistics(
     return {
         "mean": lat_sum_ns / total if total else None,
         **{
-            name: value if is_supported(counted, percent) else None
+            name: value if is_percentile_supported(counted, percent) else None
             for (name, percent), value in zip(percentiles, values, strict=True)
         },
         "max": _largest_latency_ns(histogram),
@@ -175,7 +175,9 @@ def metrics_with_intervals(
         for key in _rate_metric_keys(record, load, ways):
             bounded[key] = rate_with_interval(bounded[key], steady)
     for prefix, used in metric_scopes(ways):
-        bounded |= percentiles_with_intervals(bounded, prefix, PERCENTILES, record, load.cut, used)
+        bounded |= percentiles_with_intervals(
+            bounded, prefix, PERCENTILES, record, load.measured_part, used
+        )
     return bounded
 
 
@@ -276,7 +278,7 @@ def _latency_counts_by_second(
     stride = int(table.seq.max(initial=0)) + 1
     at = np.zeros(len(record.hosts) * stride, dtype=np.int64)
     at[table.host * stride + table.seq] = second
-    parts = measured.parts.selected(measured.bins & np.isin(measured.parts.direction, ways))
+    parts = measured.parts.select(measured.bins & np.isin(measured.parts.direction, ways))
     bins = record.bins.used_bins(parts)
     columns = np.zeros(BIN_COUNT, dtype=np.int64)
     columns[bins] = np.arange(bins.size)

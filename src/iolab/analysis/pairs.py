@@ -23,9 +23,9 @@ from typing import Final
 from iolab.analysis.points import (
     Axis,
     PointSummary,
-    bin_error,
     finite_metric_value,
     fit_point_priors,
+    pooled_bin_error,
 )
 from iolab.analysis.resumed import session_index
 from iolab.core.metric import Level, Metric, worst_level
@@ -33,10 +33,10 @@ from iolab.core.metric_spec import (
     SERVICE_MEAN,
     Better,
     mean_latency_keys,
+    metric_spec,
     operations_with_phase_rate,
     phase_rate_key,
     rate_key,
-    spec_of,
 )
 from iolab.core.study import Study
 from iolab.core.workload import Workload
@@ -103,10 +103,10 @@ def rate_keys(keys: Iterable[str], is_known: Callable[[str], bool]) -> list[str]
 
 
 def _both_know_metric(pair: Pair, metric: str) -> bool:
-    return all(side.value(metric) is not None for side in pair)
+    return all(side.metric_value(metric) is not None for side in pair)
 
 
-def comparison_objection(pair: Pair, metric: str) -> str:
+def incomparability_reason(pair: Pair, metric: str) -> str:
     """Why the metric cannot be compared at this point; empty when it can."""
     if metric.startswith(_LATENCIES) and len({_has_response_times(side) for side in pair}) > 1:
         return "one side counts from when I/Os were due, the other from their submission"
@@ -128,11 +128,11 @@ def _has_response_times(side: PointSummary) -> bool:
 
 
 def compare_pair(pair: Pair, metric: str, prior: Prior, *, one_session: bool) -> Comparison:
-    """The candidate against the baseline by run means; `comparison_objection` must have none.
+    """The candidate against the baseline by run means; `incomparability_reason` must have none.
 
     Runs of one session are paired by repeat, since a repeat is a block in which both were measured.
     """
-    better = spec_of(metric).better
+    better = metric_spec(metric).better
     allowance = RATIO_ALLOWANCE + pair_bin_error(pair, metric)
     first, second = (
         {
@@ -158,7 +158,7 @@ def compare_pair(pair: Pair, metric: str, prior: Prior, *, one_session: bool) ->
 
 def pair_bin_error(pair: Pair, metric: str) -> float:
     """How far a ratio may be off for bins, a log ratio: both values are known to theirs only."""
-    return sum(bin_error(metric, side.results) for side in pair)
+    return sum(pooled_bin_error(metric, side.results) for side in pair)
 
 
 def _values_of_repeats(values: dict[int, float], repeats: Sequence[int]) -> list[float]:
@@ -172,9 +172,9 @@ Interval = tuple[float, float]
 class ComparedMetric:
     """One metric of one point: both values, the ratio and what it says.
 
-    `level` is the worse verdict of the two points, `bin_error` how far the ratio may be off for the
-    bins that its values are read from (a log ratio). Everything that is called a gain is above 0 (a
-    factor above 1) where the candidate is the better one, of rates and of latencies.
+    `level` is the worse verdict of the two points, `pooled_bin_error` how far the ratio may be off
+    for the bins that its values are read from (a log ratio). Everything that is called a gain is
+    above 0 (a factor above 1) where the candidate is the better one, of rates and of latencies.
     """
 
     workload: str
@@ -189,20 +189,20 @@ class ComparedMetric:
     @property
     def better(self) -> Better:
         """Which way of the metric is the good one."""
-        return spec_of(self.metric).better
+        return metric_spec(self.metric).better
 
     @property
-    def share(self) -> float:
+    def gain_share(self) -> float:
         """What a rate is higher by, or a latency lower by, as a share of the baseline's."""
         return gain_share_of_ratio(self.comparison.ratio, self.better)
 
     @property
     def interval(self) -> Interval | None:
-        """The 95 % interval of `share`, low and high; None without one."""
+        """The 95 % interval of `gain_share`, low and high; None without one."""
         return _gain_share_interval(self.comparison.low, self.comparison.high, self.better)
 
     @property
-    def factor(self) -> float:
+    def improvement_factor(self) -> float:
         """How many times as good the candidate is."""
         ratio = self.comparison.ratio
         return ratio if self.better is Better.HIGHER else 1 / ratio
@@ -252,7 +252,7 @@ def compare_metrics(
     skipped: list[SkippedPoint] = []
     for place, pair in pairs.items():
         for metric in metrics or default_metric_keys(study.workload(place[0]), pair):
-            if why := comparison_objection(pair, metric):
+            if why := incomparability_reason(pair, metric):
                 skipped.append(SkippedPoint(*place, f"{metric}: {why}"))
                 continue
             first, second = (side.metrics[metric] for side in pair)
@@ -298,7 +298,9 @@ class ConfigurationGains:
         """Every metric that some cell has, in their order."""
         return tuple(dict.fromkeys(cell.metric for cell in self.cells))
 
-    def of(self, metric: str, workload: str | None = None) -> tuple[ComparedMetric, ...]:
+    def metrics_of_workload(
+        self, metric: str, workload: str | None = None
+    ) -> tuple[ComparedMetric, ...]:
         """The cells of a metric, of one workload or of all."""
         return tuple(
             cell
@@ -306,22 +308,22 @@ class ConfigurationGains:
             if cell.metric == metric and workload in (None, cell.workload)
         )
 
-    def largest(self, metric: str) -> LargestGain | None:
+    def largest_gain(self, metric: str) -> LargestGain | None:
         """The largest gain of a metric as a share; None where no cell is better by its value."""
-        cells = self.of(metric)
-        best = max(cells, key=lambda cell: cell.share, default=None)
-        if best is None or best.share <= 0:
+        cells = self.metrics_of_workload(metric)
+        best = max(cells, key=lambda cell: cell.gain_share, default=None)
+        if best is None or best.gain_share <= 0:
             return None
         low, high = _simultaneous_interval(best, len(cells)) or (None, None)
         return LargestGain(best, len(cells), low, high)
 
-    def largest_supported(self, metric: str) -> LargestGain | None:
+    def largest_supported_gain(self, metric: str) -> LargestGain | None:
         """The largest of the gains that are better by their verdict; None where there is none.
 
         The largest of all would often be the noisiest. Holm's correction may find a cell better
         whose interval with all others reaches below 0: that is none that can be quoted with it.
         """
-        cells = self.of(metric)
+        cells = self.metrics_of_workload(metric)
         gains = [
             LargestGain(
                 cell, len(cells), *(_simultaneous_interval(cell, len(cells)) or (None, None))
@@ -330,7 +332,7 @@ class ConfigurationGains:
             if cell.comparison.verdict is ComparisonVerdict.BETTER
         ]
         held = (gain for gain in gains if gain.low is None or gain.low > 0)
-        return max(held, key=lambda gain: gain.gain.share, default=None)
+        return max(held, key=lambda gain: gain.gain.gain_share, default=None)
 
 
 def compare_configurations(
@@ -380,7 +382,9 @@ def _gains_over_baseline(
 
     def judge(place: PointPlace, metric: str) -> Comparison:
         pair = pairs[place]
-        return compare_pair(pair, metric, priors.of(pair[0].key, metric), one_session=True)
+        return compare_pair(
+            pair, metric, priors.prior_of_point(pair[0].key, metric), one_session=True
+        )
 
     cells, without = compare_metrics(pairs, study, metrics, judge)
     return ConfigurationGains(*names, cells, (*skipped, *without))

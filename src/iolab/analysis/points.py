@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 
 from iolab.analysis.resumed import session_index
 from iolab.core.metric import CheckResult, Level, Metric, Result, worst_level
-from iolab.core.metric_spec import Combine, spec_of
+from iolab.core.metric_spec import CombineRule, metric_spec
 from iolab.core.run import Point, RunStatus
 from iolab.core.stopping import SteadinessStatus
 from iolab.core.study import Study
@@ -31,10 +31,10 @@ from iolab.stats.repeats import (
     Prior,
     StratumPriors,
     Variance,
-    fit_strata,
-    log_means,
+    fit_stratum_priors,
+    logarithms,
     publish_value,
-    sample_variance_of,
+    sample_variance,
 )
 from iolab.stats.sentinel import Movement, judge_sentinel
 from iolab.study.schedule import expand_points
@@ -49,19 +49,22 @@ REPLICATED: Final = 2
 """Runs of a point from which on its spread is known."""
 
 
-def other_axes(axis: Axis, *names: str) -> Axis:
+def axis_without_names(axis: Axis, *names: str) -> Axis:
     """The values of all axes but these."""
     return tuple(pair for pair in axis if pair[0] not in names)
 
 
 @dataclass(frozen=True, slots=True)
 class PointKey:
-    """What tells points apart; `without` are hosts that were left out after they had failed."""
+    """What tells points apart.
+
+    `excluded_hosts` are hosts that were left out after they had failed.
+    """
 
     configuration: str
     workload: str
     axis: Axis
-    without: tuple[str, ...] = ()
+    excluded_hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +85,12 @@ class PointSummary:
     level: Level
     trusted: bool
 
-    def value(self, metric: str) -> float | None:
+    def metric_value(self, metric: str) -> float | None:
         """The value of a metric; None where it has none."""
         figure = self.metrics.get(metric)
         return None if figure is None else figure.value
 
-    def load(self, axis: str) -> int:
+    def axis_load(self, axis: str) -> int:
         """Where it stands on an axis of load; KeyError where it is on no such axis."""
         return int(dict(self.key.axis)[axis])
 
@@ -97,24 +100,24 @@ class PointSummary:
         return sorted((*self.results, *self.left_out), key=lambda run: run.repeat)
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def note_texts(self) -> tuple[str, ...]:
         """What to know about the intervals: runs left out or not steady, no replicate."""
         alone = (NO_REPLICATE,) if len(self.results) == 1 else ()
-        return (*self._left_out(), *self._unsteady(), *alone)
+        return (*self._left_out_notes(), *self._unsteady_notes(), *alone)
 
     @property
-    def statuses(self) -> Mapping[SteadinessStatus, int]:
+    def steadiness_counts(self) -> Mapping[SteadinessStatus, int]:
         """How many of the runs that entered have each status of their seconds."""
         return Counter(run.steadiness.status for run in self.results if run.steadiness is not None)
 
-    def _unsteady(self) -> tuple[str, ...]:
+    def _unsteady_notes(self) -> tuple[str, ...]:
         return tuple(
             f"{count} of {len(self.results)} runs {status.value}"
-            for status, count in self.statuses.items()
+            for status, count in self.steadiness_counts.items()
             if status is not SteadinessStatus.OK
         )
 
-    def _left_out(self) -> tuple[str, ...]:
+    def _left_out_notes(self) -> tuple[str, ...]:
         if not self.left_out:
             return ()
         total = len(self.results) + len(self.left_out)
@@ -136,7 +139,7 @@ def group_along_axis(
         owner, values = place_of(item)
         load = dict(values).get(axis)
         if isinstance(load, int):
-            by_place.setdefault((owner, other_axes(values, axis)), []).append((load, item))
+            by_place.setdefault((owner, axis_without_names(values, axis)), []).append((load, item))
     for place, members in by_place.items():
         yield place, tuple(item for _, item in sorted(members, key=itemgetter(0)))
 
@@ -170,7 +173,7 @@ def results_by_point(results: Iterable[Result]) -> dict[PointKey, list[Result]]:
     """The results by point, each point's by repeat."""
     by_point: dict[PointKey, list[Result]] = {}
     for result in results:
-        key = PointKey(result.configuration, result.workload, result.axis, result.without)
+        key = PointKey(result.configuration, result.workload, result.axis, result.excluded_hosts)
         by_point.setdefault(key, []).append(result)
     return {key: sorted(runs, key=lambda run: run.repeat) for key, runs in by_point.items()}
 
@@ -204,11 +207,11 @@ class PointPriors:
     strata: Mapping[tuple[str, str], StratumPriors]
     """By kind of load and metric."""
 
-    def of(self, key: PointKey, metric: str) -> Prior:
+    def prior_of_point(self, key: PointKey, metric: str) -> Prior:
         """The prior of a point that these are the priors of."""
         kind, *mix = self.places[key]
         strata = self.strata.get((kind, metric))
-        return NO_PRIOR if strata is None else strata.of(tuple(mix))
+        return NO_PRIOR if strata is None else strata.prior_for_place(tuple(mix))
 
 
 def fit_point_priors(groups: Mapping[PointKey, Sequence[Result]], study: Study) -> PointPriors:
@@ -224,20 +227,22 @@ def fit_point_priors(groups: Mapping[PointKey, Sequence[Result]], study: Study) 
         for metric in dict.fromkeys(name for run in used for name in run.metrics):
             values = positive_values(used, metric)
             if len(values) >= REPLICATED:
-                spread = sample_variance_of(log_means(values))
+                spread = sample_variance(logarithms(values))
                 cells.setdefault((kind, metric), []).append((tuple(mix), spread))
-    return PointPriors(places, {place: fit_strata(spreads) for place, spreads in cells.items()})
+    return PointPriors(
+        places, {place: fit_stratum_priors(spreads) for place, spreads in cells.items()}
+    )
 
 
 def _stratum_path(workload: Workload | None, key: PointKey) -> tuple[str, ...]:
     """Where a point stands among the others: its kind of load, then its mix."""
-    mix = None if workload is None else workload.job.mix_at_axis(dict(key.axis))
+    mix = None if workload is None else workload.job.mix_for_axis_values(dict(key.axis))
     return mix or ("other", key.workload)
 
 
 def _summarise_point(key: PointKey, runs: Sequence[Result], priors: PointPriors) -> PointSummary:
     used = tuple(run for run in runs if is_publishable(run))
-    shown = used or tuple(run for run in runs if _has_values(run)) or tuple(runs)
+    shown = used or tuple(run for run in runs if _has_metric_values(run)) or tuple(runs)
     units = {name: metric.unit for run in shown for name, metric in run.metrics.items()}
     return PointSummary(
         key=key,
@@ -245,7 +250,7 @@ def _summarise_point(key: PointKey, runs: Sequence[Result], priors: PointPriors)
         results=used,
         left_out=tuple(run for run in runs if run not in used),
         metrics={
-            name: _metric_over_runs(name, unit, used, priors.of(key, name))
+            name: _metric_over_runs(name, unit, used, priors.prior_of_point(key, name))
             if used
             else _mean_metric(name, unit, shown)
             for name, unit in units.items()
@@ -255,7 +260,7 @@ def _summarise_point(key: PointKey, runs: Sequence[Result], priors: PointPriors)
     )
 
 
-def _has_values(run: Result) -> bool:
+def _has_metric_values(run: Result) -> bool:
     return any(metric.value is not None for metric in run.metrics.values())
 
 
@@ -269,9 +274,9 @@ def _metric_over_runs(name: str, unit: str, runs: Sequence[Result], prior: Prior
     if beyond is not None:
         return beyond
     values = _metric_values(runs, name)
-    if _is_partial(name, values, runs):
+    if _is_missing_in_some_runs(name, values, runs):
         return Metric(None, unit)
-    if not values or min(values) <= 0 or spec_of(name).combine is Combine.EXTREME:
+    if not values or min(values) <= 0 or metric_spec(name).combine is CombineRule.EXTREME:
         return _mean_metric(name, unit, runs)
     published = publish_value(values, prior, allowance=_bias_allowance(name, runs))
     if published.low is None and (single := _metric_of_coarse_bin(name, runs)):
@@ -284,7 +289,7 @@ def _metric_of_single_run(name: str, unit: str, own: Metric, value: float) -> Me
 
     Most points of a large sweep are such.
     """
-    kept = own.is_bin_bound and value > 0 and spec_of(name).combine is not Combine.EXTREME
+    kept = own.is_bin_bound and value > 0 and metric_spec(name).combine is not CombineRule.EXTREME
     return own if kept else Metric(value, unit, n=1)
 
 
@@ -305,21 +310,21 @@ def _percentile_lower_bound(name: str, unit: str, runs: Sequence[Result]) -> Met
 def _mean_metric(name: str, unit: str, runs: Sequence[Result]) -> Metric:
     """One metric over the runs without an interval."""
     values = _metric_values(runs, name)
-    if not values or _is_partial(name, values, runs):
+    if not values or _is_missing_in_some_runs(name, values, runs):
         return Metric(None, unit)
-    if spec_of(name).combine is Combine.EXTREME:
+    if metric_spec(name).combine is CombineRule.EXTREME:
         return Metric(max(values), unit, n=len(values))
     if min(values) <= 0:
         return Metric(math.fsum(values) / len(values), unit, n=len(values))
     return _metric_of_coarse_bin(name, runs) or Metric(_geometric_mean(values), unit, n=len(values))
 
 
-def _is_partial(name: str, values: Sequence[float], runs: Sequence[Result]) -> bool:
+def _is_missing_in_some_runs(name: str, values: Sequence[float], runs: Sequence[Result]) -> bool:
     """Whether some of the runs had too few I/Os for a percentile.
 
     Beside the mean of all of them it would be that of other runs.
     """
-    if spec_of(name).combine is not Combine.QUANTILE:
+    if metric_spec(name).combine is not CombineRule.QUANTILE:
         return False
     mean = f"{name[: name.rindex('_ns_')]}_ns_mean" if "_ns_" in name else name
     return len(values) < len(_metric_values(runs, mean))
@@ -333,7 +338,7 @@ def _metric_of_coarse_bin(name: str, runs: Sequence[Result]) -> Metric | None:
 
 def _geometric_mean(values: Sequence[float]) -> float:
     """The geometric mean; of one value that value, to its last digit."""
-    return values[0] if len(values) == 1 else math.exp(math.fsum(log_means(values)) / len(values))
+    return values[0] if len(values) == 1 else math.exp(math.fsum(logarithms(values)) / len(values))
 
 
 def _metric_values(runs: Sequence[Result], name: str) -> list[float]:
@@ -342,15 +347,15 @@ def _metric_values(runs: Sequence[Result], name: str) -> list[float]:
 
 def _bias_allowance(name: str, runs: Iterable[Result]) -> float:
     """What every run may be off by alike."""
-    return BIAS_ALLOWANCE + bin_error(name, runs)
+    return BIAS_ALLOWANCE + pooled_bin_error(name, runs)
 
 
-def bin_error(metric: str, runs: Iterable[Result]) -> float:
+def pooled_bin_error(metric: str, runs: Iterable[Result]) -> float:
     """How far values of a metric may be off for the bins that they are read from, a log ratio.
 
     Bins that an engine has of its own say how wide they are by each value's bounds.
     """
-    if spec_of(metric).combine is not Combine.QUANTILE:
+    if metric_spec(metric).combine is not CombineRule.QUANTILE:
         return 0.0
     figures = [run.metrics[metric] for run in runs if metric in run.metrics]
     return max(
@@ -376,23 +381,24 @@ SD_UNKNOWN_DF: Final = 3
 class SentinelAlarm:
     """The sentinel moved: by `change`, a log ratio, between the runs of these orders.
 
-    The runs after `after` and before `at` are in doubt; `at` itself is the new state of the ground.
+    The runs after `last_trusted_order` and before `moved_order` are in doubt; `moved_order` itself
+    is the new state of the ground.
     """
 
     movement: Movement
     change: float
-    after: int
-    at: int
+    last_trusted_order: int
+    moved_order: int
 
 
 def sentinel_point(study: Study) -> Point | None:
     """The point that a study measures again and again; None for the fixed method."""
-    able = [item for item in study.workloads if item.job.follows_rule]
+    able = [item for item in study.workloads if item.job.can_end_by_rule]
     wanted = [item for item in able if item.id == study.method.sentinel] or able
     if not study.method.is_sequential or not wanted:
         return None
     points = [point for point in expand_points(study) if point.workload == wanted[0].id]
-    headline = wanted[0].aim.headline
+    headline = wanted[0].search_goal.headline
     chosen = [p for p in points if headline and headline[0] in dict(p.axis).values()]
     return (chosen or points)[0]
 
@@ -439,7 +445,7 @@ def run_to_run_sd(results: Sequence[Result], metric: str) -> float:
     return math.sqrt(total / df)
 
 
-def mark_sentinel_moves(results: Sequence[Result], study: Study) -> tuple[Result, ...]:
+def results_with_sentinel_checks(results: Sequence[Result], study: Study) -> tuple[Result, ...]:
     """The results; those that were measured while the sentinel moved say so, and are indicative."""
     moves = sentinel_alarms(results, study)
     if not moves:
@@ -447,7 +453,14 @@ def mark_sentinel_moves(results: Sequence[Result], study: Study) -> tuple[Result
     return tuple(
         result.with_session_check(
             _sentinel_check(
-                next((alarm for alarm in moves if alarm.after < result.order < alarm.at), None)
+                next(
+                    (
+                        alarm
+                        for alarm in moves
+                        if alarm.last_trusted_order < result.order < alarm.moved_order
+                    ),
+                    None,
+                )
             )
         )
         for result in results
@@ -458,12 +471,15 @@ def alarm_text(alarm: SentinelAlarm) -> str:
     """The alarm as a sentence."""
     how = "jumped" if alarm.movement is Movement.JUMPED else "drifted"
     change = percent_text(math.expm1(alarm.change), signed=True)
-    return f"The sentinel {how} by {change} between runs {alarm.after} and {alarm.at}."
+    return (
+        f"The sentinel {how} by {change} between runs {alarm.last_trusted_order} and "
+        f"{alarm.moved_order}."
+    )
 
 
 def _sentinel_check(alarm: SentinelAlarm | None) -> CheckResult | None:
     if alarm is None:
         return None
-    evidence = {"change": alarm.change, "after": alarm.after, "at": alarm.at}
+    evidence = {"change": alarm.change, "after": alarm.last_trusted_order, "at": alarm.moved_order}
     message = f"{alarm_text(alarm)} What this run measured may not be what the others did."
     return CheckResult(CODE, Level.INDICATIVE, message, evidence)

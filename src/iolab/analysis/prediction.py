@@ -11,10 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import stdev
 from typing import Final
 
-from iolab.analysis.points import Axis, PointSummary, other_axes, point_curves, positive_values
+from iolab.analysis.points import (
+    Axis,
+    PointSummary,
+    axis_without_names,
+    point_curves,
+    positive_values,
+)
 from iolab.core.host import Role
 from iolab.core.metric import Level, worst_level
-from iolab.core.metric_spec import spec_of
+from iolab.core.metric_spec import metric_spec
 from iolab.core.resources import ResourceUse, RunResources
 from iolab.core.study import Study
 from iolab.core.workload import Workload
@@ -34,16 +40,16 @@ ResourceReader = Callable[[PointSummary], RunResources | None]
 class CurvePrediction:
     """A curve, and what it says of the load that was asked for, or the `reason` why nothing.
 
-    `fixed` are the values of its other axes, `measured` its loads with rates. `limited_by` is the
-    resource whose use sets the prediction's limit. `level` is the worst verdict behind it, `runs`
-    the smallest number of runs of a load.
+    `fixed_axis` are the values of its other axes, `measured_loads` its loads with rates.
+    `limited_by` is the resource whose use sets the prediction's limit. `level` is the worst verdict
+    behind it, `runs` the smallest number of runs of a load.
     """
 
     configuration: str
     workload: str
-    fixed: Axis
+    fixed_axis: Axis
     metric: str
-    measured: tuple[MeasuredLoad, ...]
+    measured_loads: tuple[MeasuredLoad, ...]
     level: Level
     prediction: Prediction | None
     limited_by: ResourceUse | None
@@ -53,7 +59,7 @@ class CurvePrediction:
     @property
     def unit(self) -> str:
         """The unit of its rates."""
-        return spec_of(self.metric).unit
+        return metric_spec(self.metric).unit
 
 
 def predict_curves(
@@ -91,7 +97,7 @@ def _predict_curve(
     extrapolate: bool,
 ) -> CurvePrediction:
     metric = workload.rate_metric
-    used = [point for point in curve if point.trusted and point.value(metric)]
+    used = [point for point in curve if point.trusted and point.metric_value(metric)]
     measured = tuple(_measured_load(point, axis, metric) for point in used)
     single = sum(_run_count(point, metric) < REPEATS_LEAST for point in used)
     reason = _refusal_reason(measured, load, single, extrapolate=extrapolate)
@@ -107,9 +113,9 @@ def _predict_curve(
     return CurvePrediction(
         configuration=curve[0].key.configuration,
         workload=workload.id,
-        fixed=other_axes(curve[0].key.axis, axis),
+        fixed_axis=axis_without_names(curve[0].key.axis, axis),
         metric=metric,
-        measured=measured,
+        measured_loads=measured,
         level=worst_level(point.level for point in used or curve),
         prediction=prediction,
         limited_by=busiest,
@@ -157,12 +163,14 @@ def _limiting_resource(resources: RunResources | None, axis: str) -> ResourceUse
     shared = [
         use
         for use in resources.uses
-        if use.share and (axis != HOSTS or use.role is not Role.CLIENT) and _is_limit_when_full(use)
+        if use.share
+        and (axis != HOSTS or use.role is not Role.CLIENT)
+        and _is_limiting_when_full(use)
     ]
     return max(shared, key=lambda use: use.share or 0.0, default=None)
 
 
-def _is_limit_when_full(use: ResourceUse) -> bool:
+def _is_limiting_when_full(use: ResourceUse) -> bool:
     """Whether a share near 1 is a limit: a device that works in parallel is busy long before."""
     return use.resource.value in {"port", "processors"}
 
@@ -174,8 +182,8 @@ def _measured_load(point: PointSummary, axis: str, metric: str) -> MeasuredLoad:
     if figure.low is not None and figure.high is not None and figure.low > 0:
         width = math.log(figure.high / figure.low) / 2
     return MeasuredLoad(
-        load=point.load(axis),
-        rate=point.value(metric) or 0.0,
+        load=point.axis_load(axis),
+        rate=point.metric_value(metric) or 0.0,
         scatter=stdev(map(math.log, values)) if len(values) > 1 else 0.0,
         runs=max(len(values), 1),
         half_width=width,

@@ -21,11 +21,11 @@ from iolab.analysis.findings import (
     bottleneck_findings,
     knee_findings,
     price_findings,
-    run_keys,
+    run_keys_of_points,
 )
 from iolab.analysis.pairs import ComparedMetric, ConfigurationGains, gain_share_of_ratio
 from iolab.analysis.points import Axis, PointSummary, group_along_axis
-from iolab.analysis.value import MONEY, cost_currencies, full_configurations
+from iolab.analysis.value import MONEY, cost_currencies, without_host_subsets
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.resources import RunResources
@@ -48,7 +48,7 @@ def speedup_findings(
     runs = _runs_by_point(points)
     for gains in compared:
         for metric in gains.metrics:
-            largest = gains.largest_supported(metric)
+            largest = gains.largest_supported_gain(metric)
             if largest is None:
                 continue
             cell = largest.gain
@@ -58,11 +58,11 @@ def speedup_findings(
                 workload=cell.workload,
                 axis=cell.axis,
                 metric=metric,
-                share=cell.share,
+                gain_share=cell.gain_share,
                 low=largest.low,
                 high=largest.high,
-                factor=cell.factor,
-                cells=largest.cells,
+                factor=cell.improvement_factor,
+                comparison_count=largest.cells,
                 level=cell.level,
                 runs=_runs_of_both_sides(gains, cell, runs),
             )
@@ -77,15 +77,15 @@ def win_loss_findings(
         covered = {(cell.workload, cell.metric) for cell in gains.cells}
         silent = {skipped.workload for skipped in gains.skipped} - {name for name, _ in covered}
         for metric in gains.metrics:
-            cells = gains.of(metric)
+            cells = gains.metrics_of_workload(metric)
             about = silent | {cell.workload for cell in gains.cells if cell.metric == metric}
             counts = Counter(cell.comparison.verdict for cell in cells)
             yield WinLossFinding(
                 baseline=gains.baseline,
                 candidate=gains.candidate,
                 metric=metric,
-                verdicts=tuple((verdict, counts[verdict]) for verdict in ComparisonVerdict),
-                skipped=sum(
+                verdict_counts=tuple((verdict, counts[verdict]) for verdict in ComparisonVerdict),
+                skipped_count=sum(
                     1
                     for skipped in gains.skipped
                     if skipped.workload in about and _concerns_metric(skipped.reason, metric)
@@ -106,7 +106,9 @@ def crossover_findings(
                 continue
             for metric in gains.metrics[:1]:
                 for (_, fixed), cells in group_along_axis(
-                    names[0], gains.of(metric, workload.id), lambda cell: ("", cell.axis)
+                    names[0],
+                    gains.metrics_of_workload(metric, workload.id),
+                    lambda cell: ("", cell.axis),
                 ):
                     yield from _crossovers_of_curves(gains, cells, names[0], fixed, runs)
 
@@ -131,18 +133,22 @@ def _crossovers_of_curves(
     pair = (gains.candidate, gains.baseline)
     below, above = pair if first else pair[::-1]
     yield CrossoverFinding(
-        below=below,
-        above=above,
+        low_load_leader=below,
+        high_load_leader=above,
         workload=low[-1].workload,
         metric=low[-1].metric,
         axis=name,
-        fixed=fixed,
-        last=last,
-        first=start,
-        share_below=_lead_share(low[-1]),
-        share_above=_lead_share(high[0]),
-        up_to=all(cell in low for cell in cells if _load_of_cell(cell, name) <= last),
-        on=all(cell in high for cell in cells if _load_of_cell(cell, name) >= start),
+        fixed_axis=fixed,
+        last_low_load=last,
+        first_high_load=start,
+        low_load_lead_share=cell_lead_share(low[-1]),
+        high_load_lead_share=cell_lead_share(high[0]),
+        leads_at_all_lower_loads=all(
+            cell in low for cell in cells if _load_of_cell(cell, name) <= last
+        ),
+        leads_at_all_higher_loads=all(
+            cell in high for cell in cells if _load_of_cell(cell, name) >= start
+        ),
         level=worst_level((low[-1].level, high[0].level)),
         runs=(
             *_runs_of_both_sides(gains, low[-1], runs),
@@ -151,10 +157,10 @@ def _crossovers_of_curves(
     )
 
 
-def _lead_share(cell: ComparedMetric) -> float:
+def cell_lead_share(cell: ComparedMetric) -> float:
     """What the better of the two is better by, as a share of the other's."""
-    if cell.share >= 0:
-        return cell.share
+    if cell.gain_share >= 0:
+        return cell.gain_share
     return gain_share_of_ratio(1 / cell.comparison.ratio, cell.better)
 
 
@@ -172,7 +178,7 @@ def _runs_by_point(
     points: Sequence[PointSummary],
 ) -> dict[tuple[str, str, Axis], tuple[RunKey, ...]]:
     return {
-        (point.key.configuration, point.key.workload, point.key.axis): run_keys([point])
+        (point.key.configuration, point.key.workload, point.key.axis): run_keys_of_points([point])
         for point in points
     }
 
@@ -203,14 +209,14 @@ def all_findings(
     needs = tuple(recommendations(study, best))
     dear = sorted(
         price_findings(study, best),
-        key=lambda finding: (finding.workload, finding.per, finding.rank),
+        key=lambda finding: (finding.workload, finding.per_unit, finding.rank),
     )
     return (
-        *(need for need in needs if need.sure),
-        *sorted(speedup_findings(compared, points), key=lambda finding: -finding.share),
+        *(need for need in needs if need.is_certain),
+        *sorted(speedup_findings(compared, points), key=lambda finding: -finding.gain_share),
         *win_loss_findings(compared, points),
         *crossover_findings(study, compared, points),
-        *(need for need in needs if not need.sure),
+        *(need for need in needs if not need.is_certain),
         *best,
         *bottleneck_findings(study, points, best, watched),
         *knee_findings(study, points),
@@ -245,27 +251,28 @@ class _Contenders:
     """The configurations that are held against each other, and what is known of all of them.
 
     `capacity` is TB by configuration, empty unless all tell the same kind, `metric` that kind.
-    `costs` are thousands of one currency, empty unless all tell theirs. `sides` are the geometric
-    means of the best figures by kind of performance, over the `workloads` that all have in common.
+    `costs` are thousands of one currency, empty unless all tell theirs. `scores_by_side` are the
+    geometric means of the best figures by kind of performance, over the `workloads` that all have
+    in common.
     """
 
-    owners: tuple[str, ...]
+    configuration_ids: tuple[str, ...]
     capacity: Mapping[str, float]
     metric: str
     costs: Mapping[str, float]
     currency: str
-    sides: Mapping[str, _Scores]
+    scores_by_side: Mapping[str, _Scores]
     workloads: tuple[str, ...]
     level: Level
-    single: bool
+    has_single_runs: bool
     runs: Mapping[str, tuple[RunKey, ...]]
 
     @property
-    def per(self) -> str:
+    def per_unit(self) -> str:
         """What figures are for, empty where not all costs are known."""
         return f"{MONEY:g} {self.currency}" if self.costs else ""
 
-    def terabytes(self) -> _Scores:
+    def capacity_scores(self) -> _Scores:
         """Capacity, for money where all costs are known; exact, since it is bought."""
         scores = {}
         for owner, size in self.capacity.items():
@@ -273,10 +280,10 @@ class _Contenders:
             scores[owner] = _ScoreInterval(figure, figure, figure)
         return scores
 
-    def priced(self, scores: _Scores) -> _Scores:
+    def scores_per_cost(self, scores: _Scores) -> _Scores:
         """Scores for money where all costs are known, else as they are."""
         return {
-            owner: _divided_score(score, self.costs.get(owner, 1.0))
+            owner: score_per_size(score, self.costs.get(owner, 1.0))
             for owner, score in scores.items()
         }
 
@@ -286,27 +293,30 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
 
     One that loads the storage of another with fewer hosts is no choice of its own.
     """
-    field = _build_contenders(full_configurations(study.configurations), best)
-    if len(field.owners) < 2:
+    field = _build_contenders(without_host_subsets(study.configurations), best)
+    if len(field.configuration_ids) < 2:
         return
     if field.capacity:
         yield _capacity_recommendation(field)
-    performance = _mean_of_performance_scores(list(field.sides.values()))
+    performance = _mean_of_performance_scores(list(field.scores_by_side.values()))
     if performance:
         yield _performance_recommendation(field, Need.PERFORMANCE, performance, "")
         if field.costs:
             yield _performance_recommendation(
-                field, Need.VALUE, field.priced(performance), field.per
+                field, Need.VALUE, field.scores_per_cost(performance), field.per_unit
             )
-    sides = {name: _shares_of_best(field.priced(scores)) for name, scores in field.sides.items()}
+    sides = {
+        name: _shares_of_best(field.scores_per_cost(scores))
+        for name, scores in field.scores_by_side.items()
+    }
     if field.capacity:
-        sides = {CAPACITY: _shares_of_best(field.terabytes()), **sides}
+        sides = {CAPACITY: _shares_of_best(field.capacity_scores()), **sides}
     if len(sides) > 1:
         least = {
             owner: _lowest_score([shares[owner] for shares in sides.values()])
-            for owner in field.owners
+            for owner in field.configuration_ids
         }
-        yield _performance_recommendation(field, Need.BALANCE, least, field.per, sides)
+        yield _performance_recommendation(field, Need.BALANCE, least, field.per_unit, sides)
 
 
 def _build_contenders(
@@ -334,15 +344,15 @@ def _build_contenders(
     priced = {owner: cost for owner, cost in priced.items() if cost > 0}
     priced_alike = len(priced) == len(owners) and len(money) == 1
     return _Contenders(
-        owners=owners,
+        configuration_ids=owners,
         capacity=capacity,
         metric=metric,
         costs=priced if priced_alike else {},
         currency=money[0] if priced_alike else "",
-        sides=_performance_scores(of_owner),
+        scores_by_side=_performance_scores(of_owner),
         workloads=tuple(common),
         level=worst_level(figure.level for figure in used),
-        single=any(figure.value.low is None for figure in used),
+        has_single_runs=any(figure.value.low is None for figure in used),
         runs={
             owner: tuple(key for figure in best for key in figure.runs)
             for owner, best in of_owner.items()
@@ -393,19 +403,20 @@ def _score_of_metric(metric: Metric) -> _ScoreInterval:
 def _geometric_mean_score(scores: Sequence[_ScoreInterval]) -> _ScoreInterval:
     """The geometric mean, from that of all lower ends to that of all upper ends: wide, but sure."""
 
-    def of(values: Sequence[float]) -> float:
+    def geometric_mean(values: Sequence[float]) -> float:
         if min(values) <= 0 or max(values) == math.inf:
             return 0.0 if min(values) <= 0 else math.inf
         return math.exp(math.fsum(map(math.log, values)) / len(values))
 
     return _ScoreInterval(
-        of([score.value for score in scores]),
-        of([score.low for score in scores]),
-        of([score.high for score in scores]),
+        geometric_mean([score.value for score in scores]),
+        geometric_mean([score.low for score in scores]),
+        geometric_mean([score.high for score in scores]),
     )
 
 
-def _divided_score(score: _ScoreInterval, size: float) -> _ScoreInterval:
+def score_per_size(score: _ScoreInterval, size: float) -> _ScoreInterval:
+    """The score divided by a size, with its interval."""
     return _ScoreInterval(score.value / size, score.low / size, score.high / size)
 
 
@@ -445,18 +456,18 @@ def _is_clear_leader(scores: _Scores, best: str) -> bool:
 
 
 def _capacity_recommendation(field: _Contenders) -> Recommendation:
-    scores = field.terabytes()
+    scores = field.capacity_scores()
     best, second, *_ = _order_best_first(scores)
     return Recommendation(
         need=Need.CAPACITY,
         configuration=best,
         runner_up=second,
-        lead=scores[best].value / scores[second].value,
-        per=field.per,
-        of=len(field.owners),
-        sure=_is_clear_leader(scores, best),
-        single=False,
-        sides=(),
+        lead_factor=scores[best].value / scores[second].value,
+        per_unit=field.per_unit,
+        compared_count=len(field.configuration_ids),
+        is_certain=_is_clear_leader(scores, best),
+        has_single_runs=False,
+        need_sides=(),
         workloads=(),
         terabytes=scores[best].value,
         metric=field.metric,
@@ -477,12 +488,12 @@ def _performance_recommendation(
         need=need,
         configuration=best,
         runner_up=second,
-        lead=scores[best].value / scores[second].value,
-        per=per,
-        of=len(field.owners),
-        sure=_is_clear_leader(scores, best),
-        single=field.single,
-        sides=tuple(NeedSide(name, side[best].value) for name, side in (sides or {}).items()),
+        lead_factor=scores[best].value / scores[second].value,
+        per_unit=per,
+        compared_count=len(field.configuration_ids),
+        is_certain=_is_clear_leader(scores, best),
+        has_single_runs=field.has_single_runs,
+        need_sides=tuple(NeedSide(name, side[best].value) for name, side in (sides or {}).items()),
         workloads=field.workloads,
         terabytes=None,
         metric="",

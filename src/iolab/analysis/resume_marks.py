@@ -10,8 +10,8 @@ from iolab.analysis.points import (
     REPLICATED,
     finite_metric_value,
     is_publishable,
-    mark_sentinel_moves,
     results_by_point,
+    results_with_sentinel_checks,
 )
 from iolab.analysis.resumed import SessionWithStarts, results_with_resume_checks
 from iolab.core.configuration import Configuration
@@ -36,18 +36,24 @@ def results_with_session_checks(session: StoredSession) -> tuple[Study, tuple[Re
     do not agree with each other do as well.
     """
     planned = session.study
-    study, results = split_by_hosts(planned, mark_sentinel_moves(session.results(), planned))
-    return study, mark_disagreeing(results_with_resume_checks(results, session), study)
+    study, results = separate_configurations_with_excluded_hosts(
+        planned, results_with_sentinel_checks(session.results(), planned)
+    )
+    return study, results_with_repeat_checks(results_with_resume_checks(results, session), study)
 
 
-def split_by_hosts(study: Study, results: Sequence[Result]) -> tuple[Study, tuple[Result, ...]]:
+def separate_configurations_with_excluded_hosts(
+    study: Study, results: Sequence[Result]
+) -> tuple[Study, tuple[Result, ...]]:
     """The study with a further configuration for each set of hosts that some result lacks.
 
     It is called like `fleet without c3`, stands after its own, and has the hosts that were left.
     What stands apart already stays as it is.
     """
     lacking = dict.fromkeys(
-        (result.configuration, result.without) for result in results if _is_mixed(result)
+        (result.configuration, result.excluded_hosts)
+        for result in results
+        if _lacks_hosts_of_configuration(result)
     )
     if not lacking:
         return study, tuple(results)
@@ -60,18 +66,20 @@ def split_by_hosts(study: Study, results: Sequence[Result]) -> tuple[Study, tupl
             if owner == item.id
         ]
     renamed = tuple(
-        replace(result, configuration=_name_without_hosts(result.configuration, result.without))
-        if _is_mixed(result)
+        replace(
+            result, configuration=_name_without_hosts(result.configuration, result.excluded_hosts)
+        )
+        if _lacks_hosts_of_configuration(result)
         else result
         for result in results
     )
     return replace(study, configurations=tuple(configurations)), renamed
 
 
-def _is_mixed(result: Result) -> bool:
+def _lacks_hosts_of_configuration(result: Result) -> bool:
     """Whether a result lacks hosts and stands among those of the whole configuration."""
-    return bool(result.without) and not result.configuration.endswith(
-        _name_without_hosts("", result.without)
+    return bool(result.excluded_hosts) and not result.configuration.endswith(
+        _name_without_hosts("", result.excluded_hosts)
     )
 
 
@@ -104,7 +112,7 @@ scatter by 10 %, below which three in four configurations stay (Cao and others, 
 reach 1.7 once in 1000."""
 
 
-def mark_disagreeing(results: Sequence[Result], study: Study) -> tuple[Result, ...]:
+def results_with_repeat_checks(results: Sequence[Result], study: Study) -> tuple[Result, ...]:
     """The results; those whose repeats do not agree in their headline figure say so.
 
     Metadata load has no single figure: there each operation is compared by itself.

@@ -49,10 +49,10 @@ def results_with_resume_checks(
     # Facts of a fleet are large: they are read only where the session was resumed.
     if len({result.segment for result in results}) < 2:
         return results
-    return mark_resumed(results, [start.facts for start in session.starts])
+    return results_with_segment_checks(results, [start.facts for start in session.starts])
 
 
-def mark_resumed(
+def results_with_segment_checks(
     results: Sequence[Result], facts: Sequence[Mapping[str, HostFacts]]
 ) -> tuple[Result, ...]:
     """The results with one more check where a curve's points are of several segments.
@@ -64,7 +64,7 @@ def mark_resumed(
     for result in results:
         curves.setdefault((result.configuration, result.workload), set()).add(result.segment)
     checks = {
-        curve: _resume_check(sorted(segments), facts)
+        curve: _changed_host_check(sorted(segments), facts)
         for curve, segments in curves.items()
         if len(segments) > 1
     }
@@ -74,7 +74,9 @@ def mark_resumed(
     )
 
 
-def _resume_check(segments: Sequence[int], facts: Sequence[Mapping[str, HostFacts]]) -> CheckResult:
+def _changed_host_check(
+    segments: Sequence[int], facts: Sequence[Mapping[str, HostFacts]]
+) -> CheckResult:
     present = [facts[segment - 1] for segment in segments if segment <= len(facts)]
     changed = [
         fault.message

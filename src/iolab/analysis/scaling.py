@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.bottleneck.decision import usl_of_curve
-from iolab.analysis.pairs import compare_pair, comparison_objection
+from iolab.analysis.pairs import compare_pair, incomparability_reason
 from iolab.analysis.points import Axis, PointSummary, fit_point_priors, point_curves
 from iolab.core.metric import Metric
 from iolab.core.study import Study
@@ -27,7 +27,7 @@ class ScalingStep:
     Its interval is that of the ratio of both rates; the fewest hosts have 1 without an interval.
     """
 
-    hosts: int
+    host_count: int
     point: PointSummary
     efficiency: Metric
 
@@ -36,26 +36,26 @@ class ScalingStep:
 class HostScaling:
     """A workload of a configuration over its numbers of hosts, ascending; at least two.
 
-    `fixed` are the values of its other axes, `metric` the rate that it is run for. `law` is the
-    Universal Scalability Law, None unless every step is well known and described by it.
+    `fixed_axis` are the values of its other axes, `metric` the rate that it is run for. `usl_fit`
+    is the Universal Scalability Law, None unless every step is well known and described by it.
     """
 
     workload: Workload
     configuration: str
-    fixed: Axis
+    fixed_axis: Axis
     metric: str
     steps: tuple[ScalingStep, ...]
-    law: UslFit | None
+    usl_fit: UslFit | None
 
     @property
-    def first(self) -> ScalingStep:
+    def first_step(self) -> ScalingStep:
         """That of the fewest hosts."""
         return self.steps[0]
 
-    def ideal(self, hosts: int) -> float:
+    def ideal_rate(self, hosts: int) -> float:
         """The rate of so many hosts if each gave what each of the fewest does."""
-        value = self.first.point.metrics[self.metric].value or 0.0
-        return value / self.first.hosts * hosts
+        value = self.first_step.point.metrics[self.metric].value or 0.0
+        return value / self.first_step.host_count * hosts
 
 
 def host_scalings(study: Study, points: Sequence[PointSummary]) -> tuple[HostScaling, ...]:
@@ -72,7 +72,9 @@ def _scalings_of_workload(
 ) -> Iterator[HostScaling]:
     metric = workload.rate_metric
     measured = (
-        point for point in points if point.key.workload == workload.id and point.value(metric)
+        point
+        for point in points
+        if point.key.workload == workload.id and point.metric_value(metric)
     )
     for (configuration, fixed), curve in point_curves(measured, HOSTS):
         if len(curve) > 1:
@@ -100,17 +102,19 @@ def _scaling_steps(
 ) -> Iterator[ScalingStep]:
     first = curve[0]
     priors = fit_point_priors({point.key: point.results for point in curve}, study)
-    yield ScalingStep(first.load(HOSTS), first, Metric(1.0, "share", n=len(first.results)))
+    yield ScalingStep(first.axis_load(HOSTS), first, Metric(1.0, "share", n=len(first.results)))
     for point in curve[1:]:
-        each = first.load(HOSTS) / point.load(HOSTS)
+        each = first.axis_load(HOSTS) / point.axis_load(HOSTS)
         pair = (first, point)
-        if comparison_objection(pair, metric) or not (first.trusted and point.trusted):
+        if incomparability_reason(pair, metric) or not (first.trusted and point.trusted):
             values = [side.metrics[metric].value or 0.0 for side in pair]
             yield ScalingStep(
-                point.load(HOSTS), point, Metric(values[1] / values[0] * each, "share")
+                point.axis_load(HOSTS), point, Metric(values[1] / values[0] * each, "share")
             )
             continue
-        ratio = compare_pair(pair, metric, priors.of(first.key, metric), one_session=True)
+        ratio = compare_pair(
+            pair, metric, priors.prior_of_point(first.key, metric), one_session=True
+        )
         low, high = (None if end is None else end * each for end in (ratio.low, ratio.high))
         share = Metric(ratio.ratio * each, "share", low, high, len(point.results))
-        yield ScalingStep(point.load(HOSTS), point, share)
+        yield ScalingStep(point.axis_load(HOSTS), point, share)

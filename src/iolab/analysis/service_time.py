@@ -40,8 +40,8 @@ def sum_service_times(record: RunRecord, load: LoadSums) -> OperationSums | None
     """The service times of a record in the window of its load; None where it has none."""
     if not np.isin(record.intervals.direction, list(ServiceTime)).any():
         return None
-    measured = load.cut.parts.selected(load.cut.bins)
-    return sum_operations(record, list(ServiceTime), load.cut.intervals, measured)
+    measured = load.measured_part.parts.select(load.measured_part.bins)
+    return sum_operations(record, list(ServiceTime), load.measured_part.intervals, measured)
 
 
 def service_metrics(service: OperationSums | None, hosts: Sequence[int]) -> dict[str, Metric]:
@@ -83,18 +83,18 @@ TOLERABLE_DEEP: Final = 2.5
 class Concurrency:
     """The mean I/Os in flight against those asked for.
 
-    `edge` is what the window's edges may hide or add: an I/O that began before the window counts
-    whole, one that ends after it not at all, so up to mean latency / window.
+    `tolerance` is what the window's edges may hide or add: an I/O that began before the window
+    counts whole, one that ends after it not at all, so up to mean latency / window.
     """
 
     in_flight: float
-    asked: int
-    edge: float
+    expected: int
+    tolerance: float
 
     @property
-    def rho(self) -> float:
+    def reached_share(self) -> float:
         """In flight over asked."""
-        return self.in_flight / self.asked
+        return self.in_flight / self.expected
 
 
 def host_concurrency(
@@ -113,12 +113,12 @@ def host_concurrency(
     return Concurrency(waited_s / seconds, asked, waited_s / ios / seconds)
 
 
-def good_deviation_limit(iodepth: int) -> float:
+def good_concurrency_deviation(iodepth: int) -> float:
     """|rho - 1| up to which all is well, for jobs of this depth."""
     return GOOD_DEEP if iodepth >= DEEP else GOOD_SHALLOW
 
 
-def tolerable_deviation_limit(iodepth: int) -> float:
+def tolerable_concurrency_deviation(iodepth: int) -> float:
     """|rho - 1| up to which the deviation is small enough to be only said."""
     factor = TOLERABLE_DEEP if iodepth >= DEEP else TOLERABLE
-    return good_deviation_limit(iodepth) * factor
+    return good_concurrency_deviation(iodepth) * factor

@@ -29,8 +29,8 @@ from iolab.dataclass import dataclass
 from iolab.stats.batches import EFFECTIVE_MIN
 from iolab.stats.stopping import (
     LiveStoppingRule,
-    Status,
     StoppingDecision,
+    StoppingStatus,
     judge_series,
     replay_stopping_rule,
 )
@@ -54,7 +54,7 @@ class FleetRateSeries:
     start_ns: int
     counts: Floats
 
-    def at_ns(self, second: float) -> int:
+    def second_start_ns(self, second: float) -> int:
         """The moment so many seconds after the start."""
         return self.start_ns + round(second * NS_PER_S)
 
@@ -130,16 +130,16 @@ more than it wants of a long one."""
 class SteadinessView:
     """What rule D says of a run, and what a check needs beside it.
 
-    `window` is what the rule counts, on the controller's clock. `halves` is the relative difference
-    of its two halves, `episodes` how often it stalled. `excess` is how far the mean over the time
-    that the result is of lies from the mean of the steady part, as a share of this.
+    `window` is what the rule counts, on the controller's clock. `halves_difference` is the relative
+    difference of its two halves, `episodes` how often it stalled. `mean_excess` is how far the mean
+    over the time that the result is of lies from the mean of the steady part, as a share of this.
     """
 
     steadiness: Steadiness
     window: Window
-    halves: float
+    halves_difference: float
     episodes: int
-    excess: float
+    mean_excess: float
 
 
 def judge_steadiness(
@@ -156,11 +156,13 @@ def judge_steadiness(
     if settings is None or len(series.counts) < BLOCKS_MIN * settings.block_s:
         return None
     decision = (
-        _replayed_decision(series, settings)
+        _replay_stopping_rule(series, settings)
         if record.rule
         else judge_series(series.counts, settings)
     )
-    window = Window(series.at_ns(decision.cut_s), series.at_ns(decision.seconds))
+    window = Window(
+        series.second_start_ns(decision.cut_s), series.second_start_ns(decision.seconds)
+    )
     excess = 0.0 if record.rule else _mean_excess(record, series, decision)
     return SteadinessView(
         _steadiness_record(decision, settings), window, decision.halves, decision.episodes, excess
@@ -173,10 +175,12 @@ def measured_window(record: RunRecord) -> Window | None:
     return steady.window if steady else None
 
 
-def _replayed_decision(series: FleetRateSeries, settings: StoppingRuleSettings) -> StoppingDecision:
+def _replay_stopping_rule(
+    series: FleetRateSeries, settings: StoppingRuleSettings
+) -> StoppingDecision:
     """The live decision again; of a run that ended before there was one, what it is worth."""
     decision = replay_stopping_rule(series.counts, settings)
-    if decision.status is Status.RUNNING:
+    if decision.status is StoppingStatus.RUNNING:
         return judge_series(series.counts[: settings.longest_s], settings)
     return decision
 
@@ -217,31 +221,31 @@ def _steadiness_record(decision: StoppingDecision, settings: StoppingRuleSetting
 def _not_ok_reasons(decision: StoppingDecision, settings: StoppingRuleSettings) -> Iterator[str]:
     """Sentences on why the status is not ok."""
     match decision.status:
-        case Status.TRANSIENT if not decision.steady:
+        case StoppingStatus.TRANSIENT if not decision.is_steady:
             fitted = (
                 f"; it fades with a time constant of {decision.tau_s:.0f} s"
                 if decision.tau_s
                 else ""
             )
             yield f"Its start still showed after {decision.seconds} s{fitted}."
-        case Status.TRANSIENT:
+        case StoppingStatus.TRANSIENT:
             yield (
                 "The second half's rate differs by "
                 f"{percent_text(decision.halves, signed=True)} from the "
                 f"first's, ±{percent_text(settings.equivalence * settings.precision)} may."
             )
-        case Status.CYCLE:
+        case StoppingStatus.CYCLE:
             yield (
                 f"It swings with a period of {decision.period_s} s, of which "
                 f"{decision.cycles} whole ones were seen; {settings.cycles_min} must."
             )
-        case Status.IMPRECISE:
+        case StoppingStatus.IMPRECISE:
             stalls = f" It stalled {decision.episodes} times." if decision.episodes else ""
             yield (
                 f"Its mean is known to ±{percent_text(decision.relative)}, "
                 f"±{percent_text(settings.precision)} was asked.{stalls}"
             )
-        case Status.CORRELATED:
+        case StoppingStatus.CORRELATED:
             yield (
                 f"Too correlated for one run: {decision.seconds - decision.cut_s} s are worth "
                 f"{decision.effective:.0f} independent measurements, {EFFECTIVE_MIN:.0f} must be. "
@@ -269,44 +273,44 @@ class FleetStoppingRule:
         """Take a host's next interval, on the controller's clock."""
         line = self._lines[host]
         first, before_ns = line.end_ns is None, line.end_ns or 0
-        line.add(end_real_ns, span_ns, ios)
+        line.add_interval(end_real_ns, span_ns, ios)
         now_ns = line.end_ns or 0
         edge_ns = self._edge_ns
         if first if edge_ns is None else before_ns < edge_ns <= now_ns:
             self._waiting -= 1
         while self._waiting == 0 and not self._live.is_over:
-            self._advance()
+            self._judge_complete_seconds()
 
     @property
     def is_finished(self) -> bool:
         """Whether the rule is satisfied; a run at its longest ends by itself."""
         decision = self._live.decision
-        satisfied = decision is not None and decision.status is Status.OK
-        return satisfied and self._live.seconds < self._settings.longest_s
+        satisfied = decision is not None and decision.status is StoppingStatus.OK
+        return satisfied and self._live.second_count < self._settings.longest_s
 
     @property
     def status_text(self) -> str:
         """How the run stands, for people: `steady, 1 of 2 looks`."""
-        decision = self._live.judged
+        decision = self._live.last_judged
         if decision is None:
             return f"first look at {self._settings.shortest_s} s"
-        if decision.status is Status.OK:
-            return f"steady, {self._live.satisfied} of {self._settings.consecutive} looks"
-        if decision.status is Status.IMPRECISE:
+        if decision.status is StoppingStatus.OK:
+            return f"steady, {self._live.satisfied_count} of {self._settings.consecutive} looks"
+        if decision.status is StoppingStatus.IMPRECISE:
             return f"imprecise, ±{percent_text(min(decision.relative, 9.99))}"
-        if decision.status is Status.CORRELATED:
+        if decision.status is StoppingStatus.CORRELATED:
             return f"too correlated, {decision.effective:.0f} of {EFFECTIVE_MIN:.0f} independent"
         return decision.status.value
 
-    def _advance(self) -> None:
+    def _judge_complete_seconds(self) -> None:
         """One more edge between seconds: hand the second before it to the rule."""
         lines = self._lines.values()
         if self._edge_ns is None:
             self._edge_ns = max(line.start_ns for line in lines)
-            self._done = sum(line.until(self._edge_ns) for line in lines)
+            self._done = sum(line.ios_until(self._edge_ns) for line in lines)
         else:
-            done = sum(line.until(self._edge_ns) for line in lines)
-            self._live.add(max(done - self._done, 0.0))
+            done = sum(line.ios_until(self._edge_ns) for line in lines)
+            self._live.add_second(max(done - self._done, 0.0))
             self._done = done
         self._edge_ns += NS_PER_S
         edge_ns = self._edge_ns
@@ -322,7 +326,7 @@ class _CumulativeIos:
         self._ios = 0
         self._open: deque[tuple[int, int, int, int]] = deque()
 
-    def add(self, end_ns: int, span_ns: int, ios: int) -> None:
+    def add_interval(self, end_ns: int, span_ns: int, ios: int) -> None:
         """The next interval; its start is put right where the host's clock stepped back."""
         start_ns = end_ns - span_ns
         if self.end_ns is None:
@@ -334,7 +338,7 @@ class _CumulativeIos:
         self._ios += ios
         self.end_ns = end_ns
 
-    def until(self, at_ns: int) -> float:
+    def ios_until(self, at_ns: int) -> float:
         """I/Os until a moment, which may not come before one that was asked for earlier."""
         while len(self._open) > 1 and self._open[1][0] <= at_ns:
             self._open.popleft()

@@ -45,7 +45,7 @@ class ByteAccount:
     expected_write: float | None
     moved_read: int | None
     moved_write: int | None
-    nodes: tuple[NodeBytes, ...]
+    node_bytes: tuple[NodeBytes, ...]
 
 
 def storage_bytes_of(record: RunRecord, facts: Mapping[str, HostFacts]) -> ByteAccount | None:
@@ -72,7 +72,7 @@ def storage_bytes_of(record: RunRecord, facts: Mapping[str, HostFacts]) -> ByteA
         expected_write=claimed[Direction.WRITE] * factors.write_factor if factors else None,
         moved_read=sum(delta.read_bytes for delta in once) if counted else None,
         moved_write=sum(delta.write_bytes for delta in once) if counted else None,
-        nodes=nodes,
+        node_bytes=nodes,
     )
 
 
@@ -118,7 +118,7 @@ def _received_and_sent_bytes(record: RunRecord, index: int) -> tuple[int | None,
 
 def boot_ids_by_host(facts: Mapping[str, HostFacts]) -> dict[str, str]:
     """Each host's boot of its kernel; hosts of one (containers, name spaces) see the same disks."""
-    return {name: host.kernel.boot_id_or(name) for name, host in facts.items()}
+    return {name: host.kernel.boot_id_or_host(name) for name, host in facts.items()}
 
 
 def distinct_devices(
@@ -140,7 +140,9 @@ def _moved_bytes(delta: DeviceDelta) -> int:
     return delta.read_bytes + delta.write_bytes
 
 
-def lowest_counted_devices(node: MonitoredHost, facts: HostFacts | None) -> tuple[DeviceDelta, ...]:
+def deltas_of_lowest_devices(
+    node: MonitoredHost, facts: HostFacts | None
+) -> tuple[DeviceDelta, ...]:
     """The node's counted devices that stand on no other of them; none of a node that was lost."""
     if node.error is not None:
         return ()

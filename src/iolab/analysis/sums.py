@@ -29,10 +29,10 @@ _DIRECTION_COUNT: Final = len(DIRECTIONS)
 class OperationSums:
     """Sums of rows of a record; H hosts, axis 1 is the O operations that were asked for.
 
-    `done`, `bytes` and `lat_sum_ns` are (H, O), `bins` is (H, O, BIN_COUNT).
+    `completed`, `bytes` and `lat_sum_ns` are (H, O), `bins` is (H, O, BIN_COUNT).
     """
 
-    done: Ints
+    completed: Ints
     bytes: Ints
     lat_sum_ns: Floats
     bins: Ints
@@ -61,10 +61,10 @@ def sum_operations(
     if not operations:
         return sums
     # Flat, which numpy adds up many times as fast.
-    np.add.at(sums.done.reshape(-1), where, table.ios[rows])
+    np.add.at(sums.completed.reshape(-1), where, table.ios[rows])
     np.add.at(sums.bytes.reshape(-1), where, table.bytes[rows])
     np.add.at(sums.lat_sum_ns.reshape(-1), where, table.lat_sum_ns[rows])
-    asked = parts.selected(places[parts.direction] >= 0)
+    asked = parts.select(places[parts.direction] >= 0)
     cells = asked.host * width + places[asked.direction]
     record.bins.add_counts_to(sums.bins.reshape(-1, BIN_COUNT), asked, cells)
     return sums
@@ -79,7 +79,7 @@ class LoadSums:
     of the whole run, -1 where it gave none. `find_measured_part` says which intervals were summed.
     """
 
-    cut: MeasuredPart
+    measured_part: MeasuredPart
     seconds: Floats
     ios: Ints
     bytes: Ints
@@ -89,14 +89,14 @@ class LoadSums:
     lat_max_ns: Ints
 
     @property
-    def shared(self) -> bool:
+    def has_common_window(self) -> bool:
         """Whether the hosts had a window in common, so that their rates may be added."""
-        return self.cut.common is not None
+        return self.measured_part.common is not None
 
     @property
     def window_s(self) -> float:
         """The least time that the intervals of any host cover; 0 without a common window."""
-        return float(self.seconds.min()) if self.shared else 0.0
+        return float(self.seconds.min()) if self.has_common_window else 0.0
 
     def histogram(self, hosts: list[int], ways: list[int]) -> Histogram:
         """The latencies of those hosts and directions merged bin by bin, with known extremes."""
@@ -117,14 +117,16 @@ def sum_measured_window(record: RunRecord, window: Window | None = None) -> Load
     """The sums of a record's measured window, which is what a rule says where one does."""
     measured = find_measured_part(record, window)
     sums = sum_operations(
-        record, DIRECTIONS, measured.intervals, measured.parts.selected(measured.bins)
+        record, DIRECTIONS, measured.intervals, measured.parts.select(measured.bins)
     )
     lows, highs = _engine_latency_extremes(record.hosts)
-    covered_ns = record.intervals.covered_ns(len(record.hosts), np.flatnonzero(measured.intervals))
+    covered_ns = record.intervals.covered_ns_by_host(
+        len(record.hosts), np.flatnonzero(measured.intervals)
+    )
     return LoadSums(
-        cut=measured,
+        measured_part=measured,
         seconds=covered_ns / 1e9,
-        ios=sums.done,
+        ios=sums.completed,
         bytes=sums.bytes,
         lat_sum_ns=sums.lat_sum_ns,
         bins=sums.bins,

@@ -15,7 +15,7 @@ from typing import Final
 from iolab.analysis.points import Axis
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
-from iolab.core.metric_spec import Better, Combine, spec_of
+from iolab.core.metric_spec import Better, CombineRule, metric_spec
 from iolab.core.run import RunKey
 from iolab.dataclass import dataclass
 
@@ -40,8 +40,8 @@ class Maximum:
     """The best figure of a workload in a configuration, and the place of the axes where it was.
 
     `level` is the worst verdict behind it, None for a published figure, which nobody judged.
-    `title` is the workload for people. `places` is of how many points it is the best, `hosts` how
-    many made the load, 0 where that is not known. `runs` are those behind it.
+    `title` is the workload for people. `place_count` is of how many points it is the best, `hosts`
+    how many made the load, 0 where that is not known. `runs` are those behind it.
     """
 
     configuration: str
@@ -52,21 +52,21 @@ class Maximum:
     level: Level | None = None
     runs: tuple[RunKey, ...] = ()
     title: str = ""
-    places: int = 1
+    place_count: int = 1
     hosts: int = 0
 
     @property
     def is_rate(self) -> bool:
         """Whether it can be shared: other metrics are nobody's share."""
-        return spec_of(self.metric).combine is Combine.RATE
+        return metric_spec(self.metric).combine is CombineRule.RATE
 
     @property
     def better(self) -> Better:
         """Which way it gets better."""
-        return spec_of(self.metric).better
+        return metric_spec(self.metric).better
 
     @property
-    def is_sound(self) -> bool:
+    def has_valid_level(self) -> bool:
         """Whether it may be claimed of anything: what is invalid is shown, and no more."""
         return self.level is not Level.INVALID
 
@@ -75,31 +75,35 @@ class Maximum:
 class ConfigurationSize:
     """One measure of a configuration; with a `currency` in thousands of that."""
 
-    over: SizeMeasure
+    size_measure: SizeMeasure
     amount: float
     currency: str = ""
 
     @property
-    def per(self) -> str:
+    def unit_text(self) -> str:
         """One of it for people: `TB raw`, `node`, `1000 EUR`."""
-        return f"{MONEY:g} {self.currency}" if self.over is SizeMeasure.COST else self.over.value
+        return (
+            f"{MONEY:g} {self.currency}"
+            if self.size_measure is SizeMeasure.COST
+            else self.size_measure.value
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Quotient:
-    """A maximum, or capacity, for one of a size; `of` is what was divided.
+    """A maximum, or capacity, for one of a size; `maximum` is what was divided.
 
     Of capacity the workload is empty and the metric `raw_tb` or `usable_tb`.
     """
 
-    of: Maximum
+    maximum: Maximum
     size: ConfigurationSize
     value: Metric
 
     @property
     def kind(self) -> tuple[str, str, str]:
         """What can be ranked together: one workload, one metric, one measure, one currency."""
-        return self.of.workload, self.of.metric, self.size.per
+        return self.maximum.workload, self.maximum.metric, self.size.unit_text
 
 
 def configuration_sizes(configuration: Configuration) -> tuple[ConfigurationSize, ...]:
@@ -142,7 +146,7 @@ def capacity_quotients(
         Quotient(capacity, size, divide_metric(capacity.value, size.amount))
         for configuration in configurations
         for size in configuration_sizes(configuration)
-        if size.over in overs
+        if size.size_measure in overs
         for capacity in _capacity_maxima(configuration)
     )
 
@@ -161,11 +165,11 @@ def per_host_rate(maximum: Maximum) -> Metric | None:
     )
 
 
-def factor_over(best: Maximum, base: Maximum | None) -> Metric | None:
+def improvement_over(best: Maximum, base: Maximum | None) -> Metric | None:
     """A maximum's factor over another; None over itself, over none, or where either is invalid."""
-    if base is None or base is best or not (best.is_sound and base.is_sound):
+    if base is None or base is best or not (best.has_valid_level and base.has_valid_level):
         return None
-    return improvement_factor(best.value, base.value, spec_of(best.metric).better)
+    return improvement_factor(best.value, base.value, metric_spec(best.metric).better)
 
 
 def improvement_factor(
@@ -194,14 +198,14 @@ def improvement_factor(
 class FleetAndSingleClient:
     """The best of a fleet and of one client of it, for the same workload and storage.
 
-    `times` is fleet over single client; `kept` the mean of a host over the single client, 1 where
-    nothing is lost, None where the number of hosts is not known.
+    `speedup` is fleet over single client; `scaling_efficiency` the mean of a host over the single
+    client, 1 where nothing is lost, None where the number of hosts is not known.
     """
 
-    single: Maximum
+    single_client: Maximum
     fleet: Maximum
-    times: Metric
-    kept: Metric | None
+    speedup: Metric
+    scaling_efficiency: Metric | None
 
 
 def fleets_with_single_client(
@@ -219,12 +223,12 @@ def fleets_with_single_client(
     return tuple(
         pair
         for fleet in maxima
-        if fleet.hosts != 1 and fleet.is_rate and fleet.is_sound
+        if fleet.hosts != 1 and fleet.is_rate and fleet.has_valid_level
         for pair in islice(_fleet_with_single_client(owners, fleet, (*singles, *maxima)), 1)
     )
 
 
-def full_configurations(configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
+def without_host_subsets(configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
     """Those that are not loaded by some of the hosts of another, which is the same storage."""
     return tuple(
         configuration
@@ -238,14 +242,14 @@ def _fleet_with_single_client(
 ) -> Iterator[FleetAndSingleClient]:
     for single in singles:
         same = (single.workload, single.metric) == (fleet.workload, fleet.metric)
-        if not (same and single.hosts == 1 and single.is_sound):
+        if not (same and single.hosts == 1 and single.has_valid_level):
             continue
         own = single.configuration == fleet.configuration
         if not own and not _is_subset_of_hosts(
             owners[single.configuration], owners[fleet.configuration]
         ):
             continue
-        better = spec_of(fleet.metric).better
+        better = metric_spec(fleet.metric).better
         times, share = improvement_factor(fleet.value, single.value, better), per_host_rate(fleet)
         if times is not None:
             kept = None if share is None else improvement_factor(share, single.value, better)
@@ -262,12 +266,12 @@ def _is_subset_of_hosts(configuration: Configuration, other: Configuration) -> b
     )
 
 
-def unknown_sizes(
+def configurations_without_size(
     configurations: Sequence[Configuration],
 ) -> tuple[tuple[SizeMeasure, tuple[str, ...]], ...]:
     """Measures that some configurations tell and others do not, with the ids of the latter."""
     sized = {
-        configuration.id: {size.over for size in configuration_sizes(configuration)}
+        configuration.id: {size.size_measure for size in configuration_sizes(configuration)}
         for configuration in configurations
     }
     uneven = []

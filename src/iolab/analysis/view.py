@@ -44,18 +44,17 @@ class HostKindAnswers(Protocol):
 class RunView:
     """One run as the checks see it; `telemetry` is derived from the record's counters.
 
-    Kinds of load that measure more have a view of their own. `steady` is what the run's seconds say
-    of it, None where they are too few.
-    `service` are the service times of an open loop, None where `load` has all there is.
-    `host_kinds` know hosts that are more than machines.
+    Kinds of load that measure more have a view of their own. `steadiness_view` is what the run's
+    seconds say of it, None where they are too few. `service_times` are the service times of an open
+    loop, None where `load` has all there is. `host_kinds` know hosts that are more than machines.
     """
 
     record: RunRecord
     facts: Mapping[str, HostFacts]
     load: LoadSums
     telemetry: tuple[CounterSeries, ...]
-    steady: SteadinessView | None = None
-    service: OperationSums | None = None
+    steadiness_view: SteadinessView | None = None
+    service_times: OperationSums | None = None
     host_kinds: tuple[HostKindAnswers, ...] = ()
     _places: Mapping[_Place, tuple[CounterSeries, ...]] = field(
         init=False, repr=False, compare=False
@@ -82,7 +81,9 @@ class RunView:
         rows = rows_by_host(self.record.intervals.host, len(self.record.hosts))
         object.__setattr__(self, "_rows", rows)
         object.__setattr__(
-            self, "_unsummed_bins", _unsummed_bin_parts(self.load.cut, len(self.record.hosts))
+            self,
+            "_unsummed_bins",
+            _unsummed_bin_parts(self.load.measured_part, len(self.record.hosts)),
         )
 
     @property
@@ -104,7 +105,7 @@ class RunView:
         return self._host_sets[name]
 
     @property
-    def one_in_flight(self) -> bool:
+    def has_one_io_in_flight(self) -> bool:
         """Whether a host has a single I/O in flight, whose latency then is what matters."""
         return self.job.total_iodepth == 1
 
@@ -123,55 +124,55 @@ class RunView:
         """Whether anything was measured in the window."""
         return bool(self.load.ios.sum() > 0)
 
-    def target(self, host: HostRun) -> TargetFacts | None:
+    def target_of_host(self, host: HostRun) -> TargetFacts | None:
         """The host's target, None where its facts are not known."""
-        facts = self.facts_of(host)
+        facts = self.facts_of_host(host)
         return None if facts is None else facts.target
 
-    def facts_of(self, host: HostRun) -> HostFacts | None:
+    def facts_of_host(self, host: HostRun) -> HostFacts | None:
         """The host's facts with the target that this run used: a host may have several."""
         return self.facts.get(host.facts_key)
 
-    def on(self, host: HostRun) -> str:
+    def host_suffix_text(self, host: HostRun) -> str:
         """` on NAME` where a run has several hosts, else nothing: for a sentence."""
         return f" on {host.host}" if len(self.hosts) > 1 else ""
 
     def claimed_bytes(self, host: int, direction: Direction) -> int:
         """What the engine says it moved in the whole run, warm-up included."""
-        return int(self.record.intervals.bytes[self.rows_of(host, direction)].sum())
+        return int(self.record.intervals.bytes[self.interval_rows(host, direction)].sum())
 
     def claimed_ios(self, host: int, direction: Direction) -> int:
         """How many I/Os the engine says it did in the whole run, warm-up included."""
-        return int(self.record.intervals.ios[self.rows_of(host, direction)].sum())
+        return int(self.record.intervals.ios[self.interval_rows(host, direction)].sum())
 
-    def rows_of(self, host: int, direction: Direction | None = None) -> Ints:
+    def interval_rows(self, host: int, direction: Direction | None = None) -> Ints:
         """The rows of the intervals that tell of a host, of that direction or all; in order."""
         rows = self._rows[host]
         if direction is None:
             return rows
         return np.asarray(rows[self.record.intervals.direction[rows] == direction])
 
-    def whole_bins(self, host: int) -> Ints:
+    def bin_counts(self, host: int) -> Ints:
         """A host's counts (6, BIN_COUNT) of its whole run: by `Direction`, then `ServiceTime`."""
         counts = np.zeros((len(_WAYS), BIN_COUNT), dtype=np.int64)
         # Most rows were added up already, and are not added up a second time.
         counts[: len(DIRECTIONS)] = self.load.bins[host]
         if self._unsummed_bins[host].size:
-            parts = self.load.cut.parts.selected(self._unsummed_bins[host])
+            parts = self.load.measured_part.parts.select(self._unsummed_bins[host])
             self.record.bins.add_counts_to(counts, parts, np.searchsorted(_WAYS, parts.direction))
         return counts
 
-    def measured(self, host: int) -> Window | None:
+    def measured_window(self, host: int) -> Window | None:
         """The part of the run that counts for this host, on the controller's clock."""
-        if self.load.cut.common is not None:
-            return self.load.cut.common
-        window = self.load.cut.hosts[host]
+        if self.load.measured_part.common is not None:
+            return self.load.measured_part.common
+        window = self.load.measured_part.hosts[host]
         if window is None:
             return None
         start = min(window.start_ns + round(self.record.warmup_s * 1e9), window.end_ns)
         return Window(start, window.end_ns)
 
-    def mean_of(
+    def mean_metric(
         self,
         host: int,
         scope: str,
@@ -185,19 +186,19 @@ class RunView:
         scope. Each step weighs as much as it shares with the window: a sample of ten seconds that
         began before it tells mostly of what came before.
         """
-        window = window or self.measured(host)
-        return self.mean_on(self.hosts[host].host, scope, name, metric, window)
+        window = window or self.measured_window(host)
+        return self.mean_metric_of_named_host(self.hosts[host].host, scope, name, metric, window)
 
-    def mean_on(
+    def mean_metric_of_named_host(
         self, host: str, scope: str, name: str | None, metric: str, window: Window | None
     ) -> float | None:
         """The same of any host by its name, watched ones too; None without a window."""
         values: list[Floats] = []
         weights: list[Floats] = []
-        for series in self.series_of(host, scope, metric):
+        for series in self.counter_series(host, scope, metric):
             if window is None or (name is not None and series.name != name):
                 continue
-            shared = self.shared_ns(series, window)
+            shared = self.overlap_ns(series, window)
             counted = (shared > 0) & np.isfinite(series.value)
             values.append(series.value[counted])
             weights.append(shared[counted].astype(np.float64))
@@ -205,11 +206,11 @@ class RunView:
             return None
         return float(np.average(np.concatenate(values), weights=np.concatenate(weights)))
 
-    def series_of(self, host: str, scope: str, metric: str) -> tuple[CounterSeries, ...]:
+    def counter_series(self, host: str, scope: str, metric: str) -> tuple[CounterSeries, ...]:
         """A host's series of one metric, of every device, core, port or guest that has it."""
         return self._places.get((host, scope, metric), ())
 
-    def shared_ns(self, series: CounterSeries, window: Window) -> Ints:
+    def overlap_ns(self, series: CounterSeries, window: Window) -> Ints:
         """How much of each step of a series lies in the window, 0 for those beside it."""
         ends = controller_ns(series.real_ns, self._clock_offsets.get(series.host, 0))
         starts = ends - series.span_ns
@@ -261,14 +262,14 @@ def io_time_in_window(
     """
     host, scope = place
     way = direction.key
-    rates = {series.name: series for series in view.series_of(host, scope, f"{way}_iops")}
-    times = {series.name: series for series in view.series_of(host, scope, f"{way}_lat_ns")}
+    rates = {series.name: series for series in view.counter_series(host, scope, f"{way}_iops")}
+    times = {series.name: series for series in view.counter_series(host, scope, f"{way}_lat_ns")}
     total = NOTHING
     for name in names:
         rate, time = rates.get(name), times.get(name)
         if rate is None or time is None:
             return None
-        shared = view.shared_ns(rate, window)
+        shared = view.overlap_ns(rate, window)
         if not shared.any():
             return None
         ios = rate.value * shared / NS_PER_S

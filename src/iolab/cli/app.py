@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from iolab.cli.help import GroupedCommands, PlainCommand
-from iolab.cli.output import guarded, paged, result
+from iolab.cli.output import paged, print_result, run_with_error_handling
 
 if TYPE_CHECKING:
     from iolab.cli.settings import Settings
@@ -57,7 +57,7 @@ PAGED: Final = frozenset(
 NO_COLOR: Final = "--no-color"
 
 
-def app_of(names: Iterable[str] = COMMANDS, settings: Settings | None = None) -> typer.Typer:
+def create_app(names: Iterable[str] = COMMANDS, settings: Settings | None = None) -> typer.Typer:
     """The app with those commands; a test holds all of them against docs/reference/cli.md."""
     defaults = {} if settings is None else {name: settings.option_defaults(name) for name in names}
     app = typer.Typer(
@@ -73,17 +73,17 @@ def app_of(names: Iterable[str] = COMMANDS, settings: Settings | None = None) ->
             "default_map": defaults,
         },
     )
-    app.callback()(_root)
+    app.callback()(_root_callback)
     for name in names:
         module, function = COMMANDS[name].split(":")
         app.command(name, cls=PlainCommand)(getattr(import_module(module), function))
     return app
 
 
-def conclude(argv: Sequence[str]) -> int:
+def run_command_line(argv: Sequence[str]) -> int:
     """Run one command line; the exit code, with every error told and none escaping."""
 
-    def run() -> object:
+    def invoke_app() -> object:
         from iolab.cli.settings import read_settings
 
         words = [word for word in argv if word != NO_COLOR]
@@ -91,22 +91,22 @@ def conclude(argv: Sequence[str]) -> int:
         settings = read_settings(tuple(COMMANDS))
         if len(words) < len(argv) or not settings.has_color:
             os.environ["NO_COLOR"] = "1"  # which rich and the engines' own output heed
-        app = app_of(named or COMMANDS, settings)
+        app = create_app(named or COMMANDS, settings)
         with paged(settings.pager, wanted=bool(named) and named[0] in PAGED):
             return app(args=words, prog_name="iolab", standalone_mode=False)
 
-    return guarded(run, argv)
+    return run_with_error_handling(invoke_app, argv)
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with the option's value
     if asked:
         from iolab.version import __version__
 
-        result(f"iolab {__version__}")
+        print_result(f"iolab {__version__}")
         raise typer.Exit
 
 
-def _root(
+def _root_callback(
     *,
     version: Annotated[
         bool,

@@ -78,19 +78,24 @@ def bench(
     The directories take turns, so that what changes meanwhile meets all of them.
     """
     from iolab.cli.options import refuse_path
-    from iolab.cli.output import open_session, refuse_no_directory, refuse_output, result
-    from iolab.cli.run import new_session
-    from iolab.cli.session import Wishes, carry_out
-    from iolab.loads.fileio.engines.fio import no_usable_fio
+    from iolab.cli.output import (
+        open_session,
+        print_result,
+        require_directory_or_nothing,
+        require_valid_output_path,
+    )
+    from iolab.cli.run import create_session_request
+    from iolab.cli.session import RunOptions, run_and_report
+    from iolab.loads.fileio.engines.fio import unusable_local_fio_reason
     from iolab.registry import study_kinds
     from iolab.study.load import LoadOptions, parse_study
 
     for path in paths:
         refuse_path(path)
     if out is not None:
-        refuse_output(out)
-        refuse_no_directory(out)
-    chosen = engine or (IoEngine.NATIVE if no_usable_fio() else IoEngine.FIO)
+        require_valid_output_path(out)
+        require_directory_or_nothing(out)
+    chosen = engine or (IoEngine.NATIVE if unusable_local_fio_reason() else IoEngine.FIO)
     workload: dict[str, object] = {
         "id": f"{rw}-{bs}".replace(",", "-"),
         "engine": chosen.value,
@@ -102,12 +107,12 @@ def bench(
     }
     text = "\n".join(_study_lines(paths, workload, runtime, repeats))
     study = parse_study(text, "bench.toml", LoadOptions(), study_kinds())
-    directory, order = new_session(study, out)
-    wishes = Wishes(directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
-    code = carry_out(order, wishes)
+    directory, order = create_session_request(study, out)
+    wishes = RunOptions(directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
+    code = run_and_report(order, wishes)
     if len(paths) > 1 and not as_json and (directory / "session.json").exists():
         for sentence in _ratios(open_session(directory)):
-            result(sentence)
+            print_result(sentence)
     raise typer.Exit(code)
 
 

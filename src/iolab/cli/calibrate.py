@@ -58,22 +58,24 @@ def calibrate(
     """Compare the native engine with fio on a target."""
     import asyncio
 
-    from iolab.cli.output import result_json, result_screen, say
-    from iolab.loads.fileio.calibration import Wish
+    from iolab.cli.output import print_json, print_message, print_renderables
+    from iolab.loads.fileio.calibration import CalibrationRequest
     from iolab.loads.fileio.calibration import calibrate as run_all
-    from iolab.loads.fileio.calibration_model import asked_job
+    from iolab.loads.fileio.calibration_model import job_from_options
     from iolab.loads.fileio.calibration_report import calibration_document
-    from iolab.loads.fileio.terminal import calibration_screen
+    from iolab.loads.fileio.terminal import calibration_lines
 
-    wish = Wish(asked_job(rw, bs, iodepth, numjobs, ioengine, size), pairs, seconds)
-    calibration = asyncio.run(run_all(_specs(path, hosts), wish, say))
+    wish = CalibrationRequest(
+        job_from_options(rw, bs, iodepth, numjobs, ioengine, size), pairs, seconds
+    )
+    calibration = asyncio.run(run_all(_host_specs(path, hosts), wish, print_message))
     if as_json:
-        result_json(calibration_document(calibration))
+        print_json(calibration_document(calibration))
     else:
-        result_screen(*calibration_screen(calibration))
+        print_renderables(*calibration_lines(calibration))
 
 
-def _specs(path: str | None, hosts: str | None) -> tuple[HostSpec, ...]:
+def _host_specs(path: str | None, hosts: str | None) -> tuple[HostSpec, ...]:
     """This machine, or all clients of an inventory, each with its path; UsageError with faults."""
     from dataclasses import replace
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from iolab.cli.options import AsJson, session_path, unknown
+from iolab.cli.options import AsJson, session_path, unknown_name_faults
 from iolab.text import counted_noun, list_text, percent_text, quote_value
 
 if TYPE_CHECKING:
@@ -74,21 +74,21 @@ def choose(
     as_json: AsJson = False,
 ) -> None:
     """Rank configurations against a need."""
-    from iolab.cli.output import result_json, result_screen
+    from iolab.cli.output import print_json, print_renderables
     from iolab.published.choose import evaluate_offer, known_currencies, sort_best_first
 
-    needs = _needs(usable_tb, need or (), budget, scaling)
-    offers = [offer for name in sets for offer in _offers(name)]
-    _check_workloads(needs, offers)
+    needs = _parse_requirements(usable_tb, need or (), budget, scaling)
+    offers = [offer for name in sets for offer in _offers_of_set(name)]
+    _require_known_workloads(needs, offers)
     fits = sort_best_first(evaluate_offer(needs, offer, scaling) for offer in offers)
     if as_json:
         document = {"format": 1, "scaling": scaling, "currencies": list(known_currencies(fits))}
-        result_json({**document, "fits": [_document(fitted) for fitted in fits]})
+        print_json({**document, "fits": [_choice_document(fitted) for fitted in fits]})
     else:
-        result_screen(*_screen(fits, scaling))
+        print_renderables(*_choice_lines(fits, scaling))
 
 
-def _needs(
+def _parse_requirements(
     usable_tb: float | None, written: Sequence[str], budget: str | None, scaling: float
 ) -> Requirements:
     """What the options ask for; UsageError with every fault."""
@@ -102,7 +102,7 @@ def _needs(
             parsed.append(parse_requirement(text))
         except ValueError as error:
             faults.append(Fault(f"{error}.", "Correct --need."))
-    money = _budget(budget, faults)
+    money = _parse_budget(budget, faults)
     if usable_tb is not None and not 0 < usable_tb < 1e9:
         faults.append(Fault(f"--usable-tb is {usable_tb:g}.", "Give terabytes above 0."))
     if not 0 < scaling <= 1:
@@ -120,7 +120,7 @@ def _needs(
     )
 
 
-def _budget(text: str | None, faults: list[Any]) -> Budget | None:
+def _parse_budget(text: str | None, faults: list[Any]) -> Budget | None:
     from iolab.errors import Fault
     from iolab.published.choose import Budget
 
@@ -135,14 +135,14 @@ def _budget(text: str | None, faults: list[Any]) -> Budget | None:
     return Budget(float(amount[1]), amount[2])
 
 
-def _offers(name: str) -> tuple[Offer, ...]:
+def _offers_of_set(name: str) -> tuple[Offer, ...]:
     """Every configuration of a session or of a published set."""
     from iolab.cli.studies import open_published
     from iolab.errors import UsageError
     from iolab.published.choose import published_offers
 
     if Path(name).is_dir():
-        return _measured(name)
+        return _measured_offers(name)
     offers = published_offers(open_published(name))
     if not offers:
         hint = "Give one that has: 'iolab reference' lists the published sets."
@@ -150,7 +150,7 @@ def _offers(name: str) -> tuple[Offer, ...]:
     return offers
 
 
-def _measured(name: str) -> tuple[Offer, ...]:
+def _measured_offers(name: str) -> tuple[Offer, ...]:
     from iolab.analysis.points import summarise
     from iolab.analysis.resume_marks import results_with_session_checks
     from iolab.cli.output import open_session
@@ -164,23 +164,23 @@ def _measured(name: str) -> tuple[Offer, ...]:
     )
 
 
-def _check_workloads(needs: Requirements, offers: Sequence[Offer]) -> None:
+def _require_known_workloads(needs: Requirements, offers: Sequence[Offer]) -> None:
     """UsageError for workloads that none of the sets has."""
     from iolab.errors import UsageError
 
     workloads = list(dict.fromkeys(name for offer in offers for name in offer.workloads))
     asked = [rate.workload for rate in needs.rates]
     asked += [latency.workload for latency in needs.latencies]
-    if faults := unknown("workload", dict.fromkeys(asked), workloads):
+    if faults := unknown_name_faults("workload", dict.fromkeys(asked), workloads):
         raise UsageError("Not everything that is needed was measured.", "Correct --need.", faults)
 
 
-def _times(margin: float) -> str:
+def _margin_text(margin: float) -> str:
     """A margin to three digits; a large one in whole, never as a power of ten."""
     return f"{margin:,.0f}x" if margin >= WHOLE_FROM else f"{margin:.3g}x"
 
 
-def _screen(fits: Sequence[OfferEvaluation], scaling: float) -> Iterator[RenderableType]:
+def _choice_lines(fits: Sequence[OfferEvaluation], scaling: float) -> Iterator[RenderableType]:
     """A line for each configuration with its answer, then each need with what is had."""
     from rich.text import Text
 
@@ -195,10 +195,10 @@ def _screen(fits: Sequence[OfferEvaluation], scaling: float) -> Iterator[Rendera
         size = "nodes unknown" if fit.nodes is None else counted_noun(fit.nodes, "node")
         if fit.nodes is None and fit.offer.nodes is not None:
             size = "no number of nodes would do"
-        if fit.nodes is not None and fit.answer.value == "unknown":
+        if fit.nodes is not None and fit.status_when_scaled.value == "unknown":
             size = f"at least {size}"
         cost = "" if fit.cost is None else f", {fit.cost:,.0f} {fit.offer.currency}"
-        heading = Text(fit.answer.value, _STYLES[fit.answer.value])
+        heading = Text(fit.status_when_scaled.value, _STYLES[fit.status_when_scaled.value])
         yield Text("  ").join(
             [
                 heading,
@@ -208,15 +208,15 @@ def _screen(fits: Sequence[OfferEvaluation], scaling: float) -> Iterator[Rendera
         )
         rows = [
             [
-                Text(f"  {part.answer.value}", _STYLES[part.answer.value]),
+                Text(f"  {part.status_when_scaled.value}", _STYLES[part.status_when_scaled.value]),
                 literal_text(part.name),
                 literal_text(
                     part.message + (f" at {axis_values_text(part.axis)}" if part.axis else "")
                 ),
-                Text(DASH if part.margin is None else _times(part.margin)),
+                Text(DASH if part.margin is None else _margin_text(part.margin)),
                 *([Text(DASH if part.nodes is None else str(part.nodes))] if sized else []),
             ]
-            for part in fit.parts
+            for part in fit.requirement_results
         ]
         state = (
             "as seen"
@@ -239,10 +239,10 @@ def _screen(fits: Sequence[OfferEvaluation], scaling: float) -> Iterator[Rendera
     )
     unsized = "How many nodes would do is unknown: the study's configurations have no `nodes`."
     yield Text(note if sized else unsized, "dim")
-    yield from _currencies(fits)
+    yield from _currency_notes(fits)
 
 
-def _currencies(fits: Sequence[OfferEvaluation]) -> Iterator[RenderableType]:
+def _currency_notes(fits: Sequence[OfferEvaluation]) -> Iterator[RenderableType]:
     """What costs in several currencies mean for the order."""
     from iolab.published.choose import known_currencies
     from iolab.report.terminal import literal_text
@@ -257,12 +257,12 @@ def _currencies(fits: Sequence[OfferEvaluation]) -> Iterator[RenderableType]:
         )
 
 
-def _document(fit: OfferEvaluation) -> dict[str, Any]:
+def _choice_document(fit: OfferEvaluation) -> dict[str, Any]:
     return {
         "configuration": fit.offer.name,
         "source": fit.offer.source,
-        "as_is": fit.as_is.value,
-        "answer": fit.answer.value,
+        "as_is": fit.status_as_measured.value,
+        "answer": fit.status_when_scaled.value,
         "nodes": fit.nodes,
         "nodes_seen": fit.offer.nodes,
         "cost": fit.cost,
@@ -271,12 +271,12 @@ def _document(fit: OfferEvaluation) -> dict[str, Any]:
             {
                 "need": part.name,
                 "message": part.message,
-                "as_is": part.as_is.value,
-                "answer": part.answer.value,
+                "as_is": part.status_as_measured.value,
+                "answer": part.status_when_scaled.value,
                 "margin": part.margin,
                 "nodes": part.nodes,
                 "axis": dict(part.axis),
             }
-            for part in fit.parts
+            for part in fit.requirement_results
         ],
     }

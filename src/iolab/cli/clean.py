@@ -40,8 +40,8 @@ def clean(
     import asyncio
     from pathlib import Path
 
-    from iolab.cli.options import read_hosts, refuse_relative
-    from iolab.cli.output import result_json, say
+    from iolab.cli.options import read_hosts, require_absolute
+    from iolab.cli.output import print_json, print_message
     from iolab.core.host import HostKind, HostSpec
     from iolab.errors import ExitCode
     from iolab.session.discovery import find_leftovers
@@ -50,37 +50,39 @@ def clean(
         specs: tuple[HostSpec, ...] = (HostSpec("local", HostKind.LOCAL),)
         path = path or "."
     else:
-        refuse_relative(path)
+        require_absolute(path)
         specs = read_hosts(hosts)
     absolute = None if path is None else str(Path(path).absolute())
     searched = asyncio.run(find_leftovers(specs, absolute))
-    leftovers = {name: left for name, left in searched.done.items() if left.is_any}
+    leftovers = {name: left for name, left in searched.results.items() if left.has_any}
     removed: Mapping[str, Leftovers] = {}
-    failed = dict(searched.failed)
+    failed = dict(searched.errors)
     if not as_json:
-        _show(leftovers)
-        _show_elsewhere(searched.done)
-        _show_foreign_folders(searched.done)
-    if leftovers and (yes or (not as_json and _agreed())):
+        _show_leftovers(leftovers)
+        _show_folders_of_other_hosts(searched.results)
+        _show_foreign_folders(searched.results)
+    if leftovers and (yes or (not as_json and _is_removal_confirmed())):
         again = [spec for spec in specs if spec.name in leftovers]
         ended = asyncio.run(find_leftovers(again, absolute, remove=leftovers))
-        removed, failed = ended.done, failed | dict(ended.failed)
+        removed, failed = ended.results, failed | dict(ended.errors)
     if as_json:
-        theirs = {name: left for name, left in searched.done.items() if left.foreign_folders}
-        result_json(_document(leftovers | theirs, removed, failed))
+        theirs = {name: left for name, left in searched.results.items() if left.foreign_folders}
+        print_json(_cleanup_document(leftovers | theirs, removed, failed))
     faults = [f"{name}: {fault}" for name, left in removed.items() for fault in left.faults]
     faults += [f"{name}: {error.message} {error.hint}" for name, error in failed.items()]
     for fault in faults:
-        say(fault)
+        print_message(fault)
     if not faults:
-        say(_conclusion(leftovers, removed, absolute))
+        print_message(_cleanup_text(leftovers, removed, absolute))
         if more := sum(left.more_folders for left in removed.values()):
-            say(f"{more} more scratch folders were left; run '{command_line('clean')}' again.")
+            print_message(
+                f"{more} more scratch folders were left; run '{command_line('clean')}' again."
+            )
     if faults:
         raise typer.Exit(ExitCode.HOST)
 
 
-def _agreed() -> bool:
+def _is_removal_confirmed() -> bool:
     """The user's word at a terminal; nobody's where there is none."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
@@ -94,7 +96,7 @@ def _agreed() -> bool:
     return answer.strip().lower() in YES
 
 
-def _conclusion(
+def _cleanup_text(
     leftovers: Mapping[str, Leftovers], removed: Mapping[str, Leftovers], path: str | None
 ) -> str:
     if not leftovers:
@@ -104,43 +106,43 @@ def _conclusion(
     return "Removed."
 
 
-def _show(leftovers: Mapping[str, Leftovers]) -> None:
-    from iolab.cli.output import result_screen
+def _show_leftovers(leftovers: Mapping[str, Leftovers]) -> None:
+    from iolab.cli.output import print_renderables
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, terminal_table
 
     rows = [
         [literal_text(name), literal_text(kind), literal_text(which)]
         for name, left in leftovers.items()
-        for kind, which in _lines(left)
+        for kind, which in _leftover_rows(left)
     ]
     if rows:
         headings = (Column("host"), Column("left"), Column("which", can_wrap=True))
-        result_screen(terminal_table(headings, rows))
+        print_renderables(terminal_table(headings, rows))
 
 
-def _show_elsewhere(leftovers: Mapping[str, Leftovers]) -> None:
+def _show_folders_of_other_hosts(leftovers: Mapping[str, Leftovers]) -> None:
     """Folders that stay, since a lock of another host's may not be seen from here."""
-    from iolab.cli.output import say
+    from iolab.cli.output import print_message
 
     for folder in {folder for left in leftovers.values() for folder in left.elsewhere}:
         message = f"{folder.dir} is of host {folder.host}: clean it there, or remove it by hand."
-        say(one_line(message))
+        print_message(one_line(message))
 
 
 def _show_foreign_folders(leftovers: Mapping[str, Leftovers]) -> None:
     """Folders of other users, whose sessions may be alive: they are theirs to remove."""
-    from iolab.cli.output import say
+    from iolab.cli.output import print_message
 
     for name, left in leftovers.items():
         for folder in left.foreign_folders:
-            say(one_line(f"{folder} on host {name} is another user's, and stays."))
+            print_message(one_line(f"{folder} on host {name} is another user's, and stays."))
         if more := left.foreign_folder_count - len(left.foreign_folders):
             message = f"{more} more scratch folders on host {name} are other users', and stay."
-            say(one_line(message))
+            print_message(one_line(message))
 
 
-def _lines(left: Leftovers) -> Iterator[tuple[str, str]]:
+def _leftover_rows(left: Leftovers) -> Iterator[tuple[str, str]]:
     from iolab.units import format_bytes
 
     for process in left.processes:
@@ -157,7 +159,7 @@ def _lines(left: Leftovers) -> Iterator[tuple[str, str]]:
             yield kind, path
 
 
-def _document(
+def _cleanup_document(
     leftovers: Mapping[str, Leftovers],
     removed: Mapping[str, Leftovers],
     failed: Mapping[str, IolabError],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from iolab.cli.options import AsJson, Workloads, session_path, unknown
+from iolab.cli.options import AsJson, Workloads, session_path, unknown_name_faults
 from iolab.text import counted_noun, list_text, one_line, quote_value
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ def open_side(name: str) -> ComparisonSide:
     from iolab.analysis.differences import read_comparison_side
     from iolab.cli.output import open_session
 
-    directory, configuration = split_name(name)
+    directory, configuration = split_session_and_configuration(name)
     return read_comparison_side(name, open_session(directory), configuration)
 
 
-def split_name(name: str) -> tuple[Path, str | None]:
+def split_session_and_configuration(name: str) -> tuple[Path, str | None]:
     """The directory and the configuration; a directory whose name has a colon is taken whole."""
     directory, (front, colon, last) = Path(name), name.rpartition(":")
     if not colon or not front or directory.exists():
@@ -40,11 +40,11 @@ def split_name(name: str) -> tuple[Path, str | None]:
     return session_path(front), last
 
 
-def refuse_unlike(differences: Iterable[Difference], candidate: str) -> None:
+def require_comparable(differences: Iterable[Difference], candidate: str) -> None:
     """UsageError with every difference given, which forbid comparing the candidate; else silent."""
     from iolab.errors import UsageError
 
-    faults = _faults(differences)
+    faults = _difference_faults(differences)
     if faults:
         raise UsageError(
             f"The session {quote_value(candidate)} was not measured in the same way.",
@@ -53,7 +53,7 @@ def refuse_unlike(differences: Iterable[Difference], candidate: str) -> None:
         )
 
 
-def refuse_differences(labelled: Iterable[tuple[str, Difference]]) -> None:
+def require_mergeable(labelled: Iterable[tuple[str, Difference]]) -> None:
     """UsageError with every difference given that forbids one report on sessions, by their labels.
 
     Silent where there is none.
@@ -66,7 +66,7 @@ def refuse_differences(labelled: Iterable[tuple[str, Difference]]) -> None:
     faults = tuple(
         fault
         for label, differences in by_label.items()
-        for fault in _faults(differences, f"{one_line(label)}: ")
+        for fault in _difference_faults(differences, f"{one_line(label)}: ")
     )
     if faults:
         raise UsageError(
@@ -76,21 +76,24 @@ def refuse_differences(labelled: Iterable[tuple[str, Difference]]) -> None:
         )
 
 
-def check_names(
+def require_known_names(
     sides: Sequence[ComparisonSide], workloads: Sequence[str], metrics: Sequence[str]
 ) -> None:
     """UsageError for workloads and metrics that there are none of, all at once."""
     from iolab.errors import UsageError
-    from iolab.registry import analyses
+    from iolab.registry import analysis_kinds
 
     ids = list(dict.fromkeys(workload.id for side in sides for workload in side.study.workloads))
-    keys = list(analyses().metrics) if metrics else []
-    faults = (*unknown("workload", workloads, ids), *unknown("metric", metrics, keys))
+    keys = list(analysis_kinds().metric_keys) if metrics else []
+    faults = (
+        *unknown_name_faults("workload", workloads, ids),
+        *unknown_name_faults("metric", metrics, keys),
+    )
     if faults:
         raise UsageError("Not everything that was asked for is there.", "Correct it.", faults)
 
 
-def _faults(differences: Iterable[Difference], whose: str = "") -> tuple[Fault, ...]:
+def _difference_faults(differences: Iterable[Difference], whose: str = "") -> tuple[Fault, ...]:
     """A fault for each difference; those that several workloads have alike are one."""
     from iolab.errors import Fault
     from iolab.report.comparison import differences_with_workloads
@@ -168,20 +171,21 @@ def compare(
     from iolab.stats.comparison import ComparisonVerdict
 
     sides = (open_side(baseline), open_side(candidate))
-    check_names(sides, workload or (), metric or ())
+    require_known_names(sides, workload or (), metric or ())
     compared = compare_sides(*sides, tuple(workload or ()), tuple(metric or ()))
     if not allow_differences:
-        refuse_unlike(
-            [difference for difference in compared.differences if difference.forbids], candidate
+        require_comparable(
+            [difference for difference in compared.differences if difference.forbids_comparison],
+            candidate,
         )
-    _check_rows(compared)
-    _print(compared, CompareFormat.JSON if as_json else kind)
-    worse = compared.verdicts.get(ComparisonVerdict.WORSE, 0)
+    _require_rows(compared)
+    _print_comparison(compared, CompareFormat.JSON if as_json else kind)
+    worse = compared.verdict_counts.get(ComparisonVerdict.WORSE, 0)
     raise typer.Exit(ExitCode.VERDICT if fail_on and worse else ExitCode.OK)
 
 
-def _print(compared: ComparisonResult, kind: CompareFormat | None) -> None:
-    from iolab.cli.output import raw_result, result_json, result_screen
+def _print_comparison(compared: ComparisonResult, kind: CompareFormat | None) -> None:
+    from iolab.cli.output import print_json, print_raw, print_renderables
     from iolab.report.comparison import (
         comparison_bmf_document,
         comparison_csv,
@@ -192,20 +196,20 @@ def _print(compared: ComparisonResult, kind: CompareFormat | None) -> None:
 
     match kind:
         case CompareFormat.JSON:
-            result_json(comparison_document(compared))
+            print_json(comparison_document(compared))
         case CompareFormat.CSV:
-            raw_result(comparison_csv(compared))
+            print_raw(comparison_csv(compared))
         case CompareFormat.MARKDOWN:
-            raw_result(comparison_markdown(compared))
+            print_raw(comparison_markdown(compared))
         case CompareFormat.JUNIT:
-            raw_result(comparison_junit_xml(compared))
+            print_raw(comparison_junit_xml(compared))
         case CompareFormat.BMF:
-            result_json(comparison_bmf_document(compared))
+            print_json(comparison_bmf_document(compared))
         case _:
-            result_screen(*comparison_screen(compared))
+            print_renderables(*comparison_lines(compared))
 
 
-def _check_rows(compared: ComparisonResult) -> None:
+def _require_rows(compared: ComparisonResult) -> None:
     """UsageError when there is nothing to compare, with the reasons."""
     from iolab.errors import Fault, UsageError
 
@@ -217,7 +221,7 @@ def _check_rows(compared: ComparisonResult) -> None:
     )
 
 
-def comparison_screen(compared: ComparisonResult) -> Iterator[RenderableType]:
+def comparison_lines(compared: ComparisonResult) -> Iterator[RenderableType]:
     """What is compared, what differs, the rows, and all of them together."""
     from rich.text import Text
 
@@ -236,7 +240,7 @@ def comparison_screen(compared: ComparisonResult) -> Iterator[RenderableType]:
     )
 
     sides = (("baseline", compared.baseline), ("candidate", compared.candidate))
-    yield name_value_grid([(name, literal_text(_side(side))) for name, side in sides])
+    yield name_value_grid([(name, literal_text(_side_text(side))) for name, side in sides])
     yield ""
     if compared.same_session:
         yield literal_text(f"Note: {SAME_SESSION}.")
@@ -246,15 +250,15 @@ def comparison_screen(compared: ComparisonResult) -> Iterator[RenderableType]:
         differences = differences_table(compared.differences)
         yield section_title(differences.title)
         yield report_table_for_terminal(differences)
-        if any(difference.forbids for difference in compared.differences):
+        if any(difference.forbids_comparison for difference in compared.differences):
             yield literal_text("! forbids the comparison; it was made all the same, as asked.")
     yield ""
-    yield from _rows(compared)
+    yield from _comparison_table(compared)
     for summary in compared.summaries:
         metric, ratio, interval = geometric_mean_texts(summary)
         yield Text(f"{metric}: {ratio} {interval}")
-    yield from _skipped(compared)
-    yield literal_text(_counts(compared), QUIET_STYLE)
+    yield from _skipped_point_lines(compared)
+    yield literal_text(_verdict_counts_text(compared), QUIET_STYLE)
     if not compared.same_session:
         yield ""
         sentences = list(comparison_sentences(compared))
@@ -263,7 +267,7 @@ def comparison_screen(compared: ComparisonResult) -> Iterator[RenderableType]:
             yield literal_text(f"and {len(sentences) - SENTENCES_MAX} more, in the rows above")
 
 
-def _side(side: ComparisonSide) -> str:
+def _side_text(side: ComparisonSide) -> str:
     from iolab.report.numbers import utc_minute_text
 
     where = f"{side.name}  {side.study.id}, {side.configuration.id}"
@@ -271,7 +275,7 @@ def _side(side: ComparisonSide) -> str:
     return f"{where}, {utc_minute_text(side.created_real_ns)} UTC"
 
 
-def _rows(compared: ComparisonResult) -> Iterator[RenderableType]:
+def _comparison_table(compared: ComparisonResult) -> Iterator[RenderableType]:
     """The rows, each point's under its name, and the reasons by their numbers."""
     from rich.text import Text
 
@@ -280,14 +284,14 @@ def _rows(compared: ComparisonResult) -> Iterator[RenderableType]:
     from iolab.report.table import Column
     from iolab.report.terminal import GroupedTable, literal_text, section_title, styled_verdict
 
-    reasons = _reasons(compared.rows)
+    reasons = _numbered_reasons(compared.rows)
     levels = {row.level for row in compared.rows}
     points: dict[str, list[list[Text | str]]] = {}
     for row in compared.rows:
         point, _, baseline, candidate, _, interval, verdict_word = comparison_row_texts(row)
         cells = (baseline, candidate, f"{row.comparison.ratio:.3f}", interval)
         note = reasons.get(row.comparison.reason)
-        verdict_text = Text(verdict_word, style=_style(row.comparison.verdict))
+        verdict_text = Text(verdict_word, style=_verdict_style(row.comparison.verdict))
         verdict_text.append(f" ({note})" if note else "", style="dim")
         runs = "/".join(map(str, row.comparison.runs))
         points.setdefault(point, []).append(
@@ -314,7 +318,7 @@ def _rows(compared: ComparisonResult) -> Iterator[RenderableType]:
         yield ""
 
 
-def _reasons(rows: Sequence[ComparedMetric]) -> dict[str, int]:
+def _numbered_reasons(rows: Sequence[ComparedMetric]) -> dict[str, int]:
     """Why rows are inconclusive, or the same for an odd reason: numbered, each once."""
     from iolab.analysis.comparison import SAME_SESSION
     from iolab.stats.comparison import ComparisonVerdict
@@ -328,7 +332,7 @@ def _reasons(rows: Sequence[ComparedMetric]) -> dict[str, int]:
     return {reason: number for number, reason in enumerate(dict.fromkeys(reasons), start=1)}
 
 
-def _skipped(compared: ComparisonResult) -> Iterator[RenderableType]:
+def _skipped_point_lines(compared: ComparisonResult) -> Iterator[RenderableType]:
     from iolab.report.terminal import literal_text, section_title
 
     if not compared.skipped:
@@ -349,17 +353,18 @@ def _skipped_texts(compared: ComparisonResult) -> Iterator[str]:
         yield f"{list_text(points, NAMED_MOST)}: {reason}"
 
 
-def _counts(compared: ComparisonResult) -> str:
+def _verdict_counts_text(compared: ComparisonResult) -> str:
     from iolab.stats.comparison import ComparisonVerdict
 
     parts = [
-        f"{compared.verdicts.get(verdict, 0)} {verdict.value}" for verdict in ComparisonVerdict
+        f"{compared.verdict_counts.get(verdict, 0)} {verdict.value}"
+        for verdict in ComparisonVerdict
     ]
     total = counted_noun(len(compared.rows), "comparison")
     return f"{total}: {', '.join(parts)}; intervals of 95 %, verdicts corrected after Holm."
 
 
-def _style(verdict: ComparisonVerdict) -> str:
+def _verdict_style(verdict: ComparisonVerdict) -> str:
     from iolab.stats.comparison import ComparisonVerdict
 
     return {
@@ -406,25 +411,25 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """Find where results changed over many sessions."""
-    from iolab.analysis.comparison import forbidding_differences, track_history
-    from iolab.cli.output import result_json, result_screen
+    from iolab.analysis.comparison import forbidding_differences_by_session, track_history
+    from iolab.cli.output import print_json, print_renderables
     from iolab.errors import UsageError
     from iolab.report.comparison import history_document
 
     sides = _read_sessions(directories)
-    check_names(sides, workload or (), metric or ())
+    require_known_names(sides, workload or (), metric or ())
     if not allow_differences:
-        for place, differences in forbidding_differences(sides).items():
-            refuse_unlike(differences, sides[place].name)
+        for place, differences in forbidding_differences_by_session(sides).items():
+            require_comparable(differences, sides[place].name)
     tracked = track_history(sides, tuple(workload or ()), tuple(metric or ()))
-    if not tracked.series:
+    if not tracked.metric_histories:
         raise UsageError(
             "No session has a value that could be tracked.", "Give other sessions or metrics."
         )
     if as_json:
-        result_json(history_document(tracked))
+        print_json(history_document(tracked))
     else:
-        result_screen(*history_screen(tracked, details=details))
+        print_renderables(*history_lines(tracked, details=details))
 
 
 def _read_sessions(names: Sequence[str]) -> list[ComparisonSide]:
@@ -433,8 +438,8 @@ def _read_sessions(names: Sequence[str]) -> list[ComparisonSide]:
 
     sides = [
         side
-        for directory, configuration in map(split_name, names)
-        for session in _sessions(directory)
+        for directory, configuration in map(split_session_and_configuration, names)
+        for session in _session_directories(directory)
         if (side := _read_session(session, configuration)) is not None
     ]
     sides.sort(key=lambda side: (side.created_real_ns, side.session))
@@ -455,18 +460,18 @@ def _read_sessions(names: Sequence[str]) -> list[ComparisonSide]:
 def _read_session(session: Path, configuration: str | None) -> ComparisonSide | None:
     """The side of a session; None, told, where nothing of it can be read."""
     from iolab.analysis.differences import read_comparison_side
-    from iolab.cli.output import left_out, open_session
+    from iolab.cli.output import open_session, report_damage_and_remedy
     from iolab.errors import StoreError
-    from iolab.store.verify import damage_of
+    from iolab.store.verify import damage_from_error
 
     try:
         return read_comparison_side(str(session), open_session(session), configuration)
     except StoreError as error:
-        left_out(session, damage_of(session, "the session", error))
+        report_damage_and_remedy(session, damage_from_error(session, "the session", error))
         return None
 
 
-def _sessions(directory: Path) -> list[Path]:
+def _session_directories(directory: Path) -> list[Path]:
     """The directory itself if it is a session, else those in it; UsageError for neither."""
     from iolab.errors import UsageError
     from iolab.store.reader import is_session
@@ -483,7 +488,7 @@ def _sessions(directory: Path) -> list[Path]:
     return sessions
 
 
-def history_screen(tracked: SessionHistory, *, details: bool) -> Iterator[RenderableType]:
+def history_lines(tracked: SessionHistory, *, details: bool) -> Iterator[RenderableType]:
     """The sessions, the series and what each tells, and what else changed when one did."""
     from iolab.report.comparison import history_summary_sentence, metric_changes_text
     from iolab.report.numbers import metric_text, point_text, utc_minute_text
@@ -502,7 +507,7 @@ def history_screen(tracked: SessionHistory, *, details: bool) -> Iterator[Render
     )
     yield ""
     points: dict[str, list[list[Text | str]]] = {}
-    for series in tracked.series:
+    for series in tracked.metric_histories:
         points.setdefault(point_text(series.workload, series.axis), []).append(
             [
                 literal_text(f"  {metric_column_name(series.metric)}"),
@@ -519,19 +524,19 @@ def history_screen(tracked: SessionHistory, *, details: bool) -> Iterator[Render
     groups = [(section_title(point), rows) for point, rows in points.items()]
     yield GroupedTable([*heads, Column("changes", can_wrap=True)], groups)
     yield ""
-    for series in tracked.series:
-        yield from _changes(tracked, series)
+    for series in tracked.metric_histories:
+        yield from _change_lines(tracked, series)
     if details:
-        for series in tracked.series:
+        for series in tracked.metric_histories:
             yield section_title(
                 f"{point_text(series.workload, series.axis)}: {metric_column_name(series.metric)}"
             )
-            yield _values(tracked, series)
+            yield _value_table(tracked, series)
             yield ""
     yield section_title(history_summary_sentence(tracked))
 
 
-def _changes(tracked: SessionHistory, series: MetricHistory) -> Iterator[RenderableType]:
+def _change_lines(tracked: SessionHistory, series: MetricHistory) -> Iterator[RenderableType]:
     """Each change of a series with what the session has otherwise than the one before."""
     from iolab.report.comparison import ratio_with_percent_text
     from iolab.report.numbers import point_text, utc_minute_text
@@ -548,7 +553,7 @@ def _changes(tracked: SessionHistory, series: MetricHistory) -> Iterator[Rendera
             f"  {ratio_with_percent_text(change.ratio)} from {side.name} on, "
             f"{utc_minute_text(side.created_real_ns)} UTC (p = {change.p:.2g})"
         )
-        causes = [str(difference) for difference in tracked.changed[place]]
+        causes = [str(difference) for difference in tracked.differences_by_session[place]]
         for text in causes[:CAUSES_MAX]:
             yield literal_text(f"  with it changed {text}", QUIET_STYLE)
         if not causes:
@@ -558,7 +563,7 @@ def _changes(tracked: SessionHistory, series: MetricHistory) -> Iterator[Rendera
         yield ""
 
 
-def _values(tracked: SessionHistory, series: MetricHistory) -> RenderableType:
+def _value_table(tracked: SessionHistory, series: MetricHistory) -> RenderableType:
     from iolab.report.numbers import interval_and_runs_text, metric_text, utc_minute_text
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, styled_verdict, terminal_table

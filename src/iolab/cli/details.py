@@ -11,7 +11,7 @@ from iolab.core.metric import CheckResult, Evidence, Level, Metric, Result, dire
 from iolab.core.run import RunStatus
 from iolab.core.workload import Direction
 from iolab.dataclass import dataclass
-from iolab.registry import reported
+from iolab.registry import report_kinds
 from iolab.report.numbers import metric_text
 from iolab.report.phrases import merge_objections, metric_phrase
 from iolab.report.runs import evidence_text, operation_spreads_table, spread_rows
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
+def run_detail_lines(results: Sequence[Result]) -> Iterator[RenderableType]:
     """What checks found in all runs, then every run: all metrics, each host, what objects to it.
 
     What a valid check says and rests on is in the report's appendix and in `show --json`. What
     checks have in common in several runs stands before them, and not in each again.
     """
-    shared = _shared(results)
+    shared = _shared_check_texts(results)
     if len(results) > 1:
-        yield from _checks_of_all(results, shared)
+        yield from _all_runs_check_lines(results, shared)
     owners = {result.configuration for result in results}
     for result in results:
         yield ""
@@ -51,39 +51,39 @@ def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
         yield heading.append("  ").append_text(styled_verdict(result.verdict.level))
         place = f"points/{result.digest}/run-{result.repeat}"
         yield literal_text(f"{place}: {result.verdict.basis_text}", QUIET_STYLE)
-        yield name_value_grid(_known(result.metrics))
+        yield name_value_grid(_known_metric_rows(result.metrics))
         if len(result.hosts) > 1:
-            yield from _hosts(result)
-        yield from reported().booted_hosts.run_terminal_screen(result)
-        yield from _checks(result, shared)
+            yield from _host_share_lines(result)
+        yield from report_kinds().booted_hosts.run_terminal_screen(result)
+        yield from _run_check_lines(result, shared)
 
 
 @dataclass(frozen=True, slots=True)
-class _Shared:
+class _SharedCheckTexts:
     """What need not be said of each run: checks that object to none, by code what all have.
 
     `says` is a sentence that is the same in all, or its end after a colon.
     """
 
-    fine: frozenset[str]
+    passed_codes: frozenset[str]
     message: Mapping[str, str]
     evidence: Mapping[str, Evidence]
 
 
-def _shared(results: Sequence[Result]) -> _Shared:
+def _shared_check_texts(results: Sequence[Result]) -> _SharedCheckTexts:
     """What several runs have in common; of a single run nothing is said but there."""
     if len(results) < 2:
-        return _Shared(frozenset(), {}, {})
+        return _SharedCheckTexts(frozenset(), {}, {})
     found: dict[str, list[CheckResult]] = {}
     for result in results:
         for check in result.verdict.objections:
             found.setdefault(check.code, []).append(check)
     satisfied = {code for result in results for code in result.verdict.passed_codes}
     repeated = {code: checks for code, checks in found.items() if len(checks) > 1}
-    return _Shared(
-        fine=frozenset(satisfied - found.keys()),
+    return _SharedCheckTexts(
+        passed_codes=frozenset(satisfied - found.keys()),
         message={
-            code: _end_of_all([check.message for check in checks])
+            code: _common_ending([check.message for check in checks])
             for code, checks in repeated.items()
         },
         evidence={
@@ -97,7 +97,7 @@ def _shared(results: Sequence[Result]) -> _Shared:
     )
 
 
-def _end_of_all(sentences: Sequence[str]) -> str:
+def _common_ending(sentences: Sequence[str]) -> str:
     """The sentence that all are, else what all end in after their last colon, else nothing."""
     if len(set(sentences)) == 1:
         return sentences[0]
@@ -106,7 +106,9 @@ def _end_of_all(sentences: Sequence[str]) -> str:
     return "" if ends else end
 
 
-def _checks_of_all(results: Sequence[Result], shared: _Shared) -> Iterator[RenderableType]:
+def _all_runs_check_lines(
+    results: Sequence[Result], shared: _SharedCheckTexts
+) -> Iterator[RenderableType]:
     """What objects, the gravest first, to how many runs, and what is equal; what is fine."""
     rows: list[list[Text | str]] = []
     for objection in merge_objections(results):
@@ -118,8 +120,8 @@ def _checks_of_all(results: Sequence[Result], shared: _Shared) -> Iterator[Rende
             if evidence := _known_evidence(shared.evidence.get(code, {})):
                 text.append_text(literal_text(f" In each: {evidence}", f"{QUIET_STYLE} not bold"))
             rows.append([styled_verdict(objection.level), text])
-    if shared.fine:
-        codes = literal_text(", ".join(sorted(shared.fine)), QUIET_STYLE)
+    if shared.passed_codes:
+        codes = literal_text(", ".join(sorted(shared.passed_codes)), QUIET_STYLE)
         rows.append(
             [styled_verdict(Level.VALID), literal_text("wherever they looked: ").append_text(codes)]
         )
@@ -129,7 +131,7 @@ def _checks_of_all(results: Sequence[Result], shared: _Shared) -> Iterator[Rende
         yield terminal_table([Column(""), Column("", can_wrap=True)], rows)
 
 
-def _known(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
+def _known_metric_rows(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
     """Every metric that has a value, with its interval, a line for each of what was measured.
 
     Of one direction alone that is no news.
@@ -137,19 +139,19 @@ def _known(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
     measured = {key: metric for key, metric in metrics.items() if metric.value is not None}
     alone = len(directions_with_latency(metrics)) < MIXED
     lines: dict[str, list[str]] = {}
-    for key, metric in sorted(measured.items(), key=_place):
+    for key, metric in sorted(measured.items(), key=_metric_sort_key):
         if alone and key.startswith(_WAYS) and measured.get(key.partition("_")[2]) == metric:
             continue
         mark = next((mark for mark in _MARKS if mark in key), key)
         subject, _, suffix = key.partition(mark)
         words = _MARKS[mark] if mark in _MARKS else metric_phrase(key)
         name = f"{words}{suffix.replace('_', '.')}".strip()
-        text = f"{name} {_with_interval(metric)}".strip()
+        text = f"{name} {_metric_with_interval_text(metric)}".strip()
         lines.setdefault(subject.strip("_").replace("_", " ") or "all", []).append(text)
     return [(subject, ", ".join(parts)) for subject, parts in lines.items()]
 
 
-def _place(measured: tuple[str, Metric]) -> tuple[bool, bool, bool]:
+def _metric_sort_key(measured: tuple[str, Metric]) -> tuple[bool, bool, bool]:
     """Rates stand first, then latencies: the mean, percentiles, the extremes."""
     key, _ = measured
     return "lat_ns" in key, key.endswith(("_min", "_max")), not key.endswith("_mean")
@@ -170,9 +172,9 @@ MIXED: Final = 2
 _WAYS: Final = tuple(f"{direction.key}_" for direction in Direction)
 
 
-def _hosts(result: Result) -> Iterator[RenderableType]:
+def _host_share_lines(result: Result) -> Iterator[RenderableType]:
     """Each host's share."""
-    keys = reported().report_of_result(result).lagging_host_metric_keys(result)
+    keys = report_kinds().report_of_result(result).lagging_host_metric_keys(result)
     rows: list[list[Text | str]] = [
         [literal_text(host.name), *(metric_text(host.metrics.get(key)) for key in keys)]
         for host in result.hosts
@@ -184,11 +186,11 @@ def _hosts(result: Result) -> Iterator[RenderableType]:
             [(name, literal_text(value)) for name, value in spread_rows(result.spread)]
         )
     if result.operation_spreads:
-        names = reported().report_of_result(result).spread_names
+        names = report_kinds().report_of_result(result).spread_names
         yield report_table_for_terminal(operation_spreads_table(result.operation_spreads, names))
 
 
-def _checks(result: Result, shared: _Shared) -> Iterator[RenderableType]:
+def _run_check_lines(result: Result, shared: _SharedCheckTexts) -> Iterator[RenderableType]:
     """What objects, the gravest first, with its evidence; the codes of what found nothing.
 
     Without what is said of all runs.
@@ -204,7 +206,7 @@ def _checks(result: Result, shared: _Shared) -> Iterator[RenderableType]:
         own = {name: value for name, value in check.evidence.items() if name not in known}
         if evidence := _known_evidence(own):
             rows.append(["", literal_text(evidence, QUIET_STYLE)])
-    fine = [code for code in result.verdict.passed_codes if code not in shared.fine]
+    fine = [code for code in result.verdict.passed_codes if code not in shared.passed_codes]
     if fine:
         rows.append([styled_verdict(Level.VALID), literal_text(", ".join(fine), QUIET_STYLE)])
     if rows:
@@ -215,7 +217,7 @@ def _known_evidence(evidence: Evidence) -> str:
     return evidence_text({name: it for name, it in evidence.items() if it is not None})
 
 
-def _with_interval(metric: Metric) -> str:
+def _metric_with_interval_text(metric: Metric) -> str:
     text = metric_text(metric)
     if metric.low is not None and metric.high is not None:
         low, high = Metric(metric.low, metric.unit), Metric(metric.high, metric.unit)

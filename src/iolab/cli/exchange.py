@@ -63,48 +63,56 @@ def import_(
     """Read results of other tools into a session, and judge them."""
     from iolab.analysis.kinds import judge_run
     from iolab.analysis.resume_marks import results_with_session_checks
-    from iolab.cli.output import open_session, result_json
+    from iolab.cli.output import open_session, print_json
     from iolab.cli.show import print_session
     from iolab.core.host import HostFacts
     from iolab.errors import UsageError
     from iolab.importers.account import left_out_messages
-    from iolab.importers.clients import assumed_repeats, joined_clients
-    from iolab.importers.files import read_all
+    from iolab.importers.clients import find_assumed_repeats, join_clients_of_same_load
+    from iolab.importers.files import read_foreign_files
     from iolab.importers.registry import IMPORTERS
-    from iolab.importers.session import arrange, write
-    from iolab.registry import analyses, reported
+    from iolab.importers.session import plan_imported_session, write_imported_session
+    from iolab.registry import analysis_kinds, report_kinds
     from iolab.report.results import session_document
 
-    files_read = read_all(files, IMPORTERS)
+    files_read = read_foreign_files(files, IMPORTERS)
     if files_read.faults:
         raise UsageError(
             "Not all of this can be imported, and nothing was written.",
             "Name files of the formats in 'iolab import --help', or folders with some.",
             files_read.faults,
         )
-    _say_some([f"Not read: {fault.message} {fault.hint}" for fault in files_read.refused])
-    _say_some([f"Not read, in no format that is known: {file.name}" for file in files_read.unknown])
-    _say_some([f"Left out: {message}" for message in left_out_messages(files_read.left_out)])
-    _say_some([copy.message for copy in files_read.copies])
-    runs = joined_clients(files_read.runs) if clients else files_read.runs
-    session = arrange(runs, configuration=configuration, title=configuration)
+    _say_first_sentences(
+        [f"Not read: {fault.message} {fault.hint}" for fault in files_read.skipped_file_faults]
+    )
+    _say_first_sentences(
+        [f"Not read, in no format that is known: {file.name}" for file in files_read.unknown_files]
+    )
+    _say_first_sentences(
+        [f"Left out: {message}" for message in left_out_messages(files_read.left_out)]
+    )
+    _say_first_sentences([copy.message for copy in files_read.duplicates])
+    runs = join_clients_of_same_load(files_read.runs) if clients else files_read.runs
+    session = plan_imported_session(runs, configuration=configuration, title=configuration)
     if not clients:
-        _say_some([assumed.message for assumed in assumed_repeats(session.runs)])
+        _say_first_sentences([assumed.message for assumed in find_assumed_repeats(session.runs)])
     facts: dict[str, HostFacts] = {}
-    write(session, out, sys.argv, lambda record: judge_run(record, facts, analyses()))
+    write_imported_session(
+        session, out, sys.argv, lambda record: judge_run(record, facts, analysis_kinds())
+    )
     # The verdicts are those of `show`: some checks look at all runs together.
     reader = open_session(out)
     study, results = results_with_session_checks(reader)
     if as_json:
-        document = session_document(reported(), study, results)
-        result_json(
+        document = session_document(report_kinds(), study, results)
+        print_json(
             {
                 "format": 1,
                 "session": str(out),
                 "runs": len(session.runs),
-                "unknown": [file.name for file in files_read.unknown],
+                "unknown": [file.name for file in files_read.unknown_files],
                 "left_out": [asdict(entry) for entry in files_read.left_out],
-                "copies": [asdict(copy) for copy in files_read.copies],
+                "copies": [asdict(copy) for copy in files_read.duplicates],
                 "results": document["results"],
             }
         )
@@ -112,14 +120,14 @@ def import_(
     print_session(reader, study, results)
 
 
-def _say_some(sentences: Sequence[str]) -> None:
+def _say_first_sentences(sentences: Sequence[str]) -> None:
     """Say the first of them, and how many more there are."""
-    from iolab.cli.output import say
+    from iolab.cli.output import print_message
 
     for sentence in sentences[:SAID_MOST]:
-        say(sentence)
+        print_message(sentence)
     if len(sentences) > SAID_MOST:
-        say(f"and {len(sentences) - SAID_MOST} more.")
+        print_message(f"and {len(sentences) - SAID_MOST} more.")
 
 
 class ExportFormat(StrEnum):
@@ -179,22 +187,28 @@ def export(
     ] = None,
 ) -> None:
     """Print or write the results for other programs."""
-    from iolab.cli.output import NO_ROOM, open_session, refuse_output, result, say
+    from iolab.cli.output import (
+        NO_ROOM,
+        open_session,
+        print_message,
+        print_result,
+        require_valid_output_path,
+    )
     from iolab.errors import ReportError, StoreError, UsageError
     from iolab.report.results import columns_csv
     from iolab.store.parquet import write_parquet
 
     if out is not None:
-        refuse_output(out)
-    rows = _chosen(kind, points=points, nodes=nodes, seconds=seconds)
+        require_valid_output_path(out)
+    rows = _choose_row_kind(kind, points=points, nodes=nodes, seconds=seconds)
     reader = open_session(session)
     if kind is ExportFormat.PARQUET and out is None:
         raise UsageError("Parquet is no text for a terminal or a pipe.", "Name a file by --out.")
     if kind in {ExportFormat.CSV, ExportFormat.PARQUET}:
-        columns = _columns(reader, rows)
+        columns = _export_columns(reader, rows)
         number = len(next(iter(columns.values()), ()))
         if kind is ExportFormat.PARQUET and out is not None:
-            table = {name: _column(name, values) for name, values in columns.items()}
+            table = {name: _masked_array(name, values) for name, values in columns.items()}
             try:
                 write_parquet(table, out)
             except StoreError as error:  # the file is no part of the session
@@ -203,22 +217,22 @@ def export(
             _print_or_write(columns_csv(columns), out)
     else:
         number = len(reader.results())
-        _print_or_write(_text(reader, kind), out)
+        _print_or_write(_export_text(reader, kind), out)
     if out is not None:
-        result(str(out))
-        say(f"{number} {rows.value} written as {kind.value}.")
+        print_result(str(out))
+        print_message(f"{number} {rows.value} written as {kind.value}.")
 
 
 def _print_or_write(text: str, out: Path | None) -> None:
-    from iolab.cli.output import raw_result, replace_files
+    from iolab.cli.output import print_raw, replace_files
 
     if out is None:
-        raw_result(text)
+        print_raw(text)
     else:
         replace_files({out: text})
 
 
-def _chosen(kind: ExportFormat, *, points: bool, nodes: bool, seconds: bool) -> RowKind:
+def _choose_row_kind(kind: ExportFormat, *, points: bool, nodes: bool, seconds: bool) -> RowKind:
     """The rows that the options ask for; UsageError where they do not go together."""
     from iolab.errors import UsageError
 
@@ -240,11 +254,11 @@ def _chosen(kind: ExportFormat, *, points: bool, nodes: bool, seconds: bool) -> 
     return RowKind.POINTS if points else RowKind.RESULTS
 
 
-def _columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[ExportValue]]:
+def _export_columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[ExportValue]]:
     """The table that was asked for."""
     from iolab.analysis.points import summarise
     from iolab.analysis.resume_marks import results_with_session_checks
-    from iolab.registry import reported
+    from iolab.registry import report_kinds
     from iolab.report.results import (
         interval_columns,
         node_result_columns,
@@ -260,7 +274,7 @@ def _columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[Expo
             return node_result_columns(results)
         case RowKind.SECONDS:
             return interval_columns(
-                reported(),
+                report_kinds(),
                 study,
                 results,
                 reader.intervals,
@@ -272,43 +286,43 @@ def _columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[Expo
             return result_columns(results)
 
 
-def _text(reader: SessionReader, kind: ExportFormat) -> str:
+def _export_text(reader: SessionReader, kind: ExportFormat) -> str:
     """The document for programs, or the table of an issue or a wiki."""
     from iolab.analysis.resume_marks import results_with_session_checks
     from iolab.cli.output import json_text
-    from iolab.registry import reported
+    from iolab.registry import report_kinds
     from iolab.report.results import session_document, session_markdown
 
     study, results = results_with_session_checks(reader)
     if kind is ExportFormat.MARKDOWN:
-        return session_markdown(reported(), study, results)
+        return session_markdown(report_kinds(), study, results)
     if kind is ExportFormat.OPENMETRICS:
-        return _openmetrics(reader, study, results)
-    document = session_document(reported(), study, results, damaged=reader.damaged())
+        return _openmetrics_text(reader, study, results)
+    document = session_document(report_kinds(), study, results, damaged=reader.all_damage())
     return json_text(document)
 
 
-def _openmetrics(reader: SessionReader, study: Study, results: Sequence[Result]) -> str:
+def _openmetrics_text(reader: SessionReader, study: Study, results: Sequence[Result]) -> str:
     """Every run with its times, to fill a database with."""
     from iolab.analysis.points import summarise
-    from iolab.registry import reported
+    from iolab.registry import report_kinds
     from iolab.report.formats.openmetrics import (
         SessionCounters,
         openmetrics_document,
         openmetrics_samples,
     )
-    from iolab.serve.metrics import NOTHING, read_counts
+    from iolab.serve.metrics import NOTHING, read_run_counters
 
-    runs = [(run, read_counts(reader, run, timed=True) or NOTHING) for run in results]
+    runs = [(run, read_run_counters(reader, run, timed=True) or NOTHING) for run in results]
     points = summarise(results, study)
     counts = SessionCounters(runs, has_timestamps=True)
     planned = len(reader.plan.runs)
-    name = partial(reported().operation_key, study)
+    name = partial(report_kinds().operation_key, study)
     session = openmetrics_samples(reader.session, planned, points, counts, name)
     return openmetrics_document([session])
 
 
-def _column(name: str, values: Sequence[str | float | None]) -> npt.NDArray[Any]:
+def _masked_array(name: str, values: Sequence[str | float | None]) -> npt.NDArray[Any]:
     """One column, masked where a number is missing; its type is the same in every session."""
     import numpy as np
 

@@ -87,9 +87,9 @@ def _code_of_killed(status: int, argv: Sequence[str]) -> int:
         sys.stderr.flush()
         signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
         os.kill(os.getpid(), os.WTERMSIG(status))
-    from iolab.cli.output import guarded, memory_error
+    from iolab.cli.output import memory_error, run_with_error_handling
 
     def fail() -> object:
         raise memory_error()
 
-    return guarded(fail, argv)
+    return run_with_error_handling(fail, argv)

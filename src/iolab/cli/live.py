@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Group
 from rich.text import Text
 
-from iolab.cli.output import console, say
+from iolab.cli.output import console, print_message
 from iolab.cli.progress import SecondOfLoad, SessionProgress
 from iolab.core.configuration import DEFAULT_CONFIGURATION
 from iolab.core.events import (
@@ -26,7 +26,7 @@ from iolab.core.events import (
 )
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun, Point
-from iolab.registry import reported
+from iolab.registry import report_kinds
 from iolab.report.numbers import DASH, metric_text, steadiness_text
 from iolab.report.terminal import QUIET_STYLE, run_label, styled_verdict
 from iolab.text import one_line, percent_text
@@ -46,17 +46,20 @@ WIDEST: Final = 120
 """A wider terminal does not make a better picture."""
 
 
-def panel(progress: SessionProgress, options: ConsoleOptions) -> Group:
+def panel_lines(progress: SessionProgress, options: ConsoleOptions) -> Group:
     """The lines of the panel, none wider than the terminal.
 
     Within a run their number does not depend on the phase, so the panel does not jump.
     """
     width = min(options.max_width, WIDEST)
-    lines = [_head(progress, width), _phase(progress, width, ascii_only=options.ascii_only)]
+    lines = [
+        _heading_line(progress, width),
+        _phase_line(progress, width, ascii_only=options.ascii_only),
+    ]
     if progress.run is not None:
-        lines += _load(progress, width, ascii_only=options.ascii_only)
-    lines += _results(progress.results, width)
-    return Group(*(_cut(line, width) for line in lines))
+        lines += _load_lines(progress, width, ascii_only=options.ascii_only)
+    lines += _result_lines(progress.results, width)
+    return Group(*(_truncate_line(line, width) for line in lines))
 
 
 def sparkline(values: Sequence[float | None], width: int, *, ascii_only: bool = False) -> str:
@@ -72,14 +75,14 @@ def sparkline(values: Sequence[float | None], width: int, *, ascii_only: bool = 
     )
 
 
-def bar(share: float, width: int, *, ascii_only: bool = False) -> str:
+def progress_bar(share: float, width: int, *, ascii_only: bool = False) -> str:
     """How much of something is over, between 0 and 1."""
     full, empty = ("#", ".") if ascii_only else ("━", "─")
     filled = round(min(max(share, 0.0), 1.0) * width)
     return full * filled + empty * (width - filled)
 
 
-def _name(of: Point | Result, repeat: int) -> str:
+def _run_name(of: Point | Result, repeat: int) -> str:
     """A run's name, with its configuration where the study names any."""
     name = run_label(of.workload, of.axis, repeat)
     if of.configuration == DEFAULT_CONFIGURATION:
@@ -87,13 +90,13 @@ def _name(of: Point | Result, repeat: int) -> str:
     return f"{one_line(of.configuration)}: {name}"
 
 
-def _head(progress: SessionProgress, width: int) -> Text:
+def _heading_line(progress: SessionProgress, width: int) -> Text:
     text = Text(one_line(progress.study), style="bold")
     if progress.run is not None:
         more = f" to {progress.runs_most}" if progress.runs_most > progress.run_count else ""
         text.append(f"  run {progress.run.order}/{progress.run_count}{more}  ", style=QUIET_STYLE)
         point = progress.run.point
-        text.append(_name(point, progress.run.repeat), style="bold")
+        text.append(_run_name(point, progress.run.repeat), style="bold")
     least = "at least " if progress.runs_most > progress.run_count else ""
     eta = f"ETA {least}{format_duration_s(round(progress.remaining_s))}"
     text.truncate(max(width - len(eta) - 1, 0), overflow="ellipsis")
@@ -102,7 +105,7 @@ def _head(progress: SessionProgress, width: int) -> Text:
     return text
 
 
-def _phase(progress: SessionProgress, width: int, *, ascii_only: bool) -> Text:
+def _phase_line(progress: SessionProgress, width: int, *, ascii_only: bool) -> Text:
     if progress.phase is None:
         return Text("getting ready", style=QUIET_STYLE)
     name = progress.phase.value
@@ -114,33 +117,33 @@ def _phase(progress: SessionProgress, width: int, *, ascii_only: bool) -> Text:
     text = Text(f"{name:<{_LABEL}} ", style="cyan")
     elapsed, expected = progress.phase_elapsed_s, progress.phase_expected_s
     if expected is not None and expected >= 1:
-        text.append(bar(elapsed / expected, max(width // 3, 10), ascii_only=ascii_only))
+        text.append(progress_bar(elapsed / expected, max(width // 3, 10), ascii_only=ascii_only))
         text.append(f" {elapsed:.0f} of {format_duration_s(expected)}")
     else:
         text.append(f"{elapsed:.0f} s")
-    if progress.phase is Phase.MEASURE and progress.load_words:
-        text.append(f"  {progress.load_words}", style=QUIET_STYLE)
+    if progress.phase is Phase.MEASURE and progress.load_hosts_text:
+        text.append(f"  {progress.load_hosts_text}", style=QUIET_STYLE)
     if progress.phase is Phase.MEASURE and progress.message:
         text.append(f"  {one_line(progress.message)}", style=QUIET_STYLE)
     elif warming:
         text.append("  warm-up, not counted", style=QUIET_STYLE)
-    elif progress.boots:
-        text.append(f"  {progress.boots}", style=QUIET_STYLE)
-    elif progress.phase_detail and not _names_run(progress):
+    elif progress.boot_progress_text:
+        text.append(f"  {progress.boot_progress_text}", style=QUIET_STYLE)
+    elif progress.phase_detail and not _repeats_run_name(progress):
         text.append(f"  {one_line(progress.phase_detail)}", style=QUIET_STYLE)
     return text
 
 
-def _names_run(progress: SessionProgress) -> bool:
+def _repeats_run_name(progress: SessionProgress) -> bool:
     """Whether the phase's detail is only the point that stands in the head already."""
     return progress.run is not None and progress.phase_detail == progress.run.point.title_text
 
 
-def _load(progress: SessionProgress, width: int, *, ascii_only: bool) -> Iterator[Text]:
-    loads = progress.loads
+def _load_lines(progress: SessionProgress, width: int, *, ascii_only: bool) -> Iterator[Text]:
+    loads = progress.load_seconds
     room = width - _LABEL - _VALUE - 2
     newest = loads[-1] if loads else None
-    rate = "ops/s" if progress.of_operations else "IOPS"
+    rate = "ops/s" if progress.counts_operations else "IOPS"
     rows: tuple[tuple[str, str, list[float | None]], ...] = (
         (rate, format_count(newest.iops) if newest else DASH, [load.iops for load in loads]),
         (
@@ -161,18 +164,18 @@ def _load(progress: SessionProgress, width: int, *, ascii_only: bool) -> Iterato
     )
     for name, value, series in rows:
         # Files without contents move nothing, and a row of zeros would read like a fault.
-        if name == "bandwidth" and progress.of_operations and not any(series):
+        if name == "bandwidth" and progress.counts_operations and not any(series):
             continue
-        if name in ("latency", "p99") and not progress.tells_latency:
+        if name in ("latency", "p99") and not progress.has_latency:
             continue
         text = Text(f"{name:<{_LABEL}}", style=QUIET_STYLE)
         text.append(f"{value:>{_VALUE}}", style="bold")
         text.append("  " + sparkline(series, room, ascii_only=ascii_only), style="cyan")
         yield text
-    yield _cpu(progress)
+    yield _cpu_line(progress)
 
 
-def _cpu(progress: SessionProgress) -> Text:
+def _cpu_line(progress: SessionProgress) -> Text:
     text = Text(f"{'CPU busy':<{_LABEL}}", style=QUIET_STYLE)
     if not progress.cpu_busy:
         return text.append(f"{DASH:>{_VALUE}}", style="bold")
@@ -183,7 +186,7 @@ def _cpu(progress: SessionProgress) -> Text:
     return text
 
 
-def _results(results: Sequence[Result], width: int) -> Iterator[Text]:
+def _result_lines(results: Sequence[Result], width: int) -> Iterator[Text]:
     if not results:
         return
     yield Text("last results", style=QUIET_STYLE)
@@ -195,7 +198,9 @@ def _results(results: Sequence[Result], width: int) -> Iterator[Text]:
             configuration = result.configuration
             yield Text(f"  {one_line(configuration)}:", style=QUIET_STYLE)
         text = Text(f"  {name:<{room}.{room}}")
-        if (rates := reported().report_of_result(result).operation_rates_text(result)) is not None:
+        if (
+            rates := report_kinds().report_of_result(result).operation_rates_text(result)
+        ) is not None:
             text.append(f" {rates}  ")
         else:
             text.append(f" {metric_text(result.metrics.get('iops'), bare_rate=True):>8} IOPS")
@@ -205,7 +210,7 @@ def _results(results: Sequence[Result], width: int) -> Iterator[Text]:
         yield text
 
 
-def _cut(line: Text, width: int) -> Text:
+def _truncate_line(line: Text, width: int) -> Text:
     """One line stays one line: a panel that wraps would jump."""
     line.truncate(width, overflow="ellipsis")
     return line
@@ -224,13 +229,13 @@ class LiveView:
     def open(self) -> None:
         """Begin to watch."""
 
-    def see(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """Take one event of the session."""
 
-    def judged(self, result: Result) -> None:
+    def on_result(self, result: Result) -> None:
         """Take the result of the run that just finished."""
 
-    def note(self, text: str) -> None:
+    def show_text(self, text: str) -> None:
         """Tell the user something now."""
 
     def close(self) -> None:
@@ -251,7 +256,9 @@ class PanelView(LiveView):
 
         screen = console(sys.stderr)
         self._live = Live(
-            get_renderable=lambda: panel(self._progress.at(self._clock()), screen.options),
+            get_renderable=lambda: panel_lines(
+                self._progress.at_time(self._clock()), screen.options
+            ),
             console=screen,
             refresh_per_second=REFRESHES_PER_S,
             transient=True,
@@ -261,20 +268,20 @@ class PanelView(LiveView):
         with suppress(OSError):
             self._live.start()
 
-    def see(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """Move the state on; the panel is redrawn by its own clock."""
-        self._progress = self._progress.after(event, self._clock())
+        self._progress = self._progress.after_event(event, self._clock())
         if isinstance(event, Notice):
-            self.note(event.text)
+            self.show_text(event.text)
 
-    def judged(self, result: Result) -> None:
+    def on_result(self, result: Result) -> None:
         """Add the result to the last ones."""
         self._progress = self._progress.with_result(result)
 
-    def note(self, text: str) -> None:
+    def show_text(self, text: str) -> None:
         """Print a line above the panel."""
         if self._live is None:
-            say(one_line(text))
+            print_message(one_line(text))
             return
         with suppress(OSError):
             self._live.console.print(one_line(text))
@@ -295,50 +302,52 @@ class LinesView(LiveView):
         self._clock = clock
         self._printed_s: float = -1.0
 
-    def see(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """Tell what a person would want to read later."""
         before = self._progress
-        self._progress = before.after(event, self._clock())
+        self._progress = before.after_event(event, self._clock())
         match event:
             case Notice():
-                self.note(event.text)
+                self.show_text(event.text)
             case PhaseStarted():
                 self._printed_s = -1.0
-                say(self._phase(event))
+                print_message(self._phase_text(event))
             case GuestBooted(guest, _, booted_s):
                 took = format_duration_s(round(booted_s, 1))
-                say(f"{one_line(guest)} is up after {took}: {self._progress.boots}")
+                print_message(
+                    f"{one_line(guest)} is up after {took}: {self._progress.boot_progress_text}"
+                )
             case StoppingRuleStatus():
-                say(f"{self._run(event.run)}: {one_line(event.message)}")
+                print_message(f"{self._run_text(event.run)}: {one_line(event.message)}")
             case IntervalReported():
-                self._tell_load(event.run)
+                self._print_load(event.run)
             case RunFinished(record) if record.failure:
-                run = self._run(record.run)
-                say(f"{run}: {record.status.value}: {one_line(record.failure)}")
+                run = self._run_text(record.run)
+                print_message(f"{run}: {record.status.value}: {one_line(record.failure)}")
             case _:
                 return
 
-    def judged(self, result: Result) -> None:
+    def on_result(self, result: Result) -> None:
         """Tell a result with its verdict."""
-        figures = _figures(result)
-        name = _name(result, result.repeat)
+        figures = _result_figures_text(result)
+        name = _run_name(result, result.repeat)
         steady = steadiness_text(result)
         level = result.verdict.level.value
-        say(f"result {name}: {figures}: {level}{f', {steady}' if steady else ''}")
+        print_message(f"result {name}: {figures}: {level}{f', {steady}' if steady else ''}")
 
-    def note(self, text: str) -> None:
+    def show_text(self, text: str) -> None:
         """One more line."""
-        say(one_line(text))
+        print_message(one_line(text))
 
-    def _tell_load(self, run: PlannedRun) -> None:
+    def _print_load(self, run: PlannedRun) -> None:
         """The newest second that all hosts have told of, once."""
-        loads = self._progress.loads
+        loads = self._progress.load_seconds
         if not loads or loads[-1].elapsed_s <= self._printed_s:
             return
         self._printed_s = loads[-1].elapsed_s
-        say(f"{self._run(run)}: {_load_line(loads[-1], self._progress)}")
+        print_message(f"{self._run_text(run)}: {_load_text(loads[-1], self._progress)}")
 
-    def _phase(self, event: PhaseStarted) -> str:
+    def _phase_text(self, event: PhaseStarted) -> str:
         named = event.run is not None and event.detail == event.run.point.title_text
         plain = not event.detail or named
         name = one_line(event.phase if plain else f"{event.phase.value}: {event.detail}")
@@ -347,11 +356,11 @@ class LinesView(LiveView):
             expected = f" (about {format_duration_s(event.expected_s)})"
         if event.run is None or event.phase is Phase.LAY_OUT:
             return name + expected
-        makers = self._progress.load_words if event.phase is Phase.MEASURE else ""
-        return f"{self._run(event.run)}: {name}{f', {makers}' if makers else ''}{expected}"
+        makers = self._progress.load_hosts_text if event.phase is Phase.MEASURE else ""
+        return f"{self._run_text(event.run)}: {name}{f', {makers}' if makers else ''}{expected}"
 
-    def _run(self, run: PlannedRun) -> str:
-        return f"run {run.order}/{self._progress.run_count} {_name(run.point, run.repeat)}"
+    def _run_text(self, run: PlannedRun) -> str:
+        return f"run {run.order}/{self._progress.run_count} {_run_name(run.point, run.repeat)}"
 
 
 def choose_view(progress: SessionProgress, *, quiet: bool) -> LiveView:
@@ -361,9 +370,9 @@ def choose_view(progress: SessionProgress, *, quiet: bool) -> LiveView:
     return PanelView(progress) if sys.stderr.isatty() else LinesView(progress)
 
 
-def _figures(result: Result) -> str:
+def _result_figures_text(result: Result) -> str:
     """A run in a line."""
-    if (rates := reported().report_of_result(result).operation_rates_text(result)) is not None:
+    if (rates := report_kinds().report_of_result(result).operation_rates_text(result)) is not None:
         return rates
     metrics = result.metrics
     figures = (
@@ -375,12 +384,12 @@ def _figures(result: Result) -> str:
     return ", ".join(figures)
 
 
-def _load_line(load: SecondOfLoad, progress: SessionProgress) -> str:
+def _load_text(load: SecondOfLoad, progress: SessionProgress) -> str:
     latency = "–" if load.lat_ns_mean is None else format_ns(load.lat_ns_mean)
     rates = [f"{format_count(load.iops)} IOPS", format_rate_bytes(load.bw_bytes_per_s)]
-    if progress.of_operations:
+    if progress.counts_operations:
         rates = [f"{format_count(load.iops)} ops/s"]
-    means = [f"mean {latency}"] if progress.tells_latency else []
+    means = [f"mean {latency}"] if progress.has_latency else []
     means += [f"p99 {format_ns(load.lat_ns_p99)}"] if load.lat_ns_p99 else []
     parts = [f"{load.elapsed_s:.0f} s", *rates, *means]
     if progress.cpu_busy:

@@ -35,12 +35,12 @@ def find_hosts(name: str) -> Inventory:
     A file whose name looks like a launcher is reached as `./slurm`.
     """
     if name == SLURM:
-        return _slurm()
+        return _inventory_from_slurm()
     if name.startswith(MPI):
-        return _mpi(name)
+        return _inventory_from_mpi_file(name)
     if name.startswith(PODS):
-        return _pods(name)
-    return _file(name)
+        return _inventory_from_pods(name)
+    return _inventory_from_file(name)
 
 
 def read_hosts(name: str) -> tuple[HostSpec, ...]:
@@ -56,7 +56,7 @@ def read_hosts(name: str) -> tuple[HostSpec, ...]:
         raise UsageError(message, error.hint, error.faults) from None
 
 
-def refuse_relative(path: str | None) -> None:
+def require_absolute(path: str | None) -> None:
     """UsageError for a directory of hosts that is named from where this process happens to be."""
     from iolab.errors import UsageError
 
@@ -68,43 +68,43 @@ def refuse_relative(path: str | None) -> None:
         )
 
 
-def _file(name: str) -> Inventory:
-    from iolab.cli.studies import read_source
+def _inventory_from_file(name: str) -> Inventory:
+    from iolab.cli.studies import read_file_argument
     from iolab.study.inventory import Inventory
 
-    source = read_source(name, "Give an inventory, see docs/reference/inventory.md.")
+    source = read_file_argument(name, "Give an inventory, see docs/reference/inventory.md.")
     return Inventory(source.text, source.file_name)
 
 
-def _slurm() -> Inventory:
+def _inventory_from_slurm() -> Inventory:
     from iolab.study.inventory import read_allocation, slurm_inventory
 
     allocation = read_allocation(os.environ)
-    _need("srun", "Add Slurm's programs to PATH (Debian: slurm-client).")
+    _require_program("srun", "Add Slurm's programs to PATH (Debian: slurm-client).")
     return slurm_inventory(allocation)
 
 
-def _mpi(name: str) -> Inventory:
-    from iolab.cli.studies import read_source
+def _inventory_from_mpi_file(name: str) -> Inventory:
+    from iolab.cli.studies import read_file_argument
     from iolab.study.inventory import mpi_inventory
 
-    source = read_source(name.removeprefix(MPI), "Give an MPI host file, as in mpi:hosts.")
+    source = read_file_argument(name.removeprefix(MPI), "Give an MPI host file, as in mpi:hosts.")
     return mpi_inventory(source.text, source.file_name)
 
 
-def _pods(name: str) -> Inventory:
+def _inventory_from_pods(name: str) -> Inventory:
     import asyncio
 
     from iolab.hosts.connect import list_pods
-    from iolab.study.inventory import parse_selection, pods_inventory
+    from iolab.study.inventory import parse_pod_selection, pods_inventory
 
-    selection = parse_selection(name.removeprefix(PODS))
-    _need("kubectl", "Install it, or add it to PATH.")
+    selection = parse_pod_selection(name.removeprefix(PODS))
+    _require_program("kubectl", "Install it, or add it to PATH.")
     context, listing = asyncio.run(list_pods(selection))
     return pods_inventory(selection, context, listing)
 
 
-def _need(program: str, hint: str) -> None:
+def _require_program(program: str, hint: str) -> None:
     if shutil.which(program) is None:
         raise HostError(f"There is no program '{program}' here.", hint)
 
@@ -128,24 +128,24 @@ class IoEngine(StrEnum):
     NATIVE = "native"
 
 
-def _bundled_ids() -> list[str]:
+def _bundled_study_completions() -> list[str]:
     """What the shell offers for a study; files are offered by the shell itself."""
-    from iolab.cli.studies import bundled
+    from iolab.cli.studies import bundled_studies
 
-    return [study.id for study in bundled()]
+    return [study.id for study in bundled_studies()]
 
 
-def _scales() -> list[str]:
+def _scale_completions() -> list[str]:
     return ["full", "small"]
 
 
-def _server_kinds() -> list[str]:
+def _server_kind_completions() -> list[str]:
     return ["embedded", "managed"]
 
 
 def server_assignments(written: str) -> tuple[str, ...]:
     """The same as `--set` says it: a kind of server by its name, else the cluster's addresses."""
-    if written in _server_kinds():
+    if written in _server_kind_completions():
         return (f"server.kind={written}",)
     return ("server.kind=given", f"server.addresses={written}")
 
@@ -159,7 +159,7 @@ StudyName = Annotated[
     typer.Argument(
         metavar="STUDY",
         help="A bundled study (see 'iolab studies') or a .toml file.",
-        autocompletion=_bundled_ids,
+        autocompletion=_bundled_study_completions,
         show_default=False,
     ),
 ]
@@ -238,7 +238,7 @@ Scale = Annotated[
         "--scale",
         metavar="NAME",
         help="The scale of the study, such as 'small'; 'full' is the study as written.",
-        autocompletion=_scales,
+        autocompletion=_scale_completions,
         rich_help_panel=LOAD,
     ),
 ]
@@ -354,7 +354,7 @@ ServerOption = Annotated[
         help="The store of YCSB workloads: 'embedded' (RocksDB in each client), 'managed' (a "
         "Cassandra node that iolab starts) or HOST[:PORT],... of your cluster; default: as the "
         "study says.",
-        autocompletion=_server_kinds,
+        autocompletion=_server_kind_completions,
         show_default=False,
         rich_help_panel=LOAD,
     ),
@@ -367,7 +367,7 @@ Workloads = Annotated[
 ]
 
 
-def unknown(noun: str, asked: Iterable[str], names: Sequence[str]) -> tuple[Fault, ...]:
+def unknown_name_faults(noun: str, asked: Iterable[str], names: Sequence[str]) -> tuple[Fault, ...]:
     """A fault for each name asked for that is not known, with the nearest; `noun` is a singular."""
     from iolab.errors import Fault
     from iolab.study.wording import suggestion
@@ -415,18 +415,18 @@ class StudyOptions:
     numjobs: JobCounts = None
 
 
-def takes_study(command: Callable[..., None]) -> Callable[..., None]:
+def with_study_options(command: Callable[..., None]) -> Callable[..., None]:
     """The command with every option of a study in place of its first parameter, before its own."""
     shared = inspect.signature(StudyOptions, eval_str=True).parameters
     _, *own = inspect.signature(command, eval_str=True).parameters.values()
 
-    def taking(**options: Any) -> None:  # noqa: ANN401 - as the signature says
+    def command_with_options(**options: Any) -> None:  # noqa: ANN401 - as the signature says
         study = StudyOptions(**{name: options.pop(name) for name in shared if name in options})
         command(study, **options)
 
-    taking.__doc__ = command.__doc__
-    vars(taking)["__signature__"] = inspect.Signature([*shared.values(), *own])
-    return taking
+    command_with_options.__doc__ = command.__doc__
+    vars(command_with_options)["__signature__"] = inspect.Signature([*shared.values(), *own])
+    return command_with_options
 
 
 def load_study(options: StudyOptions, *, path_required: bool = True) -> Study:

@@ -92,12 +92,12 @@ def _write_result(text: str) -> None:
         _write(sys.stdout, text)
 
 
-def result(text: str) -> None:
+def print_result(text: str) -> None:
     """Print a result; text of hosts and files in it must have been cleaned."""
     _write_result(text + "\n")
 
 
-def result_json(document: object) -> None:
+def print_json(document: object) -> None:
     """Print a document as JSON."""
     _write_result(json_text(document))
 
@@ -114,7 +114,7 @@ def json_text(document: object) -> str:
     return text.replace("\x7f", "\\u007f") + "\n"
 
 
-def _escaped(error: UnicodeError) -> tuple[str, int]:
+def _json_escape_handler(error: UnicodeError) -> tuple[str, int]:
     """What JSON has for text that is not ASCII, as an error handler of encodings.
 
     A pattern would take ten times as long to find it in megabytes of numbers.
@@ -125,15 +125,15 @@ def _escaped(error: UnicodeError) -> tuple[str, int]:
 
 
 _AS_JSON_ESCAPES: Final = "iolab.json"
-codecs.register_error(_AS_JSON_ESCAPES, _escaped)
+codecs.register_error(_AS_JSON_ESCAPES, _json_escape_handler)
 
 
-def raw_result(text: str) -> None:
+def print_raw(text: str) -> None:
     """Print a result exactly as it is: a file that goes through a pipe."""
     _write(sys.stdout, text)
 
 
-def result_screen(*parts: RenderableType) -> None:
+def print_renderables(*parts: RenderableType) -> None:
     """Print tables and text as wide as the terminal, or unwrapped into a pipe."""
     from io import StringIO
 
@@ -145,12 +145,12 @@ def result_screen(*parts: RenderableType) -> None:
     _write_result("".join(f"{line}\n" for line in lines))
 
 
-def say(text: str) -> None:
+def print_message(text: str) -> None:
     """Tell the user something, on standard error."""
     _write(sys.stderr, text + "\n")
 
 
-def wrapped(text: str, indent: str = "") -> str:
+def wrap_for_terminal(text: str, indent: str = "") -> str:
     """The text in lines that a terminal on standard error has room for, all but the first indented.
 
     Off a terminal it stays one line.
@@ -185,16 +185,16 @@ def console(stream: TextIO, canvas: TextIO | None = None) -> Console:
     )
 
 
-def width() -> int:
+def output_width() -> int:
     """How many columns standard output has."""
     return console(sys.stdout).width
 
 
-def settle_streams() -> None:
+def prepare_streams() -> None:
     """Let no stream that is closed, no width of nothing and no character end the program."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            setattr(sys, name, _nowhere(number))
+            setattr(sys, name, _open_null_stream(number))
     for name in ("COLUMNS", "LINES"):
         if os.environ.get(name, "").strip("0") == "":
             os.environ.pop(name, None)  # rich would draw nothing
@@ -214,7 +214,7 @@ def _write(stream: TextIO, text: str) -> None:
         stream.write(text)
         stream.flush()
     except OSError as error:
-        _write_nowhere(stream)
+        _redirect_to_null(stream)
         if stream is sys.stdout and not isinstance(error, BrokenPipeError):
             raise ReportError(
                 f"Standard output cannot be written: {error.strerror}.",
@@ -222,12 +222,12 @@ def _write(stream: TextIO, text: str) -> None:
             ) from error
 
 
-def check_output() -> None:
+def require_flushed_output() -> None:
     """ReportError when standard output still holds what it could not get rid of."""
     _write(sys.stdout, "")
 
 
-def _nowhere(number: int) -> TextIO:
+def _open_null_stream(number: int) -> TextIO:
     """A stream in place of one that was closed, so that no file gets its number and our output."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, number)
@@ -236,14 +236,14 @@ def _nowhere(number: int) -> TextIO:
     return open(number, "w" if number else "r", encoding="utf-8", closefd=False)
 
 
-def _write_nowhere(stream: TextIO) -> None:
+def _redirect_to_null(stream: TextIO) -> None:
     """Let what is still in the stream's buffer, and all that comes, be dropped."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 
-def refuse_output(path: Path) -> None:
+def require_valid_output_path(path: Path) -> None:
     """UsageError for an option, `-`, a session's own file, or a place in a scratch folder."""
     from iolab.core.host import SCRATCH_PREFIX
     from iolab.store.layout import session_of_file
@@ -270,7 +270,7 @@ def refuse_output(path: Path) -> None:
             )
 
 
-def refuse_no_directory(path: Path) -> None:
+def require_directory_or_nothing(path: Path) -> None:
     """UsageError where something else than a directory is there, before anything is done."""
     from iolab.core.toml import file_type_name
 
@@ -281,7 +281,7 @@ def refuse_no_directory(path: Path) -> None:
         )
 
 
-def refuse_directory(path: Path) -> None:
+def require_no_directory(path: Path) -> None:
     """ReportError where a file is to be written and a directory is there."""
     if path.is_dir():
         raise ReportError(f"{quote_value(str(path))} is a directory.", "Give the name of a file.")
@@ -292,12 +292,12 @@ def make_directory(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _unwritable(ReportError, path, error) from error
+        raise _cannot_write_error(ReportError, path, error) from error
 
 
 def write_new(path: Path, text: str) -> None:
     """Write a file that is not there yet; UsageError when it is, or cannot be written."""
-    refuse_output(path)
+    require_valid_output_path(path)
     is_new = False
     try:
         with path.open("x", encoding="utf-8") as file:
@@ -310,7 +310,7 @@ def write_new(path: Path, text: str) -> None:
     except OSError as error:
         if is_new:
             path.unlink(missing_ok=True)  # a file that holds a part of it is worse than none
-        raise _unwritable(UsageError, path, error) from error
+        raise _cannot_write_error(UsageError, path, error) from error
 
 
 def replace_files(files: Mapping[Path, str | bytes]) -> None:
@@ -318,20 +318,20 @@ def replace_files(files: Mapping[Path, str | bytes]) -> None:
 
     A brief stands beside an appendix of the same sessions, also where the disk is full.
     """
-    from iolab.store.durable import in_place_of, sync
+    from iolab.store.durable import draft_then_replace, sync_to_disk
 
     path = Path()
     try:
         with ExitStack() as drafts:
             for path, content in files.items():
-                draft = drafts.enter_context(in_place_of(path))
+                draft = drafts.enter_context(draft_then_replace(path))
                 draft.write_bytes(content.encode() if isinstance(content, str) else content)
-                sync(draft)  # a full disk may show here first, when nothing is replaced yet
+                sync_to_disk(draft)  # a full disk may show here first, when nothing is replaced yet
     except OSError as error:
-        raise _unwritable(ReportError, path, error) from error
+        raise _cannot_write_error(ReportError, path, error) from error
 
 
-def _unwritable(kind: type[IolabError], path: Path, error: OSError) -> IolabError:
+def _cannot_write_error(kind: type[IolabError], path: Path, error: OSError) -> IolabError:
 
     return kind(
         f"{quote_value(str(path))} cannot be written: {error.strerror}.",
@@ -354,22 +354,22 @@ def open_session(directory: Path) -> SessionReader:
     import iolab.registry  # noqa: F401 - it may hold parts of every kind
     from iolab.store.reader import SessionReader
 
-    def met(damage: Damage) -> None:
-        left_out(directory, damage, imported=_is_imported(reader))
+    def report_damage(damage: Damage) -> None:
+        report_damage_and_remedy(directory, damage, imported=_is_imported(reader))
 
-    reader = SessionReader(directory, met)
-    reader.damaged_documents()
+    reader = SessionReader(directory, report_damage)
+    reader.document_damage()
     return reader
 
 
 def _is_imported(reader: SessionReader) -> bool:
     """Whether another tool measured the session, as far as its study can be read."""
     with suppress(IolabError):
-        return not all(workload.job.measured_here for workload in reader.study.workloads)
+        return not all(workload.job.is_measured_by_iolab for workload in reader.study.workloads)
     return False
 
 
-def left_out(directory: Path, damage: Damage, *, imported: bool = False) -> None:
+def report_damage_and_remedy(directory: Path, damage: Damage, *, imported: bool = False) -> None:
     """Tell what is damaged, and what to do; what was `imported` cannot be measured again."""
     from iolab.cli.invocation import command_line
     from iolab.store.verify import AGAIN, IMPORT_AGAIN
@@ -380,7 +380,7 @@ def left_out(directory: Path, damage: Damage, *, imported: bool = False) -> None
         damage = replace(damage, hint=IMPORT_AGAIN if imported else hint)
     _LEFT_OUT_SESSIONS.append(directory)
     if len(_LEFT_OUT_SESSIONS) <= DAMAGED_SHOWN_MAX:
-        say(one_line(f"{directory}: damaged, left out: {damage}"))
+        print_message(one_line(f"{directory}: damaged, left out: {damage}"))
 
 
 def _forget_left_out_sessions() -> None:
@@ -395,7 +395,9 @@ def _code_with_damage(code: int) -> int:
     if not _LEFT_OUT_SESSIONS or code not in (ExitCode.OK, ExitCode.VERDICT):
         return code
     if len(_LEFT_OUT_SESSIONS) > DAMAGED_SHOWN_MAX:
-        say(f"and {len(_LEFT_OUT_SESSIONS) - DAMAGED_SHOWN_MAX} more that are damaged, left out.")
+        print_message(
+            f"and {len(_LEFT_OUT_SESSIONS) - DAMAGED_SHOWN_MAX} more that are damaged, left out."
+        )
     return ExitCode.STORE
 
 
@@ -414,7 +416,7 @@ FAULTS_SHOWN: Final = 50
 """Faults of an error that are printed: a fleet that cannot run has one for each of its hosts."""
 
 
-def guarded(command: Callable[[], object], argv: Sequence[str]) -> int:
+def run_with_error_handling(command: Callable[[], object], argv: Sequence[str]) -> int:
     """What the command exits with, also where no memory is left to say why.
 
     A message is made of modules that may not be loaded yet.
@@ -441,12 +443,12 @@ def _run_guarded(command: Callable[[], object], argv: Sequence[str]) -> int:
     With `--json` among the arguments standard output gets the error as one JSON object too, so
     that a program always finds a document there.
     """
-    settle_streams()
+    prepare_streams()
     _forget_left_out_sessions()
     with collect_leftovers() as leftovers:
         code = _code_of(command, as_json="--json" in argv)
     for sentence in leftovers:
-        say(wrapped(f"Left behind: {sentence}"))
+        print_message(wrap_for_terminal(f"Left behind: {sentence}"))
     return ExitCode.HOST if leftovers and code in _CLEAN_ENDS else code
 
 
@@ -462,21 +464,21 @@ def _code_of(command: Callable[[], object], *, as_json: bool) -> int:
         return _print_error(error, as_json=as_json)
     except typer.TyperException as error:
         if error.format_message().startswith("Usage:"):
-            say(error.format_message())  # no command was given: the help is the answer
+            print_message(error.format_message())  # no command was given: the help is the answer
             return ExitCode.STUDY
-        return _print_error(_usage(error), as_json=as_json)
+        return _print_error(_usage_error(error), as_json=as_json)
     except (KeyboardInterrupt, typer.Abort):
-        say("Interrupted.")
+        print_message("Interrupted.")
         return ExitCode.INTERRUPTED
     except SystemExit as error:
         # typer and rich leave with 1 when the reader of their help has gone; that is no fault.
         return error.code if isinstance(error.code, int) and error.code != 1 else ExitCode.OK
     except Exception as error:
-        return _unexpected(error, as_json=as_json)
+        return _handle_unexpected_error(error, as_json=as_json)
     except BaseException as error:
         if not _is_rust_panic(error):
             raise
-        return _unexpected(error, as_json=as_json)
+        return _handle_unexpected_error(error, as_json=as_json)
     return _code_with_damage(outcome if isinstance(outcome, int) else ExitCode.OK)
 
 
@@ -495,19 +497,19 @@ def error_document(error: IolabError) -> dict[str, object]:
 
 def _print_error(error: IolabError, *, as_json: bool) -> int:
 
-    say(wrapped(f"iolab: {one_line(str(error))}"))
+    print_message(wrap_for_terminal(f"iolab: {one_line(str(error))}"))
     # A single fault may be the error itself.
     faults = [str(fault) for fault in error.faults if str(fault) != str(error)]
     for fault in faults[:FAULTS_SHOWN]:
-        say(wrapped(one_line(fault), "  "))
+        print_message(wrap_for_terminal(one_line(fault), "  "))
     if len(faults) > FAULTS_SHOWN:
-        say(f"  and {len(faults) - FAULTS_SHOWN} more")
+        print_message(f"  and {len(faults) - FAULTS_SHOWN} more")
     if as_json:
-        result_json(error_document(error))
+        print_json(error_document(error))
     return error.exit_code
 
 
-def _usage(error: typer.TyperException) -> IolabError:
+def _usage_error(error: typer.TyperException) -> IolabError:
     """A fault that typer found in a command line, as one of ours."""
     message = " ".join(error.format_message().split()).replace("Value error, ", "")
     context = getattr(error, "ctx", None)
@@ -525,21 +527,21 @@ def _is_rust_panic(error: BaseException) -> bool:
     return type(error).__name__ == "PanicException"
 
 
-def _unexpected(error: BaseException, *, as_json: bool) -> int:
+def _handle_unexpected_error(error: BaseException, *, as_json: bool) -> int:
     """Full disks, a lack of memory, libraries that may not be loaded; all else is a bug."""
     try:
-        check_output()
+        require_flushed_output()
     except IolabError as fault:
         return _print_error(fault, as_json=False)
-    if library := _forbidden_library(error):
-        return _print_forbidden(library, as_json=as_json)
+    if library := _noexec_library(error):
+        return _print_noexec_error(library, as_json=as_json)
     if _lacks_processes(error):
-        return _print_error(_processes_error(), as_json=as_json)
+        return _print_error(_process_limit_error(), as_json=as_json)
     if _lacks_memory(error):
         return _print_error(memory_error(), as_json=as_json)
     if environment_error := _environment_error(error):
         return _print_error(environment_error, as_json=as_json)
-    return _bug(error, as_json=as_json)
+    return _report_bug(error, as_json=as_json)
 
 
 _ENVIRONMENT: Final[dict[int, tuple[type[IolabError], str]]] = {
@@ -570,7 +572,7 @@ _NOEXEC: Final[int] = getattr(os, "ST_NOEXEC", 0)
 """Of Linux alone: macOS does not tell Python of such mounts."""
 
 
-def _with_causes(error: BaseException) -> Iterator[BaseException]:
+def _error_and_causes(error: BaseException) -> Iterator[BaseException]:
     """The error, then what it was raised from or while handling, as a traceback shows it."""
     printed_ids: set[int] = set()
     step: BaseException | None = error
@@ -580,24 +582,24 @@ def _with_causes(error: BaseException) -> Iterator[BaseException]:
         step = step.__cause__ or (None if step.__suppress_context__ else step.__context__)
 
 
-def _forbidden_library(error: BaseException) -> str | None:
+def _noexec_library(error: BaseException) -> str | None:
     """The file that Python could not load because it lies on a file system without programs."""
-    for cause in _with_causes(error):
+    for cause in _error_and_causes(error):
         path = cause.path if isinstance(cause, ImportError) else None
         if path and os.path.exists(path) and os.statvfs(path).f_flag & _NOEXEC:  # noqa: PTH110
             return path
     return None
 
 
-def _print_forbidden(library: str, *, as_json: bool) -> int:
+def _print_noexec_error(library: str, *, as_json: bool) -> int:
     """As `_print_error`, whose own imports load such libraries."""
     error = HostError(
         f"{library!r} may not be loaded: its file system is mounted noexec.",
         "Install iolab on another, or mount that one without noexec.",
     )
-    say(wrapped(f"iolab: {error}"))
+    print_message(wrap_for_terminal(f"iolab: {error}"))
     if as_json:
-        result(json.dumps(error_document(error), indent=2))
+        print_result(json.dumps(error_document(error), indent=2))
     return error.exit_code
 
 
@@ -607,7 +609,7 @@ def _lacks_memory(error: BaseException) -> bool:
         isinstance(cause, MemoryError)
         or getattr(cause, "errno", None) == errno.ENOMEM
         or any(words in str(cause) for words in (*_NO_MEMORY, _NO_THREAD))
-        for cause in _with_causes(error)
+        for cause in _error_and_causes(error)
     )
 
 
@@ -622,11 +624,11 @@ def _lacks_processes(error: BaseException) -> bool:
     is_limited = resource.getrlimit(resource.RLIMIT_NPROC)[0] != resource.RLIM_INFINITY
     return any(
         _NO_THREAD in str(cause) or (is_limited and getattr(cause, "errno", None) == errno.EAGAIN)
-        for cause in _with_causes(error)
+        for cause in _error_and_causes(error)
     )
 
 
-def _processes_error() -> HostError:
+def _process_limit_error() -> HostError:
     """With the limit, where one is set."""
     limit = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     if limit == resource.RLIM_INFINITY:
@@ -653,7 +655,7 @@ def memory_error() -> HostError:
     )
 
 
-def _bug(error: BaseException, *, as_json: bool) -> int:
+def _report_bug(error: BaseException, *, as_json: bool) -> int:
     from iolab.version import __version__
 
     place = traceback.extract_tb(error.__traceback__)[-1]
@@ -663,9 +665,9 @@ def _bug(error: BaseException, *, as_json: bool) -> int:
         f"Please report it to the maintainers with this line, the command and the version "
         f"({__version__}); with {DEBUG}=1 in the environment the traceback is shown too."
     )
-    say(f"{wrapped(one_line(message))}\n{wrapped(hint)}")
+    print_message(f"{wrap_for_terminal(one_line(message))}\n{wrap_for_terminal(hint)}")
     if os.environ.get(DEBUG) == "1":
         traceback.print_exception(error, file=sys.stderr)
     if as_json:
-        result_json(error_document(IolabError(one_line(message), hint)))
+        print_json(error_document(IolabError(one_line(message), hint)))
     return ExitCode.BUG

@@ -19,9 +19,9 @@ from iolab.cli.options import (
     StudyOptions,
     TargetPath,
     load_study,
-    takes_study,
+    with_study_options,
 )
-from iolab.cli.studies import bundled
+from iolab.cli.studies import bundled_studies
 from iolab.core.toml import read_regular
 from iolab.errors import StudyError, UsageError
 from iolab.text import counted_noun, one_line, quote_value
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 def studies(*, as_json: AsJson = False) -> None:
     """List the bundled studies."""
-    from iolab.cli.output import result_json, result_screen
+    from iolab.cli.output import print_json, print_renderables
     from iolab.study.load import scale_names
 
-    listed = bundled()
+    listed = bundled_studies()
     scales = {study.id: scale_names(study.path.read_text(encoding="utf-8")) for study in listed}
     if as_json:
         listing = [
@@ -53,7 +53,7 @@ def studies(*, as_json: AsJson = False) -> None:
             }
             for study in listed
         ]
-        result_json({"format": 1, "studies": listing})
+        print_json({"format": 1, "studies": listing})
         return
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, terminal_table
@@ -67,7 +67,7 @@ def studies(*, as_json: AsJson = False) -> None:
         for study in listed
     ]
     headings = [Column("study"), Column("question", can_wrap=True), Column("scales")]
-    result_screen(terminal_table(headings, rows))
+    print_renderables(terminal_table(headings, rows))
 
 
 def init(
@@ -88,7 +88,13 @@ def init(
 ) -> None:
     """Write a commented study to begin with."""
     from iolab.cli.invocation import command_line
-    from iolab.cli.output import result, result_json, say, wrapped, write_new
+    from iolab.cli.output import (
+        print_json,
+        print_message,
+        print_result,
+        wrap_for_terminal,
+        write_new,
+    )
     from iolab.cli.template import study_template
 
     if file.suffix != ".toml":
@@ -97,23 +103,23 @@ def init(
             f"Write {quote_value(str(file) + '.toml')}.",
         )
     text = study_template(file.stem)
-    draft = None if source is None else _draft(file.stem, source)
+    draft = None if source is None else _draft_from_job_file(file.stem, source)
     write_new(file, text if draft is None else draft.text)
     notes = [] if draft is None else [str(note) for note in draft.notes]
     if as_json:
         document = {"format": 1, "written": str(file)}
-        result_json(document if draft is None else {**document, "notes": notes})
+        print_json(document if draft is None else {**document, "notes": notes})
         return
     for note in notes:
-        say(wrapped(note))
-    result(str(file))
-    for fault in () if draft is None else _faults(draft.text, str(file)):
-        say(wrapped(f"To correct: {fault}"))
+        print_message(wrap_for_terminal(note))
+    print_result(str(file))
+    for fault in () if draft is None else _study_faults(draft.text, str(file)):
+        print_message(wrap_for_terminal(f"To correct: {fault}"))
     check_line, plan_line = (command_line(name, str(file)) for name in ("check", "plan"))
-    say(f"Next: change it, then '{check_line}' and '{plan_line} --path DIR'.")
+    print_message(f"Next: change it, then '{check_line}' and '{plan_line} --path DIR'.")
 
 
-def _faults(text: str, name: str) -> tuple[Fault, ...]:
+def _study_faults(text: str, name: str) -> tuple[Fault, ...]:
     """What is wrong with a study drawn from a job file, which may ask for more than one may."""
     from iolab.registry import study_kinds
     from iolab.study.load import LoadOptions, parse_study
@@ -125,10 +131,10 @@ def _faults(text: str, name: str) -> tuple[Fault, ...]:
     return ()
 
 
-def _draft(study_id: str, source: Path) -> StudyDraft:
+def _draft_from_job_file(study_id: str, source: Path) -> StudyDraft:
     """The study of a job file; UsageError where it cannot be read or is none."""
     from iolab.importers.files import FILE_BYTES_MOST
-    from iolab.importers.job_files import draft_of
+    from iolab.importers.job_files import draft_study
 
     try:
         content = read_regular(source, FILE_BYTES_MOST)
@@ -137,7 +143,7 @@ def _draft(study_id: str, source: Path) -> StudyDraft:
         raise UsageError(
             f"{quote_value(str(source))} cannot be read: {why}.", "Name a job file."
         ) from error
-    return draft_of(study_id, source.name, content.decode("utf-8-sig", "replace"))
+    return draft_study(study_id, source.name, content.decode("utf-8-sig", "replace"))
 
 
 def check(
@@ -152,8 +158,8 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check a study file without hosts."""
-    from iolab.cli.output import result_json, result_screen
-    from iolab.cli.planning import run_count
+    from iolab.cli.output import print_json, print_renderables
+    from iolab.cli.planning import run_count_text
     from iolab.registry import study_kinds
     from iolab.report.terminal import literal_text
     from iolab.study.foretold import forecast_verdicts
@@ -166,7 +172,7 @@ def check(
     plan = make_plan(read, study_kinds())
     foretold = forecast_verdicts(read, plan, study_kinds())
     if as_json:
-        result_json(
+        print_json(
             {
                 "format": 1,
                 "study": read.id,
@@ -185,15 +191,17 @@ def check(
         (
             counted_noun(len(read.configurations), "configuration"),
             counted_noun(len(read.workloads), "workload"),
-            f"{run_count(plan)} of {counted_noun(len(plan.points), 'point')}",
+            f"{run_count_text(plan)} of {counted_noun(len(plan.points), 'point')}",
         )
     )
     name = "" if study == read.id else f"study {read.id}, "
     sentence = f"{study} is right: {name}scale {read.scale}, {counted}."
-    result_screen(*(literal_text(one_line(text)) for text in (sentence, *foretold.text_lines())))
+    print_renderables(
+        *(literal_text(one_line(text)) for text in (sentence, *foretold.text_lines()))
+    )
 
 
-@takes_study
+@with_study_options
 def plan(
     options: StudyOptions,
     *,
@@ -210,8 +218,8 @@ def plan(
     STUDY may be the directory of a session too: writes are then forecast at the rates of its
     finished runs, and no host is asked.
     """
-    from iolab.cli.output import result_json, result_screen
-    from iolab.cli.planning import plan_document, plan_screen
+    from iolab.cli.output import print_json, print_renderables
+    from iolab.cli.planning import plan_document, plan_lines
     from iolab.registry import study_kinds
     from iolab.study.schedule import make_plan
 
@@ -219,15 +227,15 @@ def plan(
     read = reader.study if reader else load_study(options, path_required=not offline)
     plan = with_new_cost(read, reader.plan) if reader else make_plan(read, study_kinds())
     results = reader.results() if reader else ()
-    facts, refusal = (None, None) if offline or reader else _survey(read, plan)
+    facts, refusal = (None, None) if offline or reader else _facts_and_refusal(read, plan)
     if as_json:
         if refusal is not None:
             raise refusal
-        result_json(plan_document(read, plan, facts, results))
+        print_json(plan_document(read, plan, facts, results))
         return
     is_refused = refusal is not None
-    screen = plan_screen(read, plan, facts, summary=summary, refused=is_refused, results=results)
-    result_screen(*screen)
+    screen = plan_lines(read, plan, facts, summary=summary, refused=is_refused, results=results)
+    print_renderables(*screen)
     if refusal is not None:
         raise refusal
 
@@ -239,7 +247,9 @@ def with_new_cost(study: Study, plan: Plan) -> Plan:
     from iolab.registry import study_kinds
     from iolab.study.cost import plan_cost
 
-    cost = plan_cost(study, study_kinds(), plan.data_sets, plan.runs, runs_more=plan.runs_more)
+    cost = plan_cost(
+        study, study_kinds(), plan.data_sets, plan.runs, runs_more=plan.extra_run_count
+    )
     return replace(plan, budget=cost)
 
 
@@ -261,7 +271,7 @@ def _measured_session(options: StudyOptions) -> SessionReader | None:
             "Leave the options of a study out, or name a study.",
         )
     reader = SessionReader(place)
-    if not all(workload.job.measured_here for workload in reader.study.workloads):
+    if not all(workload.job.is_measured_by_iolab for workload in reader.study.workloads):
         raise UsageError(
             f"{quote_value(options.study)} was imported: it has no plan.",
             "Name a study or a session.",
@@ -269,22 +279,24 @@ def _measured_session(options: StudyOptions) -> SessionReader | None:
     return reader
 
 
-def _survey(study: Study, plan: Plan) -> tuple[Mapping[str, HostFacts], IolabError | None]:
+def _facts_and_refusal(
+    study: Study, plan: Plan
+) -> tuple[Mapping[str, HostFacts], IolabError | None]:
     """What the hosts say, and why the plan cannot run there."""
     import asyncio
 
     from iolab.errors import IolabError
     from iolab.registry import study_kinds
-    from iolab.study.guard import check_ready
+    from iolab.study.guard import require_ready
 
     kinds = study_kinds()
-    discovery = asyncio.run(_discover(study))
+    discovery = asyncio.run(_discover_hosts(study))
     try:
         if study.guests is not None:
             # Guests are there when a session has booted them; their nodes are asked.
-            kinds.hosts.check_nodes(study, plan, discovery.facts, discovery.probes)
+            kinds.hosts.require_capable_nodes(study, plan, discovery.facts, discovery.probes)
         else:
-            check_ready(
+            require_ready(
                 study, plan, kinds, discovery.facts, discovery.probes, devices=discovery.devices
             )
     except IolabError as error:
@@ -292,7 +304,7 @@ def _survey(study: Study, plan: Plan) -> tuple[Mapping[str, HostFacts], IolabErr
     return discovery.facts, None
 
 
-async def _discover(study: Study) -> Discovery:
+async def _discover_hosts(study: Study) -> Discovery:
     """Connect every host of the study, ask and try it, and let go; HostError with every fault.
 
     Of guests that a session would boot their nodes are asked.
@@ -301,8 +313,8 @@ async def _discover(study: Study) -> Discovery:
     from iolab.hosts.connect import open_hosts
     from iolab.registry import study_kinds
     from iolab.session.discovery import DiscoveryQueries, discover
-    from iolab.study.targets import hosts_used
+    from iolab.study.targets import all_host_specs
 
-    specs = [spec for spec in hosts_used(study) if spec.kind is not HostKind.VM]
+    specs = [spec for spec in all_host_specs(study) if spec.kind is not HostKind.VM]
     async with open_hosts(specs) as hosts:
         return await discover(study, hosts, DiscoveryQueries.for_study(study, study_kinds()))

@@ -18,7 +18,7 @@ from iolab.report.terminal import literal_text, name_value_grid, section_title, 
 from iolab.study.cost import is_on_device
 from iolab.study.foretold import forecast_verdicts
 from iolab.study.schedule import searched_axes
-from iolab.study.targets import Target, targets_of
+from iolab.study.targets import Target, targets_of_study
 from iolab.study.writes import WriteForecast, forecast_writes
 from iolab.text import counted_noun, list_text, one_line
 from iolab.units import format_bytes, format_duration_s, format_ns
@@ -39,7 +39,7 @@ HOSTS_SHOWN: Final = 4
 """Hosts that are named for a target; more are counted."""
 
 
-def plan_screen(
+def plan_lines(
     study: Study,
     plan: Plan,
     facts: Mapping[str, HostFacts] | None,
@@ -54,7 +54,7 @@ def plan_screen(
     `summary` a row for each workload, and the time as a whole. Of a `refused` plan this is
     said first, and no verdict is foretold.
     """
-    plan = study_kinds().with_facts(study, plan, facts)
+    plan = study_kinds().plan_with_facts(study, plan, facts)
     if refused:
         yield literal_text("This plan cannot run: the reasons stand at its end.", "bold")
         yield ""
@@ -62,12 +62,12 @@ def plan_screen(
     if study.question:
         yield literal_text(study.question)
     yield ""
-    yield _workloads(study, plan) if summary else _runs(study, plan)
+    yield _workload_table(study, plan) if summary else _run_table(study, plan)
     yield ""
     writes = forecast_writes(study, plan, study_kinds(), results)
-    yield name_value_grid(list(_costs(study, plan, facts, writes, refused=refused)))
+    yield name_value_grid(list(_cost_rows(study, plan, facts, writes, refused=refused)))
     yield ""
-    yield section_title(f"Time: {_time(plan.budget)}")
+    yield section_title(f"Time: {_duration_text(plan.budget)}")
     if summary:
         return
     seconds = [
@@ -84,14 +84,14 @@ def plan_document(
     results: Sequence[Result] = (),
 ) -> dict[str, Any]:
     """The plan as `iolab plan --json` prints it."""
-    plan = study_kinds().with_facts(study, plan, facts)
+    plan = study_kinds().plan_with_facts(study, plan, facts)
     budget = plan.budget
     return {
         "format": 1,
         "study": {"id": study.id, "title": study.title, "scale": study.scale},
         "digest": plan.digest,
-        "runs_more": plan.runs_more,
-        "candidates": [point.digest for point in plan.candidates],
+        "runs_more": plan.extra_run_count,
+        "candidates": [point.digest for point in plan.candidate_points],
         "runs": [
             {
                 "order": run.order,
@@ -123,8 +123,8 @@ def plan_document(
             "free_bytes_needed_per_host": budget.free_bytes_needed_per_host,
         },
         "best_verdict": forecast_verdicts(study, plan, study_kinds()).document(),
-        "destroys": list(plan.destroys),
-        "notes": list(notes_of(study, plan, facts)),
+        "destroys": list(plan.destroyed_device_texts),
+        "notes": list(plan_note_texts(study, plan, facts)),
         "targets": [
             {
                 "host": target.host,
@@ -132,13 +132,13 @@ def plan_document(
                 "configurations": list(target.configurations),
                 "free_bytes": _free_bytes(facts, target.key),
             }
-            for target in targets_of(study)
+            for target in targets_of_study(study)
         ],
-        "guests": study_kinds().hosts.document(study, facts),
+        "guests": study_kinds().hosts.plan_document(study, facts),
     }
 
 
-def _time(budget: PlanCost) -> str:
+def _duration_text(budget: PlanCost) -> str:
     """How long it takes, from the least to the most where runs end when they may."""
     most = format_duration_s(budget.seconds)
     if budget.least_seconds is None:
@@ -146,7 +146,7 @@ def _time(budget: PlanCost) -> str:
     return f"{format_duration_s(budget.least_seconds)} to {most}"
 
 
-def _workloads(study: Study, plan: Plan) -> RenderableType:
+def _workload_table(study: Study, plan: Plan) -> RenderableType:
     """How many points and runs each workload has in each configuration, and along which axes."""
     several = len(study.configurations) > 1
     grouped: dict[tuple[str, str], list[PlannedRun]] = {}
@@ -178,7 +178,7 @@ def _workloads(study: Study, plan: Plan) -> RenderableType:
     return terminal_table(headings, rows)
 
 
-def _runs(study: Study, plan: Plan) -> RenderableType:
+def _run_table(study: Study, plan: Plan) -> RenderableType:
     many = len(study.configurations) > 1
     swept = any(run.point.axis for run in plan.runs)
     repeated = any(run.repeat > 1 for run in plan.runs)
@@ -208,15 +208,15 @@ SEARCHES_SHOWN: Final = 8
 """Workloads named with what is searched for in all of them; others are counted."""
 
 
-def run_count(plan: Plan) -> str:
+def run_count_text(plan: Plan) -> str:
     """How many runs there are: where results decide, at least and at most."""
-    if not plan.runs_more:
+    if not plan.extra_run_count:
         return counted_noun(len(plan.runs), "run")
-    most = counted_noun(len(plan.runs) + plan.runs_more, "run")
+    most = counted_noun(len(plan.runs) + plan.extra_run_count, "run")
     return f"at least {len(plan.runs)}, at most {most}"
 
 
-def _costs(
+def _cost_rows(
     study: Study,
     plan: Plan,
     facts: Mapping[str, HostFacts] | None,
@@ -230,48 +230,55 @@ def _costs(
     )
     yield (
         "runs",
-        f"{run_count(plan)} of {counted_noun(len(plan.points), 'point')}{repeats}, "
+        f"{run_count_text(plan)} of {counted_noun(len(plan.points), 'point')}{repeats}, "
         f"order {study.method.order.value}",
     )
     sought: dict[str, list[str]] = {}
     for workload in study.workloads:
-        if workload.aim.is_adaptive:
-            sought.setdefault(_sought(workload), []).append(one_line(workload.id))
+        if workload.search_goal.is_adaptive:
+            sought.setdefault(_search_text(workload), []).append(one_line(workload.id))
     for search, names in sought.items():
         yield "search", f"{list_text(names, SEARCHES_SHOWN)}: {search}"
     yield from (
         (heading, one_line(message)) for heading, message in study_kinds().hosts.plan_lines(study)
     )
-    yield from _data_lines(study, plan)
+    yield from _data_set_lines(study, plan)
     yield "writes", writes.text
-    if plan.destroys:
-        yield "destroys", Text(", ".join(one_line(item) for item in plan.destroys), "bold red")
+    if plan.destroyed_device_texts:
+        yield (
+            "destroys",
+            Text(", ".join(one_line(item) for item in plan.destroyed_device_texts), "bold red"),
+        )
     else:
         kept = "stay there (keep_files)" if study.target.keep_files else "are removed at the end"
         yield "destroys", f"nothing; the files lie in a folder of their own and {kept}"
     if budget.free_bytes_needed_per_host:
         needed = format_bytes(budget.free_bytes_needed_per_host)
         yield "free space", f"{needed} needed on each {'host' if study.guests is None else 'node'}"
-    for message in _targets(study, facts):
+    for message in _target_lines(study, facts):
         yield "target", message
     for message in () if refused else forecast_verdicts(study, plan, study_kinds()).text_lines():
         yield "verdict", one_line(message)
-    for message in notes_of(study, plan, facts):
+    for message in plan_note_texts(study, plan, facts):
         yield "note", Text(message, "yellow")
 
 
-def notes_of(study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
+def plan_note_texts(
+    study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None
+) -> Iterator[str]:
     """What should be known before the plan runs, and is no reason against it."""
     yield from (one_line(message) for message in study_kinds().plan_notes(study, plan, facts))
     if not study.method.idle_watch_s:
         without = "results are at most indicative"
         yield f"no device is watched before its runs (method.idle_watch = 0): {without}"
-    yield from _limited_clients(study, facts)
+    yield from _core_limit_notes(study, facts)
 
 
-def _limited_clients(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
+def _core_limit_notes(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
     """Clients that may use fewer cores than they have: the least first, one note for all."""
-    facts_by_host = {target.host: _target_facts(facts, target.key) for target in targets_of(study)}
+    facts_by_host = {
+        target.host: _target_facts(facts, target.key) for target in targets_of_study(study)
+    }
     limits = {
         name: (host_facts.cpu.core_limit, host_facts.cpu.threads)
         for name, host_facts in facts_by_host.items()
@@ -286,10 +293,10 @@ def _limited_clients(study: Study, facts: Mapping[str, HostFacts] | None) -> Ite
         )
 
 
-def _sought(workload: Workload) -> str:
+def _search_text(workload: Workload) -> str:
     """What results decide of a workload."""
     axes = list_text(searched_axes(workload))
-    aim = workload.aim
+    aim = workload.search_goal
     match aim.objective:
         case Objective.PEAK:
             return f"the best over {axes}; its corners and centre first"
@@ -300,7 +307,7 @@ def _sought(workload: Workload) -> str:
             return f"the curve over {axes}; the loads between are chosen by results, or predicted"
 
 
-def _data_lines(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
+def _data_set_lines(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
     """What the jobs work on: files that are laid out, and regions of devices that are filled."""
     lines = [line for kind in study_kinds().loads for line in kind.plan_lines(study, plan)]
     yield from ((heading, one_line(message)) for heading, message in lines)
@@ -314,7 +321,7 @@ def _data_lines(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         here = study.configuration(item.configuration)
         on_device = {is_on_device(study, here.id, host) for host in here.hosts}
         if True in on_device and study.guests is None:
-            regions.append(max(item.for_host(host).bytes_per_host for host in here.hosts))
+            regions.append(max(item.with_jobs_of_host(host).bytes_per_host for host in here.hosts))
         if False in on_device:
             number = item.numjobs * item.files_per_job
             files.append(f"{number} x {format_bytes(item.file_bytes)}")
@@ -330,12 +337,14 @@ def _data_lines(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         yield "region", f"{message}, written over {times} by each fill" if fill else message
 
 
-def _targets(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
+def _target_lines(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
     """Where the load goes: hosts with the same path on the same kind of file system in one line."""
     alike: dict[tuple[str, str], list[Target]] = {}
-    for target in _existing_targets(study):
+    for target in _targets_before_session(study):
         host = _target_facts(facts, target.key)
-        below = _below(host.target) if host is not None and host.target is not None else ""
+        below = (
+            _file_system_text(host.target) if host is not None and host.target is not None else ""
+        )
         alike.setdefault((target.path, below), []).append(target)
     for (path, below), targets in alike.items():
         names = list(dict.fromkeys(target.host for target in targets))
@@ -345,12 +354,12 @@ def _targets(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[st
         yield f"{path or 'no path given'} on {list_text(names, HOSTS_SHOWN)}{below}{room}"
 
 
-def _existing_targets(study: Study) -> tuple[Target, ...]:
+def _targets_before_session(study: Study) -> tuple[Target, ...]:
     """The targets that exist before the session: of guests that it boots those of their nodes."""
-    return study_kinds().hosts.targets(study) or targets_of(study)
+    return study_kinds().hosts.targets(study) or targets_of_study(study)
 
 
-def _below(target: TargetFacts) -> str:
+def _file_system_text(target: TargetFacts) -> str:
     device = f" on {', '.join(target.devices)}" if target.devices else ""
     hidden = f", what lies below {target.layers_text} cannot be seen" if target.hidden else ""
     return f": {target.fs_type}{device}{hidden}"

@@ -60,9 +60,9 @@ def predict(
     from iolab.analysis.points import summarise
     from iolab.analysis.prediction import predict_curves
     from iolab.analysis.resume_marks import results_with_session_checks
-    from iolab.cli.output import open_session, result_json, result_screen
+    from iolab.cli.output import open_session, print_json, print_renderables
     from iolab.errors import UsageError
-    from iolab.registry import analyses
+    from iolab.registry import analysis_kinds
     from iolab.report.predicted import first_run_resources_reader
 
     loads = (hosts, depth, threads, vms)
@@ -87,7 +87,7 @@ def predict(
         points,
         axis,
         load,
-        first_run_resources_reader(reader, analyses()),
+        first_run_resources_reader(reader, analysis_kinds()),
         extrapolate=extrapolate,
     )
     if not predicted:
@@ -96,9 +96,9 @@ def predict(
             "Ask for an axis that its study has.",
         )
     if as_json:
-        result_json(prediction_document(axis, load, predicted))
+        print_json(prediction_document(axis, load, predicted))
     else:
-        result_screen(*_screen(axis, load, predicted))
+        print_renderables(*_prediction_lines(axis, load, predicted))
 
 
 def prediction_document(
@@ -117,15 +117,15 @@ def prediction_document(
             {
                 "configuration": curve.configuration,
                 "workload": curve.workload,
-                "fixed": dict(curve.fixed),
+                "fixed": dict(curve.fixed_axis),
                 "metric": curve.metric,
                 "unit": curve.unit,
                 "level": curve.level.value,
-                "n": len(curve.measured),
+                "n": len(curve.measured_loads),
                 "runs": curve.runs,
                 "measured": [
                     {"load": point.load, "rate": point.rate, "half_width": point.half_width}
-                    for point in curve.measured
+                    for point in curve.measured_loads
                 ],
                 "predicted": None
                 if curve.prediction is None
@@ -146,7 +146,9 @@ def prediction_document(
     }
 
 
-def _screen(axis: str, load: int, predicted: Sequence[CurvePrediction]) -> Iterator[RenderableType]:
+def _prediction_lines(
+    axis: str, load: int, predicted: Sequence[CurvePrediction]
+) -> Iterator[RenderableType]:
     from iolab.report.numbers import axis_values_text, value_text
     from iolab.report.predicted import prediction_caveat, prediction_interval_text
     from iolab.report.table import Column
@@ -157,8 +159,10 @@ def _screen(axis: str, load: int, predicted: Sequence[CurvePrediction]) -> Itera
     laws: dict[str, list[str]] = {}
     for curve in predicted:
         prediction = curve.prediction
-        name = ", ".join(filter(None, (curve.workload, axis_values_text(curve.fixed))))
-        ends = dict.fromkeys(curve.measured[at].load for at in (0, -1) if curve.measured)
+        name = ", ".join(filter(None, (curve.workload, axis_values_text(curve.fixed_axis))))
+        ends = dict.fromkeys(
+            curve.measured_loads[at].load for at in (0, -1) if curve.measured_loads
+        )
         measured = " to ".join(f"{end:g}" for end in ends) or "–"
         cells = [name, curve.configuration, measured]
         if prediction is None:

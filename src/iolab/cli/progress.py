@@ -22,7 +22,7 @@ from iolab.core.events import (
     SessionStarted,
     StoppingRuleStatus,
 )
-from iolab.core.histogram import Histogram, of_sparse
+from iolab.core.histogram import Histogram, dense_counts
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun
 from iolab.dataclass import dataclass
@@ -55,7 +55,7 @@ class SecondOfLoad:
     lat_ns_p99: float | None = None
 
 
-class Seconds:
+class LoadSeconds:
     """The last seconds of a run, by second and host; each is summed up once, when it is whole.
 
     Its intervals are let go of then: those of a thousand hosts would be most of what a run holds.
@@ -66,7 +66,7 @@ class Seconds:
         self._summed: dict[int, SecondOfLoad] = {}
         self._shown: tuple[SecondOfLoad, ...] = ()
 
-    def add(self, event: IntervalReported) -> None:
+    def add_interval(self, event: IntervalReported) -> None:
         """Take one host's interval; a second one of the same host and second replaces it.
 
         What comes when its second was summed up is too late.
@@ -78,11 +78,11 @@ class Seconds:
         if len(self._by_second) > SECONDS_KEPT:
             del self._by_second[min(self._by_second)]
 
-    def complete(self, hosts: int) -> tuple[SecondOfLoad, ...]:
+    def complete_seconds(self, hosts: int) -> tuple[SecondOfLoad, ...]:
         """The load of each second that so many hosts have told of, oldest first."""
         full = [second for second, by_host in self._by_second.items() if len(by_host) >= hosts]
         for second in full:
-            self._summed[second] = _load(second, self._by_second.pop(second))
+            self._summed[second] = _merge_hosts(second, self._by_second.pop(second))
         if full:
             kept = sorted(self._summed)[-SECONDS_KEPT:]
             self._summed = {second: self._summed[second] for second in kept}
@@ -91,14 +91,14 @@ class Seconds:
 
 
 @dataclass(frozen=True, slots=True)
-class Makers:
+class LoadHosts:
     """Who makes the load of a point, and the nodes of those that are guests."""
 
     hosts: tuple[str, ...]
     nodes: tuple[str, ...] = ()
 
     @property
-    def words(self) -> str:
+    def guest_count_text(self) -> str:
         """`6 guests on 2 nodes`; empty where hosts are no guests."""
         if not self.nodes:
             return ""
@@ -107,27 +107,28 @@ class Makers:
         )
 
 
-NO_MAKERS: Final[Mapping[tuple[str, int, int], Makers]] = {}
+NO_MAKERS: Final[Mapping[tuple[str, int, int], LoadHosts]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class SessionProgress:
     """A session as a person follows it; moments are seconds of a monotonic clock.
 
-    `run_count` are all runs of the plan, `ended` how many of them have ended, in earlier starts of
-    the session too; results may ask for up to `runs_most`. `load_s` is how long a run loads its
-    target on average over the plan, warm-up included; with `run_loaded` the current run had to fill
-    a store first, and is no measure of the others. `seconds` are what was seen of the current
-    run, `cpu_busy` each host's newest share: these two grow in place, for a copy of them with each
-    of a thousand hosts' events would cost more than the session itself. `makers` are, by
-    configuration and guests a node, who makes a point's load; `guests_up` of `guest_count` that the
-    session boots are up. `present` are the hosts that answered when the session began, and were
-    not left out since. `overhead_s` is what a run takes beside its load and its rest.
+    `run_count` are all runs of the plan, `ended_run_count` how many of them have ended, in earlier
+    starts of the session too; results may ask for up to `runs_most`. `load_s` is how long a run
+    loads its target on average over the plan, warm-up included; with `run_loaded` the current run
+    had to fill a store first, and is no measure of the others. `seconds` are what was seen of the
+    current run, `cpu_busy` each host's newest share: these two grow in place, for a copy of them
+    with each of a thousand hosts' events would cost more than the session itself.
+    `load_hosts_by_point` are, by configuration and guests a node, who makes a point's load;
+    `guests_up` of `guest_count` that the session boots are up. `present_hosts` are the hosts that
+    answered when the session began, and were not left out since. `overhead_s` is what a run takes
+    beside its load and its rest.
     """
 
     study: str
     run_count: int
-    ended: int
+    ended_run_count: int
     host_count: int
     warmup_s: float
     load_s: float
@@ -139,7 +140,7 @@ class SessionProgress:
     phase_detail: str = ""
     phase_since_s: float = 0.0
     phase_expected_s: float | None = None
-    seconds: Seconds = field(default_factory=Seconds)
+    seconds: LoadSeconds = field(default_factory=LoadSeconds)
     cpu_busy: dict[str, float] = field(default_factory=dict)
     results: tuple[Result, ...] = ()
     message: str = ""
@@ -147,41 +148,43 @@ class SessionProgress:
     timed_s: float = 0.0
     runs_most: int = 0
     run_loaded: bool = False
-    makers: Mapping[tuple[str, int, int], Makers] = field(default_factory=lambda: NO_MAKERS)
+    load_hosts_by_point: Mapping[tuple[str, int, int], LoadHosts] = field(
+        default_factory=lambda: NO_MAKERS
+    )
     guest_count: int = 0
     guests_up: frozenset[str] = frozenset()
-    present: frozenset[str] = frozenset()
+    present_hosts: frozenset[str] = frozenset()
     overhead_s: float = RUN_OVERHEAD_S
 
-    def after(self, event: Event, now_s: float) -> SessionProgress:
+    def after_event(self, event: Event, now_s: float) -> SessionProgress:
         """The state when `event` came at that moment."""
         if isinstance(event, IntervalReported | CpuUseReported):
             self._take_sample(event)
-            return self if now_s - self.now_s < MOMENT_S else self.at(now_s)
+            return self if now_s - self.now_s < MOMENT_S else self.at_time(now_s)
         moved = replace(self, now_s=now_s)
         match event:
             case SessionStarted():
                 names = frozenset(name for name, _ in event.facts)
-                return replace(moved, host_count=len(event.facts), present=names)
+                return replace(moved, host_count=len(event.facts), present_hosts=names)
             case GuestBooted():
                 return replace(moved, guests_up=self.guests_up | {event.guest})
             case RunPreparing():
-                makers = self.makers_of(event.run)
+                makers = self.load_hosts_of_run(event.run)
                 return replace(
                     moved,
                     run=event.run,
-                    host_count=self._hosts_of(makers) if makers else self.host_count,
+                    host_count=self._host_count_of(makers) if makers else self.host_count,
                     run_since_s=now_s,
                     run_loaded=False,
-                    seconds=Seconds(),
+                    seconds=LoadSeconds(),
                     message="",
                     # Results may ask for more runs than the plan is sure of.
-                    run_count=max(self.run_count, self.ended + 1),
+                    run_count=max(self.run_count, self.ended_run_count + 1),
                 )
             case PhaseStarted():
                 return replace(
                     moved,
-                    run_loaded=self.run_loaded or self._loads_store(now_s),
+                    run_loaded=self.run_loaded or self._has_filled_store(now_s),
                     phase=event.phase,
                     phase_detail=event.detail,
                     phase_since_s=now_s,
@@ -190,9 +193,15 @@ class SessionProgress:
             case StoppingRuleStatus():
                 return replace(moved, message=event.message)
             case RunFinished():
-                there = self.present - set(event.record.without)
-                ended = replace(moved, run=None, phase=None, ended=self.ended + 1, present=there)
-                if self.run_loaded or self._loads_store(now_s):
+                there = self.present_hosts - set(event.record.excluded_hosts)
+                ended = replace(
+                    moved,
+                    run=None,
+                    phase=None,
+                    ended_run_count=self.ended_run_count + 1,
+                    present_hosts=there,
+                )
+                if self.run_loaded or self._has_filled_store(now_s):
                     return ended
                 return replace(
                     ended,
@@ -204,7 +213,7 @@ class SessionProgress:
 
     def _take_sample(self, event: IntervalReported | CpuUseReported) -> None:
         if isinstance(event, IntervalReported):
-            self.seconds.add(event)
+            self.seconds.add_interval(event)
         else:
             self.cpu_busy[event.host] = event.cpu_busy
 
@@ -212,29 +221,29 @@ class SessionProgress:
         """The state when a run was judged."""
         return replace(self, results=(*self.results, result)[-RESULTS_KEPT:])
 
-    def at(self, now_s: float) -> SessionProgress:
+    def at_time(self, now_s: float) -> SessionProgress:
         """The same a moment later."""
         return replace(self, now_s=now_s)
 
-    def _hosts_of(self, makers: Makers) -> int:
+    def _host_count_of(self, makers: LoadHosts) -> int:
         """How many of them are there; all of them where nothing is known of any."""
-        return len(self.present.intersection(makers.hosts)) or len(makers.hosts)
+        return len(self.present_hosts.intersection(makers.hosts)) or len(makers.hosts)
 
-    def makers_of(self, run: PlannedRun | None) -> Makers | None:
+    def load_hosts_of_run(self, run: PlannedRun | None) -> LoadHosts | None:
         """Who makes a run's load; None where that is not known."""
         if run is None:
             return None
         point = run.point
-        return self.makers.get((point.configuration, point.per_node, point.host_count))
+        return self.load_hosts_by_point.get((point.configuration, point.per_node, point.host_count))
 
     @property
-    def load_words(self) -> str:
+    def load_hosts_text(self) -> str:
         """`6 guests on 2 nodes` of the current run; empty where hosts are no guests."""
-        makers = self.makers_of(self.run)
-        return "" if makers is None else makers.words
+        makers = self.load_hosts_of_run(self.run)
+        return "" if makers is None else makers.guest_count_text
 
     @property
-    def boots(self) -> str:
+    def boot_progress_text(self) -> str:
         """`4 of 6 guests up` while they boot; empty before, after, and without guests."""
         up = len(self.guests_up)
         if self.run is not None or not self.guest_count or not 0 < up <= self.guest_count:
@@ -249,42 +258,42 @@ class SessionProgress:
     @property
     def has_warmup(self) -> bool:
         """Whether the first seconds of the current run's load do not count."""
-        return self.run is not None and self.run.point.job.warms_up
+        return self.run is not None and self.run.point.job.has_warmup
 
     @property
-    def of_operations(self) -> bool:
+    def counts_operations(self) -> bool:
         """Whether rates of the current run are of operations, on metadata or on keys."""
         return self.run is not None and not self.run.point.data_set
 
     @property
-    def tells_latency(self) -> bool:
+    def has_latency(self) -> bool:
         """Whether the current run's engine tells latencies while it runs; db_bench does not."""
-        return self.run is None or self.run.point.job.tells_latency
+        return self.run is None or self.run.point.job.reports_live_latency
 
     @property
-    def loads(self) -> tuple[SecondOfLoad, ...]:
+    def load_seconds(self) -> tuple[SecondOfLoad, ...]:
         """The seconds that every host has told of, oldest first."""
-        return self.seconds.complete(max(self.host_count, 1))
+        return self.seconds.complete_seconds(max(self.host_count, 1))
 
     @property
-    def _foretold_s(self) -> float:
+    def _expected_run_s(self) -> float:
         """How long a run should take."""
         return self.load_s + self.settle_s + self.overhead_s
 
-    def _loads_store(self, now_s: float) -> bool:
+    def _has_filled_store(self, now_s: float) -> bool:
         """Whether the phase until now filled a store, which further runs find filled.
 
         A copy of one is as much a phase of laying out, but takes no longer than a run.
         """
-        of_keys = self.run is not None and self.run.point.job.fills_store
+        of_keys = self.run is not None and self.run.point.job.fills_data_store
         lasted_s = now_s - self.phase_since_s
-        return of_keys and self.phase is Phase.LAY_OUT and lasted_s > self._foretold_s
+        return of_keys and self.phase is Phase.LAY_OUT and lasted_s > self._expected_run_s
 
     @property
     def remaining_s(self) -> float:
         """Seconds until the plan is through: by the runs timed so far, else as foretold."""
-        each = self.timed_s / self.timed_runs if self.timed_runs else self._foretold_s
-        left = self.run_count - self.ended
+        each = self.timed_s / self.timed_runs if self.timed_runs else self._expected_run_s
+        left = self.run_count - self.ended_run_count
         if self.run is not None and left > 0:
             current = max(each - (self.now_s - self.run_since_s), 0.0)
             return (left - 1) * each + current
@@ -292,7 +301,7 @@ class SessionProgress:
         return left * each + (preparing if self.phase is not None else 0.0)
 
 
-def _load(second: int, hosts: Mapping[str, IntervalReported]) -> SecondOfLoad:
+def _merge_hosts(second: int, hosts: Mapping[str, IntervalReported]) -> SecondOfLoad:
     """The hosts together: rates add up, latency is weighted by the I/Os that had it."""
     iops = sum(interval.iops for interval in hosts.values())
     weighed = [
@@ -303,10 +312,10 @@ def _load(second: int, hosts: Mapping[str, IntervalReported]) -> SecondOfLoad:
     weight = sum(rate for rate, _ in weighed)
     mean = sum(rate * latency for rate, latency in weighed) / weight if weight > 0 else None
     moved = sum(interval.bw_bytes_per_s for interval in hosts.values())
-    return SecondOfLoad(float(second), iops, moved, mean, _p99(hosts.values()))
+    return SecondOfLoad(float(second), iops, moved, mean, _merged_p99_ns(hosts.values()))
 
 
-def _p99(hosts: Iterable[IntervalReported]) -> float | None:
+def _merged_p99_ns(hosts: Iterable[IntervalReported]) -> float | None:
     """Of all hosts' latencies together; None where these are too few, or not told by all."""
     counted = [interval.bins for interval in hosts]
     if not all(counted):
@@ -314,4 +323,4 @@ def _p99(hosts: Iterable[IntervalReported]) -> float | None:
     bins, counts = (np.concatenate(parts) for parts in zip(*chain(*counted), strict=True))
     if int(counts.sum()) < ios_needed_for_percentile(P99):
         return None
-    return Histogram(of_sparse(bins, counts)).percentile_ns(P99)
+    return Histogram(dense_counts(bins, counts)).percentile_ns(P99)

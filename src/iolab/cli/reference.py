@@ -40,7 +40,7 @@ def reference(
     as_json: AsJson = False,
 ) -> None:
     """Show the published results that come with iolab."""
-    from iolab.cli.output import raw_result, result_json, result_screen
+    from iolab.cli.output import print_json, print_raw, print_renderables
     from iolab.cli.studies import find_published, open_published, published_ids
     from iolab.errors import UsageError
 
@@ -49,28 +49,33 @@ def reference(
             raise UsageError("--toml prints one set.", "Name it; 'iolab reference' lists them.")
         sets = [open_published(set_id) for set_id in published_ids()]
         if as_json:
-            result_json({"format": 1, "sets": [_heading(published_set) for published_set in sets]})
+            print_json(
+                {
+                    "format": 1,
+                    "sets": [_set_heading_document(published_set) for published_set in sets],
+                }
+            )
         else:
-            result_screen(*_list(sets))
+            print_renderables(*_set_list_lines(sets))
         return
     published = open_published(name)
     if toml:
-        raw_result(find_published(name).text)
+        print_raw(find_published(name).text)
     elif as_json:
         from iolab.published.report import computed_document
 
-        parts = {"content": _plain(published.tree), "computed": computed_document(published)}
-        result_json({"format": 1, **_heading(published), **parts})
+        parts = {"content": _json_value(published.tree), "computed": computed_document(published)}
+        print_json({"format": 1, **_set_heading_document(published), **parts})
     else:
-        result_screen(*_set(published))
+        print_renderables(*_set_lines(published))
 
 
-def _heading(published: PublishedSet) -> dict[str, Any]:
+def _set_heading_document(published: PublishedSet) -> dict[str, Any]:
     figures = sum(1 for _ in published.figures())
     return {"id": published.id, "source": published.source, "figures": figures}
 
 
-def _list(sets: list[PublishedSet]) -> Iterator[RenderableType]:
+def _set_list_lines(sets: list[PublishedSet]) -> Iterator[RenderableType]:
     from rich.text import Text
 
     from iolab.report.table import Column
@@ -92,7 +97,7 @@ def _list(sets: list[PublishedSet]) -> Iterator[RenderableType]:
     yield terminal_table(headings, rows)
 
 
-def _set(published: PublishedSet) -> Iterator[RenderableType]:
+def _set_lines(published: PublishedSet) -> Iterator[RenderableType]:
     """The source, table after table of the file, then what our own functions make of it."""
     from iolab.published.report import computed_tables, reference_sections
     from iolab.report.terminal import literal_text, name_value_grid, section_title
@@ -105,16 +110,16 @@ def _set(published: PublishedSet) -> Iterator[RenderableType]:
         if section.table is None:
             yield name_value_grid([(name, text) for name, text in section.pairs])
             continue
-        yield _table(section.table)
+        yield _fitted_table(section.table)
     for table in computed_tables(published):
         yield ""
         yield section_title(f"Computed: {uncapitalised(table.title)}")
-        yield _table(table)
+        yield _fitted_table(table)
 
 
-def _table(table: Table) -> RenderableType:
+def _fitted_table(table: Table) -> RenderableType:
     """The first rows, in a form that fits: as columns, as records of a few, or in groups."""
-    from iolab.cli.output import width
+    from iolab.cli.output import output_width
     from iolab.report.table import Column, select_columns
     from iolab.report.terminal import (
         GAP,
@@ -136,7 +141,7 @@ def _table(table: Table) -> RenderableType:
         )
         for at in kept
     ]
-    if sum(sizes) + GAP * (len(sizes) - 1) <= width():
+    if sum(sizes) + GAP * (len(sizes) - 1) <= output_width():
         return report_table_for_terminal(select_columns(replace(table, rows=rows), kept))
     if len(rows) <= RECORDS_MAX:
         records = [
@@ -158,15 +163,15 @@ def _table(table: Table) -> RenderableType:
     return GroupedTable(heads, [(section_title(name), some) for name, some in groups.items()])
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape
+def _json_value(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape
     """The tree as JSON has it: decimals as floats, dates and times as text."""
     from datetime import date, time
     from decimal import Decimal
 
     if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
+        return {key: _json_value(part) for key, part in value.items()}
     if isinstance(value, list):
-        return [_plain(part) for part in value]
+        return [_json_value(part) for part in value]
     if isinstance(value, date | time):
         return value.isoformat()
     return float(value) if isinstance(value, Decimal) else value
@@ -183,7 +188,7 @@ _STYLES: Final = {"agrees": "green", "doubtful": "yellow", "contradicts": "bold 
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
+class AuditedSet:
     """One set with all that was looked at; `damage` are files that are not what was committed."""
 
     name: str
@@ -217,30 +222,34 @@ def audit(
     as_json: AsJson = False,
 ) -> None:
     """Check whether the figures of a set of results agree."""
-    from iolab.cli.output import result_json, result_screen
+    from iolab.cli.output import print_json, print_renderables
     from iolab.cli.studies import published_ids
     from iolab.errors import ExitCode
     from iolab.published.audit.relations import Agreement
 
-    audits = _all_audited(sets or published_ids())
+    audits = _audit_all(sets or published_ids())
     if as_json:
-        result_json({"format": 1, "sets": [_document(audited) for audited in audits]})
+        print_json({"format": 1, "sets": [_audit_document(audited) for audited in audits]})
     else:
-        result_screen(*_screen(audits, details=details))
-    worst = max((_worst(audited) for audited in audits), key=_rank, default=Agreement.AGREES)
-    if fail_on is not None and _rank(worst) >= _rank(Agreement(fail_on.value)):
+        print_renderables(*_audit_lines(audits, details=details))
+    worst = max(
+        (_worst_agreement(audited) for audited in audits),
+        key=_agreement_rank,
+        default=Agreement.AGREES,
+    )
+    if fail_on is not None and _agreement_rank(worst) >= _agreement_rank(Agreement(fail_on.value)):
         raise typer.Exit(ExitCode.VERDICT)
 
 
-def _all_audited(names: Sequence[str]) -> list[Audited]:
+def _audit_all(names: Sequence[str]) -> list[AuditedSet]:
     """The audit of each; where any cannot be read one error that tells all of them."""
     from iolab.errors import Fault, IolabError
 
-    audits: list[Audited] = []
+    audits: list[AuditedSet] = []
     errors: list[IolabError] = []
     for name in names:
         try:
-            audits.append(_audited(name))
+            audits.append(_audit_named(name))
         except IolabError as error:
             errors.append(error)
     if len(errors) == 1:
@@ -254,51 +263,51 @@ def _all_audited(names: Sequence[str]) -> list[Audited]:
     return audits
 
 
-def _audited(name: str) -> Audited:
+def _audit_named(name: str) -> AuditedSet:
     """The audit of what a command line names; UsageError or StoreError where it is nothing."""
     from iolab.cli.studies import open_published
     from iolab.published.audit.audit import audit_published_set as audit_set
 
     if Path(name).is_dir():
-        return _audited_session(name)
+        return _audit_session_directory(name)
     published = open_published(name)
-    return Audited(published.id or name, published.source, audit_set(published))
+    return AuditedSet(published.id or name, published.source, audit_set(published))
 
 
-def _audited_session(name: str) -> Audited:
+def _audit_session_directory(name: str) -> AuditedSet:
     import iolab.registry  # noqa: F401 - it may hold parts of every kind
-    from iolab.cli.output import left_out
+    from iolab.cli.output import report_damage_and_remedy
     from iolab.published.audit.audit import audit_session
     from iolab.store import layout
     from iolab.store.reader import SessionReader
 
     reader = SessionReader(Path(name))
     points = {point.digest: point for point in reader.plan.points}
-    damage = reader.verify()
+    damage = reader.verify_all_files()
     for damaged in damage:
         if damaged.run or not damaged.path.startswith(layout.POINTS):  # no earlier attempt
-            left_out(Path(name), damaged)
+            report_damage_and_remedy(Path(name), damaged)
     damage_texts = tuple(f"{damaged.path}: {damaged.message}" for damaged in damage)
-    unsound = reader.unsound()
+    unsound = reader.damage_by_run()
     results = reader.results()
     sound = tuple(result for result in results if result.key not in unsound)
-    return Audited(name, reader.study.title, audit_session(sound, points), damage_texts)
+    return AuditedSet(name, reader.study.title, audit_session(sound, points), damage_texts)
 
 
-def _worst(audited: Audited) -> Agreement:
+def _worst_agreement(audited: AuditedSet) -> Agreement:
     from iolab.published.audit.relations import Agreement
 
     if audited.damage:
         return Agreement.CONTRADICTS
     levels = (outcome.agreement for outcome in audited.outcomes)
-    return max(levels, key=_rank, default=Agreement.AGREES)
+    return max(levels, key=_agreement_rank, default=Agreement.AGREES)
 
 
-def _rank(agreement: Agreement) -> int:
+def _agreement_rank(agreement: Agreement) -> int:
     return agreement.rank
 
 
-def _screen(audits: Sequence[Audited], *, details: bool) -> Iterator[RenderableType]:
+def _audit_lines(audits: Sequence[AuditedSet], *, details: bool) -> Iterator[RenderableType]:
     """For each set what is wrong or doubtful, then how much agrees; with details that too."""
     from rich.text import Text
 
@@ -315,7 +324,7 @@ def _screen(audits: Sequence[Audited], *, details: bool) -> Iterator[RenderableT
             [
                 Text(outcome.agreement.value, _STYLES[outcome.agreement.value]),
                 Text(outcome.rule),
-                literal_text(f"{outcome.subject}: {outcome.message}{_place(outcome)}"),
+                literal_text(f"{outcome.subject}: {outcome.message}{_location_text(outcome)}"),
             ]
             for outcome in sorted(shown, key=lambda outcome: -outcome.agreement.rank)
         ]
@@ -330,14 +339,14 @@ def _screen(audits: Sequence[Audited], *, details: bool) -> Iterator[RenderableT
         yield Text(f"{agreeing} of {relations} agree." if audited.outcomes else _NOTHING)
 
 
-def _place(outcome: AuditOutcome) -> str:
+def _location_text(outcome: AuditOutcome) -> str:
     return f" [{outcome.where}]" if outcome.where else ""
 
 
 _NOTHING: Final = "It has no figures that could be computed from others."
 
 
-def _document(audited: Audited) -> dict[str, Any]:
+def _audit_document(audited: AuditedSet) -> dict[str, Any]:
     return {
         "name": audited.name,
         "source": audited.source,

@@ -132,24 +132,24 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write the report of sessions as HTML, PDF or Markdown."""
-    from iolab.cli.output import result, result_json
+    from iolab.cli.output import print_json, print_result
 
     forms = {"html": html, "pdf": pdf, "md": markdown, "docx": docx, "figures": figures}
     wanted = {form: path for form, path in forms.items() if path is not None}
     if not wanted:
-        wanted = {"html": _default_file(sessions)}
-    source = _opened(sessions, allow_differences=allow_differences)
-    beside = _against(against) if against else ()
+        wanted = {"html": _default_report_file(sessions)}
+    source = _open_sessions(sessions, allow_differences=allow_differences)
+    beside = _comparison_sections(against) if against else ()
     if predict:
-        beside += _predicted(source, predict, extrapolate=extrapolate)
-    written = write_forms(source, wanted, paper, beside, text)
+        beside += _prediction_sections(source, predict, extrapolate=extrapolate)
+    written = write_report_files(source, wanted, paper, beside, text)
     if as_json:
         # One form is told as it always was.
         paths = written[0] if len(written) == 1 else list(written)
-        result_json({"format": 1, "written": paths})
+        print_json({"format": 1, "written": paths})
     else:
         for path in written:
-            result(path)
+            print_result(path)
     if open_it:
         _show(Path(written[0]))
 
@@ -158,10 +158,10 @@ def _show(path: Path) -> None:
     """Open a file with what the desktop has for it; where there is nothing, say so."""
     import webbrowser
 
-    from iolab.cli.output import say
+    from iolab.cli.output import print_message
 
     if not webbrowser.open(path.absolute().as_uri()):
-        say("There is no browser here to open it with.")
+        print_message("There is no browser here to open it with.")
 
 
 def write_report(session: Path) -> Path:
@@ -169,11 +169,11 @@ def write_report(session: Path) -> Path:
     from iolab.cli.output import open_session
 
     path = session / REPORT_FILE
-    write_forms(open_session(session), {"html": path}, PaperName.A4)
+    write_report_files(open_session(session), {"html": path}, PaperName.A4)
     return path
 
 
-def _default_file(sessions: Sequence[Path]) -> Path:
+def _default_report_file(sessions: Sequence[Path]) -> Path:
     """Where the report goes that no form is named for; UsageError where that would be a session."""
     from iolab.errors import UsageError
     from iolab.store.reader import is_session
@@ -189,9 +189,9 @@ def _default_file(sessions: Sequence[Path]) -> Path:
     return Path(REPORT_FILE)
 
 
-def _opened(sessions: Sequence[Path], *, allow_differences: bool) -> SessionSource:
+def _open_sessions(sessions: Sequence[Path], *, allow_differences: bool) -> SessionSource:
     """The sessions as one source; UsageError where they do not compare, unless that is allowed."""
-    from iolab.cli.compare import refuse_differences
+    from iolab.cli.compare import require_mergeable
     from iolab.cli.output import open_session
     from iolab.report.merged import merge_sessions, session_union_of
 
@@ -199,11 +199,11 @@ def _opened(sessions: Sequence[Path], *, allow_differences: bool) -> SessionSour
         [(session.resolve().name or session.name, open_session(session)) for session in sessions]
     )
     if len(sessions) > 1 and not allow_differences:
-        refuse_differences(session_union_of(source).forbidding_differences())
+        require_mergeable(session_union_of(source).forbidding_differences())
     return source
 
 
-def write_forms(
+def write_report_files(
     source: SessionSource,
     wanted: Mapping[str, Path],
     paper: PaperName,
@@ -213,31 +213,33 @@ def write_forms(
     """Build the report once, then write it in each form when all are made; where they went."""
     from iolab.cli.output import (
         make_directory,
-        refuse_directory,
-        refuse_no_directory,
-        refuse_output,
         replace_files,
+        require_directory_or_nothing,
+        require_no_directory,
+        require_valid_output_path,
     )
-    from iolab.registry import reported
+    from iolab.registry import report_kinds
     from iolab.report.gather import build_brief
     from iolab.report.merged import session_union_of
     from iolab.report.user_text import NO_USER_TEXT, read_user_text
 
     for form, path in wanted.items():
-        refuse_output(path)
+        require_valid_output_path(path)
         if form == "figures":
-            refuse_no_directory(path)
+            require_directory_or_nothing(path)
         else:
-            refuse_directory(path)
+            require_no_directory(path)
         if form in ("pdf", "md"):
-            refuse_output(appendix_file(path))
+            require_valid_output_path(appendix_file(path))
     words = read_user_text(text) if text else NO_USER_TEXT
-    made_of = build_brief(reported(), source, _published(source), session_union_of(source), beside)
+    made_of = build_brief(
+        report_kinds(), source, _published_tables(source), session_union_of(source), beside
+    )
     brief = replace(made_of, user_text=words)
     files = [
         (path, content)
         for form, file in wanted.items()
-        for path, content in _rendered(brief, form, file, paper)
+        for path, content in _render_form(brief, form, file, paper)
     ]
     if "figures" in wanted:
         make_directory(wanted["figures"])
@@ -250,7 +252,7 @@ def appendix_file(path: Path) -> Path:
     return path.with_stem(f"{path.stem}-appendix")
 
 
-def _rendered(
+def _render_form(
     brief: Brief, form: str, file: Path, paper: PaperName
 ) -> tuple[tuple[Path, str | bytes], ...]:
     """The report in one form, of two files but for HTML, which folds its appendix.
@@ -283,13 +285,13 @@ def _rendered(
     return ((file, render_html(brief)),)
 
 
-def _against(name: str) -> tuple[SectionMaker, ...]:
+def _comparison_sections(name: str) -> tuple[SectionMaker, ...]:
     """Sets results beside what `SET` or `SET:NAME` means; UsageError when there is none."""
     from functools import partial
 
     from iolab.cli.studies import open_published
     from iolab.errors import UsageError
-    from iolab.published.against import owners
+    from iolab.published.against import measured_systems
     from iolab.published.comparison import comparison_section
     from iolab.published.sets import PublishedReference, comparable_figures
     from iolab.study.wording import suggestion
@@ -299,7 +301,7 @@ def _against(name: str) -> tuple[SectionMaker, ...]:
         place, only = name, ""
     published = open_published(place)
     figures = comparable_figures(published)
-    names = owners(figures)
+    names = measured_systems(figures)
     if not figures:
         raise UsageError(
             f"{quote_value(place)} has no figure that a study measures.",
@@ -313,7 +315,7 @@ def _against(name: str) -> tuple[SectionMaker, ...]:
     return (partial(comparison_section, PublishedReference(published, only)),)
 
 
-def _predicted(
+def _prediction_sections(
     source: SessionSource, asked: Sequence[str], *, extrapolate: bool
 ) -> tuple[SectionMaker, ...]:
     """The section of those loads; UsageError for what is none, or varied by no workload."""
@@ -321,7 +323,7 @@ def _predicted(
 
     from iolab.cli.predict import AXES
     from iolab.errors import UsageError
-    from iolab.registry import analyses
+    from iolab.registry import analysis_kinds
     from iolab.report.predicted import (
         RequestedLoad,
         first_run_resources_reader,
@@ -349,16 +351,18 @@ def _predicted(
                 "Ask for an axis that its study has.",
             )
         loads.append(RequestedLoad(AXES[name], int(number), extrapolate=extrapolate))
-    return (partial(predictions_section, loads, first_run_resources_reader(source, analyses())),)
+    return (
+        partial(predictions_section, loads, first_run_resources_reader(source, analysis_kinds())),
+    )
 
 
-def _published(source: SessionSource) -> PublishedTables | None:
+def _published_tables(source: SessionSource) -> PublishedTables | None:
     """What others published of the same study, to be read beside it."""
     from iolab.cli.studies import open_published, published_ids
-    from iolab.registry import reported
+    from iolab.registry import report_kinds
 
     study = source.study
-    if not reported().has_published_figures(study) or study.id not in published_ids():
+    if not report_kinds().has_published_figures(study) or study.id not in published_ids():
         return None
     from iolab.published.report import published_tables  # which few sessions need
 

@@ -17,7 +17,7 @@ from iolab.core.events import SessionStatus
 from iolab.core.metric import Level, Result
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
-from iolab.registry import reported
+from iolab.registry import report_kinds
 from iolab.report.answer import AnswerSource, answer_sentence, confidence_line
 from iolab.report.best import count_verdicts
 from iolab.report.bottleneck import bottlenecks_line
@@ -51,7 +51,7 @@ STATUS_STYLES: Final = {
 }
 
 
-def session_heading(
+def session_heading_lines(
     reader: SessionReader, results: Sequence[Result], *, advise: bool
 ) -> Iterator[RenderableType]:
     """The study, the session's status, its runs by verdict; with `advise` how to continue it.
@@ -64,23 +64,23 @@ def session_heading(
     line = Text(f"{one_line(session.study)}, {scale}")
     line.append(f"{utc_minute_text(session.created_real_ns)} UTC, ")
     line.append(session.status.value, style=STATUS_STYLES[session.status])
-    line.append(f" — {_runs(results, reader.plan)}")
-    line.append_text(_levels(results))
+    line.append(f" — {_run_count_text(results, reader.plan)}")
+    line.append_text(_level_counts_text(results))
     for status in (RunStatus.FAILED, RunStatus.INTERRUPTED):
         if again := sum(1 for result in results if result.status is status):
             line.append(
                 f"; {again} of them {status.value}", style=STATUS_STYLES[SessionStatus.INTERRUPTED]
             )
-    if damaged := sum(1 for damage in reader.met() if damage.run):
+    if damaged := sum(1 for damage in reader.damage_met() if damage.run):
         line.append(f", {damaged} damaged", style=STATUS_STYLES[SessionStatus.FAILED])
     yield line
-    yield from _segments(reader, results)
+    yield from _segment_lines(reader, results)
     if session.reason:
         yield literal_text(session.reason, STATUS_STYLES[session.status])
     if advise and is_unfinished(reader):
-        advice = f"Continue it: {resume_line(str(reader.directory))}"
+        advice = f"Continue it: {resume_command(str(reader.directory))}"
         yield UnwrappedLine(literal_text(advice, QUIET_STYLE))
-    for text in reported().booted_hosts.study_caveat_texts(reader.study, results):
+    for text in report_kinds().booted_hosts.study_caveat_texts(reader.study, results):
         yield literal_text(text, VERDICT_STYLES[Level.INDICATIVE])
     yield ""
 
@@ -90,17 +90,17 @@ def is_unfinished(reader: SessionReader) -> bool:
     return reader.session.status in (SessionStatus.INTERRUPTED, SessionStatus.FAILED)
 
 
-def resume_line(directory: str) -> str:
+def resume_command(directory: str) -> str:
     """The command that continues a session."""
     return command_line("resume", directory)
 
 
-def _segments(reader: SessionReader, results: Sequence[Result]) -> Iterator[RenderableType]:
+def _segment_lines(reader: SessionReader, results: Sequence[Result]) -> Iterator[RenderableType]:
     """Which of the results were measured after a resume."""
     counts = Counter(result.segment for result in results)
     if len(counts) < 2:
         return
-    begun = reader.begun()
+    begun = reader.segment_start_times()
     parts = [
         f"{counted_noun(number, 'run')} "
         f"{'since the start on' if segment == 1 else 'after a resume on'} "
@@ -111,14 +111,14 @@ def _segments(reader: SessionReader, results: Sequence[Result]) -> Iterator[Rend
     yield literal_text(f"Measured over {len(counts)} starts of the session: {', '.join(parts)}.")
 
 
-def _runs(results: Sequence[Result], plan: Plan) -> str:
+def _run_count_text(results: Sequence[Result], plan: Plan) -> str:
     planned = len(plan.runs)
-    if len(results) == planned or plan.runs_more:
+    if len(results) == planned or plan.extra_run_count:
         return counted_noun(len(results), "run")
     return f"{len(results)} of {counted_noun(planned, 'run')}"
 
 
-def _levels(results: Sequence[Result]) -> Text:
+def _level_counts_text(results: Sequence[Result]) -> Text:
     """How many results have which verdict."""
     text = Text()
     levels = [result.verdict.level for result in results]
@@ -129,7 +129,7 @@ def _levels(results: Sequence[Result]) -> Text:
     return text
 
 
-def load_screen(study: Study, results: Sequence[Result]) -> Iterator[RenderableType]:
+def load_lines(study: Study, results: Sequence[Result]) -> Iterator[RenderableType]:
     """A section of a few sentences; nothing where there is neither a curve nor a search."""
     lines = list(load_finding_sentences(session_load_findings(study, results)))
     if not lines:
@@ -150,7 +150,7 @@ _WITHOUT_REASON: Final = {
 """What is said of a run that ended without a reason of its own."""
 
 
-def results_screen(
+def result_lines(
     study: Study,
     results: Sequence[Result],
     points: Sequence[PointSummary] | None = None,
@@ -165,20 +165,22 @@ def results_screen(
     """
     summaries = summarise(results, study) if points is None else points
     shown = 0
-    for kind, own in reported().results_by_report(results).items():
+    for kind, own in report_kinds().results_by_report(results).items():
         if own:
             yield from [""] if shown else []
             own_points = [
-                point for point in summaries if reported().report_of_result(point.runs[0]) is kind
+                point
+                for point in summaries
+                if report_kinds().report_of_result(point.runs[0]) is kind
             ]
             yield from kind.terminal_screen(study, own, own_points, repeats=repeats)
             shown += 1
-    yield from _failures(results)
+    yield from _failed_run_lines(results)
     if not details:
-        yield from _objections(merge_objections(results))
+        yield from _objection_lines(merge_objections(results))
 
 
-def _failures(results: Sequence[Result]) -> Iterator[RenderableType]:
+def _failed_run_lines(results: Sequence[Result]) -> Iterator[RenderableType]:
     bad = [result for result in results if result.status is not RunStatus.DONE]
     if not bad:
         return
@@ -196,7 +198,7 @@ OBJECTIONS_MAX: Final = 4
 """Objections told under the results, the gravest first; --details tells all."""
 
 
-def _objections(objections: Sequence[Objection]) -> Iterator[RenderableType]:
+def _objection_lines(objections: Sequence[Objection]) -> Iterator[RenderableType]:
     """What keeps results from being valid, each check once with what it says of its first run."""
     if not objections:
         return
@@ -232,7 +234,7 @@ _COMMENTED_MOST: Final = 80
 """Columns of a line with a comment; a long name of a session goes without."""
 
 
-def answer_screen(
+def answer_lines(
     study: Study,
     points: Sequence[PointSummary],
     results: Sequence[Result],
@@ -244,7 +246,7 @@ def answer_screen(
 
     Of an `unfinished` session that is to continue it.
     """
-    figures = reported().best_figures(AnswerSource(study, tuple(points), tuple(results)))
+    figures = report_kinds().best_figures(AnswerSource(study, tuple(points), tuple(results)))
     against = merge_objections(results)
     yield ""
     rows: list[tuple[str, Text | str]] = [
@@ -254,14 +256,14 @@ def answer_screen(
         ),
         ("Sure", literal_text(confidence_line(figures))),
     ]
-    limits = _limits(study, points, results)
+    limits = _best_point_bottlenecks(study, points, results)
     if limits:
         rows.append(("Limit", literal_text(bottlenecks_line(study, limits))))
     yield name_value_grid(rows)
     explain = [command_line("explain", against[0].code)] if against else []
-    resume = [resume_line(directory)] if unfinished else []
+    resume = [resume_command(directory)] if unfinished else []
     report = command_line("report", directory)
-    if all(workload.job.measured_here for workload in study.workloads):
+    if all(workload.job.is_measured_by_iolab for workload in study.workloads):
         fits = len(_NEXT) + len(report) + len(_REPORT_HAS) <= _COMMENTED_MOST
         report += _REPORT_HAS if fits else ""
     for number, command in enumerate((*resume, report, *explain)):
@@ -269,11 +271,11 @@ def answer_screen(
         yield UnwrappedLine(Text(name, style=QUIET_STYLE).append_text(literal_text(command)))
 
 
-def _limits(
+def _best_point_bottlenecks(
     study: Study, points: Sequence[PointSummary], results: Sequence[Result]
 ) -> tuple[BottleneckFinding, ...]:
     """What limits the best points, by the runs that the report shows of these too."""
-    headlines = reported().best_point_headlines(study, points)
+    headlines = report_kinds().best_point_headlines(study, points)
     shown = {headline.best.median_run.key for headline in headlines if headline.best is not None}
     watched = {
         result.key: result.resources

@@ -15,7 +15,7 @@ from iolab.cli.options import (
     StudyOptions,
     TargetPath,
     load_study,
-    takes_study,
+    with_study_options,
 )
 from iolab.cli.show import FailOnOption
 from iolab.text import one_line, quote_value
@@ -46,7 +46,7 @@ OutOption = Annotated[
 ]
 
 
-@takes_study
+@with_study_options
 def run(
     options: StudyOptions,
     *,
@@ -57,18 +57,18 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Measure a study into a session."""
-    from iolab.cli.output import refuse_no_directory, refuse_output
+    from iolab.cli.output import require_directory_or_nothing, require_valid_output_path
 
     if out is not None:
-        refuse_output(out)
-        refuse_no_directory(out)
+        require_valid_output_path(out)
+        require_directory_or_nothing(out)
     study = load_study(options)
 
-    from iolab.cli.session import Wishes, carry_out
+    from iolab.cli.session import RunOptions, run_and_report
 
-    directory, order = new_session(study, out)
-    wishes = Wishes(directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
-    raise typer.Exit(carry_out(order, wishes))
+    directory, order = create_session_request(study, out)
+    wishes = RunOptions(directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
+    raise typer.Exit(run_and_report(order, wishes))
 
 
 def demo(*, path: TargetPath = None, out: OutOption = None, quiet: HostActivity = False) -> None:
@@ -77,12 +77,12 @@ def demo(*, path: TargetPath = None, out: OutOption = None, quiet: HostActivity 
     It runs cluster-kpi at scale small (3 GiB), with the native engine where fio is missing, and
     writes a report.
     """
-    from iolab.cli.output import say
-    from iolab.loads.fileio.engines.fio import no_usable_fio
+    from iolab.cli.output import print_message
+    from iolab.loads.fileio.engines.fio import unusable_local_fio_reason
 
-    lacks = no_usable_fio()
+    lacks = unusable_local_fio_reason()
     if lacks:
-        say(
+        print_message(
             f"{lacks}, so iolab's native engine makes the load. fio is in the package 'fio' of "
             "Debian, Ubuntu, Fedora, Rocky, Alma, SUSE, Arch and Alpine."
         )
@@ -99,7 +99,7 @@ def demo(*, path: TargetPath = None, out: OutOption = None, quiet: HostActivity 
     )
 
 
-def new_session(study: Study, out: Path | None) -> tuple[Path, SessionRequest]:
+def create_session_request(study: Study, out: Path | None) -> tuple[Path, SessionRequest]:
     """A new session of the whole plan, and the directory that it is kept in: `out`, if named."""
     import sys
     from datetime import UTC, datetime
@@ -108,14 +108,16 @@ def new_session(study: Study, out: Path | None) -> tuple[Path, SessionRequest]:
     from iolab.cli.session import SessionRequest
     from iolab.registry import study_kinds
     from iolab.session.session import NOTHING
-    from iolab.store.writer import SessionWriter, refuse_existing
+    from iolab.store.writer import SessionWriter, require_no_session
     from iolab.study.schedule import make_plan
 
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     directory = out or Path(f"iolab-{study.id}-{stamp}")
-    refuse_existing(directory)  # before anything is shown that might be taken for a result of now
+    require_no_session(
+        directory
+    )  # before anything is shown that might be taken for a result of now
     plan = make_plan(study, study_kinds())
-    session_id = _session_id(study.id, stamp)
+    session_id = _new_session_id(study.id, stamp)
     return directory, SessionRequest(
         study=study,
         plan=plan,
@@ -126,7 +128,7 @@ def new_session(study: Study, out: Path | None) -> tuple[Path, SessionRequest]:
     )
 
 
-def _session_id(study_id: str, stamp: str) -> str:
+def _new_session_id(study_id: str, stamp: str) -> str:
     """A name that a person recognises and no second session has."""
     import secrets
 
@@ -150,51 +152,57 @@ def resume(
 ) -> None:
     """Measure the missing and failed runs of a session."""
     from iolab.analysis.adaptive import queue_maker
-    from iolab.cli.output import say
-    from iolab.cli.session import SessionRequest, Wishes, carry_out
+    from iolab.cli.output import print_message
+    from iolab.cli.session import RunOptions, SessionRequest, run_and_report
     from iolab.session.session import EarlierSegments
     from iolab.store.reader import SessionReader
 
     reader = SessionReader(session)
-    _refuse_running(reader)
-    _refuse_damaged(reader)
-    _refuse_imported(reader)
+    _require_not_running(reader)
+    _require_sound_documents(reader)
+    _require_measured_here(reader)
     damaged = _damaged_runs(reader)
-    done = reader.done() - damaged
-    study, plan = _same_plan(reader, done)
-    earlier = EarlierSegments(done, reader.tried(), _left_out(reader), reader.ledger())
+    done = reader.done_runs() - damaged
+    study, plan = _study_and_plan_to_resume(reader, done)
+    earlier = EarlierSegments(
+        done, reader.attempt_counts(), _excluded_hosts(reader), reader.ledger()
+    )
     left = sum(1 for run in plan.runs if run.key not in done)
     stored = [run for run in reader.results() if run.key in done]
     queue = queue_maker(study, plan, stored)
     if not quiet and queue is not None:
-        say(f"{len(stored)} runs are done; their results decide what is left.")
+        print_message(f"{len(stored)} runs are done; their results decide what is left.")
     elif not quiet:
-        say(f"{len(plan.runs) - left} of {len(plan.runs)} runs are done, {left} are left.")
+        print_message(
+            f"{len(plan.runs) - left} of {len(plan.runs)} runs are done, {left} are left."
+        )
     order = SessionRequest(
         study=study,
         plan=plan,
         session_id=reader.session.id,
         earlier=earlier,
-        open_writer=lambda facts: reopen(reader, facts, damaged, accept_changes=accept_changes),
+        open_writer=lambda facts: reopen_session(
+            reader, facts, damaged, accept_changes=accept_changes
+        ),
         queue=queue,
         results=tuple(stored),
     )
-    wishes = Wishes(session, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
-    raise typer.Exit(carry_out(order, wishes))
+    wishes = RunOptions(session, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
+    raise typer.Exit(run_and_report(order, wishes))
 
 
-def _refuse_imported(reader: SessionReader) -> None:
+def _require_measured_here(reader: SessionReader) -> None:
     """UsageError for a session that another tool measured."""
     from iolab.errors import UsageError
 
-    if not all(workload.job.measured_here for workload in reader.study.workloads):
+    if not all(workload.job.is_measured_by_iolab for workload in reader.study.workloads):
         raise UsageError(
             f"'{reader.directory}' was imported: nothing of it is left to be measured.",
             "Measure with a study, as 'iolab init --from FILE' writes one.",
         )
 
 
-def _refuse_running(reader: SessionReader) -> None:
+def _require_not_running(reader: SessionReader) -> None:
     from iolab.core.events import SessionStatus
     from iolab.errors import StoreError
 
@@ -205,18 +213,18 @@ def _refuse_running(reader: SessionReader) -> None:
         )
 
 
-def _refuse_damaged(reader: SessionReader) -> None:
+def _require_sound_documents(reader: SessionReader) -> None:
     """StoreError where a document of the session itself is damaged: hosts are compared by it."""
     from iolab.errors import StoreError
     from iolab.store.layout import INDEX
 
-    for damage in reader.damaged_documents():
+    for damage in reader.document_damage():
         if damage.path == INDEX:
             continue  # it is made again of the runs that are there
         raise StoreError(f"'{reader.directory}': {damage.message}", damage.hint)
 
 
-def _same_plan(reader: SessionReader, done: frozenset[RunKey]) -> tuple[Study, Plan]:
+def _study_and_plan_to_resume(reader: SessionReader, done: frozenset[RunKey]) -> tuple[Study, Plan]:
     """The study read again and its plan; UsageError when it is not the plan of the session.
 
     Another version need not read a study alike of which all is done.
@@ -229,7 +237,7 @@ def _same_plan(reader: SessionReader, done: frozenset[RunKey]) -> tuple[Study, P
     from iolab.study.schedule import make_plan
 
     planned = {run.key for run in reader.plan.runs}
-    fixed = not reader.plan.runs_more
+    fixed = not reader.plan.extra_run_count
     if fixed and planned <= done and version_changes(reader.session.iolab_version):
         return reader.study, reader.plan
     name = str(reader.directory / STUDY)
@@ -248,21 +256,21 @@ def _same_plan(reader: SessionReader, done: frozenset[RunKey]) -> tuple[Study, P
 
 def _damaged_runs(reader: SessionReader) -> frozenset[RunKey]:
     """The runs that are no longer what was committed, each told; they are measured again."""
-    from iolab.cli.output import say
+    from iolab.cli.output import print_message
 
-    unsound = reader.unsound()
+    unsound = reader.damage_by_run()
     for damage in unsound.values():
         text = f"{damage.run} ({damage.path}): {damage.message}"
-        say(one_line(f"Damaged, to be set aside and measured again: {text}"))
+        print_message(one_line(f"Damaged, to be set aside and measured again: {text}"))
     return frozenset(unsound)
 
 
-def _left_out(reader: SessionReader) -> frozenset[str]:
+def _excluded_hosts(reader: SessionReader) -> frozenset[str]:
     """The hosts that the session went on without, and goes on without."""
-    return frozenset(name for result in reader.results() for name in result.without)
+    return frozenset(name for result in reader.results() for name in result.excluded_hosts)
 
 
-def reopen(
+def reopen_session(
     reader: SessionReader,
     facts: Mapping[str, HostFacts],
     damaged: Collection[RunKey],
@@ -275,13 +283,13 @@ def reopen(
     """
     import sys
 
-    from iolab.cli.output import say
+    from iolab.cli.output import print_message
     from iolab.errors import HostError
     from iolab.store.writer import SessionWriter
     from iolab.study.guard import host_changes, version_changes
 
     began = reader.session.iolab_version
-    faults = (*version_changes(began), *host_changes(reader.found_facts, facts)) if facts else ()
+    faults = (*version_changes(began), *host_changes(reader.facts_at_start, facts)) if facts else ()
     if faults and not accept_changes:
         raise HostError(
             "The hosts or versions are not what they were when the session began.",
@@ -289,10 +297,10 @@ def reopen(
             faults,
         )
     for fault in faults:
-        say(f"Accepted: {fault.message}")
+        print_message(f"Accepted: {fault.message}")
     writer = SessionWriter.reopen(reader.directory, sys.argv)
     try:
-        writer.set_aside(damaged)
+        writer.set_runs_aside(damaged)
     except BaseException:
         writer.close()
         raise

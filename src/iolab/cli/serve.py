@@ -62,40 +62,44 @@ def serve(
             "Give one that holds sessions, or will.",
         )
     token = None if token_file is None else read_token(token_file)
-    from iolab.serve.server import bind
+    from iolab.serve.server import open_listener
 
-    _answer(directory, bind(host, port), token)
+    _serve_until_signal(directory, open_listener(host, port), token)
 
 
-def _answer(directory: Path, bound: Listener, chosen: str | None) -> None:
+def _serve_until_signal(directory: Path, bound: Listener, chosen: str | None) -> None:
     """Say where the pages are, and answer until a signal comes."""
     import time
 
-    from iolab.cli.output import result, say
-    from iolab.registry import reported
-    from iolab.serve.app import ServerContext, make_app
-    from iolab.serve.pages import with_way_back
-    from iolab.serve.reports import Reports
-    from iolab.serve.server import serve as answer
-    from iolab.serve.sessions import Library
+    from iolab.cli.output import print_message, print_result
+    from iolab.registry import report_kinds
+    from iolab.serve.app import ServerContext, create_app
+    from iolab.serve.pages import with_back_link
+    from iolab.serve.reports import ReportCache
+    from iolab.serve.server import run_server as answer
+    from iolab.serve.sessions import SessionLibrary
 
-    token = new_token() if chosen is None and not bound.local else chosen
-    library = Library(directory.resolve(), time.monotonic, reported())
+    token = new_token() if chosen is None and not bound.is_loopback else chosen
+    library = SessionLibrary(directory.resolve(), time.monotonic, report_kinds())
     context = ServerContext(
-        library, Reports(report_command, with_way_back), str(directory), reported()
+        library, ReportCache(report_command, with_back_link), str(directory), report_kinds()
     )
-    app = make_app(context, bound.terms(token), lambda text: say(one_line(f"iolab: {text}")))
+    app = create_app(
+        context, bound.access_policy(token), lambda text: print_message(one_line(f"iolab: {text}"))
+    )
 
-    def ready() -> None:
-        result(bound.address)
+    def print_address() -> None:
+        print_result(bound.address)
         if token is not None and chosen is None:
-            say(f"Token (as password, with any name): {token}")
-        if not bound.local:
-            say("The token and all pages cross the network in the clear.")
-        count = library.count()
-        say(f"{_counted(count)} in {quote_value(str(directory))}. Stop with Ctrl-C.")
+            print_message(f"Token (as password, with any name): {token}")
+        if not bound.is_loopback:
+            print_message("The token and all pages cross the network in the clear.")
+        count = library.session_count()
+        print_message(
+            f"{_session_count_text(count)} in {quote_value(str(directory))}. Stop with Ctrl-C."
+        )
 
-    answer(bound, app, ready)
+    answer(bound, app, print_address)
 
 
 def report_command(session: Path, path: Path) -> Sequence[str]:
@@ -139,6 +143,6 @@ def read_token(path: Path) -> str:
     return token
 
 
-def _counted(number: int) -> str:
+def _session_count_text(number: int) -> str:
 
     return counted_noun(number, "session") if number else "No session yet"

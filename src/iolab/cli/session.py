@@ -19,12 +19,12 @@ from iolab.analysis.resume_marks import results_with_session_checks
 from iolab.analysis.steady import FleetStoppingRule
 from iolab.cli.invocation import command_line
 from iolab.cli.live import LiveView, choose_view
-from iolab.cli.output import open_session, result_json, say, wrapped
-from iolab.cli.output import result as result_line
-from iolab.cli.progress import Makers, SessionProgress
+from iolab.cli.output import open_session, print_json, print_message, wrap_for_terminal
+from iolab.cli.output import print_result as result_line
+from iolab.cli.progress import LoadHosts, SessionProgress
 from iolab.cli.report import REPORT_FILE, write_report
-from iolab.cli.results import resume_line
-from iolab.cli.show import FailOnLevel, print_session, verdict_code
+from iolab.cli.results import resume_command
+from iolab.cli.show import FailOnLevel, exit_code_of_results, print_session
 from iolab.core.events import (
     Event,
     FilesystemsCreated,
@@ -43,20 +43,20 @@ from iolab.core.study import Study
 from iolab.dataclass import dataclass
 from iolab.errors import ExitCode, Interrupted, IolabError, StoreError
 from iolab.hosts.barrier import StopRequest
-from iolab.hosts.connect import hosts_of
+from iolab.hosts.connect import create_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import return_free_memory
-from iolab.registry import analyses, reported, session_kinds, study_kinds
+from iolab.registry import analysis_kinds, report_kinds, session_kinds, study_kinds
 from iolab.report.results import session_document
 from iolab.session.context import RuleFor, StoppingRule
 from iolab.session.session import EarlierSegments, run_session
-from iolab.session.times import COMMIT, JUDGE, PhaseTimes, engine_seconds
+from iolab.session.times import COMMIT, JUDGE, PhaseTimer, engine_seconds
 from iolab.store import parquet
 from iolab.store.layout import INDEX
 from iolab.store.writer import SessionWriter
 from iolab.study.cost import overhead_seconds
 from iolab.study.foretold import VerdictLimit, forecast_verdicts
-from iolab.study.targets import hosts_used, makers_of
+from iolab.study.targets import all_host_specs, load_hosts_of_point
 from iolab.study.writes import WriteForecaster
 from iolab.text import counted_noun, one_line
 
@@ -90,11 +90,11 @@ class SessionRecorder:
         self._writes = writes
         self._writer: SessionWriter | None = None
         self._facts: dict[str, HostFacts] = {}
-        self._times = PhaseTimes()
-        self._loading = threading.Thread(target=parquet.load, daemon=True)
+        self._times = PhaseTimer()
+        self._loading = threading.Thread(target=parquet.preload_library, daemon=True)
 
     @property
-    def begun(self) -> bool:
+    def has_begun(self) -> bool:
         """Whether there is a session on disk by now."""
         return self._writer is not None
 
@@ -104,56 +104,56 @@ class SessionRecorder:
             case SessionStarted():
                 self._facts = dict(event.facts)
                 self._writer = self._open_writer(self._facts)
-                self._writer.started(self._facts, event.agent_version)
-                self._view.see(event)
+                self._writer.record_start(self._facts, event.agent_version)
+                self._view.on_event(event)
             case FilesystemsCreated():
                 self._facts |= dict(event.facts)
                 if self._writer is not None:
-                    self._writer.keep_made(event.facts)
+                    self._writer.record_created_targets(event.facts)
             case PhaseStarted():
                 self._times.begin_phase(event.phase)
                 if event.phase is Phase.LAY_OUT and self._loading.ident is None:
                     # Hosts write, we wait; the first commit would take this long more.
                     self._loading.start()
-                self._view.see(event)
+                self._view.on_event(event)
             case RunFinished():
-                self._keep(event)
+                self._commit_run(event)
             case LedgerChanged():
                 if self._writer is not None:
-                    self._writer.keep_ledger(event.ledger)
+                    self._writer.write_ledger(event.ledger)
             case SessionEnded():
-                self._end(event.status, event.reason, event.left_behind)
-                self._view.see(event)
+                self._end_session(event.status, event.reason, event.leftover_texts)
+                self._view.on_event(event)
             case _:
-                self._view.see(event)
+                self._view.on_event(event)
 
-    def _keep(self, event: RunFinished) -> None:
+    def _commit_run(self, event: RunFinished) -> None:
         """Judge a run and commit it, then show it."""
         self._times.add_load_seconds(engine_seconds(event.record))
         self._times.begin_phase(JUDGE)
-        result = judge_run(event.record, self._facts, analyses())
+        result = judge_run(event.record, self._facts, analysis_kinds())
         return_free_memory()  # what writes tables has memory of its own
         self._times.begin_phase(COMMIT)
         if self._writer is not None:
-            self._writer.commit(event.record, result, analysis_version=ANALYSIS_VERSION)
+            self._writer.commit_run(event.record, result, analysis_version=ANALYSIS_VERSION)
         if self._queue is not None:
-            self._queue.learn(result)
-        self._view.see(event)
-        self._view.judged(result)
-        forecast = self._writes.learn(result) if self._writes is not None else None
+            self._queue.add_result(result)
+        self._view.on_event(event)
+        self._view.on_result(result)
+        forecast = self._writes.add_result(result) if self._writes is not None else None
         if forecast is not None:
-            self._view.note(f"Writes {forecast.text}.")
+            self._view.show_text(f"Writes {forecast.text}.")
 
-    def give_up(self, reason: str) -> None:
+    def record_failure(self, reason: str) -> None:
         """Say in the session why it ended, if even that can be written."""
         with suppress(StoreError):
-            self._end(SessionStatus.FAILED, reason)
+            self._end_session(SessionStatus.FAILED, reason)
 
-    def _end(
+    def _end_session(
         self, status: SessionStatus, reason: str | None, left_behind: tuple[str, ...] = ()
     ) -> None:
         if self._writer is not None:
-            self._writer.ended(status, reason, self._times.by_phase(), left_behind)
+            self._writer.end_session(status, reason, self._times.by_phase(), left_behind)
 
     def __enter__(self) -> Self:
         return self
@@ -194,7 +194,7 @@ class SessionRequest:
         return WriteForecaster(self.study, self.plan, study_kinds(), self.results)
 
 
-async def carry_out_session(order: SessionRequest, view: LiveView) -> SessionStatus:
+async def run_session_with_view(order: SessionRequest, view: LiveView) -> SessionStatus:
     """Run a session to its end, however it comes; the session itself leaves every host clean.
 
     Interrupted when the user stopped it before anything was written.
@@ -202,57 +202,57 @@ async def carry_out_session(order: SessionRequest, view: LiveView) -> SessionSta
     stop = StopRequest()
     queue = order.queue() if order.queue else None
     with (
-        seldom_collected(),
+        rare_garbage_collection(),
         SessionRecorder(order.open_writer, view, queue, order.write_forecaster()) as recorder,
-        stop_on_signals(lambda: _request(stop, recorder), view.note),
+        stop_on_signals(lambda: _request_stop(stop, recorder), view.show_text),
     ):
         try:
             status = await run_session(
                 order.study,
                 order.plan,
-                _hosts_of(order.study, hosts_used(order.study)),
+                _create_hosts(order.study, all_host_specs(order.study)),
                 recorder,
                 stop,
                 kinds=session_kinds(),
                 session_id=order.session_id,
                 earlier=order.earlier,
-                reach=lambda spec: _hosts_of(order.study, [spec])[spec.name],
-                rule_for=rule_maker(order.study),
+                reach=lambda spec: _create_hosts(order.study, [spec])[spec.name],
+                rule_for=stopping_rule_factory(order.study),
                 queue=queue,
             )
         except StoreError as error:
-            recorder.give_up(error.message)
+            recorder.record_failure(error.message)
             raise
-    if not recorder.begun:
+    if not recorder.has_begun:
         raise Interrupted("Stopped before anything was measured.", "Nothing was written.")
     return status
 
 
-def rule_maker(study: Study) -> RuleFor:
+def stopping_rule_factory(study: Study) -> RuleFor:
     """Makes the rule that ends a run early, where the study's method has one."""
 
     def rule_for(run: PlannedRun, hosts: Sequence[str]) -> StoppingRule | None:
         rule = study.method.rule
-        return FleetStoppingRule(hosts, rule) if rule and run.point.job.follows_rule else None
+        return FleetStoppingRule(hosts, rule) if rule and run.point.job.can_end_by_rule else None
 
     return rule_for
 
 
-def _hosts_of(study: Study, specs: Iterable[HostSpec]) -> dict[str, Host]:
+def _create_hosts(study: Study, specs: Iterable[HostSpec]) -> dict[str, Host]:
     """Hosts of one login: the old one of a host that was lost may be lost with a jump host."""
-    return hosts_of(specs, link_timeout_s=study.method.link_timeout_s)
+    return create_hosts(specs, link_timeout_s=study.method.link_timeout_s)
 
 
-def _request(stop: StopRequest, recorder: SessionRecorder) -> str:
+def _request_stop(stop: StopRequest, recorder: SessionRecorder) -> str:
     """Ask the session to stop; at once where there is nothing yet to finish. What to tell."""
     stop.request_stop()
-    if not recorder.begun:
+    if not recorder.has_begun:
         stop.request_stop()
     return STOPPING_AT_ONCE if stop.is_immediate else STOPPING
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class RunOptions:
     """What the command line asks for beside the measuring."""
 
     directory: Path
@@ -262,49 +262,51 @@ class Wishes:
     fail_on: FailOnLevel | None
 
 
-def carry_out(order: SessionRequest, wishes: Wishes) -> int:
+def run_and_report(order: SessionRequest, wishes: RunOptions) -> int:
     """Conduct the session, print what came of it, and say what to exit with.
 
     An error that ends the session is raised again after the results so far were shown.
     """
-    if not _is_left(order):
-        order.open_writer({}).ended(SessionStatus.DONE)
-        return _conclude(SessionStatus.DONE, wishes)
+    if not _has_runs_left(order):
+        order.open_writer({}).end_session(SessionStatus.DONE)
+        return _print_results(SessionStatus.DONE, wishes)
     foretold = forecast_verdicts(order.study, order.plan, study_kinds())
     for message in foretold.text_lines() if foretold.limits else ():
-        _say(wrapped(one_line(message)), wishes)
+        _print_unless_quiet(wrap_for_terminal(one_line(message)), wishes)
     if (writes := order.write_forecaster().forecast()).is_open:
-        _say(wrapped(f"Writes {writes.text}."), wishes)
+        _print_unless_quiet(wrap_for_terminal(f"Writes {writes.text}."), wishes)
     view = choose_view(_initial_progress(order), quiet=wishes.quiet)
     view.open()
     try:
-        status = asyncio.run(carry_out_session(order, view))
+        status = asyncio.run(run_session_with_view(order, view))
     except IolabError:
         view.close()
-        _tell_rest(wishes)
+        _print_partial_results(wishes)
         raise
     finally:
         view.close()
-    return _conclude(status, wishes, foretold.smoke_reason)
+    return _print_results(status, wishes, foretold.smoke_reason)
 
 
-def _conclude(status: SessionStatus, wishes: Wishes, smoke: VerdictLimit | None = None) -> int:
+def _print_results(
+    status: SessionStatus, wishes: RunOptions, smoke: VerdictLimit | None = None
+) -> int:
     """Print what came of it; of a smoke test whose runs all ended well one line, and no verdict."""
     reader = open_session(wishes.directory)
     study, results = results_with_session_checks(reader)
     if wishes.as_json:
-        result_json(session_document(reported(), study, results, damaged=reader.damaged()))
+        print_json(session_document(report_kinds(), study, results, damaged=reader.all_damage()))
     elif smoke is not None and all(result.status is RunStatus.DONE for result in results):
         runs = counted_noun(len(results), "run")
-        result_line(f"Smoke test, not rated: {runs} done; {smoke.why}; {smoke.hint}.")
+        result_line(f"Smoke test, not rated: {runs} done; {smoke.reason}; {smoke.hint}.")
     else:
         print_session(reader, study, results, advise=False)
     if wishes.report:
-        _say(f"Report: {write_report(wishes.directory)}", wishes)
-    _tell_of_old_report(wishes)
-    _say(f"Session: {wishes.directory}", wishes)
+        _print_unless_quiet(f"Report: {write_report(wishes.directory)}", wishes)
+    _warn_of_outdated_report(wishes)
+    _print_unless_quiet(f"Session: {wishes.directory}", wishes)
     if status is not SessionStatus.DONE:
-        _say(f"To continue it: {resume_line(str(wishes.directory))}", wishes)
+        _print_unless_quiet(f"To continue it: {resume_command(str(wishes.directory))}", wishes)
     return exit_code(status, results, wishes.fail_on)
 
 
@@ -318,18 +320,18 @@ def exit_code(
         return ExitCode.HOST
     if any(result.status is not RunStatus.DONE for result in results):
         return ExitCode.ENGINE
-    return verdict_code(results, fail_on)
+    return exit_code_of_results(results, fail_on)
 
 
-def _is_left(order: SessionRequest) -> bool:
+def _has_runs_left(order: SessionRequest) -> bool:
     """Whether there is anything to run."""
     if order.queue is not None:
         return order.queue().next_run() is not None
-    done = order.earlier.done
+    done = order.earlier.done_runs
     return any(run.key not in done for run in order.plan.runs)
 
 
-def _tell_rest(wishes: Wishes) -> None:
+def _print_partial_results(wishes: RunOptions) -> None:
     """What remains of a session that an error ended, if it had begun."""
     try:
         reader = open_session(wishes.directory)
@@ -337,12 +339,12 @@ def _tell_rest(wishes: Wishes) -> None:
             print_session(reader, *results_with_session_checks(reader), advise=False)
     except IolabError:
         return
-    _tell_of_old_report(wishes)
-    _say(f"Session: {wishes.directory}", wishes)
-    _say(f"To continue it: {resume_line(str(wishes.directory))}", wishes)
+    _warn_of_outdated_report(wishes)
+    _print_unless_quiet(f"Session: {wishes.directory}", wishes)
+    _print_unless_quiet(f"To continue it: {resume_command(str(wishes.directory))}", wishes)
 
 
-def _tell_of_old_report(wishes: Wishes) -> None:
+def _warn_of_outdated_report(wishes: RunOptions) -> None:
     """That the session's report lacks runs. It is not renewed unasked: it may hold own words."""
     report = wishes.directory / REPORT_FILE
     try:
@@ -351,12 +353,12 @@ def _tell_of_old_report(wishes: Wishes) -> None:
         return
     if is_old:
         renew = command_line("report", str(wishes.directory))
-        _say(f"{report} is of an earlier state; to renew it: {renew}", wishes)
+        _print_unless_quiet(f"{report} is of an earlier state; to renew it: {renew}", wishes)
 
 
-def _say(text: str, wishes: Wishes) -> None:
+def _print_unless_quiet(text: str, wishes: RunOptions) -> None:
     if not wishes.quiet:
-        say(text)
+        print_message(text)
 
 
 def _initial_progress(order: SessionRequest) -> SessionProgress:
@@ -365,28 +367,30 @@ def _initial_progress(order: SessionRequest) -> SessionProgress:
     return SessionProgress(
         study=order.study.id,
         run_count=len(order.plan.runs),
-        ended=len(order.earlier.done),
+        ended_run_count=len(order.earlier.done_runs),
         host_count=len(hosts),
         warmup_s=method.warmup_s,
         load_s=_mean_load_s(order),
         settle_s=method.settle_s,
         overhead_s=overhead_seconds(method),
         now_s=time.monotonic(),
-        runs_most=len(order.plan.runs) + order.plan.runs_more,
-        makers=_makers(order),
+        runs_most=len(order.plan.runs) + order.plan.extra_run_count,
+        load_hosts_by_point=_load_hosts_by_point(order),
         guest_count=sum(1 for spec in order.study.hosts if spec.kind is HostKind.VM),
     )
 
 
-def _makers(order: SessionRequest) -> dict[tuple[str, int, int], Makers]:
+def _load_hosts_by_point(order: SessionRequest) -> dict[tuple[str, int, int], LoadHosts]:
     """Who makes the load of each point."""
     study = order.study
     places = {spec.name: spec.node for spec in study.hosts}
     makers = {}
     for point in order.plan.points:
-        hosts = makers_of(study, point)
+        hosts = load_hosts_of_point(study, point)
         nodes = dict.fromkeys(node for host in hosts if (node := places.get(host, "")))
-        makers[point.configuration, point.per_node, point.host_count] = Makers(hosts, tuple(nodes))
+        makers[point.configuration, point.per_node, point.host_count] = LoadHosts(
+            hosts, tuple(nodes)
+        )
     return makers
 
 
@@ -407,7 +411,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """A terminal that goes away is treated as a request to stop: nobody watches any more."""
 
 
-def heeded_signals() -> list[signal.Signals]:
+def handled_signals() -> list[signal.Signals]:
     """Those that are not ignored: whoever starts iolab with nohup wants it to outlive the login."""
     return [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
 
@@ -425,16 +429,16 @@ def stop_on_signals(request: Callable[[], str], note: Callable[[str], None]) -> 
     loop = asyncio.get_running_loop()
     last = ""
 
-    def react() -> None:
+    def on_signal() -> None:
         nonlocal last
         text = request()
         if text != last:
             note(text)
         last = text
 
-    heeded = heeded_signals()
+    heeded = handled_signals()
     for number in heeded:
-        loop.add_signal_handler(number, react)
+        loop.add_signal_handler(number, on_signal)
     try:
         yield
     finally:
@@ -451,7 +455,7 @@ is some megabytes. A session takes hours, so this is fewer than a command has
 
 
 @contextmanager
-def seldom_collected() -> Iterator[None]:
+def rare_garbage_collection() -> Iterator[None]:
     """Search for garbage as seldom as a session may until the block is left, then as before it."""
     before = gc.get_threshold()
     gc.set_threshold(NEW_OBJECTS, *before[1:])

@@ -37,23 +37,25 @@ def ls(
     """List the sessions below a directory, each with its answer."""
     import time
 
-    from iolab.cli.output import result, result_json, result_screen, say
+    from iolab.cli.output import print_json, print_message, print_renderables, print_result
     from iolab.errors import UsageError
-    from iolab.registry import reported
-    from iolab.serve.sessions import Library
+    from iolab.registry import report_kinds
+    from iolab.serve.sessions import SessionLibrary
 
     if not directory.is_dir():
         raise UsageError(f"There is no directory {quote_value(str(directory))}.", "Give another.")
-    listing = Library(directory.resolve(), time.monotonic, reported()).listing(READING_S)
+    listing = SessionLibrary(directory.resolve(), time.monotonic, report_kinds()).list_sessions(
+        READING_S
+    )
     if as_json:
-        result_json(_document(listing, directory))
+        print_json(_document(listing, directory))
         return
     if not listing.lines:
-        result(f"There is no session below {quote_value(str(directory))}.")
+        print_result(f"There is no session below {quote_value(str(directory))}.")
     else:
-        result_screen(*_screen(listing, directory, every=every))
+        print_renderables(*_screen(listing, directory, every=every))
     for note in listing.notes:
-        say(note)
+        print_message(note)
 
 
 def _screen(listing: Listing, directory: Path, *, every: bool) -> Iterator[RenderableType]:
@@ -77,7 +79,7 @@ def _screen(listing: Listing, directory: Path, *, every: bool) -> Iterator[Rende
         heading.append(f"  {utc_minute_text(session.created_real_ns)} UTC", QUIET_STYLE)
         heading.append(f"  {one_line(session.study)}, ", QUIET_STYLE)
         heading.append(session.status.value, STATUS_STYLES[session.status])
-        heading.append(f", {counted_noun(line.summary.tally.runs, 'run')}", QUIET_STYLE)
+        heading.append(f", {counted_noun(line.summary.verdict_counts.runs, 'run')}", QUIET_STYLE)
         yield heading
         yield Padding(literal_text(line.summary.answer), (0, 0, 0, 2))
     if len(listing.lines) > len(lines):
@@ -86,7 +88,7 @@ def _screen(listing: Listing, directory: Path, *, every: bool) -> Iterator[Rende
 
 def _path(line: SessionLine, directory: Path) -> str:
     """The session as another command takes it."""
-    return str(directory / line.place.folder.relative_to(directory.resolve()))
+    return str(directory / line.folder.folder.relative_to(directory.resolve()))
 
 
 def _document(listing: Listing, directory: Path) -> dict[str, Any]:
@@ -100,7 +102,7 @@ def _document(listing: Listing, directory: Path) -> dict[str, Any]:
 def _line_document(line: SessionLine, directory: Path) -> dict[str, Any]:
     if line.summary is None:
         return {"path": _path(line, directory), "fault": line.fault or "not read in time"}
-    session, tally = line.summary.session, line.summary.tally
+    session, tally = line.summary.session, line.summary.verdict_counts
     return {
         "path": _path(line, directory),
         "id": session.id,
@@ -110,7 +112,7 @@ def _line_document(line: SessionLine, directory: Path) -> dict[str, Any]:
         "status": session.status.value,
         "created_real_ns": session.created_real_ns,
         "runs": tally.runs,
-        "planned_runs": line.summary.planned,
+        "planned_runs": line.summary.planned_count,
         "valid": tally.valid,
         "indicative": tally.indicative,
         "invalid": tally.invalid,
@@ -133,7 +135,7 @@ def rm(
     yes: SkipQuestion = False,
 ) -> None:
     """Remove sessions: all that was measured in them."""
-    from iolab.cli.output import result, say
+    from iolab.cli.output import print_message, print_result
     from iolab.errors import StoreError
     from iolab.store.removal import remove_session, require_removable
 
@@ -141,7 +143,7 @@ def rm(
         require_removable(session)
     if not yes:
         for session in sessions:
-            say(f"  {session}")
+            print_message(f"  {session}")
         typer.confirm("Remove these sessions and all their results?", abort=True, err=True)
     for session in sessions:
         try:
@@ -151,4 +153,4 @@ def rm(
                 f"{quote_value(str(session))} cannot be removed: {error.strerror}.",
                 "What is left of it is no session any more; remove it by hand.",
             ) from error
-        result(f"Removed {session}.")
+        print_result(f"Removed {session}.")

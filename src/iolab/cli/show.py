@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from iolab.cli.options import AsJson, SessionDirectory, Workloads, unknown
+from iolab.cli.options import AsJson, SessionDirectory, Workloads, unknown_name_faults
 from iolab.text import counted_noun, list_text, one_line, percent_text, quote_value
 
 if TYPE_CHECKING:
@@ -75,9 +75,9 @@ def show(
     """Show the results of a session, also of a running one."""
     from iolab.analysis.points import summarise
     from iolab.analysis.resume_marks import results_with_session_checks
-    from iolab.cli.output import open_session, result_json
+    from iolab.cli.output import open_session, print_json
     from iolab.errors import UsageError
-    from iolab.registry import reported
+    from iolab.registry import report_kinds
     from iolab.report.results import session_document
 
     views = {"--time": time, "--summary": summary, "--json": as_json}
@@ -87,23 +87,23 @@ def show(
         )
     reader = open_session(session)
     if time:
-        reader.missing()  # the times themselves stand in a document that was verified
+        reader.missing_runs()  # the times themselves stand in a document that was verified
         print_times(reader)
-        raise typer.Exit(verdict_code((), None))
+        raise typer.Exit(exit_code_of_results((), None))
     if summary:
-        raise typer.Exit(levels_code(print_summary(reader), fail_on))
+        raise typer.Exit(exit_code_of_levels(print_summary(reader), fail_on))
     study, every = results_with_session_checks(reader)
-    results = _results_by_digest_prefix(_chosen(study, every, workload), run)
+    results = _results_by_digest_prefix(_results_of_workloads(study, every, workload), run)
     printed = {(result.workload, result.digest) for result in results}
     # An interval rests on the whole session, also where only a part of it is shown.
     points = [
         point for point in summarise(every, study) if (point.key.workload, point.digest) in printed
     ]
     if as_json:
-        result_json(session_document(reported(), study, results, points, reader.damaged()))
+        print_json(session_document(report_kinds(), study, results, points, reader.all_damage()))
     else:
         print_session(reader, study, results, details=details, repeats=repeats, points=points)
-    raise typer.Exit(verdict_code(results, fail_on))
+    raise typer.Exit(exit_code_of_results(results, fail_on))
 
 
 def print_session(
@@ -121,27 +121,27 @@ def print_session(
     `advise` says how to continue a session that did not come to its end.
     """
     from iolab.analysis.points import summarise
-    from iolab.cli.details import details_screen
-    from iolab.cli.output import result_screen
+    from iolab.cli.details import run_detail_lines
+    from iolab.cli.output import print_renderables
     from iolab.cli.results import (
-        answer_screen,
+        answer_lines,
         is_unfinished,
-        load_screen,
-        results_screen,
-        session_heading,
+        load_lines,
+        result_lines,
+        session_heading_lines,
     )
-    from iolab.registry import reported
+    from iolab.registry import report_kinds
 
     summaries = summarise(results, study) if points is None else points
     directory, unfinished = str(reader.directory), is_unfinished(reader)
-    result_screen(
-        *session_heading(reader, results, advise=advise),
-        *results_screen(study, results, summaries, repeats=repeats, details=details),
-        *reported().booted_hosts.terminal_screen(study, summaries),
-        *load_screen(study, results),
-        *(details_screen(results) if details else ()),
+    print_renderables(
+        *session_heading_lines(reader, results, advise=advise),
+        *result_lines(study, results, summaries, repeats=repeats, details=details),
+        *report_kinds().booted_hosts.terminal_screen(study, summaries),
+        *load_lines(study, results),
+        *(run_detail_lines(results) if details else ()),
         *(
-            answer_screen(study, summaries, results, directory, unfinished=unfinished)
+            answer_lines(study, summaries, results, directory, unfinished=unfinished)
             if results
             else ()
         ),
@@ -150,7 +150,7 @@ def print_session(
 
 def print_times(reader: SessionReader) -> None:
     """Print the seconds of each phase, the longest first, and what was load."""
-    from iolab.cli.output import result, result_screen
+    from iolab.cli.output import print_renderables, print_result
     from iolab.report.table import Column
     from iolab.report.terminal import terminal_table
     from iolab.session.times import LOAD
@@ -158,7 +158,7 @@ def print_times(reader: SessionReader) -> None:
     phases = sorted(reader.session.times, key=lambda phase: -phase.seconds)
     all_s = sum(phase.seconds for phase in phases)
     if not all_s:
-        result("The session kept no times: it has not ended, or an older iolab made it.")
+        print_result("The session kept no times: it has not ended, or an older iolab made it.")
         return
     rows = [
         [
@@ -174,21 +174,21 @@ def print_times(reader: SessionReader) -> None:
         *(Column(name, is_number=True) for name in ("times", "", "share")),
     ]
     load_s = sum(phase.seconds for phase in phases if phase.phase == LOAD)
-    result_screen(terminal_table(headings, rows))
-    result(f"{all_s:.1f} s in all, {all_s - load_s:.1f} s beside the load.")
+    print_renderables(terminal_table(headings, rows))
+    print_result(f"{all_s:.1f} s in all, {all_s - load_s:.1f} s beside the load.")
 
 
 def print_summary(reader: SessionReader) -> set[Level]:
     """Print how many runs ended how, by configuration and workload, from the index; the levels."""
     from collections import Counter
 
-    from iolab.cli.output import result, result_screen
+    from iolab.cli.output import print_renderables, print_result
     from iolab.core.metric import Level
     from iolab.core.run import RunStatus
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, terminal_table
 
-    session, runs = reader.session, reader.overview()
+    session, runs = reader.session, reader.index_overview()
     sentence = (
         f"{one_line(session.title)}: {session.status.value}, "
         f"{counted_noun(len(runs), 'run')} committed"
@@ -212,18 +212,18 @@ def print_summary(reader: SessionReader) -> set[Level]:
         ]
         for place, counts in sorted(ended.items())
     ]
-    result(f"{sentence}.")
+    print_result(f"{sentence}.")
     if rows:
-        result_screen(terminal_table(headings, rows))
+        print_renderables(terminal_table(headings, rows))
     return {entry.level for entry in runs.values()}
 
 
-def verdict_code(results: Sequence[Result], fail_on: FailOnLevel | None) -> ExitCode:
+def exit_code_of_results(results: Sequence[Result], fail_on: FailOnLevel | None) -> ExitCode:
     """1 when a result is at the level asked for or worse, else 0."""
-    return levels_code((result.verdict.level for result in results), fail_on)
+    return exit_code_of_levels((result.verdict.level for result in results), fail_on)
 
 
-def levels_code(levels: Iterable[Level], fail_on: FailOnLevel | None) -> ExitCode:
+def exit_code_of_levels(levels: Iterable[Level], fail_on: FailOnLevel | None) -> ExitCode:
     """The same of the results' levels."""
     from iolab.core.metric import Level
     from iolab.errors import ExitCode
@@ -235,7 +235,7 @@ def levels_code(levels: Iterable[Level], fail_on: FailOnLevel | None) -> ExitCod
     return ExitCode.VERDICT if worst >= limit else ExitCode.OK
 
 
-def _chosen(
+def _results_of_workloads(
     study: Study, results: Sequence[Result], workloads: list[str] | None
 ) -> tuple[Result, ...]:
     """The results of the workloads asked for; UsageError for one that the study has not."""
@@ -244,7 +244,7 @@ def _chosen(
     if not workloads:
         return tuple(results)
     names = [workload.id for workload in study.workloads]
-    if faults := unknown("workload", workloads, names):
+    if faults := unknown_name_faults("workload", workloads, names):
         raise UsageError("A workload is unknown.", "Name one of the study's.", faults)
     return tuple(result for result in results if result.workload in workloads)
 
@@ -290,26 +290,28 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Explain what a check means and what to do."""
-    from iolab.cli.output import result_json, result_screen
+    from iolab.cli.output import print_json, print_renderables
 
-    pages = _pages()
+    pages = _check_pages()
     if code is None:
-        titles = {name: _title(text) for name, text in pages.items()}
+        titles = {name: _page_title(text) for name, text in pages.items()}
         if as_json:
             listed = [{"code": name, "title": title} for name, title in titles.items()]
-            result_json({"format": 1, "checks": listed})
+            print_json({"format": 1, "checks": listed})
             return
-        result_screen(_check_list(titles))
+        print_renderables(_check_list(titles))
         return
     if code not in pages:
-        raise _unknown(code, list(pages))
+        raise _unknown_check_error(code, list(pages))
     if as_json:
-        result_json({"format": 1, "code": code, "title": _title(pages[code]), "page": pages[code]})
+        print_json(
+            {"format": 1, "code": code, "title": _page_title(pages[code]), "page": pages[code]}
+        )
         return
-    result_screen(*_page_screen(pages[code]))
+    print_renderables(*_page_lines(pages[code]))
 
 
-def _pages() -> dict[str, str]:
+def _check_pages() -> dict[str, str]:
     """The page of every check, by its code."""
     from iolab.errors import StoreError
 
@@ -320,11 +322,11 @@ def _pages() -> dict[str, str]:
     raise StoreError("The pages on checks are missing.", "Install iolab again.")
 
 
-def _title(page: str) -> str:
+def _page_title(page: str) -> str:
     return page.split("\n", 1)[0].removeprefix("# ").strip()
 
 
-def _unknown(code: str, codes: list[str]) -> Exception:
+def _unknown_check_error(code: str, codes: list[str]) -> Exception:
     from iolab.errors import UsageError
 
     if Path(code).exists():
@@ -345,7 +347,7 @@ def _check_list(titles: dict[str, str]) -> RenderableType:
     return terminal_table([Column("check"), Column("what it is about", can_wrap=True)], rows)
 
 
-def _page_screen(page: str) -> Iterator[RenderableType]:
+def _page_lines(page: str) -> Iterator[RenderableType]:
     """The page as people read it: links of the documentation are words only."""
     from rich.constrain import Constrain
     from rich.markdown import Markdown

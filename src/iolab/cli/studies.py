@@ -44,10 +44,10 @@ class BundledStudy:
     path: Path
 
 
-def bundled() -> tuple[BundledStudy, ...]:
+def bundled_studies() -> tuple[BundledStudy, ...]:
     """Every bundled study, by id."""
     studies = []
-    for path in sorted(_folder().glob(f"*{_SUFFIX}")):
+    for path in sorted(_studies_folder().glob(f"*{_SUFFIX}")):
         heading = tomllib.loads(path.read_text(encoding="utf-8"))
         studies.append(BundledStudy(heading["id"], heading["title"], heading["question"], path))
     return tuple(studies)
@@ -55,16 +55,16 @@ def bundled() -> tuple[BundledStudy, ...]:
 
 def published_ids() -> tuple[str, ...]:
     """The ids of all published sets."""
-    return tuple(sorted(path.stem for path in (_folder() / _PUBLISHED).glob(f"*{_SUFFIX}")))
+    return tuple(sorted(path.stem for path in (_studies_folder() / _PUBLISHED).glob(f"*{_SUFFIX}")))
 
 
 def find_published(name: str) -> StudySource:
     """The published set of that id, or in that file; UsageError when there is none."""
     if name in published_ids():
-        path = _folder() / _PUBLISHED / f"{name}{_SUFFIX}"
-        return _read(path, path.name)
+        path = _studies_folder() / _PUBLISHED / f"{name}{_SUFFIX}"
+        return _read_study_file(path, path.name)
     if name.endswith(_SUFFIX) or "/" in name:
-        return _read(Path(name), name, "Give a published set or a .toml file.")
+        return _read_study_file(Path(name), name, "Give a published set or a .toml file.")
     from iolab.study.wording import suggestion
 
     raise UsageError(
@@ -89,27 +89,27 @@ def find_study(name: str) -> StudySource:
     """The study of that id, or in that file; UsageError when there is none, with the nearest."""
     path = Path(name)
     if path.suffix == _SUFFIX or "/" in name:
-        return _read(path, name)
-    bundled_path = _folder() / f"{name}{_SUFFIX}"
+        return _read_study_file(path, name)
+    bundled_path = _studies_folder() / f"{name}{_SUFFIX}"
     if bundled_path.is_file():
-        return _read(bundled_path, f"{name}{_SUFFIX}")
+        return _read_study_file(bundled_path, f"{name}{_SUFFIX}")
     if path.is_file():
-        return _read(path, name)
+        return _read_study_file(path, name)
     from iolab.study.wording import suggestion
 
     raise UsageError(
         f"There is no study {quote_value(name)}.",
-        suggestion(name, [study.id for study in bundled()], "bundled studies")
+        suggestion(name, [study.id for study in bundled_studies()], "bundled studies")
         + " Give a bundled study or a .toml file.",
     )
 
 
-def read_source(name: str, give: str) -> StudySource:
-    """The text of any file that a command line names; `give` is what to do when it is none."""
-    return _read(Path(name), name, give)
+def read_file_argument(name: str, remedy: str) -> StudySource:
+    """The text of any file that a command line names; `remedy` is what to do when it is none."""
+    return _read_study_file(Path(name), name, remedy)
 
 
-def _folder() -> Path:
+def _studies_folder() -> Path:
     for place in _PLACES:
         if place.is_dir():
             return place
@@ -119,16 +119,18 @@ def _folder() -> Path:
 _GIVE_STUDY: Final = "Give a bundled study (see 'iolab studies') or a .toml file."
 
 
-def _read(path: Path, name: str, give: str = _GIVE_STUDY) -> StudySource:
+def _read_study_file(path: Path, name: str, remedy: str = _GIVE_STUDY) -> StudySource:
     """The text of a study file; UsageError when it is missing, unreadable or no text."""
     try:
         content = read_regular(path, STUDY_BYTES_MAX)
         return StudySource(content.decode("utf-8-sig"), name)
     except FileNotFoundError as error:
-        raise UsageError(f"There is no file {quote_value(name)}.", give) from error
+        raise UsageError(f"There is no file {quote_value(name)}.", remedy) from error
     except OSError as error:
-        raise UsageError(f"{quote_value(name)} cannot be read: {error.strerror}.", give) from error
+        raise UsageError(
+            f"{quote_value(name)} cannot be read: {error.strerror}.", remedy
+        ) from error
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"{quote_value(name)} is not UTF-8 text (byte {error.start}).", give
+            f"{quote_value(name)} is not UTF-8 text (byte {error.start}).", remedy
         ) from error

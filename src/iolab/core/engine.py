@@ -28,7 +28,7 @@ class EngineOption:
     example: str
     meaning: str
 
-    def accepts(self, text: str) -> bool:
+    def accepts_value(self, text: str) -> bool:
         """Whether `text` is a value that it takes."""
         return self.pattern.fullmatch(text) is not None
 
@@ -51,7 +51,7 @@ def validated_options(
         if name not in described:
             names = ", ".join(sorted(described))
             raise EngineError(f"{program} has no allowed option {name!r}.", f"Use one of: {names}.")
-        if not described[name].accepts(text):
+        if not described[name].accepts_value(text):
             message = f"The {program} option {name} cannot be {text!r}."
             raise EngineError(message, f"Write it like {described[name].example}.")
     return dict(options)

@@ -106,11 +106,11 @@ class CpuUseReported:
 
 @dataclass(frozen=True, slots=True)
 class GuestBooted:
-    """A guest that the session boots on `node` said its first word, `booted_s` after its start."""
+    """A guest on `node` answered for the first time, `boot_duration_s` after its start."""
 
     guest: str
     node: str
-    booted_s: float
+    boot_duration_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +156,12 @@ class Notice:
 class SessionEnded:
     """The session is over and every host was left clean (or `reason` says what was not).
 
-    `left_behind` are sentences on what stayed on hosts, with what to do; `reason` has them too.
+    `leftover_texts` are sentences on what stayed on hosts, with what to do; `reason` has them too.
     """
 
     status: SessionStatus
     reason: str | None
-    left_behind: tuple[str, ...] = ()
+    leftover_texts: tuple[str, ...] = ()
 
 
 Event = (

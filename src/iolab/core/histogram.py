@@ -40,7 +40,7 @@ LOWER_NS, UPPER_NS, MIDDLE_NS = _bin_edges()
 _INDEX_OF_MIDDLE: Final = {int(value): index for index, value in enumerate(MIDDLE_NS)}
 
 
-def bin_of_ns(latency_ns: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def bin_index_of_ns(latency_ns: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """The bin index of each latency (whole ns); the last bin takes all that is longer.
 
     Raises ValueError for a negative latency.
@@ -51,7 +51,7 @@ def bin_of_ns(latency_ns: npt.ArrayLike) -> npt.NDArray[np.int64]:
     return np.asarray(np.searchsorted(LOWER_NS, values, side="right") - 1, dtype=np.int64)
 
 
-def bin_of_midpoint(midpoint_ns: int) -> int:
+def bin_index_of_midpoint(midpoint_ns: int) -> int:
     """The bin whose representative value is `midpoint_ns`, as fio prints it; KeyError if none."""
     return _INDEX_OF_MIDDLE[midpoint_ns]
 
@@ -112,7 +112,7 @@ class Histogram:
         return value
 
 
-def of_sparse(bins: npt.ArrayLike, counts: npt.ArrayLike) -> Counts:
+def dense_counts(bins: npt.ArrayLike, counts: npt.ArrayLike) -> Counts:
     """Dense counts from sparse (bin, count) pairs; equal bins add up."""
     dense = np.zeros(BIN_COUNT, dtype=np.int64)
     np.add.at(dense, np.asarray(bins, dtype=np.int64), np.asarray(counts, dtype=np.int64))

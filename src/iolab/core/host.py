@@ -58,7 +58,7 @@ class SshRoute:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class HypervisorHints:
     """What an inventory knows of a hypervisor beyond what can be asked there: where load may turn.
 
     Processor cores, NUMA nodes and queues of its storage; None where it is not written.
@@ -72,7 +72,7 @@ class Room:
 SCRATCH_PREFIX: Final = "iolab-scratch"
 """How the name of a session's folder on a target begins, and of whatever else it makes there."""
 
-NO_ROOM: Final = Room()
+NO_ROOM: Final = HypervisorHints()
 """A host of which nothing is written."""
 
 
@@ -99,7 +99,7 @@ class HostSpec:
     serial: str | None = None
     node: str = ""
     storage_address: str = ""
-    room: Room = NO_ROOM
+    hypervisor_hints: HypervisorHints = NO_ROOM
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ class KernelFacts:
     io_uring_disabled: int | None
     hypervisor: str | None
 
-    def boot_id_or(self, host: str) -> str:
+    def boot_id_or_host(self, host: str) -> str:
         """What hosts of one kernel share, its boot; the name of a host that tells none."""
         return self.boot_id or host
 
@@ -451,7 +451,7 @@ class HostFacts:
     cloud: CloudFacts | None = None
     target_fault: TargetFault | None = None
 
-    def tool(self, name: str) -> ToolFacts | None:
+    def tool_facts(self, name: str) -> ToolFacts | None:
         """The tool of that name, None when it was not asked for."""
         return next((tool for tool in self.tools if tool.name == name), None)
 
@@ -469,26 +469,28 @@ def is_emulator(hypervisor: str | None) -> bool:
 class HostProgram:
     """A program by which a kind of load is made, as `iolab doctor` looks for it on clients.
 
-    It is on a host that has `name` on its PATH. `asked` are the commands that tell versions, by
-    their programs. `version` says what hosts must have alike, `same` what to do where they have
-    not. `fault` says what is wrong with it on a host, and is None where load is as well made by
-    something else; `install` is what to do then.
+    It is on a host that has `name` on its PATH. `version_command` are the commands that tell
+    versions, by their programs. `version_text` says what hosts must have alike, `must_be_equal`
+    what to do where they have not. `fault_of_facts` says what is wrong with it on a host, and is
+    None where load is as well made by something else; `install` is what to do then.
     """
 
     name: str
     title: str
-    asked: Mapping[str, Sequence[str]]
-    version: Callable[[HostFacts], str]
-    same: str
-    fault: Callable[[HostFacts], str | None] | None = None
+    version_command: Mapping[str, Sequence[str]]
+    version_text: Callable[[HostFacts], str]
+    must_be_equal: str
+    fault_of_facts: Callable[[HostFacts], str | None] | None = None
     install: str = ""
 
     def is_installed(self, facts: HostFacts) -> bool:
         """Whether it is on the PATH of that host."""
-        tool = facts.tool(self.name)
+        tool = facts.tool_facts(self.name)
         return tool is not None and tool.path is not None
 
 
 def version_commands(programs: Iterable[HostProgram]) -> dict[str, list[str]]:
     """What hosts are asked for those programs: each with the command that tells its version."""
-    return {name: list(argv) for program in programs for name, argv in program.asked.items()}
+    return {
+        name: list(argv) for program in programs for name, argv in program.version_command.items()
+    }

@@ -38,21 +38,21 @@ NESTED_MOST: Final = 40
 """Folders inside each other that are looked through."""
 
 
-def duration_message(seconds: float, most_s: float = RUN_S_MOST) -> str:
+def duration_fault(seconds: float, most_s: float = RUN_S_MOST) -> str:
     """Why a duration is refused; empty for one that is possible."""
     if 0 <= seconds <= most_s:
         return ""
     return f"a duration of {seconds:.6g} s, where at most {most_s:.6g} s are possible"
 
 
-def moment_message(at_ns: int) -> str:
+def moment_fault(at_ns: int) -> str:
     """Why a moment since 1970 is refused; empty for one that is possible."""
     if 0 <= at_ns <= MOMENT_NS_MOST:
         return ""
     return f"a moment {at_ns / NS_PER_S:.6g} s after 1970"
 
 
-def count_message(name: str, counts: Iterable[int]) -> str:
+def count_fault(name: str, counts: Iterable[int]) -> str:
     """Why counts of operations or bytes are refused; empty where their sum is possible."""
     total = 0
     for count in counts:
@@ -62,7 +62,7 @@ def count_message(name: str, counts: Iterable[int]) -> str:
     return ""
 
 
-def series_message(end_ns: Ints, span_ns: Ints, most_s: float = RUN_S_MOST) -> str:
+def series_fault(end_ns: Ints, span_ns: Ints, most_s: float = RUN_S_MOST) -> str:
     """Why the intervals of one host are refused; empty where they are possible.
 
     `most_s` is how long the run can have lasted.
@@ -72,8 +72,8 @@ def series_message(end_ns: Ints, span_ns: Ints, most_s: float = RUN_S_MOST) -> s
     if end_ns.size > INTERVALS_MOST:
         return f"{end_ns.size} intervals, where at most {INTERVALS_MOST} are possible"
     shortest, longest = int(span_ns.min()) / NS_PER_S, int(span_ns.max()) / NS_PER_S
-    message = duration_message(shortest, most_s) or duration_message(longest, most_s)
-    message = message or moment_message(int(end_ns.min())) or moment_message(int(end_ns.max()))
+    message = duration_fault(shortest, most_s) or duration_fault(longest, most_s)
+    message = message or moment_fault(int(end_ns.min())) or moment_fault(int(end_ns.max()))
     if message:
         return message
-    return duration_message(int(end_ns.max() - (end_ns - span_ns).min()) / NS_PER_S, most_s)
+    return duration_fault(int(end_ns.max() - (end_ns - span_ns).min()) / NS_PER_S, most_s)

@@ -65,7 +65,7 @@ class Metric:
         return complete and self.n is None
 
     @property
-    def shown_interval(self) -> tuple[float, float] | None:
+    def interval_to_show(self) -> tuple[float, float] | None:
         """Low and high as far as they are worth showing; None where they are too wide.
 
         Two runs alone give such a width; where many points pool their spread two may be enough. The
@@ -79,7 +79,7 @@ class Metric:
     @property
     def half_width(self) -> float | None:
         """Half of what the interval of chance spans, as a share of the value; None without one."""
-        ends = self.shown_interval
+        ends = self.interval_to_show
         if ends is None or self.is_bin_bound or not self.value:
             return None
         return (ends[1] - ends[0]) / 2 / abs(self.value)
@@ -88,7 +88,7 @@ class Metric:
     def has_too_wide_interval(self) -> bool:
         """Whether there is an interval, and it is not worth showing."""
         has_ends = self.low is not None and self.high is not None
-        return has_ends and self.value is not None and self.shown_interval is None
+        return has_ends and self.value is not None and self.interval_to_show is None
 
 
 SYNC: Final = "sync"
@@ -153,14 +153,14 @@ class Verdict:
         return tuple(sorted(check.code for check in self.checks if check.rank == Level.VALID.rank))
 
     @property
-    def judged_count(self) -> int:
+    def judged_check_count(self) -> int:
         """How many of the checks looked; the others did not apply, or had nothing to look at."""
         return sum(check.level is not None for check in self.checks)
 
     @property
     def basis_text(self) -> str:
         """How many of its checks looked, as a sentence."""
-        return f"{self.judged_count} of {len(self.checks)} checks looked; the others are n/a."
+        return f"{self.judged_check_count} of {len(self.checks)} checks looked; the others are n/a."
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,15 +198,15 @@ class LayerLatency:
 class Outlier:
     """One device, core or port of a node that stands out among its like.
 
-    `scope` is disk, cpu or nic; `value` and `usual`, the median of all, are of the telemetry rate
-    `metric`.
+    `scope` is disk, cpu or nic; `value` and `median_value`, the median of all, are of the telemetry
+    rate `metric`.
     """
 
     scope: str
     name: str
     metric: str
     value: float
-    usual: float
+    median_value: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,14 +274,14 @@ class Result:
     `spread` is known for runs of several hosts; of load whose operations follow each other,
     `operation_spreads` is, by the operation's key as in its metrics.
 
-    `without` names hosts that were left out after they had failed: such a result stands apart from
-    those of the whole fleet. `attempt` is how often it was tried, `segment` in which start of the
-    session, from 1, it was measured, `order` its place among the session's runs, from 1 (0 where it
-    was stored without). `steadiness` is what its seconds say of it, None where they are too few or
-    the load is not one that goes on alike; they are of whole operations where one has several I/Os.
-    `nodes` are the hypervisors of guests, `load` says of what kind the run's job was (its
-    `type_tag`). `resources` are what its telemetry shows of processors, devices and ports, None
-    of a large fleet.
+    `excluded_hosts` names hosts that were left out after they had failed: such a result stands
+    apart from those of the whole fleet. `attempt` is how often it was tried, `segment` in which
+    start of the session, from 1, it was measured, `order` its place among the session's runs, from
+    1 (0 where it was stored without). `steadiness` is what its seconds say of it, None where they
+    are too few or the load is not one that goes on alike; they are of whole operations where one
+    has several I/Os. `nodes` are the hypervisors of guests, `load` says of what kind the run's job
+    was (its `type_tag`). `resources` are what its telemetry shows of processors, devices and ports,
+    None of a large fleet.
     """
 
     configuration: str
@@ -296,7 +296,7 @@ class Result:
     hosts: tuple[HostResult, ...]
     verdict: Verdict
     spread: Spread | None = None
-    without: tuple[str, ...] = ()
+    excluded_hosts: tuple[str, ...] = ()
     attempt: int = 1
     segment: int = 1
     order: int = 0

@@ -32,7 +32,7 @@ class Better(StrEnum):
     LOWER = "lower"
 
 
-class Combine(StrEnum):
+class CombineRule(StrEnum):
     """How several hosts, or runs, make one value."""
 
     RATE = "rate"
@@ -50,7 +50,7 @@ class MetricSpec:
     """One metric; `label` is what tables and sentences call it.
 
     `unit` is one of `report.numbers.show_value`. `operation` is "" of the whole load. `statistic`
-    is which one of the operation's latencies it is, "" for anything else. `over_window` is False
+    is which one of the operation's latencies it is, "" for anything else. `is_over_window` is False
     for a rate over a whole phase, whatever its hosts have in common.
     """
 
@@ -58,10 +58,10 @@ class MetricSpec:
     label: str
     unit: str
     better: Better
-    combine: Combine
+    combine: CombineRule
     operation: str = ""
     statistic: str = ""
-    over_window: bool = True
+    is_over_window: bool = True
 
 
 _KEY: Final = re.compile(
@@ -80,54 +80,54 @@ _RATE_LABELS: Final = {
     "ops_per_s": "operations a second",
 }
 
-_COMBINED: Final = {MEAN: Combine.MEAN, "max": Combine.EXTREME}
+_COMBINED: Final = {MEAN: CombineRule.MEAN, "max": CombineRule.EXTREME}
 
 
 _DECLARED: Final[dict[str, MetricSpec]] = {}
 
 
-def declare(specs: Iterable[MetricSpec]) -> None:
+def declare_metrics(specs: Iterable[MetricSpec]) -> None:
     """Make metrics known; ValueError for a key that was declared to be something else."""
     for spec in specs:
         if _DECLARED.setdefault(spec.key, spec) != spec:
             raise ValueError(f"two kinds of load declare the metric {spec.key!r} differently")
 
 
-def is_declared(key: str) -> bool:
+def is_declared_metric(key: str) -> bool:
     """Whether a kind of load has the metric besides rates and latencies of operations."""
     return key in _DECLARED
 
 
-def declared() -> tuple[str, ...]:
+def declared_metric_keys() -> tuple[str, ...]:
     """Every metric that is no rate or latency of operations."""
     return tuple(_DECLARED)
 
 
-def declared_columns(groups: Iterable[Iterable[str]]) -> list[tuple[str, str]]:
+def declared_metric_columns(groups: Iterable[Iterable[str]]) -> list[tuple[str, str]]:
     """Key and label of every such metric among those keys, in the order in which they appear."""
-    keys = dict.fromkeys(key for keys in groups for key in keys if is_declared(key))
+    keys = dict.fromkeys(key for keys in groups for key in keys if is_declared_metric(key))
     return [(key, _DECLARED[key].label) for key in keys]
 
 
-def spec_of(key: str) -> MetricSpec:
+def metric_spec(key: str) -> MetricSpec:
     """The metric with that key, as declared or of operations; KeyError where there is none."""
     return _DECLARED.get(key) or operation_metric(key)
 
 
-def is_known(key: str) -> bool:
-    """Whether `spec_of` has it: a stored result may be of a kind that declared more."""
-    return is_declared(key) or _KEY.fullmatch(key) is not None
+def is_known_metric(key: str) -> bool:
+    """Whether `metric_spec` has it: a stored result may be of a kind that declared more."""
+    return is_declared_metric(key) or _KEY.fullmatch(key) is not None
 
 
 def common_label(keys: Iterable[str]) -> str:
     """What metrics measure, whatever operations they are of; "" where they measure several."""
-    labels = {_without_operation(spec_of(key)).label for key in keys}
+    labels = {_without_operation(metric_spec(key)).label for key in keys}
     return labels.pop() if len(labels) == 1 else ""
 
 
 def _without_operation(spec: MetricSpec) -> MetricSpec:
     key = spec.key.removeprefix(f"{spec.operation}_").removesuffix("_whole")
-    return spec_of(key) if spec.operation else spec
+    return metric_spec(key) if spec.operation else spec
 
 
 @lru_cache(maxsize=1024)
@@ -138,7 +138,7 @@ def operation_metric(key: str) -> MetricSpec:
         raise KeyError(f"no kind of load declares the metric {key!r} (LoadKind.metrics)")
     operation, rate, statistic = match["operation"] or "", match["rate"], match["statistic"]
     if rate is None:
-        combine = _COMBINED.get(statistic, Combine.QUANTILE)
+        combine = _COMBINED.get(statistic, CombineRule.QUANTILE)
         words = f"{operation.replace('_', ' ')} {statistic.replace('_', '.')} latency"
         return MetricSpec(key, words.lstrip(), "ns", Better.LOWER, combine, operation, statistic)
     return MetricSpec(
@@ -146,9 +146,9 @@ def operation_metric(key: str) -> MetricSpec:
         _RATE_LABELS.get(key, key.removesuffix("_whole").removesuffix("_per_s").replace("_", " ")),
         _UNITS.get(rate, _OPERATIONS_UNIT),
         Better.HIGHER,
-        Combine.RATE,
+        CombineRule.RATE,
         operation,
-        over_window=match["whole"] is None,
+        is_over_window=match["whole"] is None,
     )
 
 
@@ -164,10 +164,10 @@ def phase_rate_key(operation: str) -> str:
 
 def operations_with_phase_rate(keys: Iterable[str]) -> tuple[str, ...]:
     """The operations that have a rate over a whole phase among those metrics, in their order."""
-    specs = (spec_of(key) for key in keys)
-    return tuple(spec.operation for spec in specs if not spec.over_window)
+    specs = (metric_spec(key) for key in keys)
+    return tuple(spec.operation for spec in specs if not spec.is_over_window)
 
 
 def mean_latency_keys(keys: Iterable[str]) -> tuple[str, ...]:
     """The metrics that are mean latencies, in their order."""
-    return tuple(key for key in keys if spec_of(key).statistic == MEAN)
+    return tuple(key for key in keys if metric_spec(key).statistic == MEAN)

@@ -34,7 +34,7 @@ class TaggedRecord:
         __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @classmethod
-    def require(cls, part: object) -> Self:
+    def require_type(cls, part: object) -> Self:
         """The part, which is one of these; TypeError for any other."""
         if not isinstance(part, cls):
             raise TypeError(f"{type(part).__name__} is no {cls.__name__}")
@@ -62,7 +62,7 @@ class TaggedRecord:
         from pydantic_core import core_schema
 
         parts = {part.type_tag: handler.generate_schema(part) for part in tagged_classes(cls)}
-        return core_schema.tagged_union_schema(parts, _tag_of)
+        return core_schema.tagged_union_schema(parts, _type_tag_of)
 
     def __init_subclass__(cls) -> None:
         """Remember the part; a dataclass with slots is made twice, and the second one stays."""
@@ -79,5 +79,5 @@ def tagged_classes(place: type[TaggedRecord]) -> tuple[type[TaggedRecord], ...]:
     return tuple(part for (base, _), part in _PARTS.items() if base is place)
 
 
-def _tag_of(value: Any) -> Any:  # noqa: ANN401 - a document is any JSON
+def _type_tag_of(value: Any) -> Any:  # noqa: ANN401 - a document is any JSON
     return value.get(TYPE_KEY) if isinstance(value, dict) else getattr(value, "type_tag", None)

@@ -29,8 +29,8 @@ class ResourceUse:
     `name` is the device, core or port, empty for what a host has one of; a port's ends in its way.
     `share` is of the time, of a port's speed or of a core; None for a port of unknown speed. `rate`
     is what passed a second (a device's I/Os, a port's bytes), `queue` a device's I/Os in flight.
-    `own` is how much of a client's processors the load's jobs used by themselves, as a share of
-    all of them: the rest is the kernel's work for them, or others'.
+    `is_own_load` is how much of a client's processors the load's jobs used by themselves, as a
+    share of all of them: the rest is the kernel's work for them, or others'.
     """
 
     resource: Resource
@@ -40,10 +40,10 @@ class ResourceUse:
     share: float | None
     rate: float | None = None
     queue: float | None = None
-    own: float | None = None
+    is_own_load: float | None = None
 
     @property
-    def rank(self) -> tuple[float, float, float]:
+    def severity_key(self) -> tuple[float, float, float]:
         """Orders uses of one resource, the busiest last."""
         share = -1.0 if self.share is None else self.share
         return (share, self.queue or 0.0, self.rate or 0.0)
@@ -64,16 +64,16 @@ class IssueRule(StrEnum):
 class IoConcurrency:
     """The I/Os in flight of all hosts together, and where they were.
 
-    `in_flight` is X R, `asked` the sum of the depths, `one_each` whether no host had more than one.
-    `latency_ns` is the mean at the engines and `device_ns` that of the devices' own I/Os, None
-    where these are not known or did not serve these I/Os one by one. `rate` and `target_rate` are
-    I/Os a second, the latter None where none was asked for.
+    `in_flight` is X R, `requested` the sum of the depths, `has_one_per_job` whether no host had
+    more than one. `latency_ns` is the mean at the engines and `device_ns` that of the devices' own
+    I/Os, None where these are not known or did not serve these I/Os one by one. `rate` and
+    `target_rate` are I/Os a second, the latter None where none was asked for.
     """
 
     loop: IssueRule
     in_flight: float
-    asked: int
-    one_each: bool
+    requested: int
+    has_one_per_job: bool
     latency_ns: float
     device_ns: float | None
     rate: float
@@ -87,28 +87,29 @@ class IoConcurrency:
         return min(self.device_ns / self.latency_ns, 1.0)
 
     @property
-    def filled_share(self) -> float:
+    def reached_share(self) -> float:
         """In flight over asked."""
-        return self.in_flight / self.asked
+        return self.in_flight / self.requested
 
 
 @dataclass(frozen=True, slots=True)
 class RunResources:
     """What one run tells of its resources.
 
-    `uses` are the busiest of each resource, of clients and of watched hosts apart; `flight` is None
-    where the load is not I/O. `memory_backed` where the target's blocks are memory: what its device
-    does is then the processors' work. `storage_seen` is whether devices of the target were watched
-    anywhere. `stolen` is the largest share of a host's processors that a hypervisor gave to others.
+    `uses` are the busiest of each resource, of clients and of watched hosts apart; `concurrency` is
+    None where the load is not I/O. `memory_backed` where the target's blocks are memory: what its
+    device does is then the processors' work. `is_storage_monitored` is whether devices of the
+    target were watched anywhere. `stolen_share` is the largest share of a host's processors that a
+    hypervisor gave to others.
     """
 
     uses: tuple[ResourceUse, ...]
-    flight: IoConcurrency | None
+    concurrency: IoConcurrency | None
     memory_backed: bool
-    storage_seen: bool
-    stolen: float
+    is_storage_monitored: bool
+    stolen_share: float
 
-    def busiest(self, resource: Resource) -> ResourceUse | None:
+    def busiest_use(self, resource: Resource) -> ResourceUse | None:
         """The busiest of a resource; None where none was watched."""
         watched = [use for use in self.uses if use.resource is resource and use.share is not None]
         return max(watched, key=lambda use: use.share or 0.0, default=None)

@@ -114,8 +114,9 @@ class PlanCost:
 class Plan:
     """A study expanded: data sets to lay out, runs in order, cost, and what would be destroyed.
 
-    `runs` are those that are made in any case. Results may ask for up to `runs_more` beyond them,
-    repeats of their points or runs of `candidates`, which are the other points of the study.
+    `runs` are those that are made in any case. Results may ask for up to `extra_run_count` beyond
+    them, repeats of their points or runs of `candidate_points`, which are the other points of the
+    study.
     """
 
     study: str
@@ -123,9 +124,9 @@ class Plan:
     data_sets: tuple[DataSet, ...]
     runs: tuple[PlannedRun, ...]
     budget: PlanCost
-    destroys: tuple[str, ...]
-    candidates: tuple[Point, ...] = ()
-    runs_more: int = 0
+    destroyed_device_texts: tuple[str, ...]
+    candidate_points: tuple[Point, ...] = ()
+    extra_run_count: int = 0
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -133,7 +134,7 @@ class Plan:
         by_digest: dict[str, Point] = {}
         for run in self.runs:
             by_digest.setdefault(run.point.digest, run.point)
-        for point in self.candidates:
+        for point in self.candidate_points:
             by_digest.setdefault(point.digest, point)
         return tuple(by_digest.values())
 
@@ -263,7 +264,7 @@ class ExtentProof:
 
 
 @dataclass(frozen=True, slots=True)
-class FilesLook:
+class FileIdentityCheck:
     """The job's files right before its load and right after it.
 
     `after` is None where they could not be looked at any more; `fault` says why.
@@ -278,14 +279,14 @@ class FilesLook:
 class CacheProof:
     """Page cache that held the data set's files before and after the drop; None if unknown."""
 
-    asked: bool
+    requested: bool
     resident_bytes_before: int | None
     resident_bytes_after: int | None
     methods: tuple[str, ...]
 
 
 NOT_DROPPED: Final = CacheProof(
-    asked=False, resident_bytes_before=None, resident_bytes_after=None, methods=()
+    requested=False, resident_bytes_before=None, resident_bytes_after=None, methods=()
 )
 """Where nothing was asked to be dropped."""
 
@@ -469,7 +470,7 @@ class HostRun:
     clock_step_ns: int | None = None
     processor: ProcessorUse | None = None
     trace: BlockTrace | None = None
-    files: FilesLook | None = None
+    files: FileIdentityCheck | None = None
 
     @property
     def facts_key(self) -> str:
@@ -507,7 +508,7 @@ class RunManifest:
     """What is known of one run beside its tables, before any judgement.
 
     `hosts` made the load, `bystanders` were watched. `details` are what the kind of load
-    tells of the whole fleet, None where it tells nothing. `without` names the hosts of the
+    tells of the whole fleet, None where it tells nothing. `excluded_hosts` names the hosts of the
     configuration that were left out after they had failed. `redundancy` is what the configuration
     declares of its storage, `volume` the type of the target's cloud volume where the study names
     it, `fleet` are the guests that made the load, None where hosts are none.
@@ -526,7 +527,7 @@ class RunManifest:
     hosts: tuple[HostRun, ...]
     bystanders: tuple[MonitoredHost, ...] = ()
     details: RunDetails | None = None
-    without: tuple[str, ...] = ()
+    excluded_hosts: tuple[str, ...] = ()
     redundancy: Redundancy | None = None
     volume: str | None = None
     states: tuple[TargetState, ...] = ()

@@ -58,7 +58,7 @@ class IntervalTable:
     def __len__(self) -> int:
         return int(self.host.size)
 
-    def covered_ns(self, hosts: int, rows: Ints) -> Ints:
+    def covered_ns_by_host(self, hosts: int, rows: Ints) -> Ints:
         """How long each of so many hosts was watched by these rows, each interval once."""
         stride = int(self.seq.max(initial=0)) + 1
         _, first = np.unique(self.host[rows] * stride + self.seq[rows], return_index=True)
@@ -84,11 +84,11 @@ class BinGroups:
     def __len__(self) -> int:
         return int(self.host.size)
 
-    def selected(self, which: Ints | npt.NDArray[np.bool_]) -> BinGroups:
+    def select(self, which: Ints | npt.NDArray[np.bool_]) -> BinGroups:
         """Those parts alone, by a mask or by their places."""
         return BinGroups(*(getattr(self, column.name)[which] for column in fields(self)))
 
-    def batches(self) -> Iterator[slice]:
+    def batch_slices(self) -> Iterator[slice]:
         """The parts some at a time, of about `CHUNK_ROWS` rows together; none is empty."""
         ends = np.cumsum(self.size)
         steps = np.arange(0, ends[-1] if len(self) else 0, CHUNK_ROWS)
@@ -127,7 +127,7 @@ class BinTable:
     def totals(self, parts: BinGroups) -> Ints:
         """How many I/Os each of all the table's parts counts."""
         totals = np.zeros(len(parts), dtype=np.int64)
-        for group in parts.batches():
+        for group in parts.batch_slices():
             start, size = parts.start[group], parts.size[group]
             first = int(start[0])
             counts = self.count[first : int(start[-1] + size[-1])]
@@ -138,7 +138,7 @@ class BinTable:
     def used_bins(self, parts: BinGroups) -> Ints:
         """The bins in which any of the parts counts an I/O, ascending."""
         is_used = np.zeros(BIN_COUNT, dtype=np.bool_)
-        for group in parts.batches():
+        for group in parts.batch_slices():
             is_used[self.bin[_row_ranges(parts.start[group], parts.size[group])]] = True
         return np.flatnonzero(is_used)
 
@@ -151,7 +151,7 @@ class BinTable:
         widened is still in the processor's cache when it is used.
         """
         flat, width = sums.reshape(-1), sums.shape[1]
-        for group in parts.batches():
+        for group in parts.batch_slices():
             size = parts.size[group]
             inside = _row_ranges(parts.start[group], size)
             # Flat, which numpy adds up many times as fast.
@@ -238,7 +238,7 @@ def rows_by_host(hosts: Whole, count: int) -> list[Ints]:
     return [order[first:last] for first, last in pairwise(edges)]
 
 
-def to_narrowest_integers(values: Whole) -> Whole:
+def with_narrowest_type(values: Whole) -> Whole:
     """The same values in the narrowest signed type that holds all of them."""
     if values.size == 0:
         return values.astype(np.int8)

@@ -140,12 +140,12 @@ class TargetSettings:
 class ServerConfig(TaggedRecord):
     """The settings of a server that the study's clients load.
 
-    Results compare where those of `must_agree` are the same.
+    Results compare where those of `keys_that_must_agree` are the same.
     """
 
     __slots__ = ()
 
-    must_agree: ClassVar[tuple[str, ...]] = ()
+    keys_that_must_agree: ClassVar[tuple[str, ...]] = ()
 
     @property
     def limits_memory(self) -> bool:
@@ -154,11 +154,14 @@ class ServerConfig(TaggedRecord):
 
 
 class BootedGuests(TaggedRecord):
-    """The settings of guests that a session boots as clients; `must_agree` as of `ServerConfig`."""
+    """The settings of guests that a session boots as clients.
+
+    `keys_that_must_agree` are as in `ServerConfig`.
+    """
 
     __slots__ = ()
 
-    must_agree: ClassVar[tuple[str, ...]] = ()
+    keys_that_must_agree: ClassVar[tuple[str, ...]] = ()
 
     @property
     def measured_settings(self) -> Mapping[str, object]:

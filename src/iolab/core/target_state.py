@@ -142,9 +142,9 @@ class LedgerTarget:
     """The account of one target.
 
     `counter_bytes` is the device's own count of written bytes since the boot named by `boot_id`,
-    when the session last looked. `under_way` is what was being written when the ledger was kept,
-    empty for nothing. `steady` are the workloads that were brought to a steady state since the
-    purge, with the outcome. `sweeps` are (configuration and workload, bytes at the first run).
+    when the session last looked. `pending_write` is what was being written when the ledger was
+    kept, empty for nothing. `steady` are the workloads that were brought to a steady state since
+    the purge, with the outcome. `sweeps` are (configuration and workload, bytes at the first run).
     """
 
     key: str
@@ -160,8 +160,8 @@ class LedgerTarget:
     written_bytes: int = 0
     foreign_bytes: int = 0
     unknown: str | None = None
-    under_way: str = ""
-    restored_for: str | None = None
+    pending_write: str = ""
+    restore_key: str | None = None
     steady: tuple[tuple[str, bool], ...] = ()
     sweeps: tuple[tuple[str, int], ...] = ()
     runs: tuple[LedgerRun, ...] = ()

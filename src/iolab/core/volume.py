@@ -89,13 +89,13 @@ def provisioned_limit(facts: HostFacts, named: str | None) -> ProvisionedLimit |
     ]
     if len(sizes) != 1:
         return None
-    kind = named or _type_by_cloud(facts, sizes[0])
+    kind = named or _volume_type_by_cloud(facts, sizes[0])
     if kind not in LIMITS:
         return None
     return ProvisionedLimit(kind, *LIMITS[kind](sizes[0]))
 
 
-def _type_by_cloud(facts: HostFacts, gib: float) -> str:
+def _volume_type_by_cloud(facts: HostFacts, gib: float) -> str:
     """The type of the only volume of that size that the cloud tells of; else empty."""
     cloud = facts.cloud
     if cloud is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NewType, Self
 
 from iolab.core.configuration import EVERY_POINT, WorkloadObjective
 from iolab.core.engine import EngineName
-from iolab.core.metric_spec import Combine, phase_rate_key, rate_key, spec_of
+from iolab.core.metric_spec import CombineRule, metric_spec, phase_rate_key, rate_key
 from iolab.core.owned import TaggedRecord
 from iolab.dataclass import dataclass
 
@@ -48,7 +48,7 @@ class DataSet:
         """What the layout writes on each client that has no number of jobs of its own."""
         return self.numjobs * self.files_per_job * self.file_bytes
 
-    def for_host(self, host: str) -> DataSet:
+    def with_jobs_of_host(self, host: str) -> DataSet:
         """The files as that client has them."""
         numjobs = dict(self.host_numjobs).get(host, self.numjobs)
         return replace(self, numjobs=numjobs, host_numjobs=())
@@ -64,7 +64,7 @@ class NamedOperation(IntEnum):
     """A row of the table of operations; the number stands in files, those of all kinds in one."""
 
     @property
-    def word(self) -> str:
+    def display_name(self) -> str:
         """The name on the wire and for people: `file-create`."""
         return self.name.lower().replace("_", "-")
 
@@ -112,9 +112,9 @@ class ServiceTime(NamedOperation):
         return Direction(self - ServiceTime.READ)
 
     @property
-    def word(self) -> str:
+    def display_name(self) -> str:
         """`read from submission`."""
-        return f"{self.direction.word} from submission"
+        return f"{self.direction.display_name} from submission"
 
 
 PER_NODE: Final = "vms_per_node"
@@ -135,27 +135,27 @@ BY_LATENCY: Final = Indicator("latency")
 class AnyJob(TaggedRecord):
     """What one client is asked to do, of whatever kind its load is.
 
-    `warms_up` is whether the first seconds of its load do not count, `tells_latency` whether its
-    engine tells latencies while it runs, `fills_store` whether a store is filled for its runs.
-    `follows_rule` is whether it goes on alike for as long as the method says, which a stopping rule
-    may decide. `load_axes` are those along which it rises. `indicators` are words for its headline,
-    each with the key of the metric that it is, None where no single one is. `measured_here` is
-    whether sessions measure it: what another tool measured cannot go on.
+    `has_warmup` is whether the first seconds of its load do not count, `reports_live_latency`
+    whether its engine tells latencies while it runs, `fills_data_store` whether a store is filled
+    for its runs. `can_end_by_rule` is whether it goes on alike for as long as the method says,
+    which a stopping rule may decide. `load_axes` are those along which it rises. `indicators` are
+    words for its headline, each with the key of the metric that it is, None where no single one is.
+    `is_measured_by_iolab` is whether sessions measure it: what another tool measured cannot go on.
 
-    Of settings and options `places` are those that say where something lies: they may differ where
-    results are compared, and are shown. `engine_settings` say what makes its I/Os, and how that
-    asks the kernel for them: they may differ where engines are compared.
+    Of settings and options `path_options` are those that say where something lies: they may differ
+    where results are compared, and are shown. `engine_settings` say what makes its I/Os, and how
+    that asks the kernel for them: they may differ where engines are compared.
     """
 
     __slots__ = ()
 
-    warms_up: ClassVar[bool] = True
-    tells_latency: ClassVar[bool] = True
-    fills_store: ClassVar[bool] = False
-    measured_here: ClassVar[bool] = True
-    follows_rule: ClassVar[bool] = False
+    has_warmup: ClassVar[bool] = True
+    reports_live_latency: ClassVar[bool] = True
+    fills_data_store: ClassVar[bool] = False
+    is_measured_by_iolab: ClassVar[bool] = True
+    can_end_by_rule: ClassVar[bool] = False
     load_axes: ClassVar[tuple[str, ...]] = ()
-    places: ClassVar[tuple[str, ...]] = ()
+    path_options: ClassVar[tuple[str, ...]] = ()
     engine_settings: ClassVar[tuple[str, ...]] = ("engine",)
     indicators: ClassVar[Mapping[str, str | None]] = MappingProxyType(
         {BY_IOPS: "iops", BY_BANDWIDTH: "bw_bytes_per_s", BY_LATENCY: "lat_ns_mean"}
@@ -167,7 +167,7 @@ class AnyJob(TaggedRecord):
         def engine(self) -> EngineName:
             """What makes this load."""
 
-    def at_axis_values(self, axis: Iterable[tuple[str, int | str]]) -> Self:
+    def with_axis_values(self, axis: Iterable[tuple[str, int | str]]) -> Self:
         """The job with the axis values in place of its first ones."""
         return replace(self, **self.fields_from_keys(axis))
 
@@ -248,7 +248,7 @@ class AnyJob(TaggedRecord):
         return 0
 
     @property
-    def direct(self) -> bool:
+    def is_direct(self) -> bool:
         """Whether the job's I/Os bypass the page cache (O_DIRECT)."""
         return False
 
@@ -258,7 +258,7 @@ class AnyJob(TaggedRecord):
         return False
 
     @property
-    def jobs(self) -> int:
+    def job_count(self) -> int:
         """How many equal jobs one client runs at once (fio's numjobs); its host may set that."""
         return 1
 
@@ -289,7 +289,7 @@ class AnyJob(TaggedRecord):
         """The job with I/Os that arrive as independent users make them, if it says nothing else."""
         return self
 
-    def mix_at_axis(self, axis: Mapping[str, int | str]) -> tuple[str, str] | None:  # noqa: ARG002
+    def mix_for_axis_values(self, axis: Mapping[str, int | str]) -> tuple[str, str] | None:  # noqa: ARG002
         """The kind of load, and its mix of operations at those values of a point's axes.
 
         Points with one mix spread alike over runs. None where nothing is known of that.
@@ -310,7 +310,7 @@ class Workload:
     """A described behaviour: the job at its first values, and the axes that vary it.
 
     `repeats` is how often each of its points is measured, None for as often as the method says.
-    `aim` is what its axes are measured for.
+    `search_goal` is what its axes are measured for.
     """
 
     id: str
@@ -319,7 +319,7 @@ class Workload:
     sweep: tuple[Axis, ...]
     indicator: Indicator
     repeats: int | None = None
-    aim: WorkloadObjective = EVERY_POINT
+    search_goal: WorkloadObjective = EVERY_POINT
 
     @property
     def headline_metric(self) -> str | None:
@@ -330,7 +330,7 @@ class Workload:
     def rate_metric(self) -> str:
         """The key of the rate of its load, whatever its headline is."""
         key = self.headline_metric
-        return key if key and spec_of(key).combine is Combine.RATE else "iops"
+        return key if key and metric_spec(key).combine is CombineRule.RATE else "iops"
 
     @property
     def axis_texts(self) -> dict[str, str]:

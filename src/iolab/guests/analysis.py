@@ -18,7 +18,7 @@ from iolab.analysis.check import (
     valid,
     worst_answer,
 )
-from iolab.analysis.checks.storage_bytes import is_accounted
+from iolab.analysis.checks.storage_bytes import can_compare_with_storage
 from iolab.analysis.view import RunView
 from iolab.core.host import is_emulator
 from iolab.core.metric import Level
@@ -64,7 +64,7 @@ def emulated_guest(view: RunView) -> CheckAnswer:
     emulated_hosts = [
         host.host
         for host in view.hosts
-        if (facts := view.facts_of(host)) is not None and is_emulator(facts.kernel.hypervisor)
+        if (facts := view.facts_of_host(host)) is not None and is_emulator(facts.kernel.hypervisor)
     ]
     emulated = list(dict.fromkeys((*ours, *emulated_hosts)))
     evidence: Numbers = {"emulated": len(emulated), "clients": len(view.hosts)}
@@ -80,7 +80,7 @@ def emulated_guest(view: RunView) -> CheckAnswer:
 
 
 @check("modelled-disk", "Modelled disks", needs_load=False)
-def modelled_disk(view: RunView) -> CheckAnswer:
+def simulated_disk(view: RunView) -> CheckAnswer:
     """Whether there was any storage below the guests' disks."""
     settings = boot_settings(view.record)
     if settings is None:
@@ -96,7 +96,7 @@ def modelled_disk(view: RunView) -> CheckAnswer:
 
 
 @check("limited-disk", "Disks held at a limit")
-def limited_disk(view: RunView) -> CheckAnswer:
+def disk_iops_limit(view: RunView) -> CheckAnswer:
     """Whether the limit that the study puts on each guest's disk shaped the result."""
     settings = boot_settings(view.record)
     limit = settings.iops_limit if settings else None
@@ -132,11 +132,14 @@ def guest_starved(view: RunView) -> CheckAnswer:
     guests = run_guests(view.record)
     if not guests:
         return not_applicable(_NO_GUESTS)
-    answers = [*(_waited(view, guest) for guest in guests), *_stolen_by_hypervisor_below(view)]
+    answers = [
+        *(_vcpu_wait_answer(view, guest) for guest in guests),
+        *_stolen_by_hypervisor_below(view),
+    ]
     return worst_answer(answers, most="wait_share")
 
 
-def _waited(view: RunView, guest: Guest) -> CheckAnswer:
+def _vcpu_wait_answer(view: RunView, guest: Guest) -> CheckAnswer:
     use = guest_cpu_use(view, guest)
     if use is None:
         return not_applicable(
@@ -145,22 +148,27 @@ def _waited(view: RunView, guest: Guest) -> CheckAnswer:
             guest=guest.name,
             wait_share=None,
         )
-    evidence: Numbers = {"guest": guest.name, "wait_share": use.wait, "run_share": use.run}
+    evidence: Numbers = {
+        "guest": guest.name,
+        "wait_share": use.wait_share,
+        "run_share": use.run_share,
+    }
     text = (
-        f"The processors of {guest.name} waited {percent_text(use.wait)} of the time for a free "
+        f"The processors of {guest.name} waited {percent_text(use.wait_share)} of the time for "
+        "a free "
         "one of "
         f"{guest.run.node}"
     )
-    if use.wait >= WAITED:
+    if use.wait_share >= WAITED:
         return indicative(f"{text}: its latencies hold those pauses.", **evidence)
     return valid(f"{text}.", **evidence)
 
 
 def _stolen_by_hypervisor_below(view: RunView) -> Iterator[CheckAnswer]:
     """A node that is a guest itself passes on what its own hypervisor takes."""
-    window = view.load.cut.common
+    window = view.load.measured_part.common
     for node in guest_nodes(view.record):
-        share = view.mean_on(node.name, "cpu", "all", "steal_share", window)
+        share = view.mean_metric_of_named_host(node.name, "cpu", "all", "steal_share", window)
         if share is not None and share >= WAITED:
             yield indicative(
                 f"The hypervisor below {node.name} took {percent_text(share)} of the processors "
@@ -172,64 +180,70 @@ def _stolen_by_hypervisor_below(view: RunView) -> Iterator[CheckAnswer]:
 
 
 @check("guest-bound", "Guests bound by their processors")
-def guest_bound(view: RunView) -> CheckAnswer:
+def guest_limited(view: RunView) -> CheckAnswer:
     """Whether guests could have submitted more, and spent their latency below themselves."""
     guests = run_guests(view.record)
     if not guests:
         return not_applicable(_NO_GUESTS)
-    return worst_answer((_bound(guest, guest_limit(view, guest)) for guest in guests), most="off")
+    return worst_answer(
+        (_guest_limit_answer(guest, guest_limit(view, guest)) for guest in guests), most="off"
+    )
 
 
-def _bound(guest: Guest, limit: GuestLimit) -> CheckAnswer:
+def _guest_limit_answer(guest: Guest, limit: GuestLimit) -> CheckAnswer:
     engine, below = limit.engine_ns, limit.hypervisor_ns
     times = engine / below if engine is not None and below else None
     evidence: Numbers = {
         "guest": guest.name,
-        "rho": limit.rho,
+        "rho": limit.reached_share,
         "engine_lat_ns": engine,
         "hypervisor_lat_ns": below,
         "times": times,
-        "run_share": limit.use.run if limit.use else None,
-        "wait_share": limit.use.wait if limit.use else None,
-        "off": max(1 - limit.rho if limit.rho is not None else 0.0, 1 - 1 / max(times or 1, 1)),
+        "run_share": limit.use.run_share if limit.use else None,
+        "wait_share": limit.use.wait_share if limit.use else None,
+        "off": max(
+            1 - limit.reached_share if limit.reached_share is not None else 0.0,
+            1 - 1 / max(times or 1, 1),
+        ),
     }
-    if limit.runs_empty and limit.rho is not None:
+    if limit.has_too_few_in_flight and limit.reached_share is not None:
         return invalid(
-            f"Of the I/Os asked for, {percent_text(limit.rho)} were in flight in {guest.name}"
-            f"{_used(limit)}: the guest was the limit, not what it measured.",
+            f"Of the I/Os asked for, {percent_text(limit.reached_share)} were in flight in "
+            f"{guest.name}"
+            f"{_vcpu_use_text(limit)}: the guest was the limit, not what it measured.",
             **evidence,
         )
-    if limit.waits_inside and engine is not None and below is not None:
+    if limit.is_latency_inside_guest and engine is not None and below is not None:
         text = (
             f"The generator in {guest.name} saw {format_ns(engine)} where its hypervisor "
-            f"took {format_ns(below)}{_used(limit)}"
+            f"took {format_ns(below)}{_vcpu_use_text(limit)}"
         )
         if limit.level is Level.INVALID:
             return invalid(f"{text}: most of the latency is its processors'.", **evidence)
         where = "in the guest, or on the way between the two"
         return indicative(f"{text}: most of the latency was spent {where}.", **evidence)
-    if limit.rho is None and below is None:
+    if limit.reached_share is None and below is None:
         return unchecked(
             f"{guest.name} has no queue that should be full, and its node does not count its I/Os",
             **evidence,
         )
-    return valid(f"The guest {guest.name} kept up{_kept(limit)}.", **evidence)
+    return valid(f"The guest {guest.name} kept up{_in_flight_share_text(limit)}.", **evidence)
 
 
-def _used(limit: GuestLimit) -> str:
+def _vcpu_use_text(limit: GuestLimit) -> str:
     """What its processors did meanwhile, for a sentence."""
     if limit.use is None:
         return ""
     return (
-        f", its processors ran {percent_text(limit.use.run)} and waited "
-        f"{percent_text(limit.use.wait)}"
+        f", its processors ran {percent_text(limit.use.run_share)} and waited "
+        f"{percent_text(limit.use.wait_share)}"
     )
 
 
-def _kept(limit: GuestLimit) -> str:
-    if limit.rho is None:
+def _in_flight_share_text(limit: GuestLimit) -> str:
+    if limit.reached_share is None:
         return ", under a pace"
-    return f" with {percent_text(limit.rho)} of the I/Os asked for in flight"
+    return f" with {percent_text(limit.reached_share)} of the I/Os asked for in flight"
 
 
 MISSING_GOOD: Final = 0.99
@@ -255,28 +269,33 @@ _WAYS: Final = (("read", 0), ("written", 1))
 
 
 @check("guest-bytes", "Bytes of guests and of their nodes")
-def guest_bytes(view: RunView) -> CheckAnswer:
+def bytes_below_guests(view: RunView) -> CheckAnswer:
     """Whether what guests moved is what their hypervisor served and their nodes' devices moved."""
     account = fleet_bytes(view)
     if account is None:
         return not_applicable("No guest of a known node made load.")
-    evidence = _evidence(account)
-    answers = [answer for guest in account.guests for answer in _served(guest, evidence)]
-    return worst_answer([*answers, *_moved(view, account, evidence)])
+    evidence = _fleet_byte_evidence(account)
+    answers = [
+        answer for guest in account.guests for answer in _guest_byte_answers(guest, evidence)
+    ]
+    return worst_answer([*answers, *_node_byte_answers(view, account, evidence)])
 
 
-def _served(guest: GuestBytes, evidence: Numbers) -> Iterator[CheckAnswer]:
+def _guest_byte_answers(guest: GuestBytes, evidence: Numbers) -> Iterator[CheckAnswer]:
     """One guest's own block device against what its hypervisor counted."""
-    if guest.served is None:
+    if guest.hypervisor_read_and_write_bytes is None:
         return
     numbers = {
         **evidence,
         "guest": guest.name,
-        "guest_asked_bytes": sum(guest.asked),
-        "guest_served_bytes": sum(guest.served),
+        "guest_asked_bytes": sum(guest.guest_read_and_write_bytes),
+        "guest_served_bytes": sum(guest.hypervisor_read_and_write_bytes),
     }
     for way, place in _WAYS:
-        asked, served = guest.asked[place], guest.served[place]
+        asked, served = (
+            guest.guest_read_and_write_bytes[place],
+            guest.hypervisor_read_and_write_bytes[place],
+        )
         text = (
             f"The hypervisor of {guest.name} counted {format_bytes(served)} {way} where the guest "
             f"counted {format_bytes(asked)}"
@@ -287,35 +306,39 @@ def _served(guest: GuestBytes, evidence: Numbers) -> Iterator[CheckAnswer]:
             yield indicative(f"{text}: more than the load passed.", **numbers)
 
 
-def _moved(view: RunView, account: FleetBytes, evidence: Numbers) -> Iterator[CheckAnswer]:
+def _node_byte_answers(
+    view: RunView, account: FleetBytes, evidence: Numbers
+) -> Iterator[CheckAnswer]:
     """What left all guests against what the devices of all nodes moved."""
-    below = format_bytes(sum(account.below))
+    below = format_bytes(sum(account.hypervisor_bytes))
     if is_modelled(view.record):
         yield not_applicable(f"The {below} of the guests went to modelled disks.", **evidence)
-    elif is_accounted(view):
+    elif can_compare_with_storage(view):
         yield not_applicable(
             f"The {below} of the guests are compared with the storage nodes' disks.", **evidence
         )
-    elif account.expected is None:
+    elif account.expected_device_bytes is None:
         yield not_applicable(
             f"The guests moved {below}; no redundancy is declared, so it is compared with nothing.",
             **evidence,
         )
-    elif account.moved is None:
-        yield unchecked(f"the devices of {account.blind} were not counted", **evidence)
+    elif account.moved_device_bytes is None:
+        yield unchecked(f"the devices of {account.unmonitored_node} were not counted", **evidence)
     else:
-        yield from _against(view, account, account.expected, account.moved, evidence)
+        yield from _compare_node_bytes(
+            view, account, account.expected_device_bytes, account.moved_device_bytes, evidence
+        )
 
 
-def _against(
+def _compare_node_bytes(
     view: RunView,
     account: FleetBytes,
     expected: tuple[float, float],
     moved: tuple[int, int],
     evidence: Numbers,
 ) -> Iterator[CheckAnswer]:
-    spans = [span.seconds for span in view.load.cut.hosts if span is not None]
-    slack = account.devices * (SLACK_BYTES + BACKGROUND_BYTES_PER_S * max(spans, default=0.0))
+    spans = [span.seconds for span in view.load.measured_part.hosts if span is not None]
+    slack = account.device_count * (SLACK_BYTES + BACKGROUND_BYTES_PER_S * max(spans, default=0.0))
     for way, place in _WAYS:
         wanted, counted = expected[place], moved[place]
         text = (
@@ -330,15 +353,19 @@ def _against(
             yield indicative(f"{text}: amplification, or others' work.", **evidence)
     yield valid(
         f"The nodes' devices moved {format_bytes(sum(moved))} where {format_bytes(sum(expected))} "
-        f"were expected for the {format_bytes(sum(account.below))} of the guests.",
+        f"were expected for the {format_bytes(sum(account.hypervisor_bytes))} of the guests.",
         **evidence,
     )
 
 
-def _evidence(account: FleetBytes) -> Numbers:
-    served = [guest.served for guest in account.guests if guest.served is not None]
-    asked = [guest.asked for guest in account.guests]
-    expected, moved = account.expected, account.moved
+def _fleet_byte_evidence(account: FleetBytes) -> Numbers:
+    served = [
+        guest.hypervisor_read_and_write_bytes
+        for guest in account.guests
+        if guest.hypervisor_read_and_write_bytes is not None
+    ]
+    asked = [guest.guest_read_and_write_bytes for guest in account.guests]
+    expected, moved = account.expected_device_bytes, account.moved_device_bytes
     return {
         "guests": len(account.guests),
         "asked_read_bytes": sum(read for read, _ in asked),
@@ -349,7 +376,7 @@ def _evidence(account: FleetBytes) -> Numbers:
         "expected_write_bytes": expected[1] if expected else None,
         "devices_read_bytes": moved[0] if moved else None,
         "devices_write_bytes": moved[1] if moved else None,
-        "devices": account.devices,
+        "devices": account.device_count,
     }
 
 
@@ -357,10 +384,10 @@ class GuestAnalysis:
     """Hosts that live on a node which is looked at from inside, too."""
 
     checks: Final[Mapping[CheckSlot, tuple[Check[RunView], ...]]] = {
-        CheckSlot.PROCESSORS_REAL: (emulated_guest, modelled_disk),
-        CheckSlot.LIMITS: (limited_disk,),
-        CheckSlot.BYTES: (guest_bytes,),
-        CheckSlot.LATENCY: (guest_bound,),
+        CheckSlot.PROCESSORS_REAL: (emulated_guest, simulated_disk),
+        CheckSlot.LIMITS: (disk_iops_limit,),
+        CheckSlot.BYTES: (bytes_below_guests,),
+        CheckSlot.LATENCY: (guest_limited,),
         CheckSlot.PROCESSORS_FREE: (guest_starved,),
     }
     limited_hosts = staticmethod(limited_guests)

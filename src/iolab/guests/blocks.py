@@ -24,7 +24,7 @@ from iolab.text import excerpt
 from iolab.units import NS_PER_S
 
 COUNTERS: Final = "query-blockstats"
-"""The command whose answer `read_blocks` takes."""
+"""The command whose answer `parse_block_stats` takes."""
 
 HISTOGRAMS: Final = "block-latency-histogram-set"
 """The command, with `HISTOGRAM_ARGUMENTS`, that begins the histograms anew."""
@@ -38,7 +38,7 @@ HIGHEST_NS: Final = 60_000_000_000
 """From less than any request takes to twice the kernel's own limit of one, 30 s."""
 
 
-def _boundaries() -> Iterator[int]:
+def _bin_boundaries_ns() -> Iterator[int]:
     """Each a step above the one before, from the lowest to the first beyond the highest."""
     step = 0
     while (edge := round(LOWEST_NS * 2 ** (step / STEPS_PER_OCTAVE))) < HIGHEST_NS:
@@ -47,7 +47,7 @@ def _boundaries() -> Iterator[int]:
     yield HIGHEST_NS
 
 
-BOUNDARIES_NS: Final = tuple(_boundaries())
+BOUNDARIES_NS: Final = tuple(_bin_boundaries_ns())
 """Ascending. QEMU keeps a bin below the first, between each two, and above the last."""
 
 HISTOGRAM_ARGUMENTS: Final = {
@@ -80,20 +80,22 @@ class GuestDiskCounts:
     write: DirectionCounts
 
 
-def read_blocks(guest: str, answer: object) -> GuestDiskCounts:
+def parse_block_stats(guest: str, answer: object) -> GuestDiskCounts:
     """The data disk's counters out of the answer to COUNTERS. HostError when they are not there."""
     try:
         disks = [disk for disk in _DISKS.validate_python(answer) if disk.qdev == DISK_ID]
     except ValidationError as fault:
         first = fault.errors()[0]
         where = ".".join(str(step) for step in first["loc"])
-        raise _odd(guest, f"'{where}' in its counters: {first['msg']}") from None
+        raise _unexpected_reply_error(guest, f"'{where}' in its counters: {first['msg']}") from None
     if len(disks) != 1:
-        raise _odd(guest, f"{len(disks)} disks called '{DISK_ID}' instead of one")
-    return disks[0].stats.counts(guest)
+        raise _unexpected_reply_error(
+            guest, f"{len(disks)} disks called '{DISK_ID}' instead of one"
+        )
+    return disks[0].stats.disk_counts(guest)
 
 
-def blocks_between(
+def block_counts_between(
     guest: str, before: GuestDiskCounts, after: GuestDiskCounts
 ) -> tuple[BlockCounts, ...]:
     """What was served between two looks, reads first.
@@ -101,21 +103,21 @@ def blocks_between(
     HostError when a counter fell, as it does when the guest was started anew.
     """
     return (
-        _between(guest, Direction.READ, before.read, after.read),
-        _between(guest, Direction.WRITE, before.write, after.write),
+        _direction_counts_between(guest, Direction.READ, before.read, after.read),
+        _direction_counts_between(guest, Direction.WRITE, before.write, after.write),
     )
 
 
-class _Reply(BaseModel):
+class _QemuReply(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
 
-class _Histogram(_Reply):
+class _QemuHistogram(_QemuReply):
     boundaries: Annotated[list[Count], Field(max_length=len(BOUNDARIES_NS))]
     bins: Annotated[list[Count], Field(max_length=len(BOUNDARIES_NS) + 1)]
 
 
-class _Stats(_Reply):
+class _QemuBlockStats(_QemuReply):
     rd_operations: Count
     wr_operations: Count
     failed_rd_operations: Count = 0
@@ -124,46 +126,46 @@ class _Stats(_Reply):
     wr_bytes: Count
     rd_total_time_ns: Count
     wr_total_time_ns: Count
-    rd_latency_histogram: _Histogram | None = None
-    wr_latency_histogram: _Histogram | None = None
+    rd_latency_histogram: _QemuHistogram | None = None
+    wr_latency_histogram: _QemuHistogram | None = None
 
-    def counts(self, guest: str) -> GuestDiskCounts:
+    def disk_counts(self, guest: str) -> GuestDiskCounts:
         read = DirectionCounts(
             self.rd_operations + self.failed_rd_operations,
             self.rd_bytes,
             self.rd_total_time_ns,
-            _bins(guest, self.rd_latency_histogram),
+            _checked_bins(guest, self.rd_latency_histogram),
         )
         write = DirectionCounts(
             self.wr_operations + self.failed_wr_operations,
             self.wr_bytes,
             self.wr_total_time_ns,
-            _bins(guest, self.wr_latency_histogram),
+            _checked_bins(guest, self.wr_latency_histogram),
         )
         return GuestDiskCounts(read, write)
 
 
-class _Disk(_Reply):
+class _QemuDisk(_QemuReply):
     qdev: Annotated[str, Field(max_length=4096)] = ""
-    stats: _Stats
+    stats: _QemuBlockStats
 
 
-_DISKS: Final = TypeAdapter(Annotated[list[_Disk], Field(max_length=64)])
+_DISKS: Final = TypeAdapter(Annotated[list[_QemuDisk], Field(max_length=64)])
 """Our guests have two disks."""
 
 
-def _bins(guest: str, histogram: _Histogram | None) -> tuple[int, ...]:
+def _checked_bins(guest: str, histogram: _QemuHistogram | None) -> tuple[int, ...]:
     if histogram is None:
         return ()
     if (
         tuple(histogram.boundaries) != BOUNDARIES_NS
         or len(histogram.bins) != len(BOUNDARIES_NS) + 1
     ):
-        raise _odd(guest, "a histogram with other boundaries than were set")
+        raise _unexpected_reply_error(guest, "a histogram with other boundaries than were set")
     return tuple(histogram.bins)
 
 
-def _between(
+def _direction_counts_between(
     guest: str, direction: Direction, before: DirectionCounts, after: DirectionCounts
 ) -> BlockCounts:
     bins: tuple[int, ...] = ()
@@ -171,18 +173,18 @@ def _between(
         bins = tuple(late - early for late, early in zip(after.bins, before.bins, strict=True))
     sums = (after.ios - before.ios, after.bytes - before.bytes, after.total_ns - before.total_ns)
     if min(*sums, *bins, 0) < 0:
-        raise _odd(guest, f"fewer {direction.key}s than at the look before")
+        raise _unexpected_reply_error(guest, f"fewer {direction.key}s than at the look before")
     edges = pairwise((0, *BOUNDARIES_NS, MAX_COUNT))
     filled = ((*edge, count) for edge, count in zip(edges, bins, strict=False) if count)
     return BlockCounts(direction, *sums, tuple(filled))
 
 
-def _odd(guest: str, problem: str) -> HostError:
+def _unexpected_reply_error(guest: str, problem: str) -> HostError:
     message = f"The hypervisor of guest '{excerpt(guest)}' told of {excerpt(problem)}."
     return HostError(message, "See the last words of the guest's console, and run again.")
 
 
-def guest_use(guest: str, before: CpuUseAnswer, after: CpuUseAnswer) -> GuestUse | None:
+def guest_use_between(guest: str, before: CpuUseAnswer, after: CpuUseAnswer) -> GuestUse | None:
     """The use between two looks; None where the node's kernel does not count it.
 
     HostError when it fell, as it does when the guest was started anew or lost a processor.

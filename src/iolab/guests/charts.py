@@ -22,7 +22,7 @@ from iolab.guests.groups import (
 )
 from iolab.guests.latency_account import latency_account_chart
 from iolab.guests.node_chart import node_timeline_chart
-from iolab.guests.tables import latency_accounts, nodes_table, outliers_table, written_table
+from iolab.guests.tables import latency_accounts, nodes_table, outliers_table, written_bytes_table
 from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.charts.chart import ChartGroup, SeriesStyles
 from iolab.report.charts.choose import DASHES
@@ -65,14 +65,16 @@ def fleet_charts(
     """IOPS, mean latency and the tail against guests a node, a line a depth; the account."""
     if not any(median_run(point) for point in group.points):
         return None
-    named = list(named_runs(group, looks))
-    figures = [*_curves(group, looks, curves)] if _varied(group) else []
+    named = list(fewest_and_most_guest_runs(group, looks))
+    figures = (
+        [*_group_curve_figures(group, looks, curves)] if _has_several_guest_counts(group) else []
+    )
     accounts = [account for name, run in named for account in latency_accounts(run, name)]
     account = latency_account_chart(group.title, accounts)
     further = (replace(account, finding=f"{caveat}{account.finding}"),) if account else ()
     tables = (
         (nodes_table(named), _NODES_NOTE),
-        (written_table(named), _WRITTEN_NOTE),
+        (written_bytes_table(named), _WRITTEN_NOTE),
         (outliers_table(named), ""),
     )
     more: tuple[tuple[Table, str], ...] = tuple((t, note) for t, note in tables if t is not None)
@@ -80,11 +82,11 @@ def fleet_charts(
     return ChartGroup(group.title, with_caveat, detail_tables=more, appendix_figures=further)
 
 
-def _varied(group: FleetGroup) -> bool:
+def _has_several_guest_counts(group: FleetGroup) -> bool:
     return len({guests_per_node(point.key.axis) for point in group.points}) > 1
 
 
-def lines_of(
+def group_chart_lines(
     group: FleetGroup, looks: SeriesStyles, curves: Iterable[LoadCurve] = ()
 ) -> list[ChartLine]:
     """A line for each configuration and depth; of one configuration each has its own colour."""
@@ -117,11 +119,11 @@ def lines_of(
     return lines
 
 
-def _curves(
+def _group_curve_figures(
     group: FleetGroup, looks: SeriesStyles, curves: Sequence[LoadCurve]
 ) -> Iterator[Figure]:
-    lines = lines_of(group, looks, curves)
-    name, note = drawn_tail(group.points)
+    lines = group_chart_lines(group, looks, curves)
+    name, note = highest_common_percentile_and_note(group.points)
     words = "median latency" if name == MEDIAN else f"tail latency ({_WORDS[name]})"
     tail = ChartQuantity(f"lat_ns_{name}", words, _WORDS[name])
     figure = rate_and_latency_chart(
@@ -132,16 +134,16 @@ def _curves(
     yield replace(figure, note=notes, by_configuration=several)
 
 
-def drawn_tail(points: Sequence[PointSummary]) -> tuple[str, str]:
+def highest_common_percentile_and_note(points: Sequence[PointSummary]) -> tuple[str, str]:
     """The highest percentile that all points with a latency have, and why it is none higher."""
-    measured = [point for point in points if _has(point, "mean")]
+    measured = [point for point in points if _has_latency(point, "mean")]
     names = [name for name, _ in PERCENTILES]
     drawn = next(
-        (n for n in reversed(names) if all(_has(point, n) for point in measured)), names[0]
+        (n for n in reversed(names) if all(_has_latency(point, n) for point in measured)), names[0]
     )
     if drawn == WANTED:
         return drawn, ""
-    having = sum(_has(point, WANTED) for point in measured)
+    having = sum(_has_latency(point, WANTED) for point in measured)
     needed = ios_needed_for_percentile(dict(PERCENTILES)[WANTED])
     return drawn, (
         f"{_WORDS[drawn]} is the highest percentile that every point supports: {_WORDS[WANTED]}, "
@@ -150,12 +152,14 @@ def drawn_tail(points: Sequence[PointSummary]) -> tuple[str, str]:
     )
 
 
-def _has(point: PointSummary, name: str) -> bool:
+def _has_latency(point: PointSummary, name: str) -> bool:
     metric = point.metrics.get(f"lat_ns_{name}", UNKNOWN_METRIC)
     return metric.value is not None or metric.low is not None
 
 
-def named_runs(group: FleetGroup, looks: SeriesStyles) -> Iterator[tuple[str, Result]]:
+def fewest_and_most_guest_runs(
+    group: FleetGroup, looks: SeriesStyles
+) -> Iterator[tuple[str, Result]]:
     """Of each line the runs with the fewest and the most guests, those with the most last."""
     ends = [fewest_and_most_guests(points) for points in points_by_depth(group.points).values()]
     several = len({point.key.configuration for point in group.points}) > 1
@@ -165,23 +169,26 @@ def named_runs(group: FleetGroup, looks: SeriesStyles) -> Iterator[tuple[str, Re
         if run is not None and run.nodes:
             title = looks[point.key.configuration].title if several else ""
             yield (
-                ", ".join(part for part in (title, guest_run_text(run, group.others)) if part),
+                ", ".join(part for part in (title, guest_run_text(run, group.other_axes)) if part),
                 run,
             )
 
 
-def inside_charts(inside: NodeTimeline | None, caveat: str, name: str) -> ChartGroup | None:
+def node_timeline_charts(inside: NodeTimeline | None, caveat: str, name: str) -> ChartGroup | None:
     """One node over the time of one run; `name` is the run's."""
     if inside is None:
         return None
     figure = node_timeline_chart(
         f"{inside.node}, {name}", f"{inside.node} from inside over time", inside, caveat
     )
-    note = f"{counted_noun(inside.guest_count, 'guest')} on this node: {name}.{_beside(inside)}"
+    note = (
+        f"{counted_noun(inside.guest_count, 'guest')} on this node: "
+        f"{name}.{_shared_disks_note(inside)}"
+    )
     return ChartGroup("One node from inside", (replace(figure, note=f"{note} {figure.note}"),))
 
 
-def _beside(inside: NodeTimeline) -> str:
+def _shared_disks_note(inside: NodeTimeline) -> str:
     """What else the figures of a node hold that is one machine with others."""
     if not inside.nodes_sharing_disks:
         return ""

@@ -19,7 +19,7 @@ from iolab.guests.problems import QEMU_IMG, QEMU_NBD
 from iolab.guests.qemu import QemuRun
 from iolab.guests.vm_table import COPIES
 from iolab.hosts.barrier import gather_hosts
-from iolab.hosts.remote_process import output_of
+from iolab.hosts.remote_process import run_and_get_output
 from iolab.session.context import SessionContext
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.targets.work_directory import prove_extents, unproved_bytes
@@ -124,7 +124,7 @@ SERVER_END_S: Final = 2.0
 
 
 class ReplicaSet:
-    """The copies of a session; `make` once, `end` once."""
+    """The copies of a session; `create` once, `stop` once."""
 
     def __init__(
         self, session: SessionContext, nodes: Sequence[Hypervisor], settings: GuestSettings
@@ -137,43 +137,43 @@ class ReplicaSet:
         guests = {guest: node.name for node in nodes for guest in node.guests}
         self._mirrors = plan_replicas(addresses, guests, settings.replicas, session.session_id)
 
-    async def make(self) -> None:
+    async def create(self) -> None:
         """Every copy is there and offered, the same as its image. HostError or EngineError else."""
         size = self._settings.disk_bytes
         expected_s = size * len(self._mirrors) / len(self._nodes) / ASSUMED_WRITE_BYTES_PER_S
         detail = f"{len(self._mirrors)} copies of guests' disks on other nodes"
         self._session.begin_phase(Phase.LAY_OUT, None, detail, expected_s)
-        (await gather_hosts(self._nodes.values(), self._offer)).complete()
-        (await gather_hosts(self._nodes.values(), self._copy)).complete()
-        (await gather_hosts(self._nodes.values(), self._prove)).complete()
+        (await gather_hosts(self._nodes.values(), self._start_servers)).results_or_raise()
+        (await gather_hosts(self._nodes.values(), self._fill_copies_of_node)).results_or_raise()
+        (await gather_hosts(self._nodes.values(), self._require_written)).results_or_raise()
         for node in self._nodes.values():
             node.replicas = {
                 guest: tuple(mirror.replica for mirror in self._mirrors if mirror.guest == guest)
                 for guest in node.guests
             }
 
-    async def end(self) -> None:
+    async def stop(self) -> None:
         """Offer nothing any more; the files go with the nodes' folders."""
         await asyncio.gather(*(server.kill() for server in self._servers.values()))
         self._servers.clear()
 
-    async def _offer(self, node: Hypervisor) -> None:
+    async def _start_servers(self, node: Hypervisor) -> None:
         for mirror in self._mirrors:
             if mirror.node != node.name:
                 continue
             image = f"{node.folder}/{mirror.image}"
             size = str(self._settings.disk_bytes)
-            await output_of(node.host, ("truncate", "-s", size, image))
+            await run_and_get_output(node.host, ("truncate", "-s", size, image))
             argv = nbd_server_command(mirror, image, QEMU_NBD)
             self._servers[mirror.replica.export] = QemuRun.start(node.host, argv, node.folder)
 
-    async def _copy(self, node: Hypervisor) -> None:
+    async def _fill_copies_of_node(self, node: Hypervisor) -> None:
         """Each image of this node's guests to its copies, one after the other."""
         for mirror in self._mirrors:
             if mirror.guest in node.guests:
-                await self._fill(node, mirror)
+                await self._fill_copy(node, mirror)
 
-    async def _prove(self, node: Hypervisor) -> None:
+    async def _require_written(self, node: Hypervisor) -> None:
         """The copies that this node offers are written in full, as images are."""
         paths = [
             f"{node.folder}/{mirror.image}" for mirror in self._mirrors if mirror.node == node.name
@@ -185,17 +185,17 @@ class ReplicaSet:
             )
             raise HostError(message, "See whether something else changes files in that folder.")
 
-    async def _fill(self, node: Hypervisor, mirror: DiskReplica) -> None:
+    async def _fill_copy(self, node: Hypervisor, mirror: DiskReplica) -> None:
         argv = nbd_copy_command(mirror, node.images[mirror.guest], QEMU_IMG)
         limit_s = COPY_LIMIT_S + self._settings.disk_bytes / SLOWEST_COPY_BYTES_PER_S
         server = self._servers[mirror.replica.export]
         for left in reversed(range(SERVER_TRIES)):
             try:
-                await output_of(node.host, argv, limit_s=limit_s)
+                await run_and_get_output(node.host, argv, limit_s=limit_s)
             except EngineError as fault:
                 refused = REFUSED in fault.message
                 # Whoever answered instead of ours has its port, and ours is about to say so.
-                if await server.gone(SERVER_RETRY_S if refused else SERVER_END_S):
+                if await server.ends_within(SERVER_RETRY_S if refused else SERVER_END_S):
                     raise _server_failed_error(mirror, server) from None
                 if not left or not refused:
                     raise
@@ -206,7 +206,7 @@ class ReplicaSet:
 def _server_failed_error(mirror: DiskReplica, server: QemuRun) -> HostError:
     message = (
         f"The copy of guest '{mirror.guest}' cannot be offered on node '{mirror.node}': "
-        f"{server.words().rstrip('.') or 'it said nothing'}."
+        f"{server.exit_and_console_text().rstrip('.') or 'it said nothing'}."
     )
     return HostError(message, "Free that port there, or correct the node's storage_address.")
 

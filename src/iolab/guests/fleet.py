@@ -15,7 +15,13 @@ from iolab.core.run import PlannedRun, RunRecord
 from iolab.core.workload import DataSet
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
-from iolab.guests.blocks import COUNTERS, GuestDiskCounts, blocks_between, guest_use, read_blocks
+from iolab.guests.blocks import (
+    COUNTERS,
+    GuestDiskCounts,
+    block_counts_between,
+    guest_use_between,
+    parse_block_stats,
+)
 from iolab.guests.copies import ReplicaSet
 from iolab.guests.guest import (
     BlockCounts,
@@ -26,10 +32,15 @@ from iolab.guests.guest import (
     GuestUse,
     booted_guest_settings,
 )
-from iolab.guests.hosts import booted, machines_of, node_path, pins_of
+from iolab.guests.hosts import (
+    assign_guest_pins,
+    booted_guest_specs,
+    image_directory,
+    nodes_by_machine,
+)
 from iolab.guests.hypervisor import Hypervisor, RunningGuest
 from iolab.guests.kit.build import GuestKit, build_guest_kit
-from iolab.guests.problems import check_nodes
+from iolab.guests.problems import require_capable_nodes
 from iolab.hosts.answers import CpuUseAnswer, read_answer
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.builds import Say
@@ -40,7 +51,7 @@ from iolab.session.context import SessionContext
 from iolab.session.discovery import Discovery, discover
 from iolab.session.reconnect import RESUME, HostChangedError, Reach
 from iolab.study.guard import host_changes
-from iolab.study.targets import makers_of, nodes_of, participants
+from iolab.study.targets import hypervisors_of_study, load_hosts, load_hosts_of_point
 from iolab.targets.layout import lay_out
 from iolab.text import capitalised
 
@@ -49,28 +60,28 @@ LOOK_LIMIT_S: Final = 20.0
 
 
 @dataclass(slots=True)
-class _Counted:
+class _CountedGuest:
     """One guest in one run; `index` is its node's among the hosts that counters name."""
 
     name: str
     node: Hypervisor
     index: int
     seq: int = 0
-    before: _Look | None = None
-    after: _Look | None = None
+    before: _GuestSample | None = None
+    after: _GuestSample | None = None
     reported: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _GuestSample:
     """What was counted so far, None for what could not be had."""
 
     disk: GuestDiskCounts | None
     use: CpuUseAnswer | None
 
 
-class GuestCounting:
-    """The guests of one run; `watching` once."""
+class GuestCounters:
+    """The guests of one run; `collect` once."""
 
     def __init__(
         self,
@@ -81,67 +92,69 @@ class GuestCounting:
     ) -> None:
         self._session = session
         self._counters = counters
-        self._all = [_Counted(name, node, places[node.name]) for name, node in guests]
+        self._all = [_CountedGuest(name, node, places[node.name]) for name, node in guests]
 
     @asynccontextmanager
-    async def watching(self) -> AsyncIterator[None]:
+    async def collect(self) -> AsyncIterator[None]:
         """They are counted before and after what is done within, and at every interval between."""
-        await asyncio.gather(*(self._begin(guest) for guest in self._all))
-        following = [asyncio.create_task(self._follow(guest)) for guest in self._all]
+        await asyncio.gather(*(self._sample_before(guest) for guest in self._all))
+        following = [asyncio.create_task(self._sample_periodically(guest)) for guest in self._all]
         try:
             yield
         finally:
             for task in following:
                 task.cancel()
             await asyncio.gather(*following, return_exceptions=True)
-            await asyncio.gather(*(self._end(guest) for guest in self._all))
+            await asyncio.gather(*(self._sample_after(guest) for guest in self._all))
 
     def guest_runs(self) -> tuple[GuestRun, ...]:
         """What is to be recorded of them."""
         return tuple(self._guest_run(guest) for guest in self._all)
 
-    async def _begin(self, counted: _Counted) -> None:
-        counted.before = await self._look(counted)
+    async def _sample_before(self, counted: _CountedGuest) -> None:
+        counted.before = await self._sample(counted)
 
-    async def _follow(self, counted: _Counted) -> None:
+    async def _sample_periodically(self, counted: _CountedGuest) -> None:
         while True:
             await asyncio.sleep(self._session.study.telemetry.interval_ms / 1000)
-            await self._look(counted)
+            await self._sample(counted)
 
-    async def _end(self, counted: _Counted) -> None:
-        counted.after = await self._look(counted)
+    async def _sample_after(self, counted: _CountedGuest) -> None:
+        counted.after = await self._sample(counted)
 
-    async def _look(self, counted: _Counted) -> _Look:
+    async def _sample(self, counted: _CountedGuest) -> _GuestSample:
         """Look at a guest, and keep what was seen as a sample of its node's."""
         running = counted.node.running.get(counted.name)
         if running is None or counted.node.host.lost_reason or running.booted.qemu.ended.is_set():
-            return _Look(None, None)
-        disk, use = await self._disk(counted, running), await self._use(counted, running)
-        self._keep(counted, disk, use)
-        return _Look(disk, use)
+            return _GuestSample(None, None)
+        disk, use = await self._disk_counts(counted, running), await self._cpu_use(counted, running)
+        self._add_to_counters(counted, disk, use)
+        return _GuestSample(disk, use)
 
-    async def _disk(self, counted: _Counted, running: RunningGuest) -> GuestDiskCounts | None:
+    async def _disk_counts(
+        self, counted: _CountedGuest, running: RunningGuest
+    ) -> GuestDiskCounts | None:
         if running.monitor is None:
             return None
         try:
-            answer = await running.monitor.command(COUNTERS, deadline_s=LOOK_LIMIT_S)
-            return read_blocks(counted.name, answer)
+            answer = await running.monitor.run_command(COUNTERS, deadline_s=LOOK_LIMIT_S)
+            return parse_block_stats(counted.name, answer)
         except HostError as fault:
-            self._say(counted, fault)
+            self._notify_once(counted, fault)
             return None
 
-    async def _use(self, counted: _Counted, running: RunningGuest) -> CpuUseAnswer | None:
+    async def _cpu_use(self, counted: _CountedGuest, running: RunningGuest) -> CpuUseAnswer | None:
         try:
             answer = await counted.node.host.request(
-                "use", deadline_s=LOOK_LIMIT_S, run=running.booted.qemu.id
+                "use", deadline_s=LOOK_LIMIT_S, run=running.booted.qemu.run_id
             )
             return read_answer(counted.node.name, CpuUseAnswer, answer)
         except HostError as fault:
-            self._say(counted, fault)
+            self._notify_once(counted, fault)
             return None
 
-    def _keep(
-        self, counted: _Counted, disk: GuestDiskCounts | None, use: CpuUseAnswer | None
+    def _add_to_counters(
+        self, counted: _CountedGuest, disk: GuestDiskCounts | None, use: CpuUseAnswer | None
     ) -> None:
         if use is None:
             # Its time is that of the node's clock, which only the node tells.
@@ -159,24 +172,24 @@ class GuestCounting:
         with suppress(ValueError):
             self._counters.add(counted.index, sample)
 
-    def _say(self, counted: _Counted, fault: HostError) -> None:
+    def _notify_once(self, counted: _CountedGuest, fault: HostError) -> None:
         """Each fault of a guest once in a run."""
         if fault.message not in counted.reported:
             counted.reported.add(fault.message)
             self._session.emit(Notice(f"{fault.message} The run goes on without a look at it."))
 
-    def _guest_run(self, counted: _Counted) -> GuestRun:
+    def _guest_run(self, counted: _CountedGuest) -> GuestRun:
         ground, running = counted.node.ground, counted.node.running.get(counted.name)
         blocks: tuple[BlockCounts, ...] = ()
         use: GuestUse | None = None
         before, after = counted.before, counted.after
         try:
             if before and after and before.disk and after.disk:
-                blocks = blocks_between(counted.name, before.disk, after.disk)
+                blocks = block_counts_between(counted.name, before.disk, after.disk)
             if before and after and before.use and after.use:
-                use = guest_use(counted.name, before.use, after.use)
+                use = guest_use_between(counted.name, before.use, after.use)
         except HostError as fault:
-            self._say(counted, fault)
+            self._notify_once(counted, fault)
         return GuestRun(
             guest=counted.name,
             node=counted.node.name,
@@ -210,12 +223,12 @@ class Guests:
         self._kits = kits
         self._nodes: dict[str, Hypervisor] = {}
         self._copies: ReplicaSet | None = None
-        self._counting: GuestCounting | None = None
+        self._counting: GuestCounters | None = None
         self._reach: Reach | None = None
         self.below: Mapping[str, tuple[str, ...]] = {}
         """The block devices below the path of each node that has one."""
         for host in session.hosts.values():
-            self._adopt(host)
+            self._with_boot_function(host)
 
     @property
     def has_guests(self) -> bool:
@@ -231,11 +244,13 @@ class Guests:
         settings, session = booted_guest_settings(self._session.study), self._session
         if settings is None:
             return
-        check_nodes(
+        require_capable_nodes(
             session.study, session.plan, nodes.facts, nodes.probes, owner=session.owner_text
         )
-        self._nodes = self._hypervisors(nodes.facts, settings)
-        await session.stop.unless_requested(self._raise_up(settings, list(self._nodes.values())))
+        self._nodes = self._create_hypervisors(nodes.facts, settings)
+        await session.stop.run_unless_stopped(
+            self._prepare_nodes(settings, list(self._nodes.values()))
+        )
 
     def with_reboot(self, reach: Reach | None) -> Reach | None:
         """The same way to reach hosts anew, after which guests are booted anew."""
@@ -244,13 +259,13 @@ class Guests:
             return None
 
         def reached(spec: HostSpec) -> Host:
-            return self._adopt(reach(spec))
+            return self._with_boot_function(reach(spec))
 
         return reached
 
     def add_node_facts(self, facts: Mapping[str, HostFacts]) -> None:
         """Take what nodes told of themselves, whoever booted the guests on them."""
-        names = {spec.name for spec in nodes_of(self._session.study)} & facts.keys()
+        names = {spec.name for spec in hypervisors_of_study(self._session.study)} & facts.keys()
         targets = {name: facts[name].target for name in names}
         self.below = {
             name: target.devices for name, target in targets.items() if target is not None
@@ -266,23 +281,23 @@ class Guests:
         """
         guests = [
             (name, self._nodes[node])
-            for name, node in self._placed(run)
+            for name, node in self._guests_with_nodes(run)
             if node in self._nodes and node in places
         ]
-        self._counting = GuestCounting(self._session, guests, counters, places)
-        async with self._counting.watching():
+        self._counting = GuestCounters(self._session, guests, counters, places)
+        async with self._counting.collect():
             yield
 
     def with_details(self, record: RunRecord) -> RunRecord:
         """The record of a run with its guests, where hosts of it are guests."""
         run = record.run
-        placed = self._placed(run)
+        placed = self._guests_with_nodes(run)
         if not placed:
             return record
         # A run that came to nothing before its load was not counted.
         counting, self._counting = self._counting, None
         counted = {run.guest: run for run in counting.guest_runs()} if counting else {}
-        every = participants(self._session.study, run.point.configuration, 0)
+        every = load_hosts(self._session.study, run.point.configuration, 0)
         taking = {name for name, _ in placed}
         left_out = self._session.left_out
         fleet = GuestFleet(
@@ -299,85 +314,89 @@ class Guests:
         await asyncio.gather(*(host.close() for host in guests), return_exceptions=True)
         faults: list[str] = []
         if self._copies is not None:
-            await self._copies.end()
-        outcomes = await gather_hosts(self._nodes.values(), lambda node: node.end())
-        faults += [str(fault) for fault in outcomes.failed.values()]
+            await self._copies.stop()
+        outcomes = await gather_hosts(self._nodes.values(), lambda node: node.remove_folder())
+        faults += [str(fault) for fault in outcomes.errors.values()]
         self._nodes = {}
         return tuple(faults)
 
-    def _adopt(self, host: Host) -> Host:
+    def _with_boot_function(self, host: Host) -> Host:
         if isinstance(host, BootedHost):
-            host.boot = self._boot
+            host.boot = self._boot_guest
         return host
 
-    async def _boot(self, spec: HostSpec) -> Link:
+    async def _boot_guest(self, spec: HostSpec) -> Link:
         settings, node = booted_guest_settings(self._session.study), self._nodes.get(spec.node)
         if settings is None or node is None:
             message = f"Guest '{spec.name}' has no node that was made ready for it."
             raise HostError(message, "This is a fault of iolab; please report it.")
-        return await self._session.stop.unless_requested(self._boot_on(node, spec.name, settings))
+        return await self._session.stop.run_unless_stopped(
+            self._boot_on_node(node, spec.name, settings)
+        )
 
-    async def _boot_on(self, node: Hypervisor, guest: str, settings: GuestSettings) -> Link:
+    async def _boot_on_node(self, node: Hypervisor, guest: str, settings: GuestSettings) -> Link:
         """Boot a guest; first of all its node is made ready again, if it was lost."""
         async with node.door:
             if node.host.lost_reason:
-                await self._reach_again(node)
+                await self._reconnect_node(node)
             if not node.ready:
-                await self._raise_up(settings, [node])
+                await self._prepare_nodes(settings, [node])
         return await node.boot(guest, settings)
 
-    async def _reach_again(self, node: Hypervisor) -> None:
+    async def _reconnect_node(self, node: Hypervisor) -> None:
         """The node anew, and still what it was, with nothing of ours on it. HostError else."""
         why, session = node.host.lost_reason or "", self._session
         if self._reach is None or self._copies is not None:
             # Other nodes' guests write to copies there.
             raise HostError(why, RESUME)
         await node.host.close()
-        host = session.bystanders[node.name] = self._reach(node.spec)
-        node.begin_anew()
-        discovery = await discover(session.study, {node.name: host}, session.questions)
+        host = session.monitored_hosts[node.name] = self._reach(node.spec)
+        node.forget_state()
+        discovery = await discover(session.study, {node.name: host}, session.discovery_queries)
         if faults := host_changes({node.name: node.facts}, discovery.facts):
             # Lost it stays: no other guest is booted there either.
             await host.close()
-            session.taken.pop(node.name, None)  # What lies there is not ours.
+            session.taken_folders.pop(node.name, None)  # What lies there is not ours.
             message = f"Node '{node.name}' was lost and came back as another."
             raise HostChangedError(
                 message, "Put it back as it was, and resume the session.", faults
             )
         session.emit(Notice(f"{why} Node '{node.name}' is reached again."))
 
-    def _hypervisors(
+    def _create_hypervisors(
         self, facts: Mapping[str, HostFacts], settings: GuestSettings
     ) -> dict[str, Hypervisor]:
         """The nodes; those that are one machine share its processors and its turns to boot."""
         study = self._session.study
         hypervisors: dict[str, Hypervisor] = {}
-        for nodes in machines_of(study, facts):
+        for nodes in nodes_by_machine(study, facts):
             cpu = facts[nodes[0].name].cpu
-            guests_by_node = [[guest.name for guest in booted(study, spec.name)] for spec in nodes]
-            pins_by_guest = pins_of(cpu, guests_by_node, settings.vcpus, settings.pinning)
+            guests_by_node = [
+                [guest.name for guest in booted_guest_specs(study, spec.name)] for spec in nodes
+            ]
+            pins_by_guest = assign_guest_pins(cpu, guests_by_node, settings.vcpus, settings.pinning)
             turns = asyncio.Semaphore(settings.boots_at_once or max(cpu.threads, 1))
             for spec, names in zip(nodes, guests_by_node, strict=True):
                 pins = {guest: pins_by_guest[guest] for guest in names}
                 hypervisors[spec.name] = Hypervisor(
                     self._session, spec, facts[spec.name], pins, turns
                 )
-        return {spec.name: hypervisors[spec.name] for spec in nodes_of(study)}
+        return {spec.name: hypervisors[spec.name] for spec in hypervisors_of_study(study)}
 
-    async def _raise_up(self, settings: GuestSettings, nodes: list[Hypervisor]) -> None:
+    async def _prepare_nodes(self, settings: GuestSettings, nodes: list[Hypervisor]) -> None:
         session = self._session
 
-        async def take(node: Hypervisor) -> None:
-            await node.take(node_path(session.study, node.spec) or "")
+        async def take_folder(node: Hypervisor) -> None:
+            await node.take_folder(image_directory(session.study, node.spec) or "")
 
         async def prepare(node: Hypervisor) -> None:
-            await node.prepare(kit, settings, self._say)
+            await node.install_kit(kit, settings, self._notify)
 
-        (await gather_hosts(nodes, take)).complete()
+        (await gather_hosts(nodes, take_folder)).results_or_raise()
         count = sum(len(node.guests) for node in nodes)
         session.begin_phase(Phase.BOOT, None, f"{count} guests on {len(nodes)} nodes")
-        kit = await self._kits(self._say, package=settings.kernel)
-        (await gather_hosts(nodes, prepare)).complete()
+        kit = await self._kits(self._notify, package=settings.kernel)
+        (await gather_hosts(nodes, prepare)).results_or_raise()
         if settings.disk is DiskKind.IMAGE:
             await self._lay_out_images(settings, nodes)
         for node in nodes:
@@ -396,20 +415,20 @@ class Guests:
         )
         await lay_out(self._session, [node.workdir for node in nodes], images, None)
         for node in nodes:
-            paths = node.workdir.paths(images.for_host(node.name))
+            paths = node.workdir.paths(images.with_jobs_of_host(node.name))
             node.images = dict(zip(node.guests, paths, strict=True))
         if settings.replicas > 1:
             self._copies = ReplicaSet(self._session, nodes, settings)
-            await self._copies.make()
+            await self._copies.create()
 
-    def _placed(self, run: PlannedRun) -> list[tuple[str, str]]:
+    def _guests_with_nodes(self, run: PlannedRun) -> list[tuple[str, str]]:
         """The guests that make a run's load, each with its node."""
         study = self._session.study
-        names = makers_of(study, run.point)
+        names = load_hosts_of_point(study, run.point)
         specs = [study.host(name) for name in names if name not in self._session.left_out]
         return [(spec.name, spec.node) for spec in specs if spec.node]
 
-    def _say(self, text: str) -> None:
+    def _notify(self, text: str) -> None:
         self._session.emit(Notice(f"{capitalised(text)}."))
 
 

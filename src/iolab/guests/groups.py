@@ -41,16 +41,16 @@ class FleetGroup:
     """
 
     workload: Workload
-    others: Axis
+    other_axes: Axis
     points: tuple[PointSummary, ...]
     nodes: int
 
     @property
     def title(self) -> str:
         """`Random 70/30 4 KiB`, or with what is held of its axes."""
-        return workload_and_axis_title(self.workload, self.others)
+        return workload_and_axis_title(self.workload, self.other_axes)
 
-    def of(self, configuration: str) -> tuple[PointSummary, ...]:
+    def points_of_configuration(self, configuration: str) -> tuple[PointSummary, ...]:
         """The points of one configuration."""
         return tuple(point for point in self.points if point.key.configuration == configuration)
 
@@ -107,12 +107,14 @@ def guest_count(result: Result) -> int:
 def group_headlines(group: FleetGroup, study: Study) -> tuple[Headline, ...]:
     """The best point of each configuration that has any, under the group's own name."""
     key = group.workload.figure_metric
-    name = " ".join([group.workload.id, *(str(value) for _, value in group.others)])
+    name = " ".join([group.workload.id, *(str(value) for _, value in group.other_axes)])
     named = replace(group.workload, id=name, title=group.title)
     return tuple(
-        best_point_headline(named, configuration, group.of(configuration.id), key)
+        best_point_headline(
+            named, configuration, group.points_of_configuration(configuration.id), key
+        )
         for configuration in study.configurations
-        if group.of(configuration.id)
+        if group.points_of_configuration(configuration.id)
     )
 
 

@@ -13,7 +13,7 @@ from iolab.core.run import Fleet, RunManifest
 from iolab.core.study import BootedGuests, Study
 from iolab.core.workload import Direction
 from iolab.dataclass import dataclass
-from iolab.study.targets import nodes_of
+from iolab.study.targets import hypervisors_of_study
 from iolab.units import format_bytes, format_rate_bytes
 
 GUEST_DISK: Final = "/dev/guest-data"
@@ -64,7 +64,7 @@ class GuestSettings(BootedGuests):
 
     type_tag: ClassVar[str] = "vm"
     # What is set, not measured: another limit, or another model of a disk.
-    must_agree: ClassVar[tuple[str, ...]] = ("disk", "latency_ns", "iops_limit")
+    keys_that_must_agree: ClassVar[tuple[str, ...]] = ("disk", "latency_ns", "iops_limit")
 
     vcpus: int
     memory_bytes: int
@@ -93,15 +93,15 @@ _OF_BOOTING: Final = ("boots_at_once", "boot_limit_s", "kernel")
 class BlockCounts:
     """What the hypervisor served a guest's data disk in one direction between two looks.
 
-    `total_ns` is the time that all of them took there, from the guest's request to its completion.
-    `bins` are (low ns, high ns, count), ascending, low included and high not; the last may reach to
-    2^63 - 1. Empty where the hypervisor keeps none.
+    `total_time_ns` is the time that all of them took there, from the guest's request to its
+    completion. `bins` are (low ns, high ns, count), ascending, low included and high not; the last
+    may reach to 2^63 - 1. Empty where the hypervisor keeps none.
     """
 
     direction: Direction
     ios: int
     bytes: int
-    total_ns: int
+    total_time_ns: int
     bins: tuple[tuple[int, int, int], ...] = ()
 
 
@@ -144,7 +144,7 @@ class GuestFleet(Fleet):
 
     type_tag: ClassVar[str] = "vm"
     # What is set, not measured: another limit, or another model of a disk.
-    must_agree: ClassVar[tuple[str, ...]] = ("disk", "latency_ns", "iops_limit")
+    keys_that_must_agree: ClassVar[tuple[str, ...]] = ("disk", "latency_ns", "iops_limit")
 
     guests: tuple[GuestRun, ...]
     settings: GuestSettings | None = None
@@ -163,7 +163,7 @@ class GuestFleet(Fleet):
         )
         return replace(self, guests=guests, idle=tuple(names.get(host, host) for host in self.idle))
 
-    def on(self, node: str) -> tuple[GuestRun, ...]:
+    def runs_on_node(self, node: str) -> tuple[GuestRun, ...]:
         """The guests of a node."""
         return tuple(guest for guest in self.guests if guest.node == node)
 
@@ -215,7 +215,7 @@ def guests_per_node(study: Study) -> int:
     """How many guests are booted on the node that has most; 0 where none are."""
     counts = [
         sum(spec.node == node.name and spec.kind is HostKind.VM for spec in study.hosts)
-        for node in nodes_of(study)
+        for node in hypervisors_of_study(study)
     ]
     return max(counts, default=0) if booted_guest_settings(study) is not None else 0
 
@@ -239,7 +239,7 @@ def guest_cost_reasons(study: Study, runs: int, rate: float) -> Iterator[tuple[s
     settings = booted_guest_settings(study)
     if settings is None:
         return
-    each, nodes = guests_per_node(study), len(nodes_of(study))
+    each, nodes = guests_per_node(study), len(hypervisors_of_study(study))
     auto = settings.accelerator is Accelerator.AUTO
     yield "make what guests boot from, see whether KVM works", KIT_S + KVM_TRIAL_S * auto
     images = image_bytes(study, each)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Final
 
-from iolab.core.host import CpuFacts, HostFacts, HostKind, HostSpec, NumaNode, Role, Room
+from iolab.core.host import CpuFacts, HostFacts, HostKind, HostSpec, HypervisorHints, NumaNode, Role
 from iolab.core.run import Point
 from iolab.core.study import Study
 from iolab.dataclass import dataclass
@@ -23,13 +23,13 @@ from iolab.guests.guest import (
 )
 from iolab.study.file import ConfigurationTable
 from iolab.study.load_tables import SearchTable
-from iolab.study.tables import Tables
-from iolab.study.targets import nodes_of
+from iolab.study.tables import StudyTables
+from iolab.study.targets import hypervisors_of_study
 from iolab.text import list_text
 from iolab.units import format_bytes, format_ns
 
 
-def booted(study: Study, node: str = "") -> tuple[HostSpec, ...]:
+def booted_guest_specs(study: Study, node: str = "") -> tuple[HostSpec, ...]:
     """The guests that the session boots: all of them, or those of a node."""
     names = dict.fromkeys(name for item in study.configurations for name in item.hosts)
     specs = (study.host(name) for name in names)
@@ -38,29 +38,29 @@ def booted(study: Study, node: str = "") -> tuple[HostSpec, ...]:
     )
 
 
-def node_path(study: Study, node: HostSpec) -> str | None:
+def image_directory(study: Study, node: HostSpec) -> str | None:
     """Where images of guests go on a node, whose devices carry them; None where it has no path.
 
     A hypervisor without a path of its own has that of the first configuration with guests of it.
     """
     if node.path or booted_guest_settings(study) is None:
         return node.path
-    guests = {spec.name for spec in booted(study, node.name)}
+    guests = {spec.name for spec in booted_guest_specs(study, node.name)}
     paths = (item.path for item in study.configurations if guests.intersection(item.hosts))
     return next(paths, None)
 
 
-def machines_of(study: Study, facts: Mapping[str, HostFacts]) -> list[list[HostSpec]]:
+def nodes_by_machine(study: Study, facts: Mapping[str, HostFacts]) -> list[list[HostSpec]]:
     """The nodes that told of themselves, those that are one machine (one kernel) together."""
     machines: dict[str, list[HostSpec]] = {}
-    for node in nodes_of(study):
+    for node in hypervisors_of_study(study):
         if node.name in facts:
-            key = facts[node.name].kernel.boot_id_or(node.name)
+            key = facts[node.name].kernel.boot_id_or_host(node.name)
             machines.setdefault(key, []).append(node)
     return list(machines.values())
 
 
-def guests_of(nodes: Iterable[str], per_node: int) -> Iterator[HostSpec]:
+def guest_specs(nodes: Iterable[str], per_node: int) -> Iterator[HostSpec]:
     """The guests that a session boots, node after node: `node-1-vm01` and so on."""
     width = max(2, len(str(per_node)))
     for node in nodes:
@@ -75,30 +75,32 @@ def guests_of(nodes: Iterable[str], per_node: int) -> Iterator[HostSpec]:
             )
 
 
-def largest_per_node(tables: Tables) -> int:
+def most_guests_per_node(tables: StudyTables) -> int:
     """How many guests a node has at most; 1 where no workload says how many it wants."""
-    lists = [load.vms_per_node or [1] for _, load in tables.read("workload", SearchTable)]
+    lists = [load.vms_per_node or [1] for _, load in tables.items_of_table("workload", SearchTable)]
     return max((most for loads in lists for most in loads), default=1)
 
 
-def guest_hosts(tables: Tables, hosts: Iterable[HostSpec]) -> tuple[HostSpec, ...]:
+def guest_specs_of_study(tables: StudyTables, hosts: Iterable[HostSpec]) -> tuple[HostSpec, ...]:
     """The guests on the hypervisors that some configuration measures; none where none are booted.
 
     They are as many on each as the largest point wants.
     """
     if not tables.makes_hosts:
         return ()
-    lists = [table.hosts for _, table in tables.read("configuration", ConfigurationTable)]
+    lists = [table.hosts for _, table in tables.items_of_table("configuration", ConfigurationTable)]
     nodes = [
         host.name
         for host in hosts
         if host.role is Role.HYPERVISOR
         and any(names is None or host.name in names for names in lists)
     ]
-    return tuple(guests_of(nodes, largest_per_node(tables)))
+    return tuple(guest_specs(nodes, most_guests_per_node(tables)))
 
 
-def forced_loads(rooms: Iterable[Room], vcpus: int, loads: Sequence[int]) -> tuple[int, ...]:
+def saturating_guest_counts(
+    rooms: Iterable[HypervisorHints], vcpus: int, loads: Sequence[int]
+) -> tuple[int, ...]:
     """The numbers of guests a node, of those listed, at which its load may turn.
 
     They are the first whose vCPUs together fill a NUMA node's cores, all cores, or the queues of
@@ -107,12 +109,12 @@ def forced_loads(rooms: Iterable[Room], vcpus: int, loads: Sequence[int]) -> tup
     turning = {
         next((load for load in sorted(loads) if load * vcpus >= bound), None)
         for room in rooms
-        for bound in _bounds(room)
+        for bound in _resource_bounds(room)
     }
     return tuple(sorted(load for load in turning if load is not None))
 
 
-def _bounds(room: Room) -> Iterator[float]:
+def _resource_bounds(room: HypervisorHints) -> Iterator[float]:
     if room.cores is not None:
         yield room.cores
         if room.numa_nodes is not None:
@@ -121,9 +123,9 @@ def _bounds(room: Room) -> Iterator[float]:
         yield room.queues
 
 
-def fleet_lines(study: Study) -> Iterator[tuple[str, str]]:
+def fleet_plan_lines(study: Study) -> Iterator[tuple[str, str]]:
     """Lines on the guests of a study, each under its heading; none where it has no guests."""
-    nodes = nodes_of(study)
+    nodes = hypervisors_of_study(study)
     if not nodes:
         return
     guests = booted_guest_settings(study)
@@ -134,11 +136,11 @@ def fleet_lines(study: Study) -> Iterator[tuple[str, str]]:
         return
     each = guests_per_node(study)
     where = f"each of {len(nodes)} nodes" if len(nodes) > 1 else nodes[0].name
-    yield "guests", f"{each} on {where}, {_machine(guests)}; booted for this session"
-    yield "disks", f"{format_bytes(guests.disk_bytes)} for each guest, {_disk(guests)}"
+    yield "guests", f"{each} on {where}, {_machine_text(guests)}; booted for this session"
+    yield "disks", f"{format_bytes(guests.disk_bytes)} for each guest, {_disk_text(guests)}"
 
 
-def guest_notes(
+def guest_plan_notes(
     study: Study, points: Iterable[Point], facts: Mapping[str, HostFacts] | None
 ) -> Iterator[str]:
     """What should be known before guests are booted, and is no reason against it."""
@@ -165,7 +167,7 @@ def guest_notes(
     yield from _machine_notes(study, guests, most, facts or {})
 
 
-def _machine(guests: GuestSettings) -> str:
+def _machine_text(guests: GuestSettings) -> str:
     vcpus = "1 vCPU" if guests.vcpus == 1 else f"{guests.vcpus} vCPUs"
     pinned = {
         Pinning.NONE: "",
@@ -175,7 +177,7 @@ def _machine(guests: GuestSettings) -> str:
     return f"each {vcpus}{pinned} and {format_bytes(guests.memory_bytes)} of memory"
 
 
-def _disk(guests: GuestSettings) -> str:
+def _disk_text(guests: GuestSettings) -> str:
     if guests.disk is DiskKind.MODELLED:
         return f"modelled: {format_ns(guests.latency_ns or 0)} for each I/O"
     copies = f" on {guests.replicas} nodes" if guests.replicas > 1 else ""
@@ -187,7 +189,7 @@ def _machine_notes(
     study: Study, guests: GuestSettings, most: int, facts: Mapping[str, HostFacts]
 ) -> Iterator[str]:
     """What is known of the nodes: that several are one machine, or have too few processors."""
-    for nodes in machines_of(study, facts):
+    for nodes in nodes_by_machine(study, facts):
         names = [node.name for node in nodes]
         cpu, count = facts[names[0]].cpu, most * len(names)
         together = list_text(names)
@@ -198,7 +200,7 @@ def _machine_notes(
                 f"{count * guests.vcpus} vCPUs share the {cpu.threads} processors of {together}: "
                 "guests may wait for them"
             )
-        free = unpinned(pins(cpu, count, guests.vcpus, guests.pinning))
+        free = unpinned_count(assign_pins(cpu, count, guests.vcpus, guests.pinning))
         if guests.pinning is Pinning.CORES and free:
             yield (
                 f"{together}: for {free} of {count} guests no processors of their own are left; "
@@ -211,14 +213,14 @@ CPU_LIMIT: Final = 8192
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class CpuPin:
     """The processors of a guest, empty for all; the NUMA node of its memory, None for any."""
 
     cpus: tuple[int, ...] = ()
     memory_node: int | None = None
 
 
-def pins(facts: CpuFacts, guests: int, vcpus: int, pinning: Pinning) -> tuple[Pin, ...]:
+def assign_pins(facts: CpuFacts, guests: int, vcpus: int, pinning: Pinning) -> tuple[CpuPin, ...]:
     """A pin for each guest of a machine, in their order.
 
     Nodes that are one machine (of one boot id) share its processors: ask once for all their guests.
@@ -226,58 +228,58 @@ def pins(facts: CpuFacts, guests: int, vcpus: int, pinning: Pinning) -> tuple[Pi
     many left; a guest for which too few are left may use all. With NUMA the nodes take turns. Where
     the kernel tells of no NUMA node, or of none that makes sense, there is nothing to choose.
     """
-    nodes = [(node.id, cpus) for node in facts.numa if (cpus := _processors(node))]
+    nodes = [(node.id, cpus) for node in facts.numa if (cpus := _cpus_of_numa_node(node))]
     if pinning is Pinning.NUMA and nodes:
-        turns = [Pin(cpus, number) for number, cpus in nodes]
+        turns = [CpuPin(cpus, number) for number, cpus in nodes]
         return tuple(turns[guest % len(turns)] for guest in range(guests))
     if pinning is Pinning.CORES:
         free = [list(cpus) for _, cpus in nodes] or [list(range(facts.threads))]
-        return tuple(Pin(_take(free, vcpus)) for _ in range(guests))
-    return (Pin(),) * guests
+        return tuple(CpuPin(_take_free_cpus(free, vcpus)) for _ in range(guests))
+    return (CpuPin(),) * guests
 
 
-def pins_of(
+def assign_guest_pins(
     facts: CpuFacts, nodes: Iterable[Sequence[str]], vcpus: int, pinning: Pinning
-) -> dict[str, Pin]:
+) -> dict[str, CpuPin]:
     """The pin of each guest by name, on a machine that is one node or several with their guests.
 
     Every node's first guests come first, as a small fleet is made of them.
     """
     turns = zip_longest(*nodes)
     names = [name for turn in turns for name in turn if name is not None]
-    return dict(zip(names, pins(facts, len(names), vcpus, pinning), strict=True))
+    return dict(zip(names, assign_pins(facts, len(names), vcpus, pinning), strict=True))
 
 
-def unpinned(chosen: Sequence[Pin]) -> int:
+def unpinned_count(chosen: Sequence[CpuPin]) -> int:
     """How many guests may use all processors."""
     return sum(not pin.cpus for pin in chosen)
 
 
-def cpu_numbers(text: str) -> tuple[int, ...]:
+def parse_cpu_list(text: str) -> tuple[int, ...]:
     """The processors of a kernel's list (`0-3,8`), ascending. ValueError when it is none."""
     numbers: set[int] = set()
     for piece in text.strip().split(",") if text.strip() else ():
         first, dash, last = piece.partition("-")
         last = last if dash else first
-        if not (_is_number(first) and _is_number(last)):
+        if not (_is_cpu_number(first) and _is_cpu_number(last)):
             raise ValueError(f"{text[:100]!r} is no list of processors")
         numbers.update(range(int(first), int(last) + 1))
     return tuple(sorted(numbers))
 
 
-def _processors(node: NumaNode) -> tuple[int, ...]:
+def _cpus_of_numa_node(node: NumaNode) -> tuple[int, ...]:
     """Those of a NUMA node; what a host says that is no list counts as none."""
     try:
-        return cpu_numbers(node.cpus)
+        return parse_cpu_list(node.cpus)
     except ValueError:
         return ()
 
 
-def _is_number(text: str) -> bool:
+def _is_cpu_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 6 and int(text) < CPU_LIMIT
 
 
-def _take(free: list[list[int]], count: int) -> tuple[int, ...]:
+def _take_free_cpus(free: list[list[int]], count: int) -> tuple[int, ...]:
     """Processors out of those that are free, () where there are too few."""
     for node in free:
         if len(node) >= count:

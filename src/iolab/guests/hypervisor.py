@@ -15,20 +15,20 @@ from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.guests.blocks import HISTOGRAM_ARGUMENTS, HISTOGRAMS
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
-from iolab.guests.hosts import Pin
+from iolab.guests.hosts import CpuPin
 from iolab.guests.kit.build import GuestKit, NodeKitPaths, install_kit_on_node
 from iolab.guests.machine import (
     Machine,
     Replica,
     agent_socket,
-    counter_khz,
+    measure_tsc_khz,
     monitor_socket,
     qemu_argv,
 )
 from iolab.guests.problems import QEMU
 from iolab.guests.qemu import GuestMonitor, QemuRun, SocketRelay
 from iolab.hosts.builds import Say
-from iolab.hosts.channel import Outgoing
+from iolab.hosts.channel import FrameWriter
 from iolab.hosts.host import Host, Link
 from iolab.session.context import SessionContext
 from iolab.targets.work_directories import open_reported_folder
@@ -46,15 +46,15 @@ class RunningGuest:
     """A guest that was booted: `monitor` is None where its QEMU could not be spoken to."""
 
     booted: BootedQemu
-    wire: SocketRelay | None = None
+    monitor_relay: SocketRelay | None = None
     monitor: GuestMonitor | None = None
 
-    async def leave(self) -> None:
+    async def close_monitor(self) -> None:
         """Speak to its QEMU no more."""
         if self.monitor is not None:
             await self.monitor.close()
-        if self.wire is not None:
-            await self.wire.end()
+        if self.monitor_relay is not None:
+            await self.monitor_relay.close_and_wait()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Hypervisor:
         session: SessionContext,
         spec: HostSpec,
         facts: HostFacts,
-        guests: Mapping[str, Pin],
+        guests: Mapping[str, CpuPin],
         turns: asyncio.Semaphore,
     ) -> None:
         self._session = session
@@ -100,30 +100,30 @@ class Hypervisor:
     @property
     def host(self) -> Host:
         """The node."""
-        return self._session.bystanders[self.name]
+        return self._session.monitored_hosts[self.name]
 
     @property
     def workdir(self) -> WorkDirectory:
         """Its folder, for files that are laid out there."""
         return WorkDirectory(self.host, self.folder, self.facts.target, self.name)
 
-    async def take(self, path: str) -> None:
+    async def take_folder(self, path: str) -> None:
         """Take a folder in that path. Raises HostError, busy while another session has it."""
         self.folder = self.folder or await open_reported_folder(
             self._session, self.host, path, scratch_name(self.name)
         )
 
-    def begin_anew(self) -> None:
+    def forget_state(self) -> None:
         """Nothing of the session's is there any more."""
         self.folder, self.images, self.ground, self.ready = "", {}, None, False
         self.running.clear()
 
-    async def prepare(self, kit: GuestKit, settings: GuestSettings, say: Say) -> None:
+    async def install_kit(self, kit: GuestKit, settings: GuestSettings, say: Say) -> None:
         """Bring the kit, and find out what runs a guest's instructions."""
         paths = await install_kit_on_node(self.host, kit, self.folder, say)
         wanted = settings.accelerator
         if wanted is Accelerator.AUTO:
-            argv = qemu_argv(self._trial(paths, settings), QEMU)
+            argv = qemu_argv(self._kvm_trial_machine(paths, settings), QEMU)
             async with self._turns:
                 why = await kvm_boot_failure(self.host, argv, self.folder, TRIAL)
             wanted = Accelerator.TCG if why else Accelerator.KVM
@@ -132,22 +132,22 @@ class Hypervisor:
                 self._session.emit(Notice(text))
         emulated = wanted is Accelerator.TCG
         self.ground = BootEnvironment(
-            paths, wanted, await counter_khz(self.host) if emulated else None
+            paths, wanted, await measure_tsc_khz(self.host) if emulated else None
         )
 
     async def boot(self, guest: str, settings: GuestSettings) -> Link:
         """Start a guest when its turn comes; one that hangs is tried once more. HostError else."""
         before = self.running.pop(guest, None)
         if before is not None:
-            await before.leave()
+            await before.close_monitor()
         async with self._turns:
-            booted = await self._boot(guest, settings)
+            booted = await self._boot_with_retries(guest, settings)
         self._session.emit(GuestBooted(guest, self.name, booted.seconds))
         running = self.running[guest] = RunningGuest(booted)
-        await self._speak_to(guest, running)
-        return GuestLink(booted, running.leave)
+        await self._open_monitor(guest, running)
+        return GuestLink(booted, running.close_monitor)
 
-    async def end(self) -> None:
+    async def remove_folder(self) -> None:
         """Remove the folder; its guests are gone. Raises HostError."""
         if self.folder and not self.host.lost_reason:
             folder, self.folder = self.folder, ""
@@ -157,10 +157,10 @@ class Hypervisor:
                 "scratch_close", deadline_s=CLOSE_LIMIT_S, dir=folder, keep=False
             )
 
-    async def _boot(self, guest: str, settings: GuestSettings) -> BootedQemu:
+    async def _boot_with_retries(self, guest: str, settings: GuestSettings) -> BootedQemu:
         limit_s = settings.boot_limit_s
         for left in reversed(range(BOOTS)):
-            argv = qemu_argv(self._machine(guest, settings), QEMU)
+            argv = qemu_argv(self._machine_of_guest(guest, settings), QEMU)
             try:
                 return await boot_qemu(self.host, argv, self.folder, guest, limit_s)
             except BootHung as hung:
@@ -169,22 +169,22 @@ class Hypervisor:
                 self._session.emit(Notice(f"{hung.message} It is restarted."))
         raise AssertionError("the last try returns or raises")
 
-    async def _speak_to(self, guest: str, running: RunningGuest) -> None:
+    async def _open_monitor(self, guest: str, running: RunningGuest) -> None:
         """Its QEMU's monitor; a guest without one is measured all the same."""
         try:
-            wire = await SocketRelay.to(
+            wire = await SocketRelay.connect(
                 self.host, self.folder, monitor_socket(guest), MONITOR_LIMIT_S
             )
-            running.wire = wire
+            running.monitor_relay = wire
             running.monitor = await GuestMonitor.open(guest, wire.reader, wire, MONITOR_LIMIT_S)
-            await running.monitor.command(
+            await running.monitor.run_command(
                 HISTOGRAMS, HISTOGRAM_ARGUMENTS, deadline_s=MONITOR_LIMIT_S
             )
         except HostError as fault:
             text = f"{fault.message} Nothing will be known of guest '{guest}' but its own words."
             self._session.emit(Notice(text))
 
-    def _machine(self, guest: str, settings: GuestSettings) -> Machine:
+    def _machine_of_guest(self, guest: str, settings: GuestSettings) -> Machine:
         ground, pin = self.ground, self.guests[guest]
         if ground is None:
             raise ValueError(f"node {self.name} is not prepared")
@@ -203,7 +203,7 @@ class Hypervisor:
             replicas=tuple(self.replicas.get(guest, ())),
         )
 
-    def _trial(self, kit: NodeKitPaths, settings: GuestSettings) -> Machine:
+    def _kvm_trial_machine(self, kit: NodeKitPaths, settings: GuestSettings) -> Machine:
         """A guest without a disk of its own, with KVM."""
         bare = GuestSettings(1, settings.memory_bytes, settings.disk_bytes, DiskKind.MODELLED)
         now_ns = self._session.clock.real_ns()
@@ -235,7 +235,7 @@ async def kvm_boot_failure(node: Host, argv: Sequence[str], folder: str, guest: 
             raise
         return fault.message.rpartition(": ")[2].rstrip(".")
     await booted.qemu.kill()
-    await booted.relay.end()
+    await booted.relay.close_and_wait()
     return None
 
 
@@ -269,19 +269,19 @@ class GuestLink:
         self._booted = booted
         self._leave = leave
         self.reader = booted.relay.reader
-        self.writer: Outgoing = booted.relay
+        self.writer: FrameWriter = booted.relay
         """The way to the agent; its end is the end of the lease, and the guest powers off."""
 
     async def exit_reason(self) -> str:
         """How its QEMU ended and what the console said last."""
-        await self._booted.qemu.gone(LAST_WORDS_S)
-        return self._booted.qemu.words()
+        await self._booted.qemu.ends_within(LAST_WORDS_S)
+        return self._booted.qemu.exit_and_console_text()
 
     async def end(self) -> None:
         """Wait until the guest has powered off; kill it when it does not."""
-        await self._booted.relay.end()
+        await self._booted.relay.close_and_wait()
         await self._leave()
-        await self._booted.qemu.gone(POWER_OFF_LIMIT_S)
+        await self._booted.qemu.ends_within(POWER_OFF_LIMIT_S)
         await self._booted.qemu.kill()
 
 
@@ -302,9 +302,9 @@ async def boot_qemu(
         await _require_first_message(relay.spoke, node, qemu, guest)
         return BootedQemu(qemu, relay, asyncio.get_running_loop().time() - began_s)
     except BaseException as fault:
-        console = qemu.words()
+        console = qemu.exit_and_console_text()
         if relay is not None:
-            await relay.end()
+            await relay.close_and_wait()
         await qemu.kill()
         if isinstance(fault, TimeoutError):
             raise _boot_hung_error(node, console, guest, limit_s) from None
@@ -314,7 +314,7 @@ async def boot_qemu(
 async def _connect_to_agent(node: Host, qemu: QemuRun, folder: str, guest: str) -> SocketRelay:
     """The way to the agent; HostError when the QEMU ends before it is there."""
     connecting = asyncio.create_task(
-        SocketRelay.to(node, folder, agent_socket(guest), SOCKET_LIMIT_S),
+        SocketRelay.connect(node, folder, agent_socket(guest), SOCKET_LIMIT_S),
         name=f"the way to {guest}",
     )
     ending = asyncio.create_task(qemu.ended.wait())
@@ -349,8 +349,8 @@ async def _require_first_message(
 
 
 async def _qemu_ended_error(node: Host, qemu: QemuRun, guest: str) -> HostError:
-    await qemu.gone(LAST_WORDS_S)
-    words = qemu.words() or "it said nothing"
+    await qemu.ends_within(LAST_WORDS_S)
+    words = qemu.exit_and_console_text() or "it said nothing"
     message = f"Guest '{guest}' did not boot on node '{node.name}': {words.rstrip('.')}."
     return HostError(message, "Correct what it says, or leave that node out.")
 

@@ -32,39 +32,41 @@ _CHARACTER: Final = 6.8
 class LatencyPart:
     """A part of a latency, from `low_ns` to `high_ns` counted from the device up.
 
-    It is between two layers, or within the `lower` one, the lowest that is known: `upper` is None.
+    It is between two layers, or within the `lower_layer` one, the lowest that is known:
+    `upper_layer` is None.
     """
 
-    upper: LatencyLayer | None
-    lower: LatencyLayer
+    upper_layer: LatencyLayer | None
+    lower_layer: LatencyLayer
     low_ns: float
     high_ns: float
 
     @property
     def name(self) -> str:
         """What stands in the legend."""
-        return _NAMES[self.upper, self.lower]
+        return _NAMES[self.upper_layer, self.lower_layer]
 
     @property
-    def took_ns(self) -> float:
+    def duration_ns(self) -> float:
         """How long it was."""
         return self.high_ns - self.low_ns
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyAccount:
-    """One direction of one run: `whole_ns` as the guests saw it, and its parts from below.
+    """One direction of one run: `total_ns` as the guests saw it, and its parts from below.
 
-    `layers` is the mean of each layer that is known. `capped` are layers whose I/Os took longer
-    than those of the layer above, since they had others too: no part can be longer than the whole.
+    `layers` is the mean of each layer that is known. `has_clipped_parts` are layers whose I/Os took
+    longer than those of the layer above, since they had others too: no part can be longer than the
+    whole.
     """
 
     run: str
     direction: str
-    whole_ns: float
+    total_ns: float
     parts: tuple[LatencyPart, ...]
     layers: tuple[tuple[LatencyLayer, float], ...]
-    capped: tuple[LatencyLayer, ...]
+    has_clipped_parts: tuple[LatencyLayer, ...]
     level: Level
 
 
@@ -87,8 +89,8 @@ class _PartStyle:
     """How a part is drawn, what it is, and where it is said to have been spent."""
 
     token: Token
-    long: str
-    where: str = ""
+    long_name: str
+    layer_description: str = ""
 
 
 _PARTS: Final = {
@@ -145,7 +147,7 @@ def latency_account_chart(
     subject: str, accounts: Sequence[LatencyAccount], caveat: str = ""
 ) -> Figure | None:
     """A bar for each direction of each run, whole latencies all of one length; None for none."""
-    drawable = [account for account in accounts if len(account.parts) > 1 and account.whole_ns > 0]
+    drawable = [account for account in accounts if len(account.parts) > 1 and account.total_ns > 0]
     if not drawable:
         return None
     runs = list(dict.fromkeys(account.run for account in drawable))
@@ -191,14 +193,14 @@ def _account_bar_marks(account: LatencyAccount, top: float) -> list[Mark]:
     middle = top + BAR / 2
     marks = [_text_mark(account.direction, -6, middle, MUTED, "end", MIDDLE)]
     for part in account.parts:
-        start, end = (PLOT_WIDTH * edge / account.whole_ns for edge in (part.low_ns, part.high_ns))
+        start, end = (PLOT_WIDTH * edge / account.total_ns for edge in (part.low_ns, part.high_ns))
         if end - start < 0.4:
             continue
         marks.append(_bar_piece(start, end, top, top + BAR, _PARTS[part.name].token))
-        text = value_text(part.took_ns, "ns")
+        text = value_text(part.duration_ns, "ns")
         if end - start > _CHARACTER * len(text) + 6:
             marks.append(_text_mark(text, (start + end) / 2, middle, PAPER, "middle", MIDDLE))
-    whole_text = plot_label(value_text(account.whole_ns, "ns"))
+    whole_text = plot_label(value_text(account.total_ns, "ns"))
     return [*marks, _text_mark(whole_text, PLOT_WIDTH + 8, middle, INK, down=MIDDLE)]
 
 
@@ -217,28 +219,28 @@ def _largest_parts_sentence(drawn: Sequence[Sequence[LatencyAccount]]) -> str:
     """Of the last run drawn, which has the most guests: each direction with its largest part."""
     sentences = []
     for account in drawn[-1]:
-        largest = max(account.parts, key=lambda part: part.took_ns)
+        largest = max(account.parts, key=lambda part: part.duration_ns)
         lowest, look = account.parts[0], _PARTS[largest.name]
         start = f"{account.run}: a" if account is drawn[-1][0] else "A"
         text = (
-            f"{start} {account.direction} takes {value_text(account.whole_ns, 'ns')}, most of it "
-            f"({_part_share_text(largest, account)}) {look.where or look.long}"
+            f"{start} {account.direction} takes {value_text(account.total_ns, 'ns')}, most of it "
+            f"({_part_share_text(largest, account)}) {look.layer_description or look.long_name}"
         )
         if lowest is not largest and lowest.name == "device":
-            took = value_text(lowest.took_ns, "ns")
+            took = value_text(lowest.duration_ns, "ns")
             text += f"; the devices take {took} ({_part_share_text(lowest, account)})"
         sentences.append(f"{text}.")
     return " ".join(sentences)
 
 
 def _part_share_text(part: LatencyPart, account: LatencyAccount) -> str:
-    return value_text(part.took_ns / account.whole_ns, "share")
+    return value_text(part.duration_ns / account.total_ns, "share")
 
 
 def _account_chart_note(accounts: Sequence[LatencyAccount], left_out: int) -> str:
-    names = "; ".join(f"{name}: {_PARTS[name].long}" for name in part_names(accounts))
+    names = "; ".join(f"{name}: {_PARTS[name].long_name}" for name in part_names(accounts))
     notes = [f"Means over all I/Os of all nodes; each bar is a whole. {names}."]
-    layers = {layer.value for account in accounts for layer in account.capped}
+    layers = {layer.value for account in accounts for layer in account.has_clipped_parts}
     if layers:
         notes.append(
             f"Where the {' and the '.join(sorted(layers))} took longer a piece than the layer "

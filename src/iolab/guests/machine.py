@@ -111,19 +111,19 @@ def qemu_argv(machine: Machine, qemu: str) -> tuple[str, ...]:
     its standard output.
     """
     return (
-        *_pinned(machine),
+        *_taskset_arguments(machine),
         qemu,
         *("-name", f"guest={machine.guest},debug-threads=on"),
         *("-machine", "microvm,memory-backend=memory"),
-        *_processors(machine),
-        *_memory(machine),
+        *_cpu_arguments(machine),
+        *_memory_arguments(machine),
         *_BARE,
         *("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"),
-        *_sockets(machine),
-        *_tools_disk(machine),
-        *_own_disk(machine),
+        *_socket_arguments(machine),
+        *_tools_disk_arguments(machine),
+        *_data_disk_arguments(machine),
         *("-kernel", machine.kernel, "-initrd", machine.initrd),
-        *("-append", " ".join(_kernel_words(machine))),
+        *("-append", " ".join(_kernel_command_line(machine))),
     )
 
 
@@ -131,28 +131,28 @@ _BARE: Final = ("-nodefaults", "-no-user-config", "-no-reboot", "-display", "non
 """Nothing but what is named here, and an end instead of a second boot."""
 
 
-def _pinned(machine: Machine) -> tuple[str, ...]:
+def _taskset_arguments(machine: Machine) -> tuple[str, ...]:
     if not machine.cpus:
         return ()
     return ("taskset", "-c", ",".join(str(cpu) for cpu in machine.cpus))
 
 
-def _processors(machine: Machine) -> tuple[str, ...]:
+def _cpu_arguments(machine: Machine) -> tuple[str, ...]:
     count = ("-smp", str(machine.settings.vcpus))
     if machine.accelerator is Accelerator.KVM:
         return ("-accel", "kvm", "-cpu", "host", *count)
     return ("-accel", f"tcg,thread=multi,tb-size={TRANSLATIONS_MIB}", "-cpu", "max", *count)
 
 
-def _memory(machine: Machine) -> tuple[str, ...]:
+def _memory_arguments(machine: Machine) -> tuple[str, ...]:
     size = machine.settings.memory_bytes
     backend: dict[str, object] = {"qom-type": "memory-backend-ram", "id": "memory", "size": size}
     if machine.memory_node is not None:
         backend |= {"host-nodes": [machine.memory_node], "policy": "bind"}
-    return ("-object", _json(backend), "-m", f"{size}B")
+    return ("-object", _json_option(backend), "-m", f"{size}B")
 
 
-def _sockets(machine: Machine) -> tuple[str, ...]:
+def _socket_arguments(machine: Machine) -> tuple[str, ...]:
     listen = "server=on,wait=off"
     return (
         *("-chardev", f"socket,id=agent,path={agent_socket(machine.guest)},{listen}"),
@@ -163,15 +163,15 @@ def _sockets(machine: Machine) -> tuple[str, ...]:
     )
 
 
-def _tools_disk(machine: Machine) -> tuple[str, ...]:
+def _tools_disk_arguments(machine: Machine) -> tuple[str, ...]:
     # Through the page cache, which all guests of the node share: no I/O of it while they measure.
     file = {"driver": "file", "filename": machine.tools}
     node = {"driver": "raw", "node-name": "tools", "read-only": True, "file": file}
     disk = {"driver": "virtio-blk-device", "drive": "tools", "serial": TOOLS_SERIAL}
-    return ("-blockdev", _json(node), "-device", _json(disk))
+    return ("-blockdev", _json_option(node), "-device", _json_option(disk))
 
 
-def _own_disk(machine: Machine) -> tuple[str, ...]:
+def _data_disk_arguments(machine: Machine) -> tuple[str, ...]:
     disk = {
         "driver": "virtio-blk-device",
         "id": DISK_ID,
@@ -185,21 +185,21 @@ def _own_disk(machine: Machine) -> tuple[str, ...]:
         "rerror": "report",
         "werror": "report",
     }
-    return (*_storage(machine), "-device", _json(disk))
+    return (*_data_disk_blockdev_arguments(machine), "-device", _json_option(disk))
 
 
-def _storage(machine: Machine) -> tuple[str, ...]:
+def _data_disk_blockdev_arguments(machine: Machine) -> tuple[str, ...]:
     """The block node `data`, with its bound of IOPS above whatever lies below."""
     iops = machine.settings.iops_limit
-    below = _disk_node(machine)
+    below = _data_disk_backend(machine)
     if iops is None:
-        return ("-blockdev", _json({"node-name": "data", **below}))
+        return ("-blockdev", _json_option({"node-name": "data", **below}))
     group = {"qom-type": "throttle-group", "id": "bound", "limits": {"iops-total": iops}}
     bounded = {"driver": "throttle", "node-name": "data", "throttle-group": "bound", "file": below}
-    return ("-object", _json(group), "-blockdev", _json(bounded))
+    return ("-object", _json_option(group), "-blockdev", _json_option(bounded))
 
 
-def _disk_node(machine: Machine) -> dict[str, object]:
+def _data_disk_backend(machine: Machine) -> dict[str, object]:
     if machine.image is None:
         return {
             "driver": "null-co",
@@ -215,7 +215,7 @@ def _disk_node(machine: Machine) -> dict[str, object]:
     }
     if not machine.replicas:
         return local
-    copies = [local, *map(_replica_node, machine.replicas)]
+    copies = [local, *map(_replica_backend, machine.replicas)]
     # Reads are of the first, the local one; a write is done when all copies have it.
     return {
         "driver": "quorum",
@@ -225,12 +225,12 @@ def _disk_node(machine: Machine) -> dict[str, object]:
     }
 
 
-def _replica_node(replica: Replica) -> dict[str, object]:
+def _replica_backend(replica: Replica) -> dict[str, object]:
     server = {"type": "inet", "host": replica.address, "port": str(replica.port)}
     return {"driver": "nbd", "server": server, "export": replica.export}
 
 
-def _kernel_words(machine: Machine) -> tuple[str, ...]:
+def _kernel_command_line(machine: Machine) -> tuple[str, ...]:
     words = (
         *("quiet", "console=ttyS0", "panic=-1", "reboot=t", "cryptomgr.notests"),
         # Else one of fio's libraries, with 130 MiB of zeroes that it never touches, is refused.
@@ -245,7 +245,7 @@ def _kernel_words(machine: Machine) -> tuple[str, ...]:
     return (*words, f"tsc_early_khz={khz}", "tsc=reliable", f"lpj={jiffy}")
 
 
-def _json(value: Mapping[str, object]) -> str:
+def _json_option(value: Mapping[str, object]) -> str:
     """JSON, which QEMU reads where a comma in a path would end an option's value."""
     return json.dumps(value, separators=(",", ":"))
 
@@ -258,11 +258,11 @@ KHZ_MAX: Final = 100_000_000
 """No processor's counter is outside; what is comes of a node that speaks nonsense."""
 
 
-async def counter_khz(node: Host) -> int:
+async def measure_tsc_khz(node: Host) -> int:
     """How many thousand times a second it counts. HostError when the node does not tell."""
-    first = await _reading(node)
+    first = await _read_clock(node)
     await asyncio.sleep(APART_S)
-    later = await _reading(node)
+    later = await _read_clock(node)
     passed_ns = later.mono_ns - first.mono_ns
     if first.tsc is not None and later.tsc is not None and passed_ns > 0:
         khz = round((later.tsc - first.tsc) * 1_000_000 / passed_ns)
@@ -272,6 +272,6 @@ async def counter_khz(node: Host) -> int:
     raise HostError(message, "Emulate guests on another node, or give this one KVM.")
 
 
-async def _reading(node: Host) -> ClockAnswer:
+async def _read_clock(node: Host) -> ClockAnswer:
     message = await node.request("clock", deadline_s=CLOCK_LIMIT_S)
     return read_answer(node.name, ClockAnswer, message)

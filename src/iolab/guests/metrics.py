@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.metrics import group_metrics, is_supported
+from iolab.analysis.metrics import group_metrics, is_percentile_supported
 from iolab.analysis.points import PointSummary, summarise
 from iolab.analysis.service_time import host_concurrency
-from iolab.analysis.storage_bytes import lowest_counted_devices
+from iolab.analysis.storage_bytes import deltas_of_lowest_devices
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import NOTHING, IoTime, RunView, io_time_in_window
 from iolab.analysis.window import Window
@@ -28,7 +28,7 @@ from iolab.guests.nodes import (
     is_modelled,
     run_guests,
     vcpu_count,
-    written_by_guests,
+    written_bytes_by_layer,
 )
 from iolab.hosts.counter_names import GUESTS
 from iolab.hosts.rates import ALL_CORES
@@ -83,7 +83,7 @@ quarter of a core; 50 us, less than which drives of one kind differ in."""
 
 def node_outliers(view: RunView, node: GuestNode) -> tuple[Outlier, ...]:
     """What stood out on a node in the window that all hosts share."""
-    window = view.load.cut.common
+    window = view.load.measured_part.common
     if window is None or node.watched is None:
         return ()
     return tuple(
@@ -107,7 +107,7 @@ def find_outliers(watched: OutlierMetric, values: dict[str, float]) -> tuple[Out
         below = watched.low and value * APART < usual
         if gap > watched.floor and (above or below) and SCORE_FACTOR * gap > SCORE * spread:
             outliers.append(Outlier(watched.scope, name, watched.metric, value, usual))
-    outliers.sort(key=lambda outlier: -abs(outlier.value - outlier.usual))
+    outliers.sort(key=lambda outlier: -abs(outlier.value - outlier.median_value))
     return tuple(outliers) if len(outliers) <= NAMED_MOST else ()
 
 
@@ -128,7 +128,9 @@ def _device_mean(
 ) -> float | None:
     """Over time; of latencies over I/Os, each of which weighs the same."""
     if watched.metric not in _LATENCIES:
-        return view.mean_on(node.name, watched.scope, name, watched.metric, window)
+        return view.mean_metric_of_named_host(
+            node.name, watched.scope, name, watched.metric, window
+        )
     latency = io_time_in_window(
         view, (node.name, watched.scope), [name], _LATENCIES[watched.metric], window
     )
@@ -136,9 +138,11 @@ def _device_mean(
 
 
 def _device_names(view: RunView, node: GuestNode, watched: OutlierMetric) -> list[str]:
-    names = [series.name for series in view.series_of(node.name, watched.scope, watched.metric)]
+    names = [
+        series.name for series in view.counter_series(node.name, watched.scope, watched.metric)
+    ]
     if watched.scope == "disk" and node.watched is not None:
-        leaves = lowest_counted_devices(node.watched, view.facts.get(node.name))
+        leaves = deltas_of_lowest_devices(node.watched, view.facts.get(node.name))
         return [delta.device for delta in leaves]
     if watched.scope == "cpu":
         return [name for name in names if "@" in name]
@@ -158,7 +162,7 @@ def node_results(view: RunView) -> tuple[NodeResult, ...]:
             metrics=group_metrics(view.load, node.hosts, view.job.data_directions),
             layers=layer_latencies(view, node),
             outliers=node_outliers(view, node),
-            written=written_by_guests(view, node),
+            written=written_bytes_by_layer(view, node),
             hypervisor=hypervisor_metrics(node),
         )
         for node in guest_nodes(view.record)
@@ -202,34 +206,34 @@ has none left."""
 class GuestCpuUse:
     """What each of a guest's processors had of the node's, as shares of the time."""
 
-    run: float
-    wait: float
+    run_share: float
+    wait_share: float
 
 
 @dataclass(frozen=True, slots=True)
 class GuestLimit:
     """How far a guest was its own limit, and what tells; None for what is not known.
 
-    `rho` is the share of the I/Os asked for that were in flight, of a closed loop; `edge` what the
-    window's edges may hide of it. `busy` is the share of the time that a guest on KVM says its
-    processors worked.
+    `reached_share` is the share of the I/Os asked for that were in flight, of a closed loop;
+    `tolerance` what the window's edges may hide of it. `is_busy` is the share of the time that a
+    guest on KVM says its processors worked.
     """
 
     level: Level
-    rho: float | None
-    edge: float
+    reached_share: float | None
+    tolerance: float
     engine_ns: float | None
     hypervisor_ns: float | None
     use: GuestCpuUse | None
-    busy: float | None = None
+    is_busy: float | None = None
 
     @property
-    def runs_empty(self) -> bool:
+    def has_too_few_in_flight(self) -> bool:
         """Whether the loop was not kept full."""
-        return self.rho is not None and self.rho + self.edge < RHO_LEAST
+        return self.reached_share is not None and self.reached_share + self.tolerance < RHO_LEAST
 
     @property
-    def waits_inside(self) -> bool:
+    def is_latency_inside_guest(self) -> bool:
         """Whether most of the latency was spent above the hypervisor's own count."""
         if self.engine_ns is None or self.hypervisor_ns is None:
             return False
@@ -247,12 +251,12 @@ def guest_limit(view: RunView, guest: Guest) -> GuestLimit:
     kvm = guest.run.accelerator is Accelerator.KVM
     limit = GuestLimit(
         level=Level.VALID,
-        rho=flight.rho if flight else None,
-        edge=flight.edge if flight else 0.0,
+        reached_share=flight.reached_share if flight else None,
+        tolerance=flight.tolerance if flight else 0.0,
         engine_ns=guest_latency(view, guest, LatencyLayer.ENGINE) if enough else None,
         hypervisor_ns=guest_latency(view, guest, LatencyLayer.HYPERVISOR) if enough else None,
         use=guest_cpu_use(view, guest),
-        busy=view.mean_of(guest.host, "cpu", ALL_CORES, "busy_share") if kvm else None,
+        is_busy=view.mean_metric(guest.host, "cpu", ALL_CORES, "busy_share") if kvm else None,
     )
     return replace(limit, level=_limit_level(limit))
 
@@ -282,9 +286,9 @@ def guest_cpu_use(view: RunView, guest: Guest) -> GuestCpuUse | None:
     vcpus = vcpu_count(view, guest)
     if not vcpus:
         return None
-    window, node = view.measured(guest.host), guest.run.node
-    run = view.mean_on(node, GUESTS, guest.name, "vcpu_run_share", window)
-    wait = view.mean_on(node, GUESTS, guest.name, "vcpu_wait_share", window)
+    window, node = view.measured_window(guest.host), guest.run.node
+    run = view.mean_metric_of_named_host(node, GUESTS, guest.name, "vcpu_run_share", window)
+    wait = view.mean_metric_of_named_host(node, GUESTS, guest.name, "vcpu_wait_share", window)
     if run is not None and wait is not None:
         return GuestCpuUse(run / vcpus, wait / vcpus)
     use = guest.run.use
@@ -295,9 +299,9 @@ def guest_cpu_use(view: RunView, guest: Guest) -> GuestCpuUse | None:
 
 
 def _limit_level(limit: GuestLimit) -> Level:
-    if limit.runs_empty:
+    if limit.has_too_few_in_flight:
         return Level.INVALID
-    if not limit.waits_inside:
+    if not limit.is_latency_inside_guest:
         return Level.VALID
     return Level.INVALID if _has_no_processor_left(limit) else Level.INDICATIVE
 
@@ -308,9 +312,9 @@ def _has_no_processor_left(limit: GuestLimit) -> bool:
     KVM polls for a while before a halted processor sleeps, and its node counts that as run: a guest
     that waits for fast devices would seem busy all the time.
     """
-    if limit.use is None or limit.use.run + limit.use.wait < PROCESSORS_USED:
+    if limit.use is None or limit.use.run_share + limit.use.wait_share < PROCESSORS_USED:
         return False
-    return limit.busy is None or limit.busy + limit.use.wait >= PROCESSORS_USED
+    return limit.is_busy is None or limit.is_busy + limit.use.wait_share >= PROCESSORS_USED
 
 
 Bins = Sequence[tuple[int, int, int]]
@@ -335,7 +339,7 @@ def hypervisor_metrics(node: GuestNode) -> dict[str, Metric]:
             metrics |= {
                 f"{way.key}_lat_ns_{name}": bounded_percentile(bins, percent)
                 for name, percent in PERCENTILES
-                if is_supported(total, percent)
+                if is_percentile_supported(total, percent)
             }
     return metrics
 
@@ -373,7 +377,7 @@ def layer_latencies(view: RunView, node: GuestNode) -> tuple[LayerLatency, ...]:
     layer of which any guest's or device's counters are missing is left out. Devices serve
     everybody: theirs is the mean of all their I/Os.
     """
-    window = view.load.cut.common
+    window = view.load.measured_part.common
     if window is None:
         return ()
     return tuple(
@@ -387,7 +391,7 @@ def layer_latencies(view: RunView, node: GuestNode) -> tuple[LayerLatency, ...]:
 
 def guest_latency(view: RunView, guest: Guest, layer: LatencyLayer) -> float | None:
     """The mean latency of one guest's reads and writes at one layer; None where it is not known."""
-    window = view.load.cut.common
+    window = view.load.measured_part.common
     if window is None:
         return None
     alone = GuestNode(guest.run.node, (guest,), None)
@@ -415,7 +419,7 @@ def _guest_device_io_time(
     """At the target's device in each guest."""
     total = NOTHING
     for guest in node.guests:
-        target = view.target(view.hosts[guest.host])
+        target = view.target_of_host(view.hosts[guest.host])
         if target is None or target.device is None:
             return None
         counted = io_time_in_window(view, (guest.name, "disk"), [target.device], way, window)
@@ -434,7 +438,7 @@ def _hypervisor_io_time(
     counts = node.blocks(way)
     if counted is not None or counts is None:
         return counted
-    return IoTime(float(sum(c.ios for c in counts)), float(sum(c.total_ns for c in counts)))
+    return IoTime(float(sum(c.ios for c in counts)), float(sum(c.total_time_ns for c in counts)))
 
 
 def _node_device_io_time(
@@ -443,7 +447,7 @@ def _node_device_io_time(
     if node.watched is None or is_modelled(view.record):
         return None
     disks = [
-        delta.device for delta in lowest_counted_devices(node.watched, view.facts.get(node.name))
+        delta.device for delta in deltas_of_lowest_devices(node.watched, view.facts.get(node.name))
     ]
     return io_time_in_window(view, (node.name, "disk"), disks, way, window)
 

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from iolab.analysis.storage_bytes import lowest_counted_devices
+from iolab.analysis.storage_bytes import deltas_of_lowest_devices
 from iolab.analysis.window import Window
 from iolab.core.host import HostFacts
 from iolab.core.metric import Outlier, Result
@@ -316,7 +316,7 @@ def build_node_timeline(
 
 
 def _lowest_device_names(node: MonitoredHost, facts: Mapping[str, HostFacts]) -> set[str]:
-    return {delta.device for delta in lowest_counted_devices(node, facts.get(node.host))}
+    return {delta.device for delta in deltas_of_lowest_devices(node, facts.get(node.host))}
 
 
 def _node_panels(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from iolab.analysis.storage_bytes import distinct_devices, lowest_counted_devices
+from iolab.analysis.storage_bytes import deltas_of_lowest_devices, distinct_devices
 from iolab.analysis.view import RunView
 from iolab.analysis.window import controller_ns
 from iolab.core.host import HostFacts, Role
@@ -99,21 +99,21 @@ def vcpu_count(view: RunView, guest: Guest) -> int | None:
     settings = boot_settings(view.record)
     if settings is not None:
         return settings.vcpus
-    facts = view.facts_of(view.hosts[guest.host])
+    facts = view.facts_of_host(view.hosts[guest.host])
     return facts.cpu.threads if facts is not None else None
 
 
 def kernel_identity(node: str, facts: Mapping[str, HostFacts]) -> str:
     """What tells kernels apart: nodes of one (containers, network namespaces) share its devices."""
     host_facts = facts.get(node)
-    return host_facts.kernel.boot_id_or(node) if host_facts else node
+    return host_facts.kernel.boot_id_or_host(node) if host_facts else node
 
 
 def distinct_node_devices(
     nodes: Iterable[MonitoredHost], facts: Mapping[str, HostFacts]
 ) -> tuple[DeviceDelta, ...]:
     """The leaves of all those nodes, each of a kernel once: as the node that saw the most of it."""
-    leaves = ((node.host, lowest_counted_devices(node, facts.get(node.host))) for node in nodes)
+    leaves = ((node.host, deltas_of_lowest_devices(node, facts.get(node.host))) for node in nodes)
     return distinct_devices(leaves, facts)
 
 
@@ -129,7 +129,7 @@ def storage_factors(record: RunRecord) -> tuple[float, float] | None:
     return None if settings is None else (1.0, float(settings.replicas))
 
 
-def written_by_guests(view: RunView, node: GuestNode) -> BytesWrittenByLayer:
+def written_bytes_by_layer(view: RunView, node: GuestNode) -> BytesWrittenByLayer:
     """What a node's guests wrote in the whole run, and what became of it on the node.
 
     Devices are those of this node alone: where it shares them with another nobody can tell.
@@ -147,7 +147,7 @@ def written_by_guests(view: RunView, node: GuestNode) -> BytesWrittenByLayer:
 def _written_by_devices(view: RunView, node: GuestNode) -> int | None:
     if node.watched is None or is_modelled(view.record):
         return None
-    leaves = lowest_counted_devices(node.watched, view.facts.get(node.name))
+    leaves = deltas_of_lowest_devices(node.watched, view.facts.get(node.name))
     if not leaves or _are_devices_shared(view, node, {delta.device for delta in leaves}):
         return None
     return sum(delta.write_bytes for delta in leaves)
@@ -158,7 +158,7 @@ def _are_devices_shared(view: RunView, node: GuestNode, devices: set[str]) -> bo
     kernel = kernel_identity(node.name, view.facts)
     return any(
         not devices.isdisjoint(
-            delta.device for delta in lowest_counted_devices(other, view.facts.get(other.host))
+            delta.device for delta in deltas_of_lowest_devices(other, view.facts.get(other.host))
         )
         for other in hypervisors_of(view.record)
         if other.host != node.name and kernel_identity(other.host, view.facts) == kernel
@@ -167,33 +167,35 @@ def _are_devices_shared(view: RunView, node: GuestNode, devices: set[str]) -> bo
 
 @dataclass(frozen=True, slots=True)
 class GuestBytes:
-    """One guest over the whole run: `asked` of its own block device, `served` by its hypervisor.
+    """The bytes of one guest over the whole run, as the guest and its hypervisor count them.
 
     Both are (read, written). Where the guest's device was not counted, or by a kernel that is not
-    its alone, `asked` is what its engine claims; `served` is None where the hypervisor is not ours.
+    its alone, `guest_read_and_write_bytes` is what its engine claims;
+    `hypervisor_read_and_write_bytes` is None where the hypervisor is not ours.
     """
 
     name: str
-    asked: tuple[int, int]
-    served: tuple[int, int] | None
+    guest_read_and_write_bytes: tuple[int, int]
+    hypervisor_read_and_write_bytes: tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
 class FleetBytes:
     """All guests and the devices of all nodes, (read, written) over the whole run.
 
-    `below` is what left the guests: served where that is known, else asked. `expected` of devices
-    is that times the declared factors, None without a declaration; `moved` is None unless every
-    node was counted, `blind` names one that was not. Devices of nodes that share a kernel count
-    once; `devices` is how many there are.
+    `hypervisor_bytes` is what left the guests: served where that is known, else asked.
+    `expected_device_bytes` of devices is that times the declared factors, None without a
+    declaration; `moved_device_bytes` is None unless every node was counted, `unmonitored_node`
+    names one that was not. Devices of nodes that share a kernel count once; `device_count` is how
+    many there are.
     """
 
     guests: tuple[GuestBytes, ...]
-    below: tuple[int, int]
-    expected: tuple[float, float] | None
-    moved: tuple[int, int] | None
-    devices: int
-    blind: str | None
+    hypervisor_bytes: tuple[int, int]
+    expected_device_bytes: tuple[float, float] | None
+    moved_device_bytes: tuple[int, int] | None
+    device_count: int
+    unmonitored_node: str | None
 
 
 def fleet_bytes(view: RunView) -> FleetBytes | None:
@@ -201,32 +203,35 @@ def fleet_bytes(view: RunView) -> FleetBytes | None:
     guests = tuple(_guest_bytes(view, guest) for guest in run_guests(view.record))
     if not guests:
         return None
-    below = [guest.served or guest.asked for guest in guests]
+    below = [
+        guest.hypervisor_read_and_write_bytes or guest.guest_read_and_write_bytes
+        for guest in guests
+    ]
     total = sum(read for read, _ in below), sum(written for _, written in below)
     factors = storage_factors(view.record)
     nodes = hypervisors_of(view.record)
     blind = next(
-        (n.host for n in nodes if not lowest_counted_devices(n, view.facts.get(n.host))), None
+        (n.host for n in nodes if not deltas_of_lowest_devices(n, view.facts.get(n.host))), None
     )
     blind = blind or _unmonitored_node(view)
     once = distinct_node_devices(nodes, view.facts)
     return FleetBytes(
         guests=guests,
-        below=total,
-        expected=None
+        hypervisor_bytes=total,
+        expected_device_bytes=None
         if factors is None or is_modelled(view.record)
         else (total[0] * factors[0], total[1] * factors[1]),
-        moved=None
+        moved_device_bytes=None
         if blind is not None
         else (sum(d.read_bytes for d in once), sum(d.write_bytes for d in once)),
-        devices=len(once),
-        blind=blind,
+        device_count=len(once),
+        unmonitored_node=blind,
     )
 
 
 def _guest_bytes(view: RunView, guest: Guest) -> GuestBytes:
     host = view.hosts[guest.host]
-    target = view.target(host)
+    target = view.target_of_host(host)
     own = [
         moved
         for moved in host.devices
@@ -239,8 +244,8 @@ def _guest_bytes(view: RunView, guest: Guest) -> GuestBytes:
     )
     return GuestBytes(
         name=guest.name,
-        asked=(own[0].read_bytes, own[0].write_bytes) if own else claimed,
-        served=(
+        guest_read_and_write_bytes=(own[0].read_bytes, own[0].write_bytes) if own else claimed,
+        hypervisor_read_and_write_bytes=(
             sum(block.bytes for block in blocks if block.direction is Direction.READ),
             sum(block.bytes for block in blocks if block.direction is Direction.WRITE),
         )
@@ -303,26 +308,28 @@ def node_counters(
         return None
     own_series = [_total_moved(series, watched) for series in telemetry if series.host == node]
 
-    def named(scope: str, metric: str, takes: Callable[[str], bool]) -> dict[str, CounterSeries]:
+    def series_by_name(
+        scope: str, metric: str, takes: Callable[[str], bool]
+    ) -> dict[str, CounterSeries]:
         matching = [
             s for s in own_series if (s.scope, s.metric) == (scope, metric) and takes(s.name)
         ]
         return {s.name: s for s in sorted(matching, key=lambda s: _numa_sort_key(s.name))}
 
-    disks = {delta.device for delta in lowest_counted_devices(watched, facts)}
-    reads = named("disk", "read_iops", disks.__contains__)
-    writes = named("disk", "write_iops", disks.__contains__)
-    numa = named("cpu", "busy_share", _is_numa)
-    sent = named("nic", "tx_bytes_per_s", lambda name: name != LOOPBACK)
+    disks = {delta.device for delta in deltas_of_lowest_devices(watched, facts)}
+    reads = series_by_name("disk", "read_iops", disks.__contains__)
+    writes = series_by_name("disk", "write_iops", disks.__contains__)
+    numa = series_by_name("cpu", "busy_share", _is_numa_row)
+    sent = series_by_name("nic", "tx_bytes_per_s", lambda name: name != LOOPBACK)
     return NodeCounters(
         node=node,
         iops={
             name: _sum_of_directions(reads[name], writes[name]) for name in reads if name in writes
         },
-        write_lat_ns=named("disk", "write_lat_ns", disks.__contains__),
-        processors=numa if len(numa) > 1 else named("cpu", "busy_share", ALL_CORES.__eq__),
+        write_lat_ns=series_by_name("disk", "write_lat_ns", disks.__contains__),
+        processors=numa if len(numa) > 1 else series_by_name("cpu", "busy_share", ALL_CORES.__eq__),
         tx_bytes_per_s=sent,
-        tx_frames_per_s=named("nic", "tx_frames_per_s", lambda name: name != LOOPBACK),
+        tx_frames_per_s=series_by_name("nic", "tx_frames_per_s", lambda name: name != LOOPBACK),
         tx_share=_link_shares(sent, facts),
     )
 
@@ -356,7 +363,7 @@ def _link_shares(
     return shares
 
 
-def _is_numa(name: str) -> bool:
+def _is_numa_row(name: str) -> bool:
     return name.startswith("node") and name[4:].isdigit()
 
 

@@ -21,8 +21,8 @@ from iolab.guests.guest import (
     guests_per_node,
     image_bytes,
 )
-from iolab.guests.hosts import guests_of, largest_per_node, machines_of, node_path
-from iolab.guests.vm_table import COPIES, NAME_BYTES, VmTable, most_guests
+from iolab.guests.hosts import guest_specs, image_directory, most_guests_per_node, nodes_by_machine
+from iolab.guests.vm_table import COPIES, NAME_BYTES, VmTable, most_guests_per_agent
 from iolab.study.checks import NODE_DO
 from iolab.study.cost import with_free_space_margin
 from iolab.study.document import Path, StudyDocument
@@ -30,24 +30,31 @@ from iolab.study.file import XFS, ConfigurationTable, HostTable
 from iolab.study.guard import MAKE_WRITABLE, NOTHING_WRITTEN, missing_target_fault, refusal_text
 from iolab.study.load_tables import LoadTable, SearchTable
 from iolab.study.names import HOSTS_MAX
-from iolab.study.tables import Item, Tables, guest_tables, members, node_names, start
-from iolab.study.targets import Target, nodes_of, region_bytes, targets_of
+from iolab.study.tables import (
+    StudyTables,
+    TableItem,
+    existing_guest_tables,
+    expand_members,
+    hypervisor_names,
+    table_name_capitalised,
+)
+from iolab.study.targets import Target, hypervisors_of_study, targets_of_study, used_region_bytes
 from iolab.text import quote_value
 from iolab.units import format_bytes, parse_size
 
 
-def check_guests(document: StudyDocument, tables: Tables) -> None:
+def add_guest_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of `[vm]`, of guests and their nodes, and of the axis of a growing fleet."""
-    vm = tables.find(VmTable)
+    vm = tables.find_single_table(VmTable)
     if vm is not None:
-        _check_vm(document, vm)
-        _check_own_clients(document, tables)
+        _check_vm_keys(document, vm)
+        _check_existing_clients(document, tables)
     if vm is not None and tables.makes_hosts:
-        _check_booted(document, tables, vm)
-    _check_axis(document, tables)
+        _check_booted_guests(document, tables, vm)
+    _check_guest_axis(document, tables)
 
 
-def _check_vm(document: StudyDocument, table: VmTable) -> None:
+def _check_vm_keys(document: StudyDocument, table: VmTable) -> None:
     """Keys of the table that do not go together."""
     modelled = table.disk_kind is DiskKind.MODELLED
     if modelled and table.latency is None:
@@ -63,13 +70,15 @@ def _check_vm(document: StudyDocument, table: VmTable) -> None:
         document.add_fault(("vm", "replicas"), message, "Leave replicas out.")
 
 
-def _check_own_clients(document: StudyDocument, tables: Tables) -> None:
+def _check_existing_clients(document: StudyDocument, tables: StudyTables) -> None:
     """Guests that exist already take the place of those of `[vm]`; other clients do not."""
-    for item, host in tables.read("host", HostTable):
+    for item, host in tables.items_of_table("host", HostTable):
         written = item.written.get("role", Role.CLIENT)
         if written != Role.CLIENT or host.node is not None:
             continue  # A role that is misspelt is read as a client's, and told of by itself.
-        message = f"{start(document, item.path)} is a client beside the guests of [vm]."
+        message = (
+            f"{table_name_capitalised(document, item.path)} is a client beside the guests of [vm]."
+        )
         hint = (
             "Write role = 'hypervisor' to boot guests there, or node = 'NAME' if it is a guest "
             "that exists already."
@@ -77,9 +86,9 @@ def _check_own_clients(document: StudyDocument, tables: Tables) -> None:
         document.add_fault(item.path, message, hint)
 
 
-def _check_booted(document: StudyDocument, tables: Tables, vm: VmTable) -> None:
+def _check_booted_guests(document: StudyDocument, tables: StudyTables, vm: VmTable) -> None:
     """What guests that are booted need, and what they cannot do."""
-    nodes, per_node = node_names(tables), largest_per_node(tables)
+    nodes, per_node = hypervisor_names(tables), most_guests_per_node(tables)
     hosts = [host.written for host in tables.items["host"]]
     if not any(host.get("role") == Role.HYPERVISOR for host in hosts):
         message = "[vm] boots guests, but there is no hypervisor among the hosts."
@@ -88,32 +97,42 @@ def _check_booted(document: StudyDocument, tables: Tables, vm: VmTable) -> None:
     if total > HOSTS_MAX:
         message = f"{per_node} guests on each of {len(nodes)} nodes are {total}."
         document.add_fault(("vm",), message, f"Keep them at most {HOSTS_MAX} in all.")
-    _check_carried(document, tables, vm)
+    _check_node_limits(document, tables, vm)
     _check_replicas(document, tables, vm)
-    _check_shared_nodes(document, tables)
-    for path, message, hint in _impossible(document, tables):
+    _check_one_disk_per_guest(document, tables)
+    for path, message, hint in _unsupported_settings(document, tables):
         document.add_fault(path, message, hint)
-    for item, workload in tables.read("workload", LoadTable):
-        axes = workload.sweep(item.written)
-        most = workload.job().at_axis_values(
+    for item, workload in tables.items_of_table("workload", LoadTable):
+        axes = workload.sweep_axes(item.written)
+        most = workload.build_job().with_axis_values(
             (axis.name, max(axis.values, key=parse_size)) for axis in axes
         )
         files = most.data_set("")
         need = files.job_bytes * files.numjobs if files else 0
         if need > parse_size(vm.disk):
-            message = f"{start(document, item.path)} uses {format_bytes(need)} of each guest's "
+            message = (
+                f"{table_name_capitalised(document, item.path)} uses {format_bytes(need)} "
+                "of each guest's "
+            )
             message += f"disk, which has {format_bytes(parse_size(vm.disk))}."
             hint = "Set a smaller filesize or numjobs, or a larger disk under [vm]."
             document.add_fault((*item.path, "filesize"), message, hint, about="filesize disk")
 
 
-def _check_carried(document: StudyDocument, tables: Tables, vm: VmTable) -> None:
+def _check_node_limits(document: StudyDocument, tables: StudyTables, vm: VmTable) -> None:
     """What the agent of a node carries: so many programs and requests, and names so long."""
-    nodes, per_node, most = node_names(tables), largest_per_node(tables), most_guests(vm.replicas)
-    for item, workload in tables.read("workload", SearchTable):
+    nodes, per_node, most = (
+        hypervisor_names(tables),
+        most_guests_per_node(tables),
+        most_guests_per_agent(vm.replicas),
+    )
+    for item, workload in tables.items_of_table("workload", SearchTable):
         if workload.vms_per_node and max(workload.vms_per_node) > most:
             with_copies = f" with replicas = {vm.replicas}" if vm.replicas > 1 else ""
-            message = f"{start(document, item.path)} has {max(workload.vms_per_node)} guests on "
+            message = (
+                f"{table_name_capitalised(document, item.path)} has "
+                f"{max(workload.vms_per_node)} guests on "
+            )
             message += "each node, more than one agent carries"
             path = (*item.path, PER_NODE)
             document.add_fault(path, f"{message}{with_copies}.", f"Give at most {most}.")
@@ -123,51 +142,60 @@ def _check_carried(document: StudyDocument, tables: Tables, vm: VmTable) -> None
         message += f"{len(nodes) * per_node} guests' disks."
         hint = f"Keep them at most {COPIES}, with fewer replicas or guests."
         document.add_fault(("vm", "replicas"), message, hint)
-    long = [name for name in nodes if len(next(guests_of([name], per_node)).name) > NAME_BYTES]
-    for item, host in tables.read("host", HostTable):
+    long = [name for name in nodes if len(next(guest_specs([name], per_node)).name) > NAME_BYTES]
+    for item, host in tables.items_of_table("host", HostTable):
         if host.name in long:
-            message = f"{start(document, item.path)} has guests whose names are longer than "
+            message = (
+                f"{table_name_capitalised(document, item.path)} has guests whose names "
+                "are longer than "
+            )
             hint = "Give that hypervisor a shorter name."
             document.add_fault(item.path, f"{message}{NAME_BYTES} characters.", hint)
 
 
-def _check_replicas(document: StudyDocument, tables: Tables, vm: VmTable) -> None:
+def _check_replicas(document: StudyDocument, tables: StudyTables, vm: VmTable) -> None:
     """A volume on several nodes needs so many, and a way from each to each."""
     if vm.replicas == 1:
         return
-    every = node_names(tables)
-    for _, configuration in tables.read("configuration", ConfigurationTable):
+    every = hypervisor_names(tables)
+    for _, configuration in tables.items_of_table("configuration", ConfigurationTable):
         nodes = configuration.hosts or every
         if 0 < len(nodes) < vm.replicas:
             there = "is 1 node" if len(nodes) == 1 else f"are {len(nodes)} nodes"
             message = f"[vm] has replicas = {vm.replicas}, but there {there}."
             hint = f"Give at most {len(nodes)}: each replica lies on a node of its own."
             document.add_fault(("vm", "replicas"), message, hint)
-    for item, host in tables.read("host", HostTable):
+    for item, host in tables.items_of_table("host", HostTable):
         if host.role is Role.HYPERVISOR and "storage_address" not in item.written:
-            message = f"{start(document, item.path)} has no storage_address, but [vm] has "
+            message = (
+                f"{table_name_capitalised(document, item.path)} has no storage_address, "
+                "but [vm] has "
+            )
             hint = "Give the IP address at which the other nodes reach its disks."
             document.add_fault(item.path, f"{message}replicas = {vm.replicas}.", hint)
 
 
-def _check_shared_nodes(document: StudyDocument, tables: Tables) -> None:
+def _check_one_disk_per_guest(document: StudyDocument, tables: StudyTables) -> None:
     """A guest has one disk: configurations that share its node cannot each have their own."""
-    own = {host.name for _, host in tables.read("host", HostTable) if host.path}
+    own = {host.name for _, host in tables.items_of_table("host", HostTable) if host.path}
     first: dict[str, tuple[str, str | None]] = {}
-    for item, configuration in tables.read("configuration", ConfigurationTable):
-        for name in configuration.hosts or node_names(tables):
+    for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
+        for name in configuration.hosts or hypervisor_names(tables):
             before, path = first.setdefault(name, (configuration.id, configuration.path))
             if path == configuration.path or name in own:
                 continue
             message = (
-                f"{start(document, item.path)} and {quote_value(before)} keep the guests' disks "
+                f"{table_name_capitalised(document, item.path)} and {quote_value(before)} "
+                "keep the guests' disks "
             )
             message += f"of {quote_value(name)} at two paths."
             hint = "Give both the same path, or each nodes of its own."
             document.add_fault(item.path, message, hint, about="path")
 
 
-def _impossible(document: StudyDocument, tables: Tables) -> Iterator[tuple[Path, str, str]]:
+def _unsupported_settings(
+    document: StudyDocument, tables: StudyTables
+) -> Iterator[tuple[Path, str, str]]:
     """What is done on file systems, or to devices of one's own."""
     target = tables.target
     for key in ("rotate", "keep_files"):
@@ -178,51 +206,65 @@ def _impossible(document: StudyDocument, tables: Tables) -> Iterator[tuple[Path,
         message = f"filesystem of [target] is '{XFS}', but the guests of [vm] have bare disks."
         yield ("target", "filesystem"), message, "Leave filesystem out."
     devices: list[tuple[Path, str]] = [(("target",), "[target]")] if target.device else []
-    for item, configuration in tables.read("configuration", ConfigurationTable):
-        devices += [(item.path, start(document, item.path))] if configuration.device else []
+    for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
+        devices += (
+            [(item.path, table_name_capitalised(document, item.path))]
+            if configuration.device
+            else []
+        )
     for path, where in devices:
         message = f"{where} has a device, but nodes keep the disks of [vm] in a directory."
         yield (*path, "device"), message, "Give a directory as the path."
     if tables.precondition.purge is not Purge.NONE:
         message = "purge of [precondition] does not go with [vm]: guests' disks are always new."
         yield ("precondition", "purge"), message, "Leave purge out."
-    for item, table in tables.read("workload", LoadTable):
-        if table.job().data_set("") is None:
-            message = f"{start(document, item.path)} needs files, but the guests of [vm] have "
+    for item, table in tables.items_of_table("workload", LoadTable):
+        if table.build_job().data_set("") is None:
+            message = (
+                f"{table_name_capitalised(document, item.path)} needs files, but the "
+                "guests of [vm] have "
+            )
             hint = "Leave it out, or measure it on guests that exist already."
             yield item.path, f"{message}bare disks.", hint
 
 
-def _check_axis(document: StudyDocument, tables: Tables) -> None:
+def _check_guest_axis(document: StudyDocument, tables: StudyTables) -> None:
     """The axis needs guests: those that are booted, or enough of those that exist."""
     if tables.makes_hosts:
         return
-    guests = guest_tables(tables)
+    guests = existing_guest_tables(tables)
     clients = {
         host.name: host.node or ""
-        for _, host in tables.read("host", HostTable)
+        for _, host in tables.items_of_table("host", HostTable)
         if host.role is Role.CLIENT
     }
-    for item, workload in tables.read("workload", SearchTable):
+    for item, workload in tables.items_of_table("workload", SearchTable):
         path = (*item.path, PER_NODE)
         if workload.vms_per_node is None:
             continue
         if not guests:
-            message = f"{start(document, item.path)} has {PER_NODE}, but the study has no guests."
+            message = (
+                f"{table_name_capitalised(document, item.path)} has {PER_NODE}, but the "
+                "study has no guests."
+            )
             hint = "Describe them under [vm], or give each guest of the inventory its node."
             document.add_fault(path, message, hint, about=PER_NODE)
             continue
         most = max(workload.vms_per_node)
-        for _, configuration in tables.read("configuration", ConfigurationTable):
-            _check_enough(document, item, most, members(configuration.hosts, clients))
+        for _, configuration in tables.items_of_table("configuration", ConfigurationTable):
+            _check_guest_count_on_nodes(
+                document, item, most, expand_members(configuration.hosts, clients)
+            )
 
 
-def _check_enough(document: StudyDocument, item: Item, most: int, names: tuple[str, ...]) -> None:
+def _check_guest_count_on_nodes(
+    document: StudyDocument, item: TableItem, most: int, names: tuple[str, ...]
+) -> None:
     """Every node of these clients has so many guests."""
-    tables = {host["name"]: host for host in document.tree["host"] if _is_named(host)}
+    tables = {host["name"]: host for host in document.tree["host"] if _has_name(host)}
     nodes = Counter(str(tables[name].get("node", "")) for name in names if name in tables)
     path = (*item.path, PER_NODE)
-    around = f"{start(document, item.path)} has {PER_NODE} = {most}"
+    around = f"{table_name_capitalised(document, item.path)} has {PER_NODE} = {most}"
     for node, count in nodes.items():
         if not node:
             message = f"{around}, but some of its clients are guests of no node."
@@ -235,7 +277,7 @@ def _check_enough(document: StudyDocument, item: Item, most: int, names: tuple[s
             document.add_fault(path, message, hint, about=f"{PER_NODE} {node}")
 
 
-def _is_named(host: object) -> bool:
+def _has_name(host: object) -> bool:
     return isinstance(host, dict) and isinstance(host.get("name"), str)
 
 
@@ -264,7 +306,7 @@ _INSTALL: Final = {
 }
 
 
-def guest_tools(study: Study) -> dict[str, list[str]]:
+def required_node_programs(study: Study) -> dict[str, list[str]]:
     """What guests need on their nodes: each program with what asks for its version."""
     guests = booted_guest_settings(study)
     if guests is None:
@@ -284,7 +326,8 @@ def node_targets(study: Study) -> tuple[Target, ...]:
     if booted_guest_settings(study) is None:
         return ()
     return tuple(
-        Target(node.name, node.name, node_path(study, node) or "", ()) for node in nodes_of(study)
+        Target(node.name, node.name, image_directory(study, node) or "", ())
+        for node in hypervisors_of_study(study)
     )
 
 
@@ -298,30 +341,30 @@ def guest_faults(
 ) -> list[Fault]:
     """Why the nodes cannot carry the study's guests; nothing when they can, or none are booted.
 
-    `node_facts` and `probes` are by the node's name, the facts with the target at its `node_path`.
-    A path held under the name of `owner` is the session's own. Without `probes` nothing is said of
-    what only trying tells.
+    `node_facts` and `probes` are by the node's name, the facts with the target at its
+    `image_directory`. A path held under the name of `owner` is the session's own. Without `probes`
+    nothing is said of what only trying tells.
     """
     guests = booted_guest_settings(study)
     if guests is None:
         return []
     faults: list[Fault] = []
-    for node in nodes_of(study):
+    for node in hypervisors_of_study(study):
         facts = node_facts.get(node.name)
         if facts is None:
             hint = "See that it can be reached, or leave it out of the configuration."
             faults.append(Fault(f"Node {quote_value(node.name)} told nothing of itself.", hint))
             continue
         faults += _program_faults(study, node, facts)
-        faults += _place_faults(study, node, facts)
+        faults += _image_directory_faults(study, node, facts)
         if probes is not None:
             faults += _probe_faults(study, node, probes.get(node.name), owner)
     faults += _memory_faults(study, guests, node_facts)
-    faults += _room_faults(study, node_facts)
-    return faults + list(_disk_faults(study, guests, plan))
+    faults += _image_space_faults(study, node_facts)
+    return faults + list(_disk_size_faults(study, guests, plan))
 
 
-def check_nodes(
+def require_capable_nodes(
     study: Study,
     plan: Plan,
     facts: Mapping[str, HostFacts],
@@ -346,18 +389,18 @@ def _program_faults(study: Study, node: HostSpec, facts: HostFacts) -> Iterator[
             f"{quote_value(architecture)}, the guests "
         )
         yield Fault(f"{message}are of {ARCHITECTURE}.", "Boot guests on other nodes.")
-    for name in guest_tools(study):
-        tool = facts.tool(name)
+    for name in required_node_programs(study):
+        tool = facts.tool_facts(name)
         if tool is None or tool.path is None:
             yield Fault(f"There is no {name} on node {quote_value(node.name)}.", _INSTALL[name])
 
 
-def _where(study: Study, node: HostSpec) -> str:
-    return f"{quote_value(node_path(study, node) or '')} on node {quote_value(node.name)}"
+def _path_on_node_text(study: Study, node: HostSpec) -> str:
+    return f"{quote_value(image_directory(study, node) or '')} on node {quote_value(node.name)}"
 
 
-def _place_faults(study: Study, node: HostSpec, facts: HostFacts) -> Iterator[Fault]:
-    where, target = _where(study, node), facts.target
+def _image_directory_faults(study: Study, node: HostSpec, facts: HostFacts) -> Iterator[Fault]:
+    where, target = _path_on_node_text(study, node), facts.target
     if target is None:
         yield missing_target_fault(facts, where)
     elif not target.writable:
@@ -372,7 +415,7 @@ def _place_faults(study: Study, node: HostSpec, facts: HostFacts) -> Iterator[Fa
 def _probe_faults(
     study: Study, node: HostSpec, probe: TargetProbe | None, owner: str | None
 ) -> Iterator[Fault]:
-    where = _where(study, node)
+    where = _path_on_node_text(study, node)
     if probe is None:
         return  # A directory that is missing or closed was not tried, and is told of already.
     if probe.held_by is not None and probe.held_by != owner:
@@ -383,9 +426,11 @@ def _probe_faults(
         yield Fault(message, "Give a path on another file system: guests' disks are read past it.")
 
 
-def _machines(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[tuple[list[str], str]]:
+def _machines_with_text(
+    study: Study, facts: Mapping[str, HostFacts]
+) -> Iterator[tuple[list[str], str]]:
     """Nodes that are one machine, together, and half a sentence that names them."""
-    for nodes in machines_of(study, facts):
+    for nodes in nodes_by_machine(study, facts):
         names = [node.name for node in nodes]
         alone = len(names) == 1
         listed = ", ".join(quote_value(name) for name in names)
@@ -398,7 +443,7 @@ def _memory_faults(
     """The memory of all guests of a machine, those that are idle too: all are up at once."""
     each = guests.memory_bytes + QEMU_BYTES
     wanted = guests_per_node(study)
-    for names, machine in _machines(study, facts):
+    for names, machine in _machines_with_text(study, facts):
         total = facts[names[0]].memory.total_bytes
         fit = int(total * MEMORY_SHARE / each / len(names))
         if wanted <= fit:
@@ -412,10 +457,10 @@ def _memory_faults(
         yield Fault(message, hint if fit else "Set a smaller vm.memory.")
 
 
-def _room_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[Fault]:
+def _image_space_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[Fault]:
     """Room for images, on file systems that several nodes of one machine may share."""
     by_file_system: dict[tuple[str, str], list[str]] = {}
-    for names, _ in _machines(study, facts):
+    for names, _ in _machines_with_text(study, facts):
         for name in names:
             target = facts[name].target
             if target is not None:
@@ -423,29 +468,30 @@ def _room_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[Fault
     each = bytes_per_node(study)
     for names in by_file_system.values():
         need = with_free_space_margin(each * len(names))
-        free = _free(facts[names[0]].target)
+        free = _free_bytes(facts[names[0]].target)
         if free >= need:
             continue
-        (node,) = (spec for spec in nodes_of(study) if spec.name == names[0])
+        (node,) = (spec for spec in hypervisors_of_study(study) if spec.name == names[0])
         others = ", ".join(quote_value(name) for name in names[1:])
         also = f", which {others} {'shares' if len(names) == 2 else 'share'}," if others else ""
         message = (
-            f"{_where(study, node)}{also} has {format_bytes(free)} free, the disks of guests need "
+            f"{_path_on_node_text(study, node)}{also} has {format_bytes(free)} free, the disks "
+            "of guests need "
             f"{format_bytes(need)}."
         )
         hint = "Make room, give another path, or set a smaller vm.disk or workload.*.vms_per_node."
         yield Fault(message, hint)
 
 
-def _disk_faults(study: Study, guests: GuestSettings, plan: Plan) -> Iterator[Fault]:
+def _disk_size_faults(study: Study, guests: GuestSettings, plan: Plan) -> Iterator[Fault]:
     """What the jobs of a guest use of its disk: the widest point decides."""
-    own = [target for target in targets_of(study) if study.host(target.host).node]
-    need = max((region_bytes(plan, target) for target in own), default=0)
+    own = [target for target in targets_of_study(study) if study.host(target.host).node]
+    need = max((used_region_bytes(plan, target) for target in own), default=0)
     if need > guests.disk_bytes:
         message = f"Guests' disks have {format_bytes(guests.disk_bytes)}, the jobs of each use "
         hint = "Set a larger vm.disk, or a smaller workload.*.filesize or numjobs."
         yield Fault(f"{message}{format_bytes(need)}.", hint)
 
 
-def _free(target: TargetFacts | None) -> int:
+def _free_bytes(target: TargetFacts | None) -> int:
     return target.free_bytes if target is not None else 0

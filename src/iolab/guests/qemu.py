@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 
 from iolab.errors import HostError
 from iolab.hosts.answers import ExitedAnswer, read_answer
-from iolab.hosts.channel import MAX_PAYLOAD_BYTES, Outgoing
+from iolab.hosts.channel import MAX_PAYLOAD_BYTES, FrameWriter
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError, HostLost, Stream
 from iolab.text import excerpt
@@ -42,7 +42,7 @@ FLUSH_LIMIT_S: Final = 2.0
 
 
 class SocketRelay:
-    """One connection: `reader` has what comes, and it is itself the way there (`Outgoing`)."""
+    """One connection: `reader` has what comes, and it is itself the way there (`FrameWriter`)."""
 
     def __init__(self, node: Host, stream: Stream) -> None:
         self._node = node
@@ -61,11 +61,11 @@ class SocketRelay:
         self._closing = False
         self._broken = False
         name = f"relay on {node.name}"
-        self._pumping = asyncio.create_task(self._pump(), name=name)
+        self._pumping = asyncio.create_task(self._receive_all(), name=name)
         self._sending = asyncio.create_task(self._send_all(), name=name)
 
     @classmethod
-    async def to(cls, node: Host, folder: str, name: str, wait_s: float) -> Self:
+    async def connect(cls, node: Host, folder: str, name: str, wait_s: float) -> Self:
         """Connected to the socket of that name in a scratch folder of the session on the node.
 
         It is waited for until it is there. Raises HostError.
@@ -112,7 +112,7 @@ class SocketRelay:
         self._closing = True
         self._wake.set()
 
-    async def end(self) -> None:
+    async def close_and_wait(self) -> None:
         """Close it and wait until nothing of it is left here."""
         self.close()
         await asyncio.wait({self._sending}, timeout=FLUSH_LIMIT_S)
@@ -124,12 +124,12 @@ class SocketRelay:
         self._pumping.cancel()
         await asyncio.gather(self._sending, self._pumping, return_exceptions=True)
 
-    async def _pump(self) -> None:
+    async def _receive_all(self) -> None:
         """Hand on what comes; it never waits for the reader."""
         try:
             async for message in self._stream:
                 if message.is_ == "received":
-                    self._take(message.payload)
+                    self._receive_piece(message.payload)
         except HostError:
             # The node is lost, or it refused: to the reader both are the end.
             pass
@@ -140,12 +140,12 @@ class SocketRelay:
             self.reader.feed_eof()
             self.ended.set()
 
-    def _take(self, piece: bytes) -> None:
+    def _receive_piece(self, piece: bytes) -> None:
         if self._flow.cut:
             return
         self.spoke.set()
         self.reader.feed_data(piece)
-        if self._flow.over(len(piece)):
+        if self._flow.is_unread_limit_exceeded(len(piece)):
             self._flow.cut = True
             self.reader.set_exception(ConnectionResetError("nobody listened to it"))
             self.close()
@@ -176,19 +176,19 @@ class SocketRelay:
                 pass
         except AgentRefusalError as refused:
             if refused.code != "busy" or self._closing:
-                self._give_up()
+                self._mark_broken()
                 return
             await asyncio.sleep(BUSY_RETRY_S)
             return
         except HostLost:
-            self._give_up()
+            self._mark_broken()
             return
         finally:
             await sent.aclose()
         del self._unsent[: len(piece)]
         self._room.set()
 
-    def _give_up(self) -> None:
+    def _mark_broken(self) -> None:
         self._broken = True
         self._unsent.clear()
         self._room.set()
@@ -219,7 +219,7 @@ class _FlowControl(asyncio.ReadTransport):
         """It has read most of it."""
         self._full = False
 
-    def over(self, size: int) -> bool:
+    def is_unread_limit_exceeded(self, size: int) -> bool:
         """Whether a reader that was given so much more has left too much unread by now."""
         self._beyond = self._beyond + size if self._full else 0
         return self._beyond > UNREAD_LIMIT_BYTES
@@ -247,7 +247,7 @@ class GuestMonitor:
     Once it is lost it stays lost, and says why.
     """
 
-    def __init__(self, guest: str, reader: asyncio.StreamReader, writer: Outgoing) -> None:
+    def __init__(self, guest: str, reader: asyncio.StreamReader, writer: FrameWriter) -> None:
         self._guest = excerpt(guest)
         self._reader = reader
         self._writer = writer
@@ -262,28 +262,30 @@ class GuestMonitor:
         cls,
         guest: str,
         reader: asyncio.StreamReader,
-        writer: Outgoing,
+        writer: FrameWriter,
         limit_s: float = GREETING_LIMIT_S,
     ) -> Self:
         """A monitor that takes commands, over a connection to its socket. HostLost without one."""
         monitor = cls(guest, reader, writer)
         try:
             async with asyncio.timeout(limit_s):
-                greeting = await monitor._message()
+                greeting = await monitor._read_message()
         except TimeoutError:
-            raise monitor._give_up(f"said nothing for {limit_s:g} s") from None
+            raise monitor._mark_lost(f"said nothing for {limit_s:g} s") from None
         if "QMP" not in greeting:
             text = excerpt(json.dumps(greeting), SAID_CHARACTERS)
-            raise monitor._give_up(f"began with something else than a greeting: {text}")
-        monitor._listening = asyncio.create_task(monitor._listen(), name=f"monitor of {guest}")
+            raise monitor._mark_lost(f"began with something else than a greeting: {text}")
+        monitor._listening = asyncio.create_task(
+            monitor._receive_replies(), name=f"monitor of {guest}"
+        )
         try:
-            await monitor.command("qmp_capabilities", deadline_s=limit_s)
+            await monitor.run_command("qmp_capabilities", deadline_s=limit_s)
         except BaseException:
             await monitor.close()
             raise
         return monitor
 
-    async def command(
+    async def run_command(
         self, name: str, arguments: Mapping[str, object] | None = None, *, deadline_s: float
     ) -> object:
         """What QEMU returns, any JSON. MonitorRefusal when it answers with an error.
@@ -293,7 +295,7 @@ class GuestMonitor:
         """
         try:
             async with asyncio.timeout(deadline_s), self._turn:
-                answer = await self._ask(name, arguments or {})
+                answer = await self._send_and_wait(name, arguments or {})
         except TimeoutError:
             message = f"The hypervisor of guest '{self._guest}' did not answer '{name}' within "
             raise HostError(f"{message}{deadline_s:g} s.", _SEE) from None
@@ -307,11 +309,11 @@ class GuestMonitor:
 
     async def close(self) -> None:
         """Listen no more, and end the connection; the guest goes on."""
-        self._give_up("was closed")
+        self._mark_lost("was closed")
         if self._listening:
             await asyncio.gather(self._listening, return_exceptions=True)
 
-    async def _ask(self, name: str, arguments: Mapping[str, object]) -> dict[str, Any]:
+    async def _send_and_wait(self, name: str, arguments: Mapping[str, object]) -> dict[str, Any]:
         if self._lost:
             raise HostLost(self._lost.message, self._lost.hint)
         self._last_id += 1
@@ -322,50 +324,50 @@ class GuestMonitor:
             await self._writer.drain()
             return await self._waiting
         except OSError:
-            raise self._give_up("does not listen any more") from None
+            raise self._mark_lost("does not listen any more") from None
         finally:
             self._waiting = None
 
-    async def _listen(self) -> None:
+    async def _receive_replies(self) -> None:
         """Hand answers to who waits; read on even when nobody does, or the node would stall."""
         try:
             while True:
-                self._take(await self._message())
+                self._deliver_reply(await self._read_message())
         except HostLost:
             # Whoever asks is told.
             pass
 
-    def _take(self, message: dict[str, Any]) -> None:
+    def _deliver_reply(self, message: dict[str, Any]) -> None:
         if "event" in message:
             return
         number = message.get("id")
         if not isinstance(number, int) or not 0 < number <= self._last_id:
             text = excerpt(json.dumps(message), SAID_CHARACTERS)
-            raise self._give_up(f"answered what was not asked: {text}")
+            raise self._mark_lost(f"answered what was not asked: {text}")
         # An older one is of somebody who was cancelled meanwhile.
         if number == self._last_id and self._waiting and not self._waiting.done():
             self._waiting.set_result(message)
 
-    async def _message(self) -> dict[str, Any]:
+    async def _read_message(self) -> dict[str, Any]:
         """The next line; HostLost when there is none, or none that makes sense."""
         try:
             line = await self._reader.readline()
         except ValueError:
-            raise self._give_up("said a line without an end") from None
+            raise self._mark_lost("said a line without an end") from None
         except OSError as fault:
-            raise self._give_up(f"broke off: {fault}") from None
+            raise self._mark_lost(f"broke off: {fault}") from None
         if not line.endswith(b"\n"):
-            raise self._give_up("ended")
+            raise self._mark_lost("ended")
         try:
             message = json.loads(line) if len(line) <= LINE_LIMIT_BYTES else None
         except (ValueError, RecursionError):
             message = None
         if not isinstance(message, dict):
             text = excerpt(line[:SAID_CHARACTERS], SAID_CHARACTERS)
-            raise self._give_up(f"said what is not QMP: {text}")
+            raise self._mark_lost(f"said what is not QMP: {text}")
         return message
 
-    def _give_up(self, reason: str) -> HostLost:
+    def _mark_lost(self, reason: str) -> HostLost:
         """The monitor is lost, for the first such reason; whoever waits is told."""
         if self._lost is None:
             message = f"The hypervisor of guest '{self._guest}' {reason.rstrip('.')}."
@@ -417,11 +419,11 @@ class QemuRun:
         self._end = ""
         self.ended = asyncio.Event()
         """Set once it is gone, or nothing is known of it any more."""
-        self._listening = asyncio.create_task(self._listen(), name=f"a guest on {node.name}")
+        self._listening = asyncio.create_task(self._follow_output(), name=f"a guest on {node.name}")
 
     @classmethod
     def start(cls, node: Host, argv: Sequence[str], folder: str) -> Self:
-        """Begin; what speaks against it is told by `words` once it has ended."""
+        """Begin; what speaks against it is told by `exit_and_console_text` once it has ended."""
         stream = node.stream(
             "run",
             argv=list(argv),
@@ -434,40 +436,44 @@ class QemuRun:
         return cls(node, stream)
 
     @property
-    def id(self) -> int:
+    def run_id(self) -> int:
         """By which the node's agent knows the run."""
         return self._stream.id
 
-    def words(self) -> str:
+    def exit_and_console_text(self) -> str:
         """How it ended, if it has, and what its console and it said last, for people."""
-        last_words = telling_console_lines(self._console) or telling_console_lines(self._stderr)
+        last_words = explaining_console_lines(self._console) or explaining_console_lines(
+            self._stderr
+        )
         return "; ".join(part for part in (self._end, last_words) if part)
 
     async def kill(self) -> None:
         """End it by force and wait until it is gone."""
         for _ in range(KILL_TRIES):
-            if self.ended.is_set() or self._node.lost_reason or await self._strike():
+            if self.ended.is_set() or self._node.lost_reason or await self._send_kill():
                 break
             await asyncio.sleep(KILL_RETRY_S)
-        await self.gone(GONE_LIMIT_S)
+        await self.ends_within(GONE_LIMIT_S)
         await self._stream.aclose()
         self._listening.cancel()
         await asyncio.gather(self._listening, return_exceptions=True)
 
-    async def gone(self, limit_s: float) -> bool:
+    async def ends_within(self, limit_s: float) -> bool:
         """Whether it ends within so many seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
                 await self.ended.wait()
         return self.ended.is_set()
 
-    async def _strike(self) -> bool:
+    async def _send_kill(self) -> bool:
         with suppress(HostError):
-            await self._node.request("signal", deadline_s=KILL_LIMIT_S, run=self.id, signal="KILL")
+            await self._node.request(
+                "signal", deadline_s=KILL_LIMIT_S, run=self.run_id, signal="KILL"
+            )
             return True
         return False
 
-    async def _listen(self) -> None:
+    async def _follow_output(self) -> None:
         try:
             async for message in self._stream:
                 if message.is_ == "output" and message.header.get("stream") == "stderr":
@@ -483,7 +489,7 @@ class QemuRun:
             self.ended.set()
 
 
-def telling_console_lines(console: bytes) -> str:
+def explaining_console_lines(console: bytes) -> str:
     """The lines of a console that say why a guest ended: of a panic, of our agent, or the last."""
     text = console.decode("utf-8", "replace")
     lines = [line for line in (excerpt(raw, LINE_CHARACTERS) for raw in text.splitlines()) if line]

@@ -205,13 +205,13 @@ class GuestsReport:
 
     def node_timeline_charts(self, brief: Brief) -> tuple[ChartGroup, ...]:
         """A panel for each quantity."""
-        from iolab.guests.charts import inside_charts
+        from iolab.guests.charts import node_timeline_charts
         from iolab.guests.tables import guest_fleets_by_run
 
         if brief.node_timeline is None:
             return ()
         caveat = caveat_subtitle(guest_fleets_by_run(brief).values(), brief.facts)
-        charts = inside_charts(
+        charts = node_timeline_charts(
             brief.node_timeline, caveat, result_run_text(brief.node_timeline.result)
         )
         return (charts,) if charts else ()
@@ -229,14 +229,19 @@ class GuestsReport:
     def run_node_tables(self, result: Result) -> tuple[Table, ...]:
         """What each node did, where latency arose, bytes, and what stands out."""
         from iolab.guests.latency_account import layers_table
-        from iolab.guests.tables import latency_accounts, nodes_table, outliers_table, written_table
+        from iolab.guests.tables import (
+            latency_accounts,
+            nodes_table,
+            outliers_table,
+            written_bytes_table,
+        )
 
         named = [("", result)]
         accounts = list(latency_accounts(result, result_run_text(result)))
         tables = (
             nodes_table(named),
             layers_table(accounts) if accounts else None,
-            written_table(named),
+            written_bytes_table(named),
             outliers_table(named),
         )
         return tuple(table for table in tables if table is not None)

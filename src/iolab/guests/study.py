@@ -16,16 +16,27 @@ from iolab.guests.guest import (
     guests_per_node,
     image_bytes,
 )
-from iolab.guests.hosts import fleet_lines, forced_loads, guest_hosts, guest_notes, node_path
-from iolab.guests.problems import check_guests, check_nodes, guest_tools, node_targets
-from iolab.guests.vm_table import VmTable, settings_of, stand_in
+from iolab.guests.hosts import (
+    fleet_plan_lines,
+    guest_plan_notes,
+    guest_specs_of_study,
+    image_directory,
+    saturating_guest_counts,
+)
+from iolab.guests.problems import (
+    add_guest_faults,
+    node_targets,
+    require_capable_nodes,
+    required_node_programs,
+)
+from iolab.guests.vm_table import VmTable, guest_settings_from_table, replace_faulty_values
 from iolab.study.build import host_spec
 from iolab.study.file import HostTable
 from iolab.study.foretold import VerdictLimit, point_digests
 from iolab.study.kinds import HostCost, KnownFacts
 from iolab.study.load_tables import StudyTable
-from iolab.study.tables import Tables
-from iolab.study.targets import nodes_of
+from iolab.study.tables import StudyTables
+from iolab.study.targets import hypervisors_of_study
 
 
 class VmSection:
@@ -35,12 +46,12 @@ class VmSection:
     table: type[StudyTable] = VmTable
     makes_hosts: Final = True
     setting: Final = "guests"
-    stand_in = staticmethod(stand_in)
+    replace_faulty_values = staticmethod(replace_faulty_values)
 
-    def settings(self, tables: Tables) -> GuestSettings | None:
+    def settings(self, tables: StudyTables) -> GuestSettings | None:
         """The guests that the session boots; None where it boots none."""
-        table = tables.find(VmTable) if tables.makes_hosts else None
-        return None if table is None else settings_of(table)
+        table = tables.find_single_table(VmTable) if tables.makes_hosts else None
+        return None if table is None else guest_settings_from_table(table)
 
 
 class GuestStudy:
@@ -49,26 +60,28 @@ class GuestStudy:
     section: Final = VmSection()
     examples: Mapping[str, str] = {"vcpus": "4", "memory": '"8g"', "disk": '"32g"'}
 
-    check = staticmethod(check_guests)
-    check_nodes = staticmethod(check_nodes)
-    hosts = staticmethod(guest_hosts)
-    plan_lines = staticmethod(fleet_lines)
+    add_host_faults = staticmethod(add_guest_faults)
+    require_capable_nodes = staticmethod(require_capable_nodes)
+    hosts = staticmethod(guest_specs_of_study)
+    plan_lines = staticmethod(fleet_plan_lines)
     targets = staticmethod(node_targets)
-    required_programs = staticmethod(guest_tools)
+    required_programs = staticmethod(required_node_programs)
 
-    def knee_candidates(self, tables: Tables, loads: Sequence[int]) -> tuple[int, ...]:
+    def knee_candidates(self, tables: StudyTables, loads: Sequence[int]) -> tuple[int, ...]:
         """Of these numbers of guests on a node those at which its load may turn."""
         guests = self.section.settings(tables)
         if guests is None:
             return ()
-        rooms = (host_spec(host).room for _, host in tables.read("host", HostTable))
-        return forced_loads(rooms, guests.vcpus, loads)
+        rooms = (
+            host_spec(host).hypervisor_hints for _, host in tables.items_of_table("host", HostTable)
+        )
+        return saturating_guest_counts(rooms, guests.vcpus, loads)
 
     def iops_limit(self, study: Study) -> int | None:
         """How many I/Os a second each guest's disk is held to."""
         return settings.iops_limit if (settings := booted_guest_settings(study)) else None
 
-    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictLimit]:
+    def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictLimit]:
         """Disks that are held to a rate, which is then what is measured."""
         held = self.iops_limit(study)
         if held is not None:
@@ -80,7 +93,7 @@ class GuestStudy:
                 Level.INDICATIVE, why, hint, point_digests(run.point for run in runs)
             )
 
-    def cost(self, study: Study, runs: int, rate: float) -> HostCost:
+    def host_cost(self, study: Study, runs: int, rate: float) -> HostCost:
         """Their images, their boots, and what a node needs space for."""
         return HostCost(
             reasons=tuple(guest_cost_reasons(study, runs, rate)),
@@ -89,12 +102,12 @@ class GuestStudy:
         )
 
     def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterator[str]:
-        """See `guest_notes`."""
-        return guest_notes(study, plan.points, facts)
+        """See `guest_plan_notes`."""
+        return guest_plan_notes(study, plan.points, facts)
 
-    def document(self, study: Study, facts: KnownFacts) -> dict[str, Any] | None:
+    def plan_document(self, study: Study, facts: KnownFacts) -> dict[str, Any] | None:
         """The guests of a study by node; None where it has none."""
-        nodes = nodes_of(study)
+        nodes = hypervisors_of_study(study)
         if not nodes:
             return None
         return {
@@ -102,7 +115,7 @@ class GuestStudy:
             "nodes": [
                 {
                     "node": node.name,
-                    "path": node_path(study, node),
+                    "path": image_directory(study, node),
                     "guests": [spec.name for spec in study.hosts if spec.node == node.name],
                     "free_bytes": _free_bytes(facts, node.name),
                 }
@@ -118,8 +131,8 @@ class GuestStudy:
         return {
             "guests": settings.measured_settings,
             "nodes": [
-                [node.name, node_path(study, node) or "", node.storage_address]
-                for node in nodes_of(study)
+                [node.name, image_directory(study, node) or "", node.storage_address]
+                for node in hypervisors_of_study(study)
             ],
         }
 

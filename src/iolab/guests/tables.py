@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from iolab.report.brief import Brief
 
 
-def fleet_layers(nodes: Iterable[NodeResult]) -> tuple[LayerLatency, ...]:
+def fleet_layer_latencies(nodes: Iterable[NodeResult]) -> tuple[LayerLatency, ...]:
     """The layers of all nodes together: every I/O weighs the same; from the generator down.
 
     A layer that a node with guests does not tell of is left out: it would be another fleet's.
@@ -74,7 +74,7 @@ def _nodes_with_direction(by_node: list[tuple[LayerLatency, ...]], direction: Di
 
 def latency_accounts(run: Result, name: str) -> Iterator[LatencyAccount]:
     """An account for each direction of a run that has any layer; `name` is what it is called."""
-    layers = fleet_layers(run.nodes)
+    layers = fleet_layer_latencies(run.nodes)
     for direction in (Direction.READ, Direction.WRITE):
         means = tuple(
             (layer.layer, layer.mean_ns) for layer in layers if layer.direction is direction
@@ -85,10 +85,10 @@ def latency_accounts(run: Result, name: str) -> Iterator[LatencyAccount]:
         yield LatencyAccount(
             run=name,
             direction=direction.key,
-            whole_ns=means[0][1],
+            total_ns=means[0][1],
             parts=parts,
             layers=means,
-            capped=capped,
+            has_clipped_parts=capped,
             level=run.verdict.level,
         )
 
@@ -144,30 +144,30 @@ def _table_of_runs(named: Sequence[Named], table: Table) -> Table | None:
     return Table(table.title, table.columns[first:], tuple(cells[first:] for cells in table.rows))
 
 
-def written_table(named: Sequence[Named]) -> Table | None:
+def written_bytes_table(named: Sequence[Named]) -> Table | None:
     """Bytes written on their way down, node by node; None where nothing was written."""
     rows = []
     for name, run in named:
-        by_node = ((node.name, written_bytes_texts(node)) for node in run.nodes)
+        by_node = ((node.name, node_written_bytes_texts(node)) for node in run.nodes)
         rows += [row_of(name, node, *texts, run.verdict.level) for node, texts in by_node if texts]
-        if (total := fleet_written(run)) is not None and len(run.nodes) > 1:
-            rows.append(row_of(name, "all nodes", *_written_texts(total), run.verdict.level))
+        if (total := fleet_written_bytes(run)) is not None and len(run.nodes) > 1:
+            rows.append(row_of(name, "all nodes", *_written_bytes_cells(total), run.verdict.level))
     numbers = ("Guests", "Hypervisor", "Devices", "Devices / guests", "Declared factor")
     heads = columns_of(_NODE, numbers, ("Verdict",))
     return _table_of_runs(named, Table("Bytes written on their way down", heads, tuple(rows)))
 
 
-def written_bytes_texts(node: NodeResult) -> tuple[str, ...]:
+def node_written_bytes_texts(node: NodeResult) -> tuple[str, ...]:
     """Written by guests, hypervisor and devices, their ratio, and the declared factor."""
     written = node.written
     return (
         ()
         if written is None or not (written.guests or written.hypervisor)
-        else _written_texts(written)
+        else _written_bytes_cells(written)
     )
 
 
-def fleet_written(run: Result) -> BytesWrittenByLayer | None:
+def fleet_written_bytes(run: Result) -> BytesWrittenByLayer | None:
     """The same of all nodes together; None where nothing was written or not every node tells.
 
     Nodes that share a kernel share its devices, so that theirs are no sum of what nodes tell: they
@@ -195,7 +195,7 @@ def _written_by_devices(run: Result) -> int | None:
     return None
 
 
-def _written_texts(written: BytesWrittenByLayer) -> tuple[str, ...]:
+def _written_bytes_cells(written: BytesWrittenByLayer) -> tuple[str, ...]:
     ratio = (
         written.devices / written.guests if written.devices is not None and written.guests else None
     )
@@ -220,7 +220,7 @@ def outliers_table(named: Sequence[Named]) -> Table | None:
             node.name,
             SCOPES.get(outlier.scope, outlier.scope),
             outlier.name,
-            *outlier_values(outlier.metric, outlier.value, outlier.usual),
+            *outlier_values(outlier.metric, outlier.value, outlier.median_value),
         )
         for name, run in named
         for node in run.nodes
@@ -265,7 +265,7 @@ def placement_table(fleet: GuestFleet) -> Table:
     """The guests of each node together: who, run by what, how long they booted and waited."""
     rows = []
     for node in fleet.nodes:
-        guests = fleet.on(node)
+        guests = fleet.runs_on_node(node)
         booted = [guest.booted_s for guest in guests if guest.booted_s is not None]
         waits = {g.guest: w for g in guests if (w := wait_share(g, fleet.settings)) is not None}
         most = max(waits, key=waits.__getitem__, default="")

@@ -21,7 +21,7 @@ from iolab.guests.groups import (
 )
 from iolab.guests.latency_account import LatencyAccount, part_names
 from iolab.guests.metrics import node_points
-from iolab.guests.tables import SCOPES, latency_accounts, outlier_values, written_table
+from iolab.guests.tables import SCOPES, latency_accounts, outlier_values, written_bytes_table
 from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.numbers import DASH, metric_text, value_text
 from iolab.report.table import Column
@@ -106,7 +106,7 @@ def node_detail_lines(result: Result) -> Iterator[RenderableType]:
     accounts = [account for account in latency_accounts(result, "") if len(account.parts) > 1]
     if accounts:
         yield _latency_account_table([("where latency arises", accounts)])
-    written = written_table([("", result)])
+    written = written_bytes_table([("", result)])
     if written is not None:
         heads = [replace(column, title=column.title.lower()) for column in written.columns[:-1]]
         heads[0] = replace(heads[0], title=f"{heads[0].title} wrote")
@@ -120,7 +120,9 @@ def node_detail_lines(result: Result) -> Iterator[RenderableType]:
 def outlier_lines(node: NodeResult) -> Iterator[str]:
     """`node-1: disk nvme1n1, write latency 412 µs, 4.68 times the median of 88 µs`."""
     for outlier in node.outliers:
-        words, value, usual, times = outlier_values(outlier.metric, outlier.value, outlier.usual)
+        words, value, usual, times = outlier_values(
+            outlier.metric, outlier.value, outlier.median_value
+        )
         device = f"{SCOPES.get(outlier.scope, outlier.scope)} {outlier.name}"
         yield f"{node.name}: {device}, {words} {value}, {times} times the median of {usual}"
 
@@ -138,7 +140,7 @@ def _points_to_show(study: Study, points: Sequence[PointSummary]) -> list[Shown]
                 run = median_run(point)
                 if run is not None and run.nodes:
                     prefix = f"{titles[point.key.configuration]}: " if several else ""
-                    name = f"{prefix}{group.title}: {guest_run_text(run, group.others)}"
+                    name = f"{prefix}{group.title}: {guest_run_text(run, group.other_axes)}"
                     shown.append((name, point, run))
     names = study.workload_titles
     for point in points:
@@ -197,9 +199,10 @@ def _latency_account_table(named: Sequence[tuple[str, Sequence[LatencyAccount]]]
 
 def _latency_part_cells(account: LatencyAccount, names: Sequence[str]) -> list[Text | str]:
     shares = {
-        part.name: value_text(part.took_ns / account.whole_ns, "share") for part in account.parts
+        part.name: value_text(part.duration_ns / account.total_ns, "share")
+        for part in account.parts
     }
-    cells: list[Text | str] = [f"    {account.direction}", value_text(account.whole_ns, "ns")]
+    cells: list[Text | str] = [f"    {account.direction}", value_text(account.total_ns, "ns")]
     return [*cells, *(shares.get(name, DASH) for name in reversed(names))]
 
 

@@ -41,7 +41,7 @@ NAME_BYTES: Final = 64
 """Of a guest's name: its kernel takes no longer one."""
 
 
-def most_guests(replicas: int) -> int:
+def most_guests_per_agent(replicas: int) -> int:
     """How many guests a node may have, where each image lies on so many nodes.
 
     All nodes have as many, and so each serves as many copies of others as there are of its own.
@@ -85,12 +85,12 @@ BOOTS_MAX: Final = 1000
 _SETTINGS: Final = GuestSettings(vcpus=1, memory_bytes=0, disk_bytes=0)
 """For the defaults of what need not be written."""
 
-Vcpus = Annotated[int, values.whole(1, VCPUS_MAX)]
+Vcpus = Annotated[int, values.integer_value(1, VCPUS_MAX)]
 Memory = Annotated[
-    int | str, values.size(MEMORY_BYTES_MIN, MEMORY_BYTES_MAX, multiple=MEMORY_BYTES_MULTIPLE)
+    int | str, values.size_value(MEMORY_BYTES_MIN, MEMORY_BYTES_MAX, multiple=MEMORY_BYTES_MULTIPLE)
 ]
 Disk = Annotated[
-    int | str, values.size(DISK_BYTES_MIN, DISK_BYTES_MAX, multiple=DISK_BYTES_MULTIPLE)
+    int | str, values.size_value(DISK_BYTES_MIN, DISK_BYTES_MAX, multiple=DISK_BYTES_MULTIPLE)
 ]
 
 
@@ -100,32 +100,32 @@ class VmTable(StudyTable):
     vcpus: Vcpus
     memory: Memory
     disk: Disk
-    disk_kind: Annotated[DiskKind, values.choice(DiskKind, "kinds of disk")] = _SETTINGS.disk
-    latency: Annotated[float, values.seconds(LATENCY_S_MIN, LATENCY_S_MAX)] | None = None
-    iops: Annotated[int, values.whole(1, IOPS_MAX)] | None = None
-    replicas: Annotated[int, values.whole(1, REPLICAS_MAX)] = _SETTINGS.replicas
-    accel: Annotated[Accelerator, values.choice(Accelerator, "accelerators")] = (
+    disk_kind: Annotated[DiskKind, values.choice_value(DiskKind, "kinds of disk")] = _SETTINGS.disk
+    latency: Annotated[float, values.seconds_value(LATENCY_S_MIN, LATENCY_S_MAX)] | None = None
+    iops: Annotated[int, values.integer_value(1, IOPS_MAX)] | None = None
+    replicas: Annotated[int, values.integer_value(1, REPLICAS_MAX)] = _SETTINGS.replicas
+    accel: Annotated[Accelerator, values.choice_value(Accelerator, "accelerators")] = (
         _SETTINGS.accelerator
     )
-    pin: Annotated[Pinning, values.choice(Pinning, "kinds of pinning")] = _SETTINGS.pinning
-    boots: Annotated[int, values.whole(1, BOOTS_MAX)] | None = None
-    boot_limit: Annotated[float, values.seconds(BOOT_LIMIT_S_MIN, BOOT_LIMIT_S_MAX)] = (
+    pin: Annotated[Pinning, values.choice_value(Pinning, "kinds of pinning")] = _SETTINGS.pinning
+    boots: Annotated[int, values.integer_value(1, BOOTS_MAX)] | None = None
+    boot_limit: Annotated[float, values.seconds_value(BOOT_LIMIT_S_MIN, BOOT_LIMIT_S_MAX)] = (
         _SETTINGS.boot_limit_s
     )
-    kernel: Annotated[str, values.absolute_path()] | None = None
+    kernel: Annotated[str, values.absolute_path_value()] | None = None
 
 
 _LEAST: Final[Mapping[str, object]] = {"vcpus": 1, "memory": "1g", "disk": DISK_BYTES_MAX}
 
 
-def stand_in(written: object) -> VmTable:
+def replace_faulty_values(written: object) -> VmTable:
     """What a [vm] that cannot be read counts as, so that its faults bring no others with them."""
     keys = written if isinstance(written, dict) else {}
-    good = {key: value for key, value in keys.items() if _is_right(key, value)}
+    good = {key: value for key, value in keys.items() if _is_valid_value(key, value)}
     return VmTable.model_validate({**_LEAST, **good})
 
 
-def _is_right(key: str, value: object) -> bool:
+def _is_valid_value(key: str, value: object) -> bool:
     try:
         VmTable.model_validate({**_LEAST, key: value})
     except ValidationError:
@@ -133,7 +133,7 @@ def _is_right(key: str, value: object) -> bool:
     return True
 
 
-def settings_of(table: VmTable) -> GuestSettings:
+def guest_settings_from_table(table: VmTable) -> GuestSettings:
     """The settings that the keys say."""
     return GuestSettings(
         vcpus=table.vcpus,

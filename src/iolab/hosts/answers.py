@@ -80,7 +80,7 @@ class OrphanAnswer(_Answer):
     command: Annotated[str, Field(max_length=400)]
 
 
-class AbandonedAnswer(_Answer):
+class AbandonedFolderAnswer(_Answer):
     """A scratch folder whose session is dead, or may live on `host`, where that is named."""
 
     dir: _Path
@@ -99,8 +99,8 @@ class Leftovers(_Answer):
 
     processes: Annotated[tuple[OrphanAnswer, ...], Field(max_length=100_000)]
     groups: Annotated[tuple[_Path, ...], Field(max_length=100_000)]
-    folders: Annotated[tuple[AbandonedAnswer, ...], Field(max_length=10_000)]
-    elsewhere: Annotated[tuple[AbandonedAnswer, ...], Field(max_length=10_000)] = ()
+    folders: Annotated[tuple[AbandonedFolderAnswer, ...], Field(max_length=10_000)]
+    elsewhere: Annotated[tuple[AbandonedFolderAnswer, ...], Field(max_length=10_000)] = ()
     more_folders: Count = 0
     foreign_folders: Annotated[tuple[_Path, ...], Field(max_length=100)] = ()
     foreign_folder_count: Count = 0
@@ -109,7 +109,7 @@ class Leftovers(_Answer):
     faults: Annotated[tuple[str, ...], Field(max_length=100_000)]
 
     @property
-    def is_any(self) -> bool:
+    def has_any(self) -> bool:
         """Whether there was something."""
         return any((self.processes, self.groups, self.folders, self.loops, self.agents))
 
@@ -269,7 +269,7 @@ class DirectionTraceAnswer(_Answer):
     ]
 
     @property
-    def trace(self) -> DirectionTrace:
+    def to_direction_trace(self) -> DirectionTrace:
         """The same as the model says it."""
         values = self.model_dump(exclude={"latencies", "weight_square"})
         rows = tuple(LatencyRow(*row) for row in self.latencies)
@@ -287,13 +287,13 @@ class TraceAnswer(_Answer):
     lost: Count = 0
 
     @property
-    def trace(self) -> BlockTrace:
+    def to_block_trace(self) -> BlockTrace:
         """The same as the model says it."""
         return BlockTrace(
             device=self.device,
             reason=excerpt(self.reason or "", 400),
-            read=self.read.trace if self.read else None,
-            write=self.write.trace if self.write else None,
+            read=self.read.to_direction_trace if self.read else None,
+            write=self.write.to_direction_trace if self.write else None,
             others=self.others,
             lost=self.lost,
         )
@@ -306,7 +306,7 @@ class _FactsAnswer(_Answer):
 _ADAPTERS: Final[dict[type, TypeAdapter[Any]]] = {}
 
 
-def _adapter(shape: type[Answer]) -> TypeAdapter[Answer]:
+def _answer_adapter(shape: type[Answer]) -> TypeAdapter[Answer]:
     if shape not in _ADAPTERS:
         _ADAPTERS[shape] = TypeAdapter(shape)
     return _ADAPTERS[shape]
@@ -315,7 +315,7 @@ def _adapter(shape: type[Answer]) -> TypeAdapter[Answer]:
 def read_answer(host: str, shape: type[Answer], reply: Message) -> Answer:
     """The reply as `shape`; HostError when it does not fit."""
     try:
-        return _adapter(shape).validate_python(dict(reply.header))
+        return _answer_adapter(shape).validate_python(dict(reply.header))
     except ValidationError as fault:
         first = fault.errors(include_url=False, include_input=False)[0]
         where = excerpt(".".join(str(part) for part in first["loc"]) or reply.is_, 100)

@@ -11,7 +11,7 @@ from iolab.dataclass import dataclass
 from iolab.errors import EngineError, Fault, HostError, Interrupted, IolabError
 
 
-class Named(Protocol):
+class HasName(Protocol):
     """Whatever a phase works on: a host, or a host's work directory."""
 
     @property
@@ -29,7 +29,7 @@ def cancel_on_halt(halt: asyncio.Event) -> Iterator[None]:
         raise
 
 
-Member = TypeVar("Member", bound=Named)
+Member = TypeVar("Member", bound=HasName)
 Outcome = TypeVar("Outcome")
 
 
@@ -37,15 +37,15 @@ Outcome = TypeVar("Outcome")
 class Outcomes(Generic[Outcome]):
     """What came of a phase, by host name: each host is in exactly one of the two."""
 
-    done: Mapping[str, Outcome]
-    failed: Mapping[str, IolabError]
+    results: Mapping[str, Outcome]
+    errors: Mapping[str, IolabError]
 
-    def complete(self) -> Mapping[str, Outcome]:
+    def results_or_raise(self) -> Mapping[str, Outcome]:
         """All outcomes; one error with every fault when any host failed (its own when alone)."""
-        if not self.failed:
-            return self.done
-        fault = combined_error(self.failed)
-        fault.hosts = tuple(self.failed)
+        if not self.errors:
+            return self.results
+        fault = combined_error(self.errors)
+        fault.hosts = tuple(self.errors)
         raise fault
 
 
@@ -168,19 +168,21 @@ class StopRequest:
         except TimeoutError:
             return
 
-    async def unless_requested(self, work: Coroutine[Any, Any, Outcome]) -> Outcome:
+    async def run_unless_stopped(self, work: Coroutine[Any, Any, Outcome]) -> Outcome:
         """The work's outcome; at the first request it is cancelled and Interrupted is raised.
 
         For what may take hours and is of no use half done.
         """
-        return await _unless_event(self._first, work, "The session was stopped while it prepared.")
+        return await _run_unless_set(
+            self._first, work, "The session was stopped while it prepared."
+        )
 
-    async def unless_at_once(self, work: Coroutine[Any, Any, Outcome]) -> Outcome:
+    async def run_unless_immediate_stop(self, work: Coroutine[Any, Any, Outcome]) -> Outcome:
         """The work's outcome; at the second request it is cancelled and Interrupted is raised."""
-        return await _unless_event(self._second, work, "The session was stopped at once.")
+        return await _run_unless_set(self._second, work, "The session was stopped at once.")
 
 
-async def _unless_event(
+async def _run_unless_set(
     event: asyncio.Event, work: Coroutine[Any, Any, Outcome], message: str
 ) -> Outcome:
     task = asyncio.create_task(work, name="until a stop request")

@@ -26,7 +26,7 @@ from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import FileAnswer, read_answer
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError
-from iolab.hosts.remote_process import output_of
+from iolab.hosts.remote_process import run_and_get_output
 from iolab.text import excerpt
 
 Say = Callable[[str], None]
@@ -57,13 +57,13 @@ _taken: Final[dict[Path, int]] = {}
 class KitPlan:
     """One kit and how it is made: `family` is what `name` begins with, up to its first hyphen.
 
-    `make` gets an empty folder, and returns the one below it that shall be the kit. `says` is told
+    `build` gets an empty folder, and returns the one below it that shall be the kit. `says` is told
     to the user before.
     """
 
     name: str
     message: str
-    make: Callable[[Path], Awaitable[Path]]
+    build: Callable[[Path], Awaitable[Path]]
 
     @property
     def family(self) -> str:
@@ -77,24 +77,24 @@ class KitCache:
 
     folder: Path
 
-    async def kit(self, plan: KitPlan, say: Say) -> Path:
+    async def get_or_build(self, plan: KitPlan, say: Say) -> Path:
         """The kit's folder, made if it is not there; it stays at least until this process ends.
 
         EngineError when it cannot be made.
         """
         folder = self.folder / plan.name
         _require_own(self.folder)
-        if _try_use(folder):
+        if _mark_used(folder):
             return folder
-        _make(self.folder)
+        _create_folder(self.folder)
         try:
-            async with _locked(folder.with_name(f".{folder.name}.lock"), say):
-                if not _try_use(folder):
+            async with _lock_file(folder.with_name(f".{folder.name}.lock"), say):
+                if not _mark_used(folder):
                     say(plan.message)
-                    await _is_complete(plan, folder)
-                    await asyncio.to_thread(_prune, folder, plan.family)
+                    await _require_complete(plan, folder)
+                    await asyncio.to_thread(_remove_old_kits, folder, plan.family)
         except OSError as fault:
-            raise _unwritable(self.folder, fault) from None
+            raise _cannot_write_error(self.folder, fault) from None
         return folder
 
 
@@ -104,20 +104,20 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
     return Path(environment.get("XDG_CACHE_HOME") or home / ".cache") / "iolab" / "kits"
 
 
-async def _is_complete(plan: KitPlan, folder: Path) -> None:
+async def _require_complete(plan: KitPlan, folder: Path) -> None:
     """Make a kit where nobody looks, then give it its name."""
-    await asyncio.to_thread(_remove_dead, folder)
+    await asyncio.to_thread(_remove_abandoned_folder, folder)
     aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
-        made = await plan.make(aside)
+        made = await plan.build(aside)
         (made / TOKEN).write_text(secrets.token_hex(32))
         made.rename(folder)
-        _try_use(folder)
+        _mark_used(folder)
     finally:
         await asyncio.to_thread(shutil.rmtree, aside, ignore_errors=True)
 
 
-def _make(folder: Path) -> None:
+def _create_folder(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as fault:
@@ -146,7 +146,7 @@ def _require_own(folder: Path) -> None:
 
 
 def _is_own(folder: Path) -> bool:
-    """Whether a kit is a folder of this user's, and no link to another place."""
+    """Whether a kit is a folder of this user's, and no link to another folder."""
     try:
         found = folder.lstat()
     except OSError:
@@ -154,7 +154,7 @@ def _is_own(folder: Path) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
 
 
-def _unwritable(folder: Path, fault: OSError) -> EngineError:
+def _cannot_write_error(folder: Path, fault: OSError) -> EngineError:
     if fault.errno in _NO_ROOM:
         return EngineError(
             f"There is no room left in {folder} ({fault.strerror}).",
@@ -166,7 +166,7 @@ def _unwritable(folder: Path, fault: OSError) -> EngineError:
     )
 
 
-def _try_use(folder: Path) -> bool:
+def _mark_used(folder: Path) -> bool:
     """Whether the kit is there and whole; from then on no other session removes it.
 
     Who removes it has the token's lock alone, and renames the folder before letting go.
@@ -178,7 +178,7 @@ def _try_use(folder: Path) -> bool:
         descriptor = os.open(token, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return False
-    if not _lock_shared(descriptor) or not _is_at(descriptor, token):
+    if not _lock_shared(descriptor) or not _is_open_file_at(descriptor, token):
         os.close(descriptor)
         return False
     with suppress(OSError):
@@ -200,14 +200,14 @@ def _lock_shared(descriptor: int) -> bool:
     return True
 
 
-def _is_at(descriptor: int, path: Path) -> bool:
+def _is_open_file_at(descriptor: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except OSError:
         return False
 
 
-def _prune(newest: Path, family: str) -> None:
+def _remove_old_kits(newest: Path, family: str) -> None:
     """Remove kits of a family that are neither among the last used nor in use."""
     kits = [
         (token.stat().st_mtime, token.parent)
@@ -231,7 +231,7 @@ def _remove_unused(folder: Path) -> None:
 
 
 @asynccontextmanager
-async def _locked(path: Path, say: Say) -> AsyncIterator[None]:
+async def _lock_file(path: Path, say: Say) -> AsyncIterator[None]:
     """Alone with that file; the lock goes with the process, however it ends."""
     with path.open("w") as lock:
         waiting = False
@@ -258,7 +258,7 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
-def _remove_dead(folder: Path) -> None:
+def _remove_abandoned_folder(folder: Path) -> None:
     """What builds of this kit left that were killed: nobody else has the lock."""
     for left in (*folder.parent.glob(f".{folder.name}.*"), folder):
         if left.is_symlink():
@@ -281,7 +281,7 @@ TOKEN_LIMIT_BYTES: Final = 1 << 10
 _MODE: Final = 0o600
 
 
-async def is_visible_to(host: Host, token: Path) -> bool:
+async def is_file_visible_to(host: Host, token: Path) -> bool:
     """Whether that host's agent finds the same file, of random content, at the same path.
 
     So it is for this machine, its network namespaces and a shared home. HostError when the host is
@@ -305,15 +305,15 @@ async def copy_jars_to_host(host: Host, jars: Sequence[Path], directory: str) ->
 
     HostError when the host fails or does not hold what was sent.
     """
-    await output_of(host, ("mkdir", "-p", directory))
+    await run_and_get_output(host, ("mkdir", "-p", directory))
     wanted = {
-        f"{directory}/{jar.name}": (jar, await asyncio.to_thread(_digest, jar)) for jar in jars
+        f"{directory}/{jar.name}": (jar, await asyncio.to_thread(_file_digest, jar)) for jar in jars
     }
-    there = await _digests(host, list(wanted))
+    there = await _remote_digests(host, list(wanted))
     for path, (jar, digest) in wanted.items():
         if there.get(path) != digest:
-            await _send(host, jar, path)
-    arrived = await _digests(host, list(wanted))
+            await _send_file(host, jar, path)
+    arrived = await _remote_digests(host, list(wanted))
     wrong = [path for path, (_, digest) in wanted.items() if arrived.get(path) != digest]
     if wrong:
         raise HostError(
@@ -323,35 +323,35 @@ async def copy_jars_to_host(host: Host, jars: Sequence[Path], directory: str) ->
     return tuple(wanted)
 
 
-async def _send(host: Host, jar: Path, path: str) -> None:
+async def _send_file(host: Host, jar: Path, path: str) -> None:
     """The first piece makes the file anew, all others are put to its end."""
     for number, piece in enumerate(_file_chunks(jar)):
         if number == 0:
             await host.request("put", piece, deadline_s=PUT_LIMIT_S, path=path, mode=_MODE)
         else:
-            await _append(host, piece, path)
+            await _append_piece(host, piece, path)
 
 
-async def _append(host: Host, piece: bytes, path: str) -> None:
+async def _append_piece(host: Host, piece: bytes, path: str) -> None:
     argv = ("dd", f"of={path}", "oflag=append", "conv=notrunc")
     try:
-        await output_of(host, argv, given=piece, limit_s=PUT_LIMIT_S)
+        await run_and_get_output(host, argv, given=piece, limit_s=PUT_LIMIT_S)
     except EngineError as fault:
         hint = "Make room on that host, or give another path."
         raise HostError(fault.message, hint) from None
 
 
-async def _digests(host: Host, paths: Sequence[str]) -> dict[str, str]:
+async def _remote_digests(host: Host, paths: Sequence[str]) -> dict[str, str]:
     """The SHA-256 of each of these files that is there."""
     # sha256sum ends with 1 where one is missing, and tells the others all the same.
-    output = await output_of(
+    output = await run_and_get_output(
         host, ("sha256sum", *paths), limit_s=DIGEST_LIMIT_S, codes=frozenset({0, 1})
     )
     rows = (line.split("  ", 1) for line in output.decode("utf-8", "replace").splitlines())
     return {row[1]: row[0] for row in rows if len(row) == 2}
 
 
-def _digest(path: Path) -> str:
+def _file_digest(path: Path) -> str:
     with path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 

@@ -129,7 +129,7 @@ FINAL: Final[Mapping[str, str]] = {
 """What the final message of a verb is, where it is not `done`."""
 
 
-class Outgoing(Protocol):
+class FrameWriter(Protocol):
     """The way to the host, as asyncio.StreamWriter has it."""
 
     def write(self, data: bytes, /) -> None:
@@ -157,7 +157,7 @@ class Channel:
         self,
         host: str,
         reader: asyncio.StreamReader,
-        writer: Outgoing,
+        writer: FrameWriter,
         last_words: Callable[[], Awaitable[str]],
     ) -> None:
         self._host = excerpt(host)
@@ -190,7 +190,7 @@ class Channel:
         if frame is None:
             epitaph = await self._close_reason("it ended before it said anything")
             raise self.mark_lost(epitaph, *([_NOT_PERMITTED] if _CANNOT_EXECUTE in epitaph else []))
-        self._task = asyncio.create_task(self._read(), name=f"reader of {self._host}")
+        self._task = asyncio.create_task(self._receive_frames(), name=f"reader of {self._host}")
         return Message(str(frame[0].get("is")), frame[0], frame[1])
 
     def request(self, verb: str, payload: bytes, arguments: Mapping[str, object]) -> Request:
@@ -249,7 +249,7 @@ class Channel:
                 async with asyncio.timeout(LAST_WORDS_LIMIT_S):
                     await asyncio.wait({self._task})
 
-    async def _read(self) -> None:
+    async def _receive_frames(self) -> None:
         """Hand each message to its request until the stream ends or stops making sense."""
         try:
             while (frame := await self._read_frame_or_end()) is not None:
@@ -274,11 +274,11 @@ class Channel:
         if request is None:
             what = excerpt(f"{message.is_} with id {request_id}", 100)
             raise ProtocolFault(f"it sent a message that answers no request: {what}")
-        if request.ends_with(message):
+        if request.is_final(message):
             del self._requests[request.id]
-        if not request.take_at_once(message):
+        if not request.deliver_without_waiting(message):
             async with asyncio.timeout(STALL_LIMIT_S):
-                await request.take(message)
+                await request.deliver(message)
 
     async def _close_reason(self, fault: str) -> str:
         # Its input ends first: a carrier that still lives then exits, and its last words are whole.
@@ -340,7 +340,7 @@ class Request:
             await self._arrived.wait()
         reply = self._waiting.popleft()
         self._room.set()
-        self._over = self.ends_with(reply)
+        self._over = self.is_final(reply)
         if reply.is_ == "error":
             message = excerpt(str(reply.header.get("message", "it gave no reason")))
             code = excerpt(str(reply.header.get("code", "unknown")), 40)
@@ -354,11 +354,11 @@ class Request:
         self._room.set()
         self._arrived.set()
 
-    def ends_with(self, message: Message) -> bool:
+    def is_final(self, message: Message) -> bool:
         """Whether nothing can follow this message."""
         return message.is_ in ("error", FINAL.get(self._verb, "done"))
 
-    def take_at_once(self, message: Message) -> bool:
+    def deliver_without_waiting(self, message: Message) -> bool:
         """Queue a message if there is room, which there nearly always is; whether there was."""
         if self._unwanted:
             return True
@@ -368,7 +368,7 @@ class Request:
         self._arrived.set()
         return True
 
-    async def take(self, message: Message) -> None:
+    async def deliver(self, message: Message) -> None:
         """Queue a message for the reader; waits while the queue is full."""
         while len(self._waiting) >= QUEUED_MESSAGES and not self._unwanted and not self._failure:
             self._room.clear()

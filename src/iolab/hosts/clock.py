@@ -64,7 +64,7 @@ STEP_LEAST_NS: Final = 1_000_000
 on a host that was busy."""
 
 
-class StepMeter:
+class ClockStepMeter:
     """By how much a host's clock was set, from pairs of CLOCK_REALTIME and CLOCK_BOOTTIME.
 
     Both are slewed alike, so a time service that slews moves neither against the other.
@@ -75,7 +75,7 @@ class StepMeter:
         self.step_ns: int | None = None
         """The largest step, positive forward; 0 for none, None before two looks."""
 
-    def look(self, real_ns: object, boot_ns: object) -> None:
+    def add_reading(self, real_ns: object, boot_ns: object) -> None:
         """Take the next pair; anything but two numbers is no pair."""
         if not isinstance(real_ns, int) or not isinstance(boot_ns, int):
             return
@@ -95,13 +95,13 @@ async def measure_offset(host: Host, clock: Clock, as_before: int | None = None)
     """
     enough_ns = 0 if as_before is None else round(ENOUGH_RATIO * as_before)
     offsets: list[ClockOffset] = []
-    async with _gate():
+    async with _measurement_semaphore():
         while len(offsets) < ROUND_TRIPS and not any(trip.rtt_ns <= enough_ns for trip in offsets):
             offsets.append(await _round_trip(host, clock))
     return min(offsets, key=lambda offset: offset.rtt_ns)
 
 
-def _gate() -> asyncio.Semaphore:
+def _measurement_semaphore() -> asyncio.Semaphore:
     """What lets so many through at once, one in each event loop."""
     return _GATES.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(CLOCKS_AT_ONCE))
 

@@ -15,8 +15,8 @@ from iolab.errors import HostError
 from iolab.hosts.host import Host, Link
 from iolab.hosts.leftovers import close_hosts
 from iolab.hosts.message import ReachError
-from iolab.hosts.process import exit_text, run_local, start_process
-from iolab.hosts.push import Prefix, ProgramFiles, agent_binary, push
+from iolab.hosts.process import exit_text, run_local_process, start_local_process
+from iolab.hosts.push import CommandFiles, Prefix, agent_binary, install_agent
 from iolab.study.inventory import (
     CONTEXT_CHARACTERS,
     PodSelection,
@@ -47,7 +47,7 @@ class LocalHost(Host):
 
     async def open_link(self) -> Link:
         """Start the agent where it lies."""
-        return await start_process(self.name, [str(self._agent or agent_binary())])
+        return await start_local_process(self.name, [str(self._agent or agent_binary())])
 
 
 class CommandHost(Host):
@@ -71,8 +71,8 @@ class CommandHost(Host):
         """Push the agent if need be, and start it."""
         prefix = self.prefix()
         async with self._turns:
-            remote = await push(ProgramFiles(prefix), self._agent)
-        return await start_process(self.name, prefix.argv(remote), prefix.environment)
+            remote = await install_agent(CommandFiles(prefix), self._agent)
+        return await start_local_process(self.name, prefix.argv(remote), prefix.environment)
 
 
 _SLURM_HELP: Final = "See with 'squeue' and 'sinfo -N' that the job still runs and the node is up."
@@ -142,7 +142,7 @@ async def _command_output(
 ) -> tuple[int | None, bytes, bytes]:
     """Exit code, output and errors of a command that is asked nothing."""
     try:
-        return await run_local(words, limit_s=limit_s, output_bytes=LISTING_BYTES + 1)
+        return await run_local_process(words, limit_s=limit_s, output_bytes=LISTING_BYTES + 1)
     except TimeoutError:
         message = f"'{words[0]} {words[1]}' did not answer within {limit_s:g} s."
         raise HostError(message, _KUBECTL_HELP) from None
@@ -174,7 +174,7 @@ class BootedHost(Host):
         return await self.boot(self.spec)
 
 
-def hosts_of(
+def create_hosts(
     specs: Iterable[HostSpec],
     agent: Path | None = None,
     logins: SshConnections | None = None,
@@ -186,9 +186,9 @@ def hosts_of(
     """
     wanted = tuple(specs)
     if logins is None and any(spec.kind is HostKind.SSH for spec in wanted):
-        logins = _usual_logins(link_timeout_s)
+        logins = _default_connections(link_timeout_s)
     turns = asyncio.Semaphore(PUSHES_AT_ONCE)
-    hosts = {spec.name: _host_of(spec, agent, logins, turns) for spec in wanted}
+    hosts = {spec.name: _create_host(spec, agent, logins, turns) for spec in wanted}
     for host in hosts.values():
         if host.spec.kind is not HostKind.VM:
             host.link_timeout_s = link_timeout_s
@@ -206,14 +206,14 @@ async def open_hosts(
 
     What stays there is reported (`iolab.hosts.leftovers`).
     """
-    hosts = hosts_of(specs, agent, logins, link_timeout_s)
+    hosts = create_hosts(specs, agent, logins, link_timeout_s)
     try:
         yield hosts
     finally:
         await close_hosts(hosts.values())
 
 
-def _host_of(
+def _create_host(
     spec: HostSpec, agent: Path | None, logins: SshConnections | None, turns: asyncio.Semaphore
 ) -> Host:
     match spec.kind:
@@ -232,7 +232,7 @@ def _host_of(
 # asyncssh and its ciphers take a quarter of a second to import; a local study does without.
 
 
-def _usual_logins(link_timeout_s: float) -> SshConnections:
+def _default_connections(link_timeout_s: float) -> SshConnections:
     from iolab.hosts.ssh import limits_for_timeout
     from iolab.hosts.ssh_host import SshConnections
 
@@ -242,4 +242,4 @@ def _usual_logins(link_timeout_s: float) -> SshConnections:
 def _ssh_host(spec: HostSpec, agent: Path | None, logins: SshConnections | None) -> Host:
     from iolab.hosts.ssh_host import SshHost
 
-    return SshHost(spec, logins or _usual_logins(LINK_TIMEOUT_S), agent)
+    return SshHost(spec, logins or _default_connections(LINK_TIMEOUT_S), agent)

@@ -23,15 +23,15 @@ STEP_LIMIT: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
-    """One metric of all devices of a block; `seen` says which of `values` the kernel gave."""
+class MetricCells:
+    """One metric of all devices of a block; `is_present` says which of `values` the kernel gave."""
 
     values: Ints
-    seen: Flags
+    is_present: Flags
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class CounterBlock:
     """Devices `names` at the moments `real_ns`, by metric."""
 
     host: int
@@ -39,21 +39,21 @@ class Block:
     names: tuple[str, ...]
     real_ns: Ints
     seq: Ints
-    metrics: Mapping[str, Cells]
+    metrics: Mapping[str, MetricCells]
 
-    def cells(self, metric: str) -> Cells:
+    def cells_of_metric(self, metric: str) -> MetricCells:
         """The metric's cells; all unseen when no device has it."""
         cells = self.metrics.get(metric)
         if cells is not None:
             return cells
         shape = (len(self.names), self.real_ns.size)
-        return Cells(np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.bool_))
+        return MetricCells(np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.bool_))
 
     def span_ns(self) -> Ints:
         """The length of each step, shape (samples - 1,)."""
         return self.real_ns[1:] - self.real_ns[:-1]
 
-    def sound_steps(self) -> Flags:
+    def usable_steps(self) -> Flags:
         """Steps over which a rate may be taken: forward in time and of about the usual length."""
         spans, samples = self.span_ns(), np.diff(self.seq)
         forward = (spans > 0) & (samples > 0)
@@ -66,50 +66,54 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Deltas:
-    """What counters grew by in each step; `sound`, shape (devices, samples - 1), where known.
+class CounterDeltas:
+    """What counters grew by in each step; `is_usable`, shape (devices, samples - 1), where known.
 
-    `grown` has shape (metrics, devices, samples - 1).
+    `growth` has shape (metrics, devices, samples - 1).
     """
 
     metrics: Sequence[str]
-    grown: Ints
-    sound: Flags
+    growth: Ints
+    is_usable: Flags
 
     @property
-    def values(self) -> Mapping[str, Ints]:
+    def growth_by_metric(self) -> Mapping[str, Ints]:
         """The growth of each metric, shape (devices, samples - 1)."""
-        return dict(zip(self.metrics, self.grown, strict=True))
+        return dict(zip(self.metrics, self.growth, strict=True))
 
 
-def counter_deltas(block: Block, metrics: Sequence[str], may_fall: Collection[str] = ()) -> Deltas:
+def counter_deltas(
+    block: CounterBlock, metrics: Sequence[str], may_fall: Collection[str] = ()
+) -> CounterDeltas:
     """The growth of each metric.
 
     A device whose counter fell was reset or replaced, or an old kernel's 32-bit counter wrapped:
     that step is not sound for the whole device. The counters in `may_fall` are known to fall a
     little without either; their fall counts as no growth.
     """
-    cells = [block.cells(metric) for metric in metrics]
+    cells = [block.cells_of_metric(metric) for metric in metrics]
     values = np.stack([metric_cells.values for metric_cells in cells])
-    all_seen = np.logical_and.reduce([metric_cells.seen for metric_cells in cells])
+    all_seen = np.logical_and.reduce([metric_cells.is_present for metric_cells in cells])
     growth = values[:, :, 1:] - values[:, :, :-1]
     held = [index for index, metric in enumerate(metrics) if metric not in may_fall]
     sound = (
-        block.sound_steps() & all_seen[:, 1:] & all_seen[:, :-1] & (growth[held] >= 0).all(axis=0)
+        block.usable_steps() & all_seen[:, 1:] & all_seen[:, :-1] & (growth[held] >= 0).all(axis=0)
     )
-    return Deltas(metrics, np.maximum(growth, 0), np.asarray(sound))
+    return CounterDeltas(metrics, np.maximum(growth, 0), np.asarray(sound))
 
 
-def blocks(counters: CounterTable, wanted: Container[str] | None = None) -> Iterator[Block]:
+def counter_blocks(
+    counters: CounterTable, wanted: Container[str] | None = None
+) -> Iterator[CounterBlock]:
     """Every host's scopes, ordered by host and scope; devices in the order of their names.
 
     `wanted` are the scopes to look at, all by default.
     """
-    words, codes, kind_of = _kinds(counters)
+    words, codes, kind_of = _encode_columns(counters)
     shapes = _SampleLayouts(words, wanted)
     for host, of_host in _rows_by_host(counters.host):
-        parsed: list[Block] = []
-        parts = _parts(words, kind_of, codes, of_host)
+        parsed: list[CounterBlock] = []
+        parts = _rows_by_sampler(words, kind_of, codes, of_host)
         for part in parts:
             rows = _CounterRows(
                 counters.seq[part].astype(np.int64),
@@ -130,12 +134,12 @@ class _EncodedColumns:
     names: Sequence[str]
     metrics: Sequence[str]
 
-    def kinds(self, scopes: Whole, names: Whole, metrics: Whole) -> Ints:
+    def encode_kinds(self, scopes: Whole, names: Whole, metrics: Whole) -> Ints:
         """The kind of each row; ordered as scope, name, metric are."""
         wide = scopes.astype(np.int64) * len(self.names) + names
         return np.asarray(wide * len(self.metrics) + metrics)
 
-    def parts(self, kinds: Ints) -> tuple[Ints, Ints, Ints]:
+    def decode_kinds(self, kinds: Ints) -> tuple[Ints, Ints, Ints]:
         """Scope, name and metric of each kind."""
         wide, metric = np.divmod(kinds, len(self.metrics))
         scope, name = np.divmod(wide, len(self.names))
@@ -160,17 +164,17 @@ class _SampleLayouts:
         self._wanted = wanted
         self._known: dict[bytes, tuple[_SampleLayout, ...] | None] = {}
 
-    def of(self, kinds: Ints) -> tuple[_SampleLayout, ...] | None:
+    def layouts_of_sample(self, kinds: Ints) -> tuple[_SampleLayout, ...] | None:
         """The wanted scopes of a sample with these rows; None if a kind stands there twice."""
         key = kinds.tobytes()
         if key not in self._known:
             twice = np.unique(kinds).size < kinds.size
-            self._known[key] = None if twice else tuple(self._look(kinds))
+            self._known[key] = None if twice else tuple(self._find_layouts(kinds))
         return self._known[key]
 
-    def _look(self, kinds: Ints) -> Iterator[_SampleLayout]:
+    def _find_layouts(self, kinds: Ints) -> Iterator[_SampleLayout]:
         words = self._words
-        scope, name, metric = words.parts(kinds)
+        scope, name, metric = words.decode_kinds(kinds)
         for code, word in enumerate(words.scopes):
             inside = np.flatnonzero(scope == code)
             if not inside.size or (self._wanted is not None and word not in self._wanted):
@@ -193,13 +197,15 @@ class _SampleLayout:
     places: Mapping[str, tuple[Ints, Ints]]
 
 
-def _regular_blocks(host: int, rows: _CounterRows, shapes: _SampleLayouts) -> list[Block] | None:
+def _regular_blocks(
+    host: int, rows: _CounterRows, shapes: _SampleLayouts
+) -> list[CounterBlock] | None:
     """The blocks of a host whose samples follow in order, all with the same rows; else None.
 
     Nearly every host is one: nothing appears or goes while load runs.
     """
     seq, real_ns = rows.seq, rows.real_ns
-    size = _first_sample(seq, real_ns)
+    size = _first_sample_size(seq, real_ns)
     if seq.size % size:
         return None
     kinds = rows.kind.reshape(-1, size)
@@ -212,60 +218,60 @@ def _regular_blocks(host: int, rows: _CounterRows, shapes: _SampleLayouts) -> li
         and bool((seq == np.repeat(at_seq, size)).all())
         and bool((real_ns == np.repeat(at_ns, size)).all())
     )
-    scopes = shapes.of(kinds[0]) if same else None
+    scopes = shapes.layouts_of_sample(kinds[0]) if same else None
     if scopes is None:
         return None
     values = rows.value.reshape(-1, size)
     return [
-        Block(host, shape.scope, shape.names, at_ns, at_seq, _cells(shape, values))
+        CounterBlock(host, shape.scope, shape.names, at_ns, at_seq, _cells_by_metric(shape, values))
         for shape in scopes
     ]
 
 
-def _first_sample(seq: Ints, real_ns: Ints) -> int:
+def _first_sample_size(seq: Ints, real_ns: Ints) -> int:
     """How many rows the first sample has."""
     other = (seq != seq[0]) | (real_ns != real_ns[0])
     return int(np.argmax(other)) if other.any() else seq.size
 
 
-def _cells(shape: _SampleLayout, values: Ints) -> dict[str, Cells]:
-    metrics: dict[str, Cells] = {}
+def _cells_by_metric(shape: _SampleLayout, values: Ints) -> dict[str, MetricCells]:
+    metrics: dict[str, MetricCells] = {}
     size = (len(shape.names), len(values))
     every = np.ones(size, dtype=np.bool_)
     for metric, (device, columns) in shape.places.items():
         if device.size == len(shape.names):
-            metrics[metric] = Cells(values[:, columns].T, every)
+            metrics[metric] = MetricCells(values[:, columns].T, every)
             continue
-        cells = Cells(np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.bool_))
+        cells = MetricCells(np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.bool_))
         cells.values[device] = values[:, columns].T
-        cells.seen[device] = True
+        cells.is_present[device] = True
         metrics[metric] = cells
     return metrics
 
 
 def _irregular_blocks(
     host: int, rows: _CounterRows, words: _EncodedColumns, wanted: Container[str] | None
-) -> Iterator[Block]:
+) -> Iterator[CounterBlock]:
     """The blocks of a host whose rows come in any order."""
-    sample, seq, real_ns = _samples(rows.seq, rows.real_ns)
-    scopes, names, metrics = words.parts(rows.kind)
+    sample, seq, real_ns = _sample_index_and_times(rows.seq, rows.real_ns)
+    scopes, names, metrics = words.decode_kinds(rows.kind)
     for code, word in enumerate(words.scopes):
         inside = np.flatnonzero(scopes == code)
         if not inside.size or (wanted is not None and word not in wanted):
             continue
         present, device = np.unique(names[inside], return_inverse=True)
         shape = (present.size, seq.size)
-        cells_of: dict[str, Cells] = {}
+        cells_of: dict[str, MetricCells] = {}
         metric = metrics[inside]
         for which in np.unique(metric):
             hit = np.flatnonzero(metric == which)
-            cells = Cells(np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.bool_))
+            cells = MetricCells(np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.bool_))
             at = (device[hit], sample[inside[hit]])
             cells.values[at] = rows.value[inside[hit]]
-            cells.seen[at] = True
+            cells.is_present[at] = True
             cells_of[words.metrics[which]] = cells
         devices = tuple(words.names[index] for index in present)
-        yield Block(host, word, devices, real_ns, seq, cells_of)
+        yield CounterBlock(host, word, devices, real_ns, seq, cells_of)
 
 
 def _rows_by_host(hosts: Whole) -> Iterator[tuple[int, Ints | slice]]:
@@ -280,7 +286,7 @@ def _rows_by_host(hosts: Whole) -> Iterator[tuple[int, Ints | slice]]:
     yield from zip(present.tolist(), np.split(order, first[1:]), strict=False)
 
 
-def _parts(
+def _rows_by_sampler(
     words: _EncodedColumns, kind_of: Ints, codes: Whole, of_host: Ints | slice
 ) -> Sequence[Ints | slice]:
     """A host's rows, those of a server on it and of each of its guests apart.
@@ -292,7 +298,7 @@ def _parts(
     if not servers and not guests:
         return (of_host,)
     rows = np.arange(*of_host.indices(codes.size)) if isinstance(of_host, slice) else of_host
-    scopes, names, _ = words.parts(kind_of[codes[rows]])
+    scopes, names, _ = words.decode_kinds(kind_of[codes[rows]])
     of_server, of_guest = np.isin(scopes, servers), np.isin(scopes, guests)
     parts = [rows[~of_server & ~of_guest], rows[of_server]]
     guest_rows, guest = rows[of_guest], names[of_guest]
@@ -300,7 +306,7 @@ def _parts(
     return [part for part in parts if part.size]
 
 
-def _samples(seq: Ints, real_ns: Ints) -> tuple[Ints, Ints, Ints]:
+def _sample_index_and_times(seq: Ints, real_ns: Ints) -> tuple[Ints, Ints, Ints]:
     """The sample that each row belongs to, and each sample's number and time, in order."""
     order = np.lexsort((real_ns, seq))
     changed = np.diff(seq[order], prepend=seq[order[:1]]) != 0
@@ -312,7 +318,7 @@ def _samples(seq: Ints, real_ns: Ints) -> tuple[Ints, Ints, Ints]:
     return sample, seq[first], real_ns[first]
 
 
-def _kinds(counters: CounterTable) -> tuple[_EncodedColumns, Whole, Ints]:
+def _encode_columns(counters: CounterTable) -> tuple[_EncodedColumns, Whole, Ints]:
     """The distinct words, a code for each row, and the kind that each code stands for."""
     columns = (counters.scope, counters.name, counters.metric)
     coded = [column for column in columns if isinstance(column, EncodedNames)]
@@ -323,7 +329,7 @@ def _kinds(counters: CounterTable) -> tuple[_EncodedColumns, Whole, Ints]:
         codes, texts = np.arange(len(counters)), [column.tolist() for column in columns]
     placed = [_column_positions(text) for text in texts]
     words = _EncodedColumns(*(distinct for distinct, _ in placed))
-    return words, codes, words.kinds(*(places for _, places in placed))
+    return words, codes, words.encode_kinds(*(places for _, places in placed))
 
 
 def _column_positions(column: Sequence[str]) -> tuple[list[str], Ints]:

@@ -49,7 +49,7 @@ class DeviceSnapshot:
     disks: dict[str, DiskCounts]
 
 
-def snapshot_from(sample: Message) -> DeviceSnapshot:
+def snapshot_from_sample(sample: Message) -> DeviceSnapshot:
     """The part of a `sample` message that deltas need; ValueError when it is not one."""
     header = sample.header
     rows = header.get("disks")
@@ -60,10 +60,10 @@ def snapshot_from(sample: Message) -> DeviceSnapshot:
         name: replace(counts, **merges.get(name, {}))
         for name, counts in (_disk_counts(row) for row in rows)
     }
-    return DeviceSnapshot(_count(header.get("mono_ns")), disks)
+    return DeviceSnapshot(_valid_count(header.get("mono_ns")), disks)
 
 
-async def snapshot(host: Host) -> DeviceSnapshot:
+async def take_snapshot(host: Host) -> DeviceSnapshot:
     """The host's devices now. Raises HostError."""
     devices, _ = await snapshot_and_sample(host)
     return devices
@@ -75,7 +75,7 @@ async def snapshot_and_sample(
     """The same and the whole sample, seven times as large, where asked with a path's inodes."""
     sample = await host.request("snapshot", deadline_s=SNAPSHOT_LIMIT_S, inodes_of=inodes_of)
     try:
-        return snapshot_from(sample), sample.header
+        return snapshot_from_sample(sample), sample.header
     except ValueError as fault:
         raise host.mark_lost(f"sent a sample that makes no sense: {fault}") from None
 
@@ -94,7 +94,7 @@ def device_deltas(
         if now is None:
             continue
         grown: dict[str, Any] = {
-            counter: _difference(getattr(now, counter), getattr(then, counter))
+            counter: _difference_if_known(getattr(now, counter), getattr(then, counter))
             for counter in _COUNTERS
         }
         if min(count or 0 for count in grown.values()) >= 0:
@@ -146,7 +146,7 @@ def cpu_busy(before: CoreTimes | None, after: CoreTimes | None) -> float | None:
     return 1 - idle_ns / span if span > 0 else None
 
 
-def _difference(now: int | None, then: int | None) -> int | None:
+def _difference_if_known(now: int | None, then: int | None) -> int | None:
     """What was counted in between; None where it is not counted."""
     return None if now is None or then is None else now - then
 
@@ -157,7 +157,7 @@ def _disk_counts(row: object) -> tuple[str, DiskCounts]:
     counts = dict(zip(DISK, row[1:], strict=False))
     # What a kernel older than 4.18, which has no such counter, leaves out is left out here.
     known = [name for name in _COUNTERS if name in _NEEDED or counts.get(name) is not None]
-    return row[0], DiskCounts(**{name: _count(counts[name]) for name in known})
+    return row[0], DiskCounts(**{name: _valid_count(counts[name]) for name in known})
 
 
 def _merge_counts(rows: object) -> Iterator[tuple[str, dict[str, int]]]:
@@ -165,10 +165,10 @@ def _merge_counts(rows: object) -> Iterator[tuple[str, dict[str, int]]]:
     for row in rows if isinstance(rows, list) else []:
         if not isinstance(row, list) or len(row) != 3 or not isinstance(row[0], str):
             raise ValueError("a row of its merges is not one")
-        yield row[0], {"read_merges": _count(row[1]), "write_merges": _count(row[2])}
+        yield row[0], {"read_merges": _valid_count(row[1]), "write_merges": _valid_count(row[2])}
 
 
-def _count(value: object) -> int:
+def _valid_count(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
         raise ValueError("a counter is not a whole number of 63 bits")
     return value

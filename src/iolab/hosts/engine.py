@@ -77,7 +77,7 @@ FAULTS_LIMIT: Final = 10
 class ReadingFaults(list[str]):
     """Faults of a reading while it is made: each once, and no more than FAULTS_LIMIT."""
 
-    def note(self, sentence: str) -> None:
+    def add_fault(self, sentence: str) -> None:
         """Add it, if it says anything new."""
         if sentence not in self and len(self) < FAULTS_LIMIT:
             self.append(sentence)

@@ -12,7 +12,7 @@ from iolab.core.host import HostSpec
 from iolab.core.study import LINK_TIMEOUT_S
 from iolab.errors import HostError
 from iolab.hosts.answers import ByeAnswer, Remnant, read_answer, read_hello
-from iolab.hosts.channel import Channel, Outgoing
+from iolab.hosts.channel import Channel, FrameWriter
 from iolab.hosts.message import Hello, HostLost, Message, Stream
 
 HELLO_LIMIT_S: Final = 30.0
@@ -43,7 +43,7 @@ class Link(Protocol):
         """What the agent says."""
 
     @property
-    def writer(self) -> Outgoing:
+    def writer(self) -> FrameWriter:
         """What the agent hears; its end is the end of the lease."""
 
     async def exit_reason(self) -> str:

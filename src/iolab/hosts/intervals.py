@@ -19,7 +19,7 @@ from iolab.core.samples import (
     Whole,
     empty_bin_table,
     empty_interval_table,
-    to_narrowest_integers,
+    with_narrowest_type,
 )
 from iolab.core.workload import ServiceTime
 from iolab.dataclass import dataclass
@@ -62,12 +62,12 @@ class Interval:
     @property
     def ios(self) -> int:
         """I/Os of all directions."""
-        return sum(direction.ios for direction in self._counted)
+        return sum(direction.ios for direction in self._counted_directions)
 
     @property
     def bytes(self) -> int:
         """Bytes of all directions."""
-        return sum(direction.bytes for direction in self._counted)
+        return sum(direction.bytes for direction in self._counted_directions)
 
     @property
     def iops(self) -> float:
@@ -83,12 +83,12 @@ class Interval:
     def lat_ns_mean(self) -> float | None:
         """The mean latency over all directions; None when nothing completed."""
         ios = self.ios
-        return sum(d.lat_sum_ns for d in self._counted) / ios if ios else None
+        return sum(d.lat_sum_ns for d in self._counted_directions) / ios if ios else None
 
     @property
     def latency_bins(self) -> tuple[tuple[Whole, Whole], ...]:
         """Latency bins and the I/Os in each, of every direction."""
-        return tuple((part.bins, part.counts) for part in self._counted)
+        return tuple((part.bins, part.counts) for part in self._counted_directions)
 
     def to_event(self, host: str, run: PlannedRun, elapsed_s: float) -> IntervalReported:
         """The same for the live view."""
@@ -103,7 +103,7 @@ class Interval:
         )
 
     @property
-    def _counted(self) -> Iterator[DirectionInterval]:
+    def _counted_directions(self) -> Iterator[DirectionInterval]:
         """Each I/O once: that it is timed from its submission as well makes no second one of it."""
         return (part for part in self.directions if part.direction not in SERVICE_TIMES)
 
@@ -264,10 +264,10 @@ class IntervalCollector:
 
     def intervals(self) -> IntervalTable:
         """One row a (host, interval, direction), in the order of (host, seq, direction)."""
-        logs = self._ordered()
+        logs = self._logs_by_host()
         if not logs:
             return empty_interval_table()
-        host, seq, direction = _keys(logs)
+        host, seq, direction = _row_keys(logs)
         heads = np.concatenate(
             [np.repeat(log.head_rows, log.head_rows[:, 3], axis=0) for _, log in logs]
         )
@@ -289,7 +289,7 @@ class IntervalCollector:
         The logs keep none of them: they are most of what a run holds, and are not held twice. Each
         column of theirs is gone before the next is made.
         """
-        logs = self._ordered()
+        logs = self._logs_by_host()
         if not logs:
             return empty_bin_table()
         bins = np.concatenate([log.take_bins() for _, log in logs])
@@ -299,15 +299,15 @@ class IntervalCollector:
         sizes = np.concatenate([log.direction_rows[:, 3] for _, log in logs])
         # Narrowed before they are repeated: this is the longest table of a run.
         host, seq, direction = (
-            np.repeat(to_narrowest_integers(column), sizes) for column in _keys(logs)
+            np.repeat(with_narrowest_type(column), sizes) for column in _row_keys(logs)
         )
         return BinTable(host, seq, direction, bins, counts)
 
-    def _ordered(self) -> list[tuple[int, IntervalLog]]:
+    def _logs_by_host(self) -> list[tuple[int, IntervalLog]]:
         return sorted(self._logs, key=lambda host_log: host_log[0])
 
 
-def _keys(logs: list[tuple[int, IntervalLog]]) -> tuple[Ints, Ints, Ints]:
+def _row_keys(logs: list[tuple[int, IntervalLog]]) -> tuple[Ints, Ints, Ints]:
     """Host, seq and direction of every part."""
     sizes = np.array([log.direction_rows.shape[0] for _, log in logs], dtype=np.int64)
     host = np.repeat(np.array([host for host, _ in logs], dtype=np.int64), sizes)

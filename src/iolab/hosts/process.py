@@ -35,7 +35,7 @@ LAST_WORDS_S: Final = 2.0
 """How long a broken-off carrier may take to exit, so that its exit code can be told."""
 
 
-async def start_process(
+async def start_local_process(
     host: str, argv: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> ProcessLink:
     """Start a carrier in a session of its own, so that a Ctrl-C at the terminal is ours alone.
@@ -115,7 +115,7 @@ class ProcessLink:
             self._tail = (self._tail + piece)[-STDERR_TAIL_BYTES:]
 
 
-async def run_local(
+async def run_local_process(
     argv: Sequence[str],
     *,
     limit_s: float,
@@ -148,10 +148,10 @@ async def run_local(
             )
             return await process.wait(), output, stderr
     finally:
-        await end_group(process)
+        await kill_process_group(process)
 
 
-async def end_group(process: asyncio.subprocess.Process) -> None:
+async def kill_process_group(process: asyncio.subprocess.Process) -> None:
     """Kill the group of a process that still runs, and reap it; it leads a session of its own."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):

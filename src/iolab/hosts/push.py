@@ -19,7 +19,7 @@ from typing import Final, Protocol
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.message import ReachError
-from iolab.hosts.process import exit_text, run_local, start_error
+from iolab.hosts.process import exit_text, run_local_process, start_error
 from iolab.text import excerpt, list_text
 
 AGENT_VARIABLE: Final = "IOLAB_AGENT"
@@ -80,7 +80,7 @@ PLAIN_WORD: Final = re.compile(r"[A-Za-z0-9_./=:@%+-]+")
 """Words that mean the same to every shell: a prefix like ssh hands them to one."""
 
 
-def without_environment(words: Sequence[str]) -> Sequence[str]:
+def strip_environment_words(words: Sequence[str]) -> Sequence[str]:
     """These words; ValueError for one that a shell might change."""
     for word in words:
         if not PLAIN_WORD.fullmatch(word):
@@ -97,7 +97,7 @@ class RemoteExit:
     stderr: bytes = b""
 
 
-class Runner(Protocol):
+class CommandRunner(Protocol):
     """Runs programs on a host."""
 
     @property
@@ -118,7 +118,7 @@ class HostFiles(Protocol):
     """A host's files, as far as the agent needs them. Every step raises HostError when it fails."""
 
     @property
-    def runner(self) -> Runner:
+    def runner(self) -> CommandRunner:
         """The host's programs."""
 
     async def make_folder(self, path: str) -> None:
@@ -137,13 +137,13 @@ class HostFiles(Protocol):
         """Remove a file, if it is there."""
 
 
-async def push(landing: HostFiles, agent: Path | None = None) -> str:
+async def install_agent(landing: HostFiles, agent: Path | None = None) -> str:
     """The agent's path on the host, put there if it is not there yet. Raises HostError.
 
     Without an `agent` it is the package's for that host's machine.
     """
     folder = await _private_folder(landing)
-    chosen = agent or await _agent_for(landing.runner)
+    chosen = agent or await _agent_binary_for_host(landing.runner)
     content = await asyncio.to_thread(chosen.read_bytes)
     checksum = hashlib.sha256(content).hexdigest()
     remote = f"{folder}/{checksum[:HASH_SHOWN]}"
@@ -161,8 +161,8 @@ async def push(landing: HostFiles, agent: Path | None = None) -> str:
     return remote
 
 
-async def run_step(
-    runner: Runner,
+async def run_step_or_raise(
+    runner: CommandRunner,
     *words: str,
     given: bytes | None = None,
     limit_s: float = STEP_LIMIT_S,
@@ -182,10 +182,10 @@ async def run_step(
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramFiles:
+class CommandFiles:
     """A host's files through its own `mkdir`, `stat`, `tee`, `chmod`, `mv` and `rm`."""
 
-    runner: Runner
+    runner: CommandRunner
 
     async def make_folder(self, path: str) -> None:
         """`mkdir`; its failure says no more than `describe` will."""
@@ -193,17 +193,19 @@ class ProgramFiles:
 
     async def describe(self, path: str) -> str:
         """`stat` without following links."""
-        return (await run_step(self.runner, "stat", "-c", "%u:%a:%F", path)).strip()
+        return (await run_step_or_raise(self.runner, "stat", "-c", "%u:%a:%F", path)).strip()
 
     async def put(self, path: str, content: bytes) -> None:
         """`tee`, because it writes what it is given without a shell."""
         given, limit_s = content, UPLOAD_LIMIT_S
-        await run_step(self.runner, "tee", path, given=given, limit_s=limit_s, keep_output=False)
-        await run_step(self.runner, "chmod", "700", path)
+        await run_step_or_raise(
+            self.runner, "tee", path, given=given, limit_s=limit_s, keep_output=False
+        )
+        await run_step_or_raise(self.runner, "chmod", "700", path)
 
     async def rename(self, old: str, new: str) -> None:
         """`mv` within one folder is a rename."""
-        await run_step(self.runner, "mv", "-f", old, new)
+        await run_step_or_raise(self.runner, "mv", "-f", old, new)
 
     async def remove(self, path: str) -> None:
         """`rm`; a host that is lost keeps the file, which is a few MB in a private folder."""
@@ -219,7 +221,7 @@ _SILENT: Final = "See that a program started there prints nothing but its own ou
 async def _private_folder(landing: HostFiles) -> str:
     """A folder on the host that is ours alone: somebody else's would let them swap the agent."""
     host = landing.runner.host
-    user = (await run_step(landing.runner, "id", "-u")).strip()
+    user = (await run_step_or_raise(landing.runner, "id", "-u")).strip()
     if not re.fullmatch(r"\d{1,10}", user):
         message = f"Host '{host}' answered 'id -u' with '{excerpt(user.encode(), 80)}'."
         raise HostError(message, _SILENT)
@@ -235,9 +237,9 @@ async def _private_folder(landing: HostFiles) -> str:
     return folder
 
 
-async def _agent_for(runner: Runner) -> Path:
+async def _agent_binary_for_host(runner: CommandRunner) -> Path:
     """The agent that the host can run; HostError where there is none for its machine."""
-    answer = (await run_step(runner, "uname", "-sm")).split()
+    answer = (await run_step_or_raise(runner, "uname", "-sm")).split()
     if len(answer) != 2:
         message = f"Host '{runner.host}' answered 'uname -sm' with"
         message += f" '{excerpt(' '.join(answer), 80)}'."
@@ -246,7 +248,7 @@ async def _agent_for(runner: Runner) -> Path:
     return agent_binary(machine, system=system, host=runner.host)
 
 
-async def _require_checksum(runner: Runner, path: str, checksum: str) -> None:
+async def _require_checksum(runner: CommandRunner, path: str, checksum: str) -> None:
     """HostError unless the file there has that checksum."""
     stored = await _checksum(runner, path)
     if stored != checksum:
@@ -254,7 +256,7 @@ async def _require_checksum(runner: Runner, path: str, checksum: str) -> None:
         raise HostError(message, "See that the way to that host passes bytes unchanged.")
 
 
-async def _checksum(runner: Runner, path: str) -> str | None:
+async def _checksum(runner: CommandRunner, path: str) -> str | None:
     """The file's sha256 in hex; None where there is no such file."""
     ran = await runner.run("sha256sum", path)
     match = re.match(r"\\?([0-9a-f]{64})\b", ran.output)
@@ -271,7 +273,7 @@ class Prefix:
 
     def argv(self, *words: str) -> list[str]:
         """The prefix with further words; ValueError for a word that a shell might change."""
-        return [*self.words, *without_environment(words)]
+        return [*self.words, *strip_environment_words(words)]
 
     async def run(
         self,
@@ -283,7 +285,7 @@ class Prefix:
         """Exit code, output and standard error of a program on the host, within a deadline."""
         argv = self.argv(*words)
         try:
-            code, output, stderr = await run_local(
+            code, output, stderr = await run_local_process(
                 argv,
                 given=given,
                 limit_s=limit_s,

@@ -15,7 +15,7 @@ import numpy as np
 from iolab.core.samples import CounterTable, Floats, Ints
 from iolab.dataclass import dataclass
 from iolab.hosts.counter_names import CPU, GUEST_DISK, GUEST_USE, GUESTS, NIC
-from iolab.hosts.counters import Block, Deltas, Flags, blocks, counter_deltas
+from iolab.hosts.counters import CounterBlock, CounterDeltas, Flags, counter_blocks, counter_deltas
 from iolab.units import NS_PER_S
 
 FALLING_CPU_TIMES: Final = ("idle_ns", "iowait_ns")
@@ -55,7 +55,7 @@ class CounterSeries:
 
 
 @dataclass(frozen=True, slots=True)
-class _Derived:
+class _DerivedMetric:
     """One metric of all devices of a block: arrays of shape (devices, moments)."""
 
     metric: str
@@ -63,7 +63,7 @@ class _Derived:
     real_ns: Ints
     span_ns: Ints
     value: Floats
-    sound: Flags
+    is_usable: Flags
 
 
 Wanted = Mapping[str, str | None]
@@ -79,72 +79,78 @@ def derive_series(
     `wanted` leaves out what is not asked for: all of a thousand hosts' series are 200,000.
     """
     all_series: list[CounterSeries] = []
-    for block in blocks(counters, wanted):
+    for block in counter_blocks(counters, wanted):
         only = wanted[block.scope] if wanted else None
-        derived = _single_metric(block.scope, only)
+        derived = _deriver_for_scope(block.scope, only)
         if derived is None:
             continue
         host = host_names[block.host]
         parts = (part for part in derived(block) if only is None or only in part.names)
-        of_block = [series for part in parts for series in _series(host, block.scope, part)]
+        of_block = [
+            series for part in parts for series in _series_of_devices(host, block.scope, part)
+        ]
         of_block = [series for series in of_block if only is None or series.name == only]
         all_series += sorted(of_block, key=lambda series: (series.name, series.metric))
     return tuple(all_series)
 
 
-def _series(host: str, scope: str, part: _Derived) -> Iterator[CounterSeries]:
+def _series_of_devices(host: str, scope: str, part: _DerivedMetric) -> Iterator[CounterSeries]:
     for index, name in enumerate(part.names):
-        sound = part.sound[index]
+        sound = part.is_usable[index]
         if sound.any():
             at, span, value = part.real_ns[sound], part.span_ns[sound], part.value[index][sound]
             yield CounterSeries(host, scope, name, part.metric, at, value, span)
 
 
-def _disk(block: Block) -> Iterator[_Derived]:
+def _derive_disk(block: CounterBlock) -> Iterator[_DerivedMetric]:
     grown, span_ns = counter_deltas(block, _DISK), block.span_ns()
-    values = grown.values
+    values = grown.growth_by_metric
     yield from _read_and_write_rates(block, grown, "time_ns")
-    depth = _ratio(values["queue_time_ns"], span_ns)
-    yield _step_rate(block, "queue_depth", depth, grown.sound)
+    depth = _ratio_or_nan(values["queue_time_ns"], span_ns)
+    yield _metric_over_steps(block, "queue_depth", depth, grown.is_usable)
     # The kernel counts whole milliseconds at its own ticks: a full second may come out as 1.004 s.
-    busy = np.minimum(_ratio(values["busy_time_ns"], span_ns), 1.0)
-    yield _step_rate(block, "busy_share", busy, grown.sound)
-    yield _gauge(block, "temperature_mc", "temperature_c", 1000.0)
+    busy = np.minimum(_ratio_or_nan(values["busy_time_ns"], span_ns), 1.0)
+    yield _metric_over_steps(block, "busy_share", busy, grown.is_usable)
+    yield _metric_at_samples(block, "temperature_mc", "temperature_c", 1000.0)
 
 
-def _read_and_write_rates(block: Block, grown: Deltas, time: str) -> Iterator[_Derived]:
+def _read_and_write_rates(
+    block: CounterBlock, grown: CounterDeltas, time: str
+) -> Iterator[_DerivedMetric]:
     """What was read and written: I/Os and bytes a second, and the mean time of an I/O."""
-    values, per_s = grown.values, _per_s(block.span_ns())
+    values, per_s = grown.growth_by_metric, _per_second_factor(block.span_ns())
     for direction in ("read", "write"):
         ios, moved = values[f"{direction}_ios"], values[f"{direction}_bytes"]
-        yield _step_rate(block, f"{direction}_iops", ios * per_s, grown.sound)
-        yield _step_rate(block, f"{direction}_bytes_per_s", moved * per_s, grown.sound)
-        latency = _ratio(values[f"{direction}_{time}"], ios)
-        yield _step_rate(block, f"{direction}_lat_ns", latency, grown.sound)
+        yield _metric_over_steps(block, f"{direction}_iops", ios * per_s, grown.is_usable)
+        yield _metric_over_steps(block, f"{direction}_bytes_per_s", moved * per_s, grown.is_usable)
+        latency = _ratio_or_nan(values[f"{direction}_{time}"], ios)
+        yield _metric_over_steps(block, f"{direction}_lat_ns", latency, grown.is_usable)
 
 
-def _cpu(block: Block) -> Iterator[_Derived]:
+def _derive_cpu(block: CounterBlock) -> Iterator[_DerivedMetric]:
     """Each core, each NUMA node and all cores: shares of the time that the kernel accounted."""
     grown = counter_deltas(block, CPU, FALLING_CPU_TIMES)
     nodes = np.array([name.rpartition("@")[2] for name in block.names])
     yield from _cpu_time_shares(block, block.names, grown)
     for node in sorted(set(nodes.tolist())):
         yield from _cpu_time_shares(
-            block, (f"node{node}",), _summed(grown, np.asarray(nodes == node))
+            block, (f"node{node}",), _sum_deltas(grown, np.asarray(nodes == node))
         )
-    yield from _cpu_time_shares(block, (ALL_CORES,), _summed(grown, slice(None)))
+    yield from _cpu_time_shares(block, (ALL_CORES,), _sum_deltas(grown, slice(None)))
 
 
-def _all_cores(block: Block) -> Iterator[_Derived]:
+def _derive_all_cores(block: CounterBlock) -> Iterator[_DerivedMetric]:
     """The same of all cores alone."""
     grown = counter_deltas(block, CPU, FALLING_CPU_TIMES)
-    yield from _cpu_time_shares(block, (ALL_CORES,), _summed(grown, slice(None)))
+    yield from _cpu_time_shares(block, (ALL_CORES,), _sum_deltas(grown, slice(None)))
 
 
-def _cpu_time_shares(block: Block, names: Sequence[str], grown: Deltas) -> Iterator[_Derived]:
-    states, span_ns = grown.values, block.span_ns()
-    total = grown.grown.sum(axis=0)
-    sound = grown.sound & (total > 0)
+def _cpu_time_shares(
+    block: CounterBlock, names: Sequence[str], grown: CounterDeltas
+) -> Iterator[_DerivedMetric]:
+    states, span_ns = grown.growth_by_metric, block.span_ns()
+    total = grown.growth.sum(axis=0)
+    sound = grown.is_usable & (total > 0)
     shares = {
         "user_share": states["user_ns"] + states["nice_ns"],
         "system_share": states["system_ns"] + states["irq_ns"] + states["softirq_ns"],
@@ -153,82 +159,92 @@ def _cpu_time_shares(block: Block, names: Sequence[str], grown: Deltas) -> Itera
         "busy_share": total - states["idle_ns"] - states["iowait_ns"],
     }
     for metric, part in shares.items():
-        share = _ratio(part, total)
-        yield _Derived(metric, names, block.real_ns[1:], span_ns, share, sound)
+        share = _ratio_or_nan(part, total)
+        yield _DerivedMetric(metric, names, block.real_ns[1:], span_ns, share, sound)
 
 
-def _summed(grown: Deltas, members: Flags | slice) -> Deltas:
+def _sum_deltas(grown: CounterDeltas, members: Flags | slice) -> CounterDeltas:
     """The members' growth added up, over those that are sound at each step."""
-    sound = grown.sound[members]
-    added = np.where(sound, grown.grown[:, members], 0).sum(axis=1, keepdims=True)
-    return Deltas(grown.metrics, added, np.asarray(sound.any(axis=0, keepdims=True)))
+    sound = grown.is_usable[members]
+    added = np.where(sound, grown.growth[:, members], 0).sum(axis=1, keepdims=True)
+    return CounterDeltas(grown.metrics, added, np.asarray(sound.any(axis=0, keepdims=True)))
 
 
-def _nic(block: Block) -> Iterator[_Derived]:
+def _derive_nic(block: CounterBlock) -> Iterator[_DerivedMetric]:
     grown = counter_deltas(block, NIC)
     for metric in NIC:
-        rate = grown.values[metric] * _per_s(block.span_ns())
-        yield _step_rate(block, f"{metric}_per_s", rate, grown.sound)
+        rate = grown.growth_by_metric[metric] * _per_second_factor(block.span_ns())
+        yield _metric_over_steps(block, f"{metric}_per_s", rate, grown.is_usable)
 
 
-def _memory(block: Block) -> Iterator[_Derived]:
+def _derive_memory(block: CounterBlock) -> Iterator[_DerivedMetric]:
     for metric in block.metrics:
-        yield _gauge(block, metric, metric)
+        yield _metric_at_samples(block, metric, metric)
 
 
-def _pressure(block: Block) -> Iterator[_Derived]:
+def _derive_pressure(block: CounterBlock) -> Iterator[_DerivedMetric]:
     """The share of time in which some (or all) tasks waited, for each kind of pressure."""
     for metric in block.metrics:
         grown = counter_deltas(block, (metric,))
-        share = np.minimum(_ratio(grown.values[metric], block.span_ns()), 1.0)
-        yield _step_rate(block, f"{metric.removesuffix('_ns')}_share", share, grown.sound)
+        share = np.minimum(_ratio_or_nan(grown.growth_by_metric[metric], block.span_ns()), 1.0)
+        yield _metric_over_steps(
+            block, f"{metric.removesuffix('_ns')}_share", share, grown.is_usable
+        )
 
 
-def _thermal(block: Block) -> Iterator[_Derived]:
+def _derive_thermal(block: CounterBlock) -> Iterator[_DerivedMetric]:
     grown = counter_deltas(block, ("throttle_events",))
-    rate = grown.values["throttle_events"] * _per_s(block.span_ns())
-    yield _step_rate(block, "throttle_events_per_s", rate, grown.sound)
+    rate = grown.growth_by_metric["throttle_events"] * _per_second_factor(block.span_ns())
+    yield _metric_over_steps(block, "throttle_events_per_s", rate, grown.is_usable)
 
 
-def _agent(block: Block) -> Iterator[_Derived]:
+def _derive_agent(block: CounterBlock) -> Iterator[_DerivedMetric]:
     """The agent's own cost; its share is of one core."""
     grown = counter_deltas(block, ("cpu_ns",))
-    share = _ratio(grown.values["cpu_ns"], block.span_ns())
-    yield _step_rate(block, "cpu_share", share, grown.sound)
-    yield _gauge(block, "rss_bytes", "rss_bytes")
+    share = _ratio_or_nan(grown.growth_by_metric["cpu_ns"], block.span_ns())
+    yield _metric_over_steps(block, "cpu_share", share, grown.is_usable)
+    yield _metric_at_samples(block, "rss_bytes", "rss_bytes")
 
 
-def _cassandra(block: Block) -> Iterator[_Derived]:
+def _derive_cassandra(block: CounterBlock) -> Iterator[_DerivedMetric]:
     """What a node counts of itself; a counter that its version does not have gives no series."""
     span_ns = block.span_ns()
     for counter in SERVER_COUNTS:
         grown = counter_deltas(block, (counter,))
-        yield _step_rate(
-            block, f"{counter}_per_s", grown.values[counter] * _per_s(span_ns), grown.sound
+        yield _metric_over_steps(
+            block,
+            f"{counter}_per_s",
+            grown.growth_by_metric[counter] * _per_second_factor(span_ns),
+            grown.is_usable,
         )
     for metric, (counter, times) in SERVER_MEANS.items():
         grown = counter_deltas(block, (counter, times))
-        yield _step_rate(
-            block, metric, _ratio(grown.values[times], grown.values[counter]), grown.sound
+        yield _metric_over_steps(
+            block,
+            metric,
+            _ratio_or_nan(grown.growth_by_metric[times], grown.growth_by_metric[counter]),
+            grown.is_usable,
         )
     for metric, counter in SERVER_SHARES.items():
         grown = counter_deltas(block, (counter,))
-        yield _step_rate(block, metric, _ratio(grown.values[counter], span_ns), grown.sound)
+        yield _metric_over_steps(
+            block, metric, _ratio_or_nan(grown.growth_by_metric[counter], span_ns), grown.is_usable
+        )
     misses, requests = "chunk_cache_misses", "chunk_cache_requests"
     grown = counter_deltas(block, (misses, requests))
-    missed = _ratio(grown.values[misses], grown.values[requests])
-    yield _step_rate(block, "chunk_cache_miss_share", missed, grown.sound)
+    missed = _ratio_or_nan(grown.growth_by_metric[misses], grown.growth_by_metric[requests])
+    yield _metric_over_steps(block, "chunk_cache_miss_share", missed, grown.is_usable)
     for metric in SERVER_STATES:
-        yield _gauge(block, metric, metric)
+        yield _metric_at_samples(block, metric, metric)
 
 
-def _guest(block: Block) -> Iterator[_Derived]:
+def _derive_guest(block: CounterBlock) -> Iterator[_DerivedMetric]:
     """What a node served its guests, and what their processors had of its own, in cores."""
     yield from _read_and_write_rates(block, counter_deltas(block, GUEST_DISK), "ns")
     used = counter_deltas(block, GUEST_USE)
     for what in ("run", "wait"):
-        share = _ratio(used.values[f"vcpu_{what}_ns"], block.span_ns())
-        yield _step_rate(block, f"vcpu_{what}_share", share, used.sound)
+        share = _ratio_or_nan(used.growth_by_metric[f"vcpu_{what}_ns"], block.span_ns())
+        yield _metric_over_steps(block, f"vcpu_{what}_share", share, used.is_usable)
 
 
 SERVER_COUNTS: Final = (
@@ -267,42 +283,48 @@ SERVER_STATES: Final = (
 )
 """What stands in a node at each sample."""
 
-_SCOPES: Final[dict[str, Callable[[Block], Iterator[_Derived]]]] = {
-    "cpu": _cpu,
-    "disk": _disk,
-    "nic": _nic,
-    "memory": _memory,
-    "pressure": _pressure,
-    "thermal": _thermal,
-    "agent": _agent,
-    "cassandra": _cassandra,
-    GUESTS: _guest,
+_SCOPES: Final[dict[str, Callable[[CounterBlock], Iterator[_DerivedMetric]]]] = {
+    "cpu": _derive_cpu,
+    "disk": _derive_disk,
+    "nic": _derive_nic,
+    "memory": _derive_memory,
+    "pressure": _derive_pressure,
+    "thermal": _derive_thermal,
+    "agent": _derive_agent,
+    "cassandra": _derive_cassandra,
+    GUESTS: _derive_guest,
 }
 
 
-def _single_metric(scope: str, only: str | None) -> Callable[[Block], Iterator[_Derived]] | None:
+def _deriver_for_scope(
+    scope: str, only: str | None
+) -> Callable[[CounterBlock], Iterator[_DerivedMetric]] | None:
     """What derives a scope, or the one name of it; None for a scope without rates."""
-    return _all_cores if (scope, only) == ("cpu", ALL_CORES) else _SCOPES.get(scope)
+    return _derive_all_cores if (scope, only) == ("cpu", ALL_CORES) else _SCOPES.get(scope)
 
 
-def _step_rate(block: Block, metric: str, value: Floats, sound: Flags) -> _Derived:
-    return _Derived(metric, block.names, block.real_ns[1:], block.span_ns(), value, sound)
+def _metric_over_steps(
+    block: CounterBlock, metric: str, value: Floats, sound: Flags
+) -> _DerivedMetric:
+    return _DerivedMetric(metric, block.names, block.real_ns[1:], block.span_ns(), value, sound)
 
 
-def _gauge(block: Block, source: str, metric: str, divisor: float = 1.0) -> _Derived:
+def _metric_at_samples(
+    block: CounterBlock, source: str, metric: str, divisor: float = 1.0
+) -> _DerivedMetric:
     """A value as it stands at each sample."""
-    cells = block.cells(source)
+    cells = block.cells_of_metric(source)
     moments = np.zeros_like(block.real_ns)
     value = cells.values / divisor
-    return _Derived(metric, block.names, block.real_ns, moments, value, cells.seen)
+    return _DerivedMetric(metric, block.names, block.real_ns, moments, value, cells.is_present)
 
 
-def _per_s(span_ns: Ints) -> Floats:
+def _per_second_factor(span_ns: Ints) -> Floats:
     """What a count over each step is to be multiplied with; nan for a step without length."""
-    return _ratio(np.full(span_ns.shape, NS_PER_S, dtype=np.int64), span_ns)
+    return _ratio_or_nan(np.full(span_ns.shape, NS_PER_S, dtype=np.int64), span_ns)
 
 
-def _ratio(part: Ints, whole: Ints) -> Floats:
+def _ratio_or_nan(part: Ints, whole: Ints) -> Floats:
     """The part of the whole, nan where there is no whole (no I/O has no mean latency)."""
     none = np.full(np.broadcast_shapes(part.shape, whole.shape), np.nan)
     return np.asarray(np.divide(part, whole, out=none, where=whole > 0))

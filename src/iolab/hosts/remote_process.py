@@ -62,15 +62,17 @@ async def run_process(
     kept in any case, to `on_stderr`. With `watch_processor` the end tells what its threads got of
     the processors.
     """
-    stream = start_process_on(host, command, start_at_real_ns, watch_processor=watch_processor)
+    stream = start_remote_process(host, command, start_at_real_ns, watch_processor=watch_processor)
     late = f"did not end '{command.argv[0]}' within {command.wall_limit_s:g} s, nor killed it"
-    async with cancel_on(host, stream, halt, lead_s + command.wall_limit_s + OVERDUE_S, late):
+    async with stop_process_on_event(
+        host, stream, halt, lead_s + command.wall_limit_s + OVERDUE_S, late
+    ):
         final, stderr = await _collect_output(stream, on_output, on_stderr)
     exited = read_answer(host.name, ExitedAnswer, final)
     return Ending(exited, stderr.decode("utf-8", "replace"), halt.is_set())
 
 
-def start_process_on(
+def start_remote_process(
     host: Host,
     command: Command,
     start_at_real_ns: int | None = None,
@@ -87,14 +89,14 @@ def start_process_on(
         start_at_real_ns=start_at_real_ns,
         wall_limit_s=command.wall_limit_s,
         output_limit_bytes=command.output_limit_bytes,
-        **_limits(command),
+        **_limit_arguments(command),
         **_start_options(command),
         **({"watch_processor": True} if watch_processor else {}),
     )
 
 
 @asynccontextmanager
-async def cancel_on(
+async def stop_process_on_event(
     host: Host, stream: Stream, halt: asyncio.Event, limit_s: float, late: str
 ) -> AsyncIterator[None]:
     """Listen to a load's stream inside: `halt` stops the load, and nothing of it outlives this.
@@ -119,7 +121,7 @@ async def cancel_on(
             await _signal_run(host, stream.id, "KILL")
 
 
-def _limits(command: Command) -> dict[str, int]:
+def _limit_arguments(command: Command) -> dict[str, int]:
     """The bound of memory where there is one: an agent need not know of what is not asked."""
     limit = command.memory_limit_bytes
     return {} if limit is None else {"memory_limit_bytes": limit}
@@ -188,7 +190,7 @@ _NOT_STARTED: Final = frozenset({"ENOENT", "EACCES", "ENOEXEC"})
 """How an agent says that there is no such program, or none that can be executed."""
 
 
-async def output_of(
+async def run_and_get_output(
     host: Host,
     argv: Sequence[str],
     *,

@@ -17,7 +17,7 @@ import asyncssh
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.process import LAST_WORDS_S, STDERR_TAIL_BYTES, exit_text
-from iolab.hosts.push import OUTPUT_LIMIT_BYTES, STEP_LIMIT_S, RemoteExit, without_environment
+from iolab.hosts.push import OUTPUT_LIMIT_BYTES, STEP_LIMIT_S, RemoteExit, strip_environment_words
 from iolab.text import excerpt
 
 
@@ -63,10 +63,10 @@ CLOSE_LIMIT_S: Final = 2.0
 
 
 @dataclass(slots=True)
-class Attempt:
+class LoginAttempt:
     """One login: whom it is for, and how far it came."""
 
-    what: str
+    description: str
     """`Host 'c1'`, or `Jump host 'gate' of host 'c1'`."""
 
     address: str
@@ -78,60 +78,62 @@ class Attempt:
     jump: str | None = None
     """The jump host before it, None when it is reached directly."""
 
-    answered: bool = False
+    has_answered: bool = False
     """Whether a TCP connection came about."""
 
-    greeted: bool = False
+    has_greeted: bool = False
     """Whether the other side said that it speaks ssh."""
 
-    offered: asyncssh.SSHKey | None = None
+    offered_keys: asyncssh.SSHKey | None = None
     """The key that it showed and that is not trusted."""
 
     other_key_known: bool = False
     """Whether another key of it is trusted."""
 
     @property
-    def place(self) -> str:
+    def address_text(self) -> str:
         """The address for people, as `10.0.0.1 port 22`."""
         return f"{self.address} port {self.port}"
 
-    def error(self, message: str, hint: str) -> HostError:
+    def to_error(self, message: str, hint: str) -> HostError:
         """A fault of this login: `happened` continues the name."""
-        return HostError(f"{self.what} {message}.", hint)
+        return HostError(f"{self.description} {message}.", hint)
 
 
-def login_fault(attempt: Attempt, fault: Exception, limits: SshLimits) -> HostError:
+def login_fault(attempt: LoginAttempt, fault: Exception, limits: SshLimits) -> HostError:
     """The error for a login that failed; `fault` is what asyncssh or the kernel raised."""
     match fault:
         case asyncssh.HostKeyNotVerifiable():
             return _host_key_error(attempt, fault)
         case asyncssh.PermissionDenied():
-            return attempt.error(
-                f"({attempt.place}) takes none of your keys for user '{attempt.user}'",
+            return attempt.to_error(
+                f"({attempt.address_text}) takes none of your keys for user '{attempt.user}'",
                 "Put your public key into that user's authorized_keys, load the key into "
                 "ssh-agent, or name user and key in the inventory.",
             )
         case asyncssh.KeyExchangeFailed():
-            return attempt.error(
-                f"({attempt.place}) shares no method with us: {_reason(fault)}",
+            return attempt.to_error(
+                f"({attempt.address_text}) shares no method with us: {_fault_text(fault)}",
                 "See that its sshd has a host key of a kind that known_hosts lists.",
             )
         case asyncssh.ChannelOpenError():
-            return attempt.error(
-                f"cannot be reached at {attempt.place} from jump host '{attempt.jump}': "
-                f"{_reason(fault)}",
+            return attempt.to_error(
+                f"cannot be reached at {attempt.address_text} from jump host '{attempt.jump}': "
+                f"{_fault_text(fault)}",
                 "See that its sshd runs, and that the jump host may forward connections to it.",
             )
         case TimeoutError():
             return _timeout_error(attempt, limits)
         case asyncssh.Error():
-            return attempt.error(
-                f"({attempt.place}) broke off while logging in: {_reason(fault)}",
+            return attempt.to_error(
+                f"({attempt.address_text}) broke off while logging in: {_fault_text(fault)}",
                 "See that host's own logs of sshd; it may limit how many log in at once.",
             )
         case OSError():
             return _unreachable_error(attempt, fault)
-    return attempt.error(f"cannot be logged in to: {_reason(fault)}", "Correct ~/.ssh/config.")
+    return attempt.to_error(
+        f"cannot be logged in to: {_fault_text(fault)}", "Correct ~/.ssh/config."
+    )
 
 
 def loss_reason(fault: Exception, limits: SshLimits) -> str:
@@ -140,14 +142,15 @@ def loss_reason(fault: Exception, limits: SshLimits) -> str:
         return f"it gave no sign of life for {limits.silence_s:g} s"
     if isinstance(fault, asyncssh.ConnectionLost | ConnectionError):
         return "its sshd closed the connection"
-    return _reason(fault)
+    return _fault_text(fault)
 
 
-def _host_key_error(attempt: Attempt, fault: asyncssh.HostKeyNotVerifiable) -> HostError:
-    key = attempt.offered
+def _host_key_error(attempt: LoginAttempt, fault: asyncssh.HostKeyNotVerifiable) -> HostError:
+    key = attempt.offered_keys
     if key is None:
-        return attempt.error(
-            f"({attempt.place}) shows a key or certificate that is not trusted: {_reason(fault)}",
+        return attempt.to_error(
+            f"({attempt.address_text}) shows a key or certificate that is not trusted: "
+            f"{_fault_text(fault)}",
             f"Compare it on the host's own console, then correct {attempt.known_hosts}.",
         )
     kind = excerpt(key.algorithm.decode("ascii", "replace"), 60)
@@ -157,64 +160,65 @@ def _host_key_error(attempt: Attempt, fault: asyncssh.HostKeyNotVerifiable) -> H
         "/etc/ssh/ssh_host_*_key.pub on its own console"
     )
     if attempt.other_key_known:
-        return attempt.error(
-            f"({attempt.place}) shows another key than the one you trust: {shown}",
+        return attempt.to_error(
+            f"({attempt.address_text}) shows another key than the one you trust: {shown}",
             f"Somebody may be in between. If the host was set up again, {check}, and replace the "
             f"line in {attempt.known_hosts}.",
         )
     port = "" if attempt.port == asyncssh.DEFAULT_PORT else f"-p {attempt.port} "
-    return attempt.error(
-        f"({attempt.place}) shows a key that you have not accepted yet: {shown}",
+    return attempt.to_error(
+        f"({attempt.address_text}) shows a key that you have not accepted yet: {shown}",
         f"To accept it, {check}, and append the line of 'ssh-keyscan {port}{attempt.address}' "
         f"to {attempt.known_hosts}.",
     )
 
 
-def _timeout_error(attempt: Attempt, limits: SshLimits) -> HostError:
+def _timeout_error(attempt: LoginAttempt, limits: SshLimits) -> HostError:
     within = f"within {limits.login_s:g} s"
-    if not attempt.answered:
-        return attempt.error(
-            f"does not answer at {attempt.place} {within}",
+    if not attempt.has_answered:
+        return attempt.to_error(
+            f"does not answer at {attempt.address_text} {within}",
             "See that it is up, that the address is right and that no firewall is in between.",
         )
-    if not attempt.greeted:
-        return attempt.error(
-            f"takes a connection at {attempt.place} but says nothing {within}",
+    if not attempt.has_greeted:
+        return attempt.to_error(
+            f"takes a connection at {attempt.address_text} but says nothing {within}",
             "See that it is not overloaded, and that sshd listens on that port.",
         )
-    return attempt.error(
-        f"({attempt.place}) did not let user '{attempt.user}' in {within}",
+    return attempt.to_error(
+        f"({attempt.address_text}) did not let user '{attempt.user}' in {within}",
         "See that it is not overloaded, and that its sshd resolves names and users quickly.",
     )
 
 
-def _unreachable_error(attempt: Attempt, fault: OSError) -> HostError:
+def _unreachable_error(attempt: LoginAttempt, fault: OSError) -> HostError:
     if isinstance(fault, socket.gaierror):
-        return attempt.error(
-            f"has an address that is not known here: '{attempt.address}' ({_reason(fault)})",
+        return attempt.to_error(
+            f"has an address that is not known here: '{attempt.address}' ({_fault_text(fault)})",
             "Correct its name or address, or the resolver.",
         )
     if fault.errno == errno.ECONNREFUSED or isinstance(fault, ConnectionRefusedError):
-        return attempt.error(
-            f"refuses connections at {attempt.place}", "Start sshd there, or correct the port."
+        return attempt.to_error(
+            f"refuses connections at {attempt.address_text}",
+            "Start sshd there, or correct the port.",
         )
     if fault.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ETIMEDOUT):
-        return attempt.error(
-            f"cannot be reached at {attempt.place} ({_reason(fault)})",
+        return attempt.to_error(
+            f"cannot be reached at {attempt.address_text} ({_fault_text(fault)})",
             "See that it is up, that the address is right and that there is a route.",
         )
     if isinstance(fault, ConnectionResetError):
-        return attempt.error(
-            f"({attempt.place}) broke off while logging in",
+        return attempt.to_error(
+            f"({attempt.address_text}) broke off while logging in",
             "See that host's own logs of sshd; it may limit how many log in at once.",
         )
-    return attempt.error(
-        f"cannot be logged in to at {attempt.place} ({_reason(fault)})",
+    return attempt.to_error(
+        f"cannot be logged in to at {attempt.address_text} ({_fault_text(fault)})",
         "Correct the address, or the files that ~/.ssh/config names.",
     )
 
 
-def _reason(fault: Exception) -> str:
+def _fault_text(fault: Exception) -> str:
     text = (fault.strerror or str(fault)) if isinstance(fault, OSError) else str(fault)
     return excerpt(text or type(fault).__name__, 200).rstrip(".")
 
@@ -282,7 +286,7 @@ def command_line(*words: str) -> str:
 
     ValueError for a word that any shell might change: quoting differs between them.
     """
-    return shlex.join(without_environment(words))
+    return shlex.join(strip_environment_words(words))
 
 
 class SshLink(asyncssh.SSHClientSession[bytes]):
@@ -361,8 +365,8 @@ class SshLink(asyncssh.SSHClientSession[bytes]):
     def connection_made(self, chan: asyncssh.SSHClientChannel[bytes]) -> None:
         """The channel is there; a full reader holds its sender back through it."""
         self._channel = chan
-        # A reader calls nothing of its transport but the two methods of `_Flow`.
-        self.reader.set_transport(cast(asyncio.Transport, _Flow(chan)))
+        # A reader calls nothing of its transport but the two methods of `_FlowControl`.
+        self.reader.set_transport(cast(asyncio.Transport, _FlowControl(chan)))
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
         """Standard output goes to the reader, the end of standard error is kept."""
@@ -407,7 +411,7 @@ class SshLink(asyncssh.SSHClientSession[bytes]):
         self.reader.feed_eof()
 
 
-class _Flow:
+class _FlowControl:
     """Holds the sender back while the reader is full."""
 
     def __init__(self, channel: asyncssh.SSHClientChannel[bytes]) -> None:

@@ -21,12 +21,12 @@ from iolab.core.host import Hop, HostSpec, SshRoute
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.host import Host, Link
-from iolab.hosts.push import STEP_LIMIT_S, UPLOAD_LIMIT_S, HostFiles, ProgramFiles, push
+from iolab.hosts.push import STEP_LIMIT_S, UPLOAD_LIMIT_S, CommandFiles, HostFiles, install_agent
 from iolab.hosts.ssh import (
     CLOSE_LIMIT_S,
     HOPS_MAX,
     USUAL,
-    Attempt,
+    LoginAttempt,
     SshLimits,
     SshRunner,
     login_fault,
@@ -49,7 +49,7 @@ class SshSession:
 
     connection: asyncssh.SSHClientConnection
     logins: SshConnections
-    gate: _SharedLogin | None
+    last_gate: _SharedLogin | None
 
     async def release(self) -> None:
         """Close the connection, by force if need be, and let go of the jump host."""
@@ -59,7 +59,7 @@ class SshSession:
                 await self.connection.wait_closed()
         except (TimeoutError, OSError, asyncssh.Error):
             self.connection.abort()
-        gate, self.gate = self.gate, None
+        gate, self.last_gate = self.last_gate, None
         if gate is not None:
             await self.logins.release_login(gate)
 
@@ -106,20 +106,20 @@ class SshConnections:
 
         All are known before the first is logged in to, so that a circle is a fault and no wait.
         """
-        hops = route.jump or (await self._prepare(what, route)).hops
+        hops = route.jump or (await self._prepare_login(what, route)).hops
         before = hops
         while before:
             if len(hops) > HOPS_MAX:
                 message = f"{what} has more than {HOPS_MAX} jump hosts on the way."
                 raise HostError(message, "See that ProxyJump in ~/.ssh/config forms no circle.")
             first = SshRoute(before[0].address, before[0].user, before[0].port)
-            before = (await self._prepare(what, first)).hops
+            before = (await self._prepare_login(what, first)).hops
             hops = (*before, *hops)
         return hops
 
     async def _acquire(self, what: str, host: str, route: SshRoute) -> SshSession:
         """Log in by exactly the jump hosts that the route names."""
-        prepared = await self._prepare(what, route)
+        prepared = await self._prepare_login(what, route)
         gate = await self._shared_login(host, route) if route.jump else None
         prepared.attempt.jump = excerpt(str(route.jump[-1])) if gate else None
         try:
@@ -149,14 +149,14 @@ class SshConnections:
             raise
         return gate
 
-    async def _prepare(self, what: str, route: SshRoute) -> _Prepared:
+    async def _prepare_login(self, what: str, route: SshRoute) -> _PreparedLogin:
         """What ssh's configuration and ours make of the route, before anything is connected."""
-        arguments = self._arguments(what, route)
+        arguments = self._connect_arguments(what, route)
         try:
             options = await asyncssh.SSHClientConnectionOptions.construct(**arguments)
             files = _known_hosts_files(what, route, options.known_hosts)
             known = await asyncio.to_thread(self._read_known, files)
-            hops = _hops_of(options.tunnel)
+            hops = _tunnel_hops(options.tunnel)
         except (OSError, ValueError, asyncssh.Error) as fault:
             message = f"{what} cannot be logged in to: {excerpt(str(fault), 300).rstrip('.')}."
             raise HostError(message, "Correct the inventory, or ~/.ssh/config.") from None
@@ -168,10 +168,10 @@ class SshConnections:
             raise HostError(message, hint)
         first = route.known_hosts or (files[0] if files else KNOWN_HOSTS[0])
         user = excerpt(options.username, 100)
-        attempt = Attempt(what, excerpt(options.host, 260), options.port, user, first)
-        return _Prepared(arguments, attempt, known, options.host_key_alias, hops)
+        attempt = LoginAttempt(what, excerpt(options.host, 260), options.port, user, first)
+        return _PreparedLogin(arguments, attempt, known, options.host_key_alias, hops)
 
-    def _arguments(self, what: str, route: SshRoute) -> dict[str, Any]:
+    def _connect_arguments(self, what: str, route: SshRoute) -> dict[str, Any]:
         """Arguments of asyncssh; what is left out comes from ~/.ssh/config or its defaults."""
         arguments: dict[str, Any] = {
             "host": route.address,
@@ -207,7 +207,7 @@ class SshConnections:
         return self._known[files]
 
     async def _log_in(
-        self, prepared: _Prepared, tunnel: asyncssh.SSHClientConnection | None
+        self, prepared: _PreparedLogin, tunnel: asyncssh.SSHClientConnection | None
     ) -> asyncssh.SSHClientConnection:
         attempt = prepared.attempt
         async with self._slots:
@@ -224,11 +224,11 @@ class SshConnections:
 
 
 @dataclass(slots=True)
-class _Prepared:
+class _PreparedLogin:
     """A login made ready; `hops` are the jump hosts that ~/.ssh/config asks for."""
 
     arguments: dict[str, Any]
-    attempt: Attempt
+    attempt: LoginAttempt
     known: asyncssh.SSHKnownHosts
     alias: str | None
     hops: tuple[Hop, ...]
@@ -237,14 +237,14 @@ class _Prepared:
 class _LoginObserver(asyncssh.SSHClient):
     """Sees how far a login comes, so that its failure can be told well. Trusts nobody."""
 
-    def __init__(self, prepared: _Prepared) -> None:
+    def __init__(self, prepared: _PreparedLogin) -> None:
         self._prepared = prepared
         self._connection: asyncssh.SSHClientConnection | None = None
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
         """A TCP connection stands."""
         self._connection = conn
-        self._prepared.attempt.answered = True
+        self._prepared.attempt.has_answered = True
 
     def validate_host_public_key(
         self, host: str, addr: str, port: int, key: asyncssh.SSHKey
@@ -253,7 +253,7 @@ class _LoginObserver(asyncssh.SSHClient):
         named = self._prepared.alias or host
         asked_port = port if port != asyncssh.DEFAULT_PORT else None
         trusted = self._prepared.known.match(named, addr, asked_port)[0]
-        self._prepared.attempt.offered = key
+        self._prepared.attempt.offered_keys = key
         self._prepared.attempt.other_key_known = bool(trusted)
         return False
 
@@ -264,7 +264,7 @@ class _LoginObserver(asyncssh.SSHClient):
         """Whether it spoke ssh is known by now."""
         if self._connection is not None:
             version = self._connection.get_extra_info("server_version")
-            self._prepared.attempt.greeted = version is not None
+            self._prepared.attempt.has_greeted = version is not None
 
 
 def _key_arguments(what: str, key: Path) -> dict[str, Any]:
@@ -297,7 +297,7 @@ def _is_socket(path: str | None) -> bool:
     return bool(path) and Path(str(path)).is_socket()
 
 
-def _hops_of(tunnel: object) -> tuple[Hop, ...]:
+def _tunnel_hops(tunnel: object) -> tuple[Hop, ...]:
     """The jump hosts of ~/.ssh/config; ValueError when they cannot be read."""
     if not isinstance(tunnel, str) or tunnel.lower() == "none":
         return ()
@@ -318,7 +318,7 @@ async def host_files(runner: SshRunner) -> AsyncIterator[HostFiles]:
             client = await runner.connection.start_sftp_client()
     except (asyncssh.Error, OSError):
         # Some sites switch SFTP off; whatever else is wrong, the first program will tell.
-        yield ProgramFiles(runner)
+        yield CommandFiles(runner)
         return
     try:
         yield SftpFiles(runner, client)
@@ -344,18 +344,18 @@ class SftpFiles:
 
     async def describe(self, path: str) -> str:
         """Owner, mode and kind, links not followed."""
-        attributes = await self._within(self._client.lstat(path), "look at", path)
+        attributes = await self._run_with_timeout(self._client.lstat(path), "look at", path)
         mode = attributes.permissions or 0
         kind = "directory" if stat.S_ISDIR(mode) else "no directory"
         return f"{attributes.uid}:{stat.S_IMODE(mode):o}:{kind}"
 
     async def put(self, path: str, content: bytes) -> None:
         """A new file, which must not be there yet."""
-        await self._within(self._write(path, content), "write", path, UPLOAD_LIMIT_S)
+        await self._run_with_timeout(self._write(path, content), "write", path, UPLOAD_LIMIT_S)
 
     async def rename(self, old: str, new: str) -> None:
         """At once and over what is there, as OpenSSH's own extension does."""
-        await self._within(self._client.posix_rename(old, new), "rename", old)
+        await self._run_with_timeout(self._client.posix_rename(old, new), "rename", old)
 
     async def remove(self, path: str) -> None:
         """Remove a file; a host that is lost keeps it, in a private folder."""
@@ -370,7 +370,7 @@ class SftpFiles:
             await file.write(content)
             await file.setstat(asyncssh.SFTPAttrs(permissions=0o700))
 
-    async def _within(
+    async def _run_with_timeout(
         self, work: Coroutine[Any, Any, Any], verb: str, path: str, limit_s: float = STEP_LIMIT_S
     ) -> Any:  # noqa: ANN401 - whatever the work gives
         host = excerpt(self.runner.host)
@@ -403,7 +403,7 @@ class SshHost(Host):
         try:
             runner = SshRunner(self.name, entry.connection, self._logins.limits)
             async with host_files(runner) as landing:
-                remote = await push(landing, self._agent)
+                remote = await install_agent(landing, self._agent)
             link = await runner.start(remote)
         except BaseException:
             await entry.release()

@@ -18,7 +18,7 @@ from iolab.core.samples import (
     Ints,
     Whole,
     empty_counter_table,
-    to_narrowest_integers,
+    with_narrowest_type,
 )
 from iolab.hosts.counter_names import CPU, DISK, GUEST, GUESTS, NIC, WHOLE_HOST
 from iolab.hosts.intervals import return_free_memory
@@ -65,7 +65,7 @@ class CounterCollector:
         samples.codes.append(codes)
         samples.values += values.data
 
-    def table(self) -> CounterTable:
+    def build_table(self) -> CounterTable:
         """All counters taken so far, ordered by host and then by arrival; they are let go of."""
         if not self._hosts:
             return empty_counter_table()
@@ -76,7 +76,7 @@ class CounterCollector:
         heads = np.concatenate(
             [np.frombuffer(samples.heads, dtype=np.int64) for _, samples in ordered]
         )
-        codes = to_narrowest_integers(
+        codes = with_narrowest_type(
             np.concatenate([codes for _, samples in ordered for codes in samples.codes])
         )
         value = np.concatenate(
@@ -86,7 +86,7 @@ class CounterCollector:
         del ordered
         return_free_memory()
         host, seq = (
-            np.repeat(to_narrowest_integers(column), sizes) for column in (hosts, heads[::2])
+            np.repeat(with_narrowest_type(column), sizes) for column in (hosts, heads[::2])
         )
         real_ns = np.repeat(heads[1::2], sizes)
         scope, name, metric = (
@@ -95,29 +95,29 @@ class CounterCollector:
         return CounterTable(host, seq, real_ns, scope, name, metric, value)
 
     def _codes_and_values(self, sample: Mapping[str, object]) -> tuple[Whole, Ints]:
-        usual = _from_usual_layout(sample)
+        usual = _parse_usual_layout(sample)
         if usual is None:
-            return self._one_by_one(sample)
+            return self._codes_and_values_row_by_row(sample)
         layout, values = usual
         codes = self._known.get(layout)
         if codes is None:
-            codes, _ = self._one_by_one(sample)
+            codes, _ = self._codes_and_values_row_by_row(sample)
             self._known[layout] = codes
         return codes, values
 
-    def _one_by_one(self, sample: Mapping[str, object]) -> tuple[Whole, Ints]:
+    def _codes_and_values_row_by_row(self, sample: Mapping[str, object]) -> tuple[Whole, Ints]:
         codes: list[int] = []
         values: list[int] = []
-        for key, value in _rows(sample):
+        for key, value in _named_values(sample):
             if value is not None:
                 codes.append(self._codes.setdefault(key, len(self._codes)))
                 values.append(_require_integer(value, ".".join(key)))
-        return to_narrowest_integers(np.array(codes, dtype=np.int32)), np.array(
+        return with_narrowest_type(np.array(codes, dtype=np.int32)), np.array(
             values, dtype=np.int64
         )
 
 
-def _from_usual_layout(sample: Mapping[str, object]) -> tuple[_Layout, Ints] | None:
+def _parse_usual_layout(sample: Mapping[str, object]) -> tuple[_Layout, Ints] | None:
     """What rows a sample has, and their values, without a look at each; None if it is odd.
 
     An odd one is read row by row, which finds its fault. A fleet's samples are 200,000 values a
@@ -127,7 +127,7 @@ def _from_usual_layout(sample: Mapping[str, object]) -> tuple[_Layout, Ints] | N
     values: list[object] = []
     try:
         for key, _, head, metrics in _LISTS:
-            for row in _rows_of(sample, key, head + len(metrics)):
+            for row in _sample_rows(sample, key, head + len(metrics)):
                 heads += row[:head]
                 values += row[head:]
             heads.append(key)
@@ -160,9 +160,9 @@ _LISTS: Final = (
 """Lists of a sample: the scope of each, how many places of a row name it, and what follows."""
 
 
-def _rows(sample: Mapping[str, object]) -> Iterator[tuple[_Key, object]]:
+def _named_values(sample: Mapping[str, object]) -> Iterator[tuple[_Key, object]]:
     for key, scope, head, metrics in _LISTS:
-        for row in _rows_of(sample, key, head + len(metrics)):
+        for row in _sample_rows(sample, key, head + len(metrics)):
             # A core is named with its node, the first where the host has none.
             name = str(row[0]) if head == 1 else f"{row[0]}@{0 if row[1] is None else row[1]}"
             for metric, value in zip(metrics, row[head:], strict=True):
@@ -175,7 +175,7 @@ def _rows(sample: Mapping[str, object]) -> Iterator[tuple[_Key, object]]:
             yield (scope, "", str(metric)), value
 
 
-def _rows_of(sample: Mapping[str, object], key: str, width: int) -> Iterator[list[object]]:
+def _sample_rows(sample: Mapping[str, object], key: str, width: int) -> Iterator[list[object]]:
     rows = sample.get(key) or []
     if not isinstance(rows, list):
         raise _wrong_type(key, "a list")

@@ -30,31 +30,31 @@ LEFT_OUT_MOST: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class UnreadLines:
     """Lines of a file that are in no run, with the reason in a sentence."""
 
     file: str
-    first: int
-    last: int
+    first_line: int
+    last_line: int
     reason: str
 
     @property
-    def place(self) -> str:
+    def place_text(self) -> str:
         """Where they are."""
-        last = f"-{self.last}" if self.last > self.first else ""
-        return f"{self.file}, line{'s' if last else ''} {self.first}{last}"
+        last = f"-{self.last_line}" if self.last_line > self.first_line else ""
+        return f"{self.file}, line{'s' if last else ''} {self.first_line}{last}"
 
     @property
     def message(self) -> str:
         """Where they are, and why they are left out."""
-        return f"{self.place}: {self.reason}"
+        return f"{self.place_text}: {self.reason}"
 
 
-def left_out_messages(entries: Sequence[LeftOut]) -> list[str]:
+def left_out_messages(entries: Sequence[UnreadLines]) -> list[str]:
     """A sentence for each reason, with the places that it is of."""
     places: dict[str, list[str]] = {}
     for entry in entries:
-        places.setdefault(entry.reason, []).append(entry.place)
+        places.setdefault(entry.reason, []).append(entry.place_text)
     return [f"{_places_text(every)}: {reason}" for reason, every in places.items()]
 
 
@@ -63,54 +63,56 @@ def _places_text(places: Sequence[str]) -> str:
     return "; ".join(places[:PLACES_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
-class Account:
+class FileAccount:
     """The marks of one file; see the module."""
 
     def __init__(self, file: str, lines: Sequence[str]) -> None:
         self._file = file
         self._unmarked = bytearray(bool(line.strip()) for line in lines)
-        self._left_out: list[LeftOut] = []
+        self._left_out: list[UnreadLines] = []
         self.is_begun = False
 
-    def read(self, first: int, last: int | None = None) -> None:
+    def mark_read(self, first: int, last: int | None = None) -> None:
         """These lines are in a run, or are known to tell of no result."""
         self.is_begun = True
         last = min(first if last is None else last, len(self._unmarked))
         if last >= first >= 1:
             self._unmarked[first - 1 : last] = bytes(last - first + 1)
 
-    def read_all(self) -> None:
+    def mark_all_read(self) -> None:
         """All lines that were not marked so far are read."""
         self.is_begun = True
         self._unmarked = bytearray(len(self._unmarked))
 
-    def left_out(self, first: int, last: int, reason: str) -> None:
+    def mark_left_out(self, first: int, last: int, reason: str) -> None:
         """These lines are in no run, for a reason that the user is told."""
-        self.read(first, last)
-        entry = LeftOut(self._file, first, last, reason)
+        self.mark_read(first, last)
+        entry = UnreadLines(self._file, first, last, reason)
         if len(self._left_out) < LEFT_OUT_MOST:
             self._left_out.append(entry)
-        elif entry.last > self._left_out[-1].last:
+        elif entry.last_line > self._left_out[-1].last_line:
             before = self._left_out[-1]
-            self._left_out[-1] = LeftOut(self._file, before.first, last, before.reason)
+            self._left_out[-1] = UnreadLines(self._file, before.first_line, last, before.reason)
 
-    def all_left_out(self, reason: str) -> None:
+    def mark_all_left_out(self, reason: str) -> None:
         """No line of the file is in a run."""
         self._left_out.clear()
-        self.left_out(1, max(len(self._unmarked), 1), reason)
+        self.mark_left_out(1, max(len(self._unmarked), 1), reason)
 
-    def remainder(self) -> list[LeftOut]:
+    def unmarked_lines(self) -> list[UnreadLines]:
         """The lines with no mark, those that follow each other as one entry."""
-        entries: list[LeftOut] = []
+        entries: list[UnreadLines] = []
         first = self._unmarked.find(1)
         while first >= 0:
             last = self._unmarked.find(0, first)
             last = len(self._unmarked) if last < 0 else last
-            entries.append(LeftOut(self._file, first + 1, last, UNMARKED))
+            entries.append(UnreadLines(self._file, first + 1, last, UNMARKED))
             first = self._unmarked.find(1, last)
         return entries
 
-    def entries(self) -> tuple[LeftOut, ...]:
+    def left_out_lines(self) -> tuple[UnreadLines, ...]:
         """All that is left out, the remainder too, in order of the lines."""
-        every = [*self._left_out, *self.remainder()]
-        return tuple(sorted(dict.fromkeys(every), key=lambda entry: (entry.first, entry.last)))
+        every = [*self._left_out, *self.unmarked_lines()]
+        return tuple(
+            sorted(dict.fromkeys(every), key=lambda entry: (entry.first_line, entry.last_line))
+        )

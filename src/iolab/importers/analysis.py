@@ -23,11 +23,11 @@ from iolab.core.run import RunRecord
 from iolab.importers import checks
 from iolab.importers.metrics import (
     ImportedView,
+    client_spans_ns,
     fleet_metrics,
-    histograms,
+    histograms_by_client_and_operation,
     host_metrics,
-    seconds_of,
-    spans_of,
+    shortest_measured_s,
 )
 from iolab.importers.model import ImportedHost, ImportedRun
 from iolab.loads.fileio.checks import littles_law
@@ -41,47 +41,47 @@ if TYPE_CHECKING:
 SERIES_SPAN_NS: Final = 2_000_000_000
 """Only intervals of seconds tell whether a run was steady: longer ones are means of many."""
 
-ANSWERED: Final[tuple[Check[ImportedView], ...]] = (
+ANSWERABLE_CHECKS: Final[tuple[Check[ImportedView], ...]] = (
     run.run_unfinished,
-    checks.imported,
+    checks.imported_evidence,
     run.engine_errors.override(checks.tool_errors),
-    key_operations_failed.override(checks.failures),
-    checks.phases_added,
+    key_operations_failed.override(checks.failed_operations),
+    checks.summed_phases,
     time.no_common_window.override(checks.common_window),
-    fleet.start_skew.override(checks.skew),
-    fleet.uneven_fleet.override(checks.uneven),
-    run.totals_disagree.override(checks.sums_agree),
-    reported_rates.override(checks.rates_follow),
-    littles_law.override(checks.in_flight),
-    time.run_too_short.override(checks.long_enough),
-    time.transient.override(checks.steady),
-    time.percentile_support.override(checks.supported),
+    fleet.start_skew.override(checks.start_skew),
+    fleet.uneven_fleet.override(checks.uneven_clients),
+    run.totals_disagree.override(checks.reported_totals),
+    reported_rates.override(checks.reported_rates),
+    littles_law.override(checks.littles_law),
+    time.run_too_short.override(checks.run_length),
+    time.startup_transient.override(checks.steady_state),
+    time.percentile_support.override(checks.percentile_support),
     checks.percentiles_contradicted,
-    moved.buffered_io.override(checks.buffered),
-    reads_from_memory.override(checks.from_memory),
+    moved.buffered_io.override(checks.buffered_io),
+    reads_from_memory.override(checks.data_fits_memory),
 )
 """What files tell."""
 
-NOT_ASKED: Final[tuple[Check[RunView], ...]] = (
+SESSION_ONLY_CHECKS: Final[tuple[Check[RunView], ...]] = (
     run.versions_differ,
-    time.hosts_left_out,
+    time.excluded_hosts,
     time.missing_seconds,
-    time.cycle,
-    time.imprecise,
-    fleet.bystander_lost,
+    time.periodic_rate,
+    time.wide_interval,
+    fleet.monitored_node_lost,
 )
 """Shared checks of what only a session of ours does."""
 
-UNKNOWABLE: Final[tuple[Check[RunView], ...]] = (
+UNANSWERABLE_CHECKS: Final[tuple[Check[RunView], ...]] = (
     *(
         check
         for check in SHARED
         if isinstance(check, Check)
-        and check not in NOT_ASKED
-        and check.code not in {answered.code for answered in ANSWERED}
+        and check not in SESSION_ONLY_CHECKS
+        and check.code not in {answered.code for answered in ANSWERABLE_CHECKS}
     ),
     moved.cache_hits,
-    moved.holes,
+    moved.unwritten_extents,
     run.unequal_state,
 )
 """What only who watched the run could answer."""
@@ -91,11 +91,11 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
     """The figures that files tell, and what can be held against each other in them."""
 
     checks: Sequence[Check[ImportedView] | CheckSlot] = (
-        *ANSWERED,
-        *(checks.unknown(check) for check in UNKNOWABLE),
+        *ANSWERABLE_CHECKS,
+        *(checks.as_unanswerable(check) for check in UNANSWERABLE_CHECKS),
     )
 
-    def view(
+    def build_view(
         self,
         record: RunRecord,
         facts: Facts,
@@ -108,30 +108,30 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
             facts,
             sum_measured_window(record),
             telemetry,
-            steady=_steady(record),
+            steadiness_view=_judge_imported_steadiness(record),
             host_kinds=host_kinds,
-            imported=ImportedRun.require(record.details),
-            clients=tuple(ImportedHost.require(host.details) for host in record.hosts),
-            spans=spans_of(record),
-            bins=histograms(record),
+            imported=ImportedRun.require_type(record.details),
+            clients=tuple(ImportedHost.require_type(host.details) for host in record.hosts),
+            spans=client_spans_ns(record),
+            bins=histograms_by_client_and_operation(record),
         )
-        seconds = seconds_of(view) or 0.0
+        seconds = shortest_measured_s(view) or 0.0
         load = replace(view.load, seconds=np.full(len(record.hosts), seconds))
         return replace(view, load=load)
 
-    def fleet(self, view: ImportedView) -> dict[str, Metric]:
+    def fleet_metrics(self, view: ImportedView) -> dict[str, Metric]:
         """See `fleet_metrics`."""
         return fleet_metrics(view)
 
-    def host(self, view: ImportedView, index: int) -> dict[str, Metric]:
+    def host_metrics(self, view: ImportedView, index: int) -> dict[str, Metric]:
         """See `host_metrics`."""
         return host_metrics(view, index)
 
     def window_s(self, view: ImportedView) -> float:
         """Of the client with the least; 0 where none is told, or clients ran apart."""
-        return seconds_of(view) or 0.0 if view.adds_up else 0.0
+        return shortest_measured_s(view) or 0.0 if view.can_add_rates else 0.0
 
-    def spreads(self, view: ImportedView) -> Mapping[str, Spread]:
+    def host_spreads(self, view: ImportedView) -> Mapping[str, Spread]:
         """By the clients' rates, where it is told when each of them ran."""
         spans = [None if span is None else Window(*span) for span in view.spans]
         if len(spans) < 2 or None in spans:
@@ -143,7 +143,7 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
         return {} if spread is None else {WHOLE_RUN: spread}
 
 
-def _steady(record: RunRecord) -> SteadinessView | None:
+def _judge_imported_steadiness(record: RunRecord) -> SteadinessView | None:
     """What its seconds say; None where the file has longer intervals, or none."""
     spans = record.intervals.span_ns
     if spans.size == 0 or int(np.median(spans)) > SERIES_SPAN_NS:

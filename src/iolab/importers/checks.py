@@ -21,11 +21,11 @@ from iolab.analysis.check import (
     worst_answer,
 )
 from iolab.analysis.checks.fleet import SKEW_BAD_S, SKEW_GOOD_S
-from iolab.analysis.checks.time import HEADLINE, LATENCY_HEADLINE, transient
+from iolab.analysis.checks.time import HEADLINE, LATENCY_HEADLINE, startup_transient
 from iolab.analysis.evenness import jain_index, max_over_min
-from iolab.analysis.metrics import is_supported
+from iolab.analysis.metrics import is_percentile_supported
 from iolab.core.histogram import Histogram
-from iolab.importers.metrics import PERCENTILES, ImportedView, seconds_of
+from iolab.importers.metrics import PERCENTILES, ImportedView, shortest_measured_s
 from iolab.importers.model import Figures
 from iolab.study.foretold import RUN_SHORT_S, RUN_USELESS_S
 from iolab.text import percent_text, uncapitalised
@@ -52,7 +52,7 @@ RESOLUTION: Final = 1 / 64
 
 
 @check("imported", "Measured by another tool", needs_load=False)
-def imported(view: ImportedView) -> CheckAnswer:
+def imported_evidence(view: ImportedView) -> CheckAnswer:
     """That nobody watched the run: what it is worth at best."""
     run = view.imported
     name = f"{run.tool} {run.version}".strip()
@@ -66,7 +66,7 @@ def imported(view: ImportedView) -> CheckAnswer:
 
 
 @check("phases-added", "Phases added up", needs_load=False)
-def phases_added(view: ImportedView) -> CheckAnswer:
+def summed_phases(view: ImportedView) -> CheckAnswer:
     """Whether a sum is of phases that ran at the same time."""
     run = view.imported
     if not run.claimed and run.phases == 1:
@@ -83,9 +83,9 @@ def phases_added(view: ImportedView) -> CheckAnswer:
 
 
 @per_host(most="failed")
-def failures(view: ImportedView, index: int) -> CheckAnswer:
+def failed_operations(view: ImportedView, index: int) -> CheckAnswer:
     """Whether operations failed that the tool's summary counts, or leaves out."""
-    client, where = view.clients[index], view.on(view.hosts[index])
+    client, where = view.clients[index], view.host_suffix_text(view.hosts[index])
     failed = sum(figure.failed for figure in client.figures)
     done = sum(
         (figure.count or 0) - (figure.failed if figure.failed_in_count else 0)
@@ -104,14 +104,15 @@ def failures(view: ImportedView, index: int) -> CheckAnswer:
 
 def tool_errors(view: ImportedView) -> CheckAnswer:
     """Whether the tool told of an error, or measured less time than it was asked."""
-    return worst_answer(_tool_errors(view))
+    return worst_answer(_tool_error_answers(view))
 
 
-def _tool_errors(view: ImportedView) -> Iterator[CheckAnswer]:
+def _tool_error_answers(view: ImportedView) -> Iterator[CheckAnswer]:
     for host, client in zip(view.hosts, view.clients, strict=True):
         if client.errors:
             yield invalid(
-                f"{view.imported.tool}{view.on(host)} told of errors: {client.errors[0]}",
+                f"{view.imported.tool}{view.host_suffix_text(host)} told of errors: "
+                f"{client.errors[0]}",
                 host=host.host,
                 errors=len(client.errors),
             )
@@ -124,7 +125,7 @@ def common_window(view: ImportedView) -> CheckAnswer:
     """Whether all clients ran at the same time."""
     if len(view.clients) == 1:
         return not_applicable("One client.")
-    overlap = view.overlap
+    overlap = view.overlap_share
     if overlap is None:
         why = "the file does not tell when each client ran; their sum holds only if all ran at once"
         return unchecked(why, overlap=None)
@@ -136,7 +137,7 @@ def common_window(view: ImportedView) -> CheckAnswer:
     return valid(f"{text}.", overlap=overlap)
 
 
-def skew(view: ImportedView) -> CheckAnswer:
+def start_skew(view: ImportedView) -> CheckAnswer:
     """Whether all clients began at the same time."""
     if len(view.clients) == 1:
         return not_applicable("One client.")
@@ -151,13 +152,13 @@ def skew(view: ImportedView) -> CheckAnswer:
     return verdict(f"{text}.", start_skew_s=skew_s)
 
 
-def uneven(view: ImportedView) -> CheckAnswer:
+def uneven_clients(view: ImportedView) -> CheckAnswer:
     """Whether the clients did about the same."""
     import numpy as np
 
     if len(view.clients) == 1:
         return not_applicable("One client.")
-    rates = np.array([_rate(client.figures) for client in view.clients])
+    rates = np.array([_total_rate(client.figures) for client in view.clients])
     index, ratio = jain_index(rates), max_over_min(rates)
     evidence: Numbers = {"jain": index, "max_over_min": ratio}
     if ratio is None or ratio > 2 or index < 0.9:
@@ -165,16 +166,16 @@ def uneven(view: ImportedView) -> CheckAnswer:
     return valid(f"The fastest client did {ratio:.2f} times the slowest's.", **evidence)
 
 
-def _rate(figures: Sequence[Figures]) -> float:
+def _total_rate(figures: Sequence[Figures]) -> float:
     return sum(figure.rate_per_s or figure.bw_bytes_per_s or 0.0 for figure in figures)
 
 
-def sums_agree(view: ImportedView) -> CheckAnswer:
+def reported_totals(view: ImportedView) -> CheckAnswer:
     """Whether what the tool says of all clients is what they did, and bins hold every operation."""
-    return worst_answer(_sums_agree(view), most="off")
+    return worst_answer(_reported_total_answers(view), most="off")
 
 
-def _sums_agree(view: ImportedView) -> Iterator[CheckAnswer]:
+def _reported_total_answers(view: ImportedView) -> Iterator[CheckAnswer]:
     for claim in view.imported.claimed if view.imported.phases == 1 else ():
         parts = [
             figures
@@ -185,24 +186,26 @@ def _sums_agree(view: ImportedView) -> Iterator[CheckAnswer]:
         for quantity, claimed, each in (
             ("operations", claim.count, [part.count for part in parts]),
             ("bytes", claim.bytes, [part.bytes for part in parts]),
-            ("bytes a second", *_bandwidths(claim, parts)),
-            ("operations a second", *_rates(claim, view, parts)),
+            ("bytes a second", *_bandwidth_and_parts(claim, parts)),
+            ("operations a second", *_rate_and_parts(claim, view, parts)),
         ):
             if claimed is not None and each and None not in each:
                 total = sum(value for value in each if value is not None)
                 own = "" if claim.operation == "all" else f"{claim.operation} "
-                yield _agree(f"{own}{quantity} of all clients", claimed, total)
+                yield _equal_totals_answer(f"{own}{quantity} of all clients", claimed, total)
     for (index, operation), histogram in view.bins.items():
         count = next(
             figure.count for figure in view.clients[index].figures if figure.operation == operation
         )
         if count is not None:
-            where = view.on(view.hosts[index])
-            yield _agree(f"{operation} latencies in the bins{where}", count, histogram.total)
+            where = view.host_suffix_text(view.hosts[index])
+            yield _equal_totals_answer(
+                f"{operation} latencies in the bins{where}", count, histogram.total
+            )
     yield not_applicable("The file tells nothing twice that could be compared.")
 
 
-def _bandwidths(
+def _bandwidth_and_parts(
     figures: Figures, parts: Sequence[Figures]
 ) -> tuple[float | None, list[float | None]]:
     """A bandwidth that is told without the bytes that it is of."""
@@ -210,7 +213,7 @@ def _bandwidths(
     return printed, [part.bw_bytes_per_s for part in parts]
 
 
-def _rates(
+def _rate_and_parts(
     claim: Figures, view: ImportedView, parts: Sequence[Figures]
 ) -> tuple[float | None, list[float | None]]:
     """A rate that is told without its count: of that operation, or of all of them together."""
@@ -220,7 +223,7 @@ def _rates(
     return printed, [part.rate_per_s for part in (parts or every)]
 
 
-def _agree(subject: str, claimed: float, counted: float) -> CheckAnswer:
+def _equal_totals_answer(subject: str, claimed: float, counted: float) -> CheckAnswer:
     deviation = abs(claimed - counted) / max(abs(claimed), abs(counted), 1)
     evidence: Numbers = {"what": subject, "reported": claimed, "counted": counted, "off": deviation}
     if deviation > ROUNDING / 2:
@@ -232,21 +235,21 @@ def _agree(subject: str, claimed: float, counted: float) -> CheckAnswer:
     return valid(f"{format_count(claimed)} {subject} are reported twice, and alike.", **evidence)
 
 
-def rates_follow(view: ImportedView) -> CheckAnswer:
+def reported_rates(view: ImportedView) -> CheckAnswer:
     """Whether each rate is its count, or its bytes, over its time."""
-    return worst_answer(_rates_follow(view), most="off")
+    return worst_answer(_reported_rate_answers(view), most="off")
 
 
-def _rates_follow(view: ImportedView) -> Iterator[CheckAnswer]:
+def _reported_rate_answers(view: ImportedView) -> Iterator[CheckAnswer]:
     for host, client in zip(view.hosts, view.clients, strict=True):
         for figure in client.figures:
-            yield from _rate_answers(figure, host.host, view.on(host))
+            yield from _rate_answers_of_figures(figure, host.host, view.host_suffix_text(host))
     for claim in view.imported.claimed if view.imported.phases == 1 else ():
-        yield from _rate_answers(claim, "", " of all clients")
+        yield from _rate_answers_of_figures(claim, "", " of all clients")
     yield not_applicable("Not known: the file does not tell counts and times of its rates.")
 
 
-def _rate_answers(figure: Figures, host: str, where: str) -> Iterator[CheckAnswer]:
+def _rate_answers_of_figures(figure: Figures, host: str, where: str) -> Iterator[CheckAnswer]:
     count = None if figure.count_is_derived else figure.count
     for quantity, rate, amount, shown in (
         ("operations", figure.rate_per_s, count, format_count),
@@ -276,7 +279,7 @@ def _rate_answers(figure: Figures, host: str, where: str) -> Iterator[CheckAnswe
 
 
 @per_host(most="off")
-def in_flight(view: ImportedView, index: int) -> CheckAnswer:
+def littles_law(view: ImportedView, index: int) -> CheckAnswer:
     """Whether rate times latency gives what can have been in flight."""
     asked, host = view.job.in_flight, view.hosts[index]
     figures = [
@@ -299,8 +302,11 @@ def in_flight(view: ImportedView, index: int) -> CheckAnswer:
         "asked": asked,
         "off": abs(ratio - 1),
     }
-    text = f"Rate x latency gives {computed:.3g} in flight{view.on(host)}, at most {asked} can be"
-    if ratio > IN_FLIGHT_MOST and view.imported.grouped:
+    text = (
+        f"Rate x latency gives {computed:.3g} in flight{view.host_suffix_text(host)}, at "
+        f"most {asked} can be"
+    )
+    if ratio > IN_FLIGHT_MOST and view.imported.is_phase_of_group:
         return indicative(
             f"{text} of the job whose options are known: the group had more jobs, or the rates or "
             "latencies are wrong.",
@@ -315,7 +321,7 @@ def in_flight(view: ImportedView, index: int) -> CheckAnswer:
     return valid(f"{text}.", **evidence)
 
 
-def steady(view: ImportedView) -> CheckAnswer:
+def steady_state(view: ImportedView) -> CheckAnswer:
     """Whether the run was steady, by its tool's own rule or by its seconds."""
     if view.imported.unsteady:
         return indicative(
@@ -323,12 +329,12 @@ def steady(view: ImportedView) -> CheckAnswer:
             "ended without it.",
             attained=False,
         )
-    return transient.judge(view)
+    return startup_transient.judge(view)
 
 
-def long_enough(view: ImportedView) -> CheckAnswer:
+def run_length(view: ImportedView) -> CheckAnswer:
     """Whether the run is long enough to stand for more than itself, and longer than its ramp."""
-    seconds, run = seconds_of(view), view.imported
+    seconds, run = shortest_measured_s(view), view.imported
     if seconds is None:
         return not_applicable("Not known: the file does not tell how long was measured.")
     times = {"ramp_s": run.ramp_s, "asked_s": run.asked_s}
@@ -351,7 +357,7 @@ def long_enough(view: ImportedView) -> CheckAnswer:
     return valid(f"{text}.", **evidence)
 
 
-def supported(view: ImportedView) -> CheckAnswer:
+def percentile_support(view: ImportedView) -> CheckAnswer:
     """Whether enough operations were measured for each percentile; the others are not shown."""
     every = [figure for client in view.clients for figure in client.figures if figure.count]
     percents = {at for figure in every for at, _ in figure.percentiles}
@@ -359,7 +365,9 @@ def supported(view: ImportedView) -> CheckAnswer:
         return not_applicable("The file tells no percentile of all clients together.")
     total = sum(figure.count or 0 for figure in every)
     lacking = {
-        name: at for name, at in PERCENTILES if at in percents and not is_supported(total, at)
+        name: at
+        for name, at in PERCENTILES
+        if at in percents and not is_percentile_supported(total, at)
     }
     evidence: Numbers = {"operations": total}
     if lacking:
@@ -375,21 +383,23 @@ def supported(view: ImportedView) -> CheckAnswer:
 @check("percentiles-contradicted", "Percentiles that cannot be")
 def percentiles_contradicted(view: ImportedView) -> CheckAnswer:
     """Whether percentiles ascend, none is beyond the extremes, and bins give the same."""
-    return worst_answer(_percentile_answers(view))
+    return worst_answer(_percentile_contradiction_answers(view))
 
 
-def _percentile_answers(view: ImportedView) -> Iterator[CheckAnswer]:
+def _percentile_contradiction_answers(view: ImportedView) -> Iterator[CheckAnswer]:
     looked = False
     for index, (host, client) in enumerate(zip(view.hosts, view.clients, strict=True)):
         for figure in client.figures:
-            name = f"{figure.operation}{view.on(host)}"
+            name = f"{figure.operation}{view.host_suffix_text(host)}"
             looked = looked or bool(figure.percentiles)
             own = view.bins.get((index, figure.operation))
-            yield from _contradictions(figure, name, own, client.resolution, client.step_ns)
+            yield from _figure_contradiction_answers(
+                figure, name, own, client.resolution, client.time_step_ns
+            )
     for claim in view.imported.claimed:
         looked = looked or bool(claim.percentiles)
-        merged = _merged(view, claim.operation)
-        yield from _contradictions(
+        merged = _merged_histogram(view, claim.operation)
+        yield from _figure_contradiction_answers(
             claim, f"{claim.operation} of all clients", merged, RESOLUTION, 1.0
         )
     if looked:
@@ -400,7 +410,7 @@ def _percentile_answers(view: ImportedView) -> Iterator[CheckAnswer]:
         yield not_applicable("The file tells no percentile of all clients together.")
 
 
-def _merged(view: ImportedView, operation: str) -> Histogram | None:
+def _merged_histogram(view: ImportedView, operation: str) -> Histogram | None:
     """The bins of all clients together; None where one has none."""
     merged: Histogram | None = None
     for index in range(len(view.clients)):
@@ -411,7 +421,7 @@ def _merged(view: ImportedView, operation: str) -> Histogram | None:
     return merged
 
 
-def _contradictions(
+def _figure_contradiction_answers(
     figures: Figures, name: str, bins: Histogram | None, resolution: float, step_ns: float
 ) -> Iterator[CheckAnswer]:
     for at, value in figures.percentiles:
@@ -456,7 +466,7 @@ def _contradictions(
         )
 
 
-def buffered(view: ImportedView) -> CheckAnswer:
+def buffered_io(view: ImportedView) -> CheckAnswer:
     """Whether I/O went to the storage, or through a page cache."""
     if view.imported.buffered is None:
         return not_applicable("Not known: the file does not tell whether I/O was buffered.")
@@ -467,7 +477,7 @@ def buffered(view: ImportedView) -> CheckAnswer:
     return valid("The job's options say O_DIRECT.", direct=True)
 
 
-def from_memory(view: ImportedView) -> CheckAnswer:
+def data_fits_memory(view: ImportedView) -> CheckAnswer:
     """Whether what was read fits into the memory that the file tells of."""
     run = view.imported
     if run.data_bytes is None or run.memory_bytes is None:
@@ -485,7 +495,7 @@ def from_memory(view: ImportedView) -> CheckAnswer:
     return valid(f"{text}.", **evidence)
 
 
-def unknown(base: Check[ImportedView]) -> Check[ImportedView]:
+def as_unanswerable(base: Check[ImportedView]) -> Check[ImportedView]:
     """The same check where nothing in a file can answer it."""
     title = uncapitalised(base.title)
     return base.override(lambda _: not_applicable(f"Not known ({title}): the file does not tell."))

@@ -13,13 +13,13 @@ from typing import Final
 from iolab.dataclass import dataclass
 from iolab.importers.files import Sourced
 from iolab.importers.model import CLIENT_COUNT, ForeignRun, ImportedClient, ImportedJob
-from iolab.importers.session import Placed, runtime_ns
+from iolab.importers.session import PlannedImport, client_runtime_ns
 
 FILES_SHOWN: Final = 3
 """Files that a sentence names; more are counted."""
 
 
-def joined_clients(runs: Sequence[Sourced]) -> tuple[Sourced, ...]:
+def join_clients_of_same_load(runs: Sequence[Sourced]) -> tuple[Sourced, ...]:
     """The runs of one load in several files as one run of the clients of all of these files.
 
     Where all files tell when they ran, and some ran at the same time, those that did are a run each
@@ -27,27 +27,33 @@ def joined_clients(runs: Sequence[Sourced]) -> tuple[Sourced, ...]:
     """
     groups: dict[object, list[Sourced]] = {}
     for files, run in runs:
-        load = tuple(sorted(_shared(run).items()))
-        groups.setdefault((run.details.tool, run.name, run.kind, load), []).append((files, run))
-    return tuple(_joined(members) for group in groups.values() for members in _moments(group))
+        load = tuple(sorted(_client_independent_settings(run).items()))
+        groups.setdefault((run.details.tool, run.name, run.access_kind, load), []).append(
+            (files, run)
+        )
+    return tuple(
+        _join_runs(members)
+        for group in groups.values()
+        for members in _group_simultaneous_runs(group)
+    )
 
 
-def _shared(run: ForeignRun) -> dict[str, str]:
+def _client_independent_settings(run: ForeignRun) -> dict[str, str]:
     """The settings that clients of one load share; each has its own folder or device."""
-    own = (*ImportedJob.places, CLIENT_COUNT)
-    return {name: str(value) for name, value in run.load.items() if name not in own}
+    own = (*ImportedJob.path_options, CLIENT_COUNT)
+    return {name: str(value) for name, value in run.load_settings.items() if name not in own}
 
 
 @dataclass(frozen=True, slots=True)
 class AssumedRepeats:
     """Runs of one point taken as its repeats: of these files, in so many sources.
 
-    `overlap` is whether some of them ran at the same time.
+    `has_overlap` is whether some of them ran at the same time.
     """
 
     files: tuple[str, ...]
-    runs: int
-    overlap: bool
+    source_count: int
+    has_overlap: bool
 
     @property
     def message(self) -> str:
@@ -55,17 +61,17 @@ class AssumedRepeats:
         more = len(self.files) - FILES_SHOWN
         names = ", ".join(self.files[:FILES_SHOWN]) + (f" and {more} more" if more > 0 else "")
         if len(self.files) == 1:
-            return f"{self.runs} runs in {names} are of one load: taken as repeats."
-        if self.overlap:
+            return f"{self.source_count} runs in {names} are of one load: taken as repeats."
+        if self.has_overlap:
             return (
                 f"Taken as repeats, but they ran at the same time: {names}. Import with --clients."
             )
         return f"Taken as repeats of one load: {names}. If they are of several clients: --clients."
 
 
-def assumed_repeats(runs: Sequence[Placed]) -> Iterator[AssumedRepeats]:
+def find_assumed_repeats(runs: Sequence[PlannedImport]) -> Iterator[AssumedRepeats]:
     """Every set of files of which that was assumed, once."""
-    points: dict[str, list[Placed]] = {}
+    points: dict[str, list[PlannedImport]] = {}
     for placed in runs:
         points.setdefault(placed.planned.point.digest, []).append(placed)
     found: dict[tuple[str, ...], AssumedRepeats] = {}
@@ -73,25 +79,25 @@ def assumed_repeats(runs: Sequence[Placed]) -> Iterator[AssumedRepeats]:
         if len(members) > 1:
             group = [(placed.files, placed.run) for placed in members]
             files = tuple(dict.fromkeys(file.label for own, _ in group for file in own))
-            overlap = any(len(moment) > 1 for moment in _overlapping(group))
-            before = found.get(files, AssumedRepeats(files, 0, overlap=False))
+            overlap = any(len(moment) > 1 for moment in _group_overlapping_runs(group))
+            before = found.get(files, AssumedRepeats(files, 0, has_overlap=False))
             found[files] = AssumedRepeats(
-                files, max(before.runs, len(members)), before.overlap or overlap
+                files, max(before.source_count, len(members)), before.has_overlap or overlap
             )
     yield from found.values()
 
 
-def _moments(group: Sequence[Sourced]) -> list[list[Sourced]]:
+def _group_simultaneous_runs(group: Sequence[Sourced]) -> list[list[Sourced]]:
     """The runs that were made at the same time, as far as their files tell."""
-    if any(_span(run) is None for _, run in group):
+    if any(_run_span_ns(run) is None for _, run in group):
         return [list(group)]
-    moments = _overlapping(group)
+    moments = _group_overlapping_runs(group)
     return moments if len(moments) < len(group) else [list(group)]
 
 
-def _overlapping(group: Sequence[Sourced]) -> list[list[Sourced]]:
+def _group_overlapping_runs(group: Sequence[Sourced]) -> list[list[Sourced]]:
     """The runs in order of their start, those together that overlap; nothing of unknown times."""
-    spans = [(span, sourced) for sourced in group if (span := _span(sourced[1]))]
+    spans = [(span, sourced) for sourced in group if (span := _run_span_ns(sourced[1]))]
     moments: list[list[Sourced]] = []
     until = 0
     for (begin, end), sourced in sorted(spans, key=lambda pair: pair[0]):
@@ -103,24 +109,25 @@ def _overlapping(group: Sequence[Sourced]) -> list[list[Sourced]]:
     return moments
 
 
-def _span(run: ForeignRun) -> tuple[int, int] | None:
+def _run_span_ns(run: ForeignRun) -> tuple[int, int] | None:
     """From the first client's start to the last one's end, in ns; None where that is not told."""
     starts = [client.start_ns for client in run.clients]
     known_starts = [start for start in starts if start is not None]
     if not known_starts or len(known_starts) < len(starts):
         return None
     ends = [
-        start + runtime_ns(client) for start, client in zip(known_starts, run.clients, strict=True)
+        start + client_runtime_ns(client)
+        for start, client in zip(known_starts, run.clients, strict=True)
     ]
     return min(known_starts), max(ends)
 
 
-def _joined(members: Sequence[Sourced]) -> Sourced:
+def _join_runs(members: Sequence[Sourced]) -> Sourced:
     if len(members) == 1:
         return members[0]
     files = tuple(chain.from_iterable(own for own, _ in members))
     first = members[0][1]
-    moments = [run.at_ns for _, run in members if run.at_ns is not None]
+    moments = [run.moment_ns for _, run in members if run.moment_ns is not None]
     details = replace(
         first.details,
         files=tuple(file.name for file in files),
@@ -131,13 +138,13 @@ def _joined(members: Sequence[Sourced]) -> Sourced:
     return files, replace(
         first,
         details=details,
-        clients=tuple(_clients(members)),
-        at_ns=max(moments, default=None),
+        clients=tuple(_clients_with_file_names(members)),
+        moment_ns=max(moments, default=None),
         failure=next((run.failure for _, run in members if run.failure), None),
     )
 
 
-def _clients(members: Sequence[Sourced]) -> Iterator[ImportedClient]:
+def _clients_with_file_names(members: Sequence[Sourced]) -> Iterator[ImportedClient]:
     """All clients, each by the name of its file, or of its folder too where files are called alike.
 
     A file that tells of several clients has names for them.

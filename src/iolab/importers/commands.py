@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from iolab.dataclass import dataclass
-from iolab.importers.files import SETTING_CHARACTERS, clean
+from iolab.importers.files import SETTING_CHARACTERS, printable_line
 from iolab.importers.model import Settings
 
 YES: Final = "yes"
@@ -24,44 +24,45 @@ _VERBOSITY: Final = re.compile(r"-v+")
 
 
 @dataclass(frozen=True, slots=True)
-class CommandStyle:
+class CommandSyntax:
     """Which options of a tool have a value.
 
-    Letters of `flags` have none, those of `valued` one, which may follow at once (`-b4m`). `words`
-    are long options without a value, and `paths` all that have a path as theirs; None where every
-    path is an option's.
+    Letters of `valueless_letters` have none, those of `value_letters` one, which may follow at once
+    (`-b4m`). `valueless_words` are long options without a value, and `path_options` all that have a
+    path as theirs; None where every path is an option's.
     """
 
-    flags: str = ""
-    valued: str = ""
-    words: frozenset[str] = frozenset()
-    paths: frozenset[str] | None = None
+    valueless_letters: str = ""
+    value_letters: str = ""
+    valueless_words: frozenset[str] = frozenset()
+    path_options: frozenset[str] | None = None
 
 
-def command_settings(command: str, style: CommandStyle) -> Settings:
+def command_settings(command: str, style: CommandSyntax) -> Settings:
     """Every option, whatever their order; those with one dash and one letter with their dash."""
     settings: dict[str, str] = {}
-    for name, value in _options(_words(without_moment(command)), style):
+    for name, value in _parse_options(_split_command(replace_timestamps(command)), style):
         before = settings.get(name)
         settings[name] = value if before is None else f"{before}, {value}"
     return tuple(
-        (clean(name), clean(value, SETTING_CHARACTERS)) for name, value in settings.items()
+        (printable_line(name), printable_line(value, SETTING_CHARACTERS))
+        for name, value in settings.items()
     )
 
 
-def without_moment(text: str) -> str:
+def replace_timestamps(text: str) -> str:
     """A text in which the moments that paths are named by are all alike."""
     return _MOMENT.sub("TIME", text)
 
 
-def _words(command: str) -> list[str]:
+def _split_command(command: str) -> list[str]:
     try:
         return shlex.split(command)
     except ValueError:
         return command.split()
 
 
-def _options(words: list[str], style: CommandStyle) -> Iterator[tuple[str, str]]:
+def _parse_options(words: list[str], style: CommandSyntax) -> Iterator[tuple[str, str]]:
     waiting = [*words[1 if words and not words[0].startswith("-") else 0 :]][::-1]
     while waiting:
         word = waiting.pop()
@@ -71,12 +72,12 @@ def _options(words: list[str], style: CommandStyle) -> Iterator[tuple[str, str]]
         if _VERBOSITY.fullmatch(word):
             yield "-v", YES
             continue
-        *flags, word = _letters(word, style)
+        *flags, word = _split_letter_options(word, style)
         yield from ((flag, YES) for flag in flags)
         name, equals, value = word.partition("=")
-        if word[1] in style.valued and word[1] != "-" and len(word) > 2:
+        if word[1] in style.value_letters and word[1] != "-" and len(word) > 2:
             name, value = word[:2], word[2:]
-        elif not equals and waiting and _takes(name, waiting[-1], style):
+        elif not equals and waiting and _takes_value(name, waiting[-1], style):
             value = waiting.pop()
         if name == _PAIRS and "=" in value:
             key, _, value = value.partition("=")
@@ -84,13 +85,13 @@ def _options(words: list[str], style: CommandStyle) -> Iterator[tuple[str, str]]
         yield name if len(name) == 2 or " " in name else name.lstrip("-"), value or YES
 
 
-def _letters(word: str, style: CommandStyle) -> list[str]:
+def _split_letter_options(word: str, style: CommandSyntax) -> list[str]:
     """Flags that stand in one word (`-wrF`), each as an option; the last may have a value."""
     place = 1
-    while place < len(word) and word[place] in style.flags:
+    while place < len(word) and word[place] in style.valueless_letters:
         place += 1
     is_split = not word.startswith("--") and (
-        place == len(word) or (place > 1 and word[place] in style.valued)
+        place == len(word) or (place > 1 and word[place] in style.value_letters)
     )
     if not is_split:
         return [word]
@@ -98,13 +99,19 @@ def _letters(word: str, style: CommandStyle) -> list[str]:
     return flags if place == len(word) else [*flags, f"-{word[place:]}"]
 
 
-def _takes(name: str, value: str, style: CommandStyle) -> bool:
+def _takes_value(name: str, value: str, style: CommandSyntax) -> bool:
     """Whether the word after an option is its value."""
     long = name.lstrip("-")
-    if _is_option(value) or long in style.words or (len(name) == 2 and name[1] in style.flags):
+    if (
+        _is_option(value)
+        or long in style.valueless_words
+        or (len(name) == 2 and name[1] in style.valueless_letters)
+    ):
         return False
     is_path = value.startswith(("/", "./", "../"))
-    return not is_path or style.paths is None or not style.paths.isdisjoint((name, long))
+    return (
+        not is_path or style.path_options is None or not style.path_options.isdisjoint((name, long))
+    )
 
 
 def _is_option(word: str) -> bool:

@@ -17,40 +17,42 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class DuplicateRuns:
     """So many runs of a file that another one, or the same, tells before."""
 
     file: str
-    original: str
+    original_file: str
     count: int
 
     @property
     def message(self) -> str:
         """What was found, and how it counts."""
         runs = "a run" if self.count == 1 else f"{self.count} runs"
-        if self.file == self.original:
+        if self.file == self.original_file:
             return f"{self.file} has {runs} twice: counted once."
-        return f"{self.file} has {runs} that {self.original} has, too: counted once."
+        return f"{self.file} has {runs} that {self.original_file} has, too: counted once."
 
 
-def without_copies(runs: Sequence[Sourced]) -> tuple[tuple[Sourced, ...], tuple[Copy, ...]]:
+def remove_duplicate_runs(
+    runs: Sequence[Sourced],
+) -> tuple[tuple[Sourced, ...], tuple[DuplicateRuns, ...]]:
     """The runs, each once, in their order; and what else was a copy of which file."""
     originals: dict[object, str] = {}
     counts: dict[tuple[str, str], int] = {}
     kept: list[Sourced] = []
     for files, run in runs:
-        identity, label = _identity(files[0], run), files[0].label
+        identity, label = _run_identity(files[0], run), files[0].label
         original = originals.get(identity)
         if original is None:
             originals[identity] = label
             kept.append((files, run))
         else:
             counts[label, original] = counts.get((label, original), 0) + 1
-    copies = (Copy(file, original, count) for (file, original), count in counts.items())
+    copies = (DuplicateRuns(file, original, count) for (file, original), count in counts.items())
     return tuple(kept), tuple(copies)
 
 
-def _identity(file: ForeignFile, run: ForeignRun) -> object:
+def _run_identity(file: ForeignFile, run: ForeignRun) -> object:
     """All that a run is told to be, but for where it is told; of a run without a load itself."""
     figures = [figure for client in run.clients for figure in client.details.figures]
     if not any(figure.rate_per_s or figure.bw_bytes_per_s or figure.count for figure in figures):
@@ -63,4 +65,4 @@ def _identity(file: ForeignFile, run: ForeignRun) -> object:
     name = run.name.removeprefix(file.path.stem)
     details = run.details
     claims = (details.tool, details.version, details.claimed)
-    return claims, name, run.kind, run.settings, run.at_ns, clients
+    return claims, name, run.access_kind, run.settings, run.moment_ns, clients

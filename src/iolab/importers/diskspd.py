@@ -14,11 +14,11 @@ from iolab.errors import EngineError, Fault
 from iolab.importers.files import (
     SENTENCE,
     SETTING_CHARACTERS,
-    Folder,
     ForeignFault,
     ForeignFile,
-    clean,
-    zoneless_ns,
+    ImportedFiles,
+    parse_time_as_utc_ns,
+    printable_line,
 )
 from iolab.importers.model import (
     Figures,
@@ -26,7 +26,7 @@ from iolab.importers.model import (
     ImportedClient,
     ImportedHost,
     ImportedRun,
-    headline_of,
+    headline_for_block_size,
     is_held_to_rate,
 )
 from iolab.text import excerpt
@@ -62,36 +62,40 @@ class DiskspdImporter:
 
     def recognises(self, file: ForeignFile) -> bool:
         """By its first element."""
-        return b"<Results>" in file.head and b"<Tool>" in file.head
+        return b"<Results>" in file.first_bytes and b"<Tool>" in file.first_bytes
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
         """The spans. ForeignFault where there is no whole document."""
         del folder
         try:
-            result = parse(file.content)
+            result = parse_diskspd_xml(file.utf8_bytes)
         except EngineError as error:
             raise ForeignFault(error.message, error.hint) from None
         if not result.spans:
             if result.faults:
                 first = result.faults[0]
-                raise ForeignFault(clean(first.message, SENTENCE), first.hint)
+                raise ForeignFault(printable_line(first.message, SENTENCE), first.hint)
             raise ForeignFault("there is no time span.")
-        file.account.read_all()
-        return [_run(file, result, number, span) for number, span in enumerate(result.spans, 1)]
+        file.line_account.mark_all_read()
+        return [
+            _foreign_run(file, result, number, span) for number, span in enumerate(result.spans, 1)
+        ]
 
 
-def _run(file: ForeignFile, result: DiskspdResult, number: int, span: MeasuredSpan) -> ForeignRun:
-    asked = result.asked[number - 1] if number <= len(result.asked) else None
+def _foreign_run(
+    file: ForeignFile, result: DiskspdResult, number: int, span: MeasuredSpan
+) -> ForeignRun:
+    asked = result.span_settings[number - 1] if number <= len(result.span_settings) else None
     target = asked.targets[0] if asked and asked.targets else None
     figures = tuple(
         figure
-        for figure in (_figures("read", span), _figures("write", span))
+        for figure in (_direction_figures("read", span), _direction_figures("write", span))
         if figure.count or figure.bytes
     )
     flight = None
-    if asked and asked.targets and all(target.outstanding for target in asked.targets):
+    if asked and asked.targets and all(target.queue_depth for target in asked.targets):
         flight = sum(
-            (target.outstanding or 0) * (target.threads or span.threads) for target in asked.targets
+            (target.queue_depth or 0) * (target.threads or span.threads) for target in asked.targets
         )
     block = target.block_bytes if target else None
     pattern = "" if target is None else "random" if target.is_random else "sequential"
@@ -99,78 +103,85 @@ def _run(file: ForeignFile, result: DiskspdResult, number: int, span: MeasuredSp
         "block": block,
         "writes %": target.write_percent if target else None,
         "threads": span.threads,
-        "outstanding": target.outstanding if target else None,
+        "outstanding": target.queue_depth if target else None,
         "pattern": pattern,
     }
     options = result.options[number - 1] if number <= len(result.options) else ()
     caches = [value for name, value in options if name.endswith("DisableOSCache")]
     details = ImportedRun(
         tool="diskspd",
-        version=clean(result.version),
+        version=printable_line(result.version),
         files=(file.name,),
         # Newer versions tell only that it is off: a target without a word has it, then.
         buffered="false" in caches or len(caches) < len(asked.targets)
         if asked and caches
         else None,
-        paced=asked is not None and any(_is_held(target, span) for target in asked.targets),
+        paced=asked is not None
+        and any(_is_limited_by_rate(target, span) for target in asked.targets),
         ramp_s=float(asked.warmup_s) if asked and asked.warmup_s else None,
         asked_s=float(asked.duration_s) if asked and asked.duration_s else None,
     )
     host = ImportedHost(
         f"{file.name}: span {number}",
         figures or (Figures("read", count=0),),
-        errors=tuple(clean(fault.message) for fault in result.faults),
-        step_ns=NS_PER_US,
+        errors=tuple(printable_line(fault.message) for fault in result.faults),
+        time_step_ns=NS_PER_US,
     )
     return ForeignRun(
-        name=" ".join(filter(None, ("diskspd", pattern, _way(target)))),
+        name=" ".join(filter(None, ("diskspd", pattern, _direction_word(target)))),
         details=details,
-        clients=(ImportedClient(clean(result.computer) or "client", host, runtime_s=span.seconds),),
+        clients=(
+            ImportedClient(
+                printable_line(result.computer) or "client", host, runtime_s=span.seconds
+            ),
+        ),
         settings=(
-            *((name, clean(str(value))) for name, value in settings.items() if value),
+            *((name, printable_line(str(value))) for name, value in settings.items() if value),
             *(
-                (clean(name), clean(value, SETTING_CHARACTERS))
+                (printable_line(name), printable_line(value, SETTING_CHARACTERS))
                 for name, value in options
                 if name not in _SHOWN
             ),
         ),
         ignored=_IGNORED,
         in_flight=flight or None,
-        at_ns=_ended_ns(result, number),
-        headline=headline_of(block),
+        moment_ns=_span_end_ns(result, number),
+        headline=headline_for_block_size(block),
     )
 
 
-def _way(target: AskedTarget | None) -> str:
+def _direction_word(target: TargetSettings | None) -> str:
     percent = None if target is None else target.write_percent
     return {None: "", 0: "read", PERCENT: "write"}.get(percent, "mixed")
 
 
-def _is_held(target: AskedTarget, span: MeasuredSpan) -> bool:
+def _is_limited_by_rate(target: TargetSettings, span: MeasuredSpan) -> bool:
     """Whether the rate that each thread of a target may have is what it came to."""
     own = [work for work in span.work if work.path == target.path]
     threads = target.threads or span.threads
     most = None if target.rate_per_s is None else target.rate_per_s * threads
-    if target.is_rate_of_ios:
+    if target.is_rate_in_iops:
         moved = sum(work.read_ios + work.write_ios for work in own)
     else:
         moved = sum(work.read_bytes + work.write_bytes for work in own)
     return is_held_to_rate(most, moved / span.seconds)
 
 
-def _ended_ns(result: DiskspdResult, number: int) -> int | None:
+def _span_end_ns(result: DiskspdResult, number: int) -> int | None:
     """When a span ended: diskspd tells when it began, and how long each span was to last."""
-    began_ns = zoneless_ns(result.began, _DATE)
+    began_ns = parse_time_as_utc_ns(result.start_time_text, _DATE)
     if began_ns is None:
         return None
-    lasted = sum((asked.warmup_s or 0) + (asked.duration_s or 0) for asked in result.asked[:number])
+    lasted = sum(
+        (asked.warmup_s or 0) + (asked.duration_s or 0) for asked in result.span_settings[:number]
+    )
     return began_ns + lasted * NS_PER_S
 
 
 _DATE: Final = "%Y/%m/%d %H:%M:%S UTC"
 
 
-def _figures(way: str, span: MeasuredSpan) -> Figures:
+def _direction_figures(way: str, span: MeasuredSpan) -> Figures:
     read = way == "read"
     count = sum(work.read_ios if read else work.write_ios for work in span.work)
     moved = sum(work.read_bytes if read else work.write_bytes for work in span.work)
@@ -197,7 +208,7 @@ def _figures(way: str, span: MeasuredSpan) -> Figures:
     )
 
 
-def quoted(text: str) -> str:
+def quoted_text(text: str) -> str:
     """The words as an error shows them; the backslashes of a path stay single."""
     return f"'{_bounded(text)}'"
 
@@ -206,12 +217,12 @@ def _bounded(text: str) -> str:
     return excerpt(text, WORDS_LIMIT).rstrip(".")
 
 
-def words_of(element: ET.Element | None, path: str) -> str:
+def element_text(element: ET.Element | None, path: str) -> str:
     """What the element below says; "" where there is none."""
     return excerpt(element.findtext(path) or "", WORDS_LIMIT) if element is not None else ""
 
 
-class DiskspdDraft:
+class DiskspdFieldReader:
     """A document while it is read: what its elements say, and all that is wrong with them."""
 
     def __init__(self) -> None:
@@ -222,12 +233,12 @@ class DiskspdDraft:
         """All faults so far, each once."""
         return tuple(self._faults)
 
-    def fault(self, message: str, hint: str) -> None:
+    def add_fault(self, message: str, hint: str) -> None:
         """Something is wrong."""
         if len(self._faults) < FAULTS_LIMIT:
             self._faults[Fault(message, hint)] = None
 
-    def count(self, element: ET.Element, path: str) -> int | None:
+    def optional_count(self, element: ET.Element, path: str) -> int | None:
         """A whole number of the element below, None where there is none."""
         text = element.findtext(path)
         if text is None:
@@ -235,47 +246,47 @@ class DiskspdDraft:
         digits = text.strip()
         if digits.isascii() and digits.isdigit() and len(digits) <= COUNT_DIGITS_LIMIT:
             return int(digits)
-        self._unreadable(path, text)
+        self._add_unreadable_fault(path, text)
         return None
 
     def required_count(self, element: ET.Element, path: str) -> int | None:
         """A whole number that must be there; None, and a fault, where it is not."""
-        self._require(element, path)
-        return self.count(element, path)
+        self._add_fault_if_missing(element, path)
+        return self.optional_count(element, path)
 
-    def number(self, element: ET.Element, path: str) -> float | None:
+    def optional_number(self, element: ET.Element, path: str) -> float | None:
         """A number from 0 on of the element below, None where there is none."""
         text = element.findtext(path)
-        return None if text is None else self._number(path, text)
+        return None if text is None else self._parse_number(path, text)
 
-    def required(self, element: ET.Element, path: str) -> float | None:
+    def required_number(self, element: ET.Element, path: str) -> float | None:
         """A number that must be there; None, and a fault, where it is not."""
-        self._require(element, path)
-        return self.number(element, path)
+        self._add_fault_if_missing(element, path)
+        return self.optional_number(element, path)
 
-    def _require(self, element: ET.Element, path: str) -> None:
+    def _add_fault_if_missing(self, element: ET.Element, path: str) -> None:
         if element.find(path) is None:
-            self._missing(path, element.tag)
+            self._add_missing_fault(path, element.tag)
 
-    def _number(self, name: str, text: str) -> float | None:
+    def _parse_number(self, name: str, text: str) -> float | None:
         try:
             number = float(text)
         except ValueError:
             number = math.nan
         if math.isfinite(number) and number >= 0:
             return number
-        self._unreadable(name, text)
+        self._add_unreadable_fault(name, text)
         return None
 
-    def _missing(self, name: str, within: str) -> None:
-        self.fault(
+    def _add_missing_fault(self, name: str, within: str) -> None:
+        self.add_fault(
             f"diskspd does not tell {name} in a {_bounded(within)}.",
             "Keep all that diskspd prints.",
         )
 
-    def _unreadable(self, name: str, text: str) -> None:
-        self.fault(
-            f"diskspd tells {name} as {quoted(text)}.", "Keep what diskspd prints unchanged."
+    def _add_unreadable_fault(self, name: str, text: str) -> None:
+        self.add_fault(
+            f"diskspd tells {name} as {quoted_text(text)}.", "Keep what diskspd prints unchanged."
         )
 
 
@@ -290,10 +301,10 @@ SAID_LINES_LIMIT: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class AskedTarget:
+class TargetSettings:
     """A target as the profile wants it; None for what it does not say.
 
-    `outstanding` are requests in flight of each thread; `threads` are those of this target alone, 0
+    `queue_depth` are requests in flight of each thread; `threads` are those of this target alone, 0
     where all targets share the span's. `is_random` of a target that is read in part in order, too.
     `rate_per_s` is the most that each thread may do, in bytes or in I/Os.
     """
@@ -301,11 +312,11 @@ class AskedTarget:
     path: str
     block_bytes: int | None
     write_percent: int | None
-    outstanding: int | None
+    queue_depth: int | None
     threads: int | None
     is_random: bool
     rate_per_s: int | None
-    is_rate_of_ios: bool
+    is_rate_in_iops: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,14 +325,14 @@ class SpanSettings:
 
     duration_s: int | None
     warmup_s: int | None
-    targets: tuple[AskedTarget, ...]
+    targets: tuple[TargetSettings, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ThreadTargetIo:
     """What one thread did with one target while the time was taken."""
 
-    thread: int
+    thread_id: int
     path: str
     read_ios: int
     read_bytes: int
@@ -330,7 +341,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Percentile:
+class PercentileRow:
     """A row of the table of latencies, in milliseconds; None in a direction without I/O."""
 
     percent: Decimal
@@ -339,7 +350,7 @@ class Percentile:
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
+class LatencyTable:
     """Latencies of all threads and targets of a span together; rows in the document's order.
 
     A percentile of several machines cannot be had from the percentiles of each.
@@ -347,7 +358,7 @@ class Latency:
 
     mean_read_ms: float | None
     mean_write_ms: float | None
-    rows: tuple[Percentile, ...]
+    rows: tuple[PercentileRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,8 +370,8 @@ class MeasuredSpan:
 
     seconds: float
     threads: int
-    work: tuple[Work, ...]
-    latency: Latency | None
+    work: tuple[ThreadTargetIo, ...]
+    latency: LatencyTable | None
 
     @property
     def read_iops(self) -> float:
@@ -394,33 +405,35 @@ class DiskspdResult:
 
     version: str
     computer: str
-    began: str
-    asked: tuple[SpanSettings, ...]
+    start_time_text: str
+    span_settings: tuple[SpanSettings, ...]
     options: tuple[tuple[tuple[str, str], ...], ...]
     spans: tuple[MeasuredSpan, ...]
     messages: tuple[str, ...]
     faults: tuple[Fault, ...]
 
 
-def parse(raw: bytes) -> DiskspdResult:
+def parse_diskspd_xml(raw: bytes) -> DiskspdResult:
     """Read the standard output of `diskspd -Rxml`, with or without its errors beside it.
 
     Raises EngineError where there is no whole document, or none that diskspd could have printed.
     """
-    text = _decoded(raw)
-    document, messages = _cut_out(text)
-    root = _tree(document)
-    draft = DiskspdDraft()
+    text = _decode_output(raw)
+    document, messages = _split_document_and_messages(text)
+    root = _parse_xml(document)
+    draft = DiskspdFieldReader()
     system = root.find("System")
-    asked = tuple(_asked(span, draft) for span in root.iterfind("Profile/TimeSpans/TimeSpan"))
-    spans = list(_spans(root, asked, messages, draft))
+    asked = tuple(
+        _span_settings(span, draft) for span in root.iterfind("Profile/TimeSpans/TimeSpan")
+    )
+    spans = list(_measured_spans(root, asked, messages, draft))
     return DiskspdResult(
-        version=words_of(system, "Tool/Version"),
-        computer=words_of(system, "ComputerName"),
-        began=words_of(system, "RunTime"),
-        asked=asked,
+        version=element_text(system, "Tool/Version"),
+        computer=element_text(system, "ComputerName"),
+        start_time_text=element_text(system, "RunTime"),
+        span_settings=asked,
         options=tuple(
-            tuple(_leaves(span, "")) for span in root.iterfind("Profile/TimeSpans/TimeSpan")
+            tuple(_leaf_texts(span, "")) for span in root.iterfind("Profile/TimeSpans/TimeSpan")
         ),
         spans=tuple(spans),
         messages=messages,
@@ -428,7 +441,7 @@ def parse(raw: bytes) -> DiskspdResult:
     )
 
 
-def _leaves(element: ET.Element, path: str) -> Iterator[tuple[str, str]]:
+def _leaf_texts(element: ET.Element, path: str) -> Iterator[tuple[str, str]]:
     """The words of every element below that has some, and those that are there without any."""
     counts: dict[str, int] = {}
     for child in element:
@@ -436,7 +449,7 @@ def _leaves(element: ET.Element, path: str) -> Iterator[tuple[str, str]]:
         number = f" {counts[child.tag]}" if counts[child.tag] > 1 else ""
         name = f"{path}{child.tag}{number}"
         if len(child):
-            yield from _leaves(child, "" if name.endswith(_LISTS) else f"{name}.")
+            yield from _leaf_texts(child, "" if name.endswith(_LISTS) else f"{name}.")
         else:
             yield name, excerpt(child.text or "", WORDS_LIMIT) or "yes"
 
@@ -445,7 +458,7 @@ _LISTS: Final = ("Targets", "Target")
 """Elements that all options of the only target stand in."""
 
 
-def _decoded(raw: bytes) -> str:
+def _decode_output(raw: bytes) -> str:
     """Windows PowerShell writes what it redirects as UTF-16; a path may be in any code page."""
     if len(raw) > OUTPUT_LIMIT_BYTES:
         raise EngineError(
@@ -457,14 +470,14 @@ def _decoded(raw: bytes) -> str:
     return raw.decode("utf-8-sig", "replace")
 
 
-def _cut_out(text: str) -> tuple[str, tuple[str, ...]]:
+def _split_document_and_messages(text: str) -> tuple[str, tuple[str, ...]]:
     """The one document in the text, and what is said around it."""
     begin, last = text.find("<Results>"), text.rfind("</Results>")
     if begin < 0:
-        messages = _messages(text)
+        messages = _message_lines(text)
         message = "The output holds no results of diskspd."
         if messages:
-            message = f"The output holds no results of diskspd, but: {quoted(messages[0])}."
+            message = f"The output holds no results of diskspd, but: {quoted_text(messages[0])}."
         raise EngineError(message, "Run diskspd with -Rxml and keep all that it prints.")
     if last < begin or "<Results>" in text[begin + 1 :]:
         message = "holds several results" if last > begin else "breaks off within its results"
@@ -472,15 +485,15 @@ def _cut_out(text: str) -> tuple[str, tuple[str, ...]]:
             f"The output of diskspd {message}.", "Keep all that one run prints, each by itself."
         )
     end = last + len("</Results>")
-    return text[begin:end], _messages(text[:begin] + "\n" + text[end:])
+    return text[begin:end], _message_lines(text[:begin] + "\n" + text[end:])
 
 
-def _messages(text: str) -> tuple[str, ...]:
+def _message_lines(text: str) -> tuple[str, ...]:
     lines = (excerpt(line, WORDS_LIMIT) for line in text.splitlines())
     return tuple(line for line in lines if line)[:SAID_LINES_LIMIT]
 
 
-def _tree(document: str) -> ET.Element:
+def _parse_xml(document: str) -> ET.Element:
     """The document's elements. diskspd declares nothing: no type, no entity, no comment."""
     strange = next((mark for mark in ("<!", "<?") if mark in document), None)
     if strange or document.count("<") > TAGS_LIMIT:
@@ -498,83 +511,87 @@ def _tree(document: str) -> ET.Element:
         ) from error
 
 
-def _asked(span: ET.Element, draft: DiskspdDraft) -> SpanSettings:
+def _span_settings(span: ET.Element, draft: DiskspdFieldReader) -> SpanSettings:
     targets = tuple(
-        AskedTarget(
-            path=words_of(target, "Path"),
-            block_bytes=draft.count(target, "BlockSize"),
-            write_percent=draft.count(target, "WriteRatio"),
-            outstanding=draft.count(target, "RequestCount"),
-            threads=draft.count(target, "ThreadsPerFile"),
+        TargetSettings(
+            path=element_text(target, "Path"),
+            block_bytes=draft.optional_count(target, "BlockSize"),
+            write_percent=draft.optional_count(target, "WriteRatio"),
+            queue_depth=draft.optional_count(target, "RequestCount"),
+            threads=draft.optional_count(target, "ThreadsPerFile"),
             is_random=target.find("Random") is not None,
-            rate_per_s=_rate_per_s(target, draft),
-            is_rate_of_ios=_is_rate_of_ios(target),
+            rate_per_s=_target_rate_per_s(target, draft),
+            is_rate_in_iops=_is_rate_in_iops(target),
         )
         for target in span.iterfind("Targets/Target")
     )
-    return SpanSettings(draft.count(span, "Duration"), draft.count(span, "Warmup"), targets)
+    return SpanSettings(
+        draft.optional_count(span, "Duration"), draft.optional_count(span, "Warmup"), targets
+    )
 
 
-def _rate_per_s(target: ET.Element, draft: DiskspdDraft) -> int | None:
-    rate = draft.count(target, "Throughput")
-    return rate * (1 if _is_rate_of_ios(target) else MS_PER_S) if rate else None
+def _target_rate_per_s(target: ET.Element, draft: DiskspdFieldReader) -> int | None:
+    rate = draft.optional_count(target, "Throughput")
+    return rate * (1 if _is_rate_in_iops(target) else MS_PER_S) if rate else None
 
 
-def _is_rate_of_ios(target: ET.Element) -> bool:
+def _is_rate_in_iops(target: ET.Element) -> bool:
     """Without a unit it is of bytes in a millisecond."""
     rate = target.find("Throughput")
     return rate is not None and rate.get("unit", "").upper() == "IOPS"
 
 
-def _spans(
+def _measured_spans(
     root: ET.Element,
     asked: tuple[SpanSettings, ...],
     messages: tuple[str, ...],
-    draft: DiskspdDraft,
+    draft: DiskspdFieldReader,
 ) -> Iterator[MeasuredSpan]:
     elements = root.findall("TimeSpan")
     if len(elements) != len(asked) or not elements:
-        draft.fault(
+        draft.add_fault(
             f"diskspd tells of {len(elements)} time spans, and its profile has {len(asked)}.",
             "Keep all that diskspd prints; a run that was ended early must be run again.",
         )
     for number, span in enumerate(elements, start=1):
-        error = words_of(span, "Error")
+        error = element_text(span, "Error")
         if error:
-            draft.fault(
-                f"diskspd measured nothing in time span {number}: {quoted(error)}.",
-                f"It said: {quoted(messages[0])}." if messages else "Run it by hand to see why.",
+            draft.add_fault(
+                f"diskspd measured nothing in time span {number}: {quoted_text(error)}.",
+                f"It said: {quoted_text(messages[0])}."
+                if messages
+                else "Run it by hand to see why.",
             )
             continue
         before = len(draft.faults)
         wanted = asked[number - 1].targets if number <= len(asked) else ()
-        read = _span(span, number, wanted, draft)
+        read = _measured_span(span, number, wanted, draft)
         if read is not None and len(draft.faults) == before:
             yield read
 
 
-def _span(
-    span: ET.Element, number: int, wanted: tuple[AskedTarget, ...], draft: DiskspdDraft
+def _measured_span(
+    span: ET.Element, number: int, wanted: tuple[TargetSettings, ...], draft: DiskspdFieldReader
 ) -> MeasuredSpan | None:
-    seconds = draft.required(span, "TestTimeSeconds")
+    seconds = draft.required_number(span, "TestTimeSeconds")
     threads = draft.required_count(span, "ThreadCount")
-    work = tuple(_work(span, number, draft))
+    work = tuple(_thread_target_ios(span, number, draft))
     done = {row.path for row in work}
     for path in dict.fromkeys(target.path for target in wanted):
         if path not in done:
-            draft.fault(
-                f"diskspd tells nothing of target {quoted(path)} in time span {number}.",
+            draft.add_fault(
+                f"diskspd tells nothing of target {quoted_text(path)} in time span {number}.",
                 "See whether it could be opened; what is missing is not counted as nothing done.",
             )
     if not seconds or threads is None:
         if seconds == 0.0:
-            draft.fault(
+            draft.add_fault(
                 f"diskspd took no time in time span {number}.", "Let it run for a second or more."
             )
         return None
     thread_count = len(span.findall("Thread"))
     if thread_count != threads:
-        draft.fault(
+        draft.add_fault(
             f"diskspd had {threads} threads in time span {number} and tells of {thread_count}.",
             "Keep all that diskspd prints.",
         )
@@ -582,16 +599,18 @@ def _span(
         seconds=seconds,
         threads=threads,
         work=work,
-        latency=_latency(span.find("Latency"), draft),
+        latency=_latency_table(span.find("Latency"), draft),
     )
 
 
-def _work(span: ET.Element, number: int, draft: DiskspdDraft) -> Iterator[Work]:
+def _thread_target_ios(
+    span: ET.Element, number: int, draft: DiskspdFieldReader
+) -> Iterator[ThreadTargetIo]:
     for thread in span.iterfind("Thread"):
         identity = draft.required_count(thread, "Id")
         targets = thread.findall("Target")
         if not targets:
-            draft.fault(
+            draft.add_fault(
                 f"Thread {identity} of time span {number} has no target.",
                 "See whether its target could be opened; a thread without one did no work.",
             )
@@ -601,10 +620,10 @@ def _work(span: ET.Element, number: int, draft: DiskspdDraft) -> Iterator[Work]:
             numbers = [count for count in counts if count is not None]
             if identity is None or len(numbers) < len(names):
                 continue
-            work = Work(identity, words_of(target, "Path"), *numbers)
+            work = ThreadTargetIo(identity, element_text(target, "Path"), *numbers)
             total = draft.required_count(target, "BytesCount")
             if total is not None and total != work.read_bytes + work.write_bytes:
-                draft.fault(
+                draft.add_fault(
                     f"Thread {identity} of time span {number} moved {total} bytes, of which it "
                     f"read {work.read_bytes} and wrote {work.write_bytes}.",
                     "Keep what diskspd prints unchanged.",
@@ -612,29 +631,29 @@ def _work(span: ET.Element, number: int, draft: DiskspdDraft) -> Iterator[Work]:
             yield work
 
 
-def _latency(table: ET.Element | None, draft: DiskspdDraft) -> Latency | None:
+def _latency_table(table: ET.Element | None, draft: DiskspdFieldReader) -> LatencyTable | None:
     if table is None:
         return None
-    rows: dict[Decimal, Percentile] = {}
+    rows: dict[Decimal, PercentileRow] = {}
     for bucket in table.iterfind("Bucket"):
-        named = words_of(bucket, "Percentile")
+        named = element_text(bucket, "Percentile")
         try:
             percent = Decimal(named)
         except InvalidOperation:
             percent = Decimal("NaN")
         if percent.is_nan() or not 0 <= percent <= 100 or percent in rows:
-            draft.fault(
-                f"The table of latencies has a row for percentile {quoted(named)}.",
+            draft.add_fault(
+                f"The table of latencies has a row for percentile {quoted_text(named)}.",
                 "Keep what diskspd prints unchanged: every percentile has one row.",
             )
             continue
-        rows[percent] = Percentile(
+        rows[percent] = PercentileRow(
             percent,
-            draft.number(bucket, "ReadMilliseconds"),
-            draft.number(bucket, "WriteMilliseconds"),
+            draft.optional_number(bucket, "ReadMilliseconds"),
+            draft.optional_number(bucket, "WriteMilliseconds"),
         )
-    return Latency(
-        mean_read_ms=draft.number(table, "AverageReadMilliseconds"),
-        mean_write_ms=draft.number(table, "AverageWriteMilliseconds"),
+    return LatencyTable(
+        mean_read_ms=draft.optional_number(table, "AverageReadMilliseconds"),
+        mean_write_ms=draft.optional_number(table, "AverageWriteMilliseconds"),
         rows=tuple(rows.values()),
     )

@@ -12,17 +12,17 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from iolab.analysis.metrics import is_supported
+from iolab.analysis.metrics import is_percentile_supported
 from iolab.dataclass import dataclass
-from iolab.importers.commands import CommandStyle, command_settings
+from iolab.importers.commands import CommandSyntax, command_settings
 from iolab.importers.files import (
     SETTING_CHARACTERS,
-    Folder,
     ForeignFault,
     ForeignFile,
-    clean,
-    parsed,
-    table_of,
+    ImportedFiles,
+    dict_or_empty,
+    parse_number,
+    printable_line,
 )
 from iolab.importers.model import (
     Figures,
@@ -30,7 +30,7 @@ from iolab.importers.model import (
     ImportedClient,
     ImportedHost,
     ImportedRun,
-    headline_of,
+    headline_for_block_size,
 )
 from iolab.units import MIB, NS_PER_S, NS_PER_US
 
@@ -57,10 +57,11 @@ _ENTRIES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Phase:
+class _ElbenchoPhase:
     """What both files tell of a phase, by the names of the CSV file's columns.
 
-    `options` are what the phase was asked for, `claimed` operations whose latencies were counted.
+    `options` are what the phase was asked for, `operations_with_latency` operations whose latencies
+    were counted.
     """
 
     operation: str
@@ -69,8 +70,8 @@ class _Phase:
     options: Mapping[str, str]
     figures: tuple[Figures, ...]
     seconds: float | None
-    claimed: tuple[Figures, ...] = ()
-    at_ns: int | None = None
+    operations_with_latency: tuple[Figures, ...] = ()
+    ended_ns: int | None = None
 
 
 _ASKED: Final = (
@@ -119,69 +120,69 @@ class ElbenchoImporter:
 
     def recognises(self, file: ForeignFile) -> bool:
         """By its header, or by the first words of its first document."""
-        return _is_json(file) or (
-            file.head.startswith(b"ISO date,") and b"time ms [last]" in file.head
+        return _is_json_file(file) or (
+            file.first_bytes.startswith(b"ISO date,") and b"time ms [last]" in file.first_bytes
         )
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
         """Phases in which anything was read, written, made or removed.
 
         Of a CSV and a JSON file with one name and as many phases the JSON file is read: it has
         more, and its phases are no repeats of the others.
         """
         stem = re.escape(file.path.stem)
-        for output in folder.beside(file, re.compile(rf"{stem}\.(?:out|live\.csv)")):
-            folder.use(output)
-        phases = list(_phases(file))
-        for twin in folder.beside(file, re.compile(rf"{stem}\.(?:json|csv)")):
+        for output in folder.matching_neighbours(file, re.compile(rf"{stem}\.(?:out|live\.csv)")):
+            folder.mark_used(output)
+        phases = list(_phases_with_lines(file))
+        for twin in folder.matching_neighbours(file, re.compile(rf"{stem}\.(?:json|csv)")):
             if twin.path == file.path or not self.recognises(twin):
                 continue
-            if len(others := list(_phases(twin))) == len(phases):
-                folder.use(twin)
-                file, phases = (twin, others) if _is_json(twin) else (file, phases)
-        file.account.read_all()
+            if len(others := list(_phases_with_lines(twin))) == len(phases):
+                folder.mark_used(twin)
+                file, phases = (twin, others) if _is_json_file(twin) else (file, phases)
+        file.line_account.mark_all_read()
         if not phases:
             raise ForeignFault("no phase reads, writes, makes or removes anything.")
-        return [_run(file, place, phase) for place, phase in phases]
+        return [_foreign_run(file, place, phase) for place, phase in phases]
 
 
 _NOTHING: Final = "This phase of elbencho has no rate of I/O, files or directories."
 
 
-def _is_json(file: ForeignFile) -> bool:
-    return re.match(rb'\s*\{\s*"phase_type"\s*:', file.head) is not None
+def _is_json_file(file: ForeignFile) -> bool:
+    return re.match(rb'\s*\{\s*"phase_type"\s*:', file.first_bytes) is not None
 
 
-def _phases(file: ForeignFile) -> Iterator[tuple[int, _Phase]]:
+def _phases_with_lines(file: ForeignFile) -> Iterator[tuple[int, _ElbenchoPhase]]:
     """Each with the number of its line."""
-    if _is_json(file):
+    if _is_json_file(file):
         for place, line in enumerate(file.lines, start=1):
             if not line.strip():
                 continue
-            if (phase := _document(line)) is not None:
+            if (phase := _phase_from_json(line)) is not None:
                 yield place, phase
             else:
-                file.account.left_out(place, place, _NOTHING)
+                file.line_account.mark_left_out(place, place, _NOTHING)
         return
     rows = csv.DictReader(io.StringIO(file.text))
     try:
         before = 1
         for row in rows:
             place, before = before + 1, rows.line_num
-            if (phase := _row(row)) is not None:
+            if (phase := _phase_from_csv_row(row)) is not None:
                 yield place, phase
             else:
-                file.account.left_out(place, before, _NOTHING)
+                file.line_account.mark_left_out(place, before, _NOTHING)
     except csv.Error as error:
         raise ForeignFault(f"it is no CSV file: {error}.") from None
 
 
-def _run(file: ForeignFile, place: int, phase: _Phase) -> ForeignRun:
-    def asked(name: str) -> float | None:
-        return parsed(phase.options.get(name) or "")
+def _foreign_run(file: ForeignFile, place: int, phase: _ElbenchoPhase) -> ForeignRun:
+    def option_number(name: str) -> float | None:
+        return parse_number(phase.options.get(name) or "")
 
-    block = asked("block size")
-    counts = [asked(name) or 1 for name in ("hosts", "threads", "IO depth")]
+    block = option_number("block size")
+    counts = [option_number(name) or 1 for name in ("hosts", "threads", "IO depth")]
     depth_known = all(phase.options.get(name) for name in ("threads", "IO depth"))
     entries = phase.operation in _ENTRIES
     direct = phase.options.get("direct IO")
@@ -190,32 +191,33 @@ def _run(file: ForeignFile, place: int, phase: _Phase) -> ForeignRun:
         notes.append("percentiles are upper ends of bins that are 19 % wide")
     details = ImportedRun(
         tool="elbencho",
-        version=clean(phase.version),
+        version=printable_line(phase.version),
         files=(file.name,),
-        claimed=phase.claimed,
+        claimed=phase.operations_with_latency,
         buffered=None if direct in (None, "") else direct not in {"1", "true"},
         notes=tuple(notes),
     )
     host = ImportedHost(
-        f"{file.name}:{place}", phase.figures, resolution=RESOLUTION, step_ns=NS_PER_US
+        f"{file.name}:{place}", phase.figures, resolution=RESOLUTION, time_step_ns=NS_PER_US
     )
     return ForeignRun(
-        name=f"{clean(phase.label) or 'elbencho'} {clean(phase.operation).lower()}",
+        name=f"{printable_line(phase.label) or 'elbencho'} "
+        f"{printable_line(phase.operation).lower()}",
         details=details,
         clients=(ImportedClient("all threads", host, runtime_s=phase.seconds),),
         settings=tuple(
-            (clean(name), clean(value, SETTING_CHARACTERS))
+            (printable_line(name), printable_line(value, SETTING_CHARACTERS))
             for name, value in phase.options.items()
             if value and name not in _NO_OPTIONS
         ),
         ignored=_IGNORED,
         in_flight=None if entries or not depth_known else round(math.prod(counts)) or None,
-        at_ns=phase.at_ns,
-        headline="ops_per_s" if entries else headline_of(block),
+        moment_ns=phase.ended_ns,
+        headline="ops_per_s" if entries else headline_for_block_size(block),
     )
 
 
-def _timed(figures: Figures) -> Figures:
+def _without_untimed_counts(figures: Figures) -> Figures:
     """The figures, without counts where the time is too short to hold them against the rate.
 
     Percentiles then go with them that so many operations do not support.
@@ -225,46 +227,48 @@ def _timed(figures: Figures) -> Figures:
     measured = tuple(
         (percent, ns)
         for percent, ns in figures.percentiles
-        if is_supported(figures.count or 0, percent)
+        if is_percentile_supported(figures.count or 0, percent)
     )
     return replace(figures, count=None, bytes=None, percentiles=measured)
 
 
-def _row(row: Mapping[str, str | None]) -> _Phase | None:
+def _phase_from_csv_row(row: Mapping[str, str | None]) -> _ElbenchoPhase | None:
     """A row of the CSV file; None where it tells of nothing that is measured."""
 
-    def cell(name: str) -> float | None:
-        return parsed(row.get(name) or "")
+    def cell_number(name: str) -> float | None:
+        return parse_number(row.get(name) or "")
 
-    operation, block = row.get("operation") or "", cell("block size")
+    operation, block = row.get("operation") or "", cell_number("block size")
     figures: tuple[Figures, ...]
     if operation in _ENTRIES:
         figures = (
-            _row_figures(_ENTRIES[operation], row, None, "entries/s", "", "entries", "Ent lat us"),
+            _figures_from_csv_row(
+                _ENTRIES[operation], row, None, "entries/s", "", "entries", "Ent lat us"
+            ),
         )
-    elif cell("IOPS [last]") is not None:
+    elif cell_number("IOPS [last]") is not None:
         way = "read" if operation.startswith("READ") else "write"
-        figures = (_row_figures(way, row, block, *_IO_COLUMNS),)
-        if cell("rwmix read IOPS [last]") is not None:
+        figures = (_figures_from_csv_row(way, row, block, *_IO_COLUMNS),)
+        if cell_number("rwmix read IOPS [last]") is not None:
             read = (f"rwmix read {name}" for name in _IO_COLUMNS)
-            figures = (_row_figures("read", row, block, *read), *figures)
+            figures = (_figures_from_csv_row("read", row, block, *read), *figures)
     else:
         return None
-    return _Phase(
+    return _ElbenchoPhase(
         operation=operation,
         label=row.get("label") or "",
         version=row.get("version") or "",
         options={
-            **_command(row.get("command") or ""),
+            **_options_from_command(row.get("command") or ""),
             **{name: value for name, value in row.items() if name in _ASKED and value},
         },
         figures=figures,
-        seconds=(cell("time ms [last]") or 0.0) / 1000 or None,
-        at_ns=_ended_ns(row.get("ISO date"), cell("time ms [last]")),
+        seconds=(cell_number("time ms [last]") or 0.0) / 1000 or None,
+        ended_ns=_phase_end_ns(row.get("ISO date"), cell_number("time ms [last]")),
     )
 
 
-def _ended_ns(began: object, ms: float | None) -> int | None:
+def _phase_end_ns(began: object, ms: float | None) -> int | None:
     """When a phase ended; elbencho tells when it began, with its time zone."""
     try:
         moment = datetime.fromisoformat(str(began)).timestamp()
@@ -277,7 +281,7 @@ _IO_COLUMNS: Final = ("IOPS", "MiB/s", "MiB", "IO lat us")
 """Columns of I/O; those of the reads of a mix begin with words of their own."""
 
 
-def _row_figures(
+def _figures_from_csv_row(
     operation: str,
     row: Mapping[str, str | None],
     block: float | None,
@@ -286,31 +290,31 @@ def _row_figures(
     amount: str,
     latency: str,
 ) -> Figures:
-    def last(name: str) -> float | None:
-        return parsed(row.get(f"{name} [last]") or "")
+    def last_done_value(name: str) -> float | None:
+        return parse_number(row.get(f"{name} [last]") or "")
 
-    def lat(name: str) -> float | None:
-        value = parsed(row.get(f"{latency} [{name}]") or "")
+    def latency_ns(name: str) -> float | None:
+        value = parse_number(row.get(f"{latency} [{name}]") or "")
         return None if value is None else value * NS_PER_US
 
-    moved, speed = last(amount), last(bandwidth) if bandwidth else None
+    moved, speed = last_done_value(amount), last_done_value(bandwidth) if bandwidth else None
     if block is not None and min(moved or 0, speed or 0) < WHOLE_LEAST_MIB:
         moved = None
     size = None if moved is None or block is None else round(moved * MIB)
     count = moved if block is None else None if size is None else size / block
-    return _timed(
+    return _without_untimed_counts(
         Figures(
             operation=operation,
             count=None if count is None else round(count),
             bytes=size,
-            seconds=(last("time ms") or 0.0) / 1000 or None,
-            rate_per_s=last(rate),
+            seconds=(last_done_value("time ms") or 0.0) / 1000 or None,
+            rate_per_s=last_done_value(rate),
             bw_bytes_per_s=None if speed is None else speed * MIB,
-            lat_min_ns=lat("min"),
-            lat_mean_ns=lat("avg"),
-            lat_max_ns=lat("max"),
+            lat_min_ns=latency_ns("min"),
+            lat_mean_ns=latency_ns("avg"),
+            lat_max_ns=latency_ns("max"),
             printed=tuple(
-                (clean(name), clean(value))
+                (printable_line(name), printable_line(value))
                 for name, value in row.items()
                 if value and name and name.startswith((rate, bandwidth or rate, latency, "time ms"))
             ),
@@ -318,44 +322,44 @@ def _row_figures(
     )
 
 
-def _document(line: str) -> _Phase | None:
+def _phase_from_json(line: str) -> _ElbenchoPhase | None:
     """A phase of the JSON file; None where it tells of nothing that is measured."""
     try:
-        document = table_of(json.loads(line))
+        document = dict_or_empty(json.loads(line))
     except (ValueError, RecursionError):
         raise ForeignFault("one of its lines is no JSON document.") from None
     operation = str(document.get("phase_type") or "")
-    config, last = table_of(document.get("config")), table_of(document.get("last_done"))
-    options = _options(config, str(config.get("command") or document.get("command") or ""))
-    latency = table_of(last.get("latency"))
-    ms = _number(last, "elapsed_time_ms")
+    config, last = dict_or_empty(document.get("config")), dict_or_empty(document.get("last_done"))
+    options = _phase_options(config, str(config.get("command") or document.get("command") or ""))
+    latency = dict_or_empty(last.get("latency"))
+    ms = _number_in(last, "elapsed_time_ms")
     seconds = None if not ms else ms / 1000
     entries = operation in _ENTRIES
     name = _ENTRIES.get(operation, "read" if operation.startswith("READ") else "write")
-    lat = table_of(latency.get("entries" if entries else "IO"))
-    block = _moved_at_once(options)
+    lat = dict_or_empty(latency.get("entries" if entries else "IO"))
+    block = _bytes_per_operation(options)
     rate = "entries/s" if entries else "iops"
     # What is read by other threads than those that write stands inside of what these did.
-    parts = [(name, last, lat, table_of(lat.get("histogram")))]
-    if read := table_of(last.get("rwmix_read")):
-        bins = table_of(table_of(lat.get("histogram")).get("rwmix_read"))
-        parts.insert(0, ("read", read, table_of(lat.get("rwmix_read")), bins))
-    if _number(last, rate) is None:
+    parts = [(name, last, lat, dict_or_empty(lat.get("histogram")))]
+    if read := dict_or_empty(last.get("rwmix_read")):
+        bins = dict_or_empty(dict_or_empty(lat.get("histogram")).get("rwmix_read"))
+        parts.insert(0, ("read", read, dict_or_empty(lat.get("rwmix_read")), bins))
+    if _number_in(last, rate) is None:
         return None
-    operations = [_figures(*part, rate, block, seconds) for part in parts]
-    return _Phase(
+    operations = [_figures_from_json(*part, rate, block, seconds) for part in parts]
+    return _ElbenchoPhase(
         operation=operation,
         label=str(document.get("label") or ""),
         version=str(config.get("version") or document.get("version") or ""),
         options=options,
         figures=tuple(figures for figures, _ in operations),
         seconds=seconds,
-        claimed=tuple(claimed for _, claimed in operations if claimed is not None),
-        at_ns=_ended_ns(document.get("iso_start_date"), ms),
+        operations_with_latency=tuple(claimed for _, claimed in operations if claimed is not None),
+        ended_ns=_phase_end_ns(document.get("iso_start_date"), ms),
     )
 
 
-def _figures(
+def _figures_from_json(
     operation: str,
     row: Mapping[str, Any],
     latency: Mapping[str, Any],
@@ -365,26 +369,26 @@ def _figures(
     seconds: float | None,
 ) -> tuple[Figures, Figures | None]:
     """One operation; and how many of its latencies were counted, where there are bins."""
-    moved = _number(row, "bytes")
-    count = _number(row, "entries") if rate == "entries/s" else None
+    moved = _number_in(row, "bytes")
+    count = _number_in(row, "entries") if rate == "entries/s" else None
     if count is None and moved is not None and block:
         count = moved / block
-    bins = _bins(histogram)
+    bins = _latency_bins(histogram)
     counted = sum(number for _, number in bins)
-    own = _timed(
+    own = _without_untimed_counts(
         Figures(
             operation=operation,
             count=None if count is None else round(count),
             bytes=None if moved is None else round(moved),
             seconds=seconds,
-            rate_per_s=_number(row, rate),
-            bw_bytes_per_s=_number(row, "bytes/s"),
-            lat_min_ns=_lat(latency, "min_us"),
-            lat_mean_ns=_lat(latency, "avg_us"),
-            lat_max_ns=_lat(latency, "max_us"),
-            percentiles=tuple(_percentiles(bins, counted)),
+            rate_per_s=_number_in(row, rate),
+            bw_bytes_per_s=_number_in(row, "bytes/s"),
+            lat_min_ns=_latency_ns_in(latency, "min_us"),
+            lat_mean_ns=_latency_ns_in(latency, "avg_us"),
+            lat_max_ns=_latency_ns_in(latency, "max_us"),
+            percentiles=tuple(_percentiles_from_bins(bins, counted)),
             printed=tuple(
-                (clean(str(name)), clean(str(value)))
+                (printable_line(str(name)), printable_line(str(value)))
                 for name, value in (*row.items(), *latency.items())
                 if not isinstance(value, dict)
             ),
@@ -393,31 +397,33 @@ def _figures(
     return own, Figures(operation, count=counted) if bins and own.count is not None else None
 
 
-def _number(table: Mapping[str, Any], name: str) -> float | None:
+def _number_in(table: Mapping[str, Any], name: str) -> float | None:
     """A number, which elbencho writes as a text."""
-    return parsed(str(table.get(name, "")))
+    return parse_number(str(table.get(name, "")))
 
 
-def _lat(table: Mapping[str, Any], name: str) -> float | None:
-    value = _number(table, name)
+def _latency_ns_in(table: Mapping[str, Any], name: str) -> float | None:
+    value = _number_in(table, name)
     return None if value is None else value * NS_PER_US
 
 
-def _bins(histogram: Mapping[str, Any]) -> list[tuple[float, int]]:
+def _latency_bins(histogram: Mapping[str, Any]) -> list[tuple[float, int]]:
     """Each with its upper end in us, as told, and its count; none where they are not sound."""
     bins: list[tuple[float, int]] = []
     rows = histogram.get("buckets")
     for row in rows if isinstance(rows, list) else ():
-        ends = re.fullmatch(r"([\d.]+)-([\d.]+)us", str(table_of(row).get("range")))
-        count = _number(table_of(row), "count")
-        high = parsed(ends[2]) if ends else None
+        ends = re.fullmatch(r"([\d.]+)-([\d.]+)us", str(dict_or_empty(row).get("range")))
+        count = _number_in(dict_or_empty(row), "count")
+        high = parse_number(ends[2]) if ends else None
         if high is None or count is None or count < 0 or (bins and high <= bins[-1][0]):
             raise ForeignFault("its latency bins are not those of elbencho.")
         bins.append((high, round(count)))
     return bins
 
 
-def _percentiles(bins: Sequence[tuple[float, int]], total: int) -> Iterator[tuple[float, float]]:
+def _percentiles_from_bins(
+    bins: Sequence[tuple[float, int]], total: int
+) -> Iterator[tuple[float, float]]:
     """As elbencho has them: the upper end of the bin in which each share is reached."""
     for percent in _PERCENTS if total else ():
         below = 0
@@ -452,7 +458,7 @@ _FLAGS: Final = {
 _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
-def _options(config: Mapping[str, Any], command: str) -> dict[str, str]:
+def _phase_options(config: Mapping[str, Any], command: str) -> dict[str, str]:
     """The configuration; before 3.1 it is only in the command, if no file has part of it."""
     if config:
         return {
@@ -471,17 +477,17 @@ def _options(config: Mapping[str, Any], command: str) -> dict[str, str]:
         "random": str(int("rand" in settings)),
     }
     for name, (flag, default) in _FLAGS.items():
-        options[name] = _bytes(settings.get(flag, default)) or _bytes(default) or ""
+        options[name] = _size_in_bytes(settings.get(flag, default)) or _size_in_bytes(default) or ""
     return {**options, **others}
 
 
 _ELSEWHERE: Final = frozenset({"-c", "configfile", "hosts", "hostsfile"})
 """Options that name a file with options, or hosts of another number of threads."""
 
-_STYLE: Final = CommandStyle(
-    flags="wrdDF",
-    valued="bcnNst",
-    words=frozenset(
+_STYLE: Final = CommandSyntax(
+    valueless_letters="wrdDF",
+    value_letters="bcnNst",
+    valueless_words=frozenset(
         [
             "allelapsed",
             "backward",
@@ -542,7 +548,7 @@ _STYLE: Final = CommandStyle(
             "write",
         ]
     ),
-    paths=frozenset(
+    path_options=frozenset(
         [
             "-c",
             "configfile",
@@ -569,19 +575,19 @@ _COLUMNS: Final = {
 """Options of a command that stand in columns of their own, or tell nothing of the load."""
 
 
-def _command(command: str) -> dict[str, str]:
+def _options_from_command(command: str) -> dict[str, str]:
     """The options that no column has, such as `--rwmixpct`; quotes of a CSV cell are its own."""
     settings = command_settings(re.sub(r'"+', '"', command), _STYLE)
     named = ((_SHORT.get(name, name), str(value)) for name, value in settings)
     return {name: value for name, value in named if name not in _COLUMNS}
 
 
-def _bytes(text: str) -> str | None:
+def _size_in_bytes(text: str) -> str | None:
     match = re.fullmatch(r"(\d{1,15})([kmgt]?)(?:i?b)?", text.lower())
     return None if match is None else str(int(match[1]) * _UNITS[match[2]])
 
 
-def _moved_at_once(options: Mapping[str, str]) -> float | None:
+def _bytes_per_operation(options: Mapping[str, str]) -> float | None:
     """The bytes of an operation: a file that is smaller than a block is moved as it is."""
-    sizes = [parsed(options.get(name) or "") for name in ("block size", "file size")]
+    sizes = [parse_number(options.get(name) or "") for name in ("block size", "file size")]
     return min((size for size in sizes if size), default=None)

@@ -20,8 +20,8 @@ from iolab.core import limits
 from iolab.core.toml import read_regular
 from iolab.dataclass import dataclass
 from iolab.errors import Fault
-from iolab.importers.account import Account, LeftOut
-from iolab.importers.copies import Copy, without_copies
+from iolab.importers.account import FileAccount, UnreadLines
+from iolab.importers.copies import DuplicateRuns, remove_duplicate_runs
 from iolab.importers.model import ForeignRun
 from iolab.text import excerpt
 from iolab.units import NS_PER_S
@@ -67,42 +67,42 @@ class ForeignFault(Exception):
 
 @dataclass(frozen=True)
 class ForeignFile:
-    """One file of an import; `head` is its beginning."""
+    """One file of an import; `first_bytes` is its beginning."""
 
     path: Path
-    named: bool = True
+    was_named_by_user: bool = True
 
     @property
     def name(self) -> str:
         """Its name, safe to print."""
-        return clean(self.path.name)
+        return printable_line(self.path.name)
 
     @property
     def label(self) -> str:
         """Its path as it was named, safe to print."""
-        return clean(str(self.path), SENTENCE)
+        return printable_line(str(self.path), SENTENCE)
 
     @cached_property
-    def raw(self) -> bytes:
+    def raw_bytes(self) -> bytes:
         """All of it, byte for byte; OSError where it cannot be read or is too large."""
         return read_regular(self.path, FILE_BYTES_MOST)
 
     @cached_property
-    def content(self) -> bytes:
+    def utf8_bytes(self) -> bytes:
         """All of it in UTF-8 without a mark of that; PowerShell redirects as UTF-16."""
-        if self.raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            return self.raw.decode("utf-16", "replace").encode()
-        return self.raw.removeprefix(codecs.BOM_UTF8)
+        if self.raw_bytes.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return self.raw_bytes.decode("utf-16", "replace").encode()
+        return self.raw_bytes.removeprefix(codecs.BOM_UTF8)
 
     @property
-    def head(self) -> bytes:
+    def first_bytes(self) -> bytes:
         """Its first bytes."""
-        return self.content[:HEAD_BYTES]
+        return self.utf8_bytes[:HEAD_BYTES]
 
     @cached_property
     def text(self) -> str:
         """All of it as text; what is no UTF-8 is replaced."""
-        return self.content.decode("utf-8", "replace")
+        return self.utf8_bytes.decode("utf-8", "replace")
 
     @cached_property
     def lines(self) -> list[str]:
@@ -113,11 +113,11 @@ class ForeignFile:
         ]
 
     @cached_property
-    def account(self) -> Account:
+    def line_account(self) -> FileAccount:
         """What became of each of its lines; the importer that reads it fills this."""
-        return Account(self.name, self.lines)
+        return FileAccount(self.name, self.lines)
 
-    def line_at(self, offset: int) -> int:
+    def line_number_at(self, offset: int) -> int:
         """The number, from 1 on, of the line in which a place of its text is."""
         return bisect_right(self._line_starts, offset)
 
@@ -126,19 +126,22 @@ class ForeignFile:
         return [0, *accumulate(len(line) + 1 for line in self.text.split("\n"))]
 
     @property
-    def changed_ns(self) -> int:
+    def modified_ns(self) -> int:
         """When it was last written."""
         return self.path.stat().st_mtime_ns
 
 
 @dataclass(slots=True)
-class Folder:
-    """The files of an import beside each other; `used` are those that were read into a run."""
+class ImportedFiles:
+    """The files of an import beside each other.
+
+    `used_paths` are those that were read into a run.
+    """
 
     files: Sequence[ForeignFile]
-    used: set[Path] = field(default_factory=set)
+    used_paths: set[Path] = field(default_factory=set)
 
-    def beside(self, file: ForeignFile, pattern: re.Pattern[str]) -> list[ForeignFile]:
+    def matching_neighbours(self, file: ForeignFile, pattern: re.Pattern[str]) -> list[ForeignFile]:
         """Files in the same folder whose whole name fits, by name."""
         neighbours = [
             other
@@ -147,16 +150,16 @@ class Folder:
         ]
         return sorted(neighbours, key=lambda other: other.path.name)
 
-    def use(self, file: ForeignFile) -> ForeignFile:
+    def mark_used(self, file: ForeignFile) -> ForeignFile:
         """That file, which belongs to a run and is read as a whole."""
-        self.used.add(file.path)
-        file.account.read_all()
+        self.used_paths.add(file.path)
+        file.line_account.mark_all_read()
         return file
 
-    def leave_out(self, file: ForeignFile, reason: str) -> None:
+    def mark_left_out(self, file: ForeignFile, reason: str) -> None:
         """That file is known, and nothing of it is read."""
-        self.used.add(file.path)
-        file.account.all_left_out(reason)
+        self.used_paths.add(file.path)
+        file.line_account.mark_all_left_out(reason)
 
 
 Sourced = tuple[tuple[ForeignFile, ...], ForeignRun]
@@ -178,7 +181,7 @@ class Importer(Protocol):
     def recognises(self, file: ForeignFile) -> bool:
         """Whether a file is of this format, be it one that `read` refuses with what to do."""
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
         """The runs that it tells of, with what lies beside it. ForeignFault with a sentence.
 
         It marks every line in `file.account`, see `iolab.importers.account`; of files beside it
@@ -187,45 +190,49 @@ class Importer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Collected:
+class _CollectedFiles:
     """The files of an import, what keeps it from being made, and what is passed over."""
 
     files: list[ForeignFile]
     faults: list[Fault]
-    passed_over: list[Fault]
+    skipped: list[Fault]
 
 
-def collect(paths: Iterable[Path]) -> _Collected:
+def collect_files(paths: Iterable[Path]) -> _CollectedFiles:
     """Every file that is named or lies in a folder that is; what cannot be read as faults."""
     files: dict[Path, ForeignFile] = {}
     faults: list[Fault] = []
     passed_over: list[Fault] = []
     for path in paths:
         if path.is_dir():
-            inside = _files_inside(path, faults, passed_over)
+            inside = _files_below(path, faults, passed_over)
             if not inside:
-                faults.append(Fault(f"There is no file in '{clean(path.name)}'.", "Leave it out."))
+                faults.append(
+                    Fault(f"There is no file in '{printable_line(path.name)}'.", "Leave it out.")
+                )
             for child in inside:
-                files.setdefault(child.absolute(), ForeignFile(child, named=False))
+                files.setdefault(child.absolute(), ForeignFile(child, was_named_by_user=False))
                 if len(files) > FILES_MOST:
                     break
         elif path.exists():
             files.setdefault(path.absolute(), ForeignFile(path))
         else:
-            faults.append(Fault(f"There is no file '{clean(path.name)}'.", "Name one that is."))
+            faults.append(
+                Fault(f"There is no file '{printable_line(path.name)}'.", "Name one that is.")
+            )
     if sum(file.path.stat().st_size for file in files.values()) > TOTAL_BYTES_MOST:
         faults.append(
             Fault(f"These are more than {TOTAL_BYTES_MOST} bytes.", "Import fewer files at once.")
         )
-        return _Collected([], faults, passed_over)
+        return _CollectedFiles([], faults, passed_over)
     if len(files) > FILES_MOST:
         faults.append(Fault(f"These are more than {FILES_MOST} files.", "Import fewer at once."))
     # Whatever order they were named in, the same files give the same points.
-    ordered = sorted(files.values(), key=lambda file: _natural(str(file.path.absolute())))
-    return _Collected(ordered, faults, passed_over)
+    ordered = sorted(files.values(), key=lambda file: _natural_sort_key(str(file.path.absolute())))
+    return _CollectedFiles(ordered, faults, passed_over)
 
 
-def _files_inside(folder: Path, faults: list[Fault], passed_over: list[Fault]) -> list[Path]:
+def _files_below(folder: Path, faults: list[Fault], passed_over: list[Fault]) -> list[Path]:
     """The files below a folder. Links that lead out of it are passed over."""
     root = folder.resolve()
     found: list[Path] = []
@@ -233,7 +240,7 @@ def _files_inside(folder: Path, faults: list[Fault], passed_over: list[Fault]) -
     while waiting and len(found) <= FILES_MOST:
         parent, depth = waiting.pop()
         if depth > limits.NESTED_MOST:
-            name = clean(folder.name)
+            name = printable_line(folder.name)
             faults.append(
                 Fault(
                     f"'{name}' has more than {limits.NESTED_MOST} folders inside each other.",
@@ -244,16 +251,18 @@ def _files_inside(folder: Path, faults: list[Fault], passed_over: list[Fault]) -
         try:
             children = sorted(itertools.islice(parent.iterdir(), limits.ENTRIES_MOST + 1 - seen))
         except OSError as error:
-            faults.append(_unread(ForeignFile(parent), error))
+            faults.append(_unreadable_file_fault(ForeignFile(parent), error))
             continue
         seen += len(children)
         if seen > limits.ENTRIES_MOST:
-            message = f"'{clean(str(folder))}' has more than {limits.ENTRIES_MOST} files and "
+            message = (
+                f"'{printable_line(str(folder))}' has more than {limits.ENTRIES_MOST} files and "
+            )
             faults.append(Fault(f"{message}folders in it.", "Name the folder that holds results."))
             break
         for child in children:
             if child.is_symlink() and not child.resolve().is_relative_to(root):
-                message = f"{clean(child.name)} is a link that leads out of the folder."
+                message = f"{printable_line(child.name)} is a link that leads out of the folder."
                 passed_over.append(Fault(message, "Name its target if it belongs to the import."))
             elif child.is_file():
                 found.append(child)
@@ -262,106 +271,113 @@ def _files_inside(folder: Path, faults: list[Fault], passed_over: list[Fault]) -
     return sorted(found)
 
 
-def _natural(path: str) -> list[tuple[int, str]]:
+def _natural_sort_key(path: str) -> list[tuple[int, str]]:
     """What sorts `run-2` before `run-10`."""
     parts = re.findall(r"(\d{1,18})|(\D+|\d+)", path)
     return [(int(digits or -1), text) for digits, text in parts]
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportOutcome:
     """What an import found: runs with the files of each, files that nobody knows, and faults.
 
-    `refused` are faults of files that were not named but lay in a folder, `left_out` what is in no
-    run of the files that were read, `copies` runs that were told twice and count once.
+    `skipped_file_faults` are faults of files that were not named but lay in a folder, `left_out`
+    what is in no run of the files that were read, `duplicates` runs that were told twice and count
+    once.
     """
 
     runs: tuple[Sourced, ...]
-    unknown: tuple[ForeignFile, ...]
+    unknown_files: tuple[ForeignFile, ...]
     faults: tuple[Fault, ...]
-    refused: tuple[Fault, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
-    copies: tuple[Copy, ...] = ()
+    skipped_file_faults: tuple[Fault, ...] = ()
+    left_out: tuple[UnreadLines, ...] = ()
+    duplicates: tuple[DuplicateRuns, ...] = ()
 
 
-def read_all(paths: Iterable[Path], importers: Sequence[Importer]) -> Imported:
+def read_foreign_files(paths: Iterable[Path], importers: Sequence[Importer]) -> ImportOutcome:
     """Every file by the format that knows it."""
-    collected = collect(paths)
+    collected = collect_files(paths)
     files, faults = collected.files, collected.faults
-    folder = Folder(files)
+    folder = ImportedFiles(files)
     runs: list[tuple[ForeignFile, ForeignRun]] = []
     recognised: list[ForeignFile] = []
     read: list[ForeignFile] = []
     refusals: list[tuple[ForeignFile, Fault]] = []
-    for importer, file in _recognised(files, importers, recognised, faults):
-        if file.path in folder.used:
+    for importer, file in _match_importers(files, importers, recognised, faults):
+        if file.path in folder.used_paths:
             continue
         try:
             read_runs = importer.read(file, folder)
             for run in read_runs:
-                _refuse_impossible(run)
+                _refuse_out_of_range(run)
             runs += [(file, run) for run in read_runs]
             read.append(file)
         except ForeignFault as fault:
             refusals.append((file, Fault(f"{file.name}: {fault}", fault.hint)))
         except OSError as error:
-            faults.append(_unread(file, error))
+            faults.append(_unreadable_file_fault(file, error))
         except (ArithmeticError, RecursionError):
             # A number that no float holds, or a document nested without end.
             message = f"{file.name}: a value in it is beyond what can be read."
             refusals.append((file, Fault(message, "Leave it out, or mend it.")))
     # What one tool wrote into a log is read, also where the output of another is not.
-    refused = [fault for file, fault in refusals if file in read or not file.named]
+    refused = [fault for file, fault in refusals if file in read or not file.was_named_by_user]
     faults += [fault for _, fault in refusals if fault not in refused]
-    refused += collected.passed_over[:FAULTS_MOST]
-    sourced, copies = without_copies(
-        [((file,), _with_memory(file, run, folder)) for file, run in runs]
+    refused += collected.skipped[:FAULTS_MOST]
+    sourced, copies = remove_duplicate_runs(
+        [((file,), _with_memory_from_meminfo(file, run, folder)) for file, run in runs]
     )
-    paths_known = {file.path for file in recognised} | folder.used
+    paths_known = {file.path for file in recognised} | folder.used_paths
     unknown = tuple(file for file in files if file.path not in paths_known)
-    accounts = [file.account for file in files if file in read or file.path in folder.used]
-    left_out = [entry for account in accounts if account.is_begun for entry in account.entries()]
+    accounts = [
+        file.line_account for file in files if file in read or file.path in folder.used_paths
+    ]
+    left_out = [
+        entry for account in accounts if account.is_begun for entry in account.left_out_lines()
+    ]
     if not runs:
         faults += refused
         faults += [Fault(entry.message, "Leave it out.") for entry in left_out][:FAULTS_MOST]
-    faults += [_unknown(file) for file in unknown if file.named or not runs][:FAULTS_MOST]
-    return Imported(sourced, unknown, tuple(faults), tuple(refused), tuple(left_out), copies)
+    faults += [
+        _unknown_format_fault(file) for file in unknown if file.was_named_by_user or not runs
+    ][:FAULTS_MOST]
+    return ImportOutcome(sourced, unknown, tuple(faults), tuple(refused), tuple(left_out), copies)
 
 
-def _refuse_impossible(run: ForeignRun) -> None:
+def _refuse_out_of_range(run: ForeignRun) -> None:
     """ForeignFault where a run claims more than a run can be."""
-    for message in _impossible(run):
+    for message in _out_of_range_texts(run):
         if message:
-            raise ForeignFault(f"{clean(run.name)} claims {message}.")
+            raise ForeignFault(f"{printable_line(run.name)} claims {message}.")
 
 
-def _impossible(run: ForeignRun) -> Iterator[str]:
+def _out_of_range_texts(run: ForeignRun) -> Iterator[str]:
     """What is beyond a bound of `core.limits`; empty texts for what is not."""
-    yield limits.moment_message(run.at_ns or 0)
-    yield limits.duration_message(run.details.asked_s or 0.0)
+    yield limits.moment_fault(run.moment_ns or 0)
+    yield limits.duration_fault(run.details.asked_s or 0.0)
     figures = [*run.details.claimed]
     for client in run.clients:
         figures += client.details.figures
-        yield limits.moment_message(client.start_ns or 0)
-        yield limits.duration_message(client.runtime_s or 0.0)
+        yield limits.moment_fault(client.start_ns or 0)
+        yield limits.duration_fault(client.runtime_s or 0.0)
         seconds = client.seconds
         for second in seconds:
-            yield limits.duration_message(second.end_ns / NS_PER_S)
-            yield limits.duration_message(second.span_ns / NS_PER_S)
-        yield limits.count_message("operations", (second.count for second in seconds))
-        yield limits.count_message("bytes", (second.bytes for second in seconds))
+            yield limits.duration_fault(second.end_ns / NS_PER_S)
+            yield limits.duration_fault(second.span_ns / NS_PER_S)
+        yield limits.count_fault("operations", (second.count for second in seconds))
+        yield limits.count_fault("bytes", (second.bytes for second in seconds))
         for bins in client.bins.values():
-            yield limits.count_message("operations", bins.values())
+            yield limits.count_fault("operations", bins.values())
     for figure in figures:
-        yield limits.duration_message(figure.seconds or 0.0)
-        yield limits.count_message("operations", [figure.count or 0])
-        yield limits.count_message("bytes", [figure.bytes or 0])
+        yield limits.duration_fault(figure.seconds or 0.0)
+        yield limits.count_fault("operations", [figure.count or 0])
+        yield limits.count_fault("bytes", [figure.bytes or 0])
     for name, value in run.settings:
         if isinstance(value, int) and abs(value) > limits.COUNT_MOST:
-            yield f"{clean(name)} of more than {limits.COUNT_MOST:.6g}"
+            yield f"{printable_line(name)} of more than {limits.COUNT_MOST:.6g}"
 
 
-def _recognised(
+def _match_importers(
     files: Sequence[ForeignFile],
     importers: Sequence[Importer],
     recognised: list[ForeignFile],
@@ -377,7 +393,7 @@ def _recognised(
             own = [importer for importer in importers if importer.recognises(file)]
         except OSError as error:
             recognised.append(file)
-            faults.append(_unread(file, error))
+            faults.append(_unreadable_file_fault(file, error))
             continue
         except (ArithmeticError, RecursionError):
             own = []
@@ -390,49 +406,51 @@ def _recognised(
 _MEMORY: Final = re.compile(r"^MemTotal:\s+(\d+) kB", re.MULTILINE)
 
 
-def _with_memory(file: ForeignFile, run: ForeignRun, folder: Folder) -> ForeignRun:
+def _with_memory_from_meminfo(
+    file: ForeignFile, run: ForeignRun, folder: ImportedFiles
+) -> ForeignRun:
     """The run with the memory that a copy of `/proc/meminfo` beside its file tells."""
     if run.details.memory_bytes is not None:
         return run
-    for meminfo in folder.beside(file, re.compile(r".*meminfo.*")):
-        if match := _MEMORY.search(meminfo.head.decode("utf-8", "replace")):
-            folder.use(meminfo)
+    for meminfo in folder.matching_neighbours(file, re.compile(r".*meminfo.*")):
+        if match := _MEMORY.search(meminfo.first_bytes.decode("utf-8", "replace")):
+            folder.mark_used(meminfo)
             memory = int(match[1]) * 1024
             return replace(run, details=replace(run.details, memory_bytes=memory))
     return run
 
 
-def _unknown(file: ForeignFile) -> Fault:
-    state = "is in no format that is known" if file.content else "is empty"
+def _unknown_format_fault(file: ForeignFile) -> Fault:
+    state = "is in no format that is known" if file.utf8_bytes else "is empty"
     return Fault(f"{file.name} {state}.", "Leave it out.")
 
 
-def _unread(file: ForeignFile, error: OSError) -> Fault:
+def _unreadable_file_fault(file: ForeignFile, error: OSError) -> Fault:
     return Fault(f"{file.name} cannot be read: {error.strerror or error}.", "Leave it out.")
 
 
-def clean(text: str, most: int = NAME_CHARACTERS) -> str:
+def printable_line(text: str, most: int = NAME_CHARACTERS) -> str:
     """A text of others in one printable line."""
     return excerpt(text, most)
 
 
-def clean_name(text: str) -> str:
+def printable_name(text: str) -> str:
     """A name in one printable line; of a long one the beginning, with a mark made of all of it.
 
     Unlike names stay unlike.
     """
     if len(text) <= NAME_CHARACTERS:
-        return clean(text)
+        return printable_line(text)
     mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:6]
-    return f"{clean(text, NAME_CHARACTERS - MARK_CHARACTERS)}... ({mark})"
+    return f"{printable_line(text, NAME_CHARACTERS - MARK_CHARACTERS)}... ({mark})"
 
 
-def host_name(text: str) -> str:
+def valid_host_name(text: str) -> str:
     """A client's name as a session can have it."""
     return re.sub(r"[^A-Za-z0-9._:-]", "-", text)[:NAME_CHARACTERS].strip("-.:") or "client"
 
 
-def number(value: object) -> float | None:
+def finite_number(value: object) -> float | None:
     """A number of a document that is finite and fits 64 bits; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -446,18 +464,18 @@ def number(value: object) -> float | None:
 _THOUSANDS: Final = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 
 
-def parsed(text: str) -> float | None:
+def parse_number(text: str) -> float | None:
     """The number that a text is, commas only at its thousands; None for anything else."""
     text = text.strip()
     if "," in text and not _THOUSANDS.fullmatch(text):
         return None
     try:
-        return number(float(text.replace(",", "")))
+        return finite_number(float(text.replace(",", "")))
     except ValueError:
         return None
 
 
-def zoneless_ns(text: str, form: str) -> int | None:
+def parse_time_as_utc_ns(text: str, form: str) -> int | None:
     """A moment of a host whose time zone is not told, as if it were UTC; None for anything else."""
     try:
         moment = datetime.strptime(text.strip(), form).replace(tzinfo=UTC)
@@ -466,19 +484,20 @@ def zoneless_ns(text: str, form: str) -> int | None:
     return int(moment.timestamp()) * NS_PER_S
 
 
-def whole_number(value: object) -> int | None:
+def rounded_number(value: object) -> int | None:
     """The same as a whole number."""
-    converted = number(value)
+    converted = finite_number(value)
     return None if converted is None else round(converted)
 
 
-def table_of(value: object) -> Mapping[str, Any]:
+def dict_or_empty(value: object) -> Mapping[str, Any]:
     """A table of a document, empty for anything else."""
     return value if isinstance(value, dict) else {}
 
 
-def texts_of(table: Mapping[str, Any]) -> dict[str, str]:
+def printable_options(table: Mapping[str, Any]) -> dict[str, str]:
     """The options of a document as clean text."""
     return {
-        clean(str(name)): clean(str(value), SETTING_CHARACTERS) for name, value in table.items()
+        printable_line(str(name)): printable_line(str(value), SETTING_CHARACTERS)
+        for name, value in table.items()
     }

@@ -15,15 +15,15 @@ from typing import Final
 from iolab.dataclass import dataclass
 from iolab.importers import fio_logs
 from iolab.importers.files import (
-    Folder,
     ForeignFault,
     ForeignFile,
-    clean,
-    clean_name,
-    number,
-    table_of,
-    texts_of,
-    whole_number,
+    ImportedFiles,
+    dict_or_empty,
+    finite_number,
+    printable_line,
+    printable_name,
+    printable_options,
+    rounded_number,
 )
 from iolab.importers.fio_documents import (
     CLOCK_SLACK_S,
@@ -31,13 +31,19 @@ from iolab.importers.fio_documents import (
     TEXT_NOT_READ,
     UNREAD,
     Block,
-    FioDocument,
-    documents_in,
-    place_of,
-    runs_of,
+    FioReportDocument,
+    entry_key,
+    find_fio_documents,
+    group_reports_by_run,
 )
 from iolab.importers.fio_figures import WAYS, FioEntries
-from iolab.importers.fio_units import KB_BASE, fio_bytes, fio_seconds, is_on, short_size
+from iolab.importers.fio_units import (
+    KB_BASE,
+    is_option_on,
+    parse_fio_bytes,
+    parse_fio_seconds,
+    size_with_unit,
+)
 from iolab.importers.model import (
     Figures,
     ForeignRun,
@@ -45,7 +51,7 @@ from iolab.importers.model import (
     ImportedHost,
     ImportedRun,
     ImportedSecond,
-    headline_of,
+    headline_for_block_size,
 )
 from iolab.units import NS_PER_MS, NS_PER_S
 
@@ -158,23 +164,25 @@ class FioImporter:
 
     def recognises(self, file: ForeignFile) -> bool:
         """Whether there is a report of fio's in it, be it one that cannot be read."""
-        if b'"fio version"' in file.content:
-            return b"{" in file.content
-        return any(unread.search(file.content) for unread in UNREAD)
+        if b'"fio version"' in file.utf8_bytes:
+            return b"{" in file.utf8_bytes
+        return any(unread.search(file.utf8_bytes) for unread in UNREAD)
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
         """Each job of each report that is no interval of a later one."""
         if '"fio version"' not in file.text:
-            text = UNREAD[0].search(file.content) is not None
+            text = UNREAD[0].search(file.utf8_bytes) is not None
             raise ForeignFault(
                 TEXT_NOT_READ if text else TERSE_NOT_READ, "Run fio with --output-format=json+."
             )
         runs: list[ForeignRun] = []
-        for reports in runs_of(documents_in(file)):
-            own = _Report(file, folder, reports).runs()
+        for reports in group_reports_by_run(find_fio_documents(file)):
+            own = _FioReport(file, folder, reports).foreign_runs()
             last = reports[-1]
             if not own:
-                file.account.left_out(last.first, last.last, "This report of fio has no job.")
+                file.line_account.mark_left_out(
+                    last.first_line, last.last_line, "This report of fio has no job."
+                )
             runs += own
         if not runs:
             raise ForeignFault("fio's report tells of no job.")
@@ -182,18 +190,18 @@ class FioImporter:
 
 
 @dataclass(frozen=True)
-class _Job:
+class _FioJob:
     """A job of one group, with the entries of each client."""
 
     name: str
     group: int
-    clients: Mapping[str, tuple[Block, ...]]
+    entries_by_client: Mapping[str, tuple[Block, ...]]
     options: Mapping[str, str]
 
     @property
     def entries(self) -> tuple[Block, ...]:
         """Those of all clients."""
-        return tuple(chain.from_iterable(self.clients.values()))
+        return tuple(chain.from_iterable(self.entries_by_client.values()))
 
     @property
     def runtime_s(self) -> float:
@@ -201,9 +209,9 @@ class _Job:
         return FioEntries(self.entries, self.options).runtime_s or 0.0
 
     @property
-    def span_ms(self) -> tuple[int, int] | None:
+    def run_span_ms(self) -> tuple[int, int] | None:
         """When it ran; None where its fio, before 3.36, does not tell."""
-        starts = [whole_number(entry.get("job_start")) or 0 for entry in self.entries]
+        starts = [rounded_number(entry.get("job_start")) or 0 for entry in self.entries]
         runtime = FioEntries(self.entries, self.options).runtime_s
         if not starts or min(starts) <= 0 or runtime is None:
             return None
@@ -213,13 +221,16 @@ class _Job:
     def numjobs(self) -> int:
         """How many ran at once on one client."""
         jobs = max(
-            (FioEntries(entries, self.options).members for entries in self.clients.values()),
+            (
+                FioEntries(entries, self.options).job_count
+                for entries in self.entries_by_client.values()
+            ),
             default=1,
         )
-        return jobs if jobs > 1 else whole_number(_plain(self.options.get("numjobs"))) or 1
+        return jobs if jobs > 1 else rounded_number(_parse_float(self.options.get("numjobs"))) or 1
 
     @property
-    def in_flight(self) -> int | None:
+    def max_in_flight(self) -> int | None:
         """How many I/Os there may be at once on one client; None where that is not told.
 
         Without an engine it is psync, or windowsaio: a depth that is told then says neither.
@@ -227,59 +238,61 @@ class _Job:
         options = self.options
         if not options or self.name == ALL_CLIENTS:
             return None
-        depth = whole_number(_plain(options.get("iodepth", "1"))) or 1
+        depth = rounded_number(_parse_float(options.get("iodepth", "1"))) or 1
         if "ioengine" not in options and depth > 1:
             return None
         is_sync = options.get("ioengine", "psync").split(",")[0] in _SYNC_ENGINES
         return (1 if is_sync else depth) * self.numjobs
 
     @property
-    def buffered(self) -> bool | None:
+    def is_buffered(self) -> bool | None:
         """Whether I/O goes through the page cache; None where no option of its own is told."""
         if not self.options or self.name == ALL_CLIENTS:
             return None
         if "buffered" in self.options:
-            return is_on(self.options["buffered"])
-        return not (is_on(self.options.get("direct")) or is_on(self.options.get("atomic")))
+            return is_option_on(self.options["buffered"])
+        return not (
+            is_option_on(self.options.get("direct")) or is_option_on(self.options.get("atomic"))
+        )
 
     @property
     def data_bytes(self) -> int | None:
         """What one client works on."""
-        size = self.size("size", "filesize")
+        size = self.option_bytes("size", "filesize")
         return None if size is None else size * self.numjobs
 
     @property
     def block_bytes(self) -> int | None:
         """Bytes of one I/O; of several sizes, the first one's."""
-        return self.size("bs", "blocksize", default="4k")
+        return self.option_bytes("bs", "blocksize", default="4k")
 
-    def size(self, *names: str, default: str = "") -> int | None:
+    def option_bytes(self, *names: str, default: str = "") -> int | None:
         """The first of these options that is told, in bytes."""
         text = next((self.options[name] for name in names if name in self.options), default)
-        return fio_bytes(text.split(",")[0], _kb_base(self.options))
+        return parse_fio_bytes(text.split(",")[0], _bytes_per_kb(self.options))
 
 
 @dataclass(frozen=True)
-class _Report:
+class _FioReport:
     """One run of fio: its last report, and those before that say how it went."""
 
     file: ForeignFile
-    folder: Folder
-    reports: Sequence[FioDocument]
+    files: ImportedFiles
+    reports: Sequence[FioReportDocument]
 
-    def runs(self) -> list[ForeignRun]:
+    def foreign_runs(self) -> list[ForeignRun]:
         """A run for each job, and one for those that ran side by side or are added up."""
-        jobs, sums = self._jobs()
-        shared = table_of(self.reports[-1].content.get("global options"))
-        phases = _phases(jobs)
+        jobs, sums = self._jobs_and_sums()
+        shared = dict_or_empty(self.reports[-1].json_document.get("global options"))
+        phases = _group_jobs_by_phase(jobs)
         runs: list[ForeignRun] = []
         for phase in phases:
             runs += [
-                self._run([job], beside=[other for other in phase if other is not job])
+                self._foreign_run([job], beside=[other for other in phase if other is not job])
                 for job in phase
             ]
             if len(phase) > 1 and not sums:
-                runs.append(self._run(phase, beside=[]))
+                runs.append(self._foreign_run(phase, beside=[]))
         if not sums:
             return runs
         claimed = FioEntries(tuple(sums[:1]), {}).figures()
@@ -287,47 +300,51 @@ class _Report:
             # Some keep only the sum of a report.
             entry = {name: part for name, part in sums[0].items() if name != "hostname"}
             return [
-                self._run([_Job(ALL_CLIENTS, 0, {"": (entry,)}, _options(shared, []))], beside=[])
+                self._foreign_run(
+                    [_FioJob(ALL_CLIENTS, 0, {"": (entry,)}, _merged_options(shared, []))],
+                    beside=[],
+                )
             ]
         if len(runs) == 1:
             return [replace(runs[0], details=replace(runs[0].details, claimed=claimed))]
-        return [*runs, self._sum(sums[0], claimed, len(phases), runs[0])]
+        return [*runs, self._sum_of_all_clients(sums[0], claimed, len(phases), runs[0])]
 
-    def _jobs(self) -> tuple[list[_Job], list[Block]]:
+    def _jobs_and_sums(self) -> tuple[list[_FioJob], list[Block]]:
         """The jobs of the last report, and fio's sums over them."""
         last = self.reports[-1]
-        shared = table_of(last.content.get("global options"))
+        shared = dict_or_empty(last.json_document.get("global options"))
         groups: dict[tuple[str, int], dict[str, list[Block]]] = {}
         sums: list[Block] = []
-        for entry in last.entries:
-            name, group, client = place_of(entry)
+        for entry in last.job_entries:
+            name, group, client = entry_key(entry)
             if name == ALL_CLIENTS:
                 sums.append(entry)
             else:
                 groups.setdefault((name, group), {}).setdefault(client, []).append(entry)
-            self._leave_out_parts(entry)
+            self._mark_unread_parts(entry)
         jobs = [
-            _Job(
+            _FioJob(
                 name,
                 group,
                 {client: tuple(entries) for client, entries in clients.items()},
-                _options(shared, list(chain.from_iterable(clients.values()))),
+                _merged_options(shared, list(chain.from_iterable(clients.values()))),
             )
             for (name, group), clients in groups.items()
         ]
         return jobs, sums
 
-    def _leave_out_parts(self, entry: Block) -> None:
+    def _mark_unread_parts(self, entry: Block) -> None:
         """Parts of an entry that are not read."""
-        parts = [way for way in WAYS if table_of(entry.get(way)).get("prios")]
+        parts = [way for way in WAYS if dict_or_empty(entry.get(way)).get("prios")]
         if parts:
-            self.file.account.left_out(
-                self.reports[-1].first,
-                self.reports[-1].last,
-                f"Latencies by priority of {clean(str(entry.get('jobname', '')))} are not read.",
+            self.file.line_account.mark_left_out(
+                self.reports[-1].first_line,
+                self.reports[-1].last_line,
+                f"Latencies by priority of {printable_line(str(entry.get('jobname', '')))} are "
+                "not read.",
             )
 
-    def _sum(
+    def _sum_of_all_clients(
         self, entry: Block, claimed: tuple[Figures, ...], phases: int, like: ForeignRun
     ) -> ForeignRun:
         """What fio says of all jobs and groups of all clients together."""
@@ -339,85 +356,91 @@ class _Report:
             like, name=ALL_CLIENTS, details=details, clients=(client,), settings=(), in_flight=None
         )
 
-    def _run(self, jobs: Sequence[_Job], *, beside: Sequence[_Job]) -> ForeignRun:
+    def _foreign_run(self, jobs: Sequence[_FioJob], *, beside: Sequence[_FioJob]) -> ForeignRun:
         """One job, or several together that ran side by side."""
         first, last = jobs[0], self.reports[-1]
         options = first.options
-        names = list(dict.fromkeys(chain.from_iterable(job.clients for job in jobs)))
-        clients = tuple(self._client(name, jobs) for name in names)
+        names = list(dict.fromkeys(chain.from_iterable(job.entries_by_client for job in jobs)))
+        clients = tuple(self._imported_client(name, jobs) for name in names)
         if len(clients) == 1 and len(jobs) == 1:
-            alone = len({place_of(entry)[:2] for entry in last.entries}) == 1
-            clients = (self._with_logs(clients[0], first, alone=alone),)
+            alone = len({entry_key(entry)[:2] for entry in last.job_entries}) == 1
+            clients = (self._client_with_logs(clients[0], first, alone=alone),)
         every = FioEntries(tuple(chain.from_iterable(job.entries for job in jobs)), options)
-        buffered = {job.buffered for job in jobs}
+        buffered = {job.is_buffered for job in jobs}
         data = [job.data_bytes for job in jobs]
-        flights = [job.in_flight for job in jobs]
-        claim = every.mixed_claim
+        flights = [job.max_in_flight for job in jobs]
+        claim = every.all_directions_figures
         details = ImportedRun(
             tool="fio",
-            version=clean(str(last.content.get("fio version", ""))).removeprefix("fio-"),
+            version=printable_line(str(last.json_document.get("fio version", ""))).removeprefix(
+                "fio-"
+            ),
             files=(self.file.name,),
             claimed=() if claim is None else (claim,),
             buffered=buffered.pop() if len(buffered) == 1 else True in buffered or None,
             data_bytes=None if None in data else sum(size or 0 for size in data),
-            ramp_s=fio_seconds(options.get("ramp_time", "")),
-            asked_s=None if _ended_by_size(first) else fio_seconds(options.get("runtime", "")),
-            paced=any(_is_paced(job.options) for job in jobs),
-            grouped=any(is_on(job.options.get("group_reporting")) for job in jobs),
-            unsteady=next(filter(None, map(_unsteady, every.entries)), ""),
-            notes=tuple(every.notes()),
+            ramp_s=parse_fio_seconds(options.get("ramp_time", "")),
+            asked_s=None
+            if _moved_its_whole_size(first)
+            else parse_fio_seconds(options.get("runtime", "")),
+            paced=any(_has_rate_or_pause(job.options) for job in jobs),
+            is_phase_of_group=any(is_option_on(job.options.get("group_reporting")) for job in jobs),
+            unsteady=next(filter(None, map(_missed_steady_state_text, every.entries)), ""),
+            notes=tuple(every.note_texts()),
         )
         kind = options.get("rw", options.get("readwrite", ""))
         return ForeignRun(
-            name=_name(jobs) or self.file.name,
+            name=_run_name(jobs) or self.file.name,
             details=details,
             clients=clients,
-            settings=_settings(jobs, beside),
+            settings=_load_settings(jobs, beside),
             ignored=IGNORED,
-            kind=kind if len(jobs) == 1 else "",
+            access_kind=kind if len(jobs) == 1 else "",
             in_flight=None if None in flights else sum(flight or 0 for flight in flights),
-            at_ns=last.at_ns,
-            headline=headline_of(first.block_bytes),
+            moment_ns=last.written_ns,
+            headline=headline_for_block_size(first.block_bytes),
         )
 
-    def _client(self, name: str, jobs: Sequence[_Job]) -> ImportedClient:
+    def _imported_client(self, name: str, jobs: Sequence[_FioJob]) -> ImportedClient:
         """Entries that ran side by side on one client."""
         first = jobs[0]
-        own = tuple(chain.from_iterable(job.clients.get(name, ()) for job in jobs))
+        own = tuple(chain.from_iterable(job.entries_by_client.get(name, ()) for job in jobs))
         entries = FioEntries(own, first.options)
         places = {(job.name, job.group, name) for job in jobs}
-        title = clean(_name(jobs))
+        title = printable_line(_run_name(jobs))
         host = ImportedHost(
-            source=f"{self.file.name}: {title}" + (f", {clean(name)}" if name else ""),
+            source=f"{self.file.name}: {title}" + (f", {printable_line(name)}" if name else ""),
             figures=entries.figures(),
             group=first.group,
             errors=tuple(
-                f"error {code} of job {clean(str(entry.get('jobname', '')))}"
+                f"error {code} of job {printable_line(str(entry.get('jobname', '')))}"
                 for entry in own
-                if (code := whole_number(entry.get("error")))
+                if (code := rounded_number(entry.get("error")))
             ),
         )
-        starts = [whole_number(entry.get("job_start")) or 0 for entry in own]
-        ramp_ms = round((fio_seconds(first.options.get("ramp_time", "")) or 0.0) * 1000)
+        starts = [rounded_number(entry.get("job_start")) or 0 for entry in own]
+        ramp_ms = round((parse_fio_seconds(first.options.get("ramp_time", "")) or 0.0) * 1000)
         known = bool(starts) and min(starts) > 0
         return ImportedClient(
             name=name or "client",
             details=host,
-            bins={way: bins for way in entries.operations if (bins := entries.bins(way))},
-            seconds=tuple(self._seconds(places, entries)),
+            bins={
+                way: bins for way in entries.busy_operations if (bins := entries.latency_bins(way))
+            },
+            seconds=tuple(self._seconds_between_reports(places, entries)),
             start_ns=(min(starts) + ramp_ms) * NS_PER_MS if known else None,
             runtime_s=entries.runtime_s,
         )
 
-    def _seconds(
+    def _seconds_between_reports(
         self, places: set[tuple[str, int, str]], whole: FioEntries
     ) -> Iterator[ImportedSecond]:
         """What was done between one report and the next."""
         rows = [
             (
-                report.at_ns,
+                report.written_ns,
                 FioEntries(
-                    tuple(entry for entry in report.entries if place_of(entry) in places),
+                    tuple(entry for entry in report.job_entries if entry_key(entry) in places),
                     whole.options,
                 ),
             )
@@ -427,10 +450,10 @@ class _Report:
         if len(dated) < 3:
             return
         begin = dated[0][0] - round((dated[0][1].runtime_s or 0.0) * NS_PER_S)
-        for way in whole.directions:
+        for way in whole.busy_directions:
             before, ended = (0, 0, 0.0), begin
             for at, entries in dated:
-                now = entries.done(way)
+                now = entries.sum_of_operations(way)
                 if at > ended and now[0] > before[0]:
                     yield ImportedSecond(
                         way,
@@ -442,17 +465,19 @@ class _Report:
                     )
                 before, ended = now, max(at, ended)
 
-    def _with_logs(self, client: ImportedClient, job: _Job, *, alone: bool) -> ImportedClient:
+    def _client_with_logs(
+        self, client: ImportedClient, job: _FioJob, *, alone: bool
+    ) -> ImportedClient:
         """The client with what logs beside the report tell, where they are surely its own."""
         if client.seconds:
             return client
-        logs = fio_logs.read(
+        logs = fio_logs.read_logs(
             self.file,
-            self.folder,
+            self.files,
             job.name,
             job.options,
             alone=alone,
-            lat_unit_ns=FioEntries(job.entries, job.options).lat_unit_ns,
+            lat_unit_ns=FioEntries(job.entries, job.options).latency_unit_ns,
         )
         # Some versions lose the last window of bins: such bins are of a part of the run.
         counts = {figure.operation: figure.count for figure in client.details.figures}
@@ -462,60 +487,66 @@ class _Report:
         return replace(client, seconds=logs.seconds, bins=client.bins or complete)
 
 
-def _phases(jobs: Sequence[_Job]) -> list[list[_Job]]:
+def _group_jobs_by_phase(jobs: Sequence[_FioJob]) -> list[list[_FioJob]]:
     """The jobs that ran side by side, phase by phase.
 
     Those of one group did. A further group began when all before had ended where it has
     `stonewall`, at once where it only has `new_group`; but reports of bare options leave these out.
     Then its times say so, if they are told, or that fio did not run for as long as all groups took.
     """
-    groups: dict[int, list[_Job]] = {}
+    groups: dict[int, list[_FioJob]] = {}
     for job in jobs:
         groups.setdefault(job.group, []).append(job)
-    phases: list[list[_Job]] = []
+    phases: list[list[_FioJob]] = []
     for _, group in sorted(groups.items()):
-        if phases and _ran_beside(phases, group):
+        if phases and _ran_in_same_phase(phases, group):
             phases[-1] += group
         else:
             phases.append(list(group))
     return phases
 
 
-def _ran_beside(phases: Sequence[Sequence[_Job]], group: Sequence[_Job]) -> bool:
+def _ran_in_same_phase(phases: Sequence[Sequence[_FioJob]], group: Sequence[_FioJob]) -> bool:
     before = phases[-1]
-    spans = [job.span_ms for job in (*before, *group)]
+    spans = [job.run_span_ms for job in (*before, *group)]
     known = [span for span in spans if span is not None]
     if len(known) == len(spans):
         return min(span[0] for span in known[len(before) :]) < max(
             span[1] for span in known[: len(before)]
         )
     walls = ("stonewall", "wait_for_previous")
-    if any(is_on(job.options.get(name)) for job in group for name in walls):
+    if any(is_option_on(job.options.get(name)) for job in group for name in walls):
         return False
-    if any(is_on(job.options.get("new_group")) for job in group):
+    if any(is_option_on(job.options.get("new_group")) for job in group):
         return True
-    elapsed = max(number(entry.get("elapsed")) or 0.0 for job in group for entry in job.entries)
+    elapsed = max(
+        finite_number(entry.get("elapsed")) or 0.0 for job in group for entry in job.entries
+    )
     apart = sum(max(job.runtime_s for job in phase) for phase in (*phases, group))
     return 0 < elapsed < apart - CLOCK_SLACK_S
 
 
-def _name(jobs: Sequence[_Job]) -> str:
-    names = [clean_name(job.name) for job in jobs]
+def _run_name(jobs: Sequence[_FioJob]) -> str:
+    names = [printable_name(job.name) for job in jobs]
     if len(names) <= JOBS_NAMED:
         return " + ".join(names)
     return f"{names[0]} + {len(names) - 1} more"
 
 
-def _options(shared: Block, entries: Sequence[Block]) -> dict[str, str]:
+def _merged_options(shared: Block, entries: Sequence[Block]) -> dict[str, str]:
     """The options of a job; where clients have others, all of theirs."""
     values: dict[str, dict[str, None]] = {}
     for entry in entries or [{}]:
-        for name, text in texts_of({**shared, **table_of(entry.get("job options"))}).items():
+        for name, text in printable_options(
+            {**shared, **dict_or_empty(entry.get("job options"))}
+        ).items():
             values.setdefault(name, {})[text] = None
     return {name: " | ".join(texts) for name, texts in values.items()}
 
 
-def _settings(jobs: Sequence[_Job], beside: Sequence[_Job]) -> tuple[tuple[str, int | str], ...]:
+def _load_settings(
+    jobs: Sequence[_FioJob], beside: Sequence[_FioJob]
+) -> tuple[tuple[str, int | str], ...]:
     """All options of a job, sizes and times in one form, and what ran beside it.
 
     Of several jobs each option has the values of all of them that have it.
@@ -523,38 +554,38 @@ def _settings(jobs: Sequence[_Job], beside: Sequence[_Job]) -> tuple[tuple[str, 
     values: dict[str, dict[int | str, None]] = {}
     for job in jobs:
         for name, text in job.options.items():
-            values.setdefault(name, {})[_setting(name, text, job.options)] = None
+            values.setdefault(name, {})[_normalized_setting(name, text, job.options)] = None
     settings: dict[str, int | str] = {
         name: next(iter(own)) if len(own) == 1 else " | ".join(map(str, own))
         for name, own in sorted(values.items())
     }
     if beside:
-        settings["beside"] = ", ".join(sorted(clean(job.name) for job in beside))
+        settings["beside"] = ", ".join(sorted(printable_line(job.name) for job in beside))
     return tuple(settings.items())
 
 
-def _setting(name: str, text: str, options: Mapping[str, str]) -> int | str:
+def _normalized_setting(name: str, text: str, options: Mapping[str, str]) -> int | str:
     """An option's value in one form: `4096` and `4k` are the same, as are `60` and `1m` of time."""
     if name in _SIZES:
-        size = fio_bytes(text, _kb_base(options))
-        return text if size is None else short_size(size)
-    if name in _TIMES and (seconds := fio_seconds(text)) is not None:
+        size = parse_fio_bytes(text, _bytes_per_kb(options))
+        return text if size is None else size_with_unit(size)
+    if name in _TIMES and (seconds := parse_fio_seconds(text)) is not None:
         return int(seconds) if seconds == int(seconds) else f"{seconds:g}"
     return text
 
 
-def _kb_base(options: Mapping[str, str]) -> int:
+def _bytes_per_kb(options: Mapping[str, str]) -> int:
     return 1000 if options.get("kb_base", "").strip() == "1000" else KB_BASE
 
 
-def _ended_by_size(job: _Job) -> bool:
+def _moved_its_whole_size(job: _FioJob) -> bool:
     """Whether it did all that it was to do: its run time was only a limit."""
     done = FioEntries(job.entries, job.options).moved_bytes
     size = job.data_bytes
-    return size is not None and done >= DONE_SHARE * size * len(job.clients)
+    return size is not None and done >= DONE_SHARE * size * len(job.entries_by_client)
 
 
-def _is_paced(options: Mapping[str, str]) -> bool:
+def _has_rate_or_pause(options: Mapping[str, str]) -> bool:
     """Whether a rate or a pause holds the load back; 0 is none."""
     return any(
         any(part.strip() not in ("", "0") for part in options.get(name, "").split(","))
@@ -562,18 +593,18 @@ def _is_paced(options: Mapping[str, str]) -> bool:
     )
 
 
-def _unsteady(entry: Block) -> str:
+def _missed_steady_state_text(entry: Block) -> str:
     """What fio says of a steady state that it did not come to; empty for none."""
-    steady = table_of(entry.get("steadystate"))
-    if not steady or whole_number(steady.get("attained")) != 0:
+    steady = dict_or_empty(entry.get("steadystate"))
+    if not steady or rounded_number(steady.get("attained")) != 0:
         return ""
-    wanted = clean(str(steady.get("ss", "")))
-    seconds = whole_number(steady.get("duration"))
+    wanted = printable_line(str(steady.get("ss", "")))
+    seconds = rounded_number(steady.get("duration"))
     return f"{wanted} over {seconds} s" if seconds else wanted
 
 
-def _plain(text: str | None) -> float | None:
+def _parse_float(text: str | None) -> float | None:
     try:
-        return None if text is None else number(float(text))
+        return None if text is None else finite_number(float(text))
     except ValueError:
         return None

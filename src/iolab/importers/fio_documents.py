@@ -9,7 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from iolab.dataclass import dataclass
-from iolab.importers.files import ForeignFault, ForeignFile, number, table_of, whole_number
+from iolab.importers.files import (
+    ForeignFault,
+    ForeignFile,
+    dict_or_empty,
+    finite_number,
+    rounded_number,
+)
 from iolab.units import NS_PER_MS, NS_PER_S
 
 Block = Mapping[str, Any]
@@ -57,69 +63,71 @@ CUT_OFF: Final = "fio's report is cut off, or is no JSON."
 
 
 @dataclass(frozen=True)
-class FioDocument:
+class FioReportDocument:
     """One report of a file, with its lines."""
 
-    content: Block
-    first: int
-    last: int
+    json_document: Block
+    first_line: int
+    last_line: int
 
     @property
-    def entries(self) -> list[Block]:
+    def job_entries(self) -> list[Block]:
         """Its jobs, of fio alone or of clients of its servers."""
-        every = self.content.get("client_stats", self.content.get("jobs"))
+        every = self.json_document.get("client_stats", self.json_document.get("jobs"))
         if not isinstance(every, list):
             return []
         return [entry for entry in every if isinstance(entry, dict)]
 
     @property
-    def at_ns(self) -> int | None:
+    def written_ns(self) -> int | None:
         """When it was made, in ns since 1970; fio says so from 2.2.5 on."""
-        exact = whole_number(self.content.get("timestamp_ms"))
+        exact = rounded_number(self.json_document.get("timestamp_ms"))
         if exact is not None:
             return exact * NS_PER_MS
-        seconds = whole_number(self.content.get("timestamp"))
+        seconds = rounded_number(self.json_document.get("timestamp"))
         return None if seconds is None else seconds * NS_PER_S
 
 
-def documents_in(file: ForeignFile) -> list[FioDocument]:
+def find_fio_documents(file: ForeignFile) -> list[FioReportDocument]:
     """Every report in a file, whatever stands around it; the account tells of all else."""
     text = _NO_NUMBER.sub(lambda match: f"{match[1]}{' ' * len(match[2])}NaN", file.text)
     decoder = json.JSONDecoder(parse_constant=lambda _: None)
-    documents: list[FioDocument] = []
+    documents: list[FioReportDocument] = []
     cut: list[int] = []
     at = 0
     while (version := _VERSION.search(text, at)) and len(cut) < CUT_MOST:
-        found = _decoded(decoder, text, at, version.start())
+        found = _decode_report(decoder, text, at, version.start())
         if found is None:
             opening = text.rfind("{", at, version.start())
-            cut.append(file.line_at(version.start() if opening < 0 else opening))
+            cut.append(file.line_number_at(version.start() if opening < 0 else opening))
             at = version.end()
             continue
         content, begin, at = found
-        document = FioDocument(content, file.line_at(begin), file.line_at(at - 1))
+        document = FioReportDocument(
+            content, file.line_number_at(begin), file.line_number_at(at - 1)
+        )
         if len(documents) == DOCUMENTS_MOST:
-            file.account.left_out(
-                document.first, len(file.lines), f"More than {DOCUMENTS_MOST} reports of fio."
+            file.line_account.mark_left_out(
+                document.first_line, len(file.lines), f"More than {DOCUMENTS_MOST} reports of fio."
             )
             break
         documents.append(document)
-        file.account.read(document.first, document.last)
+        file.line_account.mark_read(document.first_line, document.last_line)
     if not documents:
         raise ForeignFault(CUT_OFF)
-    _leave_out_cut(file, documents, cut)
-    _read_progress(file)
+    _mark_cut_off_reports(file, documents, cut)
+    _mark_progress_lines(file)
     return documents
 
 
-def _decoded(
+def _decode_report(
     decoder: json.JSONDecoder, text: str, after: int, version: int
 ) -> tuple[Block, int, int] | None:
     """The report that names its version there, with its first and last place."""
     opening = text.rfind("{", after, version)
     tried = 0
     # fio names its version first; what sorts the names of a report puts others before it.
-    for begin in (opening, *_openings(text, after, version)):
+    for begin in (opening, *_brace_positions(text, after, version)):
         if begin < 0 or tried == OPENINGS_MOST:
             return None
         tried += 1
@@ -132,48 +140,54 @@ def _decoded(
     return None
 
 
-def _openings(text: str, after: int, before: int) -> Iterator[int]:
+def _brace_positions(text: str, after: int, before: int) -> Iterator[int]:
     begin = text.find("{", after, before)
     while begin >= 0:
         yield begin
         begin = text.find("{", begin + 1, before)
 
 
-def _leave_out_cut(file: ForeignFile, documents: Sequence[FioDocument], cut: Sequence[int]) -> None:
+def _mark_cut_off_reports(
+    file: ForeignFile, documents: Sequence[FioReportDocument], cut: Sequence[int]
+) -> None:
     """Each report that is cut off reaches to where the next one begins."""
-    begins = sorted({*(document.first for document in documents), *cut, len(file.lines) + 1})
+    begins = sorted({*(document.first_line for document in documents), *cut, len(file.lines) + 1})
     for line in cut:
         after = bisect_right(begins, line)
         last = begins[after] - 1 if after < len(begins) else line
-        file.account.left_out(line, max(last, line), CUT_OFF)
+        file.line_account.mark_left_out(line, max(last, line), CUT_OFF)
 
 
-def _read_progress(file: ForeignFile) -> None:
+def _mark_progress_lines(file: ForeignFile) -> None:
     """What fio says on its way is no result; its text and terse outputs are, and are not read."""
     unread = [
-        line for entry in file.account.remainder() for line in range(entry.first, entry.last + 1)
+        line
+        for entry in file.line_account.unmarked_lines()
+        for line in range(entry.first_line, entry.last_line + 1)
     ]
     begin, before = 0, 0
     for line in [*unread, len(file.lines) + 2]:
         blank = not any(text.strip() for text in file.lines[before : line - 1])
         if begin and not (blank and line <= len(file.lines)):
-            file.account.left_out(begin, before, TEXT_NOT_READ)
+            file.line_account.mark_left_out(begin, before, TEXT_NOT_READ)
             begin = 0
         before = line
         text = file.lines[line - 1] if line <= len(file.lines) else ""
         if TEXT_REPORT.match(text):
             begin = begin or line
         elif TERSE_REPORT.match(text):
-            file.account.left_out(line, line, TERSE_NOT_READ)
+            file.line_account.mark_left_out(line, line, TERSE_NOT_READ)
         elif not begin and _PROGRESS.fullmatch(text):
-            file.account.read(line)
+            file.line_account.mark_read(line)
 
 
-def runs_of(documents: Sequence[FioDocument]) -> Iterator[list[FioDocument]]:
+def group_reports_by_run(
+    documents: Sequence[FioReportDocument],
+) -> Iterator[list[FioReportDocument]]:
     """Reports of one run of fio, each of which counts on from the one before."""
-    run: list[FioDocument] = []
+    run: list[FioReportDocument] = []
     for document in documents:
-        if run and not _counts_on(run[-1], document):
+        if run and not _continues_run(run[-1], document):
             yield run
             run = []
         run.append(document)
@@ -181,19 +195,21 @@ def runs_of(documents: Sequence[FioDocument]) -> Iterator[list[FioDocument]]:
         yield run
 
 
-def place_of(entry: Block) -> tuple[str, int, str]:
+def entry_key(entry: Block) -> tuple[str, int, str]:
     """What tells an entry from others of its report: job, group and client."""
     client = f"{entry.get('hostname', '')}:{entry.get('port', '')}".strip(":")
-    return str(entry.get("jobname", "")), whole_number(entry.get("groupid")) or 0, client
+    return str(entry.get("jobname", "")), rounded_number(entry.get("groupid")) or 0, client
 
 
-def _counts_on(before: FioDocument, after: FioDocument) -> bool:
+def _continues_run(before: FioReportDocument, after: FioReportDocument) -> bool:
     """Whether a report is a later one of the same process, and not of the same job run again.
 
     Nothing of it may have shrunk, and the time of day must have gone on as the run's own did.
     """
-    first, second = _progress(before), _progress(after)
-    if not first or before.content.get("global options") != after.content.get("global options"):
+    first, second = _progress_by_job(before), _progress_by_job(after)
+    if not first or before.json_document.get("global options") != after.json_document.get(
+        "global options"
+    ):
         return False
     for place, progress in first.items():
         later = second.get(place)
@@ -205,14 +221,14 @@ def _counts_on(before: FioDocument, after: FioDocument) -> bool:
     elapsed = [max(each.elapsed_s for each in every.values()) for every in (first, second)]
     if all(elapsed):
         went_s = elapsed[1] - elapsed[0]
-    if before.at_ns is None or after.at_ns is None:
+    if before.written_ns is None or after.written_ns is None:
         return went_s > STEP_LEAST_S
-    passed_s = (after.at_ns - before.at_ns) / NS_PER_S
+    passed_s = (after.written_ns - before.written_ns) / NS_PER_S
     return passed_s > 0 and abs(passed_s - went_s) <= CLOCK_SLACK_S
 
 
 @dataclass(frozen=True, slots=True)
-class _Progress:
+class _JobProgress:
     """How far a job is: I/Os, its run time, and the elapsed time of fio, 0 where not told."""
 
     ios: float = 0.0
@@ -220,16 +236,19 @@ class _Progress:
     elapsed_s: float = 0.0
 
 
-def _progress(document: FioDocument) -> dict[object, _Progress]:
+def _progress_by_job(document: FioReportDocument) -> dict[object, _JobProgress]:
     """That of each job with its options."""
-    rows: dict[object, _Progress] = {}
-    for entry in document.entries:
-        blocks = [table_of(entry.get(way)) for way in ("read", "write", "trim", "mixed")]
-        place = (place_of(entry), str(entry.get("job options")))
-        before = rows.get(place, _Progress())
-        rows[place] = _Progress(
-            before.ios + sum(number(block.get("total_ios")) or 0.0 for block in blocks),
-            max(before.run_s, *((number(block.get("runtime")) or 0) / 1000 for block in blocks)),
-            max(before.elapsed_s, number(entry.get("elapsed")) or 0.0),
+    rows: dict[object, _JobProgress] = {}
+    for entry in document.job_entries:
+        blocks = [dict_or_empty(entry.get(way)) for way in ("read", "write", "trim", "mixed")]
+        place = (entry_key(entry), str(entry.get("job options")))
+        before = rows.get(place, _JobProgress())
+        rows[place] = _JobProgress(
+            before.ios + sum(finite_number(block.get("total_ios")) or 0.0 for block in blocks),
+            max(
+                before.run_s,
+                *((finite_number(block.get("runtime")) or 0) / 1000 for block in blocks),
+            ),
+            max(before.elapsed_s, finite_number(entry.get("elapsed")) or 0.0),
         )
     return rows

@@ -16,12 +16,24 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from iolab.core.histogram import MIDDLE_NS, Histogram, bin_of_midpoint, bin_of_ns, of_sparse
+from iolab.core.histogram import (
+    MIDDLE_NS,
+    Histogram,
+    bin_index_of_midpoint,
+    bin_index_of_ns,
+    dense_counts,
+)
 from iolab.core.metric import SYNC
 from iolab.dataclass import dataclass
-from iolab.importers.files import ForeignFault, clean, number, table_of, whole_number
+from iolab.importers.files import (
+    ForeignFault,
+    dict_or_empty,
+    finite_number,
+    printable_line,
+    rounded_number,
+)
 from iolab.importers.fio_documents import Block
-from iolab.importers.fio_units import is_on
+from iolab.importers.fio_units import is_option_on
 from iolab.importers.model import MIXED, Figures
 from iolab.units import NS_PER_US
 
@@ -43,158 +55,182 @@ class FioEntries:
     options: Mapping[str, str]
 
     @property
-    def directions(self) -> tuple[str, ...]:
+    def busy_directions(self) -> tuple[str, ...]:
         """The ways in which anything was done; reads where nothing was."""
         busy = tuple(way for way in WAYS if self._is_busy(way))
         return busy or ((MIXED,) if self._is_busy(MIXED) else ("read",))
 
     @property
-    def operations(self) -> tuple[str, ...]:
+    def busy_operations(self) -> tuple[str, ...]:
         """The directions, and sync where anything was synced."""
-        return (*self.directions, *((SYNC,) if self._is_busy(SYNC) else ()))
+        return (*self.busy_directions, *((SYNC,) if self._is_busy(SYNC) else ()))
 
     @property
-    def mixed_claim(self) -> Figures | None:
+    def all_directions_figures(self) -> Figures | None:
         """What fio says of all directions together, where it says that beside each of them."""
-        if MIXED in self.directions or not self._is_busy(MIXED):
+        if MIXED in self.busy_directions or not self._is_busy(MIXED):
             return None
-        rates = [number(block.get("iops")) for block in self._blocks(MIXED)]
+        rates = [finite_number(block.get("iops")) for block in self._direction_blocks(MIXED)]
         return Figures("all", rate_per_s=sum(rate or 0.0 for rate in rates))
 
     @property
     def runtime_s(self) -> float | None:
         """How long any of them ran; None where no report tells it."""
-        blocks = [block for way in (*WAYS, MIXED) for block in self._blocks(way)]
-        times = [number(block.get("runtime")) for block in blocks]
+        blocks = [block for way in (*WAYS, MIXED) for block in self._direction_blocks(way)]
+        times = [finite_number(block.get("runtime")) for block in blocks]
         known = [time for time in times if time is not None]
         return max(known) / 1000 if known else None
 
     @property
-    def lat_unit_ns(self) -> int:
+    def latency_unit_ns(self) -> int:
         """In what latencies are printed: microseconds before 2.99."""
-        blocks = (block for way in self.directions for block in self._blocks(way))
-        return NS_PER_US if any(_is_old(block) for block in blocks) else 1
+        blocks = (block for way in self.busy_directions for block in self._direction_blocks(way))
+        return NS_PER_US if any(_has_old_units(block) for block in blocks) else 1
 
     @property
     def moved_bytes(self) -> int:
         """What was moved in all directions."""
-        return sum(_bytes(block) for way in self.directions for block in self._blocks(way))
+        return sum(
+            _moved_bytes(block)
+            for way in self.busy_directions
+            for block in self._direction_blocks(way)
+        )
 
     @property
-    def members(self) -> int:
+    def job_count(self) -> int:
         """How many jobs ran: fio adds their times up where it reports a group as one entry."""
-        return sum(_members(entry) for entry in self.entries)
+        return sum(_job_count_of_entry(entry) for entry in self.entries)
 
     def figures(self) -> tuple[Figures, ...]:
         """Each operation as fio prints it; of several entries rates and counts are added."""
         return tuple(
-            self._sync_figures() if operation == SYNC else self._figures(operation)
-            for operation in self.operations
+            self._sync_figures() if operation == SYNC else self._direction_figures(operation)
+            for operation in self.busy_operations
         )
 
-    def bins(self, operation: str) -> dict[int, int]:
+    def latency_bins(self, operation: str) -> dict[int, int]:
         """The latency bins of json+ by our numbers; empty where an entry has none."""
         merged: dict[int, int] = {}
-        for block in self._blocks(operation):
-            table = self._percentiles_of(block, operation).get("bins")
-            bins = table_of(table) or table_of(self._latency(block, operation).get("bins"))
-            if not bins and _count(block) != 0:
+        for block in self._direction_blocks(operation):
+            table = self._block_with_percentiles(block, operation).get("bins")
+            bins = dict_or_empty(table) or dict_or_empty(
+                self._latency_block(block, operation).get("bins")
+            )
+            if not bins and _operation_count(block) != 0:
                 return {}
-            factor = _latency_factor(block, self.kind(operation))
-            for place, count in _bins(bins, factor):
+            factor = _latency_unit_ns(block, self.percentile_latency_kind(operation))
+            for place, count in _numbered_bins(bins, factor):
                 merged[place] = merged.get(place, 0) + count
         return {place: count for place, count in merged.items() if count}
 
-    def done(self, way: str) -> tuple[int, int, float]:
+    def sum_of_operations(self, way: str) -> tuple[int, int, float]:
         """Operations, bytes, and the sum of all latencies in ns."""
-        blocks = self._blocks(way)
+        blocks = self._direction_blocks(way)
         waited = sum(
-            (number(_latency(block, "lat").get("mean")) or 0.0)
-            * _latency_factor(block, "lat")
-            * (_count(block) or 0)
+            (finite_number(_latency_block_of_kind(block, "lat").get("mean")) or 0.0)
+            * _latency_unit_ns(block, "lat")
+            * (_operation_count(block) or 0)
             for block in blocks
         )
-        return _added(map(_count, blocks)) or 0, sum(map(_bytes, blocks)), waited
+        return (
+            _sum_if_all_known(map(_operation_count, blocks)) or 0,
+            sum(map(_moved_bytes, blocks)),
+            waited,
+        )
 
-    def kind(self, operation: str) -> str:
+    def percentile_latency_kind(self, operation: str) -> str:
         """Which latency its percentiles are of: `lat` where that was asked for, else `clat`."""
         if operation == SYNC:
             return "lat"
-        blocks = [block for block in self._blocks(operation) if _count(block) != 0]
+        blocks = [
+            block for block in self._direction_blocks(operation) if _operation_count(block) != 0
+        ]
         lat, clat = (
-            [bool(_ranked(table_of(_latency(block, kind).get("percentile")))) for block in blocks]
+            [
+                bool(
+                    _values_by_percentile(
+                        dict_or_empty(_latency_block_of_kind(block, kind).get("percentile"))
+                    )
+                )
+                for block in blocks
+            ]
             for kind in ("lat", "clat")
         )
-        misplaced = is_on(self.options.get("lat_percentiles")) and not any(lat)
+        misplaced = is_option_on(self.options.get("lat_percentiles")) and not any(lat)
         # With disable_clat, and in what others made of a report, there may only be `lat`.
         only_lat = not any(clat) and not any(
-            number(_latency(block, "clat").get("mean")) for block in blocks
+            finite_number(_latency_block_of_kind(block, "clat").get("mean")) for block in blocks
         )
         return "lat" if blocks and (all(lat) or misplaced or only_lat) else "clat"
 
-    def notes(self) -> Iterator[str]:
+    def note_texts(self) -> Iterator[str]:
         """What was made of the report, by which rule."""
-        for operation in self.operations:
-            yield f"{operation} latencies are {KIND_NAMES[self.kind(operation)]}"
-        blocks = [block for way in self.directions for block in self._blocks(way)]
-        if any(_is_old(block) for block in blocks):
+        for operation in self.busy_operations:
+            yield f"{operation} latencies are {KIND_NAMES[self.percentile_latency_kind(operation)]}"
+        blocks = [block for way in self.busy_directions for block in self._direction_blocks(way)]
+        if any(_has_old_units(block) for block in blocks):
             yield "io_bytes are KiB and latencies microseconds, as fio prints them before 2.99"
         if any("total_ios" not in block for block in blocks if block):
             yield "counts are IOPS times the run time: there is no total_ios, as before fio 2.2"
-        if MIXED in self.directions:
+        if MIXED in self.busy_directions:
             yield "reads, writes and trims stand in one figure (unified_rw_reporting)"
 
-    def _blocks(self, operation: str) -> list[Block]:
-        return [table_of(entry.get(operation)) for entry in self.entries]
+    def _direction_blocks(self, operation: str) -> list[Block]:
+        return [dict_or_empty(entry.get(operation)) for entry in self.entries]
 
     def _is_busy(self, operation: str) -> bool:
-        return any(_count(block) or number(block.get("iops")) for block in self._blocks(operation))
+        return any(
+            _operation_count(block) or finite_number(block.get("iops"))
+            for block in self._direction_blocks(operation)
+        )
 
-    def _latency(self, block: Block, operation: str) -> Block:
-        return _latency(block, self.kind(operation))
+    def _latency_block(self, block: Block, operation: str) -> Block:
+        return _latency_block_of_kind(block, self.percentile_latency_kind(operation))
 
-    def _percentiles_of(self, block: Block, operation: str) -> Block:
+    def _block_with_percentiles(self, block: Block, operation: str) -> Block:
         """The latency under which its percentiles stand."""
-        own = self._latency(block, operation)
-        if self.kind(operation) == "lat" and not _ranked(table_of(own.get("percentile"))):
-            return _latency(block, "clat")
+        own = self._latency_block(block, operation)
+        if self.percentile_latency_kind(operation) == "lat" and not _values_by_percentile(
+            dict_or_empty(own.get("percentile"))
+        ):
+            return _latency_block_of_kind(block, "clat")
         return own
 
-    def _figures(self, way: str) -> Figures:
-        blocks = self._blocks(way)
-        kind = self.kind(way)
-        counts = [_count(block) for block in blocks]
-        runtimes = [number(block.get("runtime")) for block in blocks]
+    def _direction_figures(self, way: str) -> Figures:
+        blocks = self._direction_blocks(way)
+        kind = self.percentile_latency_kind(way)
+        counts = [_operation_count(block) for block in blocks]
+        runtimes = [finite_number(block.get("runtime")) for block in blocks]
         known = [runtime for runtime in runtimes if runtime is not None]
-        low, mean, high = _extremes_and_mean(blocks, kind, counts)
-        rates = [number(block.get("iops")) or 0.0 for block in blocks]
-        failed = sum(whole_number(entry.get("total_err")) or 0 for entry in self.entries)
+        low, mean, high = _latency_min_mean_max_ns(blocks, kind, counts)
+        rates = [finite_number(block.get("iops")) or 0.0 for block in blocks]
+        failed = sum(rounded_number(entry.get("total_err")) or 0 for entry in self.entries)
         return Figures(
             operation=way,
-            count=_added(counts),
+            count=_sum_if_all_known(counts),
             count_is_derived=any("total_ios" not in block for block in blocks),
-            bytes=sum(map(_bytes, blocks))
+            bytes=sum(map(_moved_bytes, blocks))
             if any("io_bytes" in block for block in blocks)
             else None,
             seconds=max(known) / 1000 if known else None,
-            rate_s=_mean_time_s(rates, runtimes),
+            rate_s=_rate_weighted_time_s(rates, runtimes),
             rate_per_s=sum(rates),
-            bw_bytes_per_s=sum(_bandwidth(block) for block in blocks),
+            bw_bytes_per_s=sum(_bytes_per_s(block) for block in blocks),
             lat_min_ns=low,
             lat_mean_ns=mean,
             lat_max_ns=high,
-            in_flight_mean_ns=_extremes_and_mean(blocks, "lat", counts)[1],
-            percentiles=self._percentiles(way),
-            failed=failed if way == self.directions[0] else 0,
-            printed=_printed(blocks[0], kind) if len(blocks) == 1 else (),
+            in_flight_mean_ns=_latency_min_mean_max_ns(blocks, "lat", counts)[1],
+            percentiles=self._merged_percentiles(way),
+            failed=failed if way == self.busy_directions[0] else 0,
+            printed=_printed_figures(blocks[0], kind) if len(blocks) == 1 else (),
         )
 
     def _sync_figures(self) -> Figures:
         """What fsync and its kin took; they move nothing, and are no part of the total."""
-        blocks = self._blocks(SYNC)
-        counts = [_count(block) for block in blocks]
-        seconds, count = self.runtime_s, _added(counts) or 0
-        low, mean, high = _extremes_and_mean(blocks, "lat", counts)
+        blocks = self._direction_blocks(SYNC)
+        counts = [_operation_count(block) for block in blocks]
+        seconds, count = self.runtime_s, _sum_if_all_known(counts) or 0
+        low, mean, high = _latency_min_mean_max_ns(blocks, "lat", counts)
         return Figures(
             operation=SYNC,
             count=count,
@@ -203,35 +239,35 @@ class FioEntries:
             lat_min_ns=low,
             lat_mean_ns=mean,
             lat_max_ns=high,
-            percentiles=self._percentiles(SYNC),
+            percentiles=self._merged_percentiles(SYNC),
             weight=0,
-            printed=_printed(blocks[0], "lat") if len(blocks) == 1 else (),
+            printed=_printed_figures(blocks[0], "lat") if len(blocks) == 1 else (),
         )
 
-    def _percentiles(self, operation: str) -> tuple[tuple[float, float], ...]:
+    def _merged_percentiles(self, operation: str) -> tuple[tuple[float, float], ...]:
         """Fio's own of one entry; of several those of their bins, none where one has none."""
-        kind = self.kind(operation)
+        kind = self.percentile_latency_kind(operation)
         own = [
             {
-                rank: value * _latency_factor(block, kind)
-                for rank, value in _ranked(
-                    table_of(self._percentiles_of(block, operation).get("percentile"))
+                rank: value * _latency_unit_ns(block, kind)
+                for rank, value in _values_by_percentile(
+                    dict_or_empty(self._block_with_percentiles(block, operation).get("percentile"))
                 ).items()
             }
-            for block in self._blocks(operation)
+            for block in self._direction_blocks(operation)
         ]
         if len(own) == 1:
             return tuple(sorted(own[0].items()))
-        bins = self.bins(operation)
+        bins = self.latency_bins(operation)
         if not bins:
             return ()
-        merged = Histogram(of_sparse(list(bins), list(bins.values())))
+        merged = Histogram(dense_counts(list(bins), list(bins.values())))
         ranks = sorted({rank for percentiles in own for rank in percentiles})
         values = ((rank, merged.percentile_ns(rank)) for rank in ranks)
         return tuple((rank, value) for rank, value in values if value is not None)
 
 
-def _mean_time_s(rates: Sequence[float], runtimes: Sequence[float | None]) -> float | None:
+def _rate_weighted_time_s(rates: Sequence[float], runtimes: Sequence[float | None]) -> float | None:
     """The time of rates that are added: of a job that ended early its own."""
     total = sum(rates)
     if not total or None in runtimes:
@@ -240,21 +276,23 @@ def _mean_time_s(rates: Sequence[float], runtimes: Sequence[float | None]) -> fl
     return sum(rate * (runtime or 0.0) for rate, runtime in pairs) / total / 1000
 
 
-def _members(entry: Block) -> int:
-    times = (number(table_of(entry.get(way)).get("runtime")) for way in (*WAYS, MIXED))
+def _job_count_of_entry(entry: Block) -> int:
+    times = (finite_number(dict_or_empty(entry.get(way)).get("runtime")) for way in (*WAYS, MIXED))
     longest = max((time for time in times if time), default=0.0)
-    return max(round((number(entry.get("job_runtime")) or 0.0) / longest), 1) if longest else 1
+    return (
+        max(round((finite_number(entry.get("job_runtime")) or 0.0) / longest), 1) if longest else 1
+    )
 
 
-def _is_old(block: Block) -> bool:
+def _has_old_units(block: Block) -> bool:
     """Whether fio printed KiB and microseconds, as before 2.99."""
     return "io_kbytes" not in block and ("clat" in block or "lat" in block)
 
 
-def _count(block: Block) -> int | None:
+def _operation_count(block: Block) -> int | None:
     """Operations; where none are printed the rate times the time, None where that is not told."""
-    total = whole_number(block.get("total_ios"))
-    iops, runtime = number(block.get("iops")), number(block.get("runtime"))
+    total = rounded_number(block.get("total_ios"))
+    iops, runtime = finite_number(block.get("iops")), finite_number(block.get("runtime"))
     if total is not None:
         return total
     if not iops:
@@ -262,35 +300,35 @@ def _count(block: Block) -> int | None:
     return None if runtime is None else round(iops * runtime / 1000)
 
 
-def _added(counts: Iterable[int | None]) -> int | None:
+def _sum_if_all_known(counts: Iterable[int | None]) -> int | None:
     known = list(counts)
     return None if None in known else sum(count or 0 for count in known)
 
 
-def _bytes(block: Block) -> int:
-    return (whole_number(block.get("io_bytes")) or 0) * (KIB if _is_old(block) else 1)
+def _moved_bytes(block: Block) -> int:
+    return (rounded_number(block.get("io_bytes")) or 0) * (KIB if _has_old_units(block) else 1)
 
 
-def _bandwidth(block: Block) -> float:
+def _bytes_per_s(block: Block) -> float:
     """Bytes a second: exact where fio prints them, else its KiB."""
-    exact = number(block.get("bw_bytes"))
-    return exact if exact is not None else (number(block.get("bw")) or 0.0) * KIB
+    exact = finite_number(block.get("bw_bytes"))
+    return exact if exact is not None else (finite_number(block.get("bw")) or 0.0) * KIB
 
 
-def _latency(block: Block, kind: str) -> Block:
-    return table_of(block.get(f"{kind}_ns", block.get(kind)))
+def _latency_block_of_kind(block: Block, kind: str) -> Block:
+    return dict_or_empty(block.get(f"{kind}_ns", block.get(kind)))
 
 
-def _latency_factor(block: Block, kind: str) -> int:
+def _latency_unit_ns(block: Block, kind: str) -> int:
     return 1 if f"{kind}_ns" in block else NS_PER_US
 
 
-def _extremes_and_mean(
+def _latency_min_mean_max_ns(
     blocks: Sequence[Block], kind: str, counts: Sequence[int | None]
 ) -> tuple[float | None, float | None, float | None]:
     """Least, mean and greatest latency in ns; None where none was counted."""
     rows = [
-        (_latency(block, kind), _latency_factor(block, kind), count)
+        (_latency_block_of_kind(block, kind), _latency_unit_ns(block, kind), count)
         for block, count in zip(blocks, counts, strict=True)
         if count != 0
     ]
@@ -298,57 +336,68 @@ def _extremes_and_mean(
     timed = [
         row
         for row, _, _ in rows
-        if number(row.get("N", 1)) and (number(row.get("max")) or number(row.get("mean")))
+        if finite_number(row.get("N", 1))
+        and (finite_number(row.get("max")) or finite_number(row.get("mean")))
     ]
     if not timed or len(timed) < len(rows):
         return None, None, None
     lows = [
-        value * factor for row, factor, _ in rows if (value := number(row.get("min"))) is not None
+        value * factor
+        for row, factor, _ in rows
+        if (value := finite_number(row.get("min"))) is not None
     ]
     highs = [
-        value * factor for row, factor, _ in rows if (value := number(row.get("max"))) is not None
+        value * factor
+        for row, factor, _ in rows
+        if (value := finite_number(row.get("max"))) is not None
     ]
-    means = [(number(row.get("mean")) or 0.0) * factor for row, factor, _ in rows]
+    means = [(finite_number(row.get("mean")) or 0.0) * factor for row, factor, _ in rows]
     if len(rows) == 1:
         return min(lows, default=None), means[0], max(highs, default=None)
-    total = _added(count for *_, count in rows)
+    total = _sum_if_all_known(count for *_, count in rows)
     waited = sum(mean * (count or 0) for mean, (_, _, count) in zip(means, rows, strict=True))
     return min(lows, default=None), waited / total if total else None, max(highs, default=None)
 
 
-def _ranked(percentile: Block) -> dict[float, float]:
+def _values_by_percentile(percentile: Block) -> dict[float, float]:
     return {
         float(key): value
         for key, text in percentile.items()
-        if _RANK.fullmatch(key) and (value := number(text)) is not None
+        if _RANK.fullmatch(key) and (value := finite_number(text)) is not None
     }
 
 
-def _bins(bins: Block, factor: int) -> Iterator[tuple[int, int]]:
+def _numbered_bins(bins: Block, factor: int) -> Iterator[tuple[int, int]]:
     """Each bin by our number with its count; before 2.99 fio numbers its own, in microseconds."""
     for text, counted in bins.items():
-        count = max(whole_number(counted) or 0, 0)
+        count = max(rounded_number(counted) or 0, 0)
         if text.startswith("FIO_IO_U_PLAT"):
             continue
         try:
             if factor == 1:
-                place = bin_of_midpoint(int(text))
+                place = bin_index_of_midpoint(int(text))
             else:
-                place = int(bin_of_ns(MIDDLE_NS[int(text)] * factor)) if count else 0
+                place = int(bin_index_of_ns(MIDDLE_NS[int(text)] * factor)) if count else 0
         except (KeyError, ValueError, IndexError):
-            raise ForeignFault(f"there is no latency bin {clean(str(text))} in fio.") from None
+            raise ForeignFault(
+                f"there is no latency bin {printable_line(str(text))} in fio."
+            ) from None
         if count:
             yield place, count
 
 
-def _printed(block: Block, kind: str) -> tuple[tuple[str, str], ...]:
+def _printed_figures(block: Block, kind: str) -> tuple[tuple[str, str], ...]:
     """The figures as they stand in the file."""
-    latency = _latency(block, kind)
-    percentiles = _ranked(table_of(latency.get("percentile")))
-    name = f"{kind}_ns" if _latency_factor(block, kind) == 1 else f"{kind} (us)"
+    latency = _latency_block_of_kind(block, kind)
+    percentiles = _values_by_percentile(dict_or_empty(latency.get("percentile")))
+    name = f"{kind}_ns" if _latency_unit_ns(block, kind) == 1 else f"{kind} (us)"
     every = {
         **{key: block.get(key) for key in ("iops", "bw_bytes", "bw", "total_ios", "runtime")},
         **{f"{name} {key}": latency.get(key) for key in ("min", "mean", "max")},
         **{f"{name} p{key:g}": value for key, value in sorted(percentiles.items())},
     }
-    return tuple((clean(label), clean(str(value))) for label, value in every.items() if value)
+    return tuple(
+        (printable_line(label), printable_line(str(value)))
+        for label, value in every.items()
+        if value
+    )

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from iolab.errors import UsageError
-from iolab.importers.files import clean, table_of
+from iolab.importers.files import dict_or_empty, printable_line
 from iolab.importers.job_draft import (
     DEFAULT_BLOCK_BYTES,
     FILE_BYTES,
@@ -21,11 +21,11 @@ from iolab.importers.job_draft import (
     Duration,
     JobDraft,
     block_or_default,
+    bssplit_text,
+    size_in_whole_blocks,
     size_text,
-    split_text,
-    whole_blocks,
 )
-from iolab.loads.fileio.options import FIO_OPTIONS, LEFT_OUT, REFUSED, whole_percent_of
+from iolab.loads.fileio.options import FIO_OPTIONS, LEFT_OUT, REFUSED, total_split_percent
 from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, WHOLE, Access
 from iolab.text import list_text
 
@@ -39,7 +39,7 @@ def is_job_file(text: str) -> bool:
     return all(re.search(each, text, re.MULTILINE) for each in (r"^\s*\[[^\]]+\]", option))
 
 
-def job_file_jobs(text: str) -> list[JobDraft]:
+def jobs_from_job_file(text: str) -> list[JobDraft]:
     """The sections of a job file: `[global]` holds for all that come after it."""
     common: Options = {}
     common_lines: list[tuple[str, str]] = []
@@ -50,7 +50,7 @@ def job_file_jobs(text: str) -> list[JobDraft]:
         words = re.split("[;#]", line, maxsplit=1)[0].strip()
         if words.startswith("["):
             in_section = True
-            name = clean(words[1:].rstrip("]"))
+            name = printable_line(words[1:].rstrip("]"))
             options, unread = common, common_lines
             if not name.startswith("global"):
                 options, unread = dict(common), list(common_lines)
@@ -61,39 +61,39 @@ def job_file_jobs(text: str) -> list[JobDraft]:
             unread.append((words, "refused: it stands before the first section, where fio stops"))
         elif words:
             key, _, value = words.partition("=")
-            _put(options, key.strip(), value.strip())
-    jobs = _drafts([(name, own) for name, own, _ in sections])
+            _set_option(options, key.strip(), value.strip())
+    jobs = _job_drafts([(name, own) for name, own, _ in sections])
     for job, (_, _, lines) in zip(jobs, sections, strict=True):
         for words, reason in lines:
-            job.note(words, reason)
+            job.add_note(words, reason)
     return jobs
 
 
-def report_jobs(text: str) -> list[JobDraft]:
+def jobs_from_reports(text: str) -> list[JobDraft]:
     """The options that reports of fio's repeat; jobs that are alike, as of clients, once."""
     jobs: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[str, Options]] = {}
     silent: list[JobDraft] = []
-    for document in _documents(text):
+    for document in _json_reports(text):
         entries = document.get("jobs", document.get("client_stats"))
-        for entry in map(table_of, entries if isinstance(entries, list) else []):
-            name = clean(str(entry.get("jobname", "")))
+        for entry in map(dict_or_empty, entries if isinstance(entries, list) else []):
+            name = printable_line(str(entry.get("jobname", "")))
             options: Options = {}
             for table in (document.get("global options"), entry.get("job options")):
-                for key, value in table_of(table).items():
-                    _put(options, str(key), str(value))
+                for key, value in dict_or_empty(table).items():
+                    _set_option(options, str(key), str(value))
             if options:
                 jobs.setdefault((name, tuple(sorted(options.items()))), (name, options))
             elif name != ALL_CLIENTS:
                 silent.append(JobDraft(name))
-                silent[-1].refuse("job options", "the report does not have them")
-    return [*_drafts(list(jobs.values())), *silent]
+                silent[-1].refuse_job("job options", "the report does not have them")
+    return [*_job_drafts(list(jobs.values())), *silent]
 
 
 ALL_CLIENTS: Final = "All clients"
 """fio's sum over clients, which is no job."""
 
 
-def _documents(text: str) -> Iterator[Mapping[str, Any]]:
+def _json_reports(text: str) -> Iterator[Mapping[str, Any]]:
     """Every report in a text, one after another."""
     decoder = json.JSONDecoder()
     position = 0
@@ -102,7 +102,7 @@ def _documents(text: str) -> Iterator[Mapping[str, Any]]:
             document, position = decoder.raw_decode(text, match.start())
         except (ValueError, RecursionError) as error:
             raise UsageError("The report is no whole JSON document.", "Give it whole.") from error
-        yield table_of(document)
+        yield dict_or_empty(document)
 
 
 _ALIASES: Final = {
@@ -131,18 +131,18 @@ _OPPOSITES: Final = {"rwmixwrite": "rwmixread", "buffered": "direct"}
 """Options that set another one: what comes last holds."""
 
 
-def _put(options: Options, key: str, value: str) -> None:
+def _set_option(options: Options, key: str, value: str) -> None:
     """Set an option as fio does: the last one of a name, of an alias or of an opposite holds."""
-    key = clean(key, VALUE_CHARACTERS)
+    key = printable_line(key, VALUE_CHARACTERS)
     key = _ALIASES.get(key, key)
     for first, second in _OPPOSITES.items():
         if key in (first, second):
             options.pop(first, None)
             options.pop(second, None)
-    options[key] = clean(value or "1", VALUE_CHARACTERS)
+    options[key] = printable_line(value or "1", VALUE_CHARACTERS)
 
 
-def _drafts(sections: list[tuple[str, Options]]) -> list[JobDraft]:
+def _job_drafts(sections: list[tuple[str, Options]]) -> list[JobDraft]:
     """A draft for every section, with a note where fio runs it beside others."""
     group = 0
     groups: list[object] = []
@@ -155,43 +155,45 @@ def _drafts(sections: list[tuple[str, Options]]) -> list[JobDraft]:
         options.pop("stonewall", None)
         if groups.count(own) > 1:
             reason = "changed: fio runs these jobs side by side, here one after the other"
-            job.note("stonewall", reason)
-        _read_job(job, options)
+            job.add_note("stonewall", reason)
+        _convert_options(job, options)
         drafts.append(job)
     return drafts
 
 
-def _read_job(job: JobDraft, options: Options) -> None:
+def _convert_options(job: JobDraft, options: Options) -> None:
     """Each option into the workload, or into a note."""
     for option in ("kb_base", "unit_base", "new_group"):
         if (value := options.get(option)) is not None:
-            job.note(f"{option}={value}", "not needed: it changes nothing here")
+            job.add_note(f"{option}={value}", "not needed: it changes nothing here")
     base = int(kb) if (kb := options.pop("kb_base", "")) in ("1000", "1024") else 1024
     for option in ("unit_base", "new_group"):
         options.pop(option, None)
     if (name := options.pop("name", job.name)) != job.name:
-        job.note(f"name={name}", "not needed: the section's name is the workload's")
-    _drop_expressions(job, options)
-    if not _take_access(job, options) or not _take_engine(job, options):
+        job.add_note(f"name={name}", "not needed: the section's name is the workload's")
+    _note_expressions(job, options)
+    if not _convert_access_pattern(job, options) or not _convert_ioengine(job, options):
         return
-    _take_sizes(job, options, base)
-    _take_cache(job, options)
-    _take_rates(job, options, base)
-    job.runtime = _duration(job, options, "runtime")
-    job.warmup = _duration(job, options, "ramp_time")
+    _convert_sizes(job, options, base)
+    _convert_cache_options(job, options)
+    _convert_rates(job, options, base)
+    job.runtime = _take_duration(job, options, "runtime")
+    job.warmup = _take_duration(job, options, "ramp_time")
     if job.runtime is None:
         reason = "changed: fio ends after size bytes, here after the study's runtime"
-        job.note("runtime", reason)
+        job.add_note("runtime", reason)
     elif not _is_on(options.get("time_based", "0")):
-        job.note("runtime", "changed: fio may end earlier, after size bytes; here runs take it all")
+        job.add_note(
+            "runtime", "changed: fio may end earlier, after size bytes; here runs take it all"
+        )
     for option, value in options.items():
-        _take_other(job, option, value, base)
+        _convert_other_option(job, option, value, base)
 
 
 _EXPRESSION: Final = re.compile(r"\$\{|\$(?:ncpus|pagesize|mb_memory)|^\(")
 
 
-def _drop_expressions(job: JobDraft, options: Options) -> None:
+def _note_expressions(job: JobDraft, options: Options) -> None:
     """Drop what only a running fio knows of options that a workload has."""
     for option, value in list(options.items()):
         if option not in FIO_OPTIONS and option not in _KEYS:
@@ -199,7 +201,7 @@ def _drop_expressions(job: JobDraft, options: Options) -> None:
         if _EXPRESSION.search(value) and (option != "filename" or "numjobs" in options):
             del options[option]
             reason = "refused: variables and expressions are not evaluated, so fio's default stands"
-            job.note(f"{option}={value}", f"{reason}; write the value")
+            job.add_note(f"{option}={value}", f"{reason}; write the value")
 
 
 _KEYS: Final = (
@@ -235,11 +237,11 @@ _SIZES: Final = ("blockalign", "buffer_compress_chunk")
 """Options of a size, which is written as a study has it."""
 
 
-def _take_other(job: JobDraft, option: str, value: str, base: int) -> None:
+def _convert_other_option(job: JobDraft, option: str, value: str, base: int) -> None:
     """Any further option: what shapes the load goes on to fio, all else is named."""
-    shaping, engine = FIO_OPTIONS.get(option), str(job.keys["ioengine"])
+    shaping, engine = FIO_OPTIONS.get(option), str(job.workload_keys["ioengine"])
     text = value
-    if option in _SIZES and (count := _size(value, base)) is not None:
+    if option in _SIZES and (count := _parse_size(value, base)) is not None:
         text = size_text(count)
     if value in _NO_EFFECT.get(option, ()):
         reason = "not needed: it is off, as without it"
@@ -249,169 +251,175 @@ def _take_other(job: JobDraft, option: str, value: str, base: int) -> None:
         reason = "not needed: every second is kept"
     elif shaping is None:
         reason = f"refused: {REFUSED[option]}" if option in REFUSED else NO_OPTION
-    elif not shaping.accepts(text):
+    elif not shaping.accepts_value(text):
         reason = f"refused: a study has it like {option} = '{shaping.example}'"
     elif shaping.ioengines and engine not in shaping.ioengines:
         reason = f"refused: it is of {list_text(shaping.ioengines)}, not of {engine}"
     else:
-        job.fio[option] = text
+        job.fio_options[option] = text
         return
-    job.note(f"{option}={value}", reason)
+    job.add_note(f"{option}={value}", reason)
 
 
-def _take_access(job: JobDraft, options: Options) -> bool:
+def _convert_access_pattern(job: JobDraft, options: Options) -> bool:
     """Whether a study has that pattern; without it there is no workload."""
     access_word = options.pop("rw", "read").strip().lower()
     word, _, steps = access_word.partition(":")
     word = {"readwrite": "rw"}.get(word, word)
     if word not in set(Access):
-        job.refuse(f"rw={access_word}", f"rw is {', '.join(Access)}")
+        job.refuse_job(f"rw={access_word}", f"rw is {', '.join(Access)}")
         return False
     if steps:
-        job.note(f"rw={access_word}", f"changed: {word}, without fio's steps between offsets")
+        job.add_note(f"rw={access_word}", f"changed: {word}, without fio's steps between offsets")
     access = Access(word)
-    job.keys["rw"] = word
+    job.workload_keys["rw"] = word
     for option in ("rwmixread", "rwmixwrite"):
         text = options.pop(option, None)
         if text is None:
             continue
-        percent = _whole(text)
-        if not access.mixed:
-            job.note(f"{option}={text}", f"not needed: {word} does not mix")
+        percent = _parse_whole_number(text)
+        if not access.is_mixed:
+            job.add_note(f"{option}={text}", f"not needed: {word} does not mix")
         elif percent is None or percent > 100:
-            job.note(f"{option}={text}", "changed: 50, fio's default, as it is 0 to 100")
+            job.add_note(f"{option}={text}", "changed: 50, fio's default, as it is 0 to 100")
         else:
-            job.keys["rwmixread"] = percent if option == "rwmixread" else 100 - percent
-    if access.mixed:
-        job.keys.setdefault("rwmixread", 50)
+            job.workload_keys["rwmixread"] = percent if option == "rwmixread" else 100 - percent
+    if access.is_mixed:
+        job.workload_keys.setdefault("rwmixread", 50)
     return True
 
 
-def _direction(job: JobDraft) -> int | None:
+def _single_direction_index(job: JobDraft) -> int | None:
     """Which of fio's values for reads, writes and trims holds for the job; None for two of them."""
-    access = Access(str(job.keys["rw"]))
-    return None if access.mixed else (access.reads, access.writes, access.trims).index(True)
+    access = Access(str(job.workload_keys["rw"]))
+    return (
+        None
+        if access.is_mixed
+        else (access.has_reads, access.has_writes, access.has_trims).index(True)
+    )
 
 
-def _take_sizes(job: JobDraft, options: Options, base: int) -> None:
-    block = _block_bytes(job, options, base)
-    jobs = _count(job, options, "numjobs")
-    count, parts = _take_place(job, options, jobs)
+def _convert_sizes(job: JobDraft, options: Options, base: int) -> None:
+    block = _take_block_bytes(job, options, base)
+    jobs = _take_count(job, options, "numjobs")
+    count, parts = _convert_filename(job, options, jobs)
     if count is None:
-        count = _count(job, options, "nrfiles")
+        count = _take_count(job, options, "nrfiles")
     elif (files := options.pop("nrfiles", None)) is not None:
-        job.note(f"nrfiles={files}", "not needed: filename names them")
+        job.add_note(f"nrfiles={files}", "not needed: filename names them")
     written = {name: options[name] for name in ("filesize", "size") if name in options}
-    each = _bytes(job, options, "filesize", base)
-    total = _bytes(job, options, "size", base)
+    each = _take_option_bytes(job, options, "filesize", base)
+    total = _take_option_bytes(job, options, "size", base)
     if each is not None and total is not None and total != each * count:
         reason = f"changed: {each * count} bytes, as files are used whole"
-        job.note(f"size={written['size']}", reason)
+        job.add_note(f"size={written['size']}", reason)
     name = "size" if each is None else "filesize"
     option = "=".join((name, written[name])) if name in written else name
     file_bytes = each if each is not None else None if total is None else total // count
     if file_bytes is None:
         reason = "changed: 1g, as a study needs a size in bytes; write the one you mean"
-        job.note(name, reason)
+        job.add_note(name, reason)
         file_bytes = FILE_BYTES
     elif file_bytes < block * parts:
-        job.note(option, "changed: 1g, as it is less than a block; write the one you mean")
+        job.add_note(option, "changed: 1g, as it is less than a block; write the one you mean")
         file_bytes = FILE_BYTES
     elif parts > 1:
         file_bytes //= parts
-        job.note(option, f"changed: {file_bytes} bytes for each of {parts} parts of it")
-    job.keys |= {
+        job.add_note(option, f"changed: {file_bytes} bytes for each of {parts} parts of it")
+    job.workload_keys |= {
         "bs": size_text(block),
-        "filesize": whole_blocks(job, option, file_bytes, block),
+        "filesize": size_in_whole_blocks(job, option, file_bytes, block),
     }
     if count > 1:
-        job.keys["files"] = count
-    job.keys["numjobs"] = jobs
+        job.workload_keys["files"] = count
+    job.workload_keys["numjobs"] = jobs
 
 
-def _bytes(job: JobDraft, options: Options, option: str, base: int) -> int | None:
+def _take_option_bytes(job: JobDraft, options: Options, option: str, base: int) -> int | None:
     """The bytes of an option; None with a note where it is no size."""
     text = options.pop(option, None)
     if text is None:
         return None
-    count = _size(text, base)
+    count = _parse_size(text, base)
     if count is None or not count:
-        job.note(f"{option}={text}", "refused: a study needs it in bytes; write the one you mean")
+        job.add_note(
+            f"{option}={text}", "refused: a study needs it in bytes; write the one you mean"
+        )
         return None
-    _note_decimal(job, f"{option}={text}", text, count, base)
+    _note_decimal_unit(job, f"{option}={text}", text, count, base)
     return count
 
 
-def _note_decimal(job: JobDraft, option: str, text: str, count: int, base: int) -> None:
+def _note_decimal_unit(job: JobDraft, option: str, text: str, count: int, base: int) -> None:
     """Tell where fio's `KiB` is no KiB."""
     if re.search("[kmgtp]ib", text.lower()) and base == 1024:
         reason = f"kept: {count} bytes, as fio counts KiB by 1,000 unless kb_base=1000"
-        job.note(option, f"{reason}; it counts k and KB by 1,024")
+        job.add_note(option, f"{reason}; it counts k and KB by 1,024")
 
 
-def _block_bytes(job: JobDraft, options: Options, base: int) -> int:
+def _take_block_bytes(job: JobDraft, options: Options, base: int) -> int:
     """The size of a block, of several the smallest, with `bssplit` in the options of fio."""
     text, ranges = options.pop("bs", None), options.pop("bsrange", None)
     split = options.pop("bssplit", None)
-    if split is not None and (smallest := _take_split(job, split, base)):
+    if split is not None and (smallest := _convert_bssplit(job, split, base)):
         for option, value in (("bs", text), ("bsrange", ranges)):
             if value is not None:
-                job.note(f"{option}={value}", "not needed: bssplit has the sizes")
+                job.add_note(f"{option}={value}", "not needed: bssplit has the sizes")
         return smallest
     if ranges is not None:
         if text is not None:
-            job.note(f"bs={text}", "not needed: bsrange has the sizes")
+            job.add_note(f"bs={text}", "not needed: bsrange has the sizes")
         return _smallest_of_range(job, ranges, base)
     if text is None:
         return DEFAULT_BLOCK_BYTES
-    values = [_size(value or "4k", base) for value in _by_direction(text, "4k")]
-    direction = _direction(job)
+    values = [_parse_size(value or "4k", base) for value in _values_by_direction(text, "4k")]
+    direction = _single_direction_index(job)
     count = values[direction or 0]
     if direction is None and values[0] != values[1] and count is not None:
         reason = f"changed: {size_text(count)}, one size for reads and writes"
-        job.note(f"bs={text}", f"{reason}; or write them as fio's bssplit")
+        job.add_note(f"bs={text}", f"{reason}; or write them as fio's bssplit")
     block = block_or_default(job, f"bs={text}", count)
     if block == count:
-        _note_decimal(job, f"bs={text}", text, count, base)
+        _note_decimal_unit(job, f"bs={text}", text, count, base)
     return block
 
 
-def _take_split(job: JobDraft, split: str, base: int) -> int | None:
+def _convert_bssplit(job: JobDraft, split: str, base: int) -> int | None:
     """The smallest block of a `bssplit` that a study can have; None with a note for any other."""
     sides = split.split(",")
-    direction = _direction(job)
+    direction = _single_direction_index(job)
     if direction is not None:
         sides = [sides[min(direction, len(sides) - 1)]]
-    texts = [split_text(side, lambda size: _size(size, base)) for side in sides]
+    texts = [bssplit_text(side, lambda size: _parse_size(size, base)) for side in sides]
     text = ",".join(side for side in texts if side)
     shaping = FIO_OPTIONS["bssplit"]
-    if None in texts or not shaping.accepts(text):
+    if None in texts or not shaping.accepts_value(text):
         reason = f"refused: a study has it like bssplit = '{shaping.example}'"
-    elif not all(0 < whole_percent_of(side) <= WHOLE for side in text.split(",")):
+    elif not all(0 < total_split_percent(side) <= WHOLE for side in text.split(",")):
         reason = "refused: its shares are not 1 to 100 % together"
     else:
         reason = ""
     if reason:
-        job.note(f"bssplit={split}", reason)
+        job.add_note(f"bssplit={split}", reason)
         return None
-    job.fio["bssplit"] = text
-    sizes = [_size(size, 1024) or 0 for size in re.findall(r"(\d+[km])", text)]
+    job.fio_options["bssplit"] = text
+    sizes = [_parse_size(size, 1024) or 0 for size in re.findall(r"(\d+[km])", text)]
     return min(sizes)
 
 
 def _smallest_of_range(job: JobDraft, ranges: str, base: int) -> int:
     values = [part.strip() for part in ranges.split(",")]
-    own = values[min(_direction(job) or 0, len(values) - 1)]
-    ends = [_size(end, base) for end in re.split("[-:]", own)]
+    own = values[min(_single_direction_index(job) or 0, len(values) - 1)]
+    ends = [_parse_size(end, base) for end in re.split("[-:]", own)]
     sizes = [end for end in ends if end]
     block = block_or_default(job, f"bsrange={ranges}", min(sizes) if len(sizes) == 2 else None)
     if len(set(sizes)) > 1 or len(set(values)) > 1:
         reason = f"changed: {size_text(block)}, one size; or write bs as a list, or fio's bssplit"
-        job.note(f"bsrange={ranges}", reason)
+        job.add_note(f"bsrange={ranges}", reason)
     return block
 
 
-def _take_place(job: JobDraft, options: Options, jobs: int) -> tuple[int | None, int]:
+def _convert_filename(job: JobDraft, options: Options, jobs: int) -> tuple[int | None, int]:
     """Where the job's data lies: how many files `filename` names, None without it.
 
     With the number of parts that it falls into here, one a job.
@@ -424,17 +432,17 @@ def _take_place(job: JobDraft, options: Options, jobs: int) -> tuple[int | None,
     devices = [name for name in names if name.startswith("/dev/")]
     if devices and len(names) > 1:
         reason = f"changed: one of {len(names)} devices, as a study has one for each configuration"
-        job.note(option, f"{reason}; write a [[configuration]] for each")
+        job.add_note(option, f"{reason}; write a [[configuration]] for each")
     if devices:
         way = "name the device by --device and --serial, and all on it is destroyed"
-        job.note(option, f"not needed: {way}; else files below --path are measured")
+        job.add_note(option, f"not needed: {way}; else files below --path are measured")
     elif jobs == 1 or len(names) > 1:
-        job.note(option, f"not needed: {LEFT_OUT['filename']}")
+        job.add_note(option, f"not needed: {LEFT_OUT['filename']}")
     else:
-        job.keys["shared_file"] = True
+        job.workload_keys["shared_file"] = True
     if jobs > 1:
         reason = f"changed: fio's {jobs} jobs all use the whole of it, here each has its own part"
-        job.note(option, reason)
+        job.add_note(option, reason)
     if devices:
         # Of several devices fio gives each its part of size.
         return 1, jobs * len(names)
@@ -458,73 +466,75 @@ _LIKE: Final = {
 """Engines of fio that do I/O on files or devices, with what a study has for them."""
 
 
-def _take_engine(job: JobDraft, options: Options) -> bool:
+def _convert_ioengine(job: JobDraft, options: Options) -> bool:
     """Whether the engine does I/O on files or devices; of others no study measures anything."""
     text = options.pop("ioengine", "psync")
     engine = _LIKE.get(text, text)
     if engine not in IOENGINES:
         known = ", ".join(IOENGINES)
-        job.refuse(f"ioengine={text}", f"a study measures files and devices by one of {known}")
+        job.refuse_job(f"ioengine={text}", f"a study measures files and devices by one of {known}")
         return False
     if engine != text:
-        job.note(f"ioengine={text}", f"changed: {engine}, as a study has {', '.join(IOENGINES)}")
+        job.add_note(
+            f"ioengine={text}", f"changed: {engine}, as a study has {', '.join(IOENGINES)}"
+        )
     text = options.get("iodepth", "1")
-    depth = _count(job, options, "iodepth")
+    depth = _take_count(job, options, "iodepth")
     if depth > 1 and engine in SYNC_IOENGINES:
-        job.note(f"iodepth={text}", f"changed: 1, as {engine} keeps one I/O in flight")
+        job.add_note(f"iodepth={text}", f"changed: 1, as {engine} keeps one I/O in flight")
         depth = 1
-    if depth > 1 and Access(str(job.keys["rw"])).trims:
-        job.note(f"iodepth={text}", "changed: 1, as fio trims one block at a time")
+    if depth > 1 and Access(str(job.workload_keys["rw"])).has_trims:
+        job.add_note(f"iodepth={text}", "changed: 1, as fio trims one block at a time")
         depth = 1
-    job.keys |= {"ioengine": engine, "iodepth": depth}
+    job.workload_keys |= {"ioengine": engine, "iodepth": depth}
     return True
 
 
-def _take_cache(job: JobDraft, options: Options) -> None:
+def _convert_cache_options(job: JobDraft, options: Options) -> None:
     """Whether the page cache is passed by, and what blocks hold."""
-    direct = _flag(job, options, "direct")
+    direct = _take_flag(job, options, "direct")
     if "buffered" in options:
-        direct = not _flag(job, options, "buffered")
-    job.keys["direct"] = direct
+        direct = not _take_flag(job, options, "buffered")
+    job.workload_keys["direct"] = direct
     if not direct:
-        job.note("direct=0", "kept: this measures the page cache, and results will say so")
-    if _flag(job, options, "refill_buffers"):
-        job.keys["contents"] = "random"
-    if _flag(job, options, "zero_buffers"):
-        job.keys["contents"] = "zeros"
+        job.add_note("direct=0", "kept: this measures the page cache, and results will say so")
+    if _take_flag(job, options, "refill_buffers"):
+        job.workload_keys["contents"] = "random"
+    if _take_flag(job, options, "zero_buffers"):
+        job.workload_keys["contents"] = "zeros"
 
 
-def _take_rates(job: JobDraft, options: Options, base: int) -> None:
-    direction = _direction(job)
+def _convert_rates(job: JobDraft, options: Options, base: int) -> None:
+    direction = _single_direction_index(job)
     for option in ("rate_iops", "rate"):
         text = options.pop(option, None)
         if text is None:
             continue
-        values = [_size(value or "0", base) for value in _by_direction(text, "0")]
+        values = [_parse_size(value or "0", base) for value in _values_by_direction(text, "0")]
         rate = values[direction or 0]
         if not any(values) and None not in values:
-            job.note(f"{option}={text}", "not needed: 0 is no limit")
+            job.add_note(f"{option}={text}", "not needed: 0 is no limit")
         elif direction is None:
             reason = "refused: fio has one for reads and one for writes, a study one for both"
-            job.note(f"{option}={text}", reason)
+            job.add_note(f"{option}={text}", reason)
         elif rate is None:
-            job.note(f"{option}={text}", "refused: it is no number")
+            job.add_note(f"{option}={text}", "refused: it is no number")
         elif rate == 0:
-            job.note(f"{option}={text}", f"not needed: it limits no {job.keys['rw']}")
-        elif "rate_iops" in job.keys:
-            job.note(f"{option}={text}", "refused: a workload has one rate, here rate_iops")
+            job.add_note(f"{option}={text}", f"not needed: it limits no {job.workload_keys['rw']}")
+        elif "rate_iops" in job.workload_keys:
+            job.add_note(f"{option}={text}", "refused: a workload has one rate, here rate_iops")
         else:
-            job.keys[option] = rate
+            job.workload_keys[option] = rate
     process = options.get("rate_process")
     if process == "poisson":
         del options["rate_process"]
-        if "rate" in job.keys or "rate_iops" in job.keys:
-            job.keys["arrivals"] = "poisson"
+        if "rate" in job.workload_keys or "rate_iops" in job.workload_keys:
+            job.workload_keys["arrivals"] = "poisson"
         else:
-            job.note("rate_process=poisson", "not needed: there is no rate")
+            job.add_note("rate_process=poisson", "not needed: there is no rate")
 
 
-def _by_direction(text: str, default: str) -> tuple[str, str, str]:
+def _values_by_direction(text: str, default: str) -> tuple[str, str, str]:
     """A value for each of reads, writes and trims, of which fio takes the last for the rest.
 
     Without anything before or after a comma the default holds there.
@@ -548,51 +558,51 @@ _SECONDS: Final = {
 }
 
 
-def _duration(job: JobDraft, options: Options, option: str) -> Duration | None:
+def _take_duration(job: JobDraft, options: Options, option: str) -> Duration | None:
     text = options.pop(option, None)
     if text is None:
         return None
     match = _TIME.fullmatch(text.strip().lower())
     if not match:
-        job.note(f"{option}={text}", "refused: a study has it like 30s")
+        job.add_note(f"{option}={text}", "refused: a study has it like 30s")
         return None
     if not int(match[1]):
-        job.note(f"{option}={text}", "not needed: 0 is none")
+        job.add_note(f"{option}={text}", "not needed: 0 is none")
         return None
     unit = (match[2] or "s").removesuffix("ec")
     return Duration(f"{int(match[1])}{unit}", int(match[1]) * _SECONDS[unit])
 
 
-def _count(job: JobDraft, options: Options, option: str) -> int:
+def _take_count(job: JobDraft, options: Options, option: str) -> int:
     """The number above 0 that an option gives, 1 with a note where it gives none."""
     text = options.pop(option, None)
     if text is None:
         return 1
-    count = _whole(text)
+    count = _parse_whole_number(text)
     if count:
         return count
     reason = "as fio reads an expression in brackets only, and here none is evaluated"
-    job.note(f"{option}={text}", f"changed: 1, {reason if count is None else 'the least'}")
+    job.add_note(f"{option}={text}", f"changed: 1, {reason if count is None else 'the least'}")
     return 1
 
 
-def _flag(job: JobDraft, options: Options, option: str) -> bool:
+def _take_flag(job: JobDraft, options: Options, option: str) -> bool:
     """Whether an option is on."""
     text = options.pop(option, "0")
-    if _whole(text) is None and text not in ("true", "false"):
-        job.note(f"{option}={text}", "refused: it is 0 or 1, and 0 stands here")
+    if _parse_whole_number(text) is None and text not in ("true", "false"):
+        job.add_note(f"{option}={text}", "refused: it is 0 or 1, and 0 stands here")
     return _is_on(text)
 
 
 def _is_on(text: str) -> bool:
-    return text == "true" or bool(_whole(text))
+    return text == "true" or bool(_parse_whole_number(text))
 
 
 _NUMBER: Final = re.compile(r"(0x[0-9a-f]{1,15}|\d{1,18})(?:([kmgtp])(i?b)?|b)?", re.IGNORECASE)
 _POWERS: Final = ("", "k", "m", "g", "t", "p")
 
 
-def _size(text: str, base: int) -> int | None:
+def _parse_size(text: str, base: int) -> int | None:
     """The bytes that fio reads in a text; None where it has more than a number and a unit.
 
     With `kb_base=1024`, its default, `KB` is 1,024 and `KiB` 1,000, and with 1000 as they read.
@@ -607,5 +617,5 @@ def _size(text: str, base: int) -> int | None:
     return int(match[1], 16 if match[1].lower().startswith("0x") else 10) * factor
 
 
-def _whole(text: str) -> int | None:
-    return _size(text, 1024)
+def _parse_whole_number(text: str) -> int | None:
+    return _parse_size(text, 1024)

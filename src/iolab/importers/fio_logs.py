@@ -15,8 +15,8 @@ from typing import Final
 
 from iolab.core.bins import BIN_COUNT
 from iolab.dataclass import dataclass
-from iolab.importers.files import Folder, ForeignFile
-from iolab.importers.fio_units import is_on
+from iolab.importers.files import ForeignFile, ImportedFiles
+from iolab.importers.fio_units import is_option_on
 from iolab.importers.model import Bins, ForeignRun, ImportedSecond
 from iolab.units import NS_PER_MS
 
@@ -41,7 +41,7 @@ _COLUMNS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Logs:
+class FioLogs:
     """What the logs of one job tell."""
 
     seconds: tuple[ImportedSecond, ...] = ()
@@ -55,11 +55,11 @@ class FioLogImporter:
 
     def recognises(self, file: ForeignFile) -> bool:
         """By its name, and a line of numbers."""
-        return _NAME.fullmatch(file.path.name) is not None and bool(_LINE.match(file.head))
+        return _NAME.fullmatch(file.path.name) is not None and bool(_LINE.match(file.first_bytes))
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
         """None; what it is stands in the account."""
-        folder.leave_out(
+        folder.mark_left_out(
             file,
             "A log of fio is read where the only job of a JSON report beside it names it, "
             "as by write_iops_log=NAME.",
@@ -68,7 +68,7 @@ class FioLogImporter:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _LogRow:
     """A line of a log of values."""
 
     ms: int
@@ -81,45 +81,53 @@ Windows = dict[tuple[str, int], float]
 """Values by direction and the end of their window in ms."""
 
 
-def read(
+def read_logs(
     file: ForeignFile,
-    folder: Folder,
+    folder: ImportedFiles,
     job: str,
     options: Mapping[str, str],
     *,
     alone: bool,
     lat_unit_ns: int = 1,
-) -> Logs:
+) -> FioLogs:
     """The logs of the report's job, by the names that its options give them.
 
     Where the report has several jobs, those of the name that the job's own options give. Latencies
     are in `lat_unit_ns`: 1000 before fio 2.99.
     """
     logs = {
-        kind: [folder.use(log) for log in _files(file, folder, job, options, kind, alone=alone)]
+        kind: [
+            folder.mark_used(log)
+            for log in _log_files(file, folder, job, options, kind, alone=alone)
+        ]
         for kind in ("iops", "bw", "lat", "clat_hist")
     }
     for kind in ("slat", "clat"):
-        for log in _files(file, folder, job, options, kind, alone=alone):
-            folder.leave_out(log, "Of latencies by window those from submission on (lat) are read.")
-    rates, moved, waits = (_rows(folder, logs[kind], options) for kind in ("iops", "bw", "lat"))
-    if is_on(options.get("log_avg_msec", "0")):
-        seconds = _averaged(rates, moved, waits, lat_unit_ns)
+        for log in _log_files(file, folder, job, options, kind, alone=alone):
+            folder.mark_left_out(
+                log, "Of latencies by window those from submission on (lat) are read."
+            )
+    rates, moved, waits = (_log_rows(folder, logs[kind], options) for kind in ("iops", "bw", "lat"))
+    if is_option_on(options.get("log_avg_msec", "0")):
+        seconds = _seconds_from_averaged_logs(rates, moved, waits, lat_unit_ns)
     else:
-        seconds = _counted(rates, waits, lat_unit_ns)
-    return Logs(tuple(seconds), _histogram(folder, logs["clat_hist"]))
+        seconds = _seconds_from_per_io_logs(rates, waits, lat_unit_ns)
+    return FioLogs(tuple(seconds), _merged_bins(folder, logs["clat_hist"]))
 
 
-def _averaged(
-    rates: Sequence[Sequence[_Row]],
-    moved: Sequence[Sequence[_Row]],
-    waits: Sequence[Sequence[_Row]],
+def _seconds_from_averaged_logs(
+    rates: Sequence[Sequence[_LogRow]],
+    moved: Sequence[Sequence[_LogRow]],
+    waits: Sequence[Sequence[_LogRow]],
     lat_unit_ns: int,
 ) -> Iterator[ImportedSecond]:
     """Windows of logs that have averages: values of all jobs are added, latencies averaged."""
-    window = _window(rates)
-    iops, kib = _summed(rates, window), _summed(moved, _window(moved))
-    total, number = _summed(waits, _window(waits)), _summed(waits, _window(waits), lambda _: 1)
+    window = _window_ms(rates)
+    iops, kib = _sum_by_window(rates, window), _sum_by_window(moved, _window_ms(moved))
+    total, number = (
+        _sum_by_window(waits, _window_ms(waits)),
+        _sum_by_window(waits, _window_ms(waits), lambda _: 1),
+    )
     for (way, end), rate in sorted(iops.items(), key=lambda row: row[0][1]):
         mean = total.get((way, end), 0.0) / max(number.get((way, end), 1.0), 1.0) * lat_unit_ns
         count = rate * window / 1000
@@ -133,22 +141,25 @@ def _averaged(
         )
 
 
-def _counted(
-    rates: Sequence[Sequence[_Row]], waits: Sequence[Sequence[_Row]], lat_unit_ns: int
+def _seconds_from_per_io_logs(
+    rates: Sequence[Sequence[_LogRow]], waits: Sequence[Sequence[_LogRow]], lat_unit_ns: int
 ) -> Iterator[ImportedSecond]:
     """Seconds of logs that have a line for each I/O."""
     window = _PER_IO_WINDOW_MS
     # An I/O is of the second in which it ended.
     rates, waits = (
         [
-            [_Row(-(-row.ms // window) * window, row.value, row.way, row.size) for row in rows]
+            [_LogRow(-(-row.ms // window) * window, row.value, row.way, row.size) for row in rows]
             for rows in logs
         ]
         for logs in (rates, waits)
     )
     each = rates or waits
-    counts, sizes = _summed(each, window, lambda _: 1), _summed(each, window, lambda row: row.size)
-    waited = _summed(waits, window)
+    counts, sizes = (
+        _sum_by_window(each, window, lambda _: 1),
+        _sum_by_window(each, window, lambda row: row.size),
+    )
+    waited = _sum_by_window(waits, window)
     for (way, end), count in sorted(counts.items(), key=lambda row: row[0][1]):
         yield ImportedSecond(
             way,
@@ -160,9 +171,9 @@ def _counted(
         )
 
 
-def _files(
+def _log_files(
     file: ForeignFile,
-    folder: Folder,
+    folder: ImportedFiles,
     job: str,
     options: Mapping[str, str],
     kind: str,
@@ -174,32 +185,35 @@ def _files(
         return []
     prefix = options[option].rsplit("/", 1)[-1] or job
     pattern = re.compile(rf"{re.escape(prefix)}_{kind}(?:\.\d+)?\.log")
-    return folder.beside(file, pattern)
+    return folder.matching_neighbours(file, pattern)
 
 
-def _rows(
-    folder: Folder, logs: Sequence[ForeignFile], options: Mapping[str, str]
-) -> list[list[_Row]]:
+def _log_rows(
+    folder: ImportedFiles, logs: Sequence[ForeignFile], options: Mapping[str, str]
+) -> list[list[_LogRow]]:
     """The lines of each log, its times from when the job began; none where a line is of no log."""
-    every: list[list[_Row]] = []
+    every: list[list[_LogRow]] = []
     for log in logs:
-        numbers = _numbers(folder, log, most=_COLUMNS)
+        numbers = _line_numbers(folder, log, most=_COLUMNS)
         rows = [
-            _Row(row[0], row[1], _WAYS[row[2]], row[3] if len(row) > 3 else 0)
+            _LogRow(row[0], row[1], _WAYS[row[2]], row[3] if len(row) > 3 else 0)
             for row in numbers
             if len(row) >= 3 and 0 <= row[2] < len(_WAYS)
         ]
         every.append(rows)
     epochs = ("log_unix_epoch", "log_alternate_epoch")
-    if any(is_on(options.get(name, "0")) for name in epochs):
-        begin = min((row.ms for rows in every for row in rows), default=0) - _window(every)
+    if any(is_option_on(options.get(name, "0")) for name in epochs):
+        begin = min((row.ms for rows in every for row in rows), default=0) - _window_ms(every)
         every = [
-            [_Row(row.ms - begin, row.value, row.way, row.size) for row in rows] for rows in every
+            [_LogRow(row.ms - begin, row.value, row.way, row.size) for row in rows]
+            for rows in every
         ]
     return [rows for rows in every if rows]
 
 
-def _numbers(folder: Folder, log: ForeignFile, *, most: int | None = None) -> list[list[int]]:
+def _line_numbers(
+    folder: ImportedFiles, log: ForeignFile, *, most: int | None = None
+) -> list[list[int]]:
     """The first numbers of each line; nothing of a log with a line of something else."""
     rows: list[list[int]] = []
     for place, line in enumerate(log.lines, start=1):
@@ -207,17 +221,17 @@ def _numbers(folder: Folder, log: ForeignFile, *, most: int | None = None) -> li
             try:
                 rows.append([int(part) for part in line.split(",")[:most]])
             except ValueError:
-                folder.leave_out(
+                folder.mark_left_out(
                     log, f"Line {place} is no line of a log of fio: none of it is read."
                 )
                 return []
     return rows
 
 
-def _summed(
-    logs: Sequence[Sequence[_Row]],
+def _sum_by_window(
+    logs: Sequence[Sequence[_LogRow]],
     window: int,
-    figure: Callable[[_Row], float] = lambda row: row.value,
+    figure: Callable[[_LogRow], float] = lambda row: row.value,
 ) -> Windows:
     """A figure of all jobs together, in windows of so many ms; a line ends the window it is of."""
     totals: Windows = {}
@@ -228,7 +242,7 @@ def _summed(
     return totals
 
 
-def _window(logs: Sequence[Sequence[_Row]]) -> int:
+def _window_ms(logs: Sequence[Sequence[_LogRow]]) -> int:
     """The usual time between two lines of one direction, in ms."""
     gaps: list[int] = []
     for rows in logs:
@@ -239,11 +253,11 @@ def _window(logs: Sequence[Sequence[_Row]]) -> int:
     return max(gaps[len(gaps) // 2], 1) if gaps else 1000
 
 
-def _histogram(folder: Folder, files: Sequence[ForeignFile]) -> dict[str, Bins]:
+def _merged_bins(folder: ImportedFiles, files: Sequence[ForeignFile]) -> dict[str, Bins]:
     """The bins of all windows together; none where they were made coarser than json+'s."""
     histograms: dict[str, dict[int, int]] = {}
     for file in files:
-        for row in _numbers(folder, file):
+        for row in _line_numbers(folder, file):
             bins = row[3:]
             if len(bins) != BIN_COUNT or not 0 <= row[1] < len(_WAYS):
                 return {}

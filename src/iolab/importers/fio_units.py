@@ -24,7 +24,7 @@ _SECONDS: Final = {
 }
 
 
-def fio_bytes(text: str, kb_base: int = KB_BASE) -> int | None:
+def parse_fio_bytes(text: str, kb_base: int = KB_BASE) -> int | None:
     """The bytes that an option's value is; None for a share, a variable, arithmetic or a list.
 
     fio takes K, KB and Ki for its own base, which is 1024 unless `kb_base` says 1000, and KiB for
@@ -45,7 +45,7 @@ def fio_bytes(text: str, kb_base: int = KB_BASE) -> int | None:
     return number * int(base**power)
 
 
-def fio_seconds(text: str) -> float | None:
+def parse_fio_seconds(text: str) -> float | None:
     """The seconds of a time; None for anything else."""
     match = _TIME.fullmatch(text.strip().lower())
     if match is None or match[2] not in _SECONDS:
@@ -53,7 +53,7 @@ def fio_seconds(text: str) -> float | None:
     return float(match[1]) * _SECONDS[match[2]]
 
 
-def is_on(text: str | None) -> bool:
+def is_option_on(text: str | None) -> bool:
     """Whether an option is set: a bare name is, `0` is not."""
     return text is not None and text.strip().lower() not in ("0", "false", "no", "off")
 
@@ -61,7 +61,7 @@ def is_on(text: str | None) -> bool:
 _SIZES: Final = ((1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k"))
 
 
-def short_size(size: int) -> int | str:
+def size_with_unit(size: int) -> int | str:
     """A size as axes have it: `4k` for 4096."""
     return next(
         (f"{size // step}{unit}" for step, unit in _SIZES if size and size % step == 0), size

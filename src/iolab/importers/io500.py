@@ -8,7 +8,13 @@ from dataclasses import replace
 from typing import Final
 
 from iolab.errors import IolabError
-from iolab.importers.files import Folder, ForeignFault, ForeignFile, clean, parsed
+from iolab.importers.files import (
+    ForeignFault,
+    ForeignFile,
+    ImportedFiles,
+    parse_number,
+    printable_line,
+)
 from iolab.importers.ior import IorImporter
 from iolab.importers.mdtest import MdtestImporter
 from iolab.importers.model import Figures, ForeignRun, ImportedClient, ImportedHost, ImportedRun
@@ -46,78 +52,85 @@ class Io500Importer:
 
     def recognises(self, file: ForeignFile) -> bool:
         """By lines of results; comments of a configuration have only the words."""
-        return b"[RESULT" in file.content and any(
+        return b"[RESULT" in file.utf8_bytes and any(
             match["mark"].strip() for match in map(_RESULT.match, file.lines) if match
         )
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
         """Each phase; files of the same folder that bear its name belong to it."""
         # What belongs to one summary of a folder is no output of the next one.
         neighbours = {
             neighbour.path.name: neighbour
-            for neighbour in folder.beside(file, re.compile(r".*"))
-            if neighbour.path not in folder.used
+            for neighbour in folder.matching_neighbours(file, re.compile(r".*"))
+            if neighbour.path not in folder.used_paths
         }
         runs = []
         for number, line in enumerate(file.lines, start=1):
             match = _RESULT.match(line)
-            if match and (parsed(match["value"]) or match["mark"].strip()):
-                runs.append(_phase(file, number, match, neighbours.get(f"{match['phase']}.txt")))
-                file.account.read(number)
+            if match and (parse_number(match["value"]) or match["mark"].strip()):
+                runs.append(
+                    _phase_run(file, number, match, neighbours.get(f"{match['phase']}.txt"))
+                )
+                file.line_account.mark_read(number)
             else:
-                _account_for(file, number, line)
-        _account_for_neighbours(file, [run.details.files for run in runs], folder)
+                _mark_summary_line(file, number, line)
+        _mark_neighbour_files(file, [run.details.files for run in runs], folder)
         if not runs:
             raise ForeignFault("there is no line of a result.")
         return runs
 
 
-def _account_for_neighbours(
-    file: ForeignFile, used: Sequence[Sequence[str]], folder: Folder
+def _mark_neighbour_files(
+    file: ForeignFile, used: Sequence[Sequence[str]], folder: ImportedFiles
 ) -> None:
     """Mark what IO500 wrote beside its summary; all other files are read for themselves."""
     names = {name for files in used for name in files}
-    phases, results = {f"{phase}.txt" for phase, *_ in _results(file)}, _rated(file)
-    for other in folder.beside(file, re.compile(r".*")):
-        if other.path == file.path or other.path in folder.used:
+    phases, results = (
+        {f"{phase}.txt" for phase, *_ in _phase_results(file)},
+        _phase_results_with_rate(file),
+    )
+    for other in folder.matching_neighbours(file, re.compile(r".*")):
+        if other.path == file.path or other.path in folder.used_paths:
             continue
         if other.path.name in phases:
             if other.name in names:
-                folder.use(other)
+                folder.mark_used(other)
             else:
-                folder.leave_out(other, _NOT_COMPARED)
+                folder.mark_left_out(other, _NOT_COMPARED)
         elif _OWN_FILES.fullmatch(other.path.name):
-            folder.leave_out(other, _NO_RESULT)
-        elif b"[RESULT" in other.content and _rated(other) == results:
-            folder.leave_out(other, _SAME_RESULTS.format(clean(file.name)))
+            folder.mark_left_out(other, _NO_RESULT)
+        elif b"[RESULT" in other.utf8_bytes and _phase_results_with_rate(other) == results:
+            folder.mark_left_out(other, _SAME_RESULTS.format(printable_line(file.name)))
 
 
-def _results(file: ForeignFile) -> list[tuple[str, float, str]]:
+def _phase_results(file: ForeignFile) -> list[tuple[str, float, str]]:
     """Every phase with its figure and its seconds."""
     matches = (match for match in map(_RESULT.match, file.lines) if match)
-    return [(match["phase"], parsed(match["value"]) or 0.0, match["seconds"]) for match in matches]
+    return [
+        (match["phase"], parse_number(match["value"]) or 0.0, match["seconds"]) for match in matches
+    ]
 
 
-def _rated(file: ForeignFile) -> list[tuple[str, float, str]]:
-    return [result for result in _results(file) if result[1]]
+def _phase_results_with_rate(file: ForeignFile) -> list[tuple[str, float, str]]:
+    return [result for result in _phase_results(file) if result[1]]
 
 
-def _account_for(file: ForeignFile, number: int, line: str) -> None:
+def _mark_summary_line(file: ForeignFile, number: int, line: str) -> None:
     """Mark a line that is no result of a phase."""
     mark = _MARKED.match(line)
     if _INVALID.search(line) or (mark and "[INVALID]" in line.upper()):
-        file.account.left_out(number, number, "IO500 calls the whole run invalid.")
+        file.line_account.mark_left_out(number, number, "IO500 calls the whole run invalid.")
     elif mark and mark[1].strip() in ("", "RESULT"):
-        file.account.left_out(number, number, "This line of a phase has no rate.")
+        file.line_account.mark_left_out(number, number, "This line of a phase has no rate.")
     elif mark or _OWN_LINES.match(line):
-        file.account.read(number)
+        file.line_account.mark_read(number)
 
 
-def _phase(
+def _phase_run(
     file: ForeignFile, number: int, match: re.Match[str], own: ForeignFile | None
 ) -> ForeignRun:
-    name, seconds = match["phase"], parsed(match["seconds"])
-    value, is_io = parsed(match["value"]) or 0.0, match["unit"].lower().startswith("g")
+    name, seconds = match["phase"], parse_number(match["seconds"])
+    value, is_io = parse_number(match["value"]) or 0.0, match["unit"].lower().startswith("g")
     action = re.split(r"[-_]", name)[-1].lower()
     operation = (
         ("read" if action == "read" else "write")
@@ -131,12 +144,12 @@ def _phase(
         bw_bytes_per_s=value * GIB if is_io else None,
         printed=((match["unit"], match["value"]), ("time (s)", match["seconds"])),
     )
-    details = ImportedRun(tool="io500", version=_version(file), files=(file.name,))
+    details = ImportedRun(tool="io500", version=_io500_version(file), files=(file.name,))
     is_invalid = "invalid" in f"{match['mark']}{match['rest']}".lower()
     errors = ("IO500 calls this result invalid",) if is_invalid else ()
     host = ImportedHost(f"{file.name}:{number}", (figures,), errors=errors)
     run = ForeignRun(
-        name=clean(name),
+        name=printable_line(name),
         details=details,
         clients=(ImportedClient("all tasks", host, runtime_s=seconds),),
         headline="bandwidth" if is_io else "ops_per_s",
@@ -144,9 +157,9 @@ def _phase(
     return run if own is None else _with_tool_output(run, figures, own)
 
 
-def _version(file: ForeignFile) -> str:
+def _io500_version(file: ForeignFile) -> str:
     match = re.search(r"^IO500 version (\S+)", file.text, re.MULTILINE)
-    return clean(match[1]) if match else ""
+    return printable_line(match[1]) if match else ""
 
 
 def _with_tool_output(run: ForeignRun, figures: Figures, own: ForeignFile) -> ForeignRun:
@@ -155,10 +168,10 @@ def _with_tool_output(run: ForeignRun, figures: Figures, own: ForeignFile) -> Fo
     try:
         if not importer.recognises(own):
             return run
-        read = importer.read(own, Folder(()))
+        read = importer.read(own, ImportedFiles(()))
     except (ForeignFault, IolabError, OSError):
         return run
-    same = [other for other in read if other.operations == (figures.operation,)]
+    same = [other for other in read if other.operation_names == (figures.operation,)]
     if not same:
         return run
     details = replace(run.details, claimed=(figures,), files=(*run.details.files, own.name))
@@ -173,5 +186,5 @@ def _with_tool_output(run: ForeignRun, figures: Figures, own: ForeignFile) -> Fo
         clients=clients,
         settings=same[-1].settings,
         ignored=same[-1].ignored,
-        at_ns=same[-1].at_ns,
+        moment_ns=same[-1].moment_ns,
     )

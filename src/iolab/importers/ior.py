@@ -6,22 +6,24 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from iolab.importers.commands import CommandStyle, command_settings
+from iolab.importers.commands import CommandSyntax, command_settings
 from iolab.importers.files import (
     SENTENCE,
     SETTING_CHARACTERS,
-    Folder,
     ForeignFault,
     ForeignFile,
-    clean,
-    parsed,
-    zoneless_ns,
+    ImportedFiles,
+    parse_number,
+    parse_time_as_utc_ns,
+    printable_line,
 )
 from iolab.importers.model import Figures, ForeignRun, ImportedClient, ImportedHost, ImportedRun
-from iolab.importers.sections import Section, sections_of
+from iolab.importers.sections import Section, split_into_sections
 from iolab.units import MIB, parse_size
 
-_STYLE: Final = CommandStyle(flags="BcCeEFgHIkKmnpPqrRSuvVwWxyYzZ", valued="aAbdDfGijJMNoOQstTUX")
+_STYLE: Final = CommandSyntax(
+    valueless_letters="BcCeEFgHIkKmnpPqrRSuvVwWxyYzZ", value_letters="aAbdDfGijJMNoOQstTUX"
+)
 _BEGIN: Final = re.compile(r"IOR-(\S+): MPI Coordinated Test of Parallel I/O")
 _OPTION: Final = re.compile(r"^\s*(?!(?:ior )?WARNING)([A-Za-z][\w /()-]*?)\s*[:=] (.*)$")
 _TEST: Final = re.compile(r"^(?:(Test \d+ started|TestID)\s*:|(?:Options|Summary):\s*$)")
@@ -78,70 +80,75 @@ class IorImporter:
 
     def recognises(self, file: ForeignFile) -> bool:
         """By the first line of an invocation, wherever it stands."""
-        return b": MPI Coordinated Test of Parallel I/O" in file.content
+        return b": MPI Coordinated Test of Parallel I/O" in file.utf8_bytes
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
         """The rows of every invocation in the file."""
         del folder
         runs: list[ForeignRun] = []
-        for section in sections_of(file, _BEGIN):
-            own = list(_runs(section))
-            section.read()
+        for section in split_into_sections(file, _BEGIN):
+            own = list(_runs_of_invocation(section))
+            section.mark_read()
             runs += own
         if not runs:
             raise ForeignFault("IOR printed no result: it was cut short or failed.")
         return runs
 
 
-def _runs(section: Section) -> Iterator[ForeignRun]:
+def _runs_of_invocation(section: Section) -> Iterator[ForeignRun]:
     """The rows of every test; what stands before the first one is of all."""
-    first, *others = _tests(section)
-    common = _header(
+    first, *others = _split_into_tests(section)
+    common = _header_options(
         first[: next((i for i, (_, line) in enumerate(first) if _TEST.match(line)), 0)]
     )
     for lines in (first, *others):
-        rows = list(_rows(section, lines, {**common, **_header(lines)}))
+        rows = list(_runs_of_table_rows(section, lines, {**common, **_header_options(lines)}))
         if not rows:
             reason = "IOR printed no result: it was cut short or failed."
-            section.file.account.left_out(lines[0][0], lines[-1][0], reason)
+            section.file.line_account.mark_left_out(lines[0][0], lines[-1][0], reason)
         yield from rows
 
 
 Lines = Sequence[tuple[int, str]]
 
 
-def _tests(section: Section) -> Sequence[Lines]:
+def _split_into_tests(section: Section) -> Sequence[Lines]:
     """The lines of each test, those before the first one with it."""
     tests: list[list[tuple[int, str]]] = [[]]
     has_begun = has_table = False
-    for number, line in section.lines:
+    for number, line in section.numbered_lines:
         if begin := _TEST.match(line):
             if has_begun and (begin[1] or has_table):
                 tests.append([])
                 has_table = False
             has_begun = True
-        has_table = has_table or _is_heading(line)
+        has_table = has_table or _is_table_heading(line)
         tests[-1].append((number, line))
     return tests
 
 
-def _is_heading(line: str) -> bool:
+def _is_table_heading(line: str) -> bool:
     return line.split()[:2] == ["access", "bw(MiB/s)"]
 
 
-def _header(lines: Lines) -> dict[str, str]:
+def _header_options(lines: Lines) -> dict[str, str]:
     """The options before the table."""
     header: dict[str, str] = {}
     for _, line in lines:
-        if _is_heading(line):
+        if _is_table_heading(line):
             break
         if not _ERROR.match(line) and (option := _OPTION.match(line)):
-            name, value = clean(option[1].strip()), clean(option[2].strip(), SETTING_CHARACTERS)
+            name, value = (
+                printable_line(option[1].strip()),
+                printable_line(option[2].strip(), SETTING_CHARACTERS),
+            )
             header.setdefault(name, value)
     return header
 
 
-def _rows(section: Section, lines: Lines, header: Mapping[str, str]) -> Iterator[ForeignRun]:
+def _runs_of_table_rows(
+    section: Section, lines: Lines, header: Mapping[str, str]
+) -> Iterator[ForeignRun]:
     errors: list[str] = []
     columns: list[str] = []
     moved: int | None = None
@@ -152,22 +159,22 @@ def _rows(section: Section, lines: Lines, header: Mapping[str, str]) -> Iterator
                 raise ForeignFault("it tells of more bytes than there can be.")
             moved = int(match[1])
         elif _ERROR.match(line):
-            errors.append(clean(line, SENTENCE))
-        elif _is_heading(line):
+            errors.append(printable_line(line, SENTENCE))
+        elif _is_table_heading(line):
             columns = words
         elif columns and words and words[0] in RATED and len(words) == len(columns):
             row = dict(zip(columns, words, strict=True))
-            yield _run(section, number, row, header, tuple(errors), moved)
+            yield _run_of_row(section, number, row, header, tuple(errors), moved)
             moved = None
         elif columns and words and words[0] == "remove":
             reason = "The time of removing files is no rate of I/O."
-            section.file.account.left_out(number, number, reason)
+            section.file.line_account.mark_left_out(number, number, reason)
         elif columns and words and words[0] in RATED and len(words) == len(columns) - 1:
             reason = "This row has fewer columns than its heading: it was cut short."
-            section.file.account.left_out(number, number, reason)
+            section.file.line_account.mark_left_out(number, number, reason)
 
 
-def _run(
+def _run_of_row(
     section: Section,
     number: int,
     row: Mapping[str, str],
@@ -175,25 +182,28 @@ def _run(
     errors: tuple[str, ...],
     moved: int | None,
 ) -> ForeignRun:
-    rate = parsed(row["bw(MiB/s)"])
+    rate = parse_number(row["bw(MiB/s)"])
     command = header.get("Command line", header.get("Command line used", ""))
     # A stonewalled phase moves what it has time for.
-    is_stonewalled = parsed(header.get("stonewallingTime", "0").split(" ")[0]) not in (None, 0.0)
-    size = None if is_stonewalled else _size(header.get("aggregate filesize", ""))
-    tasks = parsed(header.get("tasks", header.get("clients", "")).split(" ")[0])
-    block = _size(header.get("xfersize", ""))
+    is_stonewalled = parse_number(header.get("stonewallingTime", "0").split(" ")[0]) not in (
+        None,
+        0.0,
+    )
+    size = None if is_stonewalled else _parse_ior_size(header.get("aggregate filesize", ""))
+    tasks = parse_number(header.get("tasks", header.get("clients", "")).split(" ")[0])
+    block = _parse_ior_size(header.get("xfersize", ""))
     version = _BEGIN.search(section.text)
     figures = Figures(
         operation=row["access"],
         bytes=size if moved is None else moved,
-        seconds=parsed(row.get("total(s)", "")),
-        rate_per_s=parsed(row.get("IOPS", "")),
+        seconds=parse_number(row.get("total(s)", "")),
+        rate_per_s=parse_number(row.get("IOPS", "")),
         bw_bytes_per_s=None if rate is None else rate * MIB,
-        printed=tuple((clean(name), clean(value)) for name, value in row.items()),
+        printed=tuple((printable_line(name), printable_line(value)) for name, value in row.items()),
     )
     details = ImportedRun(
         tool="ior",
-        version=clean(version[1]) if version else "",
+        version=printable_line(version[1]) if version else "",
         files=(section.file.name,),
         buffered=None if not command else _DIRECT.search(command) is None,
         notes=("rates are of all tasks together, over open, transfer and close",),
@@ -210,25 +220,25 @@ def _run(
         ),
         ignored=IGNORED,
         in_flight=int(tasks or 0) or None,
-        at_ns=_ended_ns(section),
+        moment_ns=_finish_time_ns(section),
         headline="iops" if block is not None and block < MIB >> 4 else "bandwidth",
     )
 
 
-def _ended_ns(section: Section) -> int | None:
+def _finish_time_ns(section: Section) -> int | None:
     """When IOR says that it ended, by the clock of its host, whose zone it does not tell."""
-    for _, line in reversed(section.lines):
+    for _, line in reversed(section.numbered_lines):
         if match := re.match(r"^(?:Finished|Run finished|Finished at)\s*: (.*)$", line):
-            return zoneless_ns(match[1], _DATE)
+            return parse_time_as_utc_ns(match[1], _DATE)
     return None
 
 
-def _size(text: str) -> int | None:
+def _parse_ior_size(text: str) -> int | None:
     """A size as IOR prints it: `9.46 TiB`, `47008 bytes`."""
     match = re.fullmatch(r"([\d.]+) ?(bytes?|[KMGTP]i?B?)?", text.strip())
     if not match:
         return None
-    number, unit = parsed(match[1]), (match[2] or "")[:1].lower()
+    number, unit = parse_number(match[1]), (match[2] or "")[:1].lower()
     if number is None:
         return None
     return round(number * (1 if unit in ("", "b") else parse_size(f"1{unit}")))

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Final
 
 from iolab.dataclass import dataclass
-from iolab.importers.files import SENTENCE, clean
+from iolab.importers.files import SENTENCE, printable_line
 from iolab.loads.fileio.workload import SECTOR_BYTES
 from iolab.units import GIB
 
@@ -20,7 +20,7 @@ FILE_BYTES: Final = GIB
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class OptionNote:
     """What became of one option of one job: refused, changed, kept or not needed, and why."""
 
     job: str
@@ -47,20 +47,20 @@ class JobDraft:
     """
 
     name: str
-    keys: dict[str, object] = field(default_factory=dict)
-    fio: dict[str, str] = field(default_factory=dict)
+    workload_keys: dict[str, object] = field(default_factory=dict)
+    fio_options: dict[str, str] = field(default_factory=dict)
     runtime: Duration | None = None
     warmup: Duration | None = None
-    notes: list[Note] = field(default_factory=list)
+    notes: list[OptionNote] = field(default_factory=list)
 
-    def note(self, option: str, reason: str) -> None:
+    def add_note(self, option: str, reason: str) -> None:
         """Tell what became of an option; the reason begins with one of `REASONS`."""
-        self.notes.append(Note(self.name, clean(option, SENTENCE), reason))
+        self.notes.append(OptionNote(self.name, printable_line(option, SENTENCE), reason))
 
-    def refuse(self, option: str, reason: str) -> None:
+    def refuse_job(self, option: str, reason: str) -> None:
         """Tell why the job cannot be a workload."""
-        self.note(option, f"refused, and the whole job with it: {reason}")
-        self.keys.clear()
+        self.add_note(option, f"refused, and the whole job with it: {reason}")
+        self.workload_keys.clear()
 
 
 REASONS: Final = ("refused", "changed", "kept", "not needed")
@@ -77,11 +77,11 @@ class NamedJob:
     options: dict[str, str]
 
 
-def whole_blocks(job: JobDraft, option: str, count: int, block: int) -> str:
+def size_in_whole_blocks(job: JobDraft, option: str, count: int, block: int) -> str:
     """A file's size in whole blocks, the largest that fits."""
     fitting = max(count // block, 1) * block
     if fitting != count:
-        job.note(option, f"changed: whole blocks only, {fitting} bytes of each file")
+        job.add_note(option, f"changed: whole blocks only, {fitting} bytes of each file")
     return size_text(fitting)
 
 
@@ -89,7 +89,7 @@ def block_or_default(job: JobDraft, option: str, count: int | None) -> int:
     """The size of a block where it is one, else 4 KiB with a note."""
     if count is not None and count >= SECTOR_BYTES and count % SECTOR_BYTES == 0:
         return count
-    job.note(option, "changed: 4k, as a block is a multiple of 512 bytes")
+    job.add_note(option, "changed: 4k, as a block is a multiple of 512 bytes")
     return DEFAULT_BLOCK_BYTES
 
 
@@ -105,7 +105,7 @@ def size_text(count: int) -> str:
     return str(count)
 
 
-def split_text(split: str, size_of: Callable[[str], int | None]) -> str | None:
+def bssplit_text(split: str, size_of: Callable[[str], int | None]) -> str | None:
     """A `bssplit` of fio with its sizes as studies have them; None where one of them is none."""
     parts = []
     for part in split.split(":"):

@@ -14,10 +14,10 @@ from typing import Final
 
 from iolab.dataclass import dataclass
 from iolab.errors import UsageError
-from iolab.importers.files import clean
-from iolab.importers.fio_jobs import is_job_file, job_file_jobs, report_jobs
-from iolab.importers.job_draft import REASONS, Duration, JobDraft, Note
-from iolab.importers.vdbench_jobs import parameter_file_jobs
+from iolab.importers.files import printable_line
+from iolab.importers.fio_jobs import is_job_file, jobs_from_job_file, jobs_from_reports
+from iolab.importers.job_draft import REASONS, Duration, JobDraft, OptionNote
+from iolab.importers.vdbench_jobs import jobs_from_parameter_file
 from iolab.text import quote_value
 
 LINES_MAX: Final = 10_000
@@ -33,14 +33,14 @@ class StudyDraft:
     """A study's text, and what in the file it does not say; the same of many jobs is told once."""
 
     text: str
-    notes: tuple[Note, ...]
+    notes: tuple[OptionNote, ...]
 
 
-def draft_of(study_id: str, file_name: str, text: str) -> StudyDraft:
+def draft_study(study_id: str, file_name: str, text: str) -> StudyDraft:
     """The study of a file. UsageError where it is none of those that are known."""
-    notes: list[Note] = []
+    notes: list[OptionNote] = []
     if '"fio version"' in text:
-        jobs = report_jobs(text)
+        jobs = jobs_from_reports(text)
     elif text.count("\n") > LINES_MAX:
         raise UsageError(
             f"{quote_value(file_name)} has more than {LINES_MAX} lines.", "Give a shorter one."
@@ -50,9 +50,9 @@ def draft_of(study_id: str, file_name: str, text: str) -> StudyDraft:
             f"{quote_value(file_name)} is a script.", "Give the job file that it runs."
         )
     elif re.search(r"^\s*(?:sd|fsd|wd|rd)=", text, re.MULTILINE):
-        jobs, notes = parameter_file_jobs(text)
+        jobs, notes = jobs_from_parameter_file(text)
     elif is_job_file(text):
-        jobs = job_file_jobs(text)
+        jobs = jobs_from_job_file(text)
     else:
         raise UsageError(
             f"{quote_value(file_name)} is no job file of fio's or vdbench's, "
@@ -66,14 +66,14 @@ def draft_of(study_id: str, file_name: str, text: str) -> StudyDraft:
             f"{quote_value(file_name)} has {len(jobs)} jobs.",
             f"Give a file with at most {JOBS_MAX}.",
         )
-    return _drafted(study_id, file_name, jobs, notes)
+    return _study_from_jobs(study_id, file_name, jobs, notes)
 
 
-def _drafted(
-    study_id: str, file_name: str, jobs: Sequence[JobDraft], file_notes: Sequence[Note]
+def _study_from_jobs(
+    study_id: str, file_name: str, jobs: Sequence[JobDraft], file_notes: Sequence[OptionNote]
 ) -> StudyDraft:
-    notes = [*_merged(jobs), *file_notes]
-    able = [job for job in jobs if job.keys]
+    notes = [*_notes_by_jobs(jobs), *file_notes]
+    able = [job for job in jobs if job.workload_keys]
     if not able:
         reasons = [note for note in notes if _IS_LOST.search(note.reason)][:REASONS_MAX]
         raise UsageError(
@@ -81,32 +81,38 @@ def _drafted(
             f"{'; '.join(map(str, reasons))}.",
             "Give other jobs.",
         )
-    runtime, changed = _common("runtime", [job.runtime for job in able if job.runtime], RUNTIME)
+    runtime, changed = _longest_duration_and_notes(
+        "runtime", [job.runtime for job in able if job.runtime], RUNTIME
+    )
     notes += changed
-    warmup, changed = _common("ramp_time", [job.warmup or NO_WARMUP for job in able], "0s")
+    warmup, changed = _longest_duration_and_notes(
+        "ramp_time", [job.warmup or NO_WARMUP for job in able], "0s"
+    )
     notes += changed
     notes.sort(key=lambda note: REASONS.index(note.reason.split(":")[0].split(",")[0]))
     lines = [
-        f"# A study that does what {clean(file_name)} does, as far as a study can.",
-        *_comment(notes),
+        f"# A study that does what {printable_line(file_name)} does, as far as a study can.",
+        *_note_comment_lines(notes),
         "",
         "format = 1",
-        f"id = {_text(study_id)}",
-        f"title = {_text(f'As {clean(file_name)}')}",
-        f"question = {_text(f'What does {clean(file_name)} come to here?')}",
+        f"id = {_toml_string(study_id)}",
+        f"title = {_toml_string(f'As {printable_line(file_name)}')}",
+        f"question = {_toml_string(f'What does {printable_line(file_name)} come to here?')}",
         "",
         "[method]",
-        f"warmup = {_text(warmup)}",
-        f"runtime = {_text(runtime)}",
+        f"warmup = {_toml_string(warmup)}",
+        f"runtime = {_toml_string(runtime)}",
         "repeats = 3",
     ]
     ids: set[str] = set()
     for job in able:
-        lines += ["", "[[workload]]", f"id = {_text(_free(job.name, ids))}"]
-        lines += [f"title = {_text(job.name or 'job')}"]
-        lines += [f"{key} = {_value(value)}" for key, value in job.keys.items()]
-        if job.fio:
-            settings = ", ".join(f"{name} = {_text(value)}" for name, value in job.fio.items())
+        lines += ["", "[[workload]]", f"id = {_toml_string(_unused_id(job.name, ids))}"]
+        lines += [f"title = {_toml_string(job.name or 'job')}"]
+        lines += [f"{key} = {_toml_value(value)}" for key, value in job.workload_keys.items()]
+        if job.fio_options:
+            settings = ", ".join(
+                f"{name} = {_toml_string(value)}" for name, value in job.fio_options.items()
+            )
             lines.append(f"fio = {{ {settings} }}")
     return StudyDraft("\n".join(lines) + "\n", tuple(notes))
 
@@ -125,7 +131,9 @@ _IS_LOST: Final = re.compile("whole job|no other file")
 NO_WARMUP: Final = Duration("0s", Fraction(0))
 
 
-def _common(option: str, durations: Sequence[Duration], default: str) -> tuple[str, list[Note]]:
+def _longest_duration_and_notes(
+    option: str, durations: Sequence[Duration], default: str
+) -> tuple[str, list[OptionNote]]:
     """The longest of the jobs' times for all of them, with a note where they are not alike."""
     by_length = {duration.seconds: duration.text for duration in durations}
     if not by_length:
@@ -134,10 +142,10 @@ def _common(option: str, durations: Sequence[Duration], default: str) -> tuple[s
     if len(by_length) == 1:
         return text, []
     reason = f"changed: {text} for all, of {', '.join(by_length.values())}"
-    return text, [Note(ALL_JOBS, option, reason)]
+    return text, [OptionNote(ALL_JOBS, option, reason)]
 
 
-def _merged(jobs: Sequence[JobDraft]) -> Iterator[Note]:
+def _notes_by_jobs(jobs: Sequence[JobDraft]) -> Iterator[OptionNote]:
     """Every note once, with all jobs that it is about."""
     about: dict[tuple[str, str], list[str]] = {}
     for job in jobs:
@@ -149,10 +157,10 @@ def _merged(jobs: Sequence[JobDraft]) -> Iterator[Note]:
             name = ALL_JOBS
         elif len(names) > JOBS_NAMED:
             name = f"{len(names)} jobs, the first {names[0]}"
-        yield Note(name, option, reason)
+        yield OptionNote(name, option, reason)
 
 
-def _comment(notes: Sequence[Note]) -> Iterator[str]:
+def _note_comment_lines(notes: Sequence[OptionNote]) -> Iterator[str]:
     """The notes by what became of the options, each line by line."""
     if notes:
         yield "# Options that are not as they were, and why:"
@@ -161,7 +169,7 @@ def _comment(notes: Sequence[Note]) -> Iterator[str]:
         yield f"#   {note}"
 
 
-def _free(name: str, ids: set[str]) -> str:
+def _unused_id(name: str, ids: set[str]) -> str:
     base = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "job"
     tries = (base, *(f"{base}-{count}" for count in range(2, JOBS_MAX + 2)))
     free = next(attempt for attempt in tries if attempt not in ids)
@@ -169,14 +177,14 @@ def _free(name: str, ids: set[str]) -> str:
     return free
 
 
-def _text(value: str) -> str:
+def _toml_string(value: str) -> str:
     """A TOML string."""
     return json.dumps(value, ensure_ascii=True)
 
 
-def _value(value: object) -> str:
+def _toml_value(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
-        return f"[{', '.join(_value(part) for part in value)}]"
-    return str(value) if isinstance(value, int) else _text(str(value))
+        return f"[{', '.join(_toml_value(part) for part in value)}]"
+    return str(value) if isinstance(value, int) else _toml_string(str(value))

@@ -12,16 +12,16 @@ from typing import Final
 
 import numpy as np
 
-from iolab.core.histogram import bin_of_ns
+from iolab.core.histogram import bin_index_of_ns
 from iolab.importers.files import (
     SENTENCE,
     SETTING_CHARACTERS,
-    Folder,
     ForeignFault,
     ForeignFile,
-    clean,
-    parsed,
-    zoneless_ns,
+    ImportedFiles,
+    parse_number,
+    parse_time_as_utc_ns,
+    printable_line,
 )
 from iolab.importers.model import (
     Bins,
@@ -33,7 +33,7 @@ from iolab.importers.model import (
     ImportedSecond,
     is_held_to_rate,
 )
-from iolab.importers.sections import Section, sections_of
+from iolab.importers.sections import Section, split_into_sections
 from iolab.loads.keyvalue.db_bench import output as db_bench_output
 from iolab.loads.keyvalue.ycsb import output as ycsb_output
 from iolab.loads.keyvalue.ycsb.hdr_log import YCSB_NAMES, HdrLog, read_hdr_log
@@ -66,41 +66,52 @@ class DbBenchImporter:
 
     def recognises(self, file: ForeignFile) -> bool:
         """By the line of a result."""
-        return b"DB path: [" in file.content or _RESULT.search(file.content) is not None
+        return b"DB path: [" in file.utf8_bytes or _RESULT.search(file.utf8_bytes) is not None
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
         """The results, with the report of the same name beside them."""
         stem = re.escape(file.path.stem)
-        beside = folder.beside(file, re.compile(rf"{stem}\.err"))
-        heard = [section for stderr in beside for section in _invocations(folder.use(stderr))]
-        parts = _invocations(file)
+        beside = folder.matching_neighbours(file, re.compile(rf"{stem}\.err"))
+        heard = [
+            section
+            for stderr in beside
+            for section in _invocation_sections(folder.mark_used(stderr))
+        ]
+        parts = _invocation_sections(file)
         paired = heard if len(heard) == len(parts) else []
         runs: list[ForeignRun] = []
         refused: ForeignFault | None = None
         for place, part in enumerate(parts):
             words = paired[place].text if paired else "\n".join(each.text for each in heard)
             try:
-                runs += _benches(part, words or part.text)
+                runs += _benchmark_runs(part, words or part.text)
             except ForeignFault as fault:
                 refused = fault
-                file.account.left_out(part.first, part.last, str(fault))
+                file.line_account.mark_left_out(part.first, part.last, str(fault))
             else:
-                part.read()
+                part.mark_read()
         if not runs and refused is not None:
             raise refused
         reports = [
             report
-            for report in folder.beside(file, re.compile(rf"{stem}.*\.csv"))
-            if report.head.startswith(_REPORT)
+            for report in folder.matching_neighbours(file, re.compile(rf"{stem}.*\.csv"))
+            if report.first_bytes.startswith(_REPORT)
         ]
         if len(runs) == 1 and reports:
-            runs = [_with_seconds(runs[0], tuple(_report_seconds(folder.use(reports[0]))))]
+            runs = [
+                _run_with_seconds(
+                    runs[0], tuple(_seconds_from_report(folder.mark_used(reports[0])))
+                )
+            ]
         return runs
 
 
-def _invocations(file: ForeignFile) -> list[Section]:
+def _invocation_sections(file: ForeignFile) -> list[Section]:
     """A section for each time that db_bench ran; standard output alone tells no version."""
-    by_version, by_header = sections_of(file, _VERSION_LINE), sections_of(file, _KEYS_LINE)
+    by_version, by_header = (
+        split_into_sections(file, _VERSION_LINE),
+        split_into_sections(file, _KEYS_LINE),
+    )
     begins = by_version if len(by_version) >= len(by_header) else by_header
     if not begins:
         return [Section(file, 1, len(file.lines))]
@@ -108,48 +119,48 @@ def _invocations(file: ForeignFile) -> list[Section]:
     return [Section(file, 1, first.last), *others]
 
 
-def _benches(part: Section, heard: str) -> list[ForeignRun]:
+def _benchmark_runs(part: Section, heard: str) -> list[ForeignRun]:
     """The results of one invocation. ForeignFault where there is none."""
     output = db_bench_output.parse_db_bench_output(part.text.encode(), heard.encode())
     # RocksDB's own still called itself LevelDB up to 3.x, and printed operations a second.
     if "LevelDB:" in part.text and " ops/sec" not in part.text:
         raise ForeignFault(LEVELDB_NOT_READ, "Measure with RocksDB's db_bench and import that.")
     if not output.results:
-        reason = f": {clean(output.messages[0], SENTENCE)}" if output.messages else ""
+        reason = f": {printable_line(output.messages[0], SENTENCE)}" if output.messages else ""
         raise ForeignFault(f"db_bench printed no result{reason}.")
     named: list[tuple[int, str]] = []
-    for number, line in part.lines:
+    for number, line in part.numbered_lines:
         if match := _NAMED.match(line):
             if db_bench_output.parse_db_bench_output(line.encode(), b"").results:
                 named.append((number, match[1]))
             else:
                 reason = "This line of a result is in no form that is known."
-                part.file.account.left_out(number, number, reason)
-    ended_ns = _began_ns(heard) or _began_ns(part.text)
+                part.file.line_account.mark_left_out(number, number, reason)
+    ended_ns = _start_time_ns(heard) or _start_time_ns(part.text)
     ends = [*(number - 1 for number, _ in named[1:]), part.last]
     runs = []
     for result, (number, _), end in zip(output.results, named, ends, strict=False):
-        histograms = _histograms(Section(part.file, number, end))
+        histograms = _latencies_by_operation(Section(part.file, number, end))
         if ended_ns is not None:
             ended_ns += round((result.seconds or 0.0) * NS_PER_S)
-        runs.append(_bench(part.file, output, result, histograms, ended_ns))
+        runs.append(_benchmark_run(part.file, output, result, histograms, ended_ns))
     return runs
 
 
-def _began_ns(text: str) -> int | None:
+def _start_time_ns(text: str) -> int | None:
     """When db_bench says that it began, by the clock of its host, whose zone it does not tell."""
     match = _DATE_LINE.search(text)
-    return zoneless_ns(match[1], _DATE) if match else None
+    return parse_time_as_utc_ns(match[1], _DATE) if match else None
 
 
-def _with_seconds(run: ForeignRun, seconds: tuple[ImportedSecond, ...]) -> ForeignRun:
+def _run_with_seconds(run: ForeignRun, seconds: tuple[ImportedSecond, ...]) -> ForeignRun:
     (client,) = run.clients
-    operation = run.operations[0]
-    own = tuple(_named(operation, second) for second in seconds)
+    operation = run.operation_names[0]
+    own = tuple(_second_of_operation(operation, second) for second in seconds)
     return replace(run, clients=(replace(client, seconds=own),))
 
 
-def _bench(
+def _benchmark_run(
     file: ForeignFile,
     output: db_bench_output.DbBenchOutput,
     result: db_bench_output.BenchmarkOutput,
@@ -185,18 +196,20 @@ def _bench(
     }
     details = ImportedRun(
         tool="db_bench",
-        version=clean(output.version),
+        version=printable_line(output.version),
         files=(file.name,),
         data_bytes=header.keys * each if header.keys and each else None,
     )
     host = ImportedHost(
-        f"{file.name}: {clean(result.benchmark)}",
+        f"{file.name}: {printable_line(result.benchmark)}",
         (figures, *kinds),
-        errors=tuple(clean(message, SENTENCE) for message in (*output.messages, *output.faults)),
-        step_ns=NS_PER_US,
+        errors=tuple(
+            printable_line(message, SENTENCE) for message in (*output.messages, *output.faults)
+        ),
+        time_step_ns=NS_PER_US,
     )
     return ForeignRun(
-        name=clean(result.benchmark),
+        name=printable_line(result.benchmark),
         details=details,
         clients=(
             ImportedClient(
@@ -205,21 +218,23 @@ def _bench(
                 runtime_s=result.seconds,
             ),
         ),
-        settings=tuple((name, clean(str(value))) for name, value in values.items() if value),
-        at_ns=ended_ns,
+        settings=tuple(
+            (name, printable_line(str(value))) for name, value in values.items() if value
+        ),
+        moment_ns=ended_ns,
         headline="ops_per_s",
     )
 
 
-def _named(operation: str, second: ImportedSecond) -> ImportedSecond:
+def _second_of_operation(operation: str, second: ImportedSecond) -> ImportedSecond:
     return ImportedSecond(operation, second.end_ns, second.span_ns, second.count, second.bytes)
 
 
-def _report_seconds(file: ForeignFile) -> Iterator[ImportedSecond]:
+def _seconds_from_report(file: ForeignFile) -> Iterator[ImportedSecond]:
     """The rate in each interval of the report file."""
     before = 0.0
     for line in file.lines[1:]:
-        cells = [parsed(cell) for cell in line.split(",")]
+        cells = [parse_number(cell) for cell in line.split(",")]
         if len(cells) != 2 or None in cells:
             continue
         at, rate = (cell or 0.0 for cell in cells)
@@ -231,19 +246,21 @@ def _report_seconds(file: ForeignFile) -> Iterator[ImportedSecond]:
             before = at
 
 
-def _histograms(part: Section) -> dict[str, Figures]:
+def _latencies_by_operation(part: Section) -> dict[str, Figures]:
     """Latencies of one benchmark by operation, as they are printed."""
     by_operation: dict[str, Figures] = {}
     word, count, mean, low, high = "", 0, 0.0, 0.0, 0.0
-    for _, line in part.lines:
+    for _, line in part.numbered_lines:
         if block := _BLOCK.match(line):
             word = re.sub(r"[^a-z]", "", block[1].lower()) or ALL
         elif word and (average := _AVERAGE.match(line)):
-            count, mean = int(average[1]), parsed(average[2]) or 0.0
+            count, mean = int(average[1]), parse_number(average[2]) or 0.0
         elif word and (extremes := _EXTREMES.match(line)):
-            low, high = parsed(extremes[1]) or 0.0, parsed(extremes[3]) or 0.0
+            low, high = parse_number(extremes[1]) or 0.0, parse_number(extremes[3]) or 0.0
         elif word and line.startswith("Percentiles:"):
-            pairs = [(parsed(at), parsed(value)) for at, value in _PERCENTILE.findall(line)]
+            pairs = [
+                (parse_number(at), parse_number(value)) for at, value in _PERCENTILE.findall(line)
+            ]
             percentiles = [
                 (at, value) for at, value in pairs if at is not None and value is not None
             ]
@@ -275,9 +292,9 @@ YCSB_IGNORED: Final = {
 """Properties that do not make two runs unlike, each with the reason."""
 
 
-def _ycsb_parts(file: ForeignFile) -> list[Section]:
+def _ycsb_sections(file: ForeignFile) -> list[Section]:
     """A section for each summary, from the client's first line on where that is printed."""
-    begins = sections_of(file, _YCSB_BEGIN)
+    begins = split_into_sections(file, _YCSB_BEGIN)
     if begins and all(_YCSB_OVERALL in part.text for part in begins):
         return begins
     # Without those lines, or with runs that failed between: from the end of one summary on.
@@ -308,9 +325,12 @@ def _ycsb_options(command: str) -> Iterator[tuple[str, str]]:
     for option, value in pairwise([*words, ""]):
         if option == "-p" and "=" in value:
             name, _, text = value.partition("=")
-            yield _YCSB_PROPERTIES.get(name, clean(name)), clean(text, SETTING_CHARACTERS)
+            yield (
+                _YCSB_PROPERTIES.get(name, printable_line(name)),
+                printable_line(text, SETTING_CHARACTERS),
+            )
         elif option in _YCSB_OPTIONS:
-            yield _YCSB_OPTIONS[option], clean(value, SETTING_CHARACTERS)
+            yield _YCSB_OPTIONS[option], printable_line(value, SETTING_CHARACTERS)
 
 
 _WORKLOAD_FILE: Final = "workload file"
@@ -334,55 +354,57 @@ class YcsbImporter:
 
     def recognises(self, file: ForeignFile) -> bool:
         """By the summary."""
-        return b"[OVERALL], RunTime(ms)," in file.content or _YCSB_JSON in file.content
+        return b"[OVERALL], RunTime(ms)," in file.utf8_bytes or _YCSB_JSON in file.utf8_bytes
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
         """The summary of each run in the file: a load and its transactions may stand in one log.
 
         Standard error and latency logs of the same name beside it belong to its only run.
         """
-        if b"[OVERALL], RunTime(ms)," not in file.content:
+        if b"[OVERALL], RunTime(ms)," not in file.utf8_bytes:
             raise ForeignFault(
                 "YCSB's JSON is not read.",
                 "Run it without a measurement exporter and import the text that it prints.",
             )
-        parts = _ycsb_parts(file)
-        runs = [self._run(part, folder, has_logs=len(parts) == 1) for part in parts]
+        parts = _ycsb_sections(file)
+        runs = [self._run_of_section(part, folder, has_logs=len(parts) == 1) for part in parts]
         for part in parts:
-            part.read()
+            part.mark_read()
         return runs
 
-    def _run(self, part: Section, folder: Folder, *, has_logs: bool) -> ForeignRun:
+    def _run_of_section(
+        self, part: Section, folder: ImportedFiles, *, has_logs: bool
+    ) -> ForeignRun:
         file = part.file
         stem = re.escape(file.path.stem)
-        heard = folder.beside(file, re.compile(rf"{stem}\.err")) if has_logs else []
-        errors = b"".join(folder.use(stderr).content for stderr in heard)
+        heard = folder.matching_neighbours(file, re.compile(rf"{stem}\.err")) if has_logs else []
+        errors = b"".join(folder.mark_used(stderr).utf8_bytes for stderr in heard)
         content = part.text.encode()
         output = ycsb_output.parse_ycsb_output(content, errors or content)
         sections: dict[str, dict[str, str]] = {}
-        for _, line in part.lines:
+        for _, line in part.numbered_lines:
             if match := _LINE.match(line.strip()):
                 sections.setdefault(match[1], {})[match[2].strip()] = match[3]
-        runtime = parsed(sections.get("OVERALL", {}).get("RunTime(ms)", ""))
+        runtime = parse_number(sections.get("OVERALL", {}).get("RunTime(ms)", ""))
         seconds = None if runtime is None else runtime / 1000
         figures = tuple(
-            _operation(name, section, sections, seconds)
+            _operation_figures(name, section, sections, seconds)
             for name, section in sections.items()
             if name in YCSB_NAMES and not name.startswith("Intended")
         )
-        logs = dict(self._logs(file, folder, sections)) if has_logs else {}
+        logs = dict(self._latency_logs(file, folder, sections)) if has_logs else {}
         claimed = Figures(
             ALL,
             seconds=seconds,
-            rate_per_s=parsed(sections.get("OVERALL", {}).get("Throughput(ops/sec)", "")),
+            rate_per_s=parse_number(sections.get("OVERALL", {}).get("Throughput(ops/sec)", "")),
         )
         lines = [*part.text.splitlines(), *errors.decode("utf-8", "replace").splitlines()]
         command = next((line for line in lines if line.startswith(_COMMAND)), "")
         settings = _ycsb_settings(command.removeprefix(_COMMAND))
-        numbers = {name: parsed(value) for name, value in settings.items()}
+        numbers = {name: parse_number(value) for name, value in settings.items()}
         details = ImportedRun(
             tool="ycsb",
-            version=clean(output.version),
+            version=printable_line(output.version),
             files=(file.name,),
             claimed=(claimed,),
             paced=is_held_to_rate(numbers.get("target"), claimed.rate_per_s),
@@ -390,116 +412,120 @@ class YcsbImporter:
         host = ImportedHost(
             f"{file.name}: [OVERALL]",
             figures,
-            errors=tuple(clean(message, SENTENCE) for message in output.messages),
-            step_ns=NS_PER_US,
+            errors=tuple(printable_line(message, SENTENCE) for message in output.messages),
+            time_step_ns=NS_PER_US,
         )
         client = ImportedClient(
             "ycsb",
             host,
-            bins={name: _bins(log) for name, log in logs.items()},
-            seconds=tuple(_log_seconds(logs)),
+            bins={name: _bins_from_log(log) for name, log in logs.items()},
+            seconds=tuple(_seconds_from_logs(logs)),
             runtime_s=seconds,
         )
         phase = {"-load": "load", "-t": "transactions"}
         kind = next((phase[word] for word in command.split() if word in phase), "")
         files = [Path(path).name for path in settings.get(_WORKLOAD_FILE, "").split(", ")]
         return ForeignRun(
-            name=(clean(" ".join(files)) or kind or "ycsb") if command else file.path.stem,
-            kind=kind,
+            name=(printable_line(" ".join(files)) or kind or "ycsb") if command else file.path.stem,
+            access_kind=kind,
             details=details,
             clients=(client,),
             # Without a command only its folder may tell a file from one of the same name.
             settings=tuple(settings.items())
-            or (("folder", clean(file.path.absolute().parent.name)),),
+            or (("folder", printable_line(file.path.absolute().parent.name)),),
             ignored=YCSB_IGNORED,
             in_flight=round(numbers.get("threads") or 0) or None,
             headline="ops_per_s",
         )
 
-    def _logs(
-        self, file: ForeignFile, folder: Folder, sections: Mapping[str, Mapping[str, str]]
+    def _latency_logs(
+        self, file: ForeignFile, folder: ImportedFiles, sections: Mapping[str, Mapping[str, str]]
     ) -> Iterator[tuple[str, HdrLog]]:
         """The logs of the operations, each used whether or not it can be read."""
         for name in sections:
             pattern = re.compile(rf"{re.escape(file.path.stem)}[._-]?{re.escape(name)}\.hdr")
-            for log_file in folder.beside(file, pattern):
-                log = read_hdr_log(folder.use(log_file).content)
+            for log_file in folder.matching_neighbours(file, pattern):
+                log = read_hdr_log(folder.mark_used(log_file).utf8_bytes)
                 if name in YCSB_NAMES and not name.startswith("Intended"):
                     if log.faults:
-                        raise ForeignFault(f"{log_file.name}: {clean(log.faults[0])}.")
-                    yield _key(name), log
-        for log_file in folder.beside(
+                        raise ForeignFault(f"{log_file.name}: {printable_line(log.faults[0])}.")
+                    yield _operation_key(name), log
+        for log_file in folder.matching_neighbours(
             file, re.compile(rf"{re.escape(file.path.stem)}[._-].*\.hdr")
         ):
-            folder.use(log_file)
+            folder.mark_used(log_file)
 
 
 _YCSB_SUCCESS: Final = ("Return=OK", "Return=0")
 """How an operation that was done ends; YCSB 0.1 prints the number that the database returned."""
 
 
-def _done(section: Mapping[str, str]) -> int:
+def _operation_count(section: Mapping[str, str]) -> int:
     """How many operations a section counts, those that failed too."""
-    return round(parsed(section.get("Operations", "")) or 0)
+    return round(parse_number(section.get("Operations", "")) or 0)
 
 
-def _key(name: str) -> str:
+def _operation_key(name: str) -> str:
     return f"key_{name.lower().replace('-', '_')}"
 
 
-def _operation(
+def _operation_figures(
     name: str,
     section: Mapping[str, str],
     sections: Mapping[str, Mapping[str, str]],
     seconds: float | None,
 ) -> Figures:
-    count = _done(section)
+    count = _operation_count(section)
     failed = sum(
-        round(parsed(value) or 0)
+        round(parse_number(value) or 0)
         for key, value in section.items()
         if key.startswith("Return=") and key not in ("Return=", *_YCSB_SUCCESS)
     )
-    timed = round(parsed(sections.get(f"{name}-FAILED", {}).get("Operations", "")) or 0)
-    returned = [parsed(section[key]) or 0 for key in _YCSB_SUCCESS if key in section]
+    timed = round(parse_number(sections.get(f"{name}-FAILED", {}).get("Operations", "")) or 0)
+    returned = [parse_number(section[key]) or 0 for key in _YCSB_SUCCESS if key in section]
     ok = round(sum(returned)) if returned else count
     every_return = sum(
-        round(parsed(value) or 0) for key, value in section.items() if key.startswith("Return=")
+        round(parse_number(value) or 0)
+        for key, value in section.items()
+        if key.startswith("Return=")
     )
-    latencies = {key: parsed(value) for key, value in section.items() if "Latency(us)" in key}
+    latencies = {key: parse_number(value) for key, value in section.items() if "Latency(us)" in key}
     ranks = [
         (float(at[1]), value * NS_PER_US)
         for key, value in latencies.items()
         if value is not None and (at := _AT.fullmatch(key))
     ]
     return Figures(
-        operation=_key(name),
+        operation=_operation_key(name),
         count=count,
         seconds=seconds,
         rate_per_s=count / seconds if seconds else None,
-        lat_min_ns=_ns(latencies.get("MinLatency(us)")),
-        lat_mean_ns=_ns(latencies.get("AverageLatency(us)")),
-        lat_max_ns=_ns(latencies.get("MaxLatency(us)")),
+        lat_min_ns=_us_to_ns(latencies.get("MinLatency(us)")),
+        lat_mean_ns=_us_to_ns(latencies.get("AverageLatency(us)")),
+        lat_max_ns=_us_to_ns(latencies.get("MaxLatency(us)")),
         percentiles=tuple(sorted(ranks)),
         failed=max(failed, timed, count - ok),
         failed_in_count=every_return == count and not timed,
         weight=-1 if name == "READ-MODIFY-WRITE" else 1,
-        printed=tuple((clean(key), clean(value)) for key, value in section.items()),
+        printed=tuple(
+            (printable_line(key), printable_line(value)) for key, value in section.items()
+        ),
     )
 
 
-def _ns(microseconds: float | None) -> float | None:
+def _us_to_ns(microseconds: float | None) -> float | None:
     return None if microseconds is None else microseconds * NS_PER_US
 
 
-def _bins(log: HdrLog) -> Bins:
+def _bins_from_log(log: HdrLog) -> Bins:
     bins: dict[int, int] = {}
     for interval in log.intervals:
-        for place, count in zip(bin_of_ns(interval.values_ns), interval.counts, strict=True):
+        for place, count in zip(bin_index_of_ns(interval.values_ns), interval.counts, strict=True):
             bins[int(place)] = bins.get(int(place), 0) + int(count)
     return bins
 
 
-def _log_seconds(logs: Mapping[str, HdrLog]) -> Iterator[ImportedSecond]:
+def _seconds_from_logs(logs: Mapping[str, HdrLog]) -> Iterator[ImportedSecond]:
     """The intervals of all logs, which share one clock."""
     starts = [interval.start_real_ns for log in logs.values() for interval in log.intervals]
     for operation, log in logs.items():

@@ -10,21 +10,23 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from iolab.dataclass import dataclass
-from iolab.importers.commands import CommandStyle, command_settings
+from iolab.importers.commands import CommandSyntax, command_settings
 from iolab.importers.files import (
     SENTENCE,
-    Folder,
     ForeignFault,
     ForeignFile,
-    clean,
-    parsed,
-    zoneless_ns,
+    ImportedFiles,
+    parse_number,
+    parse_time_as_utc_ns,
+    printable_line,
 )
 from iolab.importers.model import Figures, ForeignRun, ImportedClient, ImportedHost, ImportedRun
-from iolab.importers.sections import Section, sections_of
+from iolab.importers.sections import Section, split_into_sections
 from iolab.loads.metadata import mdtest_output
 
-_STYLE: Final = CommandStyle(flags="BcCDEFkLPrRStTuvXyYZ", valued="abdefGiIlnNOpsVwWxz")
+_STYLE: Final = CommandSyntax(
+    valueless_letters="BcCDEFkLPrRStTuvXyYZ", value_letters="abdefGiIlnNOpsVwWxz"
+)
 _LAUNCHED: Final = re.compile(rb"mdtest-\S+ was launched with")
 _BEGIN: Final = re.compile(r"mdtest-\S+ was launched with")
 _ENDED: Final = re.compile(r"^-- finished at (\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)")
@@ -49,10 +51,10 @@ IGNORED: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _SummaryRow:
     """A line of a summary: its name there, and maximum, minimum, mean, standard deviation."""
 
-    number: int
+    line_number: int
     name: str
     values: tuple[float, ...]
 
@@ -70,62 +72,68 @@ class MdtestImporter:
 
     def recognises(self, file: ForeignFile) -> bool:
         """By the line that tells how many tasks were launched."""
-        return _LAUNCHED.search(file.content) is not None
+        return _LAUNCHED.search(file.utf8_bytes) is not None
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
         """The rows of every summary. ForeignFault where there is none."""
         del folder
         runs: list[ForeignRun] = []
         refused = ""
-        for section in sections_of(file, _BEGIN):
+        for section in split_into_sections(file, _BEGIN):
             output = mdtest_output.parse_mdtest_output(section.text.encode())
-            rows = list(_rows(section, "rate"))
+            rows = list(_summary_rows(section, "rate"))
             if not rows:
                 errors = (*output.messages, *output.faults)
                 refused = "mdtest printed no summary"
-                refused += f": {clean(errors[0], SENTENCE)}." if errors else "."
-                file.account.left_out(section.first, section.last, refused)
+                refused += f": {printable_line(errors[0], SENTENCE)}." if errors else "."
+                file.line_account.mark_left_out(section.first, section.last, refused)
                 continue
             runs += [
-                _run(section, output, row)
+                _run_of_row(section, output, row)
                 for row in rows
                 if row.values[0] > 0 or output.rule is None
             ]
-            section.read()
-        _read_preamble(file)
+            section.mark_read()
+        _mark_preamble_read(file)
         if not runs:
             raise ForeignFault(refused or "mdtest measured no operation.")
         return runs
 
 
-def _read_preamble(file: ForeignFile) -> None:
+def _mark_preamble_read(file: ForeignFile) -> None:
     """The lines with which mdtest begins before it tells its version."""
     for number, line in enumerate(file.lines, start=1):
         if line.startswith(("-- started at ", "V-1: Entering ")):
-            file.account.read(number)
+            file.line_account.mark_read(number)
 
 
-def _rows(section: Section, table: str) -> Iterator[_Row]:
+def _summary_rows(section: Section, table: str) -> Iterator[_SummaryRow]:
     """The rows of the summary of rates, or of times, which versions from 3.3 print beside it."""
     is_inside = False
-    for number, line in section.lines:
+    for number, line in section.numbered_lines:
         if match := _TABLE.search(line):
             is_inside = (match[1] or " rate").strip() == table
         elif is_inside and (row := _ROW.match(line)):
             # With --show-perrank-statistics 4.x puts three numbers of single ranks first.
-            values = tuple(parsed(word) or 0.0 for word in row[2].split()[-4:])
-            yield _Row(number, row[1], values)
+            values = tuple(parse_number(word) or 0.0 for word in row[2].split()[-4:])
+            yield _SummaryRow(number, row[1], values)
 
 
-def _run(section: Section, output: mdtest_output.MdtestOutput, row: _Row) -> ForeignRun:
+def _run_of_row(
+    section: Section, output: mdtest_output.MdtestOutput, row: _SummaryRow
+) -> ForeignRun:
     is_single = output.iterations == 1
-    times = {time.name: time.values[2] for time in _rows(section, "time")}
+    times = {time.name: time.values[2] for time in _summary_rows(section, "time")}
     seconds = times.get(row.name) if is_single else None
     is_counted = "stonewall" not in section.text and row.name.startswith("File")
     errors = (
         *output.messages,
         *output.faults,
-        *(text for text in mdtest_output.contradictions(output) if _words(row) in text),
+        *(
+            text
+            for text in mdtest_output.output_contradictions(output)
+            if _operation_words(row) in text
+        ),
     )
     figures = Figures(
         operation=row.operation,
@@ -136,41 +144,41 @@ def _run(section: Section, output: mdtest_output.MdtestOutput, row: _Row) -> For
     )
     details = ImportedRun(
         tool="mdtest",
-        version=clean(output.version),
+        version=printable_line(output.version),
         files=(section.file.name,),
-        notes=tuple(_notes(output)),
+        notes=tuple(_run_notes(output)),
     )
     host = ImportedHost(
-        f"{section.file.name}:{row.number}",
+        f"{section.file.name}:{row.line_number}",
         (figures,),
-        errors=tuple(clean(error, SENTENCE) for error in errors),
+        errors=tuple(printable_line(error, SENTENCE) for error in errors),
     )
     return ForeignRun(
-        name=_words(row),
+        name=_operation_words(row),
         details=details,
         clients=(ImportedClient("all tasks", host, runtime_s=seconds),),
-        settings=tuple(_settings(section, output)),
+        settings=tuple(_load_settings(section, output)),
         ignored=IGNORED,
-        at_ns=_ended_ns(section),
+        moment_ns=_finish_time_ns(section),
         headline="ops_per_s",
     )
 
 
-def _notes(output: mdtest_output.MdtestOutput) -> Iterator[str]:
+def _run_notes(output: mdtest_output.MdtestOutput) -> Iterator[str]:
     if output.rule is not None:
         yield f"the mean of {output.iterations} iterations, {output.rule.value}"
     if not output.finished:
         yield "the line in which mdtest says that it finished is missing"
 
 
-def _words(row: _Row) -> str:
+def _operation_words(row: _SummaryRow) -> str:
     return row.operation.replace("_", "-")
 
 
-def _settings(
+def _load_settings(
     section: Section, output: mdtest_output.MdtestOutput
 ) -> Iterator[tuple[str, int | str]]:
-    line = next((line for _, line in section.lines if line.startswith(_COMMAND)), "")
+    line = next((line for _, line in section.numbered_lines if line.startswith(_COMMAND)), "")
     yield from command_settings(line.removeprefix(_COMMAND).strip(), _STYLE)
     if output.ranks is not None:
         yield "tasks", output.ranks
@@ -178,9 +186,9 @@ def _settings(
         yield "files", output.files
 
 
-def _ended_ns(section: Section) -> int | None:
+def _finish_time_ns(section: Section) -> int | None:
     """When mdtest says that it ended, by the clock of its host, whose zone it does not tell."""
-    for _, line in reversed(section.lines):
+    for _, line in reversed(section.numbered_lines):
         if match := _ENDED.match(line):
-            return zoneless_ns(match[1], "%m/%d/%Y %H:%M:%S")
+            return parse_time_as_utc_ns(match[1], "%m/%d/%Y %H:%M:%S")
     return None

@@ -14,10 +14,10 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.metrics import METRIC_KEYS, is_supported, metrics_from_values
+from iolab.analysis.metrics import METRIC_KEYS, is_percentile_supported, metrics_from_values
 from iolab.analysis.view import RunView
 from iolab.core.bins import PERCENTILES as RESULT_PERCENTILES
-from iolab.core.histogram import Histogram, of_sparse
+from iolab.core.histogram import Histogram, dense_counts
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
 from iolab.dataclass import dataclass
@@ -44,7 +44,7 @@ class ImportedView(RunView):
     @property
     def job(self) -> ImportedJob:
         """What its file tells of its options."""
-        return ImportedJob.require(self.record.run.point.job)
+        return ImportedJob.require_type(self.record.run.point.job)
 
     @property
     def has_load(self) -> bool:
@@ -56,7 +56,7 @@ class ImportedView(RunView):
         )
 
     @property
-    def overlap(self) -> float | None:
+    def overlap_share(self) -> float | None:
         """The share of the whole time in which all clients ran; None where it is not told."""
         spans = [span for span in self.spans if span is not None]
         if len(spans) < len(self.spans) or not spans:
@@ -66,21 +66,21 @@ class ImportedView(RunView):
         return max(end - begin, 0) / total if total > 0 else None
 
     @property
-    def adds_up(self) -> bool:
+    def can_add_rates(self) -> bool:
         """Whether the clients' rates may be added: nothing says that they ran apart."""
-        return self.imported.phases == 1 and (len(self.clients) == 1 or self.overlap != 0)
+        return self.imported.phases == 1 and (len(self.clients) == 1 or self.overlap_share != 0)
 
 
-def histograms(record: RunRecord) -> dict[tuple[int, str], Histogram]:
+def histograms_by_client_and_operation(record: RunRecord) -> dict[tuple[int, str], Histogram]:
     """The latencies of each client and operation, with the extremes that its tool tells."""
-    job, by_operation = ImportedJob.require(record.run.point.job), {}
+    job, by_operation = ImportedJob.require_type(record.run.point.job), {}
     for index, host in enumerate(record.hosts):
-        for figure in ImportedHost.require(host.details).figures:
-            way = job.number(figure.operation)
+        for figure in ImportedHost.require_type(host.details).figures:
+            way = job.operation_number(figure.operation)
             rows = (record.bins.host == index) & (record.bins.direction == way)
             if not rows.any():
                 continue
-            counts = of_sparse(record.bins.bin[rows], record.bins.count[rows])
+            counts = dense_counts(record.bins.bin[rows], record.bins.count[rows])
             low, high = figure.lat_min_ns, figure.lat_max_ns
             by_operation[index, figure.operation] = Histogram(
                 counts, None if low is None else int(low), None if high is None else round(high)
@@ -91,18 +91,18 @@ def histograms(record: RunRecord) -> dict[tuple[int, str], Histogram]:
 def fleet_metrics(view: ImportedView) -> dict[str, Metric]:
     """The metrics of all clients together; none has a value where their rates may not be added."""
     hosts = list(range(len(view.clients)))
-    metrics = _metrics(view, hosts)
-    if view.adds_up:
+    metrics = _metrics_of_hosts(view, hosts)
+    if view.can_add_rates:
         return metrics
     return {key: Metric(None, metric.unit) for key, metric in metrics.items()}
 
 
 def host_metrics(view: ImportedView, host: int) -> dict[str, Metric]:
     """The metrics of one client."""
-    return _metrics(view, [host])
+    return _metrics_of_hosts(view, [host])
 
 
-def _metrics(view: ImportedView, hosts: Sequence[int]) -> dict[str, Metric]:
+def _metrics_of_hosts(view: ImportedView, hosts: Sequence[int]) -> dict[str, Metric]:
     job = view.job
     rate = "iops" if job.is_io else "ops_per_s"
     by_operation = {
@@ -117,13 +117,13 @@ def _metrics(view: ImportedView, hosts: Sequence[int]) -> dict[str, Metric]:
     every = [pair for pairs in by_operation.values() for pair in pairs]
     # What every result of I/O has, also where no read or no write was told of.
     values: dict[str, float | None] = dict.fromkeys(METRIC_KEYS) if job.is_io else {}
-    values |= _scope(view, "", rate, every)
+    values |= _metric_values(view, "", rate, every)
     for operation, pairs in by_operation.items():
-        values |= _scope(view, f"{operation}_", rate, pairs)
+        values |= _metric_values(view, f"{operation}_", rate, pairs)
     return metrics_from_values(values, values)
 
 
-def _scope(
+def _metric_values(
     view: ImportedView, prefix: str, rate: str, pairs: Sequence[tuple[int, Figures]]
 ) -> dict[str, float | None]:
     """Rate, bandwidth and latencies of those figures together, by key."""
@@ -133,29 +133,33 @@ def _scope(
     figures = [figure for figure in figures if prefix or figure.weight]
     weights = [1 if prefix else figure.weight for figure in figures]
     rates = [figure.rate_per_s for figure in figures]
-    values: dict[str, float | None] = {f"{prefix}{rate}": _sum(rates, weights)}
-    bandwidth = _sum([figure.bw_bytes_per_s for figure in figures], weights)
+    values: dict[str, float | None] = {
+        f"{prefix}{rate}": _weighted_sum_if_all_known(rates, weights)
+    }
+    bandwidth = _weighted_sum_if_all_known([figure.bw_bytes_per_s for figure in figures], weights)
     if not prefix:
         pairs = [(index, figure) for index, figure in pairs if figure.weight > 0]
         figures = [figure for figure in figures if figure.weight > 0]
     if rate == "iops" or bandwidth is not None:
         values[f"{prefix}bw_bytes_per_s"] = bandwidth
-    values[f"{prefix}lat_ns_mean"] = _mean(figures)
+    values[f"{prefix}lat_ns_mean"] = _mean_latency_ns(figures)
     for name, percent in PERCENTILES:
-        values[f"{prefix}lat_ns_{name}"] = _percentile(view, pairs, percent)
+        values[f"{prefix}lat_ns_{name}"] = _percentile_ns(view, pairs, percent)
     highest = [figure.lat_max_ns for figure in figures]
     maxima = [value for value in highest if value is not None]
     values[f"{prefix}lat_ns_max"] = max(maxima) if maxima and None not in highest else None
     return values
 
 
-def _sum(values: Sequence[float | None], weights: Sequence[int]) -> float | None:
+def _weighted_sum_if_all_known(
+    values: Sequence[float | None], weights: Sequence[int]
+) -> float | None:
     pairs = zip(values, weights, strict=True)
     weighted = [value * weight for value, weight in pairs if value is not None]
     return sum(weighted) if weighted and len(weighted) == len(values) else None
 
 
-def _mean(figures: Sequence[Figures]) -> float | None:
+def _mean_latency_ns(figures: Sequence[Figures]) -> float | None:
     """The mean latency, in which every operation weighs the same."""
     if len(figures) == 1:
         return figures[0].lat_mean_ns
@@ -167,14 +171,14 @@ def _mean(figures: Sequence[Figures]) -> float | None:
     return waited / total if total else None
 
 
-def _percentile(
+def _percentile_ns(
     view: ImportedView, pairs: Sequence[tuple[int, Figures]], percent: float
 ) -> float | None:
     """The tool's own of one client and operation, of several that of their merged bins."""
     used = [(index, figure) for index, figure in pairs if figure.count != 0]
     counts = [figure.count for _, figure in used]
     total = sum(count for count in counts if count is not None)
-    if not used or (None not in counts and not is_supported(total, percent)):
+    if not used or (None not in counts and not is_percentile_supported(total, percent)):
         return None
     if len(used) == 1:
         own = dict(used[0][1].percentiles)
@@ -189,7 +193,7 @@ def _percentile(
     return None if merged is None else merged.percentile_ns(percent)
 
 
-def spans_of(record: RunRecord) -> tuple[tuple[int, int] | None, ...]:
+def client_spans_ns(record: RunRecord) -> tuple[tuple[int, int] | None, ...]:
     """When each client ran, where its file tells."""
     return tuple(
         None
@@ -199,7 +203,7 @@ def spans_of(record: RunRecord) -> tuple[tuple[int, int] | None, ...]:
     )
 
 
-def seconds_of(view: ImportedView) -> float | None:
+def shortest_measured_s(view: ImportedView) -> float | None:
     """The least time that any client was measured; None where none is told."""
     seconds = [
         max(spans)

@@ -36,9 +36,9 @@ class ImportedJob(AnyJob):
 
     type_tag: ClassVar[str] = "imported"
     load_axes: ClassVar[tuple[str, ...]] = ("iodepth", "numjobs", "threads")
-    tells_latency: ClassVar[bool] = False
-    measured_here: ClassVar[bool] = False
-    places: ClassVar[tuple[str, ...]] = (
+    reports_live_latency: ClassVar[bool] = False
+    is_measured_by_iolab: ClassVar[bool] = False
+    path_options: ClassVar[tuple[str, ...]] = (
         "directory",
         "filename",
         "path",
@@ -66,7 +66,7 @@ class ImportedJob(AnyJob):
         """See `AnyJob`."""
         return self.settings
 
-    def at_axis_values(self, axis: Iterable[tuple[str, int | str]]) -> Self:
+    def with_axis_values(self, axis: Iterable[tuple[str, int | str]]) -> Self:
         """The job itself: its points differ in what their files tell."""
         del axis
         return self
@@ -76,14 +76,14 @@ class ImportedJob(AnyJob):
         """Whether all that it does are reads, writes and trims, and what makes these durable."""
         return all(name in (*IO_OPERATIONS, MIXED, SYNC) for name in self.operations)
 
-    def number(self, operation: str) -> int:
+    def operation_number(self, operation: str) -> int:
         """The number by which an operation stands in the tables of a run."""
         own = IO_OPERATIONS.get(operation)
         return OTHERS_FROM + self.operations.index(operation) if own is None else own
 
-    def operation(self, number: int) -> str:
+    def operation_name(self, number: int) -> str:
         """The operation that stands there by that number."""
-        return next(each for each in self.operations if self.number(each) == number)
+        return next(each for each in self.operations if self.operation_number(each) == number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class ImportedHost(HostDetails):
     """One client in a run; `source` is where in which file it is told of, as `file:line` or a job.
 
     `group` is the number of the phase that it says it was of, None where it says none. Latencies
-    are told apart by `resolution`, a share, and no finer than `step_ns`.
+    are told apart by `resolution`, a share, and no finer than `time_step_ns`.
     """
 
     type_tag: ClassVar[str] = "imported"
@@ -133,7 +133,7 @@ class ImportedHost(HostDetails):
     group: int | None = None
     errors: tuple[str, ...] = ()
     resolution: float = 1 / 64
-    step_ns: float = 1.0
+    time_step_ns: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +142,9 @@ class ImportedRun(RunDetails):
 
     `claimed` is what the tool says of all clients together, `phases` of how many phases that ran
     after each other this is the sum, 1 for none. `memory_bytes` and `data_bytes` are of one client,
-    `buffered` whether I/O went through its page cache; None is not told. `grouped` figures may be
-    of more jobs than those whose options are told. `notes` say what was made of the file.
+    `buffered` whether I/O went through its page cache; None is not told. `is_phase_of_group`
+    figures may be of more jobs than those whose options are told. `notes` say what was made of the
+    file.
     """
 
     type_tag: ClassVar[str] = "imported"
@@ -160,7 +161,7 @@ class ImportedRun(RunDetails):
     asked_s: float | None = None
     paced: bool = False
     unsteady: str = ""
-    grouped: bool = False
+    is_phase_of_group: bool = False
     dated_by: str = ""
     notes: tuple[str, ...] = ()
 
@@ -214,7 +215,7 @@ def is_held_to_rate(target_per_s: float | None, reached_per_s: float | None) -> 
     return reached_per_s is None or reached_per_s >= REACHED_SHARE * target_per_s
 
 
-def headline_of(block: float | None) -> str:
+def headline_for_block_size(block: float | None) -> str:
     """The metric that I/O in blocks of so many bytes is for; IOPS where the size is not told."""
     return "bandwidth" if block is not None and block >= BANDWIDTH_BLOCK_BYTES else "iops"
 
@@ -227,10 +228,10 @@ CLIENT_COUNT: Final = "client count"
 class ForeignRun:
     """One run that a file tells of, before it is part of a session.
 
-    `name` is the job's own, `kind` what of it makes another workload (its access pattern).
+    `name` is the job's own, `access_kind` what of it makes another workload (its access pattern).
     `settings` are all that the file tells of the load, whole numbers as such or as text; `ignored`
     are those of them that cannot matter, each with the reason. Two runs are repeats of one point
-    only where all others agree, and each that differs is an axis. `at_ns` is when it
+    only where all others agree, and each that differs is an axis. `moment_ns` is when it
     ended, since 1970, None where the file does not tell. `headline` is the metric that it is for.
     """
 
@@ -240,13 +241,13 @@ class ForeignRun:
     settings: Settings = ()
     ignored: Mapping[str, str] = field(default_factory=dict)
     in_flight: int | None = None
-    at_ns: int | None = None
+    moment_ns: int | None = None
     headline: str = "iops"
     failure: str | None = None
-    kind: str = ""
+    access_kind: str = ""
 
     @property
-    def load(self) -> dict[str, int | str]:
+    def load_settings(self) -> dict[str, int | str]:
         """The settings that matter, and how many clients there were; numbers are numbers."""
         settings = {
             name: int(whole[1])
@@ -258,7 +259,7 @@ class ForeignRun:
         return {**settings, CLIENT_COUNT: len(self.clients)}
 
     @property
-    def operations(self) -> tuple[str, ...]:
+    def operation_names(self) -> tuple[str, ...]:
         """All that any of its clients did, in the order told."""
         every = (figure.operation for client in self.clients for figure in client.details.figures)
         return tuple(dict.fromkeys(every))

@@ -10,7 +10,7 @@ from iolab.core.metric import Result
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob
-from iolab.importers.metrics import PERCENTILES, histograms
+from iolab.importers.metrics import PERCENTILES, histograms_by_client_and_operation
 from iolab.importers.model import OTHERS_FROM, ImportedHost, ImportedJob
 from iolab.report.brief import LatencyCurves, LoadReport
 from iolab.report.charts.run_series import latency_curve, throughput_and_latency_panels
@@ -46,12 +46,15 @@ class ImportedReport(SingleFigureReport):
     def operation_name(self, operation: int, job: AnyJob) -> str:
         """As the file calls it, where it is no I/O."""
         if isinstance(job, ImportedJob) and operation >= OTHERS_FROM:
-            return job.operation(operation).replace("_", "-")
+            return job.operation_name(operation).replace("_", "-")
         return super().operation_name(operation, job)
 
     def latency_curves(self, record: RunRecord, name: str) -> LatencyCurves:
         """Each operation of which the file has bins."""
-        job, by_operation = ImportedJob.require(record.run.point.job), histograms(record)
+        job, by_operation = (
+            ImportedJob.require_type(record.run.point.job),
+            histograms_by_client_and_operation(record),
+        )
         curves, total = [], None
         for operation in job.operations:
             merged = None
@@ -66,7 +69,7 @@ class ImportedReport(SingleFigureReport):
 
     def timeline_panels(self, record: RunRecord, grid: TimeGrid) -> list[Panel]:
         """The load over time, where the file tells it in intervals."""
-        operations = ImportedJob.require(record.run.point.job).operations
+        operations = ImportedJob.require_type(record.run.point.job).operations
         if len(record.intervals) <= len(record.hosts) * len(operations):
             return []
         return throughput_and_latency_panels(record, grid)
@@ -102,7 +105,7 @@ class ImportedReport(SingleFigureReport):
         """What the files tell of each job's options."""
         del brief
         rows = tuple(
-            row_of(workload.title, workload.job.engine, _settings(workload.job))
+            row_of(workload.title, workload.job.engine, _settings_text(workload.job))
             for workload in study.workloads
             if isinstance(workload.job, ImportedJob)
         )
@@ -147,7 +150,7 @@ def _operation_latencies(
     ]
 
 
-def _settings(job: ImportedJob) -> str:
+def _settings_text(job: ImportedJob) -> str:
     shown = [f"{name}={value}" for name, value in job.settings[:SETTINGS_SHOWN]]
     more = len(job.settings) - len(shown)
     return " ".join([*shown, *([f"and {more} more"] if more else [])]) or DASH

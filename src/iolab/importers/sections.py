@@ -18,7 +18,7 @@ class Section:
     last: int
 
     @cached_property
-    def lines(self) -> list[tuple[int, str]]:
+    def numbered_lines(self) -> list[tuple[int, str]]:
         """Each line with its number."""
         return list(enumerate(self.file.lines[self.first - 1 : self.last], start=self.first))
 
@@ -27,12 +27,12 @@ class Section:
         """All of it."""
         return "\n".join(self.file.lines[self.first - 1 : self.last])
 
-    def read(self) -> None:
+    def mark_read(self) -> None:
         """Mark all of its lines in the account; what is left out stays left out."""
-        self.file.account.read(self.first, self.last)
+        self.file.line_account.mark_read(self.first, self.last)
 
 
-def sections_of(file: ForeignFile, begin: re.Pattern[str]) -> list[Section]:
+def split_into_sections(file: ForeignFile, begin: re.Pattern[str]) -> list[Section]:
     """A section from each line in which `begin` is found up to the next one."""
     starts = [number for number, line in enumerate(file.lines, start=1) if begin.search(line)]
     ends = [*(start - 1 for start in starts[1:]), len(file.lines)][: len(starts)]

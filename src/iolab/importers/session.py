@@ -36,9 +36,15 @@ from iolab.core.samples import BinTable, IntervalTable, empty_counter_table
 from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
 from iolab.core.workload import HOSTS, PER_NODE, Axis, Indicator, Workload
 from iolab.dataclass import dataclass
-from iolab.importers.files import ForeignFile, Sourced, clean, clean_name, host_name
+from iolab.importers.files import (
+    ForeignFile,
+    Sourced,
+    printable_line,
+    printable_name,
+    valid_host_name,
+)
 from iolab.importers.model import ForeignRun, ImportedClient, ImportedJob
-from iolab.store.writer import SessionWriter, refuse_existing
+from iolab.store.writer import SessionWriter, require_no_session
 from iolab.study.schedule import content_digest
 from iolab.text import counted_noun
 from iolab.units import NS_PER_S
@@ -58,7 +64,7 @@ Values = tuple[tuple[str, int | str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlannedImport:
     """A run with its place in the plan, and the files that tell of it."""
 
     planned: PlannedRun
@@ -72,29 +78,33 @@ class ImportedSession:
 
     study: Study
     plan: Plan
-    runs: tuple[Placed, ...]
+    runs: tuple[PlannedImport, ...]
 
 
-def arrange(runs: Sequence[Sourced], *, configuration: str, title: str) -> ImportedSession:
+def plan_imported_session(
+    runs: Sequence[Sourced], *, configuration: str, title: str
+) -> ImportedSession:
     """The runs as points of workloads: one a job's name, its axes all that differs in its load.
 
     Runs of one workload in which nothing differs but what cannot matter are repeats of one point.
     """
     groups: dict[tuple[str, str, str], list[Sourced]] = {}
     for files, run in runs:
-        groups.setdefault((run.details.tool, run.name, run.kind), []).append((files, run))
+        groups.setdefault((run.details.tool, run.name, run.access_kind), []).append((files, run))
     kinds = Counter((tool, name) for tool, name, _ in groups)
-    hosts = dict.fromkeys(name for _, run in runs for name in _names(run.clients))
+    hosts = dict.fromkeys(name for _, run in runs for name in _distinct_client_names(run.clients))
     workloads: list[Workload] = []
-    placed: list[Placed] = []
+    placed: list[PlannedImport] = []
     ids: set[str] = set()
     for (tool, own, kind), group in groups.items():
         name = f"{own} {kind}".strip() if kinds[tool, own] > 1 else own
-        job = _job(tool, [run for _, run in group])
-        rows, varied = _axes([_load(run) for _, run in group])
+        job = _imported_job(tool, [run for _, run in group])
+        rows, varied = _points_and_axes([_axis_settings(run) for _, run in group])
         workload = Workload(
-            id=_free_id(name, tool, ids),
-            title=", ".join(filter(None, (clean(name), _load_text(group[0][1], name, varied)))),
+            id=_unused_workload_id(name, tool, ids),
+            title=", ".join(
+                filter(None, (printable_line(name), _constant_load_text(group[0][1], name, varied)))
+            ),
             job=job,
             sweep=tuple(Axis(axis, values) for axis, values in varied.items()),
             indicator=Indicator(group[0][1].headline),
@@ -111,55 +121,59 @@ def arrange(runs: Sequence[Sourced], *, configuration: str, title: str) -> Impor
                 axis,
                 replace(
                     job,
-                    settings=_settings(run),
+                    settings=_job_settings(run),
                     in_flight=run.in_flight,
                     paced=run.details.paced,
                 ),
                 "",
             )
-            placed.append(Placed(PlannedRun(len(placed) + 1, repeats[axis], point), run, files))
+            placed.append(
+                PlannedImport(PlannedRun(len(placed) + 1, repeats[axis], point), run, files)
+            )
     title = f"{title}: {'; '.join(workload.title for workload in workloads[:TITLES_MOST])}"
     title += " ..." if len(workloads) > TITLES_MOST else ""
-    study = _study(configuration, title, tuple(hosts), tuple(workloads), placed)
+    study = _imported_study(configuration, title, tuple(hosts), tuple(workloads), placed)
     planned = tuple(each.planned for each in placed)
     digest = content_digest([run.point.digest for run in planned])
     budget = PlanCost(0.0, (), 0, 0, 0)
     return ImportedSession(study, Plan(STUDY_ID, digest, (), planned, budget, ()), tuple(placed))
 
 
-def _load_text(run: ForeignRun, name: str, varied: Mapping[str, object]) -> str:
+def _constant_load_text(run: ForeignRun, name: str, varied: Mapping[str, object]) -> str:
     """What all runs of a workload did, as far as its axes do not say: access, block, depth."""
-    axis = {**{name: str(value) for name, value in run.settings}, "rw": run.kind}
+    axis = {**{name: str(value) for name, value in run.settings}, "rw": run.access_kind}
     parts = [
         f"{word} {axis[name]}".strip()
         for name, word in _SHOWN.items()
         if axis.get(name) and name not in varied
     ]
-    return ", ".join(part for part in parts if part not in (clean(name), *name.split(" ")[1:]))
+    return ", ".join(
+        part for part in parts if part not in (printable_line(name), *name.split(" ")[1:])
+    )
 
 
 _SHOWN: Final = {"rw": "", "bs": "bs", "iodepth": "iodepth", "numjobs": "numjobs", "ioengine": ""}
 """What says most of a load, each with the word before it."""
 
 
-def _job(tool: str, group: Sequence[ForeignRun]) -> ImportedJob:
-    operations = dict.fromkeys(operation for run in group for operation in run.operations)
+def _imported_job(tool: str, group: Sequence[ForeignRun]) -> ImportedJob:
+    operations = dict.fromkeys(operation for run in group for operation in run.operation_names)
     first = group[0]
     return ImportedJob(
         EngineName(f"{tool}, imported"),
         tuple(operations),
-        _settings(first),
+        _job_settings(first),
         first.in_flight,
         all(run.details.paced for run in group),
     )
 
 
-def _settings(run: ForeignRun) -> tuple[tuple[str, str], ...]:
+def _job_settings(run: ForeignRun) -> tuple[tuple[str, str], ...]:
     """The settings of a load as its job has them."""
     return tuple((name, str(value)) for name, value in run.settings if name not in run.ignored)
 
 
-def _load(run: ForeignRun) -> dict[str, int | str]:
+def _axis_settings(run: ForeignRun) -> dict[str, int | str]:
     """The settings of a load by the names that axes can have, their values no longer than labels.
 
     Unlike values stay unlike.
@@ -167,31 +181,31 @@ def _load(run: ForeignRun) -> dict[str, int | str]:
     tool = run.details.tool
     return {
         re.sub(r"\s+", "_", f"{tool} {name}" if name in RESERVED else name): _axis_value(value)
-        for name, value in run.load.items()
+        for name, value in run.load_settings.items()
     }
 
 
 def _axis_value(value: int | str) -> int | str:
-    return value if isinstance(value, int) else clean_name(value)
+    return value if isinstance(value, int) else printable_name(value)
 
 
 _Row = Mapping[str, int | str]
 _Axes = Mapping[str, tuple[int | str, ...]]
 
 
-def _axes(rows: Sequence[_Row]) -> tuple[Sequence[_Row], _Axes]:
+def _points_and_axes(rows: Sequence[_Row]) -> tuple[Sequence[_Row], _Axes]:
     """What tells each run apart, and the axes of it: one of all where they make too many points."""
-    varied = _varied(rows)
+    varied = _varied_axes(rows)
     if math.prod(len(values) for values in varied.values()) <= POINTS_MOST:
         return rows, varied
     joined = [
         {"options": ", ".join(f"{name}={row[name]}" for name in varied if name in row)}
         for row in rows
     ]
-    return joined, _varied(joined)
+    return joined, _varied_axes(joined)
 
 
-def _varied(rows: Sequence[_Row]) -> _Axes:
+def _varied_axes(rows: Sequence[_Row]) -> _Axes:
     """What does, each with its values in order."""
     names = dict.fromkeys(name for row in rows for name in row)
     # A name that some runs do not tell of may be the only thing that tells them apart.
@@ -200,19 +214,19 @@ def _varied(rows: Sequence[_Row]) -> _Axes:
     }
     counts = {name: sum(name in row for row in rows) for name in names}
     return {
-        name: _in_order(each)
+        name: _sorted_values(each)
         for name, each in values.items()
         if len(each) > 1 or counts[name] < len(rows)
     }
 
 
-def _in_order(values: tuple[int | str, ...]) -> tuple[int | str, ...]:
+def _sorted_values(values: tuple[int | str, ...]) -> tuple[int | str, ...]:
     """Numbers ascend; texts are as they were told."""
     numbers = [value for value in values if isinstance(value, int)]
     return tuple(sorted(numbers)) if len(numbers) == len(values) else values
 
 
-def _free_id(name: str, tool: str, ids: set[str]) -> str:
+def _unused_workload_id(name: str, tool: str, ids: set[str]) -> str:
     base = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or tool
     tries = (base, f"{tool}-{base}", *(f"{base}-{count}" for count in range(2, len(ids) + 3)))
     free = next(attempt for attempt in tries if attempt not in ids)
@@ -220,15 +234,15 @@ def _free_id(name: str, tool: str, ids: set[str]) -> str:
     return free
 
 
-def _study(
+def _imported_study(
     configuration: str,
     title: str,
     hosts: tuple[str, ...],
     workloads: tuple[Workload, ...],
-    runs: Sequence[Placed],
+    runs: Sequence[PlannedImport],
 ) -> Study:
     files = tuple(dict.fromkeys(file.name for placed in runs for file in placed.files))
-    tools = ", ".join(dict.fromkeys(_tool(placed.run) for placed in runs))
+    tools = ", ".join(dict.fromkeys(_tool_with_version(placed.run) for placed in runs))
     text = "# Imported: no study made these runs. They were read from\n"
     text += "".join(f"#   {name}\n" for name in files)
     seconds = max((placed.run.details.asked_s or 0.0 for placed in runs), default=0.0)
@@ -251,36 +265,38 @@ def _study(
     )
 
 
-def _tool(run: ForeignRun) -> str:
+def _tool_with_version(run: ForeignRun) -> str:
     return f"{run.details.tool} {run.details.version}".strip()
 
 
-def _names(clients: Sequence[ImportedClient]) -> tuple[str, ...]:
+def _distinct_client_names(clients: Sequence[ImportedClient]) -> tuple[str, ...]:
     """The clients' names, each once."""
     names: dict[str, None] = {}
     for client in clients:
-        base = host_name(client.name)
+        base = valid_host_name(client.name)
         tries = (base, *(f"{base}-{count}" for count in range(2, len(clients) + 2)))
         names[next(attempt for attempt in tries if attempt not in names)] = None
     return tuple(names)
 
 
-def record_of(placed: Placed, keep: Sequence[ForeignFile] = ()) -> RunRecord:
+def run_record(placed: PlannedImport, keep: Sequence[ForeignFile] = ()) -> RunRecord:
     """The evidence of one run as the store keeps it, with those of its files as they are."""
-    run, job = placed.run, ImportedJob.require(placed.planned.point.job)
-    names = _names(run.clients)
+    run, job = placed.run, ImportedJob.require_type(placed.planned.point.job)
+    names = _distinct_client_names(run.clients)
     details = run.details
-    if run.at_ns is None:
+    if run.moment_ns is None:
         details = replace(details, dated_by="the file's last change")
-    dated, begins = _dated_ns(placed), _begins_ns(placed)
-    ends = [begin + runtime_ns(client) for begin, client in zip(begins, run.clients, strict=True)]
+    dated, begins = _run_moment_ns(placed), _client_start_times_ns(placed)
+    ends = [
+        begin + client_runtime_ns(client) for begin, client in zip(begins, run.clients, strict=True)
+    ]
     failed = run.failure is not None
     # A file of several clients is kept with the first of them.
     owners = dict(
         reversed([(client.file, name) for client, name in zip(run.clients, names, strict=True)])
     )
     outputs = tuple(
-        EngineOutput(owners[place], file.name, CompressedBytes.compress(file.raw))
+        EngineOutput(owners[place], file.name, CompressedBytes.compress(file.raw_bytes))
         for place, file in enumerate(placed.files)
         if place in owners and file in keep
     )
@@ -291,38 +307,38 @@ def record_of(placed: Placed, keep: Sequence[ForeignFile] = ()) -> RunRecord:
         started_real_ns=min(begins, default=dated),
         ended_real_ns=max(ends, default=dated),
         warmup_s=0.0,
-        runtime_s=_longest_ns(run) / NS_PER_S,
+        runtime_s=_longest_runtime_ns(run) / NS_PER_S,
         telemetry_interval_ms=1000,
         hosts=tuple(
             _host_run(name, client, run) for name, client in zip(names, run.clients, strict=True)
         ),
         details=details,
-        intervals=_intervals(job, run.clients, begins),
-        bins=_bins(job, run.clients),
+        intervals=_interval_table(job, run.clients, begins),
+        bins=_bin_table(job, run.clients),
         counters=empty_counter_table(),
         outputs=outputs,
     )
 
 
-def _dated_ns(placed: Placed) -> int:
+def _run_moment_ns(placed: PlannedImport) -> int:
     """The moment of a run as its tool says it, else the last change of its files."""
-    if placed.run.at_ns is not None:
-        return placed.run.at_ns
-    return max(file.changed_ns for file in placed.files)
+    if placed.run.moment_ns is not None:
+        return placed.run.moment_ns
+    return max(file.modified_ns for file in placed.files)
 
 
-def _begins_ns(placed: Placed) -> list[int]:
+def _client_start_times_ns(placed: PlannedImport) -> list[int]:
     """When each client began; where that is not told, by the run's moment and how long it took."""
-    usual = _dated_ns(placed) - _longest_ns(placed.run)
+    usual = _run_moment_ns(placed) - _longest_runtime_ns(placed.run)
     clients = placed.run.clients
     return [usual if client.start_ns is None else client.start_ns for client in clients]
 
 
-def _longest_ns(run: ForeignRun) -> int:
-    return max((runtime_ns(client) for client in run.clients), default=0)
+def _longest_runtime_ns(run: ForeignRun) -> int:
+    return max((client_runtime_ns(client) for client in run.clients), default=0)
 
 
-def runtime_ns(client: ImportedClient) -> int:
+def client_runtime_ns(client: ImportedClient) -> int:
     """How long a client ran, as its tool says; 0 where that is not told."""
     seconds = client.runtime_s
     if seconds is None:
@@ -337,9 +353,9 @@ def _host_run(name: str, client: ImportedClient, run: ForeignRun) -> HostRun:
         error=client.details.errors[0] if client.details.errors else None,
         argv=(),
         job_file="".join(f"{key}={value}\n" for key, value in run.settings),
-        engine_version=_tool(run),
+        engine_version=_tool_with_version(run),
         start_real_ns=start,
-        end_real_ns=None if start is None else start + runtime_ns(client),
+        end_real_ns=None if start is None else start + client_runtime_ns(client),
         exit_code=None,
         exit_signal=None,
         stopped_early=False,
@@ -356,7 +372,7 @@ def _host_run(name: str, client: ImportedClient, run: ForeignRun) -> HostRun:
     )
 
 
-def _intervals(
+def _interval_table(
     job: ImportedJob, clients: Sequence[ImportedClient], begins: Sequence[int]
 ) -> IntervalTable:
     """The intervals that the file tells; of a client without any its whole run as one.
@@ -374,7 +390,7 @@ def _intervals(
                     places[second.end_ns],
                     begins[index] + second.end_ns,
                     second.span_ns,
-                    job.number(second.operation),
+                    job.operation_number(second.operation),
                     second.count,
                     second.bytes,
                     second.lat_sum_ns,
@@ -382,14 +398,14 @@ def _intervals(
                 for second in client.seconds
             ]
             continue
-        span = runtime_ns(client)
+        span = client_runtime_ns(client)
         rows += [
             (
                 index,
                 0,
                 begins[index] + span,
                 span,
-                job.number(figure.operation),
+                job.operation_number(figure.operation),
                 figure.count or 0,
                 figure.bytes or 0,
                 (figure.lat_mean_ns or 0.0) * (figure.count or 0),
@@ -405,10 +421,10 @@ def _intervals(
     return IntervalTable(host, seq, ended, spans, way, ios, moved, waited)
 
 
-def _bins(job: ImportedJob, clients: Sequence[ImportedClient]) -> BinTable:
+def _bin_table(job: ImportedJob, clients: Sequence[ImportedClient]) -> BinTable:
     """The bins of each client's whole run, in its first interval."""
     rows = [
-        (index, 0, job.number(operation), place, count)
+        (index, 0, job.operation_number(operation), place, count)
         for index, client in enumerate(clients)
         for operation, bins in client.bins.items()
         for place, count in sorted(bins.items())
@@ -418,7 +434,7 @@ def _bins(job: ImportedJob, clients: Sequence[ImportedClient]) -> BinTable:
     return BinTable(*(np.array(column, dtype=np.int64) for column in columns))
 
 
-def write(
+def write_imported_session(
     session: ImportedSession,
     directory: Path,
     command: Sequence[str],
@@ -427,10 +443,10 @@ def write(
     """Make the session's directory; the results by digest and repeat. StoreError as of any."""
     names = "".join(file.name for run in session.runs for file in run.files)
     mark = hashlib.sha256((names + session.plan.digest).encode()).hexdigest()[:6]
-    refuse_existing(directory, resumable=False)
+    require_no_session(directory, resumable=False)
     is_new = not directory.exists()
     results: dict[str, Result] = {}
-    begins = [min(_begins_ns(run), default=_dated_ns(run)) for run in session.runs]
+    begins = [min(_client_start_times_ns(run), default=_run_moment_ns(run)) for run in session.runs]
     measured = min(begins, default=0)
     now = time.time_ns()
     # The session is of when was measured, not of when that was read.
@@ -445,22 +461,24 @@ def write(
     )
     try:
         with writer:
-            writer.started({}, "none")
+            writer.record_start({}, "none")
             kept: set[Path] = set()
             for placed in session.runs:
-                record = record_of(placed, [file for file in placed.files if file.path not in kept])
+                record = run_record(
+                    placed, [file for file in placed.files if file.path not in kept]
+                )
                 kept.update(file.path for file in placed.files)
                 result = judge(record)
-                writer.commit(record, result, analysis_version=ANALYSIS_VERSION)
+                writer.commit_run(record, result, analysis_version=ANALYSIS_VERSION)
                 results[f"{result.digest}-{result.repeat}"] = result
-            writer.ended(SessionStatus.DONE)
+            writer.end_session(SessionStatus.DONE)
     except BaseException:
-        _remove(directory, is_new=is_new)
+        _remove_session(directory, is_new=is_new)
         raise
     return results
 
 
-def _remove(directory: Path, *, is_new: bool) -> None:
+def _remove_session(directory: Path, *, is_new: bool) -> None:
     """Take back an import that was cut short: no tool could continue it."""
     for entry in directory.iterdir():
         if entry.is_dir():

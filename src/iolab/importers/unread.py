@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from iolab.dataclass import dataclass
-from iolab.importers.files import Folder, ForeignFault, ForeignFile
+from iolab.importers.files import ForeignFault, ForeignFile, ImportedFiles
 from iolab.importers.model import ForeignRun
 
 
@@ -53,13 +53,13 @@ class UnreadImporter:
 
     def recognises(self, file: ForeignFile) -> bool:
         """By the beginning of the file."""
-        return any(unread.mark.search(file.head) for unread in UNREAD)
+        return any(unread.mark.search(file.first_bytes) for unread in UNREAD)
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
         """ForeignFault with what to do."""
         del folder
-        unread = next(unread for unread in UNREAD if unread.mark.search(file.head))
+        unread = next(unread for unread in UNREAD if unread.mark.search(file.first_bytes))
         # Of a log that another tool's format was read from, only what that one left is this.
-        for entry in file.account.remainder():
-            file.account.left_out(entry.first, entry.last, unread.message)
+        for entry in file.line_account.unmarked_lines():
+            file.line_account.mark_left_out(entry.first_line, entry.last_line, unread.message)
         raise ForeignFault(unread.message, unread.hint)

@@ -8,7 +8,13 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Final
 
-from iolab.importers.files import Folder, ForeignFault, ForeignFile, clean, parsed
+from iolab.importers.files import (
+    ForeignFault,
+    ForeignFile,
+    ImportedFiles,
+    parse_number,
+    printable_line,
+)
 from iolab.importers.model import (
     Figures,
     ForeignRun,
@@ -16,7 +22,7 @@ from iolab.importers.model import (
     ImportedHost,
     ImportedRun,
     ImportedSecond,
-    headline_of,
+    headline_for_block_size,
     is_held_to_rate,
 )
 from iolab.units import MIB, NS_PER_MS, NS_PER_S
@@ -50,9 +56,11 @@ class VdbenchImporter:
 
     def recognises(self, file: ForeignFile) -> bool:
         """By its header."""
-        return re.search(rb"^\s*tod\b.*\bInterval\b.*\breqrate\b", file.head, re.M) is not None
+        return (
+            re.search(rb"^\s*tod\b.*\bInterval\b.*\breqrate\b", file.first_bytes, re.M) is not None
+        )
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
         """The averages, with the intervals that they are of."""
         del folder
         columns: list[str] = []
@@ -66,13 +74,13 @@ class VdbenchImporter:
                 if lacking := [name for name in ("Run", "Interval") if name not in words]:
                     raise ForeignFault(f"its header has no column {lacking[0]}.")
             if words[:1] == ["tod"] or not line.strip("* ") or line.startswith(("*", "<")):
-                file.account.read(place)
+                file.line_account.mark_read(place)
                 continue
             if not columns or len(words) != len(columns) or ":" not in words[0]:
                 continue
             row = dict(zip(columns, words, strict=True))
             if intervals and intervals[-1][1]["Run"] != row["Run"]:
-                _leave_out(file, lines)
+                _mark_unfinished_run(file, lines)
                 intervals, lines = [], []
             lines.append(place)
             if average := _AVERAGE.fullmatch(row["Interval"]):
@@ -81,33 +89,33 @@ class VdbenchImporter:
                     interval
                     for interval in intervals
                     if interval[1]["Run"] == row["Run"]
-                    and (parsed(interval[1]["Interval"]) or 0) >= first
+                    and (parse_number(interval[1]["Interval"]) or 0) >= first
                 ]
-                runs.append(_vdbench(file, place, row, own))
+                runs.append(_foreign_run(file, place, row, own))
                 for read in lines:
-                    file.account.read(read)
+                    file.line_account.mark_read(read)
                 intervals, lines = [], []
             else:
-                intervals.append((_time_of_day(words[0]), row))
-        _leave_out(file, lines)
+                intervals.append((_seconds_of_day(words[0]), row))
+        _mark_unfinished_run(file, lines)
         if not runs:
             raise ForeignFault("no run definition came to its averages.")
         return runs
 
 
-def _leave_out(file: ForeignFile, lines: Sequence[int]) -> None:
+def _mark_unfinished_run(file: ForeignFile, lines: Sequence[int]) -> None:
     if lines:
         reason = "This run of vdbench did not come to its averages."
-        file.account.left_out(lines[0], lines[-1], reason)
+        file.line_account.mark_left_out(lines[0], lines[-1], reason)
 
 
-def _time_of_day(text: str) -> float:
-    parts = [parsed(part) or 0.0 for part in text.split(":")[:3]]
+def _seconds_of_day(text: str) -> float:
+    parts = [parse_number(part) or 0.0 for part in text.split(":")[:3]]
     hours, minutes, seconds = (*parts, 0.0, 0.0)[:3]
     return timedelta(hours=hours, minutes=minutes, seconds=seconds).total_seconds()
 
 
-def _vdbench(
+def _foreign_run(
     file: ForeignFile,
     place: int,
     row: Mapping[str, str],
@@ -116,46 +124,48 @@ def _vdbench(
     gaps = sorted(b - a for (a, _), (b, _) in pairwise(intervals) if b > a)
     step = float(round(gaps[len(gaps) // 2])) if gaps else 1.0
     seconds = len(intervals) * step or None
-    read = parsed(row.get("read%", row.get("rdpct", ""))) or 0.0
+    read = parse_number(row.get("read%", row.get("rdpct", ""))) or 0.0
     ways = [way for way, share in (("read", read), ("write", PERCENT - read)) if share > 0]
-    figures = tuple(_way_figures(way, row, read, seconds) for way in ways)
-    asked = parsed(row.get("reqrate", ""))
-    block = parsed(row.get("xfersize", ""))
-    threads = parsed(row.get("threads", ""))
+    figures = tuple(_direction_figures(way, row, read, seconds) for way in ways)
+    asked = parse_number(row.get("reqrate", ""))
+    block = parse_number(row.get("xfersize", ""))
+    threads = parse_number(row.get("threads", ""))
     details = ImportedRun(
         tool="vdbench",
-        version=clean(row.get("version", "")).replace("n/a", ""),
+        version=printable_line(row.get("version", "")).replace("n/a", ""),
         files=(file.name,),
         paced=asked is not None
         and asked < _MAX_RATE
-        and is_held_to_rate(asked, parsed(row.get("rate", ""))),
+        and is_held_to_rate(asked, parse_number(row.get("rate", ""))),
         notes=("the mean of its intervals but for those that vdbench leaves out",),
     )
     return ForeignRun(
-        name=clean(row["Run"]),
+        name=printable_line(row["Run"]),
         details=details,
         clients=(
             ImportedClient(
                 "all slaves",
                 ImportedHost(f"{file.name}:{place}", figures),
-                seconds=tuple(_vdbench_seconds(intervals, ways, step)),
+                seconds=tuple(_imported_seconds(intervals, ways, step)),
                 runtime_s=seconds,
             ),
         ),
-        settings=tuple((name, clean(row[name])) for name in _ASKED if row.get(name)),
+        settings=tuple((name, printable_line(row[name])) for name in _ASKED if row.get(name)),
         in_flight=round(threads or 0) or None,
-        headline=headline_of(block),
+        headline=headline_for_block_size(block),
     )
 
 
-def _way_figures(way: str, row: Mapping[str, str], read: float, seconds: float | None) -> Figures:
+def _direction_figures(
+    way: str, row: Mapping[str, str], read: float, seconds: float | None
+) -> Figures:
     """One direction; where only the mix is told, its share of the rate and the mix's latency."""
     share = (read if way == "read" else PERCENT - read) / PERCENT
-    rate, speed = parsed(row.get("rate", "")), parsed(row.get("MB/sec", ""))
-    size = parsed(row.get("bytes/io", ""))
-    mean = parsed(row.get(f"{way}_resp", "") if share < 1 else "")
-    mean = parsed(row.get("resp", "")) if mean is None else mean
-    high = parsed(row.get(f"{way}_max", "") if share < 1 else row.get("resp_max", ""))
+    rate, speed = parse_number(row.get("rate", "")), parse_number(row.get("MB/sec", ""))
+    size = parse_number(row.get("bytes/io", ""))
+    mean = parse_number(row.get(f"{way}_resp", "") if share < 1 else "")
+    mean = parse_number(row.get("resp", "")) if mean is None else mean
+    high = parse_number(row.get(f"{way}_max", "") if share < 1 else row.get("resp_max", ""))
     complete = rate is not None and size is not None and seconds is not None
     return Figures(
         operation=way,
@@ -166,21 +176,21 @@ def _way_figures(way: str, row: Mapping[str, str], read: float, seconds: float |
         lat_mean_ns=None if mean is None else mean * NS_PER_MS,
         lat_max_ns=None if high is None else high * NS_PER_MS,
         printed=tuple(
-            (name, clean(row[name]))
+            (name, printable_line(row[name]))
             for name in ("rate", "MB/sec", "bytes/io", "read%", "resp", "resp_max")
             if name in row
         ),
     )
 
 
-def _vdbench_seconds(
+def _imported_seconds(
     intervals: Sequence[tuple[float, Mapping[str, str]]], ways: Sequence[str], step: float
 ) -> Iterator[ImportedSecond]:
     for number, (_, row) in enumerate(intervals, start=1):
-        rate = parsed(row.get("rate", "")) or 0.0
-        read = (parsed(row.get("read%", "")) or 0.0) / PERCENT
-        waited = (parsed(row.get("resp", "")) or 0.0) * NS_PER_MS
-        size = parsed(row.get("bytes/io", "")) or 0.0
+        rate = parse_number(row.get("rate", "")) or 0.0
+        read = (parse_number(row.get("read%", "")) or 0.0) / PERCENT
+        waited = (parse_number(row.get("resp", "")) or 0.0) * NS_PER_MS
+        size = parse_number(row.get("bytes/io", "")) or 0.0
         for way in ways:
             count = round(rate * step * (read if way == "read" else 1 - read))
             end, span = round(number * step * NS_PER_S), round(step * NS_PER_S)

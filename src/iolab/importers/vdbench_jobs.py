@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Final
 
 from iolab.dataclass import dataclass
-from iolab.importers.files import clean
+from iolab.importers.files import printable_line
 from iolab.importers.job_draft import (
     DEFAULT_BLOCK_BYTES,
     FILE_BYTES,
@@ -24,11 +24,11 @@ from iolab.importers.job_draft import (
     VALUE_CHARACTERS,
     Duration,
     JobDraft,
-    Note,
+    OptionNote,
     block_or_default,
+    bssplit_text,
+    size_in_whole_blocks,
     size_text,
-    split_text,
-    whole_blocks,
 )
 from iolab.loads.fileio.options import FIO_OPTIONS
 
@@ -136,55 +136,59 @@ _REFUSED: Final[Mapping[str, str]] = {
 """Parameters that a study cannot have, with the reason."""
 
 
-def parameter_file_jobs(text: str) -> tuple[list[JobDraft], list[Note]]:
+def jobs_from_parameter_file(text: str) -> tuple[list[JobDraft], list[OptionNote]]:
     """Every run definition, a workload for each `wd` in it, with the notes that are of no job."""
-    notes: list[Note] = []
-    definitions = _definitions(text, notes)
+    notes: list[OptionNote] = []
+    definitions = _parse_definitions(text, notes)
     used: set[str] = set()
     jobs: list[JobDraft] = []
     for definition in definitions:
         if definition.kind == "rd":
-            jobs += _run_jobs(definition, definitions, used)
+            jobs += _jobs_of_run_definition(definition, definitions, used)
         elif definition.kind in ("fsd", "fwd"):
             job = JobDraft(definition.name)
-            job.refuse(str(definition), "a study has no workload of many files like vdbench's")
+            job.refuse_job(str(definition), "a study has no workload of many files like vdbench's")
             jobs.append(job)
         elif definition.kind == "hd":
-            notes.append(Note(FILE, str(definition), f"not needed: {_NEEDLESS['hd']}"))
+            notes.append(OptionNote(FILE, str(definition), f"not needed: {_NEEDLESS['hd']}"))
     notes += [
-        Note(FILE, str(definition), "not needed: no run definition uses it")
+        OptionNote(FILE, str(definition), "not needed: no run definition uses it")
         for definition in definitions
         if definition.kind in ("sd", "wd") and f"{definition.kind}={definition.name}" not in used
     ]
     return jobs, notes
 
 
-def _definitions(text: str, notes: list[Note]) -> list[_Definition]:
+def _parse_definitions(text: str, notes: list[OptionNote]) -> list[_Definition]:
     """The definitions but defaults, which those after them have taken."""
     defaults: dict[str, dict[str, str]] = {}
     definitions: list[_Definition] = []
     kind = ""
     options: dict[str, str] = {}
-    for parameter in _parameters(text):
+    for parameter in _split_parameters(text):
         key, equals, value = parameter.partition("=")
         key = key.lower()
         if key in _STARTS and kind not in _STARTS[key]:
             kind = key
             options = defaults.setdefault(kind, {})
             if value != "default":
-                definition = _Definition(kind, clean(value), dict(options))
+                definition = _Definition(kind, printable_line(value), dict(options))
                 options = definition.options
                 definitions.append(definition)
         elif not kind or not equals or key == "include":
-            notes.append(Note(FILE, clean(parameter), _reason(key if equals else "")))
+            notes.append(
+                OptionNote(
+                    FILE, printable_line(parameter), _unused_parameter_reason(key if equals else "")
+                )
+            )
         else:
-            name, value = _as_read_percent(_full_name(kind, key), value)
+            name, value = _as_read_percent(_full_parameter_name(kind, key), value)
             options[name] = value
     for kind, options in defaults.items():
         taken = {item.kind for item in definitions if item.options.items() >= options.items()}
         if options and kind not in taken:
             reason = "not needed: no definition comes after it"
-            notes.append(Note(FILE, str(_Definition(kind, "default", options)), reason))
+            notes.append(OptionNote(FILE, str(_Definition(kind, "default", options)), reason))
     return definitions
 
 
@@ -195,18 +199,18 @@ def _as_read_percent(name: str, value: str) -> tuple[str, str]:
     return ("rdpct" if name == "readpct" else name), value
 
 
-def _parameters(text: str) -> Iterator[str]:
+def _split_parameters(text: str) -> Iterator[str]:
     """Parameter by parameter: a definition goes on over lines."""
     for line in text.splitlines():
         words = line.strip()
         if words.startswith("eof"):
             return
         if words and words[0] not in "/#*":
-            words = clean(_until_blank(words), VALUE_CHARACTERS)
+            words = printable_line(_text_before_blank(words), VALUE_CHARACTERS)
             yield from re.findall(r"(?:\([^()]*(?:\([^()]*\)[^()]*)*\)|[^,(])+", words)
 
 
-def _until_blank(words: str) -> str:
+def _text_before_blank(words: str) -> str:
     """A line up to its first blank outside quotes, without these."""
     parts = words.split('"')
     for index in range(0, len(parts), 2):
@@ -216,7 +220,7 @@ def _until_blank(words: str) -> str:
     return "".join(parts)
 
 
-def _full_name(kind: str, key: str) -> str:
+def _full_parameter_name(kind: str, key: str) -> str:
     if key in ("hd", "host"):
         return "host"
     if key in _STARTS or key.startswith("maxdata"):
@@ -230,30 +234,30 @@ def _full_name(kind: str, key: str) -> str:
     return _LOOP_OF_SIZES if loop == "xfersize" else loop
 
 
-def _reason(name: str) -> str:
+def _unused_parameter_reason(name: str) -> str:
     if name in _NEEDLESS:
         return f"not needed: {_NEEDLESS[name]}"
     return f"refused: {_REFUSED[name]}" if name in _REFUSED else NO_OPTION
 
 
-def _run_jobs(
+def _jobs_of_run_definition(
     run: _Definition, definitions: Sequence[_Definition], used: set[str]
 ) -> Iterator[JobDraft]:
     """A job for each workload definition that the run has at once."""
     by_kind = {kind: [item for item in definitions if item.kind == kind] for kind in ("sd", "wd")}
     if "fwd" in run.options or "fsd" in run.options:
         job = JobDraft(run.name)
-        job.refuse(str(run), "a study has no workload of many files like vdbench's")
+        job.refuse_job(str(run), "a study has no workload of many files like vdbench's")
         yield job
         return
     options = dict(run.options)
     names = options.pop("wd", "")
-    workloads = _named(names, by_kind["wd"])
+    workloads = _definitions_by_names(names, by_kind["wd"])
     if not names and "sd" in options:
         workloads = [_Definition("wd", "default")]
     if not workloads:
         job = JobDraft(run.name)
-        job.refuse(str(run), f"there is no wd={names}" if names else "it has no wd=")
+        job.refuse_job(str(run), f"there is no wd={names}" if names else "it has no wd=")
         yield job
         return
     for workload in workloads:
@@ -262,39 +266,41 @@ def _run_jobs(
         job = JobDraft(name)
         if len(workloads) > 1:
             reason = f"changed: vdbench runs {len(workloads)} workloads at once, here one after the"
-            job.note(f"wd={names}", f"{reason} other")
+            job.add_note(f"wd={names}", f"{reason} other")
         own = {**workload.options, **options}
         disks = own.pop("sd", "")
-        storages = _named(disks, by_kind["sd"])
+        storages = _definitions_by_names(disks, by_kind["sd"])
         used |= {f"sd={storage.name}" for storage in storages}
         if not storages:
-            job.refuse(str(run), f"there is no sd={disks}")
+            job.refuse_job(str(run), f"there is no sd={disks}")
             yield job
             continue
         if len(storages) > 1:
             reason = f"changed: vdbench uses {len(storages)} storages at once, a study has one for"
-            job.note(f"sd={disks}", f"{reason} each configuration; the options are those of one")
+            job.add_note(
+                f"sd={disks}", f"{reason} each configuration; the options are those of one"
+            )
         if "iorate" in workload.options:
-            job.note(f"iorate={workload.options['iorate']}", "refused: a run has one rate here")
+            job.add_note(f"iorate={workload.options['iorate']}", "refused: a run has one rate here")
         if len(workloads) > 1 and options.get("iorate", "max") != "max":
             rate = own.pop("iorate")
-            job.note(f"iorate={rate}", "refused: it is of all of these workloads together")
-        _note_differences(job, storages)
-        _read_job(job, {**storages[0].options, **own})
+            job.add_note(f"iorate={rate}", "refused: it is of all of these workloads together")
+        _note_storage_differences(job, storages)
+        _convert_parameters(job, {**storages[0].options, **own})
         yield job
 
 
-def _note_differences(job: JobDraft, storages: Sequence[_Definition]) -> None:
+def _note_storage_differences(job: JobDraft, storages: Sequence[_Definition]) -> None:
     """Tell where the storages of a workload are not alike."""
     for first, other in pairwise(storages):
         for option in sorted(set(first.options) | set(other.options)):
             values = [item.options.get(option, "none") for item in (first, other)]
             if option not in _NEEDLESS and values[0] != values[1]:
                 reason = f"changed: {storages[0].options.get(option, 'none')}, of the first storage"
-                job.note(f"{other.name} {option}={values[1]}", reason)
+                job.add_note(f"{other.name} {option}={values[1]}", reason)
 
 
-def _named(names: str, definitions: Sequence[_Definition]) -> list[_Definition]:
+def _definitions_by_names(names: str, definitions: Sequence[_Definition]) -> list[_Definition]:
     """Those that a list of names, beginnings with `*` and ranges `sd1-sd4` is about."""
     found: dict[str, _Definition] = {}
     for name in names.strip("()").split(","):
@@ -309,18 +315,18 @@ def _named(names: str, definitions: Sequence[_Definition]) -> list[_Definition]:
     return list(found.values())
 
 
-def _read_job(job: JobDraft, options: dict[str, str]) -> None:
+def _convert_parameters(job: JobDraft, options: dict[str, str]) -> None:
     """Each parameter into the workload, or into a note."""
-    _take_access(job, options)
-    block = _take_blocks(job, options)
-    _take_size(job, options, block)
-    _take_threads(job, options)
-    _take_flags(job, options)
-    _take_rate(job, options)
-    job.runtime = _duration(job, options, "elapsed") or _DEFAULT_ELAPSED
-    job.warmup = _duration(job, options, "warmup")
+    _convert_access_pattern(job, options)
+    block = _convert_block_size(job, options)
+    _convert_file_size(job, options, block)
+    _convert_threads(job, options)
+    _convert_open_flags(job, options)
+    _convert_rate(job, options)
+    job.runtime = _take_duration(job, options, "elapsed") or _DEFAULT_ELAPSED
+    job.warmup = _take_duration(job, options, "warmup")
     for option, value in options.items():
-        job.note(f"{option}={value}", _reason(option))
+        job.add_note(f"{option}={value}", _unused_parameter_reason(option))
 
 
 _DEFAULT_ELAPSED: Final = Duration("30s", Fraction(30))
@@ -330,165 +336,176 @@ SEEKS_RANDOM: Final = 50
 """From this share of seeks on, in percent, random offsets are nearer than sequential ones."""
 
 
-def _take_access(job: JobDraft, options: dict[str, str]) -> None:
-    seeks = _numbers_or_words(options.pop("seekpct", "100"))
-    seek = _seek_percent(seeks[0])
+def _convert_access_pattern(job: JobDraft, options: dict[str, str]) -> None:
+    seeks = _list_values(options.pop("seekpct", "100"))
+    seek = _parse_seek_percent(seeks[0])
     is_random = seek is None or seek >= SEEKS_RANDOM
     pattern = "every offset is random" if is_random else "sequential"
     if len(seeks) > 1 or seek is None or 0 < seek < 100:
         reason = f"changed: {pattern}, as a workload has one pattern"
-        job.note(f"seekpct={','.join(seeks)}", reason)
+        job.add_note(f"seekpct={','.join(seeks)}", reason)
     elif seek < 0:
-        job.note(f"seekpct={seeks[0]}", "changed: sequential, and on from the start at the end")
+        job.add_note(f"seekpct={seeks[0]}", "changed: sequential, and on from the start at the end")
     percents: list[int] = [100]
     if (text := options.pop("rdpct", None)) is not None:
-        values = _numbers(text)
+        values = _loop_values(text)
         if values and all(0 <= value <= 100 for value in values):
             percents = [int(value) for value in values]
         else:
-            job.note(f"rdpct={text}", "changed: 100, vdbench's default, as it is no share")
+            job.add_note(f"rdpct={text}", "changed: 100, vdbench's default, as it is no share")
     mixed = len(percents) > 1 or 0 < percents[0] < 100
     word = "rw" if mixed else "read" if percents[0] else "write"
-    job.keys["rw"] = f"rand{word}" if is_random else word
+    job.workload_keys["rw"] = f"rand{word}" if is_random else word
     if mixed:
-        job.keys["rwmixread"] = percents if len(percents) > 1 else percents[0]
+        job.workload_keys["rwmixread"] = percents if len(percents) > 1 else percents[0]
 
 
-def _seek_percent(text: str) -> float | None:
+def _parse_seek_percent(text: str) -> float | None:
     if text == "eof":
         return -1
     if "sequential".startswith(text) or text == "seqnz":
         return 0
     if "random".startswith(text):
         return 100
-    values = _numbers(text)
+    values = _loop_values(text)
     return float(values[0]) if values and 0 <= values[0] <= 100 else None
 
 
-def _take_blocks(job: JobDraft, options: dict[str, str]) -> int:
+def _convert_block_size(job: JobDraft, options: dict[str, str]) -> int:
     """The size of a block, of several what is a multiple of all: files have whole blocks."""
     text = options.pop("xfersize", None)
     loop = options.pop(_LOOP_OF_SIZES, None)
     if loop is not None:
         if text is not None:
-            job.note(f"xfersize={text}", "not needed: forxfersize has the sizes")
-        values = _numbers(loop)
+            job.add_note(f"xfersize={text}", "not needed: forxfersize has the sizes")
+        values = _loop_values(loop)
         if values:
             blocks = [block_or_default(job, f"forxfersize={loop}", int(value)) for value in values]
             blocks = list(dict.fromkeys(blocks))
             texts = [size_text(block) for block in blocks]
-            job.keys["bs"] = texts if len(texts) > 1 else texts[0]
+            job.workload_keys["bs"] = texts if len(texts) > 1 else texts[0]
             return math.lcm(*blocks)
-        job.note(f"forxfersize={loop}", "changed: 4k; write bs as a list of its values")
+        job.add_note(f"forxfersize={loop}", "changed: 4k; write bs as a list of its values")
         text = None
-    job.keys["bs"] = size_text(DEFAULT_BLOCK_BYTES)
+    job.workload_keys["bs"] = size_text(DEFAULT_BLOCK_BYTES)
     if text is None:
         return DEFAULT_BLOCK_BYTES
-    sizes = [_bytes(part) for part in text.strip("()").split(",")]
+    sizes = [_parse_bytes(part) for part in text.strip("()").split(",")]
     block: int | None = sizes[0]
     if len(sizes) == 3:
-        job.note(f"xfersize={text}", "changed: the smallest, as a workload has one size of blocks")
+        job.add_note(
+            f"xfersize={text}", "changed: the smallest, as a workload has one size of blocks"
+        )
     elif len(sizes) > 1:
-        block = _take_split(job, text)
+        block = _convert_size_shares(job, text)
     block = block_or_default(job, f"xfersize={text}", block)
-    job.keys["bs"] = size_text(block)
+    job.workload_keys["bs"] = size_text(block)
     return block
 
 
 _LOOP_OF_SIZES: Final = "forxfersize"
 
 
-def _take_split(job: JobDraft, text: str) -> int | None:
+def _convert_size_shares(job: JobDraft, text: str) -> int | None:
     """Sizes with their shares as fio's `bssplit`; the smallest size, None where that is not so."""
     parts = text.strip("()").split(",")
     pairs = zip(parts[::2], parts[1::2], strict=False)
-    split = split_text(":".join(f"{size}/{share}" for size, share in pairs), _bytes)
-    if split is None or len(parts) % 2 or not FIO_OPTIONS["bssplit"].accepts(split):
+    split = bssplit_text(":".join(f"{size}/{share}" for size, share in pairs), _parse_bytes)
+    if split is None or len(parts) % 2 or not FIO_OPTIONS["bssplit"].accepts_value(split):
         return None
-    job.fio["bssplit"] = split
-    return min(size for part in parts[::2] if (size := _bytes(part)))
+    job.fio_options["bssplit"] = split
+    return min(size for part in parts[::2] if (size := _parse_bytes(part)))
 
 
-def _take_size(job: JobDraft, options: dict[str, str], block: int) -> None:
+def _convert_file_size(job: JobDraft, options: dict[str, str], block: int) -> None:
     text = options.pop("size", None)
-    size = None if text is None else _bytes(text)
+    size = None if text is None else _parse_bytes(text)
     if size is None or size < block:
         option = "size" if text is None else f"size={text}"
-        job.note(option, "changed: 1g, as a study needs a size in bytes; write the one you mean")
+        job.add_note(
+            option, "changed: 1g, as a study needs a size in bytes; write the one you mean"
+        )
         size = FILE_BYTES
-    job.keys |= {"filesize": whole_blocks(job, f"size={text}", size, block), "numjobs": 1}
+    job.workload_keys |= {
+        "filesize": size_in_whole_blocks(job, f"size={text}", size, block),
+        "numjobs": 1,
+    }
 
 
-def _take_threads(job: JobDraft, options: dict[str, str]) -> None:
+def _convert_threads(job: JobDraft, options: dict[str, str]) -> None:
     text = options.pop("threads", "8")
-    depths = [int(value) for value in _numbers(text) if value >= 1 and value == int(value)]
-    if not depths or len(depths) != len(_numbers(text)):
-        job.note(f"threads={text}", "changed: 8, vdbench's default; write iodepth as a list")
+    depths = [int(value) for value in _loop_values(text) if value >= 1 and value == int(value)]
+    if not depths or len(depths) != len(_loop_values(text)):
+        job.add_note(f"threads={text}", "changed: 8, vdbench's default; write iodepth as a list")
         depths = [8]
     else:
         shown = ", ".join(map(str, depths))
-        job.note(f"threads={text}", f"changed: iodepth {shown} of one job by libaio")
-    job.keys |= {"ioengine": "libaio", "iodepth": depths if len(depths) > 1 else depths[0]}
+        job.add_note(f"threads={text}", f"changed: iodepth {shown} of one job by libaio")
+    job.workload_keys |= {"ioengine": "libaio", "iodepth": depths if len(depths) > 1 else depths[0]}
 
 
-def _take_flags(job: JobDraft, options: dict[str, str]) -> None:
+def _convert_open_flags(job: JobDraft, options: dict[str, str]) -> None:
     text = options.pop("openflags", None)
     flags = [] if text is None else text.strip("()").lower().split(",")
     direct = any(flag in ("o_direct", "directio", "direct") for flag in flags)
-    job.keys["direct"] = direct
+    job.workload_keys["direct"] = direct
     for flag in flags:
         if flag not in ("o_direct", "directio", "direct"):
-            job.note(f"openflags={flag}", "refused: write fio = { sync = '1' } if it is for writes")
+            job.add_note(
+                f"openflags={flag}", "refused: write fio = { sync = '1' } if it is for writes"
+            )
     if not direct:
-        job.note("openflags", "kept: this measures the page cache, and results will say so")
+        job.add_note("openflags", "kept: this measures the page cache, and results will say so")
 
 
-def _take_rate(job: JobDraft, options: dict[str, str]) -> None:
+def _convert_rate(job: JobDraft, options: dict[str, str]) -> None:
     """The rate, and how I/Os arrive: without a word from vdbench's run, at random."""
     text = options.pop("iorate", None)
     spread = options.pop("distribution", None)
-    values = [] if text is None else _numbers(text)
+    values = [] if text is None else _loop_values(text)
     rates = [int(value) for value in values if value >= 1 and value == int(value)]
     if text is None:
-        job.note("iorate", "changed: no limit, though vdbench needs one")
+        job.add_note("iorate", "changed: no limit, though vdbench needs one")
     elif rates and len(rates) == len(values):
-        job.keys["rate_iops"] = rates if len(rates) > 1 else rates[0]
-        job.keys["arrivals"] = "poisson"
+        job.workload_keys["rate_iops"] = rates if len(rates) > 1 else rates[0]
+        job.workload_keys["arrivals"] = "poisson"
     elif text.lower() != "max":
-        job.note(f"iorate={text}", "refused: write objective = 'max-load', or rate_iops as a list")
+        job.add_note(
+            f"iorate={text}", "refused: write objective = 'max-load', or rate_iops as a list"
+        )
     if spread is None:
         return
     words = spread.strip("()").lower().split(",")
-    if "rate_iops" not in job.keys:
-        job.note(f"distribution={spread}", "not needed: there is no rate")
+    if "rate_iops" not in job.workload_keys:
+        job.add_note(f"distribution={spread}", "not needed: there is no rate")
     elif len(words) == 1 and "deterministic".startswith(words[0]):
-        job.keys["arrivals"] = "fixed"
+        job.workload_keys["arrivals"] = "fixed"
     elif len(words) > 1 or not "exponential".startswith(words[0]):
-        job.note(f"distribution={spread}", "changed: poisson, as arrivals are fixed or poisson")
+        job.add_note(f"distribution={spread}", "changed: poisson, as arrivals are fixed or poisson")
 
 
 _TIME: Final = re.compile(r"(\d+)([mh]?)", re.IGNORECASE)
 _SECONDS: Final = {"": 1, "m": 60, "h": 3600}
 
 
-def _duration(job: JobDraft, options: dict[str, str], option: str) -> Duration | None:
+def _take_duration(job: JobDraft, options: dict[str, str], option: str) -> Duration | None:
     text = options.pop(option, None)
     if text is None:
         return None
     match = _TIME.fullmatch(text.strip())
     if not match or not int(match[1]):
         reason = "not needed: 0 is none" if match else "refused: a study has it like 30s"
-        job.note(f"{option}={text}", reason)
+        job.add_note(f"{option}={text}", reason)
         return None
     unit = match[2].lower()
     return Duration(f"{int(match[1])}{unit or 's'}", Fraction(int(match[1]) * _SECONDS[unit]))
 
 
-def _numbers_or_words(text: str) -> list[str]:
+def _list_values(text: str) -> list[str]:
     return [part.strip() for part in text.strip("()").split(",")] or [text]
 
 
-def _numbers(text: str) -> list[Fraction]:
+def _loop_values(text: str) -> list[Fraction]:
     """The values of a loop, with its ranges `1-64,d` and `1-10,3`; none where one is no number."""
     values: list[Fraction] = []
     parts = re.findall(r"-|[^,-]+", text.strip("()"))
@@ -496,10 +513,10 @@ def _numbers(text: str) -> list[Fraction]:
     while position < len(parts):
         part = parts[position]
         if part == "-":
-            ranged = _range(values, parts[position + 1 : position + 3])
+            ranged = _range_values(values, parts[position + 1 : position + 3])
             position += 3
         else:
-            number = _number(part)
+            number = _parse_number(part)
             ranged = None if number is None else [number]
             position += 1
         if ranged is None or len(values) + len(ranged) > VALUES_MAX:
@@ -508,10 +525,10 @@ def _numbers(text: str) -> list[Fraction]:
     return values
 
 
-def _range(before: Sequence[Fraction], words: Sequence[str]) -> list[Fraction] | None:
+def _range_values(before: Sequence[Fraction], words: Sequence[str]) -> list[Fraction] | None:
     """What comes after the last value, up to an end, doubled, halved or by a step."""
-    last = _number(words[0]) if len(words) == 2 else None
-    step = None if last is None or words[1] == "d" else _number(words[1])
+    last = _parse_number(words[0]) if len(words) == 2 else None
+    step = None if last is None or words[1] == "d" else _parse_number(words[1])
     if not before or last is None or before[-1] <= 0 or (words[1] != "d" and not step):
         return None
     values = [before[-1]]
@@ -529,7 +546,7 @@ def _range(before: Sequence[Fraction], words: Sequence[str]) -> list[Fraction] |
 _NUMBER: Final = re.compile(r"(\d{1,18}(?:\.\d{0,6})?|\.\d{1,6})([kmgt]?)b?", re.IGNORECASE)
 
 
-def _number(text: str) -> Fraction | None:
+def _parse_number(text: str) -> Fraction | None:
     """A number as vdbench has it: all of its units are binary."""
     match = _NUMBER.fullmatch(text.strip())
     if not match:
@@ -538,6 +555,6 @@ def _number(text: str) -> Fraction | None:
     return Fraction(match[1]) * factor
 
 
-def _bytes(text: str) -> int | None:
-    number = _number(text)
+def _parse_bytes(text: str) -> int | None:
+    number = _parse_number(text)
     return None if number is None else int(number)

@@ -24,7 +24,7 @@ from iolab.analysis.value import (
 )
 from iolab.core.configuration import Capacity, Configuration
 from iolab.core.metric import Level, Metric, Result
-from iolab.core.metric_spec import OPS_PER_S, Better, Combine, spec_of
+from iolab.core.metric_spec import OPS_PER_S, Better, CombineRule, metric_spec
 from iolab.core.study import Study
 from iolab.dataclass import dataclass
 from iolab.published.audit.document import (
@@ -89,49 +89,49 @@ _GAINS: Final = {
 class PrintedClaim:
     """A figure as it was printed, and what others of the set make of it.
 
-    `computed` is None where a figure that it follows from was not printed; else its interval is
-    what the rounding of those leaves open. Both are in `unit`.
+    `computed_range` is None where a figure that it follows from was not printed; else its interval
+    is what the rounding of those leaves open. Both are in `unit`.
     """
 
     subject: str
     quantity: str
     printed: str
-    stated: FigureRange
-    computed: Metric | None
+    stated_range: FigureRange
+    computed_range: Metric | None
     unit: str
 
     @property
     def agrees(self) -> bool:
         """Whether both can be true: what both roundings leave open meets."""
-        return self.computed is not None and self.stated.meets(self.bounds)
+        return self.computed_range is not None and self.stated_range.overlaps(self.computed_bounds)
 
     @property
-    def bounds(self) -> FigureRange:
+    def computed_bounds(self) -> FigureRange:
         """From the least to the most that the computed figure may be. ValueError for none."""
-        if self.computed is None or self.computed.value is None:
+        if self.computed_range is None or self.computed_range.value is None:
             raise ValueError(f"{self.quantity} of {self.subject} was not computed")
-        metric = self.computed
+        metric = self.computed_range
         low, high = metric.low, metric.high
-        value = self.computed.value
+        value = self.computed_range.value
         return FigureRange(value if low is None else low, value if high is None else high)
 
 
 def published_configurations(published: PublishedSet) -> tuple[Configuration, ...]:
     """What figures were measured on, as a study would name it; hosts stand for its clients."""
     owners = {figure.owner.name: figure for figure in comparable_figures(published)}
-    tables = {str(table.get("id", "")): table for table in published.tables("configuration")}
+    tables = {str(table.get("id", "")): table for table in published.tables_named("configuration")}
     return tuple(
         Configuration(
             id=name,
             title=name,
-            hosts=tuple(f"client {number}" for number in range(1, _clients(figure) + 1)),
+            hosts=tuple(f"client {number}" for number in range(1, _client_count(figure) + 1)),
             path="",
             nodes=figure.owner.nodes,
             capacity=Capacity(
                 _terabytes(raw_terabytes(published, tables.get(name, {})) or figure.owner.raw_tb),
                 _terabytes(figure.owner.usable_tb),
             ),
-            hardware=(*figure.owner.words, ("system", _CLUSTER.sub("", name))),
+            hardware=(*figure.owner.description, ("system", _CLUSTER.sub("", name))),
         )
         for name, figure in owners.items()
     )
@@ -142,12 +142,12 @@ def published_maxima(published: PublishedSet) -> tuple[Maximum, ...]:
     return tuple(
         Maximum(
             configuration=figure.owner.name,
-            workload=_workload(figure),
+            workload=_workload_of_figure(figure),
             metric=figure.metric,
             value=Metric(figure.value.middle, figure.unit, figure.value.low, figure.value.high),
-            axis=_place(published, figure),
-            title=_workload(figure),
-            hosts=_clients(figure),
+            axis=_point_axis(published, figure),
+            title=_workload_of_figure(figure),
+            hosts=_client_count(figure),
         )
         for figure in comparable_figures(published)
         if figure.metric in _FIGURES
@@ -184,7 +184,7 @@ def claimed_capacities(published: PublishedSet) -> Iterator[PrintedClaim]:
     """Raw capacity, where the drives were told as well."""
     tables = [
         (element_label(table), table.get("raw_tb"), table)
-        for table in published.tables("configuration")
+        for table in published.tables_named("configuration")
     ]
     hardware = published.table("hardware").get("cluster_raw_tb")
     for subject, value, table in (*tables, ("the cluster", hardware, {})):
@@ -198,10 +198,12 @@ def claimed_quotients(published: PublishedSet) -> Iterator[PrintedClaim]:
     """Figures for each TB and node: of reading or writing workloads the best."""
     owners, maxima = published_configurations(published), published_maxima(published)
     derived = (*rate_quotients(owners, maxima), *capacity_quotients(owners, tuple(SizeMeasure)))
-    access = {str(table.get("id", "")): table.get("rw") for table in published.tables("workload")}
-    for table in published.tables("printed_derivation"):
+    access = {
+        str(table.get("id", "")): table.get("rw") for table in published.tables_named("workload")
+    }
+    for table in published.tables_named("printed_derivation"):
         subject = str(table.get("configuration", ""))
-        own = [quotient for quotient in derived if quotient.of.configuration == subject]
+        own = [quotient for quotient in derived if quotient.maximum.configuration == subject]
         for name, value in table.items():
             match, stated = _DERIVED.fullmatch(name), printed_range(value)
             if match is None or stated is None:
@@ -211,7 +213,7 @@ def claimed_quotients(published: PublishedSet) -> Iterator[PrintedClaim]:
             kept = [
                 quotient
                 for quotient in own
-                if allowed is None or access.get(quotient.of.workload) in allowed
+                if allowed is None or access.get(quotient.maximum.workload) in allowed
             ]
             metric, unit = _METRICS[kind][0], _UNITS[kind]
             best = _best_quotient(kept, metric, _OVERS[over])
@@ -224,7 +226,7 @@ def _best_quotient(candidates: Iterable[Quotient], metric: str, over: SizeMeasur
     values = [
         quotient.value
         for quotient in candidates
-        if (quotient.of.metric, quotient.size.over) == (metric, over)
+        if (quotient.maximum.metric, quotient.size.size_measure) == (metric, over)
     ]
     return max(values, key=lambda value: value.value or 0.0, default=None)
 
@@ -240,59 +242,61 @@ def _metric_in_unit(metric: Metric, factor_of_unit: float, unit: str) -> Metric:
 
 def claimed_gains(published: PublishedSet) -> Iterator[PrintedClaim]:
     """Claimed factors and percentages of one product over the other, of rates and of latencies."""
-    for table in published.tables("result"):
+    for table in published.tables_named("result"):
         for key, gain in _GAINS.items():
             stated = positive_range(table.get(key))
             if stated is None:
                 continue
             both = table.get(gain.of)
             sides = both if isinstance(both, dict) else {}
-            ours, other = (_metric(sides.get(side), gain) for side in ("measured", "competitor"))
+            ours, other = (
+                _gain_metric(sides.get(side), gain) for side in ("measured", "competitor")
+            )
             times = (
-                improvement_factor(ours, other, spec_of(gain.metric).better)
+                improvement_factor(ours, other, metric_spec(gain.metric).better)
                 if ours and other
                 else None
             )
-            computed = _percent(times) if times and gain.unit == "%" else times
+            computed = _percent_gain_metric(times) if times and gain.unit == "%" else times
             yield PrintedClaim(
                 element_label(table), gain.quantity, str(table[key]), stated, computed, gain.unit
             )
 
 
-def _percent(times: Metric) -> Metric:
+def _percent_gain_metric(times: Metric) -> Metric:
     ends = (times.value, times.low, times.high)
     value, low, high = (None if end is None else 100 * (end - 1) for end in ends)
     return Metric(value, "%", low, high)
 
 
-def _metric(value: object, gain: _ClaimedGain) -> Metric | None:
+def _gain_metric(value: object, gain: _ClaimedGain) -> Metric | None:
     figure = positive_range(value)
-    unit = spec_of(gain.metric).unit
+    unit = metric_spec(gain.metric).unit
     return None if figure is None else Metric(figure.middle, unit, figure.low, figure.high)
 
 
-def _workload(figure: PublishedFigure) -> str:
+def _workload_of_figure(figure: PublishedFigure) -> str:
     return " ".join(
         [figure.workload, *(str(value) for name, value in figure.axis if name in _APART)]
     )
 
 
-def _place(published: PublishedSet, figure: PublishedFigure) -> Axis:
+def _point_axis(published: PublishedSet, figure: PublishedFigure) -> Axis:
     """The depth, threads or guests at which a best was reached, as far as that was printed."""
     own = tuple(pair for pair in figure.axis if pair[0] not in _APART)
-    for table in published.tables("configuration"):
+    for table in published.tables_named("configuration"):
         depths = table.get("peak_at_iodepth")
         if table.get("id") == figure.owner.name and isinstance(depths, dict):
             depth = depths.get(figure.workload)
             own += (("iodepth", depth),) if isinstance(depth, int) else ()
-    for table in published.tables("result"):
+    for table in published.tables_named("result"):
         guests = table.get("vms")
         if f"write-{table.get('write_percent')}" == figure.workload and isinstance(guests, int):
             own += (("vms", guests),)
     return own
 
 
-def _clients(figure: PublishedFigure) -> int:
+def _client_count(figure: PublishedFigure) -> int:
     count = figure.owner.clients or 0
     return count if count <= CLIENTS_MOST else 0
 
@@ -341,7 +345,7 @@ def matched_figures(
     """Each published figure that a configuration has a value for, in the set's order."""
     by_workload: dict[tuple[str, str], list[PointSummary]] = {}
     for point in points:
-        if not point.key.without:
+        if not point.key.excluded_hosts:
             by_workload.setdefault((point.key.configuration, point.key.workload), []).append(point)
     pairs = (
         _match_best_point(
@@ -353,7 +357,7 @@ def matched_figures(
     return tuple(pair for pair in pairs if pair is not None)
 
 
-def owners(figures: Iterable[PublishedFigure]) -> tuple[str, ...]:
+def measured_systems(figures: Iterable[PublishedFigure]) -> tuple[str, ...]:
     """The names of what figures were measured on, each once."""
     return tuple(dict.fromkeys(figure.owner.name for figure in figures))
 
@@ -365,7 +369,9 @@ def _match_best_point(
     points: Sequence[PointSummary],
 ) -> MatchedFigure | None:
     """The best point here, among those at the printed place where there are any."""
-    candidates = [point for point in points if _value(point, figure.metric) is not None]
+    candidates = [
+        point for point in points if _point_metric_value(point, figure.metric) is not None
+    ]
     candidates = [point for point in candidates if point.trusted] or candidates
     printed_at = dict(figure.axis)
     # A place that both have is compared at that place; block sizes never with each other.
@@ -376,24 +382,24 @@ def _match_best_point(
     if not candidates:
         return None
     pick = min if figure.better is Better.LOWER else max
-    best = pick(candidates, key=lambda point: _value(point, figure.metric) or 0.0)
+    best = pick(candidates, key=lambda point: _point_metric_value(point, figure.metric) or 0.0)
     run = next(iter(best.results or best.left_out), None)
-    ours = _sizes(study, configuration, run)
+    ours = _size_by_basis(study, configuration, run)
     shares = {
-        basis: _share(best.metrics[figure.metric], figure.value, own_size, there_size)
-        for basis, there_size in _their_sizes(figure.owner)
+        basis: _size_ratio(best.metrics[figure.metric], figure.value, own_size, there_size)
+        for basis, there_size in _published_sizes(figure.owner)
         if (own_size := ours.get(basis))
-        and (basis is Basis.WHOLE or spec_of(figure.metric).combine is Combine.RATE)
+        and (basis is Basis.WHOLE or metric_spec(figure.metric).combine is CombineRule.RATE)
     }
     return MatchedFigure(configuration, figure, best.key.axis, best.level, shares, run)
 
 
-def _value(point: PointSummary, metric: str) -> float | None:
+def _point_metric_value(point: PointSummary, metric: str) -> float | None:
     measured = point.metrics.get(metric)
     return None if measured is None else measured.value
 
 
-def _sizes(
+def _size_by_basis(
     study: Study, configuration: Configuration, run: Result | None
 ) -> dict[Basis, float | None]:
     """What a figure here is divided by for each basis."""
@@ -408,7 +414,7 @@ def _sizes(
     }
 
 
-def _their_sizes(owner: PublishedSystem) -> Iterator[tuple[Basis, FigureRange]]:
+def _published_sizes(owner: PublishedSystem) -> Iterator[tuple[Basis, FigureRange]]:
     yield Basis.WHOLE, exact_range(1.0)
     for basis, count in ((Basis.HOST, owner.clients), (Basis.NODE, owner.nodes)):
         if count:
@@ -418,7 +424,7 @@ def _their_sizes(owner: PublishedSystem) -> Iterator[tuple[Basis, FigureRange]]:
             yield basis, size
 
 
-def _share(
+def _size_ratio(
     here: Metric, there: FigureRange, here_size: float, there_size: FigureRange
 ) -> FigureRatio:
     ours, theirs = divide_metric(here, here_size), there / there_size

@@ -12,7 +12,7 @@ from typing import Any, Final
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LATENCIES, Configuration, latency_limit_label
 from iolab.core.metric import Level, Metric
-from iolab.core.metric_spec import spec_of
+from iolab.core.metric_spec import metric_spec
 from iolab.dataclass import dataclass
 from iolab.published.audit.document import (
     PublishedSet,
@@ -42,7 +42,7 @@ class MinimumRate:
 
     workload: str
     unit: str
-    least: float
+    least_rate: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def _rates_by_unit(point: PointSummary) -> dict[str, Metric]:
 
 
 def _latencies_by_metric(point: PointSummary) -> dict[str, Metric]:
-    return {key: metric for key, metric in point.metrics.items() if spec_of(key).statistic}
+    return {key: metric for key, metric in point.metrics.items() if metric_spec(key).statistic}
 
 
 def published_offers(published: PublishedSet) -> tuple[Offer, ...]:
@@ -190,7 +190,7 @@ def published_offers(published: PublishedSet) -> tuple[Offer, ...]:
             currency="",
             points=tuple(_printed_peak_points(table)),
         )
-        for table in published.tables("configuration")
+        for table in published.tables_named("configuration")
     )
 
 
@@ -241,15 +241,16 @@ class RequirementStatus(StrEnum):
 class RequirementResult:
     """One requirement of an offer.
 
-    `as_is` is the answer with the nodes that the offer was seen with, `margin` what it then has
-    over what is needed, None where unknown. `nodes` is the least number for which `answer` holds,
-    None where nodes are unknown or no number would do. `axis` is the place at which it is met.
+    `status_as_measured` is the answer with the nodes that the offer was seen with, `margin` what it
+    then has over what is needed, None where unknown. `nodes` is the least number for which
+    `status_when_scaled` holds, None where nodes are unknown or no number would do. `axis` is the
+    place at which it is met.
     """
 
     name: str
     message: str
-    as_is: RequirementStatus
-    answer: RequirementStatus
+    status_as_measured: RequirementStatus
+    status_when_scaled: RequirementStatus
     margin: float | None = None
     nodes: int | None = None
     axis: tuple[tuple[str, int | str], ...] = ()
@@ -263,19 +264,19 @@ class OfferEvaluation:
     """
 
     offer: Offer
-    parts: tuple[RequirementResult, ...]
+    requirement_results: tuple[RequirementResult, ...]
     nodes: int | None
     cost: float | None
 
     @property
-    def as_is(self) -> RequirementStatus:
+    def status_as_measured(self) -> RequirementStatus:
         """The worst of all parts with the nodes that it was seen with."""
-        return _worst_status(part.as_is for part in self.parts)
+        return _worst_status(part.status_as_measured for part in self.requirement_results)
 
     @property
-    def answer(self) -> RequirementStatus:
+    def status_when_scaled(self) -> RequirementStatus:
         """The worst of all parts with as many nodes as they take."""
-        return _worst_status(part.answer for part in self.parts)
+        return _worst_status(part.status_when_scaled for part in self.requirement_results)
 
 
 def evaluate_offer(needs: Requirements, offer: Offer, scaling: float) -> OfferEvaluation:
@@ -310,7 +311,7 @@ def sort_best_first(fits: Iterable[OfferEvaluation]) -> tuple[OfferEvaluation, .
         sorted(
             every,
             key=lambda candidate: (
-                candidate.answer.rank,
+                candidate.status_when_scaled.rank,
                 candidate.cost if alike and candidate.cost is not None else math.inf,
                 math.inf if candidate.nodes is None else candidate.nodes,
             ),
@@ -342,7 +343,7 @@ def _rate_result(
     need: MinimumRate, limits: Sequence[MaximumLatency], offer: Offer, scaling: float
 ) -> RequirementResult:
     """A rate where its latencies are kept; of several places the one that gives most for sure."""
-    name = f"{need.workload} >= {value_text(need.least, need.unit)}"
+    name = f"{need.workload} >= {value_text(need.least_rate, need.unit)}"
     if limits:
         name += "".join(
             f", {latency_limit_name(limit)} <= {format_ns(limit.most_ns)}" for limit in limits
@@ -378,16 +379,16 @@ def _rate_result(
     )
     as_is = (
         certain
-        if sure >= need.least
+        if sure >= need.least_rate
         else _worst_status((RequirementStatus.LIKELY, certain))
-        if had >= need.least
+        if had >= need.least_rate
         else RequirementStatus.NO
     )
-    nodes = _nodes_needed_for_rate(need.least, sure, offer.nodes, scaling)
+    nodes = _nodes_needed_for_rate(need.least_rate, sure, offer.nodes, scaling)
     message, least = value_text(had, need.unit), value_text(sure, need.unit)
     message += f", at least {least}" if least != message else ""
     answer = certain if nodes else as_is
-    return RequirementResult(name, message, as_is, answer, had / need.least, nodes, best.axis)
+    return RequirementResult(name, message, as_is, answer, had / need.least_rate, nodes, best.axis)
 
 
 def _latency_result(need: MaximumLatency, offer: Offer) -> RequirementResult:
@@ -486,7 +487,7 @@ def _nodes_needed_for_rate(
 
 def _nodes_needed_for_all(parts: Sequence[RequirementResult], offer: Offer) -> int | None:
     """Enough for every part; None where the offer's are not known or one can never be met."""
-    if not offer.nodes or any(part.answer is RequirementStatus.NO for part in parts):
+    if not offer.nodes or any(part.status_when_scaled is RequirementStatus.NO for part in parts):
         return None
     return max((part.nodes for part in parts if part.nodes), default=offer.nodes)
 

@@ -14,7 +14,7 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import Level, worst_level
 from iolab.core.metric_spec import Better
 from iolab.core.study import Study
-from iolab.published.against import Basis, MatchedFigure, matched_figures, owners
+from iolab.published.against import Basis, MatchedFigure, matched_figures, measured_systems
 from iolab.published.audit.document import FigureRange, key_text
 from iolab.published.sets import (
     PublishedFigure,
@@ -166,7 +166,7 @@ def comparison_section(request: PublishedReference, brief: Brief) -> ReportSecti
         _ratio_chart(
             owner, [pair for pair in pairs if pair.printed.owner.name == owner], looks, anchors
         )
-        for owner in owners(figures)
+        for owner in measured_systems(figures)
         if any(pair.printed.owner.name == owner for pair in pairs)
     )
     source = f"Published by: {request.published.source or DASH}."
@@ -363,5 +363,5 @@ def _system_description_rows(owner: PublishedSystem) -> list[tuple[str, str]]:
     return [
         *((name, str(number)) for name, number in counts if number),
         *((name, f"{size.middle:g} TB") for name, size in sizes if size),
-        *owner.words,
+        *owner.description,
     ]

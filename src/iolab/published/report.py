@@ -16,7 +16,7 @@ from iolab.analysis.value import (
     rate_quotients,
 )
 from iolab.core.metric import Metric
-from iolab.core.metric_spec import spec_of
+from iolab.core.metric_spec import metric_spec
 from iolab.dataclass import dataclass
 from iolab.published.against import (
     PrintedClaim,
@@ -76,7 +76,7 @@ _HEADINGS: Final = {
 
 def published_tables(published: PublishedSet) -> PublishedTables:
     """What is shown of a published set beside the results of its study."""
-    rows = [dict(flatten_table(table)) for table in published.tables("result")]
+    rows = [dict(flatten_table(table)) for table in published.tables_named("result")]
     names = _order_columns(dict.fromkeys(name for values in rows for name in values))
     notes = [
         (name, str(part))
@@ -234,8 +234,12 @@ def recomputed_table(figures: tuple[PrintedClaim, ...]) -> Table | None:
             figure.subject,
             figure.quantity,
             f"{figure.printed} {figure.unit}",
-            DASH if figure.computed is None else f"{_rounded_text(figure.computed)} {figure.unit}",
-            DASH if figure.computed is None else range_text(figure.bounds, figure.unit),
+            DASH
+            if figure.computed_range is None
+            else f"{_rounded_text(figure.computed_range)} {figure.unit}",
+            DASH
+            if figure.computed_range is None
+            else range_text(figure.computed_bounds, figure.unit),
             _recomputed_agreement_text(figure),
         )
         for figure in figures
@@ -252,8 +256,8 @@ def computed_document(published: PublishedSet) -> dict[str, Any]:
             {
                 "workload": pair.fleet.workload,
                 "fleet": pair.fleet.configuration,
-                "single": pair.single.configuration,
-                "times": _metric_document(pair.times),
+                "single": pair.single_client.configuration,
+                "times": _metric_document(pair.speedup),
             }
             for pair in fleets_with_single_client(owners, maxima)
         ],
@@ -270,7 +274,7 @@ def computed_document(published: PublishedSet) -> dict[str, Any]:
             if maximum.workload == base.workload and maximum.configuration != base.configuration
             if (
                 times := improvement_factor(
-                    maximum.value, base.value, spec_of(maximum.metric).better
+                    maximum.value, base.value, metric_spec(maximum.metric).better
                 )
             )
             is not None
@@ -281,8 +285,10 @@ def computed_document(published: PublishedSet) -> dict[str, Any]:
                 "figure": figure.quantity,
                 "unit": figure.unit,
                 "printed": figure.printed,
-                "computed": None if figure.computed is None else _metric_document(figure.computed),
-                "agrees": figure.agrees if figure.computed is not None else None,
+                "computed": None
+                if figure.computed_range is None
+                else _metric_document(figure.computed_range),
+                "agrees": figure.agrees if figure.computed_range is not None else None,
             }
             for figure in recomputed_figures(published)
         ],
@@ -291,10 +297,10 @@ def computed_document(published: PublishedSet) -> dict[str, Any]:
 
 def _quotient_document(quotient: Quotient) -> dict[str, Any]:
     return {
-        "workload": quotient.of.workload,
-        "configuration": quotient.of.configuration,
-        "metric": quotient.of.metric,
-        "per": quotient.size.per,
+        "workload": quotient.maximum.workload,
+        "configuration": quotient.maximum.configuration,
+        "metric": quotient.maximum.metric,
+        "per": quotient.size.unit_text,
         **_metric_document(quotient.value),
     }
 
@@ -304,7 +310,7 @@ def _metric_document(metric: Metric) -> dict[str, Any]:
 
 
 def _recomputed_agreement_text(figure: PrintedClaim) -> str:
-    if figure.computed is None:
+    if figure.computed_range is None:
         return _NOT_PRINTED
     return "as printed" if figure.agrees else "not what was printed"
 

@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import Any, Final
 
 from iolab.analysis.points import Axis
-from iolab.core.metric_spec import OPS_PER_S, Better, phase_rate_key, spec_of
+from iolab.core.metric_spec import OPS_PER_S, Better, metric_spec, phase_rate_key
 from iolab.dataclass import dataclass
 from iolab.published.audit.document import (
     FigureRange,
@@ -37,7 +37,8 @@ MEASURED: Final = "measured"
 class PublishedSystem:
     """What published figures were measured on; None for what was not printed.
 
-    `clients` made the load, `nodes` served it. `words` are what else was printed of it, by name.
+    `clients` made the load, `nodes` served it. `description` are what else was printed of it, by
+    name.
     """
 
     name: str
@@ -45,7 +46,7 @@ class PublishedSystem:
     nodes: int | None = None
     raw_tb: FigureRange | None = None
     usable_tb: FigureRange | None = None
-    words: tuple[tuple[str, str], ...] = ()
+    description: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +66,18 @@ class PublishedFigure:
     @property
     def better(self) -> Better:
         """Which way it gets better."""
-        return spec_of(self.metric).better
+        return metric_spec(self.metric).better
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedReference:
-    """A published set that results are set beside; with `only`, its figures of that owner alone."""
+    """A published set that results are set beside.
+
+    With `only_element`, its figures of that owner alone.
+    """
 
     published: PublishedSet
-    only: str = ""
+    only_element: str = ""
 
     @property
     def figures(self) -> tuple[PublishedFigure, ...]:
@@ -81,7 +85,7 @@ class PublishedReference:
         return tuple(
             figure
             for figure in comparable_figures(self.published)
-            if not self.only or figure.owner.name == self.only
+            if not self.only_element or figure.owner.name == self.only_element
         )
 
 
@@ -169,7 +173,7 @@ def method_descriptions(published: PublishedSet) -> tuple[tuple[str, str], ...]:
 
 
 def _example_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
-    for table in published.tables("example"):
+    for table in published.tables_named("example"):
         owner = PublishedSystem(
             str(table.get("id", "")), clients=positive_integer(table.get("hosts"))
         )
@@ -199,14 +203,14 @@ def _metadata_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
 
 def _configuration_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
     clients = positive_integer(published.table("method").get("clients"))
-    for table in published.tables("configuration"):
+    for table in published.tables_named("configuration"):
         owner = PublishedSystem(
             str(table.get("id", "")),
             clients=clients,
             nodes=positive_integer(table.get("nodes")),
             raw_tb=positive_range(table.get("raw_tb")),
             usable_tb=positive_range(table.get("usable_tb")),
-            words=_hardware_descriptions(table),
+            description=_hardware_descriptions(table),
         )
         for key, kind in _PEAKS.items():
             for workload, value in table_items(table.get(key)):
@@ -220,7 +224,7 @@ def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
     words = _hardware_descriptions(hardware)
     # Guests live on the nodes themselves; any other load came from one client.
     clients = None if nodes else 1
-    for table in published.tables("result"):
+    for table in published.tables_named("result"):
         workload = str(table.get("workload", ""))
         if "write_percent" in table:
             workload = f"write-{table['write_percent']}"
@@ -230,7 +234,7 @@ def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
             products = value if isinstance(value, dict) else {MEASURED: value}
             for product, figure in products.items():
                 owner = PublishedSystem(
-                    product, clients=clients, nodes=nodes, raw_tb=raw, words=words
+                    product, clients=clients, nodes=nodes, raw_tb=raw, description=words
                 )
                 yield from _positive_figure(owner, kind, workload, figure, axis=axis)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from iolab.analysis.points import Axis, PointSummary, finite_metric_value
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, Result
-from iolab.core.metric_spec import Better, Combine, spec_of
+from iolab.core.metric_spec import Better, CombineRule, metric_spec
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.dataclass import dataclass
@@ -134,7 +134,7 @@ def best_point_headline(
     ]
     sound = [figures for figures in measured if figures.level is not Level.INVALID]
     trusted = sound or measured
-    sign = -1.0 if spec_of(metric_key).better is Better.LOWER else 1.0
+    sign = -1.0 if metric_spec(metric_key).better is Better.LOWER else 1.0
     best = max(
         trusted, key=lambda figures: sign * (figures.headline_metric.value or 0.0), default=None
     )
@@ -166,7 +166,7 @@ def metric_per_host(metric_key: str, fleet_metric: Metric, run: Result) -> Metri
     """A rate of the fleet as the mean of its hosts; other metrics are nobody's share."""
     if (
         fleet_metric.value is None
-        or spec_of(metric_key).combine is not Combine.RATE
+        or metric_spec(metric_key).combine is not CombineRule.RATE
         or not run.hosts
     ):
         return Metric(None, fleet_metric.unit)
@@ -181,7 +181,7 @@ def median_repeat(repeats: Sequence[Result], metric_key: str) -> Result:
     At least one of the repeats must have a value.
     """
     measured = [result for result in repeats if finite_metric_value(result, metric_key) is not None]
-    less_is_better = spec_of(metric_key).better is Better.LOWER
+    less_is_better = metric_spec(metric_key).better is Better.LOWER
     ordered = sorted(measured, key=lambda result: finite_metric_value(result, metric_key) or 0.0)
     return ordered[len(ordered) // 2 if less_is_better else (len(ordered) - 1) // 2]
 
@@ -195,7 +195,7 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
         return BestFigure(*place, UNKNOWN_METRIC)
     key = best.median_run.key
     reason = gravest_objection((best.median_run, *best.results), best.level)
-    better = spec_of(headline.workload.figure_metric).better
+    better = metric_spec(headline.workload.figure_metric).better
     return BestFigure(
         *place,
         best.headline_metric,

@@ -96,7 +96,7 @@ _RESOURCE_COLUMNS: Final = (
 
 def _busiest_resource_texts(resources: RunResources) -> Iterator[str]:
     for resource, _, text in _RESOURCE_COLUMNS:
-        use = resources.busiest(resource)
+        use = resources.busiest_use(resource)
         if use is not None and use.share is not None and use.share >= BUSY_SHARE_SHOWN:
             yield text.format(name=use.name, share=percent_text(use.share))
 
@@ -115,7 +115,7 @@ def _load_step_text(limit: BottleneckFinding) -> str:
     """What the step of load beyond the point did to the rate."""
     step = limit.decision.step
     return (
-        load_step_text(step.axis, step.load, step.further, step.gain)
+        load_step_text(step.axis, step.load, step.next_load, step.rate_gain_share)
         if step
         else "no more is given"
     )
@@ -125,7 +125,9 @@ def _unproven_device_text(limit: BottleneckFinding) -> str:
     use = limit.decision.use
     if use is None:
         return _no_bottleneck_text(limit)
-    at_device = limit.resources.flight.device_latency_share if limit.resources.flight else None
+    at_device = (
+        limit.resources.concurrency.device_latency_share if limit.resources.concurrency else None
+    )
     there = "" if at_device is None else f", with {percent_text(at_device)} of the latency there"
     return (
         f"keeps {resource_text(use)} busy {_share_text(use)} of the time{there}; whether more "
@@ -135,7 +137,9 @@ def _unproven_device_text(limit: BottleneckFinding) -> str:
 
 
 def _device_latency_share_text(limit: BottleneckFinding) -> str:
-    at_device = limit.resources.flight.device_latency_share if limit.resources.flight else None
+    at_device = (
+        limit.resources.concurrency.device_latency_share if limit.resources.concurrency else None
+    )
     return "" if at_device is None else f" and took {percent_text(at_device)} of the latency"
 
 
@@ -144,8 +148,8 @@ def _processors_text(limit: BottleneckFinding) -> str:
     share = _share_text(use) if use else ""
     where = resource_text(use) if use else "processors"
     own = ""
-    if use is not None and use.own is not None:
-        own = f", {percent_text(use.own)} with the load's own jobs"
+    if use is not None and use.is_own_load is not None:
+        own = f", {percent_text(use.is_own_load)} with the load's own jobs"
     return (
         f"{_is_or_seems(limit)} limited by {where}: all cores were {share} busy{own}"
         f"{_stolen_time_text(limit)}"
@@ -153,7 +157,7 @@ def _processors_text(limit: BottleneckFinding) -> str:
 
 
 def _core_text(limit: BottleneckFinding) -> str:
-    use, every = limit.decision.use, limit.resources.busiest(Resource.PROCESSORS)
+    use, every = limit.decision.use, limit.resources.busiest_use(Resource.PROCESSORS)
     if use is None:
         return _no_bottleneck_text(limit)
     mean = f", all of them {_share_text(every)}" if every else ""
@@ -161,7 +165,7 @@ def _core_text(limit: BottleneckFinding) -> str:
 
 
 def _job_text(limit: BottleneckFinding) -> str:
-    use, every = limit.decision.use, limit.resources.busiest(Resource.PROCESSORS)
+    use, every = limit.decision.use, limit.resources.busiest_use(Resource.PROCESSORS)
     if use is None:
         return _no_bottleneck_text(limit)
     mean = f", while all cores were {_share_text(every)} busy" if every else ""
@@ -182,7 +186,7 @@ def _port_text(limit: BottleneckFinding) -> str:
 
 
 def _target_rate_text(limit: BottleneckFinding) -> str:
-    flight = limit.resources.flight
+    flight = limit.resources.concurrency
     if flight is None or flight.target_rate is None:
         return "is limited by the rate that was asked for"
     kept = percent_text(flight.rate / flight.target_rate)
@@ -198,7 +202,7 @@ def _think_time_text(limit: BottleneckFinding) -> str:
 
 
 def _queue_depth_one_text(limit: BottleneckFinding) -> str:
-    flight = limit.resources.flight
+    flight = limit.resources.concurrency
     text = "is limited by its load of one I/O at a time"
     if flight is not None:
         latency = value_text(flight.latency_ns, "ns")
@@ -221,10 +225,12 @@ def _offered_load_text(limit: BottleneckFinding) -> str:
 
 
 def _engine_text(limit: BottleneckFinding) -> str:
-    flight = limit.resources.flight
+    flight = limit.resources.concurrency
     if flight is None:
         return _no_bottleneck_text(limit)
-    kept = f"of {flight.asked:,} I/Os asked for, {format_count(flight.in_flight)} were in flight"
+    kept = (
+        f"of {flight.requested:,} I/Os asked for, {format_count(flight.in_flight)} were in flight"
+    )
     return f"is limited by its engine: {kept}{busiest_resources_text(limit.resources)}"
 
 
@@ -249,7 +255,7 @@ def _step_without_busy_resource_text(limit: BottleneckFinding) -> str:
 
 def _usl_contention_text(limit: BottleneckFinding) -> str:
     """The law's contention where it is any."""
-    law = limit.law
+    law = limit.contention_law
     if law is None or law.sigma < SERIAL_SHARE_SHOWN:
         return ""
     return f"; by the Universal Scalability Law {percent_text(law.sigma)} of the work is serial"
@@ -286,11 +292,11 @@ def _share_text(use: ResourceUse | None) -> str:
 
 
 def _is_or_seems(limit: BottleneckFinding) -> str:
-    return "is" if limit.decision.sure else "seems"
+    return "is" if limit.decision.is_certain else "seems"
 
 
 def _other_saturated_text(limit: BottleneckFinding) -> str:
-    also = limit.decision.also
+    also = limit.decision.other_full_resources
     if not also:
         return ""
     several = len(also) > 1 or also[0].resource is Resource.PROCESSORS
@@ -299,17 +305,17 @@ def _other_saturated_text(limit: BottleneckFinding) -> str:
 
 
 def _stolen_time_text(limit: BottleneckFinding) -> str:
-    if limit.resources.stolen < STOLEN_SHARE_SHOWN:
+    if limit.resources.stolen_share < STOLEN_SHARE_SHOWN:
         return ""
-    return f", of which a hypervisor took {percent_text(limit.resources.stolen)} for others"
+    return f", of which a hypervisor took {percent_text(limit.resources.stolen_share)} for others"
 
 
 def _confidence_text(limit: BottleneckFinding) -> str:
     """What keeps a statement on a step from being sure."""
     decision = limit.decision
-    if decision.step is None or decision.sure:
+    if decision.step is None or decision.is_certain:
         return ""
-    return ", by single runs" if decision.step.single else ", with low confidence"
+    return ", by single runs" if decision.step.has_single_runs else ", with low confidence"
 
 
 ANCHOR: Final = "limits"
@@ -448,7 +454,7 @@ def recommended_step(limit: BottleneckFinding) -> str:
     """What would raise the rate, or tell what limits it."""
     use, step = limit.decision.use, limit.decision.step
     name = use.name if use is not None else "the device"
-    load = "the load" if step is None else f"{axis_name_text(step.axis)} beyond {step.further}"
+    load = "the load" if step is None else f"{axis_name_text(step.axis)} beyond {step.next_load}"
     steps = {
         Cause.DEVICE: "Add devices, or take faster ones.",
         Cause.DEVICE_OPEN: f"Raise the load to see whether {name} has more to give.",
@@ -479,9 +485,9 @@ _OTHER_LOAD_REMEDY: Final = (
 
 def _is_mostly_other_load(use: ResourceUse | None) -> bool:
     """Whether the load's own jobs used less than half of what of the processors was busy."""
-    if use is None or use.own is None or use.share is None:
+    if use is None or use.is_own_load is None or use.share is None:
         return False
-    return use.own < OWN_JOBS_MAJORITY * use.share
+    return use.is_own_load < OWN_JOBS_MAJORITY * use.share
 
 
 def _evidence_text(findings: Sequence[BottleneckFinding]) -> str:
@@ -491,7 +497,7 @@ def _evidence_text(findings: Sequence[BottleneckFinding]) -> str:
     """
     parts = []
     for resource, _, text in _RESOURCE_COLUMNS:
-        uses = [limit.resources.busiest(resource) for limit in findings]
+        uses = [limit.resources.busiest_use(resource) for limit in findings]
         shares = [use.share for use in uses if use is not None and use.share is not None]
         names = {use.name for use in uses if use is not None}
         if len(shares) == len(findings) and min(shares) >= BUSY_SHARE_SHOWN:
@@ -500,7 +506,9 @@ def _evidence_text(findings: Sequence[BottleneckFinding]) -> str:
             break
     parts += _own_jobs_evidence(findings)
     there = [
-        limit.resources.flight.device_latency_share for limit in findings if limit.resources.flight
+        limit.resources.concurrency.device_latency_share
+        for limit in findings
+        if limit.resources.concurrency
     ]
     measured = [share for share in there if share is not None]
     parts += (
@@ -520,9 +528,9 @@ def _own_jobs_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
     """What the load's own jobs and all else held of the processors, where these are the limit."""
     uses = [limit.decision.use for limit in findings if limit.decision.cause is Cause.PROCESSORS]
     shares = [
-        (use.own, max(use.share - use.own, 0.0))
+        (use.is_own_load, max(use.share - use.is_own_load, 0.0))
         for use in uses
-        if use is not None and use.own is not None and use.share is not None
+        if use is not None and use.is_own_load is not None and use.share is not None
     ]
     if not shares or len(shares) < len(findings):
         return []
@@ -597,18 +605,18 @@ def _cause_text(limit: BottleneckFinding) -> str:
     decision = limit.decision
     name = decision.use.name if decision.cause in _CAUSES_WITH_DEVICE_NAME and decision.use else ""
     open_ended = decision.step is None and decision.cause is not Cause.PROCESSORS
-    is_sure = decision.sure or open_ended or decision.cause is Cause.NONE
+    is_sure = decision.is_certain or open_ended or decision.cause is Cause.NONE
     doubt = "" if is_sure else ", not sure"
     return f"{_CAUSE_NAMES[decision.cause]}{f' {name}' if name else ''}{doubt}"
 
 
 def _resource_share_text(limit: BottleneckFinding, resource: Resource) -> str:
-    use = limit.resources.busiest(resource)
+    use = limit.resources.busiest_use(resource)
     return DASH if use is None or use.share is None else percent_text(use.share)
 
 
 def _busiest_resource_name(limit: BottleneckFinding, resource: Resource) -> str:
-    use = limit.resources.busiest(resource)
+    use = limit.resources.busiest_use(resource)
     if use is None:
         return DASH
     where = host_label(use)
@@ -616,10 +624,12 @@ def _busiest_resource_name(limit: BottleneckFinding, resource: Resource) -> str:
 
 
 def _device_latency_share_cell_text(limit: BottleneckFinding) -> str:
-    share = limit.resources.flight.device_latency_share if limit.resources.flight else None
+    share = (
+        limit.resources.concurrency.device_latency_share if limit.resources.concurrency else None
+    )
     return DASH if share is None else percent_text(share)
 
 
 def _in_flight_text(limit: BottleneckFinding) -> str:
-    flight = limit.resources.flight
-    return DASH if flight is None else f"{format_count(flight.in_flight)} of {flight.asked:,}"
+    flight = limit.resources.concurrency
+    return DASH if flight is None else f"{format_count(flight.in_flight)} of {flight.requested:,}"

@@ -128,7 +128,7 @@ class SessionUnion:
         """Every difference that forbids comparing a session with the first one, with its label."""
         for session in self.differences:
             for difference in session.differences:
-                if difference.forbids:
+                if difference.forbids_comparison:
                     yield session.label, difference
 
     def run_source(self, key: RunKey) -> RunSource:
@@ -280,7 +280,9 @@ class LoadReport(ABC):
 
     def operation_name(self, operation: int, job: AnyJob) -> str:  # noqa: ARG002 - of jobs that name theirs
         """What intervals of such a job call by that number: `file-create`."""
-        return next(kind(operation).word for kind in self.operation_enums if operation in set(kind))
+        return next(
+            kind(operation).display_name for kind in self.operation_enums if operation in set(kind)
+        )
 
     def primary_operations(self, operation_numbers: Iterable[int]) -> set[int]:
         """Those of a run's operations, by their numbers, that together count each of them once."""

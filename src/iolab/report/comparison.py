@@ -65,7 +65,7 @@ def comparison_document(compared: ComparisonResult) -> dict[str, Any]:
         "skipped": [_skipped_point_document(point) for point in compared.skipped],
         "summaries": [_geometric_mean_document(summary) for summary in compared.summaries],
         "verdicts": {
-            verdict.value: compared.verdicts.get(verdict, 0) for verdict in ComparisonVerdict
+            verdict.value: compared.verdict_counts.get(verdict, 0) for verdict in ComparisonVerdict
         },
     }
 
@@ -89,7 +89,7 @@ def difference_document(difference: Difference) -> dict[str, Any]:
         "what": difference.subject,
         "baseline": difference.baseline,
         "candidate": difference.candidate,
-        "forbids": difference.forbids,
+        "forbids": difference.forbids_comparison,
     }
 
 
@@ -211,8 +211,8 @@ def differences_table(differences: Iterable[Difference]) -> Table:
     rows = (
         (
             Cell(
-                f"! {difference.subject}" if difference.forbids else difference.subject,
-                is_bold=difference.forbids,
+                f"! {difference.subject}" if difference.forbids_comparison else difference.subject,
+                is_bold=difference.forbids_comparison,
             ),
             *cells_of(difference.baseline, difference.candidate),
         )
@@ -296,10 +296,10 @@ def history_document(tracked: SessionHistory) -> dict[str, Any]:
                 **comparison_side_document(side),
                 "changed": [difference_document(difference) for difference in changed],
             }
-            for side, changed in zip(tracked.sessions, tracked.changed, strict=True)
+            for side, changed in zip(tracked.sessions, tracked.differences_by_session, strict=True)
         ],
-        "series": [_metric_history_document(history) for history in tracked.series],
-        "changes": tracked.changes,
+        "series": [_metric_history_document(history) for history in tracked.metric_histories],
+        "changes": tracked.change_count,
         "message": history_summary_sentence(tracked),
     }
 
@@ -307,22 +307,24 @@ def history_document(tracked: SessionHistory) -> dict[str, Any]:
 def history_summary_sentence(tracked: SessionHistory) -> str:
     """In one sentence, whether anything changed."""
     sessions = counted_noun(len(tracked.sessions), "session")
-    searched = [history for history in tracked.series if history.search.enough]
+    searched = [history for history in tracked.metric_histories if history.search.has_enough_runs]
     if not searched:
-        needed = min((history.search.needed for history in tracked.series), default=0)
+        needed = min(
+            (history.search.needed_runs for history in tracked.metric_histories), default=0
+        )
         return f"{sessions} are too few to tell a change; {needed} are needed."
     series = counted_noun(len(searched), "series", "series")
-    few = len(tracked.series) - len(searched)
+    few = len(tracked.metric_histories) - len(searched)
     rest = f" {few} more have too few sessions." if few else ""
-    if not tracked.changes:
+    if not tracked.change_count:
         return f"Nothing changed over {sessions} in {series}.{rest}"
-    return f"{counted_noun(tracked.changes, 'change')} over {sessions} in {series}.{rest}"
+    return f"{counted_noun(tracked.change_count, 'change')} over {sessions} in {series}.{rest}"
 
 
 def metric_changes_text(series: MetricHistory) -> str:
     """What one series tells, in a few words."""
     search = series.search
-    if not search.enough:
+    if not search.has_enough_runs:
         return "too few"
     if not search.changes:
         return "nothing changed"
@@ -346,8 +348,8 @@ def _metric_history_document(series: MetricHistory) -> dict[str, Any]:
             }
             for point in series.values
         ],
-        "enough": series.search.enough,
-        "needed": series.search.needed,
+        "enough": series.search.has_enough_runs,
+        "needed": series.search.needed_runs,
         "changes": [_change_document(series, change) for change in series.search.changes],
     }
 
@@ -366,7 +368,7 @@ def comparison_junit_xml(compared: ComparisonResult) -> str:
     A row that is worse fails; one that is inconclusive, or a point that cannot be compared, is
     skipped with the reason. It is no verdict that a candidate lacks a point.
     """
-    verdicts = compared.verdicts
+    verdicts = compared.verdict_counts
     failures = verdicts.get(ComparisonVerdict.WORSE, 0)
     skipped = verdicts.get(ComparisonVerdict.INCONCLUSIVE, 0) + len(compared.skipped)
     counts = {

@@ -114,7 +114,7 @@ class SessionSource(Protocol):
     def results(self) -> tuple[Result, ...]:
         """The results of all committed runs in the plan's order."""
 
-    def damaged(self) -> tuple[Damage, ...]:
+    def all_damage(self) -> tuple[Damage, ...]:
         """The committed runs that cannot be read."""
 
     def ledger(self) -> Ledger:
@@ -148,7 +148,7 @@ def build_brief(
     points = summarise(results, study)
     best = kinds.best_point_headlines(study, points)
     chosen = select_charted_runs(kinds, results, best)
-    reader = _RunReader(source, list(source.damaged()), sessions)
+    reader = _RunReader(source, list(source.all_damage()), sessions)
     rounds = reader.preconditioning_rounds()
     of_loads = (
         key
@@ -250,7 +250,7 @@ class _RunReader:
             return None
         _, record = read
         series = derive_series(record.counters, record.host_names)
-        window = sum_measured_window(record, measured_window(record)).cut.common
+        window = sum_measured_window(record, measured_window(record)).measured_part.common
         return booted_hosts.node_timeline(record, result, series, self.source.facts, window)
 
     def _note_damage(self, key: RunKey, error: StoreError) -> None:

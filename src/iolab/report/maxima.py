@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from iolab.analysis.value import (
     FleetAndSingleClient,
     Maximum,
-    factor_over,
     fleets_with_single_client,
+    improvement_over,
     per_host_rate,
 )
 from iolab.core.configuration import Configuration
@@ -122,11 +122,11 @@ def _best_configurations_sentence(peaks: Sequence[PeakFigure], looks: SeriesStyl
     sentences = []
     for own in group_by((peak.maximum for peak in peaks), lambda best: best.workload).values():
         pick = min if own[0].better is Better.LOWER else max
-        sound = [figure for figure in own if figure.is_sound] or own
+        sound = [figure for figure in own if figure.has_valid_level] or own
         best = pick(sound, key=lambda figure: figure.value.value or 0.0)
         who = f" by {looks[best.configuration].title}" if several and len(own) > 1 else ""
         at = f" at {axis_values_text(best.axis)}" if best.axis else ""
-        doubt = "" if best.is_sound else ", invalid"
+        doubt = "" if best.has_valid_level else ", invalid"
         sentences.append(f"{best.title}: {metric_text(best.value)}{who}{at}{doubt}")
     return f"{join_statements(sentences)} {_verdicts_sentence(peaks)}"
 
@@ -147,16 +147,22 @@ def _client_share_chart(
     groups, sentences = [], []
     for pair in scaled_pairs:
         share = per_host_rate(pair.fleet)
-        if share is None or pair.kept is None:
+        if share is None or pair.scaling_efficiency is None:
             continue
-        alone, fleet = looks[pair.single.configuration], looks[pair.fleet.configuration]
+        alone, fleet = looks[pair.single_client.configuration], looks[pair.fleet.configuration]
         note = f"each of {pair.fleet.hosts}"
         bars = (
-            Bar(alone.label, alone.token, pair.single.value, pair.single.level, "alone"),
+            Bar(
+                alone.label,
+                alone.token,
+                pair.single_client.value,
+                pair.single_client.level,
+                "alone",
+            ),
             Bar(fleet.label, fleet.token, share, pair.fleet.level, note),
         )
         groups.append(BarGroup(pair.fleet.title, bars))
-        kept = percent_text(pair.kept.value or 0.0)
+        kept = percent_text(pair.scaling_efficiency.value or 0.0)
         who = f"{note} hosts of {fleet.title}" if len(looks) > 1 else note
         sentences.append(f"{pair.fleet.title}: {who} does {kept} of what one does alone")
     return horizontal_bar_chart(
@@ -231,7 +237,7 @@ def _headline_peak(headline: Headline) -> PeakFigure | None:
             level=best.level,
             runs=tuple(result.key for result in best.results),
             title=headline.workload.title,
-            places=headline.compared_count,
+            place_count=headline.compared_count,
             hosts=0 if run.nodes else best.host_count,
         ),
         run=run.key,
@@ -280,10 +286,10 @@ def maxima_table(
             axis_values_text(best.axis) or DASH,
             metric_text(best.value),
             quotient_interval_text(best.value),
-            f"{best.places}" if best.level is not None else DASH,
+            f"{best.place_count}" if best.level is not None else DASH,
         ]
         texts += (
-            [factor_with_interval_text(factor_over(best, bases.get(best.workload)))]
+            [factor_with_interval_text(improvement_over(best, bases.get(best.workload)))]
             if several
             else []
         )
@@ -323,9 +329,9 @@ def clients_table(
         ]
         if beside:
             texts += [
-                metric_text(pair.single.value) if pair else DASH,
-                factor_with_interval_text(pair.times if pair else None),
-                factor_with_interval_text(pair.kept if pair else None),
+                metric_text(pair.single_client.value) if pair else DASH,
+                factor_with_interval_text(pair.speedup if pair else None),
+                factor_with_interval_text(pair.scaling_efficiency if pair else None),
             ]
         rows.append((*row_of(*texts), peak.verdict_cell(anchors)))
     numbers = ("Hosts", "Total", "Mean per host", "Slowest host", "Fastest host")

@@ -37,7 +37,7 @@ from iolab.report.brief import (
 from iolab.report.gather import SessionSource
 from iolab.store.documents import HostsStart, Manifest, SessionDocument
 from iolab.store.verify import Damage
-from iolab.study.schedule import content_digest, point_at
+from iolab.study.schedule import build_point_at, content_digest
 from iolab.text import list_text
 
 NewNames = Mapping[str, str]
@@ -333,9 +333,11 @@ def merge_plans(
             open_write_s=sum(budget.open_write_s for budget in budgets),
             open_write_most_s=sum(budget.open_write_most_s for budget in budgets),
         ),
-        destroys=tuple(dict.fromkeys(name for plan in plans for name in plan.destroys)),
-        candidates=tuple(candidates),
-        runs_more=sum(plan.runs_more for plan in plans),
+        destroyed_device_texts=tuple(
+            dict.fromkeys(name for plan in plans for name in plan.destroyed_device_texts)
+        ),
+        candidate_points=tuple(candidates),
+        extra_run_count=sum(plan.extra_run_count for plan in plans),
     )
 
 
@@ -489,7 +491,7 @@ class MergedSession:
         """The results of all sessions, one session after the other."""
         return self.merged_results
 
-    def damaged(self) -> tuple[Damage, ...]:
+    def all_damage(self) -> tuple[Damage, ...]:
         """The runs of all sessions that cannot be read."""
         return self.damage_list
 
@@ -588,7 +590,7 @@ def _build_merged_session(sources: Sequence[tuple[str, SessionSource]]) -> Merge
         plan=merge_plans(
             [part.plan for part in parts],
             [part.merged_run(run) for part in parts for run in part.plan.runs],
-            [part.merged_point(point) for part in parts for point in part.plan.candidates],
+            [part.merged_point(point) for part in parts for point in part.plan.candidate_points],
             [
                 (data_set, part.configuration_ids[data_set.configuration])
                 for part in reversed(parts)
@@ -607,7 +609,7 @@ def _build_merged_session(sources: Sequence[tuple[str, SessionSource]]) -> Merge
         damage_list=tuple(
             replace(damage, path=f"{part.label}: {damage.path}")
             for part in parts
-            for damage in part.source.damaged()
+            for damage in part.source.all_damage()
         ),
         parts_by_digest={
             new: (part, own) for part in parts for own, new in part.new_digests.items()
@@ -698,7 +700,7 @@ def _merged_digests(
     for result in results:
         points.setdefault(result.digest, (result.configuration, result.workload, result.axis))
     return {
-        own: point_at(study, ids[configuration], workload, axis).digest
+        own: build_point_at(study, ids[configuration], workload, axis).digest
         if workload in alike
         else content_digest({"session": session, "point": own})
         for own, (configuration, workload, axis) in points.items()
@@ -715,7 +717,7 @@ def _build_session_union(
             study=part.study,
             plan=part.plan,
             results=part.results,
-            damaged_run_count=sum(1 for damage in part.source.damaged() if damage.run),
+            damaged_run_count=sum(1 for damage in part.source.all_damage() if damage.run),
             segment_starts_ns=tuple(start.real_ns for start in part.source.starts),
             configuration_titles=tuple(configuration.title for configuration in own),
         )
@@ -741,7 +743,8 @@ def _differences_from_first(parts: Sequence[_MemberPart]) -> Iterator[SessionDif
         for name, side in _sides_by_configuration(part).items():
             differing |= dict.fromkeys(differences(sides.get(name, first), side))
         yield SessionDifferences(
-            part.label, tuple(sorted(differing, key=lambda difference: not difference.forbids))
+            part.label,
+            tuple(sorted(differing, key=lambda difference: not difference.forbids_comparison)),
         )
 
 

@@ -25,7 +25,7 @@ from iolab.analysis.findings import (
 from iolab.analysis.pairs import compare_configurations
 from iolab.analysis.ranked_findings import all_findings
 from iolab.core.metric import Level, Metric
-from iolab.core.metric_spec import Better, spec_of
+from iolab.core.metric_spec import Better, metric_spec
 from iolab.core.run import RunKey
 from iolab.core.study import Study
 from iolab.dataclass import dataclass
@@ -91,7 +91,12 @@ def _is_table_only(finding: Finding, names: ConfigurationNames) -> bool:
     """Prices that no interval supports, and of all but the best, stand in tables alone."""
     if not isinstance(finding, PriceFinding):
         return False
-    return not names.are_several or finding.rank > 1 or finding.of < 2 or not finding.sure
+    return (
+        not names.are_several
+        or finding.rank > 1
+        or finding.ranked_count < 2
+        or not finding.is_certain
+    )
 
 
 @singledispatch
@@ -104,14 +109,16 @@ def finding_sentence(finding: object, names: ConfigurationNames) -> str:
 def _(best: BestPointFinding, names: ConfigurationNames) -> str:
     who = f"{names.title(best.configuration)} does its best" if names.are_several else "The best"
     which = "that are not invalid" if best.invalid else "measured"
-    of = f" of {best.places} points {which}" if best.places > 1 else ""
+    of = f" of {best.point_count} points {which}" if best.point_count > 1 else ""
     at = f" at {axis_place_text(best.axis)}" if best.axis else ""
     verb = "with" if names.are_several else "is"
     text = f"{best.workload}: {who} {verb} {_metric_with_interval_text(best.value)}{at}"
-    end = "lowest" if spec_of(best.metric).better is Better.LOWER else "highest"
+    end = "lowest" if metric_spec(best.metric).better is Better.LOWER else "highest"
     text += f", the {end}{of}" if of else ""
-    if best.alike and best.value.low is not None:
-        others = list_text([axis_place_text(axis) for axis in best.alike], INDISTINGUISHABLE_SHOWN)
+    if best.indistinguishable_axes and best.value.low is not None:
+        others = list_text(
+            [axis_place_text(axis) for axis in best.indistinguishable_axes], INDISTINGUISHABLE_SHOWN
+        )
         text += f"; not distinguishable from {others}"
     return f"{text}.{LEVEL_SENTENCES[best.level]}"
 
@@ -121,8 +128,8 @@ def _(gain: SpeedupFinding, names: ConfigurationNames) -> str:
     more = _gain_with_interval_text(gain)
     at = f" at {axis_place_text(gain.axis)}" if gain.axis else ""
     of = (
-        f", its largest supported gain of {counted_noun(gain.cells, 'point')}"
-        if gain.cells > 1
+        f", its largest supported gain of {counted_noun(gain.comparison_count, 'point')}"
+        if gain.comparison_count > 1
         else ""
     )
     return (
@@ -139,12 +146,14 @@ def _(tally: WinLossFinding, names: ConfigurationNames) -> str:
         ComparisonVerdict.SAME: "the same in {}",
         ComparisonVerdict.INCONCLUSIVE: "neither better nor worse for sure in {}",
     }
-    parts = [words[verdict].format(number) for verdict, number in tally.verdicts if number]
-    total = sum(number for _, number in tally.verdicts)
+    parts = [words[verdict].format(number) for verdict, number in tally.verdict_counts if number]
+    total = sum(number for _, number in tally.verdict_counts)
     if not parts:
         return ""
     skipped = (
-        f"; {counted_noun(tally.skipped, 'point')} could not be compared" if tally.skipped else ""
+        f"; {counted_noun(tally.skipped_count, 'point')} could not be compared"
+        if tally.skipped_count
+        else ""
     )
     return (
         f"By {metric_phrase(tally.metric)} over {counted_noun(total, 'point')}, "
@@ -155,29 +164,40 @@ def _(tally: WinLossFinding, names: ConfigurationNames) -> str:
 
 @finding_sentence.register
 def _(cross: CrossoverFinding, names: ConfigurationNames) -> str:
-    also = f", {axis_place_text(cross.fixed)}" if cross.fixed else ""
+    also = f", {axis_place_text(cross.fixed_axis)}" if cross.fixed_axis else ""
     name = axis_name_text(cross.axis)
-    below = f"{'up to' if cross.up_to else 'at'} {name} {cross.last}"
-    above = f"from {name} {cross.first} on" if cross.on else f"at {name} {cross.first}"
+    below = f"{'up to' if cross.leads_at_all_lower_loads else 'at'} {name} {cross.last_low_load}"
+    above = (
+        f"from {name} {cross.first_high_load} on"
+        if cross.leads_at_all_higher_loads
+        else f"at {name} {cross.first_high_load}"
+    )
     return (
-        f"{cross.workload}{also}: {names.title(cross.below)} leads {below}, by "
-        f"{percent_text(cross.share_below)} there, and {names.title(cross.above)} {above}, by "
-        f"{percent_text(cross.share_above)} there.{LEVEL_SENTENCES[cross.level]}"
+        f"{cross.workload}{also}: {names.title(cross.low_load_leader)} leads {below}, by "
+        f"{percent_text(cross.low_load_lead_share)} there, and "
+        f"{names.title(cross.high_load_leader)} {above}, by "
+        f"{percent_text(cross.high_load_lead_share)} there.{LEVEL_SENTENCES[cross.level]}"
     )
 
 
 @finding_sentence.register
 def _(bend: KneeFinding, names: ConfigurationNames) -> str:
     whose = f" of {names.title(bend.configuration)}" if names.are_several else ""
-    also = f", {axis_place_text(bend.fixed)}" if bend.fixed else ""
+    also = f", {axis_place_text(bend.fixed_axis)}" if bend.fixed_axis else ""
     name = axis_name_text(bend.axis)
-    rises = "rises" if bend.rate >= 1 else "falls"
-    by = percent_text(abs(bend.rate - 1))
-    doubt = ", by single runs" if bend.single else "" if bend.sure else ", with low confidence"
+    rises = "rises" if bend.rate_ratio >= 1 else "falls"
+    by = percent_text(abs(bend.rate_ratio - 1))
+    doubt = (
+        ", by single runs"
+        if bend.has_single_runs
+        else ""
+        if bend.is_certain
+        else ", with low confidence"
+    )
     return (
         f"{bend.workload}{also}: the latency{whose} bends at {name} {bend.load}. From there to "
-        f"{bend.further} the rate {rises} by {by} and the mean latency grows by "
-        f"{percent_text(bend.latency - 1)}{doubt}.{LEVEL_SENTENCES[bend.level]}"
+        f"{bend.next_load} the rate {rises} by {by} and the mean latency grows by "
+        f"{percent_text(bend.latency_ratio - 1)}{doubt}.{LEVEL_SENTENCES[bend.level]}"
     )
 
 
@@ -191,8 +211,8 @@ def _(price: PriceFinding, names: ConfigurationNames) -> str:
     kind = f"{price.workload}: " if price.workload else ""
     of = "" if price.workload else f" of {price.metric.removesuffix('_tb')} capacity"
     return (
-        f"{kind}{names.title(price.configuration)} gives the most for each {price.per}, "
-        f"{amount}{of}, of {counted_noun(price.of, 'configuration')}."
+        f"{kind}{names.title(price.configuration)} gives the most for each {price.per_unit}, "
+        f"{amount}{of}, of {counted_noun(price.ranked_count, 'configuration')}."
         f"{LEVEL_SENTENCES[price.level] if price.level is not None else ''}"
     )
 
@@ -210,15 +230,16 @@ def _(suits: Recommendation, names: ConfigurationNames) -> str:
 def _gain_with_interval_text(gain: SpeedupFinding) -> str:
     """What is gained with its interval in the same terms: factors from twice as much on."""
     metric = metric_phrase(gain.metric)
-    lower = spec_of(gain.metric).better is Better.LOWER
-    if not lower and gain.share >= 1:
+    lower = metric_spec(gain.metric).better is Better.LOWER
+    if not lower and gain.gain_share >= 1:
         return (
-            f"{_gain_factor_text(gain.share)} "
+            f"{_gain_factor_text(gain.gain_share)} "
             f"times{_gain_interval_text(gain, _gain_factor_text)} the {metric} of"
         )
     less = "less" if lower else "more"
     return (
-        f"{percent_text(gain.share)} {less} {metric}{_gain_interval_text(gain, percent_text)} than"
+        f"{percent_text(gain.gain_share)} {less} {metric}"
+        f"{_gain_interval_text(gain, percent_text)} than"
     )
 
 
@@ -235,11 +256,11 @@ def _gain_factor_text(share: float) -> str:
 
 
 def _metric_with_interval_text(metric: Metric) -> str:
-    if metric.shown_interval is None:
+    if metric.interval_to_show is None:
         single = "one run" if metric.n == 1 else ""
         few = missing_interval_reason(metric) if metric.has_too_wide_interval else single
         return f"{metric_text(metric)} ({few})" if few else metric_text(metric)
-    low, high = (value_text(end, metric.unit, bare_rate=True) for end in metric.shown_interval)
+    low, high = (value_text(end, metric.unit, bare_rate=True) for end in metric.interval_to_show)
     return f"{metric_text(metric)} ({low} to {high})"
 
 
@@ -261,7 +282,7 @@ def recommendation_sentence(suits: Recommendation, names: ConfigurationNames) ->
     """The sentence on a need; where intervals do not tell, that is what it says."""
     best, second = names.title(suits.configuration), names.title(suits.runner_up)
     level = LEVEL_SENTENCES[suits.level] if suits.level is not None else ""
-    if suits.sure:
+    if suits.is_certain:
         choice = f": {best}, {_NEED_TEXTS[suits.need](suits, second)}"
     else:
         choice = f", {_undecided_text(suits, best, second)}"
@@ -269,13 +290,13 @@ def recommendation_sentence(suits: Recommendation, names: ConfigurationNames) ->
 
 
 def _undecided_text(suits: Recommendation, best: str, second: str) -> str:
-    if suits.lead < 1 + NEGLIGIBLE_LEAD:
+    if suits.lead_factor < 1 + NEGLIGIBLE_LEAD:
         return f"{best} and {second} are alike"
-    call = "too few runs to call" if suits.single else "too close to call"
-    why = "but by single runs" if suits.single else "which their intervals leave open"
+    call = "too few runs to call" if suits.has_single_runs else "too close to call"
+    why = "but by single runs" if suits.has_single_runs else "which their intervals leave open"
     ahead = f"{best} is ahead of {second} by {_lead_text(suits)}"
-    if suits.lead >= FACTOR_FROM:
-        ahead = f"{best} has {factor_text(suits.lead)} what {second} has"
+    if suits.lead_factor >= FACTOR_FROM:
+        ahead = f"{best} has {factor_text(suits.lead_factor)} what {second} has"
     return f"{call}: {ahead}, {why}"
 
 
@@ -283,36 +304,38 @@ def _capacity_text(suits: Recommendation, second: str) -> str:
     kind = suits.metric.removesuffix("_tb")
     size = f"{terabytes_text(suits.terabytes or 0.0)} {kind}"
     more = (
-        f"{factor_text(suits.lead)} that of {second}"
-        if suits.lead >= FACTOR_FROM
+        f"{factor_text(suits.lead_factor)} that of {second}"
+        if suits.lead_factor >= FACTOR_FROM
         else f"{_lead_text(suits)} more than {second}"
     )
     return f"with {size}{_per_unit_text(suits)}, {more}"
 
 
 def _performance_text(suits: Recommendation, second: str) -> str:
-    more = f"{factor_text(suits.lead)} as fast as {second}"
-    if suits.lead < FACTOR_FROM:
+    more = f"{factor_text(suits.lead_factor)} as fast as {second}"
+    if suits.lead_factor < FACTOR_FROM:
         more = f"{_lead_text(suits)} faster than {second}"
     return f"{more} by best rates{_workload_count_text(suits)}"
 
 
 def _value_text(suits: Recommendation, second: str) -> str:
     rates = f"with best rates{_per_unit_text(suits)}"
-    if suits.lead < FACTOR_FROM:
+    if suits.lead_factor < FACTOR_FROM:
         return f"{rates} {_lead_text(suits)} above those of {second}{_workload_count_text(suits)}"
-    return f"{rates} {factor_text(suits.lead)} those of {second}{_workload_count_text(suits)}"
+    return (
+        f"{rates} {factor_text(suits.lead_factor)} those of {second}{_workload_count_text(suits)}"
+    )
 
 
 def _balance_text(suits: Recommendation, second: str) -> str:
-    weakest = min(suits.sides, key=lambda side: side.share)
-    least = percent_text(weakest.share / suits.lead)
-    if weakest.share >= 1:
-        names = list_text([side.name for side in suits.sides])
+    weakest = min(suits.need_sides, key=lambda side: side.share_of_best)
+    least = percent_text(weakest.share_of_best / suits.lead_factor)
+    if weakest.share_of_best >= 1:
+        names = list_text([side.name for side in suits.need_sides])
         return (
             f"the best in {names}{_per_unit_text(suits)}, where {second} has {least} at its weakest"
         )
-    parts = [f"{side.name} {percent_text(side.share)}" for side in suits.sides]
+    parts = [f"{side.name} {percent_text(side.share_of_best)}" for side in suits.need_sides]
     return (
         f"whose shares of the best{_per_unit_text(suits)} are {list_text(parts)}, where "
         f"{second} has "
@@ -329,7 +352,7 @@ _NEED_TEXTS: Final = {
 
 
 def _per_unit_text(suits: Recommendation) -> str:
-    return f" for each {suits.per}" if suits.per else ""
+    return f" for each {suits.per_unit}" if suits.per_unit else ""
 
 
 def _workload_count_text(suits: Recommendation) -> str:
@@ -340,7 +363,7 @@ def _workload_count_text(suits: Recommendation) -> str:
 
 def _lead_text(suits: Recommendation) -> str:
     """By how much the best leads."""
-    return percent_text(suits.lead - 1)
+    return percent_text(suits.lead_factor - 1)
 
 
 def _unknown_cost_note(suits: Recommendation) -> str:
@@ -348,7 +371,7 @@ def _unknown_cost_note(suits: Recommendation) -> str:
     weighs = suits.need in (Need.CAPACITY, Need.BALANCE)
     return (
         "; not all tell a cost in one currency, so costs do not count"
-        if weighs and not suits.per
+        if weighs and not suits.per_unit
         else ""
     )
 

@@ -112,11 +112,11 @@ def interval_and_runs_text(metric: Metric | None, *, bare_rate: bool = False) ->
     if metric is None or metric.value is None or metric.n is None:
         return ""
     runs = f"n={metric.n}"
-    if metric.shown_interval is None:
+    if metric.interval_to_show is None:
         return (
             f"{missing_interval_reason(metric)}, {runs}" if metric.has_too_wide_interval else runs
         )
-    ends = (value_text(end, metric.unit, bare_rate=bare_rate) for end in metric.shown_interval)
+    ends = (value_text(end, metric.unit, bare_rate=bare_rate) for end in metric.interval_to_show)
     return f"[{', '.join(ends)}] {runs}"
 
 
@@ -164,11 +164,11 @@ def quotient_text(metric: Metric | None, *, bare_rate: bool = False) -> str:
 def quotient_interval_text(metric: Metric) -> str:
     """From where to where it may be, and over how many runs; what rounding leaves has no runs."""
     runs = f" n={metric.n}" if metric.n is not None else ""
-    if metric.shown_interval is None:
+    if metric.interval_to_show is None:
         why = f"{missing_interval_reason(metric)}," if metric.has_too_wide_interval else ""
         return f"{why}{runs}".strip() or DASH
     ends = [
-        quotient_text(Metric(end, metric.unit), bare_rate=True) for end in metric.shown_interval
+        quotient_text(Metric(end, metric.unit), bare_rate=True) for end in metric.interval_to_show
     ]
     return f"[{', '.join(ends)}]{runs}"
 
@@ -177,9 +177,9 @@ def factor_with_interval_text(factor: Metric | None) -> str:
     """A factor with its interval: `1.29 (1.27 to 1.32)`."""
     if factor is None or factor.value is None:
         return DASH
-    if factor.shown_interval is None:
+    if factor.interval_to_show is None:
         return f"{factor.value:.3g}"
-    low, high = factor.shown_interval
+    low, high = factor.interval_to_show
     return f"{factor.value:.3g} ({low:.3g} to {high:.3g})"
 
 

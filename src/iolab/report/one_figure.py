@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import Metric, Result, directions_with_latency
-from iolab.core.metric_spec import MEAN, declared_columns, spec_of
+from iolab.core.metric_spec import MEAN, declared_metric_columns, metric_spec
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import Direction, Workload
@@ -50,7 +50,7 @@ class SingleFigureReport(LoadReport):
     def figure_text(self, result: Result, workload: Workload) -> str:
         """The figure that its workload is run for."""
         figure = metric_text(result.metrics.get(workload.figure_metric))
-        return f"{figure} mean" if spec_of(workload.figure_metric).statistic == MEAN else figure
+        return f"{figure} mean" if metric_spec(workload.figure_metric).statistic == MEAN else figure
 
     def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
         """See `io_metric_columns`."""
@@ -75,7 +75,7 @@ class SingleFigureReport(LoadReport):
             per_operation=tuple(
                 latency_curve(Direction(way).key, load.histogram(hosts, [way])) for way in busy
             ),
-            window=load.cut.common,
+            window=load.measured_part.common,
         )
 
     def timeline_panels(self, record: RunRecord, grid: TimeGrid) -> list[Panel]:
@@ -136,7 +136,7 @@ class SingleFigureReport(LoadReport):
 
     def markdown_tables(self, study: Study, results: Sequence[Result]) -> str:
         """The points where they have repeats, then the runs."""
-        own = declared_columns(result.metrics for result in results)
+        own = declared_metric_columns(result.metrics for result in results)
         shown = (*SHOWN_METRICS, *own)
         runs = all_runs_table("Every run", study, results, shown, {}, max_rows=len(results))
         return points_and_runs_markdown(study, results, (*POINT_METRICS, *own), runs)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from iolab.core.configuration import latency_limit_label
 from iolab.core.metric import CheckResult, Level, Metric, Result
-from iolab.core.metric_spec import OPS_PER_S, is_known, spec_of
+from iolab.core.metric_spec import OPS_PER_S, is_known_metric, metric_spec
 from iolab.core.run import Point
 from iolab.core.study import Study
 from iolab.dataclass import dataclass
@@ -212,10 +212,14 @@ def _curve_sentence(curve: LoadCurve) -> str:
         else "not seen to saturate on this axis"
     )
     parts.append(f"knee at {load_estimate_text(curve.knee)}")
-    if curve.bound_at is not None:
-        parts.append(f"bounds by Little's law meet at {curve.axis} {curve.bound_at:.3g}")
-    if curve.law is not None:
-        parts.append(f"USL: contention {curve.law.sigma:.3g}, coherency {curve.law.kappa:.2g}")
+    if curve.bounds_crossing_load is not None:
+        parts.append(
+            f"bounds by Little's law meet at {curve.axis} {curve.bounds_crossing_load:.3g}"
+        )
+    if curve.usl_fit is not None:
+        parts.append(
+            f"USL: contention {curve.usl_fit.sigma:.3g}, coherency {curve.usl_fit.kappa:.2g}"
+        )
     return f"{'; '.join(parts)}."
 
 
@@ -232,16 +236,19 @@ def _log_half_width(point: CurvePoint) -> float:
 
 def _peak_sentence(peak_found: SearchPeak) -> str:
     peak = peak_found.peak
-    value = Metric(peak.rate, spec_of(peak_found.metric).unit, peak.low, peak.high)
+    value = Metric(peak.rate, metric_spec(peak_found.metric).unit, peak.low, peak.high)
     best = _peak_point(peak_found, peak.point)
     text = (
         f"{_search_title(peak_found.search)}: best is {axis_values_text(best.axis)} with "
         f"{_metric_interval_text(value)}"
     )
     text += f", estimated from {peak.runs} runs of {len(peak_found.search.points)} points"
-    if len(peak.alike) > 1:
-        cheapest = axis_values_text(_peak_point(peak_found, peak.alike[0]).axis)
-        text += f"; {len(peak.alike)} points are within 1 % of it, the cheapest is {cheapest}"
+    if len(peak.indistinguishable_points) > 1:
+        cheapest = axis_values_text(_peak_point(peak_found, peak.indistinguishable_points[0]).axis)
+        text += (
+            f"; {len(peak.indistinguishable_points)} points are within 1 % of it, the "
+            f"cheapest is {cheapest}"
+        )
     if peak.at_edge:
         text += "; it lies at the end of an axis, so more may lie beyond"
     return f"{text}."
@@ -252,10 +259,10 @@ def _peak_point(peak_found: SearchPeak, indexes: tuple[int, ...]) -> Point:
 
 
 def _max_load_sentence(load: SearchMaxLoad) -> str:
-    highest = load.highest
+    highest = load.highest_load
     limit = f"{latency_limit_label(load.limit.metric)} <= {format_ns(load.limit.latency_ns)}"
     start = f"{_search_title(load.search)}: "
-    if not highest.bounded:
+    if not highest.is_bounded:
         beyond = highest.load >= load.saturation / 2
         text = (
             f"{limit} holds up to the maximum without a rate"
@@ -265,7 +272,7 @@ def _max_load_sentence(load: SearchMaxLoad) -> str:
     else:
         value = Metric(highest.load, IOPS_UNIT, highest.low, highest.high)
         text = f"{limit} up to {_metric_interval_text(value)}, by {highest.runs} runs"
-        text += "" if highest.settled else " (the search ended before it was settled)"
+        text += "" if highest.is_settled else " (the search ended before it was settled)"
     if highest.verified is not None:
         text += f"; verified at {metric_text(Metric(highest.verified, IOPS_UNIT))}"
     return f"{start}{text}; without a rate {metric_text(Metric(load.saturation, IOPS_UNIT))}."
@@ -288,7 +295,7 @@ def _search_document(search: Search) -> dict[str, Any]:
 
 
 def _curve_document(curve: LoadCurve) -> dict[str, Any]:
-    law = curve.law
+    law = curve.usl_fit
     return {
         **_search_document(curve.search),
         "along": curve.axis,
@@ -305,7 +312,7 @@ def _curve_document(curve: LoadCurve) -> dict[str, Any]:
         ],
         "saturation": curve.saturation and flat_record_document(curve.saturation),
         "knee": flat_record_document(curve.knee),
-        "bound_at": curve.bound_at,
+        "bound_at": curve.bounds_crossing_load,
         "usl": law and {name: getattr(law, name) for name in ("gamma", "sigma", "kappa", "worst")},
     }
 
@@ -319,14 +326,16 @@ def _peak_document(peak_found: SearchPeak) -> dict[str, Any]:
         "value": peak.rate,
         "low": peak.low,
         "high": peak.high,
-        "alike": [dict(_peak_point(peak_found, place).axis) for place in peak.alike],
+        "alike": [
+            dict(_peak_point(peak_found, place).axis) for place in peak.indistinguishable_points
+        ],
         "at_edge": peak.at_edge,
         "runs": peak.runs,
     }
 
 
 def _load_document(load: SearchMaxLoad) -> dict[str, Any]:
-    highest = load.highest
+    highest = load.highest_load
     return {
         **_search_document(load.search),
         "metric": load.limit.metric,
@@ -336,8 +345,8 @@ def _load_document(load: SearchMaxLoad) -> dict[str, Any]:
         "high": highest.high,
         "verified_iops": highest.verified,
         "saturation_iops": load.saturation,
-        "bounded": highest.bounded,
-        "settled": highest.settled,
+        "bounded": highest.is_bounded,
+        "settled": highest.is_settled,
         "runs": highest.runs,
     }
 
@@ -394,7 +403,7 @@ def metric_column_name(key: str) -> str:
     """A metric as tables name it: `read p99` of an operation, else as in a sentence."""
     if key == OPS_PER_S:
         return "ops/s"
-    spec = spec_of(key)
+    spec = metric_spec(key)
     if not spec.operation or not spec.statistic:
         return metric_phrase(key)
     return f"{spec.operation.replace('_', '-')} {spec.statistic.replace('_', '.')}"
@@ -402,4 +411,4 @@ def metric_column_name(key: str) -> str:
 
 def metric_phrase(key: str) -> str:
     """A metric in a sentence: `lat_ns_p99_9` as `p99.9 latency`; an undeclared one by its key."""
-    return spec_of(key).label if is_known(key) else key
+    return metric_spec(key).label if is_known_metric(key) else key

@@ -118,7 +118,7 @@ def prediction_caveat(outcome: CurvePrediction, load: int) -> str:
     ):
         limit = value_text(prediction.limit, outcome.unit)
         parts.append(f"at most {limit} by {resource_limit_text(outcome.limited_by)}")
-    if load > (last := outcome.measured[-1].load):
+    if load > (last := outcome.measured_loads[-1].load):
         parts.append(
             f"{load / last:.2g} times the largest measured load: a bend or fall there is not seen"
         )
@@ -142,8 +142,8 @@ def _prediction_basis_table(
             Cell(_curve_title(outcome, brief)),
             Cell(brief.series_styles[outcome.configuration].title),
             Cell(
-                f"{outcome.measured[0].load:g} to {outcome.measured[-1].load:g}"
-                if outcome.measured
+                f"{outcome.measured_loads[0].load:g} to {outcome.measured_loads[-1].load:g}"
+                if outcome.measured_loads
                 else DASH
             ),
             *_rate_and_interval_cells(outcome),
@@ -180,7 +180,7 @@ def _predicted_rates_table(title: str, outcomes: Sequence[CurvePrediction], brie
 
 def _curve_title(outcome: CurvePrediction, brief: Brief) -> str:
     title = brief.study.workload(outcome.workload).title
-    return ", ".join(filter(None, (title, axis_values_text(outcome.fixed))))
+    return ", ".join(filter(None, (title, axis_values_text(outcome.fixed_axis))))
 
 
 def _prediction_charts(

@@ -15,10 +15,10 @@ from iolab.analysis.value import (
     SizeMeasure,
     capacity_quotients,
     configuration_sizes,
+    configurations_without_size,
     cost_currencies,
-    full_configurations,
     rate_quotients,
-    unknown_sizes,
+    without_host_subsets,
 )
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Metric
@@ -64,7 +64,7 @@ NAMES_SHOWN: Final = 6
 
 def price_performance_section(brief: Brief) -> ReportSection | None:
     """Best figures over capacity, nodes and cost; None where no configuration tells any."""
-    owners = full_configurations(brief.study.configurations)
+    owners = without_host_subsets(brief.study.configurations)
     if not any(configuration_sizes(owner) for owner in owners):
         return None
     kept = {owner.id for owner in owners}
@@ -118,7 +118,7 @@ def _purchase_note(configurations: Sequence[Configuration]) -> str:
     notes = [
         f"Not told, and so not divided by: {_MEASURE_NAMES[over]} of "
         f"{list_text([titles[name] for name in names], NAMES_SHOWN)}."
-        for over, names in unknown_sizes(configurations)
+        for over, names in configurations_without_size(configurations)
     ]
     money = cost_currencies(configurations)
     if len(money) > 1:
@@ -143,13 +143,13 @@ def _quotient_chart_groups(
     ]
     verdicts = {peak.maximum: peak.verdict_cell(anchors) for peak in peaks}
     order = sorted(every, key=_measure_order)
-    measured = {quotient.size.over for quotient in every if quotient.of.workload}
+    measured = {quotient.size.size_measure for quotient in every if quotient.maximum.workload}
     shown = next((size for size in _MEASURES_BY_PRIORITY if size in measured), None)
-    for per in dict.fromkeys(quotient.size.per for quotient in order):
-        own = [quotient for quotient in every if quotient.size.per == per]
+    for per in dict.fromkeys(quotient.size.unit_text for quotient in order):
+        own = [quotient for quotient in every if quotient.size.unit_text == per]
         draw = partial(_quotient_chart, per, looks, verdicts)
         figures = charts_by_unit(own, lambda quotient: quotient.value.unit, draw)
-        first = own[0].size.over is shown
+        first = own[0].size.size_measure is shown
         if figures and first:
             yield ChartGroup(f"For each {per}", figures)
         elif figures:
@@ -164,10 +164,16 @@ def _quotient_chart(
 ) -> Figure | None:
     """Quotients of one unit by one measure, a group of bars for each workload."""
     titles = {name: look.title for name, look in looks.items()}
-    by_workload = group_by(quotients, lambda quotient: (quotient.of.workload, quotient.of.metric))
+    by_workload = group_by(
+        quotients, lambda quotient: (quotient.maximum.workload, quotient.maximum.metric)
+    )
     groups = list(by_workload.values())
     is_capacity = quotients[0].value.unit == TERABYTES
-    of = "capacity" if is_capacity else common_label(quotient.of.metric for quotient in quotients)
+    of = (
+        "capacity"
+        if is_capacity
+        else common_label(quotient.maximum.metric for quotient in quotients)
+    )
     return horizontal_bar_chart(
         "Price/performance",
         f"{capitalised(of)} for each {per_unit}" if of else f"Figures for each {per_unit}",
@@ -185,23 +191,25 @@ def _quotient_chart(
 
 
 def _quotient_title(quotient: Quotient) -> str:
-    return quotient.of.title or _CAPACITY_TITLES.get(quotient.of.metric, quotient.of.workload)
+    return quotient.maximum.title or _CAPACITY_TITLES.get(
+        quotient.maximum.metric, quotient.maximum.workload
+    )
 
 
 def _quotient_bar(quotient: Quotient, looks: SeriesStyles) -> Bar:
-    look = looks[quotient.of.configuration]
-    return Bar(look.label, look.token, quotient.value, quotient.of.level, title=look.title)
+    look = looks[quotient.maximum.configuration]
+    return Bar(look.label, look.token, quotient.value, quotient.maximum.level, title=look.title)
 
 
 def _largest_quotients_sentence(groups: Sequence[Sequence[Quotient]], looks: SeriesStyles) -> str:
     """Of each group the largest, and of whom."""
     sentences = []
     for of in groups:
-        sound = [quotient for quotient in of if quotient.of.is_sound] or of
+        sound = [quotient for quotient in of if quotient.maximum.has_valid_level] or of
         best = max(sound, key=lambda quotient: quotient.value.value or 0.0)
-        name = looks[best.of.configuration].title
-        who = f"{name} has the most, " if len(of) > 1 and best.of.is_sound else ""
-        doubt = "" if best.of.is_sound else f" ({name}), invalid"
+        name = looks[best.maximum.configuration].title
+        who = f"{name} has the most, " if len(of) > 1 and best.maximum.has_valid_level else ""
+        doubt = "" if best.maximum.has_valid_level else f" ({name}), invalid"
         if who and any(_intervals_overlap(best, other) for other in sound if other is not best):
             doubt = ", with low confidence"
         sentences.append(f"{_quotient_title(best)}: {who}{quotient_text(best.value)}{doubt}")
@@ -219,11 +227,13 @@ def rates_per_size_table(
 ) -> Table | None:
     """Every best rate over every size and cost that its configuration tells; None for none."""
     every = rate_quotients(configurations, [peak.maximum for peak in peaks])
-    pers = list(dict.fromkeys(quotient.size.per for quotient in sorted(every, key=_measure_order)))
+    pers = list(
+        dict.fromkeys(quotient.size.unit_text for quotient in sorted(every, key=_measure_order))
+    )
     if not pers:
         return None
     titles = titles_by_id(configurations)
-    values = {(quotient.of, quotient.size.per): quotient.value for quotient in every}
+    values = {(quotient.maximum, quotient.size.unit_text): quotient.value for quotient in every}
     heads = columns_of(
         ("Workload", "Configuration"), ("Best", *(f"For each {per}" for per in pers)), ("Verdict",)
     )
@@ -256,13 +266,13 @@ def quotient_table(
     rows = tuple(
         (
             *row_of(
-                quotient.of.title or quotient.of.workload,
-                titles.get(quotient.of.configuration, quotient.of.configuration),
-                metric_text(quotient.of.value),
+                quotient.maximum.title or quotient.maximum.workload,
+                titles.get(quotient.maximum.configuration, quotient.maximum.configuration),
+                metric_text(quotient.maximum.value),
                 quotient_text(quotient.value),
                 quotient_interval_text(quotient.value),
             ),
-            verdicts.get(quotient.of, Cell(DASH)),
+            verdicts.get(quotient.maximum, Cell(DASH)),
         )
         for quotient in quotients
     )
@@ -276,7 +286,8 @@ def purchase_table(configurations: Sequence[Configuration]) -> Table:
     """
     ratios = capacity_quotients(configurations, (SizeMeasure.NODE, SizeMeasure.COST))
     values = {
-        (ratio.of.configuration, ratio.of.metric, ratio.size.over): ratio.value for ratio in ratios
+        (ratio.maximum.configuration, ratio.maximum.metric, ratio.size.size_measure): ratio.value
+        for ratio in ratios
     }
     numbers = ("Nodes", "Raw", "Usable", "Raw for each node")
     money = ("Servers", "Network", "Storage", "Cost", "Raw for money", "Usable for money")
@@ -305,7 +316,7 @@ def purchase_table(configurations: Sequence[Configuration]) -> Table:
 
 
 def _measure_order(quotient: Quotient) -> int:
-    return list(SizeMeasure).index(quotient.size.over)
+    return list(SizeMeasure).index(quotient.size.size_measure)
 
 
 def _terabytes_or_dash(size: float | None) -> str:

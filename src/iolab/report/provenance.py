@@ -148,7 +148,7 @@ def _session_id_row(brief: Brief) -> tuple[str, str]:
 def _runs_done_text(results: Sized, plan: Plan) -> str:
     """How many runs there are of how many; where results decide that, as many as there are."""
     done = len(results)
-    return str(done) if plan.runs_more else f"{done} of {len(plan.runs)}"
+    return str(done) if plan.extra_run_count else f"{done} of {len(plan.runs)}"
 
 
 def _session_fault_sentences(brief: Brief) -> Iterator[str]:
@@ -471,7 +471,7 @@ def _session_differences_table(sessions: SessionUnion) -> Table:
 
 
 def _any_forbids(by_session: Mapping[str, Iterable[Difference]]) -> bool:
-    return any(difference.forbids for own in by_session.values() for difference in own)
+    return any(difference.forbids_comparison for own in by_session.values() for difference in own)
 
 
 def _distinct_values_text(texts: Iterable[str]) -> str:

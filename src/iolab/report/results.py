@@ -82,7 +82,7 @@ def node_result_columns(results: Sequence[Result]) -> dict[str, list[ExportValue
         " ".join(f"{outlier.scope}:{outlier.name}:{outlier.metric}" for outlier in node.outliers)
         for _, node in rows
     ]
-    lists["without"] = [" ".join(result.without) for result, _ in rows]
+    lists["excluded_hosts"] = [" ".join(result.excluded_hosts) for result, _ in rows]
     lists["digest"] = [result.digest for result, _ in rows]
     return lists
 
@@ -124,13 +124,13 @@ def point_documents(
             "configuration": point.key.configuration,
             "workload": point.key.workload,
             "axis": dict(point.key.axis),
-            "without": list(point.key.without),
+            "excluded_hosts": list(point.key.excluded_hosts),
             "digest": point.digest,
             "repeats": [run.repeat for run in point.results],
             "left_out": [run.repeat for run in point.left_out],
             "trusted": point.trusted,
             "level": point.level.value,
-            "notes": list(point.notes),
+            "notes": list(point.note_texts),
             "metrics": _metrics_document(point.metrics),
             "nodes": {
                 name: _metrics_document(metrics)
@@ -154,8 +154,8 @@ def point_columns(points: Sequence[PointSummary]) -> dict[str, list[ExportValue]
     for key, metrics in _metrics_by_key([point.metrics for point in points]):
         lists |= _metric_columns(key, metrics)
         lists[f"{key}_n"] = [metric.n for metric in metrics]
-    lists["notes"] = ["; ".join(point.notes) for point in points]
-    lists["without"] = [" ".join(point.key.without) for point in points]
+    lists["notes"] = ["; ".join(point.note_texts) for point in points]
+    lists["excluded_hosts"] = [" ".join(point.key.excluded_hosts) for point in points]
     lists["digest"] = [point.digest for point in points]
     return lists
 
@@ -231,7 +231,7 @@ def _result_document(result: Result) -> dict[str, Any]:
         "repeat": result.repeat,
         "attempt": result.attempt,
         "segment": result.segment,
-        "without": list(result.without),
+        "excluded_hosts": list(result.excluded_hosts),
         "digest": result.digest,
         "status": result.status.value,
         "failure": result.failure,
@@ -246,7 +246,7 @@ def _result_document(result: Result) -> dict[str, Any]:
         },
         "verdict": {
             "level": result.verdict.level.value,
-            "looked": result.verdict.judged_count,
+            "looked": result.verdict.judged_check_count,
             "checks": [
                 {
                     "code": check.code,
@@ -279,7 +279,7 @@ TEXT_COLUMNS: Final = frozenset(
     {
         "steadiness",
         *("configuration", "workload", "status", "verdict", "objections", "failure", "digest"),
-        *("without", "notes", "node", "outliers", "host", "operation"),
+        *("excluded_hosts", "notes", "node", "outliers", "host", "operation"),
     }
 )
 """Columns of text also where every entry is unknown; others are numbers unless a text is there."""
@@ -309,7 +309,7 @@ def result_columns(results: Sequence[Result]) -> dict[str, list[ExportValue]]:
             lists[key] = [finite_or_none(metric.value) for metric in metrics]
     lists["attempt"] = [result.attempt for result in results]
     lists["segment"] = [result.segment for result in results]
-    lists["without"] = [" ".join(result.without) for result in results]
+    lists["excluded_hosts"] = [" ".join(result.excluded_hosts) for result in results]
     lists["failure"] = [result.failure for result in results]
     lists["digest"] = [result.digest for result in results]
     return lists

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from iolab.core.bins import PERCENTILE_LABELS
 from iolab.core.metric import Evidence, Level, Metric, Result, Spread, Verdict
-from iolab.core.metric_spec import declared_columns
+from iolab.core.metric_spec import declared_metric_columns
 from iolab.core.run import HostRun
 from iolab.core.study import Study
 from iolab.core.workload import Workload
@@ -113,7 +113,7 @@ def io_metric_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str
     ]
     if any(key in metric for metric in metrics for key, _ in SERVICE_METRICS):
         shown += SERVICE_METRICS
-    return shown + declared_columns(metrics)
+    return shown + declared_metric_columns(metrics)
 
 
 def host_shares_table(result: Result, metric_headings: Sequence[tuple[str, str]]) -> Table:
@@ -273,7 +273,7 @@ def byte_account_table(account: ByteAccount) -> Table:
         ("expected of disks", account.expected_read, account.expected_write, None, None),
         ("moved by disks", account.moved_read, account.moved_write, None, None),
     ]
-    for node in sorted(account.nodes, key=_moved_bytes, reverse=True)[:HOSTS_SHOWN]:
+    for node in sorted(account.node_bytes, key=_moved_bytes, reverse=True)[:HOSTS_SHOWN]:
         moved = (node.read_bytes, node.write_bytes, node.sent_bytes, node.received_bytes)
         rows.append((node.host, *moved))
     return Table(

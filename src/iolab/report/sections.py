@@ -51,14 +51,14 @@ def scaling_section(brief: Brief) -> ReportSection | None:
 
 def _scaling_lines(curves: Sequence[HostScaling], looks: SeriesStyles) -> list[ScalingLine]:
     """Each curve in its configuration's colour; other axes tell them apart by name and dash."""
-    fixed = list(dict.fromkeys(curve.fixed for curve in curves))
+    fixed = list(dict.fromkeys(curve.fixed_axis for curve in curves))
     several = len({curve.configuration for curve in curves}) > 1
     drawn = []
     for curve in curves:
         look = looks[curve.configuration]
-        dash = DASHES[fixed.index(curve.fixed) % len(DASHES)]
-        parts = [look.label] if several or not curve.fixed else []
-        parts += [axis_values_text(curve.fixed)] if curve.fixed else []
+        dash = DASHES[fixed.index(curve.fixed_axis) % len(DASHES)]
+        parts = [look.label] if several or not curve.fixed_axis else []
+        parts += [axis_values_text(curve.fixed_axis)] if curve.fixed_axis else []
         drawn.append(ScalingLine(" ".join(parts), look.token, dash, curve))
     return drawn
 

@@ -34,7 +34,7 @@ from iolab.serve.limits import READING_S
 from iolab.serve.metrics import LibraryMetrics
 from iolab.serve.pages import (
     HTML,
-    Choice,
+    ConfigurationChoice,
     WebPage,
     choose_html,
     compare_html,
@@ -44,12 +44,18 @@ from iolab.serve.pages import (
     live_page,
     making_page,
     refusal_html,
-    report_rules,
-    without_way_back,
+    report_csp,
+    without_back_link,
 )
-from iolab.serve.reports import Busy, CompressedPage, Reports
-from iolab.serve.server import App, Gate, RequestRefusal, Terms, refusal_of
-from iolab.serve.sessions import Library, LoadedSession, SessionFolder
+from iolab.serve.reports import CompressedPage, ReportCache, TooManyReports
+from iolab.serve.server import (
+    AccessMiddleware,
+    AccessPolicy,
+    App,
+    RequestRefusal,
+    refusal_from_error,
+)
+from iolab.serve.sessions import LoadedSession, SessionFolder, SessionLibrary
 from iolab.version import __version__
 
 _TEXT_MAX: Final = 256
@@ -60,8 +66,8 @@ _TEXT_MAX: Final = 256
 class ServerContext:
     """What the pages stand on, and how they call the directory that is served."""
 
-    library: Library
-    reports: Reports
+    library: SessionLibrary
+    reports: ReportCache
     root: str
     kinds: LoadKinds
 
@@ -71,30 +77,34 @@ class ServerContext:
         return LibraryMetrics(self.library, self.kinds.operation_key)
 
 
-def make_app(context: ServerContext, terms: Terms, tell: Callable[[str], None]) -> App:
+def create_app(context: ServerContext, terms: AccessPolicy, tell: Callable[[str], None]) -> App:
     """The application; `tell` gets a line for each fault of ours."""
 
     @asynccontextmanager
-    async def life(_: Starlette) -> AsyncIterator[None]:
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
         await context.reports.close()
 
     routes = [
-        _route("/", context, _list),
-        _route("/compare", context, _compare),
-        _route("/metrics", context, _metrics),
-        _route("/sessions/{id}", context, _report),
-        _route("/sessions/{id}/live", context, _live),
-        _route("/sessions/{id}/report.html", context, _download),
-        _route("/sessions/{id}/show.json", context, _document),
+        _route("/", context, _list_view),
+        _route("/compare", context, _compare_view),
+        _route("/metrics", context, _metrics_view),
+        _route("/sessions/{id}", context, _report_view),
+        _route("/sessions/{id}/live", context, _live_view),
+        _route("/sessions/{id}/report.html", context, _download_view),
+        _route("/sessions/{id}/show.json", context, _json_view),
     ]
     app = Starlette(
         routes=routes,
-        lifespan=life,
-        exception_handlers={404: _missing, 405: _missing, HTTPException: _missing},
+        lifespan=lifespan,
+        exception_handlers={
+            404: _not_found_response,
+            405: _not_found_response,
+            HTTPException: _not_found_response,
+        },
     )
     app.router.redirect_slashes = False
-    return Gate(app, terms, _refuse, tell)
+    return AccessMiddleware(app, terms, _refusal_body_and_headers, tell)
 
 
 View = Callable[[ServerContext, Request], Awaitable[Response]]
@@ -103,113 +113,117 @@ View = Callable[[ServerContext, Request], Awaitable[Response]]
 def _route(path: str, context: ServerContext, view: View) -> Route:
     """The address of a view; what is wrong with a session, or takes too long, is told as a page."""
 
-    async def answer(request: Request) -> Response:
+    async def respond(request: Request) -> Response:
         try:
             async with asyncio.timeout(READING_S):
                 return await view(context, request)
-        except Busy:
-            return _refused(_BUSY)
+        except TooManyReports:
+            return _refusal_response(_BUSY)
         except TimeoutError:
-            return _refused(_SLOW)
+            return _refusal_response(_SLOW)
         except IolabError as error:
             status = 400 if isinstance(error, UsageError) else 500
-            return _refused(refusal_of(_without_path(error, context), status))
+            return _refusal_response(refusal_from_error(_without_root_path(error, context), status))
 
-    return Route(path, answer, methods=["GET"])
-
-
-async def _list(context: ServerContext, _: Request) -> Response:
-    listing = await asyncio.to_thread(context.library.listing)
-    return _shown(list_page(listing, context.root, __version__))
+    return Route(path, respond, methods=["GET"])
 
 
-async def _metrics(context: ServerContext, request: Request) -> Response:
+async def _list_view(context: ServerContext, _: Request) -> Response:
+    listing = await asyncio.to_thread(context.library.list_sessions)
+    return _page_response(list_page(listing, context.root, __version__))
+
+
+async def _metrics_view(context: ServerContext, request: Request) -> Response:
     """What Prometheus scrapes; with a token it is asked as everything else is."""
-    body = await asyncio.to_thread(lambda: context.monitor.text().encode())
-    return await _packed(WebPage(body, {"content-type": CONTENT_TYPE}), request)
+    body = await asyncio.to_thread(lambda: context.monitor.openmetrics_text().encode())
+    return await _compressed_response(WebPage(body, {"content-type": CONTENT_TYPE}), request)
 
 
-async def _report(context: ServerContext, request: Request) -> Response:
-    place, report = await _made(context, request)
+async def _report_view(context: ServerContext, request: Request) -> Response:
+    place, report = await _folder_and_report(context, request)
     if report is None:
-        return _shown(making_page(place), 202)
-    headers = {"content-type": HTML, "content-security-policy": report_rules()}
-    if _takes_gzip(request):
-        return Response(report.packed, headers={**headers, "content-encoding": "gzip"})
-    return Response(await asyncio.to_thread(report.plain), headers=headers)
+        return _page_response(making_page(place), 202)
+    headers = {"content-type": HTML, "content-security-policy": report_csp()}
+    if _accepts_gzip(request):
+        return Response(report.gzip_bytes, headers={**headers, "content-encoding": "gzip"})
+    return Response(await asyncio.to_thread(report.decompress), headers=headers)
 
 
-async def _download(context: ServerContext, request: Request) -> Response:
+async def _download_view(context: ServerContext, request: Request) -> Response:
     """The report as `iolab report` writes it, to be kept."""
-    place, report = await _made(context, request)
+    place, report = await _folder_and_report(context, request)
     if report is None:
-        return _shown(making_page(place), 202)
+        return _page_response(making_page(place), 202)
     headers = {
         "content-type": HTML,
         "content-disposition": f'attachment; filename="report-{place.id}.html"',
     }
-    body = await asyncio.to_thread(lambda: without_way_back(report.plain(), place))
-    return await _packed(WebPage(body, headers), request)
+    body = await asyncio.to_thread(lambda: without_back_link(report.decompress(), place))
+    return await _compressed_response(WebPage(body, headers), request)
 
 
-async def _made(
+async def _folder_and_report(
     context: ServerContext, request: Request
 ) -> tuple[SessionFolder, CompressedPage | None]:
     """The session of an address, and its report as it stands now."""
-    place = await _place(context, request)
-    state = await asyncio.to_thread(context.library.state, place)
-    return place, await context.reports.page(place, state.digest)
+    place = await _session_folder(context, request)
+    state = await asyncio.to_thread(context.library.session_state, place)
+    return place, await context.reports.report_page(place, state.digest)
 
 
-async def _live(context: ServerContext, request: Request) -> Response:
-    place = await _place(context, request)
+async def _live_view(context: ServerContext, request: Request) -> Response:
+    place = await _session_folder(context, request)
     page = await asyncio.to_thread(
         lambda: live_html(
-            live_page(context.kinds, context.library.open(place), time.time_ns()), place
+            live_page(context.kinds, context.library.load_session(place), time.time_ns()), place
         )
     )
-    return _shown(page)
+    return _page_response(page)
 
 
-async def _document(context: ServerContext, request: Request) -> Response:
-    place = await _place(context, request)
-    body = await asyncio.to_thread(lambda: _json(context.kinds, context.library.open(place)))
-    return await _packed(WebPage(body, {"content-type": "application/json"}), request)
+async def _json_view(context: ServerContext, request: Request) -> Response:
+    place = await _session_folder(context, request)
+    body = await asyncio.to_thread(
+        lambda: _session_json(context.kinds, context.library.load_session(place))
+    )
+    return await _compressed_response(WebPage(body, {"content-type": "application/json"}), request)
 
 
-def _json(kinds: LoadKinds, opened: LoadedSession) -> bytes:
+def _session_json(kinds: LoadKinds, opened: LoadedSession) -> bytes:
     """What `iolab show --json` prints, byte for byte."""
     points = summarise(opened.results, opened.study)
     document = session_document(
-        kinds, opened.study, opened.results, points, opened.reader.damaged()
+        kinds, opened.study, opened.results, points, opened.reader.all_damage()
     )
     return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
 
 
-async def _compare(context: ServerContext, request: Request) -> Response:
+async def _compare_view(context: ServerContext, request: Request) -> Response:
     asked = request.query_params
     sides = []
     for name in ("baseline", "candidate"):
         session = asked.get(name, "")[:_TEXT_MAX]
         if not session:
             raise UsageError(f"No {name} is chosen.", "Choose two sessions in the list.")
-        place = await asyncio.to_thread(context.library.place, session)
+        place = await asyncio.to_thread(context.library.session_folder, session)
         if place is None:
-            return _refused(_NO_SESSION)
+            return _refusal_response(_NO_SESSION)
         sides.append((name, place, asked.get(f"{name}-configuration", "")[:_TEXT_MAX]))
     allow = asked.get("allow-differences") == "yes"
-    return await asyncio.to_thread(lambda: _compared(context, sides, allow=allow))
+    return await asyncio.to_thread(lambda: _comparison_response(context, sides, allow=allow))
 
 
-def _compared(
+def _comparison_response(
     context: ServerContext, asked: list[tuple[str, SessionFolder, str]], *, allow: bool
 ) -> Response:
     """The comparison, or the choice of configurations where a session has several."""
-    opened = [context.library.open(place) for _, place, _ in asked]
-    choices = [_choice(session, *side) for session, side in zip(opened, asked, strict=True)]
+    opened = [context.library.load_session(place) for _, place, _ in asked]
+    choices = [
+        _configuration_choice(session, *side) for session, side in zip(opened, asked, strict=True)
+    ]
     if any(not choice.chosen and len(choice.configurations) > 1 for choice in choices):
-        return _shown(choose_html(tuple(choices)))
-    baseline, candidate = (_side(*pair) for pair in zip(opened, choices, strict=True))
+        return _page_response(choose_html(tuple(choices)))
+    baseline, candidate = (_comparison_side(*pair) for pair in zip(opened, choices, strict=True))
     compared = compare_sides(baseline, candidate)
     if not compared.rows:
         raise UsageError("The two sessions have no point in common.", "Compare others.")
@@ -217,70 +231,72 @@ def _compared(
     again |= {f"{name}-configuration": text for name, _, text in asked if text}
     address = f"/compare?{urlencode({**again, 'allow-differences': 'yes'})}"
     damaged = tuple(
-        f"{session.place.name}: {damage}"
+        f"{session.folder.name}: {damage}"
         for session in opened
-        for damage in session.reader.damaged()
+        for damage in session.reader.all_damage()
     )
     page = compare_page(compared, allow_differences=allow, damaged=damaged)
-    return _shown(compare_html(page, address))
+    return _page_response(compare_html(page, address))
 
 
-def _choice(opened: LoadedSession, name: str, place: SessionFolder, chosen: str) -> Choice:
+def _configuration_choice(
+    opened: LoadedSession, name: str, place: SessionFolder, chosen: str
+) -> ConfigurationChoice:
     configurations = tuple(
         (configuration.id, configuration.title) for configuration in opened.study.configurations
     )
-    return Choice(name, place.id, opened.session.title, configurations, chosen)
+    return ConfigurationChoice(name, place.id, opened.session.title, configurations, chosen)
 
 
-def _side(opened: LoadedSession, choice: Choice) -> ComparisonSide:
-    return read_comparison_side(opened.place.name, opened.reader, choice.chosen or None)
+def _comparison_side(opened: LoadedSession, choice: ConfigurationChoice) -> ComparisonSide:
+    return read_comparison_side(opened.folder.name, opened.reader, choice.chosen or None)
 
 
-async def _place(context: ServerContext, request: Request) -> SessionFolder:
-    place = await asyncio.to_thread(context.library.place, request.path_params["id"])
+async def _session_folder(context: ServerContext, request: Request) -> SessionFolder:
+    place = await asyncio.to_thread(context.library.session_folder, request.path_params["id"])
     if place is None:
         raise HTTPException(404)
     return place
 
 
-async def _missing(request: Request, error: Exception) -> Response:
+async def _not_found_response(request: Request, error: Exception) -> Response:
     """No such page; also where a path ends in a slash."""
     path = request.url.path
     if path != "/" and path.startswith("/sessions/") and path.endswith("/"):
         return RedirectResponse(path.rstrip("/"), 308)
     status = error.status_code if isinstance(error, HTTPException) else 404
-    return _refused(_NO_SESSION if path.startswith("/sessions/") else _NO_PAGE, status)
+    return _refusal_response(_NO_SESSION if path.startswith("/sessions/") else _NO_PAGE, status)
 
 
-async def _packed(page: WebPage, request: Request) -> Response:
+async def _compressed_response(page: WebPage, request: Request) -> Response:
     """A large page, compressed for whoever takes it so."""
     headers = dict(page.headers)
-    if not _takes_gzip(request):
+    if not _accepts_gzip(request):
         return Response(page.body, headers=headers)
     body = await asyncio.to_thread(gzip.compress, page.body, 1)
     return Response(body, headers={**headers, "content-encoding": "gzip"})
 
 
-def _takes_gzip(request: Request) -> bool:
+def _accepts_gzip(request: Request) -> bool:
     return "gzip" in request.headers.get("accept-encoding", "")
 
 
-def _shown(page: WebPage, status: int = 200) -> Response:
+def _page_response(page: WebPage, status: int = 200) -> Response:
     return Response(page.body, status, headers=dict(page.headers))
 
 
-def _refused(refusal: RequestRefusal, status: int | None = None) -> Response:
+def _refusal_response(refusal: RequestRefusal, status: int | None = None) -> Response:
     page = refusal_html(refusal)
     headers = {**page.headers, **dict(refusal.headers)}
     return Response(page.body, status or refusal.status, headers=headers)
 
 
-def _refuse(refusal: RequestRefusal) -> tuple[bytes, Mapping[str, str]]:
+def _refusal_body_and_headers(refusal: RequestRefusal) -> tuple[bytes, Mapping[str, str]]:
     page = refusal_html(refusal)
     return page.body, page.headers
 
 
-def _without_path(error: IolabError, context: ServerContext) -> IolabError:
+def _without_root_path(error: IolabError, context: ServerContext) -> IolabError:
     """The error told of places below the directory served, not of where that lies."""
     root = f"{context.library.root}/"
     return type(error)(error.message.replace(root, ""), error.hint.replace(root, ""), error.faults)

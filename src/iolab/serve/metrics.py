@@ -24,7 +24,7 @@ from iolab.report.formats.openmetrics import (
     openmetrics_document,
     openmetrics_samples,
 )
-from iolab.serve.sessions import Library, LoadedSession, SessionFolder
+from iolab.serve.sessions import LoadedSession, SessionFolder, SessionLibrary
 from iolab.store.reader import SessionReader
 
 NEWEST_S: Final = 3600.0
@@ -45,7 +45,7 @@ class LibraryMetrics:
 
     def __init__(
         self,
-        library: Library,
+        library: SessionLibrary,
         name: Callable[[Study, Result, int], str],
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -55,14 +55,14 @@ class LibraryMetrics:
         self._known: dict[_Key, RunCounters] = {}
         self._lock = Lock()
 
-    def text(self) -> str:
+    def openmetrics_text(self) -> str:
         """The page as it is now."""
         with self._lock:
             until = time.monotonic() + READING_S
             current: dict[_Key, RunCounters] = {}
             samples = []
-            for opened in self._opened():
-                runs = tuple(self._runs(opened, until, current))
+            for opened in self._loaded_sessions():
+                runs = tuple(self._runs_with_counters(opened, until, current))
                 points = summarise(opened.results, opened.study)
                 planned = len(opened.reader.plan.runs)
                 counts = SessionCounters(runs, has_timestamps=False)
@@ -71,31 +71,31 @@ class LibraryMetrics:
             self._known = current
             return openmetrics_document(samples)
 
-    def _opened(self) -> Iterator[LoadedSession]:
-        for place in list(self._places())[:MONITORED_MAX]:
+    def _loaded_sessions(self) -> Iterator[LoadedSession]:
+        for place in list(self._recent_session_folders())[:MONITORED_MAX]:
             try:
-                yield self._library.open(place)
+                yield self._library.load_session(place)
             except IolabError:
                 continue  # moved, or damaged just now: the list says so
 
-    def _places(self) -> Iterator[SessionFolder]:
+    def _recent_session_folders(self) -> Iterator[SessionFolder]:
         """Of sessions that run, and of those to which a run was added lately."""
         since = self._now_ns() - int(NEWEST_S * 1e9)
-        for line in self._library.listing().lines:
+        for line in self._library.list_sessions().lines:
             if line.summary is None:
                 continue
             running = line.summary.session.status is SessionStatus.RUNNING
             if running or line.summary.state.newest_ns >= since:
-                yield line.place
+                yield line.folder
 
-    def _runs(
+    def _runs_with_counters(
         self, opened: LoadedSession, until: float, current: dict[_Key, RunCounters]
     ) -> Iterator[tuple[Result, RunCounters]]:
         for result in opened.results:
-            key = (opened.place.id, result.digest, result.repeat, result.attempt)
+            key = (opened.folder.id, result.digest, result.repeat, result.attempt)
             counts = self._known.get(key)
             if counts is None and time.monotonic() < until:
-                counts = read_counts(opened.reader, result, timed=False)
+                counts = read_run_counters(opened.reader, result, timed=False)
             if counts is not None:
                 current[key] = counts
             yield result, counts or NOTHING
@@ -105,14 +105,14 @@ NOTHING: Final = RunCounters({}, ())
 """Of a run whose tables are damaged, or not read yet."""
 
 
-def read_counts(reader: SessionReader, result: Result, *, timed: bool) -> RunCounters | None:
+def read_run_counters(reader: SessionReader, result: Result, *, timed: bool) -> RunCounters | None:
     """A run's counters; None where its tables cannot be read."""
     run = result.key
     try:
         tables = (reader.intervals(*run), reader.bins(*run), reader.counters(*run))
         manifest = reader.manifest(*run)
         # The whole run of another tool is one interval where its file tells no others.
-        has_series = manifest.run.point.job.measured_here or bool(tables[0].seq.any())
+        has_series = manifest.run.point.job.is_measured_by_iolab or bool(tables[0].seq.any())
         return cumulative_run_counters(
             *tables, manifest.host_names, with_timestamps=timed, has_series=has_series
         )

@@ -22,7 +22,7 @@ from iolab.analysis.differences import ComparisonSide
 from iolab.analysis.pairs import ComparedMetric
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Result
-from iolab.core.metric_spec import Combine, is_known, spec_of
+from iolab.core.metric_spec import CombineRule, is_known_metric, metric_spec
 from iolab.core.run import Plan, RunStatus
 from iolab.core.samples import Floats, IntervalTable
 from iolab.dataclass import dataclass
@@ -74,18 +74,18 @@ _SHAPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ComparePage:
-    """Everything on the page; without `shown` what forbids the comparison alone."""
+    """Everything on the page; without `are_rows_shown` what forbids the comparison alone."""
 
     title: str
     sides: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     differences: Table
     note: str
     forbidden: bool
-    shown: bool
+    are_rows_shown: bool
     rows: Table
-    scale: str
+    scale_text: str
     counts: tuple[Markup, ...]
-    means: tuple[tuple[str, str, str], ...]
+    geometric_mean_rows: tuple[tuple[str, str, str], ...]
     skipped: tuple[str, ...]
     more_skipped: int
     damaged: tuple[str, ...] = ()
@@ -98,36 +98,36 @@ def compare_page(
 
     `damaged` is what either session leaves out.
     """
-    forbidden = any(difference.forbids for difference in compared.differences)
-    span = _log_span(compared.rows)
+    forbidden = any(difference.forbids_comparison for difference in compared.differences)
+    span = _scale_half_width(compared.rows)
     skipped = [
         f"{point_text(point.workload, point.axis)}: {point.reason}" for point in compared.skipped
     ]
     return ComparePage(
-        title=f"{_called(compared.candidate)} against {_called(compared.baseline)}",
+        title=f"{_side_title(compared.candidate)} against {_side_title(compared.baseline)}",
         sides=(
-            ("Baseline", _side(compared.baseline)),
-            ("Candidate", _side(compared.candidate)),
+            ("Baseline", _side_facts(compared.baseline)),
+            ("Candidate", _side_facts(compared.candidate)),
         ),
         differences=differences_table(compared.differences),
-        note=_note(compared),
+        note=_comparison_note(compared),
         forbidden=forbidden,
-        shown=allow_differences or not forbidden,
+        are_rows_shown=allow_differences or not forbidden,
         rows=_rows_table(compared.rows, span),
-        scale=f"from {math.exp(-span):.3g} to {math.exp(span):.3g}",
+        scale_text=f"from {math.exp(-span):.3g} to {math.exp(span):.3g}",
         counts=tuple(
             Markup(_verdict_badge(verdict, f"{number} "))  # noqa: S704 - ours, a verdict and a number
             for verdict in ComparisonVerdict
-            if (number := compared.verdicts.get(verdict, 0))
+            if (number := compared.verdict_counts.get(verdict, 0))
         ),
-        means=tuple(geometric_mean_texts(summary) for summary in compared.summaries),
+        geometric_mean_rows=tuple(geometric_mean_texts(summary) for summary in compared.summaries),
         skipped=tuple(skipped[:SKIPPED_MAX]),
         more_skipped=max(0, len(skipped) - SKIPPED_MAX),
         damaged=damaged,
     )
 
 
-def _note(compared: ComparisonResult) -> str:
+def _comparison_note(compared: ComparisonResult) -> str:
     if compared.same_session:
         return f"{capitalised(SAME_SESSION)}."
     if not compared.differences:
@@ -135,13 +135,13 @@ def _note(compared: ComparisonResult) -> str:
     return ""
 
 
-def _called(side: ComparisonSide) -> str:
+def _side_title(side: ComparisonSide) -> str:
     """A side by its place, and its configuration where the session has several."""
     several = len(side.study.configurations) > 1
     return f"{side.name} ({side.configuration.title})" if several else side.name
 
 
-def _side(side: ComparisonSide) -> tuple[tuple[str, str], ...]:
+def _side_facts(side: ComparisonSide) -> tuple[tuple[str, str], ...]:
     return (
         ("Session", side.session),
         ("Place", side.name),
@@ -155,7 +155,7 @@ def _side(side: ComparisonSide) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _log_span(rows: Sequence[ComparedMetric]) -> float:
+def _scale_half_width(rows: Sequence[ComparedMetric]) -> float:
     """How far the scale reaches either way: the farthest end of any interval."""
     ends = [
         abs(math.log(end))
@@ -176,13 +176,13 @@ def _rows_table(rows: Sequence[ComparedMetric], span: float) -> Table:
     points: dict[str, list[tuple[Cell, ...]]] = {}
     for compared in rows:
         point = point_text(compared.workload, compared.axis)
-        points.setdefault(point, []).append(_cells(compared, span))
+        points.setdefault(point, []).append(_comparison_cells(compared, span))
     starts = accumulate(map(len, points.values()), initial=0)
     cells = tuple(chain.from_iterable(points.values()))
     return Table("Point by point", heads, cells, tuple(zip(starts, points, strict=False)))
 
 
-def _cells(compared: ComparedMetric, span: float) -> tuple[Cell, ...]:
+def _comparison_cells(compared: ComparedMetric, span: float) -> tuple[Cell, ...]:
     comparison = compared.comparison
     _, _, baseline, candidate, ratio, interval, verdict = comparison_row_texts(compared)
     needs_reason = (
@@ -206,10 +206,10 @@ def _verdict_badge(verdict: ComparisonVerdict, before: str = "") -> str:
 
 def _forest_row_svg(comparison: Comparison, span: float) -> str:
     """The ratio and its interval on the scale of the page, around the line of 1."""
-    at, middle = _place(comparison.ratio, span), f"{WIDTH / 2:g}"
+    at, middle = _x_position(comparison.ratio, span), f"{WIDTH / 2:g}"
     reach = ""
     if comparison.low is not None and comparison.high is not None:
-        low, high = _place(comparison.low, span), _place(comparison.high, span)
+        low, high = _x_position(comparison.low, span), _x_position(comparison.high, span)
         reach = f'<line x1="{low}" x2="{high}" y1="7" y2="7" class="reach"/>'
     return (
         f'<svg class="forest says-{comparison.verdict.value}" viewBox="0 0 {WIDTH:g} 14" '
@@ -219,7 +219,7 @@ def _forest_row_svg(comparison: Comparison, span: float) -> str:
     )
 
 
-def _place(ratio: float, span: float) -> float:
+def _x_position(ratio: float, span: float) -> float:
     """Where a ratio lies on the drawing."""
     if not ratio > 0:
         return 0.0
@@ -240,13 +240,14 @@ _NANOSECONDS: Final = 1e9
 class PlanProgress:
     """How far a session is: runs made of those planned, and what it does now.
 
-    `open_ended` says that results may ask for more; `now` is empty where nothing is under way.
+    `open_ended` says that results may ask for more; `current_step` is empty where nothing is under
+    way.
     """
 
-    made: int
-    planned: int
+    done_count: int
+    planned_count: int
     open_ended: bool
-    now: str
+    current_step: str
     facts: tuple[tuple[str, str], ...]
 
 
@@ -258,10 +259,10 @@ class LivePage:
     status: SessionStatus
     reason: str
     progress: PlanProgress
-    tally: VerdictCounts
-    newest: Table
+    verdict_counts: VerdictCounts
+    newest_runs: Table
     chart: Markup
-    chart_of: str
+    chart_run: str
     objections: tuple[Objection, ...]
     damaged: tuple[str, ...]
 
@@ -274,25 +275,28 @@ def live_page(kinds: LoadKinds, opened: LoadedSession, now_ns: int) -> LivePage:
         title=session.title,
         status=session.status,
         reason=session.reason or "",
-        progress=_progress(opened, now_ns),
-        tally=count_verdicts(results),
-        newest=newest_table(results),
-        chart=Markup(_chart(kinds, opened, last)) if last else Markup(""),  # noqa: S704 - escaped there
-        chart_of=f"{last.configuration}: {_name(last)}" if last else "",
+        progress=_plan_progress(opened, now_ns),
+        verdict_counts=count_verdicts(results),
+        newest_runs=newest_runs_table(results),
+        chart=Markup(_newest_run_chart(kinds, opened, last)) if last else Markup(""),  # noqa: S704 - escaped there
+        chart_run=f"{last.configuration}: {_run_name(last)}" if last else "",
         objections=merge_objections(results)[:OBJECTIONS_MAX],
-        damaged=tuple(map(str, opened.reader.damaged())),
+        damaged=tuple(map(str, opened.reader.all_damage())),
     )
 
 
-def _chart(kinds: LoadKinds, opened: LoadedSession, result: Result) -> str:
+def _newest_run_chart(kinds: LoadKinds, opened: LoadedSession, result: Result) -> str:
     """The newest run second by second; nothing where its intervals cannot be read."""
     try:
         table = opened.reader.intervals(result.digest, result.repeat)
     except StoreError:
         return ""
-    rate, by_second = rate_of(result), rates(kinds.report_of_result(result), table)
-    unit = spec_of(rate).unit if rate else "ops/s"
-    figure = live_figure(f"{result.configuration}: {result_run_text(result)}", by_second, unit)
+    rate, by_second = (
+        rate_metric_key(result),
+        rates_by_second(kinds.report_of_result(result), table),
+    )
+    unit = metric_spec(rate).unit if rate else "ops/s"
+    figure = rate_figure(f"{result.configuration}: {result_run_text(result)}", by_second, unit)
     return draw_inline_svg(figure).svg if figure else ""
 
 
@@ -302,7 +306,7 @@ POINTS_MAX: Final = 420
 """A point for each unit of the drawing; of more seconds the mean of some is drawn."""
 
 
-def rates(kind: LoadReport, table: IntervalTable) -> Floats:
+def rates_by_second(kind: LoadReport, table: IntervalTable) -> Floats:
     """Operations a second of all hosts together, in each of their intervals from the first."""
     counted = sorted(kind.primary_operations(np.unique(table.direction).tolist()))
     kept = np.isin(table.direction, counted) & (table.span_ns > 0)
@@ -310,7 +314,7 @@ def rates(kind: LoadReport, table: IntervalTable) -> Floats:
     return np.asarray(np.bincount(table.seq[kept], weights=per_s), dtype=np.float64)
 
 
-def live_figure(subject: str, by_second: Floats, unit: str) -> Figure | None:
+def rate_figure(subject: str, by_second: Floats, unit: str) -> Figure | None:
     """The rates, in `unit`, of each second of a run; None of less than two."""
     if by_second.size < 2:
         return None
@@ -330,7 +334,7 @@ def live_figure(subject: str, by_second: Floats, unit: str) -> Figure | None:
     )
 
 
-def newest_table(results: Sequence[Result]) -> Table:
+def newest_runs_table(results: Sequence[Result]) -> Table:
     """The runs that were measured last, the newest first."""
     newest = sorted(results, key=lambda result: (result.segment, result.order))[-NEWEST_MAX:]
     several = len({result.configuration for result in results}) > 1
@@ -340,52 +344,52 @@ def newest_table(results: Sequence[Result]) -> Table:
     )
     rows = tuple(
         row_of(
-            _name(result),
+            _run_name(result),
             *((result.configuration,) if several else ()),
             result.verdict.level,
-            *_figures(result),
+            *_run_metric_cells(result),
         )
         for result in reversed(newest)
     )
     return Table("The newest runs", heads, rows)
 
 
-def _name(result: Result) -> str:
+def _run_name(result: Result) -> str:
     ended = "" if result.status is RunStatus.DONE else f" ({result.status.value})"
     return f"{result_run_text(result)}{ended}"
 
 
-def _figures(result: Result) -> tuple[Cell, ...]:
+def _run_metric_cells(result: Result) -> tuple[Cell, ...]:
     """Rate, bandwidth, mean latency and p99, as far as the run has them."""
-    keys = (rate_of(result) or "", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
+    keys = (rate_metric_key(result) or "", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
     return tuple(Cell(metric_text(result.metrics.get(key))) for key in keys)
 
 
-def rate_of(result: Result) -> str | None:
+def rate_metric_key(result: Result) -> str | None:
     """The first known rate of a run that counts operations: of all, or else of one kind."""
     specs = (
-        spec_of(key)
+        metric_spec(key)
         for key, metric in result.metrics.items()
-        if metric.value is not None and is_known(key)
+        if metric.value is not None and is_known_metric(key)
     )
-    rates = (spec for spec in specs if spec.combine is Combine.RATE and spec.unit != "bytes/s")
+    rates = (spec for spec in specs if spec.combine is CombineRule.RATE and spec.unit != "bytes/s")
     return next((spec.key for spec in rates), None)
 
 
-def _progress(opened: LoadedSession, now_ns: int) -> PlanProgress:
+def _plan_progress(opened: LoadedSession, now_ns: int) -> PlanProgress:
     plan, results = opened.reader.plan, opened.results
     running = opened.session.status is SessionStatus.RUNNING
     done = {result.key for result in results if result.status is RunStatus.DONE}
     return PlanProgress(
-        made=len(plan.runs) - plan.missing_run_count(done),
-        planned=len(plan.runs),
-        open_ended=bool(plan.runs_more),
-        now=_next(plan, done) if running else "",
-        facts=_times(opened, now_ns, running=running),
+        done_count=len(plan.runs) - plan.missing_run_count(done),
+        planned_count=len(plan.runs),
+        open_ended=bool(plan.extra_run_count),
+        current_step=_next_run_text(plan, done) if running else "",
+        facts=_time_rows(opened, now_ns, running=running),
     )
 
 
-def _next(plan: Plan, done: set[tuple[str, int]]) -> str:
+def _next_run_text(plan: Plan, done: set[tuple[str, int]]) -> str:
     """The first run of the plan that is not made: the one that is prepared or measured."""
     coming = [run for run in plan.runs if (run.point.digest, run.repeat) not in done]
     if not coming:
@@ -394,20 +398,20 @@ def _next(plan: Plan, done: set[tuple[str, int]]) -> str:
     return run_text(run.point.workload, run.point.axis, run.repeat)
 
 
-def _times(opened: LoadedSession, now_ns: int, *, running: bool) -> tuple[tuple[str, str], ...]:
+def _time_rows(opened: LoadedSession, now_ns: int, *, running: bool) -> tuple[tuple[str, str], ...]:
     """Since when it runs, how long the plan takes at most, and when a run was last kept."""
-    begun = opened.reader.begun()
+    begun = opened.reader.segment_start_times()
     facts = []
     if begun and running:
-        facts.append(("running for", _span(now_ns - begun[-1])))
+        facts.append(("running for", _duration_text(now_ns - begun[-1])))
     if running:
         facts.append(("planned for at most", format_duration_s(opened.reader.plan.budget.seconds)))
     if opened.results and running:
-        facts.append(("last run kept", f"{_span(now_ns - opened.state.newest_ns)} ago"))
+        facts.append(("last run kept", f"{_duration_text(now_ns - opened.state.newest_ns)} ago"))
     return tuple(facts)
 
 
-def _span(nanoseconds: int) -> str:
+def _duration_text(nanoseconds: int) -> str:
     return format_duration_s(max(0, round(nanoseconds / _NANOSECONDS)))
 
 
@@ -431,11 +435,11 @@ class WebPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ConfigurationChoice:
     """A side of a comparison of which a configuration is to be chosen."""
 
     name: str
-    value: str
+    session_id: str
     session: str
     configurations: tuple[tuple[str, str], ...]
     chosen: str
@@ -443,7 +447,7 @@ class Choice:
 
 def list_page(listing: Listing, root: str, version: str) -> WebPage:
     """The sessions of a directory."""
-    return _page(
+    return _render_page(
         "list.html.j2", refresh=not listing.complete, listing=listing, root=root, v=version
     )
 
@@ -451,89 +455,89 @@ def list_page(listing: Listing, root: str, version: str) -> WebPage:
 def live_html(page: LivePage, place: SessionFolder) -> WebPage:
     """A session as it runs; it asks for itself again as long as it does."""
     running = page.status is SessionStatus.RUNNING
-    return _page("live.html.j2", refresh=running, page=page, place=place)
+    return _render_page("live.html.j2", refresh=running, page=page, place=place)
 
 
 def making_page(place: SessionFolder) -> WebPage:
     """In place of a report that is being made."""
-    return _page("making.html.j2", refresh=True, place=place)
+    return _render_page("making.html.j2", refresh=True, place=place)
 
 
 def compare_html(page: ComparePage, again: str) -> WebPage:
     """A comparison; `again` is the address of it with what forbids it allowed."""
-    return _page("compare.html.j2", page=page, again=again)
+    return _render_page("compare.html.j2", page=page, again=again)
 
 
-def choose_html(choices: tuple[Choice, ...]) -> WebPage:
+def choose_html(choices: tuple[ConfigurationChoice, ...]) -> WebPage:
     """Which configurations are to be compared."""
-    return _page("choose.html.j2", choices=choices)
+    return _render_page("choose.html.j2", choices=choices)
 
 
 def refusal_html(refusal: RequestRefusal) -> WebPage:
     """Why there is no page."""
-    return _page("refusal.html.j2", refusal=refusal)
+    return _render_page("refusal.html.j2", refusal=refusal)
 
 
-def with_way_back(report: bytes, place: SessionFolder) -> bytes:
+def with_back_link(report: bytes, place: SessionFolder) -> bytes:
     """A report with the way back to the list above it."""
-    return report.replace(_TOP, _TOP + _links(place), 1)
+    return report.replace(_TOP, _TOP + _back_link_html(place), 1)
 
 
-def without_way_back(page: bytes, place: SessionFolder) -> bytes:
-    """The report as it was, of a page that `with_way_back` made."""
-    return page.replace(_TOP + _links(place), _TOP, 1)
+def without_back_link(page: bytes, place: SessionFolder) -> bytes:
+    """The report as it was, of a page that `with_back_link` made."""
+    return page.replace(_TOP + _back_link_html(place), _TOP, 1)
 
 
-def _links(place: SessionFolder) -> bytes:
-    return _environment().get_template("above.html.j2").render(place=place).encode()
+def _back_link_html(place: SessionFolder) -> bytes:
+    return _template_environment().get_template("above.html.j2").render(place=place).encode()
 
 
 @cache
-def report_rules() -> str:
+def report_csp() -> str:
     """The policy of a report: its one style sheet, its one script, and no frame around it."""
     return f"{report_policy(style_sheet(), report_script())}; frame-ancestors 'none'"
 
 
 @cache
-def _style() -> str:
+def _page_style() -> str:
     return style_sheet() + (_HERE / "serve.css").read_text(encoding="utf-8")
 
 
 @cache
-def _script() -> str:
+def _refresh_script() -> str:
     text = (_HERE / "refresh.js").read_text(encoding="utf-8")
     return text.replace("SECONDS", str(REFRESH_S))
 
 
-def _page(template: str, *, refresh: bool = False, **content: object) -> WebPage:
+def _render_page(template: str, *, refresh: bool = False, **content: object) -> WebPage:
     """A page under the policy that lets its own style, and its own script if it has one, in."""
     text = (
-        _environment()
+        _template_environment()
         .get_template(template)
         .render(
-            style=Markup(_style()),  # noqa: S704 - ours, and its digest stands in the policy
-            script=Markup(_script()) if refresh else "",  # noqa: S704 - the same
+            style=Markup(_page_style()),  # noqa: S704 - ours, and its digest stands in the policy
+            script=Markup(_refresh_script()) if refresh else "",  # noqa: S704 - the same
             refresh_s=REFRESH_S,
             **content,
         )
     )
     rules = [
         "default-src 'none'",
-        f"style-src '{csp_hash_source(_style())}'",
+        f"style-src '{csp_hash_source(_page_style())}'",
         "img-src data:",
         "form-action 'self'",
         "base-uri 'none'",
         "frame-ancestors 'none'",
     ]
     if refresh:
-        rules += [f"script-src '{csp_hash_source(_script())}'", "connect-src 'self'"]
+        rules += [f"script-src '{csp_hash_source(_refresh_script())}'", "connect-src 'self'"]
     return WebPage(
         text.encode(), {"content-type": HTML, "content-security-policy": "; ".join(rules)}
     )
 
 
 @cache
-def _environment() -> Environment:
+def _template_environment() -> Environment:
     environment = template_engine(_HERE / "templates")
     environment.globals["count"] = counted_noun
     environment.filters["time"] = utc_minute_text

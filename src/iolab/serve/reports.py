@@ -17,7 +17,7 @@ from typing import Final
 
 from iolab.dataclass import dataclass
 from iolab.errors import ExitCode, IolabError, ReportError
-from iolab.hosts.process import run_local
+from iolab.hosts.process import run_local_process
 from iolab.serve.limits import (
     CACHE_BYTES_MAX,
     REPORT_BYTES_MAX,
@@ -47,18 +47,18 @@ _LEVEL: Final = 1
 class CompressedPage:
     """A page, compressed with gzip."""
 
-    packed: bytes
+    gzip_bytes: bytes
 
-    def plain(self) -> bytes:
+    def decompress(self) -> bytes:
         """The page as it was made."""
-        return gzip.decompress(self.packed)
+        return gzip.decompress(self.gzip_bytes)
 
 
-class Busy(Exception):
+class TooManyReports(Exception):
     """So many reports wait to be made that another must come later."""
 
 
-class Reports:
+class ReportCache:
     """The reports of a server's sessions; `wait_s` is how long one request waits for one.
 
     Pages that were made are kept up to `keep_bytes` together.
@@ -80,7 +80,7 @@ class Reports:
         self._making: dict[tuple[str, str], asyncio.Task[CompressedPage]] = {}
         self._one = asyncio.Semaphore(1)
 
-    async def page(self, place: SessionFolder, digest: str) -> CompressedPage | None:
+    async def report_page(self, place: SessionFolder, digest: str) -> CompressedPage | None:
         """The report of that state of a session; None while it is being made.
 
         Busy where too many wait; IolabError where it cannot be made, and then it is tried again
@@ -92,10 +92,10 @@ class Reports:
             return self._kept[key]
         task = self._making.get(key)
         if task is None:
-            self._forget()
+            self._drop_failed()
             if len(self._making) >= REPORTS_WAITING_MAX:
-                raise Busy
-            task = asyncio.create_task(self._make(key, place))
+                raise TooManyReports
+            task = asyncio.create_task(self._create_page(key, place))
             self._making[key] = task
         done, _ = await asyncio.wait({task}, timeout=self._wait_s)
         if not done:
@@ -104,11 +104,11 @@ class Reports:
         return task.result()
 
     @property
-    def kept_bytes(self) -> int:
+    def cached_bytes(self) -> int:
         """The memory that pages take."""
-        return sum(len(page.packed) for page in self._kept.values())
+        return sum(len(page.gzip_bytes) for page in self._kept.values())
 
-    async def settle(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Wait until nothing is being made."""
         await asyncio.gather(*self._making.values(), return_exceptions=True)
 
@@ -116,35 +116,35 @@ class Reports:
         """End what is being made."""
         for task in self._making.values():
             task.cancel()
-        await self.settle()
+        await self.wait_until_idle()
 
-    def _forget(self) -> None:
+    def _drop_failed(self) -> None:
         """Let go of what failed and nobody came back for."""
         for key in [key for key, task in self._making.items() if task.done()]:
             task = self._making.pop(key)
             if not task.cancelled():
                 task.exception()
 
-    async def _make(self, key: tuple[str, str], place: SessionFolder) -> CompressedPage:
+    async def _create_page(self, key: tuple[str, str], place: SessionFolder) -> CompressedPage:
         async with self._one:
             with tempfile.TemporaryDirectory(prefix="iolab-serve-") as scratch:
                 path = Path(scratch) / "report.html"
-                await _run(self._command(place.folder, path))
-                page = await asyncio.to_thread(_packed, path, self._finish, place)
-        self._keep(key, page)
+                await _run_report_command(self._command(place.folder, path))
+                page = await asyncio.to_thread(_compress_report, path, self._finish, place)
+        self._cache_page(key, page)
         return page
 
-    def _keep(self, key: tuple[str, str], page: CompressedPage) -> None:
+    def _cache_page(self, key: tuple[str, str], page: CompressedPage) -> None:
         """Keep it in place of the session's older states, and of those unused for longest."""
         for old in [other for other in self._kept if other[0] == key[0]]:
             del self._kept[old]
         self._kept[key] = page
-        while self.kept_bytes > self._keep_bytes:
+        while self.cached_bytes > self._keep_bytes:
             self._kept.popitem(last=False)
         self._making.pop(key, None)
 
 
-def _packed(path: Path, finish: Finish, place: SessionFolder) -> CompressedPage:
+def _compress_report(path: Path, finish: Finish, place: SessionFolder) -> CompressedPage:
     size = path.stat().st_size
     if size > REPORT_BYTES_MAX:
         raise ReportError(
@@ -154,13 +154,13 @@ def _packed(path: Path, finish: Finish, place: SessionFolder) -> CompressedPage:
     return CompressedPage(gzip.compress(finish(path.read_bytes(), place), _LEVEL, mtime=0))
 
 
-async def _run(argv: Sequence[str]) -> None:
+async def _run_report_command(argv: Sequence[str]) -> None:
     """Run the command to its end, or end it with us; ReportError with what it said of a failure.
 
     A report that leaves damaged runs out is one too, and says so.
     """
     try:
-        code, output, _ = await run_local(
+        code, output, _ = await run_local_process(
             ("nice", "-n", str(_NICENESS), *argv), limit_s=REPORT_S, output_bytes=_SAID_MAX
         )
     except TimeoutError as error:
@@ -168,7 +168,7 @@ async def _run(argv: Sequence[str]) -> None:
             f"The report was not made within {REPORT_S:.0f} s.", "Write it with `iolab report`."
         ) from error
     if code != ExitCode.OK and not (code == ExitCode.STORE and _is_written(output)):
-        raise _error_of(output, code)
+        raise _error_from_output(output, code)
 
 
 def _is_written(output: bytes) -> bool:
@@ -179,7 +179,7 @@ def _is_written(output: bytes) -> bool:
         return False
 
 
-def _error_of(output: bytes, code: int) -> IolabError:
+def _error_from_output(output: bytes, code: int) -> IolabError:
     """The error that `iolab report --json` told, as far as it can be read."""
     try:
         error = json.loads(output)["error"]

@@ -54,14 +54,15 @@ _REALM: Final = 'Basic realm="iolab: any name, and the token as password", chars
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class AccessPolicy:
     """Under which names the server may be asked, and the token, None where none is needed.
 
-    `addresses` says that any IP address is a name of it, as where it listens on all of a machine's.
+    `allows_ip_addresses` says that any IP address is a name of it, as where it listens on all of a
+    machine's.
     """
 
-    names: frozenset[str]
-    addresses: bool
+    host_names: frozenset[str]
+    allows_ip_addresses: bool
     token: str | None
 
 
@@ -79,10 +80,12 @@ Refuse = Callable[[RequestRefusal], tuple[bytes, Mapping[str, str]]]
 """Makes the page of a refusal, and the headers of its content."""
 
 
-class Gate:
+class AccessMiddleware:
     """An ASGI application before another one; `tell` gets a line for each fault of ours."""
 
-    def __init__(self, app: App, terms: Terms, refuse: Refuse, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, app: App, terms: AccessPolicy, refuse: Refuse, tell: Callable[[str], None]
+    ) -> None:
         self._app = app
         self._terms = terms
         self._refuse = refuse
@@ -100,13 +103,17 @@ class Gate:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                message = {**message, "headers": _with_ours(message.get("headers", ()))}
+                message = {**message, "headers": _with_security_headers(message.get("headers", ()))}
             await send(message)
 
-        too_long = head_bytes(scope) > HEAD_BYTES_MAX
-        refusal = _HEAD if too_long else refusal_for(scope["method"], _headers(scope), self._terms)
+        too_long = request_head_bytes(scope) > HEAD_BYTES_MAX
+        refusal = (
+            _HEAD
+            if too_long
+            else refusal_for(scope["method"], _headers_by_name(scope), self._terms)
+        )
         if refusal is not None:
-            await self._answer(refusal, scope, guarded)
+            await self._send_refusal(refusal, scope, guarded)
             return
         if let_in := scope.get("state", {}).get(LET_IN):
             let_in()
@@ -115,9 +122,9 @@ class Gate:
         except Exception as error:
             self._tell(f"A page failed: {type(error).__name__}: {error}")
             if not started:
-                await self._answer(_BROKEN, scope, guarded)
+                await self._send_refusal(_BROKEN, scope, guarded)
 
-    async def _answer(self, refusal: RequestRefusal, scope: Scope, send: Send) -> None:
+    async def _send_refusal(self, refusal: RequestRefusal, scope: Scope, send: Send) -> None:
         body, headers = self._refuse(refusal)
         every = [*headers.items(), *refusal.headers, ("connection", "close")]
         every.append(("content-length", str(len(body))))
@@ -132,14 +139,14 @@ class Gate:
         await send({"type": "http.response.body", "body": shown})
 
 
-def head_bytes(scope: Scope) -> int:
+def request_head_bytes(scope: Scope) -> int:
     """How long the head of a request is: its address, and names and values of its headers."""
     address = len(scope.get("raw_path", b"")) + len(scope["query_string"])
     return address + sum(len(name) + len(value) + 4 for name, value in scope["headers"])
 
 
 def refusal_for(
-    method: str, headers: Mapping[str, list[str]], terms: Terms
+    method: str, headers: Mapping[str, list[str]], terms: AccessPolicy
 ) -> RequestRefusal | None:
     """Why a request must not be answered; None where it may be."""
     if method not in {"GET", "HEAD"}:
@@ -147,27 +154,27 @@ def refusal_for(
     if headers.get("transfer-encoding") or set(headers.get("content-length", ())) - {"0"}:
         return _BODY
     hosts = headers.get("host", [])
-    if len(hosts) != 1 or not is_ours(hosts[0], terms):
+    if len(hosts) != 1 or not is_own_host(hosts[0], terms):
         return _HOST
-    if _is_foreign(headers):
+    if _is_cross_site(headers):
         return _FOREIGN
     if terms.token is not None and not has_token(headers.get("authorization", []), terms.token):
         return _TOKEN
     return None
 
 
-def is_ours(host: str, terms: Terms) -> bool:
+def is_own_host(host: str, terms: AccessPolicy) -> bool:
     """Whether a Host header names this server, at any port: it may be forwarded."""
-    name = _name_of(host)
+    name = _host_header_name(host)
     if name is None:
         return False
-    if name in terms.names:
+    if name in terms.host_names:
         return True
     try:
         address = ipaddress.ip_address(name)
     except ValueError:
         return False
-    return address.is_loopback or terms.addresses
+    return address.is_loopback or terms.allows_ip_addresses
 
 
 def has_token(headers: list[str], token: str) -> bool:
@@ -186,7 +193,7 @@ def has_token(headers: list[str], token: str) -> bool:
     return hmac.compare_digest(value.strip().encode("utf-8", "replace"), token.encode())
 
 
-def _name_of(host: str) -> str | None:
+def _host_header_name(host: str) -> str | None:
     """The name or address of a Host header in lower case, without brackets, port and last dot."""
     if host.startswith("["):
         name, closed, rest = host[1:].partition("]")
@@ -202,7 +209,7 @@ def _name_of(host: str) -> str | None:
     return name.lower().removesuffix(".") or None
 
 
-def _is_foreign(headers: Mapping[str, list[str]]) -> bool:
+def _is_cross_site(headers: Mapping[str, list[str]]) -> bool:
     """Whether a page from elsewhere asks for this one as a part of itself."""
     if not {"cross-site", "same-site"} & set(headers.get("sec-fetch-site", ())):
         return False
@@ -210,21 +217,21 @@ def _is_foreign(headers: Mapping[str, list[str]]) -> bool:
     return not (opened and headers.get("sec-fetch-dest") == ["document"])
 
 
-def _headers(scope: Scope) -> dict[str, list[str]]:
+def _headers_by_name(scope: Scope) -> dict[str, list[str]]:
     headers: dict[str, list[str]] = {}
     for name, value in scope["headers"]:
         headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
     return headers
 
 
-def _with_ours(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def _with_security_headers(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     names = {name.lower() for name, _ in headers}
     every = {**_ALWAYS, "content-security-policy": NO_CONTENT}
     ours = [(name.encode(), value.encode()) for name, value in every.items()]
     return [*headers, *(pair for pair in ours if pair[0] not in names)]
 
 
-def refusal_of(error: IolabError, status: int) -> RequestRefusal:
+def refusal_from_error(error: IolabError, status: int) -> RequestRefusal:
     """The refusal that tells an error of ours."""
     return RequestRefusal(status, error.message, error.hint)
 
@@ -263,13 +270,13 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Listener:
     """A socket that listens, the host that was asked for, and whether only this machine reaches it.
 
-    `everywhere` says that it listens on all of the machine's addresses.
+    `is_on_all_addresses` says that it listens on all of the machine's addresses.
     """
 
     socket: socket.socket
     host: str
-    local: bool
-    everywhere: bool
+    is_loopback: bool
+    is_on_all_addresses: bool
 
     @property
     def port(self) -> int:
@@ -280,21 +287,21 @@ class Listener:
     @property
     def address(self) -> str:
         """Where a browser finds it: this machine's own name where it listens everywhere."""
-        host = socket.gethostname() if self.everywhere else self.host
+        host = socket.gethostname() if self.is_on_all_addresses else self.host
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
 
-    def terms(self, token: str | None) -> Terms:
+    def access_policy(self, token: str | None) -> AccessPolicy:
         """Under which names it may be asked: its own, and any address where a token is needed.
 
         A page from elsewhere can make a browser take a name for any address, but not an address.
         """
         names = {"localhost", self.host.lower()}
-        if not self.local:
+        if not self.is_loopback:
             names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
-        return Terms(frozenset(names), addresses=not self.local, token=token)
+        return AccessPolicy(frozenset(names), allows_ip_addresses=not self.is_loopback, token=token)
 
 
-def bind(host: str, port: int) -> Listener:
+def open_listener(host: str, port: int) -> Listener:
     """Listen at a host's first address; UsageError where that cannot be, or the port is taken."""
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -310,12 +317,14 @@ def bind(host: str, port: int) -> Listener:
         sock.listen(CONNECTIONS_MAX)
     except OSError as error:
         sock.close()
-        raise _unbound(error, host, port) from error
+        raise _cannot_listen_error(error, host, port) from error
     where = ipaddress.ip_address(str(address[0]).partition("%")[0])
-    return Listener(sock, host, local=where.is_loopback, everywhere=where.is_unspecified)
+    return Listener(
+        sock, host, is_loopback=where.is_loopback, is_on_all_addresses=where.is_unspecified
+    )
 
 
-def serve(bound: Listener, app: App, ready: Callable[[], None]) -> None:
+def run_server(bound: Listener, app: App, ready: Callable[[], None]) -> None:
     """Answer requests until a signal comes; answers that are under way get a moment more."""
     config = uvicorn.Config(
         app,
@@ -377,9 +386,9 @@ class _TimedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.app_state = {**self.app_state, LET_IN: self._let_in}
+        self.app_state = {**self.app_state, LET_IN: self._mark_admitted}
         self._since = self.loop.time()
-        self._deadline = self.loop.call_later(HEAD_S, self._give_up)
+        self._deadline = self.loop.call_later(HEAD_S, self._close_late_connection)
         others = (
             connection for connection in self.connections if isinstance(connection, _TimedProtocol)
         )
@@ -389,32 +398,32 @@ class _TimedProtocol(H11Protocol):
             self.connections.discard(oldest)  # counted no more, although it ends a moment later
             oldest.transport.abort()
 
-    def _let_in(self) -> None:
+    def _mark_admitted(self) -> None:
         self._stranger = False
 
     def data_received(self, data: bytes) -> None:
         asked = self.cycle
         super().data_received(data)
         if self.cycle is not asked:
-            self._clear()
+            self._cancel_deadline()
         elif self._deadline is None and (asked is None or asked.response_complete):
-            self._deadline = self.loop.call_later(HEAD_S, self._give_up)
+            self._deadline = self.loop.call_later(HEAD_S, self._close_late_connection)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._clear()
+        self._cancel_deadline()
         super().connection_lost(exc)
 
-    def _clear(self) -> None:
+    def _cancel_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
-    def _give_up(self) -> None:
+    def _close_late_connection(self) -> None:
         self._deadline = None
         self.transport.close()
 
 
-def _unbound(error: OSError, host: str, port: int) -> UsageError:
+def _cannot_listen_error(error: OSError, host: str, port: int) -> UsageError:
     if error.errno == errno.EADDRINUSE:
         return UsageError(
             f"Port {port} of '{host}' is in use.", "Give another `--port`, or none for a free one."

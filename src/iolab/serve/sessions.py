@@ -23,10 +23,10 @@ from iolab.report.brief import LoadKinds
 from iolab.serve.limits import ENTRIES_MAX, FILE_BYTES_MAX, FOUND_S, LISTING_S, READERS_MAX
 from iolab.store import layout
 from iolab.store.documents import SessionDocument
-from iolab.store.durable import disk_errors, is_held
+from iolab.store.durable import disk_errors, is_locked
 from iolab.store.reader import SessionReader
 from iolab.store.search import find_session_folders
-from iolab.store.verify import stamp_of
+from iolab.store.verify import run_stamp
 
 ID_BYTES: Final = 8
 """Enough to tell five hundred places apart, and short in an address."""
@@ -45,18 +45,18 @@ class SessionFolder:
 class FoundSessions:
     """The sessions that were found, by name; `notes` say what was not looked at."""
 
-    places: tuple[SessionFolder, ...]
+    folders: tuple[SessionFolder, ...]
     notes: tuple[str, ...]
 
 
 def find_sessions(root: Path) -> FoundSessions:
     """The sessions at `root` and below it, by name."""
     found = find_session_folders(root)
-    places = (_place(root, folder) for folder in found.folders)
-    return FoundSessions(tuple(sorted(places, key=lambda place: place.name)), found.notes)
+    folders = (_session_folder(root, folder) for folder in found.folders)
+    return FoundSessions(tuple(sorted(folders, key=lambda place: place.name)), found.notes)
 
 
-def _place(root: Path, folder: Path) -> SessionFolder:
+def _session_folder(root: Path, folder: Path) -> SessionFolder:
     name = str(folder.relative_to(root)) if folder != root else "."
     digest = hashlib.blake2b(os.fsencode(name), digest_size=ID_BYTES).hexdigest()
     return SessionFolder(digest, os.fsencode(name).decode("utf-8", "backslashreplace"), folder)
@@ -90,12 +90,12 @@ Folders = dict[str, tuple[Stamp, tuple[str, ...]]]
 class SessionState:
     """One state of a session: a digest of what lies there, when a run was last added (UTC, ns).
 
-    `held` says that a process writes to it.
+    `is_being_written` says that a process writes to it.
     """
 
     digest: str
     newest_ns: int
-    held: bool
+    is_being_written: bool
 
 
 class StateReader:
@@ -104,7 +104,7 @@ class StateReader:
     def __init__(self) -> None:
         self._known: OrderedDict[Path, Folders] = OrderedDict()
 
-    def state(self, folder: Path) -> SessionState:
+    def read_state(self, folder: Path) -> SessionState:
         """How the session stands; StoreError where a file of it is a link or no plain file."""
         remembered = self._known.pop(folder, {})
         current: Folders = {}
@@ -112,14 +112,16 @@ class StateReader:
         try:
             for name in _FILES:
                 digest.update(repr((name, _file_stamp(folder / name))).encode())
-            newest = _walk(str(folder / layout.POINTS), _LEVELS, remembered, current, digest.update)
+            newest = _hash_folder_stamps(
+                str(folder / layout.POINTS), _LEVELS, remembered, current, digest.update
+            )
         except OSError as error:
             raise StoreError(
                 f"The session cannot be read: {error.strerror}.",
                 "Make it readable for the user who serves it.",
             ) from error
         self._remember(folder, current)
-        held = is_held(folder)
+        held = is_locked(folder)
         digest.update(b"held" if held else b"")
         return SessionState(digest.hexdigest(), newest, held)
 
@@ -137,11 +139,11 @@ def _file_stamp(path: Path) -> tuple[int, ...]:
         info = path.lstat()
     except FileNotFoundError:
         return ()
-    _refuse(path.name, info, allow_folder=False)
-    return (*_stamp(info), info.st_size)
+    _require_plain(path.name, info, allow_folder=False)
+    return (*_stat_stamp(info), info.st_size)
 
 
-def _walk(
+def _hash_folder_stamps(
     path: str,
     levels: int,
     remembered: Folders,
@@ -154,19 +156,21 @@ def _walk(
     except FileNotFoundError:
         return 0  # set aside by a writer just now, or not there yet
     if not stat.S_ISDIR(info.st_mode):
-        raise _not_plain(Path(path).name)
-    stamp = _stamp(info)
+        raise _not_plain_error(Path(path).name)
+    stamp = _stat_stamp(info)
     before = remembered.get(path)
     below = before[1] if before and before[0] == stamp else _plain_subfolders(path)
     current[path] = (stamp, below)
     if not levels:  # what was written into a run in place, its folder does not tell
-        update(repr(stamp_of(Path(path))).encode())
+        update(repr(run_stamp(Path(path))).encode())
     if len(current) > ENTRIES_MAX:
         raise StoreError(f"The session has more than {ENTRIES_MAX} folders.", "Look at its files.")
     update(f"{path}{stamp}".encode("utf-8", "surrogateescape"))
     newest = info.st_mtime_ns
     for name in below if levels else ():
-        newest = max(newest, _walk(f"{path}/{name}", levels - 1, remembered, current, update))
+        newest = max(
+            newest, _hash_folder_stamps(f"{path}/{name}", levels - 1, remembered, current, update)
+        )
     return newest
 
 
@@ -176,17 +180,17 @@ def _plain_subfolders(path: str) -> tuple[str, ...]:
     with os.scandir(path) as entries:
         for entry in entries:
             info = entry.stat(follow_symlinks=False)
-            _refuse(entry.name, info, allow_folder=True)
+            _require_plain(entry.name, info, allow_folder=True)
             if stat.S_ISDIR(info.st_mode):
                 below.append(entry.name)
     return tuple(sorted(below))
 
 
-def _refuse(name: str, info: os.stat_result, *, allow_folder: bool) -> None:
+def _require_plain(name: str, info: os.stat_result, *, allow_folder: bool) -> None:
     if stat.S_ISDIR(info.st_mode) and allow_folder:
         return
     if not stat.S_ISREG(info.st_mode):
-        raise _not_plain(name)
+        raise _not_plain_error(name)
     if info.st_size > FILE_BYTES_MAX:
         raise StoreError(
             f"'{name}' of the session has {info.st_size} bytes.",
@@ -194,14 +198,14 @@ def _refuse(name: str, info: os.stat_result, *, allow_folder: bool) -> None:
         )
 
 
-def _not_plain(name: str) -> StoreError:
+def _not_plain_error(name: str) -> StoreError:
     return StoreError(
         f"'{name}' of the session is a link or a special file, which is not followed.",
         "Put the file itself there; a session is served only from its own folder.",
     )
 
 
-def _stamp(info: os.stat_result) -> Stamp:
+def _stat_stamp(info: os.stat_result) -> Stamp:
     return (info.st_ino, info.st_mtime_ns, info.st_ctime_ns)
 
 
@@ -218,15 +222,15 @@ class SessionSummary:
 
     `answer` is the sentence that its report begins with.
 
-    `more` says that results may ask for runs beyond those planned, `damaged` counts what is left
-    out.
+    `may_add_runs` says that results may ask for more runs than planned, `damaged` counts what is
+    left out.
     """
 
     session: SessionDocument
-    tally: VerdictCounts
+    verdict_counts: VerdictCounts
     answer: str
-    planned: int
-    more: bool
+    planned_count: int
+    may_add_runs: bool
     state: SessionState
     damaged: int = 0
 
@@ -235,7 +239,7 @@ class SessionSummary:
 class SessionLine:
     """A session of the list: in short, or why it cannot be read, or neither where not read yet."""
 
-    place: SessionFolder
+    folder: SessionFolder
     summary: SessionSummary | None
     fault: str
 
@@ -253,7 +257,7 @@ class Listing:
 class LoadedSession:
     """A session read for a page: `results` and `study` as `iolab show` has them."""
 
-    place: SessionFolder
+    folder: SessionFolder
     state: SessionState
     reader: SessionReader
     session: SessionDocument
@@ -261,7 +265,7 @@ class LoadedSession:
     results: tuple[Result, ...]
 
 
-class Library:
+class SessionLibrary:
     """The sessions below `root`, which must be absolute and without links in it."""
 
     def __init__(self, root: Path, clock: Clock, kinds: LoadKinds) -> None:
@@ -275,54 +279,56 @@ class Library:
         self._known: OrderedDict[str, tuple[str, SessionSummary | str]] = OrderedDict()
         self._readers: OrderedDict[str, tuple[tuple[int, int], SessionReader]] = OrderedDict()
 
-    def listing(self, limit_s: float = LISTING_S) -> Listing:
+    def list_sessions(self, limit_s: float = LISTING_S) -> Listing:
         """Every session; after `limit_s` those that were never read stay without a summary."""
         with self._lock:
-            found = self._search(anew=True)
+            found = self._find_sessions(anew=True)
             until = self._clock() + limit_s
-            lines = [self._line(place, until) for place in found.places]
+            lines = [self._session_line(place, until) for place in found.folders]
             complete = all(line.summary or line.fault for line in lines)
-            return Listing(tuple(sorted(lines, key=_newest)), found.notes, complete)
+            return Listing(tuple(sorted(lines, key=_line_sort_key)), found.notes, complete)
 
-    def count(self) -> int:
+    def session_count(self) -> int:
         """How many sessions there are, none of them read."""
         with self._lock:
-            return len(self._search(anew=True).places)
+            return len(self._find_sessions(anew=True).folders)
 
-    def place(self, session_id: str) -> SessionFolder | None:
+    def session_folder(self, session_id: str) -> SessionFolder | None:
         """Where the session of that id lies; None where there is none."""
         with self._lock:
-            return next((place for place in self._search().places if place.id == session_id), None)
+            return next(
+                (place for place in self._find_sessions().folders if place.id == session_id), None
+            )
 
-    def state(self, place: SessionFolder) -> SessionState:
+    def session_state(self, place: SessionFolder) -> SessionState:
         """How a session stands now; StoreError where it must not be read."""
         with self._lock:
-            return self._states.state(place.folder)
+            return self._states.read_state(place.folder)
 
-    def open(self, place: SessionFolder) -> LoadedSession:
+    def load_session(self, place: SessionFolder) -> LoadedSession:
         """A session with its results; StoreError where it cannot or must not be read."""
         with self._lock:
-            return self._open(place)
+            return self._load_session(place)
 
-    def _search(self, *, anew: bool = False) -> FoundSessions:
+    def _find_sessions(self, *, anew: bool = False) -> FoundSessions:
         now = self._clock()
         if anew or self._found is None or now - self._found_at > FOUND_S:
             self._found, self._found_at = find_sessions(self.root), now
         return self._found
 
-    def _line(self, place: SessionFolder, until: float) -> SessionLine:
+    def _session_line(self, place: SessionFolder, until: float) -> SessionLine:
         try:
-            state = self._states.state(place.folder)
+            state = self._states.read_state(place.folder)
             remembered = self._known.get(place.id)
             if remembered is None or remembered[0] != state.digest:
                 if self._clock() > until:
                     return SessionLine(place, None, "")
-                remembered = (state.digest, self._summary(place))
+                remembered = (state.digest, self._summary_or_fault(place))
                 self._known[place.id] = remembered
                 if len(self._known) > _SUMMARIES_MAX:
                     self._known.popitem(last=False)
         except IolabError as error:
-            return SessionLine(place, None, self._below(error))
+            return SessionLine(place, None, self._error_without_root(error))
         short = remembered[1]
         return (
             SessionLine(place, None, short)
@@ -330,33 +336,33 @@ class Library:
             else SessionLine(place, short, "")
         )
 
-    def _summary(self, place: SessionFolder) -> SessionSummary | str:
+    def _summary_or_fault(self, place: SessionFolder) -> SessionSummary | str:
         try:
-            opened = self._open(place)
+            opened = self._load_session(place)
             plan = opened.reader.plan
             return SessionSummary(
                 session=opened.session,
-                tally=count_verdicts(opened.results),
+                verdict_counts=count_verdicts(opened.results),
                 answer=session_answer(self._kinds, opened.study, opened.results),
-                planned=len(plan.runs),
-                more=bool(plan.runs_more),
+                planned_count=len(plan.runs),
+                may_add_runs=bool(plan.extra_run_count),
                 state=opened.state,
-                damaged=len(opened.reader.damaged()),
+                damaged=len(opened.reader.all_damage()),
             )
         except IolabError as error:
-            return self._below(error)
+            return self._error_without_root(error)
 
-    def _below(self, error: IolabError) -> str:
+    def _error_without_root(self, error: IolabError) -> str:
         """What an error says, of places below the directory and not of where that lies."""
         return str(error).replace(f"{self.root}/", "")
 
-    def _open(self, place: SessionFolder) -> LoadedSession:
-        state = self._states.state(place.folder)
-        reader = self._reader(place)
+    def _load_session(self, place: SessionFolder) -> LoadedSession:
+        state = self._states.read_state(place.folder)
+        reader = self._session_reader(place)
         study, results = results_with_session_checks(reader)
         return LoadedSession(place, state, reader, reader.session, study, results)
 
-    def _reader(self, place: SessionFolder) -> SessionReader:
+    def _session_reader(self, place: SessionFolder) -> SessionReader:
         """The reader that knows the session's runs already, unless another took its place."""
         with disk_errors(place.folder / layout.PLAN, "read"):
             info = (place.folder / layout.PLAN).lstat()
@@ -370,9 +376,9 @@ class Library:
         return remembered[1]
 
 
-def _newest(line: SessionLine) -> tuple[int, int, str]:
+def _line_sort_key(line: SessionLine) -> tuple[int, int, str]:
     """Running sessions first, then by age; what cannot be read comes last."""
     if line.summary is None:
-        return (2 if line.fault else 1, 0, line.place.name)
+        return (2 if line.fault else 1, 0, line.folder.name)
     running = line.summary.session.status is SessionStatus.RUNNING
-    return (-1 if running else 0, -line.summary.session.created_real_ns, line.place.name)
+    return (-1 if running else 0, -line.summary.session.created_real_ns, line.folder.name)

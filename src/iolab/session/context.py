@@ -11,8 +11,8 @@ from iolab.core.run import PlannedRun
 from iolab.dataclass import dataclass
 from iolab.hosts.host import Host
 from iolab.session.discovery import DiscoveryQueries
-from iolab.study.targets import makers_of
-from iolab.targets.context import Context
+from iolab.study.targets import load_hosts_of_point
+from iolab.targets.context import TargetContext
 
 
 class StoppingRule(Protocol):
@@ -45,7 +45,7 @@ class TargetRestTimer:
     since_ns: int | None = None
     _writing: bool = False
 
-    def begin(self, phase: Phase, now_ns: int) -> None:
+    def begin_phase(self, phase: Phase, now_ns: int) -> None:
         """A phase begins, and the one before has ended: after one that wrote all rest begins anew.
 
         To drop caches is to write back what such a phase has left in memory.
@@ -56,33 +56,33 @@ class TargetRestTimer:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionContext(Context):
-    """A `Context` with the `bystanders`, whose place a host that was reached again takes, too.
+class SessionContext(TargetContext):
+    """A `TargetContext` with the `monitored_hosts`; a reconnected host takes its old place there.
 
-    `questions` are what hosts are asked. `rule_for` gives the rules that end runs early. `mended`
-    are the hosts that were lost and reached again: an agent that is lost may leave its folder.
-    `rest` is that of the targets between two runs.
+    `discovery_queries` are what hosts are asked. `rule_for` gives the rules that end runs early.
+    `reconnected_hosts` are the hosts that were lost and reached again: an agent that is lost may
+    leave its folder. `rest_timer` is that of the targets between two runs.
     """
 
-    bystanders: dict[str, Host] = field(default_factory=dict)
-    questions: DiscoveryQueries = field(default_factory=DiscoveryQueries)
+    monitored_hosts: dict[str, Host] = field(default_factory=dict)
+    discovery_queries: DiscoveryQueries = field(default_factory=DiscoveryQueries)
     rule_for: RuleFor | None = None
-    mended: set[str] = field(default_factory=set)
-    rest: TargetRestTimer = field(default_factory=TargetRestTimer)
+    reconnected_hosts: set[str] = field(default_factory=set)
+    rest_timer: TargetRestTimer = field(default_factory=TargetRestTimer)
 
     def begin_phase(
         self, phase: Phase, run: PlannedRun | None, detail: str, expected_s: float | None = None
     ) -> None:
         """Tell that a phase begins, and note what it means for the targets' rest."""
-        self.rest.begin(phase, self.clock.mono_ns())
-        Context.begin_phase(self, phase, run, detail, expected_s)
+        self.rest_timer.begin_phase(phase, self.clock.mono_ns())
+        TargetContext.begin_phase(self, phase, run, detail, expected_s)
 
     def excluded_hosts(self, run: PlannedRun) -> tuple[str, ...]:
         """The hosts that should make a run's load, and take no part in it."""
-        names = makers_of(self.study, run.point)
+        names = load_hosts_of_point(self.study, run.point)
         return tuple(name for name in names if name in self.left_out)
 
     @property
     def all_hosts(self) -> dict[str, Host]:
         """Clients and bystanders."""
-        return {**self.hosts, **self.bystanders}
+        return {**self.hosts, **self.monitored_hosts}

@@ -23,14 +23,14 @@ from iolab.hosts.device_counters import (
     core_times,
     cpu_busy,
     pre_run_activity,
-    snapshot_from,
+    snapshot_from_sample,
 )
 from iolab.hosts.host import Host
 from iolab.hosts.message import Hello
-from iolab.study.guard import NVME, NVME_ARGV, NVME_PURGES, needs_rights
+from iolab.study.guard import NVME, NVME_ARGV, NVME_PURGES, needs_root_rights
 from iolab.study.kinds import StudyKinds
-from iolab.study.targets import Target, nodes_of, targets_of
-from iolab.targets.devices import MOUNT_PARENT, inspect_device, with_device
+from iolab.study.targets import Target, hypervisors_of_study, targets_of_study
+from iolab.targets.devices import MOUNT_PARENT, inspect_device, with_device_facts
 from iolab.targets.work_directory import CLOSE_LIMIT_S
 from iolab.text import percent_text
 
@@ -103,11 +103,11 @@ class DiscoveryQueries:
     """What kinds of load, and of hosts that are booted, want to know beside a host's facts.
 
     `programs` are asked for on clients, `node_programs` where hosts are booted, each with the
-    command that tells its version; `nodes` are the directories on which hosts are booted.
+    command that tells its version; `node_targets` are the directories on which hosts are booted.
     """
 
     programs: Mapping[str, list[str]] = field(default_factory=dict)
-    nodes: tuple[Target, ...] = ()
+    node_targets: tuple[Target, ...] = ()
     node_programs: Mapping[str, list[str]] = field(default_factory=dict)
 
     @classmethod
@@ -131,14 +131,14 @@ async def discover(
     if study.precondition.purge in NVME_PURGES:
         tools[NVME] = list(NVME_ARGV)
     by_host: dict[str, list[Target]] = {}
-    for target in targets_of(study):
+    for target in targets_of_study(study):
         if target.host in hosts:
             by_host.setdefault(target.host, []).append(target)
 
     specs = {spec.name: spec for spec in study.hosts}
     watched = [name for name in hosts if name in specs and specs[name].role is not Role.CLIENT]
-    carrying = {node.name for node in nodes_of(study)}
-    booting = {target.host: target for target in questions.nodes}
+    carrying = {node.name for node in hypervisors_of_study(study)}
+    booting = {target.host: target for target in questions.node_targets}
 
     async def discover_host(host: Host) -> Discovery:
         spec = specs[host.name]
@@ -155,7 +155,7 @@ async def discover(
         return Discovery({host.name: hello}, {host.name: facts}, {})
 
     visits = await gather_hosts([hosts[name] for name in (*by_host, *watched)], discover_host)
-    return Discovery.combined(visits.complete().values())
+    return Discovery.combined(visits.results_or_raise().values())
 
 
 async def _discover_targets(
@@ -165,7 +165,7 @@ async def _discover_targets(
     tools: Mapping[str, list[str]],
     study: Study,
 ) -> Discovery:
-    settings, rights = study.target, needs_rights(study)
+    settings, rights = study.target, needs_root_rights(study)
     hello = await host.connect()
     facts: dict[str, HostFacts] = {}
     probes: dict[str, TargetProbe] = {}
@@ -182,7 +182,7 @@ async def _discover_targets(
         answered = read_facts(host.name, answer)
         if target.serial is not None:
             device = devices[target.key] = await inspect_device(host, target, settings)
-            facts[target.key] = with_device(answered, device)
+            facts[target.key] = with_device_facts(answered, device)
             if rights:
                 probes[target.key] = await _probe_target(host, MOUNT_PARENT, rights=True)
             continue
@@ -232,13 +232,13 @@ _BUSY_AT: Final = 1 + DISK.index("busy_time_ns")
 class HostActivity:
     """What a host did while nobody asked it to do anything.
 
-    `idle` are the rates of the busiest device below the target, `device_busy` the largest share of
-    the time that one of them was busy, `cpu_busy` that of all cores, `cpu_waiting` and `io_waiting`
-    the shares in which some task waited for a processor or for I/O (PSI); None where it is not
-    counted.
+    `pre_run_activity` are the rates of the busiest device below the target, `device_busy` the
+    largest share of the time that one of them was busy, `cpu_busy` that of all cores, `cpu_waiting`
+    and `io_waiting` the shares in which some task waited for a processor or for I/O (PSI); None
+    where it is not counted.
     """
 
-    idle: PreRunActivity | None
+    pre_run_activity: PreRunActivity | None
     device_busy: float | None
     cpu_busy: float | None
     cpu_waiting: float | None = None
@@ -272,10 +272,10 @@ class InspectedHost:
     path: str | None
     facts: HostFacts
     probe: TargetProbe | None
-    quiet: HostActivity
-    offset: ClockOffset
+    activity: HostActivity
+    clock_offset: ClockOffset
     hello: Hello
-    left: Leftovers | None
+    leftovers: Leftovers | None
 
 
 async def inspect_hosts(
@@ -298,15 +298,15 @@ async def inspect_hosts(
     met = await gather_hosts(hosts.values(), _connect_and_inspect)
 
     async def _watch_idle(host: Host) -> InspectedHost:
-        facts, probe, hello, left = met.done[host.name]
+        facts, probe, hello, left = met.results[host.name]
         # The clock comes last: the watch sees none of our own questions.
         quiet = await watch_activity(host, facts)
         offset = await measure_offset(host, clock)
         folder = _target_directory(host.spec, path)
         return InspectedHost(host.spec, folder, facts, probe, quiet, offset, hello, left)
 
-    watched = await gather_hosts([hosts[name] for name in met.done], _watch_idle)
-    return Outcomes(watched.done, {**met.failed, **watched.failed})
+    watched = await gather_hosts([hosts[name] for name in met.results], _watch_idle)
+    return Outcomes(watched.results, {**met.errors, **watched.errors})
 
 
 def _target_directory(spec: HostSpec, path: str | None) -> str | None:
@@ -339,7 +339,7 @@ async def watch_activity(host: Host, facts: HostFacts) -> HostActivity:
     await asyncio.sleep(QUIET_WATCH_S)
     after = await host.request("snapshot", deadline_s=SNAPSHOT_LIMIT_S)
     try:
-        then, now = snapshot_from(before), snapshot_from(after)
+        then, now = snapshot_from_sample(before), snapshot_from_sample(after)
     except ValueError as fault:
         raise host.mark_lost(f"sent a sample that makes no sense: {fault}") from None
     span_ns = now.mono_ns - then.mono_ns

@@ -16,7 +16,7 @@ from iolab.core.run import (
     CgroupCpuUse,
     DeviceDelta,
     ExtentProof,
-    FilesLook,
+    FileIdentityCheck,
     HostDetails,
     HostRun,
     PlannedRun,
@@ -43,17 +43,18 @@ from iolab.targets.work_directory import WorkDirectory
 class HostRunState:
     """One host's share of a run. What a failed phase did not reach stays None.
 
-    Load that is no process of its own fills in what it `asked` for, `engine_version` and whether it
-    was `halted`, load without a reading its `span`: when it began and ended on the host's clock.
-    `details` are what only its kind of load knows. With `enough` seen, the load was halted by its
-    rule. `files` is whatever else its engine left, by name, beside the `output` that it printed,
-    and `ceiling_iops` what it reached on a target that does nothing (`ceiling_fault`: why it did
-    not). `last_sample` is what the look `after` the load showed, until the host's watch has it.
+    Load that is no process of its own fills in what it `requested` for, `engine_version` and
+    whether it was `halted`, load without a reading its `span`: when it began and ended on the
+    host's clock. `details` are what only its kind of load knows. With `enough` seen, the load was
+    halted by its rule. `files` is whatever else its engine left, by name, beside the `output` that
+    it printed, and `ceiling_iops` what it reached on a target that does nothing (`ceiling_fault`:
+    why it did not). `last_sample` is what the look `after` the load showed, until the host's watch
+    has it.
     """
 
     workdir: WorkDirectory
     extents: ExtentProof | None = None
-    files_look: FilesLook | None = None
+    files_look: FileIdentityCheck | None = None
     cache: CacheProof | None = None
     idle: PreRunActivity | None = None
     offset: ClockOffset | None = None
@@ -69,7 +70,7 @@ class HostRunState:
     files: dict[str, CompressedBytes] = field(default_factory=dict)
     reading: EngineReading | None = None
     ending: Ending | None = None
-    asked: str = ""
+    requested: str = ""
     engine_version: str = ""
     halted: bool = False
     error: str | None = None
@@ -119,7 +120,7 @@ class HostRunState:
             host=self.name,
             error=self.error,
             argv=command.argv if command else (),
-            job_file=command.job_file if command else self.asked,
+            job_file=command.job_file if command else self.requested,
             engine_version=reading.version if reading else self.engine_version,
             start_real_ns=self.load_times_ns[0],
             end_real_ns=self.load_times_ns[1],
@@ -165,11 +166,13 @@ def summed_processor_use(uses: Sequence[ProcessorUse]) -> ProcessorUse | None:
         wait_ns=sum(use.wait_ns for use in uses),
         cores=tuple(sorted({core for use in uses for core in use.cores})),
         groups=tuple(groups.values()),
-        standstills=_longest(use.standstills for use in uses),
+        standstills=_longest_standstills(use.standstills for use in uses),
     )
 
 
-def _longest(phases: Iterable[tuple[Standstill, ...] | None]) -> tuple[Standstill, ...] | None:
+def _longest_standstills(
+    phases: Iterable[tuple[Standstill, ...] | None],
+) -> tuple[Standstill, ...] | None:
     """The standstills of all phases, the longest where they are too many; None where unknown."""
     looked_at = [phase for phase in phases if phase is not None]
     every = sorted(
@@ -192,7 +195,7 @@ def _joined_group(group: CgroupCpuUse, other: CgroupCpuUse) -> CgroupCpuUse:
     )
 
 
-async def run_on_each(
+async def run_on_each_host(
     shares: Sequence[HostRunState], work: Callable[[HostRunState], Awaitable[None]]
 ) -> None:
     """The work on every host at once; each that fails gets its error, then all are raised as one.
@@ -201,11 +204,11 @@ async def run_on_each(
     """
     outcomes = await gather_hosts(shares, work)
     for share in shares:
-        fault = outcomes.failed.get(share.name)
+        fault = outcomes.errors.get(share.name)
         if fault and share.error is None:
             share.error = fault.message
-    if outcomes.failed:
-        raise combined_error(outcomes.failed)
+    if outcomes.errors:
+        raise combined_error(outcomes.errors)
 
 
 class Driver(ABC):

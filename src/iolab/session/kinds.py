@@ -28,7 +28,7 @@ class SessionResources:
 
     workdirs: WorkDirectories
     drivers: Drivers
-    booted: BootedHosts
+    booted_hosts: BootedHosts
 
     async def cleanup(self) -> tuple[str, ...]:
         """Nothing of it stays on any host that answers; sentences on what could not be ended."""
@@ -36,7 +36,7 @@ class SessionResources:
         # on a booted host goes before the host.
         held = await self.drivers.close()
         left = await self.workdirs.cleanup()
-        return (*held, *left, *await self.booted.shutdown())
+        return (*held, *left, *await self.booted_hosts.shutdown())
 
 
 @dataclass(frozen=True, slots=True)

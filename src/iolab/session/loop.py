@@ -85,8 +85,10 @@ async def execute_run(
     started_ns, started_mono_ns = session.clock.real_ns(), session.clock.mono_ns()
     shares = [HostRunState(workdir) for workdir in workdirs]
     counters = CounterCollector()
-    observers = HostMonitors(session, run, counters, first=len(shares), below=parts.booted.below)
-    watching = parts.booted.collect_counters(run, counters, observers.places)
+    observers = HostMonitors(
+        session, run, counters, first=len(shares), below=parts.booted_hosts.below
+    )
+    watching = parts.booted_hosts.collect_counters(run, counters, observers.places)
     driver: Driver | None = None
     fault: IolabError | None = None
     try:
@@ -101,12 +103,12 @@ async def execute_run(
         fault = raised
     ended_ns = session.clock.real_ns()
     elapsed_s = (session.clock.mono_ns() - started_mono_ns) / NS_PER_S
-    fault = _refuse_impossible(shares, elapsed_s) or fault
-    await read_clocks_again(session, shares)
+    fault = _impossible_counters_error(shares, elapsed_s) or fault
+    await measure_clocks_after_run(session, shares)
     method, rule = session.study.method, stopping_rule_settings(session, run)
     loads = _collected_intervals(shares)
     # One after the other: what was collected for one table is gone when the next is made.
-    counted, intervals, bins = counters.table(), loads.intervals(), loads.bins()
+    counted, intervals, bins = counters.build_table(), loads.intervals(), loads.bins()
     record = RunRecord(
         run=run,
         status=_run_status(shares, fault),
@@ -124,18 +126,18 @@ async def execute_run(
         redundancy=_configured_redundancy(session, run),
         volume=session.study.target.volume,
         outputs=engine_outputs(run, shares),
-        without=session.excluded_hosts(run),
+        excluded_hosts=session.excluded_hosts(run),
         rule=rule,
     )
-    return parts.booted.with_details(driver.with_details(record) if driver else record)
+    return parts.booted_hosts.with_details(driver.with_details(record) if driver else record)
 
 
 def stopping_rule_settings(session: SessionContext, run: PlannedRun) -> StoppingRuleSettings | None:
     """The rule under which a run is made; other load ends when it is done."""
-    return session.study.method.rule if run.point.job.follows_rule else None
+    return session.study.method.rule if run.point.job.can_end_by_rule else None
 
 
-async def read_clocks_again(session: SessionContext, shares: Sequence[HostRunState]) -> None:
+async def measure_clocks_after_run(session: SessionContext, shares: Sequence[HostRunState]) -> None:
     """Each host's clock after the run: the difference is its drift. Nobody fails for it."""
 
     async def _read_host_clock(share: HostRunState) -> None:
@@ -178,15 +180,17 @@ def _run_status(shares: Sequence[HostRunState], fault: IolabError | None) -> Run
     return RunStatus.DONE
 
 
-def _refuse_impossible(shares: Sequence[HostRunState], elapsed_s: float) -> HostError | None:
+def _impossible_counters_error(
+    shares: Sequence[HostRunState], elapsed_s: float
+) -> HostError | None:
     """The error of hosts whose intervals cannot be of this run; nothing that they say is kept."""
     refused = []
     for share in shares:
         heads = share.intervals.head_rows
         reading = share.reading
         moments = [at_ns for at_ns in share.load_times_ns if at_ns is not None] if reading else []
-        message = limits.series_message(heads[:, 1], heads[:, 2], elapsed_s + limits.CLOCK_SLACK_S)
-        message = message or next(filter(None, map(limits.moment_message, moments)), "")
+        message = limits.series_fault(heads[:, 1], heads[:, 2], elapsed_s + limits.CLOCK_SLACK_S)
+        message = message or next(filter(None, map(limits.moment_fault, moments)), "")
         if message:
             share.error = f"Host '{share.name}' reported {message}."
             share.intervals, share.reading, share.span = IntervalLog(), None, None
@@ -214,12 +218,12 @@ thousand hosts report."""
 async def _return_free_memory() -> AsyncIterator[None]:
     """What reports leave free in pieces goes back to the system again and again inside."""
 
-    async def again() -> None:
+    async def return_memory_periodically() -> None:
         while True:
             await asyncio.sleep(GIVE_BACK_S)
             return_free_memory()
 
-    giving = asyncio.create_task(again())
+    giving = asyncio.create_task(return_memory_periodically())
     try:
         yield
     finally:
@@ -242,15 +246,15 @@ GO_ON: Final = "Correct it and resume the session; committed runs are kept."
 class RecoverySettings:
     """What a session needs for going on after a fault.
 
-    `facts` are those of its start, by `Target.key`. `tried` is how often each run, by (digest,
-    repeat), was tried before this session began. `reach` makes a lost host anew, None where that
-    cannot be.
+    `facts` are those of its start, by `Target.key`. `attempt_counts` is how often each run, by
+    (digest, repeat), was tried before this session began. `reconnect` makes a lost host anew, None
+    where that cannot be.
     """
 
     facts: Mapping[str, HostFacts]
-    tried: Mapping[RunKey, int]
-    reach: Reach | None
-    patience: RetryPolicy
+    attempt_counts: Mapping[RunKey, int]
+    reconnect: Reach | None
+    retry_policy: RetryPolicy
     ledger: Ledger = EMPTY
 
 
@@ -292,17 +296,17 @@ class RunLoop:
 
     async def _run_with_retries(self, run: PlannedRun) -> bool:
         """A run with all its attempts; whether the session goes on."""
-        first = self._means.tried.get(run.key, 0) + 1
+        first = self._means.attempt_counts.get(run.key, 0) + 1
         # Each attempt but the last uses up a retry, or a host that is left out.
         attempts = 1 + max(self._method.retries, len(self._session.hosts))
         for attempt in range(first, first + attempts):
             workdirs = await self._workdirs_for(run)
             turn = replace(run, attempt=attempt)
             record = await execute_run(self._session, turn, workdirs, self._parts)
-            self._session.rest.since_ns = self._session.clock.mono_ns()
+            self._session.rest_timer.since_ns = self._session.clock.mono_ns()
             if record is None:
                 return False
-            record = await self._states.account(record, workdirs)
+            record = await self._states.record_run(record, workdirs)
             return_free_memory()
             await self._commit(record)
             if record.status is not RunStatus.FAILED:
@@ -357,7 +361,7 @@ class RunLoop:
 
     async def _prepared_workdirs(self, run: PlannedRun) -> tuple[WorkDirectory, ...]:
         workdirs = await self._workdirs.prepare(run, self._means.facts)
-        return await self._states.prepare(run, workdirs)
+        return await self._states.prepare_targets(run, workdirs)
 
     async def _reconnect_lost(self) -> None:
         """Nobody is lost after this: lost hosts are reached again, or left out."""
@@ -370,12 +374,14 @@ class RunLoop:
         if not self._can_reconnect:
             require_all_hosts(self._session)
         means = self._means
-        for name in await reconnect_lost(self._session, means.reach, means.facts, means.patience):
+        for name in await reconnect_lost(
+            self._session, means.reconnect, means.facts, means.retry_policy
+        ):
             self._workdirs.forget_host(name)
 
     @property
     def _can_reconnect(self) -> bool:
-        return self._means.reach is not None and self._method.on_failure is not OnFailure.STOP
+        return self._means.reconnect is not None and self._method.on_failure is not OnFailure.STOP
 
     def _exclude_hosts(self, names: set[str], fault: IolabError) -> None:
         """Go on without these hosts; raises the fault where a configuration would have none."""

@@ -17,20 +17,20 @@ from iolab.core.run import MonitoredHost, PlannedRun
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.barrier import gather_hosts
-from iolab.hosts.clock import ClockOffset, StepMeter, measure_offset
+from iolab.hosts.clock import ClockOffset, ClockStepMeter, measure_offset
 from iolab.hosts.device_counters import (
     DeviceSnapshot,
     core_times,
     cpu_busy,
     device_deltas,
-    snapshot,
     snapshot_and_sample,
+    take_snapshot,
 )
 from iolab.hosts.host import Host
 from iolab.hosts.message import HostLost, Stream
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
-from iolab.study.targets import bystanders_of
+from iolab.study.targets import monitored_host_specs
 
 SILENCE_LIMIT_S: Final = 30.0
 """Beyond the interval: a host that shows no sample for so long is lost, however busy it was."""
@@ -66,7 +66,7 @@ class HostWatch:
         self._interval_ms = session.study.telemetry.interval_ms
         self._stream: Stream | None = None
         self._held: Mapping[str, Any] | None = None
-        self._steps = StepMeter()
+        self._steps = ClockStepMeter()
 
     @property
     def clock_step_ns(self) -> int | None:
@@ -111,7 +111,7 @@ class HostWatch:
                 newest = last
                 if newest is None:
                     _, newest = await snapshot_and_sample(self._host, self._inodes_of)
-                self._steps.look(newest.get("real_ns"), newest.get("boot_ns"))
+                self._steps.add_reading(newest.get("real_ns"), newest.get("boot_ns"))
                 # The watch may have shown a newer one since.
                 if newest["mono_ns"] > self._held["mono_ns"]:
                     self._add_sample({**newest, "seq": self._held["seq"] + 1})
@@ -128,7 +128,7 @@ class HostWatch:
             raise self._host.mark_lost("ended its telemetry unasked") from None
         if not all(isinstance(header.get(clock), int) for clock in ("real_ns", "mono_ns")):
             raise self._invalid_sample_error("it has no time")
-        self._steps.look(header["real_ns"], header.get("boot_ns"))
+        self._steps.add_reading(header["real_ns"], header.get("boot_ns"))
         return header
 
     def _add_sample(self, sample: Mapping[str, Any]) -> None:
@@ -175,7 +175,7 @@ class HostMonitors:
     ) -> None:
         self._session = session
         self._below = below
-        specs = bystanders_of(session.study, run.point.configuration)
+        specs = monitored_host_specs(session.study, run.point.configuration)
         self.places = {spec.name: first + place for place, spec in enumerate(specs)}
         """The number of each among the hosts that counters name."""
         self._all = [
@@ -186,7 +186,7 @@ class HostMonitors:
                 error=host.lost_reason,
             )
             for spec in specs
-            if (host := session.bystanders.get(spec.name)) is not None
+            if (host := session.monitored_hosts.get(spec.name)) is not None
         ]
 
     @asynccontextmanager
@@ -241,7 +241,7 @@ class HostMonitors:
     async def _begin_watch(self, observer: _MonitoredState) -> None:
         await observer.watch.begin()
         observer.offset = await measure_offset(observer.host, self._session.clock)
-        observer.before = await snapshot(observer.host)
+        observer.before = await take_snapshot(observer.host)
 
     async def _follow_watch(self, observer: _MonitoredState) -> None:
         now_ns = self._session.clock.real_ns()

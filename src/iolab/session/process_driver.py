@@ -25,7 +25,7 @@ from iolab.session.context import SessionContext, StoppingRule
 from iolab.session.driver import Driver, HostRunState
 from iolab.session.start import (
     SET_UP_S,
-    HostStart,
+    HostStartTime,
     drive_then_snapshot,
     require_clock_offset,
     start_load_together,
@@ -88,7 +88,7 @@ async def _final_trace(host: str, device: str, stream: Stream) -> BlockTrace:
             last = message
         if last is None:
             return BlockTrace(device, "the sample ended without a word")
-        return read_answer(host, TraceAnswer, last).trace
+        return read_answer(host, TraceAnswer, last).to_block_trace
     except HostError as fault:
         return BlockTrace(device, fault.message.rstrip("."))
 
@@ -233,7 +233,7 @@ class ProcessDriver(Driver):
             )
             listeners[share.name] = partial(_OutputListener, session, run, share, packer, looking)
 
-        async def load(share: HostRunState, go: HostStart) -> None:
+        async def load(share: HostRunState, go: HostStartTime) -> None:
             command = share.command = commands[share.name]
             listener = listeners[share.name](self.reader(run, share))
             try:
@@ -297,7 +297,7 @@ class _OutputListener:
             self._session.emit(interval.to_event(self.share.name, self._run, elapsed_s))
         limit_s = self.share.command.wall_limit_s if self.share.command else limits.RUN_S_MOST
         elapsed_s = self._elapsed_ns / NS_PER_S
-        if not limits.duration_message(elapsed_s, limit_s + limits.CLOCK_SLACK_S):
+        if not limits.duration_fault(elapsed_s, limit_s + limits.CLOCK_SLACK_S):
             self._looking.add_intervals(self.share, intervals)
         # Otherwise the run fails at its end, and its rule must not follow such a series.
 

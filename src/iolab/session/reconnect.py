@@ -51,9 +51,9 @@ async def reconnect_lost(
     lost = lost_hosts(session)
     for name, why in lost.items():
         await _reconnect_one(session, name, why, reach, patience)
-        session.mended.add(name)
+        session.reconnected_hosts.add(name)
     if lost:
-        await _require_same_host(session, tuple(lost), facts)
+        await _require_unchanged_hosts(session, tuple(lost), facts)
     return tuple(lost)
 
 
@@ -100,17 +100,17 @@ async def _reconnect_one(
             raise Interrupted("The session was stopped.", "Resume it to go on.")
 
 
-async def _require_same_host(
+async def _require_unchanged_hosts(
     session: SessionContext, names: tuple[str, ...], facts: Mapping[str, HostFacts]
 ) -> None:
     """HostError when a host came back as another."""
     again = {name: session.hosts[name] for name in names}
-    discovery = await discover(session.study, again, session.questions)
+    discovery = await discover(session.study, again, session.discovery_queries)
     faults = host_changes(
         {key: facts[key] for key in discovery.facts if key in facts}, discovery.facts
     )
     if faults:
         for name in names:
-            session.taken.pop(name, None)  # What lies there may not be ours.
+            session.taken_folders.pop(name, None)  # What lies there may not be ours.
         message = "A host that was lost came back as another."
         raise HostChangedError(message, "Put it back as it was, and resume the session.", faults)

@@ -38,9 +38,9 @@ from iolab.session.driver import Drivers
 from iolab.session.kinds import BootedHosts, SessionKinds, SessionResources
 from iolab.session.loop import FixedQueue, RecoverySettings, RunLoop, RunQueue
 from iolab.session.reconnect import USUAL, Reach, RetryPolicy
-from iolab.study.guard import check_ready
+from iolab.study.guard import require_ready
 from iolab.study.kinds import StudyKinds
-from iolab.study.targets import targets_of, without_hosts
+from iolab.study.targets import targets_of_study, without_hosts
 from iolab.targets.work_directories import WorkDirectories, open_folder
 from iolab.targets.work_directory import CLOSE_LIMIT_S
 from iolab.text import excerpt
@@ -75,7 +75,9 @@ A host that is gone should not be waited for longer by somebody who wants the re
 
 async def remove_lost_folders(session: SessionContext, reach: Reach | None) -> tuple[str, ...]:
     """Leave no folder on hosts that were lost; a sentence on each that is left."""
-    lost = {name: folders for name, folders in session.taken.items() if _was_lost(session, name)}
+    lost = {
+        name: folders for name, folders in session.taken_folders.items() if _was_lost(session, name)
+    }
     swept = await asyncio.gather(
         *(_remove_host_folders(session, reach, name, lost[name]) for name in lost)
     )
@@ -87,7 +89,7 @@ def _was_lost(session: SessionContext, name: str) -> bool:
     # A guest's disk goes with the guest.
     if host is None or host.spec.kind is HostKind.VM:
         return False
-    return bool(host.lost_reason) or name in session.mended
+    return bool(host.lost_reason) or name in session.reconnected_hosts
 
 
 async def _remove_host_folders(
@@ -136,11 +138,11 @@ async def clean_up(
     stop, hosts = session.stop, session.all_hosts
     if not stop.is_immediate:
         try:
-            faults = await stop.unless_at_once(parts.cleanup())
+            faults = await stop.run_unless_immediate_stop(parts.cleanup())
         except Interrupted:
             faults = ()
     try:
-        swept = await stop.unless_at_once(remove_lost_folders(session, reach))
+        swept = await stop.run_unless_immediate_stop(remove_lost_folders(session, reach))
     except Interrupted:
         swept = await remove_lost_folders(session, None)
     report_leftovers(swept)
@@ -155,14 +157,14 @@ NAMED_HOSTS: Final = 12
 class EarlierSegments:
     """What earlier segments of the session have left.
 
-    `done` are the runs, each (digest, repeat), that need not be measured again; `tried` is how
-    often each was tried; `left_out` are the hosts that the session goes on without,
-    `ledger` is what was done to its targets.
+    `done_runs` are the runs, each (digest, repeat), that need not be measured again;
+    `attempt_counts` is how often each was tried; `excluded_hosts` are the hosts that the session
+    goes on without, `ledger` is what was done to its targets.
     """
 
-    done: frozenset[RunKey] = frozenset()
-    tried: Mapping[RunKey, int] = field(default_factory=dict)
-    left_out: frozenset[str] = frozenset()
+    done_runs: frozenset[RunKey] = frozenset()
+    attempt_counts: Mapping[RunKey, int] = field(default_factory=dict)
+    excluded_hosts: frozenset[str] = frozenset()
     ledger: Ledger = EMPTY
 
 
@@ -199,7 +201,9 @@ async def run_session(
     """
     by_name = {engine.name: engine for engine in kinds.engines}
     watched = {spec.name for spec in study.hosts if spec.role is not Role.CLIENT}
-    left = {name: host for name, host in hosts.items() if name not in earlier.left_out | watched}
+    left = {
+        name: host for name, host in hosts.items() if name not in earlier.excluded_hosts | watched
+    }
     beside = {name: host for name, host in hosts.items() if name in watched}
     session = SessionContext(
         study,
@@ -210,12 +214,12 @@ async def run_session(
         stop,
         clock,
         session_id,
-        left_out=set(earlier.left_out),
-        bystanders=beside,
-        questions=DiscoveryQueries.for_study(study, kinds.study),
+        left_out=set(earlier.excluded_hosts),
+        monitored_hosts=beside,
+        discovery_queries=DiscoveryQueries.for_study(study, kinds.study),
         rule_for=rule_for,
     )
-    pending = [run for run in plan.runs if run.key not in earlier.done]
+    pending = [run for run in plan.runs if run.key not in earlier.done_runs]
     # Whatever a queue may ask for needs its files.
     possible = [PlannedRun(0, 1, point) for point in plan.points] if queue else pending
     parts = SessionResources(
@@ -229,7 +233,7 @@ async def run_session(
         work = _measure_all(
             session, parts, queue or FixedQueue(pending), earlier, reach, patience, kinds.study
         )
-        status = await stop.unless_at_once(run_with(work, report_silent_hosts(session)))
+        status = await stop.run_unless_immediate_stop(run_with(work, report_silent_hosts(session)))
     except Interrupted:
         status = SessionStatus.INTERRUPTED
     except StoreError:
@@ -262,10 +266,10 @@ async def _measure_all(
     first = queue.next_run()
     if first is None:
         return SessionStatus.DONE
-    discovery = await _discover_all(session, parts.booted)
+    discovery = await _discover_all(session, parts.booted_hosts)
     study = without_hosts(session.study, session.left_out)
     present = await parts.workdirs.laid_out_bytes()
-    check_ready(
+    require_ready(
         study,
         session.plan,
         kinds,
@@ -277,10 +281,12 @@ async def _measure_all(
     )
     versions = ", ".join(sorted({hello.version for hello in discovery.hellos.values()}))
     session.emit(SessionStarted(session.plan, tuple(discovery.facts.items()), versions))
-    _tell_of_users(session, discovery)
+    _report_other_users(session, discovery)
     await _report_interference(session, discovery)
-    again = parts.booted.with_reboot(reach)
-    means = RecoverySettings(discovery.facts, earlier.tried, again, patience, earlier.ledger)
+    again = parts.booted_hosts.with_reboot(reach)
+    means = RecoverySettings(
+        discovery.facts, earlier.attempt_counts, again, patience, earlier.ledger
+    )
     course = RunLoop(session, parts, means)
     status = await course.run_all(first, queue)
     if status is SessionStatus.DONE:
@@ -294,11 +300,11 @@ async def _discover_all(session: SessionContext, booted: BootedHosts) -> Discove
     many = len(session.all_hosts) > NAMED_HOSTS
     session.begin_phase(Phase.CONNECT, None, f"{len(session.all_hosts)} hosts" if many else names)
     if not booted.has_guests:
-        discovery = await discover(session.study, session.all_hosts, session.questions)
+        discovery = await discover(session.study, session.all_hosts, session.discovery_queries)
     else:
-        nodes = await discover(session.study, session.bystanders, session.questions)
+        nodes = await discover(session.study, session.monitored_hosts, session.discovery_queries)
         await booted.boot(nodes)
-        hosts = await discover(session.study, session.hosts, session.questions)
+        hosts = await discover(session.study, session.hosts, session.discovery_queries)
         discovery = Discovery.combined((nodes, hosts))
     booted.add_node_facts(discovery.facts)
     return discovery
@@ -317,15 +323,15 @@ async def _report_interference(session: SessionContext, discovery: Discovery) ->
         [host for host in session.hosts.values() if host.name in discovery.facts],
         _host_interference,
     )
-    busy = [f"'{name}': {others}" for name, others in outcomes.complete().items() if others]
+    busy = [f"'{name}': {others}" for name, others in outcomes.results_or_raise().items() if others]
     if busy:
         more = f" (and {len(busy) - 1} more hosts)" if len(busy) > 1 else ""
         session.emit(Notice(f"The machine is busy; results will contain it: {busy[0]}{more}."))
 
 
-def _tell_of_users(session: SessionContext, discovery: Discovery) -> None:
+def _report_other_users(session: SessionContext, discovery: Discovery) -> None:
     """Say where other users could move the session's files away, or have a session of their own."""
-    keys = [target.key for target in targets_of(session.study)]
+    keys = [target.key for target in targets_of_study(session.study)]
     probes = [(key, discovery.probes[key]) for key in keys if key in discovery.probes]
     for what, found in (
         ("Others may move the files of this session", [(k, p.movable_by) for k, p in probes]),

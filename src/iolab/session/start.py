@@ -15,14 +15,14 @@ from iolab.hosts.clock import ClockOffset, measure_offset
 from iolab.hosts.device_counters import (
     DeviceSnapshot,
     pre_run_activity,
-    snapshot,
     snapshot_and_sample,
+    take_snapshot,
 )
 from iolab.hosts.engine import Command
 from iolab.hosts.remote_process import Ending, run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState, run_on_each
+from iolab.session.driver import HostRunState, run_on_each_host
 from iolab.session.observers import HostWatch
 from iolab.units import NS_PER_S
 
@@ -42,7 +42,7 @@ buffers registered, its threads made, on a host whose caches have just been drop
 
 
 @dataclass(frozen=True, slots=True)
-class CommonStart:
+class CommonStartTime:
     """The common start on the controller's clock, and how far it was ahead when chosen."""
 
     real_ns: int
@@ -55,7 +55,7 @@ class CommonStart:
 
 def common_start(
     session: SessionContext, shares: Sequence[HostRunState], set_up_s: float
-) -> CommonStart:
+) -> CommonStartTime:
     """Far enough ahead for the slowest host to be ready, no further.
 
     `set_up_s` is what the load needs to get ready once its host was asked for it.
@@ -64,7 +64,7 @@ def common_start(
     base_s = ALONE_ALLOWANCE_S if len(shares) == 1 else FLEET_ALLOWANCE_S
     asking_s = base_s + len(shares) * HOST_ALLOWANCE_S
     lead_s = asking_s + set_up_s + ROUND_TRIPS_TO_START * slowest_ns / NS_PER_S
-    return CommonStart(session.clock.real_ns() + round(lead_s * NS_PER_S), lead_s)
+    return CommonStartTime(session.clock.real_ns() + round(lead_s * NS_PER_S), lead_s)
 
 
 def require_clock_offset(share: HostRunState) -> ClockOffset:
@@ -75,7 +75,7 @@ def require_clock_offset(share: HostRunState) -> ClockOffset:
 
 
 @dataclass(frozen=True, slots=True)
-class HostStart:
+class HostStartTime:
     """When a host's load begins, on its own clock, and how far ahead that was when chosen."""
 
     real_ns: int
@@ -88,10 +88,10 @@ async def wait_for_rest(session: SessionContext, run: PlannedRun, watch_s: float
     It rests since that run's load ended, while that is judged and committed, and since all was
     written for this one. Nothing is waited for before the first run of a session.
     """
-    session.rest.begin(Phase.SETTLE, session.clock.mono_ns())
-    if session.rest.since_ns is None or session.stop.is_requested:
+    session.rest_timer.begin_phase(Phase.SETTLE, session.clock.mono_ns())
+    if session.rest_timer.since_ns is None or session.stop.is_requested:
         return
-    rested_s = (session.clock.mono_ns() - session.rest.since_ns) / NS_PER_S
+    rested_s = (session.clock.mono_ns() - session.rest_timer.since_ns) / NS_PER_S
     seconds = session.study.method.settle_s - rested_s - watch_s
     if seconds > 0:
         session.begin_phase(Phase.SETTLE, run, "the target comes to rest", seconds)
@@ -121,12 +121,14 @@ async def watch_idle(
     session.begin_phase(Phase.IDLE, run, "checking for background I/O", longest_s)
 
     async def _watch_host(share: HostRunState) -> None:
-        before = await snapshot(share.workdir.host)
+        before = await take_snapshot(share.workdir.host)
         await asyncio.sleep(left_s[share.name])
-        proof = pre_run_activity(before, await snapshot(share.workdir.host), share.workdir.devices)
+        proof = pre_run_activity(
+            before, await take_snapshot(share.workdir.host), share.workdir.devices
+        )
         share.idle = share.idle.combined_with(proof) if share.idle and proof else proof
 
-    await run_on_each([share for share in shares if left_s.get(share.name)], _watch_host)
+    await run_on_each_host([share for share in shares if left_s.get(share.name)], _watch_host)
 
 
 LAST_WATCH_S: Final = 0.2
@@ -135,7 +137,7 @@ LAST_WATCH_S: Final = 0.2
 
 def _seconds_left(share: HostRunState, seconds: float, *, rests: bool) -> float:
     watched_s = share.idle.watched_s if share.idle else 0.0
-    used = share.extents is not None or (share.cache is not None and share.cache.asked)
+    used = share.extents is not None or (share.cache is not None and share.cache.requested)
     return max(seconds - watched_s, min(LAST_WATCH_S, seconds) if rests or used else 0.0)
 
 
@@ -155,23 +157,23 @@ async def watch_idle_during(
     before: dict[str, DeviceSnapshot] = {}
 
     async def _snapshot_before(share: HostRunState) -> None:
-        before[share.name] = await snapshot(share.workdir.host)
+        before[share.name] = await take_snapshot(share.workdir.host)
 
     async def _snapshot_after(share: HostRunState) -> None:
-        after = await snapshot(share.workdir.host)
+        after = await take_snapshot(share.workdir.host)
         proof = pre_run_activity(before[share.name], after, share.workdir.devices)
         share.idle = proof if proof and proof.is_quiet else None
 
-    await run_on_each(known, _snapshot_before)
+    await run_on_each_host(known, _snapshot_before)
     yield
-    await run_on_each(known, _snapshot_after)
+    await run_on_each_host(known, _snapshot_after)
 
 
 async def start_load_together(
     session: SessionContext,
     shares: Sequence[HostRunState],
     counters: CounterCollector,
-    load: Callable[[HostRunState, HostStart], Coroutine[Any, Any, None]],
+    load: Callable[[HostRunState, HostStartTime], Coroutine[Any, Any, None]],
     halt: asyncio.Event,
     *,
     set_up_s: float = 0.0,
@@ -187,21 +189,21 @@ async def start_load_together(
         for index, share in enumerate(shares)
     }
 
-    async def get_ready(share: HostRunState) -> None:
+    async def begin_host(share: HostRunState) -> None:
         await watches[share.name].begin()
         share.offset = await measure_offset(share.workdir.host, session.clock)
-        share.before = await snapshot(share.workdir.host)
+        share.before = await take_snapshot(share.workdir.host)
 
     async def watched_load(share: HostRunState) -> None:
-        go = HostStart(start.on_host_clock(share), start.lead_s)
+        go = HostStartTime(start.on_host_clock(share), start.lead_s)
         # A run without one of its hosts answers nothing.
         with cancel_on_halt(halt):
             await run_with(load(share, go), watches[share.name].collect_until_cancelled(go.real_ns))
 
     try:
-        await run_on_each(shares, get_ready)
+        await run_on_each_host(shares, begin_host)
         start = common_start(session, shares, set_up_s)
-        await run_with(run_on_each(shares, watched_load), session.stop.forward_to(halt))
+        await run_with(run_on_each_host(shares, watched_load), session.stop.forward_to(halt))
     finally:
         await end_watches(watches, shares)
 
@@ -217,7 +219,7 @@ async def end_watches(watches: Mapping[str, HostWatch], shares: Sequence[HostRun
 async def drive_then_snapshot(
     share: HostRunState,
     command: Command,
-    go: HostStart,
+    go: HostStartTime,
     halt: asyncio.Event,
     on_output: Callable[[bytes], None],
     on_stderr: Callable[[bytes], None] | None = None,

@@ -55,13 +55,13 @@ class MeanVariance:
     df: float
 
     @property
-    def half_width(self) -> float:
+    def half_width_95(self) -> float:
         """Half the 95 % interval of the mean."""
         return student_quantile(_CONFIDENT, self.df) * math.sqrt(self.variance)
 
 
 @dataclass(frozen=True, slots=True)
-class BatchSize:
+class BatchStatistics:
     """Means of `count` batches of `size` seconds: their variance, autocorrelation and kurtosis.
 
     `rho` is the autocorrelation at lag 1 with its bias put right, from 0 to nearly 1. Negative ones
@@ -75,40 +75,40 @@ class BatchSize:
     kurtosis: float
 
     @property
-    def inflation(self) -> float:
+    def variance_inflation(self) -> float:
         """By how much correlation enlarges the variance of the mean: (1 + rho) / (1 - rho)."""
         return (1 + self.rho) / (1 - self.rho)
 
     @property
-    def effective(self) -> float:
+    def effective_count(self) -> float:
         """How many independent batches these are worth."""
-        return self.count / self.inflation
+        return self.count / self.variance_inflation
 
     @property
     def mean_variance(self) -> MeanVariance:
         """What this octave tells of the variance of the series' mean."""
         if self.count < _CORRECTED_MIN:
-            return MeanVariance(self.variance / self.count, self._df(self.count - 1))
+            return MeanVariance(self.variance / self.count, self._limited_df(self.count - 1))
         # The sample's variance is itself too small by what its mean took with it.
-        variance = self.variance / (1 - min(1 / self.effective, 0.5))
+        variance = self.variance / (1 - min(1 / self.effective_count, 0.5))
         # A variance that rests on an estimated autocorrelation is known half as well.
-        df = self._df(max((self.count - 1) / self.inflation / 2, _CORRECTED_DF))
-        return MeanVariance(variance / self.effective, df)
+        df = self._limited_df(max((self.count - 1) / self.variance_inflation / 2, _CORRECTED_DF))
+        return MeanVariance(variance / self.effective_count, df)
 
-    def _df(self, most: float) -> float:
+    def _limited_df(self, most: float) -> float:
         """No more than the few large deviations bear on which a variance of long tails rests."""
         if self.kurtosis > 1:
             most = min(most, 2 * self.count / (self.kurtosis - 1))
         return max(most, 1.0)
 
 
-def widest_mean_variance(octaves: Sequence[BatchSize]) -> MeanVariance:
+def widest_mean_variance(octaves: Sequence[BatchStatistics]) -> MeanVariance:
     """What the octave says that gives the mean the widest interval."""
     variances = (octave.mean_variance for octave in octaves)
-    return max(variances, key=lambda variance: variance.half_width)
+    return max(variances, key=lambda variance: variance.half_width_95)
 
 
-def batch_sizes(x: Floats, batches_min: int) -> tuple[BatchSize, ...]:
+def batch_statistics_by_size(x: Floats, batches_min: int) -> tuple[BatchStatistics, ...]:
     """All batch sizes 1, 2, 4, ... of which x holds at least `batches_min` batches, four or more.
 
     Batches are counted from the end, so that what does not fill one is at the start, where a
@@ -125,25 +125,29 @@ def batch_sizes(x: Floats, batches_min: int) -> tuple[BatchSize, ...]:
     return tuple(octaves)
 
 
-def effective_sample_count(octaves: Sequence[BatchSize]) -> float:
+def effective_sample_count(octaves: Sequence[BatchStatistics]) -> float:
     """How many independent seconds or batches a series is worth: the fewest of any size."""
-    return min(octave.effective for octave in _long_enough_batches(octaves) or octaves[:1])
+    return min(octave.effective_count for octave in _long_enough_batches(octaves) or octaves[:1])
 
 
-def find_too_correlated(octaves: Sequence[BatchSize]) -> BatchSize | None:
+def find_too_correlated(octaves: Sequence[BatchStatistics]) -> BatchStatistics | None:
     """The shortest batches of which there are too few effective ones; None where there are none."""
     return next(
-        (octave for octave in _long_enough_batches(octaves) if octave.effective < EFFECTIVE_MIN),
+        (
+            octave
+            for octave in _long_enough_batches(octaves)
+            if octave.effective_count < EFFECTIVE_MIN
+        ),
         None,
     )
 
 
-def correlated_mean_bound(refused: BatchSize) -> float:
+def correlated_mean_bound(refused: BatchStatistics) -> float:
     """How far the mean may be off, seen from batches that are too correlated for an interval."""
     return _BOUND_SDS * math.sqrt(refused.variance)
 
 
-def _long_enough_batches(octaves: Sequence[BatchSize]) -> tuple[BatchSize, ...]:
+def _long_enough_batches(octaves: Sequence[BatchStatistics]) -> tuple[BatchStatistics, ...]:
     return tuple(octave for octave in octaves if octave.count >= _JUDGED_MIN)
 
 
@@ -163,13 +167,15 @@ def whole_cycle_variance(x: Floats, period_s: int) -> tuple[MeanVariance, Floats
     return MeanVariance(max(spread, noise), (count - 1) / 2), cycles
 
 
-def _batch_statistics(means: Floats, size: int) -> BatchSize:
+def _batch_statistics(means: Floats, size: int) -> BatchStatistics:
     count = len(means)
     centred = means - means.mean()
     squares = centred * centred
     total = float(squares.sum())
     if total <= 0:
-        return BatchSize(size, count, 0.0, 0.0, 0.0)
+        return BatchStatistics(size, count, 0.0, 0.0, 0.0)
     rho = (float(centred[1:] @ centred[:-1]) / total * count + 1) / (count - 3)
     kurtosis = float(squares @ squares) * count / total**2
-    return BatchSize(size, count, total / (count - 1), min(max(rho, 0.0), _RHO_MOST), kurtosis)
+    return BatchStatistics(
+        size, count, total / (count - 1), min(max(rho, 0.0), _RHO_MOST), kurtosis
+    )

@@ -19,7 +19,7 @@ import numpy as np
 
 from iolab.core.samples import Floats
 from iolab.dataclass import dataclass
-from iolab.stats.repeats import log_means
+from iolab.stats.repeats import logarithms
 from iolab.text import counted_noun
 
 ALPHA: Final = 0.01
@@ -62,14 +62,14 @@ class ChangeSearch:
 
     runs: int
     changes: tuple[LevelChange, ...]
-    enough: bool
-    needed: int = RUNS_MIN
+    has_enough_runs: bool
+    needed_runs: int = RUNS_MIN
 
     @property
     def sentence(self) -> str:
         """The same in words."""
-        if not self.enough:
-            return f"{self.runs} runs are too few to tell a change; {self.needed} are needed"
+        if not self.has_enough_runs:
+            return f"{self.runs} runs are too few to tell a change; {self.needed_runs} are needed"
         if not self.changes:
             return f"nothing changed over {self.runs} runs"
         count = len(self.changes)
@@ -84,23 +84,25 @@ def find_changes(
     `alpha` is the share of series without change that may be called changed; who searches many
     series at once divides it among them. Raises ValueError for a mean that is not positive.
     """
-    needed = runs_needed(alpha)
+    needed = fewest_runs_for_change(alpha)
     if len(run_means) < needed:
-        return ChangeSearch(len(run_means), (), enough=False, needed=needed)
-    logs = np.array(log_means(run_means))
+        return ChangeSearch(len(run_means), (), has_enough_runs=False, needed_runs=needed)
+    logs = np.array(logarithms(run_means))
     first = max(len(logs) - _RUNS_MOST, 0)
     pending, splits = [(first, len(logs))], dict[int, float]()
     while pending and len(splits) < _CHANGES_MOST:
         start, end = pending.pop()
-        split = _edges(logs[start:end], rng, alpha)
+        split = _segment_edges_and_p(logs[start:end], rng, alpha)
         if split is not None:
             edges = [start, *(start + edge for edge in split[0]), end]
             splits |= dict.fromkeys(edges[1:-1], split[1])
             pending += list(pairwise(edges))
-    return ChangeSearch(len(logs), tuple(_large(logs, splits)), enough=True, needed=needed)
+    return ChangeSearch(
+        len(logs), tuple(_large_changes(logs, splits)), has_enough_runs=True, needed_runs=needed
+    )
 
 
-def runs_needed(alpha: float) -> int:
+def fewest_runs_for_change(alpha: float) -> int:
     """The fewest runs of which a split in the middle is rarer than `alpha` among all their orders.
 
     Two tests are made, each of half of it.
@@ -111,7 +113,7 @@ def runs_needed(alpha: float) -> int:
     return runs
 
 
-def _edges(
+def _segment_edges_and_p(
     x: Floats, rng: np.random.Generator, alpha: float
 ) -> tuple[tuple[int, ...], float] | None:
     """Where the best segment of a stretch begins and ends, and p; None where chance does as well.
@@ -121,24 +123,24 @@ def _edges(
     if len(x) < RUNS_MIN or np.ptp(x) == 0:
         return None
     # Equal arrangements differ in the last digits: a tie counts as reached.
-    limit = _highest(x[None, :])[0] * (1 - 1e-9)
+    limit = _highest_scores(x[None, :])[0] * (1 - 1e-9)
     reached, done = np.zeros(2), 0
     wanted = max(_PERMUTATIONS, math.ceil(_BEYOND * 2 / alpha) - 1)
     # Where even the rest could not bring p down to alpha, it is not tried.
     while done < wanted and 2 * (1 + reached.min()) <= alpha * (1 + wanted):
         count = min(_CHUNK, wanted - done)
         shuffled = rng.permuted(np.tile(x, (count, 1)), axis=1)
-        reached += (_highest(shuffled) >= limit).sum(axis=0)
+        reached += (_highest_scores(shuffled) >= limit).sum(axis=0)
         done += count
     # Two tests, one for changes that stayed and one for those that went: Bonferroni.
     p = min(2 * float(reached.min() + 1) / (1 + done), 1.0)
     return (_best_segment(x), p) if done == wanted and p <= alpha else None
 
 
-def _highest(x: Floats) -> Floats:
+def _highest_scores(x: Floats) -> Floats:
     """For each row the highest score of a split and of any segment; shape (rows, 2)."""
     highest = np.zeros((len(x), 2))
-    for scores in _scores(x):
+    for scores in _segment_scores(x):
         np.maximum(highest[:, 0], scores[:, -1], out=highest[:, 0])
         np.maximum(highest[:, 1], scores.max(axis=1), out=highest[:, 1])
     return highest
@@ -150,7 +152,7 @@ def _best_segment(x: Floats) -> tuple[int, ...]:
     A change that stayed has one edge; noise at the end of the stretch would often feign another.
     """
     one_edge, two_edges = (0.0, 0), (0.0, 0, 0)
-    for length, scores in zip(range(_SIDE_MIN, len(x)), _scores(x[None, :]), strict=False):
+    for length, scores in zip(range(_SIDE_MIN, len(x)), _segment_scores(x[None, :]), strict=False):
         row = scores[0]
         if row[-1] > one_edge[0]:
             one_edge = (float(row[-1]), len(x) - length)
@@ -163,7 +165,7 @@ def _best_segment(x: Floats) -> tuple[int, ...]:
     return tuple(edge for edge in two_edges[1:] if 0 < edge < len(x))
 
 
-def _scores(x: Floats) -> Iterator[Floats]:
+def _segment_scores(x: Floats) -> Iterator[Floats]:
     """For each length of segment, and each row, the score of the segments by their start.
 
     The score is the sum of squares between segment and rest over the whole sum, a monotone function
@@ -179,7 +181,7 @@ def _scores(x: Floats) -> Iterator[Floats]:
         yield inside**2 * count / (length * (count - length)) / total
 
 
-def _large(logs: Floats, splits: dict[int, float]) -> list[LevelChange]:
+def _large_changes(logs: Floats, splits: dict[int, float]) -> list[LevelChange]:
     """Those splits between whose neighbouring levels there is a change worth the name."""
     kept = dict(splits)
     while True:

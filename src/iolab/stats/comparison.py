@@ -15,8 +15,8 @@ from typing import Final
 
 from iolab.core.metric_spec import Better
 from iolab.dataclass import dataclass
-from iolab.stats.repeats import CONFIDENT, NO_PRIOR, Prior, Variance, log_means, sample_variance_of
-from iolab.stats.special import student_excess, student_quantile
+from iolab.stats.repeats import CONFIDENT, NO_PRIOR, Prior, Variance, logarithms, sample_variance
+from iolab.stats.special import student_quantile, student_tail_expectation
 from iolab.text import percent_text
 
 RATIO_ALLOWANCE: Final = 0.0014
@@ -73,7 +73,7 @@ def compare(
     For latency quantiles the allowance is that of both sides' bins on top.
     Raises ValueError for a side without runs or with a mean that is not positive.
     """
-    a, b = log_means(baseline), log_means(candidate)
+    a, b = logarithms(baseline), logarithms(candidate)
     difference = math.fsum(b) / len(b) - math.fsum(a) / len(a)
     runs = (len(a), len(b))
     error, df = _unpaired_standard_error(a, b, prior)
@@ -95,12 +95,12 @@ def compare_paired(
     """
     if len(baseline) != len(candidate):
         raise ValueError(f"{len(baseline)} and {len(candidate)} runs make no pairs")
-    pairs = zip(log_means(baseline), log_means(candidate), strict=True)
+    pairs = zip(logarithms(baseline), logarithms(candidate), strict=True)
     differences = [after - before for before, after in pairs]
     count = len(differences)
     # Where nothing is shared within a block, a difference has twice a run's variance.
     doubled = replace(prior, variance=2 * prior.variance)
-    spread = doubled.moderated(sample_variance_of(differences))
+    spread = doubled.moderate(sample_variance(differences))
     error = spread.sd / math.sqrt(count) if spread.df else math.inf
     estimate = _LogRatioEstimate(math.fsum(differences) / count, error, spread.df, allowance)
     return _build_comparison(estimate, better, (count, count), paired=True)
@@ -128,12 +128,12 @@ def _unpaired_standard_error(
     a: Sequence[float], b: Sequence[float], prior: Prior
 ) -> tuple[float, float]:
     """The standard error of the difference and its degrees of freedom (0: unknown)."""
-    first, second = sample_variance_of(a), sample_variance_of(b)
+    first, second = sample_variance(a), sample_variance(b)
     if prior.df > 0:
         df = first.df + second.df
         varied = [spread for spread in (first, second) if spread.df > 0]
         pooled = sum(spread.variance * spread.df for spread in varied) / df if df else math.nan
-        spread = prior.moderated(Variance(pooled, df))
+        spread = prior.moderate(Variance(pooled, df))
         return spread.sd * math.sqrt(1 / len(a) + 1 / len(b)), spread.df
     if first.df == 0 or second.df == 0:
         return math.inf, 0.0
@@ -207,7 +207,11 @@ def _beyond_noise_p(estimate: _LogRatioEstimate) -> float:
     beyond = abs(estimate.difference) - math.log1p(NOISE_THRESHOLD) - estimate.allowance
     if beyond <= 0:
         return 1.0
-    return student_excess(beyond / estimate.error, estimate.df) if estimate.error > 0 else 0.0
+    return (
+        student_tail_expectation(beyond / estimate.error, estimate.df)
+        if estimate.error > 0
+        else 0.0
+    )
 
 
 def holm_adjusted_p_values(p_values: Sequence[float]) -> list[float]:

@@ -57,7 +57,7 @@ class GaussianProcess:
         second = self.weights @ (spread + means * means)
         return mean, np.sqrt(np.maximum(second - mean * mean, 0.0))
 
-    def draws(self, at: Floats, count: int, rng: np.random.Generator) -> Floats:
+    def draw_curves(self, at: Floats, count: int, rng: np.random.Generator) -> Floats:
         """Whole curves drawn from the process at those inputs; shape (count, points)."""
         means, covariances = self._posterior(at)
         chosen = rng.multinomial(count, self.weights)
@@ -72,7 +72,7 @@ class GaussianProcess:
         """Means (h, m) and covariances (h, m, m) for each of the hyperparameters."""
         cross = _matern_kernel(self.inputs, at, self.lengths, self.variances)
         own = _matern_kernel(at, at, self.lengths, self.variances)
-        basis, basis_at = _linear_basis(self.inputs), _linear_basis(at)
+        basis, basis_at = _linear_basis_matrix(self.inputs), _linear_basis_matrix(at)
         solved = self.inverse @ cross
         rest = self.targets - self.beta @ basis.T
         means = self.beta @ basis_at.T + np.einsum("hn,hnm->hm", rest, solved)
@@ -87,7 +87,7 @@ def fit_gaussian(inputs: Floats, targets: Floats, noise_sds: Floats) -> Gaussian
 
     Raises ValueError for fewer points than the linear mean has terms plus one.
     """
-    basis = _linear_basis(inputs)
+    basis = _linear_basis_matrix(inputs)
     count, terms = basis.shape
     if count <= terms:
         raise ValueError(f"{count} points are too few for a surrogate; {terms + 1} are needed")
@@ -116,7 +116,7 @@ def scale_to_span(values: Floats, low: float, high: float) -> Floats:
     return result
 
 
-def _linear_basis(inputs: Floats) -> Floats:
+def _linear_basis_matrix(inputs: Floats) -> Floats:
     return np.column_stack([np.ones(len(inputs)), inputs])
 
 
@@ -194,15 +194,15 @@ _POINTS_MIN: Final = 4
 class UslFit:
     """A fitted law: the rate of one, contention sigma, coherency kappa, and whether it describes.
 
-    `describes` is False where a residual exceeds twice the point's 95 % half-width; the law is then
-    not shown. `worst` is the largest residual of ln X.
+    `fits_well` is False where a residual exceeds twice the point's 95 % half-width; the law is then
+    not shown. `worst_residual` is the largest residual of ln X.
     """
 
     gamma: float
     sigma: float
     kappa: float
-    worst: float
-    describes: bool
+    worst_residual: float
+    fits_well: bool
 
     @property
     def best_load(self) -> float:
@@ -305,7 +305,7 @@ class CurvePoint:
 
 
 class AdaptiveCurve:
-    """A curve in the making: ask `wanted` for the next load, `record` what it gave."""
+    """A curve in the making: ask `next_load` for the next load, `add_measurement` what it gave."""
 
     def __init__(
         self, loads: Sequence[int], rng: np.random.Generator, must: Iterable[int] = ()
@@ -326,30 +326,34 @@ class AdaptiveCurve:
         self._surrogate: GaussianProcess | None = None
 
     @property
-    def first(self) -> tuple[int, ...]:
+    def first_loads(self) -> tuple[int, ...]:
         """The loads measured before any is chosen: the seeds and those that must be."""
         return tuple(self._first)
 
     @property
-    def measured(self) -> tuple[int, ...]:
+    def measured_loads(self) -> tuple[int, ...]:
         """The loads recorded so far, ascending."""
         return tuple(sorted(self._rates))
 
-    def wanted(self) -> int | None:
+    def next_load(self) -> int | None:
         """The load to measure next; None when the curve is known."""
         for load in self._first:
             if load not in self._rates:
                 return load
         left = [load for load in self._axis if load not in self._rates]
-        surrogate = self._fitted()
+        surrogate = self._fitted_process()
         if not left or surrogate is None:
             return left[0] if left else None
-        sds = surrogate.predict(self._inputs(left))[1]
+        sds = surrogate.predict(self._scaled_inputs(left))[1]
         if Z95 * sds.max() > _UNCERTAIN:
             return left[int(np.argmax(sds))]
-        return self._in_jump() or self._in_gap() or self._for_proof(left)
+        return (
+            self._load_in_largest_jump()
+            or self._load_in_largest_gap()
+            or self._load_to_confirm_knee(left)
+        )
 
-    def record(self, load: int, rate: float, noise: float) -> None:
+    def add_measurement(self, load: int, rate: float, noise: float) -> None:
         """Take the measured rate (> 0) of a load and the standard error of its logarithm.
 
         A load that is recorded again replaces what was known of it. ValueError for a load that is
@@ -358,63 +362,63 @@ class AdaptiveCurve:
         if load not in self._axis or not rate > 0:
             raise ValueError(f"load {load} with rate {rate} is no point of this axis")
         value = math.log(rate / load)
-        surrogate = self._fitted() if load not in self._rates else None
+        surrogate = self._fitted_process() if load not in self._rates else None
         if surrogate is not None and load not in self._first:
-            mean, sd = surrogate.predict(self._inputs([load]))
+            mean, sd = surrogate.predict(self._scaled_inputs([load]))
             error = abs(value - float(mean[0]))
             allowed = max(_HIT_ALWAYS, _HIT_SDS * math.hypot(float(sd[0]), noise))
             self._hits = self._hits + 1 if error <= min(allowed, _HIT_NEVER) else 0
         self._rates[load] = (value, noise)
         self._surrogate = None
 
-    def points(self) -> tuple[CurvePoint, ...]:
+    def curve_points(self) -> tuple[CurvePoint, ...]:
         """Every load of the axis; what was measured stands as measured, the rest as predicted.
 
         Without enough points for a surrogate, only what was measured.
         """
-        surrogate = self._fitted()
-        points = [self._measured_point(load) for load in self.measured]
+        surrogate = self._fitted_process()
+        points = [self._measured_point(load) for load in self.measured_loads]
         left = [load for load in self._axis if load not in self._rates]
         if left and surrogate is not None:
-            means, sds = surrogate.predict(self._inputs(left))
+            means, sds = surrogate.predict(self._scaled_inputs(left))
             points += [
                 _curve_point_from_log_rate(load, float(mean), float(sd), measured=False)
                 for load, mean, sd in zip(left, means, sds, strict=True)
             ]
         return tuple(sorted(points, key=lambda point: point.load))
 
-    def draws(self, count: int) -> Floats:
+    def draw_rates(self, count: int) -> Floats:
         """Whole curves that the measurements allow: rates of shape (count, loads of the axis)."""
-        surrogate = self._fitted()
+        surrogate = self._fitted_process()
         if surrogate is None:
             raise ValueError(f"{len(self._rates)} measured loads are too few to draw curves")
-        logs = surrogate.draws(self._inputs(self._axis), count, self._rng)
+        logs = surrogate.draw_curves(self._scaled_inputs(self._axis), count, self._rng)
         rates: Floats = np.exp(logs) * np.array(self._axis)
         return rates
 
     def _measured_point(self, load: int) -> CurvePoint:
         return _curve_point_from_log_rate(load, *self._rates[load], measured=True)
 
-    def _fitted(self) -> GaussianProcess | None:
+    def _fitted_process(self) -> GaussianProcess | None:
         """The surrogate of what is recorded; None for too few points."""
-        loads = self.measured
+        loads = self.measured_loads
         if self._surrogate is None and len(loads) > 2:
             values = np.array([self._rates[load] for load in loads])
-            self._surrogate = fit_gaussian(self._inputs(loads), values[:, 0], values[:, 1])
+            self._surrogate = fit_gaussian(self._scaled_inputs(loads), values[:, 0], values[:, 1])
         return self._surrogate
 
-    def _inputs(self, loads: Sequence[int]) -> Floats:
+    def _scaled_inputs(self, loads: Sequence[int]) -> Floats:
         roots = np.sqrt(np.array(loads, dtype=np.float64))
         first, last = math.sqrt(self._axis[0]), math.sqrt(self._axis[-1])
         return scale_to_span(roots, first, last).reshape(-1, 1)
 
-    def _in_jump(self) -> int | None:
+    def _load_in_largest_jump(self) -> int | None:
         """The middle of the largest jump between measured loads with others between, else None.
 
         A jump is a step of ln(X/N) that the slopes on neither side foretell: a cliff or a kink,
         which a smooth surrogate draws too softly and too surely.
         """
-        loads = self.measured
+        loads = self.measured_loads
         y = [self._rates[load][0] for load in loads]
         places = [self._axis.index(load) for load in loads]
         slopes = [(y[i + 1] - y[i]) / (places[i + 1] - places[i]) for i in range(len(loads) - 1)]
@@ -427,14 +431,14 @@ class AdaptiveCurve:
                 largest, middle = jump, self._axis[places[i] + width // 2]
         return middle
 
-    def _in_gap(self) -> int | None:
+    def _load_in_largest_gap(self) -> int | None:
         """The middle of the widest gap between measured loads, None where none is too wide."""
         places = [index for index, load in enumerate(self._axis) if load in self._rates]
         gaps = [(right - left, left) for left, right in pairwise(places)]
         width, left = max(gaps)
         return self._axis[left + width // 2] if width > _GAP_MOST else None
 
-    def _for_proof(self, left: Sequence[int]) -> int | None:
+    def _load_to_confirm_knee(self, left: Sequence[int]) -> int | None:
         """An unmeasured load far from measured ones, until predictions have come true."""
         if self._hits >= _HITS_WANTED:
             return None

@@ -34,7 +34,7 @@ class GeometricMeanRatio:
     bootstrapped: bool
 
 
-def geometric_mean(
+def geometric_mean_ratio(
     curves: Sequence[Sequence[Comparison]], rng: np.random.Generator | None = None
 ) -> GeometricMeanRatio:
     """The geometric mean over all cells, each curve (its cells belong together) weighing the same.
@@ -47,7 +47,7 @@ def geometric_mean(
     logs = np.array([np.mean([math.log(cell.ratio) for cell in curve]) for curve in curves])
     middle = float(logs.mean())
     if rng is not None and len(curves) >= BOOTSTRAP_MIN:
-        reach = _bootstrap_half_width(logs, rng) + RATIO_ALLOWANCE
+        reach = _bootstrap_log_half_width(logs, rng) + RATIO_ALLOWANCE
         return _geometric_mean_ratio(middle, reach, len(curves), bootstrapped=True)
     error, df = _standard_error_and_df(curves)
     if df == 0:
@@ -73,7 +73,9 @@ def _standard_error_and_df(curves: Sequence[Sequence[Comparison]]) -> tuple[floa
     return math.sqrt(variance), variance**2 / fourths if fourths > 0 else math.inf
 
 
-def _bootstrap_half_width(logs: np.typing.NDArray[np.float64], rng: np.random.Generator) -> float:
+def _bootstrap_log_half_width(
+    logs: np.typing.NDArray[np.float64], rng: np.random.Generator
+) -> float:
     """Half of the percentile interval, stretched as Student's t is over so few curves."""
     count = len(logs)
     weights = rng.multinomial(count, np.full(count, 1 / count), size=_RESAMPLES)

@@ -75,7 +75,7 @@ def run_quantiles(
     total = counts.sum(axis=0)[None, :]
     cells = _quantile_bins_of_histogram(total, [*qs, _MEDIAN])
     values = [float(middle[cell]) for cell in cells]
-    edges = _block_starts(len(counts))
+    edges = _bootstrap_block_starts(len(counts))
     if edges is None:
         return tuple(QuantileEstimate(value, None, None) for value in values[:-1])
     count = len(edges)
@@ -85,7 +85,7 @@ def run_quantiles(
     drawn = weights.astype(np.float64) @ blocks.astype(np.float64)
     cumulative = np.cumsum(drawn, axis=1)
     reaches = [
-        _quantile_reach(
+        _quantile_errors(
             value,
             middle[_quantile_bins(cumulative, q)],
             _excess_beyond_quantile(counts, cell, q),
@@ -97,12 +97,12 @@ def run_quantiles(
     # tail: where the median is only bounded, so are the others.
     wander = reaches.pop().bound
     return tuple(
-        reach.quantile(value, wander) for value, reach in zip(values, reaches, strict=False)
+        reach.to_estimate(value, wander) for value, reach in zip(values, reaches, strict=False)
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _QuantileReach:
+class _QuantileErrors:
     """How far a quantile may lie from its value, down and up, as logarithms.
 
     `correlated_mean_bound` is how far it may have wandered where its seconds are too correlated to
@@ -113,7 +113,7 @@ class _QuantileReach:
     up: float
     bound: float
 
-    def quantile(self, value: float, wander: float) -> QuantileEstimate:
+    def to_estimate(self, value: float, wander: float) -> QuantileEstimate:
         """The quantile with its interval, unless what is known is too little."""
         more = max(self.bound, wander)
         if more > _BOUND_MOST:
@@ -122,7 +122,7 @@ class _QuantileReach:
         return QuantileEstimate(value, value * math.exp(-down), value * math.exp(up))
 
 
-def _quantile_reach(value: float, drawn: Floats, beyond: Floats, edges: Ints) -> _QuantileReach:
+def _quantile_errors(value: float, drawn: Floats, beyond: Floats, edges: Ints) -> _QuantileErrors:
     """The range of the resampled quantiles, stretched around the value.
 
     At least by Student's t of the few blocks and the n of a plug-in variance; more where batches of
@@ -136,14 +136,14 @@ def _quantile_reach(value: float, drawn: Floats, beyond: Floats, edges: Ints) ->
     stretch = student_quantile(CONFIDENT, count - 1.0) / 1.96 * math.sqrt(count / (count - 1))
     resampled = 1.96 * math.sqrt(count) * float(np.add.reduceat(beyond, edges).std()) / len(beyond)
     if resampled <= 0:
-        return _QuantileReach(down * stretch, up * stretch, 0.0)
-    octaves = batches.batch_sizes(beyond, _BATCHES_MIN)
+        return _QuantileErrors(down * stretch, up * stretch, 0.0)
+    octaves = batches.batch_statistics_by_size(beyond, _BATCHES_MIN)
     refused = batches.find_too_correlated(octaves)
     if refused is not None:
         bound = batches.correlated_mean_bound(refused) / resampled * max(down, up)
-        return _QuantileReach(down * stretch, up * stretch, bound)
-    stretch = max(stretch, batches.widest_mean_variance(octaves).half_width / resampled)
-    return _QuantileReach(down * stretch, up * stretch, 0.0)
+        return _QuantileErrors(down * stretch, up * stretch, bound)
+    stretch = max(stretch, batches.widest_mean_variance(octaves).half_width_95 / resampled)
+    return _QuantileErrors(down * stretch, up * stretch, 0.0)
 
 
 def _excess_beyond_quantile(counts: Ints, cell: int, q: float) -> Floats:
@@ -178,7 +178,7 @@ def _quantile_bins_of_histogram(total: Ints, qs: Sequence[float]) -> list[int]:
     return [int(_quantile_bins(cumulative, q)[0]) for q in qs]
 
 
-def _block_starts(seconds: int) -> Ints | None:
+def _bootstrap_block_starts(seconds: int) -> Ints | None:
     """Where blocks of nearly equal length begin; None for too short a run."""
     count = bootstrap_block_count(seconds)
     if count == 0:

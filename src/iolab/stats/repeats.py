@@ -52,7 +52,7 @@ class Prior:
     cells: int
     pooled_df: float
 
-    def moderated(self, own: Variance) -> Variance:
+    def moderate(self, own: Variance) -> Variance:
         """The cell's variance drawn towards the stratum's: (d0 s0^2 + d s^2) / (d0 + d).
 
         No more degrees of freedom than all cells together had, as in limma's `eBayes`.
@@ -72,7 +72,7 @@ NO_PRIOR: Final = Prior(0.0, 0.0, 0, 0.0)
 """Nothing is known beyond the cell's own runs."""
 
 
-def sample_variance_of(log_means: Sequence[float]) -> Variance:
+def sample_variance(log_means: Sequence[float]) -> Variance:
     """The sample variance of one cell's log run means; df 0 for a single run."""
     if len(log_means) < 2:
         return Variance(math.nan, 0.0)
@@ -100,7 +100,7 @@ def fit_prior(spreads: Sequence[Variance]) -> Prior:
     logs = (math.log(max(spread.variance, _ZERO_SHARE * middle)) for spread in used)
     e = [log - digamma(half) + math.log(half) for log, half in zip(logs, halves, strict=True)]
     within = math.fsum(trigamma(half) for half in halves) / len(used)
-    observed = sample_variance_of(e).variance
+    observed = sample_variance(e).variance
     upper = observed * (1 + math.sqrt(2 / (len(used) - 1)))
     if upper <= within:
         return Prior(_pooled_variance(used), math.inf, len(used), pooled_df)
@@ -128,7 +128,7 @@ class StratumPriors:
 
     priors: Mapping[StratumPath, Prior]
 
-    def of(self, place: StratumPath) -> Prior:
+    def prior_for_place(self, place: StratumPath) -> Prior:
         """That of the finest stratum around a place that has cells enough, else NO_PRIOR.
 
         A place is, say, (mix, below or above the knee).
@@ -140,7 +140,7 @@ class StratumPriors:
         return NO_PRIOR
 
 
-def fit_strata(cells: Iterable[tuple[StratumPath, Variance]]) -> StratumPriors:
+def fit_stratum_priors(cells: Iterable[tuple[StratumPath, Variance]]) -> StratumPriors:
     """The prior of every stratum; the coarsest has the empty place and holds all cells."""
     members: dict[StratumPath, list[Variance]] = {}
     for place, spread in cells:
@@ -181,7 +181,7 @@ class PublishedValue:
         return math.log(self.high / self.low) / 2
 
 
-def log_means(run_means: Sequence[float]) -> list[float]:
+def logarithms(run_means: Sequence[float]) -> list[float]:
     """Their logarithms; ValueError for none, or for one that is not a positive number."""
     if not run_means:
         raise ValueError("a cell without runs has no mean")
@@ -198,9 +198,9 @@ def publish_value(
 
     For latency quantiles the allowance is that of their bins on top (`BIN_ERROR`).
     """
-    logs = log_means(run_means)
+    logs = logarithms(run_means)
     middle = math.fsum(logs) / len(logs)
-    spread = prior.moderated(sample_variance_of(logs))
+    spread = prior.moderate(sample_variance(logs))
     if spread.df == 0:
         return PublishedValue(math.exp(middle), None, None, len(logs), spread)
     reach = student_quantile(CONFIDENT, spread.df) * spread.sd / math.sqrt(len(logs)) + allowance

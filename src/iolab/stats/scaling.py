@@ -102,10 +102,10 @@ def predict_rate(
     widths = [Z95 * scatter / math.sqrt(point.runs) for point in points]
     law = fit_usl(loads, [point.rate for point in points], widths)
     middle, low, high = _mixture_quantiles(points, scatter, min(freedom, DF_MOST), load)
-    value = math.log(law.rate(load)) if law.describes else middle
+    value = math.log(law.rate(load)) if law.fits_well else middle
     ends = [math.exp(end) for end in (value, min(low, value), max(high, value))]
     rate, low, high = (end if limit is None else min(end, limit) for end in ends)
-    kind = PredictionLaw.USL if law.describes else PredictionLaw.SATURATION
+    kind = PredictionLaw.USL if law.fits_well else PredictionLaw.SATURATION
     return Prediction(load, rate, low, high, kind, limit)
 
 

@@ -57,9 +57,9 @@ class LoadLimit:
     """The highest load under the limit with its 95 % interval, and how it stands.
 
     `verified` is the largest load measured whose own upper 95 % bound lies below the limit, None
-    for none. `settled` tells that the interval is narrow enough; `confirm_at` is the load for the
-    full runs that confirm it. `bounded` is False where the limit is never or always exceeded: the
-    load then is the axis' end, without an interval (low and high are None).
+    for none. `is_settled` tells that the interval is narrow enough; `load_to_confirm` is the load
+    for the full runs that confirm it. `is_bounded` is False where the limit is never or always
+    exceeded: the load then is the axis' end, without an interval (low and high are None).
     """
 
     load: float
@@ -67,11 +67,11 @@ class LoadLimit:
     high: float | None
     verified: float | None
     runs: int
-    settled: bool
-    bounded: bool
+    is_settled: bool
+    is_bounded: bool
 
     @property
-    def confirm_at(self) -> float:
+    def load_to_confirm(self) -> float:
         """Where full runs confirm the answer: 2 % below it."""
         return self.load * _CONFIRM_SHARE
 
@@ -87,7 +87,7 @@ class _LatencyFit:
 
 
 class MaxLoadSearch:
-    """The search as it goes: ask `wanted` for the next load, `record` what it gave."""
+    """The search as it goes: ask `next_load` for the next load, `add_run` what it gave."""
 
     def __init__(self, saturation: float, limit_ns: float, prior: Prior = NO_PRIOR) -> None:
         """Take the closed-loop maximum (I/Os a second) and the limit of the latency quantile.
@@ -102,46 +102,52 @@ class MaxLoadSearch:
         self._prior = prior
         self._runs: list[LoadRun] = []
 
-    def record(self, run: LoadRun) -> None:
+    def add_run(self, run: LoadRun) -> None:
         """Take a run; ValueError where its load or latency is not positive."""
         if not (run.load > 0 and run.latency_ns > 0):
             raise ValueError(f"load {run.load} with {run.latency_ns} ns is no run")
         self._runs.append(run)
 
-    def wanted(self) -> float | None:
+    def next_load(self) -> float | None:
         """The load to run next, None when the answer is settled or twelve runs were made."""
         count = len(self._runs)
         if count < len(_FIRST_SHARES):
             return _FIRST_SHARES[count] * self._saturation
-        limit = self.limit()
-        if limit.settled or count >= LOAD_RUNS_MOST:
+        limit = self.load_limit()
+        if limit.is_settled or count >= LOAD_RUNS_MOST:
             return None
-        if not limit.bounded:
-            return self._within(limit.load)
-        fitted = self._fit()
-        step = min(_STEP_MOST, 2 * self._error(fitted, limit.load) / limit.load)
+        if not limit.is_bounded:
+            return self._clip_to_range(limit.load)
+        fitted = self._fit_latency()
+        step = min(_STEP_MOST, 2 * self._load_error(fitted, limit.load) / limit.load)
         side = -1 if count % 2 == 0 else 1
-        return self._within(limit.load * (1 + side * step))
+        return self._clip_to_range(limit.load * (1 + side * step))
 
-    def limit(self) -> LoadLimit:
+    def load_limit(self) -> LoadLimit:
         """The answer from the runs so far; ValueError before there are enough for a fit."""
         if len(self._runs) <= _PARAMETERS:
             raise ValueError(f"{len(self._runs)} runs are too few for a fit")
-        fitted = self._fit()
-        verified = self._verified(fitted)
+        fitted = self._fit_latency()
+        verified = self._verified_load(fitted)
         rises = fitted.b > _SLOPE_LEAST
-        share = self._share_at((self._log_limit - fitted.a) / fitted.b) if rises else math.nan
+        share = (
+            self._load_share_from_transform((self._log_limit - fitted.a) / fitted.b)
+            if rises
+            else math.nan
+        )
         if not _SHARE_LEAST < share < _SHARE_MOST:
-            return self._unbounded(fitted, verified)
+            return self._unbounded_limit(fitted, verified)
         load = share * self._saturation
-        reach = student_quantile(0.975, fitted.spread.df) * self._error(fitted, load)
+        reach = student_quantile(0.975, fitted.spread.df) * self._load_error(fitted, load)
         settled = fitted.near >= _NEAR_WANTED and reach <= _PRECISION * load
         count = len(self._runs)
-        return LoadLimit(load, load - reach, load + reach, verified, count, settled, bounded=True)
+        return LoadLimit(
+            load, load - reach, load + reach, verified, count, settled, is_bounded=True
+        )
 
-    def _fit(self) -> _LatencyFit:
+    def _fit_latency(self) -> _LatencyFit:
         """Weighted least squares, with weights that fall off with the distance from the limit."""
-        u = np.array([self._u(run.load) for run in self._runs])
+        u = np.array([self._utilization_transform(run.load) for run in self._runs])
         y = np.log([run.latency_ns for run in self._runs])
         distance = (y - self._log_limit) / _WEIGHT_WIDTH
         weights = np.exp(-0.5 * distance**2) + _WEIGHT_FLOOR
@@ -150,40 +156,40 @@ class MaxLoadSearch:
         solved = np.linalg.lstsq(design * root[:, None], y * root, rcond=None)[0]
         residuals = y - design @ solved
         own = _weighted_residual_variance(residuals, weights)
-        spread = self._prior.moderated(own) if self._prior.df else own
+        spread = self._prior.moderate(own) if self._prior.df else own
         near = int((np.abs(y - self._log_limit) < _NEAR).sum())
         return _LatencyFit(float(solved[0]), float(solved[1]), spread, near)
 
-    def _error(self, fitted: _LatencyFit, load: float) -> float:
+    def _load_error(self, fitted: _LatencyFit, load: float) -> float:
         """The standard error of the root: s / sqrt(n_near) over the slope of ln q there."""
         gap = _HEADROOM * self._saturation - load
         return fitted.spread.sd / math.sqrt(max(fitted.near, 1)) * gap / fitted.b
 
-    def _verified(self, fitted: _LatencyFit) -> float | None:
+    def _verified_load(self, fitted: _LatencyFit) -> float | None:
         reach = student_quantile(0.95, fitted.spread.df) * fitted.spread.sd
         below = [
             run.load for run in self._runs if math.log(run.latency_ns) + reach <= self._log_limit
         ]
         return max(below, default=None)
 
-    def _unbounded(self, fitted: _LatencyFit, verified: float | None) -> LoadLimit:
+    def _unbounded_limit(self, fitted: _LatencyFit, verified: float | None) -> LoadLimit:
         """The limit is beyond either end of the loads; which one, the fit at the middle tells."""
-        middle = fitted.a + fitted.b * self._u(0.5 * self._saturation)
+        middle = fitted.a + fitted.b * self._utilization_transform(0.5 * self._saturation)
         load = self._saturation if middle < self._log_limit else _SHARE_LEAST * self._saturation
         tried = sum(abs(run.load / load - 1) < _STEP_MOST for run in self._runs)
         settled = tried >= _NEAR_WANTED
         return LoadLimit(
-            load, None, None, verified, len(self._runs), settled=settled, bounded=False
+            load, None, None, verified, len(self._runs), is_settled=settled, is_bounded=False
         )
 
-    def _within(self, load: float) -> float:
+    def _clip_to_range(self, load: float) -> float:
         return min(max(load, _SHARE_LEAST * self._saturation), _SHARE_MOST * self._saturation)
 
-    def _u(self, load: float) -> float:
+    def _utilization_transform(self, load: float) -> float:
         share = min(load / (_HEADROOM * self._saturation), 1 - 1e-3)
         return -math.log(1 - share)
 
-    def _share_at(self, u: float) -> float:
+    def _load_share_from_transform(self, u: float) -> float:
         return _HEADROOM * (1 - math.exp(-min(u, 700.0))) if u > 0 else 0.0
 
 
@@ -213,21 +219,21 @@ _ALIKE: Final = 0.01
 class Peak:
     """The best point, its rate with a 95 % interval, and what is as good.
 
-    `alike` are the measured points within 1 % of it, cheapest (least product of its coordinates)
-    first; `at_edge` tells that an axis ends there, so that more may lie beyond.
+    `indistinguishable_points` are the measured points within 1 % of it, cheapest (least product of
+    its coordinates) first; `at_edge` tells that an axis ends there, so that more may lie beyond.
     """
 
     point: GridPoint
     rate: float
     low: float
     high: float
-    alike: tuple[GridPoint, ...]
+    indistinguishable_points: tuple[GridPoint, ...]
     at_edge: bool
     runs: int
 
 
 class PeakSearch:
-    """The search as it goes: ask `wanted` for the next point, `record` what it gave."""
+    """A running search: `next_point` is what to measure, `add_measurement` takes the result."""
 
     def __init__(self, axes: Sequence[Sequence[int]]) -> None:
         """Take one or two axes of positive values; ValueError for anything else."""
@@ -238,21 +244,25 @@ class PeakSearch:
         self._first = initial_peak_points(self._axes)
         self._runs: dict[GridPoint, list[tuple[float, float]]] = {}
 
-    def wanted(self) -> GridPoint | None:
+    def next_point(self) -> GridPoint | None:
         """The point to measure next; None when no other promises to be better."""
         for point in self._first:
             if point not in self._runs:
                 return point
         left = [point for point in self._points if point not in self._runs]
-        if not left or self._count() >= PEAK_RUNS_MOST or len(self._runs) <= len(self._axes) + 1:
-            return left[0] if left and self._count() < PEAK_RUNS_MOST else None
-        surrogate = self._fitted()
-        best = float(surrogate.predict(self._inputs(list(self._runs)))[0].max())
-        gains = _expected_improvements(*surrogate.predict(self._inputs(left)), best)
+        if (
+            not left
+            or self._measurement_count() >= PEAK_RUNS_MOST
+            or len(self._runs) <= len(self._axes) + 1
+        ):
+            return left[0] if left and self._measurement_count() < PEAK_RUNS_MOST else None
+        surrogate = self._fitted_process()
+        best = float(surrogate.predict(self._scaled_inputs(list(self._runs)))[0].max())
+        gains = _expected_improvements(*surrogate.predict(self._scaled_inputs(left)), best)
         where = int(np.argmax(gains))
         return left[where] if gains[where] > _GAIN_LEAST else None
 
-    def record(self, point: GridPoint, rate: float, noise: float) -> None:
+    def add_measurement(self, point: GridPoint, rate: float, noise: float) -> None:
         """Take a run's rate (> 0) and the standard deviation of its logarithm between runs.
 
         ValueError for a point that is not on the axes or a rate that is not positive.
@@ -261,12 +271,12 @@ class PeakSearch:
             raise ValueError(f"point {point} with rate {rate} is not on these axes")
         self._runs.setdefault(point, []).append((math.log(rate), noise))
 
-    def peak(self) -> Peak:
+    def best_point(self) -> Peak:
         """The best of the measured points; ValueError before any run."""
         if not self._runs:
             raise ValueError("no run has been recorded")
         measured = sorted(self._runs)
-        means, sds = self._estimates(measured)
+        means, sds = self._estimated_rates(measured)
         where = int(np.argmax(means))
         best, mean, reach = measured[where], float(means[where]), Z95 * float(sds[where])
         alike = [
@@ -280,28 +290,28 @@ class PeakSearch:
             math.exp(mean + reach),
             tuple(sorted(alike, key=lambda point: (math.prod(point), point))),
             any(len(axis) > 1 and value in {axis[0], axis[-1]} for value, axis in edges),
-            self._count(),
+            self._measurement_count(),
         )
 
-    def _estimates(self, points: list[GridPoint]) -> tuple[Floats, Floats]:
+    def _estimated_rates(self, points: list[GridPoint]) -> tuple[Floats, Floats]:
         """Mean and standard deviation of ln X at measured points."""
         if len(self._runs) > len(self._axes) + 1:
-            return self._fitted().predict(self._inputs(points))
-        values = np.array([self._joined(point) for point in points])
+            return self._fitted_process().predict(self._scaled_inputs(points))
+        values = np.array([self._pooled_measurement(point) for point in points])
         return values[:, 0], values[:, 1]
 
-    def _fitted(self) -> GaussianProcess:
+    def _fitted_process(self) -> GaussianProcess:
         points = list(self._runs)
-        values = np.array([self._joined(point) for point in points])
-        return fit_gaussian(self._inputs(points), values[:, 0], values[:, 1])
+        values = np.array([self._pooled_measurement(point) for point in points])
+        return fit_gaussian(self._scaled_inputs(points), values[:, 0], values[:, 1])
 
-    def _joined(self, point: GridPoint) -> tuple[float, float]:
+    def _pooled_measurement(self, point: GridPoint) -> tuple[float, float]:
         """A point's runs as one: their mean and its standard error."""
         runs = self._runs[point]
         noise = math.sqrt(sum(sd * sd for _, sd in runs)) / len(runs)
         return sum(value for value, _ in runs) / len(runs), noise
 
-    def _inputs(self, points: list[GridPoint]) -> Floats:
+    def _scaled_inputs(self, points: list[GridPoint]) -> Floats:
         columns = [
             scale_to_span(
                 np.log2([point[index] for point in points]), *np.log2([axis[0], axis[-1]])
@@ -310,7 +320,7 @@ class PeakSearch:
         ]
         return np.column_stack(columns)
 
-    def _count(self) -> int:
+    def _measurement_count(self) -> int:
         return sum(len(runs) for runs in self._runs.values())
 
 

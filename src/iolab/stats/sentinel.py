@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from iolab.dataclass import dataclass
-from iolab.stats.repeats import log_means
+from iolab.stats.repeats import logarithms
 
 _JUMP_SDS: Final = 4.5
 """A difference of two runs has sqrt(2) standard deviations: 4.5 are 3.2 of those. Over 24 sentinels
@@ -45,7 +45,7 @@ def judge_sentinel(run_means: Sequence[float], sd: float) -> SentinelVerdict:
     `run_means` are all since the state was last made anew: after an alarm the device is conditioned
     again, the block of cells repeated, and the list begins anew.
     """
-    logs = log_means(run_means)
+    logs = logarithms(run_means)
     if len(logs) < 2:
         return SentinelVerdict(Movement.STILL, 0.0)
     jump = logs[-1] - logs[-2]

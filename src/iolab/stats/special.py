@@ -102,7 +102,7 @@ def beta_cdf(x: float, a: float, b: float) -> float:
         return 1 - beta_cdf(1 - x, b, a)
     log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
     log_front += a * math.log(x) + b * math.log1p(-x)
-    return math.exp(log_front) * _beta_fraction(x, a, b) / a
+    return math.exp(log_front) * _beta_continued_fraction(x, a, b) / a
 
 
 @lru_cache(maxsize=4096)
@@ -125,11 +125,11 @@ def student_quantile(p: float, df: float) -> float:
     if df == 2:
         return (2 * p - 1) * math.sqrt(2 / (4 * p * (1 - p)))
     if df >= _EXPANSION_DF:
-        return _student_expansion(NormalDist().inv_cdf(p), df)
-    return _student_newton(p, df)
+        return _student_quantile_expansion(NormalDist().inv_cdf(p), df)
+    return _student_quantile_by_newton(p, df)
 
 
-def student_excess(t: float, df: float) -> float:
+def student_tail_expectation(t: float, df: float) -> float:
     """P(|T| >= t) for t >= 0: the two-sided p-value, exact in the far tail too."""
     _require_positive(df)
     if math.isinf(df):
@@ -144,7 +144,7 @@ def _require_positive(x: float) -> None:
         raise ValueError(f"{x} is not a positive number")
 
 
-def _beta_fraction(x: float, a: float, b: float) -> float:
+def _beta_continued_fraction(x: float, a: float, b: float) -> float:
     """The continued fraction of DLMF 8.17.22 by the modified Lentz algorithm."""
     c = 1.0
     d = 1 / _avoid_zero(1 - (a + b) * x / (a + 1))
@@ -165,7 +165,7 @@ def _avoid_zero(x: float) -> float:
     return x if abs(x) > _TINY else _TINY
 
 
-def _student_expansion(z: float, df: float) -> float:
+def _student_quantile_expansion(z: float, df: float) -> float:
     """AS 26.7.5, from the normal quantile z."""
     z2 = z * z
     first = z * (z2 + 1) / 4
@@ -175,16 +175,16 @@ def _student_expansion(z: float, df: float) -> float:
     return z + first / df + second / df**2 + third / df**3 + fourth / df**4
 
 
-def _student_newton(p: float, df: float) -> float:
+def _student_quantile_by_newton(p: float, df: float) -> float:
     """The root of the upper tail, by Newton where it stays in its bracket, else by halving."""
     tail = 2 * (1 - p)
     low, high = 0.0, 1.0
-    while student_excess(high, df) > tail:
+    while student_tail_expectation(high, df) > tail:
         low, high = high, high * 2
     log_scale = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - 0.5 * math.log(df * math.pi)
     t = (low + high) / 2
     for _ in range(_NEWTON_LIMIT):
-        excess = student_excess(t, df) - tail
+        excess = student_tail_expectation(t, df) - tail
         low, high = (t, high) if excess > 0 else (low, t)
         density = math.exp(log_scale - (df + 1) / 2 * math.log1p(t * t / df))
         step = excess / (2 * density)

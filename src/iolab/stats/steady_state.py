@@ -35,7 +35,7 @@ class Truncation:
     """Where MSER would cut, in blocks, and whether it found a minimum before its search ended."""
 
     blocks: int
-    converged: bool
+    has_converged: bool
 
 
 def clipped_block_medians(series: Floats, block_s: int = BLOCK_S) -> Floats:
@@ -57,14 +57,14 @@ def find_truncation(blocks: Floats) -> Truncation:
     count = len(blocks)
     limit = count // 2
     if limit == 0:
-        return Truncation(0, converged=False)
+        return Truncation(0, has_converged=False)
     centred = blocks - blocks.mean()
     kept = np.arange(count, 0, -1)[: limit + 1]
     sums = np.cumsum(centred[::-1])[::-1][: limit + 1]
     squares = np.cumsum((centred * centred)[::-1])[::-1][: limit + 1]
     spread = np.maximum(squares - sums * sums / kept, 0.0)
     best = int(np.argmin(spread / kept.astype(np.float64) ** 2))
-    return Truncation(best, converged=best < limit)
+    return Truncation(best, has_converged=best < limit)
 
 
 _LAG_FIRST_S: Final = 8
@@ -95,7 +95,7 @@ _SECOND_PEAK_SHARE: Final = 0.2
 whose lengths differ by 10 % keep four fifths."""
 
 
-def cycle_period(x: Floats) -> int | None:
+def find_cycle_period(x: Floats) -> int | None:
     """The cycle's length in seconds, None where there is none to be seen."""
     last = min(_LAG_LAST_S, int(len(x) * _LAG_SHARE))
     if last <= _LAG_FIRST_S:
@@ -169,20 +169,20 @@ _MIN_BLOCKS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Transient:
+class FittedTransient:
     """A fitted decay: the level that remains, what is added at the start, tau in seconds, and F."""
 
     level: float
     amplitude: float
     tau_s: float
-    f: float
+    f_statistic: float
 
     @property
-    def is_clear(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether it explains more than chance would."""
-        return self.f > _F_LIMIT
+        return self.f_statistic > _F_LIMIT
 
-    def settled_s(self, share: float) -> float:
+    def settling_time_s(self, share: float) -> float:
         """When it has decayed to `share` of the level, in seconds from the start; 0 if never above.
 
         Infinite for a level of zero or less: such a fit has no steady state.
@@ -192,12 +192,12 @@ class Transient:
         return self.tau_s * math.log(max(abs(self.amplitude / self.level) / share, 1.0))
 
 
-def fit_transient(blocks: Floats, block_s: int = BLOCK_S) -> Transient | None:
+def fit_transient(blocks: Floats, block_s: int = BLOCK_S) -> FittedTransient | None:
     """The best fit to block medians that begin at second 0; None for too few of them."""
     count = len(blocks)
     if count < _MIN_BLOCKS:
         return None
-    taus, shapes, norms = _decay_shapes(count, block_s)
+    taus, shapes, norms = _decay_basis(count, block_s)
     mean = float(blocks.mean())
     centred = blocks - mean
     total = float(centred @ centred)
@@ -208,7 +208,7 @@ def fit_transient(blocks: Floats, block_s: int = BLOCK_S) -> Transient | None:
     offset = float(np.exp(-_block_centres_s(count, block_s) / taus[best]).mean())
     remaining = max(total - float(gains[best]), 1e-12 * total)
     f = float(gains[best]) / remaining * (count - _PARAMETERS) / 2 if total > 0 else 0.0
-    return Transient(mean - amplitude * offset, amplitude, float(taus[best]), f)
+    return FittedTransient(mean - amplitude * offset, amplitude, float(taus[best]), f)
 
 
 def _block_centres_s(count: int, block_s: int) -> Floats:
@@ -217,7 +217,7 @@ def _block_centres_s(count: int, block_s: int) -> Floats:
 
 
 @lru_cache(maxsize=512)
-def _decay_shapes(count: int, block_s: int) -> tuple[Floats, Floats, Floats]:
+def _decay_basis(count: int, block_s: int) -> tuple[Floats, Floats, Floats]:
     """The time constants, their centred shapes (taus x blocks) and the shapes' squared norms."""
     first = _TAU_FIRST_BLOCKS * block_s
     last = _TAU_LAST_SHARE * count * block_s

@@ -23,7 +23,7 @@ from iolab.core.samples import Floats
 from iolab.core.stopping import BLOCKS_MIN, RAW_BLOCK, StoppingRuleSettings
 from iolab.dataclass import dataclass
 from iolab.stats import batches, steady_state
-from iolab.stats.batches import BatchSize, MeanVariance
+from iolab.stats.batches import BatchStatistics, MeanVariance
 
 _STALLED: Final = 0.7
 """A second below this share of the median is stalled."""
@@ -49,7 +49,7 @@ class StallEpisodes:
         return MeanVariance(2 * self.lost_mean**2 / self.episodes, self.episodes)
 
 
-def find_stalls(x: Floats) -> StallEpisodes:
+def find_stall_episodes(x: Floats) -> StallEpisodes:
     """The stalls of a series without its transient."""
     middle = float(np.median(x))
     stalled = x < _STALLED * middle
@@ -66,7 +66,7 @@ _TREND: Final = 1.5
 1.73 of them, a step's in the middle by 2; correlated noise without a trend is mostly below."""
 
 
-class Status(StrEnum):
+class StoppingStatus(StrEnum):
     """What rule D says of a run; everything but OK is printed beside the number."""
 
     RUNNING = "running"
@@ -85,11 +85,11 @@ class StoppingDecision:
     are those of the mean. `effective_sample_count` is how many independent seconds, batches or
     cycles those are worth; with too few there is no interval, and the half-width is infinite.
     `halves` is the relative difference of the two halves. `period_s` is the cycle, `cycles` how
-    many whole ones were used; `tau_s` the time constant of a clear transient. `steady` tells
-    whether the cut was found, `agree` whether the halves agree.
+    many whole ones were used; `tau_s` the time constant of a clear transient. `is_steady` tells
+    whether the cut was found, `do_halves_agree` whether the halves agree.
     """
 
-    status: Status
+    status: StoppingStatus
     seconds: int
     cut_s: int
     mean: float
@@ -103,8 +103,8 @@ class StoppingDecision:
     episodes: int
     lost_mean: float
     effective: float
-    steady: bool
-    agree: bool
+    is_steady: bool
+    do_halves_agree: bool
 
     @property
     def relative(self) -> float:
@@ -124,17 +124,17 @@ class LiveStoppingRule:
         self._judged: StoppingDecision | None = None
 
     @property
-    def seconds(self) -> int:
+    def second_count(self) -> int:
         """How long the run is by now."""
         return self._seconds
 
     @property
-    def satisfied(self) -> int:
+    def satisfied_count(self) -> int:
         """How many of the latest looks in a row were satisfied."""
         return self._satisfied
 
     @property
-    def judged(self) -> StoppingDecision | None:
+    def last_judged(self) -> StoppingDecision | None:
         """What the latest look makes of the run by itself, None before the first; never RUNNING."""
         return self._judged
 
@@ -146,9 +146,9 @@ class LiveStoppingRule:
     @property
     def is_over(self) -> bool:
         """Whether the run may end: satisfied, or at its longest."""
-        return self._decision is not None and self._decision.status is not Status.RUNNING
+        return self._decision is not None and self._decision.status is not StoppingStatus.RUNNING
 
-    def add(self, count: float) -> StoppingDecision | None:
+    def add_second(self, count: float) -> StoppingDecision | None:
         """Take the next second's count; a Decision when the rule looked, else None.
 
         Raises ValueError for a count that is not a number of I/Os, or once the run is over.
@@ -159,20 +159,20 @@ class LiveStoppingRule:
             raise ValueError(f"{count} is not a count of I/Os")
         self._counts[self._seconds] = count
         self._seconds += 1
-        return self._look() if self._is_due() else None
+        return self._judge_now() if self._is_judgement_due() else None
 
-    def _is_due(self) -> bool:
+    def _is_judgement_due(self) -> bool:
         since = self._seconds - self._settings.shortest_s
         at_cap = self._seconds == self._settings.longest_s
         return at_cap or (since >= 0 and since % self._settings.step_s == 0)
 
-    def _look(self) -> StoppingDecision:
+    def _judge_now(self) -> StoppingDecision:
         judged = judge_series(self._counts[: self._seconds], self._settings)
         self._judged = judged
-        self._satisfied = self._satisfied + 1 if judged.status is Status.OK else 0
+        self._satisfied = self._satisfied + 1 if judged.status is StoppingStatus.OK else 0
         at_cap = self._seconds == self._settings.longest_s
         if not at_cap and self._satisfied < self._settings.consecutive:
-            judged = replace(judged, status=Status.RUNNING)
+            judged = replace(judged, status=StoppingStatus.RUNNING)
         self._decision = judged
         return judged
 
@@ -186,10 +186,10 @@ def replay_stopping_rule(
     """
     live = LiveStoppingRule(settings)
     for count in series:
-        live.add(float(count))
+        live.add_second(float(count))
         if live.is_over:
             break
-    return live.decision or replace(judge_series(series, settings), status=Status.RUNNING)
+    return live.decision or replace(judge_series(series, settings), status=StoppingStatus.RUNNING)
 
 
 def judge_series(series: Floats, settings: StoppingRuleSettings = RAW_BLOCK) -> StoppingDecision:
@@ -203,19 +203,19 @@ def judge_series(series: Floats, settings: StoppingRuleSettings = RAW_BLOCK) -> 
     blocks = steady_state.clipped_block_medians(series, settings.block_s)
     cut_s, steady, tau_s = _find_transient_end(blocks, len(series), settings)
     kept = series[cut_s:]
-    cycle_s = steady_state.cycle_period(kept)
+    cycle_s = steady_state.find_cycle_period(kept)
     count = len(kept) // cycle_s if cycle_s else 0
     resolved = cycle_s is None or count >= settings.cycles_min
-    lost = find_stalls(kept)
-    basis = _mean_basis(kept, cycle_s if resolved else None, settings)
+    lost = find_stall_episodes(kept)
+    basis = _mean_estimate_basis(kept, cycle_s if resolved else None, settings)
     samples, variance = basis.samples, basis.variance
     by_stalls = lost.variance
-    if by_stalls is not None and by_stalls.half_width > variance.half_width:
+    if by_stalls is not None and by_stalls.half_width_95 > variance.half_width_95:
         variance = by_stalls
     mean = float(samples.mean())
     halves = _halves_difference(samples, cycle_s if resolved else None, mean)
     decision = StoppingDecision(
-        Status.OK,
+        StoppingStatus.OK,
         len(series),
         len(series) - len(samples),
         mean,
@@ -247,13 +247,13 @@ def _find_transient_end(
     cut = 2.0 * truncated.blocks * settings.block_s
     fitted = steady_state.fit_transient(blocks, settings.block_s)
     tau_s = None
-    if fitted is not None and fitted.is_clear:
+    if fitted is not None and fitted.is_significant:
         tau_s = fitted.tau_s
-        cut = max(cut, fitted.settled_s(settings.precision * settings.bias_share))
+        cut = max(cut, fitted.settling_time_s(settings.precision * settings.bias_share))
     least = float(settings.cut_least_s)
     cut = max(cut, least)
     limit = min(seconds - settings.retained_s, _CUT_SHARE * seconds)
-    steady = truncated.converged and cut <= limit
+    steady = truncated.has_converged and cut <= limit
     return math.ceil(min(cut, max(limit, least))), steady, tau_s
 
 
@@ -267,14 +267,16 @@ class _MeanBasis:
     samples: Floats
     variance: MeanVariance
     effective: float
-    refused: BatchSize | None = None
+    refused: BatchStatistics | None = None
 
 
-def _mean_basis(kept: Floats, cycle_s: int | None, settings: StoppingRuleSettings) -> _MeanBasis:
+def _mean_estimate_basis(
+    kept: Floats, cycle_s: int | None, settings: StoppingRuleSettings
+) -> _MeanBasis:
     if cycle_s is not None:
         variance, cycles = batches.whole_cycle_variance(kept, cycle_s)
         return _MeanBasis(cycles, variance, float(len(cycles) // cycle_s))
-    octaves = batches.batch_sizes(kept, settings.batches_min)
+    octaves = batches.batch_statistics_by_size(kept, settings.batches_min)
     if not octaves:
         return _MeanBasis(kept, MeanVariance(math.inf, 1), 0.0)
     variance = batches.widest_mean_variance(octaves)
@@ -288,7 +290,7 @@ def _mean_half_width(basis: _MeanBasis, variance: MeanVariance, wanted: float) -
     Batches that are too correlated for an interval but hardly move at all bound the mean.
     """
     if basis.refused is None:
-        return variance.half_width
+        return variance.half_width_95
     bound = batches.correlated_mean_bound(basis.refused)
     return bound if bound <= wanted else math.inf
 
@@ -302,15 +304,15 @@ def _halves_difference(samples: Floats, cycle_s: int | None, mean: float) -> flo
 
 def _stopping_status(
     decision: StoppingDecision, settings: StoppingRuleSettings, *, resolved: bool, trend: bool
-) -> Status:
+) -> StoppingStatus:
     """The first of the statuses for which there is evidence."""
-    if not decision.steady:
-        return Status.TRANSIENT
+    if not decision.is_steady:
+        return StoppingStatus.TRANSIENT
     if not resolved:
-        return Status.CYCLE
+        return StoppingStatus.CYCLE
     precise = decision.relative <= settings.precision
     if math.isinf(decision.half_width) and decision.mean > 0:
-        return Status.TRANSIENT if trend else Status.CORRELATED
-    if not decision.agree and (precise or abs(decision.halves) > 2 * decision.relative):
-        return Status.TRANSIENT
-    return Status.OK if precise and decision.agree else Status.IMPRECISE
+        return StoppingStatus.TRANSIENT if trend else StoppingStatus.CORRELATED
+    if not decision.do_halves_agree and (precise or abs(decision.halves) > 2 * decision.relative):
+        return StoppingStatus.TRANSIENT
+    return StoppingStatus.OK if precise and decision.do_halves_agree else StoppingStatus.IMPRECISE

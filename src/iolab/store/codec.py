@@ -32,7 +32,7 @@ _NULL_FLOAT: Final = "float_type"
 def encode(document: object, *, indent: int | None = None) -> bytes:
     """The JSON text of a dataclass; one line unless indented."""
     text = json.dumps(
-        plain(document),
+        to_json_value(document),
         sort_keys=True,
         ensure_ascii=False,
         allow_nan=False,
@@ -58,11 +58,11 @@ def decode_sealed(shape: type[T], path: Path) -> T:
     if content.startswith(_SEAL):
         body = b"{" + content[_SEAL_BYTES:]
         if content[:_SEAL_BYTES] != _SEAL + hashlib.sha256(body).hexdigest().encode() + _SEALED:
-            refuse_other_content(path, content)
-            raise damaged(path, "it is not what was written")
-        return parse(shape, body, path)
-    parse(shape, content, path)
-    raise damaged(path, "its digest is missing")
+            require_readable_content(path, content)
+            raise damaged_file_error(path, "it is not what was written")
+        return parse_document(shape, body, path)
+    parse_document(shape, content, path)
+    raise damaged_file_error(path, "its digest is missing")
 
 
 _SEAL: Final = b'{"sha256":"'
@@ -72,39 +72,39 @@ _SEAL_BYTES: Final = len(_SEAL) + 2 * hashlib.sha256().digest_size + len(_SEALED
 _COPY: Final = "Restore it from a copy, or set the session aside and measure again."
 
 
-def damaged(path: Path, why: str, hint: str = _COPY) -> StoreError:
+def damaged_file_error(path: Path, why: str, hint: str = _COPY) -> StoreError:
     """The StoreError of a file that is not what was written."""
     return StoreError(f"'{path}' is damaged: {why}.", hint)
 
 
-def parse(shape: type[T], content: bytes, path: Path) -> T:
+def parse_document(shape: type[T], content: bytes, path: Path) -> T:
     """The document in `content` of `path`; StoreError if not of its shape or of another format."""
     try:
-        document = _validated(shape, content)
+        document = _validate_document(shape, content)
     except ValidationError as error:
-        version = _format_of(content)
+        version = _claimed_format(content)
         if isinstance(version, int) and version != layout.FORMAT:
-            raise _other_format(path, version) from error
+            raise _other_format_error(path, version) from error
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the document"
-        raise damaged(path, f"{where}: {first['msg']}") from error
-    refuse_other(path, getattr(document, "format", None))
+        raise damaged_file_error(path, f"{where}: {first['msg']}") from error
+    require_readable_format(path, getattr(document, "format", None))
     return document
 
 
-def refuse_other(path: Path, version: object) -> None:
+def require_readable_format(path: Path, version: object) -> None:
     """StoreError if a document was written by a layout that is newer, or older than we read."""
     if not isinstance(version, int) or layout.FORMAT_OLDEST <= version <= layout.FORMAT:
         return
-    raise _other_format(path, version)
+    raise _other_format_error(path, version)
 
 
-def refuse_other_content(path: Path, content: bytes) -> None:
+def require_readable_content(path: Path, content: bytes) -> None:
     """The same of a document that could not be read as it is."""
-    refuse_other(path, _format_of(content))
+    require_readable_format(path, _claimed_format(content))
 
 
-def _other_format(path: Path, version: int) -> StoreError:
+def _other_format_error(path: Path, version: int) -> StoreError:
     age = "newer" if version > layout.FORMAT else "older"
     return StoreError(
         f"'{path}' has format {version}, and cannot be read by an iolab of format {layout.FORMAT}.",
@@ -112,7 +112,7 @@ def _other_format(path: Path, version: int) -> StoreError:
     )
 
 
-def plain(value: Any) -> Any:  # noqa: ANN401 - JSON is what it is
+def to_json_value(value: Any) -> Any:  # noqa: ANN401 - JSON is what it is
     """`value` as JSON has it: objects, lists, text, numbers, true, false and null."""
     kind = type(value)
     if kind in _AS_IT_IS:
@@ -120,18 +120,18 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - JSON is what it is
     if kind is float:
         return value if math.isfinite(value) else None
     if kind is str:
-        return unicode(value)
-    names = _fields(kind)
+        return to_valid_utf8(value)
+    names = _dataclass_fields(kind)
     if names is not None:
-        fields = {name: plain(getattr(value, name)) for name in names}
+        fields = {name: to_json_value(getattr(value, name)) for name in names}
         return {TYPE_KEY: value.type_tag, **fields} if isinstance(value, TaggedRecord) else fields
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
-        return {unicode(str(key)): plain(item) for key, item in value.items()}
+        return {to_valid_utf8(str(key)): to_json_value(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
-    return _plain_of_scalar(value)
+        return [to_json_value(item) for item in value]
+    return _scalar_to_json(value)
 
 
 _AS_IT_IS: Final = {int, bool, type(None)}
@@ -140,7 +140,7 @@ _AS_IT_IS: Final = {int, bool, type(None)}
 _FIELDS: Final[dict[type, tuple[str, ...] | None]] = {}
 
 
-def _fields(kind: type) -> tuple[str, ...] | None:
+def _dataclass_fields(kind: type) -> tuple[str, ...] | None:
     """The fields of a dataclass; None for any other type. A fleet's documents ask 100,000 times."""
     if kind not in _FIELDS:
         has_fields = dataclasses.is_dataclass(kind) and not issubclass(kind, Enum)
@@ -150,53 +150,53 @@ def _fields(kind: type) -> tuple[str, ...] | None:
     return _FIELDS[kind]
 
 
-def _plain_of_scalar(value: Any) -> Any:  # noqa: ANN401
+def _scalar_to_json(value: Any) -> Any:  # noqa: ANN401
     """The same for further kinds of text and numbers, and for numpy's scalars."""
     if isinstance(value, str):
-        return unicode(value)
+        return to_valid_utf8(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, int):
         return value
-    return plain(value.item())
+    return to_json_value(value.item())
 
 
-def unicode(text: str) -> str:
+def to_valid_utf8(text: str) -> str:
     """`text` as UTF-8 can carry it."""
     if text.isascii():
         return text
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def adapter(shape: type[T]) -> TypeAdapter[T]:
+def type_adapter(shape: type[T]) -> TypeAdapter[T]:
     """The validator of a dataclass, built once."""
     if shape not in _ADAPTERS:
         _ADAPTERS[shape] = TypeAdapter(shape)
     return _ADAPTERS[shape]
 
 
-def _validated(shape: type[T], content: bytes) -> T:
+def _validate_document(shape: type[T], content: bytes) -> T:
     """The document in `content`, with NaN for each null in the place of a plain float."""
     try:
-        return adapter(shape).validate_json(content)
+        return type_adapter(shape).validate_json(content)
     except ValidationError as error:
         faults = error.errors(include_url=False)
         if any(fault["type"] != _NULL_FLOAT or fault["input"] is not None for fault in faults):
             raise
         tree = json.loads(content)
         for fault in faults:
-            _put(tree, fault["loc"], math.nan)
-        return adapter(shape).validate_python(tree)
+            _set_at_path(tree, fault["loc"], math.nan)
+        return type_adapter(shape).validate_python(tree)
 
 
-def _put(tree: Any, place: tuple[int | str, ...], value: float) -> None:  # noqa: ANN401
+def _set_at_path(tree: Any, place: tuple[int | str, ...], value: float) -> None:  # noqa: ANN401
     """Set the value at a place of nested objects and lists."""
     for step in place[:-1]:
         tree = tree[step]
     tree[place[-1]] = value
 
 
-def _format_of(content: bytes) -> object:
+def _claimed_format(content: bytes) -> object:
     """The format that a document claims, None if it claims none that can be read."""
     try:
         document = json.loads(content)

@@ -92,13 +92,13 @@ class PlanDocument:
 class HostsStart:
     """The facts of all hosts, by name, when the session started or resumed (UTC, ns).
 
-    `made` are those of targets on which it made file systems of its own after that.
+    `created_target_facts` are those of targets on which it made file systems of its own after that.
     """
 
     real_ns: int
     agent_version: str
     facts: Mapping[str, HostFacts]
-    made: Mapping[str, HostFacts] = field(default_factory=dict)
+    created_target_facts: Mapping[str, HostFacts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,19 +69,19 @@ def write_file(path: Path, content: bytes) -> None:
 
 def replace_file(path: Path, content: bytes) -> None:
     """Put `content` in place of `path` at once: a reader sees the old or the new, never a mix."""
-    with in_place_of(path) as draft:
+    with draft_then_replace(path) as draft:
         draft.write_bytes(content)
 
 
 @contextmanager
-def in_place_of(path: Path) -> Iterator[Path]:
+def draft_then_replace(path: Path) -> Iterator[Path]:
     """A file to be written, which then takes the place of what `path` names, at once.
 
     A symbolic link stays, and what it leads to is replaced; a file keeps its mode. What is no file
     is written through, so that `/dev/stdout` and a FIFO with a reader take it. OSError where that
     cannot be done; a block device or a directory is refused, since nobody means one.
     """
-    kind = _kind(path)
+    kind = _file_mode(path)
     if kind is not None and not stat.S_ISREG(kind):
         _refuse_overwriting(path, kind)
         with tempfile.TemporaryDirectory(prefix="iolab-") as folder:
@@ -91,20 +91,20 @@ def in_place_of(path: Path) -> Iterator[Path]:
                 shutil.copyfileobj(source, file)
         return
     final = path.resolve()
-    draft = layout.aside(final, os.getpid())
+    draft = layout.temporary_path(final, os.getpid())
     draft.unlink(missing_ok=True)
     try:
         yield draft
         if kind is not None:
             draft.chmod(stat.S_IMODE(kind))
-        sync(draft)
+        sync_to_disk(draft)
         draft.replace(final)
-        sync(final.parent)
+        sync_to_disk(final.parent)
     finally:
         draft.unlink(missing_ok=True)
 
 
-def _kind(path: Path) -> int | None:
+def _file_mode(path: Path) -> int | None:
     """The mode of what is there, None where nothing is."""
     try:
         return path.stat().st_mode
@@ -119,13 +119,13 @@ def _refuse_overwriting(path: Path, kind: int) -> None:
         raise PermissionError(errno.EPERM, "It is a block device, which holds data", str(path))
 
 
-def publish(draft: Path, final: Path) -> None:
+def rename_and_sync(draft: Path, final: Path) -> None:
     """Give a flushed directory its name, and flush the name."""
     draft.rename(final)
-    sync(final.parent)
+    sync_to_disk(final.parent)
 
 
-def sync(path: Path) -> None:
+def sync_to_disk(path: Path) -> None:
     """Flush a file's content or a directory's names to the device."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -152,7 +152,7 @@ class SessionLock:
         with disk_errors(path, "write"):
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
             try:
-                _take(self._descriptor, directory)
+                _acquire_lock(self._descriptor, directory)
             except BaseException:
                 self.release()
                 raise
@@ -170,7 +170,7 @@ class SessionLock:
         self.release()
 
 
-def is_held(directory: Path) -> bool:
+def is_locked(directory: Path) -> bool:
     """Whether a live process writes to the session; true as well if that cannot be found out."""
     try:
         descriptor = os.open(directory / layout.LOCK, os.O_RDONLY)
@@ -188,7 +188,7 @@ def is_held(directory: Path) -> bool:
         os.close(descriptor)
 
 
-def _take(descriptor: int, directory: Path) -> None:
+def _acquire_lock(descriptor: int, directory: Path) -> None:
     """Make the lock ours and say so in it; StoreError if another process has it."""
     for _ in range(_TRIES):
         try:

@@ -35,7 +35,7 @@ class IndexEntry(NamedTuple):
     level: Level
 
 
-def entry_of(result: Result) -> IndexEntry:
+def index_entry(result: Result) -> IndexEntry:
     """What it will have of a run with this result."""
     return IndexEntry(result.configuration, result.workload, result.status, result.verdict.level)
 
@@ -47,10 +47,10 @@ class ListedManifest(NamedTuple):
     sha256: str
 
 
-def add(session: Path, key: RunKey, entry: IndexEntry, manifest: ListedManifest) -> None:
+def add_entry(session: Path, key: RunKey, entry: IndexEntry, manifest: ListedManifest) -> None:
     """Append a run that is committed; where that fails, readers find the run itself."""
     with suppress(OSError):
-        _append(
+        _append_line(
             session,
             [
                 *key,
@@ -63,10 +63,10 @@ def add(session: Path, key: RunKey, entry: IndexEntry, manifest: ListedManifest)
         )
 
 
-def call_off(session: Path, key: RunKey) -> None:
+def withdraw_entry(session: Path, key: RunKey) -> None:
     """Say, flushed to the device, that what stands there of a run is no more. Raises OSError."""
     if (session / layout.INDEX).exists():
-        _append(session, [*key], flush=True)
+        _append_line(session, [*key], flush=True)
 
 
 def read_index(session: Path) -> dict[RunKey, IndexEntry]:
@@ -74,15 +74,15 @@ def read_index(session: Path) -> dict[RunKey, IndexEntry]:
 
     Lines that make no sense are passed over.
     """
-    return {key: entry for key, (entry, _) in _parse(read_content(session)).items()}
+    return {key: entry for key, (entry, _) in _parse_index(read_index_bytes(session)).items()}
 
 
 def listed_manifests(content: bytes) -> dict[RunKey, ListedManifest | None]:
     """The manifest of each run that an index lists; None in lines of older versions."""
-    return {key: manifest for key, (_, manifest) in _parse(content).items()}
+    return {key: manifest for key, (_, manifest) in _parse_index(content).items()}
 
 
-def read_content(session: Path) -> bytes:
+def read_index_bytes(session: Path) -> bytes:
     """The bytes of the index; none where it cannot be read."""
     try:
         return read_regular(session / layout.INDEX)
@@ -90,7 +90,7 @@ def read_content(session: Path) -> bytes:
         return b""
 
 
-def _parse(content: bytes) -> dict[RunKey, tuple[IndexEntry, ListedManifest | None]]:
+def _parse_index(content: bytes) -> dict[RunKey, tuple[IndexEntry, ListedManifest | None]]:
     entries: dict[RunKey, tuple[IndexEntry, ListedManifest | None]] = {}
     for line in content.split(b"\n"):
         try:
@@ -109,7 +109,7 @@ def _parse(content: bytes) -> dict[RunKey, tuple[IndexEntry, ListedManifest | No
     return entries
 
 
-def _append(session: Path, line: list[Any], *, flush: bool = False) -> None:
+def _append_line(session: Path, line: list[Any], *, flush: bool = False) -> None:
     """Append a line that begins with its break: one that was cut off before it spoils no other."""
     with (session / layout.INDEX).open("ab") as file:
         file.write(b"\n" + orjson.dumps(line))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from iolab.core.run import RunKey
 
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 """Raised when a file changes in a way that an older reader would misread."""
 
 FORMAT_OLDEST: Final = 2
@@ -69,12 +69,12 @@ def run_directory(session: Path, key: RunKey) -> Path:
     return point_directory(session, digest) / f"run-{repeat}"
 
 
-def aside(final: Path, pid: int) -> Path:
+def temporary_path(final: Path, pid: int) -> Path:
     """Where `final` is written before it is renamed into place."""
     return final.with_name(f".{final.name}.tmp-{pid}")
 
 
-def output_name(index: int) -> str:
+def output_file_name(index: int) -> str:
     """The file of a run's n-th engine output, relative to the run.
 
     Names of hosts and outputs come from outside and stand in the manifest alone, never in a path.
@@ -100,7 +100,7 @@ def committed_keys(session: Path) -> Iterator[RunKey]:
                 yield digest, int(match.group(1))
 
 
-def key_of(run: Path) -> RunKey:
+def run_key(run: Path) -> RunKey:
     """Which run it is that lies, or as an earlier attempt once lay, in that directory."""
     number = run.name.removeprefix("run-").partition(".")[0]
     return run.parent.name, int(number)
@@ -108,7 +108,7 @@ def key_of(run: Path) -> RunKey:
 
 def earlier_attempts(session: Path) -> tuple[Path, ...]:
     """Runs that failed or were interrupted and were measured again later."""
-    return tuple(sorted(run for run in _below_points(session) if _ATTEMPT.fullmatch(run.name)))
+    return tuple(sorted(run for run in _point_entries(session) if _ATTEMPT.fullmatch(run.name)))
 
 
 def is_own_name(name: str) -> bool:
@@ -125,15 +125,15 @@ def session_of_file(path: Path) -> Path | None:
     return None
 
 
-def unfinished(session: Path) -> tuple[Path, ...]:
+def unfinished_paths(session: Path) -> tuple[Path, ...]:
     """What a writer that died has left half-written."""
-    places = (session, *_points(session))
+    places = (session, *_point_directories(session))
     return tuple(
         entry for place in places for entry in place.iterdir() if _UNFINISHED.fullmatch(entry.name)
     )
 
 
-def next_attempt(run: Path) -> Path:
+def next_attempt_path(run: Path) -> Path:
     """The first free name beside `run` for the attempt that a newer one replaces."""
     taken = {entry.name for entry in run.parent.iterdir()}
     number = 1
@@ -142,7 +142,7 @@ def next_attempt(run: Path) -> Path:
     return run.with_name(f"{run.name}.attempt-{number}")
 
 
-def _points(session: Path) -> Iterator[Path]:
+def _point_directories(session: Path) -> Iterator[Path]:
     """The directories of all points that have one."""
     points = session / POINTS
     if points.is_dir():
@@ -151,7 +151,7 @@ def _points(session: Path) -> Iterator[Path]:
         )
 
 
-def _below_points(session: Path) -> Iterator[Path]:
+def _point_entries(session: Path) -> Iterator[Path]:
     """Everything that lies in a point's directory."""
-    for point in _points(session):
+    for point in _point_directories(session):
         yield from point.iterdir()

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from iolab.core.samples import EncodedNames
 from iolab.core.toml import require_regular_file
 from iolab.errors import StoreError
-from iolab.store.codec import unicode
-from iolab.store.durable import disk_errors, disk_fault, in_place_of, store_error
+from iolab.store.codec import to_valid_utf8
+from iolab.store.durable import disk_errors, disk_fault, draft_then_replace, store_error
 
 if TYPE_CHECKING:
     import duckdb
@@ -37,7 +37,7 @@ _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
 _DAMAGED: Final = "If it was written before, restore it from a copy or measure again."
 
 
-def load() -> None:
+def preload_library() -> None:
     """Load the library ahead of the first table, whose writing tells what is wrong with it."""
     with suppress(ImportError, OSError):
         _connection()
@@ -50,9 +50,9 @@ def write_columns(columns: Mapping[str, Column | EncodedNames], path: Path) -> N
     """
     if len({len(column) for column in columns.values()}) != 1:
         raise ValueError("a table needs columns, all of one length")
-    chosen = _Selection()
+    chosen = _SqlSelection()
     for name, column in columns.items():
-        chosen.add(name, column)
+        chosen.add_column(name, column)
     cursor = _connection().cursor()
     try:
         cursor.register("arrays", chosen.arrays)
@@ -61,7 +61,7 @@ def write_columns(columns: Mapping[str, Column | EncodedNames], path: Path) -> N
             f"COPY ({query}) TO ? ({_FORMAT}{chosen.encoding})",
             [*chosen.bound, str(path.absolute())],
         )
-    except _errors() as error:
+    except _library_errors() as error:
         raise _store_error(error, path, "write") from error
     finally:
         cursor.close()
@@ -73,7 +73,7 @@ def write_parquet(columns: Mapping[str, Column], path: Path) -> None:
     Integers and floats may be masked where a value is missing; text has dtype object with None for
     missing. StoreError names the path when it cannot be written.
     """
-    with disk_errors(path, "write"), in_place_of(path) as draft:
+    with disk_errors(path, "write"), draft_then_replace(path) as draft:
         write_columns(columns, draft)
 
 
@@ -85,7 +85,7 @@ _AS_DIFFERENCES: Final = ", PARQUET_VERSION v2, DICTIONARY_SIZE_LIMIT 1"
 stands beside them (counters), one row has nothing to do with the next and differences are large."""
 
 
-class _Selection:
+class _SqlSelection:
     """How the columns of one table are told to duckdb: arrays, words, and what to select."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class _Selection:
         """The option that suits what the columns hold."""
         return "" if self._has_text else _AS_DIFFERENCES
 
-    def add(self, name: str, column: Column | EncodedNames) -> None:
+    def add_column(self, name: str, column: Column | EncodedNames) -> None:
         """Take one column."""
         code = f"c{len(self.selected)}"
         is_text = isinstance(column, EncodedNames) or column.dtype.kind in "OU"
@@ -109,27 +109,27 @@ class _Selection:
             # Columns that share their codes give them once: they are as long as the table.
             code = self._coded.setdefault(id(column.codes), code)
             self.arrays.setdefault(code, column.codes)
-            chosen = self._words(column.words.tolist(), f"CAST({code} AS INTEGER) + 1")
-        elif column.dtype.kind in "OU" and not _is_plain(column):
-            self.arrays[code], words = _dictionary(column)
-            chosen = self._words(words, code)
+            chosen = self._word_expression(column.words.tolist(), f"CAST({code} AS INTEGER) + 1")
+        elif column.dtype.kind in "OU" and not _is_plain_text(column):
+            self.arrays[code], words = _dictionary_encode(column)
+            chosen = self._word_expression(words, code)
         else:
             self.arrays[code] = column
             # Whole numbers are of one width in all files, however narrow they were in memory: a
             # query over many runs takes its types from the first file.
             chosen = f"CAST({code} AS BIGINT)" if column.dtype.kind == "i" else code
-        self.selected.append(f"{chosen} AS {_quoted(name)}")
+        self.selected.append(f"{chosen} AS {_quote_identifier(name)}")
 
-    def _words(self, words: Sequence[str], place: str) -> str:
+    def _word_expression(self, words: Sequence[str], place: str) -> str:
         """The word at a place counted from 1.
 
         As an enumeration it is never looked up again; the file has the same text either way.
         """
-        words = [unicode(word) for word in words]
+        words = [to_valid_utf8(word) for word in words]
         self.bound.append(words)
         kind = "VARCHAR"
         if words and not any("\0" in word for word in words):
-            kind = f"ENUM({', '.join(map(_text, dict.fromkeys(words)))})"
+            kind = f"ENUM({', '.join(map(_quote_string, dict.fromkeys(words)))})"
         return f"list_extract(CAST(? AS {kind}[]), {place})"
 
 
@@ -140,18 +140,18 @@ def read_columns(path: Path, names: Iterable[str]) -> dict[str, Column]:
     """
     with disk_errors(path, "read"):
         require_regular_file(path)
-    selected = ", ".join(_quoted(name) for name in names)
+    selected = ", ".join(_quote_identifier(name) for name in names)
     cursor = _connection().cursor()
     try:
         columns: dict[str, Column] = cursor.execute(
             f"SELECT {selected} FROM read_parquet(?, hive_partitioning = false)",  # noqa: S608
-            [_literal(path)],
+            [_escape_glob(path)],
         ).fetchnumpy()
-    except _errors() as error:
+    except _library_errors() as error:
         raise _store_error(error, path, "read") from error
     finally:
         cursor.close()
-    return {name: _whole(column, path) for name, column in columns.items()}
+    return {name: _without_mask(column, path) for name, column in columns.items()}
 
 
 @cache
@@ -162,33 +162,35 @@ def _connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(":memory:", config=_SETTINGS)
 
 
-def _errors() -> tuple[type[Exception], ...]:
+def _library_errors() -> tuple[type[Exception], ...]:
     """What is raised for a file that cannot be written or read, or a path that is not UTF-8."""
     import duckdb
 
     return (duckdb.Error, OSError, UnicodeError)
 
 
-def _is_plain(column: Column) -> bool:
+def _is_plain_text(column: Column) -> bool:
     """Whether duckdb can take this text as it is: there is some, none missing, all of it Unicode.
 
     It makes a dictionary by itself, twice as fast as by looking words up row by row.
     """
     words = set(column.tolist()) if column.dtype.kind == "O" else set()
-    return bool(words) and all(isinstance(word, str) and unicode(word) == word for word in words)
+    return bool(words) and all(
+        isinstance(word, str) and to_valid_utf8(word) == word for word in words
+    )
 
 
-def _dictionary(column: Column) -> tuple[npt.NDArray[np.int64], list[str]]:
+def _dictionary_encode(column: Column) -> tuple[npt.NDArray[np.int64], list[str]]:
     """Text as numbers from 1 into a list of words, 0 for None."""
     values: list[str | None] = column.tolist()
     words = [word for word in dict.fromkeys(values) if word is not None]
     numbers: dict[str | None, int] = {word: number for number, word in enumerate(words, 1)}
     numbers[None] = 0
     coded = np.fromiter(map(numbers.__getitem__, values), dtype=np.int64, count=len(values))
-    return coded, [unicode(word) for word in words]
+    return coded, [to_valid_utf8(word) for word in words]
 
 
-def _whole(column: Column, path: Path) -> Column:
+def _without_mask(column: Column, path: Path) -> Column:
     """A column without a mask: duckdb keeps a NaN as missing."""
     if not isinstance(column, np.ma.MaskedArray):
         return column
@@ -197,17 +199,17 @@ def _whole(column: Column, path: Path) -> Column:
     return np.ma.filled(column, np.nan)
 
 
-def _quoted(name: str) -> str:
+def _quote_identifier(name: str) -> str:
     """A column's name as SQL takes it."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def _text(word: str) -> str:
+def _quote_string(word: str) -> str:
     """A word as SQL takes it; it must not have the character 0."""
     return "'" + word.replace("'", "''") + "'"
 
 
-def _literal(path: Path) -> str:
+def _escape_glob(path: Path) -> str:
     """A path in which duckdb finds no pattern."""
     return re.sub(r"([*?\[])", r"[\1]", str(path.absolute()))
 

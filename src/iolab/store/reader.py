@@ -18,7 +18,7 @@ from iolab.core.study import Study
 from iolab.core.target_state import EMPTY, Ledger
 from iolab.errors import StoreError
 from iolab.store import layout
-from iolab.store.codec import damaged, decode_sealed
+from iolab.store.codec import damaged_file_error, decode_sealed
 from iolab.store.documents import (
     HostsDocument,
     HostsHead,
@@ -29,22 +29,22 @@ from iolab.store.documents import (
     PlanDocument,
     SessionDocument,
 )
-from iolab.store.durable import disk_errors, is_held
-from iolab.store.index import IndexEntry, entry_of, read_index
+from iolab.store.durable import disk_errors, is_locked
+from iolab.store.index import IndexEntry, index_entry, read_index
 from iolab.store.verify import (
     Damage,
     Stamp,
-    check_file,
-    damage_of,
+    damage_from_error,
     document_damage,
     missing_runs,
     read_head,
-    read_if_there,
+    read_if_present,
     read_manifest,
     read_plan,
     read_study_text,
+    require_unchanged_file,
     run_damage,
-    stamp_of,
+    run_stamp,
     verify_session,
 )
 
@@ -70,7 +70,7 @@ class SessionReader:
     """A session's directory; StoreError if it is none, or one of another format.
 
     What it gives was held against its digests when it was read. What does not fit is left out,
-    listed by `damaged` and told to `tell`; without the plan nothing can be read (StoreError).
+    listed by `all_damage` and told to `tell`; without the plan nothing can be read (StoreError).
     """
 
     def __init__(self, directory: Path, tell: Tell = lambda _: None) -> None:
@@ -86,7 +86,7 @@ class SessionReader:
         """What the session is and how it stands now; running without a writer is interrupted."""
         for _ in range(_LOOKS):
             session = read_session(self.directory)
-            if session.status is not SessionStatus.RUNNING or is_held(self.directory):
+            if session.status is not SessionStatus.RUNNING or is_locked(self.directory):
                 return session
             if read_session(self.directory) == session:
                 return dataclasses.replace(session, status=SessionStatus.INTERRUPTED, reason=_DIED)
@@ -98,7 +98,7 @@ class SessionReader:
         try:
             return read_study_text(self.directory, read_session(self.directory))
         except StoreError as error:
-            self._tell(damage_of(self.directory, layout.STUDY, error))
+            self._report_damage(damage_from_error(self.directory, layout.STUDY, error))
             return ""
 
     @property
@@ -119,11 +119,11 @@ class SessionReader:
     @property
     def starts(self) -> tuple[HostsStart, ...]:
         """The hosts as each start found them; empty before the first, and where damaged."""
-        document = self._own(HostsDocument, layout.HOSTS)
+        document = self._read_own_document(HostsDocument, layout.HOSTS)
         return document.starts if document else ()
 
     @property
-    def found_facts(self) -> dict[str, HostFacts]:
+    def facts_at_start(self) -> dict[str, HostFacts]:
         """The newest facts of each host by name, as a start of the session found it."""
         return {name: facts for start in self.starts for name, facts in start.facts.items()}
 
@@ -134,19 +134,22 @@ class SessionReader:
         Where it made a file system of its own they are those with that as the target.
         """
         starts = self.starts
-        parts = [*(start.facts for start in starts), *(start.made for start in starts)]
+        parts = [
+            *(start.facts for start in starts),
+            *(start.created_target_facts for start in starts),
+        ]
         return {name: facts for part in parts for name, facts in part.items()}
 
     def ledger(self) -> Ledger:
         """What the session did to its targets; empty where it kept no account, or damaged."""
-        document = self._own(LedgerDocument, layout.LEDGER)
+        document = self._read_own_document(LedgerDocument, layout.LEDGER)
         return document.ledger if document else EMPTY
 
-    def committed(self) -> frozenset[RunKey]:
+    def committed_runs(self) -> frozenset[RunKey]:
         """Every committed run that can be read, whichever way it ended."""
         return frozenset(self._read_heads())
 
-    def done(self) -> frozenset[RunKey]:
+    def done_runs(self) -> frozenset[RunKey]:
         """The committed runs that are done: what a resumed session need not measure again."""
         return frozenset(
             key
@@ -154,15 +157,15 @@ class SessionReader:
             if head.analysis.result.status is RunStatus.DONE
         )
 
-    def tried(self) -> dict[RunKey, int]:
+    def attempt_counts(self) -> dict[RunKey, int]:
         """How often each run was tried, also those that ended badly or were set aside."""
         with disk_errors(self.directory, "read"):
             tries = [*layout.committed_runs(self.directory).values()]
             tries += layout.earlier_attempts(self.directory)
-        return dict(Counter(layout.key_of(run) for run in tries))
+        return dict(Counter(layout.run_key(run) for run in tries))
 
     def results(self) -> tuple[Result, ...]:
-        """The results of all committed runs in the plan's order; see `damaged` for the others.
+        """The results of all committed runs in the plan's order; see `all_damage` for the others.
 
         Those of runs that results asked for follow, as they were made.
 
@@ -170,7 +173,7 @@ class SessionReader:
         """
         heads = self._read_heads()
         loads = {workload.id: workload.job.type_tag for workload in self.study.workloads}
-        begun = self.begun()
+        begun = self.segment_start_times()
         planned = {run.key: run.order for run in self.plan.runs}
         last = len(planned)
         measured = {key: head.analysis.result.order for key, head in heads.items()}
@@ -184,10 +187,10 @@ class SessionReader:
             for key in keys
         )
 
-    def overview(self) -> dict[RunKey, IndexEntry]:
+    def index_overview(self) -> dict[RunKey, IndexEntry]:
         """How each committed run ended when it was committed, by the index; no run is verified.
 
-        What the index lacks is read; runs that cannot be are left out, see `met`.
+        What the index lacks is read; runs that cannot be are left out, see `damage_met`.
         """
         index, overview = read_index(self.directory), {}
         with disk_errors(self.directory, "read"):
@@ -197,38 +200,38 @@ class SessionReader:
             if entry is not None:
                 overview[key] = entry
         if index.keys() - set(keys):
-            self.missing()  # reads the index again: a run may just be replaced
+            self.missing_runs()  # reads the index again: a run may just be replaced
         return overview
 
-    def missing(self) -> tuple[Damage, ...]:
+    def missing_runs(self) -> tuple[Damage, ...]:
         """The committed runs that are not there any more, each told."""
         damages = tuple(missing_runs(self.directory, self._run_name))
         for damage in damages:
-            self._tell(damage)
+            self._report_damage(damage)
         return damages
 
     def _entry(self, key: RunKey) -> IndexEntry | None:
         run = layout.run_directory(self.directory, key)
         try:
-            return entry_of(self._head(key, run, stamp_of(run)).analysis.result)
+            return index_entry(self._manifest_head(key, run, run_stamp(run)).analysis.result)
         except StoreError as error:
-            self._tell(self._run_damage(key, run, error))
+            self._report_damage(self._run_damage(key, run, error))
             return None
 
-    def damaged(self) -> tuple[Damage, ...]:
+    def all_damage(self) -> tuple[Damage, ...]:
         """What is damaged of the session's documents, of manifests, and of the sizes of tables.
 
-        Of runs as they were when results were last read; see `verify` for all files.
+        Of runs as they were when results were last read; see `verify_all_files` for all files.
         """
         if self._damaged_runs is None:
             self._read_heads()
-        return (*self.damaged_documents(), *(self._damaged_runs or ()))
+        return (*self.document_damage(), *(self._damaged_runs or ()))
 
-    def met(self) -> tuple[Damage, ...]:
+    def damage_met(self) -> tuple[Damage, ...]:
         """What is damaged of all that was read so far; nothing is read for it."""
         return tuple(self._damage_seen)
 
-    def damaged_documents(self) -> tuple[Damage, ...]:
+    def document_damage(self) -> tuple[Damage, ...]:
         """What is damaged of the session's own documents; nothing may be added to it then."""
         for _ in range(_LOOKS):
             session = read_session(self.directory)
@@ -236,42 +239,42 @@ class SessionReader:
             if not damages or read_session(self.directory) == session:
                 break  # otherwise it was resumed meanwhile
         for damage in damages:
-            self._tell(damage)
+            self._report_damage(damage)
         return damages
 
     def manifest(self, digest: str, repeat: int) -> Manifest:
         """A committed run's manifest; StoreError if there is none or it is damaged."""
-        return self._of_run(digest, repeat, lambda run: read_manifest(Manifest, run))
+        return self._read_of_run(digest, repeat, lambda run: read_manifest(Manifest, run))
 
     def record(self, digest: str, repeat: int) -> RunRecord:
         """All evidence of a committed run, equal to what was committed."""
         from iolab.store.runs import read_run  # and numpy, which results alone do not need
 
-        return self._of_run(digest, repeat, read_run)
+        return self._read_of_run(digest, repeat, read_run)
 
     def intervals(self, digest: str, repeat: int) -> IntervalTable:
         """The intervals of a committed run alone."""
         from iolab.core.samples import IntervalTable
 
-        return self._table(digest, repeat, layout.INTERVALS, IntervalTable)
+        return self._read_table(digest, repeat, layout.INTERVALS, IntervalTable)
 
     def bins(self, digest: str, repeat: int) -> BinTable:
         """The latency bins of a committed run alone."""
         from iolab.core.samples import BinTable
 
-        return self._table(digest, repeat, layout.BINS, BinTable)
+        return self._read_table(digest, repeat, layout.BINS, BinTable)
 
     def counters(self, digest: str, repeat: int) -> CounterTable:
         """The telemetry of a committed run alone."""
         from iolab.core.samples import CounterTable
 
-        return self._table(digest, repeat, layout.COUNTERS, CounterTable)
+        return self._read_table(digest, repeat, layout.COUNTERS, CounterTable)
 
-    def verify(self) -> tuple[Damage, ...]:
+    def verify_all_files(self) -> tuple[Damage, ...]:
         """Every file of the session that is not what was committed; empty if all is well."""
         return verify_session(self.directory, self._run_name)
 
-    def unsound(self) -> dict[RunKey, Damage]:
+    def damage_by_run(self) -> dict[RunKey, Damage]:
         """What is damaged of each committed run, told by the digests of all its files."""
         unsound: dict[RunKey, Damage] = {}
         for key, run in layout.committed_runs(self.directory).items():
@@ -279,9 +282,9 @@ class SessionReader:
                 unsound.setdefault(key, damage)
         return unsound
 
-    def begun(self) -> list[int]:
+    def segment_start_times(self) -> list[int]:
         """When each segment began (UTC, ns), oldest first."""
-        document = self._own(HostsHead, layout.HOSTS)
+        document = self._read_own_document(HostsHead, layout.HOSTS)
         return [start.real_ns for start in document.starts] if document else []
 
     @cached_property
@@ -290,7 +293,7 @@ class SessionReader:
         return read_plan(self.directory, read_session(self.directory))
 
     @cached_property
-    def _names(self) -> dict[str, str]:
+    def _point_names(self) -> dict[str, str]:
         """What each point of the plan is called, by its digest."""
         try:
             several = len(self._plan_document.study.configurations) > 1
@@ -308,31 +311,31 @@ class SessionReader:
         }
 
     def _run_name(self, key: RunKey) -> str:
-        return f"{self._names.get(key[0], f'point {key[0]}')}, repeat {key[1]}"
+        return f"{self._point_names.get(key[0], f'point {key[0]}')}, repeat {key[1]}"
 
-    def _tell(self, damage: Damage) -> None:
+    def _report_damage(self, damage: Damage) -> None:
         if damage not in self._damage_seen:
             self._damage_seen.add(damage)
             self._tell_new(damage)
 
-    def _own(self, shape: type[T], name: str) -> T | None:
+    def _read_own_document(self, shape: type[T], name: str) -> T | None:
         """A document of the session itself; None where there is none, or it is damaged."""
         try:
-            return read_if_there(shape, self.directory / name)
+            return read_if_present(shape, self.directory / name)
         except StoreError as error:
-            self._tell(damage_of(self.directory, name, error))
+            self._report_damage(damage_from_error(self.directory, name, error))
             return None
 
-    def _table(self, digest: str, repeat: int, name: str, shape: type[U]) -> U:
+    def _read_table(self, digest: str, repeat: int, name: str, shape: type[U]) -> U:
         from iolab.store.runs import read_table
 
         def read(run: Path) -> U:
-            files = self._head((digest, repeat), run, stamp_of(run)).files
-            return read_table(check_file(run, files, name), shape)
+            files = self._manifest_head((digest, repeat), run, run_stamp(run)).files
+            return read_table(require_unchanged_file(run, files, name), shape)
 
-        return self._of_run(digest, repeat, read)
+        return self._read_of_run(digest, repeat, read)
 
-    def _of_run(self, digest: str, repeat: int, read: Callable[[Path], T]) -> T:
+    def _read_of_run(self, digest: str, repeat: int, read: Callable[[Path], T]) -> T:
         """What `read` finds in the directory of a committed run."""
         key = (digest, repeat)
         try:
@@ -349,14 +352,14 @@ class SessionReader:
         try:
             return read(run)
         except StoreError as error:
-            self._tell(self._run_damage(key, run, error))
+            self._report_damage(self._run_damage(key, run, error))
             raise
 
     def _run_damage(self, key: RunKey, run: Path, error: StoreError) -> Damage:
         place = str(run.relative_to(self.directory))
-        return damage_of(run, place, error, self._run_name(key))
+        return damage_from_error(run, place, error, self._run_name(key))
 
-    def _head(self, key: RunKey, run: Path, stamp: Stamp) -> ManifestHead:
+    def _manifest_head(self, key: RunKey, run: Path, stamp: Stamp) -> ManifestHead:
         """The head of a run's manifest, read again only where a file of the run was written."""
         kept = self._heads.get(key)
         if kept is None or kept[0] != stamp:
@@ -364,22 +367,22 @@ class SessionReader:
         return kept[1]
 
     def _read_heads(self) -> dict[RunKey, ManifestHead]:
-        """The heads of all manifests that are not damaged; what is, `damaged` tells."""
+        """The heads of all manifests that are not damaged; what is, `all_damage` tells."""
         heads: dict[RunKey, ManifestHead] = {}
         damaged = []
         with disk_errors(self.directory, "read"):
             runs = layout.committed_runs(self.directory)
         for key, run in runs.items():
-            stamp = stamp_of(run)
+            stamp = run_stamp(run)
             try:
-                heads[key] = self._head(key, run, stamp)
+                heads[key] = self._manifest_head(key, run, stamp)
             except StoreError as error:
-                if stamp_of(run) == stamp:  # otherwise a writer has just set it aside
+                if run_stamp(run) == stamp:  # otherwise a writer has just set it aside
                     damage = self._run_damage(key, run, error)
-                    self._tell(damage)
+                    self._report_damage(damage)
                     damaged.append(damage)
         self._heads = {key: kept for key, kept in self._heads.items() if key in heads}
-        self._damaged_runs = (*damaged, *self.missing())
+        self._damaged_runs = (*damaged, *self.missing_runs())
         return heads
 
 
@@ -394,7 +397,7 @@ def read_session(directory: Path) -> SessionDocument:
             )
     session = decode_sealed(SessionDocument, path)
     if not 0 <= session.created_real_ns <= _MOMENT_MAX_NS:
-        raise damaged(path, "created_real_ns: it is no moment")
+        raise damaged_file_error(path, "created_real_ns: it is no moment")
     return session
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from iolab.errors import StoreError, UsageError
 from iolab.store import layout
-from iolab.store.durable import disk_errors, is_held
+from iolab.store.durable import disk_errors, is_locked
 
 _REPORT: Final = re.compile(r"report[^/]*\.(html|pdf|md|docx)")
 """Reports that `iolab report` writes into a session unless told otherwise."""
@@ -21,7 +21,7 @@ def require_removable(session: Path) -> None:
     """UsageError or StoreError where it is no session, is being written, or holds other files."""
     if session.is_symlink() or not (session / layout.SESSION).is_file():
         raise UsageError(f"'{session}' is not a session.", "'iolab ls' lists the sessions.")
-    if is_held(session):
+    if is_locked(session):
         raise StoreError(f"Another iolab measures in '{session}'.", "End it first.")
     with disk_errors(session, "read"):
         names = sorted(entry.name for entry in session.iterdir())

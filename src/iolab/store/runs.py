@@ -12,7 +12,7 @@ from iolab.core.run import EngineOutput, RunRecord
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.core.toml import read_regular
 from iolab.store import layout
-from iolab.store.codec import damaged, encode
+from iolab.store.codec import damaged_file_error, encode
 from iolab.store.documents import (
     Analysis,
     Manifest,
@@ -20,9 +20,9 @@ from iolab.store.documents import (
     StoredFile,
     StoredOutput,
 )
-from iolab.store.durable import disk_errors, sync, write_file
+from iolab.store.durable import disk_errors, sync_to_disk, write_file
 from iolab.store.parquet import read_columns, write_columns
-from iolab.store.verify import check_file, read_manifest, stored_file
+from iolab.store.verify import describe_stored_file, read_manifest, require_unchanged_file
 
 T = TypeVar("T", IntervalTable, BinTable, CounterTable)
 Table = IntervalTable | BinTable | CounterTable
@@ -46,7 +46,7 @@ def write_run(directory: Path, record: RunRecord, analysis: Analysis, origin: Ru
     with ThreadPoolExecutor(WRITTEN_AT_ONCE) as pool:
         written = [pool.submit(_write_table, directory, *table) for table in tables]
         written += [
-            pool.submit(_write_output, directory, layout.output_name(index), output)
+            pool.submit(_write_output, directory, layout.output_file_name(index), output)
             for index, output in enumerate(record.outputs)
         ]
         files = tuple(task.result() for task in written)
@@ -69,15 +69,15 @@ def write_run(directory: Path, record: RunRecord, analysis: Analysis, origin: Ru
     write_file(directory / layout.MANIFEST, content)
     digest = hashlib.sha256(content).hexdigest()
     write_file(directory / layout.MANIFEST_SUM, f"{digest}  {layout.MANIFEST}\n".encode())
-    sync(directory / layout.ENGINE)
-    sync(directory)
+    sync_to_disk(directory / layout.ENGINE)
+    sync_to_disk(directory)
 
 
 def read_run(directory: Path) -> RunRecord:
     """The record as it was committed; StoreError if a file is missing or damaged."""
     manifest = read_manifest(Manifest, directory)
     for file in manifest.files:
-        check_file(directory, manifest.files, file.name)
+        require_unchanged_file(directory, manifest.files, file.name)
     return RunRecord(
         **manifest.manifest_fields(),
         intervals=read_table(directory / layout.INTERVALS, IntervalTable),
@@ -97,8 +97,8 @@ def _write_table(directory: Path, name: str, table: Table) -> StoredFile:
     """Write and flush one table."""
     columns = {field.name: getattr(table, field.name) for field in dataclasses.fields(table)}
     write_columns(columns, directory / name)
-    sync(directory / name)
-    return stored_file(directory, name)
+    sync_to_disk(directory / name)
+    return describe_stored_file(directory, name)
 
 
 def _write_output(directory: Path, name: str, output: EngineOutput) -> StoredFile:
@@ -114,18 +114,18 @@ def _read_outputs(directory: Path, manifest: Manifest) -> tuple[EngineOutput, ..
         EngineOutput(
             stored.host,
             stored.name,
-            _packed(directory / layout.output_name(index), stored),
+            _read_compressed(directory / layout.output_file_name(index), stored),
         )
         for index, stored in enumerate(manifest.outputs)
     )
 
 
-def _packed(path: Path, stored: StoredOutput) -> CompressedBytes:
+def _read_compressed(path: Path, stored: StoredOutput) -> CompressedBytes:
     """The content of a packed file, which must have the size that the manifest says."""
     with disk_errors(path, "read"):
         packed = CompressedBytes(read_regular(path), stored.size_bytes, stored.truncated)
     try:
         packed.require_whole()
     except ValueError as error:
-        raise damaged(path, str(error)) from error
+        raise damaged_file_error(path, str(error)) from error
     return packed

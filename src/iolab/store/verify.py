@@ -19,7 +19,12 @@ from iolab.core.toml import open_regular, read_regular
 from iolab.dataclass import dataclass
 from iolab.errors import StoreError
 from iolab.store import layout
-from iolab.store.codec import damaged, decode_sealed, parse, refuse_other_content
+from iolab.store.codec import (
+    damaged_file_error,
+    decode_sealed,
+    parse_document,
+    require_readable_content,
+)
 from iolab.store.documents import (
     DocumentHead,
     HostsDocument,
@@ -32,7 +37,7 @@ from iolab.store.documents import (
     StoredFile,
 )
 from iolab.store.durable import disk_errors
-from iolab.store.index import listed_manifests, read_content
+from iolab.store.index import listed_manifests, read_index_bytes
 
 T = TypeVar("T")
 M = TypeVar("M", Manifest, ManifestHead)
@@ -78,10 +83,10 @@ It differs as soon as one of them was written, by whomever.
 """
 
 
-def stamp_of(run: Path) -> Stamp:
+def run_stamp(run: Path) -> Stamp:
     """How the manifest, its digest and the tables of a run lie on disk."""
     place = str(run)
-    return tuple(_look(f"{place}/{name}") for name in _STAMPED)
+    return tuple(_file_stamp(f"{place}/{name}") for name in _STAMPED)
 
 
 def read_manifest(shape: type[M], run: Path) -> M:
@@ -94,24 +99,26 @@ def read_manifest(shape: type[M], run: Path) -> M:
         with disk_errors(path, "read"):  # A file system that was aborted cannot tell even that.
             missing = run.is_dir() and not path.exists()
         if missing:
-            raise damaged(path, "it is missing", AGAIN) from None
+            raise damaged_file_error(path, "it is missing", AGAIN) from None
         raise
     try:
         expected = read_regular(run / layout.MANIFEST_SUM).decode(errors="replace").split()[:1]
     except FileNotFoundError:
-        raise damaged(path, "its digest is missing", AGAIN) from None
+        raise damaged_file_error(path, "its digest is missing", AGAIN) from None
     except OSError as error:
-        raise damaged(path, f"its digest cannot be read: {error.strerror}", AGAIN) from error
+        raise damaged_file_error(
+            path, f"its digest cannot be read: {error.strerror}", AGAIN
+        ) from error
     if expected != [hashlib.sha256(content).hexdigest()]:
-        refuse_other_content(path, content)
-        raise damaged(path, "it is not what was committed", AGAIN)
-    return parse(shape, content, path)
+        require_readable_content(path, content)
+        raise damaged_file_error(path, "it is not what was committed", AGAIN)
+    return parse_document(shape, content, path)
 
 
-def _require_own(result: Result, run: Path) -> None:
+def _require_own_result(result: Result, run: Path) -> None:
     """StoreError where a run's folder holds another run, as a copy of one does."""
-    if result.key != layout.key_of(run):
-        raise damaged(
+    if result.key != layout.run_key(run):
+        raise damaged_file_error(
             run / layout.MANIFEST,
             f"its result is that of run {result.repeat} of point {result.digest}",
             AGAIN,
@@ -125,38 +132,42 @@ def read_head(run: Path, stamp: Stamp | None = None) -> ManifestHead:
     `stamp` is the run's, where it is known.
     """
     head = read_manifest(ManifestHead, run)
-    _require_own(head.analysis.result, run)
-    stamps = dict(zip(_STAMPED, stamp or stamp_of(run), strict=True))
+    _require_own_result(head.analysis.result, run)
+    stamps = dict(zip(_STAMPED, stamp or run_stamp(run), strict=True))
     for file in head.files:
         if file.name in stamps:
             look = stamps[file.name]
             if look is None:
-                raise damaged(run / file.name, "it is missing", AGAIN)
+                raise damaged_file_error(run / file.name, "it is missing", AGAIN)
             if look[1] != file.size_bytes:
-                raise damaged(run / file.name, _sizes(look[1], file.size_bytes), AGAIN)
+                raise damaged_file_error(
+                    run / file.name, _size_mismatch_text(look[1], file.size_bytes), AGAIN
+                )
     return head
 
 
-def check_file(directory: Path, files: Sequence[StoredFile], name: str) -> Path:
+def require_unchanged_file(directory: Path, files: Sequence[StoredFile], name: str) -> Path:
     """Where the file lies; StoreError where it is not what was committed."""
     expected = next((file for file in files if file.name == name), None)
     path = directory / name
     if expected is None:
-        raise damaged(path, "it has no digest", AGAIN)
+        raise damaged_file_error(path, "it has no digest", AGAIN)
     if Path(name).is_absolute() or ".." in Path(name).parts:
-        raise damaged(path, "its name leads out of the session", AGAIN)
+        raise damaged_file_error(path, "its name leads out of the session", AGAIN)
     try:
         # A file of another size may be endless; it is not read.
         size = path.stat().st_size
         if path.is_file() and size != expected.size_bytes:
-            raise damaged(path, _sizes(size, expected.size_bytes), AGAIN)
-        actual = stored_file(directory, name)
+            raise damaged_file_error(path, _size_mismatch_text(size, expected.size_bytes), AGAIN)
+        actual = describe_stored_file(directory, name)
     except OSError as error:
-        raise damaged(path, f"it cannot be read: {error.strerror}", AGAIN) from error
+        raise damaged_file_error(path, f"it cannot be read: {error.strerror}", AGAIN) from error
     if actual.size_bytes != expected.size_bytes:
-        raise damaged(path, _sizes(actual.size_bytes, expected.size_bytes), AGAIN)
+        raise damaged_file_error(
+            path, _size_mismatch_text(actual.size_bytes, expected.size_bytes), AGAIN
+        )
     if actual.sha256 != expected.sha256:
-        raise damaged(
+        raise damaged_file_error(
             path,
             f"it is not what was committed: its sha256 is {actual.sha256[:_SHOWN_DIGITS]} instead "
             f"of {expected.sha256[:_SHOWN_DIGITS]}",
@@ -167,13 +178,13 @@ def check_file(directory: Path, files: Sequence[StoredFile], name: str) -> Path:
 
 def read_plan(directory: Path, session: SessionDocument) -> PlanDocument:
     """The session's plan; StoreError where it is not what was committed."""
-    content = _listed(directory, session, layout.PLAN)
-    return parse(PlanDocument, content, directory / layout.PLAN)
+    content = _read_listed_file(directory, session, layout.PLAN)
+    return parse_document(PlanDocument, content, directory / layout.PLAN)
 
 
 def read_study_text(directory: Path, session: SessionDocument) -> str:
     """The session's study file; StoreError where it is not what was committed."""
-    return _listed(directory, session, layout.STUDY).decode("utf-8", "surrogateescape")
+    return _read_listed_file(directory, session, layout.STUDY).decode("utf-8", "surrogateescape")
 
 
 def document_damage(
@@ -185,8 +196,8 @@ def document_damage(
     """What is damaged of the documents beside the plan; of hosts and ledger as much as is read."""
     readers: tuple[tuple[str, Callable[[], object]], ...] = (
         (layout.STUDY, lambda: read_study_text(directory, session)),
-        (layout.HOSTS, lambda: read_if_there(hosts, directory / layout.HOSTS)),
-        (layout.LEDGER, lambda: read_if_there(ledger, directory / layout.LEDGER)),
+        (layout.HOSTS, lambda: read_if_present(hosts, directory / layout.HOSTS)),
+        (layout.LEDGER, lambda: read_if_present(ledger, directory / layout.LEDGER)),
     )
     damaged_names = set()
     for name, read in readers:
@@ -194,13 +205,13 @@ def document_damage(
             read()
         except StoreError as error:
             damaged_names.add(name)
-            yield damage_of(directory, name, error)
+            yield damage_from_error(directory, name, error)
     for name in session.later_files:
         if name not in damaged_names:
             try:
                 _require_listed(directory, session, name)
             except StoreError as error:
-                yield damage_of(directory, name, error)
+                yield damage_from_error(directory, name, error)
 
 
 def _require_listed(directory: Path, session: SessionDocument, name: str) -> None:
@@ -209,26 +220,26 @@ def _require_listed(directory: Path, session: SessionDocument, name: str) -> Non
     listed = next((file for file in session.files if file.name == name), None)
     with disk_errors(path, "read"):
         if not path.exists():
-            raise damaged(path, "it is missing")
+            raise damaged_file_error(path, "it is missing")
         if listed is None:
             return
         content = read_regular(path)
     # The index only grows, and may have grown since.
     content = content[: listed.size_bytes] if name == layout.INDEX else content
     if len(content) != listed.size_bytes:
-        raise damaged(path, _sizes(len(content), listed.size_bytes))
+        raise damaged_file_error(path, _size_mismatch_text(len(content), listed.size_bytes))
     if hashlib.sha256(content).hexdigest() != listed.sha256:
-        raise damaged(path, "it is not what the session ended with")
+        raise damaged_file_error(path, "it is not what the session ended with")
 
 
 def missing_runs(directory: Path, called: Callable[[RunKey], str]) -> Iterator[Damage]:
     """The runs that were committed, as the index says, and are not there."""
     for _ in range(_INDEX_READS):
-        content = read_content(directory)
+        content = read_index_bytes(directory)
         with disk_errors(directory, "read"):
             missing = listed_manifests(content).keys() - set(layout.committed_keys(directory))
         # A run that is just being replaced was called off before.
-        if not missing or read_content(directory) == content:
+        if not missing or read_index_bytes(directory) == content:
             break
     for key in sorted(missing):
         path = layout.run_directory(directory, key).relative_to(directory)
@@ -238,11 +249,11 @@ def missing_runs(directory: Path, called: Callable[[RunKey], str]) -> Iterator[D
 def _unlisted_manifests(directory: Path, called: Callable[[RunKey], str]) -> Iterator[Damage]:
     """The runs whose manifest is another than the one that was committed."""
     runs = layout.committed_runs(directory)
-    for key, listed in listed_manifests(read_content(directory)).items():
+    for key, listed in listed_manifests(read_index_bytes(directory)).items():
         if key not in runs or listed is None:
             continue
         try:
-            actual = stored_file(runs[key], layout.MANIFEST)
+            actual = describe_stored_file(runs[key], layout.MANIFEST)
         except OSError:
             continue  # which is damage of the run itself
         if (actual.size_bytes, actual.sha256) != listed:
@@ -250,7 +261,7 @@ def _unlisted_manifests(directory: Path, called: Callable[[RunKey], str]) -> Ite
             yield Damage(str(path), "it is not the one that was committed.", called(key), AGAIN)
 
 
-def read_if_there(shape: type[T], path: Path) -> T | None:
+def read_if_present(shape: type[T], path: Path) -> T | None:
     """A document that a session may lack, as it was written; StoreError where it is damaged."""
     return decode_sealed(shape, path) if path.exists() else None
 
@@ -277,23 +288,23 @@ def run_damage(directory: Path, run: Path, name: str) -> Iterator[Damage]:
     place = str(run.relative_to(directory))
     try:
         manifest = read_manifest(Manifest, run)
-        _require_own(manifest.analysis.result, run)
+        _require_own_result(manifest.analysis.result, run)
     except StoreError as error:
-        yield damage_of(run, f"{place}/{layout.MANIFEST}", error, name)
+        yield damage_from_error(run, f"{place}/{layout.MANIFEST}", error, name)
         return
     for file in manifest.files:
         try:
-            check_file(run, manifest.files, file.name)
+            require_unchanged_file(run, manifest.files, file.name)
         except StoreError as error:
-            yield damage_of(run, f"{place}/{file.name}", error, name)
+            yield damage_from_error(run, f"{place}/{file.name}", error, name)
 
 
-def damage_of(directory: Path, path: str, error: StoreError, run: str = "") -> Damage:
+def damage_from_error(directory: Path, path: str, error: StoreError, run: str = "") -> Damage:
     """What happened, of places below a directory: reports carry it to who need not know where."""
     return Damage(path, error.message.replace(f"{directory}/", ""), run, error.hint)
 
 
-def stored_file(directory: Path, name: str) -> StoredFile:
+def describe_stored_file(directory: Path, name: str) -> StoredFile:
     """The size and digest of a file as it is on disk."""
     digest = hashlib.sha256()
     size = 0
@@ -304,15 +315,15 @@ def stored_file(directory: Path, name: str) -> StoredFile:
     return StoredFile(name, size, digest.hexdigest())
 
 
-def _listed(directory: Path, session: SessionDocument, name: str) -> bytes:
+def _read_listed_file(directory: Path, session: SessionDocument, name: str) -> bytes:
     """The content of a file whose digest stands in session.json."""
     path = directory / name
     with disk_errors(path, "read"):
         content = read_regular(path)
     digests = {file.name: file.sha256 for file in session.files}
     if digests.get(name) != hashlib.sha256(content).hexdigest():
-        refuse_other_content(path, content)
-        raise damaged(path, "it is not what the session began with")
+        require_readable_content(path, content)
+        raise damaged_file_error(path, "it is not what the session began with")
     return content
 
 
@@ -321,16 +332,16 @@ def _session_damage(directory: Path) -> Iterator[Damage]:
     try:
         session = decode_sealed(SessionDocument, directory / layout.SESSION)
     except StoreError as error:
-        yield damage_of(directory, layout.SESSION, error)
+        yield damage_from_error(directory, layout.SESSION, error)
         return
     try:
         read_plan(directory, session)
     except StoreError as error:
-        yield damage_of(directory, layout.PLAN, error)
+        yield damage_from_error(directory, layout.PLAN, error)
     yield from document_damage(directory, session, HostsDocument, LedgerDocument)
 
 
-def _look(path: str) -> tuple[int, int, int, int] | None:
+def _file_stamp(path: str) -> tuple[int, int, int, int] | None:
     try:
         status = os.stat(path)  # noqa: PTH116 - of five files of each run, a Path costs more
     except OSError:
@@ -338,5 +349,5 @@ def _look(path: str) -> tuple[int, int, int, int] | None:
     return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
-def _sizes(actual: int, expected: int) -> str:
+def _size_mismatch_text(actual: int, expected: int) -> str:
     return f"it has {actual} bytes instead of the {expected} that were committed"

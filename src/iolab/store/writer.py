@@ -19,7 +19,7 @@ from iolab.core.study import Study
 from iolab.core.target_state import Ledger
 from iolab.errors import StoreError
 from iolab.store import index, layout
-from iolab.store.codec import decode_sealed, encode, encode_sealed, unicode
+from iolab.store.codec import decode_sealed, encode, encode_sealed, to_valid_utf8
 from iolab.store.documents import (
     LATER_FILES,
     Analysis,
@@ -31,10 +31,16 @@ from iolab.store.documents import (
     RunOrigin,
     SessionDocument,
 )
-from iolab.store.durable import SessionLock, disk_errors, publish, replace_file, sync
+from iolab.store.durable import (
+    SessionLock,
+    disk_errors,
+    rename_and_sync,
+    replace_file,
+    sync_to_disk,
+)
 from iolab.store.reader import read_session
 from iolab.store.runs import write_run
-from iolab.store.verify import read_head, read_if_there, stored_file
+from iolab.store.verify import describe_stored_file, read_head, read_if_present
 from iolab.version import __version__
 
 Clock = Callable[[], int]
@@ -45,7 +51,7 @@ _BEFORE_SESSION: Final = frozenset({layout.LOCK, layout.STUDY, layout.PLAN, layo
 
 
 class SessionWriter:
-    """The one that may write to a session; made by `create` or `reopen`, ended by `ended`."""
+    """The one that may write to a session; made by `create` or `reopen`, ended by `end_session`."""
 
     def __init__(
         self, directory: Path, lock: SessionLock, session: SessionDocument, clock: Clock
@@ -67,20 +73,22 @@ class SessionWriter:
         clock: Clock = time.time_ns,
     ) -> Self:
         """Begin a session in a directory that is new or empty; StoreError otherwise."""
-        is_new = _claim(directory)
+        is_new = _create_or_claim_directory(directory)
         lock = SessionLock(directory)
         try:
-            refuse_existing(directory)  # another may have been quicker
+            require_no_session(directory)  # another may have been quicker
         except StoreError:
             lock.release()
             raise
         try:
             with disk_errors(directory, "write"):
-                session = _begun(directory, study, plan, session_id, tuple(command), clock())
-                _save(directory, session)
-                sync(directory.absolute().parent)
+                session = _write_new_session(
+                    directory, study, plan, session_id, tuple(command), clock()
+                )
+                _write_session_document(directory, session)
+                sync_to_disk(directory.absolute().parent)
         except BaseException:
-            _unclaim(directory, is_new=is_new)
+            _remove_failed_session(directory, is_new=is_new)
             lock.release()
             raise
         return cls(directory, lock, session, clock)
@@ -98,78 +106,80 @@ class SessionWriter:
         try:
             session = read_session(directory)  # as it stands now that nobody else writes
             with disk_errors(directory, "write"):
-                for leftover in layout.unfinished(directory):
+                for leftover in layout.unfinished_paths(directory):
                     _remove(leftover)
             _complete_index(directory)
             writer = cls(directory, lock, session, clock)
-            writer._turn(SessionStatus.RUNNING, None, tuple(command))
+            writer._change_status(SessionStatus.RUNNING, None, tuple(command))
         except BaseException:
             lock.release()
             raise
         return writer
 
-    def started(
+    def record_start(
         self, facts: Mapping[str, HostFacts] | Iterable[tuple[str, HostFacts]], agent_version: str
     ) -> None:
         """Keep the facts of all hosts, by name, as this start of the session found them."""
         path = self._directory / layout.HOSTS
         start = HostsStart(self._clock(), agent_version, dict(facts))
         with disk_errors(path, "write"):
-            kept = read_if_there(HostsDocument, path)
+            kept = read_if_present(HostsDocument, path)
             starts = (*(kept.starts if kept else ()), start)
             replace_file(path, encode_sealed(HostsDocument(layout.FORMAT, starts)))
             self._session = dataclasses.replace(self._session, agent_version=agent_version)
-            _save(self._directory, self._session)
+            _write_session_document(self._directory, self._session)
 
-    def keep_made(self, facts: Iterable[tuple[str, HostFacts]]) -> None:
+    def record_created_targets(self, facts: Iterable[tuple[str, HostFacts]]) -> None:
         """Keep the facts of targets on which this start of the session made file systems."""
         path = self._directory / layout.HOSTS
         with disk_errors(path, "write"):
             *earlier, start = decode_sealed(HostsDocument, path).starts
-            start = dataclasses.replace(start, made={**start.made, **dict(facts)})
+            start = dataclasses.replace(
+                start, created_target_facts={**start.created_target_facts, **dict(facts)}
+            )
             replace_file(path, encode_sealed(HostsDocument(layout.FORMAT, (*earlier, start))))
 
-    def keep_ledger(self, ledger: Ledger) -> None:
+    def write_ledger(self, ledger: Ledger) -> None:
         """Put the state ledger in place of the one before; it is on the device on return."""
         path = self._directory / layout.LEDGER
         with disk_errors(path, "write"):
             replace_file(path, encode_sealed(LedgerDocument(layout.FORMAT, ledger)))
 
-    def set_aside(self, runs: Iterable[RunKey]) -> None:
+    def set_runs_aside(self, runs: Iterable[RunKey]) -> None:
         """Make earlier attempts of committed runs that are damaged; they are missing then."""
         for key in runs:
             run = layout.run_directory(self._directory, key)
             with disk_errors(run, "write"):
-                index.call_off(self._directory, key)
-                run.rename(layout.next_attempt(run))
-                sync(run.parent)
+                index.withdraw_entry(self._directory, key)
+                run.rename(layout.next_attempt_path(run))
+                sync_to_disk(run.parent)
 
-    def commit(self, record: RunRecord, result: Result, *, analysis_version: int) -> None:
+    def commit_run(self, record: RunRecord, result: Result, *, analysis_version: int) -> None:
         """Keep a run: when this returns it is whole on the device; on StoreError it is not there.
 
         A run that is done is never replaced (StoreError). One that failed, was interrupted or is
         damaged stays beside the new one as an earlier attempt.
         """
         final = layout.run_directory(self._directory, (record.run.point.digest, record.run.repeat))
-        _refuse_done(final)
-        draft = layout.aside(final, getpid())
+        _require_not_done(final)
+        draft = layout.temporary_path(final, getpid())
         origin = RunOrigin(self._session.id, __version__, self._session.agent_version)
         with disk_errors(final, "write"):
             if not final.parent.is_dir():
                 final.parent.mkdir()
-                sync(final.parent.parent)
+                sync_to_disk(final.parent.parent)
             try:
                 write_run(draft, record, Analysis(analysis_version, result), origin)
                 if final.exists():
-                    index.call_off(self._directory, layout.key_of(final))
-                    final.rename(layout.next_attempt(final))
-                publish(draft, final)
+                    index.withdraw_entry(self._directory, layout.run_key(final))
+                    final.rename(layout.next_attempt_path(final))
+                rename_and_sync(draft, final)
             except BaseException:
                 shutil.rmtree(draft, ignore_errors=True)
                 raise
-        _index(self._directory, layout.key_of(final), result)
+        _add_to_index(self._directory, layout.run_key(final), result)
 
-    def ended(
+    def end_session(
         self,
         status: SessionStatus,
         reason: str | None = None,
@@ -179,13 +189,13 @@ class SessionWriter:
         """Say how it ended, where the time went and what stayed on hosts; let go of it."""
         self._session = dataclasses.replace(
             self._session,
-            times=_together(self._session.times, times),
+            times=_merge_phase_times(self._session.times, times),
             left_behind=left_behind,
         )
         try:
             with disk_errors(self._directory, "read"):
                 _complete_index(self._directory)
-            self._turn(status, reason, ())
+            self._change_status(status, reason, ())
         finally:
             self.close()
 
@@ -199,7 +209,9 @@ class SessionWriter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _turn(self, status: SessionStatus, reason: str | None, command: tuple[str, ...]) -> None:
+    def _change_status(
+        self, status: SessionStatus, reason: str | None, command: tuple[str, ...]
+    ) -> None:
         """Change the session's status and remember that it changed.
 
         What it then consists of is listed; while it runs, only what never changes.
@@ -208,7 +220,7 @@ class SessionWriter:
         if status is not SessionStatus.RUNNING:
             with disk_errors(self._directory, "read"):
                 files += [
-                    stored_file(self._directory, name)
+                    describe_stored_file(self._directory, name)
                     for name in LATER_FILES
                     if (self._directory / name).exists()
                 ]
@@ -222,14 +234,14 @@ class SessionWriter:
             history=(*self._session.history, entry),
         )
         with disk_errors(self._directory, "write"):
-            _save(self._directory, self._session)
+            _write_session_document(self._directory, self._session)
 
 
-def _claim(directory: Path) -> bool:
+def _create_or_claim_directory(directory: Path) -> bool:
     """Make the directory, or make sure that it may become a session; whether it was made."""
-    if unicode(str(directory.absolute())) != str(directory.absolute()):
+    if to_valid_utf8(str(directory.absolute())) != str(directory.absolute()):
         raise StoreError(
-            f"The path '{unicode(str(directory))}' is not valid UTF-8.",
+            f"The path '{to_valid_utf8(str(directory))}' is not valid UTF-8.",
             "Choose another directory.",
         )
     with disk_errors(directory, "write"):
@@ -237,9 +249,9 @@ def _claim(directory: Path) -> bool:
             raise StoreError(f"'{directory}' is a file.", "Choose another directory.")
         is_new = not directory.exists()
         directory.mkdir(parents=True, exist_ok=True)
-    refuse_existing(directory)
+    require_no_session(directory)
     with disk_errors(directory, "read"):
-        if not _is_free(directory):
+        if not _is_free_for_session(directory):
             raise StoreError(
                 f"'{directory}' is not empty and not a session.",
                 "Choose a new or empty directory.",
@@ -247,13 +259,13 @@ def _claim(directory: Path) -> bool:
     return is_new
 
 
-def _is_free(directory: Path) -> bool:
+def _is_free_for_session(directory: Path) -> bool:
     """Whether a directory holds nothing but what a creation that was cut short has left.
 
     The lock is made first and session.json last, so without a lock the files are someone else's.
     """
     names = {entry.name for entry in directory.iterdir()}
-    leftovers = {entry.name for entry in layout.unfinished(directory)}
+    leftovers = {entry.name for entry in layout.unfinished_paths(directory)}
     points = directory / layout.POINTS
     return not names or (
         layout.LOCK in names
@@ -262,7 +274,7 @@ def _is_free(directory: Path) -> bool:
     )
 
 
-def refuse_existing(directory: Path, *, resumable: bool = True) -> None:
+def require_no_session(directory: Path, *, resumable: bool = True) -> None:
     """StoreError if there is a session already; it is no answer to go on with that of an import."""
     if (directory / layout.SESSION).exists():
         raise StoreError(
@@ -273,10 +285,10 @@ def refuse_existing(directory: Path, *, resumable: bool = True) -> None:
         )
 
 
-def _unclaim(directory: Path, *, is_new: bool) -> None:
+def _remove_failed_session(directory: Path, *, is_new: bool) -> None:
     """Take back what a creation that failed has written, and the directory if we made it."""
     with suppress(OSError):  # the fault that brought us here is the one to tell
-        for leftover in layout.unfinished(directory):
+        for leftover in layout.unfinished_paths(directory):
             _remove(leftover)
         for name in _BEFORE_SESSION:
             _remove(directory / name)
@@ -284,7 +296,7 @@ def _unclaim(directory: Path, *, is_new: bool) -> None:
             directory.rmdir()
 
 
-def _begun(
+def _write_new_session(
     directory: Path, study: Study, plan: Plan, session_id: str, command: tuple[str, ...], now: int
 ) -> SessionDocument:
     """Write what a session holds from its first moment; the session as it then stands."""
@@ -307,11 +319,13 @@ def _begun(
         status=SessionStatus.RUNNING,
         reason=None,
         history=(start,),
-        files=tuple(stored_file(directory, name) for name in (layout.STUDY, layout.PLAN)),
+        files=tuple(describe_stored_file(directory, name) for name in (layout.STUDY, layout.PLAN)),
     )
 
 
-def _together(before: Iterable[PhaseTime], now: Iterable[PhaseTime]) -> tuple[PhaseTime, ...]:
+def _merge_phase_times(
+    before: Iterable[PhaseTime], now: Iterable[PhaseTime]
+) -> tuple[PhaseTime, ...]:
     """The times of several segments, each phase once."""
     by_phase: dict[str, PhaseTime] = {}
     for spent in (*before, *now):
@@ -328,23 +342,23 @@ def _complete_index(directory: Path) -> None:
     for key in sorted(set(layout.committed_keys(directory)) - entries.keys()):
         with suppress(StoreError):  # a damaged run is told by who reads it
             head = read_head(layout.run_directory(directory, key))
-            _index(directory, key, head.analysis.result)
+            _add_to_index(directory, key, head.analysis.result)
 
 
-def _index(directory: Path, key: RunKey, result: Result) -> None:
+def _add_to_index(directory: Path, key: RunKey, result: Result) -> None:
     """Add a committed run to the index; where that fails, readers find the run itself."""
     with suppress(OSError):
-        manifest = stored_file(layout.run_directory(directory, key), layout.MANIFEST)
+        manifest = describe_stored_file(layout.run_directory(directory, key), layout.MANIFEST)
         listed = index.ListedManifest(manifest.size_bytes, manifest.sha256)
-        index.add(directory, key, index.entry_of(result), listed)
+        index.add_entry(directory, key, index.index_entry(result), listed)
 
 
-def _save(directory: Path, session: SessionDocument) -> None:
+def _write_session_document(directory: Path, session: SessionDocument) -> None:
     """Put the session's own file in place."""
     replace_file(directory / layout.SESSION, encode_sealed(session, indent=2))
 
 
-def _refuse_done(run: Path) -> None:
+def _require_not_done(run: Path) -> None:
     """StoreError if the run in place is done: evidence is never replaced."""
     try:
         head = read_head(run)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from iolab.core.configuration import AxisMode, Capacity, Configuration, ProcurementCost, Redundancy
-from iolab.core.host import HostKind, HostSpec, Role, Room, SshRoute
+from iolab.core.host import HostKind, HostSpec, HypervisorHints, Role, SshRoute
 from iolab.core.study import (
     Method,
     MethodKind,
@@ -31,7 +31,7 @@ from iolab.study.file import (
 from iolab.study.kinds import StudyKinds
 from iolab.study.load_tables import LoadTable
 from iolab.study.ssh_addresses import parse_hop
-from iolab.study.tables import Tables, members
+from iolab.study.tables import StudyTables, expand_members
 from iolab.study.values import option_text
 from iolab.units import parse_size
 
@@ -43,7 +43,7 @@ DEFAULT_RETRIES: Final = 1
 
 
 def build_study(
-    tables: Tables,
+    tables: StudyTables,
     kinds: StudyKinds,
     *,
     scale: str,
@@ -58,7 +58,7 @@ def build_study(
     settings: dict[str, Any] = {
         section.setting: section.settings(tables) for section in kinds.sections
     }
-    hosts = tuple(host_spec(table) for _, table in tables.read("host", HostTable))
+    hosts = tuple(host_spec(table) for _, table in tables.items_of_table("host", HostTable))
     hosts += kinds.hosts.hosts(tables, hosts)
     clients = {host.name: host.node for host in hosts if host.role is Role.CLIENT}
     nodes = tuple(host.name for host in hosts if host.role is Role.STORAGE)
@@ -68,29 +68,29 @@ def build_study(
         question=heading.question,
         source=heading.source,
         configurations=tuple(
-            _configuration(table, members(table.hosts, clients), nodes, tables.target)
-            for _, table in tables.read("configuration", ConfigurationTable)
+            _build_configuration(table, expand_members(table.hosts, clients), nodes, tables.target)
+            for _, table in tables.items_of_table("configuration", ConfigurationTable)
         ),
         hosts=hosts,
         workloads=tuple(
             _with_knee_candidates(
-                kinds.kind_for_table(type(table)).workload(item, table, tables), tables, kinds
+                kinds.kind_for_table(type(table)).build_workload(item, table, tables), tables, kinds
             )
-            for item, table in tables.read("workload", LoadTable)
+            for item, table in tables.items_of_table("workload", LoadTable)
         ),
-        method=_method(method),
+        method=_method_settings(method),
         telemetry=TelemetrySettings(round(tables.telemetry.interval * 1000)),
-        target=_target(tables.target),
+        target=_target_settings(tables.target),
         scale=scale,
         text=text,
         overrides=overrides,
         inventory=inventory,
-        precondition=_precondition(tables.precondition),
+        precondition=_precondition_settings(tables.precondition),
         **settings,
     )
 
 
-def _target(table: TargetTable) -> TargetSettings:
+def _target_settings(table: TargetTable) -> TargetSettings:
     makes_xfs = table.filesystem == XFS
     image = parse_size(table.image) if makes_xfs and table.image is not None else None
     return TargetSettings(
@@ -105,7 +105,7 @@ def _target(table: TargetTable) -> TargetSettings:
     )
 
 
-def _precondition(table: PreconditionTable) -> Precondition:
+def _precondition_settings(table: PreconditionTable) -> Precondition:
     return Precondition(
         purge=table.purge,
         fill=table.fill,
@@ -116,7 +116,7 @@ def _precondition(table: PreconditionTable) -> Precondition:
     )
 
 
-def _method(table: MethodTable) -> Method:
+def _method_settings(table: MethodTable) -> Method:
     return Method(
         kind=table.kind,
         warmup_s=table.warmup,
@@ -177,11 +177,11 @@ def host_spec(table: HostTable) -> HostSpec:
         serial=table.serial if table.device else None,
         node=table.node or "",
         storage_address=table.storage_address or "",
-        room=Room(table.cores, table.numa_nodes, table.queues),
+        hypervisor_hints=HypervisorHints(table.cores, table.numa_nodes, table.queues),
     )
 
 
-def _configuration(
+def _build_configuration(
     table: ConfigurationTable, hosts: tuple[str, ...], nodes: tuple[str, ...], common: TargetTable
 ) -> Configuration:
     # A target of its own hides the common one whole, its serial too.
@@ -204,12 +204,14 @@ def _configuration(
     )
 
 
-def _with_knee_candidates(workload: Workload, tables: Tables, kinds: StudyKinds) -> Workload:
+def _with_knee_candidates(workload: Workload, tables: StudyTables, kinds: StudyKinds) -> Workload:
     """The workload with its fleet measured in any case where its nodes' load may turn."""
-    aim, axes = workload.aim, {axis.name: axis.values for axis in workload.sweep}
+    aim, axes = workload.search_goal, {axis.name: axis.values for axis in workload.sweep}
     if aim.axis is not AxisMode.ADAPTIVE or PER_NODE not in axes:
         return workload
     forced = kinds.hosts.knee_candidates(tables, [int(load) for load in axes[PER_NODE]])
     if not forced:
         return workload
-    return replace(workload, aim=replace(aim, headline=tuple(sorted({*aim.headline, *forced}))))
+    return replace(
+        workload, search_goal=replace(aim, headline=tuple(sorted({*aim.headline, *forced})))
+    )

@@ -28,16 +28,16 @@ from iolab.study.kinds import StudyKinds
 from iolab.study.load_tables import LoadTable, SearchTable
 from iolab.study.schedule import RATE, rising_load_axes
 from iolab.study.tables import (
-    Item,
     Problem,
-    Tables,
+    StudyTables,
+    TableItem,
     add_problems,
+    existing_guest_tables,
     fewest_clients,
-    guest_tables,
-    node_names,
-    place,
-    start,
-    with_paths,
+    hosts_needing_paths,
+    hypervisor_names,
+    table_name,
+    table_name_capitalised,
 )
 from iolab.study.wording import suggestion
 from iolab.text import list_text, quote_value
@@ -46,14 +46,14 @@ _LOADS_MIN: Final = 4
 """Of fewer values none can be foretold from the others."""
 
 
-def check_objectives(document: StudyDocument, tables: Tables) -> None:
+def add_objective_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of objectives, adaptive axes, limits and the sentinel."""
-    for item, workload in tables.read("workload", SearchTable):
+    for item, workload in tables.items_of_table("workload", SearchTable):
         add_problems(document, item, _objective_problems(item, workload))
     _check_sentinel(document, tables.method, tables)
 
 
-def _objective_problems(item: Item, workload: SearchTable) -> Iterator[Problem]:
+def _objective_problems(item: TableItem, workload: SearchTable) -> Iterator[Problem]:
     adaptive = workload.axis is AxisMode.ADAPTIVE
     objective = workload.objective
     several = [key for key in workload.axes if len(getattr(workload, key) or ()) > 1]
@@ -68,7 +68,7 @@ def _objective_problems(item: Item, workload: SearchTable) -> Iterator[Problem]:
     if objective is Objective.PEAK:
         yield from _peak_problems(workload, varied)
     if objective is Objective.MAX_LOAD:
-        yield from _load_problems(item, workload)
+        yield from _max_load_problems(item, workload)
     elif workload.limit is not None:
         hint = "Write objective = 'max-load', or leave limit out."
         yield Problem(("limit",), f"a limit but objective = {quote_value(objective.value)}", hint)
@@ -105,7 +105,7 @@ def _peak_problems(workload: SearchTable, varied: list[str]) -> Iterator[Problem
         yield Problem(("indicator",), "objective = 'peak' and indicator = 'latency'", hint)
 
 
-def _load_problems(item: Item, workload: SearchTable) -> Iterator[Problem]:
+def _max_load_problems(item: TableItem, workload: SearchTable) -> Iterator[Problem]:
     if workload.limit is None and "limit" not in item.written:
         hint = "Write for example limit = 'p99 <= 2ms'."
         yield Problem(("objective",), "objective = 'max-load' but no limit", hint)
@@ -113,7 +113,7 @@ def _load_problems(item: Item, workload: SearchTable) -> Iterator[Problem]:
         if getattr(workload, key) is not None:
             hint = f"Leave {key} out: the search sets {RATE}."
             yield Problem((key,), f"objective = 'max-load' and {key}", hint)
-    limited, ways = (workload.limit or "").split()[:1], workload.job().data_directions
+    limited, ways = (workload.limit or "").split()[:1], workload.build_job().data_directions
     for way in Direction:
         if way.key in limited and way not in ways:
             has = f"a limit on {way.key} latency, which it has none of"
@@ -124,9 +124,9 @@ def _has_several_axes(varied: list[str]) -> str:
     return f"several values of {list_text(varied)}" if varied else "no axis of load"
 
 
-def _check_sentinel(document: StudyDocument, method: MethodTable, tables: Tables) -> None:
-    loads = tables.read("workload", LoadTable)
-    ids = [table.id for _, table in loads if table.job_type.follows_rule]
+def _check_sentinel(document: StudyDocument, method: MethodTable, tables: StudyTables) -> None:
+    loads = tables.items_of_table("workload", LoadTable)
+    ids = [table.id for _, table in loads if table.job_type.can_end_by_rule]
     if method.sentinel is not None and method.sentinel not in ids:
         message = f"sentinel is {quote_value(method.sentinel)}, which is no workload of I/O."
         hint = suggestion(method.sentinel, ids, "workloads")
@@ -137,31 +137,34 @@ FILES_PER_HOST_MAX: Final = 100_000
 """Files that one data set may have on a client: numjobs x files."""
 
 
-def check_fleet(document: StudyDocument, tables: Tables) -> None:
+def add_fleet_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of storage nodes, of rotation and of hosts' own numbers of jobs."""
     _check_host_jobs(document, tables)
-    for item, workload in tables.read("workload", SearchTable):
+    for item, workload in tables.items_of_table("workload", SearchTable):
         if workload.hosts is not None:
             _check_host_counts(document, item, max(workload.hosts), tables)
-    roles = {host.name: host.role for _, host in tables.read("host", HostTable)}
+    roles = {host.name: host.role for _, host in tables.items_of_table("host", HostTable)}
     written = {
         name for host in tables.items["host"] if isinstance(name := host.written.get("name"), str)
     }
-    for item, configuration in tables.read("configuration", ConfigurationTable):
-        _check_storage(document, item, configuration, roles)
+    for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
+        _add_storage_role_faults(document, item, configuration, roles)
         # A client whose table has a fault is still a client: only whole fleets can be counted.
         if len(roles) == len(written):
             _check_rotation(document, item, configuration, tables)
 
 
-def _check_storage(
-    document: StudyDocument, item: Item, configuration: ConfigurationTable, roles: dict[str, Role]
+def _add_storage_role_faults(
+    document: StudyDocument,
+    item: TableItem,
+    configuration: ConfigurationTable,
+    roles: dict[str, Role],
 ) -> None:
     """Only hosts of role storage serve a target; hypervisors are watched in every run anyway."""
     nodes = [name for name, role in roles.items() if role is Role.STORAGE]
     for index, name in enumerate(configuration.storage or ()):
         path = (*item.path, "storage", index)
-        around = place(document, item.path)
+        around = table_name(document, item.path)
         if name not in roles:
             message = f"storage of {around} names {quote_value(name)}, which is no host."
             document.add_fault(path, message, suggestion(name, nodes, "storage nodes"))
@@ -175,17 +178,17 @@ def _check_storage(
 
 
 def _check_rotation(
-    document: StudyDocument, item: Item, configuration: ConfigurationTable, tables: Tables
+    document: StudyDocument, item: TableItem, configuration: ConfigurationTable, tables: StudyTables
 ) -> None:
     """A client can read another's files only where there is another."""
     rotate = tables.target.rotate
-    every = len(with_paths(tables, configuration))
+    every = len(hosts_needing_paths(tables, configuration))
     count = fewest_clients(tables, configuration)
     if rotate == 0 or rotate < count or count == 0 or tables.makes_hosts:
         return
     clients = "1 client" if count == 1 else f"{count} clients"
     at_least = "" if count == every else " in its smallest fleet"
-    message = f"rotate of [target] is {rotate}, but {place(document, item.path)} has {clients}"
+    message = f"rotate of [target] is {rotate}, but {table_name(document, item.path)} has {clients}"
     message += f"{at_least}."
     hint = (
         "Leave rotate out; one client has only files of its own."
@@ -195,27 +198,34 @@ def _check_rotation(
     document.add_fault(("target", "rotate"), message, hint)
 
 
-def _check_host_counts(document: StudyDocument, item: Item, most: int, tables: Tables) -> None:
+def _check_host_counts(
+    document: StudyDocument, item: TableItem, most: int, tables: StudyTables
+) -> None:
     """A workload's numbers of hosts need so many clients in every configuration, and no guests."""
     path = (*item.path, HOSTS)
-    around = f"{start(document, item.path)} has {HOSTS} = {most}"
-    if tables.makes_hosts or guest_tables(tables):
-        message = f"{start(document, item.path)} has {HOSTS}, but the study's clients are guests."
+    around = f"{table_name_capitalised(document, item.path)} has {HOSTS} = {most}"
+    if tables.makes_hosts or existing_guest_tables(tables):
+        message = (
+            f"{table_name_capitalised(document, item.path)} has {HOSTS}, but the study's "
+            "clients are guests."
+        )
         document.add_fault(path, message, f"Leave it out, or write {PER_NODE}.", about=HOSTS)
         return
-    for other, configuration in tables.read("configuration", ConfigurationTable):
-        count = len(with_paths(tables, configuration))
+    for other, configuration in tables.items_of_table("configuration", ConfigurationTable):
+        count = len(hosts_needing_paths(tables, configuration))
         if 0 < count < most:
             clients = "1 client" if count == 1 else f"{count} clients"
-            message = f"{around}, but {place(document, other.path)} has {clients}."
+            message = f"{around}, but {table_name(document, other.path)} has {clients}."
             document.add_fault(path, message, f"Give at most {count}.", about=f"{HOSTS} {count}")
 
 
-def _check_host_jobs(document: StudyDocument, tables: Tables) -> None:
+def _check_host_jobs(document: StudyDocument, tables: StudyTables) -> None:
     """Jobs are for those who make load, and as many as their files allow."""
-    sets = (load.job().data_set("") for _, load in tables.read("workload", LoadTable))
+    sets = (
+        load.build_job().data_set("") for _, load in tables.items_of_table("workload", LoadTable)
+    )
     most = max((data_set.files_per_job for data_set in sets if data_set), default=0)
-    for item, host in tables.read("host", HostTable):
+    for item, host in tables.items_of_table("host", HostTable):
         add_problems(document, item, _job_problems(host, most))
 
 
@@ -238,27 +248,27 @@ RUNS_MAX: Final = 100_000
 """Points times repeats: what a session directory and its readers are made for."""
 
 
-def check_tables(document: StudyDocument, tables: Tables, kinds: StudyKinds) -> None:
+def add_cross_table_faults(document: StudyDocument, tables: StudyTables, kinds: StudyKinds) -> None:
     """Add every fault that no single key shows."""
     for section in ("configuration", "workload"):
-        _check_names(document, tables.items[section], ITEMS[section][1])
-    check_hosts(document, tables.items["host"])
-    for item, configuration in tables.read("configuration", ConfigurationTable):
+        _add_duplicate_name_faults(document, tables.items[section], ITEMS[section][1])
+    add_host_faults(document, tables.items["host"])
+    for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
         _check_hosts_known(document, item, configuration, tables)
         add_problems(document, item, _capacity_problems(configuration))
     for kind in kinds.loads:
-        kind.check(document, tables)
-    check_fleet(document, tables)
-    kinds.hosts.check(document, tables)
-    check_objectives(document, tables)
+        kind.add_workload_faults(document, tables)
+    add_fleet_faults(document, tables)
+    kinds.hosts.add_host_faults(document, tables)
+    add_objective_faults(document, tables)
     check_method(document, tables.method)
-    _check_count(document, tables, kinds.form.axes)
+    _add_point_count_faults(document, tables, kinds.file_form.axes)
 
 
-def check_hosts(document: StudyDocument, items: tuple[Item, ...]) -> None:
+def add_host_faults(document: StudyDocument, items: tuple[TableItem, ...]) -> None:
     """Add the faults of hosts among themselves: twins, and keys that do not go together."""
-    _check_names(document, items, ITEMS["host"][1])
-    _check_nodes(document, items)
+    _add_duplicate_name_faults(document, items, ITEMS["host"][1])
+    _add_node_faults(document, items)
     first: dict[object, str] = {}
     for item in items:
         if not isinstance(item.table, HostTable):
@@ -270,7 +280,10 @@ def check_hosts(document: StudyDocument, items: tuple[Item, ...]) -> None:
         machine = (host.address or host.name, host.port, tuple(host.jump or ()))
         other = first.setdefault(machine, host.name)
         if other != host.name:
-            message = f"{start(document, item.path)} is the same machine as {quote_value(other)}."
+            message = (
+                f"{table_name_capitalised(document, item.path)} is the same machine as "
+                f"{quote_value(other)}."
+            )
             hint = "Give each its own address; a machine that counts twice doubles nothing."
             document.add_fault(item.path, message, hint)
 
@@ -279,7 +292,7 @@ NODE_DO: Final = "Write role = 'hypervisor' and a name for each machine that gue
 """What a study with guests needs."""
 
 
-def _check_nodes(document: StudyDocument, items: tuple[Item, ...]) -> None:
+def _add_node_faults(document: StudyDocument, items: tuple[TableItem, ...]) -> None:
     """Add the faults of hosts among themselves: guests of no node, keys for nodes elsewhere."""
     hosts = [(item, item.table) for item in items if isinstance(item.table, HostTable)]
     roles = {host.name: host.role for _, host in hosts}
@@ -317,21 +330,21 @@ def _node_problems(host: HostTable, roles: dict[str, Role], nodes: list[str]) ->
         )
 
 
-def check_paths(document: StudyDocument, tables: Tables, *, required: bool) -> None:
+def add_path_faults(document: StudyDocument, tables: StudyTables, *, required: bool) -> None:
     """Add the faults of target paths: none, or two for one place."""
-    hosts = {host.name: (item, host) for item, host in tables.read("host", HostTable)}
+    hosts = {host.name: (item, host) for item, host in tables.items_of_table("host", HostTable)}
     target = document.tree.get("target")
     common = isinstance(target, dict) and ("path" in target or "device" in target)
-    for item, configuration in tables.read("configuration", ConfigurationTable):
-        for name in with_paths(tables, configuration):
+    for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
+        for name in hosts_needing_paths(tables, configuration):
             host = hosts[name][1] if name in hosts else None
-            if host is not None and _target_of(host) and _target_of(configuration):
+            if host is not None and _path_or_device(host) and _path_or_device(configuration):
                 document.add_fault(
                     (*item.path, "path"),
-                    f"Host {quote_value(name)} of {place(document, item.path)} "
+                    f"Host {quote_value(name)} of {table_name(document, item.path)} "
                     "has two target paths, "
-                    f"{quote_value(_target_of(configuration))} and its own "
-                    f"{quote_value(_target_of(host))}.",
+                    f"{quote_value(_path_or_device(configuration))} and its own "
+                    f"{quote_value(_path_or_device(host))}.",
                     "Leave one of them out.",
                 )
             elif required and not common and not _has_path(item, hosts.get(name)):
@@ -349,18 +362,20 @@ def point_count(workload: dict[str, Any], axes: Collection[str]) -> int:
     return math.prod(len(values) for values in lists)
 
 
-def _has_path(configuration: Item, host: tuple[Item, HostTable] | None) -> bool:
+def _has_path(configuration: TableItem, host: tuple[TableItem, HostTable] | None) -> bool:
     """Whether there is a path at all; one with a fault of its own is not missing as well."""
     items = (configuration, *(host[:1] if host is not None else ()))
     return any(key in item.written for item in items for key in ("path", "device"))
 
 
-def _target_of(table: ConfigurationTable | HostTable) -> str | None:
+def _path_or_device(table: ConfigurationTable | HostTable) -> str | None:
     return table.path or table.device
 
 
-def _check_names(document: StudyDocument, items: Iterable[Item], key: str) -> None:
-    first: dict[str, Item] = {}
+def _add_duplicate_name_faults(
+    document: StudyDocument, items: Iterable[TableItem], key: str
+) -> None:
+    first: dict[str, TableItem] = {}
     for item in items:
         name = item.written.get(key)
         if not isinstance(name, str):
@@ -368,12 +383,14 @@ def _check_names(document: StudyDocument, items: Iterable[Item], key: str) -> No
         if name in first:
             line = document.origin_of((*first[name].path, key)).line
             before = f" at line {line}" if line else ""
-            message = f"{start(document, item.path)} has the {key} of another{before}."
+            message = (
+                f"{table_name_capitalised(document, item.path)} has the {key} of another{before}."
+            )
             document.add_fault((*item.path, key), message, f"Give each an {key} of its own.")
         first.setdefault(name, item)
 
 
-def _host_problems(item: Item, host: HostTable) -> Iterator[Problem]:
+def _host_problems(item: TableItem, host: HostTable) -> Iterator[Problem]:
     kind = host_kind(host)
     if host.kind is HostKind.COMMAND and not item.written.get("command"):
         hint = "Give the arguments that reach it, as in command = ['ssh', 'client-1']."
@@ -398,47 +415,53 @@ def _capacity_problems(configuration: ConfigurationTable) -> Iterator[Problem]:
 
 
 def _check_hosts_known(
-    document: StudyDocument, item: Item, configuration: ConfigurationTable, tables: Tables
+    document: StudyDocument, item: TableItem, configuration: ConfigurationTable, tables: StudyTables
 ) -> None:
     names = [
         name for host in tables.items["host"] if isinstance(name := host.written.get("name"), str)
     ]
     others = {
         host.name: host.role
-        for _, host in tables.read("host", HostTable)
+        for _, host in tables.items_of_table("host", HostTable)
         if host.role is not Role.CLIENT
     }
     booting = tables.makes_hosts
-    nodes = node_names(tables) if booting else [guest.node for guest in guest_tables(tables)]
+    nodes = (
+        hypervisor_names(tables)
+        if booting
+        else [guest.node for guest in existing_guest_tables(tables)]
+    )
     for index, name in enumerate(configuration.hosts or ()):
         if name in nodes and name in names:
             continue
         if name not in names:
             message = (
-                f"hosts of {place(document, item.path)} names "
+                f"hosts of {table_name(document, item.path)} names "
                 f"{quote_value(name)}, which is no host."
             )
             hint = suggestion(name, names, "hosts")
             document.add_fault((*item.path, "hosts", index), message, hint)
         elif name in others:
             message = (
-                f"hosts of {place(document, item.path)} names {quote_value(name)}, "
+                f"hosts of {table_name(document, item.path)} names {quote_value(name)}, "
                 f"which has the role {quote_value(others[name].value)} and makes no load."
             )
             hint = "Leave it out, or write role = 'client'."
             document.add_fault((*item.path, "hosts", index), message, hint)
     if configuration.hosts is None and names and len(others) == len(names) and not booting:
-        message = f"{start(document, item.path)} has no client among its hosts."
+        message = f"{table_name_capitalised(document, item.path)} has no client among its hosts."
         document.add_fault(item.path, message, "Write role = 'client' for at least one.")
 
 
-def _workload_repeats(item: Item, tables: Tables) -> int:
+def _workload_repeats(item: TableItem, tables: StudyTables) -> int:
     """How often each point of a workload runs."""
     own = item.table.repeats if isinstance(item.table, LoadTable) else None
     return own or tables.method.repeats
 
 
-def _check_count(document: StudyDocument, tables: Tables, axes: Collection[str]) -> None:
+def _add_point_count_faults(
+    document: StudyDocument, tables: StudyTables, axes: Collection[str]
+) -> None:
     """Too large a product is found by multiplying, before any point is made."""
     configurations = max(len(tables.items["configuration"]), 1)
     counts = [point_count(item.written, axes) for item in tables.items["workload"]]
@@ -450,7 +473,7 @@ def _check_count(document: StudyDocument, tables: Tables, axes: Collection[str])
     if points > POINTS_MAX:
         largest = tables.items["workload"][counts.index(max(counts))]
         message = (
-            f"The study has {points} points, {max(counts)} in {place(document, largest.path)}."
+            f"The study has {points} points, {max(counts)} in {table_name(document, largest.path)}."
         )
         document.add_fault(largest.path, message, f"Vary less: at most {POINTS_MAX} are planned.")
     elif runs > RUNS_MAX:
@@ -459,9 +482,9 @@ def _check_count(document: StudyDocument, tables: Tables, axes: Collection[str])
         document.add_fault(("method", "repeats"), message, f"At most {RUNS_MAX} are planned.")
 
 
-def check_filesystem(
+def add_filesystem_faults(
     document: StudyDocument,
-    tables: Tables,
+    tables: StudyTables,
     kinds: StudyKinds,
     devices: list[Path],
     folders: list[Path],
@@ -494,9 +517,10 @@ def check_filesystem(
     if devices:
         unfit = [t for kind in kinds.loads if not kind.on_device_filesystem for t in kind.tables]
         for table in unfit:
-            for item, _ in tables.read("workload", table):
+            for item, _ in tables.items_of_table("workload", table):
                 message = (
-                    f"{start(document, item.path)} does not go with a file system on a device."
+                    f"{table_name_capitalised(document, item.path)} does not go with a "
+                    "file system on a device."
                 )
                 hint = "Leave it out, or measure it as a study of its own."
                 document.add_fault(item.path, message, hint)
@@ -505,7 +529,7 @@ def check_filesystem(
 AnyTarget = TargetTable | ConfigurationTable | HostTable
 
 
-def check_devices(document: StudyDocument, tables: Tables, kinds: StudyKinds) -> None:
+def add_device_faults(document: StudyDocument, tables: StudyTables, kinds: StudyKinds) -> None:
     """Add every fault of device targets and of preconditioning that no single key shows."""
     places = list(tables_with_targets(tables))
     for path, table in places:
@@ -513,23 +537,23 @@ def check_devices(document: StudyDocument, tables: Tables, kinds: StudyKinds) ->
     devices = [path for path, table in places if table.device]
     folders = [path for path, table in places if table.path]
     if devices:
-        _check_with_devices(document, tables, kinds)
+        _add_files_on_device_faults(document, tables, kinds)
     _check_precondition(document, tables.precondition, devices, folders)
-    check_filesystem(document, tables, kinds, devices, folders)
+    add_filesystem_faults(document, tables, kinds, devices, folders)
 
 
-def tables_with_targets(tables: Tables) -> Iterator[tuple[Path, AnyTarget]]:
+def tables_with_targets(tables: StudyTables) -> Iterator[tuple[Path, AnyTarget]]:
     """The tables that may name a target, each with its path in the file."""
     yield ("target",), tables.target
-    for item, configuration in tables.read("configuration", ConfigurationTable):
+    for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
         yield item.path, configuration
-    for item, host in tables.read("host", HostTable):
+    for item, host in tables.items_of_table("host", HostTable):
         yield item.path, host
 
 
 def _check_path_and_serial(document: StudyDocument, path: Path, table: AnyTarget) -> None:
     """A device is opted into by its path and its serial, both."""
-    where = "[target]" if isinstance(table, TargetTable) else start(document, path)
+    where = "[target]" if isinstance(table, TargetTable) else table_name_capitalised(document, path)
     if table.device and table.path:
         message = f"{where} has two targets, the device {quote_value(table.device)} and "
         message += f"the directory {quote_value(table.path)}."
@@ -543,18 +567,20 @@ def _check_path_and_serial(document: StudyDocument, path: Path, table: AnyTarget
         document.add_fault((*path, "serial"), message, "Give the device's path too.")
 
 
-def _check_with_devices(document: StudyDocument, tables: Tables, kinds: StudyKinds) -> None:
+def _add_files_on_device_faults(
+    document: StudyDocument, tables: StudyTables, kinds: StudyKinds
+) -> None:
     """What needs files cannot be done on a device."""
     for key in ("rotate", "keep_files"):
         if getattr(tables.target, key):
             message = f"{key} of [target] does not go with a device, which holds no files."
             document.add_fault(("target", key), message, "Leave one of them out.")
     for kind in kinds.loads:
-        kind.check_devices(document, tables)
-    for item, workload in tables.read("workload", LoadTable):
-        ways = workload.job().data_directions
+        kind.add_device_faults(document, tables)
+    for item, workload in tables.items_of_table("workload", LoadTable):
+        ways = workload.build_job().data_directions
         if tables.precondition.fill == 0 and ways and Direction.WRITE not in ways:
-            message = f"{start(document, item.path)} {ways[0].key}s, "
+            message = f"{table_name_capitalised(document, item.path)} {ways[0].key}s, "
             message += "but with fill = 0 nothing was written."
             hint = "Set precondition.fill = 1 or more, or keep to workloads that write."
             document.add_fault(item.path, message, hint)

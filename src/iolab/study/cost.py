@@ -13,7 +13,12 @@ from iolab.core.study import Method, Study
 from iolab.core.target_state import Purge, Restore
 from iolab.core.workload import DataSet, Direction
 from iolab.stats.rounds import WINDOW
-from iolab.study.targets import makers_of, nodes_of, serial_of, targets_of
+from iolab.study.targets import (
+    hypervisors_of_study,
+    load_hosts_of_point,
+    serial_of,
+    targets_of_study,
+)
 from iolab.text import quote_value
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 
@@ -48,7 +53,7 @@ def filled_bytes(study: Study, data_sets: Iterable[DataSet]) -> int:
         here = study.configuration(data_set.configuration)
         for host in here.hosts:
             key = (host, is_on_device(study, here.id, host))
-            sizes.setdefault(key, []).append(data_set.for_host(host).bytes_per_host)
+            sizes.setdefault(key, []).append(data_set.with_jobs_of_host(host).bytes_per_host)
     each = [
         # Data sets lie over each other on a device, and beside each other in a directory.
         max(host_sizes) * precondition.fill if device else sum(host_sizes) * more
@@ -92,7 +97,7 @@ def avoidable_precondition_s(study: Study, runs: tuple[PlannedRun, ...]) -> floa
 
 def restore_count(study: Study, runs: Iterable[PlannedRun]) -> int:
     """How often the start state is made: also after a trim, and for blocks that nobody knows."""
-    return sum(is_made for _, _, is_made in _prepared_runs(study, runs))
+    return sum(is_made for _, _, is_made in _runs_with_preparation(study, runs))
 
 
 def restore_key(restore: Restore, run: PlannedRun) -> str:
@@ -116,19 +121,19 @@ def _steady_series(study: Study, runs: Iterable[PlannedRun]) -> Iterator[Planned
     if not study.precondition.steady:
         return
     steady: dict[str, str] = {}
-    for run, places, is_made in _prepared_runs(study, runs):
+    for run, places, is_made in _runs_with_preparation(study, runs):
         if is_made:
-            _invalidate(steady, places)
+            _forget_states(steady, places)
         workload = _sweep_name(run)
         ways = run.point.job.data_directions
         if Direction.WRITE in ways and any(steady.get(place) != workload for place in places):
             yield run
             steady |= dict.fromkeys(places, workload)
         if Direction.TRIM in ways:
-            _invalidate(steady, places)
+            _forget_states(steady, places)
 
 
-def _prepared_runs(
+def _runs_with_preparation(
     study: Study, runs: Iterable[PlannedRun]
 ) -> Iterator[tuple[PlannedRun, tuple[str, ...], bool]]:
     """Each run, the keys of its targets, and whether their start state is made before it.
@@ -138,7 +143,7 @@ def _prepared_runs(
     verifies, until one writes or trims that does not; a lost host is not foreseen.
     """
     precondition = study.precondition
-    places_of, raw = _TargetKeys(study), _raw_device_keys(study)
+    places_of, raw = _TargetKeysOfRuns(study), _raw_device_keys(study)
     stands: dict[str, str] = {}
     known_blocks: set[str] = set()
     for run in runs:
@@ -156,19 +161,19 @@ def _prepared_runs(
             known_blocks = known_blocks | set(places) if job.verify else known_blocks - set(places)
         yield run, places, is_made
         if Direction.TRIM in job.data_directions:
-            _invalidate(stands, places)
+            _forget_states(stands, places)
         if not job.verify and job.changes_data:
             known_blocks = known_blocks - set(places)
 
 
-class _TargetKeys:
+class _TargetKeysOfRuns:
     """The keys of the targets that runs work on; those of a configuration are looked up once."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
         self._keys = {
             (configuration, target.host): target.key
-            for target in targets_of(study)
+            for target in targets_of_study(study)
             for configuration in target.configurations
         }
         self._found: dict[tuple[str, int, int], tuple[str, ...]] = {}
@@ -177,7 +182,7 @@ class _TargetKeys:
         point = run.point
         which = (point.configuration, point.per_node, point.host_count)
         if which not in self._found:
-            hosts = makers_of(self._study, point)
+            hosts = load_hosts_of_point(self._study, point)
             self._found[which] = tuple(self._keys[point.configuration, host] for host in hosts)
         return self._found[which]
 
@@ -186,7 +191,7 @@ def _raw_device_keys(study: Study) -> frozenset[str]:
     """The keys of devices that are found as they are; the disks of booted guests were laid out."""
     if study.guests is not None:
         return frozenset()
-    return frozenset(target.key for target in targets_of(study) if target.serial is not None)
+    return frozenset(target.key for target in targets_of_study(study) if target.serial is not None)
 
 
 def _sweep_name(run: PlannedRun) -> str:
@@ -194,7 +199,7 @@ def _sweep_name(run: PlannedRun) -> str:
     return f"{run.point.configuration}/{run.point.workload}"
 
 
-def _invalidate(states: dict[str, str], places: tuple[str, ...]) -> None:
+def _forget_states(states: dict[str, str], places: tuple[str, ...]) -> None:
     for place in places:
         states.pop(place, None)
 
@@ -247,7 +252,7 @@ def plan_cost(
     rate = ASSUMED_WRITE_BYTES_PER_S
     per_host = {
         host: sum(
-            data_set.for_host(host).bytes_per_host
+            data_set.with_jobs_of_host(host).bytes_per_host
             for data_set in data_sets
             if host in study.configuration(data_set.configuration).hosts
             # A device is written over as a whole instead.
@@ -256,15 +261,15 @@ def plan_cost(
         for host in {name for item in study.configurations for name in item.hosts}
     }
     most = max(per_host.values(), default=0)
-    costs = [kind.cost(study, runs, rate, kinds.hosts) for kind in kinds.loads]
-    of_hosts = kinds.hosts.cost(study, len(runs), rate)
+    costs = [kind.load_cost(study, runs, rate, kinds.hosts) for kind in kinds.loads]
+    of_hosts = kinds.hosts.host_cost(study, len(runs), rate)
     prepared = sum(cost.prepared_runs for cost in costs)
     reasons = _time_reasons(study, _layout_reasons(most, rate), costs, len(runs))
     reasons += tuple(precondition_time_reasons(study, data_sets, runs, rate))
-    reasons += tuple(reason for cost in costs for reason in cost.own)
+    reasons += tuple(reason for cost in costs for reason in cost.own_preparation)
     reasons += of_hosts.reasons
     certain_s = sum(seconds for _, seconds in reasons)
-    spared_s = sum(cost.spared_s for cost in costs) + avoidable_precondition_s(study, runs)
+    spared_s = sum(cost.avoidable_s for cost in costs) + avoidable_precondition_s(study, runs)
     if runs_more:
         method = study.method
         # Without I/O, whose end a rule decides, a run's load is as written.
@@ -298,15 +303,15 @@ def plan_cost(
         + filled
         + sum(cost.set_up_bytes for cost in costs)
         + round(sum(item.known_bytes for item in writes))
-        + of_hosts.disk_bytes * len(nodes_of(study)),
-        free_bytes_needed_per_host=_free_bytes(max(space, image, of_hosts.space_bytes)),
+        + of_hosts.disk_bytes * len(hypervisors_of_study(study)),
+        free_bytes_needed_per_host=_needed_free_bytes(max(space, image, of_hosts.space_bytes)),
         least_seconds=least if least < seconds else None,
         open_write_s=sum(item.open_seconds[0] for item in writes),
         open_write_most_s=sum(item.open_seconds[1] for item in writes),
     )
 
 
-def _free_bytes(data_bytes: int) -> int:
+def _needed_free_bytes(data_bytes: int) -> int:
     """Free space in a file system; a device needs none."""
     return with_free_space_margin(data_bytes) if data_bytes else 0
 
@@ -335,7 +340,7 @@ def _time_reasons(
         *layout,
         *(reason for cost in costs for reason in cost.load),
         *(((proving, prepared * overhead_seconds(method)),) if prepared else ()),
-        *(reason for cost in costs for reason in cost.looks),
+        *(reason for cost in costs for reason in cost.ceiling_measurements),
         *(((settling, resting_s),) if resting_s else ()),
     )
 
@@ -359,7 +364,7 @@ def destroyed_devices_text(study: Study) -> tuple[str, ...]:
         f"All that is on the device {quote_value(target.path)} (serial "
         f"{quote_value(target.serial)}) of host "
         f"{quote_value(target.host)}: it is {way}."
-        for target in targets_of(study)
+        for target in targets_of_study(study)
         # The disks of guests that are booted are files of the session.
         if target.serial is not None and study.host(target.host).kind is not HostKind.VM
     )

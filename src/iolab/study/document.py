@@ -23,7 +23,7 @@ def line_numbers(text: str) -> dict[Path, int]:
     A table's line is its header's, or that of its first key when it has no header; an element of an
     array of tables is found under its index.
     """
-    return _Scanner(text).scan()
+    return _TomlLineScanner(text).scan_lines()
 
 
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
@@ -37,36 +37,36 @@ _SCALAR = re.compile(r"[^,\]}#\r\n]+")
 
 
 @dataclass(slots=True)
-class _Scanner:
-    """One pass over the text; `at` is the position of the next character to look at."""
+class _TomlLineScanner:
+    """One pass over the text; `position` is the position of the next character to look at."""
 
     text: str
-    at: int = 0
+    position: int = 0
     lines: dict[Path, int] = field(default_factory=dict)
     tables: dict[Path, int] = field(default_factory=dict)
     _counted_to: int = 0
     _line: int = 1
 
-    def scan(self) -> dict[Path, int]:
+    def scan_lines(self) -> dict[Path, int]:
         table: Path = ()
         self._skip(_BLANK)
-        while self.at < len(self.text):
-            if self.text[self.at] == "[":
-                table = self._header()
+        while self.position < len(self.text):
+            if self.text[self.position] == "[":
+                table = self._scan_header()
             else:
-                self._pair(table)
+                self._scan_pair(table)
             self._skip(_BLANK)
         return self.lines
 
-    def _header(self) -> Path:
-        line = self._line_here()
-        is_array = self.text.startswith("[[", self.at)
-        self.at += 2 if is_array else 1
-        keys = list(self._keys())
-        self.at += 2 if is_array else 1
+    def _scan_header(self) -> Path:
+        line = self._current_line()
+        is_array = self.text.startswith("[[", self.position)
+        self.position += 2 if is_array else 1
+        keys = list(self._scan_dotted_key())
+        self.position += 2 if is_array else 1
         path: Path = ()
         for key in keys[:-1]:
-            path = self._current((*path, key), line)
+            path = self._innermost_table((*path, key), line)
         path = (*path, keys[-1])
         if is_array:
             self.tables[path] = self.tables.get(path, -1) + 1
@@ -75,78 +75,82 @@ class _Scanner:
         self.lines[path] = line  # also over the line of `[a.b]`, which may stand before `[a]`
         return path
 
-    def _current(self, path: Path, line: int) -> Path:
+    def _innermost_table(self, path: Path, line: int) -> Path:
         """The table that a header's inner key names: in an array of tables, its last element."""
         self.lines.setdefault(path, line)
         return (*path, self.tables[path]) if path in self.tables else path
 
-    def _pair(self, table: Path) -> None:
-        line = self._line_here()
+    def _scan_pair(self, table: Path) -> None:
+        line = self._current_line()
         path = table
-        for key in self._keys():
+        for key in self._scan_dotted_key():
             path = (*path, key)
             self.lines.setdefault(path, line)
-        self.at += 1  # the equals sign
+        self.position += 1  # the equals sign
         self._skip(_SPACE)
-        self._value(path)
+        self._scan_value(path)
 
-    def _keys(self) -> Iterator[str]:
+    def _scan_dotted_key(self) -> Iterator[str]:
         """The parts of a dotted key; stands at the character after it and its blanks when done."""
         while True:
             self._skip(_SPACE)
-            match = _STRING.match(self.text, self.at) or _BARE_KEY.match(self.text, self.at)
+            match = _STRING.match(self.text, self.position) or _BARE_KEY.match(
+                self.text, self.position
+            )
             if match is None:
                 return
-            self.at = match.end()
+            self.position = match.end()
             yield _unquoted(match.group())
             self._skip(_SPACE)
-            if not self.text.startswith(".", self.at):
+            if not self.text.startswith(".", self.position):
                 return
-            self.at += 1
+            self.position += 1
 
-    def _value(self, path: Path) -> None:
-        first = self.text[self.at]
+    def _scan_value(self, path: Path) -> None:
+        first = self.text[self.position]
         if first == "[":
-            self._array(path)
+            self._scan_array(path)
         elif first == "{":
-            self._inline_table(path)
+            self._scan_inline_table(path)
         else:
-            match = _STRING.match(self.text, self.at) or _SCALAR.match(self.text, self.at)
-            self.at = match.end() if match else self.at + 1
+            match = _STRING.match(self.text, self.position) or _SCALAR.match(
+                self.text, self.position
+            )
+            self.position = match.end() if match else self.position + 1
 
-    def _array(self, path: Path) -> None:
-        self.at += 1
+    def _scan_array(self, path: Path) -> None:
+        self.position += 1
         index = 0
         self._skip(_BLANK)
-        while not self.text.startswith("]", self.at):
-            self.lines[(*path, index)] = self._line_here()
-            self._value((*path, index))
+        while not self.text.startswith("]", self.position):
+            self.lines[(*path, index)] = self._current_line()
+            self._scan_value((*path, index))
             index += 1
             self._skip(_BLANK)
-            if self.text.startswith(",", self.at):
-                self.at += 1
+            if self.text.startswith(",", self.position):
+                self.position += 1
                 self._skip(_BLANK)
-        self.at += 1
+        self.position += 1
 
-    def _inline_table(self, path: Path) -> None:
-        self.at += 1
+    def _scan_inline_table(self, path: Path) -> None:
+        self.position += 1
         self._skip(_BLANK)
-        while not self.text.startswith("}", self.at):
-            self._pair(path)
+        while not self.text.startswith("}", self.position):
+            self._scan_pair(path)
             self._skip(_BLANK)
-            if self.text.startswith(",", self.at):
-                self.at += 1
+            if self.text.startswith(",", self.position):
+                self.position += 1
                 self._skip(_BLANK)
-        self.at += 1
+        self.position += 1
 
     def _skip(self, pattern: re.Pattern[str]) -> None:
-        match = pattern.match(self.text, self.at)
-        self.at = match.end() if match else self.at
+        match = pattern.match(self.text, self.position)
+        self.position = match.end() if match else self.position
 
-    def _line_here(self) -> int:
+    def _current_line(self) -> int:
         """The line of the position; counted on from the last time, so a scan stays linear."""
-        self._line += self.text.count("\n", self._counted_to, self.at)
-        self._counted_to = self.at
+        self._line += self.text.count("\n", self._counted_to, self.position)
+        self._counted_to = self.position
         return self._line
 
 
@@ -171,7 +175,7 @@ class ValueOrigin:
     line: int | None = None
 
 
-class Faults:
+class FaultCollector:
     """The faults found so far, each once; beyond a limit they are only counted."""
 
     def __init__(self) -> None:
@@ -196,7 +200,7 @@ class Faults:
             self.add(origin, message, hint)
 
     @property
-    def all(self) -> tuple[Fault, ...]:
+    def all_faults(self) -> tuple[Fault, ...]:
         """Every fault in the order of the file; a last one counts those that were not kept."""
         ordered = sorted(self._found, key=lambda fault: (fault.line is None, fault.line or 0))
         if not self._more:
@@ -211,7 +215,7 @@ class StudyDocument:
     file: str
     tree: dict[str, Any]
     lines: Mapping[Path, int]
-    faults: Faults
+    faults: FaultCollector
     overrides: dict[Path, ValueOrigin] = field(default_factory=dict)
 
     def add_fault(self, path: Path, message: str, hint: str, *, about: str = "") -> None:
@@ -250,7 +254,7 @@ class StudyDocument:
         return any(path[:length] in self.overrides for length in range(1, len(path)))
 
 
-def read_document(text: str, file_name: str, faults: Faults) -> StudyDocument | None:
+def read_document(text: str, file_name: str, faults: FaultCollector) -> StudyDocument | None:
     """The tree of `text`; None, with the fault, when it is not TOML or out of all proportion."""
     if len(text) > TEXT_CHARACTERS_MAX:
         message = f"The study has {len(text)} characters."
@@ -260,7 +264,7 @@ def read_document(text: str, file_name: str, faults: Faults) -> StudyDocument | 
         tree = parse_toml(text)
         lines = line_numbers(text)
     except tomllib.TOMLDecodeError as error:
-        faults.add(*_syntax(str(error), text, file_name))
+        faults.add(*_syntax_fault(str(error), text, file_name))
         return None
     except DeepKeyError as error:
         message = f"A key has more than {PARTS_MOST} parts."
@@ -284,7 +288,7 @@ _GIVEN_TWICE: Final = ("Cannot overwrite", "Cannot declare", "Duplicate inline t
 """How the reader of TOML begins to tell of a key or table that was there before."""
 
 
-def _syntax(detail: str, text: str, file_name: str) -> tuple[ValueOrigin, str, str]:
+def _syntax_fault(detail: str, text: str, file_name: str) -> tuple[ValueOrigin, str, str]:
     match = _SYNTAX_AT.search(detail)
     reason = detail[: match.start()] if match else detail
     if match and match.group(1):

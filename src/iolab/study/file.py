@@ -24,7 +24,7 @@ from iolab.study import ssh_addresses, values
 from iolab.study.document import StudyDocument
 from iolab.study.load_tables import Id, Label, LoadTable, NumJobs, Prose, StudyTable, Title
 from iolab.study.names import HOSTS_MAX
-from iolab.study.wording import nearest
+from iolab.study.wording import nearest_word
 from iolab.text import quote_value
 
 FILL_MAX: Final = 100.0
@@ -49,10 +49,10 @@ IMAGE_BYTES_MIN: Final = 320 << 20
 IMAGE_BYTES_MAX: Final = 1 << 50
 
 REPEATS_MAX: Final = 1000
-Flag = Annotated[bool, values.flag()]
-TargetPath = Annotated[str, values.absolute_path()]
-DevicePath = Annotated[str, values.device_path()]
-Serial = Annotated[str, values.text(SERIAL_CHARACTERS)]
+Flag = Annotated[bool, values.flag_value()]
+TargetPath = Annotated[str, values.absolute_path_value()]
+DevicePath = Annotated[str, values.device_path_value()]
+Serial = Annotated[str, values.text_value(SERIAL_CHARACTERS)]
 
 
 class TargetTable(StudyTable):
@@ -64,24 +64,25 @@ class TargetTable(StudyTable):
     overwrite: Flag = False
     keep_files: Flag = False
     allow_memory: Flag = False
-    rotate: Annotated[int, values.whole(0, HOSTS_MAX - 1)] = 0
-    filesystem: Annotated[str, values.word((AS_FOUND, XFS), "file systems")] = AS_FOUND
+    rotate: Annotated[int, values.integer_value(0, HOSTS_MAX - 1)] = 0
+    filesystem: Annotated[str, values.word_value((AS_FOUND, XFS), "file systems")] = AS_FOUND
     image: (
-        Annotated[int | str, values.size(IMAGE_BYTES_MIN, IMAGE_BYTES_MAX, multiple=512)] | None
+        Annotated[int | str, values.size_value(IMAGE_BYTES_MIN, IMAGE_BYTES_MAX, multiple=512)]
+        | None
     ) = None
-    volume: Annotated[str, values.word(VOLUME_TYPES, "volume types")] | None = None
+    volume: Annotated[str, values.word_value(VOLUME_TYPES, "volume types")] | None = None
     cloud_metadata: Flag = False
 
 
 class PreconditionTable(StudyTable):
     """`[precondition]`: the state in which tests begin."""
 
-    purge: Annotated[Purge, values.choice(Purge, "ways to purge")] = Purge.NONE
-    fill: Annotated[float, values.multiple(FILL_MAX)] = PLAIN.fill
+    purge: Annotated[Purge, values.choice_value(Purge, "ways to purge")] = Purge.NONE
+    fill: Annotated[float, values.multiple_value(FILL_MAX)] = PLAIN.fill
     steady: Flag = False
-    round: Annotated[float, values.seconds(1, ROUND_S_MAX)] = PLAIN.round_s
-    rounds: Annotated[int, values.whole(ROUNDS_MIN, ROUNDS_MAX)] = PLAIN.rounds_max
-    restore: Annotated[Restore, values.choice(Restore, "times to restore")] = Restore.ONCE
+    round: Annotated[float, values.seconds_value(1, ROUND_S_MAX)] = PLAIN.round_s
+    rounds: Annotated[int, values.integer_value(ROUNDS_MIN, ROUNDS_MAX)] = PLAIN.rounds_max
+    restore: Annotated[Restore, values.choice_value(Restore, "times to restore")] = Restore.ONCE
 
 
 WARMUP_S_MAX: Final = 86_400.0
@@ -115,32 +116,32 @@ LOOKS_MAX: Final = 100
 
 SEED_MAX: Final = 2**32 - 1
 
-Seconds = Annotated[int, values.whole_seconds(1, RULE_S_MAX)]
-Few = Annotated[int, values.whole(1, LOOKS_MAX)]
-Share = Annotated[float, values.share()]
+Seconds = Annotated[int, values.whole_seconds_value(1, RULE_S_MAX)]
+Few = Annotated[int, values.integer_value(1, LOOKS_MAX)]
+Share = Annotated[float, values.share_value()]
 
 
 class MethodTable(StudyTable):
     """`[method]`: the keys of both kinds may stand in one file, `kind` chooses."""
 
-    kind: Annotated[MethodKind, values.choice(MethodKind, "methods")] = MethodKind.FIXED
-    warmup: Annotated[float, values.seconds(0, WARMUP_S_MAX)] = 5.0
-    runtime: Annotated[float, values.seconds(RUNTIME_S_MIN, RUNTIME_S_MAX)] = 30.0
-    repeats: Annotated[int, values.whole(1, REPEATS_MAX)] = 1
-    settle: Annotated[float, values.seconds(0, SETTLE_S_MAX)] = 1.0
-    idle_watch: Annotated[float, values.seconds(0, IDLE_WATCH_S_MAX)] = study.IDLE_WATCH_S
+    kind: Annotated[MethodKind, values.choice_value(MethodKind, "methods")] = MethodKind.FIXED
+    warmup: Annotated[float, values.seconds_value(0, WARMUP_S_MAX)] = 5.0
+    runtime: Annotated[float, values.seconds_value(RUNTIME_S_MIN, RUNTIME_S_MAX)] = 30.0
+    repeats: Annotated[int, values.integer_value(1, REPEATS_MAX)] = 1
+    settle: Annotated[float, values.seconds_value(0, SETTLE_S_MAX)] = 1.0
+    idle_watch: Annotated[float, values.seconds_value(0, IDLE_WATCH_S_MAX)] = study.IDLE_WATCH_S
     generator_limit: Flag = True
-    link_timeout: Annotated[float, values.seconds(LINK_TIMEOUT_S_MIN, LINK_TIMEOUT_S_MAX)] = (
+    link_timeout: Annotated[float, values.seconds_value(LINK_TIMEOUT_S_MIN, LINK_TIMEOUT_S_MAX)] = (
         study.LINK_TIMEOUT_S
     )
-    order: Annotated[RunOrder, values.choice(RunOrder, "orders")] = RunOrder.AS_WRITTEN
-    seed: Annotated[int, values.whole(0, SEED_MAX)] = 1
+    order: Annotated[RunOrder, values.choice_value(RunOrder, "orders")] = RunOrder.AS_WRITTEN
+    seed: Annotated[int, values.integer_value(0, SEED_MAX)] = 1
     drop_caches: Flag = True
-    on_failure: Annotated[OnFailure, values.choice(OnFailure, "ways to go on")] = (
+    on_failure: Annotated[OnFailure, values.choice_value(OnFailure, "ways to go on")] = (
         OnFailure.SKIP_POINT
     )
-    retries: Annotated[int, values.whole(1, RETRIES_MAX)] | None = None
-    load_kind: Annotated[LoadPattern, values.choice(LoadPattern, "kinds of load")] = (
+    retries: Annotated[int, values.integer_value(1, RETRIES_MAX)] | None = None
+    load_kind: Annotated[LoadPattern, values.choice_value(LoadPattern, "kinds of load")] = (
         LoadPattern.RAW_BLOCK
     )
     precision: Share | None = None
@@ -155,9 +156,9 @@ class MethodTable(StudyTable):
     bias_share: Share | None = None
     block: Seconds | None = None
     cut_least: Seconds | None = None
-    repeats_max: Annotated[int, values.whole(1, REPEATS_MAX)] = study.REPEATS_MAX
+    repeats_max: Annotated[int, values.integer_value(1, REPEATS_MAX)] = study.REPEATS_MAX
     target_half_width: Share = study.TARGET_HALF_WIDTH
-    sentinel: Annotated[str, values.identifier()] | None = None
+    sentinel: Annotated[str, values.identifier_value()] | None = None
 
 
 _TIMES: Final = ("shortest", "longest", "step", "retained", "block", "cut_least")
@@ -212,22 +213,26 @@ NODES_MAX: Final = 100_000
 ARGUMENT_CHARACTERS: Final = 4096
 
 
-Amount = Annotated[float, values.amount()]
-Count = Annotated[int, values.whole(1, NODES_MAX)]
-Argument = Annotated[str, values.text(ARGUMENT_CHARACTERS)]
-HostName = Annotated[str, values.host_name()]
-HostNames = Annotated[list[HostName], values.Listed()]
-SshUser = Annotated[str, ssh_addresses.ssh_user()]
-Jumps = Annotated[list[Annotated[str, ssh_addresses.jump_hop()]], values.Listed(lone=True)]
-ControllerFile = Annotated[str, ssh_addresses.controller_file()]
-Port = Annotated[int, values.whole(1, ssh_addresses.PORT_MAX)]
-Devices = Annotated[list[Annotated[str, values.block_device()]], values.Listed(lone=True)]
-Room = Annotated[int, values.whole(1, ROOM_MAX)]
-IpAddress = Annotated[str, ssh_addresses.ip_address()]
+Amount = Annotated[float, values.amount_value()]
+Count = Annotated[int, values.integer_value(1, NODES_MAX)]
+Argument = Annotated[str, values.text_value(ARGUMENT_CHARACTERS)]
+HostName = Annotated[str, values.host_name_value()]
+HostNames = Annotated[list[HostName], values.ListValue()]
+SshUser = Annotated[str, ssh_addresses.ssh_user_value()]
+Jumps = Annotated[
+    list[Annotated[str, ssh_addresses.jump_hop_value()]], values.ListValue(allow_scalar=True)
+]
+ControllerFile = Annotated[str, ssh_addresses.controller_file_value()]
+Port = Annotated[int, values.integer_value(1, ssh_addresses.PORT_MAX)]
+Devices = Annotated[
+    list[Annotated[str, values.block_device_value()]], values.ListValue(allow_scalar=True)
+]
+Room = Annotated[int, values.integer_value(1, ROOM_MAX)]
+IpAddress = Annotated[str, ssh_addresses.ip_address_value()]
 WRITTEN_KINDS: Final = tuple(kind for kind in HostKind if kind is not HostKind.VM)
 """Guests are of a kind that nobody writes: a study's [vm] makes them."""
 
-WrittenKind = Annotated[HostKind, values.choice(HostKind, "kinds of host", WRITTEN_KINDS)]
+WrittenKind = Annotated[HostKind, values.choice_value(HostKind, "kinds of host", WRITTEN_KINDS)]
 
 
 class CapacityTable(StudyTable):
@@ -240,7 +245,7 @@ class CapacityTable(StudyTable):
 class CostTable(StudyTable):
     """`cost` of a configuration by part, in one currency."""
 
-    currency: Annotated[str, values.text(16)]
+    currency: Annotated[str, values.text_value(16)]
     servers: Amount
     network: Amount
     storage: Amount
@@ -249,8 +254,8 @@ class CostTable(StudyTable):
 class RedundancyTable(StudyTable):
     """`redundancy` of a configuration: bytes that its disks move for one byte of a client."""
 
-    write_factor: Annotated[float, values.factor()]
-    read_factor: Annotated[float, values.factor()] = 1.0
+    write_factor: Annotated[float, values.factor_value()]
+    read_factor: Annotated[float, values.factor_value()] = 1.0
 
 
 class ConfigurationTable(StudyTable):
@@ -275,12 +280,12 @@ class HostTable(StudyTable):
 
     name: HostName
     kind: WrittenKind | None = None
-    role: Annotated[Role, values.choice(Role, "roles")] = Role.CLIENT
+    role: Annotated[Role, values.choice_value(Role, "roles")] = Role.CLIENT
     command: list[Argument] = Field(default_factory=list)
     path: TargetPath | None = None
     device: DevicePath | None = None
     serial: Serial | None = None
-    address: Annotated[str, ssh_addresses.ssh_address()] | None = None
+    address: Annotated[str, ssh_addresses.ssh_address_value()] | None = None
     user: SshUser | None = None
     port: Port | None = None
     jump: Jumps | None = None
@@ -298,13 +303,13 @@ class HostTable(StudyTable):
 class TelemetryTable(StudyTable):
     """`[telemetry]`: how often the hosts are watched."""
 
-    interval: Annotated[float, values.seconds(INTERVAL_S_MIN, INTERVAL_S_MAX)] = 1.0
+    interval: Annotated[float, values.seconds_value(INTERVAL_S_MIN, INTERVAL_S_MAX)] = 1.0
 
 
 class HeadingTable(StudyTable):
     """The keys before the first table."""
 
-    format: Annotated[int, values.exactly(FORMAT, f"This iolab reads format = {FORMAT}.")]
+    format: Annotated[int, values.exact_value(FORMAT, f"This iolab reads format = {FORMAT}.")]
     id: Id
     title: Title | None = None
     question: Prose = ""
@@ -362,12 +367,12 @@ class StudySection(Protocol):
     def makes_hosts(self) -> bool:
         """Whether it is of hosts that the session makes, none where it is not written."""
 
-    def stand_in(self, written: object) -> StudyTable:
+    def replace_faulty_values(self, written: object) -> StudyTable:
         """What a table that cannot be read counts as."""
 
 
 @dataclass(frozen=True, slots=True)
-class FileForm:
+class StudyFileForm:
     """What a study file may hold, as far as that is of single kinds of load or host.
 
     `workloads` are the tables of `[[workload]]`, each with the engines that it may name; `examples`
@@ -437,11 +442,11 @@ class FileForm:
         """
         engine, loads = written.get("engine"), tuple(self.workloads.items())
         if isinstance(engine, str):
-            meant = nearest(engine, [name for _, names in loads for name in names])
+            meant = nearest_word(engine, [name for _, names in loads for name in names])
             return next((load for load in loads if meant in load[1]), loads[0])
         return loads[0]
 
-    def engines_with(self, key: str, table: type[StudyTable]) -> str | None:
+    def engines_with_key_text(self, key: str, table: type[StudyTable]) -> str | None:
         """The engines of workloads that have a key which this kind lacks; None when none have."""
         if table not in self.workloads:
             return None
@@ -464,9 +469,9 @@ _LAST_SECTIONS: Final[Mapping[str, type[StudyTable]]] = {
 }
 
 
-def study_schema(form: FileForm) -> dict[str, Any]:
+def study_schema(form: StudyFileForm) -> dict[str, Any]:
     """The JSON Schema of a study file, as `schema/study.json` holds it."""
-    schema = _without_null(form.file_table().model_json_schema())
+    schema = _schema_without_null(form.file_table().model_json_schema())
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "study.json",
@@ -475,14 +480,14 @@ def study_schema(form: FileForm) -> dict[str, Any]:
     }
 
 
-def _without_null(schema: Any) -> Any:  # noqa: ANN401 - JSON of any shape
+def _schema_without_null(schema: Any) -> Any:  # noqa: ANN401 - JSON of any shape
     """The schema without null, which TOML cannot write: an optional key is left out instead."""
     if isinstance(schema, list):
-        return [_without_null(item) for item in schema if item != {"type": "null"}]
+        return [_schema_without_null(item) for item in schema if item != {"type": "null"}]
     if not isinstance(schema, dict):
         return schema
     kept = {
-        key: _without_null(value)
+        key: _schema_without_null(value)
         for key, value in schema.items()
         if value is not None and not (key == "title" and isinstance(value, str))
     }

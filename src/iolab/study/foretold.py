@@ -43,21 +43,21 @@ def level_for_run_length(asked_s: float, measured_s: float) -> Level:
 class VerdictLimit:
     """What keeps runs of some points from a better verdict than `level`, and what to do.
 
-    `points` are digests. `is_time` tells of runs that are too short, which `iolab run` does not
-    rate at all where they could only be invalid.
+    `points` are digests. `is_run_length` tells of runs that are too short, which `iolab run` does
+    not rate at all where they could only be invalid.
     """
 
     level: Level
-    why: str
+    reason: str
     hint: str
     points: frozenset[str]
-    is_time: bool = False
+    is_run_length: bool = False
 
 
 class VerdictLimiter(Protocol):
     """Who knows limits of verdicts beforehand."""
 
-    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
+    def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
         """Those of these runs."""
 
 
@@ -73,7 +73,7 @@ class Forecast:
     def smoke_reason(self) -> VerdictLimit | None:
         """Why its results are not rated: runs so short that they can only be invalid."""
         too_short = (
-            limit for limit in self.limits if limit.is_time and limit.level is Level.INVALID
+            limit for limit in self.limits if limit.is_run_length and limit.level is Level.INVALID
         )
         return next(too_short, None)
 
@@ -89,9 +89,9 @@ class Forecast:
         yield f"best possible: {', '.join((verdicts, *more))}"
         for limit in self.limits:
             if limit is self.smoke_reason:
-                yield f"smoke test, not rated: {limit.why}; {limit.hint}"
+                yield f"smoke test, not rated: {limit.reason}; {limit.hint}"
             else:
-                yield f"{limit.level.value}: {limit.why}; {limit.hint}"
+                yield f"{limit.level.value}: {limit.reason}; {limit.hint}"
 
     @property
     def best_levels(self) -> tuple[Level, ...]:
@@ -103,7 +103,7 @@ class Forecast:
         return {
             "runs": {level.value: number for level, number in self.counts.items()},
             "limits": [
-                {"level": limit.level.value, "why": limit.why, "hint": limit.hint}
+                {"level": limit.level.value, "why": limit.reason, "hint": limit.hint}
                 for limit in self.limits
             ],
         }
@@ -111,7 +111,7 @@ class Forecast:
 
 def forecast_verdicts(study: Study, plan: Plan, kinds: VerdictLimiter) -> Forecast:
     """The best verdict that each run of the plan can get."""
-    limits = list(kinds.limits(study, plan.runs))
+    limits = list(kinds.verdict_limits(study, plan.runs))
     counts = dict.fromkeys(Level, 0)
     for run in plan.runs:
         levels = [limit.level for limit in limits if run.point.digest in limit.points]
@@ -141,7 +141,7 @@ def run_length_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[Verd
         f"{cut if near else ''}",
         f"--set method.{key}={RUN_ENOUGH_S:g}s adds {format_duration_s(more_s)}",
         point_digests(run.point for run in own_runs),
-        is_time=True,
+        is_run_length=True,
     )
 
 

@@ -14,7 +14,7 @@ from iolab.core.target_state import Purge
 from iolab.core.workload import Direction
 from iolab.errors import EngineError, Fault, HostError
 from iolab.study.cost import with_free_space_margin
-from iolab.study.targets import Target, data_sets_at, region_bytes, targets_of
+from iolab.study.targets import Target, data_sets_at, targets_of_study, used_region_bytes
 from iolab.text import counted_noun, quote_value, uncapitalised
 from iolab.units import format_bytes
 from iolab.version import __version__
@@ -68,7 +68,7 @@ def device_faults(
     ]
     if not device.name:
         return faults
-    need = region_bytes(plan, target)
+    need = used_region_bytes(plan, target)
     if need > device.size_bytes:
         message = (
             f"{where} has {format_bytes(device.size_bytes)}, the jobs use {format_bytes(need)}"
@@ -89,7 +89,7 @@ def _purge_faults(purge: Purge, where: str, device: DeviceFacts, facts: HostFact
     if not device.name.startswith(NVME):
         message = f"{where} is no NVMe device, and has no purge {quote_value(purge.value)}."
         faults.append(Fault(message, "Set precondition.purge to 'discard' or leave it out."))
-    tool = facts.tool(NVME)
+    tool = facts.tool_facts(NVME)
     if tool is None or tool.path is None:
         message = f"There is no nvme-cli on the host of {uncapitalised(where)}."
         faults.append(Fault(message, "Install it there, as with 'apt-get install nvme-cli'."))
@@ -121,7 +121,7 @@ XFS_OVERHEAD: Final = 1.05
 """What a file system needs beside its files: its log and its tables, in an image of gigabytes."""
 
 
-def needs_rights(study: Study) -> bool:
+def needs_root_rights(study: Study) -> bool:
     """Whether hosts need a right that not every user there has."""
     return study.target.make_xfs or limits_memory(study)
 
@@ -201,7 +201,7 @@ BUFFER_SHARE: Final = 0.5
 """Of a client's memory for fio's buffers; the rest is for its page tables and everyone else."""
 
 
-def check_ready(
+def require_ready(
     study: Study,
     plan: Plan,
     kinds: StudyKinds,
@@ -221,7 +221,7 @@ def check_ready(
     """
     host_faults: list[Fault] = []
     engine_faults: list[Fault] = []
-    for target in targets_of(study):
+    for target in targets_of_study(study):
         host = facts.get(target.key)
         if host is None:
             hint = "See that it can be reached, or leave it out of the configuration."
@@ -245,7 +245,7 @@ def check_ready(
         if probe is not None and probe.held_by == owner:
             probe = replace(probe, held_by=None)
         host_faults += _target_faults(study, plan, target, host, probe, there)
-    own = (kind.faults(study, plan, facts, devices or {}) for kind in kinds.loads)
+    own = (kind.host_faults(study, plan, facts, devices or {}) for kind in kinds.loads)
     host_faults += itertools.chain.from_iterable(own)
     faults = (*host_faults, *engine_faults)
     if host_faults:
@@ -375,7 +375,7 @@ def _probe_faults(plan: Plan, target: Target, probe: TargetProbe | None, where: 
         message = f"{where} is held by another session, {quote_value(probe.held_by)}."
         faults.append(Fault(message, "Wait for its end, or give another path."))
     here = [point for point in plan.points if point.configuration in target.configurations]
-    direct = [point.job for point in here if point.job.direct]
+    direct = [point.job for point in here if point.job.is_direct]
     if probe.direct_error is not None and direct:
         message = f"{where} takes no O_DIRECT: {quote_value(probe.direct_error)}."
         hint = (
@@ -411,7 +411,7 @@ def host_changes(
         )
         for name, facts in before.items()
         if name in now
-        for fact, was, is_ in _differences(facts, now[name])
+        for fact, was, is_ in _host_differences(facts, now[name])
         if was != is_
     )
 
@@ -440,21 +440,22 @@ def study_changes(before: Study, now: Study) -> tuple[Fault, ...]:
         is_ = {getattr(item, key): item for item in getattr(now, part)}
         for name in dict.fromkeys((*was, *is_)):
             if was.get(name) != is_.get(name):
-                changed += _change_text(
+                changed += _changed_values(
                     f"{part.removesuffix('s')}.{name}", was.get(name), is_.get(name)
                 )
     if before.guests != now.guests:
-        changed += _change_text("vm", before.guests, now.guests)
+        changed += _changed_values("vm", before.guests, now.guests)
     return tuple(
         Fault(
-            f"{quote_value(name)} was {_value_text(was)}, it is {_value_text(value)}.",
+            f"{quote_value(name)} was {_shortened_value_text(was)}, it is "
+            f"{_shortened_value_text(value)}.",
             NOT_COMPARABLE,
         )
         for name, was, value in changed
     )
 
 
-def _change_text(name: str, was: object, value: object) -> Iterable[tuple[str, object, object]]:
+def _changed_values(name: str, was: object, value: object) -> Iterable[tuple[str, object, object]]:
     if was is None or value is None:
         return [(name, "there" if was else "not there", "there" if value else "gone")]
     return [(f"{name}.{key}", old, new) for key, old, new in _changed_fields(was, value)]
@@ -468,24 +469,24 @@ def _changed_fields(before: Any, now: Any) -> Iterator[tuple[str, object, object
             yield field.name, was, value
 
 
-def _value_text(value: object) -> str:
+def _shortened_value_text(value: object) -> str:
     text = str(value)
     return quote_value(text if len(text) <= VALUE_CHARACTERS else f"{text[:VALUE_CHARACTERS]}…")
 
 
-def _differences(before: HostFacts, now: HostFacts) -> Iterator[tuple[str, str, str]]:
+def _host_differences(before: HostFacts, now: HostFacts) -> Iterator[tuple[str, str, str]]:
     """What matters of a host, as it was and as it is."""
     for name, fact_of in _MATTERS.items():
         yield name, fact_of(before), fact_of(now)
     names = dict.fromkeys(tool.name for facts in (before, now) for tool in facts.tools)
     for name in names:
-        was, is_now = before.tool(name), now.tool(name)
+        was, is_now = before.tool_facts(name), now.tool_facts(name)
         # A version that a program failed to print is unknown, which is no change.
         if not any(tool is not None and tool.fault for tool in (was, is_now)):
             yield name, (was and was.version) or "", (is_now and is_now.version) or ""
 
 
-def _target_text(facts: HostFacts) -> str:
+def _target_device_text(facts: HostFacts) -> str:
     """The file system and the device that carries it."""
     target = facts.target
     if target is None:
@@ -496,5 +497,5 @@ def _target_text(facts: HostFacts) -> str:
 _MATTERS: Final[dict[str, Callable[[HostFacts], str]]] = {
     "kernel": lambda facts: facts.kernel.release,
     "processor": lambda facts: f"{facts.cpu.model}, {facts.cpu.threads} threads",
-    "target": _target_text,
+    "target": _target_device_text,
 }

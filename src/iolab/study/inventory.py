@@ -18,8 +18,8 @@ from iolab.dataclass import dataclass
 from iolab.errors import Fault, HostError, StudyError, UsageError
 from iolab.study import values
 from iolab.study.build import host_spec
-from iolab.study.checks import check_hosts
-from iolab.study.document import Faults, Path, StudyDocument, ValueOrigin, read_document
+from iolab.study.checks import add_host_faults
+from iolab.study.document import FaultCollector, Path, StudyDocument, ValueOrigin, read_document
 from iolab.study.file import (
     FORMAT,
     ControllerFile,
@@ -34,7 +34,7 @@ from iolab.study.file import (
 )
 from iolab.study.load_tables import NumJobs, StudyTable
 from iolab.study.names import HOSTS_MAX, HostsFault, expand_hosts, expand_names
-from iolab.study.ssh_addresses import PORT_MAX, is_address, is_user
+from iolab.study.ssh_addresses import PORT_MAX, is_valid_address, is_valid_user
 from iolab.study.tables import read_items, read_table
 from iolab.study.values import ID_CHARACTERS, is_identifier
 from iolab.study.wording import suggestion
@@ -69,7 +69,7 @@ class DefaultsTable(StudyTable):
 class InventoryHeading(StudyTable):
     """The keys before the first table."""
 
-    format: Annotated[int, values.exactly(FORMAT, f"This iolab reads format = {FORMAT}.")]
+    format: Annotated[int, values.exact_value(FORMAT, f"This iolab reads format = {FORMAT}.")]
 
 
 class InventoryFile(InventoryHeading):
@@ -90,15 +90,15 @@ ROOM_DEFAULTS: Final = ("cores", "numa_nodes", "queues")
 
 def parse_inventory(text: str, file_name: str) -> tuple[HostSpec, ...]:
     """The hosts of an inventory; StudyError with every fault, each with its line."""
-    faults = Faults()
+    faults = FaultCollector()
     document = read_inventory(Inventory(text, file_name), faults)
     if document is None:
-        raise StudyError(faults.all)
+        raise StudyError(faults.all_faults)
     expand_hosts(document)
     items = read_items(document, "host")
-    check_hosts(document, items)
-    if faults.all:
-        raise StudyError(faults.all)
+    add_host_faults(document, items)
+    if faults.all_faults:
+        raise StudyError(faults.all_faults)
     return tuple(host_spec(item.table) for item in items if isinstance(item.table, HostTable))
 
 
@@ -111,7 +111,7 @@ def inventory_schema() -> dict[str, Any]:
     }
 
 
-def read_inventory(inventory: Inventory, faults: Faults) -> StudyDocument | None:
+def read_inventory(inventory: Inventory, faults: FaultCollector) -> StudyDocument | None:
     """The inventory's hosts as a study would have them, their ranges not yet expanded.
 
     None when the text is no TOML; else every fault outside of the hosts has been added.
@@ -196,7 +196,7 @@ def mpi_inventory(text: str, file_name: str) -> Inventory:
     faults: list[Fault] = []
     for number, line in enumerate(text.splitlines()[: LINES_MAX + 1], 1):
         try:
-            if (entry := _read_line(line)) is not None:
+            if (entry := _parse_line(line)) is not None:
                 _add_entry(entries, entry, number)
         except HostsFault as fault:
             faults.append(Fault(fault.message, fault.hint, file_name, number))
@@ -247,7 +247,7 @@ def _add_entry(entries: dict[str, _MpiHostEntry], entry: _MpiHostEntry, number: 
         raise HostsFault(message, f"Write the same in line {number} and above.")
 
 
-def _read_line(line: str) -> _MpiHostEntry | None:
+def _parse_line(line: str) -> _MpiHostEntry | None:
     """The host of a line, None when there is none."""
     words = re.sub(r"\s*=\s*", "=", line.split("#", 1)[0]).split()
     if not words:
@@ -256,13 +256,13 @@ def _read_line(line: str) -> _MpiHostEntry | None:
     if "=" in first or (first == "rank" and rest):
         hint = "A rank file says which rank runs where; give the host file instead."
         raise HostsFault(f"The line begins with {quote_value(first)}, not with a host.", hint)
-    values = dict(_check_word(word) for word in rest)
+    values = dict(_split_option(word) for word in rest)
     users = [value for key, value in values.items() if key in _USERS]
     before, at, place = first.rpartition("@")
     users = [before, *users] if at else users
-    name = _host_of_slots(place)
+    name = _host_name_before_slots(place)
     for user in users:
-        if not is_user(user):
+        if not is_valid_user(user):
             raise HostsFault(
                 f"The user of {quote_value(name)} is {quote_value(user)}.", "Give a login name."
             )
@@ -275,7 +275,7 @@ def _read_line(line: str) -> _MpiHostEntry | None:
     return _MpiHostEntry(name, users[0] if users else None, int(port) if port else None)
 
 
-def _host_of_slots(place: str) -> str:
+def _host_name_before_slots(place: str) -> str:
     """The name in `HOST[:SLOTS[:more]]`."""
     if place.startswith(("+", "^")):
         message = f"{quote_value(place)} chooses among other hosts."
@@ -284,14 +284,14 @@ def _host_of_slots(place: str) -> str:
         hint = "Write an inventory, whose address may be one of IPv6."
         raise HostsFault(f"{quote_value(place)} is no name of a host.", hint)
     name, colon, slots = place.partition(":")
-    if not is_identifier(name) or not is_address(name):
+    if not is_identifier(name) or not is_valid_address(name):
         raise HostsFault(f"{quote_value(name)} is no name of a host.", _HOST_DO)
     if colon:
-        _check_count(name, slots.split(":")[0])
+        _require_count(name, slots.split(":")[0])
     return name
 
 
-def _check_word(word: str) -> tuple[str, str]:
+def _split_option(word: str) -> tuple[str, str]:
     key, equals, value = word.partition("=")
     key = key.lower()
     if not equals or not value:
@@ -300,11 +300,11 @@ def _check_word(word: str) -> tuple[str, str]:
         hint = suggestion(key, sorted(_KEYS), "keys")
         raise HostsFault(f"The host file's key {quote_value(key)} is not known.", hint)
     if key in _COUNTED:
-        _check_count(key, value)
+        _require_count(key, value)
     return key, value
 
 
-def _check_count(name: str, text: str) -> None:
+def _require_count(name: str, text: str) -> None:
     if not _NUMBER.fullmatch(text):
         message = f"The number behind {quote_value(name)} is {quote_value(text)}."
         raise HostsFault(message, "Give a whole number from 1.")
@@ -321,14 +321,14 @@ _INSIDE: Final = "Run iolab inside of one, started with salloc or sbatch."
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation:
+class SlurmAllocation:
     """A job's id and its nodes."""
 
     job: str
     nodes: tuple[str, ...]
 
 
-def read_allocation(environment: Mapping[str, str]) -> Allocation:
+def read_allocation(environment: Mapping[str, str]) -> SlurmAllocation:
     """The allocation that a process with this environment is in. HostError when there is none."""
     job, nodes = environment.get(JOB_VARIABLE, ""), environment.get(NODES_VARIABLE, "")
     if not job or not nodes:
@@ -344,10 +344,10 @@ def read_allocation(environment: Mapping[str, str]) -> Allocation:
         if not is_identifier(name):
             message = f"{NODES_VARIABLE} has {quote_value(name)}, which is no name of a node."
             raise HostError(message, _INSIDE)
-    return Allocation(job, names)
+    return SlurmAllocation(job, names)
 
 
-def slurm_inventory(allocation: Allocation) -> Inventory:
+def slurm_inventory(allocation: SlurmAllocation) -> Inventory:
     """The allocation's nodes, each a host of kind `slurm`: no job's id is in it."""
     origin = f"--hosts slurm, in job {allocation.job}"
     hosts = ({"name": name, "kind": HostKind.SLURM.value} for name in allocation.nodes)
@@ -421,7 +421,7 @@ class PodSelection:
         return f"k8s:{self.namespace}/{self.selector}{container}"
 
 
-def parse_selection(text: str) -> PodSelection:
+def parse_pod_selection(text: str) -> PodSelection:
     """The selection in `NAMESPACE/SELECTOR[@CONTAINER]`. UsageError when it is none."""
     match = _CHOICE.fullmatch(text)
     if match is None or len(text) > SELECTOR_CHARACTERS or not match["selector"].strip():

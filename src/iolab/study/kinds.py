@@ -15,10 +15,10 @@ from iolab.core.workload import Workload
 from iolab.dataclass import dataclass
 from iolab.errors import Fault
 from iolab.study.document import StudyDocument
-from iolab.study.file import FileForm, StudySection
+from iolab.study.file import StudyFileForm, StudySection
 from iolab.study.foretold import VerdictLimit, run_length_limits
 from iolab.study.load_tables import LoadTable
-from iolab.study.tables import Item, Tables, start
+from iolab.study.tables import StudyTables, TableItem, table_name_capitalised
 from iolab.study.targets import Target
 from iolab.study.writes import RunWrites
 from iolab.text import list_text
@@ -38,17 +38,17 @@ KnownFacts = Mapping[str, HostFacts] | None
 class LoadCost:
     """What the runs of one kind of load cost.
 
-    `load` is the load itself, `looks` what is measured once for all runs. The session itself
-    prepares `prepared_runs`; kinds that prepare theirs say in `own` all that they take. With a rule
-    the load may end `spared_s` earlier. `set_up_bytes` are written before runs, on all hosts;
-    `space_bytes` are of the host that needs most.
+    `load` is the load itself, `ceiling_measurements` what is measured once for all runs. The
+    session itself prepares `prepared_runs`; kinds that prepare theirs say in `own_preparation` all
+    that they take. With a rule the load may end `avoidable_s` earlier. `set_up_bytes` are written
+    before runs, on all hosts; `space_bytes` are of the host that needs most.
     """
 
     load: tuple[Reason, ...] = ()
-    looks: tuple[Reason, ...] = ()
-    own: tuple[Reason, ...] = ()
+    ceiling_measurements: tuple[Reason, ...] = ()
+    own_preparation: tuple[Reason, ...] = ()
     prepared_runs: int = 0
-    spared_s: float = 0.0
+    avoidable_s: float = 0.0
     set_up_bytes: int = 0
     space_bytes: int = 0
 
@@ -69,7 +69,7 @@ class SettingsSection(StudySection, Protocol):
     def setting(self) -> str:
         """The study's field that holds its settings."""
 
-    def settings(self, tables: Tables) -> object:
+    def settings(self, tables: StudyTables) -> object:
         """The settings that the table says."""
 
 
@@ -103,7 +103,7 @@ class LoadStudy:
         """Every engine that makes its load."""
         return tuple(name for names in self.tables.values() for name in names)
 
-    def own_runs(self, runs: Iterable[PlannedRun]) -> tuple[PlannedRun, ...]:
+    def runs_of_kind(self, runs: Iterable[PlannedRun]) -> tuple[PlannedRun, ...]:
         """Its runs among these."""
         return tuple(run for run in runs if run.point.job.engine in self.engines)
 
@@ -117,33 +117,36 @@ class LoadStudy:
         """What clients of a study are asked for; the name of an engine stands for its program."""
         return {}
 
-    def check(self, document: StudyDocument, tables: Tables) -> None:
+    def add_workload_faults(self, document: StudyDocument, tables: StudyTables) -> None:
         """Add every fault of its workloads that no single key shows."""
 
-    def check_devices(self, document: StudyDocument, tables: Tables) -> None:
+    def add_device_faults(self, document: StudyDocument, tables: StudyTables) -> None:
         """Add the faults of its workloads where a target is a device: they all need files."""
         for item in tables.items["workload"]:
             if type(item.table) in self.tables:
-                message = f"{start(document, item.path)} needs files, but the target is a device."
+                message = (
+                    f"{table_name_capitalised(document, item.path)} needs files, but the "
+                    "target is a device."
+                )
                 hint = "Leave it out, or give a directory as the target."
                 document.add_fault(item.path, message, hint)
 
-    def check_points(self, document: StudyDocument, study: Study) -> None:
+    def add_point_faults(self, document: StudyDocument, study: Study) -> None:
         """Add the faults that only show in the points."""
 
-    def workload(self, item: Item, table: Any, tables: Tables) -> Workload:  # noqa: ANN401, ARG002
+    def build_workload(self, item: TableItem, table: Any, tables: StudyTables) -> Workload:  # noqa: ANN401, ARG002
         """The workload of one of its tables, which has no faults."""
         return Workload(
             id=table.id,
             title=table.title or table.id,
-            job=table.job(),
-            sweep=table.sweep(item.written),
+            job=table.build_job(),
+            sweep=table.sweep_axes(item.written),
             indicator=table.headline_indicator,
             repeats=table.repeats,
-            aim=table.aim,
+            search_goal=table.aim,
         )
 
-    def cost(
+    def load_cost(
         self,
         study: Study,
         runs: Sequence[PlannedRun],
@@ -151,7 +154,7 @@ class LoadStudy:
         hosts: HostStudy,  # noqa: ARG002 - as above
     ) -> LoadCost:
         """What its runs among these cost, where one host writes `rate` bytes a second."""
-        own_runs = self.own_runs(runs)
+        own_runs = self.runs_of_kind(runs)
         if not own_runs:
             return LoadCost()
         seconds = sum(self.load_seconds(study, run.point) for run in own_runs)
@@ -166,11 +169,11 @@ class LoadStudy:
         """Seconds of one run's load, with what it takes beyond the overhead of every run."""
         return study.method.load_seconds_range[1] if point.job.engine in self.engines else 0.0
 
-    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
+    def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
         """What keeps its runs among these from a better verdict: that they are too short."""
-        return run_length_limits(study, self.own_runs(runs))
+        return run_length_limits(study, self.runs_of_kind(runs))
 
-    def faults(
+    def host_faults(
         self,
         study: Study,  # noqa: ARG002 - of kinds that need more than a folder and a program
         plan: Plan,  # noqa: ARG002 - as above
@@ -189,7 +192,7 @@ class LoadStudy:
         """Why its engines cannot serve on a target's host, which is asked once."""
         return []
 
-    def with_facts(self, study: Study, plan: Plan, facts: KnownFacts) -> Plan:  # noqa: ARG002 - of most
+    def plan_with_facts(self, study: Study, plan: Plan, facts: KnownFacts) -> Plan:  # noqa: ARG002 - of most
         """The plan, with what is known of hosts in its cost."""
         return plan
 
@@ -216,7 +219,7 @@ class HostStudy(Protocol):
     def plan_identity(self, study: Study) -> Mapping[str, object]:
         """What of them makes two plans differ, by name; empty where the study has none."""
 
-    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
+    def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
         """What of them keeps these runs from a better verdict."""
 
     def plan_lines(self, study: Study) -> Iterable[tuple[str, str]]:
@@ -231,17 +234,17 @@ class HostStudy(Protocol):
     def required_programs(self, study: Study) -> Programs:
         """What those nodes are asked for."""
 
-    def document(self, study: Study, facts: KnownFacts) -> dict[str, Any] | None:
+    def plan_document(self, study: Study, facts: KnownFacts) -> dict[str, Any] | None:
         """Those of a study in `iolab plan --json`; None where it has none."""
 
     @property
     def examples(self) -> Mapping[str, str]:
         """What to write for each key of its table that may not be left out."""
 
-    def check(self, document: StudyDocument, tables: Tables) -> None:
+    def add_host_faults(self, document: StudyDocument, tables: StudyTables) -> None:
         """Add every fault of such hosts that no single key shows."""
 
-    def check_nodes(
+    def require_capable_nodes(
         self,
         study: Study,
         plan: Plan,
@@ -253,16 +256,16 @@ class HostStudy(Protocol):
         Mappings are by the node's name.
         """
 
-    def hosts(self, tables: Tables, written: Iterable[HostSpec]) -> tuple[HostSpec, ...]:
+    def hosts(self, tables: StudyTables, written: Iterable[HostSpec]) -> tuple[HostSpec, ...]:
         """The hosts that the session makes beside those that are written."""
 
-    def knee_candidates(self, tables: Tables, loads: Sequence[int]) -> tuple[int, ...]:
+    def knee_candidates(self, tables: StudyTables, loads: Sequence[int]) -> tuple[int, ...]:
         """Of these numbers of hosts on a node those at which its load may turn."""
 
     def iops_limit(self, study: Study) -> int | None:
         """How many I/Os a second each such host is held to, None for none."""
 
-    def cost(self, study: Study, runs: int, rate: float) -> HostCost:
+    def host_cost(self, study: Study, runs: int, rate: float) -> HostCost:
         """What the hosts of that many runs cost, where a node writes `rate` bytes a second."""
 
 
@@ -304,10 +307,10 @@ class StudyKinds:
         sections = (kind.section for kind in self.loads if kind.section is not None)
         return (*sections, self.hosts.section)
 
-    def with_facts(self, study: Study, plan: Plan, facts: KnownFacts) -> Plan:
+    def plan_with_facts(self, study: Study, plan: Plan, facts: KnownFacts) -> Plan:
         """The plan, with what is known of hosts in its cost."""
         for kind in self.loads:
-            plan = kind.with_facts(study, plan, facts)
+            plan = kind.plan_with_facts(study, plan, facts)
         return plan
 
     def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterator[str]:
@@ -316,11 +319,11 @@ class StudyKinds:
             yield from kind.plan_notes(study, plan, facts)
         yield from self.hosts.plan_notes(study, plan, facts)
 
-    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictLimit]:
+    def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictLimit]:
         """What keeps these runs from a better verdict."""
         for kind in self.loads:
-            yield from kind.limits(study, runs)
-        yield from self.hosts.limits(study, runs)
+            yield from kind.verdict_limits(study, runs)
+        yield from self.hosts.verdict_limits(study, runs)
 
     def plan_identity(self, study: Study) -> dict[str, object]:
         """What single kinds of load and host have to say of what makes two plans differ."""
@@ -330,15 +333,15 @@ class StudyKinds:
         return {**identities, **self.hosts.plan_identity(study)}
 
     @property
-    def form(self) -> FileForm:
+    def file_form(self) -> StudyFileForm:
         """What of a study file is theirs."""
-        return FileForm(
+        return StudyFileForm(
             {table: names for kind in self.loads for table, names in kind.tables.items()},
             self.sections,
-            {**self.hosts.examples, **_examples(self.loads)},
+            {**self.hosts.examples, **_examples_by_key(self.loads)},
             {table: kind.advice for kind in self.loads for table in kind.tables},
         )
 
 
-def _examples(loads: Iterable[LoadStudy]) -> dict[str, str]:
+def _examples_by_key(loads: Iterable[LoadStudy]) -> dict[str, str]:
     return {key: text for kind in loads for key, text in kind.examples.items()}

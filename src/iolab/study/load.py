@@ -11,9 +11,9 @@ from iolab.core.study import Study
 from iolab.dataclass import dataclass
 from iolab.errors import StudyError
 from iolab.study.build import build_study
-from iolab.study.checks import check_devices, check_paths, check_tables
-from iolab.study.document import Faults, StudyDocument, ValueOrigin, read_document
-from iolab.study.file import FileForm
+from iolab.study.checks import add_cross_table_faults, add_device_faults, add_path_faults
+from iolab.study.document import FaultCollector, StudyDocument, ValueOrigin, read_document
+from iolab.study.file import StudyFileForm
 from iolab.study.inventory import Inventory, read_inventory, replace_hosts
 from iolab.study.kinds import StudyKinds
 from iolab.study.names import expand_hosts
@@ -23,7 +23,7 @@ from iolab.study.overrides import (
     drop_hidden_target,
     engine_assignments,
     set_in_target,
-    set_path,
+    set_target_path,
 )
 from iolab.study.tables import read_tables
 from iolab.study.wording import suggestion
@@ -61,22 +61,24 @@ def parse_study(text: str, file_name: str, options: LoadOptions, kinds: StudyKin
 
     Faults of every scale are found, not only of the one asked for.
     """
-    faults = Faults()
+    faults = FaultCollector()
     document = read_document(text, file_name, faults)
     if document is None:
-        raise StudyError(faults.all)
+        raise StudyError(faults.all_faults)
     scales = _pop_scales(document)
     if options.scale != FULL_SCALE and options.scale not in scales:
         names = [FULL_SCALE, *scales]
         message = f"The study has no scale {quote_value(options.scale)}."
         faults.add(ValueOrigin("--scale"), message, suggestion(options.scale, names, "scales"))
-    study = _load(_copy(document), text, options, scales.get(options.scale), kinds)
+    study = _build_study_at_scale(
+        _copy_document(document), text, options, scales.get(options.scale), kinds
+    )
     for other in scales:
         if other != options.scale:
             plain = LoadOptions(scale=other, path_required=False, inventory=options.inventory)
-            _load(_copy(document), text, plain, scales[other], kinds)
-    if faults.all or study is None:
-        raise StudyError(faults.all)
+            _build_study_at_scale(_copy_document(document), text, plain, scales[other], kinds)
+    if faults.all_faults or study is None:
+        raise StudyError(faults.all_faults)
     return study
 
 
@@ -91,14 +93,14 @@ def options_for_resume(study: Study) -> LoadOptions:
 
 def scale_names(text: str) -> tuple[str, ...]:
     """The scales that a study file has, "full" first; only that where it cannot be read."""
-    faults = Faults()
+    faults = FaultCollector()
     document = read_document(text, "study", faults)
     if document is None:
         return (FULL_SCALE,)
     return (FULL_SCALE, *_pop_scales(document))
 
 
-def _load(
+def _build_study_at_scale(
     document: StudyDocument,
     text: str,
     options: LoadOptions,
@@ -111,7 +113,7 @@ def _load(
         if hosts is None:
             return None
         replace_hosts(document, hosts)
-    form = kinds.form
+    form = kinds.file_form
     _add_default_host(document, form)
     expand_hosts(document)
     if scale is not None:
@@ -119,10 +121,10 @@ def _load(
     overrides = _apply_overrides(document, options, form)
     drop_hidden_target(document)
     tables = read_tables(document, form)
-    check_tables(document, tables, kinds)
-    check_devices(document, tables, kinds)
-    check_paths(document, tables, required=options.path_required)
-    if document.faults.all:
+    add_cross_table_faults(document, tables, kinds)
+    add_device_faults(document, tables, kinds)
+    add_path_faults(document, tables, required=options.path_required)
+    if document.faults.all_faults:
         return None
     inventory = options.inventory.text if options.inventory else ""
     study = build_study(
@@ -134,11 +136,13 @@ def _load(
         inventory=inventory,
     )
     for kind in kinds.loads:
-        kind.check_points(document, study)
-    return None if document.faults.all else study
+        kind.add_point_faults(document, study)
+    return None if document.faults.all_faults else study
 
 
-def _apply_overrides(document: StudyDocument, options: LoadOptions, form: FileForm) -> list[str]:
+def _apply_overrides(
+    document: StudyDocument, options: LoadOptions, form: StudyFileForm
+) -> list[str]:
     """Set what the command line sets over the file, and tell it as `--set` would say it."""
     overrides = list(options.sets)
     if options.engine is not None:
@@ -147,7 +151,7 @@ def _apply_overrides(document: StudyDocument, options: LoadOptions, form: FileFo
         apply_set(document, assignment, form)
     if options.path is not None:
         overrides.append(f"target.path={options.path}")
-        set_path(document, options.path)
+        set_target_path(document, options.path)
     for key in ("device", "serial"):
         value = getattr(options, key)
         if value is not None:
@@ -156,7 +160,7 @@ def _apply_overrides(document: StudyDocument, options: LoadOptions, form: FileFo
     return overrides
 
 
-def _add_default_host(document: StudyDocument, form: FileForm) -> None:
+def _add_default_host(document: StudyDocument, form: StudyFileForm) -> None:
     """Name the host and the configuration that a study without any has, so both can be set."""
     making = (section.name for section in form.sections if section.makes_hosts)
     if not any(name in document.tree for name in making):
@@ -185,7 +189,7 @@ def _pop_scales(document: StudyDocument) -> dict[str, dict[str, Any]]:
     }
 
 
-def _copy(document: StudyDocument) -> StudyDocument:
+def _copy_document(document: StudyDocument) -> StudyDocument:
     return StudyDocument(
         document.file, copy.deepcopy(document.tree), document.lines, document.faults
     )

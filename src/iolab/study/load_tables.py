@@ -34,18 +34,18 @@ from iolab.units import parse_size
 TITLE_CHARACTERS: Final = 200
 PROSE_CHARACTERS: Final = 4000
 
-Title = Annotated[str, values.text(TITLE_CHARACTERS)]
-Prose = Annotated[str, values.text(PROSE_CHARACTERS, lines=True)]
-Id = Annotated[str, values.identifier()]
-Label = Annotated[str | int | float | bool, values.scalar()]
-Sizes = values.Listed(lone=True, same=parse_size)
-Numbers = values.Listed(lone=True)
+Title = Annotated[str, values.text_value(TITLE_CHARACTERS)]
+Prose = Annotated[str, values.text_value(PROSE_CHARACTERS, lines=True)]
+Id = Annotated[str, values.identifier_value()]
+Label = Annotated[str | int | float | bool, values.scalar_value()]
+Sizes = values.ListValue(allow_scalar=True, equality_key=parse_size)
+Numbers = values.ListValue(allow_scalar=True)
 
 
 NUMJOBS_MAX: Final = 4096
 """As many jobs as one fio takes (REAL_MAX_JOBS in fio's os headers)."""
 
-NumJobs = Annotated[int, values.whole(1, NUMJOBS_MAX)]
+NumJobs = Annotated[int, values.integer_value(1, NUMJOBS_MAX)]
 
 
 class StudyTable(BaseModel):
@@ -58,7 +58,7 @@ class StudyTable(BaseModel):
     part_of: ClassVar[type[StudyTable] | None] = None
     """The table that this one is a part of, for what else could have been written there."""
 
-    def entries(self) -> Iterator[tuple[str, Any]]:
+    def set_entries(self) -> Iterator[tuple[str, Any]]:
         """Its keys with their values, without those that say nothing."""
         for key in type(self).model_fields:
             value = getattr(self, key)
@@ -81,15 +81,15 @@ class LoadTable(StudyTable):
 
     id: Id
     title: Title | None = None
-    indicator: Annotated[Indicator, values.word(IO_INDICATORS, "indicators")] | None = None
+    indicator: Annotated[Indicator, values.word_value(IO_INDICATORS, "indicators")] | None = None
 
-    def job(self) -> AnyJob:
+    def build_job(self) -> AnyJob:
         """What the table, which has no faults, asks a client for; of an axis its first value."""
-        return self.job_type(**self.job_type.fields_from_keys(self.entries()))
+        return self.job_type(**self.job_type.fields_from_keys(self.set_entries()))
 
-    def entries(self) -> Iterator[tuple[str, Any]]:
+    def set_entries(self) -> Iterator[tuple[str, Any]]:
         """See `StudyTable`; of an axis its first value, and options as they are told."""
-        for key, value in super().entries():
+        for key, value in super().set_entries():
             if isinstance(value, dict):
                 yield key, tuple((name, self.option_text(option)) for name, option in value.items())
             else:
@@ -98,7 +98,7 @@ class LoadTable(StudyTable):
     option_text = staticmethod(values.option_text)
     """How options of a tool are told to it."""
 
-    def sweep(self, written: Mapping[str, Any]) -> tuple[Axis, ...]:
+    def sweep_axes(self, written: Mapping[str, Any]) -> tuple[Axis, ...]:
         """Its axes: what is `written` as a list, but for keys with faults, which have no values.
 
         Who makes the load is told of every point that says so.
@@ -149,18 +149,18 @@ def parse_limit(text: str) -> LatencyLimit | None:
     )
 
 
-def _limit_text(value: object) -> str:
+def _validate_limit_text(value: object) -> str:
     if isinstance(value, str) and parse_limit(value) is not None:
         return value
     hint = (
         "Write a latency and what it must not exceed, as 'p99 <= 2ms' or 'read p99.9 <= 500us'; "
         f"known are {', '.join(LATENCIES)}."
     )
-    raise values.fault(f"is {quote_value(value)}", hint)
+    raise values.value_error(f"is {quote_value(value)}", hint)
 
 
-LimitText = Annotated[str, values.Read(_limit_text, {"type": "string"})]
-PerNode = Annotated[int, values.whole(1, HOSTS_MAX)]
+LimitText = Annotated[str, values.ValueReader(_validate_limit_text, {"type": "string"})]
+PerNode = Annotated[int, values.integer_value(1, HOSTS_MAX)]
 
 
 class SearchTable(LoadTable):
@@ -171,10 +171,11 @@ class SearchTable(LoadTable):
 
     rates: ClassVar[tuple[str, ...]] = ()
 
-    objective: Annotated[Objective, values.choice(Objective, "objectives")] = Objective.GRID
-    axis: Annotated[AxisMode, values.choice(AxisMode, "kinds of axis")] = AxisMode.LISTED
+    objective: Annotated[Objective, values.choice_value(Objective, "objectives")] = Objective.GRID
+    axis: Annotated[AxisMode, values.choice_value(AxisMode, "kinds of axis")] = AxisMode.LISTED
     headline: Annotated[
-        list[Annotated[int, values.whole(1, HEADLINE_MAX)]], values.Listed(lone=True)
+        list[Annotated[int, values.integer_value(1, HEADLINE_MAX)]],
+        values.ListValue(allow_scalar=True),
     ] = Field(default=[])
     limit: LimitText | None = None
     vms_per_node: Annotated[list[PerNode], Numbers] | None = None

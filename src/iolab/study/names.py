@@ -129,7 +129,7 @@ def expand_hosts(document: StudyDocument) -> None:
 
 def _expand_elements(document: StudyDocument) -> None:
     written = document.tree.get("host")
-    if not isinstance(written, list) or not any(_is_ranged(element) for element in written):
+    if not isinstance(written, list) or not any(_has_range_keys(element) for element in written):
         return
     hosts: list[object] = []
     origins: dict[Path, ValueOrigin] = {("host",): document.origin_of(("host",))}
@@ -149,7 +149,7 @@ def _expand_elements(document: StudyDocument) -> None:
     document.overrides.update(origins)
 
 
-def _is_ranged(element: object) -> bool:
+def _has_range_keys(element: object) -> bool:
     return isinstance(element, dict) and any(
         isinstance(element.get(key), str) and has_ranges(element[key]) for key in RANGED
     )

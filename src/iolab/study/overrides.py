@@ -15,9 +15,9 @@ from iolab.core.engine import EngineName
 from iolab.dataclass import dataclass
 from iolab.study import values
 from iolab.study.document import Path, StudyDocument, ValueOrigin
-from iolab.study.file import ITEMS, FileForm
+from iolab.study.file import ITEMS, StudyFileForm
 from iolab.study.load_tables import StudyTable
-from iolab.study.tables import place
+from iolab.study.tables import table_name
 from iolab.study.wording import suggestion
 from iolab.text import excerpt, quote_value
 
@@ -28,7 +28,7 @@ SET_CHARACTERS_SHOWN: Final = 80
 """As much of an assignment as names it in a message."""
 
 
-def apply_set(document: StudyDocument, assignment: str, form: FileForm) -> None:
+def apply_set(document: StudyDocument, assignment: str, form: StudyFileForm) -> None:
     """Apply one `--set` argument, or say what is wrong with it."""
     origin = ValueOrigin(f"--set {excerpt(assignment, SET_CHARACTERS_SHOWN)}")
     name, equals, value = assignment.partition("=")
@@ -37,18 +37,20 @@ def apply_set(document: StudyDocument, assignment: str, form: FileForm) -> None:
             origin, "There is no '='.", "Write workload.ID.KEY=VALUE or method.KEY=VALUE."
         )
         return
-    _Assignment(document, origin, form).apply(name.strip(), value.strip(), typed=False)
+    _Assignment(document, origin, form).assign(name.strip(), value.strip(), typed=False)
 
 
-def apply_scale(document: StudyDocument, scale: str, table: dict[str, Any], form: FileForm) -> None:
+def apply_scale(
+    document: StudyDocument, scale: str, table: dict[str, Any], form: StudyFileForm
+) -> None:
     """Apply the assignments of `[scale.NAME]`, whose dotted names may be quoted or not."""
     for path, name, value in _dotted_values(table, ("scale", scale)):
         origin = document.origin_of(path)
-        _Assignment(document, origin, form).apply(name, value, typed=True)
+        _Assignment(document, origin, form).assign(name, value, typed=True)
 
 
 def engine_assignments(
-    document: StudyDocument, engine: EngineName, form: FileForm
+    document: StudyDocument, engine: EngineName, form: StudyFileForm
 ) -> tuple[str, ...]:
     """What `--engine` sets, as `--set` says it, of each workload that it can make.
 
@@ -56,7 +58,7 @@ def engine_assignments(
     """
     assignments = tuple(
         f"workload.{item['id']}.engine={engine}"
-        for item in _as_elements(document.tree.get("workload"))
+        for item in _list_or_empty(document.tree.get("workload"))
         if isinstance(item, dict) and "id" in item and engine in form.possible_engines(item)
     )
     if not assignments:
@@ -71,33 +73,33 @@ class _Assignment:
 
     document: StudyDocument
     origin: ValueOrigin
-    form: FileForm
+    form: StudyFileForm
 
-    def apply(self, name: str, value: object, *, typed: bool) -> None:
+    def assign(self, name: str, value: object, *, typed: bool) -> None:
         section, _, rest = name.partition(".")
         single = self.form.single_tables
         if section in single and rest:
-            self._set(single[section], (section,), rest, value, typed=typed)
+            self._assign_key(single[section], (section,), rest, value, typed=typed)
         elif section in ITEMS and rest:
             key_name = ITEMS[section][1]
-            for path, key, table in self._targets(section, key_name, rest):
+            for path, key, table in self._named_elements(section, key_name, rest):
                 if key == key_name:
                     hint = "Change it in the file."
                     self.document.faults.add(
                         self.origin, f"{quote_value(name)} would rename an element.", hint
                     )
                     return
-                self._set(table, path, key, value, typed=typed)
+                self._assign_key(table, path, key, value, typed=typed)
         else:
             self._add_unknown_section_fault(name, section)
 
-    def _targets(
+    def _named_elements(
         self, section: str, key_name: str, rest: str
     ) -> list[tuple[Path, str, type[StudyTable]]]:
         """The elements that `rest` (ID.KEY) names, each with the key; a fault when none."""
         named: list[tuple[Path, str, type[StudyTable]]] = [
             ((section, index), str(item[key_name]), self.form.element_table(section, item))
-            for index, item in enumerate(_as_elements(self.document.tree.get(section)))
+            for index, item in enumerate(_list_or_empty(self.document.tree.get(section)))
             if isinstance(item, dict) and key_name in item
         ]
         if rest.startswith(f"{EVERY}."):
@@ -106,7 +108,7 @@ class _Assignment:
         if fitting:
             longest = max(len(name) for _, name, _ in fitting)
             return [(p, rest[longest + 1 :], t) for p, name, t in fitting if len(name) == longest]
-        asked = _guessed_id(rest, self.form.element_tables(section))
+        asked = _guess_meant_id(rest, self.form.element_tables(section))
         hint = suggestion(asked, [name for _, name, _ in named], f"{section} {key_name}s")
         self.document.faults.add(self.origin, f"There is no {section} {quote_value(asked)}.", hint)
         return []
@@ -122,27 +124,27 @@ class _Assignment:
         message = f"Unknown key {quote_value(first)}."
         keys = dict.fromkeys(name for _, _, table in named for name in table.model_fields)
         hint = suggestion(first, keys, f"keys of {section}")
-        if engines := self.form.engines_with(first, named[0][2]):
+        if engines := self.form.engines_with_key_text(first, named[0][2]):
             message = f"No {section} of the study can have {quote_value(first)}."
             hint = f"It is a key of those with engine = {engines}."
         self.document.faults.add(self.origin, message, hint)
         return []
 
-    def _set(
+    def _assign_key(
         self, table: type[StudyTable], path: Path, name: str, value: object, *, typed: bool
     ) -> None:
         key, _, inner = name.partition(".")
-        shape = shape_of(table, key) if key in table.model_fields else None
-        if shape is None or (inner and not shape.nested):
+        shape = value_shape(table, key) if key in table.model_fields else None
+        if shape is None or (inner and not shape.has_keys):
             unknown = name if shape is not None else key
             message = f"Unknown key {quote_value(unknown)}."
             hint = suggestion(unknown, table.model_fields, f"keys of {path[0]}")
-            if engines := self.form.engines_with(key, table):
-                message = f"{key} does not go with the engine of {place(self.document, path)}."
+            if engines := self.form.engines_with_key_text(key, table):
+                message = f"{key} does not go with the engine of {table_name(self.document, path)}."
                 hint = f"It is a key of workloads with engine = {engines}."
             self.document.faults.add_once(self.origin, name, message, hint)
             return
-        if shape.nested and not inner:
+        if shape.has_keys and not inner:
             hint = f"Name the key inside it, as in {key}.NAME."
             self.document.faults.add_once(
                 self.origin, name, f"{quote_value(key)} is a table.", hint
@@ -150,13 +152,19 @@ class _Assignment:
             return
         full: Path = (*path, key, inner) if inner else (*path, key)
         if not typed:
-            value = _value_of(str(value), listed=shape.listed, text=shape.text or shape.free)
-        if shape.listed and not isinstance(value, list) and isinstance(self._present(full), list):
+            value = _parse_set_value(
+                str(value), listed=shape.is_list, text=shape.is_text or shape.has_free_keys
+            )
+        if (
+            shape.is_list
+            and not isinstance(value, list)
+            and isinstance(self._current_value(full), list)
+        ):
             value = [value]
-        if self._settable(full):
+        if self._is_inside_tables(full):
             self.document.assign(full, value, self.origin)
 
-    def _present(self, path: Path) -> object:
+    def _current_value(self, path: Path) -> object:
         value: Any = self.document.tree
         for key in path:
             if isinstance(value, dict):
@@ -167,10 +175,10 @@ class _Assignment:
                 return None
         return value
 
-    def _settable(self, path: Path) -> bool:
+    def _is_inside_tables(self, path: Path) -> bool:
         """Whether the tables around the key are tables; if not, the file's own fault is told."""
         return all(
-            isinstance(self._present(path[:length]), dict | list | None)
+            isinstance(self._current_value(path[:length]), dict | list | None)
             for length in range(1, len(path))
         )
 
@@ -189,11 +197,11 @@ class _Assignment:
         )
 
 
-def _as_elements(value: object) -> list[Any]:
+def _list_or_empty(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _guessed_id(rest: str, tables: tuple[type[StudyTable], ...]) -> str:
+def _guess_meant_id(rest: str, tables: tuple[type[StudyTable], ...]) -> str:
     """The id that was probably meant in ID.KEY: all before the first key that an element has."""
     parts = rest.split(".")
     for index in range(1, len(parts)):
@@ -213,23 +221,27 @@ def _dotted_values(table: dict[str, Any], path: Path) -> Iterator[tuple[Path, st
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ValueShape:
     """Whether a value is split at commas, is kept as text, holds keys, and holds free ones."""
 
-    listed: bool
-    text: bool
-    nested: bool = False
-    free: bool = False
+    is_list: bool
+    is_text: bool
+    has_keys: bool = False
+    has_free_keys: bool = False
 
 
-def shape_of(table: type[StudyTable], key: str) -> Shape:
+def value_shape(table: type[StudyTable], key: str) -> ValueShape:
     """The shape of a key of `table`; KeyError when the table has none of that name."""
     described = table.model_fields[key]
     marks = [*described.metadata, *_annotation_marks(described.annotation)]
     if "dict" in marks or "table" in marks:
-        return Shape(listed=False, text=False, nested=True, free="dict" in marks)
-    listed = any(isinstance(mark, values.Listed) for mark in marks) or "list" in marks
-    return Shape(listed, any(isinstance(mark, values.Read) and mark.is_text for mark in marks))
+        return ValueShape(
+            is_list=False, is_text=False, has_keys=True, has_free_keys="dict" in marks
+        )
+    listed = any(isinstance(mark, values.ListValue) for mark in marks) or "list" in marks
+    return ValueShape(
+        listed, any(isinstance(mark, values.ValueReader) and mark.is_text for mark in marks)
+    )
 
 
 def _annotation_marks(annotation: object) -> Iterator[object]:
@@ -244,7 +256,7 @@ def _annotation_marks(annotation: object) -> Iterator[object]:
     if get_origin(annotation) is Annotated:
         yield from annotation.__metadata__  # type: ignore[attr-defined]
     for inner in get_args(annotation):
-        if not isinstance(inner, values.Read | values.Listed):
+        if not isinstance(inner, values.ValueReader | values.ListValue):
             yield from _annotation_marks(inner)
 
 
@@ -252,10 +264,12 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,18}\.[0-9]{1,18}")
 
 
-def _value_of(written: str, *, listed: bool, text: bool) -> object:
+def _parse_set_value(written: str, *, listed: bool, text: bool) -> object:
     """What `--set` gives, as TOML would have typed it."""
     if listed and "," in written:
-        return [_value_of(part.strip(), listed=False, text=text) for part in written.split(",")]
+        return [
+            _parse_set_value(part.strip(), listed=False, text=text) for part in written.split(",")
+        ]
     if text:
         return written
     if written in ("true", "false"):
@@ -267,7 +281,7 @@ def _value_of(written: str, *, listed: bool, text: bool) -> object:
     return written
 
 
-def set_path(document: StudyDocument, path: str) -> None:
+def set_target_path(document: StudyDocument, path: str) -> None:
     """`--path` goes over the file's path, but must not fight with a `--set` or have no effect."""
     target = document.tree.get("target")
     before = document.overrides.get(("target", "path"))

@@ -32,7 +32,7 @@ from iolab.stats.seeds import (
     initial_peak_points,
 )
 from iolab.study.cost import destroyed_devices_text, plan_cost
-from iolab.study.targets import participants, targets_of
+from iolab.study.targets import load_hosts, targets_of_study
 
 if TYPE_CHECKING:
     from iolab.study.kinds import StudyKinds
@@ -50,10 +50,10 @@ def expand_points(study: Study) -> tuple[Point, ...]:
         if expanded is study:
             return points
     points = tuple(
-        _point(study, configuration, workload, values)
+        _build_point(study, configuration, workload, values)
         for configuration in study.configurations
         for workload in study.workloads
-        for values in _combinations(workload)
+        for values in _axis_combinations(workload)
     )
     _EXPANDED.append((study, points))
     return points
@@ -64,7 +64,7 @@ _EXPANDED: Final[deque[tuple[Study, tuple[Point, ...]]]] = deque(maxlen=4)
 and those of a large sweep took it half of its time."""
 
 
-def point_at(
+def build_point_at(
     study: Study, configuration: str, workload: str, axis: tuple[tuple[str, int | str], ...]
 ) -> Point:
     """The point at these axis values, also where the study lists no such; KeyError for ids unknown.
@@ -75,10 +75,10 @@ def point_at(
     owner, behaviour = study.configuration(configuration), study.workload(workload)
     if RATE in dict(axis):
         behaviour = replace(behaviour, job=behaviour.job.with_poisson_arrivals())
-    return _point(study, owner, behaviour, axis)
+    return _build_point(study, owner, behaviour, axis)
 
 
-def data_sets(study: Study, points: tuple[Point, ...]) -> tuple[DataSet, ...]:
+def shared_data_sets(study: Study, points: tuple[Point, ...]) -> tuple[DataSet, ...]:
     """The files that the points share: one set for each size, as many jobs as the widest point.
 
     A client with a number of jobs of its own has files for these; where clients read each other's
@@ -109,25 +109,25 @@ def content_digest(content: object) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:DIGEST_CHARACTERS]
 
 
-def _combinations(workload: Workload) -> Iterator[tuple[tuple[str, int | str], ...]]:
+def _axis_combinations(workload: Workload) -> Iterator[tuple[tuple[str, int | str], ...]]:
     names = [axis.name for axis in workload.sweep]
     for values in itertools.product(*(axis.values for axis in workload.sweep)):
         yield tuple(zip(names, values, strict=True))
 
 
-def _point(
+def _build_point(
     study: Study,
     configuration: Configuration,
     workload: Workload,
     axis: tuple[tuple[str, int | str], ...],
 ) -> Point:
-    job = workload.job.at_axis_values(axis)
+    job = workload.job.with_axis_values(axis)
     files = job.data_set(configuration.id)
     per_node, host_count = (int(dict(axis).get(name, 0)) for name in (PER_NODE, HOSTS))
-    hosts = participants(study, configuration.id, per_node, host_count)
+    hosts = load_hosts(study, configuration.id, per_node, host_count)
     own = _host_numjobs(study, hosts) if files else ()
     jobs_of = dict(own)
-    job = job.with_fleet_rate(sum(jobs_of.get(name, job.jobs) for name in hosts))
+    job = job.with_fleet_rate(sum(jobs_of.get(name, job.job_count) for name in hosts))
     reads = Direction.READ in job.data_directions
     content: dict[str, object] = {
         "configuration": configuration.id,
@@ -169,10 +169,10 @@ def _changed_values(job: AnyJob) -> dict[str, object]:
         for field in fields(job)
         if getattr(job, field.name) != field.default
     }
-    return {key: _as_json(value) for key, value in values.items()}
+    return {key: _to_json_value(value) for key, value in values.items()}
 
 
-def _as_json(value: object) -> object:
+def _to_json_value(value: object) -> object:
     """A part of a job as JSON can have it."""
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
@@ -210,22 +210,24 @@ class Search:
         """The points that are measured before any is chosen."""
         if not self.axes:
             return tuple(self.points.values())
-        if self.workload.aim.objective is Objective.PEAK:
+        if self.workload.search_goal.objective is Objective.PEAK:
             return tuple(self.points[place] for place in initial_peak_points(self.axes))
-        wanted = {*initial_loads(self.axes[0]), *self.workload.aim.headline}
+        wanted = {*initial_loads(self.axes[0]), *self.workload.search_goal.headline}
         return tuple(self.points[(load,)] for load in self.axes[0] if load in wanted)
 
 
 def searches_in(study: Study, points: Iterable[Point]) -> tuple[Search, ...]:
     """Every search among the points of a study, in their order."""
-    axes = {item.id: searched_axes(item) for item in study.workloads if item.aim.is_adaptive}
+    axes = {
+        item.id: searched_axes(item) for item in study.workloads if item.search_goal.is_adaptive
+    }
     return _points_by_search(study, points, axes)
 
 
 def load_curves(study: Study, points: Iterable[Point]) -> tuple[Search, ...]:
     """Every curve over one axis of load, also where all of its points are measured."""
     axes = {item.id: _varied_load_axes(item) for item in study.workloads}
-    grid = [item.id for item in study.workloads if item.aim.objective is Objective.GRID]
+    grid = [item.id for item in study.workloads if item.search_goal.objective is Objective.GRID]
     single = {name: axes[name] for name in grid if len(axes[name]) == 1}
     return _points_by_search(study, points, single)
 
@@ -247,10 +249,10 @@ def _points_by_search(
         key = (point.configuration, point.workload, rest)
         owners[key] = (workload, point.configuration, names)
         by_key.setdefault(key, {})[tuple(int(values[name]) for name in names)] = point
-    return tuple(_search(*owners[key], places) for key, places in by_key.items())
+    return tuple(_build_search(*owners[key], places) for key, places in by_key.items())
 
 
-def _search(
+def _build_search(
     workload: Workload, configuration: str, names: tuple[str, ...], points: dict[GridPoint, Point]
 ) -> Search:
     axes = tuple(tuple(sorted({place[i] for place in points})) for i in range(len(names)))
@@ -259,7 +261,7 @@ def _search(
 
 def searched_axes(workload: Workload) -> tuple[str, ...]:
     """The axes of a workload that its search chooses on; none for a max-load search."""
-    if workload.aim.objective is Objective.MAX_LOAD or not workload.aim.is_adaptive:
+    if workload.search_goal.objective is Objective.MAX_LOAD or not workload.search_goal.is_adaptive:
         return ()
     return _varied_load_axes(workload)
 
@@ -280,13 +282,13 @@ def rising_load_axes(job: AnyJob | type[AnyJob], varied: Collection[str]) -> tup
     return (PER_NODE,) if PER_NODE in axes else tuple(axes)
 
 
-def runs_most(study: Study, search: Search) -> int:
+def most_runs_of_search(study: Study, search: Search) -> int:
     """How many runs a search makes at most."""
     method = study.method
     confirming = CONFIRMED_MOST * method.repeats_max
-    if search.workload.aim.objective is Objective.MAX_LOAD:
+    if search.workload.search_goal.objective is Objective.MAX_LOAD:
         return 1 + LOAD_RUNS_MOST + method.repeats_max
-    if search.workload.aim.objective is Objective.PEAK:
+    if search.workload.search_goal.objective is Objective.PEAK:
         return min(len(search.points), PEAK_RUNS_MOST) + confirming
     each = method.repeats_max if method.is_sequential else method.repeats
     return len(search.points) * each
@@ -302,32 +304,32 @@ def make_plan(study: Study, kinds: StudyKinds) -> Plan:
     Of a search only the points stand among the runs that it begins with; the others are candidates.
     """
     points = expand_points(study)
-    sets = data_sets(study, points)
+    sets = shared_data_sets(study, points)
     searches = searches_in(study, points)
     first = {point.digest for search in searches for point in search.first_points}
-    searched = {item.id for item in study.workloads if item.aim.is_adaptive}
+    searched = {item.id for item in study.workloads if item.search_goal.is_adaptive}
     certain = tuple(p for p in points if p.workload not in searched or p.digest in first)
     chosen = {point.digest for point in certain}
     runs = tuple(
         PlannedRun(order, repeat, point)
-        for order, (repeat, point) in enumerate(_ordered(study, certain), start=1)
+        for order, (repeat, point) in enumerate(_ordered_runs(study, certain), start=1)
     )
-    more = _runs_more(study, searches, runs)
+    more = _most_extra_runs(study, searches, runs)
     return Plan(
         study=study.id,
-        digest=content_digest(_identity(study, kinds, runs)),
+        digest=content_digest(_plan_identity(study, kinds, runs)),
         data_sets=sets,
         runs=runs,
         budget=plan_cost(study, kinds, sets, runs, runs_more=more),
-        destroys=destroyed_devices_text(study),
-        candidates=tuple(point for point in points if point.digest not in chosen),
-        runs_more=more,
+        destroyed_device_texts=destroyed_devices_text(study),
+        candidate_points=tuple(point for point in points if point.digest not in chosen),
+        extra_run_count=more,
     )
 
 
-def _ordered(study: Study, points: tuple[Point, ...]) -> Iterator[tuple[int, Point]]:
+def _ordered_runs(study: Study, points: tuple[Point, ...]) -> Iterator[tuple[int, Point]]:
     shuffler = random.Random(study.method.seed)  # noqa: S311 - an order, not a secret
-    repeats = {item.id: _certain_repeats(study, item) for item in study.workloads}
+    repeats = {item.id: _fixed_repeat_count(study, item) for item in study.workloads}
     for repeat in range(1, max(repeats.values()) + 1):
         block = [point for point in points if repeat <= repeats[point.workload]]
         if study.method.order is RunOrder.RANDOMISED:
@@ -336,14 +338,16 @@ def _ordered(study: Study, points: tuple[Point, ...]) -> Iterator[tuple[int, Poi
             yield repeat, point
 
 
-def _certain_repeats(study: Study, workload: Workload) -> int:
+def _fixed_repeat_count(study: Study, workload: Workload) -> int:
     """How often a point is measured in any case; a search repeats what it settles on."""
-    if workload.aim.objective is not Objective.GRID:
+    if workload.search_goal.objective is not Objective.GRID:
         return 1
     return workload.repeats or study.method.repeats
 
 
-def _runs_more(study: Study, searches: tuple[Search, ...], runs: tuple[PlannedRun, ...]) -> int:
+def _most_extra_runs(
+    study: Study, searches: tuple[Search, ...], runs: tuple[PlannedRun, ...]
+) -> int:
     """How many runs the results may ask for beyond those that are certain.
 
     Those are not counted that are made again because the sentinel had moved.
@@ -351,7 +355,7 @@ def _runs_more(study: Study, searches: tuple[Search, ...], runs: tuple[PlannedRu
     method = study.method
     owners = {search.workload.id for search in searches}
     certain = sum(1 for run in runs if run.point.workload in owners)
-    more = sum(runs_most(study, search) for search in searches) - certain
+    more = sum(most_runs_of_search(study, search) for search in searches) - certain
     if not method.is_sequential:
         return more
     own = {item.id for item in study.workloads if item.repeats} | owners
@@ -360,7 +364,7 @@ def _runs_more(study: Study, searches: tuple[Search, ...], runs: tuple[PlannedRu
     return more + (len(runs) + more) // SENTINEL_EVERY_CELLS
 
 
-def _preparation(study: Study) -> Mapping[str, object]:
+def _preparation_identity(study: Study) -> Mapping[str, object]:
     """What is done to targets beforehand, where anything is."""
     target = study.target
     filesystem = {"filesystem": ["xfs", target.image_bytes]} if target.make_xfs else {}
@@ -369,15 +373,19 @@ def _preparation(study: Study) -> Mapping[str, object]:
     return {**filesystem, "precondition": list(astuple(study.precondition))}
 
 
-def _aims(study: Study) -> dict[str, object]:
+def _search_identity(study: Study) -> dict[str, object]:
     """What decides further runs, where anything does."""
-    aims = [[item.id, list(astuple(item.aim))] for item in study.workloads if item.aim.is_adaptive]
+    aims = [
+        [item.id, list(astuple(item.search_goal))]
+        for item in study.workloads
+        if item.search_goal.is_adaptive
+    ]
     method = study.method
     turns = [method.repeats_max, method.target_half_width, method.sentinel]
     return {"aims": [*aims, turns]} if aims or method.is_sequential else {}
 
 
-def _rule(study: Study) -> dict[str, object]:
+def _rule_identity(study: Study) -> dict[str, object]:
     """When runs end, where that is decided on the way."""
     method = study.method
     if method.rule is None:
@@ -385,14 +393,16 @@ def _rule(study: Study) -> dict[str, object]:
     return {"rule": list(astuple(method.rule))}
 
 
-def _looks(study: Study) -> dict[str, object]:
+def _watch_identity(study: Study) -> dict[str, object]:
     """What a session looks at before its runs, where that is not as usual."""
     method = study.method
     usual = method.idle_watch_s == IDLE_WATCH_S and method.generator_limit
     return {} if usual else {"looks": [method.idle_watch_s, method.generator_limit]}
 
 
-def _identity(study: Study, kinds: StudyKinds, runs: tuple[PlannedRun, ...]) -> dict[str, object]:
+def _plan_identity(
+    study: Study, kinds: StudyKinds, runs: tuple[PlannedRun, ...]
+) -> dict[str, object]:
     """What makes two plans the same: the study, how it measures, and every run in its order."""
     method = study.method
     return {
@@ -404,12 +414,12 @@ def _identity(study: Study, kinds: StudyKinds, runs: tuple[PlannedRun, ...]) -> 
         "targets": [
             # What most studies do without is left out, so that their digests stay.
             [target.host, target.path, *([target.serial] if target.serial else [])]
-            for target in targets_of(study)
+            for target in targets_of_study(study)
         ],
-        **_preparation(study),
-        **_looks(study),
-        **_rule(study),
-        **_aims(study),
+        **_preparation_identity(study),
+        **_watch_identity(study),
+        **_rule_identity(study),
+        **_search_identity(study),
         **kinds.plan_identity(study),
         "runs": [[run.repeat, run.point.digest] for run in runs],
     }

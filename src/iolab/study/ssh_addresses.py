@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from iolab.core.host import Hop
-from iolab.study.values import Read, fault, matching, printable_path
+from iolab.study.values import ValueReader, printable_path, text_matching, value_error
 from iolab.text import quote_value
 
 PORT_MAX: Final = 65535
@@ -31,38 +31,42 @@ _HOP: Final = re.compile(
 )
 
 
-def ssh_address() -> Read:
+def ssh_address_value() -> ValueReader:
     """What ssh connects to: a name of DNS or of ~/.ssh/config, or an IP address.
 
     In a file it may hold ranges as the host's name does; they are expanded before it is read.
     """
     hint = "Give a name or an IP address, as in 'client-1.example.org' or '192.0.2.7'."
-    return matching(is_address, hint, {"pattern": r"^[A-Za-z0-9_:\[][A-Za-z0-9_.:%,\[\]-]*$"})
+    return text_matching(
+        is_valid_address, hint, {"pattern": r"^[A-Za-z0-9_:\[][A-Za-z0-9_.:%,\[\]-]*$"}
+    )
 
 
-def ssh_user() -> Read:
+def ssh_user_value() -> ValueReader:
     """The name to log in with."""
     hint = "Give a login name: letters, digits, '_', '.', '@', '+' and '-', not '-' first."
-    return matching(is_user, hint, {"pattern": f"^{_USER.pattern}$"})
+    return text_matching(is_valid_user, hint, {"pattern": f"^{_USER.pattern}$"})
 
 
-def jump_hop() -> Read:
+def jump_hop_value() -> ValueReader:
     """A jump host, `[USER@]ADDRESS[:PORT]`, an IPv6 address in brackets."""
     hint = "Write [USER@]HOST[:PORT], as in 'jump@gate.example.org:2222'."
-    return matching(parse_hop, hint, {}, "has")
+    return text_matching(parse_hop, hint, {}, "has")
 
 
-def controller_file() -> Read:
+def controller_file_value() -> ValueReader:
     """A file of the controller: an absolute path, or one below the home directory."""
 
-    def read(value: object) -> str:
+    def read_controller_file(value: object) -> str:
         if not isinstance(value, str) or not value.startswith(("/", "~/")):
-            raise fault(
+            raise value_error(
                 f"is {quote_value(value)}", "Give an absolute path, or one that begins with '~/'."
             )
         return printable_path(value, FILE_CHARACTERS)
 
-    return Read(read, {"type": "string", "pattern": "^~?/", "maxLength": FILE_CHARACTERS})
+    return ValueReader(
+        read_controller_file, {"type": "string", "pattern": "^~?/", "maxLength": FILE_CHARACTERS}
+    )
 
 
 def parse_hop(text: str) -> Hop | None:
@@ -74,28 +78,28 @@ def parse_hop(text: str) -> Hop | None:
     port = int(match["port"]) if match["port"] else None
     if match["user"] is not None and not _USER.fullmatch(match["user"]):
         return None
-    if not is_address(host) or (port is not None and not 1 <= port <= PORT_MAX):
+    if not is_valid_address(host) or (port is not None and not 1 <= port <= PORT_MAX):
         return None
     return Hop(host, match["user"], port)
 
 
-def ip_address() -> Read:
+def ip_address_value() -> ValueReader:
     """An IP address by itself, which needs nobody to resolve it."""
     hint = "Give an IP address, as '192.0.2.7'."
-    return matching(is_ip, hint, {"pattern": r"^[0-9A-Fa-f:.,\[\]-]+$"})
+    return text_matching(is_ip_address, hint, {"pattern": r"^[0-9A-Fa-f:.,\[\]-]+$"})
 
 
-def is_user(text: str) -> bool:
+def is_valid_user(text: str) -> bool:
     """Whether one can log in by that name."""
     return _USER.fullmatch(text) is not None
 
 
-def is_address(text: str) -> bool:
+def is_valid_address(text: str) -> bool:
     """Whether ssh can connect to it as it stands: a plain name, or an IP address."""
-    return bool(len(text) <= ADDRESS_CHARACTERS and _NAME.fullmatch(text)) or is_ip(text)
+    return bool(len(text) <= ADDRESS_CHARACTERS and _NAME.fullmatch(text)) or is_ip_address(text)
 
 
-def is_ip(text: str) -> bool:
+def is_ip_address(text: str) -> bool:
     """Whether it is an IP address without a zone."""
     try:
         return "%" not in text and ipaddress.ip_address(text) is not None

@@ -17,11 +17,11 @@ from iolab.study.file import (
     EXAMPLES,
     ITEMS,
     ConfigurationTable,
-    FileForm,
     HeadingTable,
     HostTable,
     MethodTable,
     PreconditionTable,
+    StudyFileForm,
     TargetTable,
     TelemetryTable,
 )
@@ -37,7 +37,7 @@ TableT = TypeVar("TableT", bound=StudyTable)
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class TableItem:
     """An element of an array of tables: where it is, as written, and read (None if it has faults).
 
     A key with a fault counts as left out in `table`, so that checks over several keys go on.
@@ -49,8 +49,8 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
-    """All tables of a study file; `own` are those of single kinds of load or host.
+class StudyTables:
+    """All tables of a study file; `kind_tables` are those of single kinds of load or host.
 
     With `makes_hosts` the session makes the clients, rather than use those that exist.
     """
@@ -60,51 +60,55 @@ class Tables:
     precondition: PreconditionTable
     method: MethodTable
     telemetry: TelemetryTable
-    own: tuple[StudyTable, ...]
+    kind_tables: tuple[StudyTable, ...]
     makes_hosts: bool
-    items: dict[str, tuple[Item, ...]]
+    items: dict[str, tuple[TableItem, ...]]
 
-    def find(self, kind: type[TableT]) -> TableT | None:
+    def find_single_table(self, kind: type[TableT]) -> TableT | None:
         """The table of that kind which stands once; None where nothing is to be had of it."""
-        return next((table for table in self.own if isinstance(table, kind)), None)
+        return next((table for table in self.kind_tables if isinstance(table, kind)), None)
 
-    def read(self, section: str, kind: type[TableT]) -> list[tuple[Item, TableT]]:
+    def items_of_table(self, section: str, kind: type[TableT]) -> list[tuple[TableItem, TableT]]:
         """The elements of `section` that could be read, as tables of their kind."""
         return [(item, item.table) for item in self.items[section] if isinstance(item.table, kind)]
 
 
-def guest_tables(tables: Tables) -> list[HostTable]:
+def existing_guest_tables(tables: StudyTables) -> list[HostTable]:
     """The guests that exist already: clients whose node is written."""
-    return [host for host in _hosts(tables) if _is_guest(host)]
+    return [host for host in _host_tables(tables) if _is_guest(host)]
 
 
-def node_names(tables: Tables) -> list[str]:
+def hypervisor_names(tables: StudyTables) -> list[str]:
     """The hypervisors."""
-    return [host.name for host in _hosts(tables) if host.role is Role.HYPERVISOR]
+    return [host.name for host in _host_tables(tables) if host.role is Role.HYPERVISOR]
 
 
-def with_paths(tables: Tables, configuration: ConfigurationTable) -> list[str]:
+def hosts_needing_paths(tables: StudyTables, configuration: ConfigurationTable) -> list[str]:
     """The hosts that need a path in a configuration: clients, or the nodes of guests to boot."""
     if tables.makes_hosts:
-        return configuration.hosts or node_names(tables)
-    every = {host.name: host.node or "" for host in _hosts(tables) if host.role is Role.CLIENT}
-    return list(members(configuration.hosts, every))
+        return configuration.hosts or hypervisor_names(tables)
+    every = {
+        host.name: host.node or "" for host in _host_tables(tables) if host.role is Role.CLIENT
+    }
+    return list(expand_members(configuration.hosts, every))
 
 
-def fewest_clients(tables: Tables, configuration: ConfigurationTable) -> int:
+def fewest_clients(tables: StudyTables, configuration: ConfigurationTable) -> int:
     """How many clients a configuration's smallest fleet has; all where no workload says how many.
 
     Of guests that are booted their nodes count.
     """
-    names = with_paths(tables, configuration)
-    nodes = {host.node for host in _hosts(tables) if host.name in names and host.node}
-    lists = [load.vms_per_node for _, load in tables.read("workload", SearchTable)]
+    names = hosts_needing_paths(tables, configuration)
+    nodes = {host.node for host in _host_tables(tables) if host.name in names and host.node}
+    lists = [load.vms_per_node for _, load in tables.items_of_table("workload", SearchTable)]
     fleets = [min(numbers) * len(nodes) for numbers in lists if numbers and nodes]
-    counts = [min(load.hosts) for _, load in tables.read("workload", SearchTable) if load.hosts]
+    counts = [
+        min(load.hosts) for _, load in tables.items_of_table("workload", SearchTable) if load.hosts
+    ]
     return min([len(names), *fleets, *counts])
 
 
-def members(written: Iterable[str] | None, clients: Mapping[str, str]) -> tuple[str, ...]:
+def expand_members(written: Iterable[str] | None, clients: Mapping[str, str]) -> tuple[str, ...]:
     """The clients of a configuration that names hosts or their nodes, or None for all.
 
     `clients` are the node of each, "" where it has none.
@@ -118,25 +122,25 @@ def members(written: Iterable[str] | None, clients: Mapping[str, str]) -> tuple[
     return tuple(chosen)
 
 
-def _hosts(tables: Tables) -> list[HostTable]:
-    return [host for _, host in tables.read("host", HostTable)]
+def _host_tables(tables: StudyTables) -> list[HostTable]:
+    return [host for _, host in tables.items_of_table("host", HostTable)]
 
 
-def read_tables(document: StudyDocument, form: FileForm) -> Tables:
+def read_tables(document: StudyDocument, form: StudyFileForm) -> StudyTables:
     """Every table of the document; what is wrong is added to `faults`."""
     tree = document.tree
     sections = {*form.single_tables, *ITEMS, "scale"}
     heading = {key: value for key, value in tree.items() if key not in sections}
     making = {section.name for section in form.sections if section.makes_hosts}
     single = {
-        name: _section(document, name, table)
+        name: _read_section(document, name, table)
         for name, table in form.single_tables.items()
         if name in tree or name not in making
     }
     target, method, telemetry = (single[name] for name in ("target", "method", "telemetry"))
     before = single["precondition"]
     own = {
-        section.name: single[section.name] or section.stand_in(tree.get(section.name))
+        section.name: single[section.name] or section.replace_faulty_values(tree.get(section.name))
         for section in form.sections
         if section.name in single
     }
@@ -144,7 +148,7 @@ def read_tables(document: StudyDocument, form: FileForm) -> Tables:
     if not items["workload"] and "workload" not in tree:
         hint = "Describe at least one under [[workload]]."
         document.add_fault((), "The study has no workload.", hint)
-    return Tables(
+    return StudyTables(
         read_table(document, HeadingTable, heading, (), form),
         target if isinstance(target, TargetTable) else TargetTable(),
         before if isinstance(before, PreconditionTable) else PreconditionTable(),
@@ -166,7 +170,7 @@ def read_table(
     model: type[TableT],
     written: dict[str, Any],
     path: Path,
-    form: FileForm | None = None,
+    form: StudyFileForm | None = None,
 ) -> TableT | None:
     """The table written at `path`, without the keys that have faults; None if it needs those."""
     try:
@@ -174,7 +178,7 @@ def read_table(
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=True)
         for detail in details:
-            _tell(document, model, detail, path, form)
+            _add_pydantic_fault(document, model, detail, path, form)
         wrong = {detail["loc"][0] for detail in details if detail["loc"]}
     rest = copy.copy({key: value for key, value in written.items() if key not in wrong})
     try:
@@ -184,8 +188,8 @@ def read_table(
 
 
 def read_items(
-    document: StudyDocument, name: str, form: FileForm | None = None
-) -> tuple[Item, ...]:
+    document: StudyDocument, name: str, form: StudyFileForm | None = None
+) -> tuple[TableItem, ...]:
     """The elements of an array of tables."""
     written = document.tree.get(name, [])
     hint = f"Write [[{name}]] on a line of its own before each, with double brackets."
@@ -204,13 +208,13 @@ def read_items(
         if isinstance(element, dict):
             kind = form.element_table(name, element) if form else ITEMS[name][0]
             table = read_table(document, kind, element, path, form)
-            items.append(Item(path, element, table))
+            items.append(TableItem(path, element, table))
         else:
             document.add_fault(path, f"{name} {index + 1} is {quote_value(element)}.", hint)
     return tuple(items)
 
 
-def place(document: StudyDocument, path: Path) -> str:
+def table_name(document: StudyDocument, path: Path) -> str:
     """What people call the table at `path`: `workload 'x'`, `[method]`, or nothing for the root."""
     if not path:
         return ""
@@ -224,37 +228,37 @@ def place(document: StudyDocument, path: Path) -> str:
     return f"{section} {quote_value(name)}" if isinstance(name, str) else f"{section} {path[1] + 1}"
 
 
-def start(document: StudyDocument, path: Path) -> str:
+def table_name_capitalised(document: StudyDocument, path: Path) -> str:
     """The table at `path` as a sentence begins with it."""
-    return capitalised(place(document, path))
+    return capitalised(table_name(document, path))
 
 
 class Problem(NamedTuple):
     """What an element of an array of tables has and cannot have together.
 
-    `key` is the one at fault within the element, `has` what follows "workload 'x' has", `do` a
-    sentence.
+    `key` is the one at fault within the element, `conflict_text` what follows "workload 'x' has",
+    `do` a sentence.
     """
 
     key: tuple[str | int, ...]
-    has: str
+    conflict_text: str
     hint: str
 
 
-def add_problems(document: StudyDocument, item: Item, problems: Iterable[Problem]) -> None:
+def add_problems(document: StudyDocument, item: TableItem, problems: Iterable[Problem]) -> None:
     """Add each problem of an element as a fault, where its key was written.
 
     Of what one option or line set on many elements, those that need the same change are one.
     """
     for problem in problems:
         path = (*item.path, *problem.key)
-        message = f"{start(document, item.path)} has {problem.has}."
+        message = f"{table_name_capitalised(document, item.path)} has {problem.conflict_text}."
         document.add_fault(path, message, problem.hint, about=f"{problem.key} {problem.hint}")
 
 
-def check_options(
+def add_option_faults(
     document: StudyDocument,
-    item: Item,
+    item: TableItem,
     key: str,
     model: type[StudyTable],
     allowed: Mapping[str, EngineOption],
@@ -276,21 +280,22 @@ def check_options(
         path = (*item.path, key, name)
         if name not in allowed:
             message = (
-                f"{key} option {quote_value(name)} of {place(document, item.path)} is not allowed."
+                f"{key} option {quote_value(name)} of {table_name(document, item.path)} "
+                "is not allowed."
             )
             hint = advice(name) or suggestion(name, allowed, "allowed options")
             if name in model.model_fields:
                 hint = f"Write {name} as a key of the workload itself."
             document.add_fault(path, message, hint, about=name)
-        elif not allowed[name].accepts(text_of(value)):
+        elif not allowed[name].accepts_value(text_of(value)):
             message = (
-                f"{key} option {name} of {place(document, item.path)} is {quote_value(value)}."
+                f"{key} option {name} of {table_name(document, item.path)} is {quote_value(value)}."
             )
             hint = f"Write for example {quote_value(allowed[name].example)}."
             document.add_fault(path, message, hint, about=name)
 
 
-def _section(document: StudyDocument, name: str, table: type[StudyTable]) -> StudyTable | None:
+def _read_section(document: StudyDocument, name: str, table: type[StudyTable]) -> StudyTable | None:
     written = document.tree.get(name, {})
     if isinstance(written, dict):
         return read_table(document, table, written, (name,))
@@ -302,17 +307,17 @@ def _section(document: StudyDocument, name: str, table: type[StudyTable]) -> Stu
     return None
 
 
-def _tell(
+def _add_pydantic_fault(
     document: StudyDocument,
     model: type[StudyTable],
     detail: ErrorDetails,
     path: Path,
-    form: FileForm | None,
+    form: StudyFileForm | None,
 ) -> None:
     """One fault that pydantic found, in our words."""
     full = (*path, *detail["loc"])
     name = ".".join(str(part) for part in detail["loc"] if isinstance(part, str))
-    around = place(document, path)
+    around = table_name(document, path)
     subject = f"{printable_key(name)} of {around}" if around else printable_key(name)
     kind = detail["type"]
     if kind == FAULT:
@@ -326,12 +331,18 @@ def _tell(
         keys = form.root_keys if form and at_root else _known_keys(model, detail["loc"])
         advice = form.advice.get(model, {}) if form and len(detail["loc"]) == 1 else {}
         hint = advice.get(name) or suggestion(str(detail["loc"][-1]), keys, "keys here")
-        engines = form.engines_with(name, model) if form and len(detail["loc"]) == 1 else None
+        engines = (
+            form.engines_with_key_text(name, model) if form and len(detail["loc"]) == 1 else None
+        )
         if engines:
             message = f"{name} of {around} does not go with its engine."
             hint = f"Leave it out; it is a key of workloads with engine = {engines}."
     elif kind == "missing":
-        message = f"{start(document, path)} has no {name}." if around else f"There is no {name}."
+        message = (
+            f"{table_name_capitalised(document, path)} has no {name}."
+            if around
+            else f"There is no {name}."
+        )
         examples = {**EXAMPLES, **form.examples} if form else EXAMPLES
         hint = f"Write for example {name} = {examples.get(name, '...')}."
     else:

@@ -43,7 +43,7 @@ def target_path(configuration: Configuration, host: HostSpec) -> str:
     return host.path or configuration.path
 
 
-def targets_of(study: Study) -> tuple[Target, ...]:
+def targets_of_study(study: Study) -> tuple[Target, ...]:
     """Every directory of the study, hosts and paths in the order of the configurations."""
     users: dict[tuple[str, str, str | None], list[str]] = {}
     for configuration in study.configurations:
@@ -72,43 +72,43 @@ def without_hosts(study: Study, names: Collection[str]) -> Study:
 def data_sets_at(plan: Plan, target: Target) -> tuple[DataSet, ...]:
     """The data sets that will lie there, all at once at the worst, as the host has them."""
     return tuple(
-        item.for_host(target.host)
+        item.with_jobs_of_host(target.host)
         for item in plan.data_sets
         if item.configuration in target.configurations
     )
 
 
-def region_bytes(plan: Plan, target: Target) -> int:
+def used_region_bytes(plan: Plan, target: Target) -> int:
     """How much of a device its jobs use: data sets lie over each other, all from the start."""
     return max((item.bytes_per_host for item in data_sets_at(plan, target)), default=0)
 
 
-def hosts_used(study: Study) -> tuple[HostSpec, ...]:
+def all_host_specs(study: Study) -> tuple[HostSpec, ...]:
     """Every host that a session reaches, each once: clients first, then who is watched."""
     names = dict.fromkeys(name for item in study.configurations for name in item.hosts)
     for item in study.configurations:
-        names |= dict.fromkeys(spec.name for spec in bystanders_of(study, item.id))
+        names |= dict.fromkeys(spec.name for spec in monitored_host_specs(study, item.id))
     return tuple(study.host(name) for name in names)
 
 
-def bystanders_of(study: Study, configuration_id: str) -> tuple[HostSpec, ...]:
+def monitored_host_specs(study: Study, configuration_id: str) -> tuple[HostSpec, ...]:
     """Who is watched in a configuration's runs: its storage nodes, and every hypervisor."""
     nodes = study.configuration(configuration_id).storage
     return tuple(spec for spec in study.hosts if spec.name in nodes or spec.role is Role.HYPERVISOR)
 
 
-def nodes_of(study: Study) -> tuple[HostSpec, ...]:
+def hypervisors_of_study(study: Study) -> tuple[HostSpec, ...]:
     """The hypervisors on which guests of the study live, in the order of their first guest."""
     names = (study.host(name).node for item in study.configurations for name in item.hosts)
     return tuple(study.host(name) for name in dict.fromkeys(names) if name)
 
 
-def makers_of(study: Study, point: Point) -> tuple[str, ...]:
+def load_hosts_of_point(study: Study, point: Point) -> tuple[str, ...]:
     """The hosts that make the load of a point."""
-    return participants(study, point.configuration, point.per_node, point.host_count)
+    return load_hosts(study, point.configuration, point.per_node, point.host_count)
 
 
-def participants(
+def load_hosts(
     study: Study, configuration: str, per_node: int, host_count: int = 0
 ) -> tuple[str, ...]:
     """The configuration's hosts that make load where so many do; 0 for all of them.

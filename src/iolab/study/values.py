@@ -39,16 +39,16 @@ _PATH_CHARACTERS: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ValueReader:
     """Metadata of a pydantic field: the reader of its value, and the value's JSON Schema."""
 
-    reader: Callable[[object], object]
+    read: Callable[[object], object]
     schema: dict[str, Any] = field(hash=False)
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self.reader)
+        return core_schema.no_info_plain_validator_function(self.read)
 
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
@@ -61,124 +61,128 @@ class Read:
         return self.schema.get("type") == "string"
 
 
-def fault(message: str, hint: str) -> PydanticCustomError:
+def value_error(message: str, hint: str) -> PydanticCustomError:
     """A fault of a value: `happened` continues the key's name ("is 0"), `do` is a sentence."""
     return PydanticCustomError(FAULT, "value {message}. {hint}", {"message": message, "hint": hint})
 
 
-def whole(low: int, high: int) -> Read:
+def integer_value(low: int, high: int) -> ValueReader:
     """A whole number from `low` to `high`."""
 
-    def read(value: object) -> int:
+    def read_integer(value: object) -> int:
         if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
             return value
         hint = f"Give a whole number from {low} to {high}."
-        raise fault(f"is {quote_value(value)}", hint)
+        raise value_error(f"is {quote_value(value)}", hint)
 
     schema = {"type": "integer", "minimum": low, "maximum": high}
-    return Read(read, schema)
+    return ValueReader(read_integer, schema)
 
 
-def exactly(number: int, hint: str) -> Read:
+def exact_value(number: int, hint: str) -> ValueReader:
     """The one number that is known; `do` says so."""
 
-    def read(value: object) -> int:
+    def read_exact(value: object) -> int:
         if isinstance(value, int) and not isinstance(value, bool) and value == number:
             return value
-        raise fault(f"is {quote_value(value)}", hint)
+        raise value_error(f"is {quote_value(value)}", hint)
 
-    return Read(read, {"const": number})
+    return ValueReader(read_exact, {"const": number})
 
 
-def number(low: float, high: float, example: str = "") -> Read:
+def number_value(low: float, high: float, example: str = "") -> ValueReader:
     """A number from `low` to `high`, also one with a fraction."""
 
-    def read(value: object) -> float:
+    def read_number(value: object) -> float:
         if isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high:
             return float(value)
-        raise fault(f"is {quote_value(value)}", f"Give a number from {low:g} to {high:g}{example}.")
+        raise value_error(
+            f"is {quote_value(value)}", f"Give a number from {low:g} to {high:g}{example}."
+        )
 
-    return Read(read, {"type": "number", "minimum": low, "maximum": high})
+    return ValueReader(read_number, {"type": "number", "minimum": low, "maximum": high})
 
 
 AMOUNT_MAX: Final = 1e12
 """More than any cluster costs or holds."""
 
 
-def amount() -> Read:
+def amount_value() -> ValueReader:
     """A number that is not negative and not beyond everything."""
-    return number(0, AMOUNT_MAX)
+    return number_value(0, AMOUNT_MAX)
 
 
-def factor() -> Read:
+def factor_value() -> ValueReader:
     """How many bytes stand for one: from 1 to 100."""
-    return number(1, FACTOR_MAX, ", as 3 or 1.5")
+    return number_value(1, FACTOR_MAX, ", as 3 or 1.5")
 
 
-def multiple(high: float) -> Read:
+def multiple_value(high: float) -> ValueReader:
     """How many times something is done: a number from 0 to `high`, in parts too."""
-    return number(0, high, ", as 2 or 1.5")
+    return number_value(0, high, ", as 2 or 1.5")
 
 
-def flag() -> Read:
+def flag_value() -> ValueReader:
     """True or false."""
 
-    def read(value: object) -> bool:
+    def read_flag(value: object) -> bool:
         if isinstance(value, bool):
             return value
-        raise fault(f"is {quote_value(value)}", "Give true or false.")
+        raise value_error(f"is {quote_value(value)}", "Give true or false.")
 
-    return Read(read, {"type": "boolean"})
+    return ValueReader(read_flag, {"type": "boolean"})
 
 
-def text(longest: int, *, lines: bool = False) -> Read:
+def text_value(longest: int, *, lines: bool = False) -> ValueReader:
     """Text of up to `longest` characters; control characters are refused."""
 
-    def read(value: object) -> str:
+    def read_text(value: object) -> str:
         if not isinstance(value, str):
-            raise fault(f"is {quote_value(value)}", "Give text in quotes.")
+            raise value_error(f"is {quote_value(value)}", "Give text in quotes.")
         if len(value) > longest:
-            raise fault(f"has {len(value)} characters", f"Give at most {longest}.")
+            raise value_error(f"has {len(value)} characters", f"Give at most {longest}.")
         plain = value.replace("\n", "").replace("\t", "") if lines else value
         if not all(character.isprintable() for character in plain):
-            raise fault(f"is {quote_value(value)}", "Leave control characters out.")
+            raise value_error(f"is {quote_value(value)}", "Leave control characters out.")
         return value
 
-    return Read(read, {"type": "string", "maxLength": longest})
+    return ValueReader(read_text, {"type": "string", "maxLength": longest})
 
 
-def matching(
+def text_matching(
     fits: Callable[[str], object], hint: str, schema: dict[str, Any], is_: str = "is"
-) -> Read:
+) -> ValueReader:
     """Text that `fits`; else `is_` is the verb of the fault, and `do` says what would."""
 
-    def read(value: object) -> str:
+    def read_matching(value: object) -> str:
         if isinstance(value, str) and fits(value):
             return value
-        raise fault(f"{is_} {quote_value(value)}", hint)
+        raise value_error(f"{is_} {quote_value(value)}", hint)
 
-    return Read(read, {"type": "string", **schema})
+    return ValueReader(read_matching, {"type": "string", **schema})
 
 
-def identifier() -> Read:
+def identifier_value() -> ValueReader:
     """An id, which becomes part of file names."""
     hint = (
         "Use letters, digits, '.', '_' and '-', a letter or digit first, "
         f"at most {ID_CHARACTERS} characters."
     )
-    return matching(_ID.fullmatch, hint, {"pattern": f"^{_ID.pattern}$"})
+    return text_matching(_ID.fullmatch, hint, {"pattern": f"^{_ID.pattern}$"})
 
 
-def host_name() -> Read:
+def host_name_value() -> ValueReader:
     """The name of a host; in a file it may hold ranges, which are expanded before it is read."""
 
-    def read(value: object) -> str:
+    def read_host_name(value: object) -> str:
         if isinstance(value, str) and value.startswith("-"):
             hint = "Begin it with a letter or digit; programs take such a name for an option."
-            raise fault(f"is {quote_value(value)}", hint)
-        return str(_IDENTIFIER.reader(value))
+            raise value_error(f"is {quote_value(value)}", hint)
+        return str(_IDENTIFIER.read(value))
 
-    return Read(read, {"type": "string", "pattern": r"^[A-Za-z0-9\[][A-Za-z0-9._,\[\]-]*$"})
+    return ValueReader(
+        read_host_name, {"type": "string", "pattern": r"^[A-Za-z0-9\[][A-Za-z0-9._,\[\]-]*$"}
+    )
 
 
 def is_identifier(value: object) -> bool:
@@ -186,35 +190,39 @@ def is_identifier(value: object) -> bool:
     return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
-_IDENTIFIER: Final = identifier()
+_IDENTIFIER: Final = identifier_value()
 
 
-def absolute_path() -> Read:
+def absolute_path_value() -> ValueReader:
     """An absolute path of a directory."""
 
-    def read(value: object) -> str:
+    def read_path(value: object) -> str:
         if not isinstance(value, str) or not value.startswith("/"):
-            raise fault(f"is {quote_value(value)}", "Give an absolute path, as in '/mnt/target'.")
+            raise value_error(
+                f"is {quote_value(value)}", "Give an absolute path, as in '/mnt/target'."
+            )
         if not value.strip("/."):
-            raise fault(
+            raise value_error(
                 f"is {quote_value(value)}, the root of it all", "Name a directory below it."
             )
         return printable_path(value, _PATH_CHARACTERS)
 
     schema = {"type": "string", "pattern": "^/", "maxLength": _PATH_CHARACTERS}
-    return Read(read, schema)
+    return ValueReader(read_path, schema)
 
 
 def printable_path(path: str, longest: int) -> str:
     """The path; a fault where it has more characters, or such as control a terminal."""
     if len(path) > longest:
-        raise fault(f"has {len(path)} characters", f"Give a path of at most {longest} characters.")
+        raise value_error(
+            f"has {len(path)} characters", f"Give a path of at most {longest} characters."
+        )
     if not path.isprintable():
-        raise fault(f"is {quote_value(path)}", "Leave control characters out.")
+        raise value_error(f"is {quote_value(path)}", "Leave control characters out.")
     return path
 
 
-def block_device() -> Read:
+def block_device_value() -> ValueReader:
     """A block device by the kernel's own name, kept without the `/dev/` it may be written with."""
 
     def read(value: object) -> str:
@@ -222,32 +230,32 @@ def block_device() -> Read:
         if _DEVICE.fullmatch(name):
             return name
         hint = "Give the kernel's name, as 'nvme0n1' or '/dev/sda'; 'lsblk -no KNAME' tells it."
-        raise fault(f"is {quote_value(value)}", hint)
+        raise value_error(f"is {quote_value(value)}", hint)
 
-    return Read(read, {"type": "string", "pattern": f"^(/dev/)?{_DEVICE.pattern}$"})
+    return ValueReader(read, {"type": "string", "pattern": f"^(/dev/)?{_DEVICE.pattern}$"})
 
 
 _DEVICE: Final = re.compile(r"[A-Za-z][A-Za-z0-9!._-]{0,63}")
 
 
-def size(low: int, high: int, *, multiple: int) -> Read:
-    """A size in bytes, kept as it is written; `multiple` must divide it."""
+def size_value(low: int, high: int, *, multiple: int) -> ValueReader:
+    """A size in bytes, kept as it is written; `multiple_value` must divide it."""
 
-    def read(value: object) -> int | str:
+    def read_size(value: object) -> int | str:
         if not isinstance(value, int | str) or isinstance(value, bool):
-            raise fault(f"is {quote_value(value)}", _SIZE_DO)
+            raise value_error(f"is {quote_value(value)}", _SIZE_DO)
         try:
             count = parse_size(value)
         except ValueError:
-            raise fault(f"is {quote_value(value)}, which is not a size", _SIZE_DO) from None
+            raise value_error(f"is {quote_value(value)}, which is not a size", _SIZE_DO) from None
         if not low <= count <= high:
             hint = f"Give from {low} to {high} bytes; k, m, g and t are binary."
-            raise fault(f"is {quote_value(value)}", hint)
+            raise value_error(f"is {quote_value(value)}", hint)
         if count % multiple:
             hint = f"Give a multiple of {multiple}; storage has no smaller block."
             plain = str(value).strip() == str(count)
             amount = "" if plain else f" or {count} bytes"
-            raise fault(
+            raise value_error(
                 f"is {quote_value(value)}{amount}, which is not a multiple of {multiple}", hint
             )
         return value
@@ -258,25 +266,27 @@ def size(low: int, high: int, *, multiple: int) -> Read:
             {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*[kmgtpKMGTP]?([iI]?[bB])?\s*$"},
         ]
     }
-    return Read(read, schema)
+    return ValueReader(read_size, schema)
 
 
 _SIZE_DO: Final = "Write for example 4k, 128k, 1m, 2g or 4096."
 
 
-def seconds(low: float, high: float) -> Read:
+def seconds_value(low: float, high: float) -> ValueReader:
     """A duration read to seconds."""
 
-    def read(value: object) -> float:
+    def read_seconds(value: object) -> float:
         if not isinstance(value, int | float | str) or isinstance(value, bool):
-            raise fault(f"is {quote_value(value)}", _DURATION_DO)
+            raise value_error(f"is {quote_value(value)}", _DURATION_DO)
         try:
             number = parse_duration_s(value) if isinstance(value, str) else _as_float(value)
         except ValueError:
-            raise fault(f"is {quote_value(value)}, which is not a duration", _DURATION_DO) from None
+            raise value_error(
+                f"is {quote_value(value)}, which is not a duration", _DURATION_DO
+            ) from None
         if not low <= number <= high:
             hint = f"Give at least {low:g} and at most {high:g} seconds."
-            raise fault(f"is {quote_value(value)}", hint)
+            raise value_error(f"is {quote_value(value)}", hint)
         return number
 
     schema = {
@@ -285,29 +295,29 @@ def seconds(low: float, high: float) -> Read:
             {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*([a-zA-Z]+)?\s*$"},
         ]
     }
-    return Read(read, schema)
+    return ValueReader(read_seconds, schema)
 
 
 _DURATION_DO: Final = "Write for example 500ms, 30s, 10min or 2h."
 
 
-def whole_seconds(low: int, high: int) -> Read:
+def whole_seconds_value(low: int, high: int) -> ValueReader:
     """A duration of whole seconds."""
-    plain = seconds(low, high)
+    plain = seconds_value(low, high)
 
-    def read(value: object) -> int:
-        number = plain.reader(value)
+    def read_whole_seconds(value: object) -> int:
+        number = plain.read(value)
         if not isinstance(number, float | int) or number != int(number):
-            raise fault(f"is {quote_value(value)}", "Give whole seconds, as in 30s or 10min.")
+            raise value_error(f"is {quote_value(value)}", "Give whole seconds, as in 30s or 10min.")
         return int(number)
 
-    return Read(read, plain.schema)
+    return ValueReader(read_whole_seconds, plain.schema)
 
 
-def share() -> Read:
+def share_value() -> ValueReader:
     """A part of a whole, between 0 and 1 or in per cent; both ends are excluded."""
 
-    def read(value: object) -> float:
+    def read_share(value: object) -> float:
         number = math.nan
         if isinstance(value, int | float) and not isinstance(value, bool):
             number = _as_float(value)
@@ -315,7 +325,9 @@ def share() -> Read:
             number = float(match[1]) / 100
         if 0 < number < 1:
             return number
-        raise fault(f"is {quote_value(value)}", "Give a share between 0 and 1, as 0.02 or '2%'.")
+        raise value_error(
+            f"is {quote_value(value)}", "Give a share between 0 and 1, as 0.02 or '2%'."
+        )
 
     schema = {
         "anyOf": [
@@ -323,95 +335,97 @@ def share() -> Read:
             {"type": "string", "pattern": f"^{_PERCENT.pattern}$"},
         ]
     }
-    return Read(read, schema)
+    return ValueReader(read_share, schema)
 
 
 _PERCENT: Final = re.compile(r"\s*([0-9]{1,2}(?:\.[0-9]{1,6})?)\s*%\s*")
 
 
-def word(valid: Sequence[str], nouns: str, meant: Sequence[str] = ()) -> Read:
+def word_value(valid: Sequence[str], nouns: str, meant: Sequence[str] = ()) -> ValueReader:
     """One of the `valid` words; `nouns` names the kind in the plural.
 
     With `meant` one of these may have been meant, though only the valid ones fit here.
     """
     every = meant or valid
 
-    def read(value: object) -> str:
+    def read_word(value: object) -> str:
         if isinstance(value, str) and value in valid:
             return value
         spelling = value if isinstance(value, str) else ""
-        raise fault(
+        raise value_error(
             f"is {quote_value(value)}",
             suggestion(spelling, valid if value in every else every, nouns),
         )
 
-    return Read(read, {"enum": list(valid)})
+    return ValueReader(read_word, {"enum": list(valid)})
 
 
-def choice(words: type[StrEnum], nouns: str, among: Iterable[StrEnum] | None = None) -> Read:
-    """One word of an enum, as `word` has it; with `among` only these fit here."""
+def choice_value(
+    words: type[StrEnum], nouns: str, among: Iterable[StrEnum] | None = None
+) -> ValueReader:
+    """One word of an enum, as `word_value` has it; with `among` only these fit here."""
     valid = [member.value for member in (words if among is None else among)]
-    plain = word(valid, nouns, [member.value for member in words])
-    return Read(lambda value: words(str(plain.reader(value))), plain.schema)
+    plain = word_value(valid, nouns, [member.value for member in words])
+    return ValueReader(lambda value: words(str(plain.read(value))), plain.schema)
 
 
-def scalar() -> Read:
+def scalar_value() -> ValueReader:
     """text, a number or true/false, kept as it is (its owner checks it)."""
 
-    def read(value: object) -> str | int | float | bool:
+    def read_scalar(value: object) -> str | int | float | bool:
         if isinstance(value, str | int | float):
             return value
-        raise fault(f"is {quote_value(value)}", "Give text, a number, true or false.")
+        raise value_error(f"is {quote_value(value)}", "Give text, a number, true or false.")
 
-    return Read(read, {"type": ["string", "number", "boolean"]})
+    return ValueReader(read_scalar, {"type": ["string", "number", "boolean"]})
 
 
 def option_text(value: str | float) -> str:
-    """A `scalar` as options of programs have it: booleans are 1 and 0."""
+    """A `scalar_value` as options of programs have it: booleans are 1 and 0."""
     if isinstance(value, bool):
         return "1" if value else "0"
     return str(value)
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A list with at least one value, each at most once (`same` maps equal values alike).
+class ListValue:
+    """A list with at least one value, each at most once (`equality_key` maps equal values alike).
 
-    With `lone`, a value that stands alone is read as the list of it.
+    With `allow_scalar`, a value that stands alone is read as the list of it.
     """
 
-    lone: bool = False
-    same: Callable[[Any], object] = str
+    allow_scalar: bool = False
+    equality_key: Callable[[Any], object] = str
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
         listed = core_schema.no_info_before_validator_function(self._as_list, handler(source))
-        return core_schema.no_info_after_validator_function(self._without_twins, listed)
+        return core_schema.no_info_after_validator_function(self._reject_duplicates, listed)
 
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         listed = {**handler(core), "minItems": 1, "maxItems": LIST_VALUES, "uniqueItems": True}
-        return {"anyOf": [listed["items"], listed]} if self.lone else listed
+        return {"anyOf": [listed["items"], listed]} if self.allow_scalar else listed
 
     def _as_list(self, value: object) -> list[object]:
         if not isinstance(value, list):
-            if self.lone:
+            if self.allow_scalar:
                 return [value]
-            raise fault(f"is {quote_value(value)}", 'Give a list, as in ["a", "b"].')
+            raise value_error(f"is {quote_value(value)}", 'Give a list, as in ["a", "b"].')
         if not value:
-            raise fault("is an empty list", "Give at least one value, or leave the key out.")
+            raise value_error("is an empty list", "Give at least one value, or leave the key out.")
         if len(value) > LIST_VALUES:
-            raise fault(f"has {len(value)} values", f"Give at most {LIST_VALUES}.")
+            raise value_error(f"has {len(value)} values", f"Give at most {LIST_VALUES}.")
         return value
 
-    def _without_twins(self, values: list[Any]) -> list[Any]:
+    def _reject_duplicates(self, values: list[Any]) -> list[Any]:
         so_far: set[object] = set()
         for value in values:
-            if self.same(value) in so_far:
-                raise fault(f"has {quote_value(value)} twice", "Give each value once.")
-            so_far.add(self.same(value))
+            if self.equality_key(value) in so_far:
+                raise value_error(f"has {quote_value(value)} twice", "Give each value once.")
+            so_far.add(self.equality_key(value))
         return values
 
 
@@ -425,9 +439,9 @@ def _as_float(value: float) -> float:
 _DEVICE_PATH: Final = re.compile(r"/dev/[A-Za-z0-9_][A-Za-z0-9!@:+=._/-]{0,250}")
 
 
-def device_path() -> Read:
+def device_path_value() -> ValueReader:
     """The path of a block device below /dev."""
-    return matching(
+    return text_matching(
         lambda path: _DEVICE_PATH.fullmatch(path) and ".." not in path,
         "Give a path below /dev, as '/dev/nvme1n1' or '/dev/disk/by-id/...'.",
         {"pattern": f"^{_DEVICE_PATH.pattern}$"},

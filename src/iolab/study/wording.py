@@ -15,7 +15,7 @@ _LISTED: Final = 12
 """More valid words than this are not read by anyone."""
 
 
-def nearest(word: str, valid: Iterable[str]) -> str | None:
+def nearest_word(word: str, valid: Iterable[str]) -> str | None:
     """The valid word that `word` was most likely meant to be, None when none is near."""
     by_folded = {name.casefold(): name for name in valid}
     asked = word[:_COMPARED_CHARACTERS].casefold()
@@ -26,7 +26,7 @@ def nearest(word: str, valid: Iterable[str]) -> str | None:
 def suggestion(word: str, valid: Iterable[str], nouns: str) -> str:
     """What to do about an unknown word: the nearest one, or the list (`nouns` names its kind)."""
     words = list(valid)
-    near = nearest(word, words)
+    near = nearest_word(word, words)
     if near is not None:
         return f"Did you mean {quote_value(near)}?"
     if not words:

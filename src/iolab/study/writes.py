@@ -135,7 +135,7 @@ def forecast_writes(
         known_bytes=budget.write_bytes_estimate,
         # What is left of a sum of floats is nothing below a millisecond.
         open_seconds=(round(max(least, 0.0), 3), round(max(most, 0.0), 3)),
-        runs_more=plan.runs_more,
+        runs_more=plan.extra_run_count,
         measured_bytes=round(measured),
         measured_runs=rates.runs,
         writer="host" if study.guests is None else "node",
@@ -201,7 +201,7 @@ class WriteForecaster:
         """As far as it is known by now."""
         return forecast_writes(self._study, self._plan, self._kinds, self._results)
 
-    def learn(self, result: Result) -> WriteForecast | None:
+    def add_result(self, result: Result) -> WriteForecast | None:
         """Take a finished run; the new forecast where it leaves less to the speed of targets."""
         if not self._add(result) or not self._last.is_open:
             return None

@@ -15,17 +15,18 @@ from iolab.hosts.barrier import StopRequest
 from iolab.hosts.clock import Clock
 from iolab.hosts.engine import FileEngine
 from iolab.hosts.host import Host
-from iolab.study.targets import makers_of
+from iolab.study.targets import load_hosts_of_point
 from iolab.targets.state import BlockLedgers
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class TargetContext:
     """The study and its plan, the hosts by name, and who is told, who may stop, what time it is.
 
     A host that was lost and reached again takes its place in `hosts`. `left_out` are hosts that
-    failed and take no further part. `taken` are the scratch folders, each (path, name), that agents
-    of a host were asked for. `ledgers` tell what blocks of verified data sets must hold.
+    failed and take no further part. `taken_folders` are the scratch folders, each (path, name),
+    that agents of a host were asked for. `ledgers` tell what blocks of verified data sets must
+    hold.
     """
 
     study: Study
@@ -37,7 +38,7 @@ class Context:
     clock: Clock
     session_id: str
     left_out: set[str] = field(default_factory=set)
-    taken: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+    taken_folders: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     ledgers: BlockLedgers = field(default_factory=BlockLedgers)
 
     @property
@@ -55,7 +56,7 @@ class Context:
         """Tell that a phase begins."""
         self.emit(PhaseStarted(phase, run, detail, expected_s))
 
-    def engine_of(self, run: PlannedRun) -> FileEngine[Any]:
+    def engine_for_run(self, run: PlannedRun) -> FileEngine[Any]:
         """The engine of a run's job, which works on files that are laid out."""
         return self.engines[run.point.job.engine]
 
@@ -76,7 +77,7 @@ def run_seed(study: Study, point: Point, host: str, number: int) -> int:
     were left out. Hosts that drew the same would all do their I/O at the same moments, where
     arrivals are random, and write the same blocks, which a target may store once.
     """
-    place = makers_of(study, point).index(host)
+    place = load_hosts_of_point(study, point).index(host)
     return study.method.seed + number - 1 + place * HOSTS_APART
 
 
@@ -89,10 +90,10 @@ def contents_seed(study: Study, host: str) -> int:
     return study.method.seed + place * HOSTS_APART
 
 
-def arrival_offset(study: Study, point: Point, host: str) -> float:
+def poisson_arrival_offset(study: Study, point: Point, host: str) -> float:
     """By which part, from 0 to below 1, of the time between two arrivals a host's come later.
 
     So do fixed arrivals of a fleet lie evenly between each other, as far as clocks agree.
     """
-    hosts = makers_of(study, point)
+    hosts = load_hosts_of_point(study, point)
     return hosts.index(host) / len(hosts)

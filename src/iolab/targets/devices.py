@@ -62,7 +62,7 @@ async def inspect_device(host: Host, target: Target, settings: TargetSettings) -
     return read_answer(host.name, DeviceFacts, answer)
 
 
-def with_device(facts: HostFacts, device: DeviceFacts) -> HostFacts:
+def with_device_facts(facts: HostFacts, device: DeviceFacts) -> HostFacts:
     """The host's facts with the device as the target that they tell of."""
     if not device.name:
         return facts
@@ -168,15 +168,15 @@ async def make_file_system(
 
     HostError when the host refuses, which says why, or is lost.
     """
-    made = await _open(host, scratch, target, settings)
+    made = await _open_file_system(host, scratch, target, settings)
     answer = await host.request("facts", deadline_s=FACTS_LIMIT_S, path=made.dir, tools={})
     answered = read_facts(host.name, answer)
     facts = replace(facts, target=answered.target, disks=answered.disks)
     workdir = WorkDirectory(host, made.dir, answered.target, target.key, scratch=scratch)
-    return CreatedFileSystem(workdir, facts, tuple(_notes(host.name, made)))
+    return CreatedFileSystem(workdir, facts, tuple(_file_system_notes(host.name, made)))
 
 
-def _notes(host: str, made: FilesystemAnswer) -> Iterator[str]:
+def _file_system_notes(host: str, made: FilesystemAnswer) -> Iterator[str]:
     where = f"{excerpt(made.dir)} on '{excerpt(host)}'"
     if made.kept:
         yield f"The XFS that an earlier session kept is mounted again at {where}."
@@ -192,7 +192,7 @@ async def recreate_file_system(
 ) -> None:
     """A new and empty one in the place of a work directory's."""
     await workdir.host.request("filesystem_close", deadline_s=UNMOUNT_LIMIT_S, dir=workdir.scratch)
-    await _open(workdir.host, workdir.scratch, target, settings)
+    await _open_file_system(workdir.host, workdir.scratch, target, settings)
 
 
 async def allocated_bytes(host: Host, image: str) -> int:
@@ -205,7 +205,7 @@ async def allocated_bytes(host: Host, image: str) -> int:
     return proof.written_bytes + proof.unwritten_bytes
 
 
-async def _open(
+async def _open_file_system(
     host: Host, scratch: str, target: Target, settings: TargetSettings
 ) -> FilesystemAnswer:
     on_device = target.serial is not None

@@ -14,18 +14,18 @@ from iolab.core.events import Phase
 from iolab.core.workload import AnyJob, DataSet
 from iolab.errors import EngineError, HostError, Interrupted, IolabError
 from iolab.hosts.barrier import gather_hosts, run_with
-from iolab.hosts.device_counters import snapshot
+from iolab.hosts.device_counters import take_snapshot
 from iolab.hosts.engine import Command, EngineReading, with_ledger
 from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import CORRECT, Ending, exit_fault, run_process
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
-from iolab.targets.context import Context, contents_seed
+from iolab.targets.context import TargetContext, contents_seed
 from iolab.targets.work_directory import (
     PROVING_METHODS,
     WorkDirectory,
-    peer_dir,
+    peer_folder_path,
     prove_extents,
-    require_shared,
+    require_shared_target,
     unproved_bytes,
 )
 from iolab.text import excerpt
@@ -44,7 +44,7 @@ def rotated_workdirs(workdirs: Sequence[WorkDirectory], rotate: int) -> tuple[Wo
         raise HostError(message, "Bring the others back, or set another target.rotate.")
     owners = [workdirs[(place + rotate) % len(workdirs)] for place in range(len(workdirs))]
     return tuple(
-        replace(workdir, dir=peer_dir(workdir, owner), read_from=owner.name)
+        replace(workdir, dir=peer_folder_path(workdir, owner), read_from=owner.name)
         for workdir, owner in zip(workdirs, owners, strict=True)
     )
 
@@ -53,7 +53,7 @@ async def require_rotation_visible(
     own: Sequence[WorkDirectory], turned: Sequence[WorkDirectory]
 ) -> None:
     """HostError with every client that does not see the folder whose files it is to read."""
-    await require_shared(
+    await require_shared_target(
         own, {workdir.name: (workdir.read_from,) for workdir in turned}, hint=SHARE
     )
 
@@ -77,7 +77,7 @@ async def fail_when_hung(workdir: WorkDirectory, doing: str) -> None:
         await asyncio.sleep(LOOK_S)
         if not workdir.devices:
             continue
-        look = await snapshot(workdir.host)
+        look = await take_snapshot(workdir.host)
         now = [look.disks.get(name) for name in workdir.devices]
         still_s = still_s + LOOK_S if now == before else 0.0
         before = now
@@ -90,7 +90,7 @@ async def fail_when_hung(workdir: WorkDirectory, doing: str) -> None:
 
 
 async def lay_out(
-    context: Context, workdirs: Sequence[WorkDirectory], data_set: DataSet, job: AnyJob | None
+    context: TargetContext, workdirs: Sequence[WorkDirectory], data_set: DataSet, job: AnyJob | None
 ) -> None:
     """Write every file of the data set on every directory, by the way in which `job` will use them.
 
@@ -104,10 +104,11 @@ async def lay_out(
     """
     present = (
         await gather_hosts(
-            workdirs, lambda workdir: laid_out_bytes(workdir, data_set.for_host(workdir.name))
+            workdirs,
+            lambda workdir: laid_out_bytes(workdir, data_set.with_jobs_of_host(workdir.name)),
         )
-    ).complete()
-    block_bytes = _verified_block(context, job)
+    ).results_or_raise()
+    block_bytes = _ledger_block_bytes(context, job)
     missing = [
         workdir
         for workdir in workdirs
@@ -116,16 +117,16 @@ async def lay_out(
     ]
     if not missing:
         return
-    most = max(data_set.for_host(workdir.name).bytes_per_host for workdir in missing)
+    most = max(data_set.with_jobs_of_host(workdir.name).bytes_per_host for workdir in missing)
     size = format_bytes(most)
     hosts = "1 host" if len(missing) == 1 else f"each of {len(missing)} hosts"
     expected_s = most / ASSUMED_WRITE_BYTES_PER_S
     context.begin_phase(Phase.LAY_OUT, None, f"{data_set.id}: {size} on {hosts}", expected_s)
 
     async def write(workdir: WorkDirectory) -> None:
-        await _write(context, workdir, data_set.for_host(workdir.name), job)
+        await _write_data_set(context, workdir, data_set.with_jobs_of_host(workdir.name), job)
 
-    (await gather_hosts(missing, write)).complete()
+    (await gather_hosts(missing, write)).results_or_raise()
 
 
 async def laid_out_bytes(workdir: WorkDirectory, data_set: DataSet) -> int:
@@ -139,7 +140,7 @@ async def laid_out_bytes(workdir: WorkDirectory, data_set: DataSet) -> int:
     return proof.size_bytes if whole and proved else 0
 
 
-def _verified_block(context: Context, job: AnyJob | None) -> int | None:
+def _ledger_block_bytes(context: TargetContext, job: AnyJob | None) -> int | None:
     """What a ledger of the job's files counts in; None where there is none to be kept.
 
     Files that clients hand on are written by several, none of which knows of the others' writes.
@@ -149,11 +150,11 @@ def _verified_block(context: Context, job: AnyJob | None) -> int | None:
     return job.io_multiple_bytes
 
 
-async def _write(
-    context: Context, workdir: WorkDirectory, data_set: DataSet, job: AnyJob | None
+async def _write_data_set(
+    context: TargetContext, workdir: WorkDirectory, data_set: DataSet, job: AnyJob | None
 ) -> None:
     engine = context.engines[job.engine] if job else next(iter(context.engines.values()))
-    block_bytes = _verified_block(context, job)
+    block_bytes = _ledger_block_bytes(context, job)
     ledger = await context.ledgers.begin(workdir, data_set, block_bytes) if block_bytes else None
     seed = contents_seed(context.study, workdir.name)
     command = engine.layout(data_set, workdir.dir, job, seed=seed)

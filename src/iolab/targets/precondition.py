@@ -17,13 +17,13 @@ from iolab.core.workload import AnyJob, DataSet, Direction
 from iolab.errors import EngineError, HostError, Interrupted
 from iolab.hosts.answers import PurgedAnswer, read_answer
 from iolab.hosts.barrier import gather_hosts, run_with
-from iolab.hosts.device_counters import DeviceSnapshot, snapshot
+from iolab.hosts.device_counters import DeviceSnapshot, take_snapshot
 from iolab.hosts.engine import Command, EngineReading, OutputReader, with_ledger
-from iolab.hosts.remote_process import Ending, output_of, run_process
+from iolab.hosts.remote_process import Ending, run_and_get_output, run_process
 from iolab.stats.rounds import judge_rounds
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, restore_key
-from iolab.study.targets import Target, data_sets_at, region_bytes, targets_of
-from iolab.targets.context import Context, contents_seed, run_seed
+from iolab.study.targets import Target, data_sets_at, targets_of_study, used_region_bytes
+from iolab.targets.context import TargetContext, contents_seed, run_seed
 from iolab.targets.layout import fail_when_hung, layout_fault
 from iolab.targets.state import (
     PREPARING,
@@ -51,19 +51,19 @@ SANITIZED: Final = 65535
 """What a sanitize log says of progress when none is under way."""
 
 
-async def discard(workdir: WorkDirectory, path: str) -> int:
+async def discard_device(workdir: WorkDirectory, path: str) -> int:
     """Discard every block of a held device; how many bytes. HostError when it cannot."""
     answer = await workdir.host.request("discard", deadline_s=DISCARD_LIMIT_S, path=path)
     return read_answer(workdir.name, PurgedAnswer, answer).bytes
 
 
-async def trim(workdir: WorkDirectory, folder: str) -> int:
+async def trim_file_system(workdir: WorkDirectory, folder: str) -> int:
     """Tell the devices below a folder what is free; how many bytes. HostError when it cannot."""
     answer = await workdir.host.request("trim", deadline_s=DISCARD_LIMIT_S, path=folder)
     return read_answer(workdir.name, PurgedAnswer, answer).bytes
 
 
-async def erase(context: Context, workdir: WorkDirectory, purge: Purge) -> None:
+async def purge_device(context: TargetContext, workdir: WorkDirectory, purge: Purge) -> None:
     """Format or sanitize a held NVMe device. HostError when nvme-cli fails or it takes too long."""
     device = f"{workdir.dir}/{workdir.device}"
     if purge is Purge.NVME_FORMAT:
@@ -96,14 +96,14 @@ def _progress_percent(text: bytes) -> int | None:
 
 async def _sanitize_log(workdir: WorkDirectory, *argv: str) -> bytes:
     try:
-        return await output_of(workdir.host, argv, limit_s=FORMAT_LIMIT_S)
+        return await run_and_get_output(workdir.host, argv, limit_s=FORMAT_LIMIT_S)
     except EngineError as fault:
         hint = "Correct what it says, or choose another precondition.purge."
         raise HostError(fault.message, hint) from None
 
 
 async def overwrite_data_set(
-    context: Context,
+    context: TargetContext,
     workdirs: Sequence[WorkDirectory],
     data_set: DataSet,
     passes: float,
@@ -113,7 +113,10 @@ async def overwrite_data_set(
 
     Raises HostError, EngineError, and Interrupted when the user wanted to stop.
     """
-    most = max(workdir.as_laid_out(data_set).bytes_per_host for workdir in workdirs) * passes
+    most = (
+        max(workdir.data_set_with_own_jobs(data_set).bytes_per_host for workdir in workdirs)
+        * passes
+    )
     detail = (
         f"{format_bytes(round(most))} on each of {len(workdirs)} hosts, sequentially in 128 KiB"
     )
@@ -121,7 +124,7 @@ async def overwrite_data_set(
     engine = context.engines[job.engine]
 
     async def write(workdir: WorkDirectory) -> int:
-        held = workdir.as_laid_out(data_set)
+        held = workdir.data_set_with_own_jobs(data_set)
         seed = contents_seed(context.study, workdir.name)
         command = engine.fill(held, workdir.dir, passes, job, seed=seed)
         ledger = context.ledgers.ledger_for(workdir, data_set) if job.verify else None
@@ -134,11 +137,11 @@ async def overwrite_data_set(
             raise fault
         return _engine_bytes_written(reading.totals)
 
-    return dict((await gather_hosts(workdirs, write)).complete())
+    return dict((await gather_hosts(workdirs, write)).results_or_raise())
 
 
 async def run_rounds(
-    context: Context, workdirs: Sequence[WorkDirectory], run: PlannedRun
+    context: TargetContext, workdirs: Sequence[WorkDirectory], run: PlannedRun
 ) -> tuple[RoundsSeries, dict[str, int]]:
     """The run's own job in rounds, on all directories at once, until they are steady or too many.
 
@@ -170,14 +173,14 @@ async def run_rounds(
 
 
 async def _run_round(
-    context: Context, workdirs: Sequence[WorkDirectory], run: PlannedRun, number: int
+    context: TargetContext, workdirs: Sequence[WorkDirectory], run: PlannedRun, number: int
 ) -> dict[str, EngineTotals | None]:
-    engine = context.engine_of(run)
+    engine = context.engine_for_run(run)
     data_set = context.plan.data_set(run.point.data_set)
 
     async def measure(workdir: WorkDirectory) -> EngineTotals | None:
         job = run.point.job_on(workdir.name)
-        held = workdir.as_laid_out(data_set)
+        held = workdir.data_set_with_own_jobs(data_set)
         seconds = context.study.precondition.round_s
         seed = run_seed(context.study, run.point, workdir.name, number)
         command = engine.measure(job, held, workdir.dir, seconds=seconds, seed=seed)
@@ -189,7 +192,7 @@ async def _run_round(
             raise fault
         return reading.totals
 
-    return dict((await gather_hosts(workdirs, measure)).complete())
+    return dict((await gather_hosts(workdirs, measure)).results_or_raise())
 
 
 def round_fault(
@@ -207,7 +210,7 @@ def round_fault(
 
 
 async def _run_to_end(
-    context: Context, workdir: WorkDirectory, command: Command, reader: OutputReader
+    context: TargetContext, workdir: WorkDirectory, command: Command, reader: OutputReader
 ) -> tuple[Ending, EngineReading]:
     """One process to its end; Interrupted when the user stops it."""
     halt = asyncio.Event()
@@ -232,11 +235,11 @@ def _engine_iops(totals: EngineTotals | None) -> float:
 
 
 class Preconditioner:
-    """Makes start states. `ready` before each run, `account` after it."""
+    """Makes start states. `ready` before each run, `record_run` after it."""
 
     def __init__(
         self,
-        context: Context,
+        context: TargetContext,
         workdirs: WorkDirectories,
         facts: Mapping[str, HostFacts],
         earlier: Ledger,
@@ -246,10 +249,10 @@ class Preconditioner:
         self._facts = facts
         self._wish = context.study.precondition
         self._books = SessionLedger(earlier, lambda ledger: context.emit(LedgerChanged(ledger)))
-        self._targets = {target.key: target for target in targets_of(context.study)}
+        self._targets = {target.key: target for target in targets_of_study(context.study)}
         self._states: tuple[TargetState, ...] = ()
 
-    async def prepare(
+    async def prepare_targets(
         self, run: PlannedRun, workdirs: Sequence[WorkDirectory]
     ) -> tuple[WorkDirectory, ...]:
         """Directories with their targets in the start state, and with what is known to be written.
@@ -261,15 +264,16 @@ class Preconditioner:
             return tuple(workdirs)
         await self._snapshot_devices(workdirs)
         due = (
-            self._needs_preconditioning(self._books.account(workdir), run) for workdir in workdirs
+            self._needs_preconditioning(self._books.account_of_target(workdir), run)
+            for workdir in workdirs
         )
         if any(due) or self._is_unverifiable(run, workdirs):
-            await self._restore(run, workdirs)
+            await self._restore_start_state(run, workdirs)
         if run.point.job.changes_data and not run.point.job.verify:
             await self._forget_blocks(run, workdirs)
         if self._wish.steady and Direction.WRITE in run.point.job.data_directions:
             await self._make_steady(run, workdirs)
-        before = {workdir.key: self._books.account(workdir) for workdir in workdirs}
+        before = {workdir.key: self._books.account_of_target(workdir) for workdir in workdirs}
         accounts = {key: account_at_start(account, run) for key, account in before.items()}
         self._books.save_accounts(*accounts.values())
         kept = {
@@ -279,14 +283,16 @@ class Preconditioner:
         self._states = states_before_run(kept, workdirs, run)
         return tuple(_with_filled_bytes(workdir, before[workdir.key]) for workdir in workdirs)
 
-    async def account(self, record: RunRecord, workdirs: Sequence[WorkDirectory]) -> RunRecord:
+    async def record_run(self, record: RunRecord, workdirs: Sequence[WorkDirectory]) -> RunRecord:
         """The record with the states in which it began; what it wrote is in the ledger."""
         if not self._states:
             return record
         by_name = {host.host: host for host in record.hosts}
         self._books.save_accounts(
             *(
-                account_at_end(self._books.account(workdir), record, by_name[workdir.name])
+                account_at_end(
+                    self._books.account_of_target(workdir), record, by_name[workdir.name]
+                )
                 for workdir in workdirs
             )
         )
@@ -294,10 +300,12 @@ class Preconditioner:
             if workdir.host.lost_reason:
                 continue
             try:
-                self._books.update_counter(workdir, await snapshot(workdir.host))
+                self._books.update_counter(workdir, await take_snapshot(workdir.host))
             except HostError:
                 # The record comes first. What the counter moved by is ours when it is seen again.
-                self._books.save_accounts(replace(self._books.account(workdir), under_way=UNSEEN))
+                self._books.save_accounts(
+                    replace(self._books.account_of_target(workdir), pending_write=UNSEEN)
+                )
         return replace(record, states=self._states)
 
     def _applies_to(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> bool:
@@ -305,14 +313,16 @@ class Preconditioner:
         return wanted and bool(run.point.data_set)
 
     async def _snapshot_devices(self, workdirs: Sequence[WorkDirectory]) -> None:
-        looks = (await gather_hosts(workdirs, _counters_of)).complete()
+        looks = (await gather_hosts(workdirs, _snapshot_counters)).results_or_raise()
         for workdir in workdirs:
             target = self._targets[workdir.key]
-            before = self._books.account(workdir) if self._books.has_account(workdir) else None
+            before = (
+                self._books.account_of_target(workdir) if self._books.has_account(workdir) else None
+            )
             region = self._region_bytes(workdir, target)
             facts = self._workdirs.facts_of(workdir, self._facts)
             self._books.open_account(workdir, target, facts, looks[workdir.name], region)
-            after = self._books.account(workdir)
+            after = self._books.account_of_target(workdir)
             if before is not None and after.foreign_bytes > before.foreign_bytes:
                 size = format_bytes(after.foreign_bytes - before.foreign_bytes)
                 text = f"Somebody else wrote {size} to {target.path} on '{workdir.name}' meanwhile."
@@ -325,14 +335,14 @@ class Preconditioner:
 
     def _region_bytes(self, workdir: WorkDirectory, target: Target) -> int:
         if workdir.device:
-            return region_bytes(self._context.plan, target)
+            return used_region_bytes(self._context.plan, target)
         return sum(item.bytes_per_host for item in data_sets_at(self._context.plan, target))
 
     def _needs_preconditioning(self, account: LedgerTarget, run: PlannedRun) -> bool:
         """Whether the start state is to be made, as there is none any more or the study wishes."""
-        spoilt = account.under_way == PREPARING or account.unknown is not None
+        spoilt = account.pending_write == PREPARING or account.unknown is not None
         turn = restore_key(self._wish.restore, run)
-        return spoilt or account.foreign_bytes > 0 or account.restored_for != turn
+        return spoilt or account.foreign_bytes > 0 or account.restore_key != turn
 
     def _is_unverifiable(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> bool:
         """Whether a device holds blocks of which nobody knows any more what they must hold."""
@@ -352,7 +362,7 @@ class Preconditioner:
             if workdir.is_raw_device:
                 await self._context.ledgers.forget(workdir, data_set)
 
-        (await gather_hosts(workdirs, forget)).complete()
+        (await gather_hosts(workdirs, forget)).results_or_raise()
 
     async def _begin_blocks(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
         """The ledgers of devices that are about to be written over; those of files go with these.
@@ -367,9 +377,11 @@ class Preconditioner:
             if workdir.is_raw_device:
                 await self._context.ledgers.begin(workdir, data_set, least)
 
-        (await gather_hosts(workdirs, begin)).complete()
+        (await gather_hosts(workdirs, begin)).results_or_raise()
 
-    async def _restore(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
+    async def _restore_start_state(
+        self, run: PlannedRun, workdirs: Sequence[WorkDirectory]
+    ) -> None:
         self._mark_preparing(workdirs)
         # Where nothing is filled, no write tells how large a ledger must be.
         if run.point.job.verify and self._wish.fill >= 1:
@@ -382,12 +394,12 @@ class Preconditioner:
             self._context.begin_phase(
                 Phase.PURGE, run, f"{purge.value}: {where} on {len(workdirs)} hosts"
             )
-            (await gather_hosts(workdirs, self._purge)).complete()
+            (await gather_hosts(workdirs, self._purge)).results_or_raise()
             now_ns = self._context.clock.real_ns()
             self._books.save_accounts(
                 *(
                     replace(
-                        _purged_account(self._books.account(workdir)),
+                        _purged_account(self._books.account_of_target(workdir)),
                         purged_by=purge,
                         purged_real_ns=now_ns,
                     )
@@ -396,7 +408,10 @@ class Preconditioner:
             )
         else:
             self._books.save_accounts(
-                *(_overwritten_account(self._books.account(workdir)) for workdir in workdirs)
+                *(
+                    _overwritten_account(self._books.account_of_target(workdir))
+                    for workdir in workdirs
+                )
             )
         if purge in (Purge.FSTRIM, Purge.RECREATE):
             await self._workdirs.lay_out_again(run)
@@ -408,13 +423,13 @@ class Preconditioner:
         if self._context.stop.is_requested:
             raise Interrupted("The purge was stopped.", "Resume the session to go on.")
         if purge is Purge.DISCARD:
-            await discard(workdir, path)
+            await discard_device(workdir, path)
         elif purge.is_for_devices:
-            await erase(self._context, workdir, purge)
+            await purge_device(self._context, workdir, purge)
         else:
             await self._workdirs.remove_files(workdir, path)
             if purge is Purge.FSTRIM:
-                await trim(workdir, workdir.dir if workdir.scratch else path)
+                await trim_file_system(workdir, workdir.dir if workdir.scratch else path)
 
     async def _fill(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
         """Devices are written over `fill` times; of files and images the layout was the first."""
@@ -423,7 +438,7 @@ class Preconditioner:
         written = {workdir.name: 0 for workdir in workdirs}
         if passes > 0:
             for data_set in self._filled_sets(run, workdirs):
-                job = self._writer_of(data_set, run, workdirs)
+                job = self._writing_job(data_set, run, workdirs)
                 new = await overwrite_data_set(self._context, workdirs, data_set, passes, job)
                 written = {name: written[name] + new[name] for name in written}
                 if passes >= 1:
@@ -431,7 +446,7 @@ class Preconditioner:
                         self._context.ledgers.mark_complete(workdir, data_set)
         accounts = []
         for workdir in workdirs:
-            old = self._books.account(workdir)
+            old = self._books.account_of_target(workdir)
             total = old.written_bytes + written[workdir.name] + laid_out * old.region_bytes
             accounts.append(replace(old, filled=self._wish.fill, written_bytes=total))
         self._books.save_accounts(*accounts)
@@ -452,7 +467,7 @@ class Preconditioner:
         ]
         return (max(every, key=lambda item: item.bytes_per_host),)
 
-    def _writer_of(
+    def _writing_job(
         self, data_set: DataSet, run: PlannedRun, workdirs: Sequence[WorkDirectory]
     ) -> AnyJob:
         """Who writes as a fill does: on files their own jobs, as only these may stamp them."""
@@ -462,9 +477,11 @@ class Preconditioner:
 
     async def _make_steady(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
         key = workload_key(run)
-        if all(key in dict(self._books.account(workdir).steady[-1:]) for workdir in workdirs):
+        if all(
+            key in dict(self._books.account_of_target(workdir).steady[-1:]) for workdir in workdirs
+        ):
             return
-        turn = self._books.account(workdirs[0]).restored_for
+        turn = self._books.account_of_target(workdirs[0]).restore_key
         self._mark_preparing(workdirs)
         series, written = await run_rounds(self._context, workdirs, run)
         self._books.add_rounds(series)
@@ -473,7 +490,7 @@ class Preconditioner:
             self._context.emit(Notice(text))
         accounts = []
         for workdir in workdirs:
-            old = self._books.account(workdir)
+            old = self._books.account_of_target(workdir)
             total = old.written_bytes + written[workdir.name]
             # Another mix of writes has been at work since: only the newest is still steady.
             accounts.append(replace(old, written_bytes=total, steady=((key, series.is_steady),)))
@@ -481,14 +498,18 @@ class Preconditioner:
         await self._update_ledger(workdirs, turn)
 
     def _mark_preparing(self, workdirs: Sequence[WorkDirectory]) -> None:
-        accounts = (self._books.account(workdir) for workdir in workdirs)
-        self._books.save_accounts(*(replace(account, under_way=PREPARING) for account in accounts))
+        accounts = (self._books.account_of_target(workdir) for workdir in workdirs)
+        self._books.save_accounts(
+            *(replace(account, pending_write=PREPARING) for account in accounts)
+        )
 
     async def _update_ledger(self, workdirs: Sequence[WorkDirectory], turn: str | None) -> None:
         """What was under way is done, and the counters agree with the account."""
-        looks = (await gather_hosts(workdirs, _counters_of)).complete()
+        looks = (await gather_hosts(workdirs, _snapshot_counters)).results_or_raise()
         for workdir in workdirs:
-            account = replace(self._books.account(workdir), under_way="", restored_for=turn)
+            account = replace(
+                self._books.account_of_target(workdir), pending_write="", restore_key=turn
+            )
             self._books.save_accounts(account)
             self._books.update_counter(workdir, looks[workdir.name])
 
@@ -513,5 +534,5 @@ def _with_filled_bytes(workdir: WorkDirectory, account: LedgerTarget) -> WorkDir
     return replace(workdir, filled_bytes=account.region_bytes if account.filled >= 1 else 0)
 
 
-async def _counters_of(workdir: WorkDirectory) -> DeviceSnapshot:
-    return await snapshot(workdir.host)
+async def _snapshot_counters(workdir: WorkDirectory) -> DeviceSnapshot:
+    return await take_snapshot(workdir.host)

@@ -33,7 +33,7 @@ class SessionLedger:
         self._tell = tell
         self._opened: set[str] = set()
 
-    def account(self, workdir: WorkDirectory) -> LedgerTarget:
+    def account_of_target(self, workdir: WorkDirectory) -> LedgerTarget:
         """The account of a work directory that was opened by `open`."""
         account = self._ledger.target(workdir.key)
         if account is None:
@@ -65,7 +65,7 @@ class SessionLedger:
         region: int,
     ) -> None:
         """Begin the account, or go on with it: what was written meanwhile is noticed."""
-        counter, boot = written_bytes(workdir, look), facts.kernel.boot_id
+        counter, boot = bytes_written_since(workdir, look), facts.kernel.boot_id
         old = self._ledger.target(workdir.key)
         if old is None:
             new = LedgerTarget(
@@ -81,18 +81,20 @@ class SessionLedger:
             new = _continued_account(old, workdir, boot, counter)
             if not workdir.is_raw_device and workdir.key not in self._opened:
                 # The files of an earlier segment are gone; these were laid out just now.
-                new = replace(new, restored_for=None, filled=0.0, under_way="", steady=())
+                new = replace(new, restore_key=None, filled=0.0, pending_write="", steady=())
         self._opened.add(workdir.key)
         self.save_accounts(new)
 
     def update_counter(self, workdir: WorkDirectory, look: DeviceSnapshot) -> None:
         """Take the device's counter as it is now: whatever it counted is in the account."""
         self.save_accounts(
-            replace(self.account(workdir), counter_bytes=written_bytes(workdir, look))
+            replace(
+                self.account_of_target(workdir), counter_bytes=bytes_written_since(workdir, look)
+            )
         )
 
 
-def written_bytes(workdir: WorkDirectory, look: DeviceSnapshot) -> int | None:
+def bytes_written_since(workdir: WorkDirectory, look: DeviceSnapshot) -> int | None:
     """The bytes that were written to its device since the boot; None without one."""
     device = workdir.target.device if workdir.target else None
     counts = look.disks.get(device) if device else None
@@ -119,9 +121,9 @@ def account_at_start(account: LedgerTarget, run: PlannedRun) -> LedgerTarget:
         sweeps = (*sweeps, (key, account.written_bytes))
     job = run.point.job
     under_way = f"{run.point.digest} {run.repeat}" if job.changes_data else ""
-    new = replace(account, sweeps=sweeps, under_way=under_way)
+    new = replace(account, sweeps=sweeps, pending_write=under_way)
     if Direction.TRIM in job.data_directions:
-        return replace(new, filled=0.0, restored_for=None, steady=())
+        return replace(new, filled=0.0, restore_key=None, steady=())
     return new
 
 
@@ -159,7 +161,7 @@ def account_at_end(account: LedgerTarget, record: RunRecord, host: HostRun) -> L
         unknown = f"nothing tells how much the run of {run.point.title_text} wrote"
     return replace(
         account,
-        under_way="",
+        pending_write="",
         written_bytes=account.written_bytes + max(known, default=0),
         unknown=unknown,
         runs=(*account.runs, line),
@@ -186,7 +188,7 @@ def _continued_account(
     if moved < 0:
         return replace(new, unknown="the device counts less than it did: it was replaced")
     new = replace(new, written_bytes=old.written_bytes + moved)
-    if moved and not old.under_way:
+    if moved and not old.pending_write:
         return replace(new, foreign_bytes=old.foreign_bytes + moved)
     return new
 
@@ -204,7 +206,7 @@ class _HostLedger:
 
     ledger: BlockLedger
     host: Host
-    whole: bool = False
+    is_complete: bool = False
 
 
 class BlockLedgers:
@@ -234,7 +236,7 @@ class BlockLedgers:
         """All of the data set was written: its ledger, if there is one, knows of every block."""
         kept = self._kept.get(_ledger_key(workdir, data_set))
         if kept:
-            kept.whole = True
+            kept.is_complete = True
 
     def ledger_for(self, workdir: WorkDirectory, data_set: DataSet) -> BlockLedger | None:
         """The ledger that a run on the data set is held against, and goes on with."""
@@ -244,7 +246,7 @@ class BlockLedgers:
     def is_complete(self, workdir: WorkDirectory, data_set: DataSet) -> bool:
         """Whether the last write of every block of the data set is known."""
         kept = self._host_ledger(workdir, data_set)
-        return kept is not None and kept.whole
+        return kept is not None and kept.is_complete
 
     async def forget(self, workdir: WorkDirectory, data_set: DataSet) -> None:
         """What lies there is written by somebody who keeps no ledger. HostError when lost."""

@@ -15,8 +15,8 @@ from iolab.hosts.answers import ScratchAnswer, read_answer
 from iolab.hosts.barrier import Member, gather_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError, Message
-from iolab.study.targets import Target, data_sets_at, makers_of, targets_of
-from iolab.targets.context import Context
+from iolab.study.targets import Target, data_sets_at, load_hosts_of_point, targets_of_study
+from iolab.targets.context import TargetContext
 from iolab.targets.devices import (
     CreatedFileSystem,
     allocated_bytes,
@@ -38,7 +38,7 @@ study says otherwise, and what it takes to remove the files."""
 
 
 async def open_reported_folder(
-    context: Context, host: Host, path: str, name: str, *, more_s: float = 0.0
+    context: TargetContext, host: Host, path: str, name: str, *, more_s: float = 0.0
 ) -> str:
     """The folder `name` in `path`, which is the session's alone from now on; its full path.
 
@@ -62,11 +62,11 @@ def split_folder(folder: str) -> tuple[str, str]:
 
 
 async def open_folder(
-    context: Context, host: Host, path: str, name: str, *, more_s: float = 0.0
+    context: TargetContext, host: Host, path: str, name: str, *, more_s: float = 0.0
 ) -> Message:
     """The same without a word; an agent of this very session that is ending there is waited for."""
     owner = context.owner_text
-    context.taken.setdefault(host.name, set()).add(split_folder(f"{path}/{name}"))
+    context.taken_folders.setdefault(host.name, set()).add(split_folder(f"{path}/{name}"))
     for _ in range(OWN_LOCK_TRIES):
         try:
             return await host.request(
@@ -93,9 +93,9 @@ SLOWEST_REMOVALS_PER_S: Final = 1000.0
 class WorkDirectories:
     """Every folder that the session holds, by `Target.key`, and the data sets that lie in them."""
 
-    def __init__(self, context: Context, pending: Iterable[PlannedRun]) -> None:
+    def __init__(self, context: TargetContext, pending: Iterable[PlannedRun]) -> None:
         self._context = context
-        self._targets = targets_of(context.study)
+        self._targets = targets_of_study(context.study)
         self._needed = {run.point.data_set: run for run in reversed(tuple(pending))}
         self._open: dict[str, WorkDirectory] = {}
         self._made: dict[str, HostFacts] = {}
@@ -119,7 +119,7 @@ class WorkDirectories:
                 if data_set.configuration == configuration and data_set.id in self._needed:
                     await self._lay_out_missing(data_set, targets)
             self._ready.add(configuration)
-        there = makers_of(self._context.study, run.point)
+        there = load_hosts_of_point(self._context.study, run.point)
         workdirs = tuple(self._open[target.key] for target in targets if target.host in there)
         if not workdirs:
             message = f"Every host that makes the load of {run.point.title_text} has failed."
@@ -164,8 +164,8 @@ class WorkDirectories:
                 size = await laid_out_bytes(workdir, data_set)
                 sizes[target.key] = sizes.get(target.key, 0) + size
 
-        for batch in _batches_by_host(self._in_use()):
-            (await gather_hosts(batch, look)).complete()
+        for batch in _split_by_host(self._in_use()):
+            (await gather_hosts(batch, look)).results_or_raise()
         return sizes
 
     def forget_host(self, host: str) -> None:
@@ -211,7 +211,10 @@ class WorkDirectories:
             if workdir.device:
                 await release_device(workdir, paths[workdir.key])
                 return
-            taken, folder = self._context.taken.get(workdir.name, set()), workdir.held_folder
+            taken, folder = (
+                self._context.taken_folders.get(workdir.name, set()),
+                workdir.held_folder,
+            )
             limit_s = CLOSE_LIMIT_S + self._removal_s
             try:
                 await workdir.host.request(
@@ -223,12 +226,12 @@ class WorkDirectories:
             taken.discard(split_folder(folder))
 
         faults: list[str] = []
-        for batch in _batches_by_host(living):
+        for batch in _split_by_host(living):
             outcomes = await gather_hosts(batch, close)
             faults += [
                 str(fault)
                 for workdir in batch
-                if (fault := outcomes.failed.get(workdir.name)) and _is_final(workdir, fault)
+                if (fault := outcomes.errors.get(workdir.name)) and _is_final(workdir, fault)
             ]
         self._open.clear()
         return tuple(faults)
@@ -260,7 +263,7 @@ class WorkDirectories:
         if made:
             self._made |= made
             self._context.emit(FilesystemsCreated(tuple(made.items())))
-        outcomes.complete()
+        outcomes.results_or_raise()
 
     async def _create_file_system(
         self, host: Host, target: Target, host_facts: HostFacts
@@ -294,7 +297,7 @@ class WorkDirectories:
         await lay_out(self._context, workdirs, data_set, self._needed[data_set.id].point.job)
 
 
-def _batches_by_host(members: Iterable[Member]) -> list[list[Member]]:
+def _split_by_host(members: Iterable[Member]) -> list[list[Member]]:
     """The members in batches that name each host once, as the barrier files outcomes by host."""
     batches: list[dict[str, Member]] = []
     for member in members:

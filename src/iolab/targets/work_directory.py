@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from iolab.core.host import SCRATCH_PREFIX, TargetFacts
-from iolab.core.run import CacheProof, ExtentProof, FilesLook
+from iolab.core.run import CacheProof, ExtentProof, FileIdentityCheck
 from iolab.core.workload import DataSet
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
@@ -82,9 +82,9 @@ class WorkDirectory:
             return [f"{self.dir}/{self.device}"]
         return [f"{self.dir}/{name}" for name in data_set.file_names(numjobs)]
 
-    def as_laid_out(self, data_set: DataSet) -> DataSet:
+    def data_set_with_own_jobs(self, data_set: DataSet) -> DataSet:
         """The data set as it lies here: in files, or on the device."""
-        return replace(data_set.for_host(self.name), device=self.device)
+        return replace(data_set.with_jobs_of_host(self.name), device=self.device)
 
 
 def scratch_name(host: str) -> str:
@@ -107,12 +107,12 @@ HOSTS_NAMED: Final = 4
 """Hosts that are named beside the first one; more are counted."""
 
 
-def peer_dir(workdir: WorkDirectory, other: WorkDirectory) -> str:
+def peer_folder_path(workdir: WorkDirectory, other: WorkDirectory) -> str:
     """The other host's scratch folder as this host sees it: beside its own."""
     return posixpath.join(posixpath.dirname(workdir.dir), posixpath.basename(other.dir))
 
 
-async def require_shared(
+async def require_shared_target(
     workdirs: Sequence[WorkDirectory], needs: Mapping[str, Sequence[str]], *, hint: str
 ) -> None:
     """Nothing when each host of `needs` sees the folders of the hosts that it names there.
@@ -124,12 +124,12 @@ async def require_shared(
     makers = {name: by_name[name] for names in needs.values() for name in names}
     marks = (
         await gather_hosts(makers.values(), lambda workdir: _read_mark(workdir, workdir.dir))
-    ).complete()
+    ).results_or_raise()
 
     async def _require_visible(workdir: WorkDirectory) -> None:
         for name in needs[workdir.name]:
-            folder = peer_dir(workdir, by_name[name])
-            why = await _difference(workdir, folder, marks[name])
+            folder = peer_folder_path(workdir, by_name[name])
+            why = await _difference_of_mark(workdir, folder, marks[name])
             if why is not None:
                 blind.append(workdir.name)
                 raise HostError(
@@ -144,12 +144,12 @@ async def require_shared(
         [by_name[name] for name, names in needs.items() if names], _require_visible
     )
     if not blind:
-        outcomes.complete()
+        outcomes.results_or_raise()
         return
     # One pair tells it all: where a target is not shared, many hosts say the same. Nor is any of
     # them at fault by itself, so that none is left out for it.
     first, *others = [name for name in needs if name in blind]
-    message = outcomes.failed[first].message
+    message = outcomes.errors[first].message
     if others:
         message += f" The same goes for {_host_names(others)}."
     raise HostError(message, hint)
@@ -160,7 +160,7 @@ def _host_names(hosts: Sequence[str]) -> str:
     return ", ".join(f"'{excerpt(name)}'" for name in hosts[:HOSTS_NAMED]) + more
 
 
-async def _difference(workdir: WorkDirectory, folder: str, mark: FileAnswer) -> str | None:
+async def _difference_of_mark(workdir: WorkDirectory, folder: str, mark: FileAnswer) -> str | None:
     """Why what the host sees there is not the folder with that mark; None when it is."""
     try:
         read_mark = await _read_mark(workdir, folder)
@@ -198,7 +198,7 @@ async def prove_extents(
 ) -> ExtentProof:
     """Bytes by kind over all the files, which are written back first. Raises HostError."""
     parts = []
-    for batch in _batches(paths):
+    for batch in _path_batches(paths):
         answer = await workdir.host.request("extents", deadline_s=limit_s, paths=batch)
         parts.append(read_answer(workdir.name, ExtentProof, answer))
     methods = {part.method for part in parts}
@@ -209,12 +209,12 @@ async def prove_extents(
         written_bytes=sum(part.written_bytes for part in parts),
         unwritten_bytes=sum(part.unwritten_bytes for part in parts),
         hole_bytes=sum(part.hole_bytes for part in parts),
-        identity=_digest([part.identity for part in parts]),
-        places=_digest([part.places for part in parts]),
+        identity=_digest_of_parts([part.identity for part in parts]),
+        places=_digest_of_parts([part.places for part in parts]),
     )
 
 
-def _digest(parts: Sequence[str | None]) -> str | None:
+def _digest_of_parts(parts: Sequence[str | None]) -> str | None:
     """One digest of several; None without any, or where one is missing."""
     known = [part for part in parts if part is not None]
     if not known or len(known) < len(parts):
@@ -226,14 +226,14 @@ WRITE_BACK_LIMIT_S: Final = EVICT_LIMIT_S
 """The same after buffered writes, which are written back first."""
 
 
-async def look_again(
+async def check_file_identities(
     workdir: WorkDirectory, paths: Sequence[str], before: ExtentProof
-) -> FilesLook:
+) -> FileIdentityCheck:
     """The files after a load, beside how they were before it. Raises HostError."""
     try:
-        return FilesLook(before, await prove_extents(workdir, paths, WRITE_BACK_LIMIT_S))
+        return FileIdentityCheck(before, await prove_extents(workdir, paths, WRITE_BACK_LIMIT_S))
     except AgentRefusalError as refused:
-        return FilesLook(before, None, excerpt(refused.reason, FAULT_LIMIT))
+        return FileIdentityCheck(before, None, excerpt(refused.reason, FAULT_LIMIT))
 
 
 FAULT_LIMIT: Final = 300
@@ -266,24 +266,24 @@ async def evict_page_cache(workdir: WorkDirectory, paths: Sequence[str]) -> Cach
     Without paths only the kernel's caches are dropped.
     """
     parts = []
-    for number, batch in enumerate(_batches(paths) if paths else [[]]):
+    for number, batch in enumerate(_path_batches(paths) if paths else [[]]):
         answer = await workdir.host.request(
             "evict", deadline_s=EVICT_LIMIT_S, paths=batch, system=number == 0
         )
         parts.append(read_answer(workdir.name, EvictAnswer, answer))
     return CacheProof(
-        asked=True,
-        resident_bytes_before=_sum([part.resident_bytes_before for part in parts]),
-        resident_bytes_after=_sum([part.resident_bytes_after for part in parts]),
+        requested=True,
+        resident_bytes_before=_sum_of_known([part.resident_bytes_before for part in parts]),
+        resident_bytes_after=_sum_of_known([part.resident_bytes_after for part in parts]),
         methods=tuple(dict.fromkeys(method for part in parts for method in part.methods)),
     )
 
 
-def _sum(counts: Sequence[int | None]) -> int | None:
+def _sum_of_known(counts: Sequence[int | None]) -> int | None:
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
 
 
-def _batches(paths: Sequence[str]) -> Iterator[list[str]]:
+def _path_batches(paths: Sequence[str]) -> Iterator[list[str]]:
     for start in range(0, len(paths), PATHS_AT_ONCE):
         yield list(paths[start : start + PATHS_AT_ONCE])

@@ -61,7 +61,7 @@ def whole_session(
         assert len(runs) < 500, "a queue comes to its end"
         runs.append(run)
         results.append(measured(run, system))
-        queue.learn(results[-1])
+        queue.add_result(results[-1])
     return runs, results
 
 
@@ -69,7 +69,7 @@ def saturating(limit: float, least_response_s: float) -> Callable[[Point], float
     """A closed loop that goes over softly from N / R to its limit."""
 
     def rate(point: Point) -> float:
-        straight = Job.require(point.job).total_iodepth / least_response_s
+        straight = Job.require_type(point.job).total_iodepth / least_response_s
         return float((straight**-4 + limit**-4) ** -0.25)
 
     return rate

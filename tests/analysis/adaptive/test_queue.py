@@ -13,13 +13,13 @@ import pytest
 from iolab.analysis.adaptive import (
     AdaptiveQueue,
     ResultLog,
-    is_decided_by_results,
-    load_curve_so_far,
+    chooses_runs_by_results,
     max_load_progress,
-    peak_search_so_far,
+    measured_load_curve,
+    measured_peak_search,
     total_job_count,
 )
-from iolab.analysis.points import mark_sentinel_moves, sentinel_alarms, sentinel_point
+from iolab.analysis.points import results_with_sentinel_checks, sentinel_alarms, sentinel_point
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import PlannedRun, Point, RunStatus
 from iolab.loads.fileio.workload import Arrivals, Job
@@ -39,14 +39,14 @@ SOFT = System(saturating(100_000, 1e-4))
 def hill(point: Point) -> float:
     """A rate that is largest, 100,000, at depth 16 of four jobs."""
     depth, jobs = (
-        math.log2(Job.require(point.job).iodepth),
-        math.log2(Job.require(point.job).numjobs),
+        math.log2(Job.require_type(point.job).iodepth),
+        math.log2(Job.require_type(point.job).numjobs),
     )
     return 1e5 * math.exp(-0.15 * (depth - 4) ** 2 - 0.1 * (jobs - 2) ** 2)
 
 
 def queue_rate(point: Point) -> float:
-    return min(Job.require(point.job).rate_iops or math.inf, 1e5)
+    return min(Job.require_type(point.job).rate_iops or math.inf, 1e5)
 
 
 def queue_p99(point: Point) -> float:
@@ -63,12 +63,12 @@ def test_a_curve_is_known_from_few_loads_within_what_it_claims() -> None:
     study = load(CURVE)
     runs, results = whole_session(study, SOFT)
     search = searches_in(study, make_plan(study).points)[0]
-    axis = load_curve_so_far(study, search, ResultLog(study, results))
+    axis = measured_load_curve(study, search, ResultLog(study, results))
     assert axis is not None
-    points = axis.points()
+    points = axis.curve_points()
     assert len(points) == 24
     assert len(runs) <= 12
-    assert 15 in axis.measured
+    assert 15 in axis.measured_loads
     rate = SOFT.rate
     truth = {place[0]: rate(point) for place, point in search.points.items()}
     errors = [abs(math.log(point.rate / truth[point.load])) for point in points]
@@ -81,7 +81,7 @@ def test_a_peak_of_two_axes_is_found_and_confirmed() -> None:
     study = load(PEAK)
     runs, results = whole_session(study, HILL)
     search = searches_in(study, make_plan(study).points)[0]
-    found = peak_search_so_far(search, ResultLog(study, results)).peak()
+    found = measured_peak_search(search, ResultLog(study, results)).best_point()
     assert hill(search.points[found.point]) >= 0.97 * 1e5
     assert found.low <= 1e5 <= found.high
     assert len(runs) <= 24
@@ -96,15 +96,15 @@ def test_the_highest_load_under_a_limit_lies_within_its_interval() -> None:
         searches_in(study, make_plan(study).points)[0], ResultLog(study, results)
     )
     assert trail is not None
-    answer = trail.answer
+    answer = trail.confirmed_limit
     assert answer.low is not None
     assert answer.high is not None
     assert answer.low <= 85_000 <= answer.high
     assert answer.verified is not None
     assert 0.9 * 85_000 < answer.verified < 85_000
     assert len(runs) <= 15
-    assert Job.require(runs[0].point.job).rate_iops is None
-    assert all(Job.require(run.point.job).arrivals is Arrivals.POISSON for run in runs[1:])
+    assert Job.require_type(runs[0].point.job).rate_iops is None
+    assert all(Job.require_type(run.point.job).arrivals is Arrivals.POISSON for run in runs[1:])
 
 
 @pytest.mark.parametrize("text", SYSTEMS, ids=["curve", "peak", "max-load", "grid"])
@@ -158,20 +158,24 @@ def test_a_sentinel_that_moved_has_the_runs_before_it_made_again_once() -> None:
             slower = result.metrics["iops"].value or 0.0
             result = replace(result, metrics={"iops": Metric(slower * 0.8, "1/s")})
         results.append(result)
-        queue.learn(result)
+        queue.add_result(result)
     (alarm,) = sentinel_alarms(results, study)
     assert alarm.change == pytest.approx(math.log(0.8), abs=0.03)
     assert len(said) == 1
     assert said[0].startswith("The sentinel jumped by -")
-    doubted = [r.digest for r in results if alarm.after < r.order < alarm.at]
-    after = [r.digest for r in results if r.order > alarm.at][: len(doubted)]
+    doubted = [r.digest for r in results if alarm.last_trusted_order < r.order < alarm.moved_order]
+    after = [r.digest for r in results if r.order > alarm.moved_order][: len(doubted)]
     assert after == doubted
-    marked = [r for r in mark_sentinel_moves(results, study) if r.verdict.level is Level.INDICATIVE]
+    marked = [
+        r
+        for r in results_with_sentinel_checks(results, study)
+        if r.verdict.level is Level.INDICATIVE
+    ]
     assert [r.digest for r in marked] == doubted
-    assert alarm.after < median(r.order for r in marked) < alarm.at
-    assert mark_sentinel_moves(mark_sentinel_moves(results, study), study) == mark_sentinel_moves(
-        results, study
-    )
+    assert alarm.last_trusted_order < median(r.order for r in marked) < alarm.moved_order
+    assert results_with_sentinel_checks(
+        results_with_sentinel_checks(results, study), study
+    ) == results_with_sentinel_checks(results, study)
 
 
 def test_runs_in_doubt_count_where_a_point_has_no_others() -> None:
@@ -187,12 +191,12 @@ def test_runs_in_doubt_count_where_a_point_has_no_others() -> None:
         (6, again, 500.0),
     ):
         result = measured(PlannedRun(order, order, point), SOFT)
-        log.take(replace(result, metrics={"iops": Metric(rate, "1/s")}))
-    (alarm,) = log.look()
-    assert (alarm.after, alarm.at) == (2, 5)
-    assert log.values(again.digest, "iops") == [500.0]
-    assert log.values(once.digest, "iops") == [333.0]
-    assert (log.counted(again.digest), log.counted(once.digest)) == (1, 0)
+        log.add_result(replace(result, metrics={"iops": Metric(rate, "1/s")}))
+    (alarm,) = log.update_sentinel_alarms()
+    assert (alarm.last_trusted_order, alarm.moved_order) == (2, 5)
+    assert log.metric_values(again.digest, "iops") == [500.0]
+    assert log.metric_values(once.digest, "iops") == [333.0]
+    assert (log.counted_runs(again.digest), log.counted_runs(once.digest)) == (1, 0)
 
 
 def test_a_point_that_failed_is_not_asked_for_again_and_ends_no_search() -> None:
@@ -203,7 +207,7 @@ def test_a_point_that_failed_is_not_asked_for_again_and_ends_no_search() -> None
         while (run := queue.next_run()) is not None:
             asked.append(run)
             status = RunStatus.FAILED if run.order % 3 == 2 else RunStatus.DONE
-            queue.learn(replace(measured(run, system), status=status))
+            queue.add_result(replace(measured(run, system), status=status))
         failed = [run.point.digest for run in asked if run.order % 3 == 2]
         assert failed
         for digest in failed:
@@ -221,14 +225,14 @@ def test_an_invalid_run_is_made_up_for_where_another_was_sound() -> None:
         result = measured(run, SOFT, noise=0.0)
         if run.point.digest == hopeless or (run.point.digest, run.repeat) == (spoilt, 1):
             result = replace(result, verdict=replace(result.verdict, level=Level.INVALID))
-        queue.learn(result)
+        queue.add_result(result)
     assert (made[spoilt], made[hopeless]) == (3, 2)
 
 
 def test_a_plan_without_searches_and_of_the_fixed_method_is_walked() -> None:
-    assert not is_decided_by_results(load(SMALL))
-    assert is_decided_by_results(load(SMALL, "method.kind=adaptive"))
-    assert is_decided_by_results(load(PEAK))
+    assert not chooses_runs_by_results(load(SMALL))
+    assert chooses_runs_by_results(load(SMALL, "method.kind=adaptive"))
+    assert chooses_runs_by_results(load(PEAK))
     assert sentinel_point(load(SMALL)) is None
 
 
@@ -241,5 +245,5 @@ def test_the_jobs_of_a_point_are_those_of_the_guests_that_take_part() -> None:
 
 def test_one_workload_that_searches_is_enough_for_results_to_decide() -> None:
     plain = '\n[[workload]]\nid = "plain"\nrw = "randread"\nbs = "4k"\nfilesize = "64m"\n'
-    assert is_decided_by_results(load(MOST + plain))
-    assert not is_decided_by_results(load(SMALL + plain))
+    assert chooses_runs_by_results(load(MOST + plain))
+    assert not chooses_runs_by_results(load(SMALL + plain))

@@ -15,7 +15,7 @@ from iolab.core.run import RunRecord
 from iolab.core.samples import CounterTable
 from iolab.hosts.counter_names import CPU, NIC
 from iolab.loads.fileio.workload import Job
-from iolab.registry import analyses
+from iolab.registry import analysis_kinds
 from tests.analysis.records import DEVICE, GO_NS, JOB, SECOND, Burst, bursts_record, facts_of
 
 CORES: Final = 8
@@ -90,7 +90,7 @@ def facts(name: str = "c1", driver: str | None = "mlx5_core", **target: Any) -> 
 def watched(found: RunRecord, known: Mapping[str, HostFacts] | None = None) -> RunResources:
     """What is seen of it, by default with the facts of every client."""
     every = {host.host: facts(host.host) for host in found.hosts} if known is None else known
-    return run_resources(view_with_all_resources(found, every, analyses()))
+    return run_resources(view_with_all_resources(found, every, analysis_kinds()))
 
 
 QUIET: Final[Growth] = {**disk(0.4), **cores(0.3), **port(160e6)}

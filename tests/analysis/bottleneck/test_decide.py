@@ -20,39 +20,43 @@ from tests.analysis.bottleneck.planted import (
 )
 from tests.analysis.records import JOB, Burst, engine_totals, host_run
 
-BENT = LoadStep("iodepth", 4, 8, 1.02, pays=False, sure=True, single=False, runs=())
-PAYING = LoadStep("iodepth", 4, 8, 1.9, pays=True, sure=True, single=False, runs=())
+BENT = LoadStep(
+    "iodepth", 4, 8, 1.02, is_worthwhile=False, is_certain=True, has_single_runs=False, runs=()
+)
+PAYING = LoadStep(
+    "iodepth", 4, 8, 1.9, is_worthwhile=True, is_certain=True, has_single_runs=False, runs=()
+)
 FULL_DISK = {**QUIET, **disk(1.0)}
 
 
 def test_a_device_that_is_always_busy_and_gives_no_more_is_the_limit() -> None:
     found = decide_bottleneck(watched(record(FULL_DISK)), BENT)
-    assert (found.cause, found.sure) == (Cause.DEVICE, True)
+    assert (found.cause, found.is_certain) == (Cause.DEVICE, True)
     assert found.use is not None
     assert (found.use.host, found.use.name) == ("c1", "nvme0n1")
 
 
 def test_a_device_that_is_always_busy_and_still_gives_more_is_none() -> None:
     found = decide_bottleneck(watched(record(FULL_DISK)), PAYING)
-    assert (found.cause, found.sure) == (Cause.LOAD, True)
+    assert (found.cause, found.is_certain) == (Cause.LOAD, True)
     assert found.use is not None  # told beside: it has been busy all the time
 
 
 def test_of_a_device_that_is_always_busy_at_one_load_alone_nothing_is_claimed() -> None:
     found = decide_bottleneck(watched(record(FULL_DISK)), None)
-    assert (found.cause, found.sure) == (Cause.DEVICE_OPEN, False)
+    assert (found.cause, found.is_certain) == (Cause.DEVICE_OPEN, False)
 
 
 def test_a_step_that_intervals_do_not_support_makes_nothing_sure() -> None:
-    doubtful = replace(BENT, sure=False)
-    assert not decide_bottleneck(watched(record(FULL_DISK)), doubtful).sure
+    doubtful = replace(BENT, is_certain=False)
+    assert not decide_bottleneck(watched(record(FULL_DISK)), doubtful).is_certain
     assert decide_bottleneck(watched(record(QUIET)), doubtful).cause is not Cause.SOFTWARE
 
 
 def test_one_core_at_its_limit_is_seen_beneath_a_quiet_mean() -> None:
     growth = {**disk(0.3, each_ns=80_000), **cores(1.0, 0.1)}
     seen = watched(record(growth))
-    every = seen.busiest(Resource.PROCESSORS)
+    every = seen.busiest_use(Resource.PROCESSORS)
     assert every is not None
     assert every.share == pytest.approx(0.175)
     found = decide_bottleneck(seen, BENT)
@@ -70,8 +74,8 @@ def test_all_cores_at_their_limit() -> None:
     growth = {**disk(0.3, each_ns=80_000), **cores(*[0.97] * 8)}
     for step in (None, BENT):
         found = decide_bottleneck(watched(record(growth)), step)
-        assert (found.cause, found.sure) == (Cause.PROCESSORS, True)
-        assert found.also == ()
+        assert (found.cause, found.is_certain) == (Cause.PROCESSORS, True)
+        assert found.other_full_resources == ()
 
 
 def test_jobs_that_use_a_whole_core_each() -> None:
@@ -86,7 +90,7 @@ def test_processors_and_a_device_both_full_are_told_by_where_the_latency_is() ->
     at_device = {**disk(1.0, each_ns=780_000), **cores(*[0.97] * 8)}
     found = decide_bottleneck(watched(record(at_device)), BENT)
     assert found.cause is Cause.DEVICE
-    assert [one.resource for one in found.also] == [Resource.PROCESSORS]
+    assert [one.resource for one in found.other_full_resources] == [Resource.PROCESSORS]
     memory = watched(record(at_device), {"c1": facts(memory_backed=True)})
     assert (
         decide_bottleneck(memory, BENT).cause is Cause.PROCESSORS
@@ -96,8 +100,8 @@ def test_processors_and_a_device_both_full_are_told_by_where_the_latency_is() ->
 def test_processors_that_others_use_do_not_hide_where_the_ios_wait() -> None:
     aside = watched(record({**disk(0.9, each_ns=780_000), **cores(*[0.97] * 8)}))
     found = decide_bottleneck(aside, BENT)
-    assert (found.cause, found.sure) == (Cause.DEVICE, False)  # it was not busy all the time
-    assert [one.resource for one in found.also] == [Resource.PROCESSORS]
+    assert (found.cause, found.is_certain) == (Cause.DEVICE, False)  # it was not busy all the time
+    assert [one.resource for one in found.other_full_resources] == [Resource.PROCESSORS]
     assert decide_bottleneck(aside, PAYING).cause is Cause.LOAD
     assert decide_bottleneck(aside, None).cause is Cause.DEVICE_OPEN
     some = watched(record({**disk(0.9, each_ns=500_000), **cores(*[0.97] * 8)}))
@@ -115,12 +119,14 @@ def test_a_port_at_98_per_cent_of_its_speed() -> None:
     growth: Growth = {**QUIET, **port(0.98 * 1.25e9)}
     burst = Burst(ios=300_000, lat_ns=106_667)  # 1.23 GB/s
     found = decide_bottleneck(watched(record(growth, burst=burst)), BENT)
-    assert (found.cause, found.sure) == (Cause.PORT, True)
+    assert (found.cause, found.is_certain) == (Cause.PORT, True)
     assert found.use is not None
     assert found.use.name == "ens1 in"
     assert found.use.share == pytest.approx(0.98)
     both = watched(record({**growth, **cores(*[0.97] * 8)}, burst=burst))
-    assert [one.resource for one in decide_bottleneck(both, BENT).also] == [Resource.PROCESSORS]
+    assert [one.resource for one in decide_bottleneck(both, BENT).other_full_resources] == [
+        Resource.PROCESSORS
+    ]
 
 
 def test_a_port_that_others_fill_is_not_the_limit() -> None:
@@ -161,12 +167,12 @@ def test_a_curve_that_bends_with_nothing_busy_is_software() -> None:
 
 def test_a_device_that_holds_the_latency_without_being_always_busy_is_not_sure() -> None:
     found = decide_bottleneck(watched(record(QUIET)), BENT)
-    assert (found.cause, found.sure) == (Cause.DEVICE, False)
+    assert (found.cause, found.is_certain) == (Cause.DEVICE, False)
 
 
 def test_where_nothing_is_at_its_limit_nothing_is_named() -> None:
     found = decide_bottleneck(watched(record(QUIET)), None)
-    assert (found.cause, found.sure, found.use) == (Cause.NONE, False, None)
+    assert (found.cause, found.is_certain, found.use) == (Cause.NONE, False, None)
 
 
 def test_processors_that_are_full_of_what_is_hardly_the_loads_are_not_sure() -> None:
@@ -182,8 +188,8 @@ def test_processors_that_are_full_of_what_is_hardly_the_loads_are_not_sure() -> 
         run = replace(base, hosts=(replace(host_run("c1", [Burst()]), totals=totals),))
         found = decide_bottleneck(watched(run), BENT)
         assert found.use is not None
-        assert found.use.own is not None
-        return found.cause, found.sure, f"{found.use.own:.3g}"
+        assert found.use.is_own_load is not None
+        return found.cause, found.is_certain, f"{found.use.is_own_load:.3g}"
 
     # Four jobs on four processors: what each uses of a core is what all use of the host.
     assert found_with(2.0) == (Cause.PROCESSORS, False, "0.02")
@@ -191,6 +197,6 @@ def test_processors_that_are_full_of_what_is_hardly_the_loads_are_not_sure() -> 
 
 
 def test_a_busy_device_is_the_limit_where_nobody_knows_its_part_of_the_latency() -> None:
-    buffered = record(FULL_DISK, job=replace(JOB, direct=False))
+    buffered = record(FULL_DISK, job=replace(JOB, is_direct=False))
     found = decide_bottleneck(watched(buffered), BENT)
-    assert (found.cause, found.sure) == (Cause.DEVICE, True)
+    assert (found.cause, found.is_certain) == (Cause.DEVICE, True)

@@ -23,9 +23,9 @@ def test_a_last_step_that_gives_more_than_the_root_of_the_load_pays() -> None:
     found = points({4: 1000.0, 16: 3000.0})
     step = load_step_at(found, found[-1], "threads", KEY)
     assert step is not None
-    assert (step.axis, step.load, step.further) == ("threads", 4, 16)
-    assert (step.pays, step.sure, step.single) == (True, True, False)
-    assert step.gain == pytest.approx(3.0, rel=0.01)  # the root of four is two
+    assert (step.axis, step.load, step.next_load) == ("threads", 4, 16)
+    assert (step.is_worthwhile, step.is_certain, step.has_single_runs) == (True, True, False)
+    assert step.rate_gain_share == pytest.approx(3.0, rel=0.01)  # the root of four is two
     assert len(step.runs) == 2 * REPEATS
 
 
@@ -33,21 +33,21 @@ def test_a_last_step_that_gives_less_has_met_a_limit() -> None:
     found = points({4: 1000.0, 16: 1500.0})
     step = load_step_at(found, found[-1], "threads", KEY)
     assert step is not None
-    assert (step.pays, step.sure) == (False, True)
+    assert (step.is_worthwhile, step.is_certain) == (False, True)
 
 
 def test_where_the_best_is_not_last_the_step_from_it_tells() -> None:
     found = points({4: 1000.0, 16: 3000.0, 64: 2900.0})
     step = load_step_at(found, found[1], "threads", KEY)
     assert step is not None
-    assert (step.load, step.further, step.pays) == (16, 64, False)
+    assert (step.load, step.next_load, step.is_worthwhile) == (16, 64, False)
 
 
 def test_a_step_within_the_intervals_is_not_sure() -> None:
     found = points({4: 1000.0, 16: 2050.0}, spread=0.3)
     step = load_step_at(found, found[-1], "threads", KEY)
     assert step is not None
-    assert not step.sure
+    assert not step.is_certain
 
 
 def test_a_single_point_has_no_step() -> None:

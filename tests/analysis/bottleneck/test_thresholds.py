@@ -75,13 +75,13 @@ def test_full_processors_are_the_loads_from_a_tenth_of_their_use(
 ) -> None:
     # Four jobs on four processors: what each uses of a core is what all use of the host.
     found = limit_of(cores(*[1.0] * 8), user_percent=percent)
-    assert (found.cause, found.sure) == (Cause.PROCESSORS, sure)
+    assert (found.cause, found.is_certain) == (Cause.PROCESSORS, sure)
 
 
 @pytest.mark.parametrize(("busy", "sure"), [(0.93, False), (0.97, True)])
 def test_a_device_is_always_busy_from_95_per_cent(busy: float, *, sure: bool) -> None:
     found = limit_of(disk(busy))
-    assert (found.cause, found.sure) == (Cause.DEVICE, sure)
+    assert (found.cause, found.is_certain) == (Cause.DEVICE, sure)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_rate_is_kept_from_99_per_cent_of_what_was_asked(ios: int, cause: Caus
 @pytest.mark.parametrize(("share", "seen"), [(0.45, False), (0.55, True)])
 def test_a_port_counts_from_half_of_it_being_the_load(share: float, *, seen: bool) -> None:
     carried = 40_000 * 4096 / share
-    link = watched(record({**QUIET, **port(carried)})).busiest(Resource.PORT)
+    link = watched(record({**QUIET, **port(carried)})).busiest_use(Resource.PORT)
     assert link is not None  # what it sends is little, and not others'
     assert (link.name == f"{PORT} in") is seen
 
@@ -138,7 +138,9 @@ def test_a_lower_device_is_waited_for_from_half_of_the_queue(queue: float, named
     above, below = disk(1.0, name="md0"), disk(1.0, each_ns=queue / 40_000 * 1e9, name="nvme0n1")
     stacked = facts(device="md0", devices=("md0", "nvme0n1"))  # 25.6 are in flight at md0
     stacked = replace(stacked, disks=(disk_facts("md0", "nvme0n1"), disk_facts("nvme0n1")))
-    device = watched(record({**QUIET, **above, **below}), {"c1": stacked}).busiest(Resource.DEVICE)
+    device = watched(record({**QUIET, **above, **below}), {"c1": stacked}).busiest_use(
+        Resource.DEVICE
+    )
     assert device is not None
     assert device.name == named
 
@@ -148,4 +150,4 @@ def test_a_doubled_load_pays_from_the_root_of_two(gain: float, *, pays: bool) ->
     points = list(summarised(curve(BASE, {4: 1000.0, 8: 1000.0 * gain}, spread=0.001)))
     step = load_step_at(points, points[-1], "threads", "ops_per_s")
     assert step is not None
-    assert step.pays is pays
+    assert step.is_worthwhile is pays

@@ -10,54 +10,56 @@ from iolab.analysis.kinds import judge_run
 from iolab.core.host import Role
 from iolab.core.resources import IssueRule, Resource
 from iolab.core.run import DeviceDelta, MonitoredHost, ProcessorUse
-from iolab.registry import analyses
+from iolab.registry import analysis_kinds
 from tests.analysis.bottleneck.planted import PORT, QUIET, cores, disk, facts, port, record, watched
 from tests.analysis.records import JOB, SECOND, Burst
 from tests.analysis.records import disk as disk_facts
 
 
 def test_littles_law_and_where_the_latency_arises() -> None:
-    flight = watched(record(QUIET)).flight
+    flight = watched(record(QUIET)).concurrency
     assert flight is not None
     # 40,000 a second x 800 us = 32 in flight = 4 jobs x depth 8.
     assert flight.in_flight == pytest.approx(32.0)
-    assert flight.asked == 32
-    assert flight.filled_share == pytest.approx(1.0)
+    assert flight.requested == 32
+    assert flight.reached_share == pytest.approx(1.0)
     assert flight.rate == pytest.approx(40_000)
     # The device took 640 of the 800 us.
     assert flight.latency_ns == pytest.approx(800_000)
     assert flight.device_ns == pytest.approx(640_000)
     assert flight.device_latency_share == pytest.approx(0.8)
-    assert (flight.loop, flight.one_each) == (IssueRule.CLOSED, False)
+    assert (flight.loop, flight.has_one_per_job) == (IssueRule.CLOSED, False)
 
 
 def test_the_utilisation_of_each_resource() -> None:
     seen = watched(record({**disk(0.6), **cores(0.9, 0.45), **port(250e6, 25e6)}))
-    device = seen.busiest(Resource.DEVICE)
+    device = seen.busiest_use(Resource.DEVICE)
     assert device is not None
     assert (device.host, device.rate) == ("c1", 40_000)
     assert device.share == pytest.approx(0.6)
     assert device.queue == pytest.approx(25.6)  # 40,000 a second x 640 us
-    core, every = seen.busiest(Resource.CORE), seen.busiest(Resource.PROCESSORS)
+    core, every = seen.busiest_use(Resource.CORE), seen.busiest_use(Resource.PROCESSORS)
     assert core is not None
     assert every is not None
     assert core.name == "0"
     assert core.share == pytest.approx(0.9)
     assert every.share == pytest.approx((0.9 + 0.45 + 6 * 0.05) / 8)
-    link = seen.busiest(Resource.PORT)
+    link = seen.busiest_use(Resource.PORT)
     assert link is not None
     assert link.name == f"{PORT} in"
     assert link.share == pytest.approx(0.2)  # of 1.25 GB/s
-    job = seen.busiest(Resource.JOB)
+    job = seen.busiest_use(Resource.JOB)
     assert job is not None
     assert job.share == pytest.approx(0.3)  # the engine's 10 % user and 20 % system
 
 
 def test_a_result_keeps_what_its_run_shows_of_its_resources() -> None:
     seen = record({**disk(0.6), **cores(0.9, 0.45), **port(250e6, 25e6)})
-    assert judge_run(seen, {"c1": facts()}, analyses()).resources == watched(seen)
+    assert judge_run(seen, {"c1": facts()}, analysis_kinds()).resources == watched(seen)
     hosts = tuple(replace(seen.hosts[0], host=f"c{number}") for number in range(65))
-    assert judge_run(replace(seen, hosts=hosts), {"c1": facts()}, analyses()).resources is None
+    assert (
+        judge_run(replace(seen, hosts=hosts), {"c1": facts()}, analysis_kinds()).resources is None
+    )
 
 
 def test_a_load_that_is_bound_is_judged_by_its_own_cores_in_fleets_of_any_size() -> None:
@@ -66,14 +68,14 @@ def test_a_load_that_is_bound_is_judged_by_its_own_cores_in_fleets_of_any_size()
     hosts = [replace(seen.hosts[0], host=f"c{number}", processor=use) for number in range(65)]
     known = {host.host: facts(host.host) for host in hosts}
     for some in (hosts[:2], hosts):
-        verdict = judge_run(replace(seen, hosts=tuple(some)), known, analyses()).verdict
+        verdict = judge_run(replace(seen, hosts=tuple(some)), known, analysis_kinds()).verdict
         (bound,) = (check for check in verdict.checks if check.code == "cpu-bound-client")
         assert bound.evidence["cores_busy_share"] == pytest.approx(0.98)
 
 
 def test_a_port_of_nominal_speed_is_never_full() -> None:
     seen = watched(record({**QUIET, **port(250e6)}), {"c1": facts(driver="veth")})
-    assert seen.busiest(Resource.PORT) is None
+    assert seen.busiest_use(Resource.PORT) is None
     (link,) = [one for one in seen.uses if one.resource is Resource.PORT]
     assert link.share is None
     assert link.rate == pytest.approx(250e6)
@@ -82,16 +84,16 @@ def test_a_port_of_nominal_speed_is_never_full() -> None:
 def test_memory_is_no_device_and_buffered_io_has_no_latency_there() -> None:
     seen = watched(record(QUIET), {"c1": facts(memory_backed=True)})
     assert seen.memory_backed
-    flight = watched(record(QUIET, job=replace(JOB, direct=False))).flight
+    flight = watched(record(QUIET, job=replace(JOB, is_direct=False))).concurrency
     assert flight is not None
     assert flight.device_latency_share is None
 
 
 def test_a_network_target_without_watched_nodes_shows_no_device() -> None:
     seen = watched(record(QUIET), {"c1": facts(device=None, devices=(), network=True)})
-    assert not seen.storage_seen
-    assert seen.flight is not None
-    assert seen.flight.device_ns is None
+    assert not seen.is_storage_monitored
+    assert seen.concurrency is not None
+    assert seen.concurrency.device_ns is None
 
 
 def test_devices_of_watched_storage_nodes_are_those_of_a_network_target() -> None:
@@ -101,11 +103,11 @@ def test_devices_of_watched_storage_nodes_are_those_of_a_network_target() -> Non
     )
     known = {"c1": facts(device=None, devices=(), network=True), "s1": facts("s1")}
     seen = watched(found, known)
-    device = seen.busiest(Resource.DEVICE)
+    device = seen.busiest_use(Resource.DEVICE)
     assert device is not None
     assert (device.host, device.role, device.name) == ("s1", Role.STORAGE, "sdb")
-    assert seen.flight is not None
-    assert seen.flight.device_latency_share == pytest.approx(0.5)
+    assert seen.concurrency is not None
+    assert seen.concurrency.device_latency_share == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,7 @@ def test_of_a_stack_the_lowest_device_is_named_that_holds_the_queue(
     }
     stacked = facts(device="md0", devices=("md0", "nvme0n1"))
     stacked = replace(stacked, disks=(disk_facts("md0", "nvme0n1"), disk_facts("nvme0n1")))
-    device = watched(record(growth), {"c1": stacked}).busiest(Resource.DEVICE)
+    device = watched(record(growth), {"c1": stacked}).busiest_use(Resource.DEVICE)
     assert device is not None
     assert device.name == named
 
@@ -139,7 +141,9 @@ def test_members_of_a_stripe_share_the_queue() -> None:
         growth = {**growth, **disk(1.0, each_ns=6.4 / 40_000 * 1e9, name=member)}
     stacked = facts(device="md0", devices=("md0", *members))
     disks = (disk_facts("md0", *members), *map(disk_facts, members))
-    device = watched(record(growth), {"c1": replace(stacked, disks=disks)}).busiest(Resource.DEVICE)
+    device = watched(record(growth), {"c1": replace(stacked, disks=disks)}).busiest_use(
+        Resource.DEVICE
+    )
     assert device is not None
     assert device.name in members
 
@@ -148,36 +152,36 @@ def test_the_busiest_of_several_hosts_is_named() -> None:
     found = record({**disk(0.4), **cores(0.2)}, {**disk(0.9), **cores(0.7)})
     seen = watched(found)
     for resource in (Resource.DEVICE, Resource.CORE):
-        use = seen.busiest(resource)
+        use = seen.busiest_use(resource)
         assert use is not None
         assert use.host == "c2"
-    assert seen.flight is not None
-    assert seen.flight.asked == 64
-    assert seen.flight.in_flight == pytest.approx(64.0)
+    assert seen.concurrency is not None
+    assert seen.concurrency.requested == 64
+    assert seen.concurrency.in_flight == pytest.approx(64.0)
 
 
 def test_an_asked_rate_makes_an_open_loop() -> None:
     paced = replace(JOB, rate_iops=10_000)
-    flight = watched(record(QUIET, job=paced)).flight
+    flight = watched(record(QUIET, job=paced)).concurrency
     assert flight is not None
     assert (flight.loop, flight.target_rate) == (IssueRule.RATE, 40_000)
 
 
 def test_a_polling_engine_uses_a_core_however_little_it_does() -> None:
     polling = replace(JOB, options=(("hipri", "1"),))
-    assert watched(record(QUIET, job=polling)).busiest(Resource.JOB) is None
+    assert watched(record(QUIET, job=polling)).busiest_use(Resource.JOB) is None
 
 
 def test_nothing_was_watched_of_a_run_without_counters() -> None:
     found = record(QUIET)
     seen = watched(replace(found, counters=record({**cores()}).counters))
-    assert seen.busiest(Resource.DEVICE) is None
-    assert not seen.storage_seen
+    assert seen.busiest_use(Resource.DEVICE) is None
+    assert not seen.is_storage_monitored
 
 
 def test_one_io_on_each_host() -> None:
     single = replace(JOB, iodepth=1, numjobs=1)
-    flight = watched(record(QUIET, job=single, burst=Burst(ios=1250))).flight
+    flight = watched(record(QUIET, job=single, burst=Burst(ios=1250))).concurrency
     assert flight is not None
-    assert flight.one_each
+    assert flight.has_one_per_job
     assert flight.in_flight == pytest.approx(1.0)

@@ -13,7 +13,7 @@ from tests.analysis.findings.cells import REPEATS, curve
 from tests.loads.keyvalue.studies import BASE, STUDY, summarised
 
 BUSY = ResourceUse(Resource.DEVICE, "c1", Role.CLIENT, "sda", 0.99, 1000.0, 31.0)
-SEEN = RunResources((BUSY,), None, memory_backed=False, storage_seen=True, stolen=0.0)
+SEEN = RunResources((BUSY,), None, memory_backed=False, is_storage_monitored=True, stolen_share=0.0)
 BENDS = {4: 4000.0, 16: 14_000.0, 64: 14_200.0}
 RISES = {4: 4000.0, 16: 14_000.0, 64: 50_000.0}
 
@@ -32,7 +32,7 @@ def test_a_curve_that_bends_over_a_busy_device_names_it() -> None:
     assert one.axis == (("threads", 64),)
     assert (one.decision.cause, one.decision.use) == (Cause.DEVICE, BUSY)
     assert one.decision.step is not None
-    assert (one.decision.step.load, one.decision.step.further) == (16, 64)
+    assert (one.decision.step.load, one.decision.step.next_load) == (16, 64)
     assert len(one.runs) == 2 * REPEATS
     assert one.runs[0] == (f"{BASE}-readrandom-4k-64", 1)  # the one that was watched
 
@@ -47,8 +47,8 @@ def test_software_is_told_with_the_law_of_the_curve() -> None:
     rates = {n: 1000.0 * n / (1 + 0.3 * (n - 1)) for n in (1, 2, 4, 8, 16, 32)}
     (one,) = found_in(curve(BASE, rates, spread=0.002), idle)
     assert one.decision.cause is Cause.SOFTWARE
-    assert one.law is not None
-    assert 0.25 < one.law.sigma < 0.35
+    assert one.contention_law is not None
+    assert 0.25 < one.contention_law.sigma < 0.35
 
 
 def test_no_claim_on_what_was_not_watched_or_is_not_valid() -> None:
@@ -64,6 +64,6 @@ def test_no_claim_on_what_was_not_watched_or_is_not_valid() -> None:
 
 def test_a_step_of_single_runs_is_not_sure() -> None:
     (one,) = found_in(curve(BASE, BENDS, repeats=1))
-    assert not one.decision.sure
+    assert not one.decision.is_certain
     assert one.decision.step is not None
-    assert one.decision.step.single
+    assert one.decision.step.has_single_runs

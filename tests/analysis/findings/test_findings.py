@@ -31,7 +31,7 @@ def of(kind: type[Kind], found: tuple[Finding, ...]) -> list[Kind]:
 
 def test_the_best_is_the_highest_of_all_places_with_its_runs() -> None:
     (best,) = of(BestPointFinding, found_in(curve(BASE, RISING)))
-    assert (best.axis, best.places, best.alike) == ((("threads", 64),), 3, ())
+    assert (best.axis, best.point_count, best.indistinguishable_axes) == ((("threads", 64),), 3, ())
     assert best.value.value == pytest.approx(20_000, rel=0.01)
     assert len(best.runs) == REPEATS
     assert {digest for digest, _ in best.runs} == {f"{BASE}-readrandom-4k-64"}
@@ -40,7 +40,7 @@ def test_the_best_is_the_highest_of_all_places_with_its_runs() -> None:
 def test_places_whose_intervals_meet_the_best_are_named() -> None:
     flat = {4: 4000.0, 16: 20_000.0, 64: 20_010.0}
     (best,) = of(BestPointFinding, found_in(curve(BASE, flat, spread=0.01)))
-    assert len(best.alike) == 1
+    assert len(best.indistinguishable_axes) == 1
 
 
 def test_what_no_run_supports_is_no_best() -> None:
@@ -56,8 +56,12 @@ def test_the_largest_supported_gain_is_not_the_largest_noisy_one() -> None:
     (gain,) = [
         one for one in of(SpeedupFinding, found_in(*sure, *noisy)) if one.metric == "ops_per_s"
     ]
-    assert (gain.workload, gain.axis, gain.cells) == ("readrandom-4k", (("threads", 4),), 2)
-    assert gain.share == pytest.approx(0.3, abs=0.01)
+    assert (gain.workload, gain.axis, gain.comparison_count) == (
+        "readrandom-4k",
+        (("threads", 4),),
+        2,
+    )
+    assert gain.gain_share == pytest.approx(0.3, abs=0.01)
     assert gain.low is not None
     assert gain.high is not None
     assert gain.low < 0.3 < gain.high
@@ -71,10 +75,10 @@ def test_a_gain_is_none_that_its_interval_over_all_cells_does_not_support() -> N
     found = found_in(*sure, *noisy)
     (tally,) = [one for one in of(WinLossFinding, found) if one.metric == "ops_per_s"]
     assert (
-        dict(tally.verdicts)[ComparisonVerdict.BETTER] == 7
+        dict(tally.verdict_counts)[ComparisonVerdict.BETTER] == 7
     )  # by Holm's correction, the noisy one, too
     (gain,) = [one for one in of(SpeedupFinding, found) if one.metric == "ops_per_s"]
-    assert gain.share == pytest.approx(0.1, abs=0.01)
+    assert gain.gain_share == pytest.approx(0.1, abs=0.01)
     assert gain.low is not None
     assert gain.low > 0
 
@@ -83,8 +87,8 @@ def test_nothing_is_gained_where_nothing_differs() -> None:
     found = found_in(curve(BASE, RISING, spread=0.01), curve(OTHER, RISING, spread=0.01))
     assert of(SpeedupFinding, found) == []
     (tally,) = [one for one in of(WinLossFinding, found) if one.metric == "ops_per_s"]
-    assert dict(tally.verdicts)[ComparisonVerdict.BETTER] == 0
-    assert sum(count for _, count in tally.verdicts) == 3
+    assert dict(tally.verdict_counts)[ComparisonVerdict.BETTER] == 0
+    assert sum(count for _, count in tally.verdict_counts) == 3
 
 
 def test_a_tally_counts_each_verdict_and_what_was_skipped() -> None:
@@ -93,8 +97,12 @@ def test_a_tally_counts_each_verdict_and_what_was_skipped() -> None:
     (tally,) = [
         one for one in of(WinLossFinding, found_in(base, other)) if one.metric == "ops_per_s"
     ]
-    counts = dict(tally.verdicts)
-    assert (counts[ComparisonVerdict.BETTER], counts[ComparisonVerdict.WORSE], tally.skipped) == (
+    counts = dict(tally.verdict_counts)
+    assert (
+        counts[ComparisonVerdict.BETTER],
+        counts[ComparisonVerdict.WORSE],
+        tally.skipped_count,
+    ) == (
         1,
         1,
         1,
@@ -104,19 +112,25 @@ def test_a_tally_counts_each_verdict_and_what_was_skipped() -> None:
 def test_curves_that_cross_are_found_with_the_loads_on_both_sides() -> None:
     base, other = curve(BASE, RISING), curve(OTHER, {4: 4400.0, 16: 14_000.0, 64: 16_000.0})
     (crossing,) = of(CrossoverFinding, found_in(base, other))
-    assert (crossing.below, crossing.above) == (OTHER, BASE)
-    assert (crossing.last, crossing.first) == (4, 64)
-    assert crossing.share_below == pytest.approx(0.1, abs=0.01)
-    assert crossing.share_above == pytest.approx(0.25, abs=0.01)  # 20 k of 16 k, not 16 k of 20 k
-    assert (crossing.up_to, crossing.on, crossing.level) == (True, True, Level.VALID)
+    assert (crossing.low_load_leader, crossing.high_load_leader) == (OTHER, BASE)
+    assert (crossing.last_low_load, crossing.first_high_load) == (4, 64)
+    assert crossing.low_load_lead_share == pytest.approx(0.1, abs=0.01)
+    assert crossing.high_load_lead_share == pytest.approx(
+        0.25, abs=0.01
+    )  # 20 k of 16 k, not 16 k of 20 k
+    assert (
+        crossing.leads_at_all_lower_loads,
+        crossing.leads_at_all_higher_loads,
+        crossing.level,
+    ) == (True, True, Level.VALID)
 
 
 def test_a_lead_is_claimed_of_no_load_where_it_is_not_supported() -> None:
     rates = {1: 1000.0, 4: 4000.0, 16: 14_000.0, 64: 20_000.0}
     base, other = curve(BASE, rates), curve(OTHER, {**rates, 4: 4400.0, 16: 12_000.0})
     (crossing,) = of(CrossoverFinding, found_in(base, other))
-    assert (crossing.last, crossing.first) == (4, 16)
-    assert (crossing.up_to, crossing.on) == (False, False)
+    assert (crossing.last_low_load, crossing.first_high_load) == (4, 16)
+    assert (crossing.leads_at_all_lower_loads, crossing.leads_at_all_higher_loads) == (False, False)
 
 
 @pytest.mark.parametrize(
@@ -133,15 +147,15 @@ def test_curves_that_do_not_cross_once_are_no_crossing(other: dict[int, float]) 
 
 def test_a_bend_is_the_first_step_that_no_longer_pays() -> None:
     (bend,) = of(KneeFinding, found_in(curve(BASE, RISING)))
-    assert (bend.axis, bend.load, bend.further) == ("threads", 16, 64)
-    assert bend.rate == pytest.approx(20 / 14, rel=0.01)
-    assert bend.latency == pytest.approx(4 * 14 / 20, rel=0.01)
-    assert (bend.single, bend.sure, bend.level) == (False, True, Level.VALID)
+    assert (bend.axis, bend.load, bend.next_load) == ("threads", 16, 64)
+    assert bend.rate_ratio == pytest.approx(20 / 14, rel=0.01)
+    assert bend.latency_ratio == pytest.approx(4 * 14 / 20, rel=0.01)
+    assert (bend.has_single_runs, bend.is_certain, bend.level) == (False, True, Level.VALID)
 
 
 def test_a_bend_within_the_intervals_is_not_sure() -> None:
     (bend,) = of(KneeFinding, found_in(curve(BASE, RISING, spread=0.3)))
-    assert (bend.single, bend.sure) == (False, False)
+    assert (bend.has_single_runs, bend.is_certain) == (False, False)
 
 
 def test_a_curve_that_keeps_paying_does_not_bend() -> None:
@@ -158,14 +172,14 @@ def test_two_loads_do_not_show_where_a_curve_bends() -> None:
 
 def test_a_bend_of_single_runs_says_so() -> None:
     (bend,) = of(KneeFinding, found_in(curve(BASE, RISING, repeats=1)))
-    assert bend.single
+    assert bend.has_single_runs
 
 
 def test_prices_are_ranked_and_sure_only_where_intervals_lie_apart() -> None:
     study = sized(base=1000.0, other=4000.0)
     found = found_in(curve(BASE, RISING), curve(OTHER, {4: 9000.0, 64: 40_000.0}), study=study)
-    money = [one for one in of(PriceFinding, found) if one.per == "1000 EUR" and one.workload]
-    assert [(one.configuration, one.rank, one.sure) for one in money] == [
+    money = [one for one in of(PriceFinding, found) if one.per_unit == "1000 EUR" and one.workload]
+    assert [(one.configuration, one.rank, one.is_certain) for one in money] == [
         (BASE, 1, True),
         (OTHER, 2, True),
     ]
@@ -176,9 +190,9 @@ def test_prices_are_ranked_and_sure_only_where_intervals_lie_apart() -> None:
         (BASE, 100.0, 1),
         (OTHER, 25.0, 2),
     ]
-    per_tb = [one for one in of(PriceFinding, found) if one.per == "TB usable"]
+    per_tb = [one for one in of(PriceFinding, found) if one.per_unit == "TB usable"]
     assert [one.configuration for one in per_tb] == [OTHER, BASE]
-    assert {one.per for one in of(PriceFinding, found)} == {"1000 EUR", "TB usable", "node"}
+    assert {one.per_unit for one in of(PriceFinding, found)} == {"1000 EUR", "TB usable", "node"}
 
 
 def test_a_price_that_no_interval_supports_is_not_sure() -> None:
@@ -186,11 +200,11 @@ def test_a_price_that_no_interval_supports_is_not_sure() -> None:
     found = found_in(
         curve(BASE, {4: 1000.0}, spread=0.05), curve(OTHER, {4: 1010.0}, spread=0.05), study=study
     )
-    first = next(one for one in of(PriceFinding, found) if one.per == "node" and one.rank == 1)
-    assert not first.sure
+    first = next(one for one in of(PriceFinding, found) if one.per_unit == "node" and one.rank == 1)
+    assert not first.is_certain
 
 
 def test_gains_of_latency_are_reductions() -> None:
     found = found_in(curve(BASE, {4: 1000.0}), curve(OTHER, {4: 2000.0}))
     (gain,) = [one for one in of(SpeedupFinding, found) if one.metric == LATENCY]
-    assert (gain.share, gain.factor) == pytest.approx((0.5, 2.0), rel=0.01)
+    assert (gain.gain_share, gain.factor) == pytest.approx((0.5, 2.0), rel=0.01)

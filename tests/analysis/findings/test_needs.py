@@ -52,8 +52,8 @@ def best(owner: str, workload: str, value: float, width: float | None = 0.005) -
         axis=(),
         value=Metric(value, "bytes/s" if is_flow else "1/s", low, high, 3),
         level=Level.VALID,
-        alike=(),
-        places=1,
+        indistinguishable_axes=(),
+        point_count=1,
         runs=((f"{owner}-{workload}", 1),),
     )
 
@@ -76,13 +76,18 @@ def test_without_costs_capacity_and_performance_decide_alone() -> None:
     assert set(found) == {Need.CAPACITY, Need.PERFORMANCE, Need.BALANCE}
     capacity = found[Need.CAPACITY]
     assert (capacity.configuration, capacity.terabytes) == ("high-capacity", 973.0)
-    assert capacity.lead == pytest.approx(973 / 304)
-    assert (capacity.per, capacity.sure, capacity.level, capacity.runs) == ("", True, None, ())
+    assert capacity.lead_factor == pytest.approx(973 / 304)
+    assert (capacity.per_unit, capacity.is_certain, capacity.level, capacity.runs) == (
+        "",
+        True,
+        None,
+        (),
+    )
     fast = found[Need.PERFORMANCE]
     assert (fast.configuration, fast.runner_up) == ("performance", "high-capacity")
     iops = (6.6 / 5.2 * 2.4 / 1.1) ** 0.5  # the geometric mean of two, then of both kinds
-    assert fast.lead == pytest.approx((iops * 227 / 112) ** 0.5)
-    assert (fast.sure, fast.of, len(fast.workloads)) == (True, 3, 3)
+    assert fast.lead_factor == pytest.approx((iops * 227 / 112) ** 0.5)
+    assert (fast.is_certain, fast.compared_count, len(fast.workloads)) == (True, 3, 3)
 
 
 def test_balance_is_the_best_least_share_of_all_sides() -> None:
@@ -90,12 +95,12 @@ def test_balance_is_the_best_least_share_of_all_sides() -> None:
     # high-capacity has all of the capacity, 0.60 of the IOPS and 0.49 of the bandwidth;
     # both others have 0.31 of the capacity, and mainstream is the first of them in the study.
     assert (balance.configuration, balance.runner_up) == ("high-capacity", "mainstream")
-    shares = {side.name: side.share for side in balance.sides}
+    shares = {side.name: side.share_of_best for side in balance.need_sides}
     assert shares["capacity"] == 1.0
     assert shares["IOPS"] == pytest.approx((5.2 / 6.6 * 1.1 / 2.4) ** 0.5)
     assert shares["bandwidth"] == pytest.approx(112 / 227)
-    assert balance.lead == pytest.approx((112 / 227) / (304 / 973))
-    assert balance.sure
+    assert balance.lead_factor == pytest.approx((112 / 227) / (304 / 973))
+    assert balance.is_certain
 
 
 def test_with_costs_everything_is_for_money_but_performance() -> None:
@@ -107,23 +112,23 @@ def test_with_costs_everything_is_for_money_but_performance() -> None:
         Need.BALANCE: "mainstream",
     }
     assert found[Need.CAPACITY].terabytes == pytest.approx(973 / 900)
-    assert {found[need].per for need in Need} == {"1000 EUR", ""}
+    assert {found[need].per_unit for need in Need} == {"1000 EUR", ""}
     value = found[Need.VALUE]
     second = ((5.1 * 1.1) ** 0.5 * 104) ** 0.5 / 360
     first = ((6.6 * 2.4) ** 0.5 * 227) ** 0.5 / 620
-    assert value.lead == pytest.approx(first / second)
-    least = min(side.share for side in found[Need.BALANCE].sides)
+    assert value.lead_factor == pytest.approx(first / second)
+    least = min(side.share_of_best for side in found[Need.BALANCE].need_sides)
     assert least == pytest.approx((304 / 360) / (973 / 900))
 
 
 def test_a_lead_within_the_intervals_is_not_sure() -> None:
     near = {owner: {"rand-read-4k": 1e6 * (1 + 0.01 * i)} for i, owner in enumerate(RATES)}
-    assert needs(rates=near, width=0.001)[Need.PERFORMANCE].sure
-    assert not needs(rates=near, width=0.02)[Need.PERFORMANCE].sure
+    assert needs(rates=near, width=0.001)[Need.PERFORMANCE].is_certain
+    assert not needs(rates=near, width=0.02)[Need.PERFORMANCE].is_certain
     unknown = needs(rates=near, width=None)
-    assert not unknown[Need.PERFORMANCE].sure
-    assert unknown[Need.PERFORMANCE].single
-    assert unknown[Need.CAPACITY].sure  # what was bought is counted
+    assert not unknown[Need.PERFORMANCE].is_certain
+    assert unknown[Need.PERFORMANCE].has_single_runs
+    assert unknown[Need.CAPACITY].is_certain  # what was bought is counted
 
 
 def test_equal_capacity_leads_nobody() -> None:
@@ -134,7 +139,7 @@ def test_equal_capacity_leads_nobody() -> None:
         ),
     )
     (capacity,) = [one for one in recommendations(same, []) if one.need is Need.CAPACITY]
-    assert (capacity.lead, capacity.sure) == (1.0, False)
+    assert (capacity.lead_factor, capacity.is_certain) == (1.0, False)
 
 
 def test_only_workloads_that_all_have_count() -> None:
@@ -148,7 +153,7 @@ def test_costs_of_some_or_in_two_currencies_do_not_count() -> None:
     first, *others = priced.configurations
     for cost in (None, ProcurementCost("USD", 0.0, 0.0, 1.0)):
         mixed = replace(priced, configurations=(replace(first, cost=cost), *others))
-        assert {one.per for one in recommendations(mixed, found)} == {""}
+        assert {one.per_unit for one in recommendations(mixed, found)} == {""}
 
 
 def test_one_configuration_suits_nothing_better_than_another() -> None:
@@ -177,8 +182,8 @@ def test_balance_is_not_sure_where_the_best_of_a_side_may_be_another() -> None:
 
     wide, narrow = balance(0.2), balance(0.005)
     assert wide.configuration == narrow.configuration == "high-capacity"
-    assert wide.lead == narrow.lead == pytest.approx(1 / 0.9)
-    assert (wide.sure, narrow.sure) == (False, True)
+    assert wide.lead_factor == narrow.lead_factor == pytest.approx(1 / 0.9)
+    assert (wide.is_certain, narrow.is_certain) == (False, True)
 
 
 def test_fewer_hosts_on_the_same_storage_are_no_choice() -> None:
@@ -190,4 +195,4 @@ def test_fewer_hosts_on_the_same_storage_are_no_choice() -> None:
     assert list(recommendations(two, found)) == []
     three = replace(study(), configurations=(fleet, alone, others[0]))
     found += [best("mainstream", "rand-read-4k", 1e6)]
-    assert {one.of for one in recommendations(three, found)} == {2}
+    assert {one.compared_count for one in recommendations(three, found)} == {2}

@@ -12,7 +12,7 @@ import pytest
 from iolab.core.host import ToolFacts
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.leftovers import close_hosts
-from iolab.loads.fileio.calibration import ELSEWISE, Wish, calibrate_on
+from iolab.loads.fileio.calibration import ELSEWISE, CalibrationRequest, calibrate_on
 from iolab.loads.fileio.calibration_model import Calibration
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
 from iolab.loads.fileio.engines.fio import NULL_FOLDER
@@ -25,7 +25,7 @@ from tests.fakes.virtual_time import run_virtually
 from tests.loads.fileio.fake_native import FakeNative
 
 JOB = Job(FIO_ENGINE, Access.RANDREAD, 4096, 32, 1, 16 << 20)
-WISH = Wish(JOB, pairs=2, seconds=3.0)
+WISH = CalibrationRequest(JOB, pairs=2, seconds=3.0)
 ORDER = ["iolab-agent", "fio", "iolab-agent", "iolab-agent", "fio", "fio", "iolab-agent"]
 """The layout, two pairs, and the two ceilings."""
 
@@ -42,7 +42,7 @@ def hosts(count: int, native: FakeNative | None = None, **changes: Any) -> dict[
     return found
 
 
-def played(made: dict[str, FakeHost], wish: Wish = WISH) -> Calibration:
+def played(made: dict[str, FakeHost], wish: CalibrationRequest = WISH) -> Calibration:
     async def body() -> Calibration:
         try:
             return await calibrate_on(made, wish, lambda _: None, LoopClock())
@@ -52,7 +52,7 @@ def played(made: dict[str, FakeHost], wish: Wish = WISH) -> Calibration:
     return run_virtually(body())
 
 
-def refused(made: dict[str, FakeHost], wish: Wish = WISH) -> IolabError:
+def refused(made: dict[str, FakeHost], wish: CalibrationRequest = WISH) -> IolabError:
     with pytest.raises((HostError, EngineError)) as caught:
         played(made, wish)
     return caught.value

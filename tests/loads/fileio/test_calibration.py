@@ -8,9 +8,14 @@ import pytest
 
 from iolab.core.host import HostFacts, TargetFacts, ToolFacts
 from iolab.errors import EngineError, HostError
-from iolab.loads.fileio.calibration import refuse_unready, rows_of
+from iolab.loads.fileio.calibration import calibration_rows, require_ready
 from iolab.loads.fileio.calibration_model import Calibration, HostCalibration, Trial
-from iolab.loads.fileio.calibration_report import Meaning, Tone, meanings, shares_of
+from iolab.loads.fileio.calibration_report import (
+    Conclusion,
+    ConclusionTone,
+    calibration_conclusions,
+    nearest_ceiling_shares,
+)
 from iolab.loads.fileio.checks import BOUND_SHARE
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
 from iolab.loads.fileio.workload import Access, Job
@@ -33,14 +38,14 @@ def machine(*tools: ToolFacts, free_bytes: int = 1 << 40) -> HostFacts:
 )
 def test_without_a_fio_that_serves_nothing_begins(tools: tuple[ToolFacts, ...]) -> None:
     with pytest.raises(EngineError, match="fio"):
-        refuse_unready(machine(*tools), "/mnt/t", ASKED)
+        require_ready(machine(*tools), "/mnt/t", ASKED)
 
 
 def test_files_that_do_not_fit_are_not_begun() -> None:
     with pytest.raises(HostError, match=r"/mnt/t has 512 MiB free, .* need 512 MiB") as caught:
-        refuse_unready(machine(FIO_TOOL, free_bytes=(1 << 29) - 1), "/mnt/t", ASKED)
+        require_ready(machine(FIO_TOOL, free_bytes=(1 << 29) - 1), "/mnt/t", ASKED)
     assert "--size" in caught.value.hint
-    refuse_unready(machine(FIO_TOOL, free_bytes=1 << 29), "/mnt/t", ASKED)
+    require_ready(machine(FIO_TOOL, free_bytes=1 << 29), "/mnt/t", ASKED)
 
 
 FIO_TRIAL = Trial(FIO_ENGINE, 1, 1000.0, 5000.0, 4000.0, 9000.0, 3000.0)
@@ -74,7 +79,7 @@ def pairs_of(faster: float, drift: float) -> tuple[Trial, ...]:
 
 
 def test_what_both_shared_within_a_pair_is_taken_out() -> None:
-    rows = {row.key: row for row in rows_of(pairs_of(faster=1.1, drift=1.3))}
+    rows = {row.key: row for row in calibration_rows(pairs_of(faster=1.1, drift=1.3))}
     iops = rows["iops"].comparison
     assert iops.ratio == pytest.approx(1.1, rel=0.002)
     assert (iops.verdict, iops.paired) == (ComparisonVerdict.BETTER, True)
@@ -84,7 +89,7 @@ def test_what_both_shared_within_a_pair_is_taken_out() -> None:
 
 
 def test_engines_that_agree_are_called_the_same() -> None:
-    rows = {row.key: row for row in rows_of(pairs_of(faster=1.0, drift=1.0))}
+    rows = {row.key: row for row in calibration_rows(pairs_of(faster=1.0, drift=1.0))}
     assert rows["iops"].comparison.verdict is ComparisonVerdict.SAME
     p50 = rows["lat_ns_p50"].comparison
     # Equal values, each known to within a bin: both may be off, to either side.
@@ -127,15 +132,20 @@ def calibration(
     return Calibration(JOB, hosts, made)
 
 
-def about(found: Calibration) -> dict[str, Meaning]:
+def about(found: Calibration) -> dict[str, Conclusion]:
     pairs = len(found.trials) // 2
-    every = meanings(rows_of(found.trials), shares_of(found), pairs=pairs, hosts=len(found.hosts))
+    every = calibration_conclusions(
+        calibration_rows(found.trials),
+        nearest_ceiling_shares(found),
+        pairs=pairs,
+        hosts=len(found.hosts),
+    )
     return {one.about: one for one in every}
 
 
 def test_engines_that_overlay_at_half_the_cost_on_a_target_that_limits() -> None:
     said = about(calibration(trials(), local=(1e6, 4e6)))
-    assert {one.tone for one in said.values()} == {Tone.GOOD}
+    assert {one.tone for one in said.values()} == {ConclusionTone.GOOD}
     assert "within 2 %" in said["IOPS"].message
     assert said["latency"].message.count("within 5 %") == 2
     assert "50 % less" in said["CPU"].message
@@ -145,17 +155,17 @@ def test_engines_that_overlay_at_half_the_cost_on_a_target_that_limits() -> None
 
 def test_a_difference_is_said_with_its_side() -> None:
     said = about(calibration(trials(iops=1.2, p99=0.7), local=(1e6, 4e6)))
-    assert said["IOPS"].tone is Tone.WARNING
+    assert said["IOPS"].tone is ConclusionTone.WARNING
     assert "native has 20 % more IOPS" in said["IOPS"].message
     assert "native has 30 % lower p99" in said["latency"].message
     assert "their own limit" not in said["IOPS"].message
-    assert said["limit"].tone is Tone.WARNING
+    assert said["limit"].tone is ConclusionTone.WARNING
 
 
 def test_a_difference_at_the_ceiling_is_the_engines_own() -> None:
     said = about(calibration(trials(iops=1.2), local=(150_000, 4e6)))
     assert "their own limit" in said["IOPS"].message
-    assert said["limit"].tone is Tone.WARNING
+    assert said["limit"].tone is ConclusionTone.WARNING
     assert "use native" in said["limit"].message
     both = about(calibration(trials(), local=(150_000, 160_000)))
     assert "more clients" in both["limit"].message
@@ -164,7 +174,7 @@ def test_a_difference_at_the_ceiling_is_the_engines_own() -> None:
 
 def test_noise_leaves_it_open_and_says_how_far() -> None:
     said = about(calibration(trials(noise=0.05), local=(1e6, 4e6)))
-    assert said["IOPS"].tone is Tone.OPEN
+    assert said["IOPS"].tone is ConclusionTone.OPEN
     assert "5 pairs" in said["IOPS"].message
 
 
@@ -180,7 +190,7 @@ def test_the_host_that_is_nearest_to_its_end_speaks_for_the_fleet() -> None:
 
 def test_the_share_is_that_of_the_check() -> None:
     at = TRIAL.iops / BOUND_SHARE
-    (fio, _) = shares_of(calibration(trials(), local=(at, 4e6)))
-    assert fio.bound
-    (fio, _) = shares_of(calibration(trials(), local=(at * 1.01, 4e6)))
-    assert not fio.bound
+    (fio, _) = nearest_ceiling_shares(calibration(trials(), local=(at, 4e6)))
+    assert fio.is_generator_bound
+    (fio, _) = nearest_ceiling_shares(calibration(trials(), local=(at * 1.01, 4e6)))
+    assert not fio.is_generator_bound

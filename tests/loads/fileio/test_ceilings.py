@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE, NATIVE_ENGINE
-from iolab.loads.fileio.study import limit_reasons, look_notes
-from iolab.loads.fileio.workload import Access, Arrivals, Contents, Job, kind_of
+from iolab.loads.fileio.study import ceiling_notes, ceiling_time_reasons
+from iolab.loads.fileio.workload import Access, Arrivals, Contents, Job, generator_kind
 from tests.loads.metadata.test_metadata import metadata
 from tests.plans import make_plan
 from tests.study.studies import SMALL, load
@@ -32,7 +32,7 @@ TRIMS = replace(READS, access=Access.RANDTRIM)
 )
 @pytest.mark.parametrize("job", [READS, WRITES])
 def test_what_makes_a_job_wait_is_not_the_generators(job: Job, changes: dict[str, Any]) -> None:
-    assert kind_of(replace(job, **changes)) == kind_of(job)
+    assert generator_kind(replace(job, **changes)) == generator_kind(job)
 
 
 @pytest.mark.parametrize(
@@ -47,16 +47,16 @@ def test_what_makes_a_job_wait_is_not_the_generators(job: Job, changes: dict[str
     ],
 )
 def test_how_ios_are_made_is(changes: dict[str, Any]) -> None:
-    assert kind_of(replace(READS, **changes)) != kind_of(READS)
+    assert generator_kind(replace(READS, **changes)) != generator_kind(READS)
 
 
 def test_only_blocks_that_are_filled_have_a_size() -> None:
     large: dict[str, Any] = {"block_bytes": 1 << 20, "contents": Contents.RANDOM}
-    assert kind_of(replace(READS, **large)) == kind_of(READS)
-    assert kind_of(replace(WRITES, **large)) != kind_of(WRITES)
+    assert generator_kind(replace(READS, **large)) == generator_kind(READS)
+    assert generator_kind(replace(WRITES, **large)) != generator_kind(WRITES)
     alike = (("dedupe_percentage", "50"),)
-    assert kind_of(replace(READS, options=alike)) == kind_of(READS)
-    assert kind_of(replace(WRITES, options=alike)) != kind_of(WRITES)
+    assert generator_kind(replace(READS, options=alike)) == generator_kind(READS)
+    assert generator_kind(replace(WRITES, options=alike)) != generator_kind(WRITES)
 
 
 def test_a_mix_is_as_costly_as_most_of_it() -> None:
@@ -64,44 +64,46 @@ def test_a_mix_is_as_costly_as_most_of_it() -> None:
         WRITES, contents=Contents.RANDOM, options=(("buffer_compress_percentage", "50"),)
     )
     mixed = replace(costly, access=Access.RANDRW, read_percent=49)
-    assert kind_of(mixed) == kind_of(costly)
+    assert generator_kind(mixed) == generator_kind(costly)
     for percent in (50, 100):
-        reads = kind_of(replace(mixed, read_percent=percent))
-        assert reads == kind_of(READS)
+        reads = generator_kind(replace(mixed, read_percent=percent))
+        assert reads == generator_kind(READS)
         assert (reads.access, reads.contents) == (Access.RANDWRITE, Contents.ZEROS)
 
 
 def test_trims_stay_trims() -> None:
-    assert kind_of(TRIMS).access is Access.RANDTRIM
+    assert generator_kind(TRIMS).access is Access.RANDTRIM
 
 
 def test_each_kind_is_looked_at_once_for_each_set_of_hosts() -> None:
     study = load(SMALL, "method.repeats=3")
-    ((message, seconds),) = limit_reasons(study, make_plan(study).runs)
-    assert seconds == 2 * FILE_ENGINES[FIO_ENGINE].look_s  # depths 1 and 8: the mix mostly reads
+    ((message, seconds),) = ceiling_time_reasons(study, make_plan(study).runs)
+    assert (
+        seconds == 2 * FILE_ENGINES[FIO_ENGINE].ceiling_measurement_s
+    )  # depths 1 and 8: the mix mostly reads
     assert message.startswith("2 kinds of job")
     two = SMALL.replace("iodepth = [1, 8]", "iodepth = 1\nhosts = [1, 2]")
     two += '[[host]]\nname = "a"\n[[host]]\nname = "b"\n'
     study = load(two)
-    ((_, seconds),) = limit_reasons(study, make_plan(study).runs)
-    assert seconds == 2 * FILE_ENGINES[FIO_ENGINE].look_s  # of one host, and of both
+    ((_, seconds),) = ceiling_time_reasons(study, make_plan(study).runs)
+    assert seconds == 2 * FILE_ENGINES[FIO_ENGINE].ceiling_measurement_s  # of one host, and of both
 
 
 def test_who_makes_no_io_has_no_ceiling() -> None:
     study = load(metadata())
-    assert limit_reasons(study, make_plan(study).runs) == ()
+    assert ceiling_time_reasons(study, make_plan(study).runs) == ()
 
 
 def test_looks_that_are_left_out_cost_nothing_and_are_told() -> None:
     usual = load(SMALL)
     quick = load(SMALL, "method.idle_watch=0", "method.generator_limit=false")
     plan, shorter = make_plan(usual), make_plan(quick)
-    assert limit_reasons(quick, shorter.runs) == ()
+    assert ceiling_time_reasons(quick, shorter.runs) == ()
     # The idle watch takes place while a run rests: only the first run, which does not, is shorter.
-    looks = sum(seconds for _, seconds in limit_reasons(usual, plan.runs))
+    looks = sum(seconds for _, seconds in ceiling_time_reasons(usual, plan.runs))
     watched = usual.method.idle_watch_s
     assert plan.budget.seconds - shorter.budget.seconds == pytest.approx(looks + watched)
     assert plan.digest != shorter.digest
-    assert list(look_notes(usual, plan.points)) == []
-    (limit,) = look_notes(quick, shorter.points)
+    assert list(ceiling_notes(usual, plan.points)) == []
+    (limit,) = ceiling_notes(quick, shorter.points)
     assert "generator_limit" in limit

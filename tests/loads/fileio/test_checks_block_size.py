@@ -12,7 +12,7 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.workload import Direction
-from iolab.loads.fileio.sampled import block_size, sizes_of
+from iolab.loads.fileio.sampled import block_size, block_size_shares
 from iolab.loads.fileio.workload import Access, Job
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import DEVICE, JOB, MIXED, WRITES, facts_of, healthy
@@ -93,8 +93,8 @@ def test_mixed_sizes_have_a_mean(text: str, norandommap: str, mean: int, expecte
 
 def test_reads_and_writes_have_sizes_of_their_own() -> None:
     job = split("4k/60:64k,128k", replace(JOB, access=Access.RANDRW, read_percent=50))
-    assert sizes_of(job, Direction.READ) == ((4096, 0.6), (65536, 0.4))
-    assert sizes_of(job, Direction.WRITE) == ((131072, 1.0),)
+    assert block_size_shares(job, Direction.READ) == ((4096, 0.6), (65536, 0.4))
+    assert block_size_shares(job, Direction.WRITE) == ((131072, 1.0),)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_the_device_counts_too(devices: tuple[DeviceDelta, ...], expected: Level
         (JOB, None),
         (JOB, 2048),
         (replace(JOB, options=(("fsync", "1"),)), 1 << 20),
-        (replace(JOB, direct=False), 1 << 20),
+        (replace(JOB, is_direct=False), 1 << 20),
     ],
 )
 def test_more_device_ios_have_other_causes(job: Job, limit: int | None) -> None:

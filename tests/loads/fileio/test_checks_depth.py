@@ -11,8 +11,8 @@ from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
 from iolab.loads.fileio.checks import (
     coordinated_omission,
-    depth_level,
     depth_not_reached,
+    fio_depth_level,
     littles_law,
 )
 from iolab.loads.fileio.workload import Job
@@ -32,7 +32,7 @@ def at_depth(iodepth: int, **percent: float) -> RunRecord:
     [(1, "1"), (2, "2"), (3, "2"), (8, "8"), (12, "8"), (63, "32"), (64, ">=64"), (256, ">=64")],
 )
 def test_depths_are_counted_under_the_power_of_two_below(iodepth: int, name: str) -> None:
-    assert depth_level(iodepth) == name
+    assert fio_depth_level(iodepth) == name
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,10 @@ from iolab.core.workload import ServiceTime
 from iolab.loads.fileio.checks import (
     coordinated_omission,
     depth_not_reached,
-    generator_bound,
     generator_late,
     littles_law,
-    wrong_blocks,
+    near_generator_ceiling,
+    verify_mismatch,
 )
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
 from iolab.loads.fileio.workload import Arrivals, Job
@@ -103,7 +103,7 @@ def test_only_what_is_due_can_be_late() -> None:
 def test_half_of_its_own_ceiling_is_the_generators_limit(
     ceiling: float | None, expected: Level | None
 ) -> None:
-    assert level(generator_bound, healthy(NATIVE, ceiling_iops=ceiling)) is expected
+    assert level(near_generator_ceiling, healthy(NATIVE, ceiling_iops=ceiling)) is expected
 
 
 def verified(**kinds: int) -> RunRecord:
@@ -114,7 +114,7 @@ def verified(**kinds: int) -> RunRecord:
 
 @pytest.mark.parametrize("kind", ["torn", "stale", "misplaced", "corrupt"])
 def test_one_wrong_block_is_enough(kind: str) -> None:
-    answer = ask(wrong_blocks, verified(**{kind: 1}))
+    answer = ask(verify_mismatch, verified(**{kind: 1}))
     assert answer.level is INVALID
     assert f"1 {kind}" in answer.message
     assert "Block 7 of s1g.0.0 is stale." in answer.message
@@ -122,12 +122,12 @@ def test_one_wrong_block_is_enough(kind: str) -> None:
 
 
 def test_blocks_that_are_right_or_nobody_looked_at() -> None:
-    assert level(wrong_blocks, verified()) is VALID
-    assert level(wrong_blocks, healthy()) is None
+    assert level(verify_mismatch, verified()) is VALID
+    assert level(verify_mismatch, healthy()) is None
     asked = replace(NATIVE, verify=True)
-    assert level(wrong_blocks, generated(healthy(asked))) is INDICATIVE
+    assert level(verify_mismatch, generated(healthy(asked))) is INDICATIVE
     only_writes = replace(WRITES, engine=NATIVE_ENGINE, verify=True)
-    assert level(wrong_blocks, generated(healthy(only_writes))) is None
+    assert level(verify_mismatch, generated(healthy(only_writes))) is None
 
 
 def test_a_rate_that_was_kept_has_latencies_from_when_ios_were_due() -> None:
@@ -230,7 +230,7 @@ def test_jobs_of_one_thread_share_a_core() -> None:
 
 def test_the_bottleneck_knows_jobs_that_share_a_thread_too() -> None:
     for threads, full in ((4, False), (1, True)):
-        job = watched(generated(healthy(NATIVE), threads=threads)).busiest(Resource.JOB)
+        job = watched(generated(healthy(NATIVE), threads=threads)).busiest_use(Resource.JOB)
         assert job is not None
         assert is_full(Resource.JOB, job.share) is full
 

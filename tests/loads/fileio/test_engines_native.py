@@ -12,7 +12,7 @@ from iolab.core.workload import DataSet
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
-from iolab.loads.fileio.engines.fio import layout_job
+from iolab.loads.fileio.engines.fio import layout_job_file
 from iolab.loads.fileio.engines.native import NativeEngine
 from iolab.loads.fileio.workload import Access, Arrivals, Job
 from tests.agent.test_schema import validator
@@ -66,7 +66,7 @@ def test_files_have_the_names_that_fio_gives_them() -> None:
     told = spec(NATIVE.layout(FILES, "/t", None, seed=0))
     names = [file["path"] for job in told["jobs"] for file in job["files"]]
     assert names == list(FILES.file_names())
-    text = layout_job(FILES, direct=True, ioengine="libaio", seed=0)
+    text = layout_job_file(FILES, direct=True, ioengine="libaio", seed=0)
     assert "filename_format=s1m.$jobnum.$filenum" in text
 
 

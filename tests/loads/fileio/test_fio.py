@@ -17,17 +17,17 @@ from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.engines.fio import (
     NULL_FOLDER,
     FioEngine,
-    fill_job,
+    fill_job_file,
     layout_block_bytes,
-    layout_job,
-    measure_job,
+    layout_job_file,
+    measure_job_file,
 )
-from iolab.loads.fileio.workload import Access, Arrivals, Contents, Job, kind_of
+from iolab.loads.fileio.workload import Access, Arrivals, Contents, Job, generator_kind
 from tests.loads.fileio.fixtures import output
 
 FIO = FioEngine()
 FILES = DataSet("s1m", "default", numjobs=2, files_per_job=2, file_bytes=1 << 20)
-JOB = Job(FIO_ENGINE, Access.RANDRW, 4096, 1, 2, 1 << 20, 2, read_percent=50, direct=False)
+JOB = Job(FIO_ENGINE, Access.RANDRW, 4096, 1, 2, 1 << 20, 2, read_percent=50, is_direct=False)
 
 
 def tool(version: str | None) -> ToolFacts:
@@ -125,7 +125,7 @@ def rehearsal(command: Command) -> Command:
 def test_real_fio_lays_out_and_measures_in_a_folder_of_any_name(tmp_path: Path) -> None:
     folder = tmp_path / "a b:c;#$x%é'\""
     folder.mkdir()
-    run(FIO.layout(FILES, str(folder), replace(JOB, direct=False, ioengine="psync"), seed=1))
+    run(FIO.layout(FILES, str(folder), replace(JOB, is_direct=False, ioengine="psync"), seed=1))
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES.file_names())
     assert {path.stat().st_size for path in folder.iterdir()} == {1 << 20}
     blocks = [path.read_bytes() for path in folder.iterdir()]
@@ -174,7 +174,7 @@ def options_of(text: str) -> dict[str, str]:
 
 
 def told(job: Job) -> dict[str, str]:
-    return options_of(measure_job(job, MANY_FILES, 30_000, 7))
+    return options_of(measure_job_file(job, MANY_FILES, 30_000, 7))
 
 
 def test_a_job_is_told_whole() -> None:
@@ -255,7 +255,9 @@ def test_poisson_arrivals_at_a_rate_of_bytes_are_told_in_ios_of_each_direction()
 
 
 def test_buffered_and_further_options_are_told() -> None:
-    job = replace(DEEP, direct=False, ioengine="psync", options=(("thread", "1"), ("fsync", "32")))
+    job = replace(
+        DEEP, is_direct=False, ioengine="psync", options=(("thread", "1"), ("fsync", "32"))
+    )
     assert {
         "direct": "0",
         "ioengine": "psync",
@@ -266,7 +268,7 @@ def test_buffered_and_further_options_are_told() -> None:
 
 def test_seeds_of_jobs_differ_even_for_seed_zero() -> None:
     """fio multiplies its seed with the job's number: 0 would give all jobs the same offsets."""
-    assert options_of(measure_job(DEEP, MANY_FILES, 1000, 0))["randseed"] == "1"
+    assert options_of(measure_job_file(DEEP, MANY_FILES, 1000, 0))["randseed"] == "1"
 
 
 @pytest.mark.parametrize(
@@ -290,20 +292,20 @@ def test_seeds_of_jobs_differ_even_for_seed_zero() -> None:
 )
 def test_what_cannot_be_told_is_refused(job: Job, message: str) -> None:
     with pytest.raises(EngineError) as caught:
-        measure_job(job, MANY_FILES, 1000, 1)
+        measure_job_file(job, MANY_FILES, 1000, 1)
     assert message in caught.value.message
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a:b", "../x", ".x", "a/b", "s$jobnum", "a\n[b]", "é"])
 def test_a_data_set_whose_name_fio_could_misread_is_refused(name: str) -> None:
     with pytest.raises(EngineError, match="cannot begin file names"):
-        measure_job(DEEP, replace(MANY_FILES, id=name), 1000, 1)
+        measure_job_file(DEEP, replace(MANY_FILES, id=name), 1000, 1)
     with pytest.raises(EngineError, match="cannot begin file names"):
-        layout_job(replace(MANY_FILES, id=name), direct=True, ioengine="libaio", seed=1)
+        layout_job_file(replace(MANY_FILES, id=name), direct=True, ioengine="libaio", seed=1)
 
 
 def laid_out(files: DataSet, *, direct: bool = True) -> dict[str, str]:
-    return options_of(layout_job(files, direct=direct, ioengine="libaio", seed=7))
+    return options_of(layout_job_file(files, direct=direct, ioengine="libaio", seed=7))
 
 
 def test_a_layout_writes_every_file_whole_and_flushes() -> None:
@@ -361,14 +363,14 @@ DEEP_DEVICE = replace(MANY_FILES, device="nvme9n1")
 
 
 def test_a_device_is_told_by_its_name_and_each_job_has_its_own_region() -> None:
-    found = options_of(measure_job(DEEP, DEEP_DEVICE, 1000, 1))
+    found = options_of(measure_job_file(DEEP, DEEP_DEVICE, 1000, 1))
     assert found["filename"] == "nvme9n1"
     assert found["size"] == found["offset_increment"] == str(DEEP_DEVICE.job_bytes)
     assert not {"nrfiles", "filesize", "filename_format"} & set(found)
 
 
 def test_a_fill_goes_over_the_region_so_many_times_in_128_kib() -> None:
-    found = options_of(fill_job(DEEP_DEVICE, 2.5, direct=True, ioengine="libaio", seed=1))
+    found = options_of(fill_job_file(DEEP_DEVICE, 2.5, direct=True, ioengine="libaio", seed=1))
     region = DEEP_DEVICE.bytes_per_host
     assert (found["rw"], found["bs"], found["numjobs"]) == ("write", str(128 << 10), "1")
     assert found["size"] == str(region)
@@ -376,7 +378,7 @@ def test_a_fill_goes_over_the_region_so_many_times_in_128_kib() -> None:
 
 
 def test_a_fill_of_files_has_a_job_for_each_jobs_files() -> None:
-    found = options_of(fill_job(MANY_FILES, 1, direct=True, ioengine="libaio", seed=1))
+    found = options_of(fill_job_file(MANY_FILES, 1, direct=True, ioengine="libaio", seed=1))
     assert found["numjobs"] == str(MANY_FILES.numjobs)
     assert found["io_size"] == str(MANY_FILES.job_bytes)
     assert "filename" not in found
@@ -385,7 +387,7 @@ def test_a_fill_of_files_has_a_job_for_each_jobs_files() -> None:
 @pytest.mark.parametrize("name", ["a:b", "../sda", "a b", "a$b"])
 def test_a_device_whose_name_fio_could_misread_is_refused(name: str) -> None:
     with pytest.raises(EngineError):
-        measure_job(DEEP, replace(MANY_FILES, device=name), 1000, 1)
+        measure_job_file(DEEP, replace(MANY_FILES, device=name), 1000, 1)
 
 
 def test_trims_and_rates_in_bytes_are_told_in_fios_words() -> None:
@@ -401,7 +403,7 @@ NULL_READS = Job(FIO_ENGINE, Access.RANDREAD, 4096, 32, 4, 1 << 30, options=(("f
 
 
 def lines(job: Job) -> list[str]:
-    command = FioEngine().null(kind_of(job), seconds=0.5)
+    command = FioEngine().null(generator_kind(job), seconds=0.5)
     assert command is not None
     assert command.cwd == NULL_FOLDER
     assert not any("status-interval" in word for word in command.argv)

@@ -33,10 +33,10 @@ def test_fio_takes_every_example_and_refuses_what_it_does_not_know() -> None:
 
 @pytest.mark.parametrize("option", FIO_OPTIONS.values(), ids=lambda option: option.name)
 def test_a_value_holds_nothing_that_could_start_another_line(option: FioOption) -> None:
-    assert option.accepts(option.example)
+    assert option.accepts_value(option.example)
     for tail in ("\n", "\nexec_prerun=x", " x", ";x", "#x", "\x00", "$(x)", "/../x", "٣"):
-        assert not option.accepts(option.example + tail)
-    assert not option.accepts("")
+        assert not option.accepts_value(option.example + tail)
+    assert not option.accepts_value("")
     assert set(option.ioengines) <= set(IOENGINES)
     assert option.meaning
 
@@ -65,7 +65,7 @@ def test_options_with_other_effects_are_not_allowed(name: str) -> None:
     ],
 )
 def test_values_at_their_edges(name: str, value: str, fits: bool) -> None:  # noqa: FBT001
-    assert FIO_OPTIONS[name].accepts(value) is fits
+    assert FIO_OPTIONS[name].accepts_value(value) is fits
 
 
 def test_truth_is_one_and_zero_in_a_job_file() -> None:

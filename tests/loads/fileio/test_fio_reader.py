@@ -10,18 +10,22 @@ import numpy as np
 import pytest
 
 from iolab.core.bins import BIN_COUNT
-from iolab.core.histogram import Counts, Histogram, of_sparse
+from iolab.core.histogram import Counts, Histogram, dense_counts
 from iolab.core.run import DirectionTotals
 from iolab.core.workload import Direction
 from iolab.hosts.engine import EngineReading
 from iolab.hosts.intervals import Interval
-from iolab.loads.fileio.engines.fio_output import DocumentCutter, direction_totals, engine_totals
+from iolab.loads.fileio.engines.fio_output import (
+    JsonDocumentSplitter,
+    direction_totals,
+    engine_totals,
+)
 from iolab.loads.fileio.engines.fio_reader import FioReader
 from tests.loads.fileio.fixtures import BOTH, CLEAN, directions, output, read, reading
 
 
 def documents(name: str) -> list[dict[str, Any]]:
-    return [json.loads(text) for text in DocumentCutter().feed(output(name))]
+    return [json.loads(text) for text in JsonDocumentSplitter().feed(output(name))]
 
 
 def as_output(*parts: dict[str, Any]) -> bytes:
@@ -107,7 +111,7 @@ def pooled(result: EngineReading, direction: Direction) -> Counts:
     for interval in result.intervals:
         for part in interval.directions:
             if part.direction == direction:
-                counts += of_sparse(part.bins, part.counts)
+                counts += dense_counts(part.bins, part.counts)
     return counts
 
 

@@ -8,15 +8,15 @@ from iolab.loads.fileio.engines.fio_output import (
     DOCUMENT_LIMIT_BYTES,
     TEXT_LINE_BYTES,
     TEXT_LINES_LIMIT,
-    DocumentCutter,
+    JsonDocumentSplitter,
 )
 
 ONE = b'{\n  "a" : 1\n}\n'
 TWO = b'{\n  "b" : {\n  }\n}\n'
 
 
-def cut(raw: bytes, piece: int | None = None) -> tuple[list[bytes], DocumentCutter]:
-    cutter = DocumentCutter()
+def cut(raw: bytes, piece: int | None = None) -> tuple[list[bytes], JsonDocumentSplitter]:
+    cutter = JsonDocumentSplitter()
     found: list[bytes] = []
     step = piece or max(len(raw), 1)
     for start in range(0, len(raw), step):
@@ -25,7 +25,7 @@ def cut(raw: bytes, piece: int | None = None) -> tuple[list[bytes], DocumentCutt
 
 
 def test_a_document_is_given_with_its_last_line() -> None:
-    cutter = DocumentCutter()
+    cutter = JsonDocumentSplitter()
     assert cutter.feed(ONE[:-1]) == []
     assert cutter.feed(b"\n") == [ONE]
 
@@ -38,12 +38,12 @@ def test_text_inside_a_document_is_taken_out() -> None:
 
 def test_a_document_that_never_ends_is_counted() -> None:
     found, cutter = cut(ONE + TWO[:8])
-    assert (found, cutter.broken) == ([ONE], 1)
+    assert (found, cutter.broken_count) == ([ONE], 1)
 
 
 def test_a_document_that_another_one_interrupts_is_counted() -> None:
     found, cutter = cut(TWO[:8] + b"\n" + ONE)
-    assert (found, cutter.broken) == ([ONE], 1)
+    assert (found, cutter.broken_count) == ([ONE], 1)
 
 
 def test_text_is_kept_within_limits() -> None:
@@ -53,11 +53,11 @@ def test_text_is_kept_within_limits() -> None:
 
 
 def test_output_without_an_end_does_not_fill_memory() -> None:
-    cutter = DocumentCutter()
+    cutter = JsonDocumentSplitter()
     for _ in range(3):
         assert cutter.feed(b"{\n " + b" " * DOCUMENT_LIMIT_BYTES) == []
         assert len(cutter._buffer) == 0
-    assert cutter.broken == 3
+    assert cutter.broken_count == 3
     assert cutter.feed(ONE) == [ONE]
 
 

@@ -23,11 +23,11 @@ def study(text: str, engine: EngineName | None = None) -> Study:
 
 
 def test_a_native_workload_takes_the_best_way_unless_one_is_written() -> None:
-    free = Job.require(study(workload(NATIVE)).workloads[0].job)
+    free = Job.require_type(study(workload(NATIVE)).workloads[0].job)
     assert (free.engine, free.ioengine) == (NATIVE_ENGINE, "auto")
-    named = Job.require(study(workload(NATIVE + 'ioengine = "libaio"')).workloads[0].job)
+    named = Job.require_type(study(workload(NATIVE + 'ioengine = "libaio"')).workloads[0].job)
     assert named.ioengine == "libaio"
-    assert Job.require(study(workload()).workloads[0].job).ioengine == "libaio"
+    assert Job.require_type(study(workload()).workloads[0].job).ioengine == "libaio"
 
 
 def test_what_it_cannot_do_is_refused_all_at_once_with_the_value() -> None:
@@ -108,7 +108,9 @@ def test_a_polled_ring_does_not_flush() -> None:
     ],
 )
 def test_what_it_does_alike_is_taken(lines: str) -> None:
-    assert Job.require(study(workload(NATIVE + lines)).workloads[0].job).engine == NATIVE_ENGINE
+    assert (
+        Job.require_type(study(workload(NATIVE + lines)).workloads[0].job).engine == NATIVE_ENGINE
+    )
 
 
 def test_a_block_of_two_writes_is_not_verified() -> None:
@@ -143,7 +145,7 @@ def test_both_engines_use_the_same_files() -> None:
 
 def test_an_engine_chosen_on_the_command_line_stands_in_the_overrides() -> None:
     found = study(SMALL, NATIVE_ENGINE)
-    assert {Job.require(one.job).engine for one in found.workloads} == {NATIVE_ENGINE}
+    assert {Job.require_type(one.job).engine for one in found.workloads} == {NATIVE_ENGINE}
     assert found.overrides[:2] == ("workload.rand-read.engine=native", "workload.mix.engine=native")
     again = parse_study(found.text, FILE, options_for_resume(found))
     assert again.workloads == found.workloads

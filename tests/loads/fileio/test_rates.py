@@ -29,14 +29,14 @@ def trims(more: str = "", rw: str = "randtrim", target: str = TARGET) -> str:
 
 def test_a_rate_in_bytes_is_an_axis() -> None:
     points = plan_of(workload('rate = ["1m", "20m"]\narrivals = "poisson"')).points
-    assert [Job.require(point.job).rate_bytes_per_s for point in points] == [1 << 20, 20 << 20]
+    assert [Job.require_type(point.job).rate_bytes_per_s for point in points] == [1 << 20, 20 << 20]
     assert [point.axis for point in points] == [(("rate", "1m"),), (("rate", "20m"),)]
-    assert Job.require(points[0].job).target_iops == 256.0
-    assert job_text(Job.require(points[0].job)).endswith("1.05 MB/s a job, poisson arrivals")
+    assert Job.require_type(points[0].job).target_iops == 256.0
+    assert job_text(Job.require_type(points[0].job)).endswith("1.05 MB/s a job, poisson arrivals")
 
 
 def test_a_rate_in_bytes_of_mixed_blocks_is_a_rate_of_their_mean() -> None:
-    job = Job.require(
+    job = Job.require_type(
         load(workload('rate = "1m"\nfio = { bssplit = "4k/75:16k/25" }')).workloads[0].job
     )
     assert job.target_iops == (1 << 20) / (4096 * 0.75 + 16384 * 0.25)
@@ -50,14 +50,17 @@ def test_a_rate_in_bytes_of_mixed_blocks_is_a_rate_of_their_mean() -> None:
 def test_a_rate_of_the_fleet_is_shared_by_all_jobs_of_a_point() -> None:
     text = workload("fleet_rate_iops = 12000\nnumjobs = [1, 3]\nhosts = [1, 4]") + HOSTS
     points = plan_of(text).points
-    assert [Job.require(point.job).rate_iops for point in points] == [12000, 3000, 4000, 1000]
-    assert "the fleet, 1000 IOPS a job" in job_text(Job.require(points[-1].job))
+    assert [Job.require_type(point.job).rate_iops for point in points] == [12000, 3000, 4000, 1000]
+    assert "the fleet, 1000 IOPS a job" in job_text(Job.require_type(points[-1].job))
 
 
 def test_jobs_of_a_hosts_own_number_have_the_same_share_each() -> None:
     own = HOSTS + '[[host]]\nname = "big"\nnumjobs = 6\n'
     (point,) = plan_of(workload("fleet_rate_iops = 1000") + own).points
-    assert (Job.require(point.job).rate_iops, Job.require(point.job_on("big")).numjobs) == (100, 6)
+    assert (
+        Job.require_type(point.job).rate_iops,
+        Job.require_type(point.job_on("big")).numjobs,
+    ) == (100, 6)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +158,7 @@ def test_shares_of_blocks_that_cannot_be_drawn_are_refused(split: str, message: 
 
 @pytest.mark.parametrize("split", ["4k", "4k:8k:16k", "4k/100:8k", "4k/0:8k", "4k/60", "4k/1,8k"])
 def test_shares_that_leave_some_over_are_taken(split: str) -> None:
-    job = Job.require(
+    job = Job.require_type(
         load(workload(f'rate = "1m"\nfio = {{ bssplit = "{split}" }}')).workloads[0].job
     )
     assert 4096 <= job.mean_block_bytes <= 16384
@@ -163,7 +166,7 @@ def test_shares_that_leave_some_over_are_taken(split: str) -> None:
 
 def test_trims_need_a_block_device() -> None:
     study = parse_study(trims(), FILE, LoadOptions())
-    assert Job.require(study.workloads[0].job).access.trims
+    assert Job.require_type(study.workloads[0].job).access.has_trims
     assert parse_study(trims(target=""), FILE, LoadOptions(path_required=False))
     for target in ('[target]\npath = "/mnt"\n', TARGET + 'filesystem = "xfs"\n'):
         said = told(trims(target=target), path=None)
@@ -189,7 +192,7 @@ def test_trims_that_cannot_be_are_refused(more: str, message: str) -> None:
 
 def test_the_native_engine_trims_at_a_depth() -> None:
     text = trims('engine = "native"\nioengine = "libaio"\niodepth = 16\n')
-    assert Job.require(parse_study(text, FILE, LoadOptions()).workloads[0].job).iodepth == 16
+    assert Job.require_type(parse_study(text, FILE, LoadOptions()).workloads[0].job).iodepth == 16
 
 
 def test_a_device_that_takes_no_discards_is_refused_for_trims_alone() -> None:
@@ -208,7 +211,7 @@ def test_the_plan_fills_again_after_trims_and_says_what_becomes_of_the_device() 
     assert restore_count(study, plan.runs) == 2
     assert restore_count(study, (*plan.runs, plan.runs[0])) == 3
     assert any("2 x fill" in message for message, _ in plan.budget.reasons)
-    assert "written over and trimmed" in plan.destroys[0]
+    assert "written over and trimmed" in plan.destroyed_device_texts[0]
 
 
 def test_a_steady_state_is_made_again_after_trims() -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from iolab.core.histogram import bin_of_ns
+from iolab.core.histogram import bin_index_of_ns
 from iolab.core.run import DeviceDelta, HostRun, PlannedRun, Point, RunRecord
 from iolab.core.run import RunStatus as Status
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
@@ -63,7 +63,9 @@ def speed_of(point: Point) -> tuple[float, float]:
     limit, base_s = (9_000.0, 900e-6) if ycsb else (82_000.0, 95e-6)
     if isinstance(job, KeyValueJob) and job.loaded.block_bytes > 4 * KIB:
         limit *= 0.7
-    if (isinstance(job, YcsbJob) and job.share(READ) < 1) or point.workload == "read-write":
+    if (
+        isinstance(job, YcsbJob) and job.operation_share(READ) < 1
+    ) or point.workload == "read-write":
         limit *= 0.6
     if point.configuration == "new":
         limit, base_s = limit * (1.2 + 0.05 * (job.threads > 16)), base_s * 0.8
@@ -97,7 +99,7 @@ def made(source: Source, run: PlannedRun) -> RunRecord:
             rows.append((host, second, end, 1_000_000_000, int(operation), count, 0))
             sums.append(float(lat.sum()) if fine else 0.0)
             if fine:
-                where, many = np.unique(bin_of_ns(lat.astype(np.int64)), return_counts=True)
+                where, many = np.unique(bin_index_of_ns(lat.astype(np.int64)), return_counts=True)
                 bins += [
                     (host, second, int(operation), int(b), int(n))
                     for b, n in zip(where, many, strict=True)
@@ -143,13 +145,17 @@ def _told(point: Point) -> list[tuple[KeyOperation, float, float]]:
         beside = [(WRITE, 0.05, 0.1)] if job.workload == READ_WHILE_WRITING else []
         return [(ALL, 1.0, 1.0), *beside]
     assert isinstance(job, YcsbJob)
-    modify = job.share(KeyOperation.READ_MODIFY_WRITE)
-    update = job.share(UPDATE) + modify
-    found = [(READ, job.share(READ) + modify, 1.0)]
+    modify = job.operation_share(KeyOperation.READ_MODIFY_WRITE)
+    update = job.operation_share(UPDATE) + modify
+    found = [(READ, job.operation_share(READ) + modify, 1.0)]
     found += [(UPDATE, update, 0.5)] if update else []
     found += [(KeyOperation.READ_MODIFY_WRITE, modify, 1.5)] if modify else []
     if job.rate_ops_per_s is not None:
-        due = [(one.intended, share, slow * 9) for one, share, slow in found if one.intended]
+        due = [
+            (one.intended_variant, share, slow * 9)
+            for one, share, slow in found
+            if one.intended_variant
+        ]
         found += due
     return found
 

@@ -23,7 +23,7 @@ from iolab.loads.keyvalue.workload import (
     ServerSettings,
     YcsbJob,
 )
-from iolab.registry import analyses
+from iolab.registry import analysis_kinds
 from iolab.store.documents import Manifest
 from tests.loads.keyvalue.key_value_records import KIB, READ, READS, UPDATE, made
 from tests.report.studies import one_configuration
@@ -61,9 +61,9 @@ class KeySource(Source):
     def _result(self, run: PlannedRun) -> Result:
         key = (run.point.digest, run.repeat)
         record, failure = self.record(*key), self.failed.get(key)
-        kind = analyses().of(record)
-        view = analyses().view(record, self.facts, ())
-        metrics = kind.fleet(view)
+        kind = analysis_kinds().analysis_of_run(record)
+        view = analysis_kinds().build_view(record, self.facts, ())
+        metrics = kind.fleet_metrics(view)
         if failure:
             metrics = {name: Metric(None, one.unit) for name, one in metrics.items()}
         return Result(
@@ -77,12 +77,12 @@ class KeySource(Source):
             window_s=kind.window_s(view),
             metrics=metrics,
             hosts=tuple(
-                HostResult(host.host, kind.host(view, index))
+                HostResult(host.host, kind.host_metrics(view, index))
                 for index, host in enumerate(record.hosts)
             ),
             verdict=self.verdicts.get(key, VALID),
             load=run.point.job.type_tag,
-            spread=kind.spreads(view).get(WHOLE_RUN),
+            spread=kind.host_spreads(view).get(WHOLE_RUN),
         )
 
 

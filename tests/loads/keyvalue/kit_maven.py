@@ -89,4 +89,4 @@ class Bench:
 
     async def folder_of(self, name: KitName = KitName.YCSB, version: str = "0.17.0") -> Path:
         """The kit's folder."""
-        return await self.workshop.folder_of(name, version, self.said.append)
+        return await self.workshop.get_or_build_kit(name, version, self.said.append)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from iolab.core.histogram import bin_of_ns
+from iolab.core.histogram import bin_index_of_ns
 from iolab.core.host import HostFacts
 from iolab.core.run import CacheProof, DeviceDelta, HostRun, PlannedRun, Point, RunRecord, RunStatus
 from iolab.core.samples import BinTable, IntervalTable, Ints, empty_counter_table
@@ -136,7 +136,7 @@ def tables(
                 end, way = low + SECOND + offset + late, int(did.operation)
                 rows.append((host, seq, end, SECOND, way, lats.size, 0, int(lats.sum())))
                 if binned and lats.size:
-                    index, counts = np.unique(bin_of_ns(lats), return_counts=True)
+                    index, counts = np.unique(bin_index_of_ns(lats), return_counts=True)
                     pairs = zip(index, counts, strict=True)
                     bins += [(host, seq, way, int(b), int(c)) for b, c in pairs]
     columns = np.array(rows, dtype=np.int64).reshape(-1, 8).T
@@ -164,7 +164,7 @@ def key_host(name: str, told: KeyValueRun | None, reads: int, **changes: Any) ->
         clock_offset_after_ns=0,
         clock_error_after_ns=0,
         cache=CacheProof(
-            asked=True, resident_bytes_before=1 << 30, resident_bytes_after=0, methods=()
+            requested=True, resident_bytes_before=1 << 30, resident_bytes_after=0, methods=()
         ),
         devices=(DeviceDelta(DEVICE, reads * 4_600, 0, reads, 0),),
     )
@@ -269,4 +269,4 @@ def key_view(
 ) -> KeyValueView:
     """The record as checks see it, by default with the facts of every host."""
     known = {host.host: facts_of(host.host) for host in record.hosts} if facts is None else facts
-    return KeyValueAnalysis().view(record, known, telemetry, (GuestAnalysis(),))
+    return KeyValueAnalysis().build_view(record, known, telemetry, (GuestAnalysis(),))

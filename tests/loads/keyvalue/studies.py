@@ -8,7 +8,7 @@ from typing import Final
 
 from iolab.analysis.points import PointSummary, summarise
 from iolab.core.metric import Level, Metric, Result, Verdict
-from iolab.core.metric_spec import spec_of
+from iolab.core.metric_spec import metric_spec
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.core.workload import Axis, Workload
@@ -56,7 +56,7 @@ def _result(
     configuration: str, workload: str, threads: int, repeat: int, values: Values, level: Level
 ) -> Result:
     metrics = {
-        key: value if isinstance(value, Metric) else Metric(value, spec_of(key).unit)
+        key: value if isinstance(value, Metric) else Metric(value, metric_spec(key).unit)
         for key, value in values.items()
     }
     return Result(

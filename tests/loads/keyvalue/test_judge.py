@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from iolab.core.metric import Level
-from iolab.core.metric_spec import spec_of
+from iolab.core.metric_spec import metric_spec
 from iolab.core.run import RunRecord, RunStatus
 from iolab.core.samples import empty_bin_table, empty_interval_table
 from iolab.loads.keyvalue.metrics import WHOLE_KEY
@@ -40,7 +40,7 @@ def test_metrics_are_those_of_the_operations() -> None:
     assert list(result.metrics)[:2] == [WHOLE_KEY, "read_ops_per_s"]
     assert not any("update" in key for key in result.metrics)
     for found in (result.metrics, result.hosts[0].metrics):
-        assert all(spec_of(key).unit == metric.unit for key, metric in found.items())
+        assert all(metric_spec(key).unit == metric.unit for key, metric in found.items())
 
 
 def test_a_run_that_failed_has_its_metrics_without_values() -> None:

@@ -11,7 +11,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from iolab.loads.keyvalue.workload import Statistic, engine_reply, server_in, server_settings
+from iolab.loads.keyvalue.workload import (
+    Statistic,
+    key_value_run_of,
+    server_run_of,
+    server_settings,
+)
 from iolab.published.audit.document import read_published
 from iolab.published.report import published_tables
 from iolab.report.formats.html import build_report_page
@@ -53,7 +58,7 @@ def hostile_keys() -> KeySource:
     for run in source.plan.runs:
         record = source.record(run.point.digest, run.repeat)
         (host,) = record.hosts
-        told, server = engine_reply(host), server_in(record)
+        told, server = key_value_run_of(host), server_run_of(record)
         assert told is not None
         assert server is not None
         told = replace(told, build=EVERY, copied_by=EVERY, statistics=words)

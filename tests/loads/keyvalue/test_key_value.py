@@ -34,22 +34,24 @@ def test_a_quantile_lies_between_its_bounds(latencies: list[int], quantile: floa
     told = binned(latencies)
     rank = max(math.ceil(told.count * quantile), 1)
     true = sorted(latencies)[rank - 1]
-    low, high = told.bounds_ns(quantile)
+    low, high = told.quantile_bounds_ns(quantile)
     assert low <= true <= high
-    assert low <= told.interpolated_ns(quantile) <= high
-    assert told.relative_width(quantile) == (pytest.approx((high - low) / low) if low else math.inf)
+    assert low <= told.interpolated_quantile_ns(quantile) <= high
+    assert told.relative_bin_width(quantile) == (
+        pytest.approx((high - low) / low) if low else math.inf
+    )
 
 
 def test_what_is_no_quantile_is_refused() -> None:
     for wrong in (-0.1, 1.1, math.nan):
         with pytest.raises(ValueError, match="is not a quantile"):
-            binned([5]).bounds_ns(wrong)
+            binned([5]).quantile_bounds_ns(wrong)
     with pytest.raises(ValueError, match="no latency"):
-        binned([]).interpolated_ns(0.5)
+        binned([]).interpolated_quantile_ns(0.5)
 
 
 def test_the_writer_beside_the_readers_has_a_stream_of_its_own() -> None:
     loaded = KeyValueSet(keys=9, key_bytes=16, value_bytes=1024, block_bytes=4096)
     assert loaded.entry_bytes == 1040
-    assert KeyValueJob("readrandom", loaded, threads=4, cache_bytes=0).streams == 4
-    assert KeyValueJob("readwhilewriting", loaded, threads=4, cache_bytes=0).streams == 5
+    assert KeyValueJob("readrandom", loaded, threads=4, cache_bytes=0).seed_stream_count == 4
+    assert KeyValueJob("readwhilewriting", loaded, threads=4, cache_bytes=0).seed_stream_count == 5

@@ -13,10 +13,10 @@ from iolab.errors import HostError
 from iolab.loads.keyvalue.cost import (
     distinct_stores,
     load_seconds,
-    memory_needed,
+    needed_memory_bytes,
     space_on_host,
     store_bytes,
-    write_rate,
+    write_bytes_per_s,
 )
 from iolab.loads.keyvalue.problems import memory_notes, required_tools
 from iolab.loads.keyvalue.workload import KeyJob, KeyOperation, KeyValueJob, KeyValueSet, YcsbJob
@@ -61,18 +61,21 @@ def test_a_load_inserts_writes_twice_and_waits_for_its_compaction() -> None:
     ],
 )
 def test_what_a_client_writes_at_most(job: KeyJob, expected: float) -> None:
-    assert write_rate(job, 1000.0) == pytest.approx(expected)
+    assert write_bytes_per_s(job, 1000.0) == pytest.approx(expected)
 
 
 def test_memory_grows_with_caches_filters_threads_and_memtables() -> None:
-    base = memory_needed(BENCH)
-    assert memory_needed(replace(BENCH, cache_bytes=1 << 30)) - base == (1 << 30) - (8 << 20)
-    assert memory_needed(replace(BENCH, threads=64)) > base
-    assert memory_needed(replace(BENCH, loaded=replace(LOADED, bloom_bits=80))) - base == 9_000_000
-    assert memory_needed(replace(BENCH, workload="overwrite")) - base == 128 << 20
+    base = needed_memory_bytes(BENCH)
+    assert needed_memory_bytes(replace(BENCH, cache_bytes=1 << 30)) - base == (1 << 30) - (8 << 20)
+    assert needed_memory_bytes(replace(BENCH, threads=64)) > base
+    assert (
+        needed_memory_bytes(replace(BENCH, loaded=replace(LOADED, bloom_bits=80))) - base
+        == 9_000_000
+    )
+    assert needed_memory_bytes(replace(BENCH, workload="overwrite")) - base == 128 << 20
     slow = replace(BENCH, workload="readwhilewriting", write_bytes_per_s=1000)
-    assert memory_needed(slow) - base < 1 << 20
-    assert memory_needed(YCSB) > 256 << 20
+    assert needed_memory_bytes(slow) - base < 1 << 20
+    assert needed_memory_bytes(YCSB) > 256 << 20
 
 
 def reasons(text: str, *sets: str) -> dict[str, float]:

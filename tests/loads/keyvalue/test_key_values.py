@@ -124,7 +124,7 @@ def test_values_are_set_from_the_command_line() -> None:
     assert study.workloads[0].job.options == (("open_files", "-1"),)
     mixed = load(ycsb(), "workload.w.mix.read=0.9", "workload.w.mix.update=0.1").workloads[0].job
     assert isinstance(mixed, YcsbJob)
-    assert mixed.share(KeyOperation.READ) == 0.9
+    assert mixed.operation_share(KeyOperation.READ) == 0.9
 
 
 @pytest.mark.parametrize("name", sorted(DB_BENCH_OPTIONS))

@@ -124,7 +124,7 @@ def test_without_maven(tmp_path: Path) -> None:
     empty.mkdir()
     shop = default_kit_builder({"PATH": str(empty), "XDG_CACHE_HOME": str(tmp_path / "cache")})
     with pytest.raises(EngineError, match=r"Maven, .* is not on"):
-        asyncio.run(shop.folder_of(KitName.CASSANDRA, "4.0.17", print))
+        asyncio.run(shop.get_or_build_kit(KitName.CASSANDRA, "4.0.17", print))
 
 
 def test_a_maven_that_hangs_is_killed(tmp_path: Path) -> None:

@@ -15,11 +15,11 @@ from iolab.core.stopping import LSM, Steadiness, SteadinessStatus
 from iolab.loads.keyvalue.metrics import (
     WHOLE,
     key_value_metrics,
-    measure_key_value,
     merge_latencies,
+    sum_key_value_load,
     with_key_value_intervals,
 )
-from iolab.loads.keyvalue.workload import BinnedLatency, LatencyBin, engine_reply
+from iolab.loads.keyvalue.workload import BinnedLatency, LatencyBin, key_value_run_of
 from tests.analysis.records import GO_NS, SECOND
 from tests.histograms import of_latencies
 from tests.judging import judge
@@ -118,7 +118,7 @@ def test_the_writer_beside_readers_stands_apart() -> None:
 
 def test_threads_that_do_both_have_each_operations_share() -> None:
     record = bench_record(job=replace(BENCH, workload="readrandomwriterandom"))
-    run = engine_reply(record.hosts[0])
+    run = key_value_run_of(record.hosts[0])
     assert run is not None
     writes = told_in_us(steadily(WRITE, per_s=13_000 // 4))
     latencies = (*run.latencies, writes)
@@ -157,12 +157,12 @@ def test_no_second_is_lost_to_intervals_that_begin_in_the_middle(late_s: float) 
 def test_db_benchs_latencies_are_rocksdbs_own_of_the_whole_run() -> None:
     record = bench_record(2)
     metrics = judge(record, {}).metrics
-    runs = [engine_reply(host) for host in record.hosts]
+    runs = [key_value_run_of(host) for host in record.hosts]
     both = merge_latencies([run.latencies[0] for run in runs if run is not None])
     assert both is not None
     p99 = metrics["read_lat_ns_p99"]
-    assert p99.value == both.interpolated_ns(0.99)
-    assert (p99.low, p99.high) == both.bounds_ns(0.99) == (1_300_000, 1_900_000)
+    assert p99.value == both.interpolated_quantile_ns(0.99)
+    assert (p99.low, p99.high) == both.quantile_bounds_ns(0.99) == (1_300_000, 1_900_000)
     assert p99.is_bin_bound
     assert metrics["read_lat_ns_mean"].value == pytest.approx(both.mean_ns)
     assert metrics["read_lat_ns_max"].value == both.max_ns
@@ -171,7 +171,7 @@ def test_db_benchs_latencies_are_rocksdbs_own_of_the_whole_run() -> None:
 
 def test_hosts_with_bins_that_do_not_fit_have_no_percentiles_together() -> None:
     record = bench_record(2)
-    run = engine_reply(record.hosts[1])
+    run = key_value_run_of(record.hosts[1])
     assert run is not None
     odd = replace(run.latencies[0], bins=(LatencyBin(350_000, 600_000, run.latencies[0].count),))
     other = replace(record.hosts[1], details=replace(run, latencies=(odd,)))
@@ -183,9 +183,9 @@ def test_hosts_with_bins_that_do_not_fit_have_no_percentiles_together() -> None:
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_intervals_of_each_operation_cover_no_time_twice(apart: bool) -> None:  # noqa: FBT001
-    load = measure_key_value(ycsb_record(apart=apart))
+    load = sum_key_value_load(ycsb_record(apart=apart))
     assert load.seconds[0] == pytest.approx(20.0, abs=0.01)
-    assert load.rates[0] == pytest.approx(4_000, rel=1e-3)
+    assert load.fleet_rates[0] == pytest.approx(4_000, rel=1e-3)
     assert fleet_rate_series(ycsb_record(apart=apart), WHOLE) is not None
 
 
@@ -208,7 +208,7 @@ def test_hosts_that_never_met_have_rates_of_their_own_only() -> None:
 
 def test_a_host_that_told_no_latency_leaves_none_to_the_fleet() -> None:
     record = bench_record(2)
-    run = engine_reply(record.hosts[1])
+    run = key_value_run_of(record.hosts[1])
     assert run is not None
     mute = replace(record.hosts[1], details=replace(run, latencies=()))
     metrics = judge(replace(record, hosts=(record.hosts[0], mute)), {}).metrics
@@ -235,7 +235,7 @@ def test_a_rate_has_the_steady_parts_interval_where_it_is_of_that(
     known: bool,  # noqa: FBT001
 ) -> None:
     record = ycsb_record()
-    load = measure_key_value(record)
+    load = sum_key_value_load(record)
     steady = SteadinessView(replace(STEADY, status=status), Window(0, 1), 0.0, 0, excess)
     metrics = key_value_metrics(load, YCSB)
     rate = with_key_value_intervals(metrics, record, load, steady)["ops_per_s"]
@@ -250,7 +250,7 @@ def test_a_rate_has_the_steady_parts_interval_where_it_is_of_that(
 
 def test_a_store_is_judged_by_the_settings_for_stores() -> None:
     record = ycsb_record([[steadily(READ, seconds=320.0)]])
-    assert key_view(record).steady == judge_steadiness(record, LSM, WHOLE)
+    assert key_view(record).steadiness_view == judge_steadiness(record, LSM, WHOLE)
 
 
 def test_a_long_steady_run_knows_its_rate_and_its_percentiles() -> None:
@@ -332,17 +332,17 @@ def test_merged_bins_are_those_of_all_latencies_together(parts: list[list[int]])
     assert found.mean_ns == pytest.approx(whole.mean_ns)
     assert found.std_dev_ns == pytest.approx(whole.std_dev_ns, abs=1.0)
     for quantile in (0.5, 0.99):
-        assert found.interpolated_ns(quantile) == whole.interpolated_ns(quantile)
+        assert found.interpolated_quantile_ns(quantile) == whole.interpolated_quantile_ns(quantile)
 
 
 @settings(max_examples=30)
 @given(LATENCIES, st.sampled_from([0.5, 0.9, 0.99]))
 def test_a_percentile_lies_within_its_bounds(micros: list[int], quantile: float) -> None:
     found = in_bins(micros)
-    low, high = found.bounds_ns(quantile)
+    low, high = found.quantile_bounds_ns(quantile)
     exact = sorted(micros)[max(-(-len(micros) * int(100 * quantile) // 100), 1) - 1] * 1000
     assert low <= exact <= high
-    assert low <= found.interpolated_ns(quantile) <= high
+    assert low <= found.interpolated_quantile_ns(quantile) <= high
 
 
 def test_bins_that_overlap_do_not_merge() -> None:

@@ -10,15 +10,15 @@ import pytest
 from iolab.analysis.points import summarise
 from iolab.core.metric import Level, Metric
 from iolab.core.samples import CounterTable
-from iolab.loads.keyvalue.charts import key_figures
+from iolab.loads.keyvalue.charts import key_value_best_figures
 from iolab.loads.keyvalue.kind import KIND
 from iolab.loads.keyvalue.tables import (
     operations_line,
     percentile_bounds_table,
-    percentile_to_draw,
+    percentile_for_chart,
     study_point_groups,
 )
-from iolab.registry import reported
+from iolab.registry import report_kinds
 from iolab.report.brief import Brief
 from iolab.report.formats.html import ReportPage, build_report_page
 from tests.facts import tells
@@ -177,9 +177,9 @@ def test_the_store_behind_ycsb_is_told() -> None:
 def test_a_percentile_is_drawn_only_where_every_point_has_it(paced: KeySource) -> None:
     job = paced.study.workloads[0].job
     known = {f"read_lat_ns_{name}": Metric(1.0, "ns") for name in ("mean", "p50", "p99", "p99_99")}
-    assert percentile_to_draw(job, [known], READ) == "p99_99"
+    assert percentile_for_chart(job, [known], READ) == "p99_99"
     fewer = {**known, "read_lat_ns_p99_99": Metric(None, "ns")}
-    assert percentile_to_draw(job, [known, fewer], READ) == "p99"
+    assert percentile_for_chart(job, [known, fewer], READ) == "p99"
 
 
 def test_a_chart_says_why_the_published_percentile_is_missing() -> None:
@@ -287,7 +287,9 @@ def test_a_failed_run_has_a_row_and_no_number(rocks: KeySource) -> None:
         metrics={key: Metric(None, one.unit) for key, one in first.metrics.items()},
         verdict=objecting(Level.INVALID, "engine", "It was killed."),
     )
-    table = KIND.make_report(reported().booted_hosts).result_table(rocks.study, [gone, *others], {})
+    table = KIND.make_report(report_kinds().booted_hosts).result_table(
+        rocks.study, [gone, *others], {}
+    )
     heads = [column.title for column in table.columns]
     assert table.rows[0][heads.index("Operations/s")].text == "–"
     groups = study_point_groups(rocks.study, summarise([gone], rocks.study))
@@ -302,7 +304,7 @@ def test_a_short_run_is_told_by_the_percentile_that_it_has(paced: KeySource) -> 
 
 
 def test_each_operation_of_a_mix_has_its_latency_beside_the_best_figure(paced: KeySource) -> None:
-    found = key_figures(
+    found = key_value_best_figures(
         study_point_groups(paced.study, summarise(paced.results(), paced.study)), paced.study
     )
     mixed = next(one for one in found if "update" in str(one.latencies))

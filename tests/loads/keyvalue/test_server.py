@@ -176,7 +176,7 @@ def test_a_file_system_is_made_in_an_image_or_on_a_device() -> None:
     device = ('device = "/dev/sdx"', 'serial = "1"')
     study = load(target('filesystem = "xfs"', *device), path=None)
     assert (study.target.make_xfs, study.target.image_bytes) == (True, None)
-    assert make_plan(study).destroys
+    assert make_plan(study).destroyed_device_texts
     found = load(target('filesystem = "as-found"', 'image = "4g"')).target
     assert found == TargetSettings(keep_files=False, allow_memory=False)
 

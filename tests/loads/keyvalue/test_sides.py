@@ -13,7 +13,7 @@ from iolab.analysis.adaptive import ResultLog
 from iolab.analysis.comparison import compare_sides, track_history
 from iolab.analysis.differences import ComparisonSide, differences
 from iolab.analysis.metrics import bound_stall_percentiles
-from iolab.analysis.points import bin_error, summarise
+from iolab.analysis.points import pooled_bin_error, summarise
 from iolab.analysis.steady import SteadinessView
 from iolab.analysis.window import Window
 from iolab.core.metric import Metric, Result
@@ -84,7 +84,7 @@ def test_the_rate_is_tracked_over_sessions() -> None:
         side(f"s{number}", results(BASE, rates([level, level * 1.001])), created_s=number)
         for number, level in enumerate(levels)
     ]
-    (series,) = track_history(sides).series
+    (series,) = track_history(sides).metric_histories
     assert series.metric == "ops_per_s"
     assert [change.index for change in series.search.changes] == [6]
 
@@ -103,7 +103,7 @@ def test_another_load_forbids_comparing_but_not_another_place(
     changes: dict[str, Any], what: str, *, forbids: bool
 ) -> None:
     (found,) = differences(side("a"), side("b", job=replace(BENCH, **changes)))
-    assert (found.subject, found.forbids) == (what, forbids)
+    assert (found.subject, found.forbids_comparison) == (what, forbids)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_server_that_does_other_work_forbids_comparing(
 ) -> None:
     other = ServerSettings(**changes)
     (found,) = differences(side("a", job=YCSB), side("b", job=YCSB, server=other))
-    assert (found.what, found.forbids) == (what, forbids)
+    assert (found.setting, found.forbids_comparison) == (what, forbids)
     assert differences(side("a"), side("b", server=other)) == (), "db_bench has no server"
 
 
@@ -138,7 +138,7 @@ def test_bins_of_an_engine_are_in_published_intervals() -> None:
     assert found.high is not None
     assert found.low < 1.3e6
     assert found.high > 1.9e6
-    assert bin_error(key, several) > bin_error("ops_per_s", several) == 0.0
+    assert pooled_bin_error(key, several) > pooled_bin_error("ops_per_s", several) == 0.0
     (alone,) = summarise(several[:1], STUDY)
     assert alone.metrics[key] == known
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from iolab.analysis.sums import sum_measured_window
-from iolab.core.histogram import bin_of_ns
+from iolab.core.histogram import bin_index_of_ns
 from iolab.core.host import HostFacts
 from iolab.core.run import HostRun, PlannedRun, Point, RunRecord, RunStatus
 from iolab.core.samples import (
@@ -26,7 +26,7 @@ from iolab.core.samples import (
 )
 from iolab.guests.analysis import GuestAnalysis
 from iolab.hosts.rates import CounterSeries
-from iolab.loads.metadata.metrics import MetadataView, measure_metadata
+from iolab.loads.metadata.metrics import MetadataView, sum_metadata_load
 from iolab.loads.metadata.workload import (
     MDTEST_ENGINE,
     METADATA_ENGINE,
@@ -36,7 +36,7 @@ from iolab.loads.metadata.workload import (
     OperationRun,
     ReportedRate,
     ReportedRates,
-    host_phases,
+    operation_runs_of_host,
 )
 from tests.analysis.records import GO_NS, QUIET, SECOND, facts_of, host_run
 
@@ -141,8 +141,8 @@ def _work(
 def _told(operation: Operation, did: Done, offset: int) -> OperationRun:
     return OperationRun(
         operation=operation,
-        asked=did.ends.size,
-        done=did.ends.size,
+        requested=did.ends.size,
+        completed=did.ends.size,
         errors=(),
         skipped=0,
         first_start_real_ns=int(did.starts.min()) + offset,
@@ -171,7 +171,7 @@ def _tell(
         lats = did.lats[(did.ends > low) & (did.ends <= high)]
         way = int(operation)
         rows.append((host, seq, high + offset, high - low, way, lats.size, 0, int(lats.sum())))
-        index, counts = np.unique(bin_of_ns(lats), return_counts=True)
+        index, counts = np.unique(bin_index_of_ns(lats), return_counts=True)
         bins += [(host, seq, way, int(b), int(c)) for b, c in zip(index, counts, strict=True)]
         seq += 1
     return seq
@@ -268,7 +268,7 @@ def metadata_view(
         sum_measured_window(record),
         telemetry,
         host_kinds=(GuestAnalysis(),),
-        metadata=measure_metadata(record),
+        metadata=sum_metadata_load(record),
     )
 
 
@@ -280,7 +280,7 @@ def with_phase(record: RunRecord, host: int, operation: Operation, **changes: An
         details=MetadataRun(
             tuple(
                 replace(phase, **changes) if phase.operation is operation else phase
-                for phase in host_phases(runs[host])
+                for phase in operation_runs_of_host(runs[host])
             )
         ),
     )

@@ -15,8 +15,8 @@ from iolab.loads.metadata.workload import (
     MetadataRun,
     Operation,
     ReportedRates,
-    host_phases,
-    printed_rates,
+    operation_runs_of_host,
+    reported_rates_of_run,
 )
 from tests.analysis.records import SECOND, series
 from tests.facts import tells
@@ -79,7 +79,9 @@ def test_one_failed_operation_is_too_many(record: RunRecord) -> None:
 def test_what_was_skipped_or_never_reached_is_invalid(record: RunRecord) -> None:
     skipped = with_phase(record, 0, STAT, done=11_000, skipped=1_000)
     assert ask("phase-incomplete", skipped).evidence["skipped"] == 1_000
-    lost = replace(record.hosts[1], details=MetadataRun(host_phases(record.hosts[1])[:3]))
+    lost = replace(
+        record.hosts[1], details=MetadataRun(operation_runs_of_host(record.hosts[1])[:3])
+    )
     one_left = replace(record, hosts=(record.hosts[0], lost))
     assert tells(ask("phase-incomplete", one_left).message, "1 of 2 hosts", "file-read")
     none = replace(record, hosts=tuple(replace(h, details=MetadataRun(())) for h in record.hosts))
@@ -130,7 +132,7 @@ def test_who_made_what_a_host_stats(hosts: int, shift: int, share: float) -> Non
 def test_a_drop_of_caches_is_told_and_not_believed() -> None:
     record = made(1, replace(JOB, files_per_rank=10)).record
     proof = CacheProof(
-        asked=True,
+        requested=True,
         resident_bytes_before=None,
         resident_bytes_after=None,
         methods=("drop_caches",),
@@ -147,7 +149,7 @@ def test_preempted_ranks_waited_for_a_processor(record: RunRecord) -> None:
 
 
 def test_busy_cores_are_looked_for_in_each_phase_by_itself(record: RunRecord) -> None:
-    stat = next(p for p in host_phases(record.hosts[0]) if p.operation is STAT)
+    stat = next(p for p in operation_runs_of_host(record.hosts[0]) if p.operation is STAT)
     begun = ((stat.first_start_real_ns or 0) - record.started_real_ns) // SECOND
     ended = ((stat.last_end_real_ns or 0) - record.started_real_ns) // SECOND
     shares = [1.0 if begun <= second <= ended else 0.2 for second in range(80)]
@@ -197,9 +199,11 @@ def test_rates_that_mdtest_did_not_print_are_missed() -> None:
 @pytest.mark.parametrize(("factor", "wanted"), [(1.0, VALID), (0.95, INDICATIVE), (0.5, INVALID)])
 def test_a_printed_rate_must_stand_for_what_was_asked(factor: float, wanted: Level) -> None:
     record = mdtest_record(FOUR)
-    told = tuple(replace(rate, ops_per_s=rate.ops_per_s * factor) for rate in printed_rates(record))
+    told = tuple(
+        replace(rate, ops_per_s=rate.ops_per_s * factor) for rate in reported_rates_of_run(record)
+    )
     assert level("reported-rates", replace(record, details=ReportedRates(told))) is wanted
-    untimed = tuple(replace(rate, seconds=None) for rate in printed_rates(record))
+    untimed = tuple(replace(rate, seconds=None) for rate in reported_rates_of_run(record))
     assert level("reported-rates", replace(record, details=ReportedRates(untimed))) is INDICATIVE
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from iolab.analysis.metrics import metrics_from_values
 from iolab.core.metric import Level, Result, Verdict
 from iolab.core.run import RunStatus
-from iolab.loads.metadata.iterations import is_metadata, point_statistics
+from iolab.loads.metadata.iterations import is_metadata_result, point_statistics
 from iolab.loads.metadata.metrics import METADATA_KEYS
 from iolab.loads.metadata.tables import rate_texts
 from iolab.loads.metadata.terminal import operation_lines
@@ -48,7 +48,7 @@ def test_statistics_are_the_plain_formulas(rates: list[float]) -> None:
     found = point_statistics([result(i, file_stat_ops_per_s=v) for i, v in enumerate(rates, 1)])
     (one,) = found[0].operations
     assert one.operation is Operation.FILE_STAT
-    assert (one.maximum, one.minimum, one.n) == (max(rates), min(rates), len(rates))
+    assert (one.maximum, one.minimum, one.iteration_count) == (max(rates), min(rates), len(rates))
     assert one.mean == pytest.approx(statistics.fmean(rates))
     if len(rates) == 1:
         assert one.std_dev is None
@@ -64,10 +64,10 @@ def test_latencies_are_those_of_the_median_iteration_never_a_mean() -> None:
         for i, (rate, tail) in enumerate(zip(rates, tails, strict=True), 1)
     ]
     (one,) = point_statistics(given_)[0].operations
-    assert one.shown.repeat == 3
+    assert one.median_result.repeat == 3
     assert one.latencies["p99"].value == 2.0
     even = point_statistics(given_[:2])[0].operations[0]
-    assert even.shown.repeat == 2
+    assert even.median_result.repeat == 2
 
 
 def test_an_operation_whose_iterations_disagree_has_a_verdict_of_its_own() -> None:
@@ -78,24 +78,24 @@ def test_an_operation_whose_iterations_disagree_has_a_verdict_of_its_own() -> No
     ]
     create, stat = point_statistics(given_)[0].operations
     assert (create.level, stat.level) == (Level.INVALID, Level.INDICATIVE)
-    assert create.disagreement is not None
-    assert create.disagreement.code == "repeats-disagree"
+    assert create.repeats_disagree_check is not None
+    assert create.repeats_disagree_check.code == "repeats-disagree"
     assert rate_texts(create)[2:] == (DASH, DASH)
     alike = point_statistics([given_[0], replace(given_[0], repeat=2)])[0].operations
-    assert [(one.level, one.disagreement) for one in alike] == [(Level.VALID, None)] * 2
+    assert [(one.level, one.repeats_disagree_check) for one in alike] == [(Level.VALID, None)] * 2
 
 
 def test_an_invalid_iteration_is_not_compared() -> None:
     bad = result(2, Level.INVALID, file_stat_ops_per_s=1.0)
     (one,) = point_statistics([result(1, file_stat_ops_per_s=100.0), bad])[0].operations
-    assert (one.level, one.disagreement) == (Level.INVALID, None)
+    assert (one.level, one.repeats_disagree_check) == (Level.INVALID, None)
 
 
 def test_a_rate_of_nothing_is_told_beside_iterations_that_disagree() -> None:
     rates = (0.0, 10.0, 40.0)
     given_ = [result(i, file_stat_ops_per_s=rate) for i, rate in enumerate(rates, 1)]
     (stat,) = point_statistics(given_)[0].operations
-    assert (stat.minimum, stat.compared, stat.level) == (0.0, (10.0, 40.0), Level.INVALID)
+    assert (stat.minimum, stat.compared_values, stat.level) == (0.0, (10.0, 40.0), Level.INVALID)
     lines = drawn(operation_lines(kpi().study, given_))
     assert any("file stat 4 times" in line for line in lines)
 
@@ -113,7 +113,7 @@ def test_one_iteration_without_a_window_takes_the_rate_of_the_whole_for_all() ->
     second = result(2, file_create_ops_per_s_whole=80.0)
     (one,) = point_statistics([first, second])[0].operations
     assert one.metric == "file_create_ops_per_s_whole"
-    assert not one.over_window
+    assert not one.is_over_common_window
     assert one.values == (80.0, 80.0)
 
 
@@ -124,16 +124,16 @@ def test_the_worst_verdict_of_the_iterations_is_theirs() -> None:
 
 
 def test_a_point_without_some_of_its_hosts_stands_apart() -> None:
-    fewer = replace(result(2, file_stat_ops_per_s=1.0), without=("c2",))
+    fewer = replace(result(2, file_stat_ops_per_s=1.0), excluded_hosts=("c2",))
     points = point_statistics([result(1, file_stat_ops_per_s=2.0), fewer])
-    assert [point.without for point in points] == [(), ("c2",)]
+    assert [point.excluded_hosts for point in points] == [(), ("c2",)]
 
 
 def test_real_records_give_every_operation_in_order() -> None:
     results = [judge(made(seed=i, repeat=i).record, {}) for i in (1, 2, 3)]
     (point,) = point_statistics(results)
     assert [one.operation for one in point.operations] == list(Operation)
-    assert [one.over_window for one in point.operations] == [False, *([True] * 4), False]
+    assert [one.is_over_common_window for one in point.operations] == [False, *([True] * 4), False]
     rates = [r.metrics["file_create_ops_per_s"].value or 0.0 for r in results]
     assert point.operations[1].std_dev == pytest.approx(statistics.stdev(rates))
 
@@ -149,5 +149,5 @@ def test_mdtests_iterations_have_no_latencies() -> None:
 
 def test_runs_of_io_are_no_iterations() -> None:
     io = judge(healthy(), {})
-    assert not is_metadata(io)
+    assert not is_metadata_result(io)
     assert point_statistics([io]) == ()

@@ -15,7 +15,7 @@ from iolab.loads.metadata.mdtest_output import (
     OUTPUT_LIMIT_BYTES,
     TREES,
     RateRule,
-    contradictions,
+    output_contradictions,
     parse_mdtest_output,
     reported_rates,
 )
@@ -43,7 +43,7 @@ def test_a_single_iteration_gives_six_rates(build: str) -> None:
     assert (output.version, output.rule) == RULES[build]
     assert (output.ranks, output.files, output.iterations) == (4, 200, 1)
     assert output.finished
-    assert output.faults == output.messages == contradictions(output) == ()
+    assert output.faults == output.messages == output_contradictions(output) == ()
     rates = reported_rates(output)
     assert [rate.operation for rate in rates] == list(Operation)
     for rate in rates:
@@ -56,7 +56,7 @@ def test_a_single_iteration_gives_six_rates(build: str) -> None:
 @pytest.mark.parametrize("build", RULES)
 def test_three_iterations_are_told_apart_and_never_reported_as_one(build: str) -> None:
     output = parse_mdtest_output(golden(f"three-{build}"))
-    assert (output.iterations, output.faults, contradictions(output)) == (3, (), ())
+    assert (output.iterations, output.faults, output_contradictions(output)) == (3, (), ())
     assert reported_rates(output) == ()
     for operation in Operation:
         assert [line.iteration for line in output.phase_lines if line.operation is operation] == [
@@ -124,7 +124,7 @@ def test_a_summary_that_is_not_of_its_iterations_is_found_out(build: str, column
     word = row.split()[-4:][column]
     forged = text.replace(row, row.replace(word, f"{float(word) + 1:.3f}"))
     assert forged != text
-    assert contradictions(parse_mdtest_output(forged.encode()))
+    assert output_contradictions(parse_mdtest_output(forged.encode()))
 
 
 @pytest.mark.parametrize(("build", "factor"), [("1.9.3", 0.5), ("3.3.0", 0.2), ("4.0.0", 2.0)])
@@ -135,7 +135,7 @@ def test_rates_of_files_are_held_against_what_rank_0_saw(build: str, factor: flo
     forged = row
     for word in words:
         forged = forged.replace(word, f"{float(word) * factor:.3f}")
-    assert contradictions(parse_mdtest_output(text.replace(row, forged).encode()))
+    assert output_contradictions(parse_mdtest_output(text.replace(row, forged).encode()))
 
 
 def test_two_summaries_are_one_too_many() -> None:
@@ -153,7 +153,7 @@ def test_an_endless_output_is_cut() -> None:
 def test_no_bytes_make_the_parser_fail(build: str, at: int, junk: bytes) -> None:
     raw = golden(f"three-{build}")
     output = parse_mdtest_output(raw[:at] + junk + raw[at + len(junk) :])
-    contradictions(output)
+    output_contradictions(output)
     reported_rates(output)
 
 

@@ -19,7 +19,7 @@ from iolab.loads.metadata.workload import (
     iteration_seconds,
     operations_per_client,
     phase_seconds,
-    space_per_client,
+    space_bytes_per_client,
 )
 from iolab.study.schedule import expand_points
 from tests.plans import check_ready, make_plan
@@ -95,7 +95,7 @@ def test_iterations_are_runs_and_others_repeat_as_the_method_says() -> None:
 
 def test_a_star_sets_only_what_can_have_the_key() -> None:
     study = load(BOTH, "workload.*.numjobs=4", "workload.*.ranks=2", "workload.*.title=x")
-    assert [Job.require(workload.job).numjobs for workload in study.workloads[:2]] == [4, 4]
+    assert [Job.require_type(workload.job).numjobs for workload in study.workloads[:2]] == [4, 4]
     job = study.workloads[2].job
     assert isinstance(job, MetadataJob)
     assert (job.ranks, job.rank_shift) == (2, 2)
@@ -194,7 +194,7 @@ def test_the_budget_counts_files_and_no_runtime() -> None:
     assert operations_per_client(job, Operation.FILE_STAT) == 10_000
     assert operations_per_client(job, Operation.TREE_REMOVE) == 10
     assert job.inode_count == 10_011
-    assert space_per_client(job) == (10_000 * 2 + 11) * 4096
+    assert space_bytes_per_client(job) == (10_000 * 2 + 11) * 4096
     # 10,000 files at 5000, 50000, 20000 and 5000 a second, twice 10 folders at 1000, six phases.
     assert iteration_seconds(job) == pytest.approx(2 + 0.2 + 0.5 + 2 + 0.02 + 6 * 0.5)
     text = metadata("file_bytes = 5000\niterations = 2\n", ranks="10").replace("= 10\n", "= 1000\n")
@@ -202,7 +202,7 @@ def test_the_budget_counts_files_and_no_runtime() -> None:
     budget = make_plan(load(text)).budget
     assert budget.layout_bytes_per_host == 0
     assert budget.write_bytes_estimate == 2 * 2 * 10_000 * 5000
-    assert budget.free_bytes_needed_per_host > space_per_client(job)
+    assert budget.free_bytes_needed_per_host > space_bytes_per_client(job)
     (seconds,) = [part for why, part in budget.reasons if "files on each host" in why]
     assert seconds == pytest.approx(2 * iteration_seconds(job))
     assert not any("warm-up" in why or "lay out" in why for why, _ in budget.reasons)

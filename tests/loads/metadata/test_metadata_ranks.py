@@ -22,8 +22,8 @@ def test_the_makers_are_those_whose_ranks_the_shift_leads_to(
     for share in rank_shares(job(ranks, shift), hosts):
         mine = range(share.first_rank, share.first_rank + share.ranks)
         expected = {(rank + shift) % total // ranks for rank in mine}
-        assert set(share.makers) == expected
-        assert set(share.others) == expected - {share.index}
+        assert set(share.maker_host_indexes) == expected
+        assert set(share.other_maker_indexes) == expected - {share.index}
         assert share.total_ranks == total
 
 
@@ -37,7 +37,7 @@ def test_only_operations_on_files_that_are_there_are_shifted() -> None:
     for operation in Operation:
         asked = phase_request(job(4, 4), first, dirs, operation, iteration=7)
         assert ("shift" in asked) == ("others" in asked) == (operation in SHIFTED)
-        assert asked["phase"] == operation.word
+        assert asked["phase"] == operation.display_name
         own = phase_request(job(4, 4), first, dirs, operation, iteration=7, shifted=False)
         assert "shift" not in own
 
@@ -72,4 +72,4 @@ def test_a_client_is_asked_for_forty_thousand_files_whatever_its_time() -> None:
     others = (phase_request(timed, only, {0: "/t/a"}, it, iteration=1) for it in SHIFTED)
     assert not any("files_least" in asked for asked in others)
     few = MetadataJob(METADATA_ENGINE, 3, 10, 0, phase_s=5.0)
-    assert few.files_least == 10
+    assert few.fewest_files == 10

@@ -46,15 +46,20 @@ def measured(**changes: Any) -> MetadataPhaseAnswer:
 def reader() -> PhaseReader:
     (share,) = rank_shares(JOB, 1)
     made = PhaseReader(JOB, share, Operation.FILE_CREATE, first_seq=3)
-    made.take(interval([(200, 10)]))
-    made.take(interval([(200, 2), (300, 7)]))
+    made.take_interval(interval([(200, 10)]))
+    made.take_interval(interval([(200, 2), (300, 7)]))
     return made
 
 
 def test_the_account_is_kept_and_latencies_sum_to_the_exact_total() -> None:
     read = reader()
-    phase = read.finish(measured())
-    assert (phase.asked, phase.done, phase.errors, phase.skipped) == (20, 19, (("ENOSPC", 1),), 0)
+    phase = read.take_result(measured())
+    assert (phase.requested, phase.completed, phase.errors, phase.skipped) == (
+        20,
+        19,
+        (("ENOSPC", 1),),
+        0,
+    )
     assert (phase.lat_min_ns, phase.lat_max_ns, phase.preemptions) == (10, 20, 5)
     assert [one.seq for one in read.intervals] == [3, 4]
     parts = [one.directions[0] for one in read.intervals]
@@ -78,15 +83,15 @@ def test_the_account_is_kept_and_latencies_sum_to_the_exact_total() -> None:
 )
 def test_an_account_that_does_not_add_up_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        reader().finish(measured(**changes))
+        reader().take_result(measured(**changes))
 
 
 def test_an_interval_that_contradicts_itself_is_refused() -> None:
     with pytest.raises(ValueError, match="its bins hold 3 of 4 operations"):
-        reader().take(interval([(200, 3)], ops=4))
+        reader().take_interval(interval([(200, 3)], ops=4))
     backwards = MetadataIntervalAnswer(from_real_ns=10, to_real_ns=9, ops=0, bins=())
     with pytest.raises(ValueError, match="ends before it begins"):
-        reader().take(backwards)
+        reader().take_interval(backwards)
 
 
 @pytest.mark.parametrize(

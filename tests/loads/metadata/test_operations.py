@@ -21,7 +21,7 @@ from iolab.loads.metadata.kind import KIND
 from iolab.loads.metadata.metrics import METADATA_KEYS
 from iolab.loads.metadata.tables import host_rate_keys, rate_text, rates_line, summary_table
 from iolab.loads.metadata.workload import MDTEST_ENGINE, Operation
-from iolab.registry import reported
+from iolab.registry import report_kinds
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import series_styles
 from iolab.report.charts.series import LatencyCurve
@@ -65,7 +65,9 @@ def test_the_document_keeps_to_its_schema(asked: Any) -> None:
 
 def test_the_document_tells_the_iterations(source: MetadataSource) -> None:
     (point,) = session_document(source.study, source.results())["iterations"]
-    assert [one["operation"] for one in point["operations"]] == [op.word for op in Operation]
+    assert [one["operation"] for one in point["operations"]] == [
+        op.display_name for op in Operation
+    ]
     stat = point["operations"][2]
     rates = [r.metrics["file_stat_ops_per_s"].value or 0.0 for r in of_metadata(source)]
     assert (stat["metric"], stat["n"]) == ("file_stat_ops_per_s", 3)
@@ -190,7 +192,7 @@ def test_a_percentile_needs_enough_operations_in_every_iteration(source: Metadat
     for runs, percent in (([first, *others], 99.5), ([short, *others], 50.0)):
         create = point_statistics(runs)[0].operations[1]
         assert create.operation is Operation.FILE_CREATE
-        assert create.tail == percent
+        assert create.highest_percentile == percent
         assert (create.latencies["p99"].value is None) == (runs[0] is short)
     curve = LatencyCurve("File create", 9, (2.0, 10.0, 100.0), (1.0, 2.0, 3.0))
     assert curve.truncated_at(10.0).lat_ns == (1.0, 2.0)
@@ -239,7 +241,9 @@ def test_hosts_of_a_phase_are_counted_alike(source: MetadataSource) -> None:
 
 def test_each_host_has_its_share(source: MetadataSource) -> None:
     table = slowest_and_fastest_shares_table(
-        KIND.make_report(reported().booted_hosts), of_metadata(source)[0], source.study.workloads[0]
+        KIND.make_report(report_kinds().booted_hosts),
+        of_metadata(source)[0],
+        source.study.workloads[0],
     )
     assert [cells[0].text for cells in table.rows] == ["client-1", "client-2"]
     assert all(len(cells) == len(table.columns) for cells in table.rows)

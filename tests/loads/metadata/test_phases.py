@@ -13,11 +13,16 @@ from hypothesis import strategies as st
 from iolab.core.run import RunRecord
 from iolab.loads.metadata.metrics import (
     METADATA_KEYS,
-    measure_metadata,
     metadata_host_metrics,
     metadata_metrics,
+    sum_metadata_load,
 )
-from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataRun, Operation, host_phases
+from iolab.loads.metadata.workload import (
+    FILE_OPERATIONS,
+    MetadataRun,
+    Operation,
+    operation_runs_of_host,
+)
 from tests.analysis.records import GO_NS, SECOND
 from tests.histograms import of_latencies
 from tests.judging import judge
@@ -25,7 +30,7 @@ from tests.loads.metadata.records import JOB, TREES, Made, Shape, made, mdtest_r
 
 
 def value(record: RunRecord, key: str) -> float | None:
-    return metadata_metrics(record, measure_metadata(record))[key].value
+    return metadata_metrics(record, sum_metadata_load(record))[key].value
 
 
 def recount(run: Made, operation: Operation, hosts: int) -> float:
@@ -81,7 +86,7 @@ def test_latencies_are_those_of_all_operations_of_all_hosts() -> None:
 
 
 def test_trees_have_no_rate_over_a_window() -> None:
-    metrics = metadata_metrics(made().record, measure_metadata(made().record))
+    metrics = metadata_metrics(made().record, sum_metadata_load(made().record))
     for tree in TREES:
         assert tree.rate_key not in metrics
         assert metrics[tree.phase_rate_key].value is not None
@@ -96,7 +101,7 @@ def test_clocks_of_hosts_are_corrected() -> None:
 def test_hosts_that_never_worked_at_once_have_no_rate_together() -> None:
     far = (60 * SECOND, 60 * SECOND, 60 * SECOND, 60 * SECOND)
     run = made(shapes={(1, Operation.FILE_STAT): Shape(starts_ns=far)})
-    load = measure_metadata(run.record)
+    load = sum_metadata_load(run.record)
     assert value(run.record, "file_stat_ops_per_s") is None
     own = metadata_host_metrics(load, 0)["file_stat_ops_per_s"].value
     assert own == pytest.approx(4 / 0.0043, rel=0.1)
@@ -112,7 +117,9 @@ def test_a_phase_shorter_than_an_interval_has_the_rate_of_the_whole_only() -> No
 
 def test_a_host_that_did_not_come_to_a_phase_leaves_it_without_rates() -> None:
     record = made().record
-    lost = replace(record.hosts[1], details=MetadataRun(host_phases(record.hosts[1])[:2]))
+    lost = replace(
+        record.hosts[1], details=MetadataRun(operation_runs_of_host(record.hosts[1])[:2])
+    )
     record = replace(record, hosts=(record.hosts[0], lost))
     assert value(record, "file_create_ops_per_s") is not None
     assert value(record, "file_stat_ops_per_s") is None
@@ -121,9 +128,9 @@ def test_a_host_that_did_not_come_to_a_phase_leaves_it_without_rates() -> None:
 
 def test_failed_operations_are_in_no_rate() -> None:
     record = made().record
-    done = host_phases(record.hosts[0])[1].done
+    done = operation_runs_of_host(record.hosts[0])[1].completed
     fewer = with_phase(record, 0, Operation.FILE_CREATE, done=done - 100, errors=(("EIO", 100),))
-    load = next(p for p in measure_metadata(fewer).phases if p.operation is Operation.FILE_CREATE)
+    load = next(p for p in sum_metadata_load(fewer).phases if p.operation is Operation.FILE_CREATE)
     assert load.failed == 100
     before, after = (value(r, "file_create_ops_per_s_whole") for r in (record, fewer))
     assert before is not None
@@ -163,7 +170,7 @@ def test_no_rate_exceeds_what_was_done(
 ) -> None:
     job = replace(JOB, ranks=ranks, files_per_rank=files)
     run = made(hosts, job, seed=seed, interval_ns=interval_ns)
-    metrics = metadata_metrics(run.record, measure_metadata(run.record))
+    metrics = metadata_metrics(run.record, sum_metadata_load(run.record))
     for operation in FILE_OPERATIONS:
         lats = np.concatenate([run.done[host, operation].lats for host in range(hosts)])
         rate = metrics[operation.rate_key].value

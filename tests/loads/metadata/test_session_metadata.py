@@ -11,14 +11,14 @@ import pytest
 from iolab.core.events import Event, IntervalReported, Phase, PhaseStarted, SessionStatus
 from iolab.core.run import RunStatus
 from iolab.hosts.barrier import StopRequest
-from iolab.loads.metadata.workload import Operation, host_phases
+from iolab.loads.metadata.workload import Operation, operation_runs_of_host
 from iolab.units import NS_PER_S
 from tests.fakes.metadata import FakeMetadata
 from tests.fakes.script import FakeScript
 from tests.session.stage import Notes, Stage
 
 MINUTE_NS = 60 * NS_PER_S
-WORDS = [operation.word for operation in Operation]
+WORDS = [operation.display_name for operation in Operation]
 
 STUDY = """
 format = 1
@@ -93,17 +93,28 @@ def test_the_record_holds_what_each_operation_did(alone: Stage) -> None:
     record = alone.records[0]
     assert (record.status, record.failure) == (RunStatus.DONE, None)
     (host,) = record.hosts
-    assert [phase.operation for phase in host_phases(host)] == list(Operation)
-    assert [phase.done for phase in host_phases(host)] == [4, 2000, 2000, 2000, 2000, 4]
-    assert host_phases(host)[1].lat_min_ns == host_phases(host)[1].lat_max_ns == 1_000_000
+    assert [phase.operation for phase in operation_runs_of_host(host)] == list(Operation)
+    assert [phase.completed for phase in operation_runs_of_host(host)] == [
+        4,
+        2000,
+        2000,
+        2000,
+        2000,
+        4,
+    ]
+    assert (
+        operation_runs_of_host(host)[1].lat_min_ns
+        == operation_runs_of_host(host)[1].lat_max_ns
+        == 1_000_000
+    )
     assert (host.engine_version, host.error, host.stopped_early) == (
         "iolab-agent 0.0.0",
         None,
         False,
     )
     assert '"files_per_rank": 500' in host.job_file
-    assert host.start_real_ns == host_phases(host)[0].first_start_real_ns
-    assert host.end_real_ns == host_phases(host)[-1].last_end_real_ns
+    assert host.start_real_ns == operation_runs_of_host(host)[0].first_start_real_ns
+    assert host.end_real_ns == operation_runs_of_host(host)[-1].last_end_real_ns
     assert [delta.device for delta in host.devices] == ["nvme0n1"]
     assert host.idle is not None
 
@@ -111,13 +122,13 @@ def test_the_record_holds_what_each_operation_did(alone: Stage) -> None:
 def test_the_tables_add_up_to_the_operations(alone: Stage) -> None:
     record = alone.records[0]
     intervals, bins = record.intervals, record.bins
-    for phase in host_phases(record.hosts[0]):
+    for phase in operation_runs_of_host(record.hosts[0]):
         rows = intervals.direction == phase.operation
-        assert int(intervals.ios[rows].sum()) == phase.done
-        assert int(bins.count[bins.direction == phase.operation].sum()) == phase.done
-        assert float(intervals.lat_sum_ns[rows].sum()) == pytest.approx(phase.done * 1e6)
+        assert int(intervals.ios[rows].sum()) == phase.completed
+        assert int(bins.count[bins.direction == phase.operation].sum()) == phase.completed
+        assert float(intervals.lat_sum_ns[rows].sum()) == pytest.approx(phase.completed * 1e6)
         moved = phase.operation in (Operation.FILE_CREATE, Operation.FILE_READ)
-        assert int(intervals.bytes[rows].sum()) == (phase.done * 1024 if moved else 0)
+        assert int(intervals.bytes[rows].sum()) == (phase.completed * 1024 if moved else 0)
     assert list(intervals.seq) == list(range(len(intervals)))
     assert (intervals.span_ns > 0).all()
 
@@ -159,12 +170,12 @@ def test_caches_are_dropped_before_what_they_could_answer(alone: Stage) -> None:
         assert request == {"paths": [], "system": True}
     cache = alone.records[0].hosts[0].cache
     assert cache is not None
-    assert cache.asked
+    assert cache.requested
     kept = stage({"local": FakeScript()}, sets=("method.drop_caches=false",))
     assert kept.hosts["local"].asked("evict") == []
     cache = kept.records[0].hosts[0].cache
     assert cache is not None
-    assert not cache.asked
+    assert not cache.requested
 
 
 def test_ranks_count_over_the_hosts_and_each_works_on_the_next_ones_files(fleet: Stage) -> None:
@@ -194,7 +205,7 @@ def test_no_host_begins_an_operation_before_all_have_ended_the_one_before(fleet:
     for operation in Operation:
         starts, ends = [], []
         for host, offset_ns in zip(hosts, offsets, strict=True):
-            (phase,) = [one for one in host_phases(host) if one.operation is operation]
+            (phase,) = [one for one in operation_runs_of_host(host) if one.operation is operation]
             assert phase.first_start_real_ns is not None
             assert phase.last_end_real_ns is not None
             starts.append(phase.first_start_real_ns - offset_ns)
@@ -232,8 +243,8 @@ def test_phases_that_end_by_the_clock_ask_for_what_was_made_and_leave_nothing() 
     played = stage({"local": FakeScript(metadata=slow)}, extra="phase_runtime = '2s'")
     (record,) = played.records
     assert record.status is RunStatus.DONE
-    phases = {phase.operation: phase for phase in host_phases(record.hosts[0])}
-    assert phases[Operation.FILE_CREATE].asked == phases[Operation.FILE_CREATE].done == 600
+    phases = {phase.operation: phase for phase in operation_runs_of_host(record.hosts[0])}
+    assert phases[Operation.FILE_CREATE].requested == phases[Operation.FILE_CREATE].completed == 600
     assert all(phase.skipped == 0 for phase in phases.values())
     made = [150] * 4
     assert [one.get("files") for one in asked(played, "local")] == [
@@ -254,8 +265,12 @@ def test_files_for_whose_removal_time_was_too_short_go_uncounted_before_their_fo
     words = [request["phase"] for request in asked(played, "local")]
     assert words == [*WORDS[:5], "file-remove", "tree-remove"]
     assert "runtime_s" not in asked(played, "local")[5]
-    removed = host_phases(record.hosts[0])[4]
-    assert removed.asked == removed.done < host_phases(record.hosts[0])[1].done
+    removed = operation_runs_of_host(record.hosts[0])[4]
+    assert (
+        removed.requested
+        == removed.completed
+        < operation_runs_of_host(record.hosts[0])[1].completed
+    )
 
 
 def test_operations_that_fail_are_counted_and_the_tree_is_removed_all_the_same() -> None:
@@ -263,8 +278,8 @@ def test_operations_that_fail_are_counted_and_the_tree_is_removed_all_the_same()
     played = stage({"local": FakeScript(metadata=load)})
     (record,) = played.records
     assert record.status is RunStatus.DONE
-    phase = host_phases(record.hosts[0])[2]
-    assert (phase.done, phase.errors, phase.skipped) == (1997, (("EIO", 3),), 0)
+    phase = operation_runs_of_host(record.hosts[0])[2]
+    assert (phase.completed, phase.errors, phase.skipped) == (1997, (("EIO", 3),), 0)
     phases = [request["phase"] for request in asked(played, "local")]
     assert phases == [*WORDS, "file-remove", "tree-remove"]
 
@@ -279,7 +294,7 @@ def test_a_host_that_dies_stops_the_others_and_their_tree_is_removed() -> None:
     good, bad = record.hosts
     assert (good.error, good.stopped_early) == (None, True)
     assert bad.error is not None
-    assert [phase.operation for phase in host_phases(bad)] == [Operation.TREE_CREATE]
+    assert [phase.operation for phase in operation_runs_of_host(bad)] == [Operation.TREE_CREATE]
     phases = [request["phase"] for request in asked(played, "c1")]
     assert phases == ["tree-create", "file-create", "file-remove", "tree-remove"]
     assert "shift" not in asked(played, "c1")[-2]
@@ -332,11 +347,11 @@ def test_a_stop_keeps_what_was_done_and_skips_the_rest() -> None:
     assert (record.status, record.failure) == (RunStatus.INTERRUPTED, None)
     (host,) = record.hosts
     assert host.stopped_early
-    phase = host_phases(host)[-1]
+    phase = operation_runs_of_host(host)[-1]
     assert phase.operation is Operation.FILE_CREATE
-    assert 0 < phase.done < phase.asked == phase.done + phase.skipped
+    assert 0 < phase.completed < phase.requested == phase.completed + phase.skipped
     created = record.intervals.direction == Operation.FILE_CREATE
-    assert int(record.intervals.ios[created].sum()) == phase.done
+    assert int(record.intervals.ios[created].sum()) == phase.completed
     assert [request["phase"] for request in asked(played, "local")] == WORDS[:2]
     played.assert_left_clean()
 

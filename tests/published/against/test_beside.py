@@ -117,5 +117,5 @@ def test_points_that_no_run_supports_come_last_and_keep_their_verdict() -> None:
 
 
 def test_a_fleet_that_lost_hosts_is_not_the_configuration() -> None:
-    lost = [replace(one, key=replace(one.key, without=("client-2",))) for one in reads()]
+    lost = [replace(one, key=replace(one.key, excluded_hosts=("client-2",))) for one in reads()]
     assert matched_figures(SOURCE.study, lost, [printed(exact_range(1))]) == ()

@@ -54,7 +54,7 @@ def test_clients_and_sizes_are_those_of_their_owner() -> None:
     usable = ssd["high-capacity"].usable_tb
     assert usable is not None
     assert (usable.low, usable.high) == (972.5, 973.5)
-    assert ("nic", "2x ConnectX-6 200Gb/s") in ssd["performance"].words
+    assert ("nic", "2x ConnectX-6 200Gb/s") in ssd["performance"].description
 
 
 def test_peaks_of_each_workload() -> None:

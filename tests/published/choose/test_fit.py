@@ -66,7 +66,7 @@ def needs(least: float, *limits: MaximumLatency) -> Requirements:
 def test_a_rate_is_sure_at_the_low_end_of_a_valid_interval(
     place: OfferedPoint, least: float, as_is: RequirementStatus
 ) -> None:
-    assert evaluate_offer(needs(least), offer(place), 1.0).as_is is as_is
+    assert evaluate_offer(needs(least), offer(place), 1.0).status_as_measured is as_is
 
 
 @given(
@@ -93,41 +93,55 @@ def test_the_advised_nodes_are_the_fewest_that_give_the_rate(
 def test_a_rate_counts_only_where_its_latency_is_kept() -> None:
     deep, shallow = seen(rate(900, 890), 32, p99_ns=9e6), seen(rate(300, 290), 4, p99_ns=1e6)
     found = evaluate_offer(needs(290, LIMIT), offer(deep, shallow), 1.0)
-    assert found.as_is is RequirementStatus.YES
-    assert found.parts[0].axis == (("iodepth", 4),)
+    assert found.status_as_measured is RequirementStatus.YES
+    assert found.requirement_results[0].axis == (("iodepth", 4),)
     assert evaluate_offer(needs(500, LIMIT), offer(deep, shallow), 1.0).nodes == 7
-    assert evaluate_offer(needs(100, LIMIT), offer(deep), 1.0).answer is RequirementStatus.NO
+    assert (
+        evaluate_offer(needs(100, LIMIT), offer(deep), 1.0).status_when_scaled
+        is RequirementStatus.NO
+    )
 
 
 def test_a_latency_without_an_interval_makes_no_rate_sure() -> None:
     place = replace(seen(rate(300, 290)), latencies={LIMIT.metric: Metric(1e6, "ns", n=3)})
-    assert evaluate_offer(needs(100), offer(place), 1.0).answer is RequirementStatus.YES
-    assert evaluate_offer(needs(100, LIMIT), offer(place), 1.0).answer is RequirementStatus.LIKELY
+    assert evaluate_offer(needs(100), offer(place), 1.0).status_when_scaled is RequirementStatus.YES
+    assert (
+        evaluate_offer(needs(100, LIMIT), offer(place), 1.0).status_when_scaled
+        is RequirementStatus.LIKELY
+    )
 
 
 def test_a_latency_that_is_only_known_to_be_more_is_not_kept() -> None:
     place = replace(seen(rate(9, 8)), latencies={"lat_ns_p99": Metric(None, "ns", low=1e6)})
-    assert evaluate_offer(needs(1, LIMIT), offer(place), 1.0).answer is RequirementStatus.NO
+    assert (
+        evaluate_offer(needs(1, LIMIT), offer(place), 1.0).status_when_scaled
+        is RequirementStatus.NO
+    )
 
 
 def test_what_is_not_known_is_said_to_be_unknown() -> None:
     place = seen(rate(100, 95))
-    assert evaluate_offer(needs(1, LIMIT), offer(place), 1.0).answer is RequirementStatus.UNKNOWN
-    assert evaluate_offer(needs(1), offer(), 1.0).answer is RequirementStatus.UNKNOWN
     assert (
-        evaluate_offer(Requirements(latencies=(LIMIT,)), offer(place), 1.0).answer
+        evaluate_offer(needs(1, LIMIT), offer(place), 1.0).status_when_scaled
+        is RequirementStatus.UNKNOWN
+    )
+    assert evaluate_offer(needs(1), offer(), 1.0).status_when_scaled is RequirementStatus.UNKNOWN
+    assert (
+        evaluate_offer(Requirements(latencies=(LIMIT,)), offer(place), 1.0).status_when_scaled
         is RequirementStatus.UNKNOWN
     )
     assert (
-        evaluate_offer(Requirements(usable_tb=1), replace(offer(), usable_tb=None), 1.0).answer
+        evaluate_offer(
+            Requirements(usable_tb=1), replace(offer(), usable_tb=None), 1.0
+        ).status_when_scaled
         is RequirementStatus.UNKNOWN
     )
     assert (
-        evaluate_offer(Requirements(budget=Budget(1)), offer(cost=None), 1.0).answer
+        evaluate_offer(Requirements(budget=Budget(1)), offer(cost=None), 1.0).status_when_scaled
         is RequirementStatus.UNKNOWN
     )
     assert (
-        evaluate_offer(Requirements(budget=Budget(1, "USD")), offer(), 1.0).answer
+        evaluate_offer(Requirements(budget=Budget(1, "USD")), offer(), 1.0).status_when_scaled
         is RequirementStatus.UNKNOWN
     )
 
@@ -135,30 +149,37 @@ def test_what_is_not_known_is_said_to_be_unknown() -> None:
 def test_capacity_and_cost_grow_with_nodes() -> None:
     found = evaluate_offer(Requirements(usable_tb=450, budget=Budget(130, "EUR")), offer(), 0.5)
     assert (found.nodes, found.cost) == (5, 125.0)
-    assert (found.as_is, found.answer) == (RequirementStatus.NO, RequirementStatus.YES)
+    assert (found.status_as_measured, found.status_when_scaled) == (
+        RequirementStatus.NO,
+        RequirementStatus.YES,
+    )
     assert (
-        evaluate_offer(Requirements(usable_tb=450, budget=Budget(120)), offer(), 1.0).answer
+        evaluate_offer(
+            Requirements(usable_tb=450, budget=Budget(120)), offer(), 1.0
+        ).status_when_scaled
         is RequirementStatus.NO
     )
 
 
 def test_an_offer_without_nodes_is_taken_as_it_is() -> None:
     found = evaluate_offer(needs(200), offer(seen(rate(100, 95)), nodes=None), 1.0)
-    assert (found.nodes, found.answer) == (None, RequirementStatus.NO)
+    assert (found.nodes, found.status_when_scaled) == (None, RequirementStatus.NO)
     assert (
-        evaluate_offer(needs(50), offer(seen(rate(100, 95)), nodes=None), 1.0).answer
+        evaluate_offer(needs(50), offer(seen(rate(100, 95)), nodes=None), 1.0).status_when_scaled
         is RequirementStatus.YES
     )
 
 
 def test_a_latency_alone_is_met_at_the_best_place() -> None:
     places = (seen(rate(9, 8), 8, p99_ns=3e6), seen(rate(5, 4), 1, p99_ns=1e6))
-    (part,) = evaluate_offer(Requirements(latencies=(LIMIT,)), offer(*places), 1.0).parts
+    (part,) = evaluate_offer(
+        Requirements(latencies=(LIMIT,)), offer(*places), 1.0
+    ).requirement_results
     assert part.axis == (("iodepth", 1),)
     assert part.margin == 2.0
     assert evaluate_offer(
         Requirements(latencies=(replace(LIMIT, most_ns=1e5),)), offer(*places), 1.0
-    ).answer is (RequirementStatus.NO)
+    ).status_when_scaled is (RequirementStatus.NO)
 
 
 def test_the_surest_is_first_then_the_cheapest_then_the_smallest() -> None:
@@ -186,8 +207,8 @@ def test_costs_in_several_currencies_are_never_ranked() -> None:
 
 def test_a_need_that_no_number_of_nodes_meets_is_not_met() -> None:
     found = evaluate_offer(needs(1e12), offer(seen(rate(1, 0.9))), 1.0)
-    assert (found.nodes, found.answer) == (None, RequirementStatus.NO)
-    assert math.isclose(found.parts[0].margin or 0, 1e-12)
+    assert (found.nodes, found.status_when_scaled) == (None, RequirementStatus.NO)
+    assert math.isclose(found.requirement_results[0].margin or 0, 1e-12)
 
 
 def test_a_latency_of_nothing_or_without_end_has_no_margin() -> None:
@@ -196,5 +217,7 @@ def test_a_latency_of_nothing_or_without_end_has_no_margin() -> None:
         (Metric(None, "ns", 9.0), RequirementStatus.NO),
     ):
         place = replace(seen(rate(9)), latencies={LIMIT.metric: metric})
-        (part,) = evaluate_offer(Requirements(latencies=(LIMIT,)), offer(place), 1.0).parts
-        assert (part.answer, part.margin) == (answer, None)
+        (part,) = evaluate_offer(
+            Requirements(latencies=(LIMIT,)), offer(place), 1.0
+        ).requirement_results
+        assert (part.status_when_scaled, part.margin) == (answer, None)

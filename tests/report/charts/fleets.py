@@ -106,6 +106,6 @@ def curve_of(source: GuestSource, workload: str, depth: int) -> LoadCurve:
         ),
         saturation=None,
         knee=LoadEstimate(2, 2, 3),
-        bound_at=None,
-        law=None,
+        bounds_crossing_load=None,
+        usl_fit=None,
     )

@@ -29,7 +29,7 @@ from tests.report.hostile import EVERY
 def test_parts_of_a_latency_add_up_to_it() -> None:
     seen = ((LatencyLayer.ENGINE, 100.0), (LatencyLayer.GUEST, 80.0), (LatencyLayer.DEVICE, 30.0))
     parts, capped = latency_parts(seen)
-    assert [(part.name, part.took_ns) for part in parts] == [
+    assert [(part.name, part.duration_ns) for part in parts] == [
         ("device", 30.0),
         ("hypervisor, network", 50.0),
         ("in the guest", 20.0),
@@ -40,8 +40,8 @@ def test_parts_of_a_latency_add_up_to_it() -> None:
 @given(st.lists(st.floats(1.0, 1e9), min_size=1, max_size=4))
 def test_no_part_is_negative_and_the_whole_stays_whole(means: list[float]) -> None:
     parts, capped = latency_parts(tuple(zip(LatencyLayer, means, strict=False)))
-    assert all(part.took_ns >= 0 for part in parts)
-    assert sum(part.took_ns for part in parts) == pytest.approx(means[0])
+    assert all(part.duration_ns >= 0 for part in parts)
+    assert sum(part.duration_ns for part in parts) == pytest.approx(means[0])
     assert bool(capped) == any(low > min(means[:i]) for i, low in enumerate(means) if i)
 
 
@@ -54,7 +54,7 @@ def test_without_a_device_the_lowest_layer_has_all_below_it() -> None:
 def test_below_guests_of_others_is_virtualisation_too() -> None:
     seen = ((LatencyLayer.ENGINE, 100.0), (LatencyLayer.GUEST, 80.0), (LatencyLayer.DEVICE, 30.0))
     (one, *_) = accounts()
-    told = replace(one, parts=latency_parts(seen)[0], whole_ns=100.0)
+    told = replace(one, parts=latency_parts(seen)[0], total_ns=100.0)
     figure = latency_account_chart("Reads", [told])
     assert figure is not None
     where = "between the guest’s block device and the devices (virtualisation, host storage, "

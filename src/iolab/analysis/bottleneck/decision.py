@@ -27,18 +27,18 @@ USL_POINTS_LEAST: Final = 4
 class LoadStep:
     """The step of one axis of load at the best point: to it from below, or from it to the next.
 
-    `gain` is the ratio of the rates. `pays` where it is at least the square root of the ratio of
-    the loads; `sure` where that holds at the worse ends of both intervals, `single` where either
-    side rests on one run.
+    `rate_gain_share` is the ratio of the rates. `is_worthwhile` where it is at least the square
+    root of the ratio of the loads; `is_certain` where that holds at the worse ends of both
+    intervals, `has_single_runs` where either side rests on one run.
     """
 
     axis: str
     load: int
-    further: int
-    gain: float
-    pays: bool
-    sure: bool
-    single: bool
+    next_load: int
+    rate_gain_share: float
+    is_worthwhile: bool
+    is_certain: bool
+    has_single_runs: bool
     runs: tuple[RunKey, ...]
 
 
@@ -57,7 +57,7 @@ def load_step_at(
     before, after = low.metrics.get(key), high.metrics.get(key)
     if before is None or after is None or not before.value or not after.value:
         return None
-    enough = PAYS * math.log(high.load(axis) / low.load(axis))
+    enough = PAYS * math.log(high.axis_load(axis) / low.axis_load(axis))
     gain = after.value / before.value
     pays = math.log(gain) >= enough
     sure = False
@@ -66,19 +66,21 @@ def load_step_at(
         sure = (math.log(worse) >= enough) is pays
     return LoadStep(
         axis=axis,
-        load=low.load(axis),
-        further=high.load(axis),
-        gain=gain,
-        pays=pays,
-        sure=sure,
-        single=min(len(low.results), len(high.results)) < REPLICATED,
+        load=low.axis_load(axis),
+        next_load=high.axis_load(axis),
+        rate_gain_share=gain,
+        is_worthwhile=pays,
+        is_certain=sure,
+        has_single_runs=min(len(low.results), len(high.results)) < REPLICATED,
         runs=tuple(run.key for point in (low, high) for run in point.results),
     )
 
 
 def usl_of_curve(curve: Sequence[PointSummary], axis: str, key: str) -> UslFit | None:
     """The Universal Scalability Law of the curve; None unless every point lies on it."""
-    measured = [(point.load(axis), point.metrics[key]) for point in curve if key in point.metrics]
+    measured = [
+        (point.axis_load(axis), point.metrics[key]) for point in curve if key in point.metrics
+    ]
     bounded = [
         (load, metric.value, (metric.high - metric.low) / (2 * metric.value))
         for load, metric in measured
@@ -90,7 +92,7 @@ def usl_of_curve(curve: Sequence[PointSummary], axis: str, key: str) -> UslFit |
 
     loads, rates, widths = zip(*bounded, strict=True)
     law = fit_usl(loads, rates, widths)
-    return law if law.describes else None
+    return law if law.fits_well else None
 
 
 HELD_RATE: Final = 0.99
@@ -143,31 +145,34 @@ class Cause(StrEnum):
 class BottleneckDecision:
     """What limits one point: `use` is the resource at its limit, `step` what the load's step says.
 
-    `sure` where no interval speaks against it. `also` are further resources at their limits.
+    `is_certain` where no interval speaks against it. `other_full_resources` are further resources
+    at their limits.
     """
 
     cause: Cause
-    sure: bool
+    is_certain: bool
     use: ResourceUse | None = None
     step: LoadStep | None = None
-    also: tuple[ResourceUse, ...] = ()
+    other_full_resources: tuple[ResourceUse, ...] = ()
 
 
 def decide_bottleneck(resources: RunResources, step: LoadStep | None) -> BottleneckDecision:
     """What the evidence supports; `step` is None where no other load was measured."""
-    flight = resources.flight
+    flight = resources.concurrency
     if flight is not None and flight.loop is not IssueRule.CLOSED:
         paced = _pacing_cause(flight)
         if paced is not None:
-            return BottleneckDecision(paced, sure=True)
+            return BottleneckDecision(paced, is_certain=True)
     full, aside = _full_resources(resources, step)
     device = _busy_device(resources)
     if full:
         # A core that is full with all others is nothing more; beside a port they are.
         also = (*full[1:], *aside)[:1] if full[0].resource is Resource.PORT else ()
         sure = not _is_mostly_other_load(full[0])
-        return BottleneckDecision(_CAUSES[full[0].resource], sure=sure, use=full[0], also=also)
-    alone = step is None and flight is not None and flight.one_each
+        return BottleneckDecision(
+            _CAUSES[full[0].resource], is_certain=sure, use=full[0], other_full_resources=also
+        )
+    alone = step is None and flight is not None and flight.has_one_per_job
     if (
         device is not None
         and not alone
@@ -182,8 +187,12 @@ def _decide_device_limit(
     device: ResourceUse | None, step: LoadStep | None, also: tuple[ResourceUse, ...]
 ) -> BottleneckDecision:
     if step is None:
-        return BottleneckDecision(Cause.DEVICE_OPEN, sure=False, use=device, also=also)
-    return BottleneckDecision(Cause.DEVICE, sure=step.sure, use=device, step=step, also=also)
+        return BottleneckDecision(
+            Cause.DEVICE_OPEN, is_certain=False, use=device, other_full_resources=also
+        )
+    return BottleneckDecision(
+        Cause.DEVICE, is_certain=step.is_certain, use=device, step=step, other_full_resources=also
+    )
 
 
 def _decide_without_full_resource(
@@ -193,36 +202,54 @@ def _decide_without_full_resource(
     aside: tuple[ResourceUse, ...],
 ) -> BottleneckDecision:
     """Where no resource is at its limit: the load that was asked for, or what cannot be seen."""
-    flight, nearest = resources.flight, resources.busiest(Resource.DEVICE)
+    flight, nearest = resources.concurrency, resources.busiest_use(Resource.DEVICE)
     if flight is not None and flight.loop is IssueRule.CLOSED:
-        if flight.filled_share < QUEUE_KEPT and aside:
-            return BottleneckDecision(Cause.PROCESSORS, sure=True, use=aside[0])
-        if flight.filled_share < QUEUE_KEPT:
-            return BottleneckDecision(Cause.ENGINE, sure=True, step=step)
-        if flight.one_each and (step is None or step.pays):
+        if flight.reached_share < QUEUE_KEPT and aside:
+            return BottleneckDecision(Cause.PROCESSORS, is_certain=True, use=aside[0])
+        if flight.reached_share < QUEUE_KEPT:
+            return BottleneckDecision(Cause.ENGINE, is_certain=True, step=step)
+        if flight.has_one_per_job and (step is None or step.is_worthwhile):
             return BottleneckDecision(
-                Cause.ONE_AT_A_TIME, sure=True, use=device, step=step, also=aside
+                Cause.ONE_AT_A_TIME,
+                is_certain=True,
+                use=device,
+                step=step,
+                other_full_resources=aside,
             )
     if step is None and aside:
         return _decide_device_limit(nearest, None, aside)
     if step is None:
-        return BottleneckDecision(Cause.NONE, sure=False, use=device)
-    if step.pays:
-        return BottleneckDecision(Cause.LOAD, sure=step.sure, use=device, step=step, also=aside)
+        return BottleneckDecision(Cause.NONE, is_certain=False, use=device)
+    if step.is_worthwhile:
+        return BottleneckDecision(
+            Cause.LOAD,
+            is_certain=step.is_certain,
+            use=device,
+            step=step,
+            other_full_resources=aside,
+        )
     if nearest is not None and _devices_explain_latency(resources):
         # I/Os are at a device that was not busy all the time, as one that is slowed down in turns.
-        return BottleneckDecision(Cause.DEVICE, sure=False, use=nearest, step=step, also=aside)
-    if not step.sure:
-        return BottleneckDecision(Cause.NONE, sure=False, step=step)
+        return BottleneckDecision(
+            Cause.DEVICE, is_certain=False, use=nearest, step=step, other_full_resources=aside
+        )
+    if not step.is_certain:
+        return BottleneckDecision(Cause.NONE, is_certain=False, step=step)
     return BottleneckDecision(
-        Cause.SOFTWARE if resources.storage_seen else Cause.BEYOND, sure=True, step=step
+        Cause.SOFTWARE if resources.is_storage_monitored else Cause.BEYOND,
+        is_certain=True,
+        step=step,
     )
 
 
 def _is_mostly_other_load(use: ResourceUse) -> bool:
     """Whether processors are full of what is hardly the load's: it may wait for these, or not."""
-    known = use.resource is Resource.PROCESSORS and use.own is not None and use.share is not None
-    return known and (use.own or 0.0) < OWN_PART * (use.share or 0.0)
+    known = (
+        use.resource is Resource.PROCESSORS
+        and use.is_own_load is not None
+        and use.share is not None
+    )
+    return known and (use.is_own_load or 0.0) < OWN_PART * (use.share or 0.0)
 
 
 def _pacing_cause(flight: IoConcurrency) -> Cause | None:
@@ -242,7 +269,7 @@ def _full_resources(
     """
     full, aside = [], []
     for resource in _CAUSES:
-        use = resources.busiest(resource)
+        use = resources.busiest_use(resource)
         if use is None or not is_full(resource, use.share):
             continue
         if resource is Resource.PROCESSORS and _devices_explain_latency(resources, NEARLY_ALL):
@@ -265,21 +292,25 @@ _CAUSES: Final = {
 
 def _busy_device(resources: RunResources) -> ResourceUse | None:
     """The busiest device where it is always busy; memory is none, its work is the processors'."""
-    use = None if resources.memory_backed else resources.busiest(Resource.DEVICE)
+    use = None if resources.memory_backed else resources.busiest_use(Resource.DEVICE)
     return use if use is not None and is_full(Resource.DEVICE, use.share) else None
 
 
 def _devices_explain_latency(resources: RunResources, share: float = MOST_OF_LATENCY) -> bool:
     """Whether devices take that share of the latency by themselves, and not by the processors."""
-    at_device = None if resources.flight is None else resources.flight.device_latency_share
+    at_device = (
+        None if resources.concurrency is None else resources.concurrency.device_latency_share
+    )
     return at_device is not None and at_device >= share and not resources.memory_backed
 
 
 def _devices_may_explain_latency(resources: RunResources) -> bool:
     """Whether nothing says that the I/Os wait elsewhere than at the devices."""
-    at_device = None if resources.flight is None else resources.flight.device_latency_share
+    at_device = (
+        None if resources.concurrency is None else resources.concurrency.device_latency_share
+    )
     return at_device is None or at_device >= MOST_OF_LATENCY
 
 
 def _step_is_worthwhile(step: LoadStep | None) -> bool:
-    return step is not None and step.pays
+    return step is not None and step.is_worthwhile

@@ -9,7 +9,7 @@ import numpy as np
 
 from iolab.analysis.busy import ALWAYS_BUSY, job_core_share
 from iolab.analysis.service_time import host_concurrency
-from iolab.analysis.storage_bytes import LOOPBACK, lowest_counted_devices, lowest_device_names
+from iolab.analysis.storage_bytes import LOOPBACK, deltas_of_lowest_devices, lowest_device_names
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import NOTHING, RunView, io_time_in_window
 from iolab.analysis.window import Window
@@ -37,19 +37,19 @@ def view_with_all_resources(
     is_large = len(record.host_names) > EVERY_CORE_HOSTS_MOST
     wanted = {**WATCHED, "cpu": ALL_CORES} if is_large else WATCHED
     telemetry = derive_series(record.counters, record.host_names, wanted)
-    return kinds.view(record, facts, telemetry)
+    return kinds.build_view(record, facts, telemetry)
 
 
 def run_resources(view: RunView) -> RunResources:
     """The busiest resources of one run over its measured window; pure."""
     uses = [*_client_resource_uses(view), *_node_resource_uses(view)]
-    targets = [target for host in view.hosts if (target := view.target(host)) is not None]
+    targets = [target for host in view.hosts if (target := view.target_of_host(host)) is not None]
     return RunResources(
         uses=tuple(_busiest_uses(uses)),
-        flight=_io_flight(view) if view.job.total_iodepth else None,
+        concurrency=_io_concurrency(view) if view.job.total_iodepth else None,
         memory_backed=any(target.memory_backed or target.in_memory for target in targets),
-        storage_seen=any(use.resource is Resource.DEVICE for use in uses),
-        stolen=_stolen_share(view),
+        is_storage_monitored=any(use.resource is Resource.DEVICE for use in uses),
+        stolen_share=_highest_stolen_share(view),
     )
 
 
@@ -58,43 +58,47 @@ def _busiest_uses(uses: Iterable[ResourceUse]) -> Iterator[ResourceUse]:
     busiest: dict[tuple[Resource, Role], ResourceUse] = {}
     for use in uses:
         place = (use.resource, use.role)
-        if place not in busiest or use.rank > busiest[place].rank:
+        if place not in busiest or use.severity_key > busiest[place].severity_key:
             busiest[place] = use
     return iter(busiest.values())
 
 
 def _client_resource_uses(view: RunView) -> Iterator[ResourceUse]:
     for index, host in enumerate(view.hosts):
-        window = view.measured(index)
+        window = view.measured_window(index)
         if window is None:
             continue
         jobs = None if view.job.busy_polls else job_core_share(host)
         yield from _processor_uses(
-            view, host.host, Role.CLIENT, window, _own_processor_share(view, host)
+            view, host.host, Role.CLIENT, window, _load_processor_share(view, host)
         )
         if jobs is not None and view.job.total_iodepth:
             yield ResourceUse(Resource.JOB, host.host, Role.CLIENT, "", jobs)
-        target = view.target(host)
+        target = view.target_of_host(host)
         if target is not None and target.devices:
-            facts = view.facts_of(host)
-            yield from device_use(view, host.host, target.devices, facts, window)
+            facts = view.facts_of_host(host)
+            yield from device_resource_uses(view, host.host, target.devices, facts, window)
         moved = float(view.load.bytes[index].sum())
         seconds = float(view.load.seconds[index])
         flow = moved / seconds if moved > 0 and seconds > 0 else None
-        yield from port_uses(view, host.host, Role.CLIENT, view.facts_of(host), window, flow)
+        yield from network_port_uses(
+            view, host.host, Role.CLIENT, view.facts_of_host(host), window, flow
+        )
 
 
 def _node_resource_uses(view: RunView) -> Iterator[ResourceUse]:
     """Storage nodes and hypervisors."""
-    window = next((view.measured(index) for index in range(len(view.hosts))), None)
+    window = next((view.measured_window(index) for index in range(len(view.hosts))), None)
     if window is None:
         return
     for node in view.record.bystanders:
         facts = view.facts.get(node.host)
         yield from _processor_uses(view, node.host, node.role, window)
-        for delta in lowest_counted_devices(node, facts):
-            yield from device_use(view, node.host, (delta.device,), facts, window, node.role)
-        yield from port_uses(view, node.host, node.role, facts, window, None)
+        for delta in deltas_of_lowest_devices(node, facts):
+            yield from device_resource_uses(
+                view, node.host, (delta.device,), facts, window, node.role
+            )
+        yield from network_port_uses(view, node.host, node.role, facts, window, None)
 
 
 def _processor_uses(
@@ -102,37 +106,37 @@ def _processor_uses(
 ) -> Iterator[ResourceUse]:
     busy = device_means(view, host, "cpu", "busy_share", window)
     if ALL_CORES in busy:
-        yield ResourceUse(Resource.PROCESSORS, host, role, "", busy[ALL_CORES], own=own)
+        yield ResourceUse(Resource.PROCESSORS, host, role, "", busy[ALL_CORES], is_own_load=own)
     cores = {name: share for name, share in busy.items() if "@" in name}
     if cores:
         name = max(cores, key=lambda core: cores[core])
         yield ResourceUse(Resource.CORE, host, role, name.partition("@")[0], cores[name])
 
 
-def _own_processor_share(view: RunView, host: HostRun) -> float | None:
+def _load_processor_share(view: RunView, host: HostRun) -> float | None:
     """What all jobs of a host used of its processors; not of those that poll all the time."""
-    facts, totals, job = view.facts_of(host), host.totals, view.job
+    facts, totals, job = view.facts_of_host(host), host.totals, view.job
     if totals is None or not job.total_iodepth or job.busy_polls:
         return None
     if facts is None or facts.cpu.threads < 1:
         return None
-    jobs = view.record.run.point.job_on(host.host).jobs
+    jobs = view.record.run.point.job_on(host.host).job_count
     percent = totals.user_cpu_percent + totals.system_cpu_percent
     return min(percent / 100 * jobs / facts.cpu.threads, 1.0)
 
 
-def _stolen_share(view: RunView) -> float:
+def _highest_stolen_share(view: RunView) -> float:
     shares = [
-        view.mean_of(index, "cpu", ALL_CORES, "steal_share") for index in range(len(view.hosts))
+        view.mean_metric(index, "cpu", ALL_CORES, "steal_share") for index in range(len(view.hosts))
     ]
     return max((share for share in shares if share is not None), default=0.0)
 
 
-def _io_flight(view: RunView) -> IoConcurrency | None:
+def _io_concurrency(view: RunView) -> IoConcurrency | None:
     """Little's law over all hosts; None where no I/O was measured."""
     point, load = view.record.run.point, view.load
     jobs = [point.job_on(host.host) for host in view.hosts]
-    service = view.service
+    service = view.service_times
     by_host = [
         host_concurrency(load, index, job.total_iodepth, service) for index, job in enumerate(jobs)
     ]
@@ -140,7 +144,7 @@ def _io_flight(view: RunView) -> IoConcurrency | None:
     ios = int(load.ios.sum())
     if not measured or ios == 0:
         return None
-    asked_rates = [job.target_iops * job.jobs for job in jobs if job.target_iops is not None]
+    asked_rates = [job.target_iops * job.job_count for job in jobs if job.target_iops is not None]
     seconds = np.maximum(load.seconds, 1e-9)
     return IoConcurrency(
         loop=IssueRule.RATE
@@ -149,23 +153,23 @@ def _io_flight(view: RunView) -> IoConcurrency | None:
         if all(job.is_closed_loop for job in jobs)
         else IssueRule.PACED,
         in_flight=sum(flight.in_flight for flight in measured),
-        asked=sum(job.total_iodepth for job in jobs),
-        one_each=all(job.total_iodepth == 1 for job in jobs),
+        requested=sum(job.total_iodepth for job in jobs),
+        has_one_per_job=all(job.total_iodepth == 1 for job in jobs),
         latency_ns=float((load if service is None else service).lat_sum_ns.sum()) / ios,
-        device_ns=_device_ns(view) if point.job.direct else None,
+        device_ns=_mean_device_latency_ns(view) if point.job.is_direct else None,
         rate=float((load.ios.sum(axis=1) / seconds).sum()),
         target_rate=float(sum(asked_rates)) if asked_rates else None,
     )
 
 
-def _device_ns(view: RunView) -> float | None:
+def _mean_device_latency_ns(view: RunView) -> float | None:
     """The mean time of an I/O at the clients' own devices, else at the watched nodes' devices."""
-    window = view.load.cut.common or view.measured(0)
+    window = view.load.measured_part.common or view.measured_window(0)
     if window is None:
         return None
     places: list[tuple[str, tuple[str, ...]]] = []
     for host in view.hosts:
-        target = view.target(host)
+        target = view.target_of_host(host)
         if target is not None and target.device is not None:
             places.append((host.host, (target.device,)))
     if len(places) < len(view.hosts):
@@ -174,7 +178,7 @@ def _device_ns(view: RunView) -> float | None:
                 node.host,
                 tuple(
                     delta.device
-                    for delta in lowest_counted_devices(node, view.facts.get(node.host))
+                    for delta in deltas_of_lowest_devices(node, view.facts.get(node.host))
                 ),
             )
             for node in view.record.bystanders
@@ -201,8 +205,8 @@ def device_means(
     out.
     """
     by_name: dict[str, float] = {}
-    for series in view.series_of(host, scope, metric):
-        shared = view.shared_ns(series, window)
+    for series in view.counter_series(host, scope, metric):
+        shared = view.overlap_ns(series, window)
         counted = (shared > 0) & np.isfinite(series.value)
         if counted.any():
             weights = shared[counted].astype(np.float64)
@@ -228,7 +232,7 @@ WAYS: Final = {"rx_bytes_per_s": "in", "tx_bytes_per_s": "out"}
 """Both ways of a port: a link carries its speed in each of them."""
 
 
-def port_uses(
+def network_port_uses(
     view: RunView,
     host: str,
     role: Role,
@@ -262,7 +266,7 @@ HELD: Final = 0.5
 """Of the I/Os in flight above it a lower device must hold this share to be what they wait for."""
 
 
-def device_use(
+def device_resource_uses(
     view: RunView,
     host: str,
     stack: Sequence[str],
@@ -289,10 +293,10 @@ def device_use(
         if name in busy
     ]
     if uses:
-        yield _device_waited_for(uses, max(len(lowest_device_names(stack, facts)), 1))
+        yield _most_waited_for_device(uses, max(len(lowest_device_names(stack, facts)), 1))
 
 
-def _device_waited_for(uses: Sequence[ResourceUse], leaves: int) -> ResourceUse:
+def _most_waited_for_device(uses: Sequence[ResourceUse], leaves: int) -> ResourceUse:
     """The lowest that is always busy and holds its part of the queue, else the busiest."""
     longest = max(use.queue or 0.0 for use in uses)
     full = [
@@ -300,4 +304,4 @@ def _device_waited_for(uses: Sequence[ResourceUse], leaves: int) -> ResourceUse:
         for use in uses
         if (use.share or 0.0) >= ALWAYS_BUSY and (use.queue or 0.0) >= HELD * longest / leaves
     ]
-    return full[-1] if full else max(uses, key=lambda use: use.rank)
+    return full[-1] if full else max(uses, key=lambda use: use.severity_key)

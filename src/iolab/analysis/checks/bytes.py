@@ -17,7 +17,7 @@ from iolab.analysis.check import (
     valid,
     worst_answer,
 )
-from iolab.analysis.checks.storage_bytes import is_accounted
+from iolab.analysis.checks.storage_bytes import can_compare_with_storage
 from iolab.analysis.storage_bytes import lowest_device_names
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts
@@ -42,46 +42,46 @@ BACKGROUND_BYTES_PER_S: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class DeviceByteCounts:
     """One device as one kernel counts it, and all hosts of the run that used it there.
 
-    `below_read` and `below_write` are what the leaves below it moved, None where it is a leaf.
-    `opaque` is true where nothing tells what lies below (a loop device without known parents).
-    `discard_bytes` is None where its kernel does not count what is trimmed.
-    `probed` bytes may have been read there as well before the start, by engines that then claim
-    none of them.
+    `read_bytes_below` and `write_bytes_below` are what the leaves below it moved, None where it is
+    a leaf. `is_layer_below_unknown` is true where nothing tells what lies below (a loop device
+    without known parents). `discard_bytes` is None where its kernel does not count what is trimmed.
+    `probe_read_bytes` bytes may have been read there as well before the start, by engines that then
+    claim none of them.
     """
 
     device: str
     hosts: tuple[str, ...]
     claimed_read: int
     claimed_write: int
-    probed: int
+    probe_read_bytes: int
     read_bytes: int
     write_bytes: int
-    below_read: int | None
-    below_write: int | None
-    opaque: bool
+    read_bytes_below: int | None
+    write_bytes_below: int | None
+    is_layer_below_unknown: bool
     seconds: float
     claimed_trim: int = 0
     discard_bytes: int | None = None
 
-    def claimed(self, way: Direction) -> int:
+    def claimed_bytes(self, way: Direction) -> int:
         """Bytes that the engines claim of a direction."""
         by_direction = {Direction.READ: self.claimed_read, Direction.WRITE: self.claimed_write}
         return by_direction.get(way, self.claimed_trim)
 
-    def moved(self, way: Direction) -> int:
+    def moved_bytes(self, way: Direction) -> int:
         """Bytes that the device moved; of trims 0 where they are not counted."""
         by_direction = {Direction.READ: self.read_bytes, Direction.WRITE: self.write_bytes}
         return by_direction.get(way, self.discard_bytes or 0)
 
-    def probes(self, way: Direction) -> int:
+    def probe_bytes(self, way: Direction) -> int:
         """Bytes among them that engines moved to see how the target is best asked."""
-        return self.probed if way is Direction.READ else 0
+        return self.probe_read_bytes if way is Direction.READ else 0
 
 
-def moved_by_device(view: RunView) -> tuple[Moved, ...] | None:
+def device_byte_counts(view: RunView) -> tuple[DeviceByteCounts, ...] | None:
     """What each device in use moved; None where a host's device is not known.
 
     Hosts of one kernel (network namespaces, containers) see the same counters, so their claims on
@@ -89,15 +89,18 @@ def moved_by_device(view: RunView) -> tuple[Moved, ...] | None:
     """
     groups: dict[tuple[str, str], list[int]] = {}
     for index, host in enumerate(view.hosts):
-        facts = view.facts_of(host)
-        device = None if facts is None else _device_of(facts, host.devices)
+        facts = view.facts_of_host(host)
+        device = None if facts is None else counted_device_name(facts, host.devices)
         if facts is None or device is None:
             return None
-        groups.setdefault((facts.kernel.boot_id_or(host.host), device), []).append(index)
-    return tuple(_group(view, device, members) for (_, device), members in groups.items())
+        groups.setdefault((facts.kernel.boot_id_or_host(host.host), device), []).append(index)
+    return tuple(
+        _device_byte_counts_of_hosts(view, device, members)
+        for (_, device), members in groups.items()
+    )
 
 
-def _device_of(facts: HostFacts, deltas: tuple[DeviceDelta, ...]) -> str | None:
+def counted_device_name(facts: HostFacts, deltas: tuple[DeviceDelta, ...]) -> str | None:
     """The nearest device if it was counted, else its leaves if all were, joined by `+`."""
     target, counted = facts.target, {delta.device for delta in deltas}
     if target is None or not counted:
@@ -108,59 +111,61 @@ def _device_of(facts: HostFacts, deltas: tuple[DeviceDelta, ...]) -> str | None:
     return "+".join(leaves) or None if counted.issuperset(leaves) else None
 
 
-def _group(view: RunView, device: str, members: list[int]) -> Moved:
-    facts = view.facts_of(view.hosts[members[0]])
+def _device_byte_counts_of_hosts(
+    view: RunView, device: str, members: list[int]
+) -> DeviceByteCounts:
+    facts = view.facts_of_host(view.hosts[members[0]])
     parts = device.split("+")
     leaves = lowest_device_names(facts.target.devices, facts) if facts and facts.target else ()
     lower = [name for name in leaves if name not in parts]
-    spans = [view.load.cut.hosts[index] for index in members]
+    spans = [view.load.measured_part.hosts[index] for index in members]
 
     def most(names: list[str], way: Direction) -> int:
         """Each host took its snapshots at its own moments; the widest saw all."""
-        return max(_moved(view.hosts[index].devices, names, way) for index in members)
+        return max(_sum_moved_bytes(view.hosts[index].devices, names, way) for index in members)
 
-    return Moved(
+    return DeviceByteCounts(
         device=device,
         hosts=tuple(view.hosts[index].host for index in members),
         claimed_read=sum(view.claimed_bytes(index, Direction.READ) for index in members),
         claimed_write=sum(view.claimed_bytes(index, Direction.WRITE) for index in members),
-        probed=sum(_probed(view.hosts[index]) for index in members),
+        probe_read_bytes=sum(_probe_read_bytes(view.hosts[index]) for index in members),
         read_bytes=most(parts, Direction.READ),
         write_bytes=most(parts, Direction.WRITE),
-        below_read=most(lower, Direction.READ) if lower else None,
-        below_write=most(lower, Direction.WRITE) if lower else None,
-        opaque=not lower and _is_opaque(facts, parts),
+        read_bytes_below=most(lower, Direction.READ) if lower else None,
+        write_bytes_below=most(lower, Direction.WRITE) if lower else None,
+        is_layer_below_unknown=not lower and _is_layer_below_unknown(facts, parts),
         seconds=max((span.seconds for span in spans if span is not None), default=0.0),
         claimed_trim=sum(view.claimed_bytes(index, Direction.TRIM) for index in members),
         discard_bytes=max(
             (
                 discarded
                 for index in members
-                if (discarded := _discarded(view.hosts[index], parts)) is not None
+                if (discarded := _sum_discarded_bytes(view.hosts[index], parts)) is not None
             ),
             default=None,
         ),
     )
 
 
-def _probed(host: HostRun) -> int:
+def _probe_read_bytes(host: HostRun) -> int:
     """Bytes that the engine read to see how the target is best asked."""
     generator = host.totals.generator if host.totals else None
     return generator.probe_read_bytes if generator else 0
 
 
-def _is_opaque(facts: HostFacts | None, parts: list[str]) -> bool:
+def _is_layer_below_unknown(facts: HostFacts | None, parts: list[str]) -> bool:
     """A loop device without known parents, unless its blocks are known to be memory anyway."""
     in_memory = facts is not None and facts.target is not None and facts.target.memory_backed
     return not in_memory and any(name.startswith("loop") for name in parts)
 
 
-def _moved(deltas: tuple[DeviceDelta, ...], names: list[str], way: Direction) -> int:
+def _sum_moved_bytes(deltas: tuple[DeviceDelta, ...], names: list[str], way: Direction) -> int:
     """Bytes that those devices moved that way."""
     return sum(delta.direction_delta(way).bytes for delta in deltas if delta.device in names)
 
 
-def _discarded(host: HostRun, names: list[str]) -> int | None:
+def _sum_discarded_bytes(host: HostRun, names: list[str]) -> int | None:
     """Bytes that those devices were told to forget; None where one of them does not count it."""
     discarded = [delta.discard_bytes for delta in host.devices if delta.device in names]
     counted = [count for count in discarded if count is not None]
@@ -170,30 +175,30 @@ def _discarded(host: HostRun, names: list[str]) -> int | None:
 @check("bytes-moved", "Bytes claimed and bytes moved")
 def bytes_moved(view: RunView) -> CheckAnswer:
     """Whether the target's devices moved what the engine claims, no less and no more."""
-    groups = moved_by_device(view)
+    groups = device_byte_counts(view)
     if groups is None:
-        kinds = {target.fs_type for host in view.hosts if (target := view.target(host))}
+        kinds = {target.fs_type for host in view.hosts if (target := view.target_of_host(host))}
         file_systems = ", ".join(sorted(kinds)) or "an unknown file system"
-        if is_accounted(view):
+        if can_compare_with_storage(view):
             return not_applicable(
                 f"No block device below {file_systems} is counted on every client; the storage "
                 "nodes' disks are compared with the clients instead."
             )
-        targets = [target for host in view.hosts if (target := view.target(host))]
+        targets = [target for host in view.hosts if (target := view.target_of_host(host))]
         hidden = next((target for target in targets if target.hidden), None)
         if hidden is not None:
             return unchecked(
                 f"what lies below {hidden.layers_text} cannot be seen, so no device is counted"
             )
         return unchecked(f"no block device of {file_systems} is counted on every host")
-    return worst_answer(answer for group in groups for answer in _answers(group))
+    return worst_answer(answer for group in groups for answer in _device_byte_answers(group))
 
 
-def _answers(group: Moved) -> Iterator[CheckAnswer]:
+def _device_byte_answers(group: DeviceByteCounts) -> Iterator[CheckAnswer]:
     """Everything there is to say of a device: what is missing, then what is too much."""
-    evidence = _evidence(group)
+    evidence = _device_byte_evidence(group)
     for way, word in ((Direction.READ, "read"), (Direction.WRITE, "written")):
-        claimed, moved = group.claimed(way), group.moved(way)
+        claimed, moved = group.claimed_bytes(way), group.moved_bytes(way)
         if claimed > 0 and moved < MISSING_GOOD * claimed:
             verdict = invalid if moved < MISSING_BAD * claimed else indicative
             where = (
@@ -206,58 +211,62 @@ def _answers(group: Moved) -> Iterator[CheckAnswer]:
                 f"{format_bytes(claimed)} {word}: the rest {where}.",
                 **evidence,
             )
-    yield from _trimmed(group)
-    yield from _missing_below(group)
-    yield from _excess(group)
+    yield from _trim_byte_answers(group)
+    yield from _layer_below_answers(group)
+    yield from _excess_byte_answers(group)
     claimed = group.claimed_read + group.claimed_write + group.claimed_trim
     yield valid(
         f"{group.device} moved the {format_bytes(claimed)} that the engine claims.", **evidence
     )
 
 
-def _trimmed(group: Moved) -> Iterator[CheckAnswer]:
+def _trim_byte_answers(group: DeviceByteCounts) -> Iterator[CheckAnswer]:
     """Trims that the device's kernel did not count, or not as many, were none of the device's."""
     claimed, counted = group.claimed_trim, group.discard_bytes
     if not claimed:
         return
     if counted is None:
-        yield unchecked(f"the kernel of {group.device} does not count discards", **_evidence(group))
+        yield unchecked(
+            f"the kernel of {group.device} does not count discards", **_device_byte_evidence(group)
+        )
     elif counted < MISSING_GOOD * claimed:
         verdict = invalid if counted < MISSING_BAD * claimed else indicative
         yield verdict(
             f"{group.device} discarded {percent_text(counted / claimed)} of the "
             f"{format_bytes(claimed)} trimmed: the rest had not reached it.",
-            **_evidence(group),
+            **_device_byte_evidence(group),
         )
 
 
-def _missing_below(group: Moved) -> Iterator[CheckAnswer]:
+def _layer_below_answers(group: DeviceByteCounts) -> Iterator[CheckAnswer]:
     """A layer below the nearest device (a loop's file, a thin pool) that answered by itself."""
-    evidence = _evidence(group)
-    if group.opaque:
+    evidence = _device_byte_evidence(group)
+    if group.is_layer_below_unknown:
         yield indicative(
             f"Could not be checked below {group.device}: its backing device is not known.",
             **evidence,
         )
-    if group.claimed_read and _lacks(group.below_read, group.read_bytes):
+    if group.claimed_read and _moved_too_few_bytes(group.read_bytes_below, group.read_bytes):
         yield invalid(
-            f"The devices below {group.device} read only {format_bytes(group.below_read or 0)} of "
+            f"The devices below {group.device} read only "
+            f"{format_bytes(group.read_bytes_below or 0)} of "
             f"its {format_bytes(group.read_bytes)}: a layer between answered from memory.",
             **evidence,
         )
-    if group.claimed_write and _lacks(group.below_write, group.write_bytes):
+    if group.claimed_write and _moved_too_few_bytes(group.write_bytes_below, group.write_bytes):
         yield indicative(
-            f"The devices below {group.device} wrote only {format_bytes(group.below_write or 0)} "
+            f"The devices below {group.device} wrote only "
+            f"{format_bytes(group.write_bytes_below or 0)} "
             f"of its {format_bytes(group.write_bytes)}: a layer between kept or shrank the rest.",
             **evidence,
         )
 
 
-def _lacks(below: int | None, above: int) -> bool:
+def _moved_too_few_bytes(below: int | None, above: int) -> bool:
     return below is not None and below < MISSING_BAD * above
 
 
-def _excess(group: Moved) -> Iterator[CheckAnswer]:
+def _excess_byte_answers(group: DeviceByteCounts) -> Iterator[CheckAnswer]:
     total = group.claimed_read + group.claimed_write + group.claimed_trim
     limit = max(EXCESS_SHARE * total, BACKGROUND_BYTES_PER_S * group.seconds)
     causes = {
@@ -268,7 +277,7 @@ def _excess(group: Moved) -> Iterator[CheckAnswer]:
     # Where nothing is trimmed, discards are a file system's own and no load.
     discarded = (group.discard_bytes or 0) if group.claimed_trim else 0
     for way, claimed, moved in (
-        ("read", group.claimed_read, group.read_bytes - group.probed),
+        ("read", group.claimed_read, group.read_bytes - group.probe_read_bytes),
         ("wrote", group.claimed_write, group.write_bytes),
         ("discarded", group.claimed_trim, discarded),
     ):
@@ -276,17 +285,17 @@ def _excess(group: Moved) -> Iterator[CheckAnswer]:
             yield indicative(
                 f"{group.device} {way} {format_bytes(moved)} where the engine claims "
                 f"{format_bytes(claimed)}: {causes[way]}.",
-                **_evidence(group),
+                **_device_byte_evidence(group),
             )
 
 
-def _evidence(group: Moved) -> Numbers:
+def _device_byte_evidence(group: DeviceByteCounts) -> Numbers:
     return {
         "device": group.device,
         "hosts": " ".join(group.hosts),
         "claimed_read_bytes": group.claimed_read,
         "device_read_bytes": group.read_bytes,
-        "probed_bytes": group.probed,
+        "probed_bytes": group.probe_read_bytes,
         "claimed_write_bytes": group.claimed_write,
         "device_write_bytes": group.write_bytes,
         **(
@@ -294,8 +303,8 @@ def _evidence(group: Moved) -> Numbers:
             if group.claimed_trim
             else {}
         ),
-        "below_read_bytes": group.below_read,
-        "below_write_bytes": group.below_write,
+        "below_read_bytes": group.read_bytes_below,
+        "below_write_bytes": group.write_bytes_below,
     }
 
 
@@ -311,7 +320,7 @@ same two per cent as the bytes-moved check grants."""
 @check("buffered-io", "Buffered I/O", needs_load=False)
 def buffered_io(view: RunView) -> CheckAnswer:
     """Whether the page cache stands between the engine and the storage."""
-    if view.job.direct:
+    if view.job.is_direct:
         return valid("O_DIRECT: no page cache between the engine and the storage.", direct=True)
     return indicative(
         "Buffered I/O: reads may come from memory, and writes end in memory first.", direct=False
@@ -323,11 +332,11 @@ def cache_hits(view: RunView) -> CheckAnswer:
     """Whether the reads can have been answered by the hosts' memory."""
     if Direction.READ not in view.job.data_directions:
         return not_applicable("The workload reads nothing.", reads=False)
-    if view.job.direct:
+    if view.job.is_direct:
         return not_applicable("O_DIRECT reads pass the page cache by.", direct=True)
     if _is_proved_cold(view):
         return valid("The page cache was empty at the start and the device moved every byte read.")
-    return worst_answer(_against_memory(view, host) for host in view.hosts)
+    return worst_answer(_files_exceed_memory_answer(view, host) for host in view.hosts)
 
 
 def _is_proved_cold(view: RunView) -> bool:
@@ -338,7 +347,7 @@ def _is_proved_cold(view: RunView) -> bool:
             return False
         if cache.resident_bytes_after > COLD_RESIDENT_SHARE * size:
             return False
-    groups = moved_by_device(view)
+    groups = device_byte_counts(view)
     return groups is not None and all(
         group.read_bytes >= COLD_DEVICE_SHARE * group.claimed_read for group in groups
     )
@@ -349,9 +358,9 @@ def _bytes_per_host(view: RunView) -> int:
     return files.bytes_per_host if files else 0
 
 
-def _against_memory(view: RunView, host: HostRun) -> CheckAnswer:
+def _files_exceed_memory_answer(view: RunView, host: HostRun) -> CheckAnswer:
     """Buffered reads without proof: what matters is whether the files fit into memory."""
-    size, facts = _bytes_per_host(view), view.facts_of(host)
+    size, facts = _bytes_per_host(view), view.facts_of_host(host)
     if facts is None:
         return unchecked(f"the memory of {host.host} is not known", files_bytes=size)
     memory = facts.memory.total_bytes
@@ -371,9 +380,9 @@ def _against_memory(view: RunView, host: HostRun) -> CheckAnswer:
 
 @check("target-in-memory", "Target in memory", needs_load=False)
 @per_host()
-def target_in_memory(view: RunView, index: int) -> CheckAnswer:
+def target_is_memory(view: RunView, index: int) -> CheckAnswer:
     """Whether the target is storage at all."""
-    host, target = view.hosts[index].host, view.target(view.hosts[index])
+    host, target = view.hosts[index].host, view.target_of_host(view.hosts[index])
     if target is None:
         return unchecked(f"the target of {host} is not known", host=host)
     evidence: Numbers = {"host": host, "fs_type": target.fs_type, "device": target.device}
@@ -392,13 +401,13 @@ def target_in_memory(view: RunView, index: int) -> CheckAnswer:
 @per_host()
 def hidden_layer(view: RunView, index: int) -> CheckAnswer:
     """Whether the hosts see what their targets are on, down to a device or a server."""
-    host, target = view.hosts[index].host, view.target(view.hosts[index])
+    host, target = view.hosts[index].host, view.target_of_host(view.hosts[index])
     if target is None:
         return not_applicable(f"The target of {host} is not known.", host=host)
     layers = target.layers_text
     evidence: Numbers = {"host": host, "fs_type": target.fs_type, "layers": layers}
     below = f"What lies below '{target.path}' ({layers}) cannot be seen from {host}"
-    if target.hidden and is_accounted(view):
+    if target.hidden and can_compare_with_storage(view):
         return valid(f"{below}; the storage nodes' disks are compared instead.", **evidence)
     if target.hidden:
         return indicative(f"{below}: it may be memory.", **evidence)
@@ -409,7 +418,7 @@ def hidden_layer(view: RunView, index: int) -> CheckAnswer:
 
 @check("holes", "Reads of unwritten extents", needs_load=False)
 @per_host()
-def holes(view: RunView, index: int) -> CheckAnswer:
+def unwritten_extents(view: RunView, index: int) -> CheckAnswer:
     """Whether all that is read was written before."""
     if Direction.READ not in view.job.data_directions:
         return not_applicable("The workload reads nothing.", reads=False)
@@ -417,7 +426,7 @@ def holes(view: RunView, index: int) -> CheckAnswer:
     proof = host.extents
     if proof is None or proof.method == "none" or proof.file_count == 0:
         return unchecked(f"nothing tells which extents of the files on {host.host} were written")
-    evidence = _extents(host.host, proof)
+    evidence = _extent_evidence(host.host, proof)
     missing = proof.hole_bytes + proof.unwritten_bytes
     if missing > 0:
         return invalid(
@@ -434,7 +443,7 @@ def holes(view: RunView, index: int) -> CheckAnswer:
     return valid(f"All {format_bytes(proof.written_bytes)} were written before.", **evidence)
 
 
-def _extents(host: str, proof: ExtentProof) -> Numbers:
+def _extent_evidence(host: str, proof: ExtentProof) -> Numbers:
     return {
         "host": host,
         "method": proof.method,

@@ -36,15 +36,15 @@ the tail are theirs."""
 def cpu_bound_client(view: RunView, index: int) -> CheckAnswer:
     """Whether the client could have submitted more."""
     host = view.hosts[index]
-    cores, job = allowed_busy(view, index), job_core_share(host)
+    cores, job = busy_share_of_allowed_cores(view, index), job_core_share(host)
     evidence: Numbers = {
         "host": host.host,
         "cores_busy_share": cores,
         "job_cpu_percent": None if job is None else 100 * job,
-        "agent_cpu_share": view.mean_of(index, "agent", None, "cpu_share"),
+        "agent_cpu_share": view.mean_metric(index, "agent", None, "cpu_share"),
     }
-    where = view.on(host)
-    if cores is not None and is_bound(host, view.facts_of(host)):
+    where = view.host_suffix_text(host)
+    if cores is not None and is_pinned_to_some_cores(host, view.facts_of_host(host)):
         where += " that the load may use"
     if host.host in view.limited_hosts:
         return not_applicable(
@@ -57,7 +57,7 @@ def cpu_bound_client(view: RunView, index: int) -> CheckAnswer:
         )
     if job is not None and is_full(Resource.JOB, job):
         return indicative(
-            f"Each job{view.on(host)} used {percent_text(job)} of a core: the "
+            f"Each job{view.host_suffix_text(host)} used {percent_text(job)} of a core: the "
             "jobs may be the limit.",
             **evidence,
         )
@@ -71,21 +71,21 @@ def cpu_bound_client(view: RunView, index: int) -> CheckAnswer:
     )
 
 
-def is_bound(host: HostRun, facts: HostFacts | None) -> bool:
+def is_pinned_to_some_cores(host: HostRun, facts: HostFacts | None) -> bool:
     """Whether the load may use only some of its host's cores, which are known."""
     cores = host.processor.cores if host.processor else ()
     return facts is not None and 0 < len(cores) < facts.cpu.threads
 
 
-def allowed_busy(view: RunView, index: int) -> float | None:
+def busy_share_of_allowed_cores(view: RunView, index: int) -> float | None:
     """The busy share of the cores that the load may use: of all where it is not bound to some."""
     host = view.hosts[index]
-    if host.processor is None or not is_bound(host, view.facts_of(host)):
-        return view.mean_of(index, "cpu", "all", "busy_share")
-    names, window = {str(core) for core in host.processor.cores}, view.measured(index)
+    if host.processor is None or not is_pinned_to_some_cores(host, view.facts_of_host(host)):
+        return view.mean_metric(index, "cpu", "all", "busy_share")
+    names, window = {str(core) for core in host.processor.cores}, view.measured_window(index)
     shares = (
-        view.mean_on(host.host, "cpu", series.name, "busy_share", window)
-        for series in view.series_of(host.host, "cpu", "busy_share")
+        view.mean_metric_of_named_host(host.host, "cpu", series.name, "busy_share", window)
+        for series in view.counter_series(host.host, "cpu", "busy_share")
         if series.name.partition("@")[0] in names
     )
     measured = [share for share in shares if share is not None]
@@ -97,7 +97,7 @@ def allowed_busy(view: RunView, index: int) -> float | None:
 def cpu_stolen(view: RunView, index: int) -> HostAnswer:
     """Whether other guests took the client's processors."""
     host = view.hosts[index]
-    share = view.mean_of(index, "cpu", "all", "steal_share")
+    share = view.mean_metric(index, "cpu", "all", "steal_share")
     if host.host in view.counted_hosts:
         return not_applicable(
             f"What {host.host} had of its node's processors was counted there.",
@@ -106,7 +106,10 @@ def cpu_stolen(view: RunView, index: int) -> HostAnswer:
         )
     if share is None:
         return unchecked(f"{host.host} has no telemetry of its cores")
-    text = f"The hypervisor took {percent_text(share)} of the processors' time{view.on(host)}"
+    text = (
+        f"The hypervisor took {percent_text(share)} of the processors' "
+        f"time{view.host_suffix_text(host)}"
+    )
     return graded(text, host=host.host, steal_share=share)
 
 
@@ -117,10 +120,10 @@ def thermal_throttling(view: RunView, index: int) -> CheckAnswer:
 
     Kernels without the counter (most guests) are no objection: there is nothing to see.
     """
-    host, window = view.hosts[index], view.measured(index)
-    rate = view.mean_of(index, "thermal", None, "throttle_events_per_s")
+    host, window = view.hosts[index], view.measured_window(index)
+    rate = view.mean_metric(index, "thermal", None, "throttle_events_per_s")
     if rate is None or window is None:
-        facts = view.facts_of(host)
+        facts = view.facts_of_host(host)
         in_guest = facts is not None and facts.kernel.hypervisor
         usual = ", as is usual in a virtual machine" if in_guest else ""
         return not_applicable(
@@ -132,11 +135,11 @@ def thermal_throttling(view: RunView, index: int) -> CheckAnswer:
     evidence: Numbers = {"host": host.host, "throttle_events": events}
     if events > 0:
         return indicative(
-            f"Processors{view.on(host)} were throttled for heat "
+            f"Processors{view.host_suffix_text(host)} were throttled for heat "
             f"{format_count(max(round(events), 1))} times.",
             **evidence,
         )
-    return valid(f"No processor{view.on(host)} was throttled for heat.", **evidence)
+    return valid(f"No processor{view.host_suffix_text(host)} was throttled for heat.", **evidence)
 
 
 THROTTLED_GOOD: Final = 0.01
@@ -174,9 +177,16 @@ def _throttled_by_quota(view: RunView, index: int) -> CheckAnswer:
         return not_applicable(f"{host.host} shows no control group that could limit its load.")
     limited = [group for group in use.groups if group.quota_cores is not None and group.period_ns]
     if not limited:
-        return valid(f"No quota of processor time is above the load{view.on(host)}.")
-    group = max(limited, key=lambda group: (_stood(group, use), _used_up(group, use)))
-    periods, stood, waited = _used_up(group, use), _stood(group, use), _wait_share(use)
+        return valid(f"No quota of processor time is above the load{view.host_suffix_text(host)}.")
+    group = max(
+        limited,
+        key=lambda group: (_standstill_share(group, use), _exhausted_period_share(group, use)),
+    )
+    periods, stood, waited = (
+        _exhausted_period_share(group, use),
+        _standstill_share(group, use),
+        _processor_wait_share(use),
+    )
     evidence: Numbers = {
         "host": host.host,
         "group": group.path,
@@ -188,7 +198,8 @@ def _throttled_by_quota(view: RunView, index: int) -> CheckAnswer:
         "wait_share": waited,
     }
     text = (
-        f"The quota of {group.quota_cores:.3g} cores of control group {group.path}{view.on(host)} "
+        f"The quota of {group.quota_cores:.3g} cores of control group {group.path}"
+        f"{view.host_suffix_text(host)} "
         f"was used up in {percent_text(periods)} of its periods"
     )
     if periods < THROTTLED_GOOD:
@@ -206,14 +217,14 @@ client_throttled = check("client-throttled", "CPU quota throttling")(
 )
 
 
-def _used_up(group: CgroupCpuUse, use: ProcessorUse) -> float:
+def _exhausted_period_share(group: CgroupCpuUse, use: ProcessorUse) -> float:
     """The share of the periods that passed in which the quota was used up."""
     return min(group.throttled * group.period_ns / use.watched_ns, 1.0)
 
 
-def _stood(group: CgroupCpuUse, use: ProcessorUse) -> float:
+def _standstill_share(group: CgroupCpuUse, use: ProcessorUse) -> float:
     """At most so much of the time the group stood still: several processors may do so at once."""
-    return min(group.throttled_ns / use.watched_ns, _used_up(group, use))
+    return min(group.throttled_ns / use.watched_ns, _exhausted_period_share(group, use))
 
 
 @check("client-starved", "Client CPU starvation")
@@ -222,14 +233,14 @@ def client_starved(view: RunView, index: int) -> CheckAnswer:
     """Whether the load's threads waited for a processor instead of for the storage."""
     host = view.hosts[index]
     use = host.processor
-    waited = None if use is None else _wait_share(use)
+    waited = None if use is None else _processor_wait_share(use)
     if use is None or waited is None:
         return not_applicable(f"Nothing tells how long the load of {host.host} waited to run.")
     quota = _throttled_by_quota(view, index)
     by_quota = 0.0
     if quota.level not in {None, Level.VALID}:
         by_quota = float(quota.evidence.get("stood_share") or 0.0)
-    cores, busy = _cores(view, host), allowed_busy(view, index)
+    cores, busy = _core_count(view, host), busy_share_of_allowed_cores(view, index)
     others = None
     if busy is not None and use.cores and use.watched_ns > 0:
         others = max(busy - use.run_ns / use.watched_ns / len(use.cores), 0.0)
@@ -245,7 +256,8 @@ def client_starved(view: RunView, index: int) -> CheckAnswer:
         "others_busy_share": others,
     }
     text = (
-        f"The engine's threads{view.on(host)} waited {percent_text(waited)} of the time for "
+        f"The engine's threads{view.host_suffix_text(host)} waited {percent_text(waited)} of "
+        "the time for "
         "a processor"
     )
     rest = waited - by_quota
@@ -253,7 +265,7 @@ def client_starved(view: RunView, index: int) -> CheckAnswer:
     if rest < limit:
         why = ", for the most part by a quota" if by_quota and waited >= limit else ""
         return valid(f"{text}{why}.", **evidence)
-    if is_bound(host, view.facts_of(host)):
+    if is_pinned_to_some_cores(host, view.facts_of_host(host)):
         which = ", ".join(str(core) for core in use.cores[:4]) + (", …" * (len(use.cores) > 4))
         text += f", bound to {len(use.cores)} of {cores} cores ({which})"
     if others is not None:
@@ -263,11 +275,11 @@ def client_starved(view: RunView, index: int) -> CheckAnswer:
     return indicative(f"{text}: latencies hold that wait, and rates lack it.", **evidence)
 
 
-def _wait_share(use: ProcessorUse) -> float | None:
+def _processor_wait_share(use: ProcessorUse) -> float | None:
     """None where no thread was seen twice, as of a load that was over at once."""
     return use.wait_ns / use.wall_ns if use.wall_ns > 0 else None
 
 
-def _cores(view: RunView, host: HostRun) -> int | None:
-    facts = view.facts_of(host)
+def _core_count(view: RunView, host: HostRun) -> int | None:
+    facts = view.facts_of_host(host)
     return None if facts is None else facts.cpu.threads

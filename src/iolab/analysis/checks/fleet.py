@@ -52,7 +52,7 @@ def start_skew(view: RunView) -> CheckAnswer:
     """Whether the first I/Os of all hosts came at about the same time."""
     if len(view.hosts) == 1:
         return not_applicable(_ONE)
-    spans = zip(view.hosts, host_io_windows(view.record, view.load.cut), strict=True)
+    spans = zip(view.hosts, host_io_windows(view.record, view.load.measured_part), strict=True)
     starts = [(span.start_ns, host.host) for host, span in spans if span is not None]
     (first_ns, first), (last_ns, last) = min(starts), max(starts)
     skew_s = (last_ns - first_ns) / 1e9
@@ -131,10 +131,10 @@ def uneven_fleet(view: RunView) -> CheckAnswer:
     point = view.record.run.point
     depths = np.array([point.job_on(host.host).total_iodepth for host in view.hosts])
     rates = host_rates(view.load)
-    return unevenness(view, rates, np.asarray(rates / depths, dtype=np.float64), "iops")
+    return unevenness_answer(view, rates, np.asarray(rates / depths, dtype=np.float64), "iops")
 
 
-def unevenness(view: RunView, rates: Floats, shares: Floats, unit: str) -> CheckAnswer:
+def unevenness_answer(view: RunView, rates: Floats, shares: Floats, unit: str) -> CheckAnswer:
     """How unlike the hosts' shares are; `rates` in that unit are told of the slowest and fastest.
 
     Shapes (H,), in the order of the run's hosts.
@@ -166,7 +166,7 @@ def unevenness(view: RunView, rates: Floats, shares: Floats, unit: str) -> Check
 
 
 @check("monitored-node-lost", "Monitored node lost", needs_load=False)
-def bystander_lost(view: RunView) -> CheckAnswer:
+def monitored_node_lost(view: RunView) -> CheckAnswer:
     """Whether every storage node and hypervisor of the study was watched through the run."""
     watched = view.record.bystanders
     lost = [host for host in watched if host.error]

@@ -33,7 +33,7 @@ TIMES_MOST: Final = 1000
 
 @check("device-busy", "Device busy before the start")
 @per_host(most="share_of_run")
-def device_busy(view: RunView, index: int) -> CheckAnswer:
+def device_busy_before_run(view: RunView, index: int) -> CheckAnswer:
     """Whether others used the target's devices just before the start.
 
     Against the I/O that the engine did in the window.
@@ -41,10 +41,10 @@ def device_busy(view: RunView, index: int) -> CheckAnswer:
     load = view.load
     ios = float(load.ios[index, : len(DIRECTIONS)].sum())
     moved = float(load.bytes[index].sum())
-    return _beside_others(view, index, moved, ios, float(load.seconds[index]))
+    return _compare_with_other_io(view, index, moved, ios, float(load.seconds[index]))
 
 
-def idle_before(view: RunView, index: int, seconds: float | None) -> CheckAnswer:
+def other_io_answer_for_window(view: RunView, index: int, seconds: float | None) -> CheckAnswer:
     """Whether others used a host's devices just before, against what they moved in the run.
 
     `seconds` are those in which they moved it; None where nobody knows.
@@ -52,10 +52,10 @@ def idle_before(view: RunView, index: int, seconds: float | None) -> CheckAnswer
     devices = view.hosts[index].devices
     moved = max((device.read_bytes + device.write_bytes for device in devices), default=0)
     ios = max((device.read_ios + device.write_ios for device in devices), default=0)
-    return _beside_others(view, index, moved, ios, seconds)
+    return _compare_with_other_io(view, index, moved, ios, seconds)
 
 
-def _beside_others(
+def _compare_with_other_io(
     view: RunView, index: int, moved: float, ios: float, seconds: float | None
 ) -> CheckAnswer:
     """What others did before, against the bytes and I/Os of the run itself in its seconds."""
@@ -65,11 +65,12 @@ def _beside_others(
         return unchecked(f"the devices of {host.host} were not watched before the start")
     seconds = max(seconds, 1e-9)
     share = max(
-        _share(proof.bytes_per_s, IDLE_BYTES_PER_S, moved / seconds),
-        _share(proof.ios_per_s, IDLE_IOS_PER_S, ios / seconds),
+        _other_rate_share(proof.bytes_per_s, IDLE_BYTES_PER_S, moved / seconds),
+        _other_rate_share(proof.ios_per_s, IDLE_IOS_PER_S, ios / seconds),
     )
     text = (
-        f"Before the start {_devices(view, host)} did {format_count(proof.ios_per_s)} IOPS "
+        f"Before the start {_busiest_device_text(view, host)} did "
+        f"{format_count(proof.ios_per_s)} IOPS "
         f"and {format_rate_bytes(proof.bytes_per_s)} for others"
     )
     evidence: Numbers = {
@@ -88,18 +89,18 @@ def _beside_others(
     return indicative(f"{text}: {beside} the run's own.", **evidence)
 
 
-def _devices(view: RunView, host: HostRun) -> str:
+def _busiest_device_text(view: RunView, host: HostRun) -> str:
     """The devices that were watched, by their names where they are known; the busiest counts."""
-    target = view.target(host)
+    target = view.target_of_host(host)
     names = target.devices if target else ()
     if len(names) == 1:
-        return f"{names[0]}{view.on(host)}"
+        return f"{names[0]}{view.host_suffix_text(host)}"
     more = f" and {len(names) - DEVICES_NAMED} more" if len(names) > DEVICES_NAMED else ""
     named = f" of {', '.join(names[:DEVICES_NAMED])}{more}" if names else ""
-    return f"the busiest device{view.on(host)}{named}"
+    return f"the busiest device{view.host_suffix_text(host)}{named}"
 
 
-def _share(others: float, floor: float, own: float) -> float:
+def _other_rate_share(others: float, floor: float, own: float) -> float:
     """Others' rate over the run's own; nothing where others stayed below the floor."""
     if others <= floor or not np.isfinite(others):
         return 0.0

@@ -65,10 +65,10 @@ def run_unfinished(view: RunView) -> CheckAnswer:
 @per_host()
 def engine_errors(view: RunView, index: int) -> Iterator[CheckAnswer]:
     """Whether the engine ran without error for as long as it was asked to."""
-    host, where = view.hosts[index], view.on(view.hosts[index])
+    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
     totals = host.totals
     short = sum(way.short_ios + way.dropped_ios for way in engine_totals_by_direction(host) if way)
-    window = view.load.cut.hosts[index]
+    window = view.load.measured_part.hosts[index]
     asked_s = view.record.warmup_s + view.record.runtime_s
     ran_s = 0.0 if window is None else window.seconds
     evidence: Numbers = {
@@ -81,13 +81,13 @@ def engine_errors(view: RunView, index: int) -> Iterator[CheckAnswer]:
         "asked_s": asked_s,
         "stopped_early": host.stopped_early,
     }
-    for fault in process_faults(host):
+    for fault in engine_process_faults(host):
         yield invalid(f"The engine{where} {fault}.", **evidence)
     if window is not None and not view.load.ios[index].any():
         yield invalid(f"The engine{where} completed no I/O in the measured window.", **evidence)
     # Of an engine that goes on after an error only its last word tells of errors.
     counts_them = view.record.run.point.job.counts_errors_late
-    if totals is None and (counts_them or not _is_stopped(host)):
+    if totals is None and (counts_them or not _was_stopped_early(host)):
         yield unchecked(f"the engine{where} left no totals", **evidence)
     if short:
         done = sum(way.ios for way in engine_totals_by_direction(host) if way)
@@ -100,7 +100,7 @@ def engine_errors(view: RunView, index: int) -> Iterator[CheckAnswer]:
     yield valid(f"The engine{where} ran {ran_s:.1f} s without error.", **evidence)
 
 
-def process_faults(host: HostRun) -> Iterator[str]:
+def engine_process_faults(host: HostRun) -> Iterator[str]:
     """What an engine can say or do wrong, the most telling first."""
     if host.error:
         yield f"failed: {host.error.rstrip('.')}"
@@ -116,7 +116,7 @@ def process_faults(host: HostRun) -> Iterator[str]:
     if totals is not None and totals.generator and totals.generator.hung_ios:
         hung = format_count(totals.generator.hung_ios)
         yield f"gave up {hung} I/Os that hung: nothing ended for 10 s after submission had stopped"
-    if _is_stopped(host):
+    if _was_stopped_early(host):
         return
     if host.exit_signal is not None:
         yield f"was killed by signal {host.exit_signal}"
@@ -126,7 +126,7 @@ def process_faults(host: HostRun) -> Iterator[str]:
         yield f"exited with code {host.exit_code}"
 
 
-def _is_stopped(host: HostRun) -> bool:
+def _was_stopped_early(host: HostRun) -> bool:
     """An engine that we stopped may exit as it likes."""
     return host.stopped_early
 
@@ -138,21 +138,21 @@ def totals_disagree(view: RunView) -> CheckAnswer:
     table = view.record.intervals
     once = table.direction < ServiceTime.READ
     np.add.at(counted, table.host[once], table.ios[once])
-    parts = view.load.cut.parts
+    parts = view.load.measured_part.parts
     first = parts.direction < ServiceTime.READ
     np.add.at(binned, parts.host[first], view.record.bins.totals(parts)[first])
     return worst_answer(
-        _sums(view, index, int(counted[index]), int(binned[index]))
+        _engine_total_answer(view, index, int(counted[index]), int(binned[index]))
         for index in range(len(view.hosts))
     )
 
 
-def _sums(view: RunView, index: int, counted: int, binned: int) -> CheckAnswer:
+def _engine_total_answer(view: RunView, index: int, counted: int, binned: int) -> CheckAnswer:
     host = view.hosts[index]
     if host.error is not None:
         return share_cut(host)
     if host.totals is None:
-        return unchecked(f"the engine{view.on(host)} left no totals")
+        return unchecked(f"the engine{view.host_suffix_text(host)} left no totals")
     claimed = sum(way.ios for way in engine_totals_by_direction(host) if way is not None)
     difference = max(abs(counted - claimed), abs(counted - binned)) / max(claimed, 1)
     evidence: Numbers = {
@@ -164,11 +164,15 @@ def _sums(view: RunView, index: int, counted: int, binned: int) -> CheckAnswer:
     if difference > DISAGREE_GOOD:
         verdict = invalid if difference > DISAGREE_BAD else indicative
         return verdict(
-            f"Intervals{view.on(host)} hold {counted} I/Os, their bins {binned}, the engine "
+            f"Intervals{view.host_suffix_text(host)} hold {counted} I/Os, their bins {binned}, "
+            "the engine "
             f"claims {claimed}.",
             **evidence,
         )
-    return valid(f"Intervals{view.on(host)} and bins add up to the engine's totals.", **evidence)
+    return valid(
+        f"Intervals{view.host_suffix_text(host)} and bins add up to the engine's totals.",
+        **evidence,
+    )
 
 
 VERSIONS_SHOWN: Final = 4
@@ -180,13 +184,16 @@ def versions_differ(view: RunView) -> CheckAnswer:
     """Whether every host that made load has the same version of the engine."""
     hosts: dict[str, list[str]] = {}
     for host in view.hosts:
-        if version := _version(view, host):
+        if version := _engine_version_of_host(view, host):
             hosts.setdefault(version, []).append(host.host)
     if len(hosts) < 2:
         return valid("All hosts have one version of the engine.", versions=len(hosts))
     # The rarest first: it is the one to be replaced.
     rarest = sorted(hosts, key=lambda version: (len(hosts[version]), version))
-    who = ", ".join(f"{version} on {_some(hosts[version])}" for version in rarest[:VERSIONS_SHOWN])
+    who = ", ".join(
+        f"{version} on {_first_and_count_text(hosts[version])}"
+        for version in rarest[:VERSIONS_SHOWN]
+    )
     return indicative(
         f"Hosts have different versions of the engine: {who}.",
         versions=len(hosts),
@@ -194,14 +201,14 @@ def versions_differ(view: RunView) -> CheckAnswer:
     )
 
 
-def _some(names: list[str]) -> str:
+def _first_and_count_text(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def _version(view: RunView, host: HostRun) -> str:
+def _engine_version_of_host(view: RunView, host: HostRun) -> str:
     """As the host's own program says it, else as its output does."""
-    facts = view.facts_of(host)
-    tool = facts.tool(view.record.run.point.job.engine) if facts is not None else None
+    facts = view.facts_of_host(host)
+    tool = facts.tool_facts(view.record.run.point.job.engine) if facts is not None else None
     return (tool.version if tool is not None else None) or host.engine_version
 
 
@@ -216,10 +223,10 @@ def unequal_state(view: RunView) -> CheckAnswer:
     states = view.record.states
     if not states:
         return not_applicable("The study asks for no start state, and none was kept.", states=0)
-    return worst_answer((_judged(state) for state in states), most="moved_bytes")
+    return worst_answer((_start_state_answer(state) for state in states), most="moved_bytes")
 
 
-def _judged(state: TargetState) -> CheckAnswer:
+def _start_state_answer(state: TargetState) -> CheckAnswer:
     moved = abs(state.written_bytes - state.compared_bytes)
     evidence: dict[str, int | float | str | bool | None] = {
         "host": state.host,
@@ -269,7 +276,9 @@ FEWER_BAD: Final = 0.90
 """Below this share more than one operation in ten was none."""
 
 
-def counts_text(by: str, operation: str, claimed: int, counted: float) -> tuple[str, Numbers]:
+def operation_count_text_and_evidence(
+    by: str, operation: str, claimed: int, counted: float
+) -> tuple[str, Numbers]:
     """Both counts as a sentence without its end, and as evidence."""
     text = (
         f"{by} counted {format_count(counted)} operations of {operation}, the engine claims "
@@ -283,7 +292,9 @@ def counts_text(by: str, operation: str, claimed: int, counted: float) -> tuple[
     }
 
 
-def compare_counts(claimed: int, counted: float, text: str, evidence: Numbers) -> CheckAnswer:
+def compare_operation_counts(
+    claimed: int, counted: float, text: str, evidence: Numbers
+) -> CheckAnswer:
     """Whether what was counted bears out what was claimed."""
     if counted < FEWER_GOOD * claimed:
         verdict = invalid if counted < FEWER_BAD * claimed else indicative

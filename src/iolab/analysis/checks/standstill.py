@@ -37,13 +37,13 @@ _CAUSES: Final = {
 class StandstillSums:
     """What a host's load lost within the measured time; `seconds` and `share` are of its threads.
 
-    `first_s` is when the first began, in seconds after the load.
+    `first_start_s` is when the first began, in seconds after the load.
     """
 
     count: int
     seconds: float
     share: float
-    first_s: float
+    first_start_s: float
     cause: StandstillCause
 
 
@@ -55,21 +55,22 @@ def engine_stopped(view: RunView, index: int) -> CheckAnswer:
     use = host.processor
     if use is None or use.standstills is None:
         return not_applicable(f"{host.host} does not show whether its load was stopped.")
-    sums = standstill_sums(view, index)
+    sums = sum_standstills(view, index)
     if sums is None:
-        return valid(f"The engine{view.on(host)} was never stopped.", host=host.host)
+        return valid(f"The engine{view.host_suffix_text(host)} was never stopped.", host=host.host)
     evidence: Numbers = {
         "host": host.host,
         "cause": sums.cause.value,
         "standstills": sums.count,
         "stopped_s": sums.seconds,
         "stopped_share": sums.share,
-        "first_s": sums.first_s,
+        "first_s": sums.first_start_s,
     }
     often = "once" if sums.count == 1 else f"{format_count(sums.count)} times"
     text = (
-        f"The engine{view.on(host)} stood still {often}, for {sums.seconds:.1f} s "
-        f"({percent_text(sums.share)} of the measured time), first {sums.first_s:.1f} s after its "
+        f"The engine{view.host_suffix_text(host)} stood still {often}, for {sums.seconds:.1f} s "
+        f"({percent_text(sums.share)} of the measured time), first {sums.first_start_s:.1f} s "
+        "after its "
         f"start: {_CAUSES[sums.cause]}."
     )
     if sums.share >= STOPPED_BAD:
@@ -77,14 +78,14 @@ def engine_stopped(view: RunView, index: int) -> CheckAnswer:
     return indicative(f"{text} The longest latencies are not the storage's.", **evidence)
 
 
-def is_stopped(view: RunView) -> bool:
+def has_standstills(view: RunView) -> bool:
     """Whether any host's engine stood still: what its seconds show then needs no other reason."""
-    return any(standstill_sums(view, index) for index in range(len(view.hosts)))
+    return any(sum_standstills(view, index) for index in range(len(view.hosts)))
 
 
-def standstill_sums(view: RunView, index: int) -> StandstillSums | None:
+def sum_standstills(view: RunView, index: int) -> StandstillSums | None:
     """The standstills of a host's load within its measured time; None without any."""
-    host, window = view.hosts[index], view.measured(index)
+    host, window = view.hosts[index], view.measured_window(index)
     use = host.processor
     if use is None or not use.standstills or window is None or window.seconds <= 0:
         return None
@@ -104,7 +105,8 @@ def standstill_sums(view: RunView, index: int) -> StandstillSums | None:
     if not inside:
         return None
     lost = [
-        (standstill, _mean_threads(standstill) * overlap_ns) for standstill, _, overlap_ns in inside
+        (standstill, _mean_stopped_threads(standstill) * overlap_ns)
+        for standstill, _, overlap_ns in inside
     ]
     share = min(sum(ns for _, ns in lost) / max(use.threads, 1) / (window.seconds * 1e9), 1.0)
     start_ns = window.start_ns if host.start_real_ns is None else host.start_real_ns
@@ -113,10 +115,10 @@ def standstill_sums(view: RunView, index: int) -> StandstillSums | None:
         count=len(inside),
         seconds=share * window.seconds,
         share=share,
-        first_s=max(min(begin for _, begin, _ in inside) - start_ns, 0) / 1e9,
+        first_start_s=max(min(begin for _, begin, _ in inside) - start_ns, 0) / 1e9,
         cause=max(lost, key=lambda pair: pair[1])[0].cause,
     )
 
 
-def _mean_threads(standstill: Standstill) -> float:
+def _mean_stopped_threads(standstill: Standstill) -> float:
     return standstill.thread_ns / max(standstill.to_real_ns - standstill.from_real_ns, 1)

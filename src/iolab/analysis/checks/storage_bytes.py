@@ -44,10 +44,10 @@ def storage_bytes(view: RunView) -> CheckAnswer:
         return not_applicable(
             "No storage node is watched: there is nothing to hold against the clients."
         )
-    return worst_answer(_answers(view, account))
+    return worst_answer(_byte_account_answers(view, account))
 
 
-def is_accounted(view: RunView) -> bool:
+def can_compare_with_storage(view: RunView) -> bool:
     """Whether the storage nodes' disks can be held against the clients at all."""
     account = storage_bytes_of(view.record, view.facts)
     return (
@@ -55,8 +55,8 @@ def is_accounted(view: RunView) -> bool:
     )
 
 
-def _answers(view: RunView, account: ByteAccount) -> Iterator[CheckAnswer]:
-    evidence = _evidence(account)
+def _byte_account_answers(view: RunView, account: ByteAccount) -> Iterator[CheckAnswer]:
+    evidence = _byte_account_evidence(account)
     claimed = account.claimed_read + account.claimed_write
     if account.expected_read is None or account.expected_write is None:
         yield not_applicable(
@@ -66,11 +66,11 @@ def _answers(view: RunView, account: ByteAccount) -> Iterator[CheckAnswer]:
         )
         return
     if account.moved_read is None or account.moved_write is None:
-        blind = next(node.host for node in account.nodes if node.read_bytes is None)
+        blind = next(node.host for node in account.node_bytes if node.read_bytes is None)
         yield unchecked(f"the disks of {blind} were not counted", **evidence)
         return
-    yield from _missing(account, evidence)
-    yield from _excess(view, account, evidence)
+    yield from _missing_byte_answers(account, evidence)
+    yield from _excess_byte_answers(view, account, evidence)
     moved = account.moved_read + account.moved_write
     expected = account.expected_read + account.expected_write
     yield valid(
@@ -80,7 +80,7 @@ def _answers(view: RunView, account: ByteAccount) -> Iterator[CheckAnswer]:
     )
 
 
-def _missing(account: ByteAccount, evidence: Numbers) -> Iterator[CheckAnswer]:
+def _missing_byte_answers(account: ByteAccount, evidence: Numbers) -> Iterator[CheckAnswer]:
     reads, writes = account.expected_read or 0.0, account.expected_write or 0.0
     if reads and (account.moved_read or 0) < MISSING_GOOD * reads:
         share = (account.moved_read or 0) / reads
@@ -99,10 +99,12 @@ def _missing(account: ByteAccount, evidence: Numbers) -> Iterator[CheckAnswer]:
         )
 
 
-def _excess(view: RunView, account: ByteAccount, evidence: Numbers) -> Iterator[CheckAnswer]:
+def _excess_byte_answers(
+    view: RunView, account: ByteAccount, evidence: Numbers
+) -> Iterator[CheckAnswer]:
     expected = (account.expected_read or 0.0) + (account.expected_write or 0.0)
-    disks = sum(len(node.devices) for node in account.nodes)
-    spans = [span.seconds for span in view.load.cut.hosts if span is not None]
+    disks = sum(len(node.devices) for node in account.node_bytes)
+    spans = [span.seconds for span in view.load.measured_part.hosts if span is not None]
     limit = max(EXCESS_SHARE * expected, BACKGROUND_BYTES_PER_S * disks * max(spans, default=0.0))
     for way, moved, wanted in (
         ("read", account.moved_read, account.expected_read),
@@ -116,11 +118,13 @@ def _excess(view: RunView, account: ByteAccount, evidence: Numbers) -> Iterator[
             )
 
 
-def _evidence(account: ByteAccount) -> Numbers:
-    received = [node.received_bytes for node in account.nodes if node.received_bytes is not None]
-    sent = [node.sent_bytes for node in account.nodes if node.sent_bytes is not None]
+def _byte_account_evidence(account: ByteAccount) -> Numbers:
+    received = [
+        node.received_bytes for node in account.node_bytes if node.received_bytes is not None
+    ]
+    sent = [node.sent_bytes for node in account.node_bytes if node.sent_bytes is not None]
     return {
-        "storage_nodes": len(account.nodes),
+        "storage_nodes": len(account.node_bytes),
         "claimed_read_bytes": account.claimed_read,
         "claimed_write_bytes": account.claimed_write,
         "expected_read_bytes": account.expected_read,

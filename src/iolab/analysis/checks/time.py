@@ -20,8 +20,8 @@ from iolab.analysis.check import (
     unchecked,
     valid,
 )
-from iolab.analysis.checks.standstill import is_stopped
-from iolab.analysis.metrics import ios_needed_for_percentile, is_supported
+from iolab.analysis.checks.standstill import has_standstills
+from iolab.analysis.metrics import ios_needed_for_percentile, is_percentile_supported
 from iolab.analysis.steady import EXCESS_TOLERABLE, SteadinessView, fleet_rate_series
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS
@@ -51,9 +51,9 @@ headline in the published studies is the 99.5th percentile."""
 
 
 @check("hosts-left-out", "Measured without hosts that failed", needs_load=False)
-def hosts_left_out(view: RunView) -> CheckAnswer:
+def excluded_hosts(view: RunView) -> CheckAnswer:
     """Whether every host of the configuration took part."""
-    left_out = view.record.without
+    left_out = view.record.excluded_hosts
     if not left_out:
         return valid("Every host of the configuration took part.", hosts_left_out=0)
     return indicative(
@@ -65,7 +65,7 @@ def hosts_left_out(view: RunView) -> CheckAnswer:
 @check("no-common-window", "No window common to all hosts", needs_load=False)
 def no_common_window(view: RunView) -> CheckAnswer:
     """Whether all hosts ran at the same time, so that their rates may be added."""
-    windows = [window for window in view.load.cut.hosts if window is not None]
+    windows = [window for window in view.load.measured_part.hosts if window is not None]
     missing = len(view.hosts) - len(windows)
     if missing:
         return invalid(
@@ -76,7 +76,7 @@ def no_common_window(view: RunView) -> CheckAnswer:
     starts = [window.start_ns for window in windows]
     ends = [window.end_ns for window in windows]
     skew_s = (max(starts) - min(starts)) / 1e9
-    common = view.load.cut.common
+    common = view.load.measured_part.common
     clock_error_ns = max(host.clock_error_ns for host in view.hosts)
     evidence: Numbers = {
         "hosts": len(view.hosts),
@@ -86,7 +86,7 @@ def no_common_window(view: RunView) -> CheckAnswer:
         "clock_error_s": clock_error_ns / 1e9,
     }
     if common is None:
-        return _no_window(view, evidence)
+        return _no_common_window_answer(view, evidence)
     if len(view.hosts) == 1:
         return not_applicable("One host: its window is the window.", **evidence)
     if clock_error_ns > EDGE_SLACK_NS:
@@ -98,7 +98,7 @@ def no_common_window(view: RunView) -> CheckAnswer:
     return valid(f"All hosts ran together for {common.seconds:.1f} s.", **evidence)
 
 
-def _no_window(view: RunView, evidence: Numbers) -> CheckAnswer:
+def _no_common_window_answer(view: RunView, evidence: Numbers) -> CheckAnswer:
     if len(view.hosts) == 1:
         return invalid("Not one whole interval lies after the warm-up.", **evidence)
     return invalid(
@@ -130,17 +130,19 @@ def run_too_short(view: RunView) -> CheckAnswer:
 def missing_seconds(view: RunView, index: int) -> HostAnswer:
     """Whether the intervals cover the window, but for one that each of its edges may cut."""
     table, host = view.record.intervals, view.hosts[index]
-    own = view.rows_of(index)
-    rows = own[view.load.cut.intervals[own]]
+    own = view.interval_rows(index)
+    rows = own[view.load.measured_part.intervals[own]]
     if not rows.size:
         return unchecked(f"no interval was measured on {host.host}")
     ends = table.end_real_ns[rows]
     between_s = float(ends.max() - (ends - table.span_ns[rows]).min()) / 1e9
-    window = view.measured(index)
+    window = view.measured_window(index)
     edges_s = 2 * float(np.median(table.span_ns[own])) / 1e9
     whole_s = max(between_s, (window.seconds if window else 0.0) - edges_s)
     share = float(view.load.seconds[index]) / whole_s if whole_s > 0 else 0.0
-    text = f"The intervals{view.on(host)} cover {percent_text(share)} of {whole_s:.1f} s"
+    text = (
+        f"The intervals{view.host_suffix_text(host)} cover {percent_text(share)} of {whole_s:.1f} s"
+    )
     return graded(text, host=host.host, covered_share=share, seconds=whole_s)
 
 
@@ -148,9 +150,9 @@ def missing_seconds(view: RunView, index: int) -> HostAnswer:
 def percentile_support(view: RunView) -> CheckAnswer:
     """Whether enough I/Os were measured for each percentile; the others are not printed."""
     total = int(view.load.ios.sum())
-    lacking = [(name, at) for name, at in PERCENTILES if not is_supported(total, at)]
+    lacking = [(name, at) for name, at in PERCENTILES if not is_percentile_supported(total, at)]
     evidence: Numbers = {"ios": total}
-    stalls = view.steady.episodes if view.steady else 0
+    stalls = view.steadiness_view.episodes if view.steadiness_view else 0
     if not lacking and has_few_stalls(stalls):
         return valid(
             f"{stalls} stalls decide the percentiles from p99.9 on: told as more than p99.5.",
@@ -160,16 +162,17 @@ def percentile_support(view: RunView) -> CheckAnswer:
     if not lacking:
         return valid(f"{format_count(total)} I/Os support every percentile.", **evidence)
     needs = ", ".join(
-        f"{_words(at)} ({format_count(ios_needed_for_percentile(at))})" for _, at in lacking
+        f"{_percentile_words(at)} ({format_count(ios_needed_for_percentile(at))})"
+        for _, at in lacking
     )
     evidence |= {f"{name}_needs": ios_needed_for_percentile(at) for name, at in lacking}
     text = f"{format_count(total)} I/Os are too few for {needs}: not printed."
-    headline = LATENCY_HEADLINE if view.one_in_flight else HEADLINE
+    headline = LATENCY_HEADLINE if view.has_one_io_in_flight else HEADLINE
     verdict = indicative if any(name in headline for name, _ in lacking) else valid
     return verdict(text, **evidence)
 
 
-def _words(at: float) -> str:
+def _percentile_words(at: float) -> str:
     return "the median" if at == 50.0 else f"p{at:g}"
 
 
@@ -183,19 +186,20 @@ ENGINE_STOPPED: Final = "The engine stood still, which shows in its seconds like
 
 
 @check("transient", "Not steady")
-def transient(view: RunView) -> CheckAnswer:
+def startup_transient(view: RunView) -> CheckAnswer:
     """Whether the run's start had faded and its two halves agree."""
-    if is_stopped(view):
+    if has_standstills(view):
         return not_applicable(ENGINE_STOPPED)
-    steady = view.steady
+    steady = view.steadiness_view
     if steady is None:
-        return _unseen(view)
-    steadiness, evidence = steady.steadiness, _evidence(steady)
+        return _not_judged_answer(view)
+    steadiness, evidence = steady.steadiness, _steadiness_evidence(steady)
     if steadiness.status is SteadinessStatus.TRANSIENT:
-        return _not_steady(view, steady, evidence)
-    if abs(steady.excess) > EXCESS_TOLERABLE:
+        return _not_steady_answer(view, steady, evidence)
+    if abs(steady.mean_excess) > EXCESS_TOLERABLE:
         return indicative(
-            f"Warm-up was too short: the result lies {percent_text(steady.excess)} off what the "
+            f"Warm-up was too short: the result lies {percent_text(steady.mean_excess)} off "
+            "what the "
             "run "
             f"came to after {steadiness.cut_s} s.",
             **evidence,
@@ -203,9 +207,9 @@ def transient(view: RunView) -> CheckAnswer:
     return valid(f"Steady after {steadiness.cut_s} s of {steadiness.seconds} s.", **evidence)
 
 
-def _not_steady(view: RunView, steady: SteadinessView, evidence: Numbers) -> CheckAnswer:
+def _not_steady_answer(view: RunView, steady: SteadinessView, evidence: Numbers) -> CheckAnswer:
     text = f"Not steady. {' '.join(steady.steadiness.reasons)}"
-    if view.record.rule is not None and abs(steady.halves) > DRIFT_TOLERABLE:
+    if view.record.rule is not None and abs(steady.halves_difference) > DRIFT_TOLERABLE:
         return invalid(f"{text} This is no steady state's number.", **evidence)
     return indicative(text, **evidence)
 
@@ -213,13 +217,13 @@ def _not_steady(view: RunView, steady: SteadinessView, evidence: Numbers) -> Che
 @check("burst-credits", "The rate fell to a plateau")
 def burst_credits(view: RunView) -> CheckAnswer:
     """Whether the measured time holds two levels of service: a burst and what follows it."""
-    if is_stopped(view):
+    if has_standstills(view):
         return not_applicable(ENGINE_STOPPED)
     series = fleet_rate_series(view.record)
     if series is None:
         return not_applicable(TOO_SHORT, seconds=0)
-    if view.steady is not None and view.record.rule is not None:
-        first, last = view.steady.steadiness.cut_s, view.steady.steadiness.seconds
+    if view.steadiness_view is not None and view.record.rule is not None:
+        first, last = view.steadiness_view.steadiness.cut_s, view.steadiness_view.steadiness.seconds
     else:
         first, last = round(view.record.warmup_s), len(series.counts)
     counted = series.counts[first:last]
@@ -238,7 +242,7 @@ def burst_credits(view: RunView) -> CheckAnswer:
         f"After {first + fall.second} s the rate fell from {format_count(fall.before)} to "
         f"{format_count(fall.plateau)} IOPS and stayed there within {percent_text(fall.spread)}"
     )
-    provisioned = _provisioned(view)
+    provisioned = _provisioned_iops_and_types(view)
     if provisioned is None:
         return indicative(
             f"{text}, as of a volume whose burst credits are used up: the mean is of neither.",
@@ -259,7 +263,7 @@ def burst_credits(view: RunView) -> CheckAnswer:
     return indicative(f"{text}, {why}; the mean is of neither.", **evidence)
 
 
-def _provisioned(view: RunView) -> tuple[float, str] | None:
+def _provisioned_iops_and_types(view: RunView) -> tuple[float, str] | None:
     """What the hosts' volumes are provisioned for together, in IOPS at the run's size of I/O.
 
     None where the volume of any host is not known.
@@ -271,7 +275,7 @@ def _provisioned(view: RunView) -> tuple[float, str] | None:
     io_bytes = int(table.bytes.sum()) / ios
     limits: list[tuple[float, str]] = []
     for host in view.hosts:
-        facts = view.facts_of(host)
+        facts = view.facts_of_host(host)
         limit = provisioned_limit(facts, view.record.volume) if facts else None
         iops = limit.iops_at(io_bytes) if limit else None
         if limit is None or iops is None:
@@ -282,13 +286,13 @@ def _provisioned(view: RunView) -> tuple[float, str] | None:
 
 
 @check("cycle", "A cycle seen too few times")
-def cycle(view: RunView) -> CheckAnswer:
+def periodic_rate(view: RunView) -> CheckAnswer:
     """Whether enough whole cycles were seen where the rate swings."""
-    if is_stopped(view):
+    if has_standstills(view):
         return not_applicable(ENGINE_STOPPED)
-    steady = view.steady
+    steady = view.steadiness_view
     if steady is None:
-        return _unseen(view)
+        return _not_judged_answer(view)
     steadiness = steady.steadiness
     evidence: Numbers = {"period_s": steadiness.period_s, "cycles": steadiness.cycles}
     if steadiness.status is SteadinessStatus.CYCLE:
@@ -301,11 +305,11 @@ def cycle(view: RunView) -> CheckAnswer:
 
 
 @check("imprecise", "Mean not known well enough")
-def imprecise(view: RunView) -> CheckAnswer:
+def wide_interval(view: RunView) -> CheckAnswer:
     """Whether the rate's mean is known as well as the rule asks; without one, for information."""
-    steady = view.steady
+    steady = view.steadiness_view
     if steady is None:
-        return _unseen(view)
+        return _not_judged_answer(view)
     steadiness, rule = steady.steadiness, view.record.rule
     bounded = math.isfinite(steadiness.half_width)
     evidence: Numbers = {
@@ -314,7 +318,7 @@ def imprecise(view: RunView) -> CheckAnswer:
         "stalls": steady.episodes,
     }
     if not bounded:
-        return _without_interval(view, steady, evidence)
+        return _missing_interval_answer(view, steady, evidence)
     if rule is None:
         return valid(
             f"The run's own mean is known to ±{percent_text(steadiness.half_width)}.", **evidence
@@ -328,7 +332,9 @@ def imprecise(view: RunView) -> CheckAnswer:
     return valid(f"{text}.", **evidence)
 
 
-def _without_interval(view: RunView, steady: SteadinessView, evidence: Numbers) -> CheckAnswer:
+def _missing_interval_answer(
+    view: RunView, steady: SteadinessView, evidence: Numbers
+) -> CheckAnswer:
     steadiness, rule = steady.steadiness, view.record.rule
     correlated = steadiness.status is SteadinessStatus.CORRELATED
     text = " ".join(steadiness.reasons) if correlated else "The run's own mean has no interval."
@@ -337,19 +343,19 @@ def _without_interval(view: RunView, steady: SteadinessView, evidence: Numbers) 
     return indicative(text, **evidence, precision=rule.precision)
 
 
-def _unseen(view: RunView) -> CheckAnswer:
+def _not_judged_answer(view: RunView) -> CheckAnswer:
     if view.record.rule is None:
         return not_applicable(TOO_SHORT, judged=False)
     return unchecked("the run ended before its rule could look at it", judged=False)
 
 
-def _evidence(steady: SteadinessView) -> Numbers:
+def _steadiness_evidence(steady: SteadinessView) -> Numbers:
     steadiness = steady.steadiness
     return {
         "status": steadiness.status.value,
         "cut_s": steadiness.cut_s,
         "seconds": steadiness.seconds,
-        "halves": steady.halves,
+        "halves": steady.halves_difference,
         "tau_s": steadiness.tau_s,
-        "excess": steady.excess,
+        "excess": steady.mean_excess,
     }

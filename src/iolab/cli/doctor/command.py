@@ -37,10 +37,10 @@ def doctor(
 ) -> None:
     """Check whether this machine, or a fleet, is ready to measure."""
     if hosts is None:
-        findings = _this_machine(path or ".", cloud=cloud_metadata, as_json=as_json)
+        findings = _check_this_machine(path or ".", cloud=cloud_metadata, as_json=as_json)
     else:
-        findings = _fleet(hosts, path, cloud=cloud_metadata, as_json=as_json)
-    conclude(findings, clean_command(path, hosts))
+        findings = _check_fleet(hosts, path, cloud=cloud_metadata, as_json=as_json)
+    exit_with_verdict(findings, clean_command(path, hosts))
 
 
 def clean_command(path: str | None, hosts: str | None) -> str:
@@ -53,13 +53,13 @@ def clean_command(path: str | None, hosts: str | None) -> str:
     return shlex.join(words)
 
 
-def _this_machine(path: str, *, cloud: bool, as_json: bool) -> Sequence[Finding]:
+def _check_this_machine(path: str, *, cloud: bool, as_json: bool) -> Sequence[Finding]:
     import asyncio
     from pathlib import Path
 
     from rich.text import Text
 
-    from iolab.cli.output import result_json, result_screen
+    from iolab.cli.output import print_json, print_renderables
     from iolab.report.table import Column
     from iolab.report.terminal import QUIET_STYLE, literal_text, terminal_table
 
@@ -67,21 +67,21 @@ def _this_machine(path: str, *, cloud: bool, as_json: bool) -> Sequence[Finding]
     if as_json:
         answers = [
             {
-                "what": item.what,
+                "what": item.topic,
                 "state": item.state.value,
                 "message": item.message,
                 "hint": item.hint,
             }
             for item in findings
         ]
-        result_json({"format": 1, "findings": answers})
+        print_json({"format": 1, "findings": answers})
         return findings
     styles = {FindingState.OK: "green", FindingState.NOTE: "yellow", FindingState.FAULT: "bold red"}
     rows: list[list[Text | str]] = []
     for item in findings:
         rows.append(
             [
-                literal_text(item.what),
+                literal_text(item.topic),
                 literal_text(item.state, styles[item.state]),
                 literal_text(item.message),
             ]
@@ -89,53 +89,55 @@ def _this_machine(path: str, *, cloud: bool, as_json: bool) -> Sequence[Finding]
         if item.hint:
             rows.append(["", "", literal_text(item.hint, QUIET_STYLE)])
     headings = (Column(""), Column("state"), Column("found, and what to do", can_wrap=True))
-    result_screen(terminal_table(headings, rows))
+    print_renderables(terminal_table(headings, rows))
     return findings
 
 
-def _fleet(hosts: str, path: str | None, *, cloud: bool, as_json: bool) -> Sequence[Finding]:
+def _check_fleet(hosts: str, path: str | None, *, cloud: bool, as_json: bool) -> Sequence[Finding]:
     import asyncio
 
     from iolab.cli.doctor.fleet import (
         fleet_document,
         fleet_findings,
-        fleet_screen,
+        fleet_lines,
         inspect_fleet,
     )
-    from iolab.cli.options import read_hosts, refuse_relative
-    from iolab.cli.output import result_json, result_screen
+    from iolab.cli.options import read_hosts, require_absolute
+    from iolab.cli.output import print_json, print_renderables
 
-    refuse_relative(path)
+    require_absolute(path)
     specs = read_hosts(hosts)
     inspected = asyncio.run(inspect_fleet(specs, path, cloud=cloud))
     if as_json:
-        result_json(fleet_document(specs, inspected))
+        print_json(fleet_document(specs, inspected))
     else:
-        result_screen(*fleet_screen(specs, inspected))
+        print_renderables(*fleet_lines(specs, inspected))
     return [item.finding for item in fleet_findings(inspected)]
 
 
-def conclude(findings: Sequence[Finding], clean: str) -> None:
+def exit_with_verdict(findings: Sequence[Finding], clean: str) -> None:
     """Say whether all is ready, with the command that cleans; typer.Exit where it is not."""
-    from iolab.cli.output import say
+    from iolab.cli.output import print_message
     from iolab.errors import ExitCode
 
-    if any(item.what == LEFT for item in findings):
-        say(f"Left by killed sessions; to see and remove it: {one_line(clean)}")
+    if any(item.topic == LEFT for item in findings):
+        print_message(f"Left by killed sessions; to see and remove it: {one_line(clean)}")
     faults = [item for item in findings if item.state is FindingState.FAULT]
     busy = next(
         (
             finding
             for finding in findings
-            if finding.what == OTHER_LOAD and finding.state is FindingState.NOTE
+            if finding.topic == OTHER_LOAD and finding.state is FindingState.NOTE
         ),
         None,
     )
     if not faults and busy is not None:
-        say(f"Not fit to measure now, for {busy.what}. All else is ready.")
+        print_message(f"Not fit to measure now, for {busy.topic}. All else is ready.")
         raise typer.Exit(ExitCode.VERDICT)
     if not faults:
-        say("Ready.")
+        print_message("Ready.")
         return
-    say(f"Not ready: {counted_noun(len(faults), 'fault')}.")
-    raise typer.Exit(ExitCode.ENGINE if all(item.engine for item in faults) else ExitCode.HOST)
+    print_message(f"Not ready: {counted_noun(len(faults), 'fault')}.")
+    raise typer.Exit(
+        ExitCode.ENGINE if all(item.is_engine_fault for item in faults) else ExitCode.HOST
+    )

@@ -38,11 +38,11 @@ class FindingState(StrEnum):
 class Finding:
     """One question's answer: what was found, and what to do about it if anything."""
 
-    what: str
+    topic: str
     state: FindingState
     message: str
     hint: str = ""
-    engine: bool = False
+    is_engine_fault: bool = False
     """Whether the fault is an engine's and not the host's."""
 
 
@@ -58,18 +58,18 @@ async def machine_findings(path: str, *, cloud: bool) -> tuple[Finding, ...]:
         return (Finding("agent", FindingState.FAULT, error.message, error.hint),)
     async with open_hosts([HostSpec("local", HostKind.LOCAL)]) as hosts:
         try:
-            return await _ask(hosts["local"], path, str(binary), cloud=cloud)
+            return await _host_findings(hosts["local"], path, str(binary), cloud=cloud)
         except HostError as error:
             return (Finding("agent", FindingState.FAULT, error.message, error.hint),)
 
 
-async def _ask(host: Host, path: str, binary: str, *, cloud: bool) -> tuple[Finding, ...]:
+async def _host_findings(host: Host, path: str, binary: str, *, cloud: bool) -> tuple[Finding, ...]:
     from iolab.core.host import TargetProbe, version_commands
     from iolab.hosts.answers import read_answer, read_facts
     from iolab.session.discovery import LEFTOVERS, host_leftovers, watch_activity
 
     hello = await host.connect()
-    tools = version_commands(needed_programs())
+    tools = version_commands(required_client_programs())
     message = await host.request(
         "facts", deadline_s=ANSWER_DEADLINE_S, path=path, tools=tools, cloud=cloud
     )
@@ -84,16 +84,16 @@ async def _ask(host: Host, path: str, binary: str, *, cloud: bool) -> tuple[Find
         asked = await host.request("probe", deadline_s=ANSWER_DEADLINE_S, path=path)
         findings += probe_findings(read_answer(host.name, TargetProbe, asked))
     left = await host_leftovers(host, path) if LEFTOVERS in hello.capabilities else None
-    findings += end_findings(hello, left)
+    findings += leftover_and_rights_findings(hello, left)
     findings += counter_findings(facts.target, sample.header)
     quiet = await watch_activity(host, facts)
-    return (*findings, *fact_findings(facts), other_load(quiet))
+    return (*findings, *machine_fact_findings(facts), other_load_finding(quiet))
 
 
 OTHER_LOAD: Final = "other load"
 
 
-def other_load(quiet: HostActivity) -> Finding:
+def other_load_finding(quiet: HostActivity) -> Finding:
     """Whether anything else works on the machine, which a result would hold."""
     from iolab.session.discovery import QUIET_WATCH_S
 
@@ -105,22 +105,24 @@ def other_load(quiet: HostActivity) -> Finding:
     return Finding(OTHER_LOAD, FindingState.NOTE, others, hint)
 
 
-def needed_programs() -> tuple[HostProgram, ...]:
+def required_client_programs() -> tuple[HostProgram, ...]:
     """Those without which a client is not ready."""
     from iolab.registry import study_kinds
 
-    return tuple(program for program in study_kinds().programs if program.fault is not None)
+    return tuple(
+        program for program in study_kinds().programs if program.fault_of_facts is not None
+    )
 
 
 def engine_findings(facts: HostFacts) -> Iterator[Finding]:
     """Whether each of these programs is there, and new enough."""
-    for program in needed_programs():
-        wrong = program.fault(facts) if program.fault is not None else None
+    for program in required_client_programs():
+        wrong = program.fault_of_facts(facts) if program.fault_of_facts is not None else None
         if wrong is not None:
             hint = program.install
-            yield Finding(program.title, FindingState.FAULT, wrong, hint, engine=True)
-        elif (tool := facts.tool(program.name)) is not None:
-            message = f"{program.version(facts)} at {tool.path}"
+            yield Finding(program.title, FindingState.FAULT, wrong, hint, is_engine_fault=True)
+        elif (tool := facts.tool_facts(program.name)) is not None:
+            message = f"{program.version_text(facts)} at {tool.path}"
             yield Finding(program.title, FindingState.OK, message)
 
 
@@ -196,7 +198,7 @@ ROOT_ADDS: Final = (
 )
 
 
-def end_findings(hello: Hello, left: Leftovers | None) -> Iterator[Finding]:
+def leftover_and_rights_findings(hello: Hello, left: Leftovers | None) -> Iterator[Finding]:
     """What killed sessions left, what rights are missing, whether load can outlive its agent."""
     if left is not None and left.disturb_runs:
         counts = (
@@ -239,7 +241,7 @@ def counter_findings(target: TargetFacts | None, sample: Mapping[str, Any]) -> I
         )
 
 
-def fact_findings(facts: HostFacts) -> Iterator[Finding]:
+def machine_fact_findings(facts: HostFacts) -> Iterator[Finding]:
     """What the machine would not tell; a report shows less then."""
     cpu, memory = facts.cpu, facts.memory
     message = f"{cpu.model}, {cpu.threads} threads, {format_bytes(memory.total_bytes)} of memory"
@@ -254,10 +256,10 @@ def fact_findings(facts: HostFacts) -> Iterator[Finding]:
             "Lift the quota or the affinity of what iolab runs in, or take it for the client it is."
         )
         yield Finding("processors", FindingState.NOTE, message, hint)
-    yield from missing_facts(facts)
+    yield from missing_fact_findings(facts)
 
 
-def missing_facts(facts: HostFacts) -> Iterator[Finding]:
+def missing_fact_findings(facts: HostFacts) -> Iterator[Finding]:
     """What was asked for and could not be read."""
     for fault in facts.faults:
         yield Finding("facts", FindingState.NOTE, fault, "The report shows less without it.")

@@ -12,11 +12,11 @@ from iolab.cli.doctor.findings import (
     OTHER_LOAD,
     Finding,
     FindingState,
-    end_findings,
     engine_findings,
-    missing_facts,
-    needed_programs,
+    leftover_and_rights_findings,
+    missing_fact_findings,
     probe_findings,
+    required_client_programs,
     target_findings,
 )
 from iolab.core.host import (
@@ -71,18 +71,18 @@ class FleetFinding:
 
 def fleet_findings(inspected: Outcomes[InspectedHost]) -> tuple[FleetFinding, ...]:
     """Everything to be told of the hosts together: faults first, then notes, then what is well."""
-    hosts = tuple(inspected.done.values())
+    hosts = tuple(inspected.results.values())
     findings = [
-        *_unreached(inspected.failed),
-        *_own_faults(hosts),
-        *_clocks(hosts),
-        *_machines(hosts),
-        *_load(hosts),
+        *_unreachable_host_findings(inspected.errors),
+        *_findings_of_single_hosts(hosts),
+        *_clock_findings(hosts),
+        *_shared_machine_findings(hosts),
+        *_other_load_findings(hosts),
     ]
     for role in Role:
         members = tuple(host for host in hosts if host.spec.role is role)
         if members:
-            findings += _named_by_role(_compared(members, role), members, role)
+            findings += _findings_with_role(_role_comparison_findings(members, role), members, role)
     order = (FindingState.FAULT, FindingState.NOTE, FindingState.OK)
     return tuple(sorted(findings, key=lambda item: order.index(item.finding.state)))
 
@@ -102,25 +102,25 @@ def link_speed(port: NicFacts | None) -> str:
     return f"{port.speed_mbit_s / 1000:g}G"
 
 
-def _unreached(failed: Mapping[str, IolabError]) -> Iterator[FleetFinding]:
+def _unreachable_host_findings(failed: Mapping[str, IolabError]) -> Iterator[FleetFinding]:
     for name, error in failed.items():
         yield FleetFinding((name,), Finding("reach", FindingState.FAULT, error.message, error.hint))
 
 
-def _own_faults(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
+def _findings_of_single_hosts(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
     """What is wrong with a host whatever the others are; the same on several is told once."""
     grouped: dict[Finding, list[str]] = {}
     for host in hosts:
-        for finding in _examined(host):
+        for finding in _host_findings(host):
             # A file system over the network is what a fleet is for; hosts are compared below.
-            over_network = finding.what == "file system" and finding.state is FindingState.NOTE
+            over_network = finding.topic == "file system" and finding.state is FindingState.NOTE
             if finding.state is not FindingState.OK and not over_network:
                 grouped.setdefault(finding, []).append(host.spec.name)
     for finding, names in grouped.items():
         yield FleetFinding(tuple(names), finding)
 
 
-def _examined(host: InspectedHost) -> Iterator[Finding]:
+def _host_findings(host: InspectedHost) -> Iterator[Finding]:
     if host.spec.role is Role.CLIENT:
         yield from engine_findings(host.facts)
         if host.path is None:
@@ -128,120 +128,134 @@ def _examined(host: InspectedHost) -> Iterator[Finding]:
             yield Finding("directory", FindingState.NOTE, "no directory was named", hint)
     if host.path is not None:
         yield from target_findings(host.facts, host.path)
-    yield from end_findings(host.hello, host.left)
+    yield from leftover_and_rights_findings(host.hello, host.leftovers)
     if host.probe is not None:
         yield from probe_findings(host.probe)
-    yield from missing_facts(host.facts)
+    yield from missing_fact_findings(host.facts)
 
 
-def _clocks(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
-    off = [host for host in hosts if abs(host.offset.offset_ns) > CLOCK_OFF_NS]
-    vague = [host for host in hosts if host.offset.error_ns > CLOCK_OFF_NS]
-    ahead = [host for host in off if host.offset.offset_ns > 0]
-    behind = [host for host in off if host.offset.offset_ns < 0]
+def _clock_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
+    off = [host for host in hosts if abs(host.clock_offset.offset_ns) > CLOCK_OFF_NS]
+    vague = [host for host in hosts if host.clock_offset.error_ns > CLOCK_OFF_NS]
+    ahead = [host for host in off if host.clock_offset.offset_ns > 0]
+    behind = [host for host in off if host.clock_offset.offset_ns < 0]
     for way, same in (("ahead of", ahead), ("behind", behind)):
         if same:
-            distance = _range([abs(host.offset.offset_ns) for host in same], format_ns)
-            error = format_ns(max(host.offset.error_ns for host in same))
+            distance = _range_text([abs(host.clock_offset.offset_ns) for host in same], format_ns)
+            error = format_ns(max(host.clock_offset.error_ns for host in same))
             message = f"{distance} ± {error} {way} this machine's"
             hint = "Keep it by NTP or PTP, as with chrony: starts are corrected, times in logs not."
-            yield FleetFinding(_names(same), Finding("clock", FindingState.NOTE, message, hint))
+            yield FleetFinding(
+                _host_names(same), Finding("clock", FindingState.NOTE, message, hint)
+            )
     if vague:
-        error = _range([host.offset.error_ns for host in vague], format_ns)
+        error = _range_text([host.clock_offset.error_ns for host in vague], format_ns)
         message = f"known to ± {error} only; answers are slow"
         hint = "Look for load on the host or on the way to it; starts will be as far apart."
-        yield FleetFinding(_names(vague), Finding("clock", FindingState.NOTE, message, hint))
+        yield FleetFinding(_host_names(vague), Finding("clock", FindingState.NOTE, message, hint))
     if hosts and not off and not vague:
         message = f"all within {format_ns(CLOCK_OFF_NS)} of this machine's"
-        yield FleetFinding(_names(hosts), Finding("clock", FindingState.OK, message))
+        yield FleetFinding(_host_names(hosts), Finding("clock", FindingState.OK, message))
 
 
-def _machines(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
+def _shared_machine_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
     """Hosts that are one machine under several names, which share what they are measured by."""
-    by_boot = _groups((host.facts.kernel.boot_id, host) for host in hosts)
+    by_boot = _hosts_by_value((host.facts.kernel.boot_id, host) for host in hosts)
     for boot, same in by_boot.items():
         if boot and len(same) > 1:
             message = (
                 f"{counted_noun(len(same), 'host')} are one machine: they share one running kernel"
             )
             hint = "Name each machine once; of containers, know that they share what is measured."
-            yield FleetFinding(_names(same), Finding("machine", FindingState.NOTE, message, hint))
+            yield FleetFinding(
+                _host_names(same), Finding("machine", FindingState.NOTE, message, hint)
+            )
 
 
-def _load(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
+def _other_load_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
     """Who was busy while we only watched; hosts that are busy in the same way are told of once."""
     cores = [
         (busy_share, host)
         for host in hosts
-        if (busy_share := host.quiet.cpu_busy or 0.0) > CPU_BUSY
+        if (busy_share := host.activity.cpu_busy or 0.0) > CPU_BUSY
     ]
     disks = [
         (busy_share, host)
         for host in hosts
-        if (busy_share := host.quiet.device_busy or 0.0) > DEVICE_BUSY
+        if (busy_share := host.activity.device_busy or 0.0) > DEVICE_BUSY
     ]
-    moved = [(idle, host) for host in hosts if (idle := host.quiet.idle) and not idle.is_quiet]
+    moved = [
+        (idle, host)
+        for host in hosts
+        if (idle := host.activity.pre_run_activity) and not idle.is_quiet
+    ]
     busy: list[tuple[str, tuple[str, ...]]] = []
     if cores:
-        share = _range([value for value, _ in cores], percent_text)
-        busy.append((f"processors {share} busy", _names(host for _, host in cores)))
+        share = _range_text([value for value, _ in cores], percent_text)
+        busy.append((f"processors {share} busy", _host_names(host for _, host in cores)))
     if disks:
-        share = _range([value for value, _ in disks], percent_text)
+        share = _range_text([value for value, _ in disks], percent_text)
         message = f"a device below the directory {share} busy"
-        busy.append((message, _names(host for _, host in disks)))
+        busy.append((message, _host_names(host for _, host in disks)))
     if moved:
-        rate = _range([idle.bytes_per_s for idle, _ in moved], format_rate_bytes)
-        ios = _range([idle.ios_per_s for idle, _ in moved], format_count)
+        rate = _range_text([idle.bytes_per_s for idle, _ in moved], format_rate_bytes)
+        ios = _range_text([idle.ios_per_s for idle, _ in moved], format_count)
         message = f"others move {rate}, {ios} I/Os/s there"
-        busy.append((message, _names(host for _, host in moved)))
+        busy.append((message, _host_names(host for _, host in moved)))
     hint = "Find who it is, as with top or iotop, and stop it while you measure."
     for message, names in busy:
         yield FleetFinding(names, Finding(OTHER_LOAD, FindingState.NOTE, message, hint))
     if hosts and not busy:
         yield FleetFinding(
-            _names(hosts), Finding(OTHER_LOAD, FindingState.OK, f"none in {QUIET_WATCH_S:g} s")
+            _host_names(hosts), Finding(OTHER_LOAD, FindingState.OK, f"none in {QUIET_WATCH_S:g} s")
         )
 
 
-def _range(values: Sequence[float], words: Callable[[float], str]) -> str:
+def _range_text(values: Sequence[float], words: Callable[[float], str]) -> str:
     """The least and the most of them, once where they read the same."""
     low, high = words(min(values)), words(max(values))
     return low if low == high else f"{low} to {high}"
 
 
-def _compared(hosts: Sequence[InspectedHost], role: Role) -> Iterator[Finding]:
+def _role_comparison_findings(hosts: Sequence[InspectedHost], role: Role) -> Iterator[Finding]:
     """Each thing in which hosts of one role must not differ; storage has its own directories."""
     if role is Role.CLIENT:
         for program in study_kinds().programs:
             having = [host for host in hosts if program.is_installed(host.facts)]
             # A host that lacks what all need has a finding of its own.
-            alike = hosts if program.fault is None else having
+            alike = hosts if program.fault_of_facts is None else having
             if having:
-                versions = ((program.version(host.facts), host) for host in alike)
-                yield _same(program.title, versions, program.same)
-        yield from _file_systems(hosts)
+                versions = ((program.version_text(host.facts), host) for host in alike)
+                yield _equality_finding(program.title, versions, program.must_be_equal)
+        yield from _file_system_findings(hosts)
     hint = "Boot the same kernel on all, or read results of each host by itself."
-    yield _same("kernel", ((host.facts.kernel.release, host) for host in hosts), hint)
+    yield _equality_finding("kernel", ((host.facts.kernel.release, host) for host in hosts), hint)
     hint = "Read results of each kind by itself; a phase ends with its slowest host."
-    yield _same("processor", ((_processor(host.facts), host) for host in hosts), hint)
+    yield _equality_finding(
+        "processor", ((_processor_text(host.facts), host) for host in hosts), hint
+    )
     machines = [(host.facts.machine.product_text or UNKNOWN, host) for host in hosts]
     if any(title != UNKNOWN for title, _ in machines):
-        yield _same("machine", machines, hint)
+        yield _equality_finding("machine", machines, hint)
     if any(host.facts.cloud for host in hosts):
-        yield _same("cloud", ((_cloud(host.facts.cloud), host) for host in hosts), hint)
+        yield _equality_finding(
+            "cloud", ((_cloud_text(host.facts.cloud), host) for host in hosts), hint
+        )
     ports = [(fastest_port(host.facts), host) for host in hosts]
     hint = "See cables, transceivers and ports of the slower ones; the slowest decides a phase."
-    yield _same("link", ((link_speed(port), host) for port, host in ports), hint)
+    yield _equality_finding("link", ((link_speed(port), host) for port, host in ports), hint)
     hint = "Set one MTU on all hosts and on every switch between them."
-    yield _same("MTU", ((str(port.mtu) if port else UNKNOWN, host) for port, host in ports), hint)
+    yield _equality_finding(
+        "MTU", ((str(port.mtu) if port else UNKNOWN, host) for port, host in ports), hint
+    )
     governors = [(host.facts.cpu.governor or UNKNOWN, host) for host in hosts]
     hint = f"Set it to {PERFORMANCE} on all, as with 'cpupower frequency-set -g {PERFORMANCE}'."
-    finding = _same("governor", governors, hint)
+    finding = _equality_finding("governor", governors, hint)
     slow = {name for name, _ in governors} - {PERFORMANCE, UNKNOWN}
     yield replace(finding, state=FindingState.NOTE, hint=hint) if slow else finding
 
 
-def _cloud(cloud: CloudFacts | None) -> str:
+def _cloud_text(cloud: CloudFacts | None) -> str:
     """What hosts of one kind have in common: not the names of their volumes."""
     if cloud is None:
         return UNKNOWN
@@ -250,17 +264,17 @@ def _cloud(cloud: CloudFacts | None) -> str:
     ).summary_text
 
 
-def _processor(facts: HostFacts) -> str:
+def _processor_text(facts: HostFacts) -> str:
     return f"{facts.cpu.model} ({facts.kernel.architecture})"
 
 
-def _file_systems(hosts: Sequence[InspectedHost]) -> Iterator[Finding]:
+def _file_system_findings(hosts: Sequence[InspectedHost]) -> Iterator[Finding]:
     """Whether the directory is one file system everywhere, one of each host's own, or a mix."""
     targets = [(host.facts.target, host) for host in hosts]
     mounted = [(target, host) for target, host in targets if target is not None]
     if not mounted:
         return
-    groups = _groups((_source(target), host) for target, host in mounted)
+    groups = _hosts_by_value((_mount_source_text(target), host) for target, host in mounted)
     one_machine = len({host.facts.kernel.boot_id for _, host in mounted}) == 1
     if len(groups) == 1 and one_machine and len({host.path for _, host in mounted}) > 1:
         message = f"one file system, but not one directory: {next(iter(groups))}"
@@ -273,10 +287,13 @@ def _file_systems(hosts: Sequence[InspectedHost]) -> Iterator[Finding]:
     elif any(target.network for target, _ in mounted):
         hint = "Mount the same on all; a host without the mount measures its own disk."
         yield Finding(
-            "file system", FindingState.NOTE, f"not the same everywhere: {_who(groups)}", hint
+            "file system",
+            FindingState.NOTE,
+            f"not the same everywhere: {_values_with_hosts_text(groups)}",
+            hint,
         )
     else:
-        message = f"each host has its own, none is shared: {_who(groups)}"
+        message = f"each host has its own, none is shared: {_values_with_hosts_text(groups)}"
         hint = (
             "If a shared one is meant, mount it; else totals add up these, and metadata workloads "
         )
@@ -284,29 +301,29 @@ def _file_systems(hosts: Sequence[InspectedHost]) -> Iterator[Finding]:
         yield Finding("file system", FindingState.NOTE, message, hint)
 
 
-def _source(target: TargetFacts) -> str:
+def _mount_source_text(target: TargetFacts) -> str:
     return f"{target.fs_type} from {target.mount_source}"
 
 
-def _same(name: str, values: Iterable[tuple[str, InspectedHost]], hint: str) -> Finding:
-    groups = _groups(values)
+def _equality_finding(name: str, values: Iterable[tuple[str, InspectedHost]], hint: str) -> Finding:
+    groups = _hosts_by_value(values)
     if set(groups) == {UNKNOWN}:
         return Finding(name, FindingState.NOTE, "unknown: no host tells it", UNKNOWN_DO)
     if len(groups) == 1:
         return Finding(name, FindingState.OK, f"{next(iter(groups))} on all")
-    return Finding(name, FindingState.NOTE, f"differs: {_who(groups)}", hint)
+    return Finding(name, FindingState.NOTE, f"differs: {_values_with_hosts_text(groups)}", hint)
 
 
-def _named_by_role(
+def _findings_with_role(
     findings: Iterable[Finding], hosts: Sequence[InspectedHost], role: Role
 ) -> Iterator[FleetFinding]:
     """Clients are what one thinks of; findings about others say so."""
     for finding in findings:
-        name = finding.what if role is Role.CLIENT else f"{finding.what}, {role}"
-        yield FleetFinding(_names(hosts), replace(finding, what=name))
+        name = finding.topic if role is Role.CLIENT else f"{finding.topic}, {role}"
+        yield FleetFinding(_host_names(hosts), replace(finding, topic=name))
 
 
-def _groups(values: Iterable[tuple[str, InspectedHost]]) -> dict[str, list[InspectedHost]]:
+def _hosts_by_value(values: Iterable[tuple[str, InspectedHost]]) -> dict[str, list[InspectedHost]]:
     """Hosts by value, the value of most hosts first."""
     groups: dict[str, list[InspectedHost]] = {}
     for value, host in values:
@@ -314,14 +331,14 @@ def _groups(values: Iterable[tuple[str, InspectedHost]]) -> dict[str, list[Inspe
     return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
 
 
-def _who(groups: Mapping[str, Sequence[InspectedHost]]) -> str:
+def _values_with_hosts_text(groups: Mapping[str, Sequence[InspectedHost]]) -> str:
     return "; ".join(
-        f"{value} on {list_text(list(_names(hosts)), NAMES_SHOWN)}"
+        f"{value} on {list_text(list(_host_names(hosts)), NAMES_SHOWN)}"
         for value, hosts in groups.items()
     )
 
 
-def _names(hosts: Iterable[InspectedHost]) -> tuple[str, ...]:
+def _host_names(hosts: Iterable[InspectedHost]) -> tuple[str, ...]:
     return tuple(host.spec.name for host in hosts)
 
 
@@ -349,14 +366,14 @@ async def inspect_fleet(
         return await inspect_hosts(hosts, path, tools, SYSTEM_CLOCK, cloud=cloud)
 
 
-def fleet_screen(
+def fleet_lines(
     specs: tuple[HostSpec, ...], inspected: Outcomes[InspectedHost]
 ) -> tuple[RenderableType, ...]:
     """A row a host, then the findings with what to do."""
     headings = (
         Column("host"),
         Column("clock, ms", is_number=True),
-        *(Column(program.title, can_wrap=True) for program in needed_programs()),
+        *(Column(program.title, can_wrap=True) for program in required_client_programs()),
         Column("kernel", can_wrap=True),
         Column("on", can_wrap=True),
         Column("free", is_number=True),
@@ -368,12 +385,12 @@ def fleet_screen(
     )
     rows: list[list[Text | str]] = []
     for spec in specs:
-        host = inspected.done.get(spec.name)
+        host = inspected.results.get(spec.name)
         lacking = [
             literal_text("no answer", STYLES[FindingState.FAULT]),
             *[NONE] * (len(headings) - 2),
         ]
-        rest = _cells(host) if host else lacking
+        rest = _host_cells(host) if host else lacking
         rows.append([literal_text(spec.name), *rest])
     return terminal_table(headings, rows), "", _findings_table(fleet_findings(inspected))
 
@@ -387,12 +404,12 @@ def fleet_document(
     """
     hosts = []
     for spec in specs:
-        host = inspected.done.get(spec.name)
+        host = inspected.results.get(spec.name)
         heading = {"name": spec.name, "role": spec.role.value, "reached": host is not None}
-        hosts.append({**heading, **(_facts(host) if host else {})})
+        hosts.append({**heading, **(_host_facts_document(host) if host else {})})
     findings = [
         {
-            "what": item.finding.what,
+            "what": item.finding.topic,
             "state": item.finding.state.value,
             "hosts": list(item.hosts),
             "message": item.finding.message,
@@ -403,13 +420,13 @@ def fleet_document(
     return {"format": 1, "hosts": hosts, "findings": findings}
 
 
-def _cells(host: InspectedHost) -> list[Text | str]:
+def _host_cells(host: InspectedHost) -> list[Text | str]:
     facts, target, port = host.facts, host.facts.target, fastest_port(host.facts)
     return [
-        _offset(host.offset),
+        _clock_offset_text(host.clock_offset),
         *(
-            literal_text(program.version(facts).removeprefix(f"{program.name}-"))
-            for program in needed_programs()
+            literal_text(program.version_text(facts).removeprefix(f"{program.name}-"))
+            for program in required_client_programs()
         ),
         literal_text(facts.kernel.release),
         literal_text(target.fs_type) if target else NONE,
@@ -417,25 +434,25 @@ def _cells(host: InspectedHost) -> list[Text | str]:
         link_speed(port),
         str(port.mtu) if port else NONE,
         literal_text(facts.cpu.governor or NONE),
-        _share(host.quiet.cpu_busy),
-        _share(host.quiet.device_busy),
+        _share_text(host.activity.cpu_busy),
+        _share_text(host.activity.device_busy),
     ]
 
 
-def _offset(offset: ClockOffset) -> str:
+def _clock_offset_text(offset: ClockOffset) -> str:
     return f"{offset.offset_ns / 1e6:+,.1f} ± {offset.error_ns / 1e6:,.1f}"
 
 
-def _share(share: float | None) -> str:
+def _share_text(share: float | None) -> str:
     return NONE if share is None else percent_text(share)
 
 
-def _facts(host: InspectedHost) -> dict[str, Any]:
+def _host_facts_document(host: InspectedHost) -> dict[str, Any]:
     facts, target, port = host.facts, host.facts.target, fastest_port(host.facts)
     return {
-        "clock_offset_ns": host.offset.offset_ns,
-        "clock_error_ns": host.offset.error_ns,
-        **{program.name: program.version(facts) for program in needed_programs()},
+        "clock_offset_ns": host.clock_offset.offset_ns,
+        "clock_error_ns": host.clock_offset.error_ns,
+        **{program.name: program.version_text(facts) for program in required_client_programs()},
         "machine": facts.machine.product_text,
         "cloud": facts.cloud.summary_text if facts.cloud else None,
         "kernel": facts.kernel.release,
@@ -447,8 +464,8 @@ def _facts(host: InspectedHost) -> dict[str, Any]:
         "link_mbit_s": port.speed_mbit_s if port else None,
         "mtu": port.mtu if port else None,
         "governor": facts.cpu.governor,
-        "cpu_busy": host.quiet.cpu_busy,
-        "device_busy": host.quiet.device_busy,
+        "cpu_busy": host.activity.cpu_busy,
+        "device_busy": host.activity.device_busy,
     }
 
 
@@ -459,7 +476,7 @@ def _findings_table(findings: tuple[FleetFinding, ...]) -> RenderableType:
         names = list_text(item.hosts, HOSTS_SHOWN)
         state = literal_text(finding.state, STYLES[finding.state])
         rows.append(
-            [literal_text(finding.what), state, literal_text(names), literal_text(finding.message)]
+            [literal_text(finding.topic), state, literal_text(names), literal_text(finding.message)]
         )
         if finding.hint:
             rows.append(["", "", "", literal_text(finding.hint, QUIET_STYLE)])

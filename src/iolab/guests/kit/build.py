@@ -19,12 +19,12 @@ from iolab.errors import EngineError
 from iolab.guests.kit.debian import (
     NAME_YOURS,
     AptKernelSource,
-    KernelOffer,
+    KernelPackage,
     KernelTree,
     KernelUnavailable,
     PathPrograms,
+    read_user_kernel_package,
     unpack_kernel,
-    user_kernel_package,
 )
 from iolab.guests.kit.image import (
     DIRECTORY,
@@ -52,7 +52,7 @@ from iolab.hosts.builds import (
     Say,
     cache_folder,
     copy_jars_to_host,
-    is_visible_to,
+    is_file_visible_to,
 )
 from iolab.hosts.host import Host
 from iolab.hosts.push import agent_binary
@@ -130,14 +130,14 @@ async def build_guest_kit(
             f"Run the session from an {MACHINE} machine, or use guests that exist already.",
         )
     if package:
-        offer = await user_kernel_package(used.programs, Path(package))
+        offer = await read_user_kernel_package(used.programs, Path(package))
         return await _find_or_build_kit(used, offer, say)
     used.programs.require("apt-cache", "apt-get", "fio", "ldd")
     try:
-        return await _find_or_build_kit(used, await used.apt.offer(), say)
+        return await _find_or_build_kit(used, await used.apt.available_package(), say)
     except KernelUnavailable:
         say("fetching the lists of packages")
-        return await _find_or_build_kit(used, await used.apt.refreshed(), say)
+        return await _find_or_build_kit(used, await used.apt.available_package_after_update(), say)
 
 
 async def install_kit_on_node(host: Host, kit: GuestKit, directory: str, say: Say) -> NodeKitPaths:
@@ -146,13 +146,13 @@ async def install_kit_on_node(host: Host, kit: GuestKit, directory: str, say: Sa
     HostError when the node fails or does not hold what was sent.
     """
     files = (kit.kernel, kit.initrd, kit.tools)
-    if await is_visible_to(host, kit.folder / TOKEN):
+    if await is_file_visible_to(host, kit.folder / TOKEN):
         return NodeKitPaths(*map(str, files))
     say(f"copying what guests boot from to {host.name}")
     return NodeKitPaths(*await copy_jars_to_host(host, files, f"{directory}/kit-{kit.folder.name}"))
 
 
-async def _find_or_build_kit(shop: GuestKitBuilder, offer: KernelOffer, say: Say) -> GuestKit:
+async def _find_or_build_kit(shop: GuestKitBuilder, offer: KernelPackage, say: Say) -> GuestKit:
     tools = await find_fio(shop.programs)
     digest = await asyncio.to_thread(_kit_digest, shop, offer, tools)
 
@@ -161,15 +161,15 @@ async def _find_or_build_kit(shop: GuestKitBuilder, offer: KernelOffer, say: Say
 
     name = f"guest-{offer.name.removeprefix('linux-image-')}-{digest[:DIGEST_SHOWN]}"
     message = f"making what guests boot from, of {offer.name} {offer.version}, once on this machine"
-    folder = await KitCache(shop.cache).kit(KitPlan(name, message, make), say)
+    folder = await KitCache(shop.cache).get_or_build(KitPlan(name, message, make), say)
     release = (folder / RELEASE).read_text().strip()
     return GuestKit(folder / KERNEL, folder / INITRD, folder / TOOLS, release, digest, folder)
 
 
-def _kit_digest(shop: GuestKitBuilder, offer: KernelOffer, tools: FioPrograms) -> str:
+def _kit_digest(shop: GuestKitBuilder, offer: KernelPackage, tools: FioPrograms) -> str:
     """Of everything that a kit is made of."""
     agent = shop.agent or agent_binary(shop.machine)
-    files = [agent] if offer.file is None else [agent, offer.file]
+    files = [agent] if offer.package_file is None else [agent, offer.package_file]
     contents = (hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
     parts = (_FORM, offer.name, offer.version, tools.digest(), *contents)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
@@ -180,12 +180,12 @@ _MODULES_LIMIT: Final = 50
 
 
 async def _build_kit(
-    shop: GuestKitBuilder, offer: KernelOffer, tools: FioPrograms, aside: Path
+    shop: GuestKitBuilder, offer: KernelPackage, tools: FioPrograms, aside: Path
 ) -> Path:
     shop.programs.require("dpkg-deb", "mke2fs")
     kit = aside / "kit"
     kit.mkdir()
-    packages = await shop.apt.fetched(offer, aside)
+    packages = await shop.apt.download(offer, aside)
     tree = await unpack_kernel(shop.programs, packages, aside / "tree")
     try:
         await _write_kernel(shop.programs, tree, aside, kit / KERNEL)
@@ -246,7 +246,7 @@ async def _unpack_kernel(
     plain = aside.with_name(f"{aside.name}.plain")
     await asyncio.to_thread(aside.write_bytes, content)
     words = (str(aside), str(plain)) if packing is Packing.LZ4 else (str(aside), "-o", str(plain))
-    ended = await programs.ran(program, "-d", "-f", "-q", *words)
+    ended = await programs.run(program, "-d", "-f", "-q", *words)
     if ended.code:
         raise ValueError(f"{program} cannot unpack {aside.name} ({ended.message})")
     return await asyncio.to_thread(plain.read_bytes)

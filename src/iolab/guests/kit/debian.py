@@ -14,7 +14,7 @@ from typing import Final
 
 from iolab.dataclass import dataclass
 from iolab.errors import EngineError
-from iolab.hosts.process import run_local
+from iolab.hosts.process import run_local_process
 from iolab.text import excerpt, list_text
 
 SYSTEM_PROGRAMS: Final = "/usr/local/sbin:/usr/sbin:/sbin"
@@ -63,10 +63,10 @@ class ProgramExit:
 
 @dataclass(frozen=True, slots=True)
 class PathPrograms:
-    """The programs on the environment's PATH, then in `beside`."""
+    """The programs on the environment's PATH, then in `extra_directories`."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    beside: str = SYSTEM_PROGRAMS
+    extra_directories: str = SYSTEM_PROGRAMS
 
     def require(self, *names: str) -> None:
         """EngineError that names all of these that are missing, and what to install."""
@@ -78,12 +78,12 @@ class PathPrograms:
                 f"Install what is missing here (`apt-get install {packages}`) and run again.",
             )
 
-    def path_of(self, name: str) -> Path:
+    def program_path(self, name: str) -> Path:
         """Where a program lies. EngineError when it is missing."""
         self.require(name)
         return Path(self._find(name) or name)
 
-    async def ran(
+    async def run(
         self, name: str, *words: str, cwd: Path | None = None, limit_s: float = ANSWER_LIMIT_S
     ) -> ProgramExit:
         """Run a program to its end, whatever its code.
@@ -91,9 +91,9 @@ class PathPrograms:
         EngineError when it is missing, does not start or takes longer than `limit_s`; OSError when
         it says that the disk is full.
         """
-        path = self.path_of(name)
+        path = self.program_path(name)
         try:
-            code, output, errors = await run_local(
+            code, output, errors = await run_local_process(
                 (str(path), *words),
                 limit_s=limit_s,
                 output_bytes=OUTPUT_LIMIT_BYTES,
@@ -115,7 +115,7 @@ class PathPrograms:
         return ProgramExit(code, output, errors)
 
     def _find(self, name: str) -> str | None:
-        searched = (self.environment.get("PATH", os.defpath), self.beside)
+        searched = (self.environment.get("PATH", os.defpath), self.extra_directories)
         return shutil.which(name, path=":".join(folders for folders in searched if folders))
 
 
@@ -140,13 +140,16 @@ _UNSIGNED: Final = "-unsigned"
 
 
 @dataclass(frozen=True, slots=True)
-class KernelOffer:
-    """A kernel package that can be had: from apt by `lists` (None: the system's), or as `file`."""
+class KernelPackage:
+    """An available kernel package.
+
+    It comes from apt by `package_lists` (None: the system's), or is the file `package_file`.
+    """
 
     name: str
     version: str
-    lists: Path | None = None
-    file: Path | None = None
+    package_lists: Path | None = None
+    package_file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,76 +167,82 @@ class KernelUnavailable(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class AptKernelSource:
-    """The machine's apt, and `own`, a folder for lists of our own."""
+    """The machine's apt, and `own_lists`, a folder for lists of our own."""
 
     programs: PathPrograms
-    own: Path
+    own_lists: Path
     system_lists: Path = SYSTEM_LISTS
 
-    async def offer(self) -> KernelOffer:
+    async def available_package(self) -> KernelPackage:
         """The newest kernel for guests, by the newer of the system's lists and ours.
 
         NotToBeHad when neither knows one.
         """
         sources: list[Path | None] = [None]
-        if _modification_time(self.own / "lists") > _modification_time(self.system_lists):
-            sources = [self.own, None]
+        if _modified_s(self.own_lists / "lists") > _modified_s(self.system_lists):
+            sources = [self.own_lists, None]
         for lists in sources:
-            if offer := await self._offered(lists):
+            if offer := await self._newest_package(lists):
                 return offer
         raise KernelUnavailable(
             f"apt here knows none of {', '.join(META_PACKAGES)}.",
             f"Run `apt-get update` with a source that has one, or {NAME_YOURS}.",
         )
 
-    async def refreshed(self) -> KernelOffer:
+    async def available_package_after_update(self) -> KernelPackage:
         """The same after fetching lists of our own. NotToBeHad when that does not help."""
-        for folder in (self.own / "lists" / "partial", self.own / "cache/archives/partial"):
+        for folder in (
+            self.own_lists / "lists" / "partial",
+            self.own_lists / "cache/archives/partial",
+        ):
             folder.mkdir(parents=True, exist_ok=True)
-        settings = self.own / "apt.conf"
+        settings = self.own_lists / "apt.conf"
         settings.write_bytes(_SETTINGS)
-        words = ("-c", str(settings), *_apt_options(self.own), "-qq", "update")
-        ended = await self.programs.ran("apt-get", *words, limit_s=LISTS_LIMIT_S)
+        words = ("-c", str(settings), *_apt_options(self.own_lists), "-qq", "update")
+        ended = await self.programs.run("apt-get", *words, limit_s=LISTS_LIMIT_S)
         # One of many sources may fail without need of it.
-        if offer := await self._offered(self.own):
-            (self.own / "lists").touch()
+        if offer := await self._newest_package(self.own_lists):
+            (self.own_lists / "lists").touch()
             return offer
         if ended.code or ended.errors:
-            raise KernelUnavailable(f"apt-get cannot fetch its lists ({ended.message}).", _reach())
+            raise KernelUnavailable(
+                f"apt-get cannot fetch its lists ({ended.message}).", _package_sources_hint()
+            )
         raise KernelUnavailable(
             f"No source of this machine's apt has any of {', '.join(META_PACKAGES)}.",
             f"Add one that does, or {NAME_YOURS}.",
         )
 
-    async def fetched(self, offer: KernelOffer, folder: Path) -> tuple[Path, ...]:
+    async def download(self, offer: KernelPackage, folder: Path) -> tuple[Path, ...]:
         """The package, and that with its modules where they are apart, below `folder`.
 
         NotToBeHad when the mirror does not give it.
         """
-        if offer.file is not None:
-            return (offer.file,)
-        shown = await self._show(offer.lists, offer.name)
+        if offer.package_file is not None:
+            return (offer.package_file,)
+        shown = await self._apt_cache_show(offer.package_lists, offer.name)
         parts = [offer.name]
         for stanza in parse_stanzas(shown.output.decode("utf-8", "replace")):
             wanted = stanza.get("Depends", "")
             parts += [name for name, _ in _WITH_VERSION.findall(wanted) if name not in parts]
-        words = (*_apt_options(offer.lists), "-q", "download", *parts)
-        ended = await self.programs.ran("apt-get", *words, cwd=folder, limit_s=FETCH_LIMIT_S)
+        words = (*_apt_options(offer.package_lists), "-q", "download", *parts)
+        ended = await self.programs.run("apt-get", *words, cwd=folder, limit_s=FETCH_LIMIT_S)
         packages = await asyncio.to_thread(lambda: tuple(sorted(folder.glob("*.deb"))))
         if ended.code or len(packages) < len(parts):
             raise KernelUnavailable(
-                f"apt-get cannot fetch {list_text(parts)} ({ended.message}).", _reach()
+                f"apt-get cannot fetch {list_text(parts)} ({ended.message}).",
+                _package_sources_hint(),
             )
         return packages
 
-    async def _offered(self, lists: Path | None) -> KernelOffer | None:
-        ended = await self._show(lists, *META_PACKAGES)
-        offer = best_kernel_offer(ended.output.decode("utf-8", "replace"))
-        return offer and replace(offer, lists=lists)
+    async def _newest_package(self, lists: Path | None) -> KernelPackage | None:
+        ended = await self._apt_cache_show(lists, *META_PACKAGES)
+        offer = newest_kernel_package(ended.output.decode("utf-8", "replace"))
+        return offer and replace(offer, package_lists=lists)
 
-    async def _show(self, lists: Path | None, *names: str) -> ProgramExit:
+    async def _apt_cache_show(self, lists: Path | None, *names: str) -> ProgramExit:
         words = (*_apt_options(lists), "show", "--no-all-versions", *names)
-        return await self.programs.ran("apt-cache", *words)
+        return await self.programs.run("apt-cache", *words)
 
 
 def parse_stanzas(text: str) -> Iterator[Mapping[str, str]]:
@@ -245,7 +254,7 @@ def parse_stanzas(text: str) -> Iterator[Mapping[str, str]]:
             yield fields
 
 
-def best_kernel_offer(text: str) -> KernelOffer | None:
+def newest_kernel_package(text: str) -> KernelPackage | None:
     """The kernel that the most wanted of the shown meta packages depends on; None without one."""
     by_name = {stanza.get("Package", ""): stanza for stanza in parse_stanzas(text)}
     for meta in META_PACKAGES:
@@ -257,19 +266,19 @@ def best_kernel_offer(text: str) -> KernelOffer | None:
         ]
         if kernels:
             name, version = min(kernels, key=lambda kernel: kernel[0].endswith(_UNSIGNED))
-            return KernelOffer(name, version or stanza.get("Version", ""))
+            return KernelPackage(name, version or stanza.get("Version", ""))
     return None
 
 
-async def user_kernel_package(programs: PathPrograms, path: Path) -> KernelOffer:
+async def read_user_kernel_package(programs: PathPrograms, path: Path) -> KernelPackage:
     """What a package file of the user's is. EngineError when it is none."""
     if not await asyncio.to_thread(path.is_file):
         raise EngineError(f"There is no kernel package at {path}.", "Correct `kernel` in [vm].")
-    ended = await programs.ran("dpkg-deb", "-f", str(path), "Package", "Version")
+    ended = await programs.run("dpkg-deb", "-f", str(path), "Package", "Version")
     fields = next(parse_stanzas(ended.output.decode("utf-8", "replace")), {})
     if ended.code or not fields.keys() >= {"Package", "Version"}:
         raise _not_a_package_error(path, ended)
-    return KernelOffer(fields["Package"], fields["Version"], file=path)
+    return KernelPackage(fields["Package"], fields["Version"], package_file=path)
 
 
 async def unpack_kernel(
@@ -277,7 +286,7 @@ async def unpack_kernel(
 ) -> KernelTree:
     """Unpack packages into `folder`. EngineError when one is damaged or holds no kernel."""
     for package in packages:
-        ended = await programs.ran("dpkg-deb", "-x", str(package), str(folder))
+        ended = await programs.run("dpkg-deb", "-x", str(package), str(folder))
         if ended.code:
             raise _not_a_package_error(package, ended)
     below = next((b for b in ("lib", "usr/lib") if (folder / b / "modules").is_dir()), "lib")
@@ -314,12 +323,12 @@ def _apt_options(lists: Path | None) -> tuple[str, ...]:
     return (*own, "-o", f"Dir::State::lists={lists}/lists", "-o", f"Dir::Cache={lists}/cache")
 
 
-def _modification_time(folder: Path) -> float:
+def _modified_s(folder: Path) -> float:
     try:
         return folder.stat().st_mtime
     except OSError:
         return 0.0
 
 
-def _reach() -> str:
+def _package_sources_hint() -> str:
     return f"See that this machine reaches its package mirror, or {NAME_YOURS}."

@@ -315,20 +315,20 @@ class FioPrograms:
 
 async def find_fio(programs: PathPrograms) -> FioPrograms:
     """This machine's fio. EngineError when there is none, or none that a guest could run."""
-    path = programs.path_of("fio").resolve()
+    path = programs.program_path("fio").resolve()
     with path.open("rb") as content:
         if content.read(len(_ELF)) != _ELF:
             raise EngineError(
                 f"fio at {path} is a script or of another machine, which guests cannot run.",
                 "Put a compiled fio first on PATH (`apt-get install fio`) and run again.",
             )
-    version = await programs.ran("fio", "--version")
+    version = await programs.run("fio", "--version")
     if version.code:
         raise EngineError(
             f"fio at {path} does not run here ({version.message}).",
             "Reinstall it (`apt-get install --reinstall fio`) and run again.",
         )
-    listing = await programs.ran("ldd", str(path))
+    listing = await programs.run("ldd", str(path))
     text = listing.output.decode("utf-8", "replace")
     if missing := _MISSING.findall(text):
         raise EngineError(
@@ -359,7 +359,7 @@ async def write_tools_image(
     features = "^has_journal,^resize_inode,^metadata_csum_seed"
     words = ("-q", "-F", "-t", "ext4", "-O", features, "-b", str(BLOCK_BYTES), "-m", "0")
     fixed = ("-U", ISSUED, "-E", f"hash_seed={ISSUED},root_owner=0:0,lazy_itable_init=0")
-    ended = await programs.ran(
+    ended = await programs.run(
         "mke2fs", *words, *fixed, "-L", "iolab-tools", "-d", str(root), str(image), str(blocks)
     )
     if ended.code:

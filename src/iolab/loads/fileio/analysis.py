@@ -7,13 +7,13 @@ from iolab.analysis.checks.bytes import (
     buffered_io,
     bytes_moved,
     cache_hits,
-    holes,
-    target_in_memory,
+    target_is_memory,
+    unwritten_extents,
 )
 from iolab.analysis.checks.fleet import uneven_fleet
 from iolab.analysis.checks.run import engine_errors, unequal_state
-from iolab.analysis.checks.time import burst_credits, transient
-from iolab.analysis.kinds import LoadAnalysis, shared_checks
+from iolab.analysis.checks.time import burst_credits, startup_transient
+from iolab.analysis.kinds import LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.view import RunView
 from iolab.core.metric import NodeResult
 from iolab.core.run import RunRecord
@@ -22,10 +22,10 @@ from iolab.loads.fileio.checks import (
     coordinated_omission,
     depth_not_reached,
     files_changed,
-    generator_bound,
     generator_late,
     littles_law,
-    wrong_blocks,
+    near_generator_ceiling,
+    verify_mismatch,
 )
 from iolab.loads.fileio.sampled import access_pattern, block_size, latency_contradicted
 from iolab.loads.fileio.workload import Job
@@ -34,14 +34,14 @@ from iolab.loads.fileio.workload import Job
 class FileAnalysis(LoadAnalysis[RunView]):
     """By the directions that the access pattern has."""
 
-    checks = shared_checks(
+    checks = shared_checks_with_overrides(
         after={
-            engine_errors: (wrong_blocks, files_changed),
-            transient: (burst_credits,),
-            target_in_memory: (buffered_io, cache_hits),
+            engine_errors: (verify_mismatch, files_changed),
+            startup_transient: (burst_credits,),
+            target_is_memory: (buffered_io, cache_hits),
             bytes_moved: (block_size, access_pattern),
             CheckSlot.BYTES: (
-                holes,
+                unwritten_extents,
                 unequal_state,
                 depth_not_reached,
                 latency_contradicted,
@@ -50,15 +50,15 @@ class FileAnalysis(LoadAnalysis[RunView]):
                 coordinated_omission,
                 generator_late,
                 uneven_fleet,
-                generator_bound,
+                near_generator_ceiling,
             ),
         },
     )
 
-    def ways(self, record: RunRecord) -> tuple[Direction, ...]:
+    def directions_of_run(self, record: RunRecord) -> tuple[Direction, ...]:
         """Those of its job."""
-        return Job.require(record.run.point.job).access.directions
+        return Job.require_type(record.run.point.job).access.directions
 
-    def nodes(self, view: RunView) -> tuple[NodeResult, ...]:
+    def node_results(self, view: RunView) -> tuple[NodeResult, ...]:
         """As the hosts' kinds know them."""
         return tuple(node for kind in view.host_kinds for node in kind.nodes(view))

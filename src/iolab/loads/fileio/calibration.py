@@ -29,17 +29,17 @@ from iolab.hosts.host import Host
 from iolab.hosts.remote_process import run_process
 from iolab.loads.fileio.calibration_model import (
     Calibration,
+    EngineRunTotals,
     HostCalibration,
-    LimitTally,
     Trial,
-    tally_of,
-    trial_of,
+    build_trial,
+    engine_run_totals,
 )
-from iolab.loads.fileio.driver import ENGINES, null_rate
+from iolab.loads.fileio.driver import ENGINES, null_target_iops
 from iolab.loads.fileio.engine_facts import ASKED, AUTO, FIO_ENGINE, NATIVE_ENGINE
-from iolab.loads.fileio.workload import Job, kind_of
+from iolab.loads.fileio.workload import Job, generator_kind
 from iolab.session.discovery import FACTS_LIMIT_S
-from iolab.session.start import ROUND_TRIPS_TO_START, HostStart
+from iolab.session.start import ROUND_TRIPS_TO_START, HostStartTime
 from iolab.stats.comparison import Comparison, compare_paired
 from iolab.stats.repeats import BIN_ERROR
 from iolab.targets.context import HOSTS_APART
@@ -65,7 +65,7 @@ ELSEWISE: Final = "Look at /dev/null there, or ask for another --rw or --ioengin
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class CalibrationRequest:
     """What to run: the job but for its engine, so many pairs of so many seconds each."""
 
     job: Job
@@ -74,7 +74,7 @@ class Wish:
 
 
 async def calibrate(
-    specs: Iterable[HostSpec], wish: Wish, say: Callable[[str], None]
+    specs: Iterable[HostSpec], wish: CalibrationRequest, say: Callable[[str], None]
 ) -> Calibration:
     """Run all pairs on scratch files below each host's path, which is absolute, and the ceilings.
 
@@ -86,7 +86,7 @@ async def calibrate(
 
 
 async def calibrate_on(
-    hosts: Mapping[str, Host], wish: Wish, say: Callable[[str], None], clock: Clock
+    hosts: Mapping[str, Host], wish: CalibrationRequest, say: Callable[[str], None], clock: Clock
 ) -> Calibration:
     """The same on hosts that somebody else opens and closes."""
     alone = len(hosts) == 1
@@ -94,24 +94,24 @@ async def calibrate_on(
         _CalibratedHost(host, wish.job, number, alone=alone)
         for number, host in enumerate(hosts.values())
     )
-    (await gather_hosts(places, _get_ready)).complete()
+    (await gather_hosts(places, _prepare_host)).results_or_raise()
     try:
-        (await gather_hosts(places, _open)).complete()
-        return await _Bench(places, wish, say, clock).run()
+        (await gather_hosts(places, _open_scratch_folder)).results_or_raise()
+        return await _CalibrationRunner(places, wish, say, clock).run()
     finally:
         # A folder that cannot be closed is tried again when its agent ends, and named then.
-        await gather_hosts(places, _close)
+        await gather_hosts(places, _close_scratch_folder)
 
 
-def refuse_unready(facts: HostFacts, path: str, job: Job) -> None:
+def require_ready(facts: HostFacts, path: str, job: Job) -> None:
     """Nothing where both engines are there and the scratch files fit.
 
     Else EngineError or HostError.
     """
     for engine in ENGINES:
         name = engine.name
-        engine.check(facts.tool(name) or ToolFacts(name, None, None))
-    need = _files_of(job).bytes_per_host
+        engine.check(facts.tool_facts(name) or ToolFacts(name, None, None))
+    need = _scratch_data_set(job).bytes_per_host
     if facts.target is not None and facts.target.free_bytes < need:
         free = format_bytes(facts.target.free_bytes)
         message = f"{path} has {free} free, the scratch files need {format_bytes(need)}."
@@ -140,19 +140,19 @@ class _CalibratedHost:
         return self.host.spec.path or ""
 
 
-async def _get_ready(place: _CalibratedHost) -> None:
+async def _prepare_host(place: _CalibratedHost) -> None:
     host = place.host
     await host.connect()
     answer = await host.request("facts", deadline_s=FACTS_LIMIT_S, path=place.path, tools=ASKED)
     try:
-        refuse_unready(read_facts(host.name, answer), place.path, place.job)
+        require_ready(read_facts(host.name, answer), place.path, place.job)
     except (EngineError, HostError) as fault:
         if not place.where:
             raise
         raise type(fault)(f"Host '{host.name}': {fault.message}", fault.hint) from None
 
 
-async def _open(place: _CalibratedHost) -> None:
+async def _open_scratch_folder(place: _CalibratedHost) -> None:
     opened = await place.host.request(
         "scratch_open",
         deadline_s=OPEN_LIMIT_S,
@@ -163,7 +163,7 @@ async def _open(place: _CalibratedHost) -> None:
     place.dir = read_answer(place.name, ScratchAnswer, opened).dir
 
 
-async def _close(place: _CalibratedHost) -> None:
+async def _close_scratch_folder(place: _CalibratedHost) -> None:
     directory, place.dir = place.dir, ""
     if directory and not place.host.lost_reason:
         await place.host.request(
@@ -175,18 +175,18 @@ async def _close(place: _CalibratedHost) -> None:
 class _EngineRun:
     """What one process on one host came to; `rate` is by its own count of the time."""
 
-    tally: LimitTally
+    tally: EngineRunTotals
     version: str
     method: str
     rate: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Bench:
+class _CalibrationRunner:
     """All hosts, in step: nobody begins a run before everybody has ended the one before."""
 
     places: tuple[_CalibratedHost, ...]
-    wish: Wish
+    wish: CalibrationRequest
     say: Callable[[str], None]
     clock: Clock
 
@@ -194,32 +194,36 @@ class _Bench:
         """Files laid out, all pairs, and the ceilings."""
         wish = self.wish
         self.say("Laying out the scratch files.")
-        (await gather_hosts(self.places, _lay_out)).complete()
+        (await gather_hosts(self.places, _lay_out_scratch_files)).results_or_raise()
         runs: dict[tuple[int, EngineName], Mapping[str, _EngineRun]] = {}
-        for pair, engine in _turns(wish.pairs):
+        for pair, engine in _alternating_turns(wish.pairs):
             self.say(f"Pair {pair} of {wish.pairs}: {engine.name}.")
-            runs[pair, engine.name] = await self._at_once(engine, _measuring(engine, wish, pair))
+            runs[pair, engine.name] = await self._run_on_all_hosts(
+                engine, _measurement_factory(engine, wish, pair)
+            )
         ceilings: dict[EngineName, Mapping[str, _EngineRun]] = {}
         for engine in ENGINES:
             self.say(f"The ceiling of {engine.name}.")
-            ceilings[engine.name] = await self._at_once(engine, _nulling(engine))
-        return _calibration(wish.job, self.places, runs, ceilings)
+            ceilings[engine.name] = await self._run_on_all_hosts(
+                engine, _null_target_factory(engine)
+            )
+        return _summarize_calibration(wish.job, self.places, runs, ceilings)
 
-    async def _at_once(
-        self, engine: FileEngine[Job], load: Callable[[_CalibratedHost], _Load]
+    async def _run_on_all_hosts(
+        self, engine: FileEngine[Job], load: Callable[[_CalibratedHost], _EngineProcess]
     ) -> Mapping[str, _EngineRun]:
         """The engine's load on every host; where one fails, the others are told to end."""
-        starts = await self._starts()
+        starts = await self._start_times()
         halt = asyncio.Event()
 
         async def run_on(place: _CalibratedHost) -> _EngineRun | None:
             with cancel_on_halt(halt):
-                return await _driven(place, engine, load(place), starts.get(place.name), halt)
+                return await _run_engine(place, engine, load(place), starts.get(place.name), halt)
 
-        done = (await gather_hosts(self.places, run_on)).complete()
+        done = (await gather_hosts(self.places, run_on)).results_or_raise()
         return {name: run for name, run in done.items() if run is not None}
 
-    async def _starts(self) -> Mapping[str, HostStart]:
+    async def _start_times(self) -> Mapping[str, HostStartTime]:
         """One moment on the clock of each of several hosts; a lone one begins when it is asked."""
         if len(self.places) == 1:
             return {}
@@ -227,17 +231,18 @@ class _Bench:
         async def ask(place: _CalibratedHost) -> ClockOffset:
             return await measure_offset(place.host, self.clock)
 
-        offsets = (await gather_hosts(self.places, ask)).complete()
+        offsets = (await gather_hosts(self.places, ask)).results_or_raise()
         slowest_ns = max(offset.rtt_ns for offset in offsets.values())
         lead_s = START_ALLOWANCE_S + ROUND_TRIPS_TO_START * slowest_ns / NS_PER_S
         start_ns = self.clock.real_ns() + round(lead_s * NS_PER_S)
         return {
-            name: HostStart(start_ns + offset.offset_ns, lead_s) for name, offset in offsets.items()
+            name: HostStartTime(start_ns + offset.offset_ns, lead_s)
+            for name, offset in offsets.items()
         }
 
 
 @dataclass(frozen=True, slots=True)
-class _Load:
+class _EngineProcess:
     """One process to run, who reads it, and what to do where it makes nothing."""
 
     command: Command
@@ -245,53 +250,53 @@ class _Load:
     hint: str
 
 
-def _turns(pairs: int) -> Iterator[tuple[int, FileEngine[Job]]]:
+def _alternating_turns(pairs: int) -> Iterator[tuple[int, FileEngine[Job]]]:
     """Each pair with its engines, in an order that alternates."""
     for pair in range(1, pairs + 1):
         for engine in ENGINES if pair % 2 else reversed(ENGINES):
             yield pair, engine
 
 
-def _measuring(
-    engine: FileEngine[Job], wish: Wish, pair: int
-) -> Callable[[_CalibratedHost], _Load]:
+def _measurement_factory(
+    engine: FileEngine[Job], wish: CalibrationRequest, pair: int
+) -> Callable[[_CalibratedHost], _EngineProcess]:
     """A run on the scratch files."""
 
-    def load(place: _CalibratedHost) -> _Load:
-        job, files = _of_engine(place.job, engine.name), _files_of(place.job)
+    def measurement(place: _CalibratedHost) -> _EngineProcess:
+        job, files = _job_for_engine(place.job, engine.name), _scratch_data_set(place.job)
         command = engine.measure(
             job, files, place.dir, seconds=wish.seconds, seed=place.seed + pair
         )
-        return _Load(command, engine.reader(job), LONGER)
+        return _EngineProcess(command, engine.reader(job), LONGER)
 
-    return load
+    return measurement
 
 
-def _nulling(engine: FileEngine[Job]) -> Callable[[_CalibratedHost], _Load]:
+def _null_target_factory(engine: FileEngine[Job]) -> Callable[[_CalibratedHost], _EngineProcess]:
     """The same where nothing has to be done for it."""
 
-    def load(place: _CalibratedHost) -> _Load:
-        kind = kind_of(_of_engine(place.job, engine.name))
+    def null_measurement(place: _CalibratedHost) -> _EngineProcess:
+        kind = generator_kind(_job_for_engine(place.job, engine.name))
         command = engine.null(kind, seconds=NULL_S)
         if command is None:
             raise EngineError(f"{engine.name} has no null target.", "Use another --rw.")
-        return _Load(command, engine.null_reader(kind), ELSEWISE)
+        return _EngineProcess(command, engine.null_reader(kind), ELSEWISE)
 
-    return load
+    return null_measurement
 
 
-def _of_engine(job: Job, engine: EngineName) -> Job:
+def _job_for_engine(job: Job, engine: EngineName) -> Job:
     """The job by that engine, which asks the kernel in its own best way if it is ours."""
     free = engine == NATIVE_ENGINE
     return replace(job, engine=engine, ioengine=AUTO if free else job.ioengine)
 
 
-def _files_of(job: Job) -> DataSet:
+def _scratch_data_set(job: Job) -> DataSet:
     return DataSet("calibrate", "", job.numjobs, job.files_per_job, job.file_bytes)
 
 
-async def _lay_out(place: _CalibratedHost) -> None:
-    engine, files = ENGINES[-1], _files_of(place.job)
+async def _lay_out_scratch_files(place: _CalibratedHost) -> None:
+    engine, files = ENGINES[-1], _scratch_data_set(place.job)
     command = engine.layout(files, place.dir, None, seed=place.seed)
     reader = engine.layout_reader(files)
     ending = await run_process(place.host, command, asyncio.Event(), reader.feed)
@@ -302,11 +307,11 @@ async def _lay_out(place: _CalibratedHost) -> None:
         raise fault
 
 
-async def _driven(
+async def _run_engine(
     place: _CalibratedHost,
     engine: FileEngine[Job],
-    load: _Load,
-    start: HostStart | None,
+    load: _EngineProcess,
+    start: HostStartTime | None,
     halt: asyncio.Event,
 ) -> _EngineRun | None:
     """What the process told; None of one that was told to end because another host failed."""
@@ -331,41 +336,41 @@ async def _driven(
         message = f"{engine.name} met errors of the target{place.where} ({reading.totals.error})."
         raise EngineError(message, "Look at the kernel's log, and use a sound target.")
     return _EngineRun(
-        tally=tally_of(engine.name, reading, ending, load.hint),
+        tally=engine_run_totals(engine.name, reading, ending, load.hint),
         version=reading.version,
-        method=_method(place.job, reading),
-        rate=null_rate(reading.totals),
+        method=_io_method(place.job, reading),
+        rate=null_target_iops(reading.totals),
     )
 
 
-def _calibration(
+def _summarize_calibration(
     job: Job,
     places: tuple[_CalibratedHost, ...],
     runs: Mapping[tuple[int, EngineName], Mapping[str, _EngineRun]],
     ceilings: Mapping[EngineName, Mapping[str, _EngineRun]],
 ) -> Calibration:
-    def trials(names: tuple[str, ...]) -> tuple[Trial, ...]:
+    def trials_of_hosts(names: tuple[str, ...]) -> tuple[Trial, ...]:
         return tuple(
-            trial_of(engine, pair, [by_host[name].tally for name in names])
+            build_trial(engine, pair, [by_host[name].tally for name in names])
             for (pair, engine), by_host in runs.items()
         )
 
-    def of_host(place: _CalibratedHost) -> HostCalibration:
+    def host_calibration(place: _CalibratedHost) -> HostCalibration:
         last = {engine: by_host[place.name] for (_, engine), by_host in runs.items()}
         return HostCalibration(
             host=place.name,
             job=place.job,
-            trials=trials((place.name,)),
+            trials=trials_of_hosts((place.name,)),
             ceilings={name: by_host[place.name].rate for name, by_host in ceilings.items()},
             versions={name: run.version for name, run in last.items()},
             methods={name: run.method for name, run in last.items()},
         )
 
-    hosts = tuple(of_host(place) for place in places)
-    return Calibration(job, hosts, trials(tuple(place.name for place in places)))
+    hosts = tuple(host_calibration(place) for place in places)
+    return Calibration(job, hosts, trials_of_hosts(tuple(place.name for place in places)))
 
 
-def _method(job: Job, reading: EngineReading) -> str:
+def _io_method(job: Job, reading: EngineReading) -> str:
     generator = reading.totals.generator if reading.totals else None
     return generator.method if generator else job.ioengine
 
@@ -388,10 +393,11 @@ class CalibrationRow:
     comparison: Comparison
 
 
-def rows_of(trials: Sequence[Trial]) -> tuple[CalibrationRow, ...]:
+def calibration_rows(trials: Sequence[Trial]) -> tuple[CalibrationRow, ...]:
     """Every figure of the pairs, in the order in which it is shown."""
     return tuple(
-        _row(key, unit, better, trials, allowance) for key, unit, better, allowance in _FIGURES
+        _calibration_row(key, unit, better, trials, allowance)
+        for key, unit, better, allowance in _FIGURES
     )
 
 
@@ -404,7 +410,7 @@ _FIGURES: Final = (
 )
 
 
-def _row(
+def _calibration_row(
     key: str, unit: str, better: Better, trials: Sequence[Trial], allowance: float
 ) -> CalibrationRow:
     ordered = sorted(trials, key=attrgetter("pair"))

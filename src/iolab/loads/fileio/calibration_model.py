@@ -37,7 +37,7 @@ PERCENTS: Final = (50.0, 99.0)
 
 
 @dataclass(frozen=True, slots=True)
-class LimitTally:
+class EngineRunTotals:
     """Every I/O of a run on one host: how many, over what time, how long they waited, at what cost.
 
     `bins` are their latencies in fio's bins.
@@ -45,12 +45,14 @@ class LimitTally:
 
     ios: int
     span_ns: int
-    waited_ns: float
+    lat_sum_ns: float
     bins: Counts
     cpu_s: float
 
 
-def tally_of(name: EngineName, reading: EngineReading, ending: Ending, hint: str) -> LimitTally:
+def engine_run_totals(
+    name: EngineName, reading: EngineReading, ending: Ending, hint: str
+) -> EngineRunTotals:
     """The whole run, over the time that all its intervals cover.
 
     EngineError, which says what to `do`, without any I/O.
@@ -68,10 +70,10 @@ def tally_of(name: EngineName, reading: EngineReading, ending: Ending, hint: str
     if not ios or not span_ns:
         raise EngineError(f"{name} completed no I/O.", hint)
     cpu_s = ending.exited.user_s + ending.exited.system_s
-    return LimitTally(ios, span_ns, waited_ns, bins, cpu_s)
+    return EngineRunTotals(ios, span_ns, waited_ns, bins, cpu_s)
 
 
-def trial_of(engine: EngineName, pair: int, tallies: Sequence[LimitTally]) -> Trial:
+def build_trial(engine: EngineName, pair: int, tallies: Sequence[EngineRunTotals]) -> Trial:
     """One host's run, or that of several at once: rates add up, percentiles are those of all I/Os.
 
     Each host's rate is over its own time, so that none that ended late dilutes the others.
@@ -83,7 +85,7 @@ def trial_of(engine: EngineName, pair: int, tallies: Sequence[LimitTally]) -> Tr
         engine=engine,
         pair=pair,
         iops=sum(tally.ios * NS_PER_S / tally.span_ns for tally in tallies),
-        lat_ns_mean=sum(tally.waited_ns for tally in tallies) / ios,
+        lat_ns_mean=sum(tally.lat_sum_ns for tally in tallies) / ios,
         lat_ns_p50=p50,
         lat_ns_p99=p99,
         cpu_ns_per_io=sum(tally.cpu_s for tally in tallies) * NS_PER_S / ios,
@@ -124,19 +126,19 @@ class Calibration:
         return {
             engine: None
             if None in (parts := [ceilings[engine] for ceilings in every])
-            else _sum(parts)
+            else _sum_of_known(parts)
             for engine in every[0]
         }
 
 
-def _sum(parts: list[float | None]) -> float:
+def _sum_of_known(parts: list[float | None]) -> float:
     return sum(part for part in parts if part is not None)
 
 
-def asked_job(rw: str, bs: str, iodepth: int, numjobs: int, ioengine: str, size: str) -> Job:
+def job_from_options(rw: str, bs: str, iodepth: int, numjobs: int, ioengine: str, size: str) -> Job:
     """The job that both do, as options of the command line ask; UsageError with every fault."""
     faults: list[Fault] = []
-    patterns = [access.value for access in Access if access.reads or access.writes]
+    patterns = [access.value for access in Access if access.has_reads or access.has_writes]
     if rw not in patterns:
         faults.append(Fault(f"--rw is {rw!r}.", f"Give one of {', '.join(patterns)}."))
     if ioengine not in IOENGINES:
@@ -148,7 +150,10 @@ def asked_job(rw: str, bs: str, iodepth: int, numjobs: int, ioengine: str, size:
                 "Give --iodepth 1, or an --ioengine that keeps more.",
             )
         )
-    block, file_bytes = _size("--bs", bs, faults), _size("--size", size, faults)
+    block, file_bytes = (
+        _parse_size_option("--bs", bs, faults),
+        _parse_size_option("--size", size, faults),
+    )
     if block and file_bytes and file_bytes % block:
         message = f"--size {size} is not a multiple of --bs {bs}."
         near = " or ".join(
@@ -168,12 +173,12 @@ def asked_job(rw: str, bs: str, iodepth: int, numjobs: int, ioengine: str, size:
         iodepth=iodepth,
         numjobs=numjobs,
         file_bytes=file_bytes,
-        read_percent=50 if access.mixed else None,
+        read_percent=50 if access.is_mixed else None,
         ioengine=ioengine,
     )
 
 
-def _size(option: str, text: str, faults: list[Fault]) -> int:
+def _parse_size_option(option: str, text: str, faults: list[Fault]) -> int:
     """The bytes of an option; 0, with a fault, for what is no size in sectors."""
     try:
         number = parse_size(text)

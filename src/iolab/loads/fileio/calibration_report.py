@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from iolab.core.engine import EngineName
 from iolab.dataclass import dataclass
-from iolab.loads.fileio.calibration import CalibrationRow, rows_of
+from iolab.loads.fileio.calibration import CalibrationRow, calibration_rows
 from iolab.loads.fileio.calibration_model import Calibration, HostCalibration
 from iolab.loads.fileio.checks import BOUND_SHARE
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
@@ -25,7 +25,7 @@ percentiles, which depend on the order in which it answers, within 5 %."""
 NAMES: Final = {"iops": "IOPS", "lat_ns_p50": "p50", "lat_ns_p99": "p99"}
 
 
-class Tone(StrEnum):
+class ConclusionTone(StrEnum):
     """How a sentence is to be taken."""
 
     GOOD = "good"
@@ -35,16 +35,16 @@ class Tone(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class Conclusion:
     """One sentence, what it is about, and its tone."""
 
     about: str
-    tone: Tone
+    tone: ConclusionTone
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratorShare:
+class GeneratorCeilingShare:
     """How near an engine came to what it makes of nothing, on the host where that was nearest."""
 
     engine: EngineName
@@ -58,112 +58,128 @@ class GeneratorShare:
         return self.iops / self.ceiling_iops
 
     @property
-    def bound(self) -> bool:
+    def is_generator_bound(self) -> bool:
         """Whether runs here would be called bound by their generator."""
         return self.share >= BOUND_SHARE
 
 
-def shares_of(calibration: Calibration) -> tuple[GeneratorShare, ...]:
+def nearest_ceiling_shares(calibration: Calibration) -> tuple[GeneratorCeilingShare, ...]:
     """How near each engine came to its ceiling, on the host where it came nearest.
 
     An engine without a ceiling is left out.
     """
-    nearest: dict[EngineName, GeneratorShare] = {}
+    nearest: dict[EngineName, GeneratorCeilingShare] = {}
     for host in calibration.hosts:
-        for share in host_shares(host):
+        for share in ceiling_shares_of_host(host):
             previous = nearest.get(share.engine)
             if previous is None or share.share > previous.share:
                 nearest[share.engine] = share
     return tuple(nearest.values())
 
 
-def host_shares(host: HostCalibration) -> Iterator[GeneratorShare]:
+def ceiling_shares_of_host(host: HostCalibration) -> Iterator[GeneratorCeilingShare]:
     """The same on one host."""
-    (iops,) = (row for row in rows_of(host.trials) if row.key == "iops")
+    (iops,) = (row for row in calibration_rows(host.trials) if row.key == "iops")
     rates = {FIO_ENGINE: iops.fio, NATIVE_ENGINE: iops.native}
     for engine, ceiling in host.ceilings.items():
         if ceiling:
-            yield GeneratorShare(engine, host.host, rates[engine], ceiling)
+            yield GeneratorCeilingShare(engine, host.host, rates[engine], ceiling)
 
 
-def meanings(
-    rows: Sequence[CalibrationRow], shares: Sequence[GeneratorShare], *, pairs: int, hosts: int = 1
-) -> tuple[Meaning, ...]:
+def calibration_conclusions(
+    rows: Sequence[CalibrationRow],
+    shares: Sequence[GeneratorCeilingShare],
+    *,
+    pairs: int,
+    hosts: int = 1,
+) -> tuple[Conclusion, ...]:
     """What all figures together mean; `shares` are of the engines whose ceiling is known."""
     by_key = {row.key: row for row in rows}
-    bound = [share for share in shares if share.bound]
+    bound = [share for share in shares if share.is_generator_bound]
     return (
-        _overlay("IOPS", [by_key["iops"]], pairs, bound),
-        _overlay("latency", [by_key["lat_ns_p50"], by_key["lat_ns_p99"]], pairs, bound),
-        _cost(by_key["cpu_ns_per_io"]),
-        *_ceiling(shares, hosts, apart=_state(by_key["iops"]) is Tone.WARNING),
+        _comparability_conclusion("IOPS", [by_key["iops"]], pairs, bound),
+        _comparability_conclusion(
+            "latency", [by_key["lat_ns_p50"], by_key["lat_ns_p99"]], pairs, bound
+        ),
+        _cpu_cost_conclusion(by_key["cpu_ns_per_io"]),
+        *_ceiling_conclusions(
+            shares, hosts, apart=_row_tone(by_key["iops"]) is ConclusionTone.WARNING
+        ),
     )
 
 
-def _overlay(
-    about: str, rows: Sequence[CalibrationRow], pairs: int, bound: Sequence[GeneratorShare]
-) -> Meaning:
+def _comparability_conclusion(
+    about: str, rows: Sequence[CalibrationRow], pairs: int, bound: Sequence[GeneratorCeilingShare]
+) -> Conclusion:
     """Whether results of both engines can be set beside each other."""
-    states = [_state(row) for row in rows]
+    states = [_row_tone(row) for row in rows]
     message = "; ".join(_row_text(row, state) for row, state in zip(rows, states, strict=True))
-    tone = max(states, key=list(Tone).index)
-    if tone is Tone.WARNING:
+    tone = max(states, key=list(ConclusionTone).index)
+    if tone is ConclusionTone.WARNING:
         why = " What differs is the engines', which are their own limit here." if bound else ""
-        return Meaning(
+        return Conclusion(
             about, tone, f"{message}: do not set results of both beside each other.{why}"
         )
-    if tone is Tone.OPEN:
-        return Meaning(
+    if tone is ConclusionTone.OPEN:
+        return Conclusion(
             about,
             tone,
             f"{message}, as far as {pairs} pairs tell: more --pairs or --seconds tell more.",
         )
-    return Meaning(about, tone, f"{message}: results of both can be set beside each other.")
+    return Conclusion(about, tone, f"{message}: results of both can be set beside each other.")
 
 
-def _state(row: CalibrationRow) -> Tone:
+def _row_tone(row: CalibrationRow) -> ConclusionTone:
     limit, comparison = WITHIN[row.key], row.comparison
     if comparison.low is None or comparison.high is None:
-        return Tone.OPEN
+        return ConclusionTone.OPEN
     if comparison.low >= 1 / (1 + limit) and comparison.high <= 1 + limit:
-        return Tone.GOOD
+        return ConclusionTone.GOOD
     beyond = comparison.ratio > 1 + limit or comparison.ratio < 1 / (1 + limit)
-    return Tone.WARNING if beyond and not comparison.low <= 1 <= comparison.high else Tone.OPEN
+    return (
+        ConclusionTone.WARNING
+        if beyond and not comparison.low <= 1 <= comparison.high
+        else ConclusionTone.OPEN
+    )
 
 
-def _row_text(row: CalibrationRow, state: Tone) -> str:
+def _row_text(row: CalibrationRow, state: ConclusionTone) -> str:
     name, limit, comparison = NAMES[row.key], WITHIN[row.key], row.comparison
     verb = "agree" if name == "IOPS" else "agrees"
-    if state is Tone.GOOD:
+    if state is ConclusionTone.GOOD:
         return f"{name} of both {verb} within {percent_text(limit)}"
-    if state is Tone.WARNING:
+    if state is ConclusionTone.WARNING:
         higher = "more" if name == "IOPS" else "higher"
         lower = "less" if name == "IOPS" else "lower"
-        return f"native has {_changed(comparison.ratio, higher, lower)} {name} than fio"
+        return f"native has {_percent_change_text(comparison.ratio, higher, lower)} {name} than fio"
     message = f"{name} of both may differ"
     if comparison.low is None or comparison.high is None:
         return message
     return f"{message} by up to {percent_text(max(comparison.high - 1, 1 / comparison.low - 1))}"
 
 
-def _changed(ratio: float, higher: str = "more", lower: str = "less") -> str:
+def _percent_change_text(ratio: float, higher: str = "more", lower: str = "less") -> str:
     """`12 % more`; of a ratio below one `12 % less`."""
     return (
         f"{percent_text(ratio - 1)} {higher}" if ratio > 1 else f"{percent_text(1 - ratio)} {lower}"
     )
 
 
-def _cost(row: CalibrationRow) -> Meaning:
+def _cpu_cost_conclusion(row: CalibrationRow) -> Conclusion:
     """What each engine takes of the client's processors."""
     comparison = row.comparison
     fio, native = format_ns(row.fio), format_ns(row.native)
     text = f"an I/O costs the client {fio} of a processor by fio and {native} by native"
     if comparison.low is None or comparison.high is None or comparison.low <= 1 <= comparison.high:
-        return Meaning("CPU", Tone.OPEN, f"{text}: no difference that is sure.")
-    return Meaning("CPU", Tone.GOOD, f"{text}, {_changed(comparison.ratio)}.")
+        return Conclusion("CPU", ConclusionTone.OPEN, f"{text}: no difference that is sure.")
+    return Conclusion(
+        "CPU", ConclusionTone.GOOD, f"{text}, {_percent_change_text(comparison.ratio)}."
+    )
 
 
-def _ceiling(shares: Sequence[GeneratorShare], hosts: int, *, apart: bool) -> Iterator[Meaning]:
+def _ceiling_conclusions(
+    shares: Sequence[GeneratorCeilingShare], hosts: int, *, apart: bool
+) -> Iterator[Conclusion]:
     """Whose limit the figures are; `apart` where the engines' IOPS surely differ."""
     if not shares:
         return
@@ -174,22 +190,26 @@ def _ceiling(shares: Sequence[GeneratorShare], hosts: int, *, apart: bool) -> It
         for share in shares
     ]
     text = "; ".join(parts)
-    bound = [share.engine for share in shares if share.bound]
+    bound = [share.engine for share in shares if share.is_generator_bound]
     below = f"{text}: below {percent_text(BOUND_SHARE)} of that"
     if not bound and apart:
         message = (
             f"{below}, but IOPS that depend on the engine are partly its own, as where a target "
         )
-        yield Meaning("limit", Tone.WARNING, f"{message}answers within the submitting call.")
+        yield Conclusion(
+            "limit", ConclusionTone.WARNING, f"{message}answers within the submitting call."
+        )
     elif not bound:
-        yield Meaning("limit", Tone.GOOD, f"{below}, results here are the target's.")
+        yield Conclusion("limit", ConclusionTone.GOOD, f"{below}, results here are the target's.")
     else:
-        free = [share.engine for share in shares if not share.bound]
+        free = [share.engine for share in shares if not share.is_generator_bound]
         hint = f"use {free[0]}, or more clients" if free else "use more clients, or larger blocks"
         message = (
             f"{text}: from {percent_text(BOUND_SHARE)} on, results of {list_text(bound)} here are "
         )
-        yield Meaning("limit", Tone.WARNING, f"{message}bound by the generator; {hint}.")
+        yield Conclusion(
+            "limit", ConclusionTone.WARNING, f"{message}bound by the generator; {hint}."
+        )
 
 
 HEADINGS: Final = {
@@ -211,25 +231,25 @@ def calibration_document(calibration: Calibration) -> dict[str, Any]:
 
     Versions and methods that differ between hosts are None there.
     """
-    rows, shares = rows_of(calibration.trials), shares_of(calibration)
-    sentences = meanings(
+    rows, shares = calibration_rows(calibration.trials), nearest_ceiling_shares(calibration)
+    sentences = calibration_conclusions(
         rows, shares, pairs=len(calibration.trials) // 2, hosts=len(calibration.hosts)
     )
     return {
         "format": 1,
         "engines": [
-            _engine(
+            _engine_document(
                 name,
-                _shared(host.versions[name] for host in calibration.hosts),
-                _shared(host.methods[name] for host in calibration.hosts),
+                _common_text(host.versions[name] for host in calibration.hosts),
+                _common_text(host.methods[name] for host in calibration.hosts),
                 calibration.ceilings[name],
                 shares,
             )
             for name in ENGINES
         ],
-        "rows": [_row(row) for row in rows],
+        "rows": [_row_document(row) for row in rows],
         "trials": [asdict(trial) for trial in calibration.trials],
-        "hosts": [_host(host) for host in calibration.hosts],
+        "hosts": [_host_document(host) for host in calibration.hosts],
         "means": [
             {"about": meaning.about, "tone": meaning.tone.value, "message": meaning.message}
             for meaning in sentences
@@ -256,7 +276,7 @@ def versions_text(calibration: Calibration) -> str:
     return ", ".join(parts)
 
 
-def _shared(texts: Iterable[str]) -> str | None:
+def _common_text(texts: Iterable[str]) -> str | None:
     """What all hosts say; None where they differ."""
     different = set(texts)
     return different.pop() if len(different) == 1 else None
@@ -275,7 +295,7 @@ def ratio_text(row: CalibrationRow) -> str:
     return f"{comparison.ratio:.3f} [{comparison.low:.3f}, {comparison.high:.3f}]"
 
 
-def _row(row: CalibrationRow) -> dict[str, Any]:
+def _row_document(row: CalibrationRow) -> dict[str, Any]:
     comparison = row.comparison
     return {
         "key": row.key,
@@ -289,26 +309,28 @@ def _row(row: CalibrationRow) -> dict[str, Any]:
     }
 
 
-def _host(host: HostCalibration) -> dict[str, Any]:
-    shares = tuple(host_shares(host))
+def _host_document(host: HostCalibration) -> dict[str, Any]:
+    shares = tuple(ceiling_shares_of_host(host))
     return {
         "host": host.host,
         "numjobs": host.job.numjobs,
         "engines": [
-            _engine(name, host.versions[name], host.methods[name], host.ceilings[name], shares)
+            _engine_document(
+                name, host.versions[name], host.methods[name], host.ceilings[name], shares
+            )
             for name in ENGINES
         ],
-        "rows": [_row(row) for row in rows_of(host.trials)],
+        "rows": [_row_document(row) for row in calibration_rows(host.trials)],
         "trials": [asdict(trial) for trial in host.trials],
     }
 
 
-def _engine(
+def _engine_document(
     name: EngineName,
     version: str | None,
     method: str | None,
     ceiling: float | None,
-    shares: Sequence[GeneratorShare],
+    shares: Sequence[GeneratorCeilingShare],
 ) -> dict[str, Any]:
     return {
         "engine": name,

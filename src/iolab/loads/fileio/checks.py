@@ -22,15 +22,15 @@ from iolab.analysis.check import (
 )
 from iolab.analysis.checks.run import ACHIEVED_LEAST, rate_kept
 from iolab.analysis.service_time import (
-    good_deviation_limit,
+    good_concurrency_deviation,
     host_concurrency,
-    tolerable_deviation_limit,
+    tolerable_concurrency_deviation,
 )
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import RunView
 from iolab.core.generator import GeneratorTotals
 from iolab.core.run import HostRun
-from iolab.loads.fileio.sampled import device_contradicts
+from iolab.loads.fileio.sampled import is_latency_contradicted_by_device
 from iolab.loads.fileio.workload import Job
 from iolab.text import percent_text
 from iolab.units import NS_PER_S, format_bytes, format_count, format_ns
@@ -57,9 +57,9 @@ def coordinated_omission(view: RunView, index: int) -> CheckAnswer:
             f"{loop}: latencies are service times at the load's concurrency.", open_loop=False
         )
     host = view.hosts[index]
-    job = Job.require(view.record.run.point.job_on(host.host))
-    if view.service is not None:
-        return _reached(view, index, job)
+    job = Job.require_type(view.record.run.point.job_on(host.host))
+    if view.service_times is not None:
+        return _reached_rate_answer(view, index, job)
     measured = host_concurrency(view.load, index, job.total_iodepth)
     seconds = float(view.load.seconds[index])
     if measured is None or seconds <= 0 or job.target_iops is None:
@@ -74,10 +74,11 @@ def coordinated_omission(view: RunView, index: int) -> CheckAnswer:
         "in_flight": measured.in_flight,
         "depth": job.total_iodepth,
     }
-    full = _full_share(view, index, job.total_iodepth)
+    full = _full_depth_share(view, index, job.total_iodepth)
     evidence["full_seconds"] = full
     text = (
-        f"{percent_text(achieved)} of {format_count(target)} IOPS were kept{view.on(host)} with "
+        f"{percent_text(achieved)} of {format_count(target)} IOPS were "
+        f"kept{view.host_suffix_text(host)} with "
         f"{measured.in_flight:.3g} of {job.total_iodepth} I/Os in flight"
     )
     if achieved < ACHIEVED_LEAST or measured.in_flight >= IN_FLIGHT_MOST * job.total_iodepth:
@@ -96,7 +97,7 @@ def coordinated_omission(view: RunView, index: int) -> CheckAnswer:
     return valid(f"{text}: the latencies are those at that rate.", **evidence)
 
 
-def _reached(view: RunView, index: int, job: Job) -> CheckAnswer:
+def _reached_rate_answer(view: RunView, index: int, job: Job) -> CheckAnswer:
     """Of latencies from when I/Os were due: nothing waits unseen, but a rate may be too high.
 
     What is due then waits ever longer, and a latency says how long the run was.
@@ -119,15 +120,18 @@ def _reached(view: RunView, index: int, job: Job) -> CheckAnswer:
         "unsubmitted": unsubmitted,
         "drained": drained,
     }
-    text = f"{percent_text(achieved)} of {format_count(target)} IOPS were kept{view.on(host)}"
+    text = (
+        f"{percent_text(achieved)} of {format_count(target)} IOPS were "
+        f"kept{view.host_suffix_text(host)}"
+    )
     if achieved < ACHIEVED_LEAST or unreached:
         return indicative(
             f"{text}: what was due waited ever longer, so the latencies say how long the run was, "
-            f"not what that rate costs{_missing(generator)}.",
+            f"not what that rate costs{_unsubmitted_ios_text(generator)}.",
             **evidence,
         )
     lost = drained + unsubmitted
-    share, usual = _lost(view, index, lost, job)
+    share, usual = _lost_share_and_usual_count(view, index, lost, job)
     evidence |= {"lost": share, "in_flight": usual}
     if share > LOST_MOST:
         return indicative(
@@ -139,7 +143,9 @@ def _reached(view: RunView, index: int, job: Job) -> CheckAnswer:
     return valid(f"{text}, and latencies count from when each I/O was due.", **evidence)
 
 
-def _lost(view: RunView, index: int, lost: int, job: Job) -> tuple[float, float]:
+def _lost_share_and_usual_count(
+    view: RunView, index: int, lost: int, job: Job
+) -> tuple[float, float]:
     """The share of `lost` I/Os, which had not ended at the end, and how many there were on average.
 
     So many had not ended when the window began either, and count in it: they stand for as many at
@@ -151,7 +157,7 @@ def _lost(view: RunView, index: int, lost: int, job: Job) -> tuple[float, float]
     return max(lost - usual, 0.0) / max(due, 1), usual
 
 
-def _missing(generator: GeneratorTotals | None) -> str:
+def _unsubmitted_ios_text(generator: GeneratorTotals | None) -> str:
     """What the latencies lack of I/Os that were due and never begun."""
     if generator is None:
         return ""
@@ -165,10 +171,10 @@ def _missing(generator: GeneratorTotals | None) -> str:
     )
 
 
-def _full_share(view: RunView, index: int, depth: int) -> float:
+def _full_depth_share(view: RunView, index: int, depth: int) -> float:
     """Share of the host's measured intervals in which the depth was all but used up."""
     table = view.record.intervals
-    rows = view.load.cut.intervals & (table.host == index)
+    rows = view.load.measured_part.intervals & (table.host == index)
     _, first, at = np.unique(table.seq[rows], return_index=True, return_inverse=True)
     waited_ns = np.bincount(at, weights=table.lat_sum_ns[rows])
     in_flight = waited_ns / np.maximum(table.span_ns[rows][first], 1)
@@ -198,13 +204,13 @@ def depth_not_reached(view: RunView, index: int) -> HostAnswer:
             "The load is paced, so the queue is not meant to be full.", paced=True
         )
     host = view.hosts[index]
-    job, where = Job.require(view.job), view.on(host)
+    job, where = Job.require_type(view.job), view.host_suffix_text(host)
     if host.totals and host.totals.generator and host.totals.generator.depth_asked:
-        return _room_for(host.totals.generator, host.host, where)
+        return _granted_depth_answer(host.totals.generator, host.host, where)
     shares: Mapping[str, float] = dict(host.totals.depth_percent) if host.totals else {}
     if not shares:
         return unchecked(f"the engine told no depths{where}")
-    level = depth_level(job.iodepth)
+    level = fio_depth_level(job.iodepth)
     share = shares.get(level, 0.0) / 100
     evidence: Numbers = {"host": host.host, "iodepth": job.iodepth, "level": level, "share": share}
     text = (
@@ -216,14 +222,14 @@ def depth_not_reached(view: RunView, index: int) -> HostAnswer:
     )
 
 
-def depth_level(iodepth: int) -> str:
+def fio_depth_level(iodepth: int) -> str:
     """The level under which fio counts a depth: the power of two at or below it, to `>=64`."""
     if iodepth >= _TOP_LEVEL:
         return f">={_TOP_LEVEL}"
     return str(1 << (max(iodepth, 1).bit_length() - 1))
 
 
-def _room_for(generator: GeneratorTotals, host: str, where: str) -> CheckAnswer:
+def _granted_depth_answer(generator: GeneratorTotals, host: str, where: str) -> CheckAnswer:
     """Of an engine that submits whenever it has room: how much room the kernel granted it."""
     asked, used = generator.depth_asked, generator.depth_used
     evidence: Numbers = {"host": host, "iodepth": asked, "room": used, "share": used / asked}
@@ -240,27 +246,27 @@ def _room_for(generator: GeneratorTotals, host: str, where: str) -> CheckAnswer:
 def littles_law(view: RunView, index: int) -> CheckAnswer:
     """Whether throughput times latency gives the I/Os that should have been in flight."""
     host = view.hosts[index]
-    job = Job.require(view.record.run.point.job_on(host.host))
-    measured = host_concurrency(view.load, index, job.total_iodepth, view.service)
+    job = Job.require_type(view.record.run.point.job_on(host.host))
+    measured = host_concurrency(view.load, index, job.total_iodepth, view.service_times)
     if measured is None:
         return unchecked(f"no latency was measured on {host.host}")
     evidence: Numbers = {
         "host": host.host,
-        "rho": measured.rho,
-        "off": abs(measured.rho - 1),
+        "rho": measured.reached_share,
+        "off": abs(measured.reached_share - 1),
         "in_flight": measured.in_flight,
-        "asked": measured.asked,
-        "edge": measured.edge,
+        "asked": measured.expected,
+        "edge": measured.tolerance,
     }
-    mean = f"{measured.in_flight:.3g} I/Os were in flight{view.on(host)}"
+    mean = f"{measured.in_flight:.3g} I/Os were in flight{view.host_suffix_text(host)}"
     if not job.is_closed_loop:
         return not_applicable(f"The load is paced: on average {mean}.", **evidence)
-    text = f"On average {mean}, asked were {measured.asked} (ratio {measured.rho:.3f})"
-    if host.host in view.limited_hosts and measured.rho < 1:
+    text = f"On average {mean}, asked were {measured.expected} (ratio {measured.reached_share:.3f})"
+    if host.host in view.limited_hosts and measured.reached_share < 1:
         return not_applicable(f"{text}: what kept the guest from more is said beside.", **evidence)
-    deviation = measured.rho - 1
-    too_few = deviation < -good_deviation_limit(job.iodepth) - measured.edge
-    if too_few and device_contradicts(view, index, view.whole_bins(index)):
+    deviation = measured.reached_share - 1
+    too_few = deviation < -good_concurrency_deviation(job.iodepth) - measured.tolerance
+    if too_few and is_latency_contradicted_by_device(view, index, view.bin_counts(index)):
         # The queue may have been full: what is wrong are the times.
         verdict = invalid if deviation < RHO_BAD_LOW - 1 else indicative
         return verdict(
@@ -268,22 +274,22 @@ def littles_law(view: RunView, index: int) -> CheckAnswer:
             "the queue.",
             **{**evidence, "latency_contradicted": True},
         )
-    return _law_verdict(text, deviation, measured.edge, job.iodepth, evidence)
+    return _littles_law_verdict(text, deviation, measured.tolerance, job.iodepth, evidence)
 
 
-def _law_verdict(
+def _littles_law_verdict(
     text: str, deviation: float, edge: float, iodepth: int, evidence: Numbers
 ) -> CheckAnswer:
     """More in flight than there can be contradicts itself; fewer is a lighter load."""
-    if abs(deviation) <= good_deviation_limit(iodepth) + edge:
+    if abs(deviation) <= good_concurrency_deviation(iodepth) + edge:
         return valid(f"{text}.", **evidence)
-    if deviation > tolerable_deviation_limit(iodepth) + edge:
+    if deviation > tolerable_concurrency_deviation(iodepth) + edge:
         return invalid(f"{text}: more than can be, so the counts or times are wrong.", **evidence)
     if deviation < RHO_BAD_LOW - 1:
         return invalid(f"{text}: the load is not what its label says.", **evidence)
     if deviation > 0:
         return indicative(f"{text}: slightly more than can be.", **evidence)
-    if deviation < -tolerable_deviation_limit(iodepth) - edge:
+    if deviation < -tolerable_concurrency_deviation(iodepth) - edge:
         return indicative(
             f"{text}: the client did not keep the queue full, or its latencies are too short.",
             **evidence,
@@ -308,17 +314,22 @@ I/O's time is its own than the target's."""
 @per_host(most="share")
 def generator_late(view: RunView, index: int) -> CheckAnswer:
     """Whether I/Os of an open loop were submitted when they were due."""
-    host, job = view.hosts[index], Job.require(view.record.run.point.job_on(view.hosts[index].host))
+    host, job = (
+        view.hosts[index],
+        Job.require_type(view.record.run.point.job_on(view.hosts[index].host)),
+    )
     if job.target_iops is None:
         return not_applicable("No I/O was due at a set time, so none was late.", open_loop=False)
-    if view.service is None:
+    if view.service_times is None:
         return not_applicable(
             f"When I/Os were due is not recorded by {job.engine}, so none is known to be late.",
             open_loop=False,
         )
-    generator = _generator(host)
+    generator = _generator_totals(host)
     if generator is None or generator.lateness is None:
-        return unchecked(f"the engine{view.on(host)} told no lateness", host=host.host)
+        return unchecked(
+            f"the engine{view.host_suffix_text(host)} told no lateness", host=host.host
+        )
     ways = [int(way) for way in DIRECTIONS]
     response_ns = view.load.histogram([index], ways).percentile_ns(99.0)
     late = generator.lateness
@@ -334,7 +345,9 @@ def generator_late(view: RunView, index: int) -> CheckAnswer:
         "interval_ns": interval_ns,
         "share": share,
     }
-    text = f"99 % of the I/Os{view.on(host)} were at most {format_ns(late.p99_ns)} late"
+    text = (
+        f"99 % of the I/Os{view.host_suffix_text(host)} were at most {format_ns(late.p99_ns)} late"
+    )
     if late.machine_p99_ns is not None:
         text += f" (the machine alone: {format_ns(late.machine_p99_ns)})"
     if share is not None and share > LATE_SHARE:
@@ -354,7 +367,7 @@ def generator_late(view: RunView, index: int) -> CheckAnswer:
 
 @check("generator-bound", "Load generator at its own limit")
 @per_host(most="share", good=BOUND_SHARE)
-def generator_bound(view: RunView, index: int) -> HostAnswer:
+def near_generator_ceiling(view: RunView, index: int) -> HostAnswer:
     """Whether the generator could have made much more load than it did.
 
     A run without a ceiling is no objection: what its jobs used of their cores is checked too.
@@ -362,18 +375,20 @@ def generator_bound(view: RunView, index: int) -> HostAnswer:
     One whose ceiling should have been had, and was not, is.
     """
     host, seconds = view.hosts[index], float(view.load.seconds[index])
-    engine = Job.require(view.record.run.point.job_on(host.host)).engine
+    engine = Job.require_type(view.record.run.point.job_on(host.host)).engine
     if host.ceiling_fault:
-        why = f"{engine} did not make its load on the null target{view.on(host)}"
+        why = f"{engine} did not make its load on the null target{view.host_suffix_text(host)}"
         return unchecked(f"{why} ({host.ceiling_fault})", host=host.host)
     if host.ceiling_iops is None:
-        return not_applicable(f"No ceiling of {engine} is known{view.on(host)}.", host=host.host)
+        return not_applicable(
+            f"No ceiling of {engine} is known{view.host_suffix_text(host)}.", host=host.host
+        )
     if seconds <= 0:
         return not_applicable(f"No whole interval was measured on {host.host}.", host=host.host)
     iops = float(view.load.ios[index].sum()) / seconds
     share = iops / host.ceiling_iops
     return graded(
-        f"The load{view.on(host)} was {percent_text(share)} of the "
+        f"The load{view.host_suffix_text(host)} was {percent_text(share)} of the "
         f"{format_count(host.ceiling_iops)} IOPS that {engine} makes there on a null target",
         f": {engine} may be the limit",
         host=host.host,
@@ -385,16 +400,16 @@ def generator_bound(view: RunView, index: int) -> HostAnswer:
 
 @check("wrong-blocks", "Blocks that do not hold what was written", needs_load=False)
 @per_host(most="wrong")
-def wrong_blocks(view: RunView, index: int) -> Iterator[CheckAnswer]:
+def verify_mismatch(view: RunView, index: int) -> Iterator[CheckAnswer]:
     """Whether every block that was read and verified held what was last written there."""
     host = view.hosts[index]
-    generator = _generator(host)
+    generator = _generator_totals(host)
     verify = generator.verify if generator else None
     if not view.job.verify:
         yield not_applicable("What blocks hold was not asked for.", verified=False)
     elif verify is None or not verify.checked:
-        if Job.require(view.job).access.reads:
-            yield unchecked(f"no block was verified{view.on(host)}", host=host.host)
+        if Job.require_type(view.job).access.has_reads:
+            yield unchecked(f"no block was verified{view.host_suffix_text(host)}", host=host.host)
         yield not_applicable("Blocks were stamped; none was read.", verified=True)
     else:
         kinds = ("torn", "stale", "misplaced", "corrupt")
@@ -407,7 +422,8 @@ def wrong_blocks(view: RunView, index: int) -> Iterator[CheckAnswer]:
         }
         if not verify.mismatched_blocks:
             yield valid(
-                f"All {format_count(verify.checked)} blocks verified{view.on(host)} held what was "
+                f"All {format_count(verify.checked)} blocks "
+                f"verified{view.host_suffix_text(host)} held what was "
                 "written.",
                 **evidence,
             )
@@ -416,13 +432,13 @@ def wrong_blocks(view: RunView, index: int) -> Iterator[CheckAnswer]:
         first = " ".join(verify.first)
         yield invalid(
             f"{format_count(verify.mismatched_blocks)} of {format_count(verify.checked)} "
-            f"blocks{view.on(host)} "
+            f"blocks{view.host_suffix_text(host)} "
             f"did not hold what was written ({', '.join(counts)}). {first}".strip(),
             **evidence,
         )
 
 
-def _generator(host: HostRun) -> GeneratorTotals | None:
+def _generator_totals(host: HostRun) -> GeneratorTotals | None:
     return host.totals.generator if host.totals else None
 
 
@@ -431,7 +447,7 @@ def _generator(host: HostRun) -> GeneratorTotals | None:
 def files_changed(view: RunView, index: int) -> CheckAnswer:
     """Whether the files on which the load worked were the same, and as large, at its end."""
     host = view.hosts[index]
-    files, where = host.files, view.on(host)
+    files, where = host.files, view.host_suffix_text(host)
     if files is None:
         return not_applicable(f"The files of {host.host} are not compared: none, or trimmed.")
     before, after = files.before, files.after
@@ -448,7 +464,7 @@ def files_changed(view: RunView, index: int) -> CheckAnswer:
     if after is None:
         why = files.fault.rstrip(".")
         return invalid(f"The files{where} are not there any more: {why}.", **evidence)
-    if _differ(before.identity, after.identity):
+    if _are_known_and_different(before.identity, after.identity):
         return invalid(f"Files{where} were replaced by others during the load.", **evidence)
     if after.size_bytes != before.size_bytes:
         sizes = f"{format_bytes(before.size_bytes)} to {format_bytes(after.size_bytes)}"
@@ -456,7 +472,7 @@ def files_changed(view: RunView, index: int) -> CheckAnswer:
     if before.method == after.method and after.written_bytes < before.written_bytes:
         lost = format_bytes(before.written_bytes - after.written_bytes)
         return invalid(f"{lost} of the files{where} were unmapped during the load.", **evidence)
-    if before.hole_bytes == 0 and _differ(before.places, after.places):
+    if before.hole_bytes == 0 and _are_known_and_different(before.places, after.places):
         return indicative(
             f"Blocks of the files{where} were given back and allocated again during the load: "
             "files "
@@ -466,5 +482,5 @@ def files_changed(view: RunView, index: int) -> CheckAnswer:
     return valid(f"The files{where} were the same before and after the load.", **evidence)
 
 
-def _differ(before: str | None, after: str | None) -> bool:
+def _are_known_and_different(before: str | None, after: str | None) -> bool:
     return before is not None and after is not None and before != after

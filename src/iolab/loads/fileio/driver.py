@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from iolab.core.events import Phase
-from iolab.core.run import NOT_DROPPED, EngineTotals, FilesLook, PlannedRun
+from iolab.core.run import NOT_DROPPED, EngineTotals, FileIdentityCheck, PlannedRun
 from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.barrier import run_with
@@ -18,17 +18,17 @@ from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio.engine_facts import FILE_ENGINES
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
-from iolab.loads.fileio.workload import Job, kind_of
+from iolab.loads.fileio.workload import Job, generator_kind
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState, run_on_each
+from iolab.session.driver import HostRunState, run_on_each_host
 from iolab.session.kinds import LoadSession
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.start import watch_idle, watch_idle_during
-from iolab.targets.context import arrival_offset, run_seed
+from iolab.targets.context import poisson_arrival_offset, run_seed
 from iolab.targets.work_directory import (
+    check_file_identities,
     device_extent_proof,
     evict_page_cache,
-    look_again,
     prove_extents,
     unproved_bytes,
 )
@@ -41,14 +41,14 @@ class IoDriver(ProcessDriver):
 
     def __init__(self, engine: FileEngine[Job]) -> None:
         self._files = engine
-        self._ceilings = Ceilings()
+        self._ceilings = GeneratorCeilings()
 
     async def prepare(
         self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
         """The generator's ceiling known, extents proved, caches dropped, devices watched idle."""
-        await self._ceilings.see(session, run, shares)
-        for phase in (prove_written, drop_caches, watch_idle, look_at_files):
+        await self._ceilings.set_ceilings(session, run, shares)
+        for phase in (prove_extents_written, drop_caches, watch_idle, record_file_identities):
             if not session.stop.is_requested:
                 await phase(session, run, shares)
 
@@ -64,67 +64,69 @@ class IoDriver(ProcessDriver):
 
         async def look(share: HostRunState) -> None:
             if share.files_look is not None:
-                paths = _paths(session, run, share)
-                share.files_look = await look_again(share.workdir, paths, share.files_look.before)
+                paths = _job_file_paths(session, run, share)
+                share.files_look = await check_file_identities(
+                    share.workdir, paths, share.files_look.before
+                )
 
-        await run_on_each(shares, look)
+        await run_on_each_host(shares, look)
 
     def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:
         """See `ProcessDriver`: on the host's own files, held against what was written there."""
         _, longest_s = session.study.method.load_seconds_range
-        job = Job.require(run.point.job_on(share.name))
+        job = Job.require_type(run.point.job_on(share.name))
         data_set = session.plan.data_set(run.point.data_set)
         command = self._files.measure(
             job,
-            share.workdir.as_laid_out(data_set),
+            share.workdir.data_set_with_own_jobs(data_set),
             share.workdir.dir,
             seconds=longest_s,
             seed=run_seed(session.study, run.point, share.name, run.repeat),
-            later=arrival_offset(session.study, run.point, share.name),
+            later=poisson_arrival_offset(session.study, run.point, share.name),
         )
         ledger = session.ledgers.ledger_for(share.workdir, data_set) if job.verify else None
         return with_ledger(self._files, command, ledger)
 
     def reader(self, run: PlannedRun, share: HostRunState) -> OutputReader:
         """See `ProcessDriver`."""
-        return self._files.reader(Job.require(run.point.job_on(share.name)))
+        return self._files.reader(Job.require_type(run.point.job_on(share.name)))
 
 
-def _paths(session: SessionContext, run: PlannedRun, share: HostRunState) -> list[str]:
+def _job_file_paths(session: SessionContext, run: PlannedRun, share: HostRunState) -> list[str]:
     """The files that the job uses there."""
-    numjobs = Job.require(run.point.job_on(share.name)).numjobs
+    numjobs = Job.require_type(run.point.job_on(share.name)).numjobs
     return share.workdir.paths(session.plan.data_set(run.point.data_set), numjobs)
 
 
-async def look_at_files(
+async def record_file_identities(
     session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
 ) -> None:
     """Remember the files as they are right before the load, but for trims, which unmap them."""
-    if Job.require(run.point.job).access.trims:
+    if Job.require_type(run.point.job).access.has_trims:
         return
 
-    async def look(share: HostRunState) -> None:
+    async def record_identity(share: HostRunState) -> None:
         if not share.workdir.device:
             before = share.extents or await prove_extents(
-                share.workdir, _paths(session, run, share)
+                share.workdir, _job_file_paths(session, run, share)
             )
-            share.files_look = FilesLook(before, None)
+            share.files_look = FileIdentityCheck(before, None)
 
-    await run_on_each(shares, look)
+    await run_on_each_host(shares, record_identity)
 
 
-async def prove_written(
+async def prove_extents_written(
     session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
 ) -> None:
     """Prove that what the job will read was written; a hole would be measured as a fast read."""
-    job = Job.require(run.point.job)
-    if not job.access.reads:
+    job = Job.require_type(run.point.job)
+    if not job.access.has_reads:
         return
     data_set = session.plan.data_set(run.point.data_set)
     session.begin_phase(Phase.PROVE, run, f"that {data_set.id} was written")
 
-    async def check(share: HostRunState) -> None:
-        numjobs = Job.require(run.point.job_on(share.name)).numjobs
+    async def prove_extents_of_host(share: HostRunState) -> None:
+        numjobs = Job.require_type(run.point.job_on(share.name)).numjobs
         if share.workdir.device:
             share.extents = device_extent_proof(share.workdir, numjobs * data_set.job_bytes)
         else:
@@ -140,26 +142,26 @@ async def prove_written(
                 message, "Let nobody change files in the scratch folder, or fill the device first."
             )
 
-    await run_on_each(shares, check)
+    await run_on_each_host(shares, prove_extents_of_host)
 
 
 async def drop_caches(
     session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
 ) -> None:
     """Drop the pages of the files that the job will read, where the method asks for it."""
-    job = Job.require(run.point.job)
+    job = Job.require_type(run.point.job)
     for share in shares:
         share.cache = NOT_DROPPED
-    if not (session.study.method.drop_caches and job.access.reads):
+    if not (session.study.method.drop_caches and job.access.has_reads):
         return
     data_set = session.plan.data_set(run.point.data_set)
     session.begin_phase(Phase.DROP_CACHES, run, f"pages of {data_set.id}")
 
-    async def drop(share: HostRunState) -> None:
-        numjobs = Job.require(run.point.job_on(share.name)).numjobs
+    async def drop_caches_of_host(share: HostRunState) -> None:
+        numjobs = Job.require_type(run.point.job_on(share.name)).numjobs
         share.cache = await evict_page_cache(share.workdir, share.workdir.paths(data_set, numjobs))
 
-    await run_on_each(shares, drop)
+    await run_on_each_host(shares, drop_caches_of_host)
 
 
 WORDS_LIMIT: Final = 200
@@ -174,20 +176,20 @@ fast its generator can be."""
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratorLimit:
+class GeneratorCeiling:
     """I/Os a second; None where there is none, and then why if it should have been had."""
 
     iops: float | None
     fault: str = ""
 
 
-class Ceilings:
+class GeneratorCeilings:
     """The ceilings that a session knows, each set of hosts' measured when its first run comes."""
 
     def __init__(self) -> None:
-        self._known: dict[_Kinds, Mapping[str, GeneratorLimit]] = {}
+        self._known: dict[_Kinds, Mapping[str, GeneratorCeiling]] = {}
 
-    async def see(
+    async def set_ceilings(
         self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
         """Give each host's share its ceiling, measured on all at once where it is not known.
@@ -195,16 +197,19 @@ class Ceilings:
         Raises HostError when a host is lost. Measures nothing when the user wants to stop or the
         method leaves it out, and nothing of trims, which have no ceiling.
         """
-        if Job.require(run.point.job).access.trims:
+        if Job.require_type(run.point.job).access.has_trims:
             return
         if not session.study.method.generator_limit:
             for share in shares:
                 share.ceiling_fault = LEFT_OUT
             return
-        kinds = {share.name: kind_of(Job.require(run.point.job_on(share.name))) for share in shares}
+        kinds = {
+            share.name: generator_kind(Job.require_type(run.point.job_on(share.name)))
+            for share in shares
+        }
         kinds_key = frozenset(kinds.items())
         if kinds_key not in self._known and not session.stop.is_requested:
-            limits = await _looked(session, run, kinds, shares)
+            limits = await _measure_ceilings(session, run, kinds, shares)
             if not session.stop.is_requested:
                 self._known[kinds_key] = limits
         ceilings = self._known.get(kinds_key, {})
@@ -213,48 +218,50 @@ class Ceilings:
             share.ceiling_iops, share.ceiling_fault = ceiling.iops, ceiling.fault
 
 
-_STOPPED: Final = GeneratorLimit(None)
+_STOPPED: Final = GeneratorCeiling(None)
 
 
-async def _looked(
+async def _measure_ceilings(
     session: SessionContext,
     run: PlannedRun,
     kinds: Mapping[str, Job],
     shares: Sequence[HostRunState],
-) -> Mapping[str, GeneratorLimit]:
+) -> Mapping[str, GeneratorCeiling]:
     """What each host's job comes to while all the others' go on, too."""
-    engine = session.engine_of(run)
-    limits: dict[str, GeneratorLimit] = {}
+    engine = session.engine_for_run(run)
+    limits: dict[str, GeneratorCeiling] = {}
 
     async def look(share: HostRunState) -> None:
-        limits[share.name] = await _measured(session, engine, kinds[share.name], share)
+        limits[share.name] = await _measure_ceiling_on_host(
+            session, engine, kinds[share.name], share
+        )
 
     detail = f"{engine.name}'s ceiling, on a null target"
-    session.begin_phase(Phase.CEILING, run, detail, FILE_ENGINES[engine.name].look_s)
+    session.begin_phase(Phase.CEILING, run, detail, FILE_ENGINES[engine.name].ceiling_measurement_s)
     async with watch_idle_during(session, shares):
-        await run_on_each(shares, look)
+        await run_on_each_host(shares, look)
     return limits
 
 
-async def _measured(
+async def _measure_ceiling_on_host(
     session: SessionContext, engine: FileEngine[Job], job: Job, share: HostRunState
-) -> GeneratorLimit:
-    command = engine.null(job, seconds=FILE_ENGINES[engine.name].load_s)
+) -> GeneratorCeiling:
+    command = engine.null(job, seconds=FILE_ENGINES[engine.name].ceiling_load_s)
     if command is None:
-        return GeneratorLimit(None)
+        return GeneratorCeiling(None)
     reader = engine.null_reader(job)
     halt = asyncio.Event()
     work = run_process(share.workdir.host, command, halt, reader.feed)
     ending = await run_with(work, session.stop.forward_to(halt))
     reading = reader.finish()
-    rate = null_rate(reading.totals) if reading.totals else None
+    rate = null_target_iops(reading.totals) if reading.totals else None
     if rate is not None and ending.exited.code == 0 and not reading.faults:
-        return GeneratorLimit(rate)
+        return GeneratorCeiling(rate)
     reasons = (*reading.faults, *ending.stderr_tail.strip().splitlines()[-1:])
-    return GeneratorLimit(None, excerpt("; ".join(reasons) or "it told nothing", WORDS_LIMIT))
+    return GeneratorCeiling(None, excerpt("; ".join(reasons) or "it told nothing", WORDS_LIMIT))
 
 
-def null_rate(totals: EngineTotals) -> float | None:
+def null_target_iops(totals: EngineTotals) -> float | None:
     """I/Os a second on the target that does nothing; None where there were none."""
     ways = [way for way in (totals.read, totals.write) if way]
     measured_ns = totals.generator.measured_ns if totals.generator else 0

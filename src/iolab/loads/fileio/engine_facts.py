@@ -29,17 +29,17 @@ _OLDEST: Final = ".".join(map(str, FIO_OLDEST))
 _FIO_VERSION: Final = re.compile(r"fio-(\d{1,4})\.(\d{1,4})(?:[.-].*)?")
 
 
-def fio_version(text: str | None) -> tuple[int, int] | None:
+def parse_fio_version(text: str | None) -> tuple[int, int] | None:
     """Major and minor number in a first line like `fio-3.33-5-gabc`; None where there is none."""
     match = _FIO_VERSION.fullmatch((text or "").strip())
     return (int(match.group(1)), int(match.group(2))) if match else None
 
 
-def fio_fault(tool: ToolFacts | None) -> str | None:
+def unusable_fio_reason(tool: ToolFacts | None) -> str | None:
     """What a host's fio is, if it cannot serve: `not installed`; None where it can."""
     if tool is None or (tool.path is None and tool.version is None):
         return "not installed"
-    version = fio_version(tool.version)
+    version = parse_fio_version(tool.version)
     if version is None:
         return f"of unknown version: {quote_value(tool.fault or tool.version or '')}"
     if version < FIO_OLDEST:
@@ -47,26 +47,26 @@ def fio_fault(tool: ToolFacts | None) -> str | None:
     return None
 
 
-def _fio_words(facts: HostFacts) -> str:
-    tool = facts.tool(FIO_ENGINE)
+def _fio_version_text(facts: HostFacts) -> str:
+    tool = facts.tool_facts(FIO_ENGINE)
     if tool is None or tool.path is None:
         return "none"
-    return (tool.version or "") if fio_version(tool.version) else "unknown"
+    return (tool.version or "") if parse_fio_version(tool.version) else "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class FileEngineFacts:
     """One engine: its `name` in studies, and the `program` of hosts that it is, if any.
 
-    `ioengine` is how it asks the kernel where a study does not say. `load_s` is the load of one
-    look at how much it can make at all, `look_s` the same with its start and end.
-    `counts_errors_late` is whether it goes on after errors, which only its last word tells of.
+    `ioengine` is how it asks the kernel where a study does not say. `ceiling_load_s` is the load of
+    one look at how much it can make at all, `ceiling_measurement_s` the same with its start and
+    end. `counts_errors_late` is whether it goes on after errors, which only its last word tells of.
     """
 
     name: EngineName
     ioengine: str
-    load_s: float
-    look_s: float
+    ceiling_load_s: float
+    ceiling_measurement_s: float
     counts_errors_late: bool = False
     program: HostProgram | None = None
 
@@ -78,21 +78,26 @@ FILE_ENGINES: Final[Mapping[str, FileEngineFacts]] = MappingProxyType(
             LIBAIO,
             # Hundreds of thousands of I/Os. fio counts its time in whole milliseconds from each
             # process's own start, so it takes longer until that no longer matters.
-            load_s=0.5,
-            look_s=1.0,
+            ceiling_load_s=0.5,
+            ceiling_measurement_s=1.0,
             program=HostProgram(
                 FIO_ENGINE,
                 FIO_ENGINE,
                 {FIO_ENGINE: (FIO_ENGINE, "--version")},
-                _fio_words,
-                same="Install the same version on all; versions differ in what they do and count.",
-                fault=lambda facts: fio_fault(facts.tool(FIO_ENGINE)),
+                _fio_version_text,
+                must_be_equal="Install the same version on all; versions differ in what they do "
+                "and count.",
+                fault_of_facts=lambda facts: unusable_fio_reason(facts.tool_facts(FIO_ENGINE)),
                 install=f"Install fio {_OLDEST} or newer there, as with 'apt-get install fio'; "
                 "runs with --engine native need none.",
             ),
         ),
         NATIVE_ENGINE: FileEngineFacts(
-            NATIVE_ENGINE, AUTO, load_s=0.3, look_s=0.4, counts_errors_late=True
+            NATIVE_ENGINE,
+            AUTO,
+            ceiling_load_s=0.3,
+            ceiling_measurement_s=0.4,
+            counts_errors_late=True,
         ),
     }
 )

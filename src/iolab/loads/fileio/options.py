@@ -16,7 +16,7 @@ from typing import Final
 from iolab.core.engine import FLAG, EngineOption
 from iolab.dataclass import dataclass
 from iolab.loads.fileio.engine_facts import AUTO
-from iolab.loads.fileio.workload import WHOLE, shares_of
+from iolab.loads.fileio.workload import WHOLE, split_shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ _ZONES: Final = f"{_PERCENT}/{_PERCENT}(?::{_PERCENT}/{_PERCENT}){{0,63}}"
 _TIME: Final = "[0-9]{1,9}(?:us|ms|s)?"
 
 
-def _option(
+def _option_entry(
     name: str, pattern: str, example: str, meaning: str, *ioengines: str
 ) -> tuple[str, FioOption]:
     return name, FioOption(name, re.compile(pattern), example, meaning, ioengines)
@@ -49,80 +49,96 @@ FIO_OPTIONS: Final[Mapping[str, FioOption]] = MappingProxyType(
     dict(
         (
             # How blocks and offsets are drawn.
-            _option("blockalign", _SIZE, "64k", "align random offsets to this size"),
-            _option("bssplit", f"{_SPLIT}(?:,{_SPLIT})?", "4k/60:64k/40", "several block sizes"),
-            _option("norandommap", FLAG, "1", "do not keep track of blocks already visited"),
-            _option("percentage_random", _PERCENT, "50", "share of random I/O in a random job"),
-            _option(
+            _option_entry("blockalign", _SIZE, "64k", "align random offsets to this size"),
+            _option_entry(
+                "bssplit", f"{_SPLIT}(?:,{_SPLIT})?", "4k/60:64k/40", "several block sizes"
+            ),
+            _option_entry("norandommap", FLAG, "1", "do not keep track of blocks already visited"),
+            _option_entry(
+                "percentage_random", _PERCENT, "50", "share of random I/O in a random job"
+            ),
+            _option_entry(
                 "random_distribution",
                 rf"random|(?:zipf|pareto|normal):{_NUMBER}(?::{_NUMBER})?|zoned:{_ZONES}",
                 "zipf:1.2",
                 "how random offsets are spread over the file",
             ),
-            _option(
+            _option_entry(
                 "random_generator", "tausworthe|lfsr|tausworthe64", "lfsr", "source of offsets"
             ),
-            _option("rw_sequencer", "sequential|identical", "identical", "how offsets follow"),
-            _option(
+            _option_entry(
+                "rw_sequencer", "sequential|identical", "identical", "how offsets follow"
+            ),
+            _option_entry(
                 "file_service_type",
                 f"(?:random|roundrobin|sequential)(?::{_COUNT})?",
                 "random",
                 "which of a job's files comes next",
             ),
             # When I/Os are issued.
-            _option("rate_process", "linear|poisson", "poisson", "arrivals under rate_iops"),
-            _option("rate_ignore_thinktime", FLAG, "1", "do not catch up after think time"),
-            _option("thinktime", _TIME, "100us", "pause after a block of I/Os"),
-            _option("thinktime_spin", _TIME, "50us", "part of the pause that burns CPU"),
-            _option("thinktime_blocks", _COUNT, "8", "I/Os between two pauses"),
-            _option(
+            _option_entry("rate_process", "linear|poisson", "poisson", "arrivals under rate_iops"),
+            _option_entry("rate_ignore_thinktime", FLAG, "1", "do not catch up after think time"),
+            _option_entry("thinktime", _TIME, "100us", "pause after a block of I/Os"),
+            _option_entry("thinktime_spin", _TIME, "50us", "part of the pause that burns CPU"),
+            _option_entry("thinktime_blocks", _COUNT, "8", "I/Os between two pauses"),
+            _option_entry(
                 "thinktime_blocks_type", "complete|issue", "issue", "what thinktime_blocks counts"
             ),
             # How deep and in what batches.
-            _option("iodepth_batch", _COUNT, "4", "I/Os submitted at once"),
-            _option("iodepth_batch_submit", _COUNT, "4", "the same as iodepth_batch"),
-            _option("iodepth_batch_complete", _COUNT, "1", "least completions taken at once"),
-            _option("iodepth_batch_complete_min", _COUNT, "1", "least completions taken at once"),
-            _option("iodepth_batch_complete_max", _COUNT, "16", "most completions taken at once"),
-            _option("iodepth_low", _COUNT, "4", "depth to drain to before filling again"),
-            _option("serialize_overlap", FLAG, "1", "no two I/Os in flight on one block"),
+            _option_entry("iodepth_batch", _COUNT, "4", "I/Os submitted at once"),
+            _option_entry("iodepth_batch_submit", _COUNT, "4", "the same as iodepth_batch"),
+            _option_entry("iodepth_batch_complete", _COUNT, "1", "least completions taken at once"),
+            _option_entry(
+                "iodepth_batch_complete_min", _COUNT, "1", "least completions taken at once"
+            ),
+            _option_entry(
+                "iodepth_batch_complete_max", _COUNT, "16", "most completions taken at once"
+            ),
+            _option_entry("iodepth_low", _COUNT, "4", "depth to drain to before filling again"),
+            _option_entry("serialize_overlap", FLAG, "1", "no two I/Os in flight on one block"),
             # How the kernel is asked.
-            _option("hipri", FLAG, "1", "poll for completion", "io_uring", "pvsync2"),
-            _option("registerfiles", FLAG, "1", "register files with the ring", "io_uring"),
-            _option("fixedbufs", FLAG, "1", "register buffers with the ring", "io_uring"),
-            _option("nonvectored", FLAG, "1", "read and write without vectors", "io_uring"),
-            _option("force_async", _COUNT, "1", "ask for a worker every N I/Os", "io_uring"),
-            _option("sqthread_poll", FLAG, "1", "a kernel thread submits", "io_uring"),
-            _option("sqthread_poll_cpu", "[0-9]{1,4}", "3", "CPU of that thread", "io_uring"),
-            _option("userspace_reap", FLAG, "1", "reap events in user space", "libaio"),
-            _option("write_hint", "none|short|medium|long|extreme", "long", "lifetime of data"),
-            _option(
+            _option_entry("hipri", FLAG, "1", "poll for completion", "io_uring", "pvsync2"),
+            _option_entry("registerfiles", FLAG, "1", "register files with the ring", "io_uring"),
+            _option_entry("fixedbufs", FLAG, "1", "register buffers with the ring", "io_uring"),
+            _option_entry("nonvectored", FLAG, "1", "read and write without vectors", "io_uring"),
+            _option_entry("force_async", _COUNT, "1", "ask for a worker every N I/Os", "io_uring"),
+            _option_entry("sqthread_poll", FLAG, "1", "a kernel thread submits", "io_uring"),
+            _option_entry("sqthread_poll_cpu", "[0-9]{1,4}", "3", "CPU of that thread", "io_uring"),
+            _option_entry("userspace_reap", FLAG, "1", "reap events in user space", "libaio"),
+            _option_entry(
+                "write_hint", "none|short|medium|long|extreme", "long", "lifetime of data"
+            ),
+            _option_entry(
                 "mem", "malloc|shm|shmhuge|mmap|mmapshared", "mmap", "kind of memory for buffers"
             ),
             # What makes writes durable.
-            _option("fsync", _COUNT, "32", "fsync after this many writes"),
-            _option("fdatasync", _COUNT, "32", "fdatasync after this many writes"),
-            _option("sync", "none|0|1|sync|dsync", "dsync", "open files synchronous"),
-            _option("write_barrier", _COUNT, "16", "every N-th write is a barrier"),
+            _option_entry("fsync", _COUNT, "32", "fsync after this many writes"),
+            _option_entry("fdatasync", _COUNT, "32", "fdatasync after this many writes"),
+            _option_entry("sync", "none|0|1|sync|dsync", "dsync", "open files synchronous"),
+            _option_entry("write_barrier", _COUNT, "16", "every N-th write is a barrier"),
             # What the blocks hold.
-            _option("buffer_compress_percentage", _PERCENT, "50", "how well blocks compress"),
-            _option("buffer_compress_chunk", f"512|{_SIZE}", "4k", "unit of that compression"),
-            _option("dedupe_percentage", _PERCENT, "20", "share of blocks that are alike"),
+            _option_entry("buffer_compress_percentage", _PERCENT, "50", "how well blocks compress"),
+            _option_entry(
+                "buffer_compress_chunk", f"512|{_SIZE}", "4k", "unit of that compression"
+            ),
+            _option_entry("dedupe_percentage", _PERCENT, "20", "share of blocks that are alike"),
             # Where and how urgently the jobs run.
-            _option("clocksource", "gettimeofday|clock_gettime|cpu", "cpu", "clock of latencies"),
-            _option("cpus_allowed", _CPUS, "0-3,8", "CPUs that the jobs may use"),
-            _option("cpus_allowed_policy", "shared|split", "split", "share or divide them"),
-            _option("numa_cpu_nodes", _CPUS, "0", "NUMA nodes that the jobs may use"),
-            _option(
+            _option_entry(
+                "clocksource", "gettimeofday|clock_gettime|cpu", "cpu", "clock of latencies"
+            ),
+            _option_entry("cpus_allowed", _CPUS, "0-3,8", "CPUs that the jobs may use"),
+            _option_entry("cpus_allowed_policy", "shared|split", "split", "share or divide them"),
+            _option_entry("numa_cpu_nodes", _CPUS, "0", "NUMA nodes that the jobs may use"),
+            _option_entry(
                 "numa_mem_policy",
                 f"default|local|prefer:[0-9]{{1,4}}|(?:bind|interleave):{_CPUS}",
                 "bind:0",
                 "NUMA nodes that buffers come from",
             ),
-            _option("nice", "-20|-?1?[0-9]", "-5", "CPU priority"),
-            _option("prio", "[0-7]", "4", "I/O priority within its class"),
-            _option("prioclass", "[0-3]", "2", "I/O priority class"),
-            _option("thread", FLAG, "1", "jobs are threads instead of processes"),
+            _option_entry("nice", "-20|-?1?[0-9]", "-5", "CPU priority"),
+            _option_entry("prio", "[0-7]", "4", "I/O priority within its class"),
+            _option_entry("prioclass", "[0-3]", "2", "I/O priority class"),
+            _option_entry("thread", FLAG, "1", "jobs are threads instead of processes"),
         )
     )
 )
@@ -211,35 +227,35 @@ NATIVE_OPTIONS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
 """Options that a native workload's `fio` table may hold, with the values that mean the same."""
 
 
-def is_native(name: str, text: str) -> bool:
+def is_supported_natively(name: str, text: str) -> bool:
     """Whether the native engine does what fio does with that option at that value."""
     pattern = NATIVE_OPTIONS.get(name)
     if pattern is None or pattern.fullmatch(text) is None:
         return False
     match name:
         case "bssplit":
-            return _can_split(text)
+            return _is_valid_split(text)
         case "random_distribution":
-            return _can_draw(*text.partition(":")[::2])
+            return _is_valid_distribution(*text.partition(":")[::2])
         case "thinktime":
-            return microseconds(text) <= PAUSE_MAX_US
+            return parse_microseconds(text) <= PAUSE_MAX_US
     return True
 
 
-def whole_percent_of(bssplit: str) -> int:
+def total_split_percent(bssplit: str) -> int:
     """What all its shares come to; of none, or of more than a hundred, nobody could say a mean."""
-    return sum(share for _, share in shares_of(bssplit))
+    return sum(share for _, share in split_shares(bssplit))
 
 
-def microseconds(text: str) -> int:
+def parse_microseconds(text: str) -> int:
     """A time as fio's options have it; 0 for what is none."""
     match = _NATIVE_TIME.fullmatch(text)
     return int(match[1]) * _UNITS_US[match[2] or ""] if match else 0
 
 
-def _can_split(text: str) -> bool:
+def _is_valid_split(text: str) -> bool:
     """More than a hundred percent fio refuses; it cuts sizes to multiples of the smallest."""
-    shares = shares_of(text)
+    shares = split_shares(text)
     sizes = [size for size, share in shares if share]
     if not sizes or len(sizes) > SIZES_MAX or sum(share for _, share in shares) > WHOLE:
         return False
@@ -247,7 +263,7 @@ def _can_split(text: str) -> bool:
     return min(sizes) == least and not any(size % least for size in sizes)
 
 
-def _can_draw(kind: str, values: str) -> bool:
+def _is_valid_distribution(kind: str, values: str) -> bool:
     match kind:
         case "zipf":
             return 0 < float(values) <= THETA_MAX

@@ -15,20 +15,20 @@ from iolab.loads.fileio.options import (
     FIO_OPTIONS,
     METHODS,
     NATIVE_OPTIONS,
-    is_native,
-    microseconds,
-    whole_percent_of,
+    is_supported_natively,
+    parse_microseconds,
+    total_split_percent,
 )
 from iolab.loads.fileio.table import DEFAULT_READ_PERCENT, FLEET_RATE_MAX, RATE_MAX, FileTable
-from iolab.loads.fileio.workload import SYNC_IOENGINES, WHOLE, Arrivals, Contents, Job, shares_of
+from iolab.loads.fileio.workload import SYNC_IOENGINES, WHOLE, Arrivals, Contents, Job, split_shares
 from iolab.study.checks import FILES_PER_HOST_MAX, tables_with_targets
 from iolab.study.document import StudyDocument
 from iolab.study.file import XFS
 from iolab.study.schedule import expand_points
-from iolab.study.tables import Problem, Tables, add_problems, check_options, place
-from iolab.study.targets import makers_of
+from iolab.study.tables import Problem, StudyTables, add_option_faults, add_problems, table_name
+from iolab.study.targets import load_hosts_of_point
 from iolab.study.values import option_text
-from iolab.study.wording import nearest
+from iolab.study.wording import nearest_word
 from iolab.text import list_text, quote_value
 from iolab.units import format_bytes, parse_size
 
@@ -47,31 +47,31 @@ LEDGER_FILES_MAX: Final = 1 << 16
 _USE_FIO: Final = "write engine = 'fio'"
 
 
-def check_io(document: StudyDocument, tables: Tables) -> None:
+def add_file_io_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of workloads of I/O that no single key shows."""
     for item in tables.items["workload"]:
-        check_options(document, item, "fio", FileTable, FIO_OPTIONS, advice=_advice)
-    for item, workload in tables.read("workload", FileTable):
-        add_problems(document, item, _problems(workload, tables))
+        add_option_faults(document, item, "fio", FileTable, FIO_OPTIONS, advice=_option_advice)
+    for item, workload in tables.items_of_table("workload", FileTable):
+        add_problems(document, item, _workload_problems(workload, tables))
 
 
-def _problems(workload: FileTable, tables: Tables) -> Iterator[Problem]:
+def _workload_problems(workload: FileTable, tables: StudyTables) -> Iterator[Problem]:
     """Of any engine, then what its own cannot do as it is written."""
-    yield from _access(workload, tables)
-    yield from _rates(workload)
-    yield from _in_flight(workload)
-    yield from _sizes(workload)
+    yield from _access_problems(workload, tables)
+    yield from _rate_problems(workload)
+    yield from _queue_depth_problems(workload)
+    yield from _file_size_problems(workload)
     yield from _BY_ENGINE[workload.engine](workload, tables)
 
 
-def _access(workload: FileTable, tables: Tables) -> Iterator[Problem]:
+def _access_problems(workload: FileTable, tables: StudyTables) -> Iterator[Problem]:
     access = f"rw = {quote_value(workload.rw.value)}"
-    if workload.rwmixread is not None and not workload.rw.mixed:
+    if workload.rwmixread is not None and not workload.rw.is_mixed:
         mixes = ", ".join(map(str, workload.rwmixread))
         has = f"rwmixread = {mixes} but {access} does not mix"
         yield Problem(("rwmixread",), has, "Leave rwmixread out, or write rw = 'randrw' or 'rw'.")
     # fio has no trims of files, and those of guests stay in the guest.
-    if not workload.rw.trims:
+    if not workload.rw.has_trims:
         return
     hint = "Give a block device as the target (device and serial), or another rw."
     if tables.makes_hosts:
@@ -85,7 +85,7 @@ def _access(workload: FileTable, tables: Tables) -> Iterator[Problem]:
     yield Problem(("rw",), f"{access}, whose trims {where}", hint)
 
 
-def _in_flight(workload: FileTable) -> Iterator[Problem]:
+def _queue_depth_problems(workload: FileTable) -> Iterator[Problem]:
     depth, jobs = max(workload.iodepth), max(workload.numjobs)
     if workload.ioengine in SYNC_IOENGINES and depth > 1:
         has = f"iodepth = {depth} but ioengine = {quote_value(workload.ioengine)} keeps one I/O "
@@ -96,7 +96,7 @@ def _in_flight(workload: FileTable) -> Iterator[Problem]:
         yield Problem(("iodepth",), f"{has}host", f"Keep at most {IN_FLIGHT_MAX:,} in flight.")
 
 
-def _sizes(workload: FileTable) -> Iterator[Problem]:
+def _file_size_problems(workload: FileTable) -> Iterator[Problem]:
     """Whole blocks only: a last part of a block would never be read or written."""
     for index, filesize in enumerate(workload.filesize):
         blocks = [bs for bs in workload.bs if parse_size(filesize) % parse_size(bs)]
@@ -114,26 +114,28 @@ def _sizes(workload: FileTable) -> Iterator[Problem]:
         yield Problem(("files",), f"{files} files on each host", hint)
 
 
-def _advice(option: str) -> str | None:
+def _option_advice(option: str) -> str | None:
     """What to do about an option that is none, None where the nearest that is one is named."""
-    if option not in ADVICE and nearest(option, FIO_OPTIONS) is None:
+    if option not in ADVICE and nearest_word(option, FIO_OPTIONS) is None:
         return "docs/reference/study.md lists the options that are."
     return ADVICE.get(option)
 
 
-def _written(workload: FileTable) -> dict[str, str]:
+def _valid_options(workload: FileTable) -> dict[str, str]:
     """Its options, but for those that are told of where they are looked at by themselves."""
     texts = {name: option_text(value) for name, value in workload.fio.items()}
     return {
-        k: text for k, text in texts.items() if k in FIO_OPTIONS and FIO_OPTIONS[k].accepts(text)
+        k: text
+        for k, text in texts.items()
+        if k in FIO_OPTIONS and FIO_OPTIONS[k].accepts_value(text)
     }
 
 
-def _by_fio(workload: FileTable, _: Tables) -> Iterator[Problem]:
+def _fio_problems(workload: FileTable, _: StudyTables) -> Iterator[Problem]:
     """What fio would not do."""
-    written = _written(workload)
+    written = _valid_options(workload)
     for side in written.get("bssplit", "0/100").split(","):
-        percent = whole_percent_of(side)
+        percent = total_split_percent(side)
         if not 0 < percent <= WHOLE:
             message = f"fio option bssplit, whose shares come to {percent} % in {quote_value(side)}"
             yield Problem(("fio", "bssplit"), message, "Give shares of 1 to 100 %.")
@@ -145,17 +147,17 @@ def _by_fio(workload: FileTable, _: Tables) -> Iterator[Problem]:
     if workload.verify:
         hint = "Leave it out, or write engine = 'native'."
         yield Problem(("verify",), "verify, which fio is not asked to do", hint)
-    if workload.rw.trims and max(workload.iodepth) > 1:
+    if workload.rw.has_trims and max(workload.iodepth) > 1:
         message = (
             f"rw = {quote_value(workload.rw.value)} and iodepth = {max(workload.iodepth)}, but fio "
         )
         message += "trims one at a time"
         hint = "Write iodepth = 1 and raise numjobs, or write engine = 'native'."
         yield Problem(("iodepth",), message, hint)
-    yield from _fio_rates(workload)
+    yield from _fio_rate_problems(workload)
 
 
-def _fio_rates(workload: FileTable) -> Iterator[Problem]:
+def _fio_rate_problems(workload: FileTable) -> Iterator[Problem]:
     """Of fio, which reckons with the smallest block, or in bytes, where I/Os are meant."""
     poisson = workload.arrivals is Arrivals.POISSON
     poisson = poisson or workload.fio.get("rate_process") == "poisson"
@@ -165,17 +167,17 @@ def _fio_rates(workload: FileTable) -> Iterator[Problem]:
         message = f"{key} and fio option bssplit, whose rate fio reckons from the smallest block"
         hint = "Write rate without Poisson arrivals, or engine = 'native'."
         yield Problem(("fio", "bssplit"), message, hint)
-    elif workload.rate is not None and workload.rw.mixed:
+    elif workload.rate is not None and workload.rw.is_mixed:
         if "," in option_text(workload.fio.get("bssplit", "")):
             message = "rate and fio option bssplit with blocks of their own for reads and writes, "
             message += "of which fio would mix bytes where rwmixread means I/Os"
             hint = "Write the same blocks for both, or leave rate out."
             yield Problem(("fio", "bssplit"), message, hint)
         elif poisson:
-            yield from _rare(workload, workload.rate)
+            yield from _poisson_rate_problems(workload, workload.rate)
 
 
-def _rare(workload: FileTable, rates: Sequence[int | str]) -> Iterator[Problem]:
+def _poisson_rate_problems(workload: FileTable, rates: Sequence[int | str]) -> Iterator[Problem]:
     """Of Poisson arrivals fio divides by the whole I/Os of each direction in a second."""
     mixes = workload.rwmixread or [DEFAULT_READ_PERCENT]
     both = [(mix, "reads") for mix in mixes] + [(WHOLE - mix, "writes") for mix in mixes]
@@ -193,7 +195,7 @@ def _rare(workload: FileTable, rates: Sequence[int | str]) -> Iterator[Problem]:
         yield Problem(("rate",), message, hint)
 
 
-def _by_native(workload: FileTable, tables: Tables) -> Iterator[Problem]:
+def _native_engine_problems(workload: FileTable, tables: StudyTables) -> Iterator[Problem]:
     """What the native engine cannot do."""
     if workload.ioengine not in METHODS:
         message = (
@@ -201,43 +203,47 @@ def _by_native(workload: FileTable, tables: Tables) -> Iterator[Problem]:
         )
         hint = "Leave it out, and the engine takes the best it finds; or write engine = 'fio'."
         yield Problem(("ioengine",), message, hint)
-    for name, text in _written(workload).items():
-        if not is_native(name, text):
+    for name, text in _valid_options(workload).items():
+        if not is_supported_natively(name, text):
             value = f" = {quote_value(workload.fio[name])}" if name in NATIVE_OPTIONS else ""
             message = f"fio option {name}{value}, which the native engine cannot do"
             yield Problem(("fio", name), message, "Leave it out, or write engine = 'fio'.")
-    yield from _apart(workload)
+    yield from _conflicting_option_problems(workload)
     if workload.verify:
-        yield from _unverifiable(workload, filled=tables.precondition.fill > 0)
-        yield from _unknowable(tables, workload)
+        yield from _verify_problems(workload, filled=tables.precondition.fill > 0)
+        yield from _verify_ledger_problems(tables, workload)
 
 
-_BY_ENGINE: Final[Mapping[EngineName, Callable[[FileTable, Tables], Iterator[Problem]]]] = {
-    FIO_ENGINE: _by_fio,
-    NATIVE_ENGINE: _by_native,
+_BY_ENGINE: Final[Mapping[EngineName, Callable[[FileTable, StudyTables], Iterator[Problem]]]] = {
+    FIO_ENGINE: _fio_problems,
+    NATIVE_ENGINE: _native_engine_problems,
 }
 
 
-def _options(workload: FileTable) -> dict[str, str]:
+def _native_options(workload: FileTable) -> dict[str, str]:
     """Those of them that it can do."""
-    return {name: text for name, text in _written(workload).items() if is_native(name, text)}
+    return {
+        name: text
+        for name, text in _valid_options(workload).items()
+        if is_supported_natively(name, text)
+    }
 
 
-def _apart(workload: FileTable) -> Iterator[Problem]:
+def _conflicting_option_problems(workload: FileTable) -> Iterator[Problem]:
     """Keys that each engine knows, and that mean another load together, or that only fio takes."""
-    options = _options(workload)
-    yield from _thinking(workload, options)
-    yield from _drawing(workload, options)
-    yield from _polling(workload, options)
+    options = _native_options(workload)
+    yield from _thinktime_problems(workload, options)
+    yield from _offset_problems(workload, options)
+    yield from _polling_problems(workload, options)
     for name in ("buffer_compress_percentage", "dedupe_percentage"):
         if workload.contents is Contents.ZEROS and int(options.get(name, "0")):
             message = f"fio option {name} and contents = 'zeros'"
             yield Problem(("fio", name), message, "Zeros are all alike: leave one of them out.")
 
 
-def _thinking(workload: FileTable, options: Mapping[str, str]) -> Iterator[Problem]:
+def _thinktime_problems(workload: FileTable, options: Mapping[str, str]) -> Iterator[Problem]:
     key, depth = ("fio", "thinktime"), max(workload.iodepth)
-    if not microseconds(options.get("thinktime", "0")):
+    if not parse_microseconds(options.get("thinktime", "0")):
         return
     if workload.arrivals is not None or options.get("rate_process") == "poisson":
         hint = "Leave one of them out: what arrives does not think."
@@ -247,23 +253,23 @@ def _thinking(workload: FileTable, options: Mapping[str, str]) -> Iterator[Probl
         yield Problem(key, message, f"Write iodepth = 1, or {_USE_FIO}.")
 
 
-def _drawing(workload: FileTable, options: Mapping[str, str]) -> Iterator[Problem]:
+def _offset_problems(workload: FileTable, options: Mapping[str, str]) -> Iterator[Problem]:
     split = options.get("bssplit")
     zoned = options.get("random_distribution", "").startswith("zoned")
-    if workload.rw.random and options.get("norandommap") != "1":
+    if workload.rw.is_random and options.get("norandommap") != "1":
         for name, is_there in (("bssplit", bool(split)), ("random_distribution", zoned)):
             if is_there:
                 message = f"fio option {name} without norandommap, by which fio goes elsewhere"
                 hint = f"Add norandommap = true, which both engines do alike, or {_USE_FIO}."
                 yield Problem(("fio", name), message, hint)
     if split:
-        largest = max(size for size, _ in shares_of(split))
+        largest = max(size for size, _ in split_shares(split))
         if largest > min(map(parse_size, workload.filesize)):
             message = f"fio option bssplit with blocks of {format_bytes(largest)}, more than a file"
             yield Problem(("fio", "bssplit"), message, "Raise filesize, or leave those blocks out.")
 
 
-def _polling(workload: FileTable, options: Mapping[str, str]) -> Iterator[Problem]:
+def _polling_problems(workload: FileTable, options: Mapping[str, str]) -> Iterator[Problem]:
     for name in ("hipri", "sqthread_poll"):
         if options.get(name) != "1":
             continue
@@ -274,23 +280,23 @@ def _polling(workload: FileTable, options: Mapping[str, str]) -> Iterator[Proble
         if not workload.direct:
             hint = "The page cache is not polled: leave one of them out."
             yield Problem(("fio", "hipri"), "fio option hipri and direct = false", hint)
-        if workload.rw.trims:
+        if workload.rw.has_trims:
             hint = "Trims are plain calls: leave it out."
             yield Problem(
                 ("fio", "hipri"),
                 f"fio option hipri and rw = {quote_value(workload.rw.value)}",
                 hint,
             )
-        if workload.rw.writes and int(options.get("fsync", "0")):
+        if workload.rw.has_writes and int(options.get("fsync", "0")):
             hint = "A polled ring does not flush: leave one of them out."
             yield Problem(("fio", "hipri"), "fio options hipri and fsync", hint)
 
 
-def _unverifiable(workload: FileTable, *, filled: bool) -> Iterator[Problem]:
+def _verify_problems(workload: FileTable, *, filled: bool) -> Iterator[Problem]:
     """What cannot be verified: blocks without a stamp of their own, or with several."""
-    options = _options(workload)
+    options = _native_options(workload)
     hint = "Leave one of them out."
-    if workload.rw.trims:
+    if workload.rw.has_trims:
         yield Problem(
             ("verify",),
             f"verify and rw = {quote_value(workload.rw.value)}, which leaves no stamps",
@@ -311,7 +317,7 @@ def _unverifiable(workload: FileTable, *, filled: bool) -> Iterator[Problem]:
             yield Problem(("verify",), message, f"Give a power of two up to {format_bytes(most)}.")
 
 
-def _unknowable(tables: Tables, workload: FileTable) -> Iterator[Problem]:
+def _verify_ledger_problems(tables: StudyTables, workload: FileTable) -> Iterator[Problem]:
     """Of what blocks nobody could know what they must hold."""
     if tables.makes_hosts:
         message = "verify, and the disks of booted guests are laid out without stamps"
@@ -327,7 +333,7 @@ def _unknowable(tables: Tables, workload: FileTable) -> Iterator[Problem]:
         yield Problem(("verify",), message, "Raise bs, or use less filesize, files or numjobs.")
 
 
-def _rates(workload: FileTable) -> Iterator[Problem]:
+def _rate_problems(workload: FileTable) -> Iterator[Problem]:
     """Rates and arrivals among themselves."""
     written = [key for key in FileTable.rates if getattr(workload, key) is not None]
     if len(written) > 1:
@@ -353,7 +359,7 @@ def _rates(workload: FileTable) -> Iterator[Problem]:
         yield Problem(("fio", option), f"both arrivals and fio option {option}", hint)
 
 
-def check_shares(document: StudyDocument, study: Study) -> None:
+def add_fleet_rate_faults(document: StudyDocument, study: Study) -> None:
     """Add the faults of rates of the fleet that its jobs cannot share in whole I/Os a second."""
     places = {workload.id: index for index, workload in enumerate(study.workloads)}
     shares: dict[tuple[str, int], set[int]] = {}
@@ -362,20 +368,28 @@ def check_shares(document: StudyDocument, study: Study) -> None:
     for point in expand_points(study):
         fleet_rate = getattr(point.job, "fleet_rate_iops", None)
         if fleet_rate is not None:
-            jobs = sum(Job.require(point.job_on(host)).numjobs for host in makers_of(study, point))
+            jobs = sum(
+                Job.require_type(point.job_on(host)).numjobs
+                for host in load_hosts_of_point(study, point)
+            )
             shares.setdefault((point.workload, fleet_rate), set()).add(jobs)
     for (workload, fleet_rate), counts in shares.items():
-        message = _unshared(fleet_rate, counts)
+        message = _indivisible_rate_text(fleet_rate, counts)
         if message:
             where = ("workload", places[workload])
-            message = f"fleet_rate_iops of {place(document, where)} is {fleet_rate}, {message}."
+            message = (
+                f"fleet_rate_iops of {table_name(document, where)} is {fleet_rate}, {message}."
+            )
             path = (*where, "fleet_rate_iops")
             document.add_fault(
-                path, message, f"Give {_nearest(fleet_rate, counts)}.", about=f"share {fleet_rate}"
+                path,
+                message,
+                f"Give {_nearest_rates_text(fleet_rate, counts)}.",
+                about=f"share {fleet_rate}",
             )
 
 
-def _unshared(fleet_rate: int, counts: Iterable[int]) -> str:
+def _indivisible_rate_text(fleet_rate: int, counts: Iterable[int]) -> str:
     """Why so many jobs cannot share it: not in whole I/Os a second, or more than one may have."""
     odd = sorted(jobs for jobs in counts if fleet_rate % max(jobs, 1))
     if odd:
@@ -384,7 +398,7 @@ def _unshared(fleet_rate: int, counts: Iterable[int]) -> str:
     return f"{share} for each job, which may have {RATE_MAX}" if share > RATE_MAX else ""
 
 
-def _nearest(fleet_rate: int, counts: Iterable[int]) -> str:
+def _nearest_rates_text(fleet_rate: int, counts: Iterable[int]) -> str:
     """The nearest rates that all of those numbers of jobs can share."""
     unit, most = math.lcm(*counts), min(FLEET_RATE_MAX, RATE_MAX * min(counts))
     below = min(fleet_rate, most) // unit * unit

@@ -60,7 +60,7 @@ class FileReport(SingleFigureReport):
         """How many jobs make the load, and how far they fill a queue."""
         own = [workload for workload in study.workloads if isinstance(workload.job, Job)]
         return tuple(
-            (name, f"{_span(own, key)} {per}")
+            (name, f"{_range_text(own, key)} {per}")
             for name, key, per in (
                 ("Jobs", "numjobs", "on each host"),
                 ("Queue depth", "iodepth", "of each job"),
@@ -68,14 +68,14 @@ class FileReport(SingleFigureReport):
         )
 
 
-def _span(workloads: Sequence[Workload], key: str) -> str:
+def _range_text(workloads: Sequence[Workload], key: str) -> str:
     """The least and the most that workloads ask for of a number, swept or not."""
     values = [
         int(value)
         for workload in workloads
         for value in next(
             (axis.values for axis in workload.sweep if axis.name == key),
-            (getattr(Job.require(workload.job), key),),
+            (getattr(Job.require_type(workload.job), key),),
         )
     ]
     least, most = min(values), max(values)
@@ -92,14 +92,14 @@ def workloads_table(study: Study) -> Table:
 
 
 def _workload_row(workload: Workload) -> tuple[Cell, ...]:
-    job = Job.require(workload.job)
+    job = Job.require_type(workload.job)
     swept = workload.axis_texts
     # Rates in bytes have their unit, where all else is told as it is written.
     for axis in workload.sweep:
         if axis.name == "rate":
             swept["rate"] = ", ".join(_rate_text(parse_size(value)) for value in axis.values)
     mix = swept.get("rwmixread", job.read_percent)
-    access = job.access.value + (f", {mix} % reads" if job.access.mixed else "")
+    access = job.access.value + (f", {mix} % reads" if job.access.is_mixed else "")
     options = [f"{name}={value}" for name, value in job.options]
     rates = {
         "rate_iops": job.rate_iops,
@@ -114,8 +114,8 @@ def _workload_row(workload: Workload) -> tuple[Cell, ...]:
         swept.get("bs", format_bytes(job.block_bytes)),
         swept.get("iodepth", str(job.iodepth)),
         swept.get("numjobs", str(job.numjobs)),
-        _files(job, swept.get("filesize")),
-        "yes" if job.direct else "no, buffered",
+        _file_size_text(job, swept.get("filesize")),
+        "yes" if job.is_direct else "no, buffered",
         f"{job.engine}, {job.ioengine}",
         job.contents.value,
         " ".join(options) or DASH,
@@ -126,7 +126,7 @@ def _rate_text(bytes_per_s: int) -> str:
     return f"{format_bytes(bytes_per_s)}/s"
 
 
-def _files(job: Job, swept: str | None) -> str:
+def _file_size_text(job: Job, swept: str | None) -> str:
     size = swept or format_bytes(job.file_bytes)
     if job.shared_file:
         return f"{size} of one for all jobs"

@@ -20,7 +20,12 @@ from iolab.analysis.check import (
     valid,
     worst_answer,
 )
-from iolab.analysis.checks.bytes import BACKGROUND_BYTES_PER_S, EXCESS_SHARE, Moved, moved_by_device
+from iolab.analysis.checks.bytes import (
+    BACKGROUND_BYTES_PER_S,
+    EXCESS_SHARE,
+    DeviceByteCounts,
+    device_byte_counts,
+)
 from iolab.analysis.sums import engine_totals_by_direction
 from iolab.analysis.view import RunView
 from iolab.core.bins import BIN_COUNT
@@ -30,7 +35,7 @@ from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, HostRun
 from iolab.core.samples import Ints
 from iolab.core.workload import Direction
-from iolab.loads.fileio.workload import WHOLE, Access, Job, shares_of
+from iolab.loads.fileio.workload import WHOLE, Access, Job, split_shares
 from iolab.text import percent_text
 from iolab.units import format_bytes, format_count, format_ns, parse_size
 
@@ -55,7 +60,7 @@ SURELY_WHOLE_BYTES: Final = 64 << 10
 they say of the largest I/O (a loop device takes 128 pages at once)."""
 
 
-def missing_sample(host: HostRun, subject: str, where: str) -> CheckAnswer:
+def missing_sample_answer(host: HostRun, subject: str, where: str) -> CheckAnswer:
     """Why the `subject` that the block layer would tell is not known on a host."""
     reason = host.trace.reason if host.trace else "no sample was taken"
     return not_applicable(
@@ -63,34 +68,38 @@ def missing_sample(host: HostRun, subject: str, where: str) -> CheckAnswer:
     )
 
 
-def way_name(way: Direction) -> str:
+def ios_of_direction_text(way: Direction) -> str:
     """I/Os of a direction, for a sentence."""
     return {Direction.READ: "reads", Direction.WRITE: "writes"}.get(way, "trims")
 
 
-def flushes(job: Job) -> bool:
+def causes_flushes(job: Job) -> bool:
     """Whether the job makes the file system write of its own."""
     return any(value not in ("0", "none") for name, value in job.options if name in FLUSHING)
 
 
-def places_itself(view: RunView, host: HostRun) -> bool:
+def file_system_relocates_writes(view: RunView, host: HostRun) -> bool:
     """Whether the file system decides where writes go."""
-    target = view.target(host)
+    target = view.target_of_host(host)
     return target is not None and target.fs_type in PLACES_ITSELF
 
 
-def ends_missing(trace: DirectionTrace) -> bool:
+def has_too_many_missing_ends(trace: DirectionTrace) -> bool:
     """Whether too many sampled I/Os have no recorded end for times and windows to be trusted."""
     return trace.censored > CENSORED_MOST * (trace.censored + trace.timed)
 
 
-def sizes_of(job: Job, way: Direction) -> tuple[tuple[int, float], ...]:
+def block_size_shares(job: Job, way: Direction) -> tuple[tuple[int, float], ...]:
     """The block sizes that I/Os of one direction have, each with its share, which sum to 1."""
     split = dict(job.options).get("bssplit")
     if split is None:
         return ((job.block_bytes, 1.0),)
     reads, _, others = split.partition(",")
-    used = [(size, share) for size, share in shares_of(_part(reads, others, way)) if share]
+    used = [
+        (size, share)
+        for size, share in split_shares(_part_for_direction(reads, others, way))
+        if share
+    ]
     sizes = {size: 0.0 for size, _ in used}
     for size, share in used:
         sizes[size] += share / WHOLE
@@ -99,7 +108,7 @@ def sizes_of(job: Job, way: Direction) -> tuple[tuple[int, float], ...]:
     return tuple(sizes.items())
 
 
-def _part(reads: str, others: str, way: Direction) -> str:
+def _part_for_direction(reads: str, others: str, way: Direction) -> str:
     return reads if way is Direction.READ or not others else others
 
 
@@ -136,14 +145,18 @@ _WORDS: Final = {Direction.READ: "read", Direction.WRITE: "written", Direction.T
 def block_size(view: RunView) -> CheckAnswer:
     """Whether the I/Os were as large as the job says: by claims, and by the device's own count."""
     return worst_answer(
-        [*_claims(view), *_device_counts(view), *_sampled_request_size_answers(view)]
+        [
+            *_claimed_size_answers(view),
+            *_device_io_count_answers(view),
+            *_sampled_request_size_answers(view),
+        ]
     )
 
 
-def _claims(view: RunView) -> Iterator[CheckAnswer]:
+def _claimed_size_answers(view: RunView) -> Iterator[CheckAnswer]:
     """Claimed bytes against claimed I/Os, by host and direction."""
     for index, host in enumerate(view.hosts):
-        job = Job.require(view.record.run.point.job_on(host.host))
+        job = Job.require_type(view.record.run.point.job_on(host.host))
         for way in job.access.directions:
             ios, moved = view.claimed_ios(index, way), view.claimed_bytes(index, way)
             if ios:
@@ -152,14 +165,16 @@ def _claims(view: RunView) -> Iterator[CheckAnswer]:
                 if totals is None or totals.ios != ios:
                     # Reports of an engine that did not end well are taken while it counts.
                     short += job.total_iodepth + abs(totals.ios - ios if totals else 0)
-                yield _claim(job, way, ios, moved, short, host.host, view.on(host))
+                yield _claimed_size_answer(
+                    job, way, ios, moved, short, host.host, view.host_suffix_text(host)
+                )
 
 
-def _claim(
+def _claimed_size_answer(
     job: Job, way: Direction, ios: int, moved: int, short: int, name: str, where: str
 ) -> CheckAnswer:
-    sizes = sizes_of(job, way)
-    low, high = _bounds(job, sizes, ios)
+    sizes = block_size_shares(job, way)
+    low, high = _mean_io_size_bounds(job, sizes, ios)
     slack = short * max(size for size, _ in sizes)
     evidence: Numbers = {
         "host": name,
@@ -184,7 +199,9 @@ def _claim(
     return invalid(f"{message}, where the job's I/Os are of {asked}.", **evidence)
 
 
-def _bounds(job: Job, sizes: tuple[tuple[int, float], ...], ios: int) -> tuple[float, float]:
+def _mean_io_size_bounds(
+    job: Job, sizes: tuple[tuple[int, float], ...], ios: int
+) -> tuple[float, float]:
     """Between which the bytes of an I/O lie in the mean: exactly known where there is one size.
 
     Mixed sizes are drawn, so their mean varies by chance, and by the I/Os under way at the end.
@@ -199,31 +216,31 @@ def _bounds(job: Job, sizes: tuple[tuple[int, float], ...], ios: int) -> tuple[f
     chance = SIGMAS * deviation / math.sqrt(ios)
     edges = max(block_sizes) * (job.total_iodepth / ios + max(block_sizes) / job.file_bytes)
     low = max(mean - chance - edges, min(block_sizes))
-    if job.access.random and dict(job.options).get("norandommap") != "1":
+    if job.access.is_random and dict(job.options).get("norandommap") != "1":
         low = min(block_sizes)
     return float(low), float(min(mean + chance + edges, max(block_sizes)))
 
 
-def _device_counts(view: RunView) -> Iterator[CheckAnswer]:
+def _device_io_count_answers(view: RunView) -> Iterator[CheckAnswer]:
     """The device's own count of I/Os against the claimed one; of direct I/O on a known device."""
-    if not view.job.direct:
+    if not view.job.is_direct:
         return
-    for group in moved_by_device(view) or ():
+    for group in device_byte_counts(view) or ():
         members = [i for i, host in enumerate(view.hosts) if host.host in group.hosts]
         for way in (Direction.READ, Direction.WRITE):
             claimed = sum(view.claimed_ios(index, way) for index in members)
             if claimed:
-                yield from _counted(view, group, members, way, claimed)
+                yield from _device_io_count_answers_of_group(view, group, members, way, claimed)
 
 
-def _counted(
-    view: RunView, group: Moved, members: list[int], way: Direction, claimed: int
+def _device_io_count_answers_of_group(
+    view: RunView, group: DeviceByteCounts, members: list[int], way: Direction, claimed: int
 ) -> Iterator[CheckAnswer]:
     names = group.device.split("+")
     done, merged = _ios_and_merges(view, members, names, way)
     if not done:
         return  # The bytes say so already.
-    of_bytes = (group.claimed(way), group.moved(way))
+    of_bytes = (group.claimed_bytes(way), group.moved_bytes(way))
     evidence: Numbers = {
         "device": group.device,
         "direction": way.key,
@@ -239,19 +256,21 @@ def _counted(
         # What the device did not move is said of bytes.
         arrived = min(of_bytes[1] / max(of_bytes[0], 1), 1.0) * claimed
         if done + merged < FEWER_GOOD * arrived:
-            placed = any(places_itself(view, view.hosts[index]) for index in members)
+            placed = any(file_system_relocates_writes(view, view.hosts[index]) for index in members)
             if placed:
                 yield indicative(f"{message}: its file system may have buffered them.", **evidence)
             else:
                 verdict = invalid if done + merged < FEWER_BAD * arrived else indicative
                 yield verdict(f"{message}: the engine counts I/Os that were none.", **evidence)
-    yield from _too_many(view, group, members, way, message, evidence, done + (merged or 0))
+    yield from _excess_io_answers(
+        view, group, members, way, message, evidence, done + (merged or 0)
+    )
     yield valid(f"{message}.", **evidence)
 
 
-def _too_many(
+def _excess_io_answers(
     view: RunView,
-    group: Moved,
+    group: DeviceByteCounts,
     members: list[int],
     way: Direction,
     message: str,
@@ -259,13 +278,13 @@ def _too_many(
     done: int,
 ) -> Iterator[CheckAnswer]:
     """More I/Os than the claimed blocks need, where the device takes such blocks whole."""
-    job, claimed = Job.require(view.job), int(evidence["claimed_ios"] or 0)
-    moved, reported = group.moved(way) - group.probes(way), group.claimed(way)
-    limit = _whole_bytes(view, group)
-    largest = max(size for size, _ in sizes_of(job, way))
+    job, claimed = Job.require_type(view.job), int(evidence["claimed_ios"] or 0)
+    moved, reported = group.moved_bytes(way) - group.probe_bytes(way), group.claimed_bytes(way)
+    limit = _largest_unsplit_io_bytes(view, group)
+    largest = max(size for size, _ in block_size_shares(job, way))
     # Others' bytes, and those of a file system, bring I/Os with them; that is said of bytes.
     foreign = max(EXCESS_SHARE * reported, BACKGROUND_BYTES_PER_S * group.seconds)
-    if flushes(job) or limit is None or moved - reported > foreign:
+    if causes_flushes(job) or limit is None or moved - reported > foreign:
         return
     hosts = [view.hosts[index].totals for index in members]
     probes = sum(t.generator.probe_reads for t in hosts if t and t.generator)
@@ -284,13 +303,13 @@ def _too_many(
 def _sampled_request_size_answers(view: RunView) -> Iterator[CheckAnswer]:
     """Sizes of sampled requests, of blocks that the kernel has no cause to split."""
     for host in view.hosts:
-        job = Job.require(view.record.run.point.job_on(host.host))
+        job = Job.require_type(view.record.run.point.job_on(host.host))
         for way in job.access.directions:
-            trace = host.trace.direction_trace(way) if host.trace and job.direct else None
-            least = min(size for size, _ in sizes_of(job, way))
+            trace = host.trace.direction_trace(way) if host.trace and job.is_direct else None
+            least = min(size for size, _ in block_size_shares(job, way))
             if trace is None or trace.bios < ENOUGH_BIOS or least > SURELY_WHOLE_BYTES:
                 continue
-            if way is Direction.WRITE and flushes(job):
+            if way is Direction.WRITE and causes_flushes(job):
                 continue
             small = sum(bios for size, bios in trace.sizes if 0 < size < least)
             share = small / trace.bios
@@ -303,17 +322,20 @@ def _sampled_request_size_answers(view: RunView) -> Iterator[CheckAnswer]:
             }
             message = (
                 f"{percent_text(share)} of {format_count(trace.bios)} sampled I/Os "
-                f"{_WORDS[way]}{view.on(host)} were smaller than {format_bytes(least)}"
+                f"{_WORDS[way]}{view.host_suffix_text(host)} were smaller than "
+                f"{format_bytes(least)}"
             )
             if share > SMALL_SHARE:
                 verdict = invalid if share >= SMALL_BAD else indicative
                 yield verdict(f"{message}: the load is not what its label says.", **evidence)
 
 
-def _whole_bytes(view: RunView, group: Moved) -> int | None:
+def _largest_unsplit_io_bytes(view: RunView, group: DeviceByteCounts) -> int | None:
     """The largest I/O that all devices of the group take whole; None where that is not known."""
     names = group.device.split("+")
-    facts = next((view.facts_of(host) for host in view.hosts if host.host in group.hosts), None)
+    facts = next(
+        (view.facts_of_host(host) for host in view.hosts if host.host in group.hosts), None
+    )
     limits = [disk.max_io_bytes for disk in (facts.disks if facts else ()) if disk.name in names]
     stated = [limit for limit in limits if limit is not None]
     return min(stated) if stated and len(stated) == len(names) else None
@@ -324,13 +346,15 @@ def _ios_and_merges(
 ) -> tuple[int, int | None]:
     """I/Os and merges of those devices; each host took its looks itself, so the widest saw all."""
     counts = [
-        _sum([delta for delta in view.hosts[index].devices if delta.device in names], way)
+        _sum_ios_and_merges(
+            [delta for delta in view.hosts[index].devices if delta.device in names], way
+        )
         for index in members
     ]
     return max(counts, key=lambda pair: pair[0] + (pair[1] or 0))
 
 
-def _sum(deltas: list[DeviceDelta], way: Direction) -> tuple[int, int | None]:
+def _sum_ios_and_merges(deltas: list[DeviceDelta], way: Direction) -> tuple[int, int | None]:
     moved = [delta.direction_delta(way) for delta in deltas]
     merges = [part.merges for part in moved if part.merges is not None]
     return sum(part.ios for part in moved), sum(merges) if len(merges) == len(moved) else None
@@ -370,27 +394,32 @@ went the same way at least half of the time."""
 @per_host()
 def access_pattern(view: RunView, index: int) -> Iterator[CheckAnswer]:
     """Whether random I/O covered the data set and was not in sequence, or sequential was."""
-    if not view.job.direct:
+    if not view.job.is_direct:
         yield not_applicable("The page cache decides what reaches the device, and in what order.")
         return
     host = view.hosts[index]
-    job, where = Job.require(view.record.run.point.job_on(host.host)), view.on(host)
+    job, where = (
+        Job.require_type(view.record.run.point.job_on(host.host)),
+        view.host_suffix_text(host),
+    )
     if host.trace is None or host.trace.reason:
-        yield missing_sample(host, "Which places were accessed", where)
+        yield missing_sample_answer(host, "Which places were accessed", where)
         return
-    if places_itself(view, host):
+    if file_system_relocates_writes(view, host):
         yield not_applicable(
             f"The file system{where} decides itself where writes go.", host=host.host
         )
         return
     # What a flush writes, a file system writes in the engine's name.
-    ways = [way for way in job.access.directions if way is Direction.READ or not flushes(job)]
+    ways = [
+        way for way in job.access.directions if way is Direction.READ or not causes_flushes(job)
+    ]
     if Direction.WRITE in job.access.directions and not ways:
         yield not_applicable(
             f"Flushed writes{where} are the file system's as well as the engine's.", host=host.host
         )
         return
-    if job.access.trims:
+    if job.access.has_trims:
         yield not_applicable("Trims are not sampled.")
         return
     sampled = {way: trace for way in ways if (trace := host.trace.direction_trace(way))}
@@ -403,14 +432,14 @@ def access_pattern(view: RunView, index: int) -> Iterator[CheckAnswer]:
             f"Only {format_count(most)} I/Os{where} were sampled, which tell no pattern.",
             host=host.host,
         )
-    elif not job.access.random:
-        yield _in_sequence(job, traces, host.host, where)
+    elif not job.access.is_random:
+        yield _sequential_answer(job, traces, host.host, where)
     else:
         for way, trace in traces.items():
-            yield from _at_random(job, way, trace, host.host, where)
+            yield from _random_answers(job, way, trace, host.host, where)
 
 
-def _in_sequence(
+def _sequential_answer(
     job: Job, traces: Mapping[Direction, DirectionTrace], host: str, where: str
 ) -> CheckAnswer:
     """A sequential job: each stream's I/Os follow each other, but for its first of a window."""
@@ -422,7 +451,7 @@ def _in_sequence(
     revisited = job.block_bytes / max(job.file_bytes, 1)
     expected = 1 - starts / bios - revisited
     evidence: Numbers = {"host": host, "bios": bios, "sequential_share": share, "streams": streams}
-    if any(ends_missing(trace) for trace in traces.values()):
+    if any(has_too_many_missing_ends(trace) for trace in traces.values()):
         return not_applicable(
             f"The ends of too many sampled I/Os{where} were not recorded to tell streams apart.",
             **evidence,
@@ -448,7 +477,7 @@ def _in_sequence(
     return valid(f"{message}.", **evidence)
 
 
-def _at_random(
+def _random_answers(
     job: Job, way: Direction, trace: DirectionTrace, host: str, where: str
 ) -> Iterator[CheckAnswer]:
     options = dict(job.options)
@@ -464,25 +493,25 @@ def _at_random(
             f"Places of {kind} draws are as unequal as they were asked to be.", host=host
         )
         return
-    sizes = sizes_of(job, way)
+    sizes = block_size_shares(job, way)
     grain = parse_size(options.get("blockalign", str(min(size for size, _ in sizes))))
     blocks = job.numjobs * job.files_per_job * (job.file_bytes // grain)
-    zones = _zones(values) if kind == "zoned" else ((1.0, 1.0),)
+    zones = _zone_shares(values) if kind == "zoned" else ((1.0, 1.0),)
     order = options.get("file_service_type", "")
     if job.files_per_job > 1 and (order.startswith("sequential") or ":" in order):
         yield not_applicable("Files are served one after the other, as was asked.", host=host)
     else:
-        yield _covers(way, trace, grain, blocks, zones, (host, where))
-    yield _not_in_sequence(way, trace, sizes, blocks, zones, (host, where))
+        yield _coverage_answer(way, trace, grain, blocks, zones, (host, where))
+    yield _not_sequential_answer(way, trace, sizes, blocks, zones, (host, where))
 
 
-def _zones(values: str) -> tuple[tuple[float, float], ...]:
+def _zone_shares(values: str) -> tuple[tuple[float, float], ...]:
     """Shares of I/O and of the data of each of fio's zones."""
     pairs = (zone.split("/") for zone in values.split(":"))
     return tuple((int(ios) / WHOLE, int(size) / WHOLE) for ios, size in pairs)
 
 
-def _not_in_sequence(
+def _not_sequential_answer(
     way: Direction,
     trace: DirectionTrace,
     sizes: tuple[tuple[int, float], ...],
@@ -511,7 +540,8 @@ def _not_in_sequence(
         "expected_share": expected,
     }
     message = (
-        f"{percent_text(share)} of {format_count(trace.bios)} sampled {way_name(way)}{where} "
+        f"{percent_text(share)} of {format_count(trace.bios)} sampled "
+        f"{ios_of_direction_text(way)}{where} "
         "followed "
         "another"
     )
@@ -524,7 +554,7 @@ def _not_in_sequence(
     return valid(f"{message}, as at random.", **evidence)
 
 
-def _covers(
+def _coverage_answer(
     way: Direction,
     trace: DirectionTrace,
     grain: int,
@@ -535,7 +565,7 @@ def _covers(
     """So many draws meet so many places; a map of visited blocks and split I/Os only more."""
     host, where = place
     drawn, distinct = len(trace.sectors), len(set(trace.sectors))
-    mean, deviation = _distinct(drawn, blocks, zones)
+    mean, deviation = _expected_distinct_blocks(drawn, blocks, zones)
     evidence: Numbers = {
         "host": host,
         "direction": way.key,
@@ -545,11 +575,12 @@ def _covers(
         "data_bytes": blocks * grain,
     }
     message = (
-        f"{format_count(drawn)} sampled {way_name(way)}{where} began at {format_count(distinct)} "
+        f"{format_count(drawn)} sampled {ios_of_direction_text(way)}{where} began at "
+        f"{format_count(distinct)} "
         "places"
     )
     if distinct < mean - SIGMAS * max(deviation, 1.0):
-        covered = _blocks_for(drawn, distinct, blocks, zones)
+        covered = _block_count_for_distinct(drawn, distinct, blocks, zones)
         evidence = {**evidence, "covered_bytes": covered * grain}
         if covered < COVERED_GOOD * blocks:
             verdict = invalid if covered < COVERED_BAD * blocks else indicative
@@ -561,7 +592,7 @@ def _covers(
     return valid(f"{message}, as many as of the whole data set.", **evidence)
 
 
-def _distinct(
+def _expected_distinct_blocks(
     drawn: int, blocks: float, zones: tuple[tuple[float, float], ...]
 ) -> tuple[float, float]:
     """How many places so many draws meet, and by how much that varies (occupancy problem)."""
@@ -576,7 +607,7 @@ def _distinct(
     return mean, math.sqrt(max(variance, 0.0))
 
 
-def _blocks_for(
+def _block_count_for_distinct(
     drawn: int, distinct: int, blocks: int, zones: tuple[tuple[float, float], ...]
 ) -> int:
     """Of how many blocks so many draws would meet so many places, at most all."""
@@ -584,7 +615,9 @@ def _blocks_for(
     for _ in range(64):
         middle = (low + high) / 2
         low, high = (
-            (middle, high) if _distinct(drawn, middle, zones)[0] < distinct else (low, middle)
+            (middle, high)
+            if _expected_distinct_blocks(drawn, middle, zones)[0] < distinct
+            else (low, middle)
         )
     return round(high)
 
@@ -628,19 +661,23 @@ RANK_SHARE: Final = 0.05
 @check("latency-contradicted", "Latency below the device's")
 def latency_contradicted(view: RunView) -> CheckAnswer:
     """Whether no I/O was faster than the device, and the engine's sums fit its histogram."""
-    answers = [answer for index in range(len(view.hosts)) for answer in _compared(view, index)]
+    answers = [
+        answer
+        for index in range(len(view.hosts))
+        for answer in _latency_answers_of_host(view, index)
+    ]
     return worst_answer(answers or [not_applicable("No latency was measured.")])
 
 
-def _compared(view: RunView, index: int) -> Iterator[CheckAnswer]:
+def _latency_answers_of_host(view: RunView, index: int) -> Iterator[CheckAnswer]:
     """A host's latencies against its device, then against themselves.
 
     Where nothing is known of the device, the second answer has the reason as well.
     """
-    bins = view.whole_bins(index)
-    by_device = tuple(_against_device(view, index, bins)) if bins.any() else ()
+    bins = view.bin_counts(index)
+    by_device = tuple(_device_latency_answers(view, index, bins)) if bins.any() else ()
     yield from by_device
-    for answer in _against_itself(view, index, bins):
+    for answer in _histogram_consistency_answers(view, index, bins):
         if answer.level is Level.VALID and all(other.level is None for other in by_device):
             reasons = " ".join(other.message for other in by_device[:1])
             yield replace(answer, message=f"{answer.message} {reasons}".rstrip())
@@ -648,13 +685,13 @@ def _compared(view: RunView, index: int) -> Iterator[CheckAnswer]:
             yield answer
 
 
-def device_contradicts(view: RunView, index: int, bins: Ints) -> bool:
+def is_latency_contradicted_by_device(view: RunView, index: int, bins: Ints) -> bool:
     """Whether a host's latencies are told shorter than its device took, of its bins."""
-    answers = _against_device(view, index, bins)
+    answers = _device_latency_answers(view, index, bins)
     return any(answer.level in (Level.INDICATIVE, Level.INVALID) for answer in answers)
 
 
-def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnswer]:
+def _histogram_consistency_answers(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnswer]:
     """Sums, extremes and percentiles against the bins, which all tell the same I/Os."""
     host, table = view.hosts[index], view.record.intervals
     for way in Direction:
@@ -663,7 +700,7 @@ def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnsw
         totals = engine_totals_by_direction(host)[way]
         if not total:
             continue
-        claimed_ns = float(table.lat_sum_ns[view.rows_of(index, way)].sum())
+        claimed_ns = float(table.lat_sum_ns[view.interval_rows(index, way)].sum())
         least, most = float(counts @ LOWER_NS), float(counts @ UPPER_NS)
         evidence: Numbers = {
             "host": host.host,
@@ -672,7 +709,7 @@ def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnsw
             "least_ns_mean": least / total,
             "most_ns_mean": most / total,
         }
-        subject = f"of its {way_name(way)}{view.on(host)}"
+        subject = f"of its {ios_of_direction_text(way)}{view.host_suffix_text(host)}"
         # The last bin takes all that is longer.
         if claimed_ns < (1 - SUM_SHARE) * least or (
             claimed_ns > (1 + SUM_SHARE) * most and not counts[BIN_COUNT - 1]
@@ -712,17 +749,20 @@ def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnsw
         )
 
 
-def _against_device(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnswer]:
+def _device_latency_answers(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnswer]:
     """Of each direction the sampled distribution, else the mean of the device's own counts."""
     host = view.hosts[index]
-    job, where = Job.require(view.record.run.point.job_on(host.host)), view.on(host)
-    if not job.direct:
+    job, where = (
+        Job.require_type(view.record.run.point.job_on(host.host)),
+        view.host_suffix_text(host),
+    )
+    if not job.is_direct:
         yield not_applicable("The page cache stands between the engine and the device.")
         return
     for way in job.access.directions:
         if way is Direction.TRIM:
             continue
-        if way is Direction.WRITE and flushes(job):
+        if way is Direction.WRITE and causes_flushes(job):
             yield not_applicable(
                 f"Flushed writes{where} are the file system's as well as the engine's.",
                 host=host.host,
@@ -734,21 +774,22 @@ def _against_device(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnsw
         trace = host.trace.direction_trace(way) if host.trace else None
         if not counts.sum():
             continue
-        if trace is None or ends_missing(trace):
-            yield _means(view, index, way, counts)
+        if trace is None or has_too_many_missing_ends(trace):
+            yield _compare_mean_latencies(view, index, way, counts)
         elif trace.timed < ENOUGH_BIOS or trace.windows < ENOUGH_WINDOWS:
             yield not_applicable(
-                f"Only {format_count(trace.timed)} {way_name(way)}{where} were timed in the block "
+                f"Only {format_count(trace.timed)} {ios_of_direction_text(way)}{where} were "
+                "timed in the block "
                 "layer.",
                 host=host.host,
             )
         else:
-            yield _distributions(host, way, counts, trace, where)
-    if not job.access.reads and not job.access.writes:
+            yield _compare_distributions(host, way, counts, trace, where)
+    if not job.access.has_reads and not job.access.has_writes:
         yield not_applicable("Trims are not sampled.")
 
 
-def _distributions(
+def _compare_distributions(
     host: HostRun, way: Direction, counts: Ints, trace: DirectionTrace, where: str
 ) -> CheckAnswer:
     """At each rank, how many of the device's I/Os were slower than that many of the engine's."""
@@ -758,12 +799,14 @@ def _distributions(
     for rank in (*RANKS, 100.0):
         at = int(np.argmax(above <= (1 - rank / 100) * total))
         # The next bin too: clocks differ, and a bin's edge is no wall.
-        slower = _slower(trace, at + 1, _left(trace, total))
-        answers.append(_judged(host, way, trace, slower, (rank, at, above[at] / total), where))
+        slower = _slower_bio_statistics(trace, at + 1, _unsampled_deviation(trace, total))
+        answers.append(
+            _slower_device_answer(host, way, trace, slower, (rank, at, above[at] / total), where)
+        )
     return worst_answer(answers, most="excess")
 
 
-def _judged(
+def _slower_device_answer(
     host: HostRun,
     way: Direction,
     trace: DirectionTrace,
@@ -789,14 +832,14 @@ def _judged(
     }
     how_many = "no" if engine == 0 else f"only {percent_text(engine)} of its"
     message = (
-        f"The engine says that {how_many} {way_name(way)}{where} took longer than "
+        f"The engine says that {how_many} {ios_of_direction_text(way)}{where} took longer than "
         f"{format_ns(bound)}; "
         f"the device took longer for {format_count(bios)} of {format_count(trace.timed)} sampled"
     )
     probes = host.totals.generator.probe_reads if host.totals and host.totals.generator else 0
     others = FEW + MISTAKEN * trace.censored + (probes if way is Direction.READ else 0)
     if bios < others:
-        return _agrees(way, trace, where, evidence)
+        return _latency_agrees_answer(way, trace, where, evidence)
     if engine == 0:
         # No chance makes an I/O faster than its own parts; but one window may be another's.
         return (
@@ -812,18 +855,21 @@ def _judged(
     if share > by_chance + good:
         verdict = invalid if share > by_chance + bad else indicative
         return verdict(f"{message} ({percent_text(share)} of all).", **evidence)
-    return _agrees(way, trace, where, evidence)
+    return _latency_agrees_answer(way, trace, where, evidence)
 
 
-def _agrees(way: Direction, trace: DirectionTrace, where: str, evidence: Numbers) -> CheckAnswer:
+def _latency_agrees_answer(
+    way: Direction, trace: DirectionTrace, where: str, evidence: Numbers
+) -> CheckAnswer:
     return valid(
-        f"{format_count(trace.timed)} sampled {way_name(way)}{where} took the block layer no "
+        f"{format_count(trace.timed)} sampled {ios_of_direction_text(way)}{where} took the "
+        "block layer no "
         "longer than the engine says, beyond what chance allows.",
         **evidence,
     )
 
 
-def _left(trace: DirectionTrace, ios: int) -> float:
+def _unsampled_deviation(trace: DirectionTrace, ios: int) -> float:
     """How far chance can move a share of the sampled, who are a part of those whose share it is.
 
     Where all were sampled not at all (the correction for a finite population).
@@ -832,7 +878,9 @@ def _left(trace: DirectionTrace, ios: int) -> float:
     return math.sqrt(1 - sampled)
 
 
-def _slower(trace: DirectionTrace, at: int, left: float) -> tuple[int, float, float, float]:
+def _slower_bio_statistics(
+    trace: DirectionTrace, at: int, left: float
+) -> tuple[int, float, float, float]:
     """Of bios in bins above `at`: how many, their share, its standard error, effective windows.
 
     Windows are the clusters of the sample; of those that hold slow bios, equal ones count as one
@@ -854,21 +902,21 @@ def _slower(trace: DirectionTrace, at: int, left: float) -> tuple[int, float, fl
     return bios, share, error, weight * weight / squares if squares else 0.0
 
 
-def _means(view: RunView, index: int, way: Direction, counts: Ints) -> CheckAnswer:
+def _compare_mean_latencies(view: RunView, index: int, way: Direction, counts: Ints) -> CheckAnswer:
     """Without a sample: the mean of the device's counts, where they are those of this load."""
     host = view.hosts[index]
-    where = view.on(host)
+    where = view.host_suffix_text(host)
     trace = host.trace.direction_trace(way) if host.trace else None
     unknown = (
-        missing_sample(host, "How long the device took for each I/O", where)
+        missing_sample_answer(host, "How long the device took for each I/O", where)
         if trace is None
         else not_applicable(
             f"{percent_text(trace.censored / max(trace.censored + trace.timed, 1))} of the sampled "
-            f"{way_name(way)}{where} have no recorded end, too many to tell times.",
+            f"{ios_of_direction_text(way)}{where} have no recorded end, too many to tell times.",
             host=host.host,
         )
     )
-    target = view.target(host)
+    target = view.target_of_host(host)
     delta = next((d for d in host.devices if target and d.device == target.device), None)
     if delta is None or len(view.hosts) > 1:
         return unknown
@@ -888,7 +936,8 @@ def _means(view: RunView, index: int, way: Direction, counts: Ints) -> CheckAnsw
         "excess": device / engine - 1,
     }
     message = (
-        f"The mean of the engine's {way_name(way)}{where} is {format_ns(engine)}, that of the "
+        f"The mean of the engine's {ios_of_direction_text(way)}{where} is {format_ns(engine)}, "
+        "that of the "
         f"device's {format_ns(device)}"
     )
     if device > MEAN_GOOD * engine:

@@ -11,14 +11,14 @@ from iolab.core.study import Study
 from iolab.errors import Fault
 from iolab.loads.fileio.engine_facts import ASKED, FILE_ENGINES
 from iolab.loads.fileio.options import ADVICE
-from iolab.loads.fileio.problems import check_io, check_shares
+from iolab.loads.fileio.problems import add_file_io_faults, add_fleet_rate_faults
 from iolab.loads.fileio.table import IO_ENGINES, FileTable
-from iolab.loads.fileio.workload import Job, kind_of
+from iolab.loads.fileio.workload import Job, generator_kind
 from iolab.study.document import StudyDocument
 from iolab.study.kinds import HostStudy, KnownFacts, LoadCost, LoadStudy, Programs
 from iolab.study.load_tables import LoadTable
-from iolab.study.tables import Tables
-from iolab.study.targets import Target, makers_of
+from iolab.study.tables import StudyTables
+from iolab.study.targets import Target, load_hosts_of_point
 from iolab.study.writes import RunWrites
 from iolab.text import quote_value
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
@@ -35,24 +35,24 @@ class FileIoStudy(LoadStudy):
 
     def job_text(self, job: Job) -> str:
         """See `LoadStudy`."""
-        return _io_job(job)
+        return _job_text(job)
 
     def required_programs(self, study: Study) -> Programs:  # noqa: ARG002 - files are laid out by it, too
         """See `LoadStudy`."""
         return ASKED
 
-    def check(self, document: StudyDocument, tables: Tables) -> None:
+    def add_workload_faults(self, document: StudyDocument, tables: StudyTables) -> None:
         """Add every fault of its workloads that no single key shows."""
-        check_io(document, tables)
+        add_file_io_faults(document, tables)
 
-    def check_devices(self, document: StudyDocument, tables: Tables) -> None:
+    def add_device_faults(self, document: StudyDocument, tables: StudyTables) -> None:
         """None: it needs no files."""
 
-    def check_points(self, document: StudyDocument, study: Study) -> None:
+    def add_point_faults(self, document: StudyDocument, study: Study) -> None:
         """Add the faults of rates of the fleet that its jobs cannot share."""
-        check_shares(document, study)
+        add_fleet_rate_faults(document, study)
 
-    def cost(
+    def load_cost(
         self,
         study: Study,
         runs: Sequence[PlannedRun],
@@ -71,22 +71,22 @@ class FileIoStudy(LoadStudy):
             length = f"{format_duration_s(least_s)} to {format_duration_s(most_s)}, until steady"
         return LoadCost(
             load=((f"{len(points)} runs: {length}", len(points) * most_s),),
-            looks=limit_reasons(study, runs),
+            ceiling_measurements=ceiling_time_reasons(study, runs),
             prepared_runs=len(points),
-            spared_s=(most_s - least_s) * len(points),
+            avoidable_s=(most_s - least_s) * len(points),
         )
 
     def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:
         """What a run writes: at its rate limit, or as fast as targets take it."""
-        job = Job.require(point.job)
-        if not job.access.writes:
+        job = Job.require_type(point.job)
+        if not job.access.has_writes:
             return RunWrites()
-        makers = makers_of(study, point)
+        makers = load_hosts_of_point(study, point)
         share = 1 - job.read_percent / 100 if job.read_percent is not None else 1.0
         disk_iops = hosts.iops_limit(study)
         limited, unlimited = 0.0, []
         for host in makers:
-            jobs = Job.require(point.job_on(host)).numjobs
+            jobs = Job.require_type(point.job_on(host)).numjobs
             limits = [job.target_iops * jobs] if job.target_iops is not None else []
             limits += [disk_iops * share] if disk_iops is not None else []
             if limits:
@@ -112,25 +112,25 @@ class FileIoStudy(LoadStudy):
                 f"{program.title} on host {quote_value(target.host)} is {wrong}.", program.install
             )
             for program in needed
-            if program and program.fault and (wrong := program.fault(facts))
+            if program and program.fault_of_facts and (wrong := program.fault_of_facts(facts))
         ]
 
     def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterator[str]:  # noqa: ARG002
         """What the study leaves out."""
-        yield from look_notes(study, plan.points)
+        yield from ceiling_notes(study, plan.points)
 
 
-def _io_job(job: Job) -> str:
+def _job_text(job: Job) -> str:
     mix = f" {job.read_percent}% read" if job.read_percent is not None else ""
-    buffered = "" if job.direct else ", buffered"
+    buffered = "" if job.is_direct else ", buffered"
     shared = ", on one file" if job.shared_file else ""
     return (
         f"{job.access.value}{mix} {format_bytes(job.block_bytes)}, {job.numjobs} x depth "
-        f"{job.iodepth}{_rate(job)}{shared}{buffered}"
+        f"{job.iodepth}{_rate_text(job)}{shared}{buffered}"
     )
 
 
-def _rate(job: Job) -> str:
+def _rate_text(job: Job) -> str:
     """How fast, and how I/Os arrive where that is said."""
     if job.rate_bytes_per_s is not None:
         text = f"{format_rate_bytes(job.rate_bytes_per_s)} a job"
@@ -143,7 +143,7 @@ def _rate(job: Job) -> str:
     return f", {text} at most" if job.arrivals is None else f", {text}, {job.arrivals} arrivals"
 
 
-def limit_reasons(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str, float], ...]:
+def ceiling_time_reasons(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str, float], ...]:
     """What all looks of a session take, a reason for each engine."""
     if not study.method.generator_limit:
         return ()
@@ -151,26 +151,30 @@ def limit_reasons(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str, 
     looks: dict[EngineName, int] = {}
     for run in runs:
         point = run.point
-        if not isinstance(point.job, Job) or point.job.access.trims:
+        if not isinstance(point.job, Job) or point.job.access.has_trims:
             continue
-        kind = (frozenset(makers_of(study, point)), point.host_numjobs, kind_of(point.job))
+        kind = (
+            frozenset(load_hosts_of_point(study, point)),
+            point.host_numjobs,
+            generator_kind(point.job),
+        )
         if kind not in kinds:
             looks[point.job.engine] = looks.get(point.job.engine, 0) + 1
         kinds.add(kind)
     return tuple(
-        (f"{_kinds(count)}: {engine}'s ceiling, on a null target", seconds)
+        (f"{_job_kind_count_text(count)}: {engine}'s ceiling, on a null target", seconds)
         for engine, count in looks.items()
-        if (seconds := count * FILE_ENGINES[engine].look_s)
+        if (seconds := count * FILE_ENGINES[engine].ceiling_measurement_s)
     )
 
 
-def look_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
+def ceiling_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
     """What is told of looks that the study leaves out: how far results can go without them."""
     looked = (p.job for p in points if isinstance(p.job, Job))
-    if not study.method.generator_limit and any(not job.access.trims for job in looked):
+    if not study.method.generator_limit and any(not job.access.has_trims for job in looked):
         without = "results are at most indicative"
         yield f"no engine's limit is measured (method.generator_limit = false): {without}"
 
 
-def _kinds(count: int) -> str:
+def _job_kind_count_text(count: int) -> str:
     return "1 kind of job" if count == 1 else f"{count} kinds of job"

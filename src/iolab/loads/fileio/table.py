@@ -50,13 +50,17 @@ FLEET_RATE_MAX: Final = RATE_MAX * 1000
 DEFAULT_READ_PERCENT: Final = 50
 """fio's own rwmixread."""
 
-BlockSize = Annotated[int | str, values.size(SECTOR_BYTES, BLOCK_BYTES_MAX, multiple=SECTOR_BYTES)]
-FileSize = Annotated[int | str, values.size(SECTOR_BYTES, FILE_BYTES_MAX, multiple=SECTOR_BYTES)]
-IoDepth = Annotated[int, values.whole(1, IODEPTH_MAX)]
-Percent = Annotated[int, values.whole(0, 100)]
-Rate = Annotated[int, values.whole(1, RATE_MAX)]
-RateBytes = Annotated[int | str, values.size(1, RATE_BYTES_MAX, multiple=1)]
-FleetRate = Annotated[int, values.whole(1, FLEET_RATE_MAX)]
+BlockSize = Annotated[
+    int | str, values.size_value(SECTOR_BYTES, BLOCK_BYTES_MAX, multiple=SECTOR_BYTES)
+]
+FileSize = Annotated[
+    int | str, values.size_value(SECTOR_BYTES, FILE_BYTES_MAX, multiple=SECTOR_BYTES)
+]
+IoDepth = Annotated[int, values.integer_value(1, IODEPTH_MAX)]
+Percent = Annotated[int, values.integer_value(0, 100)]
+Rate = Annotated[int, values.integer_value(1, RATE_MAX)]
+RateBytes = Annotated[int | str, values.size_value(1, RATE_BYTES_MAX, multiple=1)]
+FleetRate = Annotated[int, values.integer_value(1, FLEET_RATE_MAX)]
 
 
 class FileTable(SearchTable):
@@ -75,33 +79,33 @@ class FileTable(SearchTable):
         HOSTS,
     )
 
-    engine: Annotated[EngineName, values.word(IO_ENGINES, "engines")] = FIO_ENGINE
-    rw: Annotated[Access, values.choice(Access, "access patterns")]
+    engine: Annotated[EngineName, values.word_value(IO_ENGINES, "engines")] = FIO_ENGINE
+    rw: Annotated[Access, values.choice_value(Access, "access patterns")]
     bs: Annotated[list[BlockSize], Sizes]
     iodepth: Annotated[list[IoDepth], Numbers] = Field(default=[1])
     numjobs: Annotated[list[NumJobs], Numbers] = Field(default=[1])
     filesize: Annotated[list[FileSize], Sizes]
-    files: Annotated[int, values.whole(1, FILES_MAX)] = 1
+    files: Annotated[int, values.integer_value(1, FILES_MAX)] = 1
     rwmixread: Annotated[list[Percent], Numbers] | None = None
     rate_iops: Annotated[list[Rate], Numbers] | None = None
     rate: Annotated[list[RateBytes], Sizes] | None = None
     fleet_rate_iops: Annotated[list[FleetRate], Numbers] | None = None
-    arrivals: Annotated[Arrivals, values.choice(Arrivals, "arrivals")] | None = None
+    arrivals: Annotated[Arrivals, values.choice_value(Arrivals, "arrivals")] | None = None
     shared_file: Flag = False
     direct: Flag = True
-    ioengine: Annotated[str, values.word(IOENGINES, "I/O engines")] = LIBAIO
-    contents: Annotated[Contents, values.choice(Contents, "contents")] = Contents.SCRAMBLED
+    ioengine: Annotated[str, values.word_value(IOENGINES, "I/O engines")] = LIBAIO
+    contents: Annotated[Contents, values.choice_value(Contents, "contents")] = Contents.SCRAMBLED
     verify: Flag = False
     fio: dict[str, Label] = Field(default_factory=dict)
 
-    def job(self) -> Job:
+    def build_job(self) -> Job:
         """See `LoadTable`; where none is named an engine asks the kernel in its own way."""
-        job = Job(**Job.fields_from_keys(self.entries()))
+        job = Job(**Job.fields_from_keys(self.set_entries()))
         mix = DEFAULT_READ_PERCENT if job.read_percent is None else job.read_percent
         named = "ioengine" in self.model_fields_set
         return replace(
             job,
-            read_percent=mix if self.rw.mixed else None,
+            read_percent=mix if self.rw.is_mixed else None,
             ioengine=self.ioengine if named else FILE_ENGINES[self.engine].ioengine,
         )
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from iolab.loads.fileio.calibration import CalibrationRow, rows_of
+from iolab.loads.fileio.calibration import CalibrationRow, calibration_rows
 from iolab.loads.fileio.calibration_report import (
     ENGINES,
     HEADINGS,
     NONE,
-    Meaning,
-    host_shares,
-    meanings,
+    Conclusion,
+    calibration_conclusions,
+    ceiling_shares_of_host,
+    nearest_ceiling_shares,
     rate_text,
     ratio_text,
-    shares_of,
     versions_text,
 )
 from iolab.report.numbers import value_text
@@ -34,25 +34,25 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from iolab.loads.fileio.calibration_model import Calibration
-    from iolab.loads.fileio.calibration_report import GeneratorShare
+    from iolab.loads.fileio.calibration_report import GeneratorCeilingShare
 
 _STYLES: Final = {"good": "green", "open": "yellow", "warning": "bold red"}
 
 
-def calibration_screen(calibration: Calibration) -> tuple[RenderableType, ...]:
+def calibration_lines(calibration: Calibration) -> tuple[RenderableType, ...]:
     """All hosts together, each of several hosts, and what it means."""
-    rows = rows_of(calibration.trials)
+    rows = calibration_rows(calibration.trials)
     pairs = len(calibration.trials) // 2
     many = len(calibration.hosts) > 1
-    shares = shares_of(calibration)
-    sentences = meanings(rows, shares, pairs=pairs, hosts=len(calibration.hosts))
+    shares = nearest_ceiling_shares(calibration)
+    sentences = calibration_conclusions(rows, shares, pairs=pairs, hosts=len(calibration.hosts))
     return (
         *((section_title(f"{len(calibration.hosts)} hosts together"),) if many else ()),
-        _figures(calibration, rows, shares),
-        *(("", section_title("Each host"), _hosts(calibration)) if many else ()),
+        _comparison_table(calibration, rows, shares),
+        *(("", section_title("Each host"), _host_table(calibration)) if many else ()),
         "",
         section_title("What this means"),
-        _meanings(sentences),
+        _conclusion_table(sentences),
         "",
         literal_text(
             f"{counted_noun(pairs, 'pair')}, order swapped from one to the next: "
@@ -62,8 +62,10 @@ def calibration_screen(calibration: Calibration) -> tuple[RenderableType, ...]:
     )
 
 
-def _figures(
-    calibration: Calibration, rows: Sequence[CalibrationRow], shares: Sequence[GeneratorShare]
+def _comparison_table(
+    calibration: Calibration,
+    rows: Sequence[CalibrationRow],
+    shares: Sequence[GeneratorCeilingShare],
 ) -> RenderableType:
     nearest = {share.engine: percent_text(share.share) for share in shares}
     lines = [
@@ -83,7 +85,7 @@ def _figures(
     return report_table_for_terminal(Table("", heads, tuple(lines)))
 
 
-def _hosts(calibration: Calibration) -> RenderableType:
+def _host_table(calibration: Calibration) -> RenderableType:
     """A row a host: rates, how both compare, what each costs, and how near its end each is."""
     iops, *others = (
         [f"{heading}, {name}" for name in ENGINES]
@@ -92,9 +94,9 @@ def _hosts(calibration: Calibration) -> RenderableType:
     numbers = (*iops, "native / fio", *(name for names in others for name in names))
     lines = []
     for host in calibration.hosts:
-        figures = {figure.key: figure for figure in rows_of(host.trials)}
+        figures = {figure.key: figure for figure in calibration_rows(host.trials)}
         rates, cpu = figures["iops"], figures["cpu_ns_per_io"]
-        shares = {share.engine: percent_text(share.share) for share in host_shares(host)}
+        shares = {share.engine: percent_text(share.share) for share in ceiling_shares_of_host(host)}
         lines.append(
             row_of(
                 host.host,
@@ -108,7 +110,7 @@ def _hosts(calibration: Calibration) -> RenderableType:
     return report_table_for_terminal(Table("", columns_of(("host",), numbers), tuple(lines)))
 
 
-def _meanings(sentences: Sequence[Meaning]) -> RenderableType:
+def _conclusion_table(sentences: Sequence[Conclusion]) -> RenderableType:
     lines = [
         [literal_text(meaning.about, _STYLES[meaning.tone.value]), literal_text(meaning.message)]
         for meaning in sentences

@@ -35,33 +35,33 @@ class Access(StrEnum):
     RANDTRIM = "randtrim"
 
     @property
-    def reads(self) -> bool:
+    def has_reads(self) -> bool:
         """Whether any I/O of this pattern is a read."""
         return self in (Access.READ, Access.RANDREAD, Access.RW, Access.RANDRW)
 
     @property
-    def writes(self) -> bool:
+    def has_writes(self) -> bool:
         """Whether any I/O of this pattern is a write."""
         return self in (Access.WRITE, Access.RANDWRITE, Access.RW, Access.RANDRW)
 
     @property
-    def trims(self) -> bool:
+    def has_trims(self) -> bool:
         """Whether its I/Os are trims: discards, after which blocks hold nothing."""
         return self in (Access.TRIM, Access.RANDTRIM)
 
     @property
     def directions(self) -> tuple[Direction, ...]:
         """Which way its I/Os go."""
-        asked = zip(Direction, (self.reads, self.writes, self.trims), strict=True)
+        asked = zip(Direction, (self.has_reads, self.has_writes, self.has_trims), strict=True)
         return tuple(way for way, wanted in asked if wanted)
 
     @property
-    def mixed(self) -> bool:
+    def is_mixed(self) -> bool:
         """Whether the pattern both reads and writes."""
-        return self.reads and self.writes
+        return self.has_reads and self.has_writes
 
     @property
-    def random(self) -> bool:
+    def is_random(self) -> bool:
         """Whether offsets are drawn at random."""
         return self.value.startswith("rand")
 
@@ -109,7 +109,7 @@ class Job(AnyJob):
     """
 
     type_tag: ClassVar[str] = "io"
-    follows_rule: ClassVar[bool] = True
+    can_end_by_rule: ClassVar[bool] = True
     load_axes: ClassVar[tuple[str, ...]] = ("iodepth", "numjobs", PER_NODE)
     engine_settings: ClassVar[tuple[str, ...]] = ("engine", "ioengine")
     keys: ClassVar[Mapping[str, str]] = MappingProxyType(
@@ -132,7 +132,7 @@ class Job(AnyJob):
     file_bytes: int
     files_per_job: int = 1
     read_percent: int | None = None
-    direct: bool = True
+    is_direct: bool = True
     ioengine: str = LIBAIO
     contents: Contents = Contents.SCRAMBLED
     rate_iops: int | None = None
@@ -162,14 +162,14 @@ class Job(AnyJob):
         if split is None:
             return self.block_bytes
         reads, _, others = split.partition(",")
-        percent = 100 if not self.access.mixed else self.read_percent or 0
-        share = percent / 100 if self.access.reads else 0.0
-        mean = mean_bytes_of(reads) * share
-        return mean + (mean_bytes_of(others or reads) * (1 - share) if share < 1 else 0.0)
+        percent = 100 if not self.access.is_mixed else self.read_percent or 0
+        share = percent / 100 if self.access.has_reads else 0.0
+        mean = mean_split_bytes(reads) * share
+        return mean + (mean_split_bytes(others or reads) * (1 - share) if share < 1 else 0.0)
 
-    def mix_at_axis(self, axis: Mapping[str, int | str]) -> tuple[str, str]:
+    def mix_for_axis_values(self, axis: Mapping[str, int | str]) -> tuple[str, str]:
         """See `AnyJob`."""
-        percent = axis.get("rwmixread", self.read_percent) if self.access.mixed else ""
+        percent = axis.get("rwmixread", self.read_percent) if self.access.is_mixed else ""
         return "io", f"{self.access.value}{percent}"
 
     def data_set(self, configuration: str) -> DataSet:
@@ -184,11 +184,11 @@ class Job(AnyJob):
         names = (name for name, _ in self.options)
         easy = self.contents is Contents.ZEROS or any(name in _COMPRESSIBLE for name in names)
         parts = (
-            f"s{_short_size(self.file_bytes)}",
+            f"s{_size_with_unit(self.file_bytes)}",
             f"x{self.files_per_job}" if self.files_per_job > 1 else "",
             "shared" if self.shared_file else "",
             "c" if easy else "",
-            f"v{_short_size(self.block_bytes)}" if self.verify else "",
+            f"v{_size_with_unit(self.block_bytes)}" if self.verify else "",
         )
         return DataSet(
             id="".join(parts),
@@ -202,7 +202,7 @@ class Job(AnyJob):
     @property
     def write_likeness(self) -> object:
         """See `AnyJob`: what depth and number of jobs leave as it is."""
-        return self.engine, self.access, self.block_bytes, self.read_percent, self.direct
+        return self.engine, self.access, self.block_bytes, self.read_percent, self.is_direct
 
     @property
     def data_directions(self) -> tuple[Direction, ...]:
@@ -220,7 +220,7 @@ class Job(AnyJob):
         return self.iodepth * self.numjobs
 
     @property
-    def jobs(self) -> int:
+    def job_count(self) -> int:
         """See `AnyJob`."""
         return self.numjobs
 
@@ -251,7 +251,7 @@ class Job(AnyJob):
         return self if is_set else replace(self, arrivals=Arrivals.POISSON)
 
 
-def _short_size(count: int) -> str:
+def _size_with_unit(count: int) -> str:
     for power, unit in ((4, "t"), (3, "g"), (2, "m"), (1, "k")):
         if count % 1024**power == 0:
             return f"{count // 1024**power}{unit}"
@@ -274,7 +274,7 @@ WHOLE: Final = 100
 """Percent."""
 
 
-def shares_of(bssplit: str) -> tuple[tuple[int, int], ...]:
+def split_shares(bssplit: str) -> tuple[tuple[int, int], ...]:
     """The sizes of fio's `bssplit` in bytes, each with its share in percent.
 
     Sizes without a share divide what the others leave, in whole percents.
@@ -286,12 +286,12 @@ def shares_of(bssplit: str) -> tuple[tuple[int, int], ...]:
     return tuple((parse_size(size), int(share) if share else each) for size, _, share in parts)
 
 
-def mean_bytes_of(bssplit: str) -> float:
+def mean_split_bytes(bssplit: str) -> float:
     """Bytes of an I/O in the mean; what is left of a hundred percent goes to the last size.
 
     Shares come to 1 to 100 percent: studies with others are refused.
     """
-    drawn = [(size, share) for size, share in shares_of(bssplit) if share]
+    drawn = [(size, share) for size, share in split_shares(bssplit) if share]
     left = WHOLE - sum(share for _, share in drawn)
     return (sum(size * share for size, share in drawn) + drawn[-1][0] * left) / WHOLE
 
@@ -326,22 +326,22 @@ _CONTENTS: Final = frozenset(
 """Options of what written blocks hold."""
 
 
-def kind_of(job: Job) -> Job:
+def generator_kind(job: Job) -> Job:
     """The job with only what decides how fast its generator can be, at full speed.
 
     Reads and writes are writes there, since nothing can be read without a target that gives it:
     those of a job that only or mostly reads cost nothing to fill, and then the size of a block
     matters no more. Trims stay what they are.
     """
-    reads = job.read_percent if job.access.mixed else None
-    fills = job.access.writes and (reads is None or reads < MOSTLY_READS_PERCENT)
+    reads = job.read_percent if job.access.is_mixed else None
+    fills = job.access.has_writes and (reads is None or reads < MOSTLY_READS_PERCENT)
     dropped = _TARGETS if fills else _TARGETS | _CONTENTS
     options = tuple(item for item in job.options if item[0] not in dropped)
     sized = fills or any(name in ("bssplit", "blockalign") for name, _ in options)
-    access = Access.RANDWRITE if job.access.random else Access.WRITE
+    access = Access.RANDWRITE if job.access.is_random else Access.WRITE
     return replace(
         job,
-        access=job.access if job.access.trims else access,
+        access=job.access if job.access.has_trims else access,
         read_percent=None,
         block_bytes=job.block_bytes if sized else ANY_BLOCK_BYTES,
         contents=job.contents if fills else Contents.ZEROS,
@@ -353,6 +353,6 @@ def kind_of(job: Job) -> Job:
         file_bytes=0,
         files_per_job=1,
         shared_file=False,
-        direct=False,
+        is_direct=False,
         verify=False,
     )

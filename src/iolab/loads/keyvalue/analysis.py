@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from iolab.analysis.check import CheckSlot
-from iolab.analysis.checks.bytes import bytes_moved, hidden_layer, target_in_memory
+from iolab.analysis.checks.bytes import bytes_moved, hidden_layer, target_is_memory
 from iolab.analysis.checks.client import cpu_bound_client
 from iolab.analysis.checks.fleet import uneven_fleet
-from iolab.analysis.checks.idle import device_busy
+from iolab.analysis.checks.idle import device_busy_before_run
 from iolab.analysis.checks.run import engine_errors, totals_disagree
 from iolab.analysis.checks.storage_bytes import storage_bytes
 from iolab.analysis.checks.time import percentile_support
 from iolab.analysis.evenness import host_io_windows, host_spread
-from iolab.analysis.kinds import WHOLE_RUN, Facts, LoadAnalysis, shared_checks
+from iolab.analysis.kinds import WHOLE_RUN, Facts, LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.steady import judge_steadiness
 from iolab.analysis.sums import sum_measured_window
 from iolab.analysis.view import HostKindAnswers
@@ -33,8 +33,8 @@ from iolab.loads.keyvalue.checks import (
     key_value_sums,
     key_value_uneven,
     keys_absent,
-    seed_shared,
-    wide_bins,
+    shared_seed,
+    wide_latency_bins,
     writer_rate,
 )
 from iolab.loads.keyvalue.metrics import (
@@ -44,18 +44,18 @@ from iolab.loads.keyvalue.metrics import (
     fixed_length_window,
     key_value_host_metrics,
     key_value_metrics,
-    measure_key_value,
+    sum_key_value_load,
     with_key_value_intervals,
 )
 from iolab.loads.keyvalue.store_checks import (
     compaction_debt,
+    database_shape,
+    database_start_state,
     key_value_idle,
     key_value_layers,
     key_value_target,
     reads_from_memory,
-    server_lost,
-    start_state,
-    store_shape,
+    server_died,
     warm_caches,
 )
 
@@ -66,15 +66,15 @@ if TYPE_CHECKING:
 class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
     """Sums by host and operation, whatever the engine."""
 
-    checks = shared_checks(
+    checks = shared_checks_with_overrides(
         after={
-            engine_errors: (server_lost, key_operations_failed, keys_absent),
-            totals_disagree: (key_operations_counted, debug_build, seed_shared),
-            percentile_support: (wide_bins,),
-            target_in_memory: (
-                start_state,
+            engine_errors: (server_died, key_operations_failed, keys_absent),
+            totals_disagree: (key_operations_counted, debug_build, shared_seed),
+            percentile_support: (wide_latency_bins,),
+            target_is_memory: (
+                database_start_state,
                 warm_caches,
-                store_shape,
+                database_shape,
                 compaction_debt,
                 reads_from_memory,
                 writer_rate,
@@ -86,16 +86,16 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
             engine_errors: key_value_errors,
             totals_disagree: key_value_sums,
             percentile_support: key_percentiles,
-            target_in_memory: key_value_target,
+            target_is_memory: key_value_target,
             hidden_layer: key_value_layers,
             cpu_bound_client: key_value_cpu,
-            device_busy: key_value_idle,
+            device_busy_before_run: key_value_idle,
         },
         without=(CheckSlot.LIMITS, bytes_moved, storage_bytes, CheckSlot.BYTES),
     )
     operation_metrics = KEY_VALUE_KEYS
 
-    def view(
+    def build_view(
         self,
         record: RunRecord,
         facts: Facts,
@@ -105,7 +105,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
         """With what was done to the store; its seconds are judged as of one that stalls."""
         steady = judge_steadiness(record, LSM, WHOLE)
         window = steady.window if steady and record.rule else fixed_length_window(record)
-        keys = measure_key_value(record, window)
+        keys = sum_key_value_load(record, window)
         load = replace(sum_measured_window(record, window), seconds=keys.seconds)
         return KeyValueView(
             record,
@@ -117,13 +117,13 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
             key_value_load=keys,
         )
 
-    def fleet(self, view: KeyValueView) -> dict[str, Metric]:
+    def fleet_metrics(self, view: KeyValueView) -> dict[str, Metric]:
         """See `key_value_metrics`."""
         load = view.key_value_load
         metrics = key_value_metrics(load, view.key_value_job)
-        return with_key_value_intervals(metrics, view.record, load, view.steady)
+        return with_key_value_intervals(metrics, view.record, load, view.steadiness_view)
 
-    def host(self, view: KeyValueView, index: int) -> dict[str, Metric]:
+    def host_metrics(self, view: KeyValueView, index: int) -> dict[str, Metric]:
         """See `key_value_host_metrics`."""
         return key_value_host_metrics(view.key_value_load, index, view.key_value_job)
 
@@ -131,8 +131,10 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
         """Of the host with the least."""
         return view.load.window_s
 
-    def spreads(self, view: KeyValueView) -> Mapping[str, Spread]:
+    def host_spreads(self, view: KeyValueView) -> Mapping[str, Spread]:
         """By whole operations."""
         load = view.key_value_load
-        spread = host_spread(view.hosts, host_io_windows(view.record, load.cut), load.rates)
+        spread = host_spread(
+            view.hosts, host_io_windows(view.record, load.measured_part), load.fleet_rates
+        )
         return {} if spread is None else {WHOLE_RUN: spread}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
-from iolab.analysis.findings import knee_load
+from iolab.analysis.findings import first_knee_load
 from iolab.analysis.metrics import ios_needed_for_percentile
 from iolab.analysis.pairs import (
     ComparedMetric,
@@ -19,7 +19,7 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Result
 from iolab.core.study import Study
 from iolab.dataclass import dataclass
-from iolab.loads.keyvalue.evidence import HostRunsAndFacts, device_table, store_table
+from iolab.loads.keyvalue.evidence import HostRunsAndFacts, device_io_table, store_state_table
 from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, WHOLE_KEY
 from iolab.loads.keyvalue.tables import (
     WORDS,
@@ -32,7 +32,7 @@ from iolab.loads.keyvalue.tables import (
     operations_by_point_table,
     operations_with_rate,
     percentile_bounds_table,
-    percentile_to_draw,
+    percentile_for_chart,
     plural_operation,
     published_percentile,
     timed_operations,
@@ -126,9 +126,9 @@ def gains_table(
             metric_column_name(cell.metric),
             metric_text(cell.baseline),
             metric_text(cell.candidate),
-            percent_text(cell.share, signed=True),
+            percent_text(cell.gain_share, signed=True),
             percent_interval_text(*(cell.interval or (None, None))),
-            f"{cell.factor:.2f}",
+            f"{cell.improvement_factor:.2f}",
             cell.comparison.verdict.value,
             cell.level,
         )
@@ -160,8 +160,8 @@ def largest_gain(
     gained: Sequence[ConfigurationGains], metric: str
 ) -> tuple[ConfigurationGains, LargestGain] | None:
     """The largest gain of a metric over all candidates, and whose it is."""
-    best = [(pair, gain) for pair in gained if (gain := pair.largest(metric)) is not None]
-    return max(best, key=lambda pair: pair[1].gain.share, default=None)
+    best = [(pair, gain) for pair in gained if (gain := pair.largest_gain(metric)) is not None]
+    return max(best, key=lambda pair: pair[1].gain.gain_share, default=None)
 
 
 def largest_gains_table(
@@ -207,7 +207,7 @@ def largest_gains(
     for group in groups:
         for pair in gains_in_group(gained, group):
             for metric in pair.metrics:
-                best = pair.largest(metric)
+                best = pair.largest_gain(metric)
                 at = DASH if best is None else gain_cell_title(best.gain, group)
                 largest.append(
                     GroupLargestGain(group, pair.candidate, metric_column_name(metric), at, best)
@@ -229,9 +229,9 @@ def _largest_gain_row(
     return (
         *start,
         *row_of(
-            percent_text(gain.share, signed=True),
+            percent_text(gain.gain_share, signed=True),
             percent_interval_text(best.low, best.high),
-            f"{gain.factor:.2f}",
+            f"{gain.improvement_factor:.2f}",
         ),
         Cell(difference_text(gain)),
         Cell(f"{largest.at} (of {counted_noun(best.cells, 'cell')})"),
@@ -258,7 +258,7 @@ def gain_sentence(
     interval = "" if low is None else f" {percent_interval_text(low, largest.high)}"
     names = f"{looks[pair.candidate].title} over {looks[pair.baseline].title}"
     return (
-        f" Largest gain of {names}: {percent_text(gain.share, signed=True)}{interval} at "
+        f" Largest gain of {names}: {percent_text(gain.gain_share, signed=True)}{interval} at "
         f"{gain_cell_title(gain, group)}, {gain.comparison.verdict.value}."
     )
 
@@ -273,7 +273,7 @@ def gains_document(gained: Sequence[ConfigurationGains]) -> list[dict[str, Any]]
             "largest": [
                 _largest_gain_document(best)
                 for metric in pair.metrics
-                if (best := pair.largest(metric)) is not None
+                if (best := pair.largest_gain(metric)) is not None
             ],
             "skipped": [
                 {"workload": skip.workload, "axis": dict(skip.axis), "reason": skip.reason}
@@ -292,7 +292,7 @@ def _cell_document(cell: ComparedMetric) -> dict[str, Any]:
         "metric": cell.metric,
         "baseline": flat_record_document(cell.baseline),
         "candidate": flat_record_document(cell.candidate),
-        "gain": cell.share,
+        "gain": cell.gain_share,
         "low": low,
         "high": high,
         "message": cell.comparison.verdict.value,
@@ -306,7 +306,7 @@ def _largest_gain_document(best: LargestGain) -> dict[str, Any]:
         "workload": cell.workload,
         "axis": dict(cell.axis),
         "metric": cell.metric,
-        "gain": cell.share,
+        "gain": cell.gain_share,
         "low": best.low,
         "high": best.high,
         "cells": best.cells,
@@ -333,7 +333,7 @@ _STORE_NOTE: Final = (
 )
 
 
-def key_figures(groups: Sequence[PointGroup], study: Study) -> tuple[BestFigure, ...]:
+def key_value_best_figures(groups: Sequence[PointGroup], study: Study) -> tuple[BestFigure, ...]:
     """The most operations a second of each group and configuration, with its main latencies."""
     return tuple(
         best_figure(headline, tuple(_latency_texts(headline.best, group)) if headline.best else ())
@@ -345,7 +345,7 @@ def key_figures(groups: Sequence[PointGroup], study: Study) -> tuple[BestFigure,
 def _latency_texts(best: PointFigures, group: PointGroup) -> Iterator[tuple[str, str]]:
     """Mean and tail of the operations that are counted, beside each other where there are more."""
     main = main_operation([best.metrics])
-    tail = percentile_to_draw(group.workload.job, [best.metrics], main)
+    tail = percentile_for_chart(group.workload.job, [best.metrics], main)
     mixed = [
         operation
         for operation in operations_with_rate([best.metrics])
@@ -359,7 +359,7 @@ def _latency_texts(best: PointFigures, group: PointGroup) -> Iterator[tuple[str,
             list(known_latency_texts(best.metrics, operation, (name,))) for operation in mixed
         )
         parts = [
-            (operation.word, latencies[0][1])
+            (operation.display_name, latencies[0][1])
             for operation, latencies in zip(mixed, per_operation, strict=True)
             if latencies
         ]
@@ -367,7 +367,7 @@ def _latency_texts(best: PointFigures, group: PointGroup) -> Iterator[tuple[str,
             yield WORDS[name], operation_latencies_text(parts)
 
 
-def key_charts(
+def key_value_charts(
     group: PointGroup,
     study: Study,
     host_runs: HostRunsAndFacts,
@@ -406,7 +406,7 @@ def chart_lines(group: PointGroup, looks: SeriesStyles) -> list[ChartLine]:
             looks[name].token,
             (),
             tuple(points),
-            knee=knee_load(
+            knee=first_knee_load(
                 points, group.workload.job, group.axis, group.workload.headline_metric or WHOLE_KEY
             ),
             title=looks[name].title,
@@ -428,7 +428,7 @@ def _main_charts(
     if main not in timed_operations(metrics):
         yield quantity_chart(group.title, axis, lines, rate, UNIT)
         return
-    tail = percentile_to_draw(group.workload.job, metrics, main)
+    tail = percentile_for_chart(group.workload.job, metrics, main)
     figure = rate_and_latency_chart(
         group.title,
         axis,
@@ -451,10 +451,10 @@ def _appendix_charts(group: PointGroup, lines: Sequence[ChartLine]) -> Iterator[
         yield from islice(_tradeoff_charts(group, lines, main), 1, None)
     for operation in operations:
         if operation is not main:
-            tail = percentile_to_draw(group.workload.job, metrics, operation)
+            tail = percentile_for_chart(group.workload.job, metrics, operation)
             pair = (_latency_quantity(operation, "mean"), _latency_quantity(operation, tail))
             yield latency_chart(group.title, axis, lines, *pair)
-    due = main.intended
+    due = main.intended_variant
     if due is not None and due in timed_operations(metrics):
         yield _intended_latency_chart(group, lines, main, due)
 
@@ -464,7 +464,7 @@ def _tradeoff_charts(
 ) -> Iterator[Figure]:
     """Latency against performance: both latencies in one chart, or of several lines one each."""
     metrics = [point.metrics for point in group.points]
-    tail = percentile_to_draw(group.workload.job, metrics, main)
+    tail = percentile_for_chart(group.workload.job, metrics, main)
     pair = (_latency_quantity(main, "mean"), _latency_quantity(main, tail, alone=len(lines) > 1))
     rate, note = (
         rate_quantity(group.workload.rate_metric),
@@ -500,8 +500,8 @@ def _intended_latency_chart(
     group: PointGroup, lines: Sequence[ChartLine], main: KeyOperation, due: KeyOperation
 ) -> Figure:
     """The published percentile of service, and that since an operation was due."""
-    tail = percentile_to_draw(group.workload.job, [point.metrics for point in group.points], due)
-    word = f"{main.word} {WORDS[tail]}"
+    tail = percentile_for_chart(group.workload.job, [point.metrics for point in group.points], due)
+    word = f"{main.display_name} {WORDS[tail]}"
     service = ChartQuantity(main.latency_key(tail), f"{word} of service", "service")
     since = ChartQuantity(due.latency_key(tail), "since due", "since due")
     figure = latency_chart(group.title, group.axis, lines, service, since)
@@ -511,7 +511,7 @@ def _intended_latency_chart(
 
 def _latency_quantity(operation: KeyOperation, name: str, *, alone: bool = False) -> ChartQuantity:
     word = WORDS[name]
-    title = f"{operation.word} {word}" if name == "mean" or alone else word
+    title = f"{operation.display_name} {word}" if name == "mean" or alone else word
     return ChartQuantity(operation.latency_key(name), title, word)
 
 
@@ -535,10 +535,10 @@ def _detail_tables(
     if bounds is not None:
         yield bounds, _BOUNDS_NOTE
     named = [(name(point), _median_run(point)) for point in points]
-    device = device_table(named, hosts)
+    device = device_io_table(named, hosts)
     if device is not None:
         yield device, _DEVICE_NOTE
-    table = store_table(named, hosts.runs)
+    table = store_state_table(named, hosts.runs)
     if table is not None:
         yield table, _STORE_NOTE
 

@@ -23,18 +23,18 @@ from iolab.analysis.check import (
     valid,
     worst_answer,
 )
-from iolab.analysis.checks.fleet import unevenness
+from iolab.analysis.checks.fleet import unevenness_answer
 from iolab.analysis.checks.run import (
     ACHIEVED_LEAST,
     RUNTIME_SHARE,
-    compare_counts,
-    counts_text,
+    compare_operation_counts,
+    engine_process_faults,
+    operation_count_text_and_evidence,
     operations_counted,
     operations_failed,
-    process_faults,
     rate_kept,
 )
-from iolab.analysis.metrics import ios_needed_for_percentile, is_supported
+from iolab.analysis.metrics import ios_needed_for_percentile, is_percentile_supported
 from iolab.core.samples import Floats
 from iolab.loads.keyvalue.db_bench.engine import LOAD_STREAMS, SeedRange
 from iolab.loads.keyvalue.db_bench.evidence import OPERATIONS
@@ -43,8 +43,8 @@ from iolab.loads.keyvalue.workload import (
     KeyOperation,
     KeyValueJob,
     ServerRun,
-    engine_reply,
-    server_in,
+    key_value_run_of,
+    server_run_of,
 )
 from iolab.stats.quantiles import has_few_stalls
 from iolab.text import percent_text
@@ -67,9 +67,9 @@ def key_value_errors(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
 
     db_bench and YCSB end with 0 when no key was found, or no server answered.
     """
-    host, where = view.hosts[index], view.on(view.hosts[index])
-    reply = engine_reply(host)
-    window = view.load.cut.hosts[index]
+    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
+    reply = key_value_run_of(host)
+    window = view.load.measured_part.hosts[index]
     asked_s = view.record.warmup_s + view.record.runtime_s
     ran_s = 0.0 if window is None else window.seconds
     evidence: Numbers = {
@@ -81,7 +81,7 @@ def key_value_errors(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
         "asked_s": asked_s,
         "stopped_early": host.stopped_early,
     }
-    for fault in process_faults(host):
+    for fault in engine_process_faults(host):
         yield invalid(f"The engine{where} {fault}.", **evidence)
     if reply is None:
         yield unchecked(f"the engine{where} told nothing of its run", **evidence)
@@ -91,7 +91,7 @@ def key_value_errors(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
             f"Not the run that was asked for{where}: {reply.faults[0].rstrip('.')}{more}.",
             **evidence,
         )
-    if window is not None and not view.key_value_load.completed[index]:
+    if window is not None and not view.key_value_load.completed_by_operation[index]:
         yield invalid(
             f"The engine{where} completed no operation in the measured window.", **evidence
         )
@@ -105,19 +105,20 @@ def key_value_errors(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
 @operations_failed
 def key_operations_failed(view: KeyValueView) -> CheckAnswer:
     """operations-failed of load on a key-value store: whatever was not the store's plain yes."""
-    counts = [(host, count) for host, reply in view.replies for count in reply.counts]
+    counts = [(host, count) for host, reply in view.engine_replies for count in reply.counts]
     if not counts:
         return unchecked("the engine did not count its operations")
     failed = sum(count.failed for _, count in counts)
     if not failed:
         return valid("No operation failed.", failed=0)
     host, most = max(counts, key=lambda each: each[1].failed)
-    done = sum(count.done for _, count in counts)
+    done = sum(count.completed for _, count in counts)
     return invalid(
         f"{format_count(failed)} of {format_count(done + failed)} operations were not OK, most of "
-        f"them {most.operation.word}{view.on(host)}: engines count them as throughput.",
+        f"them {most.operation.display_name}{view.host_suffix_text(host)}: engines count them "
+        "as throughput.",
         failed=failed,
-        most_in=most.operation.word,
+        most_in=most.operation.display_name,
         host=host.host,
     )
 
@@ -131,14 +132,14 @@ def keys_absent(view: KeyValueView) -> CheckAnswer:
     job = view.key_value_job
     if isinstance(job, KeyValueJob) and job.workload == ABSENT_ASKED:
         return not_applicable("The workload reads absent keys on purpose.", asked=True)
-    counts = [count for _, reply in view.replies for count in reply.counts]
+    counts = [count for _, reply in view.engine_replies for count in reply.counts]
     if not counts:
         return not_applicable("The engine reports no counts of its operations.", reads=0)
     reads = [count for count in counts if count.operation is KeyOperation.READ]
     if not reads:
         return not_applicable("No key was read.", reads=0)
     absences = [count.absent for count in reads if count.absent is not None]
-    done, absent = sum(count.done for count in reads), sum(absences)
+    done, absent = sum(count.completed for count in reads), sum(absences)
     if absent:
         return invalid(
             f"{format_count(absent)} of {format_count(done)} reads were of keys that are not "
@@ -154,7 +155,7 @@ def keys_absent(view: KeyValueView) -> CheckAnswer:
 @check("debug-build", "Engine not built for release", needs_load=False)
 def debug_build(view: KeyValueView) -> CheckAnswer:
     """Whether the engine is one that its makers would publish numbers of."""
-    builds = {reply.build: host.host for host, reply in view.replies if reply.build}
+    builds = {reply.build: host.host for host, reply in view.engine_replies if reply.build}
     if not builds:
         return valid("No engine remarks on its build.", build="")
     names = ", ".join(sorted(builds))
@@ -168,7 +169,7 @@ def debug_build(view: KeyValueView) -> CheckAnswer:
 
 
 @check("seed-shared", "Keys drawn in the same order twice", needs_load=False)
-def seed_shared(view: KeyValueView) -> CheckAnswer:
+def shared_seed(view: KeyValueView) -> CheckAnswer:
     """Whether any thread draws the keys of another one, or those of the load in their order.
 
     Thread n of db_bench draws from the stream seed + n; keys drawn before are in a cache.
@@ -178,11 +179,14 @@ def seed_shared(view: KeyValueView) -> CheckAnswer:
         return not_applicable(
             "YCSB draws its keys from a random source of its own.", hosts=len(view.hosts)
         )
-    seeds = [(host.host, reply, SeedRange(reply.seed, job.streams)) for host, reply in view.replies]
+    seeds = [
+        (host.host, reply, SeedRange(reply.seed, job.seed_stream_count))
+        for host, reply in view.engine_replies
+    ]
     for host, reply, cell in seeds:
         if reply.load_seed is None:
             continue
-        if SeedRange(reply.load_seed, LOAD_STREAMS).meets(cell):
+        if SeedRange(reply.load_seed, LOAD_STREAMS).overlaps(cell):
             return invalid(
                 f"The streams of {host} from seed {reply.seed} on hold the load's, "
                 f"{reply.load_seed}: a thread replays the order in which the keys were written.",
@@ -191,7 +195,7 @@ def seed_shared(view: KeyValueView) -> CheckAnswer:
                 load_seed=reply.load_seed,
             )
     for (first, _, own), (other, _, theirs) in combinations(seeds, 2):
-        if own.meets(theirs):
+        if own.overlaps(theirs):
             return invalid(
                 f"The streams of {first} from seed {own.first} on and of {other} from "
                 f"{theirs.first} on meet: they read the same keys in the same order.",
@@ -213,20 +217,20 @@ def key_value_sums(view: KeyValueView, index: int) -> CheckAnswer:
     What is in no interval is explained by the time that no interval covers.
     """
     host = view.hosts[index]
-    reply = engine_reply(host)
+    reply = key_value_run_of(host)
     if reply is None or not reply.counts:
-        return unchecked(f"the engine{view.on(host)} did not count its operations")
-    claimed = sum(WHOLE.get(count.operation, 0) * count.done for count in reply.counts)
+        return unchecked(f"the engine{view.host_suffix_text(host)} did not count its operations")
+    claimed = sum(WHOLE.get(count.operation, 0) * count.completed for count in reply.counts)
     job = view.key_value_job
     if isinstance(job, KeyValueJob):
         # The writer beside readers is not in db_bench's own total.
         beside = KeyOperation.WRITE if job.has_writer else None
-        claimed = sum(count.done for count in reply.counts if count.operation is not beside)
+        claimed = sum(count.completed for count in reply.counts if count.operation is not beside)
     counted, busiest, covered_s = _interval_totals(view, index)
     uncovered_s = max((reply.reported_s or covered_s) - covered_s, 0.0)
     lacking = max(claimed - counted - busiest * uncovered_s, 0.0)
     unexplained = max(lacking, counted - claimed) / max(claimed, 1)
-    ours = float(view.key_value_load.rates[index])
+    ours = float(view.key_value_load.fleet_rates[index])
     evidence: Numbers = {
         "host": host.host,
         "interval_operations": counted,
@@ -239,16 +243,19 @@ def key_value_sums(view: KeyValueView, index: int) -> CheckAnswer:
     if unexplained > UNEXPLAINED_GOOD:
         verdict = invalid if unexplained > UNEXPLAINED_BAD else indicative
         return verdict(
-            f"Intervals{view.on(host)} hold {format_count(counted)} operations, the engine claims "
+            f"Intervals{view.host_suffix_text(host)} hold {format_count(counted)} operations, "
+            "the engine claims "
             f"{format_count(claimed)}: {percent_text(unexplained)} are not explained by time "
             "that no "
             "interval covers.",
             **evidence,
         )
     if reply.reported_ops_per_s is None:
-        return valid(f"Intervals{view.on(host)} add up to the engine's own count.", **evidence)
+        return valid(
+            f"Intervals{view.host_suffix_text(host)} add up to the engine's own count.", **evidence
+        )
     return valid(
-        f"Intervals{view.on(host)} add up to the engine's own count; it says "
+        f"Intervals{view.host_suffix_text(host)} add up to the engine's own count; it says "
         f"{format_count(reply.reported_ops_per_s)} ops/s of its whole run, the window has "
         f"{format_count(ours)}.",
         **evidence,
@@ -265,7 +272,7 @@ def _interval_totals(view: KeyValueView, index: int) -> tuple[int, float, float]
         total += weight * int(table.ios[rows].sum())
         if weight > 0 and rows.size:
             busiest += float((table.ios[rows] / np.maximum(table.span_ns[rows] / 1e9, 0.1)).max())
-    window = view.load.cut.hosts[index]
+    window = view.load.measured_part.hosts[index]
     return total, busiest, 0.0 if window is None else window.seconds
 
 
@@ -291,17 +298,19 @@ def key_percentiles(view: KeyValueView) -> CheckAnswer:
     hosts = range(len(view.hosts))
     shown = [operation for operation in load.operations if operation is not KeyOperation.ALL]
     counts = {
-        operation: samples for operation in shown if (samples := load.samples(operation, hosts))
+        operation: samples
+        for operation in shown
+        if (samples := load.latency_sample_count(operation, hosts))
     }
     if not counts:
         return indicative("No latency is known: rates only.", operations=0)
     fewest = min(counts, key=lambda operation: counts[operation])
     total = counts[fewest]
     source = "in the window" if load.histogram(fewest, hosts) else "of the whole run, warm-up too"
-    evidence: Numbers = {"operation": fewest.word, "operations": total, "source": source}
-    count = f"{format_count(total)} latencies of {fewest.word} ({source})"
-    lacking = [(name, at) for name, at in KEY_PERCENTILES if not is_supported(total, at)]
-    stalls = view.steady.episodes if view.steady else 0
+    evidence: Numbers = {"operation": fewest.display_name, "operations": total, "source": source}
+    count = f"{format_count(total)} latencies of {fewest.display_name} ({source})"
+    lacking = [(name, at) for name, at in KEY_PERCENTILES if not is_percentile_supported(total, at)]
+    stalls = view.steadiness_view.episodes if view.steadiness_view else 0
     if not lacking and has_few_stalls(stalls):
         return valid(
             f"{stalls} stalls decide the percentiles from p99.9 on: told as more than p99.",
@@ -318,7 +327,7 @@ def key_percentiles(view: KeyValueView) -> CheckAnswer:
 
 
 @check("wide-bins", "Percentiles known to wide bins only")
-def wide_bins(view: KeyValueView) -> CheckAnswer:
+def wide_latency_bins(view: KeyValueView) -> CheckAnswer:
     """Whether the engine's own bins tell where a percentile lies."""
     widths = list(_bin_width_answers(view.key_value_load))
     if not widths:
@@ -332,15 +341,15 @@ def _bin_width_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
     for operation in load.operations:
         if load.histogram(operation, hosts) is not None:
             continue
-        binned = load.binned(operation, hosts)
+        binned = load.engine_histogram(operation, hosts)
         if binned is None:
             continue
-        printed = [at for _, at in KEY_PERCENTILES if is_supported(binned.count, at)]
+        printed = [at for _, at in KEY_PERCENTILES if is_percentile_supported(binned.count, at)]
         for at in printed:
-            low, high = binned.bounds_ns(at / 100)
-            width = binned.relative_width(at / 100)
+            low, high = binned.quantile_bounds_ns(at / 100)
+            width = binned.relative_bin_width(at / 100)
             evidence: Numbers = {
-                "operation": operation.word,
+                "operation": operation.display_name,
                 "percentile": at,
                 "low_ns": low,
                 "high_ns": high,
@@ -348,7 +357,8 @@ def _bin_width_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
                 "resolution_ns": binned.resolution_ns,
             }
             text = (
-                f"p{at:g} of {operation.word} lies between {format_ns(low)} and {format_ns(high)}"
+                f"p{at:g} of {operation.display_name} lies between {format_ns(low)} and "
+                f"{format_ns(high)}"
             )
             verdict = indicative if width > WIDE_BIN else valid
             yield verdict(f"The engine's own bins tell no more than that {text}.", **evidence)
@@ -374,14 +384,17 @@ def _kept_rate_answer(view: KeyValueView, index: int, rate: int) -> CheckAnswer:
     host, load = view.hosts[index], view.key_value_load
     if load.seconds[index] <= 0:
         return unchecked(f"no operation was measured on {host.host}")
-    achieved = float(load.rates[index]) / rate
+    achieved = float(load.fleet_rates[index]) / rate
     evidence: Numbers = {
         "host": host.host,
         "open_loop": True,
         "target_ops_per_s": rate,
         "achieved": achieved,
     }
-    text = f"{percent_text(achieved)} of {format_count(rate)} ops/s were kept{view.on(host)}"
+    text = (
+        f"{percent_text(achieved)} of {format_count(rate)} ops/s were "
+        f"kept{view.host_suffix_text(host)}"
+    )
     if achieved < ACHIEVED_LEAST:
         return indicative(
             f"{text}: intended latencies grow as long as the run is, and service times are those "
@@ -395,28 +408,28 @@ def _intended_latency_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
     """Each operation's intended latency against its service time."""
     hosts = range(len(load.seconds))
     for operation in load.operations:
-        if operation.is_intended or operation.intended is None:
+        if operation.is_intended or operation.intended_variant is None:
             continue
         service = load.histogram(operation, hosts)
-        intended = load.histogram(operation.intended, hosts)
-        if service is None or not is_supported(service.total, APART_AT):
+        intended = load.histogram(operation.intended_variant, hosts)
+        if service is None or not is_percentile_supported(service.total, APART_AT):
             continue
         if intended is None:
             yield indicative(
-                f"Only service times of {operation.word} are known: waits are not in them.",
-                operation=operation.word,
+                f"Only service times of {operation.display_name} are known: waits are not in them.",
+                operation=operation.display_name,
             )
             continue
         short = service.percentile_ns(APART_AT) or 1.0
         long = intended.percentile_ns(APART_AT) or 0.0
         evidence: Numbers = {
-            "operation": operation.word,
+            "operation": operation.display_name,
             "service_p99_ns": short,
             "intended_p99_ns": long,
             "ratio": long / short,
         }
         text = (
-            f"The p99 of {operation.word} is {format_ns(short)} from its start and "
+            f"The p99 of {operation.display_name} is {format_ns(short)} from its start and "
             f"{format_ns(long)} from when it was due"
         )
         if long > APART * short:
@@ -429,11 +442,11 @@ def _intended_latency_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
 @per_host(least="achieved", good=WRITER_LEAST)
 def writer_rate(view: KeyValueView, index: int) -> HostAnswer:
     """Whether the readers of every configuration have the same writes beside them."""
-    job, where = view.key_value_job, view.on(view.hosts[index])
+    job, where = view.key_value_job, view.host_suffix_text(view.hosts[index])
     if not isinstance(job, KeyValueJob) or not job.has_writer:
         return not_applicable("No writer beside readers.", writer=False)
     asked = job.write_bytes_per_s
-    rates = view.key_value_load.rates_of(KeyOperation.WRITE) * job.loaded.entry_bytes
+    rates = view.key_value_load.rates_of_operation(KeyOperation.WRITE) * job.loaded.entry_bytes
     if asked is None:
         return indicative(
             "The writer beside the readers has no limit: a faster device has another load.",
@@ -457,8 +470,8 @@ def writer_rate(view: KeyValueView, index: int) -> HostAnswer:
 def key_value_cpu(view: KeyValueView, index: int) -> HostAnswer:
     """cpu-bound-client of load on a key-value store."""
     host = view.hosts[index]
-    share = view.mean_of(index, "cpu", "all", "busy_share")
-    facts = view.facts_of(host)
+    share = view.mean_metric(index, "cpu", "all", "busy_share")
+    facts = view.facts_of_host(host)
     evidence: Numbers = {
         "host": host.host,
         "cores_busy_share": share,
@@ -467,14 +480,14 @@ def key_value_cpu(view: KeyValueView, index: int) -> HostAnswer:
     }
     if share is None:
         return unchecked(f"{host.host} has no telemetry of its cores", **evidence)
-    text = f"All cores{view.on(host)} were {percent_text(share)} busy"
+    text = f"All cores{view.host_suffix_text(host)} were {percent_text(share)} busy"
     return graded(text, ": the client may be the limit", **evidence)
 
 
 def key_value_uneven(view: KeyValueView) -> CheckAnswer:
     """uneven-fleet of load on a key-value store: whole operations a second of each client."""
-    rates: Floats = view.key_value_load.rates
-    return unevenness(view, rates, rates, "ops_per_s")
+    rates: Floats = view.key_value_load.fleet_rates
+    return unevenness_answer(view, rates, rates, "ops_per_s")
 
 
 MORE_SHARE: Final = 0.10
@@ -499,7 +512,7 @@ _BY_ROCKSDB: Final = (
 @operations_counted
 def key_operations_counted(view: KeyValueView) -> CheckAnswer:
     """Whether the server, or RocksDB itself, counted the operations that the engines claim."""
-    job, server = view.key_value_job, server_in(view.record)
+    job, server = view.key_value_job, server_run_of(view.record)
     if isinstance(job, KeyValueJob):
         if job.workload not in OPERATIONS:
             return not_applicable(
@@ -520,7 +533,7 @@ def key_operations_counted(view: KeyValueView) -> CheckAnswer:
 
 def _rocksdb_count_answers(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
     host = view.hosts[index]
-    reply = engine_reply(host)
+    reply = key_value_run_of(host)
     statistics = {s.name: s.value for s in reply.statistics} if reply else {}
     counted = claimed_all = 0
     for name, operations in _BY_ROCKSDB:
@@ -528,18 +541,27 @@ def _rocksdb_count_answers(view: KeyValueView, index: int) -> Iterator[CheckAnsw
         claimed_all += claimed
         if claimed and name in statistics:
             counted += 1
-            text, evidence = counts_text(
-                f"RocksDB{view.on(host)}", operations[0].word, claimed, statistics[name]
+            text, evidence = operation_count_text_and_evidence(
+                f"RocksDB{view.host_suffix_text(host)}",
+                operations[0].display_name,
+                claimed,
+                statistics[name],
             )
-            yield compare_counts(claimed, statistics[name], text, {"host": host.host, **evidence})
+            yield compare_operation_counts(
+                claimed, statistics[name], text, {"host": host.host, **evidence}
+            )
     if not claimed_all:
-        yield not_applicable(f"No key was read or written{view.on(host)}.", host=host.host)
+        yield not_applicable(
+            f"No key was read or written{view.host_suffix_text(host)}.", host=host.host
+        )
     elif not counted:
-        yield not_applicable(f"RocksDB{view.on(host)} gives no counters of keys.", host=host.host)
+        yield not_applicable(
+            f"RocksDB{view.host_suffix_text(host)} gives no counters of keys.", host=host.host
+        )
 
 
 def _server_count_answers(view: KeyValueView, server: ServerRun) -> Iterator[CheckAnswer]:
-    before, after = server.before, server.after
+    before, after = server.statistics_before_by_name, server.statistics_after_by_name
     everybody = tuple(range(len(view.hosts)))
     looked = claimed_all = 0
     for name, operations in _BY_SERVER:
@@ -549,10 +571,12 @@ def _server_count_answers(view: KeyValueView, server: ServerRun) -> Iterator[Che
             continue
         looked += 1
         counted = after[name] - before[name]
-        text, evidence = counts_text("The server", operations[0].word, claimed, counted)
+        text, evidence = operation_count_text_and_evidence(
+            "The server", operations[0].display_name, claimed, counted
+        )
         if counted > (1 + MORE_SHARE) * claimed + MORE_OPERATIONS:
             yield indicative(f"{text}: others used the server, too.", **evidence)
-        yield compare_counts(claimed, counted, text, evidence)
+        yield compare_operation_counts(claimed, counted, text, evidence)
     if not claimed_all:
         yield not_applicable(f"{server.product} counts reads and writes; the workload has neither.")
     elif not looked:
@@ -563,6 +587,6 @@ def _claimed_operations(
     view: KeyValueView, hosts: tuple[int, ...], operations: tuple[KeyOperation, ...]
 ) -> int:
     """What the engines of those hosts say they did in the whole run."""
-    replies = [run for index in hosts if (run := engine_reply(view.hosts[index])) is not None]
+    replies = [run for index in hosts if (run := key_value_run_of(view.hosts[index])) is not None]
     counts = [count for run in replies for count in run.counts]
-    return sum(count.done for count in counts if count.operation in operations)
+    return sum(count.completed for count in counts if count.operation in operations)

@@ -90,11 +90,11 @@ def load_seconds(job: KeyJob, rate: float, *, embedded: bool = True) -> float:
     return COMPACTION_WAIT_S + job.loaded.keys * INSERT_S + moved_s
 
 
-def write_rate(job: KeyJob, rate: float) -> float:
+def write_bytes_per_s(job: KeyJob, rate: float) -> float:
     """Bytes/s of keys and values that a client writes at most, where its target takes `rate`."""
     if isinstance(job, YcsbJob):
         changing = (KeyOperation.UPDATE, KeyOperation.INSERT, KeyOperation.READ_MODIFY_WRITE)
-        share = sum(job.share(operation) for operation in changing)
+        share = sum(job.operation_share(operation) for operation in changing)
         limit = job.rate_ops_per_s
         return min(rate * share, limit * share * job.record_bytes) if limit else rate * share
     if job.write_bytes_per_s is not None:
@@ -104,7 +104,7 @@ def write_rate(job: KeyJob, rate: float) -> float:
     return 0.0 if _only_reads(job) else rate
 
 
-def memory_needed(job: KeyJob) -> int:
+def needed_memory_bytes(job: KeyJob) -> int:
     """What a client's process is likely to need, without any of its files in the page cache."""
     if isinstance(job, YcsbJob):
         return JAVA_BYTES + job.threads * THREAD_BYTES + _index_bytes(store_bytes(job), 4096)
@@ -115,7 +115,7 @@ def memory_needed(job: KeyJob) -> int:
     writes = 0 if _only_reads(job) else MEMTABLES_BYTES
     if job.write_bytes_per_s is not None:
         writes = min(writes, job.write_bytes_per_s * 60)
-    threads = job.streams * THREAD_BYTES
+    threads = job.seed_stream_count * THREAD_BYTES
     return PROCESS_BYTES + job.cache_bytes + filters + index + writes + threads
 
 
@@ -303,10 +303,10 @@ def run_writes(study: Study, point: Point) -> RunWrites:
     clients = len(study.configuration(point.configuration).hosts)
     stores = clients if has_store_per_client(study, job) else 1
     seconds = study.method.warmup_s + study.method.runtime_s
-    share = write_rate(job, 1.0)
+    share = write_bytes_per_s(job, 1.0)
     if not share:
         return RunWrites()
-    limited = write_rate(job, math.inf)
+    limited = write_bytes_per_s(job, math.inf)
     if math.isfinite(limited):
         return RunWrites(
             limited_bytes_per_s=limited * RUN_WRITES * stores, seconds=(seconds, seconds)
@@ -331,7 +331,7 @@ def space_on_host(study: Study, points: Iterable[Point], host: str, rate: float)
         if not stores:
             continue
         written = max(
-            write_rate(point.job, rate) * seconds * KEPT_WRITES
+            write_bytes_per_s(point.job, rate) * seconds * KEPT_WRITES
             for point in own_points
             if isinstance(point.job, KeyJob)
         )
@@ -340,7 +340,7 @@ def space_on_host(study: Study, points: Iterable[Point], host: str, rate: float)
     return most
 
 
-def largest_space(study: Study, runs: Iterable[PlannedRun], rate: float) -> int:
+def most_space_on_a_host(study: Study, runs: Iterable[PlannedRun], rate: float) -> int:
     """The same of the host that needs most; 0 without such load."""
     points = [run.point for run in runs if isinstance(run.point.job, KeyJob)]
     hosts = {name for item in study.configurations for name in item.hosts}

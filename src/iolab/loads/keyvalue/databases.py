@@ -24,7 +24,13 @@ from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError
-from iolab.hosts.remote_process import Ending, exit_fault, output_of, program_name, require_success
+from iolab.hosts.remote_process import (
+    Ending,
+    exit_fault,
+    program_name,
+    require_success,
+    run_and_get_output,
+)
 from iolab.loads.keyvalue.db_bench.engine import levels_command, load_command, shape_command
 from iolab.loads.keyvalue.db_bench.evidence import load_faults
 from iolab.loads.keyvalue.db_bench.output import DbBenchOutput, parse_db_bench_output
@@ -38,7 +44,7 @@ from iolab.loads.keyvalue.workload import (
     TableShape,
 )
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState, run_on_each
+from iolab.session.driver import HostRunState, run_on_each_host
 from iolab.targets.layout import is_os_error
 from iolab.targets.work_directory import WorkDirectory, evict_page_cache
 from iolab.text import excerpt
@@ -107,14 +113,18 @@ async def clone_folder(host: Host, source: str, destination: str) -> str:
     """
     await remove_folder(host, destination)
     try:
-        await output_of(host, _copy_arguments(source, destination, "always"), limit_s=COPY_LIMIT_S)
+        await run_and_get_output(
+            host, _copy_arguments(source, destination, "always"), limit_s=COPY_LIMIT_S
+        )
     except EngineError:
         # It ends at the first file that cannot be shared, and leaves what it had made.
         await remove_folder(host, destination)
     else:
         return REFLINK
     try:
-        await output_of(host, _copy_arguments(source, destination, "never"), limit_s=COPY_LIMIT_S)
+        await run_and_get_output(
+            host, _copy_arguments(source, destination, "never"), limit_s=COPY_LIMIT_S
+        )
     except EngineError as fault:
         await remove_folder(host, destination)
         hint = "Make room there: runs need the database and a copy of it."
@@ -126,7 +136,7 @@ async def clone_folder(host: Host, source: str, destination: str) -> str:
 async def file_sizes(host: Host, folder: str) -> dict[str, int]:
     """The path and size of every file in a folder and below it. HostError or EngineError."""
     words = ("find", folder, "-type", "f", "-printf", r"%s %p\0")
-    listed = await output_of(host, words, output_limit_bytes=LISTED_LIMIT_BYTES)
+    listed = await run_and_get_output(host, words, output_limit_bytes=LISTED_LIMIT_BYTES)
     rows = (row.partition(b" ") for row in listed.split(b"\0") if row)
     return {path.decode("utf-8", "replace"): int(size) for size, _, path in rows}
 
@@ -142,7 +152,7 @@ async def remove_folder(host: Host, folder: str) -> None:
         raise ValueError(f"{folder!r} is not the path of a folder to remove")
     words = ("rm", "-rf", "--one-file-system", "--", folder)
     try:
-        await output_of(host, words, limit_s=REMOVE_LIMIT_S)
+        await run_and_get_output(host, words, limit_s=REMOVE_LIMIT_S)
     except EngineError as fault:
         raise HostError(fault.message, "Remove that folder by hand, and run again.") from None
 
@@ -180,10 +190,10 @@ async def drop_folder_caches(
         return
     session.begin_phase(Phase.DROP_CACHES, run, "pages of the databases")
 
-    async def drop(share: HostRunState) -> None:
+    async def drop_cache_of_host(share: HostRunState) -> None:
         share.cache = await drop_folder_cache(share.workdir, folder_of(share.workdir))
 
-    await run_on_each(shares, drop)
+    await run_on_each_host(shares, drop_cache_of_host)
 
 
 async def drop_folder_cache(workdir: WorkDirectory, folder: str) -> CacheProof:
@@ -223,8 +233,8 @@ async def find_golden_database(
 
     `source` are the tables of the user's own database, None for iolab's own. HostError.
     """
-    marker = await read_folder_marker(workdir.host, golden_folder(workdir, job))
-    if marker is None or marker.get("asked") != _data_set_with_version(job, version):
+    marker = await read_folder_marker(workdir.host, golden_database_folder(workdir, job))
+    if marker is None or marker.get("asked") != _database_contents_with_version(job, version):
         return None
     try:
         tree_bytes = _NUMBER.validate_python(marker.get("tree_bytes"))
@@ -245,9 +255,9 @@ async def make_golden_database(
 
     Raises EngineError or HostError, and leaves nothing of a load that did not succeed.
     """
-    folder = golden_folder(workdir, job)
+    folder = golden_database_folder(workdir, job)
     await remove_folder(workdir.host, folder)
-    await output_of(workdir.host, ("mkdir", "--", folder))
+    await run_and_get_output(workdir.host, ("mkdir", "--", folder))
     try:
         database = await (
             _copy_user_database(workdir, job)
@@ -262,7 +272,7 @@ async def make_golden_database(
     if database is None:
         return None
     marker = {
-        "asked": _data_set_with_version(job, version),
+        "asked": _database_contents_with_version(job, version),
         "shape": asdict(database.shape),
         "tree_bytes": database.tree_bytes,
         "seed": database.seed,
@@ -272,9 +282,11 @@ async def make_golden_database(
     return database
 
 
-def golden_folder(workdir: WorkDirectory, job: KeyValueJob) -> str:
+def golden_database_folder(workdir: WorkDirectory, job: KeyValueJob) -> str:
     """Where the golden database of a job lies; jobs with the same data share one."""
-    digest = hashlib.sha256(json.dumps(_data_set(job), sort_keys=True).encode()).hexdigest()
+    digest = hashlib.sha256(
+        json.dumps(_database_contents(job), sort_keys=True).encode()
+    ).hexdigest()
     return f"{workdir.dir}/db_bench.{digest[:12]}"
 
 
@@ -301,7 +313,7 @@ async def _table_shape(
 ) -> TableShape | None:
     """What sst_dump counts in a database's files; None when there is none. Opens no database."""
     command = shape_command(job, workdir.dir, database)
-    raw = await output_of(
+    raw = await run_and_get_output(
         workdir.host,
         command.argv,
         cwd=command.cwd,
@@ -314,11 +326,11 @@ async def _table_shape(
 
 async def _copy_user_database(workdir: WorkDirectory, job: KeyValueJob) -> GoldenDatabase:
     """The user's own, copied; its levels are told by another copy, which is opened for that."""
-    database, trial = _database_path(workdir, job), f"{golden_folder(workdir, job)}/trial"
+    database, trial = _database_path(workdir, job), f"{golden_database_folder(workdir, job)}/trial"
     await clone_folder(workdir.host, job.database, database)
     await clone_folder(workdir.host, database, trial)
     command = levels_command(job, workdir.dir, trial)
-    raw = await output_of(
+    raw = await run_and_get_output(
         workdir.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s, env=command.env
     )
     await remove_folder(workdir.host, trial)
@@ -395,18 +407,18 @@ def _load_fault(
 
 
 def _database_path(workdir: WorkDirectory, job: KeyValueJob) -> str:
-    return f"{golden_folder(workdir, job)}/database"
+    return f"{golden_database_folder(workdir, job)}/database"
 
 
-def _data_set(job: KeyValueJob) -> dict[str, Any]:
+def _database_contents(job: KeyValueJob) -> dict[str, Any]:
     """What a database is made of."""
     options = [list(option) for option in sorted(job.options) if option[0] not in PROGRAMS]
     return {**asdict(job.loaded), "options": options, "database": job.database}
 
 
-def _data_set_with_version(job: KeyValueJob, version: str) -> dict[str, Any]:
+def _database_contents_with_version(job: KeyValueJob, version: str) -> dict[str, Any]:
     """The same with the version that made it: another one would make another tree."""
-    return {**_data_set(job), "version": version, "engine": job.engine}
+    return {**_database_contents(job), "version": version, "engine": job.engine}
 
 
 _SHAPE: Final = TypeAdapter(StoreShape)

@@ -23,7 +23,7 @@ from iolab.errors import EngineError, HostError
 from iolab.hosts.barrier import gather_hosts, run_with
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import IntervalLog
-from iolab.hosts.remote_process import output_of
+from iolab.hosts.remote_process import run_and_get_output
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.external import ExternalServer
 from iolab.loads.keyvalue.cassandra.managed import ManagedServer
@@ -35,7 +35,7 @@ from iolab.loads.keyvalue.databases import (
     drop_folder_caches,
     find_golden_database,
     folder_bytes,
-    golden_folder,
+    golden_database_folder,
     make_golden_database,
     remove_folder,
     user_database_shape,
@@ -48,7 +48,7 @@ from iolab.loads.keyvalue.db_bench.engine import (
     bench_seeds,
     derived_seed,
     load_seeds,
-    next_seed,
+    next_free_seed,
     run_bench,
 )
 from iolab.loads.keyvalue.db_bench.evidence import BenchRunRequest
@@ -70,21 +70,21 @@ from iolab.loads.keyvalue.ycsb.clients import (
     YcsbClients,
     YcsbStreams,
     YcsbTools,
-    copy_folder,
+    database_copy_folder,
     load_records,
     no_failure_probe,
     record_shares,
     work_folder,
 )
-from iolab.loads.keyvalue.ycsb.engine import YcsbStore, hdr_names, measure_command
+from iolab.loads.keyvalue.ycsb.engine import YcsbStore, latency_log_names, measure_command
 from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
 from iolab.loads.keyvalue.ycsb.output import log_intervals, parse_ycsb_output, ycsb_faults
 from iolab.session.context import SessionContext
-from iolab.session.driver import Driver, HostRunState, run_on_each
+from iolab.session.driver import Driver, HostRunState, run_on_each_host
 from iolab.session.kinds import LoadSession
-from iolab.session.start import HostStart, require_clock_offset, start_load_together, watch_idle
+from iolab.session.start import HostStartTime, require_clock_offset, start_load_together, watch_idle
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
-from iolab.study.targets import bystanders_of
+from iolab.study.targets import monitored_host_specs
 from iolab.targets.work_directory import WorkDirectory
 from iolab.text import excerpt
 from iolab.units import NS_PER_S, format_bytes
@@ -104,9 +104,9 @@ class YcsbClientState:
 
     job: YcsbJob
     seconds: int
-    logs: tuple[str, ...]
+    latency_log_names: tuple[str, ...]
     start: DatabaseStart | None
-    printed: YcsbStreams
+    output_streams: YcsbStreams
 
 
 def read_client_results(share: HostRunState, client: YcsbClientState) -> tuple[str, ...]:
@@ -114,8 +114,12 @@ def read_client_results(share: HostRunState, client: YcsbClientState) -> tuple[s
 
     A client that was halted is not held against its job: it has no summary, and its logs end early.
     """
-    output = parse_ycsb_output(bytes(client.printed.stdout), bytes(client.printed.stderr))
-    logs = [_read_latency_log(share, name) for name in client.logs if name in share.files]
+    output = parse_ycsb_output(
+        bytes(client.output_streams.stdout), bytes(client.output_streams.stderr)
+    )
+    logs = [
+        _read_latency_log(share, name) for name in client.latency_log_names if name in share.files
+    ]
     intervals = log_intervals(logs)
     share.intervals = IntervalLog.from_intervals(intervals)
     if intervals:
@@ -124,7 +128,7 @@ def read_client_results(share: HostRunState, client: YcsbClientState) -> tuple[s
     halted = share.ending is None or share.ending.halted
     faults = () if halted else ycsb_faults(output, client.job, logs, client.seconds)
     reply = KeyValueRun(
-        counts=output.counts,
+        counts=output.operation_counts,
         seed=NO_SEED,
         copied_by=client.start.copied_by if client.start else "",
         start=client.start.shape if client.start else None,
@@ -199,20 +203,22 @@ class YcsbDriver(Driver):
     ) -> None:
         """YCSB on every client, the store loaded and in its start state, the devices idle."""
         session.begin_phase(Phase.PROVE, run, "YCSB and Java on every client")
-        await run_on_each(shares, lambda share: self._see_tools(session, share))
+        await run_on_each_host(shares, lambda share: self._find_tools(session, share))
 
         async def make_folder(share: HostRunState) -> None:
             # A log of the run before must not be read as this one's.
             await remove_folder(share.workdir.host, work_folder(share.workdir))
-            await output_of(share.workdir.host, ("mkdir", "--", work_folder(share.workdir)))
+            await run_and_get_output(
+                share.workdir.host, ("mkdir", "--", work_folder(share.workdir))
+            )
 
-        await run_on_each(shares, make_folder)
+        await run_on_each_host(shares, make_folder)
         if session.stop.is_requested:
             return
         if server_settings(session.study).kind is ServerKind.EMBEDDED:
-            tools = {share.name: self._tools.of(share.workdir) for share in shares}
+            tools = {share.name: self._tools.tools_of_host(share.workdir) for share in shares}
             await self._embedded.prepare(
-                session, run, YcsbJob.require(run.point.job), shares, tools
+                session, run, YcsbJob.require_type(run.point.job), shares, tools
             )
         else:
             await self._prepare_server(session, run, shares)
@@ -227,23 +233,23 @@ class YcsbDriver(Driver):
         counters: CounterCollector,
     ) -> None:
         """All clients at once; what each of them did in every second comes from its own logs."""
-        job, server = YcsbJob.require(run.point.job), self._server
+        job, server = YcsbJob.require_type(run.point.job), self._server
         seconds = execution_limit_s(
             session.study.method, server_settings(session.study).kind, len(shares)
         )
         session.begin_phase(Phase.MEASURE, run, run.point.title_text, float(seconds))
         for share in shares:
-            self._instruct(session, job, share, seconds)
+            self._set_client_command(session, job, share, seconds)
         clients = YcsbClients(session, run, shares, counters, record_bytes=job.record_bytes)
         failure: HostError | EngineError | None = None
         try:
-            async with self._watching(session, run, shares, counters):
-                await clients.measure(server.fault if server else no_failure_probe)
+            async with self._collect_server_counters(session, run, shares, counters):
+                await clients.measure(server.death_text if server else no_failure_probe)
         except (HostError, EngineError) as raised:
             failure = raised
         if server:
-            await server.after(session, run)
-        failure = await self._read_back(clients, job, shares, seconds, failure)
+            await server.finish_run(session, run)
+        failure = await self._read_results(clients, job, shares, seconds, failure)
         if failure:
             raise failure
         if not session.stop.is_requested:
@@ -256,10 +262,10 @@ class YcsbDriver(Driver):
     async def close(self) -> tuple[str, ...]:
         """Stop the server that iolab started; what could not be ended."""
         server, self._server = self._server, None
-        return await server.end() if server else ()
+        return await server.stop() if server else ()
 
-    async def _see_tools(self, session: SessionContext, share: HostRunState) -> None:
-        tools = await self._tools.on(
+    async def _find_tools(self, session: SessionContext, share: HostRunState) -> None:
+        tools = await self._tools.find_or_install(
             share.workdir, server_settings(session.study), lambda text: session.emit(Notice(text))
         )
         share.engine_version = tools.versions
@@ -274,38 +280,40 @@ class YcsbDriver(Driver):
                 f"There is no server of the kind '{server_settings(session.study).kind}'.",
                 "Use another server.kind.",
             )
-        job = YcsbJob.require(run.point.job)
+        job = YcsbJob.require_type(run.point.job)
 
-        async def load() -> None:
-            store = self._store(session, "")
+        async def load_all_records() -> None:
+            store = self._ycsb_store(session, "")
             records = record_shares(job.records, len(shares))
             await load_records(
                 session,
                 run,
                 list(zip(shares, records, strict=True)),
-                lambda workdir: self._tools.of(workdir).kit,
+                lambda workdir: self._tools.tools_of_host(workdir).kit,
                 lambda _: store,
             )
 
-        await server.ready_for(session, run, [share.workdir for share in shares], load)
+        await server.prepare_run(
+            session, run, [share.workdir for share in shares], load_all_records
+        )
         for share in shares:
-            dropped = server.cache if share.name == server.host else None
+            dropped = server.cache_proof if share.name == server.host else None
             share.cache = dropped or NOT_DROPPED
 
-    def _instruct(
+    def _set_client_command(
         self, session: SessionContext, job: YcsbJob, share: HostRunState, seconds: int
     ) -> None:
         """What this client is to run."""
         share.command = measure_command(
             job,
-            self._store(session, copy_folder(share.workdir)),
-            self._tools.of(share.workdir).kit,
+            self._ycsb_store(session, database_copy_folder(share.workdir)),
+            self._tools.tools_of_host(share.workdir).kit,
             work_folder(share.workdir),
             seconds=seconds,
             prefix=PREFIX,
         )
 
-    def _store(self, session: SessionContext, database: str) -> YcsbStore:
+    def _ycsb_store(self, session: SessionContext, database: str) -> YcsbStore:
         settings = server_settings(session.study)
         if self._server is None:
             return YcsbStore(settings.kind, database=database)
@@ -317,7 +325,7 @@ class YcsbDriver(Driver):
             consistency=settings.consistency,
         )
 
-    def _watching(
+    def _collect_server_counters(
         self,
         session: SessionContext,
         run: PlannedRun,
@@ -327,13 +335,13 @@ class YcsbDriver(Driver):
         """The server's own counters, by the number of the host on which it runs."""
         if self._server is None:
             return nullcontext()
-        beside = bystanders_of(session.study, run.point.configuration)
+        beside = monitored_host_specs(session.study, run.point.configuration)
         names = (*(share.name for share in shares), *(spec.name for spec in beside))
-        return self._server.watching(
+        return self._server.collect_counters(
             session, run, counters, {name: index for index, name in enumerate(names)}
         )
 
-    async def _read_back(
+    async def _read_results(
         self,
         clients: YcsbClients,
         job: YcsbJob,
@@ -342,10 +350,10 @@ class YcsbDriver(Driver):
         failure: HostError | EngineError | None,
     ) -> HostError | EngineError | None:
         """Read all that the clients left; the run's failure, or what speaks against it by that."""
-        names = hdr_names(job, PREFIX)
+        names = latency_log_names(job, PREFIX)
 
-        async def read(share: HostRunState) -> None:
-            start = self._embedded.start_of(share)
+        async def read_client(share: HostRunState) -> None:
+            start = self._embedded.start_of_client(share)
             client = YcsbClientState(job, seconds, names, start, clients.printed[share.name])
             faults = read_client_results(share, client)
             # What is wrong with the outputs of a run that failed follows from that.
@@ -353,13 +361,17 @@ class YcsbDriver(Driver):
                 reason = excerpt("; ".join(faults)).rstrip(".")
                 raise EngineError(f"YCSB on host '{share.name}': {reason}.", SEE_OUTPUT)
 
-        async def clear(share: HostRunState) -> None:
+        async def clear_client(share: HostRunState) -> None:
             if not share.workdir.host.lost_reason:
-                await self._embedded.leave(share)
+                await self._embedded.remove_copy(share)
                 await remove_folder(share.workdir.host, work_folder(share.workdir))
 
         first_failure = failure
-        for step in (clients.fetch(names), run_on_each(shares, read), run_on_each(shares, clear)):
+        for step in (
+            clients.fetch_files(names),
+            run_on_each_host(shares, read_client),
+            run_on_each_host(shares, clear_client),
+        ):
             try:
                 await step
             except (HostError, EngineError) as raised:
@@ -390,8 +402,8 @@ class DbBenchDriver(Driver):
         """Programs there, databases whole, a copy for the run, caches dropped, devices idle."""
         for phase in (
             self._find_programs,
-            self._have_databases,
-            self._copy,
+            self._ensure_databases,
+            self._copy_databases,
             _drop_caches,
             watch_idle,
         ):
@@ -410,13 +422,13 @@ class DbBenchDriver(Driver):
         seconds = math.ceil(method.warmup_s + method.runtime_s) + DB_BENCH_PAST_S
         session.begin_phase(Phase.MEASURE, run, run.point.title_text, float(seconds))
         halt = asyncio.Event()
-        cells = {share.name: self._cell(session, run, share, seconds) for share in shares}
+        cells = {share.name: self._client_task(session, run, share, seconds) for share in shares}
 
-        async def load_on(share: HostRunState, go: HostStart) -> None:
+        async def load_on_host(share: HostRunState, go: HostStartTime) -> None:
             await run_bench(session, run, share, cells[share.name], go, halt)
 
         try:
-            await start_load_together(session, shares, counters, load_on, halt)
+            await start_load_together(session, shares, counters, load_on_host, halt)
         finally:
             await _remove_copies(shares)
 
@@ -425,51 +437,53 @@ class DbBenchDriver(Driver):
     ) -> None:
         session.begin_phase(Phase.PROVE, run, "db_bench and sst_dump on every client")
 
-        async def ask(share: HostRunState) -> None:
-            self._versions[share.name] = await self._programs.version_on(
-                share.workdir, KeyValueJob.require(run.point.job)
+        async def find_programs_on_host(share: HostRunState) -> None:
+            self._versions[share.name] = await self._programs.version_on_host(
+                share.workdir, KeyValueJob.require_type(run.point.job)
             )
 
-        await run_on_each(shares, ask)
+        await run_on_each_host(shares, find_programs_on_host)
 
-    async def _have_databases(
+    async def _ensure_databases(
         self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
         """Each client's golden database; those that are not there are loaded, all at once."""
-        job = KeyValueJob.require(run.point.job)
+        job = KeyValueJob.require_type(run.point.job)
         self._goldens.clear()
 
-        async def look(share: HostRunState) -> None:
-            source = await self._source(share, job)
+        async def find_database(share: HostRunState) -> None:
+            source = await self._user_database_shape(share, job)
             database = await find_golden_database(
                 share.workdir, job, self._versions[share.name], source
             )
             if database is not None:
                 self._goldens[share.name] = database
 
-        await run_on_each(shares, look)
+        await run_on_each_host(shares, find_database)
         missing = [share for share in shares if share.name not in self._goldens]
         if missing:
-            await self._make(session, run, missing)
+            await self._load_missing_databases(session, run, missing)
         for database in self._goldens.values():
             if database.seed is not None:
                 self._loads.add(load_seeds(database.seed))
 
-    async def _source(self, share: HostRunState, job: KeyValueJob) -> TableShape | None:
+    async def _user_database_shape(
+        self, share: HostRunState, job: KeyValueJob
+    ) -> TableShape | None:
         """The user's own database, which is looked at once; None where iolab loads one."""
         if not job.database:
             return None
         sources = self._sources.setdefault(share.workdir.host, {})
-        if golden_folder(share.workdir, job) not in sources:
-            sources[golden_folder(share.workdir, job)] = await user_database_shape(
+        if golden_database_folder(share.workdir, job) not in sources:
+            sources[golden_database_folder(share.workdir, job)] = await user_database_shape(
                 share.workdir, job
             )
-        return sources[golden_folder(share.workdir, job)]
+        return sources[golden_database_folder(share.workdir, job)]
 
-    async def _make(
+    async def _load_missing_databases(
         self, session: SessionContext, run: PlannedRun, missing: Sequence[HostRunState]
     ) -> None:
-        job = KeyValueJob.require(run.point.job)
+        job = KeyValueJob.require_type(run.point.job)
         size = job.loaded.keys * job.loaded.entry_bytes
         size_text = f"{format_bytes(size)} in blocks of {format_bytes(job.loaded.block_bytes)}"
         expected_s = WRITTEN_TIMES * size / ASSUMED_WRITE_BYTES_PER_S
@@ -477,45 +491,45 @@ class DbBenchDriver(Driver):
         session.begin_phase(Phase.LAY_OUT, run, f"database of {size_text} on {hosts}", expected_s)
         halt = asyncio.Event()
 
-        async def load(share: HostRunState) -> None:
-            database = await self._load(session, run, share, halt)
+        async def load_on_client(share: HostRunState) -> None:
+            database = await self._load_database(session, run, share, halt)
             if database is not None:
                 self._goldens[share.name] = database
 
-        await run_with(run_on_each(missing, load), session.stop.forward_to(halt))
+        await run_with(run_on_each_host(missing, load_on_client), session.stop.forward_to(halt))
 
-    async def _load(
+    async def _load_database(
         self, session: SessionContext, run: PlannedRun, share: HostRunState, halt: asyncio.Event
     ) -> GoldenDatabase | None:
         """One client's database, made; what failed once fails at once unless it is retried.
 
         It would take as long again, for each point, to come to the same end.
         """
-        job, version = KeyValueJob.require(run.point.job), self._versions[share.name]
-        folder = golden_folder(share.workdir, job)
+        job, version = KeyValueJob.require_type(run.point.job), self._versions[share.name]
+        folder = golden_database_folder(share.workdir, job)
         failed = self._failed.setdefault(share.workdir.host, {})
         if folder in failed and run.attempt == 1:
             raise EngineError(*failed[folder])
         # The same on every target of a host, so that configurations have the same database.
         names = ("load", folder.rpartition("/")[2], share.name)
         wanted = load_seeds(derived_seed(session.study.method.seed, *names))
-        seed = next_seed(self._cells, wanted)
+        seed = next_free_seed(self._cells, wanted)
         try:
             return await make_golden_database(share.workdir, job, version, seed, halt)
         except (EngineError, HostError) as fault:
             failed[folder] = fault.message, fault.hint
             raise
 
-    async def _copy(
+    async def _copy_databases(
         self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
         """A copy of each golden database, which is what that is."""
         session.begin_phase(Phase.LAY_OUT, run, "a copy of the database on every client")
 
-        async def copy(share: HostRunState) -> None:
+        async def copy_on_host(share: HostRunState) -> None:
             host, gold = share.workdir.host, self._goldens[share.name]
             await remove_folder(host, run_folder(share.workdir))
-            await output_of(host, ("mkdir", "--", run_folder(share.workdir)))
+            await run_and_get_output(host, ("mkdir", "--", run_folder(share.workdir)))
             how = await clone_folder(host, gold.database, _copy_path(share.workdir))
             held = await folder_bytes(share.workdir, _copy_path(share.workdir))
             if held != gold.file_bytes:
@@ -526,16 +540,16 @@ class DbBenchDriver(Driver):
                 raise EngineError(message, "Let nobody change files in the scratch folder.")
             self._copied_by[share.name] = how
 
-        await session.stop.unless_requested(run_on_each(shares, copy))
+        await session.stop.run_unless_stopped(run_on_each_host(shares, copy_on_host))
 
-    def _cell(
+    def _client_task(
         self, session: SessionContext, run: PlannedRun, share: HostRunState, seconds: int
     ) -> DbBenchTask:
         """What one client is to do, with streams of keys that nobody has used."""
-        job, gold = KeyValueJob.require(run.point.job), self._goldens[share.name]
+        job, gold = KeyValueJob.require_type(run.point.job), self._goldens[share.name]
         names = (run.point.digest, run.repeat, run.attempt, share.name)
         wanted = bench_seeds(job, derived_seed(session.study.method.seed, *names))
-        seed = next_seed(self._loads | self._cells, wanted)
+        seed = next_free_seed(self._loads | self._cells, wanted)
         self._cells.add(bench_seeds(job, seed))
         asked = BenchRunRequest(
             job=job,

@@ -23,7 +23,7 @@ from iolab.loads.keyvalue.workload import (
     Statistic,
     StoreShape,
     YcsbJob,
-    engine_reply,
+    key_value_run_of,
     server_settings,
 )
 from iolab.report.numbers import DASH, metric_text, value_text
@@ -47,7 +47,9 @@ STATISTICS_SHOWN: Final = 64
 """Numbers of an engine's or a server's own in a run's part; the manifest has them all."""
 
 
-def device_table(named: Sequence[tuple[str, Result]], host_runs: HostRunsAndFacts) -> Table | None:
+def device_io_table(
+    named: Sequence[tuple[str, Result]], host_runs: HostRunsAndFacts
+) -> Table | None:
     """What the target's block devices did beside the operations of whole runs; None if unknown.
 
     Runs come with their names. Clients of one kernel see the same devices: each counts once.
@@ -95,13 +97,16 @@ _WAYS: Final = ("read", "write")
 def _operations_done(hosts: Sequence[HostRun]) -> int:
     """Operations of the whole run; a read-modify-write is a read and an update already."""
     counts = [
-        counted for host in hosts if (reply := engine_reply(host)) for counted in reply.counts
+        counted for host in hosts if (reply := key_value_run_of(host)) for counted in reply.counts
     ]
     modify = KeyOperation.READ_MODIFY_WRITE
-    return sum(-counted.done if counted.operation is modify else counted.done for counted in counts)
+    return sum(
+        -counted.completed if counted.operation is modify else counted.completed
+        for counted in counts
+    )
 
 
-def engine_notes(study: Study, runs: Runs) -> tuple[str, ...]:
+def engine_note_texts(study: Study, runs: Runs) -> tuple[str, ...]:
     """Each engine as it was built: `db_bench 7.8.3, assertions enabled`; each once."""
     if not key_workloads(study):
         return ()
@@ -109,7 +114,7 @@ def engine_notes(study: Study, runs: Runs) -> tuple[str, ...]:
         ", ".join(part for part in (host.engine_version, reply.build) if part)
         for hosts in runs.values()
         for host in hosts
-        if (reply := engine_reply(host)) is not None
+        if (reply := key_value_run_of(host)) is not None
     ]
     return tuple(dict.fromkeys(text for text in builds if text))
 
@@ -119,7 +124,7 @@ def databases_table(jobs: Mapping[RunKey, AnyJob], runs: Runs) -> Table | None:
     shapes: dict[tuple[Cell, ...], int] = {}
     for key, hosts in runs.items():
         for host in hosts:
-            reply = engine_reply(host)
+            reply = key_value_run_of(host)
             if reply is not None and reply.start is not None:
                 cells = _shape_cells(jobs.get(key), reply.start, reply.copied_by)
                 shapes[cells] = shapes.get(cells, 0) + 1
@@ -215,10 +220,10 @@ def _row_count_text(server: ServerRun) -> str:
 
 def statistics_tables(hosts: Sequence[HostRun], server: ServerRun | None) -> tuple[Table, ...]:
     """What each engine and the server told of themselves in a run."""
-    several = sum(1 for host in hosts if engine_reply(host)) > 1
+    several = sum(1 for host in hosts if key_value_run_of(host)) > 1
     tables = []
     for host in hosts:
-        statistics = reply.statistics if (reply := engine_reply(host)) else ()
+        statistics = reply.statistics if (reply := key_value_run_of(host)) else ()
         if statistics:
             title = f"The engine's own statistics{f', {host.host}' if several else ''}"
             rows = tuple(
@@ -285,7 +290,7 @@ _STORE_COLUMNS: Final = (
 """What RocksDB counts of writes, of compaction and of stalls, under its own names."""
 
 
-def store_table(named: Sequence[tuple[str, Result]], runs: Runs) -> Table | None:
+def store_state_table(named: Sequence[tuple[str, Result]], runs: Runs) -> Table | None:
     """What RocksDB told of writes, compaction and stalls in whole runs; None where it did not.
 
     Of several clients each has a row. Runs come with their names.
@@ -294,7 +299,7 @@ def store_table(named: Sequence[tuple[str, Result]], runs: Runs) -> Table | None
     for name, result in named:
         hosts = runs.get((result.digest, result.repeat), ())
         for host in hosts:
-            run = engine_reply(host)
+            run = key_value_run_of(host)
             statistics = {statistic.name: statistic for statistic in run.statistics} if run else {}
             if any(key in statistics for key, _ in _STORE_COLUMNS):
                 subject = f"{name}, {host.host}" if len(hosts) > 1 else name

@@ -24,11 +24,11 @@ from iolab.hosts.builds import (
     Say,
     cache_folder,
     copy_jars_to_host,
-    is_visible_to,
+    is_file_visible_to,
 )
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
-from iolab.hosts.process import end_group
+from iolab.hosts.process import kill_process_group
 from iolab.hosts.remote_process import exit_fault, program_name, require_success
 from iolab.text import excerpt
 
@@ -124,7 +124,7 @@ class Maven:
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     limit_s: float = BUILD_LIMIT_S
 
-    async def package(self, project: Path, properties: Mapping[str, str], title: str) -> None:
+    async def build_package(self, project: Path, properties: Mapping[str, str], title: str) -> None:
         """Build the project in place: from what is here alone, else with the network.
 
         EngineError when Maven or Java is missing, when something cannot be fetched, when it takes
@@ -140,13 +140,13 @@ class Maven:
             *(f"-D{name}={text}" for name, text in properties.items()),
             "package",
         ]
-        if await self._output([*words, "-o"], min(OFFLINE_LIMIT_S, self.limit_s), title) is None:
+        if await self._run_maven([*words, "-o"], min(OFFLINE_LIMIT_S, self.limit_s), title) is None:
             return
-        output = await self._output(words, self.limit_s, title)
+        output = await self._run_maven(words, self.limit_s, title)
         if output is not None:
             raise _build_fault(output, title)
 
-    async def _output(self, words: list[str], limit_s: float, title: str) -> bytes | None:
+    async def _run_maven(self, words: list[str], limit_s: float, title: str) -> bytes | None:
         """The end of what a Maven that failed printed; None when it did not fail."""
         try:
             process = await asyncio.create_subprocess_exec(
@@ -171,7 +171,7 @@ class Maven:
                 "See that this machine reaches Maven Central, and run again.",
             ) from None
         finally:
-            await end_group(process)
+            await kill_process_group(process)
         return tail if code else None
 
 
@@ -265,7 +265,7 @@ class KitBuilder:
     maven: Maven
     sources: Path = SOURCES
 
-    async def folder_of(self, name: KitName, version: str, say: Say) -> Path:
+    async def get_or_build_kit(self, name: KitName, version: str, say: Say) -> Path:
         """The kit's folder, built if it is not there yet. EngineError when it cannot be."""
         if not _KIT_VERSION.fullmatch(version):
             raise EngineError(
@@ -273,17 +273,17 @@ class KitBuilder:
             )
 
         async def make(aside: Path) -> Path:
-            return await self._build(name, version, aside)
+            return await self._build_kit(name, version, aside)
 
         digest = await asyncio.to_thread(_sources_digest, self.sources / name, version)
         message = f"building {_TITLES[name]} {version} with Maven, once on this machine"
         plan = KitPlan(f"{name}-{version}-{digest[:DIGEST_SHOWN]}", message, make)
-        return await KitCache(self.cache).kit(plan, say)
+        return await KitCache(self.cache).get_or_build(plan, say)
 
-    async def _build(self, name: KitName, version: str, aside: Path) -> Path:
+    async def _build_kit(self, name: KitName, version: str, aside: Path) -> Path:
         project = aside / "project"
         await asyncio.to_thread(shutil.copytree, self.sources / name, project)
-        await self.maven.package(project, {_PROPERTY[name]: version}, _TITLES[name])
+        await self.maven.build_package(project, {_PROPERTY[name]: version}, _TITLES[name])
         jars = project / "target" / "jars"
         main_jar = jars / _MAIN_JAR[name].format(version=version)
         if not main_jar.is_file():
@@ -320,9 +320,9 @@ async def install_kit(
     long. EngineError when Maven, Java or the network is missing or the build fails, HostError when
     the host does.
     """
-    folder = await (shop or default_kit_builder()).folder_of(name, version, say)
+    folder = await (shop or default_kit_builder()).get_or_build_kit(name, version, say)
     files = sorted((*folder.glob("*.jar"), *folder.glob("*.so")))
-    if await is_visible_to(host, folder / TOKEN):
+    if await is_file_visible_to(host, folder / TOKEN):
         paths = tuple(str(path) for path in files)
     else:
         say(f"copying {_TITLES[name]} {version} to {host.name}")

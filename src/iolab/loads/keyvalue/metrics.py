@@ -21,7 +21,7 @@ import numpy as np
 
 from iolab.analysis.metrics import (
     bound_stall_percentiles,
-    is_supported,
+    is_percentile_supported,
     latency_statistics,
     metrics_from_values,
     percentiles_with_intervals,
@@ -55,7 +55,7 @@ from iolab.loads.keyvalue.workload import (
     KeyValueJob,
     KeyValueRun,
     LatencyBin,
-    engine_reply,
+    key_value_run_of,
 )
 
 
@@ -112,65 +112,67 @@ class KeyValueLoad:
     """Sums over the measured intervals; H hosts, axis 1 is `operations`.
 
     `operations` are those that have intervals or latencies. `seconds` (H,) is the time that each
-    host's intervals cover, none of it twice; `done` and `lat_sum_ns` are (H, O), `bins` is
-    (H, O, BIN_COUNT). `engine_bins` has for each host its engine's own bins, which are of the
-    whole run. `find_measured_part` says which intervals were summed.
+    host's intervals cover, none of it twice; `completed_by_host` and `lat_sum_ns` are (H, O),
+    `bins` is (H, O, BIN_COUNT). `engine_bins` has for each host its engine's own bins, which are of
+    the whole run. `find_measured_part` says which intervals were summed.
     """
 
-    cut: MeasuredPart
+    measured_part: MeasuredPart
     operations: tuple[KeyOperation, ...]
     seconds: Floats
-    done: Ints
+    completed_by_host: Ints
     lat_sum_ns: Floats
     bins: Ints
     engine_bins: tuple[tuple[BinnedLatency, ...], ...]
 
     @property
-    def shared(self) -> bool:
+    def has_common_window(self) -> bool:
         """Whether the hosts had a window in common, so that their rates may be added."""
-        return self.cut.common is not None
+        return self.measured_part.common is not None
 
     @property
-    def completed(self) -> Ints:
+    def completed_by_operation(self) -> Ints:
         """Whole operations of each host (H,): each counted once, without a writer beside."""
         weights = np.array(
             [WHOLE.get(operation, 0) for operation in self.operations], dtype=np.int64
         )
-        return np.asarray(self.done @ weights, dtype=np.int64)
+        return np.asarray(self.completed_by_host @ weights, dtype=np.int64)
 
     @property
-    def rates(self) -> Floats:
+    def fleet_rates(self) -> Floats:
         """Whole operations a second of each host (H,), 0 where it measured none."""
-        return self._over_seconds(self.completed)
+        return self._per_second(self.completed_by_operation)
 
-    def rates_of(self, operation: KeyOperation) -> Floats:
+    def rates_of_operation(self, operation: KeyOperation) -> Floats:
         """One operation a second on each host (H,)."""
-        return self._over_seconds(self.done_by_host(operation))
+        return self._per_second(self.done_by_host(operation))
 
     def done_by_host(self, operation: KeyOperation) -> Ints:
         """One operation on each host (H,)."""
-        place = self._place(operation)
+        place = self._operation_index(operation)
         zeros = np.zeros(len(self.seconds), dtype=np.int64)
-        return zeros if place is None else np.asarray(self.done[:, place])
+        return zeros if place is None else np.asarray(self.completed_by_host[:, place])
 
-    def mean_ns(self, operation: KeyOperation, hosts: Sequence[int]) -> float | None:
+    def mean_latency_ns(self, operation: KeyOperation, hosts: Sequence[int]) -> float | None:
         """The mean latency of those hosts, each operation weighing the same; None without any."""
-        place = self._place(operation)
+        place = self._operation_index(operation)
         if place is not None and self.bins[hosts, place].any():
-            total = int(self.done[hosts, place].sum())
+            total = int(self.completed_by_host[hosts, place].sum())
             return float(self.lat_sum_ns[hosts, place].sum()) / max(total, 1)
-        binned = self.binned(operation, hosts)
+        binned = self.engine_histogram(operation, hosts)
         return binned.mean_ns if binned else None
 
     def histogram(self, operation: KeyOperation, hosts: Sequence[int]) -> Histogram | None:
         """The latencies of those hosts in the window, merged bin by bin; None without bins."""
-        place = self._place(operation)
+        place = self._operation_index(operation)
         if place is None:
             return None
         counts = self.bins[hosts, place].sum(axis=0)
         return Histogram(counts) if counts.any() else None
 
-    def binned(self, operation: KeyOperation, hosts: Sequence[int]) -> BinnedLatency | None:
+    def engine_histogram(
+        self, operation: KeyOperation, hosts: Sequence[int]
+    ) -> BinnedLatency | None:
         """The same in the engine's own bins and of the whole run.
 
         None where a host told none, or hosts have bins that do not fit together.
@@ -179,12 +181,12 @@ class KeyValueLoad:
         present = [part for part in parts if part is not None]
         return merge_latencies(present) if present and len(present) == len(parts) else None
 
-    def samples(self, operation: KeyOperation, hosts: Sequence[int]) -> int:
+    def latency_sample_count(self, operation: KeyOperation, hosts: Sequence[int]) -> int:
         """How many latencies are known of the operation on those hosts."""
         windowed = self.histogram(operation, hosts)
         if windowed is not None:
             return windowed.total
-        binned = self.binned(operation, hosts)
+        binned = self.engine_histogram(operation, hosts)
         return binned.count if binned else 0
 
     def _engine_bins(self, operation: KeyOperation, host: int) -> BinnedLatency | None:
@@ -192,10 +194,10 @@ class KeyValueLoad:
             (latency for latency in self.engine_bins[host] if latency.operation is operation), None
         )
 
-    def _place(self, operation: KeyOperation) -> int | None:
+    def _operation_index(self, operation: KeyOperation) -> int | None:
         return self.operations.index(operation) if operation in self.operations else None
 
-    def _over_seconds(self, done: Ints) -> Floats:
+    def _per_second(self, done: Ints) -> Floats:
         zeros = np.zeros(len(self.seconds))
         return np.asarray(np.divide(done, self.seconds, out=zeros, where=self.seconds > 0))
 
@@ -237,23 +239,23 @@ def _first_at_or_after(moments: Ints, least_ns: int, otherwise_ns: int) -> int:
     return int(later.min()) if later.size else otherwise_ns
 
 
-def measure_key_value(record: RunRecord, window: Window | None = None) -> KeyValueLoad:
+def sum_key_value_load(record: RunRecord, window: Window | None = None) -> KeyValueLoad:
     """The sums of a record's measured window, which is what a rule says where one does."""
     measured = find_measured_part(record, window or fixed_length_window(record))
     binned = tuple(
-        reply.latencies if (reply := engine_reply(host)) else () for host in record.hosts
+        reply.latencies if (reply := key_value_run_of(host)) else () for host in record.hosts
     )
     present = {int(way) for way in np.unique(record.intervals.direction)}
     present |= {int(latency.operation) for each in binned for latency in each}
     operations = tuple(operation for operation in KeyOperation if int(operation) in present)
-    parts = measured.parts.selected(measured.bins)
+    parts = measured.parts.select(measured.bins)
     sums = sum_operations(record, operations, measured.intervals, parts)
     counted = np.isin(record.intervals.direction, operations)
     return KeyValueLoad(
-        cut=measured,
+        measured_part=measured,
         operations=operations,
         seconds=_covered_seconds(record, np.flatnonzero(measured.intervals & counted)),
-        done=sums.done,
+        completed_by_host=sums.completed,
         lat_sum_ns=sums.lat_sum_ns,
         bins=sums.bins,
         engine_bins=binned,
@@ -293,14 +295,16 @@ class KeyValueView(RunView):
         return job
 
     @property
-    def replies(self) -> list[tuple[HostRun, KeyValueRun]]:
+    def engine_replies(self) -> list[tuple[HostRun, KeyValueRun]]:
         """What engines told, of the hosts whose engine told anything."""
-        return [(host, reply) for host in self.hosts if (reply := engine_reply(host)) is not None]
+        return [
+            (host, reply) for host in self.hosts if (reply := key_value_run_of(host)) is not None
+        ]
 
     @property
     def has_load(self) -> bool:
         """Whether any whole operation was measured in the window."""
-        return bool(self.key_value_load.completed.sum() > 0)
+        return bool(self.key_value_load.completed_by_operation.sum() > 0)
 
 
 WHOLE_KEY: Final = OPS_PER_S
@@ -345,7 +349,7 @@ def requested_operations(job: KeyJob) -> tuple[KeyOperation, ...]:
     if KeyOperation.READ_MODIFY_WRITE in asked:
         asked |= {KeyOperation.READ, KeyOperation.UPDATE}
     if job.rate_ops_per_s is not None:
-        asked |= {due for each in asked if (due := each.intended) is not None}
+        asked |= {due for each in asked if (due := each.intended_variant) is not None}
     return tuple(operation for operation in NAMED_OPERATIONS if operation in asked)
 
 
@@ -360,7 +364,7 @@ _BESIDE: Final = (KeyOperation.READ, KeyOperation.WRITE)
 
 def key_value_metrics(load: KeyValueLoad, job: KeyJob) -> dict[str, Metric]:
     """The metrics of all hosts together; without a common window none has a value."""
-    return _metrics(load, range(len(load.seconds)) if load.shared else (), job)
+    return _metrics(load, range(len(load.seconds)) if load.has_common_window else (), job)
 
 
 def key_value_host_metrics(load: KeyValueLoad, host: int, job: KeyJob) -> dict[str, Metric]:
@@ -376,8 +380,8 @@ def _reported_operations(load: KeyValueLoad, job: KeyJob) -> tuple[KeyOperation,
 def _metrics(load: KeyValueLoad, hosts: Sequence[int], job: KeyJob) -> dict[str, Metric]:
     hosts, shown = list(hosts), _reported_operations(load, job)
     metrics: dict[str, Metric] = {}
-    if hosts and float(load.seconds[hosts].min()) > 0 and load.completed[hosts].any():
-        rates: dict[str, float | None] = {WHOLE_KEY: float(load.rates[hosts].sum())}
+    if hosts and float(load.seconds[hosts].min()) > 0 and load.completed_by_operation[hosts].any():
+        rates: dict[str, float | None] = {WHOLE_KEY: float(load.fleet_rates[hosts].sum())}
         for operation in shown:
             if not operation.is_intended:
                 rates[operation.rate_key] = _operation_rate(load, operation, hosts)
@@ -395,11 +399,13 @@ def _operation_rate(
     whole run: every thread keeps to the mix that it was told, hundred by hundred.
     """
     if load.done_by_host(operation)[hosts].any():
-        return float(load.rates_of(operation)[hosts].sum())
+        return float(load.rates_of_operation(operation)[hosts].sum())
     shares = [_operation_share(load, operation, host) for host in hosts]
     if not any(shares):
         return None
-    return float(sum(load.rates[host] * share for host, share in zip(hosts, shares, strict=True)))
+    return float(
+        sum(load.fleet_rates[host] * share for host, share in zip(hosts, shares, strict=True))
+    )
 
 
 def _operation_share(load: KeyValueLoad, operation: KeyOperation, host: int) -> float:
@@ -412,7 +418,7 @@ def _operation_share(load: KeyValueLoad, operation: KeyOperation, host: int) -> 
 def _latency_metrics(
     load: KeyValueLoad, operation: KeyOperation, hosts: Sequence[int]
 ) -> dict[str, Metric]:
-    mean = load.mean_ns(operation, hosts)
+    mean = load.mean_latency_ns(operation, hosts)
     if mean is None:
         return {}
     by_name = {"mean": Metric(mean, "ns")}
@@ -420,11 +426,11 @@ def _latency_metrics(
     if windowed is not None:
         values = latency_statistics(windowed, mean, 1, KEY_PERCENTILES)
         by_name = {name: Metric(value, "ns") for name, value in values.items()}
-    elif (binned := load.binned(operation, hosts)) is not None:
+    elif (binned := load.engine_histogram(operation, hosts)) is not None:
         for name, percent in KEY_PERCENTILES:
-            if is_supported(binned.count, percent):
-                low, high = binned.bounds_ns(percent / 100)
-                at = binned.interpolated_ns(percent / 100)
+            if is_percentile_supported(binned.count, percent):
+                low, high = binned.quantile_bounds_ns(percent / 100)
+                at = binned.interpolated_quantile_ns(percent / 100)
                 by_name[name] = Metric(at, "ns", float(low), float(high))
         by_name["max"] = Metric(float(binned.max_ns), "ns")
     return {operation.latency_key(name): metric for name, metric in by_name.items()}
@@ -458,7 +464,7 @@ def with_key_value_intervals(
 def _interval_applies(steady: SteadinessView) -> bool:
     """Whether what the rule knows of the steady part's mean holds for the rate that is shown."""
     settled = steady.steadiness.status in _SETTLED
-    return settled and abs(steady.excess) <= EXCESS_TOLERABLE
+    return settled and abs(steady.mean_excess) <= EXCESS_TOLERABLE
 
 
 def _percentiles_with_intervals(
@@ -466,5 +472,5 @@ def _percentiles_with_intervals(
 ) -> dict[str, Metric]:
     prefix = f"{operation.key}_"
     return percentiles_with_intervals(
-        metrics, prefix, KEY_PERCENTILES, record, load.cut, [int(operation)]
+        metrics, prefix, KEY_PERCENTILES, record, load.measured_part, [int(operation)]
     )

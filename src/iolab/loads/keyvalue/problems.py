@@ -10,7 +10,7 @@ from iolab.core.host import DeviceFacts, HostFacts, Role
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
-from iolab.loads.keyvalue.cost import NODE_BYTES, memory_needed, space_on_host
+from iolab.loads.keyvalue.cost import NODE_BYTES, needed_memory_bytes, space_on_host
 from iolab.loads.keyvalue.table import (
     DB_BENCH_OPTIONS,
     PROGRAMS,
@@ -20,9 +20,9 @@ from iolab.loads.keyvalue.table import (
     MixTable,
     ServerTable,
     YcsbTable,
-    is_whole,
+    adds_up_to_whole,
     server_table,
-    ycsb_text,
+    ycsb_option_text,
 )
 from iolab.loads.keyvalue.workload import (
     READ_RANDOM_WRITE_RANDOM,
@@ -36,16 +36,16 @@ from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, with_free_space_margin
 from iolab.study.document import StudyDocument
 from iolab.study.file import ConfigurationTable, HostTable
 from iolab.study.tables import (
-    Item,
     Problem,
-    Tables,
+    StudyTables,
+    TableItem,
+    add_option_faults,
     add_problems,
-    check_options,
-    place,
-    start,
-    with_paths,
+    hosts_needing_paths,
+    table_name,
+    table_name_capitalised,
 )
-from iolab.study.targets import Target, targets_of
+from iolab.study.targets import Target, targets_of_study
 from iolab.study.wording import suggestion
 from iolab.text import quote_value
 from iolab.units import format_bytes, parse_size
@@ -54,14 +54,14 @@ OVERWRITE: Final = "overwrite"
 """The one benchmark without readers whose rate db_bench limits."""
 
 
-def add_key_value_faults(document: StudyDocument, tables: Tables) -> None:
+def add_key_value_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of key-value workloads and of their server that no single key shows."""
     for item in tables.items["workload"]:
-        check_options(document, item, "db_bench", DbBenchTable, DB_BENCH_OPTIONS)
-        check_options(document, item, "ycsb", YcsbTable, YCSB_OPTIONS, text_of=ycsb_text)
-    for item, bench in tables.read("workload", DbBenchTable):
+        add_option_faults(document, item, "db_bench", DbBenchTable, DB_BENCH_OPTIONS)
+        add_option_faults(document, item, "ycsb", YcsbTable, YCSB_OPTIONS, text_of=ycsb_option_text)
+    for item, bench in tables.items_of_table("workload", DbBenchTable):
         add_problems(document, item, _db_bench_problems(bench, item.written))
-    for item, mixed in tables.read("workload", YcsbTable):
+    for item, mixed in tables.items_of_table("workload", YcsbTable):
         add_problems(document, item, _mix_problems(mixed))
     _check_server(document, tables)
 
@@ -104,16 +104,16 @@ def _db_bench_problems(workload: DbBenchTable, written: Mapping[str, Any]) -> It
 
 def _mix_problems(workload: YcsbTable) -> Iterator[Problem]:
     shares = [getattr(workload.mix, key) for key in MixTable.model_fields]
-    if not is_whole(shares):
+    if not adds_up_to_whole(shares):
         hint = "Give shares that are 1 together, as in mix = { read = 0.95, update = 0.05 }."
         yield Problem(("mix",), f"shares in mix that add up to {sum(shares):g}", hint)
 
 
-def _check_server(document: StudyDocument, tables: Tables) -> None:
+def _check_server(document: StudyDocument, tables: StudyTables) -> None:
     written = document.tree.get("server")
     if not isinstance(written, dict):
         return
-    workloads = tables.read("workload", YcsbTable)
+    workloads = tables.items_of_table("workload", YcsbTable)
     if not any(item.written.get("engine") == "ycsb" for item in tables.items["workload"]):
         message = "[server] has no effect: no workload of the study has engine = 'ycsb'."
         document.add_fault(("server",), message, "Leave it out.")
@@ -134,14 +134,15 @@ def _check_server(document: StudyDocument, tables: Tables) -> None:
         _check_node_host(document, tables, written)
 
 
-def _check_one_store(document: StudyDocument, workloads: list[tuple[Item, YcsbTable]]) -> None:
+def _check_one_store(document: StudyDocument, workloads: list[tuple[TableItem, YcsbTable]]) -> None:
     """A keyspace has one table of one shape."""
     shapes = [(w.records, w.fields, parse_size(w.field_size)) for _, w in workloads]
     for (item, _), shape in zip(workloads, shapes, strict=True):
         if shape != shapes[0]:
-            first = place(document, workloads[0][0].path)
+            first = table_name(document, workloads[0][0].path)
             message = (
-                f"{start(document, item.path)} has other records, fields or field_size than "
+                f"{table_name_capitalised(document, item.path)} has other records, fields or "
+                "field_size than "
                 f"{first}, but a server holds one set of records."
             )
             hint = "Make them the same, or measure them as two studies."
@@ -162,9 +163,11 @@ def _check_node(document: StudyDocument, server: ServerTable) -> None:
         document.add_fault(("server", "memory"), message, hint)
 
 
-def _check_node_host(document: StudyDocument, tables: Tables, written: Mapping[str, Any]) -> None:
+def _check_node_host(
+    document: StudyDocument, tables: StudyTables, written: Mapping[str, Any]
+) -> None:
     """The node's host is one of the study, and every client can reach it there."""
-    hosts = {host.name: host for _, host in tables.read("host", HostTable)}
+    hosts = {host.name: host for _, host in tables.items_of_table("host", HostTable)}
     name = server_table(tables).host
     if name is not None and (name not in hosts or hosts[name].role is Role.HYPERVISOR):
         usable = [host.name for host in hosts.values() if host.role is not Role.HYPERVISOR]
@@ -173,15 +176,15 @@ def _check_node_host(document: StudyDocument, tables: Tables, written: Mapping[s
         return
     if not ipaddress.ip_address(server_table(tables).listen).is_loopback:
         return
-    for item, configuration in tables.read("configuration", ConfigurationTable):
-        clients = with_paths(tables, configuration)
+    for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
+        clients = hosts_needing_paths(tables, configuration)
         node = name or (clients[0] if clients else "")
         others = [client for client in clients if client != node]
         if others:
             message = (
                 f"The managed server on {quote_value(node)} listens on "
                 f"{server_table(tables).listen}, where "
-                f"{quote_value(others[0])} of {place(document, item.path)} cannot reach it."
+                f"{quote_value(others[0])} of {table_name(document, item.path)} cannot reach it."
             )
             hint = "Write server.listen with an address of that host that the clients can reach."
             key = "listen" if "listen" in written else "kind"
@@ -229,7 +232,7 @@ def key_value_faults(
     Both mappings are by `Target.key`. A host that was not asked for a program may have it.
     """
     faults: list[Fault] = []
-    for target in targets_of(study):
+    for target in targets_of_study(study):
         host_facts = facts.get(target.key)
         if host_facts is None:
             continue
@@ -243,7 +246,7 @@ def key_value_faults(
 
 def _missing_tool_faults(study: Study, host: str, facts: HostFacts) -> Iterator[Fault]:
     for program, (kind, _) in required_tools(study).items():
-        tool = facts.tool(program)
+        tool = facts.tool_facts(program)
         if tool is not None and tool.path is None:
             yield Fault(
                 f"There is no {quote_value(program)} on host {quote_value(host)}.", _INSTALL[kind]
@@ -289,7 +292,7 @@ def memory_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
             continue
         if isinstance(job, YcsbJob) and server.kind is not ServerKind.EMBEDDED:
             continue
-        need = memory_needed(job)
+        need = needed_memory_bytes(job)
         if job.memory_bytes < need and point.workload not in noted:
             noted.add(point.workload)
             yield (

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from iolab.analysis.metrics import is_supported
+from iolab.analysis.metrics import is_percentile_supported
 from iolab.analysis.points import PointSummary
 from iolab.analysis.steady import measured_window
 from iolab.core.metric import Metric, Result
@@ -20,32 +20,32 @@ from iolab.loads.keyvalue.charts import (
     LARGEST_NOTE,
     compare_key_groups,
     gains_document,
-    key_charts,
-    key_figures,
+    key_value_best_figures,
+    key_value_charts,
     largest_gains_table,
 )
 from iolab.loads.keyvalue.evidence import (
     HostRunsAndFacts,
     databases_table,
-    engine_notes,
+    engine_note_texts,
     servers_table,
     statistics_tables,
 )
-from iolab.loads.keyvalue.metrics import WHOLE_KEY, measure_key_value
+from iolab.loads.keyvalue.metrics import WHOLE_KEY, sum_key_value_load
 from iolab.loads.keyvalue.tables import (
     group_headlines,
     key_jobs_tables,
     main_operation,
     operations_line,
     operations_table,
-    run_columns,
+    run_metric_columns,
     study_point_groups,
 )
 from iolab.loads.keyvalue.terminal import key_value_lines
 from iolab.loads.keyvalue.workload import (
     BinnedLatency,
     KeyOperation,
-    server_in,
+    server_run_of,
 )
 from iolab.report.best import BestFigure, Headline
 from iolab.report.brief import Brief, Charts, LatencyCurves, LoadReport, Measurements
@@ -110,8 +110,8 @@ class KeyValueReport(LoadReport):
         return (WHOLE_KEY, *(main.latency_key(name) for name in ("mean", "p99")))
 
     def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
-        """See `run_columns`."""
-        return run_columns(metrics)
+        """See `run_metric_columns`."""
+        return run_metric_columns(metrics)
 
     def host_ranking_metric_key(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
         """The rate of all operations."""
@@ -119,16 +119,21 @@ class KeyValueReport(LoadReport):
 
     def latency_curves(self, record: RunRecord, name: str) -> LatencyCurves:
         """Each operation: of its latencies in the window, else of the engine's own bins."""
-        load = measure_key_value(record, measured_window(record))
+        load = sum_key_value_load(record, measured_window(record))
         hosts = list(range(len(record.hosts)))
         curves = []
         for operation in load.operations:
-            windowed, binned = load.histogram(operation, hosts), load.binned(operation, hosts)
+            windowed, binned = (
+                load.histogram(operation, hosts),
+                load.engine_histogram(operation, hosts),
+            )
             if windowed is not None:
-                curves.append(latency_curve(operation.word, windowed))
+                curves.append(latency_curve(operation.display_name, windowed))
             elif binned is not None:
                 curves.append(curve_from_engine_bins(binned))
-        return LatencyCurves(LatencyCurve(name, 0, (), ()), tuple(curves), load.cut.common)
+        return LatencyCurves(
+            LatencyCurve(name, 0, (), ()), tuple(curves), load.measured_part.common
+        )
 
     def timeline_panels(self, record: RunRecord, grid: TimeGrid) -> list[Panel]:
         """Rate, mean and p99 of each operation on keys; those since due stand beside the others."""
@@ -141,7 +146,7 @@ class KeyValueReport(LoadReport):
             own = record_of_operation(record, operation)
             done = distribute_over_cells(own, grid, own.intervals.ios.astype(np.float64), operation)
             waited = distribute_over_cells(own, grid, own.intervals.lat_sum_ns, operation)
-            name = _KEY_WORDS.get(operation, operation.word)
+            name = _KEY_WORDS.get(operation, operation.display_name)
             if not operation.is_intended:
                 rates.append(panel_line_from_array(name, done / seconds))
             if waited.any():
@@ -181,7 +186,7 @@ class KeyValueReport(LoadReport):
 
     def best_figures(self, measurements: Measurements) -> tuple[BestFigure, ...]:
         """The most operations a second of each group."""
-        return key_figures(
+        return key_value_best_figures(
             study_point_groups(measurements.study, measurements.points), measurements.study
         )
 
@@ -192,7 +197,7 @@ class KeyValueReport(LoadReport):
         hosts = HostRunsAndFacts(brief.host_runs, brief.facts)
         charts: dict[str, list[ChartGroup]] = {}
         for group in groups:
-            chart = key_charts(group, brief.study, hosts, brief.series_styles, gained)
+            chart = key_value_charts(group, brief.study, hosts, brief.series_styles, gained)
             charts.setdefault(group.workload.id, []).extend([chart] if chart else [])
         return charts
 
@@ -210,7 +215,7 @@ class KeyValueReport(LoadReport):
 
     def engine_notes(self, brief: Brief) -> tuple[str, ...]:
         """How engines were built."""
-        return engine_notes(brief.study, brief.host_runs)
+        return engine_note_texts(brief.study, brief.host_runs)
 
     def result_table(self, study: Study, results: Sequence[Result], anchors: RunAnchors) -> Table:
         """With rates and latencies of each operation."""
@@ -223,7 +228,7 @@ class KeyValueReport(LoadReport):
         servers = tuple(
             server
             for manifest in brief.manifests.values()
-            if (server := server_in(manifest)) is not None
+            if (server := server_run_of(manifest)) is not None
         )
         tables = (
             *key_jobs_tables(study),
@@ -239,7 +244,7 @@ class KeyValueReport(LoadReport):
     def engine_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
         """Statistics of engine and server."""
         manifest = brief.manifests.get((result.digest, result.repeat))
-        return statistics_tables(manifest.hosts, server_in(manifest)) if manifest else ()
+        return statistics_tables(manifest.hosts, server_run_of(manifest)) if manifest else ()
 
     def terminal_screen(
         self,
@@ -285,14 +290,14 @@ _KEY_WORDS: Final = {
 def curve_from_engine_bins(latency: BinnedLatency) -> LatencyCurve:
     """The same from an engine's own bins, by a straight line through each."""
     total = latency.count
-    named = [percent for percent in NAMED_PERCENTS if is_supported(total, percent)]
+    named = [percent for percent in NAMED_PERCENTS if is_percentile_supported(total, percent)]
     if not named or not latency.bins:
-        return LatencyCurve(latency.operation.word, total, (), ())
+        return LatencyCurve(latency.operation.display_name, total, (), ())
     return LatencyCurve(
-        latency.operation.word,
+        latency.operation.display_name,
         total,
         tuple(inverse_tail_fraction(percent) for percent in named),
-        tuple(latency.interpolated_ns(percent / 100) for percent in named),
+        tuple(latency.interpolated_quantile_ns(percent / 100) for percent in named),
     )
 
 

@@ -18,11 +18,11 @@ from iolab.analysis.check import (
 )
 from iolab.analysis.checks.bytes import (
     COLD_RESIDENT_SHARE,
+    device_byte_counts,
     hidden_layer,
-    moved_by_device,
-    target_in_memory,
+    target_is_memory,
 )
-from iolab.analysis.checks.idle import idle_before
+from iolab.analysis.checks.idle import other_io_answer_for_window
 from iolab.core.host import HostFacts
 from iolab.core.run import CacheProof, DeviceDelta, HostRun
 from iolab.dataclass import dataclass
@@ -34,8 +34,8 @@ from iolab.loads.keyvalue.workload import (
     KeyValueJob,
     ServerRun,
     StoreShape,
-    engine_reply,
-    server_in,
+    key_value_run_of,
+    server_run_of,
 )
 from iolab.text import percent_text
 from iolab.units import format_bytes, format_count
@@ -93,7 +93,7 @@ def _reads_from_devices_answers(view: KeyValueView, store: StoreReads) -> Iterat
     # block, but of all blocks no more than it has room for.
     share = min(each / least, ios, 1.0)
     kept = 1.0 if store.memory_bytes is None else min(store.memory_bytes / store.data_bytes, 1.0)
-    needed = 1 - kept if _is_uniform(view) else 0.0
+    needed = 1 - kept if _has_uniform_keys(view) else 0.0
     evidence: Numbers = {
         "device": store.device,
         "reads": reads,
@@ -106,8 +106,8 @@ def _reads_from_devices_answers(view: KeyValueView, store: StoreReads) -> Iterat
         "least_from_device": needed,
         "data_bytes": store.data_bytes,
         "memory_bytes": store.memory_bytes,
-        "memory_bounded": store.bounded,
-        "below_read_bytes": store.below_bytes,
+        "memory_bounded": store.has_memory_limit,
+        "below_read_bytes": store.read_bytes_below,
     }
     text = (
         f"For each of {format_count(reads)} reads {store.device} did {_ios_per_read_text(ios)} "
@@ -138,13 +138,17 @@ def _ios_per_read_text(ios: float) -> str:
 
 
 def _lower_device_answers(store: StoreReads, evidence: Numbers) -> Iterator[CheckAnswer]:
-    if store.below_bytes is not None and store.below_bytes < BELOW_GOOD * store.read_bytes:
+    if (
+        store.read_bytes_below is not None
+        and store.read_bytes_below < BELOW_GOOD * store.read_bytes
+    ):
         yield invalid(
-            f"The devices below {store.device} read only {format_bytes(store.below_bytes)} of its "
+            f"The devices below {store.device} read only {format_bytes(store.read_bytes_below)} "
+            "of its "
             f"{format_bytes(store.read_bytes)}: a layer between answered from memory.",
             **evidence,
         )
-    if store.opaque:
+    if store.is_layer_below_unknown:
         yield indicative(
             f"Could not be checked below {store.device}: its backing device is not known.",
             **evidence,
@@ -153,11 +157,11 @@ def _lower_device_answers(store: StoreReads, evidence: Numbers) -> Iterator[Chec
 
 def _keys_read(view: KeyValueView, index: int) -> int:
     """Keys that a client read in the whole run, and found."""
-    reply = engine_reply(view.hosts[index])
+    reply = key_value_run_of(view.hosts[index])
     if reply is None:
         return 0
     return sum(
-        max(count.done - (count.absent or 0), 0)
+        max(count.completed - (count.absent or 0), 0)
         for count in reply.counts
         if count.operation in (KeyOperation.READ, KeyOperation.SCAN)
     )
@@ -171,7 +175,7 @@ def _minimum_bytes_per_read(view: KeyValueView) -> int:
     return job.record_bytes
 
 
-def _is_uniform(view: KeyValueView) -> bool:
+def _has_uniform_keys(view: KeyValueView) -> bool:
     job = view.key_value_job
     if isinstance(job, KeyValueJob):
         return job.workload in UNIFORM_WORKLOADS
@@ -198,11 +202,11 @@ def _cache_drop_answer(host: str, proof: CacheProof | None, size: int) -> CheckA
         return unchecked(f"whether the page cache of {host} was dropped is not known", host=host)
     evidence: Numbers = {
         "host": host,
-        "dropped": proof.asked,
+        "dropped": proof.requested,
         "resident_bytes": proof.resident_bytes_after,
         "data_bytes": size,
     }
-    if not proof.asked:
+    if not proof.requested:
         return indicative(f"The page cache of {host} was not dropped.", **evidence)
     if proof.resident_bytes_after is None:
         return unchecked(f"nothing verifies that the page cache of {host} was dropped", **evidence)
@@ -216,15 +220,15 @@ def _cache_drop_answer(host: str, proof: CacheProof | None, size: int) -> CheckA
 
 
 @check("start-state", "Store not brought to its start state", needs_load=False)
-def start_state(view: KeyValueView) -> CheckAnswer:
+def database_start_state(view: KeyValueView) -> CheckAnswer:
     """Whether each run began from the same database, whatever the runs before it wrote."""
-    server = server_in(view.record)
+    server = server_run_of(view.record)
     if server is not None:
         return _start_state_answer("the server", server.restored_by)
-    if not view.replies:
+    if not view.engine_replies:
         return unchecked("no engine told of its run")
     return worst_answer(
-        _start_state_answer(host.host, reply.copied_by) for host, reply in view.replies
+        _start_state_answer(host.host, reply.copied_by) for host, reply in view.engine_replies
     )
 
 
@@ -246,7 +250,7 @@ def _start_state_answer(whose: str, by: str) -> CheckAnswer:
 
 
 @check("store-shape", "Another store than was loaded", needs_load=False)
-def store_shape(view: KeyValueView) -> CheckAnswer:
+def database_shape(view: KeyValueView) -> CheckAnswer:
     """Whether the store held the keys, in the blocks, that the workload is of."""
     return worst_answer(_store_shape_answers(view))
 
@@ -254,9 +258,9 @@ def store_shape(view: KeyValueView) -> CheckAnswer:
 def _store_shape_answers(view: KeyValueView) -> Iterator[CheckAnswer]:
     job = view.key_value_job
     if not isinstance(job, KeyValueJob):
-        yield _row_count_answer(server_in(view.record), job.records)
+        yield _row_count_answer(server_run_of(view.record), job.records)
         return
-    starts = [(host.host, reply.start) for host, reply in view.replies]
+    starts = [(host.host, reply.start) for host, reply in view.engine_replies]
     shaped = [(host, start) for host, start in starts if start and start.tables is not None]
     if len(shaped) < len(view.hosts):
         yield unchecked("the tables of the database were not looked at before the run")
@@ -307,15 +311,17 @@ def _row_count_answer(server: ServerRun | None, records: int) -> CheckAnswer:
 @check("compaction-debt", "Compactions left to do at the start", needs_load=False)
 def compaction_debt(view: KeyValueView) -> CheckAnswer:
     """Whether the store shared its devices with compactions of what was written before."""
-    server = server_in(view.record)
+    server = server_run_of(view.record)
     if server is not None:
-        if PENDING not in server.before:
+        if PENDING not in server.statistics_before_by_name:
             return unchecked("the server did not tell its pending compactions")
-        return _compaction_debt_answer("the server", pending=int(server.before[PENDING]))
-    if not view.replies:
+        return _compaction_debt_answer(
+            "the server", pending=int(server.statistics_before_by_name[PENDING])
+        )
+    if not view.engine_replies:
         return unchecked("no engine told of its run")
     return worst_answer(
-        _compaction_debt_of_host(host.host, reply.start) for host, reply in view.replies
+        _compaction_debt_of_host(host.host, reply.start) for host, reply in view.engine_replies
     )
 
 
@@ -349,15 +355,15 @@ def _compaction_debt_answer(
 
 
 @check("server-lost", "Server that did not live through the run", needs_load=False)
-def server_lost(view: KeyValueView) -> CheckAnswer:
+def server_died(view: KeyValueView) -> CheckAnswer:
     """Whether the server was the same process throughout and dropped nothing."""
-    server = server_in(view.record)
+    server = server_run_of(view.record)
     if server is None:
         return not_applicable("No server: each client has the store in its own process.")
     evidence: Numbers = {"product": server.product, "version": server.version}
     if server.error:
         return invalid(f"The server failed: {server.error.rstrip('.')}.", **evidence)
-    before, after = server.before, server.after
+    before, after = server.statistics_before_by_name, server.statistics_after_by_name
     fell = [name for name in GROWING if after.get(name, 0.0) < before.get(name, 0.0)]
     if after and fell:
         return invalid(
@@ -381,14 +387,14 @@ def key_value_idle(view: KeyValueView) -> CheckAnswer:
     if not clients:
         return unchecked("the devices of the server's store were not watched before the start")
     return worst_answer(
-        (idle_before(view, index, _run_seconds(view, index)) for index in clients),
+        (other_io_answer_for_window(view, index, _run_seconds(view, index)) for index in clients),
         most="share_of_run",
     )
 
 
 def _run_seconds(view: KeyValueView, index: int) -> float | None:
     """From a client's first interval to its last: devices are counted in its warm-up too."""
-    window = view.load.cut.hosts[index]
+    window = view.load.measured_part.hosts[index]
     return None if window is None else window.seconds
 
 
@@ -396,7 +402,7 @@ def key_value_target(view: KeyValueView) -> CheckAnswer:
     """target-in-memory of load on a key-value store: of the target that holds it."""
     if is_external_store(view):
         return unchecked("the storage of a server outside of the study is not known")
-    return target_in_memory.judge(view)
+    return target_is_memory.judge(view)
 
 
 def key_value_layers(view: KeyValueView) -> CheckAnswer:
@@ -412,31 +418,32 @@ class StoreReads:
 
     `clients` are the hosts, by their place in the run, whose operations it answered. `data_bytes`
     are the keys and values in it, `memory_bytes` the most that can be kept of them in memory, None
-    where that is not known; `bounded` says whether it was bounded, or is all of the machine's. The
-    devices read `read_bytes` in `read_ios`. `below_bytes` is what devices below read, None where
-    these are the lowest; `opaque` where nothing tells what lies below.
+    where that is not known; `has_memory_limit` says whether it was bounded, or is all of the
+    machine's. The devices read `read_bytes` in `read_ios`. `read_bytes_below` is what devices below
+    read, None where these are the lowest; `is_layer_below_unknown` where nothing tells what lies
+    below.
     """
 
     device: str
     clients: tuple[int, ...]
     data_bytes: int
     memory_bytes: int | None
-    bounded: bool
+    has_memory_limit: bool
     read_bytes: int
     read_ios: int
-    below_bytes: int | None
-    opaque: bool
+    read_bytes_below: int | None
+    is_layer_below_unknown: bool
 
 
 def is_external_store(view: KeyValueView) -> bool:
     """Whether the store is one of the user's own, outside of the study."""
-    server = server_in(view.record)
+    server = server_run_of(view.record)
     return server is not None and not server.host
 
 
 def store_clients(view: KeyValueView) -> tuple[int, ...]:
     """The clients, by their place, on whose own target a store lies; none for a server's."""
-    server = server_in(view.record)
+    server = server_run_of(view.record)
     names = [host.host for host in view.hosts]
     if server is None:
         return tuple(range(len(names)))
@@ -453,7 +460,7 @@ def loaded_bytes(view: KeyValueView) -> int:
 
 def store_reads(view: KeyValueView) -> tuple[StoreReads, ...] | None:
     """Every store with what its devices read; None where they were not counted."""
-    server = server_in(view.record)
+    server = server_run_of(view.record)
     if server is None:
         return _client_store_reads(view)
     if not server.host:
@@ -473,24 +480,24 @@ def store_reads(view: KeyValueView) -> tuple[StoreReads, ...] | None:
             clients=everybody,
             data_bytes=size,
             memory_bytes=memory,
-            bounded=bounded,
+            has_memory_limit=bounded,
             read_bytes=sum(delta.read_bytes for delta in deltas),
             read_ios=sum(delta.read_ios for delta in deltas),
-            below_bytes=None,
-            opaque=False,
+            read_bytes_below=None,
+            is_layer_below_unknown=False,
         ),
     )
 
 
 def _client_store_reads(view: KeyValueView) -> tuple[StoreReads, ...] | None:
-    groups = moved_by_device(view)
+    groups = device_byte_counts(view)
     if groups is None:
         return None
     names = [host.host for host in view.hosts]
     stores = []
     for group in groups:
         clients = tuple(names.index(name) for name in group.hosts)
-        facts = view.facts_of(view.hosts[clients[0]])
+        facts = view.facts_of_host(view.hosts[clients[0]])
         bound = view.key_value_job.memory_bytes
         total = facts.memory.total_bytes if facts else None
         # Each client's engine has a bound of its own; clients of one kernel share its memory.
@@ -501,18 +508,18 @@ def _client_store_reads(view: KeyValueView) -> tuple[StoreReads, ...] | None:
                 clients=clients,
                 data_bytes=loaded_bytes(view) * len(clients),
                 memory_bytes=memory,
-                bounded=bound is not None,
+                has_memory_limit=bound is not None,
                 read_bytes=group.read_bytes,
                 read_ios=_device_read_ios(view, clients, group.device.split("+")),
-                below_bytes=group.below_read,
-                opaque=group.opaque,
+                read_bytes_below=group.read_bytes_below,
+                is_layer_below_unknown=group.is_layer_below_unknown,
             )
         )
     return tuple(stores)
 
 
 def _device_read_ios(view: KeyValueView, clients: tuple[int, ...], names: list[str]) -> int:
-    """As `moved_by_device` has it of bytes: each client looked at its own moments."""
+    """As `device_byte_counts` has it of bytes: each client looked at its own moments."""
     return max(
         sum(delta.read_ios for delta in view.hosts[index].devices if delta.device in names)
         for index in clients
@@ -541,7 +548,7 @@ def _server_device_reads(view: KeyValueView, name: str, facts: HostFacts | None)
 
 
 def _client_device_reads(view: KeyValueView, client: HostRun) -> _Read | None:
-    target = view.target(client)
+    target = view.target_of_host(client)
     deltas = {delta.device: delta for delta in client.devices}
     if target is None or target.device not in deltas:
         return None

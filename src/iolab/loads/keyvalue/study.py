@@ -18,8 +18,8 @@ from iolab.loads.keyvalue.cost import (
     full_copy_notes,
     key_value_reasons,
     key_value_seconds,
-    largest_space,
     loaded_bytes,
+    most_space_on_a_host,
     plan_with_copy_costs,
     run_overhead_s,
     run_writes,
@@ -56,8 +56,8 @@ from iolab.study.file import XFS
 from iolab.study.foretold import VerdictLimit, run_length_limits
 from iolab.study.kinds import HostStudy, KnownFacts, LoadCost, LoadStudy, Programs
 from iolab.study.load_tables import LoadTable, StudyTable
-from iolab.study.tables import Item, Tables, start
-from iolab.study.targets import targets_of
+from iolab.study.tables import StudyTables, TableItem, table_name_capitalised
+from iolab.study.targets import targets_of_study
 from iolab.study.writes import RunWrites
 from iolab.text import counted_noun
 from iolab.units import format_bytes, format_rate_bytes
@@ -71,11 +71,11 @@ class ServerSection:
     makes_hosts: Final = False
     setting: Final = "server"
 
-    def stand_in(self, written: object) -> StudyTable:  # noqa: ARG002
+    def replace_faulty_values(self, written: object) -> StudyTable:  # noqa: ARG002
         """What a table that cannot be read counts as."""
         return ServerTable()
 
-    def settings(self, tables: Tables) -> ServerSettings:
+    def settings(self, tables: StudyTables) -> ServerSettings:
         """The server as written."""
         return table_server_settings(server_table(tables))
 
@@ -106,29 +106,34 @@ class KeyValueStudy(LoadStudy):
         """See `LoadStudy`."""
         return {program: argv for program, (_, argv) in required_tools(study).items()}
 
-    def check(self, document: StudyDocument, tables: Tables) -> None:
+    def add_workload_faults(self, document: StudyDocument, tables: StudyTables) -> None:
         """Add every fault of its workloads and of their server that no single key shows."""
         add_key_value_faults(document, tables)
 
-    def check_devices(self, document: StudyDocument, tables: Tables) -> None:
+    def add_device_faults(self, document: StudyDocument, tables: StudyTables) -> None:
         """A database lies on a file system, which the session can make."""
         if tables.target.filesystem == XFS:
             return
-        for item, table in tables.read("workload", StudyTable):
+        for item, table in tables.items_of_table("workload", StudyTable):
             if not isinstance(table, DbBenchTable | YcsbTable):
                 continue
-            message = f"{start(document, item.path)} needs a file system, but the target is a "
+            message = (
+                f"{table_name_capitalised(document, item.path)} needs a file system, but "
+                "the target is a "
+            )
             hint = f"Write filesystem = '{XFS}' under [target] to make one there, or give a "
             document.add_fault(item.path, f"{message}device.", f"{hint}directory.")
 
-    def workload(self, item: Item, table: DbBenchTable | YcsbTable, tables: Tables) -> Workload:
+    def build_workload(
+        self, item: TableItem, table: DbBenchTable | YcsbTable, tables: StudyTables
+    ) -> Workload:
         """See `LoadStudy`; a bound of memory is for a store within the client."""
-        workload, job = super().workload(item, table, tables), table.job()
+        workload, job = super().build_workload(item, table, tables), table.build_job()
         if isinstance(job, YcsbJob) and server_table(tables).kind is not ServerKind.EMBEDDED:
             return replace(workload, job=replace(job, memory_bytes=None))
         return workload
 
-    def cost(
+    def load_cost(
         self,
         study: Study,
         runs: Sequence[PlannedRun],
@@ -137,9 +142,9 @@ class KeyValueStudy(LoadStudy):
     ) -> LoadCost:
         """Loading, copying and what runs write; its runs prepare themselves."""
         return LoadCost(
-            own=tuple(key_value_reasons(study, runs, rate)),
+            own_preparation=tuple(key_value_reasons(study, runs, rate)),
             set_up_bytes=loaded_bytes(study, runs),
-            space_bytes=largest_space(study, runs, rate),
+            space_bytes=most_space_on_a_host(study, runs, rate),
         )
 
     def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:  # noqa: ARG002
@@ -158,11 +163,11 @@ class KeyValueStudy(LoadStudy):
         )
         return max(load_s + run_overhead_s(study, job) - overhead_seconds(method), 0.0)
 
-    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
+    def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
         """Runs that are too short."""
         return run_length_limits(study, (run for run in runs if isinstance(run.point.job, KeyJob)))
 
-    def faults(
+    def host_faults(
         self,
         study: Study,
         plan: Plan,
@@ -172,7 +177,7 @@ class KeyValueStudy(LoadStudy):
         """Programs that are missing, and targets that are too small."""
         return key_value_faults(study, plan, facts, devices)
 
-    def with_facts(self, study: Study, plan: Plan, facts: KnownFacts) -> Plan:
+    def plan_with_facts(self, study: Study, plan: Plan, facts: KnownFacts) -> Plan:
         """See `plan_with_copy_costs`."""
         return plan_with_copy_costs(
             study, plan, _reflink_support(study, facts), ASSUMED_WRITE_BYTES_PER_S
@@ -210,7 +215,7 @@ def _db_bench_job_text(job: KeyValueJob) -> str:
 
 
 def _ycsb_job_text(job: YcsbJob) -> str:
-    mix = ", ".join(f"{share:.3g} {operation.word}" for operation, share in job.mix)
+    mix = ", ".join(f"{share:.3g} {operation.display_name}" for operation, share in job.mix)
     rate = f", {job.rate_ops_per_s:,} ops/s" if job.rate_ops_per_s is not None else ""
     return (
         f"ycsb: {mix}, {job.distribution.value}, {counted_noun(job.threads, 'thread')}"
@@ -260,7 +265,7 @@ SHARING: Final = ("xfs", "btrfs", "ocfs2", "bcachefs")
 
 def _reflink_support(study: Study, facts: KnownFacts) -> Reflinks:
     reflinks: dict[tuple[str, str], bool] = {}
-    for target in targets_of(study):
+    for target in targets_of_study(study):
         host_facts = None if facts is None else facts.get(target.key)
         if host_facts is not None and host_facts.target is not None:
             shares = host_facts.target.fs_type in SHARING

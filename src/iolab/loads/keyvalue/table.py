@@ -40,7 +40,7 @@ from iolab.study import ssh_addresses, values
 from iolab.study.file import TargetPath
 from iolab.study.load_tables import Label, LoadTable, Numbers, Sizes, StudyTable
 from iolab.study.names import HOSTS_MAX
-from iolab.study.tables import Tables
+from iolab.study.tables import StudyTables
 from iolab.units import parse_size
 
 PROGRAMS: Final = ("db_bench", "sst_dump")
@@ -103,11 +103,11 @@ DB_BENCH_OPTIONS: Final = engine_options(
 class YcsbOption(EngineOption):
     """With what it is called by.
 
-    `prefix` is what it is called by beyond its name: nothing for YCSB's own, `iolab.` for those of
-    the bindings, and for those of the Java machine, which are no properties, the flag.
+    `is_prefix` is what it is called by beyond its name: nothing for YCSB's own, `iolab.` for those
+    of the bindings, and for those of the Java machine, which are no properties, the flag.
     """
 
-    prefix: str = ""
+    is_prefix: str = ""
 
 
 BINDING: Final = "iolab."
@@ -231,35 +231,35 @@ _PROGRAM: Final = re.compile(
 )
 
 
-def version_value() -> values.Read:
+def version_value() -> values.ValueReader:
     """A version of Cassandra; one without a third part is the one that was tried of its line."""
     hint = f"Give a version of {', '.join(VERSIONS)} in quotes, as '{VERSIONS['4.0']}' or '4.0'."
-    base = values.matching(_VERSION.fullmatch, hint, {"pattern": f"^(?:{_VERSION.pattern})$"})
+    base = values.text_matching(_VERSION.fullmatch, hint, {"pattern": f"^(?:{_VERSION.pattern})$"})
 
     def read(value: object) -> str:
-        version = str(base.reader(value))
+        version = str(base.read(value))
         return VERSIONS.get(version, version)
 
-    return values.Read(read, base.schema)
+    return values.ValueReader(read, base.schema)
 
 
-def keyspace_value() -> values.Read:
+def keyspace_value() -> values.ValueReader:
     """The name of a keyspace, which is never quoted."""
     hint = "Use small letters, digits and '_', a letter first, "
     hint += f"at most {KEYSPACE_CHARACTERS} characters."
-    return values.matching(_KEYSPACE.fullmatch, hint, {"pattern": f"^{_KEYSPACE.pattern}$"})
+    return values.text_matching(_KEYSPACE.fullmatch, hint, {"pattern": f"^{_KEYSPACE.pattern}$"})
 
 
-def program_value() -> values.Read:
+def program_value() -> values.ValueReader:
     """A program by its full path, or by a name that is found on PATH; nothing else of a path."""
     hint = "Give a full path, as '/opt/jdk-17/bin/java', or a name without a slash."
-    return values.matching(_PROGRAM.fullmatch, hint, {"pattern": f"^(?:{_PROGRAM.pattern})$"})
+    return values.text_matching(_PROGRAM.fullmatch, hint, {"pattern": f"^(?:{_PROGRAM.pattern})$"})
 
 
-def endpoint_value() -> values.Read:
+def endpoint_value() -> values.ValueReader:
     """Where a server listens, `HOST[:PORT]`, an IPv6 address in brackets."""
     hint = "Write HOST[:PORT], as in 'db-1.example.org:9042'."
-    return values.matching(is_endpoint, hint, {}, "has")
+    return values.text_matching(is_endpoint, hint, {}, "has")
 
 
 def is_endpoint(text: str) -> bool:
@@ -269,27 +269,29 @@ def is_endpoint(text: str) -> bool:
         return False
     if match["port"] and not 1 <= int(match["port"]) <= ssh_addresses.PORT_MAX:
         return False
-    return ssh_addresses.is_address(match["name"] or match["six"])
+    return ssh_addresses.is_valid_address(match["name"] or match["six"])
 
 
-def listen_address_value() -> values.Read:
+def listen_address_value() -> values.ValueReader:
     """The IP address that a server of ours listens on.
 
     On all ports at once nobody could say who reaches it, and Cassandra refuses it.
     """
-    return values.matching(
-        lambda text: ssh_addresses.is_ip(text) and not ipaddress.ip_address(text).is_unspecified,
+    return values.text_matching(
+        lambda text: (
+            ssh_addresses.is_ip_address(text) and not ipaddress.ip_address(text).is_unspecified
+        ),
         "Give the IP address of one of the host's own ports, as '127.0.0.1' or '192.0.2.7'.",
         {},
     )
 
 
-def is_whole(shares: list[float]) -> bool:
+def adds_up_to_whole(shares: list[float]) -> bool:
     """Whether shares are a whole, but for what decimal fractions lose in binary."""
     return math.isclose(sum(shares), 1, abs_tol=1e-9)
 
 
-def ycsb_text(value: float | str) -> str:
+def ycsb_option_text(value: float | str) -> str:
     """The value of an option as YCSB reads it: `true` and `false`, numbers and text as they are."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -332,13 +334,13 @@ HEAP_BYTES_MIN: Final = 256 << 20
 
 REPLICATION_MAX: Final = 100
 
-KeyIndicator = Annotated[Indicator, values.word(INDICATORS, "indicators")]
-Threads = Annotated[int, values.whole(1, THREADS_MAX)]
-BlockBytes = Annotated[int | str, values.size(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX, multiple=1)]
-Bytes = Annotated[int | str, values.size(0, BYTES_MAX, multiple=1)]
-MemoryBytes = Annotated[int | str, values.size(MEMORY_BYTES_MIN, BYTES_MAX, multiple=1)]
-ValueBytes = Annotated[int | str, values.size(1, VALUE_BYTES_MAX, multiple=1)]
-Share = Annotated[float, values.number(0, 1, ", as 0.95")]
+KeyIndicator = Annotated[Indicator, values.word_value(INDICATORS, "indicators")]
+Threads = Annotated[int, values.integer_value(1, THREADS_MAX)]
+BlockBytes = Annotated[int | str, values.size_value(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX, multiple=1)]
+Bytes = Annotated[int | str, values.size_value(0, BYTES_MAX, multiple=1)]
+MemoryBytes = Annotated[int | str, values.size_value(MEMORY_BYTES_MIN, BYTES_MAX, multiple=1)]
+ValueBytes = Annotated[int | str, values.size_value(1, VALUE_BYTES_MAX, multiple=1)]
+Share = Annotated[float, values.number_value(0, 1, ", as 0.95")]
 
 
 class DbBenchTable(LoadTable):
@@ -347,23 +349,23 @@ class DbBenchTable(LoadTable):
     job_type: ClassVar[type[AnyJob]] = KeyValueJob
     axes: ClassVar[tuple[str, ...]] = ("block_size", "threads")
 
-    engine: Annotated[EngineName, values.word(DB_BENCH_ENGINES, "engines")]
-    benchmark: Annotated[str, values.word(BENCHMARKS, "benchmarks")]
-    keys: Annotated[int, values.whole(1, KEYS_MAX)]
-    key_size: Annotated[int | str, values.size(KEY_BYTES_MIN, KEY_BYTES_MAX, multiple=1)] = 16
+    engine: Annotated[EngineName, values.word_value(DB_BENCH_ENGINES, "engines")]
+    benchmark: Annotated[str, values.word_value(BENCHMARKS, "benchmarks")]
+    keys: Annotated[int, values.integer_value(1, KEYS_MAX)]
+    key_size: Annotated[int | str, values.size_value(KEY_BYTES_MIN, KEY_BYTES_MAX, multiple=1)] = 16
     value_size: ValueBytes = 1024
     block_size: Annotated[list[BlockBytes], Sizes]
     threads: Annotated[list[Threads], Numbers]
     cache_size: Bytes = "8m"
     memory: MemoryBytes | None = None
-    bloom_bits: Annotated[int, values.whole(0, BLOOM_BITS_MAX)] = 10
-    read_percent: Annotated[int, values.whole(0, 100)] | None = None
-    write_rate: Annotated[int | str, values.size(1, BYTES_MAX, multiple=1)] | None = None
+    bloom_bits: Annotated[int, values.integer_value(0, BLOOM_BITS_MAX)] = 10
+    read_percent: Annotated[int, values.integer_value(0, 100)] | None = None
+    write_rate: Annotated[int | str, values.size_value(1, BYTES_MAX, multiple=1)] | None = None
     database: TargetPath | None = None
     indicator: KeyIndicator = BY_KEY_OPERATIONS
     db_bench: dict[str, Label] = Field(default_factory=dict)
 
-    def job(self) -> KeyValueJob:
+    def build_job(self) -> KeyValueJob:
         """See `LoadTable`."""
         loaded = KeyValueSet(
             keys=self.keys,
@@ -372,7 +374,9 @@ class DbBenchTable(LoadTable):
             block_bytes=parse_size(self.block_size[0]),
             bloom_bits=self.bloom_bits,
         )
-        return KeyValueJob(**KeyValueJob.fields_from_keys([*self.entries(), ("loaded", loaded)]))
+        return KeyValueJob(
+            **KeyValueJob.fields_from_keys([*self.set_entries(), ("loaded", loaded)])
+        )
 
 
 class MixTable(StudyTable):
@@ -390,56 +394,57 @@ class YcsbTable(LoadTable):
 
     job_type: ClassVar[type[AnyJob]] = YcsbJob
     axes: ClassVar[tuple[str, ...]] = ("threads", "rate")
-    option_text = staticmethod(ycsb_text)
+    option_text = staticmethod(ycsb_option_text)
 
-    engine: Annotated[EngineName, values.word(YCSB_ENGINES, "engines")]
+    engine: Annotated[EngineName, values.word_value(YCSB_ENGINES, "engines")]
     mix: MixTable
-    records: Annotated[int, values.whole(1, RECORDS_MAX)]
-    fields: Annotated[int, values.whole(1, FIELDS_MAX)] = 4
+    records: Annotated[int, values.integer_value(1, RECORDS_MAX)]
+    fields: Annotated[int, values.integer_value(1, FIELDS_MAX)] = 4
     field_size: ValueBytes = 1024
     threads: Annotated[list[Threads], Numbers]
-    distribution: Annotated[Distribution, values.choice(Distribution, "distributions")] = (
+    distribution: Annotated[Distribution, values.choice_value(Distribution, "distributions")] = (
         Distribution.UNIFORM
     )
-    rate: Annotated[list[Annotated[int, values.whole(1, RATE_MAX)]], Numbers] | None = None
+    rate: Annotated[list[Annotated[int, values.integer_value(1, RATE_MAX)]], Numbers] | None = None
     memory: MemoryBytes | None = None
     indicator: KeyIndicator = BY_KEY_OPERATIONS
     ycsb: dict[str, Label] = Field(default_factory=dict)
 
-    def job(self) -> YcsbJob:
+    def build_job(self) -> YcsbJob:
         """See `LoadTable`."""
         return YcsbJob(
-            **YcsbJob.fields_from_keys([*self.entries(), ("mix", operation_shares(self.mix))])
+            **YcsbJob.fields_from_keys([*self.set_entries(), ("mix", operation_shares(self.mix))])
         )
 
 
 class ServerTable(StudyTable):
     """`[server]`: the store of all YCSB workloads; each kind reads the keys that it needs."""
 
-    kind: Annotated[ServerKind, values.choice(ServerKind, "kinds of server")] = EMBEDDED.kind
+    kind: Annotated[ServerKind, values.choice_value(ServerKind, "kinds of server")] = EMBEDDED.kind
     addresses: (
-        Annotated[list[Annotated[str, endpoint_value()]], values.Listed(lone=True)] | None
+        Annotated[list[Annotated[str, endpoint_value()]], values.ListValue(allow_scalar=True)]
+        | None
     ) = None
-    host: Annotated[str, values.host_name()] | None = None
+    host: Annotated[str, values.host_name_value()] | None = None
     version: Annotated[str, version_value()] = EMBEDDED.version
     listen: Annotated[str, listen_address_value()] = EMBEDDED.listen
-    port: Annotated[int, values.whole(1, ssh_addresses.PORT_MAX)] = EMBEDDED.port
-    heap: Annotated[int | str, values.size(HEAP_BYTES_MIN, BYTES_MAX, multiple=1)] = "1g"
+    port: Annotated[int, values.integer_value(1, ssh_addresses.PORT_MAX)] = EMBEDDED.port
+    heap: Annotated[int | str, values.size_value(HEAP_BYTES_MIN, BYTES_MAX, multiple=1)] = "1g"
     memory: MemoryBytes | None = None
     keyspace: Annotated[str, keyspace_value()] = EMBEDDED.keyspace
-    replication: Annotated[int, values.whole(1, min(REPLICATION_MAX, HOSTS_MAX))] = (
+    replication: Annotated[int, values.integer_value(1, min(REPLICATION_MAX, HOSTS_MAX))] = (
         EMBEDDED.replication
     )
-    consistency: Annotated[str, values.word(CONSISTENCIES, "consistency levels")] = (
+    consistency: Annotated[str, values.word_value(CONSISTENCIES, "consistency levels")] = (
         EMBEDDED.consistency
     )
     ycsb: TargetPath | None = None
     java: Annotated[str, program_value()] = EMBEDDED.java
 
 
-def server_table(tables: Tables) -> ServerTable:
+def server_table(tables: StudyTables) -> ServerTable:
     """The server's table; without one there is no server."""
-    return tables.find(ServerTable) or ServerTable()
+    return tables.find_single_table(ServerTable) or ServerTable()
 
 
 def operation_shares(table: MixTable) -> tuple[tuple[KeyOperation, float], ...]:
@@ -450,7 +455,7 @@ def operation_shares(table: MixTable) -> tuple[tuple[KeyOperation, float], ...]:
 
 def table_server_settings(table: ServerTable) -> ServerSettings:
     """The server as written; without a table there is none."""
-    return ServerSettings(**ServerSettings.fields_from_keys(table.entries()))
+    return ServerSettings(**ServerSettings.fields_from_keys(table.set_entries()))
 
 
 def server_identity(study: Study) -> dict[str, object]:

@@ -50,7 +50,7 @@ def key_workloads(study: Study) -> tuple[Workload, ...]:
 
 def plural_operation(operation: KeyOperation) -> str:
     """The operations for people: `Reads`."""
-    return _WHAT.get(operation, operation.word.capitalize())
+    return _WHAT.get(operation, operation.display_name.capitalize())
 
 
 def metric_value(metrics: Mapping[str, Metric], key: str) -> float | None:
@@ -102,7 +102,7 @@ def published_percentile(job: AnyJob) -> str:
     return "p99_99" if isinstance(job, YcsbJob) else "p99"
 
 
-def percentile_to_draw(
+def percentile_for_chart(
     job: AnyJob, metrics: Sequence[Mapping[str, Metric]], operation: KeyOperation
 ) -> str:
     """The published percentile, where all points have it; else the highest that they all have."""
@@ -131,7 +131,7 @@ def known_latency_texts(
     for name in names:
         metric = metrics.get(operation.latency_key(name), UNKNOWN_METRIC)
         if metric.value is not None or metric.low is not None:
-            yield f"{operation.word} {WORDS[name]}", metric_text(metric)
+            yield f"{operation.display_name} {WORDS[name]}", metric_text(metric)
 
 
 def operations_line(result: Result) -> str:
@@ -224,7 +224,7 @@ OTHER_LATENCIES: Final = ("mean", "p99")
 """What it tells of the others."""
 
 
-def run_columns(metrics: Iterable[Mapping[str, Metric]]) -> list[tuple[str, str]]:
+def run_metric_columns(metrics: Iterable[Mapping[str, Metric]]) -> list[tuple[str, str]]:
     """(metric, heading) of what tells these runs: all operations, then each by itself."""
     all_metrics = list(metrics)
     main = main_operation(all_metrics)
@@ -235,7 +235,7 @@ def run_columns(metrics: Iterable[Mapping[str, Metric]]) -> list[tuple[str, str]
     ordered = sorted(latencies, key=lambda operation: (operation is not main, operation))
     for operation in ordered:
         names = RESULT_LATENCIES if operation is main else OTHER_LATENCIES
-        word = operation.word.capitalize()
+        word = operation.display_name.capitalize()
         shown += [(operation.latency_key(name), f"{word} {WORDS[name]}") for name in names]
     return shown
 
@@ -271,7 +271,7 @@ def _operations_table(
     numbers = ("Operations/s", *(_HEADINGS.get(name, WORDS[name]) for name in names))
     rows = tuple(
         row_of(
-            operation.word,
+            operation.display_name,
             *((name,) if len(texts) > 1 else ()),
             metric_text(metrics.get(operation.rate_key), bare_rate=True),
             *(metric_text(metrics.get(operation.latency_key(latency))) for latency in names),
@@ -287,7 +287,7 @@ def percentile_bounds_table(points: Sequence[PointSummary], name: Namer) -> Tabl
     names = tuple(key for key, _ in PERCENTILES)
     rows = [
         row_of(
-            operation.word,
+            operation.display_name,
             name(point),
             str(run.repeat),
             *(_bounds_text(run.metrics.get(operation.latency_key(key))) for key in names),
@@ -324,7 +324,9 @@ def intended_latency_table(points: Sequence[PointSummary], name: Namer) -> Table
         if operation.is_intended
     ]
     pairs = [
-        (operation, other) for operation in KeyOperation if (other := operation.intended) in due
+        (operation, other)
+        for operation in KeyOperation
+        if (other := operation.intended_variant) in due
     ]
     if not pairs:
         return None
@@ -334,7 +336,7 @@ def intended_latency_table(points: Sequence[PointSummary], name: Namer) -> Table
     )
     rows = tuple(
         row_of(
-            operation.word,
+            operation.display_name,
             name(point),
             metric_text(point.metrics.get(WHOLE_KEY), bare_rate=True),
             *(
@@ -414,7 +416,9 @@ def _ycsb_table(workloads: Sequence[tuple[Workload, YcsbJob]]) -> Table | None:
 
 def _ycsb_row(workload: Workload, job: YcsbJob) -> tuple[Cell, ...]:
     swept = workload.axis_texts
-    mix = ", ".join(f"{percent_text(share)} {operation.word}" for operation, share in job.mix)
+    mix = ", ".join(
+        f"{percent_text(share)} {operation.display_name}" for operation, share in job.mix
+    )
     rate = "none" if job.rate_ops_per_s is None else f"{job.rate_ops_per_s:,} ops/s"
     return row_of(
         workload.title,

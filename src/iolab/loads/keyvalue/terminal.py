@@ -130,7 +130,7 @@ def _gain_cells(largest: GroupLargestGain) -> list[Text | str]:
     gain = largest.best.gain
     return [
         literal_text(f"  {largest.words}"),
-        Text(percent_text(gain.share, signed=True), style="bold"),
+        Text(percent_text(gain.gain_share, signed=True), style="bold"),
         percent_interval_text(largest.best.low, largest.best.high),
         literal_text(largest.at),
         gain.comparison.verdict.value,
@@ -143,7 +143,9 @@ def _metric_columns(groups: Sequence[PointGroup]) -> list[_MetricColumn]:
     metrics: list[Mapping[str, Metric]] = [p.metrics for group in groups for p in group.points]
     published = {published_percentile(group.workload.job) for group in groups}
     main = main_operation(metrics)
-    shown = [_MetricColumn(main.latency_key("mean"), Column(f"{main.word} mean", is_number=True))]
+    shown = [
+        _MetricColumn(main.latency_key("mean"), Column(f"{main.display_name} mean", is_number=True))
+    ]
     named = {name for name in _TAILS if _has_value(metrics, main.latency_key(name))}
     named |= published if named else {*published, highest_known_percentile(metrics, main)}
     shown += [
@@ -158,8 +160,8 @@ def _metric_columns(groups: Sequence[PointGroup]) -> list[_MetricColumn]:
             _MetricColumn(_WRITER_RATE, Column("writes/s", is_number=True, is_optional=True))
         )
     for operation in timed_operations(metrics):
-        is_due = operation is main.intended
-        word = "due" if is_due else operation.word
+        is_due = operation is main.intended_variant
+        word = "due" if is_due else operation.display_name
         names = ("mean", "p99") if is_due else ("p99",)
         if operation is main or (operation.is_intended and not is_due):
             continue

@@ -62,7 +62,7 @@ class KeyOperation(NamedOperation):
         return self.name.startswith("INTENDED_")
 
     @property
-    def intended(self) -> KeyOperation | None:
+    def intended_variant(self) -> KeyOperation | None:
         """The same operation timed from when it was due; None for one that is never so."""
         return None if self.is_intended else KeyOperation.__members__.get(f"INTENDED_{self.name}")
 
@@ -109,9 +109,9 @@ class KeyValueJob(AnyJob):
     """
 
     type_tag: ClassVar[str] = "db_bench"
-    tells_latency: ClassVar[bool] = False
-    fills_store: ClassVar[bool] = True
-    places: ClassVar[tuple[str, ...]] = ("database",)
+    reports_live_latency: ClassVar[bool] = False
+    fills_data_store: ClassVar[bool] = True
+    path_options: ClassVar[tuple[str, ...]] = ("database",)
     load_axes: ClassVar[tuple[str, ...]] = ("threads",)
     indicators: ClassVar[Mapping[str, str | None]] = KEY_INDICATORS
     keys: ClassVar[Mapping[str, str]] = MappingProxyType(
@@ -134,7 +134,7 @@ class KeyValueJob(AnyJob):
     database: str = ""
     options: tuple[tuple[str, str], ...] = ()
 
-    def at_axis_values(self, axis: Iterable[tuple[str, int | str]]) -> KeyValueJob:
+    def with_axis_values(self, axis: Iterable[tuple[str, int | str]]) -> KeyValueJob:
         """The job with the axis values in place of its first ones."""
         values: dict[str, Any] = dict(axis)
         block = parse_size(values.get("block_size", self.loaded.block_bytes))
@@ -146,7 +146,7 @@ class KeyValueJob(AnyJob):
         """What makes this load."""
         return DB_BENCH_ENGINE
 
-    def mix_at_axis(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
+    def mix_for_axis_values(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
         """See `AnyJob`."""
         return MIXES, f"{self.workload}{self.read_percent}"
 
@@ -156,7 +156,7 @@ class KeyValueJob(AnyJob):
         return self.workload.endswith(_WRITER_BESIDE)
 
     @property
-    def streams(self) -> int:
+    def seed_stream_count(self) -> int:
         """Threads that draw keys, each from a random stream of its own."""
         return self.threads + (1 if self.has_writer else 0)
 
@@ -186,7 +186,7 @@ class BinnedLatency:
     resolution_ns: int
     bins: tuple[LatencyBin, ...]
 
-    def bounds_ns(self, quantile: float) -> tuple[int, int]:
+    def quantile_bounds_ns(self, quantile: float) -> tuple[int, int]:
         """Between which latencies that quantile (0 to 1) lies for certain.
 
         It is the bin that holds it, cut at the extremes: nothing finer was recorded.
@@ -194,7 +194,7 @@ class BinnedLatency:
         held, _ = self._bin_at(quantile)
         return max(held.low_ns, self.min_ns), min(held.high_ns, self.max_ns)
 
-    def interpolated_ns(self, quantile: float) -> float:
+    def interpolated_quantile_ns(self, quantile: float) -> float:
         """What db_bench prints for that quantile: a straight line through the bin that holds it.
 
         As `HistogramStat::Percentile` of RocksDB has it (monitoring/histogram.cc).
@@ -204,12 +204,14 @@ class BinnedLatency:
         at = held.low_ns + (held.high_ns - held.low_ns) * share
         return float(min(max(at, self.min_ns), self.max_ns))
 
-    def relative_width(self, quantile: float) -> float:
-        """How much wider than its lower edge the interval of `bounds_ns` is; 0.5 means 50 %.
+    def relative_bin_width(self, quantile: float) -> float:
+        """How much wider than its lower edge the interval of `quantile_bounds_ns` is.
+
+        0.5 means 50 %.
 
         Infinite where the lower edge is 0.
         """
-        low, high = self.bounds_ns(quantile)
+        low, high = self.quantile_bounds_ns(quantile)
         return (high - low) / low if low else float("inf")
 
     def _bin_at(self, quantile: float) -> tuple[LatencyBin, int]:
@@ -303,7 +305,7 @@ class YcsbJob(AnyJob):
     """
 
     type_tag: ClassVar[str] = "ycsb"
-    fills_store: ClassVar[bool] = True
+    fills_data_store: ClassVar[bool] = True
     load_axes: ClassVar[tuple[str, ...]] = ("threads",)
     indicators: ClassVar[Mapping[str, str | None]] = KEY_INDICATORS
     keys: ClassVar[Mapping[str, str]] = MappingProxyType(
@@ -345,7 +347,7 @@ class YcsbJob(AnyJob):
         """Whether the study's server is what it works against."""
         return True
 
-    def mix_at_axis(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
+    def mix_for_axis_values(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
         """See `AnyJob`."""
         return MIXES, " ".join(f"{operation.key}{share:g}" for operation, share in self.mix)
 
@@ -354,7 +356,7 @@ class YcsbJob(AnyJob):
         """The values of a record."""
         return self.fields * self.field_bytes
 
-    def share(self, operation: KeyOperation) -> float:
+    def operation_share(self, operation: KeyOperation) -> float:
         """The operation's share of all; 0 for one that the mix has not."""
         return dict(self.mix).get(operation, 0.0)
 
@@ -392,7 +394,7 @@ class ServerSettings(ServerConfig):
         {"heap": "heap_bytes", "memory": "memory_bytes"}
     )
     # What makes other work of the same operations, or answers them from another memory.
-    must_agree: ClassVar[tuple[str, ...]] = (
+    keys_that_must_agree: ClassVar[tuple[str, ...]] = (
         "kind",
         "heap_bytes",
         "memory_bytes",
@@ -438,7 +440,7 @@ class OperationCount:
     """
 
     operation: KeyOperation
-    done: int
+    completed: int
     failed: int = 0
     absent: int | None = None
 
@@ -518,12 +520,12 @@ class ServerRun(RunDetails):
     memory_bytes: int | None = None
 
     @property
-    def before(self) -> dict[str, float]:
+    def statistics_before_by_name(self) -> dict[str, float]:
         """The statistics before the load by name."""
         return {statistic.name: statistic.value for statistic in self.statistics_before}
 
     @property
-    def after(self) -> dict[str, float]:
+    def statistics_after_by_name(self) -> dict[str, float]:
         """Those after it."""
         return {statistic.name: statistic.value for statistic in self.statistics_after}
 
@@ -532,11 +534,11 @@ class ServerRun(RunDetails):
         return replace(self, host=names.get(self.host, self.host))
 
 
-def engine_reply(host: HostRun) -> KeyValueRun | None:
+def key_value_run_of(host: HostRun) -> KeyValueRun | None:
     """What a client's engine told; None where it told nothing."""
     return host.details if isinstance(host.details, KeyValueRun) else None
 
 
-def server_in(run: RunManifest) -> ServerRun | None:
+def server_run_of(run: RunManifest) -> ServerRun | None:
     """What the run's server told; None without one."""
     return run.details if isinstance(run.details, ServerRun) else None

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from iolab.analysis.check import CheckSlot
-from iolab.analysis.checks.bytes import bytes_moved, target_in_memory
+from iolab.analysis.checks.bytes import bytes_moved, target_is_memory
 from iolab.analysis.checks.client import cpu_bound_client
 from iolab.analysis.checks.fleet import clock_drift, clock_step, start_skew
-from iolab.analysis.checks.idle import device_busy
+from iolab.analysis.checks.idle import device_busy_before_run
 from iolab.analysis.checks.run import engine_errors, totals_disagree
 from iolab.analysis.checks.storage_bytes import storage_bytes
 from iolab.analysis.checks.time import (
-    cycle,
-    imprecise,
     missing_seconds,
     no_common_window,
     percentile_support,
+    periodic_rate,
     run_too_short,
-    transient,
+    startup_transient,
+    wide_interval,
 )
 from iolab.analysis.evenness import host_spread
-from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks
+from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.sums import sum_measured_window
 from iolab.analysis.view import HostKindAnswers
 from iolab.analysis.window import Window
@@ -32,7 +32,7 @@ from iolab.core.metric import Metric, Spread
 from iolab.core.run import RunRecord
 from iolab.core.samples import Floats
 from iolab.loads.metadata.checks import (
-    answers_from_client_cache,
+    client_cache_hits,
     metadata_counted,
     metadata_cpu,
     metadata_engine,
@@ -42,7 +42,7 @@ from iolab.loads.metadata.checks import (
     metadata_sums,
     phase_incomplete,
     phase_too_short,
-    ranks_apart,
+    rank_skew,
     ranks_preempted,
     reported_rates,
 )
@@ -52,9 +52,9 @@ from iolab.loads.metadata.metrics import (
     MetadataView,
     PhaseLoad,
     any_rank_windows,
-    measure_metadata,
     metadata_host_metrics,
     metadata_metrics,
+    sum_metadata_load,
 )
 
 if TYPE_CHECKING:
@@ -64,19 +64,19 @@ if TYPE_CHECKING:
 class MetadataAnalysis(LoadAnalysis[MetadataView]):
     """Sums by phase and host."""
 
-    checks = shared_checks(
+    checks = shared_checks_with_overrides(
         after={
             engine_errors: (metadata_failed, phase_incomplete),
-            totals_disagree: (metadata_counted, reported_rates, ranks_apart),
+            totals_disagree: (metadata_counted, reported_rates, rank_skew),
             clock_step: (phase_too_short,),
-            target_in_memory: (answers_from_client_cache, ranks_preempted),
+            target_is_memory: (client_cache_hits, ranks_preempted),
         },
         answers={
             engine_errors: metadata_engine,
             totals_disagree: metadata_sums,
             percentile_support: metadata_percentiles,
             cpu_bound_client: metadata_cpu,
-            device_busy: metadata_idle,
+            device_busy_before_run: metadata_idle,
         },
         without=(
             no_common_window,
@@ -84,9 +84,9 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
             clock_drift,
             run_too_short,
             missing_seconds,
-            transient,
-            cycle,
-            imprecise,
+            startup_transient,
+            periodic_rate,
+            wide_interval,
             CheckSlot.LIMITS,
             bytes_moved,
             storage_bytes,
@@ -95,7 +95,7 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
     )
     operation_metrics = METADATA_KEYS
 
-    def view(
+    def build_view(
         self,
         record: RunRecord,
         facts: Facts,
@@ -109,14 +109,14 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
             sum_measured_window(record),
             telemetry,
             host_kinds=host_kinds,
-            metadata=measure_metadata(record),
+            metadata=sum_metadata_load(record),
         )
 
-    def fleet(self, view: MetadataView) -> dict[str, Metric]:
+    def fleet_metrics(self, view: MetadataView) -> dict[str, Metric]:
         """See `metadata_metrics`."""
         return metadata_metrics(view.record, view.metadata)
 
-    def host(self, view: MetadataView, index: int) -> dict[str, Metric]:
+    def host_metrics(self, view: MetadataView, index: int) -> dict[str, Metric]:
         """See `metadata_host_metrics`."""
         return metadata_host_metrics(view.metadata, index)
 
@@ -124,7 +124,7 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
         """The shortest common window of the phases on files."""
         return view.metadata.window_s
 
-    def spreads(self, view: MetadataView) -> dict[str, Spread]:
+    def host_spreads(self, view: MetadataView) -> dict[str, Spread]:
         """By operation."""
         return operation_spreads(view.record, view.metadata)
 
@@ -137,19 +137,19 @@ def operation_spreads(record: RunRecord, load: MetadataLoad) -> dict[str, Spread
     """
     spreads: dict[str, Spread] = {}
     for phase in load.phases:
-        spans = any_rank_windows(phase.runs, record.hosts)
-        spread = host_spread(record.hosts, spans, _phase_rates(phase, spans))
+        spans = any_rank_windows(phase.operation_runs, record.hosts)
+        spread = host_spread(record.hosts, spans, _phase_rates_by_host(phase, spans))
         if spread is not None:
             spreads[phase.operation.key] = spread
     return spreads
 
 
-def _phase_rates(phase: PhaseLoad, spans: Sequence[Window | None]) -> Floats:
-    if phase.shared:
-        return np.asarray(phase.inside / phase.seconds)
+def _phase_rates_by_host(phase: PhaseLoad, spans: Sequence[Window | None]) -> Floats:
+    if phase.has_common_window:
+        return np.asarray(phase.intervals_inside / phase.seconds)
     return np.array(
         [
-            run.done / span.seconds if run and span and span.end_ns > span.start_ns else 0.0
-            for run, span in zip(phase.runs, spans, strict=True)
+            run.completed / span.seconds if run and span and span.end_ns > span.start_ns else 0.0
+            for run, span in zip(phase.operation_runs, spans, strict=True)
         ]
     )

@@ -20,7 +20,7 @@ from iolab.loads.metadata.iterations import (
     best_points,
     point_statistics,
 )
-from iolab.loads.metadata.metrics import measure_metadata
+from iolab.loads.metadata.metrics import sum_metadata_load
 from iolab.loads.metadata.tables import (
     NAMES,
     RATE_NOTE,
@@ -83,14 +83,17 @@ def operation_charts(
         shown = next(
             (operation for operation in point.operations if operation.operation is HEADLINE),
             point.operations[0],
-        ).shown
+        ).median_result
         detail = brief.details.get((shown.digest, shown.repeat))
         if detail is None:
             continue
         name = point_text(point, brief.study)
         # The curves are of one iteration, the table's latencies of each operation's own median.
         title = f"Latency by percentile{f', {name}' if name else ''}, iteration {shown.repeat}"
-        tails = {NAMES[operation.operation]: operation.tail for operation in point.operations}
+        tails = {
+            NAMES[operation.operation]: operation.highest_percentile
+            for operation in point.operations
+        }
         curves = operations_distribution(workload.title, title, detail, tails)
         further += [curves] if curves else []
     table = summary_table(points, brief.study, brief.anchors)
@@ -288,7 +291,7 @@ def operations_distribution(
 
 def run_latencies(record: RunRecord, name: str) -> LatencyCurves:
     """The latencies of one run, of each operation on files."""
-    phases = measure_metadata(record)
+    phases = sum_metadata_load(record)
     hosts = list(range(len(record.hosts)))
     curves = tuple(
         latency_curve(NAMES[phase.operation], phase.histogram(hosts))

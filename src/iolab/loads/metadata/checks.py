@@ -21,14 +21,14 @@ from iolab.analysis.check import (
     valid,
     worst_answer,
 )
-from iolab.analysis.checks.idle import idle_before
+from iolab.analysis.checks.idle import other_io_answer_for_window
 from iolab.analysis.checks.run import (
-    compare_counts,
-    counts_text,
+    compare_operation_counts,
+    operation_count_text_and_evidence,
     operations_counted,
     operations_failed,
 )
-from iolab.analysis.metrics import ios_needed_for_percentile, is_supported
+from iolab.analysis.metrics import ios_needed_for_percentile, is_percentile_supported
 from iolab.analysis.window import EDGE_SLACK_NS
 from iolab.core.bins import PERCENTILES
 from iolab.core.run import RunStatus
@@ -37,7 +37,12 @@ from iolab.dataclass import dataclass
 from iolab.hosts.counter_names import TARGET
 from iolab.loads.metadata.metrics import MetadataView, PhaseLoad
 from iolab.loads.metadata.table import PHASE_SHORT_S
-from iolab.loads.metadata.workload import FILE_OPERATIONS, MDTEST_ENGINE, Operation, printed_rates
+from iolab.loads.metadata.workload import (
+    FILE_OPERATIONS,
+    MDTEST_ENGINE,
+    Operation,
+    reported_rates_of_run,
+)
 from iolab.text import percent_text
 from iolab.units import format_count, format_ns
 
@@ -65,10 +70,10 @@ def metadata_failed(view: MetadataView) -> CheckAnswer:
     errors: Counter[str] = Counter()
     worst_phase, most = "", 0
     for phase in view.metadata.phases:
-        for run in phase.runs:
+        for run in phase.operation_runs:
             errors.update(dict(run.errors) if run is not None else {})
         if phase.failed > most:
-            worst_phase, most = phase.operation.word, phase.failed
+            worst_phase, most = phase.operation.display_name, phase.failed
     total = errors.total()
     if total == 0:
         return valid("No operation failed.", failed=0)
@@ -85,8 +90,10 @@ def metadata_failed(view: MetadataView) -> CheckAnswer:
 def phase_incomplete(view: MetadataView) -> CheckAnswer:
     """Whether every phase was run to its end on every host."""
     if not has_host_counts(view):
-        reported = {rate.operation for rate in printed_rates(view.record)}
-        missing = [operation.word for operation in FILE_OPERATIONS if operation not in reported]
+        reported = {rate.operation for rate in reported_rates_of_run(view.record)}
+        missing = [
+            operation.display_name for operation in FILE_OPERATIONS if operation not in reported
+        ]
         if missing:
             return invalid(
                 f"The engine printed no rate of {', '.join(missing)}.", phases_missing=len(missing)
@@ -100,21 +107,23 @@ def phase_incomplete(view: MetadataView) -> CheckAnswer:
 def _phase_finished_answer(view: MetadataView, operation: Operation) -> CheckAnswer:
     phase = next((p for p in view.metadata.phases if p.operation is operation), None)
     if phase is None:
-        return invalid(f"No host came to {operation.word}.", phase=operation.word)
-    absent = [host.host for host, run in zip(view.hosts, phase.runs, strict=True) if run is None]
+        return invalid(f"No host came to {operation.display_name}.", phase=operation.display_name)
+    absent = [
+        host.host for host, run in zip(view.hosts, phase.operation_runs, strict=True) if run is None
+    ]
     if absent:
         return invalid(
-            f"{len(absent)} of {len(view.hosts)} hosts did not come to {operation.word}.",
-            phase=operation.word,
+            f"{len(absent)} of {len(view.hosts)} hosts did not come to {operation.display_name}.",
+            phase=operation.display_name,
             hosts_missing=len(absent),
         )
-    asked = sum(run.asked for run in phase.runs if run is not None)
-    skipped = asked - phase.done - phase.failed
-    evidence: Numbers = {"phase": operation.word, "asked": asked, "skipped": skipped}
+    asked = sum(run.requested for run in phase.operation_runs if run is not None)
+    skipped = asked - phase.completed - phase.failed
+    evidence: Numbers = {"phase": operation.display_name, "asked": asked, "skipped": skipped}
     if skipped:
         return invalid(
             f"{format_count(abs(skipped))} of the {format_count(asked)} operations of "
-            f"{operation.word} were not done.",
+            f"{operation.display_name} were not done.",
             **evidence,
         )
     return valid("Every phase came to its end on every host.", **evidence)
@@ -129,7 +138,7 @@ def reported_rates(view: MetadataView) -> CheckAnswer:
     asked = job.ranks * len(view.hosts) * job.files_per_rank
     timed = [
         (rate, rate.seconds)
-        for rate in printed_rates(view.record)
+        for rate in reported_rates_of_run(view.record)
         if rate.operation in FILE_OPERATIONS and rate.seconds is not None
     ]
     if not timed:
@@ -148,7 +157,7 @@ def _reported_rate_answer(
 ) -> CheckAnswer:
     deviation = abs(implied - asked) / max(asked, 1)
     evidence: Numbers = {
-        "phase": operation.word,
+        "phase": operation.display_name,
         "implied_ops": implied,
         "asked_ops": asked,
         "difference_share": deviation,
@@ -157,7 +166,8 @@ def _reported_rate_answer(
         return valid(f"The rates that {engine} prints fit the operations asked for.", **evidence)
     verdict = invalid if deviation > REPORTED_BAD else indicative
     return verdict(
-        f"The rate of {operation.word} that {engine} prints stands for {format_count(implied)} "
+        f"The rate of {operation.display_name} that {engine} prints stands for "
+        f"{format_count(implied)} "
         f"operations, asked were {format_count(asked)} ({percent_text(deviation)} apart).",
         **evidence,
     )
@@ -175,12 +185,14 @@ def metadata_sums(view: MetadataView) -> CheckAnswer:
 
 
 def _phase_totals_answer(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
-    done = np.array([0 if run is None else run.done for run in phase.runs], dtype=np.int64)
+    done = np.array(
+        [0 if run is None else run.completed for run in phase.operation_runs], dtype=np.int64
+    )
     binned = phase.bins.sum(axis=1)
     deviation = np.maximum(np.abs(phase.ops - done), np.abs(binned - done))
     index = int(np.argmax(deviation))
     evidence: Numbers = {
-        "phase": phase.operation.word,
+        "phase": phase.operation.display_name,
         "host": view.hosts[index].host,
         "interval_ops": int(phase.ops[index]),
         "binned_ops": int(binned[index]),
@@ -189,7 +201,8 @@ def _phase_totals_answer(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
     }
     if deviation[index]:
         return invalid(
-            f"Intervals of {phase.operation.word}{view.on(view.hosts[index])} hold "
+            f"Intervals of {phase.operation.display_name}"
+            f"{view.host_suffix_text(view.hosts[index])} hold "
             f"{phase.ops[index]} operations, their bins {binned[index]}, the host claims "
             f"{done[index]}.",
             **evidence,
@@ -204,7 +217,7 @@ def metadata_engine(view: MetadataView, index: int) -> Iterator[CheckAnswer]:
     An agent's ranks are no process of their own: they have no exit code.
     """
     host = view.hosts[index]
-    where = view.on(host)
+    where = view.host_suffix_text(host)
     evidence: Numbers = {
         "host": host.host,
         "exit_code": host.exit_code,
@@ -234,7 +247,7 @@ processor."""
 
 
 @check("ranks-apart", "Ranks that did not work at the same time")
-def ranks_apart(view: MetadataView) -> CheckAnswer:
+def rank_skew(view: MetadataView) -> CheckAnswer:
     """Whether all ranks of all hosts worked on the files together, so that rates may be added."""
     if not has_host_counts(view):
         return unchecked("mdtest does not tell when each rank worked; its rates are of the whole")
@@ -249,9 +262,9 @@ def ranks_apart(view: MetadataView) -> CheckAnswer:
 def _rank_overlap_answer(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
     clock_error_ns = max((host.clock_error_ns for host in view.hosts), default=0)
     whole_s = 0.0 if phase.span is None else phase.span.seconds
-    common_s = 0.0 if phase.common is None else phase.common.seconds
+    common_s = 0.0 if phase.common_window is None else phase.common_window.seconds
     share = common_s / whole_s if whole_s > 0 else 0.0
-    word = phase.operation.word
+    word = phase.operation.display_name
     evidence: Numbers = {
         "phase": word,
         "common_s": common_s,
@@ -259,7 +272,7 @@ def _rank_overlap_answer(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
         "together_share": share,
         "clock_error_s": clock_error_ns / 1e9,
     }
-    if phase.common is None:
+    if phase.common_window is None:
         return invalid(
             f"In {word} the ranks never worked all at the same time: there is no fleet rate.",
             **evidence,
@@ -284,8 +297,8 @@ def phase_too_short(view: MetadataView) -> CheckAnswer:
         return unchecked("nothing tells how long the phases took")
     operation = min(seconds, key=lambda operation: seconds[operation])
     least = seconds[operation]
-    text = f"{operation.word} took {format_ns(least * 1e9)}"
-    evidence: Numbers = {"phase": operation.word, "seconds": least}
+    text = f"{operation.display_name} took {format_ns(least * 1e9)}"
+    evidence: Numbers = {"phase": operation.display_name, "seconds": least}
     if least < PHASE_USELESS_S:
         return invalid(f"Phase {text}; {PHASE_USELESS_S:g} s is the least.", **evidence)
     if least < PHASE_SHORT_S:
@@ -298,13 +311,13 @@ def _phase_seconds(view: MetadataView) -> Iterator[tuple[Operation, float]]:
     for phase in view.metadata.file_phases:
         if phase.span is not None:
             yield phase.operation, phase.span.seconds
-    for rate in printed_rates(view.record):
+    for rate in reported_rates_of_run(view.record):
         if rate.operation in FILE_OPERATIONS and rate.seconds is not None:
             yield rate.operation, rate.seconds
 
 
 @check("client-answers", "Answers from the client's own cache", needs_load=False)
-def answers_from_client_cache(view: MetadataView) -> CheckAnswer:
+def client_cache_hits(view: MetadataView) -> CheckAnswer:
     """Whether hosts stat and read files that they made themselves and still have in memory."""
     job, hosts = view.metadata_job, len(view.hosts)
     total = job.ranks * hosts
@@ -344,7 +357,7 @@ def ranks_preempted(view: MetadataView) -> CheckAnswer:
             _preemptions_answer(view, phase, index)
             for phase in view.metadata.file_phases
             for index in range(len(view.hosts))
-            if phase.runs[index] is not None
+            if phase.operation_runs[index] is not None
         ]
         return (
             worst_answer(answers, most="share")
@@ -358,19 +371,21 @@ def ranks_preempted(view: MetadataView) -> CheckAnswer:
 
 
 def _preemptions_answer(view: MetadataView, phase: PhaseLoad, index: int) -> CheckAnswer:
-    host, run = view.hosts[index], phase.runs[index]
-    done = 0 if run is None else run.done
+    host, run = view.hosts[index], phase.operation_runs[index]
+    done = 0 if run is None else run.completed
     preemptions = 0 if run is None else run.preemptions
     share = preemptions / max(done, 1)
     evidence: Numbers = {
         "host": host.host,
-        "phase": phase.operation.word,
+        "phase": phase.operation.display_name,
         "preemptions": preemptions,
         "share": share,
         "ranks": view.metadata_job.ranks,
         "cores": _core_count(view, index),
     }
-    text = f"In {phase.operation.word}{view.on(host)} ranks lost their processor"
+    text = (
+        f"In {phase.operation.display_name}{view.host_suffix_text(host)} ranks lost their processor"
+    )
     if share > PREEMPTED_SHARE:
         return indicative(
             f"{text} {format_count(preemptions)} times in {format_count(done)} operations: the "
@@ -393,14 +408,15 @@ def _ranks_per_core_answer(view: MetadataView, index: int) -> CheckAnswer:
     }
     if ranks > cores:
         return indicative(
-            f"{ranks} ranks share {cores} cores{view.on(host)}: the rates may be the client's.",
+            f"{ranks} ranks share {cores} cores{view.host_suffix_text(host)}: the rates may be "
+            "the client's.",
             **evidence,
         )
-    return valid(f"Each rank{view.on(host)} had a core.", **evidence)
+    return valid(f"Each rank{view.host_suffix_text(host)} had a core.", **evidence)
 
 
 def _core_count(view: MetadataView, index: int) -> int | None:
-    facts = view.facts_of(view.hosts[index])
+    facts = view.facts_of_host(view.hosts[index])
     return None if facts is None else max(facts.cpu.threads, 1)
 
 
@@ -411,10 +427,12 @@ def metadata_percentiles(view: MetadataView) -> CheckAnswer:
     phases = view.metadata.file_phases
     if not phases:
         return unchecked("no phase on files was run")
-    fewest = min(phases, key=lambda phase: phase.done)
-    lacking = [(name, at) for name, at in PERCENTILES if not is_supported(fewest.done, at)]
-    evidence: Numbers = {"phase": fewest.operation.word, "operations": fewest.done}
-    count = f"{format_count(fewest.done)} operations of {fewest.operation.word}"
+    fewest = min(phases, key=lambda phase: phase.completed)
+    lacking = [
+        (name, at) for name, at in PERCENTILES if not is_percentile_supported(fewest.completed, at)
+    ]
+    evidence: Numbers = {"phase": fewest.operation.display_name, "operations": fewest.completed}
+    count = f"{format_count(fewest.completed)} operations of {fewest.operation.display_name}"
     if not lacking:
         return valid(f"{count}, the fewest, support every percentile.", **evidence)
     needs = ", ".join(
@@ -429,14 +447,17 @@ def metadata_cpu(view: MetadataView) -> CheckAnswer:
     windows = [(phase.operation, phase.span) for phase in view.metadata.file_phases]
     answers = [
         _processor_use_answer(
-            view, index, operation.word, view.mean_of(index, "cpu", "all", "busy_share", window)
+            view,
+            index,
+            operation.display_name,
+            view.mean_metric(index, "cpu", "all", "busy_share", window),
         )
         for index in range(len(view.hosts))
         for operation, window in windows
     ]
     run_answers = [
         _processor_use_answer(
-            view, index, "the run", view.mean_of(index, "cpu", "all", "busy_share")
+            view, index, "the run", view.mean_metric(index, "cpu", "all", "busy_share")
         )
         for index in range(len(view.hosts))
     ]
@@ -451,7 +472,7 @@ def _processor_use_answer(
     evidence: Numbers = {"host": host.host, "phase": word, "cores_busy_share": share}
     if share is None:
         return unchecked(f"{host.host} has no telemetry of its cores", **evidence)
-    text = f"All cores{view.on(host)} were {percent_text(share)} busy in {word}"
+    text = f"All cores{view.host_suffix_text(host)} were {percent_text(share)} busy in {word}"
     if share >= FULL_PROCESSORS:
         return indicative(f"{text}: the client may be the limit.", **evidence)
     return valid(f"{text}, the most of all phases.", **evidence)
@@ -473,13 +494,13 @@ def metadata_counted(view: MetadataView) -> CheckAnswer:
     """
     systems: dict[tuple[str, str], list[int]] = {}
     for index, host in enumerate(view.hosts):
-        facts, target = view.facts_of(host), view.target(host)
+        facts, target = view.facts_of_host(host), view.target_of_host(host)
         if facts is None or target is None:
             return unchecked(f"the file system of {host.host} is not known")
         if target.fs_type not in COUNTED_AT_ONCE:
             return not_applicable(f"{target.fs_type} does not count files at once.")
         place = target.device or target.mount_point
-        systems.setdefault((facts.kernel.boot_id_or(host.host), place), []).append(index)
+        systems.setdefault((facts.kernel.boot_id_or_host(host.host), place), []).append(index)
     return worst_answer(
         (
             answer
@@ -496,11 +517,11 @@ class _FileCounts:
 
     created: int
     removed: int
-    kept_s: float | None
+    observed_s: float | None
 
 
 def _answers_by_file_system(view: MetadataView, members: list[int]) -> Iterator[CheckAnswer]:
-    target = view.target(view.hosts[members[0]])
+    target = view.target_of_host(view.hosts[members[0]])
     if target is None or (target.in_memory and len(members) > 1):
         yield not_applicable("Whether the hosts share a file system in memory is not known.")
         return
@@ -513,22 +534,24 @@ def _answers_by_file_system(view: MetadataView, members: list[int]) -> Iterator[
     files = _counted_files(view, members)
     begun, most, ended = int(used[0]), int(used.max()), int(used[-1])
     for word, claimed, counted in (
-        (Operation.FILE_CREATE.word, files.created, most - begun),
-        (Operation.FILE_REMOVE.word, files.removed, most - ended),
+        (Operation.FILE_CREATE.display_name, files.created, most - begun),
+        (Operation.FILE_REMOVE.display_name, files.removed, most - ended),
     ):
         if not claimed:
             continue
-        text, evidence = counts_text(
+        text, evidence = operation_count_text_and_evidence(
             f"The file system{_members_text(view, members)}", word, claimed, counted
         )
-        answer = compare_counts(claimed, counted, text, {"fs_type": target.fs_type, **evidence})
+        answer = compare_operation_counts(
+            claimed, counted, text, {"fs_type": target.fs_type, **evidence}
+        )
         if (
             answer.level is not None
             and answer.level.rank
             and _may_be_missed_by_samples(view, files)
         ):
             answer = not_applicable(
-                "The files were there for too short a time to be sampled.", kept_s=files.kept_s
+                "The files were there for too short a time to be sampled.", kept_s=files.observed_s
             )
         elif target.mount_point == "/" and answer.level is not None and answer.level.rank:
             # A system's own file system is everybody's: what others removed then is lacking.
@@ -546,7 +569,7 @@ def _members_text(view: MetadataView, members: list[int]) -> str:
 def _may_be_missed_by_samples(view: MetadataView, files: _FileCounts) -> bool:
     """Whether no sample need have seen all files."""
     interval_s = view.record.telemetry_interval_ms / 1000
-    return files.kept_s is None or files.kept_s < SAMPLES_SURE * interval_s
+    return files.observed_s is None or files.observed_s < SAMPLES_SURE * interval_s
 
 
 def _used_inodes(view: MetadataView, index: int) -> Ints:
@@ -567,26 +590,30 @@ def _counted_files(view: MetadataView, members: list[int]) -> _FileCounts:
         asked = job.ranks * len(view.hosts) * job.files_per_rank
         between = [
             rate.seconds
-            for rate in printed_rates(view.record)
+            for rate in reported_rates_of_run(view.record)
             if rate.operation in (Operation.FILE_STAT, Operation.FILE_READ)
         ]
         timed = [seconds for seconds in between if seconds is not None]
         return _FileCounts(asked, asked, sum(timed) if timed else None)
     phases = {phase.operation: phase for phase in view.metadata.phases}
 
-    def done(operation: Operation) -> int:
-        runs = phases[operation].runs if operation in phases else ()
-        return sum(run.done for index, run in enumerate(runs) if run and index in members)
+    def completed_operations(operation: Operation) -> int:
+        runs = phases[operation].operation_runs if operation in phases else ()
+        return sum(run.completed for index, run in enumerate(runs) if run and index in members)
 
     created, gone = phases.get(Operation.FILE_CREATE), phases.get(Operation.FILE_REMOVE)
     kept_s = None
     if created and gone and created.span and gone.span:
         kept_s = (gone.span.start_ns - created.span.end_ns) / 1e9
-    return _FileCounts(done(Operation.FILE_CREATE), done(Operation.FILE_REMOVE), kept_s)
+    return _FileCounts(
+        completed_operations(Operation.FILE_CREATE),
+        completed_operations(Operation.FILE_REMOVE),
+        kept_s,
+    )
 
 
 @per_host(most="share_of_run")
 def metadata_idle(view: MetadataView, index: int) -> CheckAnswer:
     """device-busy of metadata load: against what the devices moved in the run."""
-    window = view.measured(index)
-    return idle_before(view, index, None if window is None else window.seconds)
+    window = view.measured_window(index)
+    return other_io_answer_for_window(view, index, None if window is None else window.seconds)

@@ -23,33 +23,33 @@ class OperationStatistics:
     """One operation over the iterations of a point; rates in operations a second.
 
     `metric` is the key of the rate: that over the common window where all iterations have it, else
-    that over the whole phase. `std_dev` is None of a single iteration. `shown` is the iteration
-    whose rate is the median (of two the lower), and `latencies` are its own by name: `mean`, `p50`
-    and so on, without percentiles for which any iteration did too little. `compared` are the rates
-    above 0 of iterations that are not invalid. `level` is the worst verdict of the iterations and
-    of `disagreement`.
+    that over the whole phase. `std_dev` is None of a single iteration. `median_result` is the
+    iteration whose rate is the median (of two the lower), and `latencies` are its own by name:
+    `mean`, `p50` and so on, without percentiles for which any iteration did too little.
+    `compared_values` are the rates above 0 of iterations that are not invalid. `level` is the worst
+    verdict of the iterations and of `repeats_disagree_check`.
     """
 
     operation: Operation
     metric: str
     values: tuple[float, ...]
-    shown: Result
+    median_result: Result
     latencies: Mapping[str, Metric]
     level: Level
-    compared: tuple[float, ...]
+    compared_values: tuple[float, ...]
 
     @property
-    def disagreement(self) -> CheckResult | None:
+    def repeats_disagree_check(self) -> CheckResult | None:
         """The objection to rates that are too unlike."""
-        return compare_repeats(self.compared, self.metric)
+        return compare_repeats(self.compared_values, self.metric)
 
     @property
-    def over_window(self) -> bool:
+    def is_over_common_window(self) -> bool:
         """Whether the rate is that over the common window."""
         return self.metric == self.operation.rate_key
 
     @property
-    def tail(self) -> float:
+    def highest_percentile(self) -> float:
         """The highest percentile that every iteration supports, 0.0 for none."""
         percents = (
             percent for name, percent in PERCENTILES if self.latencies[name].value is not None
@@ -57,7 +57,7 @@ class OperationStatistics:
         return max(percents, default=0.0)
 
     @property
-    def n(self) -> int:
+    def iteration_count(self) -> int:
         """How many iterations."""
         return len(self.values)
 
@@ -84,7 +84,7 @@ class OperationStatistics:
 
 @dataclass(frozen=True, slots=True)
 class PointStatistics:
-    """A point's iterations: those of other hosts (`without`) stand apart.
+    """A point's iterations: those of other hosts (`excluded_hosts`) stand apart.
 
     `results` are the iterations that count, in their order; `left_out` is how many did not.
     """
@@ -93,13 +93,13 @@ class PointStatistics:
     workload: str
     axis: tuple[tuple[str, int | str], ...]
     digest: str
-    without: tuple[str, ...]
+    excluded_hosts: tuple[str, ...]
     results: tuple[Result, ...]
     left_out: int
     operations: tuple[OperationStatistics, ...]
 
 
-def is_metadata(result: Result) -> bool:
+def is_metadata_result(result: Result) -> bool:
     """Whether the result is of metadata load: its metrics are those of operations."""
     return Operation.FILE_CREATE.phase_rate_key in result.metrics
 
@@ -108,8 +108,8 @@ def point_statistics(results: Sequence[Result]) -> tuple[PointStatistics, ...]:
     """Every point of metadata load among the results, in their order."""
     grouped: dict[tuple[str, tuple[str, ...]], list[Result]] = {}
     for result in results:
-        if is_metadata(result):
-            grouped.setdefault((result.digest, result.without), []).append(result)
+        if is_metadata_result(result):
+            grouped.setdefault((result.digest, result.excluded_hosts), []).append(result)
     return tuple(_point_statistics(group) for group in grouped.values())
 
 
@@ -122,7 +122,7 @@ def _point_statistics(group: Sequence[Result]) -> PointStatistics:
         workload=first.workload,
         axis=first.axis,
         digest=first.digest,
-        without=first.without,
+        excluded_hosts=first.excluded_hosts,
         results=tuple(done),
         left_out=len(group) - len(done),
         operations=tuple(operation for operation in operations if operation is not None),
@@ -154,7 +154,7 @@ def _operation_statistics(
         operation=operation,
         metric=key,
         values=tuple(value for value, _ in rates),
-        shown=shown,
+        median_result=shown,
         latencies={
             name: shown.metrics[latency]
             if all(_metric_value(run, latency) is not None for _, run in rates)
@@ -162,7 +162,7 @@ def _operation_statistics(
             for name, latency in keys.items()
         },
         level=worst_level(levels),
-        compared=compared,
+        compared_values=compared,
     )
 
 
@@ -175,7 +175,7 @@ def best_points(points: Sequence[PointStatistics]) -> tuple[PointStatistics, ...
     """Of each configuration the point that creates most, of those that are not invalid if any."""
     best: dict[tuple[str, tuple[str, ...]], PointStatistics] = {}
     for point in points:
-        key = (point.configuration, point.without)
+        key = (point.configuration, point.excluded_hosts)
         if key not in best or _point_rank(point) > _point_rank(best[key]):
             best[key] = point
     return tuple(best.values())

@@ -20,14 +20,14 @@ from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import read_facts
 from iolab.hosts.barrier import gather_hosts, run_with
 from iolab.hosts.clock import measure_offset
-from iolab.hosts.device_counters import snapshot, snapshot_and_sample
+from iolab.hosts.device_counters import snapshot_and_sample, take_snapshot
 from iolab.hosts.engine import Command, EngineReading
 from iolab.hosts.remote_process import exit_fault, run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.mdtest_output import (
     OUTPUT_LIMIT_BYTES,
     MdtestOutput,
-    contradictions,
+    output_contradictions,
     parse_mdtest_output,
     reported_rates,
 )
@@ -41,11 +41,11 @@ from iolab.loads.metadata.workload import (
 )
 from iolab.session.context import SessionContext
 from iolab.session.discovery import FACTS_LIMIT_S
-from iolab.session.driver import Driver, HostRunState, run_on_each
+from iolab.session.driver import Driver, HostRunState, run_on_each_host
 from iolab.session.observers import HostWatch
 from iolab.session.process_driver import ending_fault
 from iolab.session.start import end_watches, watch_idle
-from iolab.targets.work_directory import WorkDirectory, require_shared
+from iolab.targets.work_directory import WorkDirectory, require_shared_target
 from iolab.text import excerpt
 
 
@@ -207,7 +207,7 @@ def output_faults(output: MdtestOutput, job: MetadataJob, ranks: int) -> tuple[s
     return (
         *output.messages,
         *output.faults,
-        *contradictions(output),
+        *output_contradictions(output),
         *_missing_output_faults(output, job, ranks),
     )
 
@@ -237,7 +237,7 @@ def _missing_output_faults(output: MdtestOutput, job: MetadataJob, ranks: int) -
     for operation in Operation:
         row = output.row(operation)
         if row is None or row.minimum <= 0:
-            yield f"mdtest gave no rate for {operation.word}"
+            yield f"mdtest gave no rate for {operation.display_name}"
     if not output.finished:
         yield "mdtest did not say that it finished"
 
@@ -257,8 +257,8 @@ class MdtestDriver(Driver):
         """The target shared at one path, the programs there, the devices watched idle."""
         self.rates = ()
         session.begin_phase(Phase.PROVE, run, "mdtest and MPI on every client")
-        await run_on_each(
-            shares, lambda share: _require_programs(share, MetadataJob.require(run.point.job))
+        await run_on_each_host(
+            shares, lambda share: _require_programs(share, MetadataJob.require_type(run.point.job))
         )
         await _require_one_target(shares)
         if not session.stop.is_requested:
@@ -272,7 +272,7 @@ class MdtestDriver(Driver):
         counters: CounterCollector,
     ) -> None:
         """Mdtest from its start to its end."""
-        job = MetadataJob.require(run.point.job)
+        job = MetadataJob.require_type(run.point.job)
         session.begin_phase(Phase.MEASURE, run, run.point.title_text)
         halt = asyncio.Event()
         mpi = await _common_mpi(shares, job, halt)
@@ -313,7 +313,7 @@ async def _require_programs(share: HostRunState, job: MetadataJob) -> None:
     )
     facts = read_facts(share.name, answer)
     for name, words in asked.items():
-        tool = facts.tool(name)
+        tool = facts.tool_facts(name)
         if tool is None or tool.path is None:
             message = f"There is no {excerpt(words[0])} on host '{share.name}'."
             raise EngineError(message, INSTALL_MDTEST if name == "mdtest" else INSTALL_MPI)
@@ -333,13 +333,13 @@ async def _require_one_target(shares: Sequence[HostRunState]) -> None:
     workdirs = [share.workdir for share in shares]
     needs = {workdir.name: [first.name] for workdir in workdirs[1:]}
     if needs:
-        await require_shared(workdirs, needs, hint=_SHARE)
+        await require_shared_target(workdirs, needs, hint=_SHARE)
 
 
 async def _common_mpi(shares: Sequence[HostRunState], job: MetadataJob, halt: asyncio.Event) -> Mpi:
     """The MPI of all clients. EngineError when they differ: their ranks would not meet."""
 
-    async def ask(share: HostRunState) -> Mpi:
+    async def mpi_of_host(share: HostRunState) -> Mpi:
         words = bytearray()
         command = version_command(find_mpi_programs(job), share.workdir.dir)
         ending = await run_process(share.workdir.host, command, halt, words.extend)
@@ -347,7 +347,7 @@ async def _common_mpi(shares: Sequence[HostRunState], job: MetadataJob, halt: as
             raise EngineError(f"mpiexec on host '{share.name}' {fault}.", INSTALL_MPI)
         return parse_mpi_version(words.decode("utf-8", "replace"))
 
-    mpis = (await gather_hosts(shares, ask)).complete()
+    mpis = (await gather_hosts(shares, mpi_of_host)).results_or_raise()
     _require_equal_mpis(mpis)
     return mpis[shares[0].name]
 
@@ -377,37 +377,37 @@ async def _run_mdtest(
     first = shares[0]
     packer, raw = OutputCompressor(OUTPUT_LIMIT_BYTES), bytearray()
 
-    async def get_ready(share: HostRunState) -> None:
+    async def begin_watch(share: HostRunState) -> None:
         await watches[share.name].begin()
         share.offset = await measure_offset(share.workdir.host, session.clock)
-        share.before = await snapshot(share.workdir.host)
+        share.before = await take_snapshot(share.workdir.host)
 
-    async def look_again(share: HostRunState) -> None:
+    async def end_watch(share: HostRunState) -> None:
         share.after, share.last_sample = await snapshot_and_sample(
             share.workdir.host, share.workdir.inode_path
         )
         share.offset_after = await measure_offset(share.workdir.host, session.clock)
 
-    def take(piece: bytes) -> None:
+    def keep_output(piece: bytes) -> None:
         packer.add(piece)
         raw.extend(piece)
 
-    async def load() -> None:
+    async def run_command() -> None:
         try:
             first.ending = await run_process(
-                first.workdir.host, command, halt, take, watch_processor=True
+                first.workdir.host, command, halt, keep_output, watch_processor=True
             )
         finally:
             first.output = packer.finish()
-        await run_on_each(shares, look_again)
+        await run_on_each_host(shares, end_watch)
 
-    async def beside() -> None:
+    async def watch_all_hosts() -> None:
         await _wait_for_first([_collect_telemetry(share, watches[share.name]) for share in shares])
 
     try:
-        await run_on_each(shares, get_ready)
-        heeding = run_with(load(), session.stop.forward_to(halt))
-        await run_with(heeding, beside())
+        await run_on_each_host(shares, begin_watch)
+        heeding = run_with(run_command(), session.stop.forward_to(halt))
+        await run_with(heeding, watch_all_hosts())
     finally:
         await end_watches(watches, shares)
     return bytes(raw)

@@ -18,7 +18,7 @@ from typing import Final
 
 from iolab.dataclass import dataclass
 from iolab.loads.metadata.workload import Operation, ReportedRate
-from iolab.units import finite
+from iolab.units import parse_finite
 
 OUTPUT_LIMIT_BYTES: Final = 4 << 20
 """What is read of an output: 3 KiB an iteration with `-v`, and 512 iterations are a long day."""
@@ -100,8 +100,8 @@ def parse_mdtest_output(raw: bytes) -> MdtestOutput:
     if len(raw) > OUTPUT_LIMIT_BYTES:
         draft.faults.append(f"mdtest printed more than {OUTPUT_LIMIT_BYTES} bytes")
     for line in raw[:OUTPUT_LIMIT_BYTES].decode("utf-8", "replace").splitlines():
-        draft.take(line)
-    return draft.output()
+        draft.take_line(line)
+    return draft.build_output()
 
 
 def reported_rates(output: MdtestOutput) -> tuple[ReportedRate, ...]:
@@ -170,7 +170,7 @@ class _MdtestParser:
         self._finished = False
         self._messages: list[str] = []
 
-    def take(self, line: str) -> None:
+    def take_line(self, line: str) -> None:
         """One line, in order."""
         if match := _LAUNCHED.search(line):
             self._version, self._ranks = match[1], int(match[2])
@@ -189,7 +189,7 @@ class _MdtestParser:
         elif _ERROR.search(line) and not line.startswith("WARNING"):
             self._add_message(line)
 
-    def output(self) -> MdtestOutput:
+    def build_output(self) -> MdtestOutput:
         """All lines are read."""
         if not self._version:
             self.faults.append("mdtest did not say its version")
@@ -260,7 +260,7 @@ def _rate_rule(match: re.Match[str]) -> RateRule:
 
 def _parse_number(word: str) -> float | None:
     """A number that can be a rate or a time; None for anything else, `inf` and `-nan` too."""
-    number = finite(word)
+    number = parse_finite(word)
     return number if number is not None and number >= 0 else None
 
 
@@ -268,7 +268,7 @@ ROUNDING: Final = 0.0005
 """mdtest prints three decimals."""
 
 
-def contradictions(output: MdtestOutput) -> tuple[str, ...]:
+def output_contradictions(output: MdtestOutput) -> tuple[str, ...]:
     """Sentences on where an output disagrees with itself by more than it rounds."""
     return tuple(
         f"mdtest's summary contradicts itself: {words}"
@@ -278,7 +278,7 @@ def contradictions(output: MdtestOutput) -> tuple[str, ...]:
 
 
 def _row_contradictions(output: MdtestOutput, row: SummaryRow) -> Iterator[str]:
-    name = row.operation.word
+    name = row.operation.display_name
     n = output.iterations or 1
     if not row.minimum - ROUNDING * 2 <= row.mean <= row.maximum + ROUNDING * 2:
         yield f"the mean of {name}, {row.mean}, is not between {row.minimum} and {row.maximum}"
@@ -296,7 +296,7 @@ def _phase_line_contradictions(
     output: MdtestOutput, row: SummaryRow, rates: Sequence[float]
 ) -> Iterator[str]:
     """The summary against the lines of its iterations."""
-    name = row.operation.word
+    name = row.operation.display_name
     if row.operation in TREES:
         # Up to 3.3 mdtest divides by n, and 4.x by n - 1.
         by_n = output.rule is not RateRule.SLOWEST_RANK or len(rates) < 2

@@ -30,8 +30,8 @@ from iolab.loads.metadata.workload import (
     Operation,
     OperationRun,
     ReportedRate,
-    host_phases,
-    printed_rates,
+    operation_runs_of_host,
+    reported_rates_of_run,
 )
 
 EDGE_SHARE: Final = 0.05
@@ -43,42 +43,46 @@ slack of runs of I/O: phases may be shorter than that slack."""
 class PhaseLoad:
     """One operation on H hosts.
 
-    `runs` is what each host told, None where it did not come to the phase. `span` reaches from the
-    first rank's start to the last one's end, `common` is the time that all ranks of all hosts
-    shared; both are None where a host told no times, `common` also where there is none.
-    `inside` (H,) operations ended in `seconds` (H,) of intervals within the common window; without
-    one within the host's own. `ops` (H,), `lat_sum_ns` (H,) and `bins` (H, BIN_COUNT) are of the
-    whole phase.
+    `operation_runs` is what each host told, None where it did not come to the phase. `span` reaches
+    from the first rank's start to the last one's end, `common_window` is the time that all ranks of
+    all hosts shared; both are None where a host told no times, `common_window` also where there is
+    none. `intervals_inside` (H,) operations ended in `seconds` (H,) of intervals within the common
+    window; without one within the host's own. `ops` (H,), `lat_sum_ns` (H,) and `bins` (H,
+    BIN_COUNT) are of the whole phase.
     """
 
     operation: Operation
-    runs: tuple[OperationRun | None, ...]
+    operation_runs: tuple[OperationRun | None, ...]
     span: Window | None
-    common: Window | None
-    inside: Ints
+    common_window: Window | None
+    intervals_inside: Ints
     seconds: Floats
     ops: Ints
     lat_sum_ns: Floats
     bins: Ints
 
     @property
-    def shared(self) -> bool:
+    def has_common_window(self) -> bool:
         """Whether every host has an interval in the common window, so that rates may be added."""
-        return self.common is not None and bool((self.seconds > 0).all())
+        return self.common_window is not None and bool((self.seconds > 0).all())
 
     @property
-    def done(self) -> int:
+    def completed(self) -> int:
         """Operations that all hosts together completed."""
-        return sum(run.done for run in self.runs if run is not None)
+        return sum(run.completed for run in self.operation_runs if run is not None)
 
     @property
     def failed(self) -> int:
         """Operations that failed on any host."""
-        return sum(n for run in self.runs if run is not None for _, n in run.errors)
+        return sum(n for run in self.operation_runs if run is not None for _, n in run.errors)
 
     def histogram(self, hosts: list[int]) -> Histogram:
         """The latencies of those hosts merged bin by bin, with the extremes they told."""
-        done = [run for host in hosts if (run := self.runs[host]) is not None and run.done]
+        done = [
+            run
+            for host in hosts
+            if (run := self.operation_runs[host]) is not None and run.completed
+        ]
         lows = [run.lat_min_ns for run in done if run.lat_min_ns is not None]
         highs = [run.lat_max_ns for run in done if run.lat_max_ns is not None]
         complete = bool(done) and len(lows) == len(highs) == len(done)
@@ -103,7 +107,10 @@ class MetadataLoad:
     @property
     def window_s(self) -> float:
         """The shortest common window of the phases on files; 0 where one of them has none."""
-        windows = [phase.common.seconds if phase.common else 0.0 for phase in self.file_phases]
+        windows = [
+            phase.common_window.seconds if phase.common_window else 0.0
+            for phase in self.file_phases
+        ]
         return min(windows, default=0.0)
 
     def span(self) -> Window | None:
@@ -114,7 +121,7 @@ class MetadataLoad:
         return Window(min(w.start_ns for w in spans), max(w.end_ns for w in spans))
 
 
-def measure_metadata(record: RunRecord) -> MetadataLoad:
+def sum_metadata_load(record: RunRecord) -> MetadataLoad:
     """The sums of every phase of a record."""
     named = {
         operation: tuple(_operation_run(host, operation) for host in record.hosts)
@@ -132,7 +139,7 @@ def measure_metadata(record: RunRecord) -> MetadataLoad:
 
 
 def _operation_run(host: HostRun, operation: Operation) -> OperationRun | None:
-    return next((run for run in host_phases(host) if run.operation is operation), None)
+    return next((run for run in operation_runs_of_host(host) if run.operation is operation), None)
 
 
 def all_ranks_windows(
@@ -184,12 +191,12 @@ def _phase_load(
     np.add.at(inside, table.host[rows], table.ios[rows])
     return PhaseLoad(
         operation=operation,
-        runs=runs,
+        operation_runs=runs,
         span=_enclosing_window(any_rank_windows(runs, record.hosts)),
-        common=common,
-        inside=inside,
+        common_window=common,
+        intervals_inside=inside,
         seconds=np.asarray(seconds / 1e9, dtype=np.float64),
-        ops=sums.done[:, place],
+        ops=sums.completed[:, place],
         lat_sum_ns=sums.lat_sum_ns[:, place],
         bins=sums.bins[:, place],
     )
@@ -238,12 +245,12 @@ def metadata_metrics(record: RunRecord, load: MetadataLoad) -> dict[str, Metric]
     """
     hosts = list(range(len(record.hosts)))
     values: dict[str, float | None] = {}
-    for reported in printed_rates(record):
-        values[reported.operation.phase_rate_key] = _plausible_rate(reported)
+    for reported in reported_rates_of_run(record):
+        values[reported.operation.phase_rate_key] = _plausible_rate_or_none(reported)
     for phase in load.phases:
-        if phase.shared:
-            values[phase.operation.rate_key] = float((phase.inside / phase.seconds).sum())
-        values[phase.operation.phase_rate_key] = _rate_over_window(phase.done, phase.span)
+        if phase.has_common_window:
+            values[phase.operation.rate_key] = float((phase.intervals_inside / phase.seconds).sum())
+        values[phase.operation.phase_rate_key] = _rate_over_window(phase.completed, phase.span)
         values |= _phase_latencies(phase, hosts)
     return metrics_from_values(METADATA_KEYS, values)
 
@@ -252,19 +259,19 @@ def metadata_host_metrics(load: MetadataLoad, host: int) -> dict[str, Metric]:
     """The metrics of one host: over the window that all share, where there is one."""
     values: dict[str, float | None] = {}
     for phase in load.phases:
-        run, seconds = phase.runs[host], float(phase.seconds[host])
+        run, seconds = phase.operation_runs[host], float(phase.seconds[host])
         if run is None:
             continue
         if seconds > 0:
-            values[phase.operation.rate_key] = float(phase.inside[host]) / seconds
+            values[phase.operation.rate_key] = float(phase.intervals_inside[host]) / seconds
         if run.first_start_real_ns is not None and run.last_end_real_ns is not None:
             span = Window(run.first_start_real_ns, run.last_end_real_ns)
-            values[phase.operation.phase_rate_key] = _rate_over_window(run.done, span)
+            values[phase.operation.phase_rate_key] = _rate_over_window(run.completed, span)
         values |= _phase_latencies(phase, [host])
     return metrics_from_values(METADATA_KEYS, values)
 
 
-def _plausible_rate(reported: ReportedRate) -> float | None:
+def _plausible_rate_or_none(reported: ReportedRate) -> float | None:
     """A printed rate; one below zero or not finite is none."""
     return reported.ops_per_s if 0 <= reported.ops_per_s < float("inf") else None
 
@@ -288,14 +295,16 @@ class MetadataView(RunView):
     @property
     def metadata_job(self) -> MetadataJob:
         """What each host was asked to do; TypeError for any other load."""
-        return MetadataJob.require(self.record.run.point.job)
+        return MetadataJob.require_type(self.record.run.point.job)
 
     @property
     def has_load(self) -> bool:
         """Whether any operation was done, or its engine printed a rate."""
-        return any(phase.done for phase in self.metadata.phases) or bool(printed_rates(self.record))
+        return any(phase.completed for phase in self.metadata.phases) or bool(
+            reported_rates_of_run(self.record)
+        )
 
-    def measured(self, host: int) -> Window | None:  # noqa: ARG002 - phases are of all hosts
+    def measured_window(self, host: int) -> Window | None:  # noqa: ARG002 - phases are of all hosts
         """All phases with what is between them; where the engine tells no times, the whole run."""
         record = self.record
         return self.metadata.span() or Window(record.started_real_ns, record.ended_real_ns)

@@ -12,19 +12,19 @@ from typing import Any, Final, NoReturn, cast
 import numpy as np
 
 from iolab.core.events import Phase
-from iolab.core.histogram import MIDDLE_NS, of_sparse
+from iolab.core.histogram import MIDDLE_NS, dense_counts
 from iolab.core.run import NOT_DROPPED, CacheProof, PlannedRun
-from iolab.core.samples import to_narrowest_integers
+from iolab.core.samples import with_narrowest_type
 from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import MetadataIntervalAnswer, MetadataPhaseAnswer, read_answer
 from iolab.hosts.barrier import cancel_on_halt, run_with
 from iolab.hosts.clock import ClockOffset, measure_offset
-from iolab.hosts.device_counters import snapshot, snapshot_and_sample
+from iolab.hosts.device_counters import snapshot_and_sample, take_snapshot
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.hosts.message import Message
-from iolab.hosts.remote_process import OVERDUE_S, cancel_on
+from iolab.hosts.remote_process import OVERDUE_S, stop_process_on_event
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.workload import (
     MetadataJob,
@@ -35,10 +35,10 @@ from iolab.loads.metadata.workload import (
     phase_seconds,
 )
 from iolab.session.context import SessionContext
-from iolab.session.driver import Driver, HostRunState, run_on_each
+from iolab.session.driver import Driver, HostRunState, run_on_each_host
 from iolab.session.observers import HostWatch
-from iolab.session.start import CommonStart, common_start, end_watches, watch_idle
-from iolab.targets.work_directory import evict_page_cache, peer_dir, require_shared
+from iolab.session.start import CommonStartTime, common_start, end_watches, watch_idle
+from iolab.targets.work_directory import evict_page_cache, peer_folder_path, require_shared_target
 from iolab.units import NS_PER_S
 
 SHIFTED = frozenset({Operation.FILE_STAT, Operation.FILE_READ, Operation.FILE_REMOVE})
@@ -52,20 +52,20 @@ ON_FILES = SHIFTED | {Operation.FILE_CREATE}
 class RankShare:
     """One host's ranks among those of the fleet.
 
-    `makers` are the hosts, by index, that made the files on which it works: its own index among
-    them where it works on files of its own.
+    `maker_host_indexes` are the hosts, by index, that made the files on which it works: its own
+    index among them where it works on files of its own.
     """
 
     index: int
     first_rank: int
     ranks: int
     total_ranks: int
-    makers: tuple[int, ...]
+    maker_host_indexes: tuple[int, ...]
 
     @property
-    def others(self) -> tuple[int, ...]:
+    def other_maker_indexes(self) -> tuple[int, ...]:
         """The makers that are not this host."""
-        return tuple(maker for maker in self.makers if maker != self.index)
+        return tuple(maker for maker in self.maker_host_indexes if maker != self.index)
 
 
 def rank_shares(job: MetadataJob, hosts: int) -> tuple[RankShare, ...]:
@@ -93,7 +93,7 @@ def phase_request(
     """
     asked: dict[str, object] = {
         "dir": dirs[share.index],
-        "phase": operation.word,
+        "phase": operation.display_name,
         "first_rank": share.first_rank,
         "ranks": share.ranks,
         "total_ranks": share.total_ranks,
@@ -104,7 +104,7 @@ def phase_request(
     if shifted and operation in ON_FILES and job.phase_s is not None:
         asked["runtime_s"] = job.phase_s
         if operation is Operation.FILE_CREATE:
-            asked["files_least"] = job.files_least
+            asked["files_least"] = job.fewest_files
     shift = job.rank_shift % share.total_ranks if shifted and operation in SHIFTED else 0
     if operation in SHIFTED and files_made:
         asked["files"] = _files_per_rank(job, share, files_made, shift)
@@ -112,7 +112,7 @@ def phase_request(
         asked["shift"] = shift
         asked["others"] = [
             {"dir": dirs[maker], "first_rank": maker * job.ranks, "ranks": job.ranks}
-            for maker in share.others
+            for maker in share.other_maker_indexes
         ]
     return asked
 
@@ -159,9 +159,9 @@ class PhaseReader:
         self._files = files
         self.intervals: list[Interval] = []
 
-    def take(self, answer: MetadataIntervalAnswer) -> Interval:
+    def take_interval(self, answer: MetadataIntervalAnswer) -> Interval:
         """The next interval. ValueError when it contradicts itself."""
-        counts = of_sparse(*_bin_columns(answer.bins))
+        counts = dense_counts(*_bin_columns(answer.bins))
         if int(counts.sum()) != answer.ops:
             raise ValueError(f"its bins hold {int(counts.sum())} of {answer.ops} operations")
         if answer.to_real_ns < answer.from_real_ns:
@@ -172,8 +172,8 @@ class PhaseReader:
             ios=answer.ops,
             bytes=answer.ops * self._job.file_bytes if self._operation in MOVING else 0,
             lat_sum_ns=float(counts @ MIDDLE_NS),
-            bins=to_narrowest_integers(bins),
-            counts=to_narrowest_integers(counts[bins]),
+            bins=with_narrowest_type(bins),
+            counts=with_narrowest_type(counts[bins]),
         )
         span_ns = answer.to_real_ns - answer.from_real_ns
         interval = Interval(self._seq, answer.to_real_ns, span_ns, (part,))
@@ -181,14 +181,14 @@ class PhaseReader:
         self.intervals.append(interval)
         return interval
 
-    def finish(self, answer: MetadataPhaseAnswer) -> OperationRun:
+    def take_result(self, answer: MetadataPhaseAnswer) -> OperationRun:
         """The phase's account; ValueError when it is not what was asked, or not the sum of all.
 
         The intervals' latency sums, until then the bins' midpoints, are scaled to the exact total.
         """
         asked = _requested_operations(self._job, self._share, self._operation, self._files)
         failed = sum(answer.errors.values())
-        if answer.phase != self._operation.word:
+        if answer.phase != self._operation.display_name:
             raise ValueError(f"it is of phase {answer.phase[:40]!r}")
         if answer.ops + failed + answer.skipped != asked:
             parts = f"{answer.ops} done, {failed} failed, {answer.skipped} skipped"
@@ -200,12 +200,12 @@ class PhaseReader:
             if not answer.cancelled and not answer.timed_out:
                 # Time was over, as it was to be: what nobody came to was not asked for.
                 asked, skipped = asked - skipped, 0
-        self._compare(answer)
-        self._scale(answer.latency_sum_ns)
+        self._require_equal_counts(answer)
+        self._scale_intervals(answer.latency_sum_ns)
         return OperationRun(
             operation=self._operation,
-            asked=asked,
-            done=answer.ops,
+            requested=asked,
+            completed=answer.ops,
             errors=tuple(sorted(answer.errors.items())),
             skipped=skipped,
             first_start_real_ns=answer.first_start_real_ns,
@@ -217,18 +217,18 @@ class PhaseReader:
             preemptions=answer.preemptions,
         )
 
-    def _compare(self, answer: MetadataPhaseAnswer) -> None:
-        total = of_sparse(*_bin_columns(answer.bins))
+    def _require_equal_counts(self, answer: MetadataPhaseAnswer) -> None:
+        total = dense_counts(*_bin_columns(answer.bins))
         for interval in self.intervals:
             for part in interval.directions:
-                total -= of_sparse(part.bins, part.counts)
+                total -= dense_counts(part.bins, part.counts)
         done = sum(interval.ios for interval in self.intervals)
         if done != answer.ops:
             raise ValueError(f"its intervals hold {done} of {answer.ops} operations")
         if total.any():
             raise ValueError("its intervals hold other latencies")
 
-    def _scale(self, exact_ns: int) -> None:
+    def _scale_intervals(self, exact_ns: int) -> None:
         parts = [part for interval in self.intervals for part in interval.directions]
         rough_ns = sum(part.lat_sum_ns for part in parts)
         factor = exact_ns / rough_ns if rough_ns else 1.0
@@ -290,7 +290,7 @@ async def request_phase(
     stream = host.stream("metadata", **arguments)
     last: Message | None = None
     late = f"did not end '{request['phase']}' within {limit_s:g} s, nor stopped it"
-    async with cancel_on(host, stream, halt, limit_s + OVERDUE_S, late):
+    async with stop_process_on_event(host, stream, halt, limit_s + OVERDUE_S, late):
         async for last in stream:
             if last.is_ == "interval":
                 on_message(last)
@@ -302,7 +302,7 @@ async def request_phase(
 async def measure_phase(
     host: Host,
     request: Mapping[str, object],
-    start: CommonStart,
+    start: CommonStartTime,
     go_real_ns: int,
     halt: asyncio.Event,
     reader: PhaseReader,
@@ -316,16 +316,16 @@ async def measure_phase(
     end in time or was stopped by somebody else.
     """
 
-    def take(reply: Message) -> None:
+    def on_message(reply: Message) -> None:
         answer = read_answer(host.name, MetadataIntervalAnswer, reply)
         try:
-            on_interval(reader.take(answer))
+            on_interval(reader.take_interval(answer))
         except ValueError as fault:
             _raise_protocol_error(host, "an interval", fault)
 
     limit_s = start.lead_s + wall_limit_s(operations)
     timed = {**request, "start_at_real_ns": go_real_ns}
-    final = await request_phase(host, timed, halt, take, limit_s=limit_s)
+    final = await request_phase(host, timed, halt, on_message, limit_s=limit_s)
     measured = read_answer(host.name, MetadataPhaseAnswer, final)
     phase = f"'{request['phase']}' on host '{host.name}'"
     if measured.timed_out:
@@ -359,17 +359,19 @@ class MetadataDriver(Driver):
         self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
         """See that the hosts can do what a rank shift asks, and that the devices are idle."""
-        job = MetadataJob.require(run.point.job)
+        job = MetadataJob.require_type(run.point.job)
         workdirs = [share.workdir for share in shares]
         needs = {
-            workdirs[share.index].name: [workdirs[other].name for other in share.others]
+            workdirs[share.index].name: [
+                workdirs[other].name for other in share.other_maker_indexes
+            ]
             for share in rank_shares(job, len(workdirs))
         }
         hint = (
             "Give all clients one shared file system; or set "
             f"workload.{run.point.workload}.rank_shift=0, and clients work on what they made."
         )
-        await require_shared(workdirs, needs, hint=hint)
+        await require_shared_target(workdirs, needs, hint=hint)
         if not session.stop.is_requested:
             await watch_idle(session, run, shares)
 
@@ -385,8 +387,8 @@ class MetadataDriver(Driver):
         try:
             await iteration.measure()
         finally:
-            iteration.account()
-            await iteration.end()
+            iteration.record_results()
+            await iteration.stop_telemetry()
 
 
 class _Iteration:
@@ -402,7 +404,7 @@ class _Iteration:
         self._session = session
         self._run = run
         self._shares = shares
-        self._job = MetadataJob.require(run.point.job)
+        self._job = MetadataJob.require_type(run.point.job)
         self._rank_shares = rank_shares(self._job, len(shares))
         attempt = min(run.attempt, ATTEMPTS_KEPT_APART) - 1
         self._number = run.order * ATTEMPTS_KEPT_APART + attempt
@@ -427,19 +429,19 @@ class _Iteration:
 
     async def measure(self) -> None:
         """Watch, load, and look again. Raises HostError or EngineError when a host failed."""
-        await run_on_each(self._shares, self._get_ready)
+        await run_on_each_host(self._shares, self._prepare_host)
         failure: HostError | EngineError | None = None
         try:
-            await run_with(self._phases(), self._session.stop.forward_to(self._halt))
-            await run_on_each(self._shares, self._look_again)
+            await run_with(self._measure_phases(), self._session.stop.forward_to(self._halt))
+            await run_on_each_host(self._shares, self._snapshot_after)
         except (HostError, EngineError) as raised:
             failure = raised
-        if self._unclean and self._must_remove():
-            await self._remove((Operation.FILE_REMOVE, Operation.TREE_REMOVE))
+        if self._unclean and self._must_remove_files():
+            await self._remove_files((Operation.FILE_REMOVE, Operation.TREE_REMOVE))
         if failure:
             raise failure
 
-    def account(self) -> None:
+    def record_results(self) -> None:
         """Fill in what is known only at the end, however it came."""
         for share in self._shares:
             done = tuple(self._done[share.name])
@@ -452,75 +454,77 @@ class _Iteration:
             # The run's offset is the one at its beginning: what was read later tells of drift.
             share.offset = self._first_offsets.get(share.name, share.offset)
 
-    async def end(self) -> None:
+    async def stop_telemetry(self) -> None:
         """Call the telemetry off."""
         for task in self._followers.values():
             task.cancel()
         await asyncio.gather(*self._followers.values(), return_exceptions=True)
         await end_watches(self._watches, self._shares)
 
-    async def _get_ready(self, share: HostRunState) -> None:
+    async def _prepare_host(self, share: HostRunState) -> None:
         hello = await share.workdir.host.connect()
         share.engine_version = f"iolab-agent {hello.version}"
-        asked = self._request(share, Operation.FILE_STAT)
-        share.asked = json.dumps(
-            {**asked, "phase": [operation.word for operation in Operation]}, indent=1
+        asked = self._operation_request(share, Operation.FILE_STAT)
+        share.requested = json.dumps(
+            {**asked, "phase": [operation.display_name for operation in Operation]}, indent=1
         )
         share.cache = NOT_DROPPED
         await self._watches[share.name].begin()
-        share.before = await snapshot(share.workdir.host)
+        share.before = await take_snapshot(share.workdir.host)
 
-    async def _look_again(self, share: HostRunState) -> None:
+    async def _snapshot_after(self, share: HostRunState) -> None:
         share.after, share.last_sample = await snapshot_and_sample(
             share.workdir.host, share.workdir.inode_path
         )
 
-    async def _phases(self) -> None:
+    async def _measure_phases(self) -> None:
         for operation in Operation:
             if operation in COLD and self._session.study.method.drop_caches:
                 await self._drop_caches(operation)
             if operation is Operation.TREE_REMOVE and self._files_left:
                 # Time was over before all files were gone, and a folder has to be empty.
-                await self._remove((Operation.FILE_REMOVE,))
+                await self._remove_files((Operation.FILE_REMOVE,))
             if self._halt.is_set():
                 return
-            await self._phase(operation)
+            await self._measure_phase(operation)
 
     async def _drop_caches(self, operation: Operation) -> None:
         """Drop what the hosts remember of files and folders; the proof holds for all drops."""
-        self._session.begin_phase(Phase.DROP_CACHES, self._run, f"before {operation.word}")
+        self._session.begin_phase(Phase.DROP_CACHES, self._run, f"before {operation.display_name}")
 
-        async def drop(share: HostRunState) -> None:
+        async def drop_on_host(share: HostRunState) -> None:
             before = share.cache
             # No file's pages are in question, only the kernel's own memory of names and inodes.
             proof = await evict_page_cache(share.workdir, ())
-            if before is not None and before.asked:
+            if before is not None and before.requested:
                 kept = tuple(name for name in proof.methods if name in before.methods)
                 proof = CacheProof(True, None, None, kept)  # noqa: FBT003 - the proof's own field
             share.cache = proof
 
-        await run_on_each(self._shares, drop)
+        await run_on_each_host(self._shares, drop_on_host)
 
-    async def _phase(self, operation: Operation) -> None:
+    async def _measure_phase(self, operation: Operation) -> None:
         seconds = phase_seconds(self._job, operation)
-        self._session.begin_phase(Phase.MEASURE, self._run, operation.word, seconds)
-        await run_on_each(self._shares, self._read_clock)
+        self._session.begin_phase(Phase.MEASURE, self._run, operation.display_name, seconds)
+        await run_on_each_host(self._shares, self._read_clock)
         set_up_s = self._job.ranks * RANK_ALLOWANCE_S
         start = common_start(self._session, self._shares, set_up_s)
-        self._follow(start)
+        self._start_telemetry(start)
 
-        async def on_host(share: HostRunState) -> None:
+        async def measure_on_host(share: HostRunState) -> None:
             # A run without one of its hosts answers nothing.
             with cancel_on_halt(self._halt):
-                await run_with(self._load(share, operation, start), self._followed(share))
+                await run_with(
+                    self._run_operation(share, operation, start), self._wait_for_telemetry(share)
+                )
 
-        await run_on_each(self._shares, on_host)
+        await run_on_each_host(self._shares, measure_on_host)
 
     async def _read_clock(self, share: HostRunState) -> None:
         share.offset = await measure_offset(share.workdir.host, self._session.clock)
         self._first_offsets.setdefault(share.name, share.offset)
 
-    def _follow(self, start: CommonStart) -> None:
+    def _start_telemetry(self, start: CommonStartTime) -> None:
         """From the first start on, telemetry is collected without a break."""
         if self._followers:
             return
@@ -533,12 +537,14 @@ class _Iteration:
             for share in self._shares
         }
 
-    async def _followed(self, share: HostRunState) -> None:
+    async def _wait_for_telemetry(self, share: HostRunState) -> None:
         await asyncio.shield(self._followers[share.name])
 
-    async def _load(self, share: HostRunState, operation: Operation, start: CommonStart) -> None:
+    async def _run_operation(
+        self, share: HostRunState, operation: Operation, start: CommonStartTime
+    ) -> None:
         rank_share = self._share_of[share.name]
-        asked = self._request(share, operation)
+        asked = self._operation_request(share, operation)
         files = cast("Sequence[int]", asked.get("files", ()))
         reader = PhaseReader(self._job, rank_share, operation, len(share.intervals), files)
         offset_ns = start.on_host_clock(share) - start.real_ns
@@ -552,11 +558,11 @@ class _Iteration:
                 start.on_host_clock(share),
                 self._halt,
                 reader,
-                lambda interval: self._show(share, interval, offset_ns),
+                lambda interval: self._emit_interval(share, interval, offset_ns),
                 operations=operations_per_client(self._job, operation),
             )
             try:
-                phase = reader.finish(answers)
+                phase = reader.take_result(answers)
             except ValueError as fault:
                 words = f"sent a measured phase that makes no sense: {fault}"
                 raise share.workdir.host.mark_lost(words) from None
@@ -572,49 +578,49 @@ class _Iteration:
         if operation is Operation.TREE_REMOVE and not any(p.errors or p.skipped for p in done):
             self._unclean.discard(share.name)
 
-    def _show(self, share: HostRunState, interval: Interval, offset_ns: int) -> None:
+    def _emit_interval(self, share: HostRunState, interval: Interval, offset_ns: int) -> None:
         elapsed_s = (interval.end_real_ns - offset_ns - self._began_ns) / NS_PER_S
         self._session.emit(interval.to_event(share.name, self._run, elapsed_s))
 
-    def _must_remove(self) -> bool:
+    def _must_remove_files(self) -> bool:
         """A stop leaves everything to the end of the scratch folder, unless that is to be kept."""
         return self._session.study.target.keep_files or not self._session.stop.is_requested
 
-    async def _remove(self, operations: Sequence[Operation]) -> None:
+    async def _remove_files(self, operations: Sequence[Operation]) -> None:
         """Remove what this run made and left, uncounted, so that the next one finds its room.
 
         What cannot be removed now goes with the scratch folder, if that goes.
         """
         halt = asyncio.Event()
 
-        async def remove(share: HostRunState, operation: Operation) -> None:
+        async def remove_on_host(share: HostRunState, operation: Operation) -> None:
             if share.workdir.host.lost_reason:
                 return
             with suppress(HostError):
                 await request_phase(
                     share.workdir.host,
-                    self._request(share, operation, shifted=False),
+                    self._operation_request(share, operation, shifted=False),
                     halt,
                     lambda _: None,
                     limit_s=wall_limit_s(operations_per_client(self._job, operation)),
                 )
 
-        async def everywhere() -> None:
+        async def remove_on_all_hosts() -> None:
             for operation in operations:
-                await asyncio.gather(*(remove(share, operation) for share in self._shares))
+                await asyncio.gather(*(remove_on_host(share, operation) for share in self._shares))
 
         if self._session.study.target.keep_files:
-            await everywhere()
+            await remove_on_all_hosts()
         else:
-            await run_with(everywhere(), self._session.stop.forward_to(halt))
+            await run_with(remove_on_all_hosts(), self._session.stop.forward_to(halt))
 
-    def _request(
+    def _operation_request(
         self, share: HostRunState, operation: Operation, *, shifted: bool = True
     ) -> dict[str, object]:
         rank_share = self._share_of[share.name]
         dirs = {
-            other: peer_dir(share.workdir, self._shares[other].workdir)
-            for other in rank_share.others
+            other: peer_folder_path(share.workdir, self._shares[other].workdir)
+            for other in rank_share.other_maker_indexes
         }
         dirs[rank_share.index] = share.workdir.dir
         return phase_request(

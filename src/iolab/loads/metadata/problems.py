@@ -15,13 +15,19 @@ from iolab.loads.metadata.workload import (
     MDTEST_ENGINE,
     MDTEST_OPTIONS,
     MetadataJob,
-    space_per_client,
+    space_bytes_per_client,
 )
 from iolab.study.cost import with_free_space_margin
 from iolab.study.document import StudyDocument
 from iolab.study.file import ConfigurationTable
-from iolab.study.tables import Problem, Tables, add_problems, check_options, with_paths
-from iolab.study.targets import Target, targets_of
+from iolab.study.tables import (
+    Problem,
+    StudyTables,
+    add_option_faults,
+    add_problems,
+    hosts_needing_paths,
+)
+from iolab.study.targets import Target, targets_of_study
 from iolab.text import quote_value
 from iolab.units import format_bytes, parse_size
 
@@ -32,12 +38,12 @@ BUFFERS_MAX: Final = 1 << 30
 """Contents that the ranks of one host hold in memory, as the wire has it."""
 
 
-def check_metadata(document: StudyDocument, tables: Tables) -> None:
+def check_metadata(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of metadata workloads that no single key shows."""
     clients = _largest_client_count(tables)
     for item in tables.items["workload"]:
-        check_options(document, item, "mdtest", MetadataTable, MDTEST_OPTIONS)
-    for item, workload in tables.read("workload", MetadataTable):
+        add_option_faults(document, item, "mdtest", MetadataTable, MDTEST_OPTIONS)
+    for item, workload in tables.items_of_table("workload", MetadataTable):
         add_problems(document, item, _workload_problems(workload, clients))
 
 
@@ -68,10 +74,10 @@ def _workload_problems(workload: MetadataTable, clients: int) -> Iterator[Proble
         yield Problem(("phase_runtime",), has, hint)
 
 
-def _largest_client_count(tables: Tables) -> int:
+def _largest_client_count(tables: StudyTables) -> int:
     """Hosts of the configuration that has most of them."""
-    written = tables.read("configuration", ConfigurationTable)
-    return max((len(with_paths(tables, table)) for _, table in written), default=1)
+    written = tables.items_of_table("configuration", ConfigurationTable)
+    return max((len(hosts_needing_paths(tables, table)) for _, table in written), default=1)
 
 
 ONE_HOST_ONLY: Final = ("btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs")
@@ -101,7 +107,7 @@ def metadata_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) ->
     """
     places = [
         _HostTarget(target, facts[target.key], target_facts)
-        for target in targets_of(study)
+        for target in targets_of_study(study)
         if target.key in facts and (target_facts := facts[target.key].target) is not None
     ]
     faults = [
@@ -189,7 +195,9 @@ def _most_demanding_point(plan: Plan, configuration: str) -> Point | None:
 def _needed_inodes_and_bytes(point: Point) -> tuple[int, int]:
     """Inodes and bytes that one client needs."""
     job = point.job
-    return (job.inode_count, space_per_client(job)) if isinstance(job, MetadataJob) else (0, 0)
+    return (
+        (job.inode_count, space_bytes_per_client(job)) if isinstance(job, MetadataJob) else (0, 0)
+    )
 
 
 def _space_fault(point: Point | None, sharing: list[_HostTarget]) -> Fault | None:

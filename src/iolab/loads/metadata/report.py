@@ -96,7 +96,7 @@ class MetadataReport(LoadReport):
 
     def best_figures(self, measurements: Measurements) -> tuple[BestFigure, ...]:
         """The mean rate of each operation on files."""
-        return operation_figures(measurements)
+        return best_operation_figures(measurements)
 
     def workload_charts(self, brief: Brief) -> Charts:
         """Of every workload, also of one point."""
@@ -148,7 +148,7 @@ class MetadataReport(LoadReport):
         return {"iterations": iterations_document(results)}
 
 
-def operation_figures(measurements: Measurements) -> tuple[BestFigure, ...]:
+def best_operation_figures(measurements: Measurements) -> tuple[BestFigure, ...]:
     """Of each workload the mean rate of each operation on files, where most files were made."""
     figures: list[tuple[Operation, BestFigure]] = []
     for workload in measurements.study.workloads:
@@ -170,7 +170,7 @@ def _operation_best_figures(
     """Each operation on files; `rates` are the metrics of all its repeats together."""
     places = [
         axis_values_text(point.axis),
-        f"without {', '.join(point.without)}" if point.without else "",
+        f"without {', '.join(point.excluded_hosts)}" if point.excluded_hosts else "",
     ]
     for operation in point.operations:
         if operation.operation not in FILE_OPERATIONS:
@@ -185,13 +185,14 @@ def _operation_best_figures(
                 workload=f"{workload.id} {operation.operation.key}",
                 title=f"{workload.title}: {NAMES[operation.operation].lower()}",
                 configuration=point.configuration,
-                value=rates.get(operation.metric) or Metric(operation.mean, "ops/s", n=operation.n),
+                value=rates.get(operation.metric)
+                or Metric(operation.mean, "ops/s", n=operation.iteration_count),
                 latencies=tuple(
                     (n, metric_text(m)) for n, m in latencies if m and m.value is not None
                 ),
                 axis_text=", ".join(filter(None, places)),
                 level=operation.level,
-                run=(operation.shown.digest, operation.shown.repeat),
+                run=(operation.median_result.digest, operation.median_result.repeat),
                 objection=_operation_objection(operation, point),
             ),
         )
@@ -201,6 +202,6 @@ def _operation_objection(
     statistics: OperationStatistics, point: PointStatistics
 ) -> tuple[str, str]:
     """Why an operation is of its level: its runs' own objections come first."""
-    reason = gravest_objection((statistics.shown, *point.results), statistics.level)
-    doubt = statistics.disagreement
+    reason = gravest_objection((statistics.median_result, *point.results), statistics.level)
+    doubt = statistics.repeats_disagree_check
     return (doubt.code, doubt.message) if doubt and not reason[0] else reason

@@ -17,14 +17,14 @@ from iolab.loads.metadata.workload import (
     MDTEST_ENGINE,
     MetadataJob,
     iteration_seconds,
-    space_per_client,
+    space_bytes_per_client,
     written_bytes_per_client,
 )
 from iolab.study.document import StudyDocument
 from iolab.study.foretold import VerdictLimit, point_digests
 from iolab.study.kinds import HostStudy, LoadCost, LoadStudy
 from iolab.study.load_tables import LoadTable
-from iolab.study.tables import Tables
+from iolab.study.tables import StudyTables
 from iolab.study.writes import RunWrites
 from iolab.text import counted_noun
 from iolab.units import format_bytes, format_duration_s
@@ -44,7 +44,7 @@ def mpi_text(facts: HostFacts) -> str:
 
 
 def _mpi_version_text(facts: HostFacts) -> str:
-    mpiexec, mpich = facts.tool(MPIEXEC), facts.tool(MPICH)
+    mpiexec, mpich = facts.tool_facts(MPIEXEC), facts.tool_facts(MPICH)
     if mpiexec is None or mpiexec.path is None:
         return "no mpiexec"
     words = mpiexec.version or "unknown"
@@ -60,7 +60,7 @@ MPI_PROGRAM: Final = HostProgram(
     # MPICH's mpiexec has no version in its first line; `mpichversion` does.
     {MDTEST: (MDTEST, "-h"), MPIEXEC: (MPIEXEC, "--version"), MPICH: (MPICH,)},
     mpi_text,
-    same="For mdtest, install it and the same MPI in the same version on all clients.",
+    must_be_equal="For mdtest, install it and the same MPI in the same version on all clients.",
 )
 
 
@@ -76,11 +76,11 @@ class MetadataStudy(LoadStudy):
         """See `LoadStudy`."""
         return _job_phrase(job)
 
-    def check(self, document: StudyDocument, tables: Tables) -> None:
+    def add_workload_faults(self, document: StudyDocument, tables: StudyTables) -> None:
         """Add every fault of its workloads that no single key shows."""
         check_metadata(document, tables)
 
-    def cost(
+    def load_cost(
         self,
         study: Study,  # noqa: ARG002 - a job says it all
         runs: Sequence[PlannedRun],
@@ -99,7 +99,7 @@ class MetadataStudy(LoadStudy):
         return LoadCost(
             load=((message, sum(iteration_seconds(job) for job in jobs)),),
             prepared_runs=len(jobs),
-            space_bytes=max(space_per_client(job) for job in jobs),
+            space_bytes=max(space_bytes_per_client(job) for job in jobs),
         )
 
     def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:  # noqa: ARG002
@@ -113,7 +113,7 @@ class MetadataStudy(LoadStudy):
         """Seconds of one run by the assumed rates."""
         return iteration_seconds(point.job) if isinstance(point.job, MetadataJob) else 0.0
 
-    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictLimit]:
+    def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictLimit]:
         """Phases that end too soon, and clients that work on what they made themselves."""
         pairs = [(run.point, job) for run in runs if isinstance(job := run.point.job, MetadataJob)]
         short = [point for point, job in pairs if (job.phase_s or PHASE_SHORT_S) < PHASE_SHORT_S]
@@ -137,7 +137,7 @@ class MetadataStudy(LoadStudy):
             hint = "a rank shift over two clients of one shared file system avoids it"
             yield VerdictLimit(Level.INDICATIVE, why, hint, point_digests(own))
 
-    def faults(
+    def host_faults(
         self,
         study: Study,
         plan: Plan,

@@ -37,20 +37,26 @@ class MetadataTable(LoadTable):
     job_type: ClassVar[type[AnyJob]] = MetadataJob
     axes: ClassVar[tuple[str, ...]] = ("ranks", "files_per_rank")
 
-    engine: Annotated[EngineName, values.word(METADATA_ENGINES, "engines")]
-    ranks: Annotated[list[Annotated[int, values.whole(1, RANKS_MAX)]], Numbers]
-    files_per_rank: Annotated[list[Annotated[int, values.whole(1, FILES_PER_RANK_MAX)]], Numbers]
-    rank_shift: Annotated[int, values.whole(0, RANK_SHIFT_MAX)] | None = None
-    file_bytes: Annotated[int | str, values.size(0, RANK_FILE_BYTES_MAX, multiple=1)] = 0
-    phase_runtime: Annotated[float, values.seconds(PHASE_LEAST_S, PHASE_MOST_S)] | None = None
-    iterations: Annotated[int, values.whole(1, REPEATS_MAX)] | None = None
-    indicator: Annotated[Indicator, values.word((BY_OPERATIONS,), "indicators")] = BY_OPERATIONS
+    engine: Annotated[EngineName, values.word_value(METADATA_ENGINES, "engines")]
+    ranks: Annotated[list[Annotated[int, values.integer_value(1, RANKS_MAX)]], Numbers]
+    files_per_rank: Annotated[
+        list[Annotated[int, values.integer_value(1, FILES_PER_RANK_MAX)]], Numbers
+    ]
+    rank_shift: Annotated[int, values.integer_value(0, RANK_SHIFT_MAX)] | None = None
+    file_bytes: Annotated[int | str, values.size_value(0, RANK_FILE_BYTES_MAX, multiple=1)] = 0
+    phase_runtime: Annotated[float, values.seconds_value(PHASE_LEAST_S, PHASE_MOST_S)] | None = None
+    iterations: Annotated[int, values.integer_value(1, REPEATS_MAX)] | None = None
+    indicator: Annotated[Indicator, values.word_value((BY_OPERATIONS,), "indicators")] = (
+        BY_OPERATIONS
+    )
     mdtest: dict[str, Label] = Field(default_factory=dict)
 
-    def job(self) -> MetadataJob:
+    def build_job(self) -> MetadataJob:
         """See `LoadTable`; a shift that is left out is a client's ranks."""
         shift = self.ranks[0] if self.rank_shift is None else self.rank_shift
-        return MetadataJob(**MetadataJob.fields_from_keys([*self.entries(), ("rank_shift", shift)]))
+        return MetadataJob(
+            **MetadataJob.fields_from_keys([*self.set_entries(), ("rank_shift", shift)])
+        )
 
     @property
     def repeats(self) -> int | None:

@@ -86,7 +86,7 @@ def rates_line(result: Result) -> str:
 
 def rate_basis_text(statistics: OperationStatistics) -> str:
     """What the rate is taken over, in a word or two."""
-    return OVER_WINDOW if statistics.over_window else OVER_WHOLE
+    return OVER_WINDOW if statistics.is_over_common_window else OVER_WHOLE
 
 
 def point_text(point: PointStatistics, study: Study) -> str:
@@ -94,7 +94,7 @@ def point_text(point: PointStatistics, study: Study) -> str:
     titles = study.configuration_titles
     parts = [titles.get(point.configuration, point.configuration)] if len(titles) > 1 else []
     parts += [axis_values_text(point.axis)] if point.axis else []
-    parts += [f"without {', '.join(point.without)}"] if point.without else []
+    parts += [f"without {', '.join(point.excluded_hosts)}"] if point.excluded_hosts else []
     return ", ".join(parts)
 
 
@@ -125,11 +125,12 @@ def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunA
             NAMES[operation.operation],
             *((point_text(point, study) or DASH,) if named else ()),
             verdict_cell(
-                operation.level, anchors.get((operation.shown.digest, operation.shown.repeat))
+                operation.level,
+                anchors.get((operation.median_result.digest, operation.median_result.repeat)),
             ),
             rate_basis_text(operation),
             *rate_texts(operation),
-            str(operation.n),
+            str(operation.iteration_count),
             *(
                 metric_text(operation.latencies.get(name))
                 for name in ("mean", *(n for n, _ in _TAIL))
@@ -209,7 +210,7 @@ def iterations_document(results: Sequence[Result]) -> list[dict[str, Any]]:
             "workload": point.workload,
             "axis": dict(point.axis),
             "digest": point.digest,
-            "without": list(point.without),
+            "excluded_hosts": list(point.excluded_hosts),
             "left_out": point.left_out,
             "operations": [_operation_document(operation) for operation in point.operations],
         }
@@ -219,14 +220,14 @@ def iterations_document(results: Sequence[Result]) -> list[dict[str, Any]]:
 
 def _operation_document(statistics: OperationStatistics) -> dict[str, Any]:
     return {
-        "operation": statistics.operation.word,
+        "operation": statistics.operation.display_name,
         "metric": statistics.metric,
-        "n": statistics.n,
+        "n": statistics.iteration_count,
         "max": statistics.maximum,
         "min": statistics.minimum,
         "mean": statistics.mean,
         "std_dev": statistics.std_dev,
-        "median_repeat": statistics.shown.repeat,
+        "median_repeat": statistics.median_result.repeat,
         "latencies_ns": {name: metric.value for name, metric in statistics.latencies.items()},
         "verdict": statistics.level.value,
     }

@@ -50,9 +50,10 @@ def _disagreement_lines(point: PointStatistics) -> Iterator[RenderableType]:
     """One line for all operations whose repeats are too unlike for a mean."""
     unlike = [
         f"{NAMES[operation.operation].lower()} "
-        f"{max(operation.compared) / min(operation.compared):.3g} times"
+        f"{max(operation.compared_values) / min(operation.compared_values):.3g} times"
         for operation in point.operations
-        if operation.disagreement and operation.disagreement.level is Level.INVALID
+        if operation.repeats_disagree_check
+        and operation.repeats_disagree_check.level is Level.INVALID
     ]
     if unlike:
         yield literal_text(

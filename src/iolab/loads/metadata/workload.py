@@ -59,12 +59,12 @@ class MetadataJob(AnyJob):
     reads and removes what rank (r + `rank_shift`) mod all ranks made (mdtest's `-N`); the usual
     shift is a client's ranks, so that no client works on what it made. `options` are further
     options of mdtest, allow-listed by its engine. With `phase_s` a rank ends a phase on files after
-    that many seconds, and `files_per_rank` is the most that it makes; it makes `files_least` even
+    that many seconds, and `files_per_rank` is the most that it makes; it makes `fewest_files` even
     where that takes up to `OVERTIME` times as long, since later phases do each file once only.
     """
 
     type_tag: ClassVar[str] = "metadata"
-    warms_up: ClassVar[bool] = False
+    has_warmup: ClassVar[bool] = False
     indicators: ClassVar[Mapping[str, str | None]] = MappingProxyType({BY_OPERATIONS: None})
     keys: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"phase_runtime": "phase_s", "mdtest": "options"}
@@ -79,7 +79,7 @@ class MetadataJob(AnyJob):
     phase_s: float | None = None
 
     @property
-    def files_least(self) -> int:
+    def fewest_files(self) -> int:
         """The files that each rank makes at least, where its phases end by the clock."""
         return min(self.files_per_rank, -(-FILES_LEAST // self.ranks))
 
@@ -88,7 +88,7 @@ class MetadataJob(AnyJob):
         """What one client's share needs: its files, a folder for each rank, and that of all."""
         return self.ranks * (self.files_per_rank + 1) + 1
 
-    def at_axis_values(self, axis: Iterable[tuple[str, int | str]]) -> MetadataJob:
+    def with_axis_values(self, axis: Iterable[tuple[str, int | str]]) -> MetadataJob:
         """The job with the axis values; a shift of a client's ranks follows their number."""
         changes: dict[str, Any] = dict(axis)
         if "ranks" in changes and self.rank_shift == self.ranks:
@@ -128,7 +128,7 @@ def phase_seconds(job: MetadataJob, operation: Operation) -> float:
         return seconds
     if operation is not Operation.FILE_CREATE:
         return min(seconds, job.phase_s)
-    least = job.ranks * job.files_least / ASSUMED_OPS_PER_S[operation]
+    least = job.ranks * job.fewest_files / ASSUMED_OPS_PER_S[operation]
     return min(seconds, max(job.phase_s, min(least, OVERTIME * job.phase_s)))
 
 
@@ -142,7 +142,7 @@ def written_bytes_per_client(job: MetadataJob) -> int:
     return job.ranks * job.files_per_rank * job.file_bytes
 
 
-def space_per_client(job: MetadataJob) -> int:
+def space_bytes_per_client(job: MetadataJob) -> int:
     """Space that one client's share needs, in whole blocks: contents and folders."""
     blocks = -(-job.file_bytes // BLOCK_BYTES)
     return (job.ranks * job.files_per_rank * blocks + job.ranks + 1) * BLOCK_BYTES
@@ -152,17 +152,16 @@ def space_per_client(job: MetadataJob) -> int:
 class OperationRun:
     """What one host did in one phase; times are the host's own CLOCK_REALTIME.
 
-    `asked` operations are those done, those failed (`errors` by the name of the errno) and those
-    `skipped` because the phase was stopped; in a phase that ends by the clock those that its ranks
-    came to were asked for. A host's ranks start and end one by one: all of them
-    worked between `last_start_real_ns` and `first_end_real_ns`. Times and extremes of
-    the latency are None when no rank worked; `preemptions` counts how often a rank lost its
-    processor.
+    `requested` operations are those done, those failed (`errors` by the name of the errno) and
+    those `skipped` because the phase was stopped; in a phase that ends by the clock those that its
+    ranks came to were asked for. A host's ranks start and end one by one: all of them worked
+    between `last_start_real_ns` and `first_end_real_ns`. Times and extremes of the latency are None
+    when no rank worked; `preemptions` counts how often a rank lost its processor.
     """
 
     operation: Operation
-    asked: int
-    done: int
+    requested: int
+    completed: int
     errors: tuple[tuple[str, int], ...]
     skipped: int
     first_start_real_ns: int | None
@@ -205,12 +204,12 @@ class ReportedRates(RunDetails):
     rates: tuple[ReportedRate, ...]
 
 
-def host_phases(host: HostRun) -> tuple[OperationRun, ...]:
+def operation_runs_of_host(host: HostRun) -> tuple[OperationRun, ...]:
     """What a host did, phase by phase; nothing where none was told."""
     return host.details.phases if isinstance(host.details, MetadataRun) else ()
 
 
-def printed_rates(run: RunManifest) -> tuple[ReportedRate, ...]:
+def reported_rates_of_run(run: RunManifest) -> tuple[ReportedRate, ...]:
     """The rates that the engine printed; none where it gives finer ones."""
     return run.details.rates if isinstance(run.details, ReportedRates) else ()
 

@@ -20,7 +20,7 @@ class AuditRule:
     """One relation: its code, what it asks, and what it finds in a set."""
 
     code: str
-    asks: str
+    question: str
     judge: Callable[[PublishedSet], Iterator[AuditOutcome]]
 
 

@@ -29,17 +29,17 @@ class FigureRange:
         return (self.low + self.high) / 2
 
     @property
-    def share(self) -> float:
+    def relative_width(self) -> float:
         """How far the ends are from the middle, as a share of it; 0 where that is 0."""
         return (self.high - self.low) / 2 / abs(self.middle) if self.middle else 0.0
 
-    def meets(self, other: FigureRange) -> bool:
+    def overlaps(self, other: FigureRange) -> bool:
         """Whether any number lies in both."""
         return self.low <= other.high and other.low <= self.high
 
-    def gap(self, other: FigureRange) -> float:
+    def gap_to(self, other: FigureRange) -> float:
         """How far the nearest numbers of both are apart, as a share of the other's nearest."""
-        if self.meets(other):
+        if self.overlaps(other):
             return 0.0
         near, far = (self.high, other.low) if self.high < other.low else (self.low, other.high)
         return abs(near - far) / abs(far) if far else inf
@@ -140,7 +140,7 @@ class PublishedSet:
                 return {}
         return value if isinstance(value, dict) else {}
 
-    def tables(self, name: str) -> tuple[Mapping[str, Any], ...]:
+    def tables_named(self, name: str) -> tuple[Mapping[str, Any], ...]:
         """The elements of an array of tables."""
         value = self.tree.get(name)
         return tuple(filter(_is_table, value)) if isinstance(value, list) else ()
@@ -151,9 +151,9 @@ class PublishedSet:
             for table in value if isinstance(value, list) else (value,):
                 if isinstance(table, dict) and kind != WHERE:
                     name = element_label(table) if isinstance(value, list) else key_text(kind)
-                    yield PublishedElement(kind, name, self.place(kind, table), table)
+                    yield PublishedElement(kind, name, self.element_place_text(kind, table), table)
 
-    def place(self, kind: str, table: Mapping[str, Any] | None = None) -> str:
+    def element_place_text(self, kind: str, table: Mapping[str, Any] | None = None) -> str:
         """Where in the document a table stands, or one element of an array; "" if not said."""
         own = (table or {}).get(WHERE)
         place_text = self.table(WHERE).get(kind)

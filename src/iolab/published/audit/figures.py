@@ -69,8 +69,10 @@ def audit_statistics_order(published: PublishedSet) -> Iterator[AuditOutcome]:
         groups: dict[tuple[str, str, str, int | None], list[FigureQuantity]] = defaultdict(list)
         for quantity in table_quantities(element.table):
             if quantity.statistic != "std_dev":
-                groups[quantity.of, quantity.part, quantity.unit, quantity.depth].append(quantity)
-            if quantity.ranges and (quantity.depth is not None or quantity.unit == "1/s"):
+                groups[quantity.total_of, quantity.part_of, quantity.unit, quantity.depth].append(
+                    quantity
+                )
+            if quantity.has_range and (quantity.depth is not None or quantity.unit == "1/s"):
                 fine = quantity.lowest.low <= quantity.highest.high
                 message = f"{humanize(quantity.name)} goes from {quantity.printed}."
                 yield contradiction_outcome("order", element, message, fine=fine)
@@ -127,7 +129,7 @@ def audit_standard_deviations(published: PublishedSet) -> Iterator[AuditOutcome]
     """
     for element in published.elements():
         by_statistic = {
-            (q.of, q.part, q.unit, q.statistic): q for q in table_quantities(element.table)
+            (q.total_of, q.part_of, q.unit, q.statistic): q for q in table_quantities(element.table)
         }
         repeats = element.table.get("iterations", element.table.get("repeats"))
         has_repeats = isinstance(repeats, int) and 2 <= repeats <= REPEATS_MOST
@@ -146,7 +148,7 @@ def audit_standard_deviations(published: PublishedSet) -> Iterator[AuditOutcome]
             text = f"A standard deviation of {deviation.printed}"
             low_end, middle, high_end = (end.printed for end in ends)
             how = f"of {repeats} values from {low_end} to {high_end}, mean {middle}"
-            nearest = min(possible, key=deviation.value.gap)
+            nearest = min(possible, key=deviation.value.gap_to)
             stated = deviation.value
             yield figure_outcome(
                 FigureComparison(
@@ -280,7 +282,7 @@ def _find_total(
             limit = q.statistic == "max" or "gbit_s" in q.name or "capacity" in q.name
             capacity = total == "capacity" and limit and q.name.partition("_")[0] == first
             depth = printed_number(element.table.get("queue_depth"))
-            mean = q.statistic == "mean" and total.endswith(q.of) and q.depth == depth
+            mean = q.statistic == "mean" and total.endswith(q.total_of) and q.depth == depth
             if capacity or (total != "capacity" and mean):
                 yield at, q
                 return
@@ -348,7 +350,7 @@ def audit_repeated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
         each = "both" if len(places) == 2 else "each"
         message = f"{humanize(name)} is {value:,} for {each}: measured twice, or copied?"
         where = join_locations(
-            *(published.place(str(path[0]), published.table(*path)) for path in places)
+            *(published.element_place_text(str(path[0]), published.table(*path)) for path in places)
         )
         subject = list_text(element_label(table) for table in tables)
         yield AuditOutcome(

@@ -80,8 +80,8 @@ def audit_littles_law(published: PublishedSet) -> Iterator[AuditOutcome]:
         deepest = max((q.depth or 0 for q in figures if q.unit == "s"), default=0)
         for rate in rates:
             for latency in figures:
-                depth = latency.depth or _queue_depth(element.table, latency.part)
-                same = latency.depth is not None or latency.part == rate.part
+                depth = latency.depth or _queue_depth(element.table, latency.part_of)
+                same = latency.depth is not None or latency.part_of == rate.part_of
                 asked = _ios_in_flight(element.table, method, depth)
                 same = same and latency.unit == "s" and _is_total_quantity(latency)
                 if not same or asked is None or latency.value.low <= 0:
@@ -97,12 +97,12 @@ def audit_littles_law(published: PublishedSet) -> Iterator[AuditOutcome]:
 
 
 def _direction_of_quantity(quantity: FigureQuantity) -> str:
-    return next((way for way in ("read", "write") if way in quantity.of.split("_")), "")
+    return next((way for way in ("read", "write") if way in quantity.total_of.split("_")), "")
 
 
 def _is_total_quantity(quantity: FigureQuantity) -> bool:
     """Whether it is of all that a table tells, and not of its drives or of one layer."""
-    return set(quantity.of.split("_")) <= {"", "best", "latency", "peak", "read", "write"}
+    return set(quantity.total_of.split("_")) <= {"", "best", "latency", "peak", "read", "write"}
 
 
 def _ios_in_flight(table: Mapping[str, Any], method: Mapping[str, Any], depth: int) -> float | None:
@@ -170,7 +170,7 @@ def _unloaded_latency_outcomes(published: PublishedSet) -> Iterator[AuditOutcome
             for q in table_quantities(element.table)
             if q.statistic in ("", "mean")
         }
-        for job in published.tables("job"):
+        for job in published.tables_named("job"):
             way, _, indicator = str(job.get("id", "")).partition("-")
             alone = by_indicator.get(f"{way}_latency_us")
             named = [q for name, q in by_indicator.items() if name.startswith(f"{way}_{indicator}")]
@@ -204,14 +204,14 @@ def audit_mixes(published: PublishedSet) -> Iterator[AuditOutcome]:
 
     Nothing forbids another rate, as reads and writes may help each other.
     """
-    percent = {str(table.get("id")): table for table in published.tables("workload")}
+    percent = {str(table.get("id")): table for table in published.tables_named("workload")}
     for element in published.elements():
         peaks = [
-            q for q in table_quantities(element.table) if q.unit == "1/s" and q.part in percent
+            q for q in table_quantities(element.table) if q.unit == "1/s" and q.part_of in percent
         ]
         by_share: dict[tuple[object, float], FigureQuantity] = {}
         for q in peaks:
-            percentage = percent[q.part]
+            percentage = percent[q.part_of]
             ways = {
                 "randread": 0.0,
                 "randwrite": 100.0,
@@ -255,7 +255,7 @@ def _mix_outcomes(
         computed = exact_range(1) / time
         fine = classify_agreement(q.value, computed, MIX_SLACK) is Agreement.AGREES
         message = (
-            f"{q.part or humanize(q.name)} at {share:g} % writes is {q.printed}; reads alone "
+            f"{q.part_of or humanize(q.name)} at {share:g} % writes is {q.printed}; reads alone "
             f"({ends[0][1].printed}) and writes alone ({ends[1][1].printed}), one after the other, "
             f"make {range_text(computed, 'IOPS')}."
         )
@@ -267,7 +267,7 @@ def audit_client_scaling(published: PublishedSet) -> Iterator[AuditOutcome]:
     for pair in fleets_with_single_client(
         published_configurations(published), published_maxima(published)
     ):
-        kept = pair.kept
+        kept = pair.scaling_efficiency
         if kept is None or kept.value is None:
             continue
         fine = (kept.low if kept.low is not None else kept.value) <= 1
@@ -276,7 +276,7 @@ def audit_client_scaling(published: PublishedSet) -> Iterator[AuditOutcome]:
             f"{pair.fleet.workload}: each of {pair.fleet.hosts} clients does "
             f"{percent_text(kept.value)} of one alone."
         )
-        where = published.place("example", {"id": name})
+        where = published.element_place_text("example", {"id": name})
         yield doubt_outcome("scaling", name, message, fine=fine, where=where)
 
 
@@ -359,7 +359,7 @@ def _monitored_nodes(
     for element in published.elements():
         if "node_iops" not in element.table and "port_tx_mb_s" not in element.table:
             continue
-        for other in published.tables("result"):
+        for other in published.tables_named("result"):
             rate, writes = (
                 positive_range(other.get("max_iops")),
                 printed_number(other.get("write_percent")),
@@ -376,7 +376,7 @@ def audit_gain_pairs(published: PublishedSet) -> Iterator[AuditOutcome]:
     With as many threads, a rate that is 25 % higher is a mean latency 25 % higher for the other,
     or 20 % lower for oneself. Another number is of another latency than the mean.
     """
-    for table in published.tables("result"):
+    for table in published.tables_named("result"):
         rate, latency = (
             printed_range(table.get("max_gain_ops_pct")),
             printed_range(table.get("max_gain_latency_pct")),
@@ -394,7 +394,7 @@ def audit_gain_pairs(published: PublishedSet) -> Iterator[AuditOutcome]:
             f"printed is a gain of {table['max_gain_latency_pct']} %"
         )
         message += "." if fine else ": of another latency than the mean, or at another load."
-        where = published.place("result", table)
+        where = published.element_place_text("result", table)
         yield doubt_outcome("gain-pairs", element_label(table), message, fine=fine, where=where)
 
 
@@ -486,11 +486,11 @@ def _recomputed_outcomes(
 ) -> Iterator[AuditOutcome]:
     """What our own functions make of bests and sizes, beside what was printed of them."""
     for figure in figures:
-        if figure.computed is None:
+        if figure.computed_range is None:
             continue
-        where = published.place(kind, {"id": figure.subject})
+        where = published.element_place_text(kind, {"id": figure.subject})
         text = f"{figure.printed} {figure.unit} ({figure.quantity})"
-        stated, computed = figure.stated, figure.bounds
+        stated, computed = figure.stated_range, figure.computed_bounds
         yield figure_outcome(
             FigureComparison(rule, figure.subject, text, stated, computed, figure.unit, how, where)
         )
@@ -511,7 +511,7 @@ def audit_line_rate(published: PublishedSet) -> Iterator[AuditOutcome]:
         rates = [
             q for q in _bandwidth_quantities(element) if "_per_" not in q.name and q not in speeds
         ]
-        single = [q for q in rates if q.of.startswith("port_")]
+        single = [q for q in rates if q.total_of.startswith("port_")]
         others = [q for q in rates if q not in single]
         if single and speeds:
             yield _line_rate_outcome(
@@ -573,7 +573,7 @@ def audit_command_options(published: PublishedSet) -> Iterator[AuditOutcome]:
         ("-N", inner.get("rank_shift"), "shifted by"),
         ("-i", inner.get("iterations"), "iterations"),
     )
-    where = published.place("metadata")
+    where = published.element_place_text("metadata")
     for flag, stated, meaning in pairs:
         if flag in flags and (described := printed_number(stated)) is not None:
             message = classify_agreement(exact_range(described), exact_range(int(flags[flag])))

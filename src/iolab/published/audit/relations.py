@@ -79,8 +79,10 @@ def classify_agreement(
     Without one it is what rounding leaves open of both, a second time: figures are rounded on the
     way from a measurement into a table, and again from there into a text.
     """
-    allowed = min(SLACK, stated.share + computed.share) if slack is None else slack
-    return Agreement.AGREES if stated.gap(computed) <= allowed else Agreement.CONTRADICTS
+    allowed = (
+        min(SLACK, stated.relative_width + computed.relative_width) if slack is None else slack
+    )
+    return Agreement.AGREES if stated.gap_to(computed) <= allowed else Agreement.CONTRADICTS
 
 
 def figure_outcome(figure: FigureComparison) -> AuditOutcome:
@@ -163,14 +165,15 @@ class FigureQuantity:
     """A figure by what its name says.
 
     `value` is in the unit without prefixes, `lowest` and `highest` are the ends of a printed range
-    (else both are `value`). `of` is the name without statistic, unit and depth; `part` is the key
-    within an inner table, as a product or workload. `statistic` is that of one point, "" for none.
+    (else both are `value`). `total_of` is the name without statistic, unit and depth; `part_of` is
+    the key within an inner table, as a product or workload. `statistic` is that of one point, ""
+    for none.
     """
 
     name: str
     statistic: str
-    of: str
-    part: str
+    total_of: str
+    part_of: str
     unit: str
     depth: int | None
     printed: str
@@ -179,7 +182,7 @@ class FigureQuantity:
     highest: FigureRange
 
     @property
-    def ranges(self) -> bool:
+    def has_range(self) -> bool:
         """Whether a lowest and a highest were printed."""
         return self.lowest != self.highest
 
@@ -209,8 +212,8 @@ def table_quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]:
         yield FigureQuantity(
             name=name,
             statistic=statistic,
-            of=of,
-            part=part,
+            total_of=of,
+            part_of=part,
             unit=unit,
             depth=depth,
             printed=printed_figure_text(value),

@@ -192,7 +192,7 @@ def _bar_value_and_interval(bar: Bar) -> list[float]:
     """Everything of a bar that must fit the scale; empty where it has no value."""
     if bar.value.value is None:
         return []
-    return [bar.value.value, *(bar.value.shown_interval or ())]
+    return [bar.value.value, *(bar.value.interval_to_show or ())]
 
 
 def _place_bars(
@@ -289,7 +289,7 @@ def _bar_value_text(bar: Bar, scale: Scale) -> str:
 
 
 def _has_interval(bar: Bar) -> bool:
-    ends = bar.value.shown_interval
+    ends = bar.value.interval_to_show
     return ends is not None and ends[1] > ends[0]
 
 

@@ -317,7 +317,7 @@ def error_bar_notes(metrics: Iterable[Metric], intervals: str = OVER_RUNS) -> li
     And one where an interval would say nothing, and is not drawn.
     """
     every = list(metrics)
-    drawn = [metric for metric in every if metric.shown_interval is not None]
+    drawn = [metric for metric in every if metric.interval_to_show is not None]
     return [
         *([intervals] if any(not metric.is_bin_bound for metric in drawn) else []),
         *([OF_BINS] if any(metric.is_bin_bound for metric in drawn) else []),

@@ -10,7 +10,7 @@ from iolab.analysis.curves import session_load_findings
 from iolab.analysis.findings import LoadCurve, knee_findings
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.metric import Result
-from iolab.core.metric_spec import spec_of
+from iolab.core.metric_spec import metric_spec
 from iolab.core.run import RunKey
 from iolab.core.workload import Workload
 from iolab.report.best import Headline, best_point_headlines
@@ -60,7 +60,7 @@ Knees = Mapping[tuple[str, Axis], int]
 def load_chart_groups(brief: Brief, workloads: Sequence[Workload]) -> Charts:
     """Of each of these workloads rate and latency over the load, and latency by percentile."""
     knees = {
-        (bend.workload, bend.configuration, bend.fixed): bend.load
+        (bend.workload, bend.configuration, bend.fixed_axis): bend.load
         for bend in knee_findings(brief.study, brief.points)
     }
     curves = session_load_findings(brief.study, brief.results).curves
@@ -131,7 +131,9 @@ def _line_charts(workload: Workload, axis: str, lines: Sequence[ChartLine]) -> l
     if not has_latency:
         title = workload.title
         return (
-            [quantity_chart(title, axis, lines, rate, spec_of(rate.key).unit)] if has_load else []
+            [quantity_chart(title, axis, lines, rate, metric_spec(rate.key).unit)]
+            if has_load
+            else []
         )
     if not has_load:
         return [latency_chart(workload.title, axis, lines)]
@@ -139,11 +141,11 @@ def _line_charts(workload: Workload, axis: str, lines: Sequence[ChartLine]) -> l
     if axis not in workload.job.load_axes:
         return figures
     shown = (MEAN, TAIL) if len(lines) == 1 else (MEAN,)
-    limit = workload.aim.limit
+    limit = workload.search_goal.limit
     if limit is not None and limit.metric not in {quantity.key for quantity in shown}:
         name = metric_phrase(limit.metric)
         shown = (*shown[:1], ChartQuantity(limit.metric, name, name))
-    unit = spec_of(rate.key).unit
+    unit = metric_spec(rate.key).unit
     return [
         *figures,
         latency_tradeoff_chart(workload.title, axis, lines, rate, unit, shown, limit=limit),

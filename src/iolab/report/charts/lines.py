@@ -16,7 +16,7 @@ from typing import Final
 from iolab.analysis.findings import LoadCurve
 from iolab.analysis.points import PointSummary, finite_metric_value
 from iolab.core.metric import Level, Metric, worst_level
-from iolab.core.metric_spec import Better, spec_of
+from iolab.core.metric_spec import Better, metric_spec
 from iolab.dataclass import dataclass
 from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.charts.chart import (
@@ -110,7 +110,7 @@ def best_lines(lines: Sequence[ChartLine], metric_key: str) -> list[ChartLine]:
     """The lines that one chart has room for: of many those with the best values, in their order."""
     if len(lines) <= MAX_LINES:
         return list(lines)
-    sign = 1.0 if spec_of(metric_key).better is Better.HIGHER else -1.0
+    sign = 1.0 if metric_spec(metric_key).better is Better.HIGHER else -1.0
 
     def best(line: ChartLine) -> tuple[bool, float]:
         sound = [point for point in line.points if point.level is not Level.INVALID]
@@ -166,7 +166,7 @@ def rate_and_latency_chart(
     drawn = best_lines(lines, rate.key)
     if len({line.token for line in drawn}) == len(drawn):
         drawn = [replace(line, dash=()) for line in drawn]  # colours tell them apart
-    scale = linear_scale(spec_of(rate.key).unit, _drawn_metric_values(drawn, rate), ticks=3)
+    scale = linear_scale(metric_spec(rate.key).unit, _drawn_metric_values(drawn, rate), ticks=3)
     x = load_axis_of_lines(drawn, axis, rate, mean, tail)
     above = _quantity_plot(drawn, axis, rate, scale, replace(x, has_labels=False))
     below = replace(_latency_plot(drawn, axis, mean, tail, x), top=HEAD + PANEL_HEIGHT + PANEL_GAP)
@@ -416,7 +416,7 @@ def points_on_axis(
 ) -> list[tuple[float, float, tuple[float, float] | None, Level]]:
     """(axis value, published value, interval, verdict) of each point that has both values."""
     places = [
-        (x, metric.value, metric.shown_interval, point.level)
+        (x, metric.value, metric.interval_to_show, point.level)
         for point in line.points
         if (x := point_axis_value(point, axis)) is not None
         and (metric := point.metrics.get(metric_key, UNKNOWN_METRIC)).value is not None
@@ -443,7 +443,7 @@ def drawn_metric_values(line: ChartLine, metric_key: str) -> list[float]:
     ends = [
         v
         for metric in metrics
-        for v in (metric.value, *(metric.shown_interval or ()))
+        for v in (metric.value, *(metric.interval_to_show or ()))
         if v is not None
     ]
     runs = [finite_metric_value(run, metric_key) for point in line.points for run in point.runs]
@@ -533,7 +533,7 @@ def prediction_rows(
         return
     for point in curve.points:
         if not point.measured:
-            value = Metric(point.rate, spec_of(metric_key).unit, point.low, point.high, 0)
+            value = Metric(point.rate, metric_spec(metric_key).unit, point.low, point.high, 0)
             interval = interval_and_runs_text(value, bare_rate=True).removesuffix(" n=0")
             texts = (name, str(point.load), "predicted", metric_text(value), interval)
             yield (*map(Cell, texts), *[Cell("")] * blank_columns, Cell("not measured"))

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.metrics import is_supported
+from iolab.analysis.metrics import is_percentile_supported
 from iolab.analysis.window import Window
 from iolab.core.histogram import Histogram
 from iolab.core.host import Role
@@ -341,7 +341,7 @@ def latency_curve(name: str, histogram: Histogram) -> LatencyCurve:
     It has at most CURVE_POINTS points, and the named percentiles exactly.
     """
     total = histogram.total
-    named = [percent for percent in NAMED_PERCENTS if is_supported(total, percent)]
+    named = [percent for percent in NAMED_PERCENTS if is_percentile_supported(total, percent)]
     if not named:
         return LatencyCurve(name, total, (), ())
     decades = math.log10(inverse_tail_fraction(named[-1]))

@@ -12,7 +12,7 @@ from typing import Final
 
 from iolab.analysis.scaling import HostScaling, ScalingStep
 from iolab.core.metric import Metric
-from iolab.core.metric_spec import spec_of
+from iolab.core.metric_spec import metric_spec
 from iolab.core.workload import HOSTS
 from iolab.dataclass import dataclass
 from iolab.report.charts.chart import (
@@ -65,7 +65,7 @@ class ScalingLine:
         points = tuple(
             replace(
                 step.point,
-                key=replace(step.point.key, axis=((HOSTS, step.hosts),)),
+                key=replace(step.point.key, axis=((HOSTS, step.host_count),)),
                 metrics={**step.point.metrics, EFFICIENCY.key: step.efficiency},
             )
             for step in self.scaling.steps
@@ -76,7 +76,7 @@ class ScalingLine:
 def host_scaling_chart(subject: str, curves: Sequence[ScalingLine]) -> Figure:
     """The rate against hosts with the ideal; all curves have one metric."""
     quantity = rate_quantity(curves[0].scaling.metric)
-    unit = spec_of(quantity.key).unit
+    unit = metric_spec(quantity.key).unit
     drawn = curves[:MAX_LINES]
     ideals = [_ideal_rate_ends(curve.scaling) for curve in drawn]
     values = [
@@ -84,7 +84,7 @@ def host_scaling_chart(subject: str, curves: Sequence[ScalingLine]) -> Figure:
     ]
     scale = linear_scale(unit, [*values, *(end for _, end in ideals)])
     x = parameter_axis(
-        HOSTS, (float(step.hosts) for curve in drawn for step in curve.scaling.steps)
+        HOSTS, (float(step.host_count) for curve in drawn for step in curve.scaling.steps)
     )
     marks: list[Mark] = []
     ends: list[LineEndLabel] = []
@@ -101,7 +101,7 @@ def host_scaling_chart(subject: str, curves: Sequence[ScalingLine]) -> Figure:
         "Dotted: the ideal, where each gives what each of the fewest does.",
         *error_bar_notes(metrics),
     ]
-    if any(curve.scaling.law for curve in drawn):
+    if any(curve.scaling.usl_fit for curve in drawn):
         notes.append("Faint: the Universal Scalability Law, which describes every point.")
     notes += _hidden_lines_note(curves)
     return Figure(
@@ -153,15 +153,15 @@ def scaling_table(subject: str, curves: Sequence[ScalingLine]) -> Table:
 
 def _scaling_step_row(line: ScalingLine, step: ScalingStep) -> tuple[Cell, ...]:
     rate = step.point.metrics[line.scaling.metric]
-    per_host = (rate.value or 0.0) / step.hosts
-    first = step is line.scaling.first
+    per_host = (rate.value or 0.0) / step.host_count
+    first = step is line.scaling.first_step
     return row_of(
         line.name,
-        str(step.hosts),
+        str(step.host_count),
         metric_text(rate),
         interval_and_runs_text(rate, bare_rate=True),
         value_text(per_host, rate.unit),
-        value_text(line.scaling.ideal(step.hosts), rate.unit),
+        value_text(line.scaling.ideal_rate(step.host_count), rate.unit),
         metric_text(step.efficiency),
         "by definition" if first else interval_and_runs_text(step.efficiency),
         step.point.level,
@@ -169,12 +169,14 @@ def _scaling_step_row(line: ScalingLine, step: ScalingStep) -> tuple[Cell, ...]:
 
 
 def _ideal_rate_ends(scaling: HostScaling) -> tuple[float, float]:
-    return scaling.ideal(scaling.first.hosts), scaling.ideal(scaling.steps[-1].hosts)
+    return scaling.ideal_rate(scaling.first_step.host_count), scaling.ideal_rate(
+        scaling.steps[-1].host_count
+    )
 
 
 def _ideal_and_usl_lines(line: ScalingLine, scale: Scale) -> list[Mark]:
     """The ideal, and the law where it is known."""
-    low, high = line.scaling.first.hosts, line.scaling.steps[-1].hosts
+    low, high = line.scaling.first_step.host_count, line.scaling.steps[-1].host_count
     ideal = LineMark(
         token=MUTED,
         places=[
@@ -185,33 +187,36 @@ def _ideal_and_usl_lines(line: ScalingLine, scale: Scale) -> list[Mark]:
         dash=(1.5, 3),
         tip=MarkTip("ideal"),
     )
-    if line.scaling.law is None:
+    if line.scaling.usl_fit is None:
         return [ideal]
     loads = [low + (high - low) * index / _LAW_SAMPLES for index in range(_LAW_SAMPLES + 1)]
-    law = [(at, scale.scaled(line.scaling.law.rate(at))) for at in loads]
+    law = [(at, scale.scaled(line.scaling.usl_fit.rate(at))) for at in loads]
     return [ideal, LineMark(token=line.token, places=law, width=5, opacity=0.25)]
 
 
 def _scaling_sentence(curve: ScalingLine, *, with_name: bool) -> str:
     """How often the fewest hosts' rate the most give, and what the law says."""
     scaling = curve.scaling
-    first, last = scaling.first, scaling.steps[-1]
+    first, last = scaling.first_step, scaling.steps[-1]
     values = [step.point.metrics[scaling.metric] for step in (first, last)]
     times = (values[1].value or 0.0) / (values[0].value or 1.0)
     trust = verdicts_text([step.point.level for step in scaling.steps])
     name = _line_name_prefix(curve) if with_name else ""
     text = (
-        f"{name}from {metric_text(values[0])} of {counted_noun(first.hosts, 'host')} to "
-        f"{metric_text(values[1])} of {last.hosts}, {times:.3g} times as much where the ideal is "
-        f"{last.hosts / first.hosts:.3g}; {trust}."
+        f"{name}from {metric_text(values[0])} of {counted_noun(first.host_count, 'host')} to "
+        f"{metric_text(values[1])} of {last.host_count}, {times:.3g} times as much where the "
+        "ideal is "
+        f"{last.host_count / first.host_count:.3g}; {trust}."
     )
     text = text if with_name else capitalised(text)
-    law = scaling.law
+    law = scaling.usl_fit
     if law is None:
         return text
     parts = [f"{percent_text(law.sigma)} contention"] if law.sigma >= _SHOWN else []
     parts += (
-        [f"the most at {law.best_load:.0f} hosts"] if law.best_load <= _FAR * last.hosts else []
+        [f"the most at {law.best_load:.0f} hosts"]
+        if law.best_load <= _FAR * last.host_count
+        else []
     )
     return f"{text} By the law: {list_text(parts)}." if parts else text
 
@@ -226,10 +231,10 @@ def _efficiency_sentence(line: ScalingLine, *, with_name: bool) -> str:
     """What each of the most hosts gives beside each of the fewest."""
     last = line.scaling.steps[-1]
     interval = _percent_interval_text(last.efficiency)
-    fewest = line.scaling.first.hosts
+    fewest = line.scaling.first_step.host_count
     beside = "one alone gives" if fewest == 1 else f"each of {fewest} gives"
     text = (
-        f"each of {last.hosts} hosts gives {metric_text(last.efficiency)}{interval} of what "
+        f"each of {last.host_count} hosts gives {metric_text(last.efficiency)}{interval} of what "
         f"{beside}."
     )
     return f"{_line_name_prefix(line)}{text}" if with_name else capitalised(text)

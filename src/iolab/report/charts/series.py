@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.metrics import is_supported
+from iolab.analysis.metrics import is_percentile_supported
 from iolab.analysis.storage_bytes import ByteAccount
 from iolab.analysis.window import controller_ns
 from iolab.core.bins import BIN_COUNT
@@ -258,7 +258,7 @@ def latency_counts_by_cell(record: RunRecord, grid: TimeGrid) -> Counts:
     cell_by_interval[table.host * stride + table.seq] = grid.cell_indexes(middles)
     cells = cell_by_interval[parts.host * stride + parts.seq]
     known = (cells >= 0) & counts_each_io_once(parts.direction)
-    record.bins.add_counts_to(counts, parts.selected(known), cells[known])
+    record.bins.add_counts_to(counts, parts.select(known), cells[known])
     return counts
 
 
@@ -320,6 +320,6 @@ def _supported_percentiles(moments: Counts, percent: float) -> tuple[float | Non
     values = percentile_by_cell(moments, percent).tolist()
     totals = moments.sum(axis=1).tolist()
     return tuple(
-        value if is_supported(total, percent) else None
+        value if is_percentile_supported(total, percent) else None
         for value, total in zip(values, totals, strict=True)
     )

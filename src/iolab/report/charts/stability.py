@@ -148,7 +148,10 @@ def sentinel_chart(subject: str, sentinel_runs: SentinelRuns, token: Token) -> F
         (float(run.order), scale.scaled(value))
         for run, value in zip(sentinel_runs.runs, sentinel_runs.metric_values, strict=True)
     ]
-    doubted = [(float(alarm.after), None, float(alarm.at), None) for alarm in sentinel_runs.alarms]
+    doubted = [
+        (float(alarm.last_trusted_order), None, float(alarm.moved_order), None)
+        for alarm in sentinel_runs.alarms
+    ]
     marks: list[Mark] = [Boxes(token=RAISED, boxes=doubted)] if doubted else []
     levels = [run.verdict.level for run in sentinel_runs.runs]
     marks += [

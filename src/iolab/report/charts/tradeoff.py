@@ -317,7 +317,7 @@ def _latencies_and_intervals(every: Sequence[Place], keys: Sequence[str]) -> lis
     values = [latency for _, _, latency, _ in every]
     for _, _, _, point in every:
         metrics = [point.metrics.get(key, UNKNOWN_METRIC) for key in keys]
-        values += [v for metric in metrics for v in metric.shown_interval or ()]
+        values += [v for metric in metrics for v in metric.interval_to_show or ()]
     return values
 
 
@@ -336,7 +336,7 @@ def _line_marks(
     ]
     loads = [text for text, *_ in line_places]
     ends = [
-        scale_interval(point.metrics.get(key, UNKNOWN_METRIC).shown_interval, y_scale)
+        scale_interval(point.metrics.get(key, UNKNOWN_METRIC).interval_to_show, y_scale)
         for *_, point in line_places
     ]
     levels = [point.level for *_, point in line_places]

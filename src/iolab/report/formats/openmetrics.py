@@ -19,10 +19,10 @@ from iolab.analysis.points import PointKey, PointSummary
 from iolab.core.events import SessionStatus
 from iolab.core.histogram import UPPER_NS
 from iolab.core.metric import Metric, Result
-from iolab.core.metric_spec import MetricSpec, is_declared, is_known, spec_of
+from iolab.core.metric_spec import MetricSpec, is_declared_metric, is_known_metric, metric_spec
 from iolab.core.samples import BinTable, CounterTable, Floats, IntervalTable, Ints
 from iolab.dataclass import dataclass
-from iolab.hosts.counters import blocks
+from iolab.hosts.counters import counter_blocks
 from iolab.report.numbers import axis_values_text
 from iolab.store.documents import SessionDocument
 from iolab.text import escape_invisible
@@ -262,23 +262,23 @@ def _cumulative_operations(
 def _host_counters(
     counters: CounterTable, host_names: Sequence[str], *, with_timestamps: bool
 ) -> Iterator[HostCounter]:
-    for block in blocks(counters, {"cpu": None, "disk": None, "nic": None}):
+    for block in counter_blocks(counters, {"cpu": None, "disk": None, "nic": None}):
         host = ("host", host_names[block.host])
         times = block.real_ns / NS_PER_S
         kept = _samples_at_steps(times) if with_timestamps else np.array([times.size - 1])
         if block.scope == "cpu":
             for mode in _CPU_MODES:
-                cells = block.cells(f"{mode}_ns")
-                if cells.seen.any():
+                cells = block.cells_of_metric(f"{mode}_ns")
+                if cells.is_present.any():
                     values = cells.values.sum(axis=0)[kept] / NS_PER_S
                     yield HostCounter(CPU, (host, ("mode", mode)), times[kept], values)
             continue
         for (scope, metric), (family, factor) in _COUNTERS.items():
             if scope != block.scope:
                 continue
-            cells = block.cells(metric)
+            cells = block.cells_of_metric(metric)
             for place, name in enumerate(block.names):
-                moments = kept[cells.seen[place][kept]]
+                moments = kept[cells.is_present[place][kept]]
                 if moments.size:
                     values = cells.values[place][moments] * factor
                     yield HostCounter(family, (host, ("device", name)), times[moments], values)
@@ -357,11 +357,11 @@ def _add_point_gauges(samples: _SampleLines, point: PointSummary, at_s: float | 
     labels = _point_labels(point.key)
     samples.add_sample(VERDICT, (*labels, ("level", point.level.value)), 1, at_s)
     for key, metric in point.metrics.items():
-        if not is_known(key):
+        if not is_known_metric(key):
             continue
-        spec = spec_of(key)
+        spec = metric_spec(key)
         family, factor, more = _gauge_family(spec)
-        if not spec.over_window:
+        if not spec.is_over_window:
             continue
         named = (*labels, *more)
         for estimate, value in _metric_estimates(metric):
@@ -370,7 +370,7 @@ def _add_point_gauges(samples: _SampleLines, point: PointSummary, at_s: float | 
 
 def _gauge_family(spec: MetricSpec) -> tuple[_MetricFamily, float, Labels]:
     """The family that has a metric, the factor to its unit, and what tells it from others there."""
-    if is_declared(spec.key):
+    if is_declared_metric(spec.key):
         return POINT_METRIC, 1.0, (("metric", spec.key), ("unit", spec.unit))
     operation = ("operation", spec.operation or "all")
     if spec.statistic:
@@ -391,7 +391,7 @@ def _add_operation_counters(
     """Counters of each point and operation, which go on from run to run."""
     series: dict[Labels, list[CumulativeOperations]] = {}
     for result, run in counts.runs:
-        key = PointKey(result.configuration, result.workload, result.axis, result.without)
+        key = PointKey(result.configuration, result.workload, result.axis, result.excluded_hosts)
         for number, counted in run.operations.items():
             named = (*_point_labels(key), ("operation", operation_name(result, number)))
             series.setdefault(named, []).append(counted)

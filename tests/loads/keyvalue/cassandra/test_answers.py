@@ -25,12 +25,12 @@ def test_counters_of_every_version_are_read(version: str) -> None:
     assert len(found) > 1
     first, last = found[0], found[-1]
     assert 0.5e9 < (last.real_ns - first.real_ns) / (len(found) - 1) < 2.5e9
-    assert last.present["client_reads"] > 0
-    assert last.present["table_writes"] > 0
-    assert last.present["sstables"] >= 1
-    assert last.present["live_bytes"] > 0
-    assert last.present["heap_used_bytes"] > 1 << 20
-    assert last.present["collection_time_ns"] >= 0
+    assert last.known_counters["client_reads"] > 0
+    assert last.known_counters["table_writes"] > 0
+    assert last.known_counters["sstables"] >= 1
+    assert last.known_counters["live_bytes"] > 0
+    assert last.known_counters["heap_used_bytes"] > 1 << 20
+    assert last.known_counters["collection_time_ns"] >= 0
     statistics = {one.name: one for one in last.statistics}
     assert statistics["heap_used_bytes"].unit == "B"
     assert statistics["cpu_ns"].unit == "ns"
@@ -40,7 +40,7 @@ def test_counters_of_every_version_are_read(version: str) -> None:
 def test_what_a_version_does_not_count_is_left_out() -> None:
     line = b'{"real_ns": 5, "counters": {"a": null, "b_bytes": 3}}'
     found = read_reply(line, CountersReply, "h")
-    assert found.present == {"b_bytes": 3}
+    assert found.known_counters == {"b_bytes": 3}
     assert found.statistics == (Statistic("b_bytes", 3.0, "B"),)
 
 

@@ -50,7 +50,7 @@ def played(folder: Path, world: World, work: Work, **more: object) -> Stage:
             try:
                 await work(stage, server)
             finally:
-                assert await server.end() == ()
+                assert await server.stop() == ()
         return stage
 
     return asyncio.run(body())
@@ -63,18 +63,18 @@ async def never() -> None:
 def test_a_table_of_our_own_is_made_filled_and_dropped(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ExternalServer) -> None:
         run = stage.run()
-        await server.ready_for(stage.session, run, [stage.workdir], world.loads(JOB.records))
+        await server.prepare_run(stage.session, run, [stage.workdir], world.loads(JOB.records))
         table = world.table()
         assert table is not None
         assert table["comment"] == f"{MADE_BY}, holds 200 records of 2 x 100 bytes"
-        await server.ready_for(stage.session, run, [stage.workdir], never)
-        async with server.watching(stage.session, run, CounterCollector(), {}):
+        await server.prepare_run(stage.session, run, [stage.workdir], never)
+        async with server.collect_counters(stage.session, run, CounterCollector(), {}):
             pass
-        await server.after(stage.session, run)
+        await server.finish_run(stage.session, run)
         told = server.server_run
         assert (told.version, told.address, told.host) == ("4.0.17", "10.0.0.7:9042", "")
         assert (told.rows, told.rows_by, told.restored_by) == (200, "count", "")
-        assert server.fault() is None
+        assert server.death_text() is None
 
     stage = played(tmp_path, world, work)
     assert world.table() is None
@@ -83,9 +83,9 @@ def test_a_table_of_our_own_is_made_filled_and_dropped(tmp_path: Path, world: Wo
 
 def test_a_table_of_our_own_with_other_records_is_made_anew(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ExternalServer) -> None:
-        await server.ready_for(stage.session, stage.run(), [stage.workdir], world.loads(200))
+        await server.prepare_run(stage.session, stage.run(), [stage.workdir], world.loads(200))
         wider = replace(JOB, fields=4)
-        await server.ready_for(stage.session, stage.run(wider), [stage.workdir], world.loads(200))
+        await server.prepare_run(stage.session, stage.run(wider), [stage.workdir], world.loads(200))
         table = world.table()
         assert table is not None
         assert sorted(table["columns"]) == ["field0", "field1", "field2", "field3", "y_id"]
@@ -97,7 +97,7 @@ def test_half_a_load_of_a_dead_session_is_loaded_anew(tmp_path: Path, world: Wor
     world.change(**{**THEIRS, "comment": MADE_BY, "rows": 120})
 
     async def work(stage: Stage, server: ExternalServer) -> None:
-        await server.ready_for(stage.session, stage.run(), [stage.workdir], world.loads(200))
+        await server.prepare_run(stage.session, stage.run(), [stage.workdir], world.loads(200))
 
     played(tmp_path, world, work)
     assert "Schema drop" in world.asked
@@ -113,7 +113,7 @@ def test_what_a_session_kept_is_used_again_if_it_is_whole(
 
     async def work(stage: Stage, server: ExternalServer) -> None:
         load = never if rows == 200 else world.loads(200)
-        await server.ready_for(stage.session, stage.run(), [stage.workdir], load)
+        await server.prepare_run(stage.session, stage.run(), [stage.workdir], load)
         assert server.server_run.rows == 200
 
     played(tmp_path, world, work)
@@ -125,7 +125,7 @@ def test_a_table_of_the_users_own_is_never_dropped(tmp_path: Path, world: World,
 
     async def work(stage: Stage, server: ExternalServer) -> None:
         load = never if rows else world.loads(200)
-        await server.ready_for(stage.session, stage.run(), [stage.workdir], load)
+        await server.prepare_run(stage.session, stage.run(), [stage.workdir], load)
 
     played(tmp_path, world, work)
     assert world.table() == {**THEIRS, "rows": 200}
@@ -153,7 +153,7 @@ def test_what_does_not_fit_is_refused_and_left(
 
     async def work(stage: Stage, server: ExternalServer) -> None:
         with pytest.raises(EngineError, match=wanted):
-            await server.ready_for(stage.session, stage.run(), [stage.workdir], never)
+            await server.prepare_run(stage.session, stage.run(), [stage.workdir], never)
         assert server.server_run.error is not None
 
     played(tmp_path, world, work)
@@ -164,10 +164,10 @@ def test_a_table_that_somebody_changes_between_runs_is_refused(
     tmp_path: Path, world: World
 ) -> None:
     async def work(stage: Stage, server: ExternalServer) -> None:
-        await server.ready_for(stage.session, stage.run(), [stage.workdir], world.loads(200))
+        await server.prepare_run(stage.session, stage.run(), [stage.workdir], world.loads(200))
         world.change(columns={"y_id": "text", "field0": "text"})
         with pytest.raises(EngineError, match="without field1"):
-            await server.ready_for(stage.session, stage.run(), [stage.workdir], never)
+            await server.prepare_run(stage.session, stage.run(), [stage.workdir], never)
 
     played(tmp_path, world, work)
 
@@ -175,7 +175,7 @@ def test_a_table_that_somebody_changes_between_runs_is_refused(
 def test_more_replicas_than_nodes_are_refused(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ExternalServer) -> None:
         with pytest.raises(EngineError, match="3 replicas need as many nodes"):
-            await server.ready_for(stage.session, stage.run(), [stage.workdir], never)
+            await server.prepare_run(stage.session, stage.run(), [stage.workdir], never)
 
     played(tmp_path, world, work, replication=3)
     assert world.asked == ["Schema describe"]
@@ -186,7 +186,7 @@ def test_a_cluster_that_is_down_is_told(tmp_path: Path, world: World) -> None:
 
     async def work(stage: Stage, server: ExternalServer) -> None:
         with pytest.raises(EngineError, match=r"No Cassandra answers at 10.0.0.7:9042") as raised:
-            await server.ready_for(stage.session, stage.run(), [stage.workdir], never)
+            await server.prepare_run(stage.session, stage.run(), [stage.workdir], never)
         assert raised.value.hint.startswith("Start the cluster")
 
     played(tmp_path, world, work)
@@ -197,9 +197,9 @@ def test_a_table_that_cannot_be_dropped_is_told_of(tmp_path: Path, world: World)
         settings = settings_of(world)
         async with stage_on(tmp_path, settings) as stage:
             server = ExternalServer(settings, no_kits)
-            await server.ready_for(stage.session, stage.run(), [stage.workdir], world.loads(200))
+            await server.prepare_run(stage.session, stage.run(), [stage.workdir], world.loads(200))
             world.steer("silent", "No Cassandra answers")
-            return await server.end()
+            return await server.stop()
 
     (fault,) = asyncio.run(body())
     assert "iolab.usertable" in fault

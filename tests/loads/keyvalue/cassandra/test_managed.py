@@ -41,7 +41,7 @@ def played(folder: Path, world: World, work: Work, **settings: object) -> Stage:
             try:
                 await work(stage, server)
             finally:
-                assert await server.end() == ()
+                assert await server.stop() == ()
             assert server.pid is None
         return stage
 
@@ -53,7 +53,7 @@ def played(folder: Path, world: World, work: Work, **settings: object) -> Stage:
 async def fault_of(server: ManagedServer) -> None:
     """Return when it has one, or after a while."""
     for _ in range(round(PATIENCE_S / 0.02)):
-        if server.fault():
+        if server.death_text():
             return
         await asyncio.sleep(0.02)
 
@@ -77,7 +77,7 @@ def test_a_load_that_fails_by_itself_is_told_as_it_is(tmp_path: Path, world: Wor
 
     async def work(stage: Stage, server: ManagedServer) -> None:
         with pytest.raises(EngineError, match="Operations failed"):
-            await server.ready_for(stage.session, stage.run(), [stage.workdir], load)
+            await server.prepare_run(stage.session, stage.run(), [stage.workdir], load)
         assert server.pid is None
 
     played(tmp_path, world, work)
@@ -86,7 +86,7 @@ def test_a_load_that_fails_by_itself_is_told_as_it_is(tmp_path: Path, world: Wor
 def test_too_few_rows_are_refused(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ManagedServer) -> None:
         with pytest.raises(EngineError, match="holds 199 rows, and should hold 200"):
-            await server.ready_for(stage.session, stage.run(), [stage.workdir], world.loads(199))
+            await server.prepare_run(stage.session, stage.run(), [stage.workdir], world.loads(199))
 
     played(tmp_path, world, work)
 
@@ -94,12 +94,12 @@ def test_too_few_rows_are_refused(tmp_path: Path, world: World) -> None:
 def test_records_are_loaded_once_and_restored_before_each_run(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ManagedServer) -> None:
         run = stage.run()
-        await server.ready_for(stage.session, run, [stage.workdir], world.loads(JOB.records))
-        assert server.fault() is None
+        await server.prepare_run(stage.session, run, [stage.workdir], world.loads(JOB.records))
+        assert server.death_text() is None
         first = server.pid
         # A run changes what it finds; the next one must not see that.
         world.change(rows=7)
-        await server.ready_for(stage.session, run, [stage.workdir], never)
+        await server.prepare_run(stage.session, run, [stage.workdir], never)
         table = world.table()
         assert table is not None
         assert table["rows"] == JOB.records
@@ -109,8 +109,8 @@ def test_records_are_loaded_once_and_restored_before_each_run(tmp_path: Path, wo
         assert (told.host, told.rows, told.rows_by) == ("local", JOB.records, "count")
         assert told.restored_by in ("reflink", "copy")
         assert {one.name: one.value for one in told.statistics_before} == {"sstables": 1.0}
-        assert server.cache is not None
-        assert server.cache.resident_bytes_after == 0
+        assert server.cache_proof is not None
+        assert server.cache_proof.resident_bytes_after == 0
 
     stage = played(tmp_path, world, work)
     starts = [line for line in world.asked if line.startswith("CassandraDaemon")]
@@ -134,10 +134,10 @@ def test_other_records_are_loaded_beside_the_first(tmp_path: Path, world: World)
 
     async def work(stage: Stage, server: ManagedServer) -> None:
         here = [stage.workdir]
-        await server.ready_for(stage.session, stage.run(), here, world.loads(JOB.records))
-        await server.ready_for(stage.session, stage.run(other), here, world.loads(50))
+        await server.prepare_run(stage.session, stage.run(), here, world.loads(JOB.records))
+        await server.prepare_run(stage.session, stage.run(other), here, world.loads(50))
         assert server.server_run.rows == 50
-        await server.ready_for(stage.session, stage.run(), here, never)
+        await server.prepare_run(stage.session, stage.run(), here, never)
         assert server.server_run.rows == JOB.records
 
     played(tmp_path, world, work)
@@ -146,9 +146,9 @@ def test_other_records_are_loaded_beside_the_first(tmp_path: Path, world: World)
 def test_records_that_another_version_wrote_are_loaded_anew(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ManagedServer) -> None:
         here = [stage.workdir]
-        await server.ready_for(stage.session, stage.run(), here, world.loads(JOB.records))
+        await server.prepare_run(stage.session, stage.run(), here, world.loads(JOB.records))
         change_marker(f"{stage.workdir.dir}/cassandra/golden-200x2x100", version="4.0.16")
-        await server.ready_for(stage.session, stage.run(), here, world.loads(JOB.records))
+        await server.prepare_run(stage.session, stage.run(), here, world.loads(JOB.records))
 
     played(tmp_path, world, work)
     assert world.asked.count("Schema create") == 2
@@ -157,18 +157,18 @@ def test_records_that_another_version_wrote_are_loaded_anew(tmp_path: Path, worl
 def test_its_counters_stand_beside_those_of_its_host(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ManagedServer) -> None:
         run = stage.run()
-        await server.ready_for(stage.session, run, [stage.workdir], world.loads(JOB.records))
+        await server.prepare_run(stage.session, run, [stage.workdir], world.loads(JOB.records))
         counters = CounterCollector()
-        async with server.watching(stage.session, run, counters, {"other": 0, "local": 1}):
+        async with server.collect_counters(stage.session, run, counters, {"other": 0, "local": 1}):
             await asyncio.sleep(0.3)
-        table = counters.table()
+        table = counters.build_table()
         await asyncio.sleep(0.2)
         assert len(table.value) >= 2
-        assert not len(counters.table().value)
+        assert not len(counters.build_table().value)
         assert set(table.host.tolist()) == {1}
         assert set(table.scope) == {"cassandra"}
         assert set(table.metric) == {"sstables"}
-        await server.after(stage.session, run)
+        await server.finish_run(stage.session, run)
         assert [one.name for one in server.server_run.statistics_after] == ["sstables"]
 
     played(tmp_path, world, work)
@@ -177,16 +177,16 @@ def test_its_counters_stand_beside_those_of_its_host(tmp_path: Path, world: Worl
 def test_counters_that_break_off_are_told_of_and_end_nothing(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ManagedServer) -> None:
         run = stage.run()
-        await server.ready_for(stage.session, run, [stage.workdir], world.loads(JOB.records))
-        async with server.watching(stage.session, run, CounterCollector(), {"local": 0}):
+        await server.prepare_run(stage.session, run, [stage.workdir], world.loads(JOB.records))
+        async with server.collect_counters(stage.session, run, CounterCollector(), {"local": 0}):
             world.steer("mute", "silence")
             # The reader ends at its next look; from then on there is nothing to be told.
             for _ in range(round(PATIENCE_S / 0.05)):
-                await server.after(stage.session, run)
+                await server.finish_run(stage.session, run)
                 if not server.server_run.statistics_after:
                     break
         assert server.server_run.statistics_after == ()
-        assert server.fault() is None
+        assert server.death_text() is None
 
     stage = played(tmp_path, world, work)
     assert "Cassandra broke off" in stage.heard.notices[-1]
@@ -197,7 +197,7 @@ def test_a_node_whose_counters_cannot_be_read_is_refused(tmp_path: Path, world: 
 
     async def work(stage: Stage, server: ManagedServer) -> None:
         with pytest.raises(EngineError, match=r"cannot be read: .*JMX"):
-            await server.ready_for(stage.session, stage.run(), [stage.workdir], never)
+            await server.prepare_run(stage.session, stage.run(), [stage.workdir], never)
         assert server.pid is None
 
     played(tmp_path, world, work)
@@ -206,14 +206,14 @@ def test_a_node_whose_counters_cannot_be_read_is_refused(tmp_path: Path, world: 
 def test_a_node_that_is_killed_is_told_and_started_anew(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ManagedServer) -> None:
         run = stage.run()
-        await server.ready_for(stage.session, run, [stage.workdir], world.loads(JOB.records))
+        await server.prepare_run(stage.session, run, [stage.workdir], world.loads(JOB.records))
         kill(server.pid)
         await fault_of(server)
-        assert "'local' was killed by signal 9" in (server.fault() or "")
-        await server.after(stage.session, run)
-        assert server.server_run.error == server.fault()
-        await server.ready_for(stage.session, run, [stage.workdir], never)
-        assert server.fault() is None
+        assert "'local' was killed by signal 9" in (server.death_text() or "")
+        await server.finish_run(stage.session, run)
+        assert server.server_run.error == server.death_text()
+        await server.prepare_run(stage.session, run, [stage.workdir], never)
+        assert server.death_text() is None
         assert server.server_run.error is None
 
     played(tmp_path, world, work)
@@ -224,12 +224,12 @@ def test_a_node_that_dies_at_its_start_says_why(tmp_path: Path, world: World) ->
 
     async def work(stage: Stage, server: ManagedServer) -> None:
         with pytest.raises(EngineError, match=r"exit code 3 \(.*on fire"):
-            await server.ready_for(stage.session, stage.run(), [stage.workdir], never)
+            await server.prepare_run(stage.session, stage.run(), [stage.workdir], never)
         told = server.server_run.error
         assert told is not None
         assert "begin" not in told
         world.steer("dies", None)
-        await server.ready_for(
+        await server.prepare_run(
             stage.session, stage.run(), [stage.workdir], world.loads(JOB.records)
         )
 
@@ -244,11 +244,11 @@ def test_a_node_that_dies_of_its_load_is_the_fault(tmp_path: Path, world: World)
             raise EngineError("Operations failed.", "Look.")
 
         with pytest.raises(EngineError, match="No space left on device") as raised:
-            await server.ready_for(stage.session, stage.run(), [stage.workdir], load)
+            await server.prepare_run(stage.session, stage.run(), [stage.workdir], load)
         assert "make room" in raised.value.hint
         world.steer("breaks", None)
         # What was half loaded is not taken for whole.
-        await server.ready_for(
+        await server.prepare_run(
             stage.session, stage.run(), [stage.workdir], world.loads(JOB.records)
         )
 
@@ -271,7 +271,7 @@ def test_a_node_that_cannot_write_any_more_is_the_fault_though_it_lives(
             raise EngineError("Operations failed.", "Look.")
 
         with pytest.raises(EngineError, match="could not write") as raised:
-            await server.ready_for(stage.session, stage.run(), [stage.workdir], load)
+            await server.prepare_run(stage.session, stage.run(), [stage.workdir], load)
         assert said in raised.value.message
 
     played(tmp_path, world, work)
@@ -285,7 +285,7 @@ def test_a_port_that_is_taken_is_said_before_anything_is_started(
     async def work(stage: Stage, server: ManagedServer) -> None:
         wanted = "cannot listen on 127.0.0.1:9042 of host 'local': Address already in use"
         with pytest.raises(EngineError, match=wanted) as raised:
-            await server.ready_for(stage.session, stage.run(), [stage.workdir], never)
+            await server.prepare_run(stage.session, stage.run(), [stage.workdir], never)
         assert "server.port" in raised.value.hint
 
     played(tmp_path, world, work)
@@ -306,7 +306,7 @@ def test_a_java_on_which_it_dies_is_refused(
 
     async def work(stage: Stage, server: ManagedServer) -> None:
         with pytest.raises(EngineError, match=wanted):
-            await server.ready_for(stage.session, stage.run(), [stage.workdir], never)
+            await server.prepare_run(stage.session, stage.run(), [stage.workdir], never)
 
     played(tmp_path, world, work)
     assert world.asked == []
@@ -317,7 +317,7 @@ def test_a_request_to_stop_ends_it_before_it_is_restored(tmp_path: Path, world: 
         async def load() -> None:
             stage.session.stop.request_stop()
 
-        await server.ready_for(stage.session, stage.run(), [stage.workdir], load)
+        await server.prepare_run(stage.session, stage.run(), [stage.workdir], load)
         assert server.server_run.rows is None
         assert server.server_run.restored_by == ""
 
@@ -331,7 +331,7 @@ def test_a_stop_is_heeded_while_it_settles(tmp_path: Path, world: World) -> None
             asyncio.get_running_loop().call_soon(stage.session.stop.request_stop)
 
         with pytest.raises(Interrupted):
-            await server.ready_for(stage.session, stage.run(), [stage.workdir], load)
+            await server.prepare_run(stage.session, stage.run(), [stage.workdir], load)
         assert server.server_run.rows is None
 
     played(tmp_path, world, work)
@@ -341,7 +341,7 @@ def test_its_end_leaves_no_process_whatever_comes(tmp_path: Path, world: World) 
     seen: list[int] = []
 
     async def work(stage: Stage, server: ManagedServer) -> None:
-        await server.ready_for(
+        await server.prepare_run(
             stage.session, stage.run(), [stage.workdir], world.loads(JOB.records)
         )
         assert server.pid is not None

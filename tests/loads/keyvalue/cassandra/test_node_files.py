@@ -32,8 +32,8 @@ def plan_of(version: str = "4.0.17", **settings: object) -> NodePlan:
     return NodePlan(
         settings=ServerSettings(**given),
         version=parse_supported_version(version),
-        root='/a "b": {c}/live',
-        conf="/a b/conf",
+        data_folder='/a "b": {c}/live',
+        config_folder="/a b/conf",
         jars=JARS,
         storage_port=7003,
         jmx_port=7204,

@@ -53,7 +53,7 @@ def test_one_without_a_line_ended_with_its_process() -> None:
     reading, told = read_bench_run(asked(), mute, halted=False)
     assert (reading.start_real_ns, reading.end_real_ns) == (96_999_000_000, 100 * S)
     assert len(reading.intervals) == 3
-    assert told.counts[0].done == 664513
+    assert told.counts[0].completed == 664513
 
 
 def test_one_that_was_killed_has_its_seconds_and_says_so() -> None:
@@ -81,7 +81,7 @@ def test_one_that_left_nothing_is_read_too() -> None:
 
 def test_writes_beside_readers_are_counted_and_have_no_bins() -> None:
     _, told = read_bench_run(asked(WRITING), left("readwhilewriting", heard_ns=1), halted=False)
-    assert [(one.operation, one.done, one.absent) for one in told.counts] == [
+    assert [(one.operation, one.completed, one.absent) for one in told.counts] == [
         (KeyOperation.READ, 556689, 0),
         (KeyOperation.WRITE, 12099, None),
     ]
@@ -95,7 +95,7 @@ def test_keys_that_were_not_there_are_counted() -> None:
     _, told = read_bench_run(asked(), left("fillrandom", heard_ns=1), halted=False)
     (reads,) = told.counts
     assert reads.absent is not None
-    assert 0.3 < reads.absent / reads.done < 0.4
+    assert 0.3 < reads.absent / reads.completed < 0.4
     assert "were not found" in told.faults[0]
 
 

@@ -19,7 +19,7 @@ from iolab.loads.keyvalue.db_bench.engine import (
     levels_command,
     load_command,
     load_seeds,
-    next_seed,
+    next_free_seed,
     parse_version,
     shape_command,
     version_command,
@@ -160,10 +160,10 @@ def test_a_seed_that_db_bench_would_not_use_is_refused(seed: int) -> None:
 
 def test_a_seed_goes_on_until_no_thread_has_a_stream_in_common() -> None:
     used = [bench_seeds(JOB, 90201), load_seeds(5096), bench_seeds(JOB, 90205), load_seeds(99999)]
-    assert next_seed(used, bench_seeds(JOB, 90199)) == 90209
-    assert next_seed(used, bench_seeds(JOB, 5092)) == 5092
-    assert next_seed(used, bench_seeds(JOB, 5093)) == 5097
-    assert next_seed([], load_seeds(17)) == 17
+    assert next_free_seed(used, bench_seeds(JOB, 90199)) == 90209
+    assert next_free_seed(used, bench_seeds(JOB, 5092)) == 5092
+    assert next_free_seed(used, bench_seeds(JOB, 5093)) == 5097
+    assert next_free_seed([], load_seeds(17)) == 17
 
 
 def test_a_derived_seed_is_always_the_same_and_far_from_all_others() -> None:
@@ -177,9 +177,9 @@ def test_a_derived_seed_is_always_the_same_and_far_from_all_others() -> None:
 
 
 def test_a_writer_of_any_kind_draws_from_a_stream_of_its_own() -> None:
-    assert replace(JOB, workload="seekrandomwhilewriting").streams == 5
-    assert WRITING.streams == 5
-    assert JOB.streams == MIXED.streams == 4
+    assert replace(JOB, workload="seekrandomwhilewriting").seed_stream_count == 5
+    assert WRITING.seed_stream_count == 5
+    assert JOB.seed_stream_count == MIXED.seed_stream_count == 4
 
 
 @pytest.mark.parametrize(

@@ -71,11 +71,13 @@ def test_percentiles_are_those_that_were_printed_for_the_operation(name: str) ->
     (result, *_) = golden(name).results
     assert len(result.latencies) <= len(printed)
     for latency, numbers in zip(result.latencies, printed, strict=False):
-        told = [latency.interpolated_ns(q) / 1000 for q in (0.5, 0.75, 0.99, 0.999, 0.9999)]
+        told = [
+            latency.interpolated_quantile_ns(q) / 1000 for q in (0.5, 0.75, 0.99, 0.999, 0.9999)
+        ]
         assert told == pytest.approx(numbers, abs=0.006)
         for quantile in (0.5, 0.9, 0.99, 0.9999):
-            low, high = latency.bounds_ns(quantile)
-            assert latency.min_ns <= low <= latency.interpolated_ns(quantile) <= high
+            low, high = latency.quantile_bounds_ns(quantile)
+            assert latency.min_ns <= low <= latency.interpolated_quantile_ns(quantile) <= high
             assert high <= latency.max_ns
 
 
@@ -84,8 +86,10 @@ def test_the_last_percentiles_of_an_output_are_of_a_level_of_the_tree() -> None:
     assert len(lines) > 1
     latency = golden("readrandom-4096").results[0].latency(READ)
     assert latency is not None
-    assert f"P99.99: {latency.interpolated_ns(0.9999) / 1000:.2f}".encode() in lines[0]
-    assert f"P99.99: {latency.interpolated_ns(0.9999) / 1000:.2f}".encode() not in lines[-1]
+    assert f"P99.99: {latency.interpolated_quantile_ns(0.9999) / 1000:.2f}".encode() in lines[0]
+    assert (
+        f"P99.99: {latency.interpolated_quantile_ns(0.9999) / 1000:.2f}".encode() not in lines[-1]
+    )
 
 
 def test_bins_are_kept_as_they_are_with_their_width() -> None:
@@ -96,16 +100,16 @@ def test_bins_are_kept_as_they_are_with_their_width() -> None:
     wide = [one for one in latency.bins if one.low_ns >= 10_000]
     assert wide
     assert all(one.high_ns <= 1.6 * one.low_ns for one in wide)
-    assert 0 < latency.relative_width(0.99) <= 0.6
+    assert 0 < latency.relative_bin_width(0.99) <= 0.6
     fastest = golden("missing").results[0].latency(READ)
     assert fastest is not None
-    assert fastest.relative_width(0.5) == float("inf")
+    assert fastest.relative_bin_width(0.5) == float("inf")
 
 
 def test_reads_and_writes_are_told_apart() -> None:
     (result,) = golden("readrandomwriterandom").results
     assert [one.operation for one in result.latencies] == [READ, WRITE]
-    assert result.first_thread == FirstThreadReads(reads=81040, found=81040)
+    assert result.first_thread == FirstThreadReads(reads=81040, found_count=81040)
     # The rate and the count of readwhilewriting are of its readers alone.
     output = golden("readwhilewriting")
     assert [one.operation for one in output.results[0].latencies] == [READ]
@@ -137,7 +141,7 @@ def test_versions_before_7_3_tell_neither_seconds_nor_operations() -> None:
     (result,) = parse_db_bench_output(raw.replace(V2, b" ops/sec;"), b"").results
     assert (result.seconds, result.operations) == (None, None)
     assert result.mib_per_s == 219.6
-    assert result.first_thread == FirstThreadReads(reads=166160, found=166160)
+    assert result.first_thread == FirstThreadReads(reads=166160, found_count=166160)
     assert result.latencies[0].count == 664513
 
 

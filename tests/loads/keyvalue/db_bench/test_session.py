@@ -7,7 +7,7 @@ import pytest
 from iolab.core.events import Phase
 from iolab.core.run import RunStatus
 from iolab.loads.keyvalue.db_bench.engine import SeedRange
-from iolab.loads.keyvalue.workload import KeyOperation, engine_reply
+from iolab.loads.keyvalue.workload import KeyOperation, key_value_run_of
 from tests.fakes.script import BEGINNING_NS, FakeScript
 from tests.loads.keyvalue.db_bench.stage import MIXED, RATE, WRITING, done, phases, stage, workload
 from tests.session.fake_db_bench import KEYS, FakeDbBench
@@ -18,7 +18,7 @@ def test_caches_are_left_alone_where_the_method_says_so() -> None:
     (record,) = played.records
     assert record.failure is None
     assert record.hosts[0].cache is not None
-    assert record.hosts[0].cache.asked is False
+    assert record.hosts[0].cache.requested is False
     assert record.hosts[0].cache.resident_bytes_after is None
     assert played.hosts["local"].asked("evict") == []
     assert Phase.DROP_CACHES not in phases(played)
@@ -45,13 +45,13 @@ def test_a_record_has_what_the_engine_told() -> None:
     (record,) = stage(FakeDbBench()).records
     (host,) = record.hosts
     assert host.engine_version == "db_bench 7.8.3"
-    told = engine_reply(host)
+    told = key_value_run_of(host)
     assert told is not None
     assert told.build == "assertions enabled"
     assert told.copied_by == "reflink"
     assert told.faults == ()
     (read,) = told.counts
-    assert (read.operation, read.done, read.failed, read.absent) == (33, 664513, 0, 0)
+    assert (read.operation, read.completed, read.failed, read.absent) == (33, 664513, 0, 0)
     assert told.latencies[0].count == 664513
     assert told.reported_ops_per_s == 221459
     assert told.reported_s == 3.001
@@ -65,7 +65,7 @@ def test_a_record_has_what_the_engine_told() -> None:
     assert values["Cumulative stall"] == (0, "s")
     assert values["compaction W-Amp"] == (0, "")
     assert host.cache is not None
-    assert (host.cache.asked, host.cache.resident_bytes_after) == (True, 0)
+    assert (host.cache.requested, host.cache.resident_bytes_after) == (True, 0)
     names = [output.name for output in record.outputs]
     assert names == ["db_bench.stdout", "db_bench.stderr", "db_bench.report.csv"]
 
@@ -87,9 +87,9 @@ def test_seconds_are_those_of_the_report_and_end_with_the_cell() -> None:
 
 def test_the_writer_beside_the_readers_is_told_apart() -> None:
     (record,) = stage(FakeDbBench(), workload(WRITING, RATE)).records
-    told = engine_reply(record.hosts[0])
+    told = key_value_run_of(record.hosts[0])
     assert told is not None
-    counts = {count.operation: count.done for count in told.counts}
+    counts = {count.operation: count.completed for count in told.counts}
     assert set(counts) == {KeyOperation.READ, KeyOperation.WRITE}
     reads, writes = done(record, KeyOperation.ALL), done(record, KeyOperation.WRITE)
     assert sum(reads) == pytest.approx(counts[KeyOperation.READ], rel=0.01)
@@ -104,9 +104,9 @@ def test_databases_of_other_blocks_are_loaded_apart_and_seeds_never_meet() -> No
     assert sorted(flags["block_size"] for flags in bench.loads) == ["16384", "4096"]
     streams = [SeedRange(int(flags["seed"]), int(flags["threads"])) for flags in bench.started]
     assert len(streams) == 6
-    assert not any(a.meets(b) for a in streams for b in streams if a is not b)
+    assert not any(a.overlaps(b) for a in streams for b in streams if a is not b)
     seeds = {flags["seed"] for flags in bench.measured}
-    recorded = [engine_reply(record.hosts[0]) for record in played.records]
+    recorded = [key_value_run_of(record.hosts[0]) for record in played.records]
     assert {str(told.seed) for told in recorded if told} == seeds
     assert {str(told.load_seed) for told in recorded if told} == {
         flags["seed"] for flags in bench.loads
@@ -139,7 +139,7 @@ def test_without_reflinks_the_database_is_copied_and_that_is_recorded() -> None:
     script = FakeScript(programs=bench.programs(reflinks=False))
     (record,) = stage(bench, script=script).records
     assert record.failure is None
-    told = engine_reply(record.hosts[0])
+    told = key_value_run_of(record.hosts[0])
     assert told is not None
     assert told.copied_by == "copy"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from iolab.loads.keyvalue.workload import Distribution, KeyOperation, ServerKind, YcsbJob
-from iolab.loads.keyvalue.ycsb.engine import JavaKit, YcsbStore, hdr_names
+from iolab.loads.keyvalue.ycsb.engine import JavaKit, YcsbStore, latency_log_names
 from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
 from iolab.loads.keyvalue.ycsb.output import YcsbOutput, parse_ycsb_output
 from tests.recorded import is_recorded, recorded
@@ -49,5 +49,5 @@ def log(name: str) -> HdrLog:
 
 def logs(name: str, job: YcsbJob) -> list[HdrLog]:
     """The logs that are there of those that the job leaves."""
-    paths = [f"ycsb/{hdr}" for hdr in hdr_names(job, f"{name}_")]
+    paths = [f"ycsb/{hdr}" for hdr in latency_log_names(job, f"{name}_")]
     return [read_hdr_log(recorded(path)) for path in paths if is_recorded(path)]

@@ -80,12 +80,12 @@ class FakeServer(Server):
     events: list[str] = field(default_factory=list)
     addresses: tuple[str, ...] = ("127.0.0.1:9042",)
     host: str = ""
-    cache: CacheProof | None = None
+    cache_proof: CacheProof | None = None
     server_run: ServerRun = STAND_IN
     _whole: bool = False
     _fault: str | None = None
 
-    async def ready_for(
+    async def prepare_run(
         self,
         _session: SessionContext,
         _run: PlannedRun,
@@ -98,20 +98,20 @@ class FakeServer(Server):
             await load()
             self._whole = True
 
-    def watching(self, *_: object) -> AbstractAsyncContextManager[None]:
+    def collect_counters(self, *_: object) -> AbstractAsyncContextManager[None]:
         self.events.append("watched")
         return nullcontext()
 
-    async def after(self, _session: SessionContext, _run: PlannedRun) -> None:
+    async def finish_run(self, _session: SessionContext, _run: PlannedRun) -> None:
         self.events.append("after")
 
-    def fault(self) -> str | None:
+    def death_text(self) -> str | None:
         if self._fault is None and self.dies_at.exists():
             self.dies_at.unlink()
             self._fault = "The server was killed by signal 9 (SIGKILL)."
         return self._fault
 
-    async def end(self) -> tuple[str, ...]:
+    async def stop(self) -> tuple[str, ...]:
         self.events.append("end")
         return ()
 

@@ -10,7 +10,7 @@ import pytest
 
 from iolab.core.events import IntervalReported, Phase, PhaseStarted
 from iolab.errors import EngineError, HostError, Interrupted
-from iolab.loads.keyvalue.workload import KeyOperation, engine_reply
+from iolab.loads.keyvalue.workload import KeyOperation, key_value_run_of
 from tests.loads.keyvalue.ycsb.play import Played, play, study_of
 from tests.loads.keyvalue.ycsb.stand_in import RECORDS, behave, java, started
 
@@ -33,9 +33,9 @@ def test_a_run_is_read_from_its_latency_logs(played: Played) -> None:
     ways = {part.direction for one in mine.intervals for part in one.directions}
     assert ways == {KeyOperation.READ, KeyOperation.UPDATE}
     assert sum(one.ios for one in mine.intervals) == READS + UPDATES
-    told = engine_reply(mine.to_host_run())
+    told = key_value_run_of(mine.to_host_run())
     assert told is not None
-    counted = {one.operation: (one.done, one.failed) for one in told.counts}
+    counted = {one.operation: (one.completed, one.failed) for one in told.counts}
     assert counted == {KeyOperation.READ: (READS, 0), KeyOperation.UPDATE: (UPDATES, 0)}
     assert (told.reported_s, told.faults) == (3.13, ())
     assert told.start is not None
@@ -171,14 +171,14 @@ def test_a_run_that_is_not_what_was_asked_for_fails(
         raise played.fault
     (mine,) = played.runs[0]
     assert mine.error is not None
-    assert engine_reply(mine.to_host_run()) is not None
+    assert key_value_run_of(mine.to_host_run()) is not None
     assert mine.output is not None
 
 
 def test_caches_are_dropped_where_the_method_asks_for_it(program: Path, target: Path) -> None:
     mine = play(study_of(program, drop=True), target).only
     assert mine.cache is not None
-    assert mine.cache.asked
+    assert mine.cache.requested
     assert mine.cache.resident_bytes_after == 0
 
 

@@ -12,10 +12,10 @@ from iolab.loads.keyvalue.workload import Distribution, KeyOperation
 from iolab.loads.keyvalue.ycsb.engine import (
     OPERATIONS_MAX,
     build_java_kit,
-    hdr_names,
+    latency_log_names,
     load_command,
     measure_command,
-    rocks_command,
+    rocksdb_shape_command,
 )
 from tests.loads.keyvalue.ycsb.fixtures import EMBEDDED, INSERT, KIT, READ, RMW, SERVED, A, C, F
 
@@ -60,8 +60,8 @@ def test_intended_times_are_asked_for_only_under_a_rate() -> None:
 
 
 def test_the_logs_of_a_run_are_known_before_it() -> None:
-    assert hdr_names(C, "c_") == ("c_READ.hdr",)
-    assert hdr_names(F, "f_") == (
+    assert latency_log_names(C, "c_") == ("c_READ.hdr",)
+    assert latency_log_names(F, "f_") == (
         "f_READ.hdr",
         "f_UPDATE.hdr",
         "f_READ-MODIFY-WRITE.hdr",
@@ -195,12 +195,12 @@ def test_the_users_own_ycsb_runs_with_our_bindings() -> None:
 
 def test_a_database_is_settled_with_the_options_it_was_loaded_with() -> None:
     job = replace(A, options=(("block_bytes", "16384"), ("maxscanlength", "7")))
-    settled = rocks_command(job, EMBEDDED, KIT, "/scratch", settle=True).argv
+    settled = rocksdb_shape_command(job, EMBEDDED, KIT, "/scratch", settle=True).argv
     assert settled[-4:] == (
         "iolab.ycsb.RocksTool",
         "settle",
         "iolab.block_bytes=16384",
         "iolab.database=/scratch/db",
     )
-    looked = rocks_command(A, EMBEDDED, KIT, "/scratch", settle=False).argv
+    looked = rocksdb_shape_command(A, EMBEDDED, KIT, "/scratch", settle=False).argv
     assert "settle" not in looked

@@ -14,13 +14,13 @@ from hdrh.log import HistogramLogReader
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.core.histogram import MIDDLE_NS, bin_of_ns
+from iolab.core.histogram import MIDDLE_NS, bin_index_of_ns
 from iolab.loads.keyvalue.workload import KeyOperation
 from iolab.loads.keyvalue.ycsb.hdr_log import (
     FAULTS_LIMIT,
     HISTOGRAM_LIMIT_BYTES,
-    HdrError,
     HdrLog,
+    HdrLogError,
     decode_histogram,
     read_hdr_log,
 )
@@ -119,7 +119,7 @@ def test_two_clients_merge_as_if_they_were_one(
     apart = [decode_histogram(packed(first)), decode_histogram(packed(second))]
 
     def quantile(parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> float:
-        bins = np.concatenate([bin_of_ns(middles * 1000) for middles, _, _ in parts])
+        bins = np.concatenate([bin_index_of_ns(middles * 1000) for middles, _, _ in parts])
         counts = np.concatenate([counts for _, _, counts in parts])
         order = np.argsort(bins, kind="stable")
         reached = np.cumsum(counts[order]) >= counts.sum() * percent / 100
@@ -176,7 +176,7 @@ def test_a_damaged_log_never_raises(place: int, byte: int) -> None:
 
 @given(st.binary(max_size=300))
 def test_nonsense_is_refused_with_a_reason(content: bytes) -> None:
-    with pytest.raises(HdrError):
+    with pytest.raises(HdrLogError):
         decode_histogram(content)
     assert read_hdr_log(content).faults
 
@@ -207,7 +207,7 @@ def test_a_damaged_histogram_is_told_with_its_line() -> None:
     ],
 )
 def test_histograms_that_cannot_be(histogram: bytes, reason: str) -> None:
-    with pytest.raises(HdrError, match=reason):
+    with pytest.raises(HdrLogError, match=reason):
         decode_histogram(histogram)
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.core.histogram import MIDDLE_NS, Histogram, of_sparse
+from iolab.core.histogram import MIDDLE_NS, Histogram, dense_counts
 from iolab.hosts.intervals import Interval
 from iolab.loads.keyvalue.metrics import WHOLE
 from iolab.loads.keyvalue.workload import KeyOperation, OperationCount, YcsbJob
@@ -43,7 +43,7 @@ S = 1_000_000_000
 
 def whole(counts: Sequence[OperationCount]) -> int:
     """Whole operations: a read-modify-write is counted as a read and as an update as well."""
-    return sum(WHOLE.get(count.operation, 0) * count.done for count in counts)
+    return sum(WHOLE.get(count.operation, 0) * count.completed for count in counts)
 
 
 def faults(name: str, job: YcsbJob, seconds: float) -> tuple[str, ...]:
@@ -63,17 +63,19 @@ def total(intervals: tuple[Interval, ...], operation: KeyOperation) -> int:
 def test_runs_that_did_what_they_were_asked_for(name: str, job: YcsbJob, seconds: int) -> None:
     assert faults(name, job, seconds) == ()
     assert output(name).version == "0.17.0"
-    for operation in (one.operation for one in output(name).counts):
-        done = next(one.done for one in output(name).counts if one.operation is operation)
+    for operation in (one.operation for one in output(name).operation_counts):
+        done = next(
+            one.completed for one in output(name).operation_counts if one.operation is operation
+        )
         assert total(log_intervals(logs(name, job)), operation) == done
 
 
 def test_a_read_modify_write_is_one_operation() -> None:
-    counts = output("f-rate").counts
-    done = {one.operation: one.done for one in counts}
+    counts = output("f-rate").operation_counts
+    done = {one.operation: one.completed for one in counts}
     assert (done[READ], done[UPDATE], done[RMW]) == (6061, 2960, 2960)
     assert whole(counts) == 6061
-    assert whole(output("a").counts) == 20_786 + 20_883
+    assert whole(output("a").operation_counts) == 20_786 + 20_883
 
 
 def test_the_total_that_ycsb_reports_is_kept_apart() -> None:
@@ -88,8 +90,8 @@ def test_the_total_that_ycsb_reports_is_kept_apart() -> None:
 def test_keys_that_are_not_there_are_a_fault() -> None:
     (fault,) = faults("not-found", C, 2)
     assert fault.startswith("6397 read operations found no record")
-    read = output("not-found").counts[0]
-    assert (read.done, read.failed, read.absent) == (45_146, 6397, 6397)
+    read = output("not-found").operation_counts[0]
+    assert (read.completed, read.failed, read.absent) == (45_146, 6397, 6397)
 
 
 def test_a_missing_database_is_a_fault_although_ycsb_ends_with_0() -> None:
@@ -112,7 +114,7 @@ def test_a_server_that_dies_in_the_middle() -> None:
     assert "5 update operations returned ERROR" in told
     # YCSB counts what failed as throughput, four times what the store did before.
     assert output("cql-server-killed").reported_ops_per_s == pytest.approx(10046.75, abs=0.01)
-    assert whole(output("cql-server-killed").counts) == 1146 + 1221
+    assert whole(output("cql-server-killed").operation_counts) == 1146 + 1221
 
 
 def test_a_table_of_other_columns() -> None:
@@ -134,7 +136,7 @@ def test_java_without_what_the_old_hdrhistogram_needs() -> None:
 
 def test_sections_that_are_no_operation_are_passed_over() -> None:
     assert faults("jvm-sections", C, 2) == ()
-    assert [one.operation for one in output("jvm-sections").counts] == [READ]
+    assert [one.operation for one in output("jvm-sections").operation_counts] == [READ]
     newer = stdout("a") + b"[BATCH-READ], Operations, 5\n[BATCH-READ], p50(us), 12\n[X] y\n\xff\n"
     assert ycsb_faults(parse_ycsb_output(newer, stderr("a")), A, logs("a", A), 3) == ()
 
@@ -213,7 +215,7 @@ def test_bins_hold_the_latencies_of_the_log() -> None:
     made = log_intervals(logs("a", A))
     dense = sum(
         (
-            of_sparse(part.bins, part.counts)
+            dense_counts(part.bins, part.counts)
             for one in made
             for part in one.directions
             if part.direction == UPDATE

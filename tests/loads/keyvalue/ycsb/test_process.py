@@ -47,16 +47,16 @@ def test_one_that_ended_otherwise_is_not(limit: int | None, kills: int | None) -
 def test_both_streams_are_kept_up_to_a_limit_and_status_is_heard() -> None:
     heard: list[YcsbStatus] = []
     printed = YcsbStreams(heard.append)
-    printed.out(b"[OVERALL]")
-    printed.err(STATUS + b"said\n")
-    printed.err(b"x" * (KEPT_BYTES + 1))
+    printed.feed_stdout(b"[OVERALL]")
+    printed.feed_stderr(STATUS + b"said\n")
+    printed.feed_stderr(b"x" * (KEPT_BYTES + 1))
     assert [status.operations for status in heard] == [12306]
-    assert printed.packed[0].decompress() == b"[OVERALL]"
+    assert printed.compressed[0].decompress() == b"[OVERALL]"
     assert len(printed.stderr) == KEPT_BYTES
 
 
 def test_last_words_are_looked_for_beside_the_status_lines() -> None:
     printed = YcsbStreams(lambda _: None)
-    printed.err(b"Error: no memory\n" + 100 * STATUS)
-    found = printed.without_status(ending(oom_kills=None, stderr_tail="7 sec"))
+    printed.feed_stderr(b"Error: no memory\n" + 100 * STATUS)
+    found = printed.without_status_lines(ending(oom_kills=None, stderr_tail="7 sec"))
     assert found.stderr_tail.strip() == "Error: no memory"

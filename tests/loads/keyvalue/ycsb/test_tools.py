@@ -23,8 +23,8 @@ def tools_with(settings: ServerSettings) -> YcsbInstall:
     async def work(host: Host) -> YcsbInstall:
         workdir = WorkDirectory(host, "/scratch", None, host.name)
         tools = YcsbTools(no_kits)
-        found = await tools.on(workdir, settings, print)
-        assert tools.of(workdir) is found
+        found = await tools.find_or_install(workdir, settings, print)
+        assert tools.tools_of_host(workdir) is found
         return found
 
     return on_this_machine(work)

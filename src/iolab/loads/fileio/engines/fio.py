@@ -25,7 +25,7 @@ from iolab.core.host import ToolFacts
 from iolab.core.workload import DataSet, Direction
 from iolab.errors import EngineError, Fault
 from iolab.hosts.engine import Command, OutputReader
-from iolab.loads.fileio.engine_facts import FIO_ENGINE, LIBAIO, fio_fault
+from iolab.loads.fileio.engine_facts import FIO_ENGINE, LIBAIO, unusable_fio_reason
 from iolab.loads.fileio.engines.fio_output import FioDocument
 from iolab.loads.fileio.engines.fio_reader import FioReader
 from iolab.loads.fileio.options import FIO_OPTIONS
@@ -44,15 +44,15 @@ _REGION_BYTES: Final = 1 << 30
 """What each job believes that it works on: offsets are drawn as on files of usual sizes."""
 
 
-def null_job(job: Job, seconds: float) -> str:
+def null_job_file(job: Job, seconds: float) -> str:
     """The job file; EngineError names every value that cannot be told."""
     size = max(_REGION_BYTES // job.block_bytes, 1) * job.block_bytes
-    access = Access.RANDWRITE if job.access.random else Access.WRITE
+    access = Access.RANDWRITE if job.access.is_random else Access.WRITE
     same = replace(
-        job, access=access, read_percent=None, direct=False, file_bytes=size, files_per_job=1
+        job, access=access, read_percent=None, is_direct=False, file_bytes=size, files_per_job=1
     )
     device = DataSet("null", "", job.numjobs, 1, size, device=_DEVICE)
-    return measure_job(same, device, max(math.ceil(seconds * 1000), 1), 0)
+    return measure_job_file(same, device, max(math.ceil(seconds * 1000), 1), 0)
 
 
 END_LIMIT_S: Final = 60.0
@@ -82,44 +82,48 @@ class FioEngine:
 
     def check(self, tool: ToolFacts) -> None:
         """EngineError when fio is missing, unknown or older than 3.16."""
-        if wrong := fio_fault(tool):
+        if wrong := unusable_fio_reason(tool):
             raise EngineError(f"fio is {wrong}.", _INSTALL)
 
     def layout(self, data_set: DataSet, directory: str, job: Job | None, *, seed: int) -> Command:
         """Write every file of the data set once, with random contents, flushed at the end."""
-        direct, ioengine = (job.direct, job.ioengine) if job else (True, LIBAIO)
-        text = layout_job(data_set, direct=direct, ioengine=ioengine, seed=seed)
+        direct, ioengine = (job.is_direct, job.ioengine) if job else (True, LIBAIO)
+        text = layout_job_file(data_set, direct=direct, ioengine=ioengine, seed=seed)
         limit_s = END_LIMIT_S + data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _command(directory, text, limit_s)
 
     def layout_reader(self, data_set: DataSet) -> OutputReader:
         """A reader that finds fault with a layout that wrote less than the data set."""
 
-        def missing(last: FioDocument) -> str | None:
+        def missing_layout_bytes(last: FioDocument) -> str | None:
             written = last.progress[Direction.WRITE].bytes
             wanted = data_set.bytes_per_host
             return None if written == wanted else f"fio wrote {written} of {wanted} bytes"
 
-        return FioReader((Direction.WRITE,), fill_set(data_set).numjobs, missing)
+        return FioReader(
+            (Direction.WRITE,), data_set_for_fill(data_set).numjobs, missing_layout_bytes
+        )
 
     def fill(
         self, data_set: DataSet, directory: str, passes: float, job: Job, *, seed: int
     ) -> Command:
         """Write over the data set so many times, with random contents, flushed at the end."""
-        text = fill_job(data_set, passes, direct=job.direct, ioengine=job.ioengine, seed=seed)
+        text = fill_job_file(
+            data_set, passes, direct=job.is_direct, ioengine=job.ioengine, seed=seed
+        )
         limit_s = END_LIMIT_S + passes * data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _command(directory, text, limit_s)
 
     def fill_reader(self, data_set: DataSet, passes: float) -> OutputReader:
         """A reader that finds fault with a fill that wrote less than it should."""
-        region = fill_set(data_set)
+        region = data_set_for_fill(data_set)
         wanted = region.numjobs * fill_job_bytes(region, passes)
 
-        def missing(last: FioDocument) -> str | None:
+        def missing_fill_bytes(last: FioDocument) -> str | None:
             written = last.progress[Direction.WRITE].bytes
             return None if written >= wanted else f"fio wrote {written} of {wanted} bytes"
 
-        return FioReader((Direction.WRITE,), region.numjobs, missing)
+        return FioReader((Direction.WRITE,), region.numjobs, missing_fill_bytes)
 
     def measure(
         self,
@@ -132,7 +136,7 @@ class FioEngine:
         later: float = 0.0,  # noqa: ARG002 - fio begins at once
     ) -> Command:
         """Make the job's load on the laid-out files for so many seconds."""
-        text = measure_job(job, data_set, max(math.ceil(seconds * 1000), 1), seed)
+        text = measure_job_file(job, data_set, max(math.ceil(seconds * 1000), 1), seed)
         return _command(directory, text, seconds + end_limit_s(job))
 
     def reader(self, job: Job) -> OutputReader:
@@ -141,9 +145,9 @@ class FioEngine:
 
     def null(self, job: Job, *, seconds: float) -> Command | None:
         """The same jobs for so many seconds on `/dev/null`, which takes no trims: None of those."""
-        if job.access.trims:
+        if job.access.has_trims:
             return None
-        return _command(NULL_FOLDER, null_job(job, seconds), seconds + END_LIMIT_S, NULL_ARGV)
+        return _command(NULL_FOLDER, null_job_file(job, seconds), seconds + END_LIMIT_S, NULL_ARGV)
 
     def null_reader(self, job: Job) -> OutputReader:
         """A reader of writes."""
@@ -175,7 +179,7 @@ FIO_WORDS_MOST: Final = 200
 """Characters of its words that go into a sentence where it fails."""
 
 
-def no_usable_fio(search: str | None = None) -> str:
+def unusable_local_fio_reason(search: str | None = None) -> str:
     """Half a sentence on why fio cannot be used here; empty when it can. `search`: a PATH."""
     program = shutil.which(FIO_ENGINE, path=search)
     if program is None:
@@ -191,7 +195,7 @@ def no_usable_fio(search: str | None = None) -> str:
         words = excerpt(asked.stderr.decode("utf-8", "replace").strip(), FIO_WORDS_MOST)
         how = f"signal {-asked.returncode}" if asked.returncode < 0 else f"code {asked.returncode}"
         return f"{program} does not run (it ended with {how}: {words or message})"
-    wrong = fio_fault(ToolFacts(FIO_ENGINE, program, message))
+    wrong = unusable_fio_reason(ToolFacts(FIO_ENGINE, program, message))
     return f"{program} is {wrong}" if wrong else ""
 
 
@@ -222,30 +226,30 @@ _CONTENTS: Final = {
 }
 
 
-def measure_job(job: Job, data_set: DataSet, runtime_ms: int, seed: int) -> str:
+def measure_job_file(job: Job, data_set: DataSet, runtime_ms: int, seed: int) -> str:
     """The job file that makes the job's load; EngineError names every value that cannot be told.
 
     The files must be there: `allow_file_create=0` makes a missing one an error instead of a hole.
     Offsets depend on `seed` and the job's number alone (`randseed`).
     """
-    refuse(
+    raise_if_faults(
         _UNTOLD,
         (
             *_job_faults(job),
             *_name_faults(data_set),
-            *fit_faults(job, data_set),
+            *job_fits_files_faults(job, data_set),
             *_seed_faults(seed),
         ),
     )
     lines = [
         f"ioengine={job.ioengine}",
-        f"direct={int(job.direct)}",
+        f"direct={int(job.is_direct)}",
         f"rw={job.access.value}",
-        *_mix_and_rate(job),
+        *_mix_and_rate_options(job),
         f"bs={job.block_bytes}",
         f"iodepth={job.iodepth}",
         f"numjobs={job.numjobs}",
-        *_files(data_set),
+        *_file_options(data_set),
         "fallocate=none",
         "overwrite=1",
         "allow_file_create=0",
@@ -255,13 +259,13 @@ def measure_job(job: Job, data_set: DataSet, runtime_ms: int, seed: int) -> str:
         f"randseed={_fio_seed(seed)}",
         "time_based=1",
         f"runtime={runtime_ms}ms",
-        *_common(),
+        *_common_options(),
         *(f"{name}={option_text(value)}" for name, value in job.options),
     ]
-    return _written("measure", lines)
+    return _job_file_text("measure", lines)
 
 
-def layout_job(data_set: DataSet, *, direct: bool, ioengine: str, seed: int) -> str:
+def layout_job_file(data_set: DataSet, *, direct: bool, ioengine: str, seed: int) -> str:
     """The job file that writes every byte of the data set once, with random contents.
 
     The block is the largest power of two up to 1 MiB that divides the file size, because fio
@@ -269,9 +273,9 @@ def layout_job(data_set: DataSet, *, direct: bool, ioengine: str, seed: int) -> 
     Space is reserved first (`fallocate`), so that writing 64 files at once does not interleave
     their extents, and everything is flushed before fio ends.
     """
-    region = fill_set(data_set)
+    region = data_set_for_fill(data_set)
     block = layout_block_bytes(region.file_bytes)
-    refuse(_UNTOLD, (*_layout_faults(region, block, ioengine), *_seed_faults(seed)))
+    raise_if_faults(_UNTOLD, (*_layout_faults(region, block, ioengine), *_seed_faults(seed)))
     lines = [
         f"ioengine={ioengine}",
         f"direct={int(direct and block >= DIRECT_ALIGN_BYTES)}",
@@ -279,7 +283,7 @@ def layout_job(data_set: DataSet, *, direct: bool, ioengine: str, seed: int) -> 
         f"bs={block}",
         f"iodepth={LAYOUT_DEPTH}",
         f"numjobs={region.numjobs}",
-        *_files(region),
+        *_file_options(region),
         "openfiles=1",
         "file_service_type=sequential",
         "fallocate=native",
@@ -287,19 +291,23 @@ def layout_job(data_set: DataSet, *, direct: bool, ioengine: str, seed: int) -> 
         f"randseed={_fio_seed(seed)}",
         "end_fsync=1",
         "fsync_on_close=1",
-        *_common(),
+        *_common_options(),
     ]
-    return _written("layout", lines)
+    return _job_file_text("layout", lines)
 
 
-def fill_job(data_set: DataSet, passes: float, *, direct: bool, ioengine: str, seed: int) -> str:
+def fill_job_file(
+    data_set: DataSet, passes: float, *, direct: bool, ioengine: str, seed: int
+) -> str:
     """The job file that writes over the data set so many times, sequentially, in 128 KiB.
 
     This is SNIA's workload-independent preconditioning. On a device one job goes from the start of
     the region to its end and begins again; files are written over by a job each.
     """
-    refuse(_UNTOLD, (*_layout_faults(data_set, SECTOR_BYTES, ioengine), *_seed_faults(seed)))
-    region = fill_set(data_set)
+    raise_if_faults(
+        _UNTOLD, (*_layout_faults(data_set, SECTOR_BYTES, ioengine), *_seed_faults(seed))
+    )
+    region = data_set_for_fill(data_set)
     block = fill_block_bytes(region)
     lines = [
         f"ioengine={ioengine}",
@@ -308,7 +316,7 @@ def fill_job(data_set: DataSet, passes: float, *, direct: bool, ioengine: str, s
         f"bs={block}",
         f"iodepth={FILL_DEPTH}",
         f"numjobs={region.numjobs}",
-        *_files(region),
+        *_file_options(region),
         f"io_size={fill_job_bytes(region, passes)}",
         "fallocate=none",
         "overwrite=1",
@@ -316,12 +324,12 @@ def fill_job(data_set: DataSet, passes: float, *, direct: bool, ioengine: str, s
         "refill_buffers=1",
         f"randseed={_fio_seed(seed)}",
         "end_fsync=1",
-        *_common(),
+        *_common_options(),
     ]
-    return _written("fill", lines)
+    return _job_file_text("fill", lines)
 
 
-def fill_set(data_set: DataSet) -> DataSet:
+def data_set_for_fill(data_set: DataSet) -> DataSet:
     """The data set as a fill goes over it: a device or shared file as one region, else as it is."""
     if not data_set.shared_region_name:
         return data_set
@@ -344,7 +352,7 @@ def layout_block_bytes(file_bytes: int) -> int:
     return min(file_bytes & -file_bytes, LAYOUT_BLOCK_BYTES)
 
 
-def _files(data_set: DataSet) -> tuple[str, ...]:
+def _file_options(data_set: DataSet) -> tuple[str, ...]:
     if data_set.shared_region_name:
         return (
             f"filename={data_set.shared_region_name}",
@@ -359,7 +367,7 @@ def _files(data_set: DataSet) -> tuple[str, ...]:
     )
 
 
-def _common() -> tuple[str, ...]:
+def _common_options() -> tuple[str, ...]:
     """One group, whole latencies (`lat`) in bins, no disk figures (ours are better), one end."""
     return (
         "group_reporting=1",
@@ -370,13 +378,13 @@ def _common() -> tuple[str, ...]:
     )
 
 
-def _mix_and_rate(job: Job) -> tuple[str, ...]:
+def _mix_and_rate_options(job: Job) -> tuple[str, ...]:
     """The mix and the rate: fio's rate holds for each direction, ours for both together.
 
     Of Poisson arrivals at a rate of bytes fio takes whole I/Os a second, and divides by them: so
     they are told in I/Os, rounded and not cut off.
     """
-    percent = job.read_percent if job.access.mixed else None
+    percent = job.read_percent if job.access.is_mixed else None
     mix = () if percent is None else (f"rwmixread={percent}",)
     key, rate, unit = "rate_iops", job.rate_iops, 1
     if rate is None and job.rate_bytes_per_s is not None:
@@ -387,7 +395,7 @@ def _mix_and_rate(job: Job) -> tuple[str, ...]:
     reads = rate if percent is None else round(rate * percent / 100)
     shares = (reads,) if percent is None else (reads, rate - reads)
     weights = ",".join(str(max(round(share / unit), 1)) for share in shares)
-    return (*mix, f"{key}={weights}", *_arrivals(job))
+    return (*mix, f"{key}={weights}", *_arrival_options(job))
 
 
 def _is_poisson(job: Job) -> bool:
@@ -395,7 +403,7 @@ def _is_poisson(job: Job) -> bool:
     return job.arrivals is Arrivals.POISSON or process == "poisson"
 
 
-def _arrivals(job: Job) -> tuple[str, ...]:
+def _arrival_options(job: Job) -> tuple[str, ...]:
     """Even or exponential gaps between I/Os, by the thread that also takes the answers.
 
     Not by threads of their own: fio 3.33 with io_submit_mode=offload seldom ends by itself.
@@ -406,7 +414,7 @@ def _arrivals(job: Job) -> tuple[str, ...]:
     return (f"rate_process={process}",)
 
 
-def _written(section: str, lines: Iterable[str]) -> str:
+def _job_file_text(section: str, lines: Iterable[str]) -> str:
     return f"[{section}]\n" + "".join(f"{line}\n" for line in lines)
 
 
@@ -431,11 +439,11 @@ def _job_faults(job: Job) -> Iterable[Fault]:
         option = FIO_OPTIONS.get(name)
         if option is None:
             yield Fault(f"fio option '{name}' is not on the list of allowed ones.", "Remove it.")
-        elif not FIO_OPTIONS[name].accepts(option_text(value)):
+        elif not FIO_OPTIONS[name].accepts_value(option_text(value)):
             yield Fault(f"fio option {name} does not take {value!r}.", f"Try {option.example}.")
 
 
-def fit_faults(job: Job, data_set: DataSet) -> Iterable[Fault]:
+def job_fits_files_faults(job: Job, data_set: DataSet) -> Iterable[Fault]:
     """Why a job cannot work on the files that are laid out."""
     hint = "Lay out files that fit the job."
     if job.numjobs > data_set.numjobs:
@@ -482,7 +490,7 @@ def _range_faults(name: str, value: int, low: int, high: int) -> Iterable[Fault]
 _UNTOLD: Final = "fio cannot be told this job"
 
 
-def refuse(message: str, faults: tuple[Fault, ...]) -> None:
+def raise_if_faults(message: str, faults: tuple[Fault, ...]) -> None:
     """EngineError with all faults of a job, if there are any."""
     if faults:
         raise EngineError(

@@ -41,37 +41,37 @@ _AT_MARGIN: Final = re.compile(rb"^[^\s{}].*\n", re.MULTILINE)
 
 
 @dataclass(slots=True)
-class DocumentCutter:
+class JsonDocumentSplitter:
     """Takes output in pieces of any size; gives the documents that they complete.
 
-    `text` holds the first lines that belong to no document. `broken` counts documents that began
-    and never ended (another began, the output ended, or they outgrew the limit).
+    `text` holds the first lines that belong to no document. `broken_count` counts documents that
+    began and never ended (another began, the output ended, or they outgrew the limit).
     """
 
     text: list[str] = field(default_factory=list)
-    broken: int = 0
+    broken_count: int = 0
     _buffer: bytearray = field(default_factory=bytearray)
     _searched: int = 0
 
     def feed(self, piece: bytes) -> list[bytes]:
         """The documents that end in this piece, each as its JSON text."""
-        if not self._buffer and _is_plain(piece):
+        if not self._buffer and _is_single_document(piece):
             return [piece]
         self._buffer += piece
         documents: list[bytes] = []
-        while close := self._close():
+        while close := self._next_closing_line():
             block = bytes(self._buffer[: close.end()])
             del self._buffer[: close.end()]
             self._searched = 0
-            document = self._document(block)
+            document = self._complete_document(block)
             if document:
                 documents.append(document)
         self._searched = self._buffer.rfind(b"\n") + 1
         if len(self._buffer) > DOCUMENT_LIMIT_BYTES:
-            self._give_up()
+            self._discard_buffer()
         return documents
 
-    def _close(self) -> re.Match[bytes] | None:
+    def _next_closing_line(self) -> re.Match[bytes] | None:
         """The next line that ends a document; a plain search tells first whether there can be one.
 
         Nearly all output is inside documents, and expressions are slow where nothing matches.
@@ -84,42 +84,42 @@ class DocumentCutter:
     def finish(self) -> list[bytes]:
         """The output has ended: a last document whose line end is missing, if there is one."""
         documents = self.feed(b"\n") if self._buffer else []
-        self._give_up()
+        self._discard_buffer()
         return documents
 
-    def _document(self, block: bytes) -> bytes:
+    def _complete_document(self, block: bytes) -> bytes:
         """The document that `block` ends with; empty when it ends none."""
-        if _is_plain(block):
+        if _is_single_document(block):
             return block
         opened = list(_OPEN.finditer(block))
         if not opened:
-            self._keep(block)
+            self._keep_text_lines(block)
             return b""
-        self.broken += len(opened) - 1
-        self._keep(block[: opened[0].start()])
+        self.broken_count += len(opened) - 1
+        self._keep_text_lines(block[: opened[0].start()])
         document = block[opened[-1].start() :]
         foreign = _AT_MARGIN.findall(document)
         if foreign:
-            self._keep(b"".join(foreign))
+            self._keep_text_lines(b"".join(foreign))
             document = _AT_MARGIN.sub(b"", document)
         return document
 
-    def _give_up(self) -> None:
+    def _discard_buffer(self) -> None:
         """What is in the buffer will never be a document."""
         opened = list(_OPEN.finditer(self._buffer))
-        self.broken += len(opened)
-        self._keep(bytes(self._buffer[: opened[0].start()] if opened else self._buffer))
+        self.broken_count += len(opened)
+        self._keep_text_lines(bytes(self._buffer[: opened[0].start()] if opened else self._buffer))
         self._buffer.clear()
         self._searched = 0
 
-    def _keep(self, text: bytes) -> None:
+    def _keep_text_lines(self, text: bytes) -> None:
         for line in text.split(b"\n", TEXT_LINES_LIMIT)[:TEXT_LINES_LIMIT]:
             words = line[:TEXT_LINE_BYTES].decode("utf-8", "replace").strip()
             if words not in ("", "{", "}") and len(self.text) < TEXT_LINES_LIMIT:
                 self.text.append(words)
 
 
-def _is_plain(block: bytes) -> bool:
+def _is_single_document(block: bytes) -> bool:
     """Whether a block that ends with a closing line is one document and nothing else."""
     if not (block.startswith(b"{\n") and block.endswith(b"\n}\n")):
         return False
@@ -147,25 +147,29 @@ def direction_totals(blocks: Sequence[Block], counts: Counts) -> DirectionTotals
     Of a single block the percentiles are fio's own; of several they come from the pooled bins by
     fio's rank rule, since percentiles of parts cannot be pooled.
     """
-    weights = [_of(block, "total_ios") for block in blocks]
-    latencies = [_inner(block, "lat_ns") for block in blocks]
+    weights = [_number_or_zero(block, "total_ios") for block in blocks]
+    latencies = [_inner_block(block, "lat_ns") for block in blocks]
     used = [lat for lat, weight in zip(latencies, weights, strict=True) if weight] or latencies
-    lowest = int(min(_of(lat, "min") for lat in used))
-    highest = int(max(_of(lat, "max") for lat in used))
+    lowest = int(min(_number_or_zero(lat, "min") for lat in used))
+    highest = int(max(_number_or_zero(lat, "max") for lat in used))
     return DirectionTotals(
         ios=int(sum(weights)),
-        bytes=int(sum(_of(block, "io_bytes") for block in blocks)),
-        runtime_ms=int(max(_of(block, "runtime") for block in blocks)),
-        iops=float(sum(_of(block, "iops") for block in blocks)),
-        bw_bytes_per_s=float(sum(_bandwidth(block) for block in blocks)),
+        bytes=int(sum(_number_or_zero(block, "io_bytes") for block in blocks)),
+        runtime_ms=int(max(_number_or_zero(block, "runtime") for block in blocks)),
+        iops=float(sum(_number_or_zero(block, "iops") for block in blocks)),
+        bw_bytes_per_s=float(sum(_bytes_per_s(block) for block in blocks)),
         lat_min_ns=lowest,
         lat_max_ns=highest,
-        lat_mean_ns=_mean(latencies, weights),
-        slat_mean_ns=_mean([_inner(block, "slat_ns") for block in blocks], weights),
-        clat_mean_ns=_mean([_inner(block, "clat_ns") for block in blocks], weights),
-        percentiles=_percentiles(latencies, Histogram(counts, lowest, highest)),
-        short_ios=int(sum(_of(block, "short_ios") for block in blocks)),
-        dropped_ios=int(sum(_of(block, "drop_ios") for block in blocks)),
+        lat_mean_ns=_weighted_mean_of_blocks(latencies, weights),
+        slat_mean_ns=_weighted_mean_of_blocks(
+            [_inner_block(block, "slat_ns") for block in blocks], weights
+        ),
+        clat_mean_ns=_weighted_mean_of_blocks(
+            [_inner_block(block, "clat_ns") for block in blocks], weights
+        ),
+        percentiles=_percentiles_ns(latencies, Histogram(counts, lowest, highest)),
+        short_ios=int(sum(_number_or_zero(block, "short_ios") for block in blocks)),
+        dropped_ios=int(sum(_number_or_zero(block, "drop_ios") for block in blocks)),
     )
 
 
@@ -177,23 +181,29 @@ def engine_totals(
     jobs: int,
 ) -> EngineTotals:
     """The whole run: depth shares weighted by I/Os, CPU as the mean over the printed jobs."""
-    weights = [sum(_of(_inner(job, way.key), "total_ios") for way in Direction) for job in blocks]
-    depths = [_inner(job, "iodepth_level") for job in blocks]
-    shares = tuple((key, _pooled([_of(d, key) for d in depths], weights)) for key in DEPTH_LEVELS)
+    weights = [
+        sum(_number_or_zero(_inner_block(job, way.key), "total_ios") for way in Direction)
+        for job in blocks
+    ]
+    depths = [_inner_block(job, "iodepth_level") for job in blocks]
+    shares = tuple(
+        (key, _weighted_mean([_number_or_zero(d, key) for d in depths], weights))
+        for key in DEPTH_LEVELS
+    )
     return EngineTotals(
         read=ways.get(Direction.READ),
         write=ways.get(Direction.WRITE),
         trim=ways.get(Direction.TRIM),
         depth_percent=shares,
-        user_cpu_percent=sum(_of(job, "usr_cpu") for job in blocks) / len(blocks),
-        system_cpu_percent=sum(_of(job, "sys_cpu") for job in blocks) / len(blocks),
+        user_cpu_percent=sum(_number_or_zero(job, "usr_cpu") for job in blocks) / len(blocks),
+        system_cpu_percent=sum(_number_or_zero(job, "sys_cpu") for job in blocks) / len(blocks),
         error=error,
         jobs=jobs,
     )
 
 
-def _percentiles(latencies: Sequence[Block], pooled: Histogram) -> tuple[tuple[float, int], ...]:
-    own = [_ranked(_inner(latency, "percentile")) for latency in latencies]
+def _percentiles_ns(latencies: Sequence[Block], pooled: Histogram) -> tuple[tuple[float, int], ...]:
+    own = [_values_by_percentile(_inner_block(latency, "percentile")) for latency in latencies]
     if len(own) == 1:
         return tuple(sorted(own[0].items()))
     ranks = sorted({rank for percentiles in own for rank in percentiles})
@@ -201,36 +211,36 @@ def _percentiles(latencies: Sequence[Block], pooled: Histogram) -> tuple[tuple[f
     return tuple((rank, round(value)) for rank, value in values if value is not None)
 
 
-def _ranked(percentile: Block) -> dict[float, int]:
+def _values_by_percentile(percentile: Block) -> dict[float, int]:
     ranks = {key: value for key, value in percentile.items() if _RANK.fullmatch(key)}
     return {float(key): int(value) for key, value in ranks.items() if isinstance(value, int)}
 
 
-def _bandwidth(block: Block) -> float:
+def _bytes_per_s(block: Block) -> float:
     """Bytes a second: `bw_bytes`, or from bytes and runtime where fio's integer is missing."""
     if "bw_bytes" in block:
-        return _of(block, "bw_bytes")
-    runtime = _of(block, "runtime")
-    return _of(block, "io_bytes") * 1000 / runtime if runtime else 0.0
+        return _number_or_zero(block, "bw_bytes")
+    runtime = _number_or_zero(block, "runtime")
+    return _number_or_zero(block, "io_bytes") * 1000 / runtime if runtime else 0.0
 
 
-def _mean(parts: Sequence[Block], weights: Sequence[float]) -> float:
-    return _pooled([_of(part, "mean") for part in parts], weights)
+def _weighted_mean_of_blocks(parts: Sequence[Block], weights: Sequence[float]) -> float:
+    return _weighted_mean([_number_or_zero(part, "mean") for part in parts], weights)
 
 
-def _pooled(values: Sequence[float], weights: Sequence[float]) -> float:
+def _weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
     total = sum(weights)
     if not total:
         return 0.0
     return sum(value * weight for value, weight in zip(values, weights, strict=True)) / total
 
 
-def _inner(block: Block, key: str) -> Block:
+def _inner_block(block: Block, key: str) -> Block:
     inner = block.get(key)
     return inner if isinstance(inner, dict) else {}
 
 
-def _of(block: Block, key: str) -> float:
+def _number_or_zero(block: Block, key: str) -> float:
     value = block.get(key, 0)
     return value if isinstance(value, int | float) and math.isfinite(value) else 0
 
@@ -298,52 +308,54 @@ class FioDocument:
 
         Raises DocumentFault when one of them is a number that cannot be kept.
         """
-        printed = _jobs(_parsed(self.text)[0])
+        printed = _job_blocks(_parse_with_separate_bins(self.text)[0])
         parts: dict[Direction, DirectionTotals | None] = {}
         for direction in Direction:
             blocks = [job[direction.key] for job in printed]
             progress = self.progress[direction]
             asked = direction in directions or progress.ios > 0
-            parts[direction] = _totals(blocks, progress.counts) if asked else None
+            parts[direction] = _checked_totals(blocks, progress.counts) if asked else None
         return engine_totals(printed, parts, error=self.error, jobs=jobs)
 
 
 def read_document(text: bytes) -> FioDocument:
     """The document in `text`. Raises DocumentFault with a sentence."""
     try:
-        return _document(text, *_parsed(text))
+        return _build_document(text, *_parse_with_separate_bins(text))
     except _OddBinsError:
-        return _document(text, _parsed_whole(text), ())
+        return _build_document(text, _parse_report(text), ())
 
 
-def _document(text: bytes, root: Mapping[str, Any], bins: Sequence[bytes]) -> FioDocument:
-    """The document that was parsed to `root`, but for the objects `bins`: see `_parsed`."""
-    jobs = _jobs(root)
+def _build_document(text: bytes, root: Mapping[str, Any], bins: Sequence[bytes]) -> FioDocument:
+    """The document of the parsed report `root`, whose bins were parsed separately as `bins`."""
+    jobs = _job_blocks(root)
     groups = {job.get("groupid", 0) for job in jobs}
     if len(groups) > 1:
         raise DocumentFault(
             f"fio reported {len(groups)} groups, which ran apart; their counts are not added up"
         )
-    starts = [int(_number(job, "job_start", MS_LIMIT)) for job in jobs if "job_start" in job]
-    errors = [int(_number(job, "error")) for job in jobs]
+    starts = [
+        int(_require_number(job, "job_start", MS_LIMIT)) for job in jobs if "job_start" in job
+    ]
+    errors = [int(_require_number(job, "error")) for job in jobs]
     return FioDocument(
         version=str(root.get("fio version", "")),
-        at_ns=int(_number(root, "timestamp_ms", MS_LIMIT)) * NS_PER_MS,
+        at_ns=int(_require_number(root, "timestamp_ms", MS_LIMIT)) * NS_PER_MS,
         job_start_ms=min((start for start in starts if start > 0), default=None),
         error=next((error for error in errors if error), 0),
-        progress={way: _progress(jobs, way.key, bins) for way in Direction},
+        progress={way: _direction_progress(jobs, way.key, bins) for way in Direction},
         text=text,
     )
 
 
-def _jobs(root: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def _job_blocks(root: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     jobs = root.get("jobs")
     if not isinstance(jobs, list) or not jobs or not all(isinstance(job, dict) for job in jobs):
         raise DocumentFault("fio printed a report without jobs")
     return jobs
 
 
-def _totals(blocks: Sequence[Mapping[str, Any]], counts: Counts) -> DirectionTotals:
+def _checked_totals(blocks: Sequence[Mapping[str, Any]], counts: Counts) -> DirectionTotals:
     try:
         totals = direction_totals(blocks, counts)
     except OverflowError:
@@ -376,7 +388,7 @@ _BINS: Final = b'"bins" : {'
 """How every object of bins begins; it holds nothing but numbers."""
 
 
-def _parsed(text: bytes) -> tuple[Mapping[str, Any], Sequence[bytes]]:
+def _parse_with_separate_bins(text: bytes) -> tuple[Mapping[str, Any], Sequence[bytes]]:
     """The report with numbers in the place of its objects of bins, and these by their numbers.
 
     They are most of a report: read as lists of numbers, they need no text for each of their keys,
@@ -395,12 +407,12 @@ def _parsed(text: bytes) -> tuple[Mapping[str, Any], Sequence[bytes]]:
             root = orjson.loads(rest)
             if isinstance(root, dict):
                 return root, bins
-    return _parsed_whole(text), ()
+    return _parse_report(text), ()
 
 
-def _parsed_whole(text: bytes) -> Mapping[str, Any]:
+def _parse_report(text: bytes) -> Mapping[str, Any]:
     """The report; the quick and strict parser first, then the one that forgives fio's slips."""
-    for parse in (orjson.loads, _forgiving, _forgiving_no_number):
+    for parse in (orjson.loads, _parse_leniently, _parse_without_nan):
         try:
             root = parse(text)
         except (ValueError, RecursionError):
@@ -410,15 +422,15 @@ def _parsed_whole(text: bytes) -> Mapping[str, Any]:
     raise DocumentFault(f"fio printed a report that is not JSON ({len(text)} bytes)")
 
 
-def _forgiving(text: bytes) -> object:
+def _parse_leniently(text: bytes) -> object:
     return json.loads(text.decode("utf-8", "replace"), parse_constant=lambda _: None)
 
 
-def _forgiving_no_number(text: bytes) -> object:
-    return _forgiving(_NO_NUMBER.sub(b": null", text))
+def _parse_without_nan(text: bytes) -> object:
+    return _parse_leniently(_NO_NUMBER.sub(b": null", text))
 
 
-def _progress(
+def _direction_progress(
     jobs: Sequence[Mapping[str, Any]], name: str, bins: Sequence[bytes]
 ) -> DirectionProgress:
     """One direction of all jobs of the group, which ran side by side."""
@@ -428,29 +440,31 @@ def _progress(
         block = job.get(name)
         if not isinstance(block, dict):
             raise DocumentFault(f"fio printed a report without '{name}'")
-        own, mean = _latencies(block, name, bins)
+        own, mean = _latency_counts_and_mean(block, name, bins)
         if own is not _NOTHING:
             counts = own if counts is _NOTHING else counts + own
             lat_sum += mean * int(own.sum())
-        moved += int(_number(block, "io_bytes"))
-        runtime = max(runtime, int(_number(block, "runtime", MS_LIMIT)))
+        moved += int(_require_number(block, "io_bytes"))
+        runtime = max(runtime, int(_require_number(block, "runtime", MS_LIMIT)))
     return DirectionProgress(counts, moved, lat_sum, runtime)
 
 
-def _latencies(block: Mapping[str, Any], name: str, apart: Sequence[bytes]) -> tuple[Counts, float]:
+def _latency_counts_and_mean(
+    block: Mapping[str, Any], name: str, apart: Sequence[bytes]
+) -> tuple[Counts, float]:
     """The dense bins of one job's direction and the mean latency in ns."""
     latency = block.get("lat_ns")
     if not isinstance(latency, dict):
         raise DocumentFault(f"fio printed no latencies for '{name}'")
     bins = latency.get("bins")
     if type(bins) is int and 0 <= bins < len(apart):
-        where, printed = _pairs(apart[bins])
+        where, printed = _parse_bin_pairs(apart[bins])
     elif bins is None or isinstance(bins, dict):
-        where, printed = _pairs_of_object(bins or {}, name)
+        where, printed = _bin_pairs_from_dict(bins or {}, name)
     else:
         raise DocumentFault(f"fio printed no latency bins for '{name}'")
     if not printed.size:
-        samples = _number(latency, "N") if "N" in latency else 0
+        samples = _require_number(latency, "N") if "N" in latency else 0
         if samples > 0:
             raise DocumentFault(f"fio counted {samples} latencies for '{name}' and printed no bins")
         return _NOTHING, 0.0
@@ -458,13 +472,13 @@ def _latencies(block: Mapping[str, Any], name: str, apart: Sequence[bytes]) -> t
         return _NOTHING, 0.0
     counts = np.zeros(BIN_COUNT, dtype=np.int64)
     counts[where] = printed
-    return counts, float(_number(latency, "mean"))
+    return counts, float(_require_number(latency, "mean"))
 
 
-def _pairs(inside: bytes) -> tuple[Counts, Counts]:
+def _parse_bin_pairs(inside: bytes) -> tuple[Counts, Counts]:
     """The bins and counts inside an object of bins. Raises _OddBinsError."""
     try:
-        numbers = _integers(orjson.loads(b"".join((b"[", inside.translate(_AS_LIST), b"]"))))
+        numbers = _to_int64_array(orjson.loads(b"".join((b"[", inside.translate(_AS_LIST), b"]"))))
     except ValueError:
         raise _OddBinsError from None
     if not inside.strip():
@@ -489,11 +503,11 @@ _PAIRS: Final = ([b'""', b":", b","], [b'""', b":,"])
 """What is left of a pair without them and blanks: a key in quotes and a number after it."""
 
 
-def _pairs_of_object(bins: Mapping[str, object], name: str) -> tuple[Counts, Counts]:
+def _bin_pairs_from_dict(bins: Mapping[str, object], name: str) -> tuple[Counts, Counts]:
     """The same of an object that was parsed. Raises DocumentFault."""
     try:
         where = np.fromiter(map(_BIN_OF.__getitem__, bins), dtype=np.int64, count=len(bins))
-        counts = None if bool in map(type, bins.values()) else _integers(bins.values())
+        counts = None if bool in map(type, bins.values()) else _to_int64_array(bins.values())
     except (KeyError, ValueError):
         counts = None
     if counts is None:
@@ -501,7 +515,7 @@ def _pairs_of_object(bins: Mapping[str, object], name: str) -> tuple[Counts, Cou
     return where, counts
 
 
-def _integers(values: Collection[object]) -> Counts:
+def _to_int64_array(values: Collection[object]) -> Counts:
     """The values as an array; ValueError for a fraction or more than 64 bits, which numpy bends.
 
     Packed first, which refuses both and is three times as quick as numpy's own look at each.
@@ -520,7 +534,7 @@ _NOTHING: Final = np.zeros(BIN_COUNT, dtype=np.int64)
 _NOTHING.setflags(write=False)
 
 
-def _number(block: Mapping[str, Any], key: str, limit: int = INTEGER_LIMIT) -> int | float:
+def _require_number(block: Mapping[str, Any], key: str, limit: int = INTEGER_LIMIT) -> int | float:
     value = block.get(key)
     if isinstance(value, int | float) and 0 <= value < limit:
         return value

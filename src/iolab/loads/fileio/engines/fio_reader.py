@@ -31,9 +31,9 @@ from iolab.hosts.engine import EngineReading, ReadingFaults
 from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
 from iolab.loads.fileio.engines.fio_output import (
     DirectionProgress,
-    DocumentCutter,
     DocumentFault,
     FioDocument,
+    JsonDocumentSplitter,
     read_document,
 )
 from iolab.units import NS_PER_MS
@@ -58,33 +58,33 @@ class FioReader:
         self._directions = tuple(directions)
         self._jobs = jobs
         self._missing = missing
-        self._cutter = DocumentCutter()
+        self._cutter = JsonDocumentSplitter()
         self._faults = ReadingFaults()
         self._intervals = IntervalLog()
-        self._first: _Moment | None = None
+        self._first: _JobTime | None = None
         self._last: FioDocument | None = None
         self._newest: FioDocument | None = None
 
     def feed(self, piece: bytes) -> list[Interval]:
         """Take the next bytes; the intervals that they complete."""
-        return self._take(self._cutter.feed(piece))
+        return self._take_documents(self._cutter.feed(piece))
 
     def finish(self) -> EngineReading:
         """Everything that the output told."""
-        self._take(self._cutter.finish())
+        self._take_documents(self._cutter.finish())
         last = self._newest
         totals = self._totals(last) if last else None
         if last:
-            self._faults_of_the_end(last)
+            self._add_end_faults(last)
         elif not self._faults:
-            self._faults.note("fio printed no report")
-        if self._cutter.broken:
-            self._faults.note(f"fio broke off {self._cutter.broken} of its reports")
+            self._faults.add_fault("fio printed no report")
+        if self._cutter.broken_count:
+            self._faults.add_fault(f"fio broke off {self._cutter.broken_count} of its reports")
         words = "; ".join(self._cutter.text)[:TEXT_LIMIT]
         if self._faults and words:
-            self._faults.note(f"it said: {words}")
-        start_ns, end_ns = self._bounds()
-        kept = recorded(self._intervals, start_ns, end_ns)
+            self._faults.add_fault(f"it said: {words}")
+        start_ns, end_ns = self._run_bounds_ns()
+        kept = correct_interval_log(self._intervals, start_ns, end_ns)
         return EngineReading(
             version=last.version if last else "",
             start_real_ns=start_ns,
@@ -98,43 +98,43 @@ class FioReader:
         try:
             return last.totals(self._jobs, self._directions)
         except DocumentFault as fault:
-            self._faults.note(str(fault))
+            self._faults.add_fault(str(fault))
             return None
 
-    def _take(self, texts: Sequence[bytes]) -> list[Interval]:
+    def _take_documents(self, texts: Sequence[bytes]) -> list[Interval]:
         intervals: list[Interval] = []
         for text in texts:
             try:
                 document = read_document(text)
-                interval = self._interval(document)
+                interval = self._interval_since_last(document)
                 self._newest = document
             except DocumentFault as fault:
-                self._faults.note(str(fault))
+                self._faults.add_fault(str(fault))
                 continue
             if interval is not None:
                 intervals.append(interval)
                 self._intervals.append(interval)
         return intervals
 
-    def _interval(self, document: FioDocument) -> Interval | None:
+    def _interval_since_last(self, document: FioDocument) -> Interval | None:
         """What the document adds to the one before; None while nothing has started."""
         before = self._last
         if before is None and document.runtime_ms == 0 and document.ios == 0:
             return None
         parts = tuple(
-            _difference(direction, before.progress[direction] if before else None, now)
+            _progress_difference(direction, before.progress[direction] if before else None, now)
             for direction, now in document.progress.items()
             if direction in self._directions or now.ios
         )
-        start_ns = before.at_ns if before else _start_ns(document)
+        start_ns = before.at_ns if before else _job_start_ns(document)
         if self._first is None or self._first.runtime_ms == 0:
             # On a starved host the first report has I/Os and no runtime yet: it tells no start.
-            self._first = _moment(document)
+            self._first = _job_time(document)
         self._last = document
         span_ns = max(document.at_ns - start_ns, 0)
         return Interval(len(self._intervals), document.at_ns, span_ns, parts)
 
-    def _bounds(self) -> tuple[int | None, int | None]:
+    def _run_bounds_ns(self) -> tuple[int | None, int | None]:
         """The first and the last moment of the job's own run, as far as fio tells them."""
         first, last = self._first, self._last
         if first is None or last is None:
@@ -142,36 +142,36 @@ class FioReader:
         if last.runtime_ms == 0:  # its jobs died without a word of how long they had run
             return first.start_ns, last.at_ns
         # A report made while jobs are ending counts their runtime twice; the last one is right.
-        sure = first if first.runtime_ms <= last.runtime_ms else _moment(last)
+        sure = first if first.runtime_ms <= last.runtime_ms else _job_time(last)
         start_ns = sure.start_ns
         end_ns = min(start_ns + last.runtime_ms * NS_PER_MS, last.at_ns)
         return start_ns, max(end_ns, start_ns)
 
-    def _faults_of_the_end(self, last: FioDocument) -> None:
+    def _add_end_faults(self, last: FioDocument) -> None:
         if last.error:
             name = errno.errorcode.get(last.error)
             means = f"{name}: {os.strerror(last.error)}" if name else "of no known meaning"
-            self._faults.note(f"fio stopped with error {last.error} ({means})")
+            self._faults.add_fault(f"fio stopped with error {last.error} ({means})")
         if last.ios == 0:
-            self._faults.note("fio completed no I/O")
+            self._faults.add_fault("fio completed no I/O")
         unasked = [
             direction.key
             for direction, progress in last.progress.items()
             if progress.ios and direction not in self._directions
         ]
         if unasked:
-            self._faults.note(f"fio did what it was not asked for: {', '.join(unasked)}")
+            self._faults.add_fault(f"fio did what it was not asked for: {', '.join(unasked)}")
         lack = self._missing(last)
         if lack:
-            self._faults.note(lack)
+            self._faults.add_fault(lack)
 
 
-def recorded(log: IntervalLog, start_ns: int | None, end_ns: int | None) -> IntervalLog:
+def correct_interval_log(log: IntervalLog, start_ns: int | None, end_ns: int | None) -> IntervalLog:
     """The record of the run: bytes shared out by I/Os, intervals within the run's bounds.
 
     The log is corrected in place wherever no interval has to be joined with another.
     """
-    log.correct_bytes(bytes_by_ios(log.direction_rows.tolist()))
+    log.correct_bytes(distribute_bytes_by_ios(log.direction_rows.tolist()))
     if start_ns is None or end_ns is None or len(log) == 0:
         return log
     ends_ns = log.head_rows[:, 1].copy()
@@ -181,10 +181,10 @@ def recorded(log: IntervalLog, start_ns: int | None, end_ns: int | None) -> Inte
     if spans_ns.min() > 0:
         log.correct_times(ends_ns, spans_ns)
         return log
-    return IntervalLog(settled(list(log), start_ns, end_ns))
+    return IntervalLog(clip_to_run(list(log), start_ns, end_ns))
 
 
-def bytes_by_ios(parts: Sequence[Sequence[int]]) -> list[int]:
+def distribute_bytes_by_ios(parts: Sequence[Sequence[int]]) -> list[int]:
     """The bytes of each part (direction, I/Os, bytes, …) by its I/Os; the sums are kept."""
     sizes = [size for _, _, size, *_ in parts]
     for way in {way for way, *_ in parts}:
@@ -198,7 +198,7 @@ def bytes_by_ios(parts: Sequence[Sequence[int]]) -> list[int]:
     return sizes
 
 
-def settled(intervals: Sequence[Interval], start_ns: int, end_ns: int) -> tuple[Interval, ...]:
+def clip_to_run(intervals: Sequence[Interval], start_ns: int, end_ns: int) -> tuple[Interval, ...]:
     """The intervals within the run's bounds: the record of the run.
 
     The first begins at the start; the last ends with the last I/O, not when fio printed it. An
@@ -218,19 +218,21 @@ def settled(intervals: Sequence[Interval], start_ns: int, end_ns: int) -> tuple[
             seq, end_real_ns, span = placed
             kept.append(replace(interval, seq=seq, end_real_ns=end_real_ns, span_ns=span))
         else:
-            kept[-1] = _joined(kept[-1], interval)
+            kept[-1] = _join_intervals(kept[-1], interval)
     return tuple(kept)
 
 
-def _joined(earlier: Interval, later: Interval) -> Interval:
+def _join_intervals(earlier: Interval, later: Interval) -> Interval:
     parts = {part.direction: part for part in earlier.directions}
     for part in later.directions:
         own = parts.get(part.direction)
-        parts[part.direction] = _added(own, part) if own else part
+        parts[part.direction] = _add_direction_intervals(own, part) if own else part
     return replace(earlier, directions=tuple(parts[key] for key in sorted(parts)))
 
 
-def _added(interval: DirectionInterval, other: DirectionInterval) -> DirectionInterval:
+def _add_direction_intervals(
+    interval: DirectionInterval, other: DirectionInterval
+) -> DirectionInterval:
     bins, where = np.unique(np.concatenate([interval.bins, other.bins]), return_inverse=True)
     counts = np.zeros(bins.size, dtype=np.int64)
     np.add.at(counts, where, np.concatenate([interval.counts, other.counts]))
@@ -244,7 +246,7 @@ def _added(interval: DirectionInterval, other: DirectionInterval) -> DirectionIn
     )
 
 
-def _difference(
+def _progress_difference(
     direction: Direction, before: DirectionProgress | None, now: DirectionProgress
 ) -> DirectionInterval:
     """What completed between two documents. Raises DocumentFault when a count went back."""
@@ -262,18 +264,18 @@ def _difference(
 
 
 @dataclass(frozen=True, slots=True)
-class _Moment:
+class _JobTime:
     """When the job started and how long it had run, as one document tells it."""
 
     start_ns: int
     runtime_ms: int
 
 
-def _moment(document: FioDocument) -> _Moment:
-    return _Moment(_start_ns(document), document.runtime_ms)
+def _job_time(document: FioDocument) -> _JobTime:
+    return _JobTime(_job_start_ns(document), document.runtime_ms)
 
 
-def _start_ns(document: FioDocument) -> int:
+def _job_start_ns(document: FioDocument) -> int:
     """When the job started: as printed, else the document's time less the runtime in it."""
     if document.job_start_ms is not None:
         return document.job_start_ms * NS_PER_MS

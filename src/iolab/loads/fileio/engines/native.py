@@ -24,17 +24,22 @@ from iolab.loads.fileio.engines.fio import (
     REPORT_LIMIT_BYTES,
     SLOWEST_BYTES_PER_S,
     SPARE_REPORTS,
+    data_set_for_fill,
     end_limit_s,
     fill_block_bytes,
     fill_job_bytes,
-    fill_set,
-    fit_faults,
+    job_fits_files_faults,
     layout_block_bytes,
-    refuse,
+    raise_if_faults,
 )
 from iolab.loads.fileio.engines.native_reader import NativeReader
-from iolab.loads.fileio.options import FIO_OPTIONS, METHODS, is_native, microseconds
-from iolab.loads.fileio.workload import SECTOR_BYTES, Arrivals, Contents, Job, shares_of
+from iolab.loads.fileio.options import (
+    FIO_OPTIONS,
+    METHODS,
+    is_supported_natively,
+    parse_microseconds,
+)
+from iolab.loads.fileio.workload import SECTOR_BYTES, Arrivals, Contents, Job, split_shares
 
 FORMAT: Final = 1
 """The version of the format."""
@@ -90,11 +95,13 @@ def measure_spec(
 
     Jobs with a rate begin `later` by that part of the time between two I/Os of all of them.
     """
-    refuse(_UNABLE, (*_job_faults(job), *_name_faults(data_set), *fit_faults(job, data_set)))
-    shape = _shape(job)
+    raise_if_faults(
+        _UNABLE, (*_job_faults(job), *_name_faults(data_set), *job_fits_files_faults(job, data_set))
+    )
+    shape = _job_spec(job)
     jobs = [
-        {**place, **_without_usual(shape), "seed": _seed(seed, number)}
-        for number, place in enumerate(_places(data_set, job.numjobs))
+        {**place, **_without_default_values(shape), "seed": _job_seed(seed, number)}
+        for number, place in enumerate(_job_file_specs(data_set, job.numjobs))
     ]
     turn = {"later": later} if later and job.target_iops is not None else {}
     return _measure_spec(job, jobs, seconds) | turn
@@ -105,49 +112,49 @@ def null_spec(job: Job, seconds: float) -> Spec:
 
     They only write, since reading /dev/zero costs the time to fill each block with zeros.
     """
-    shape = _shape(job) | {"rw": "randwrite" if job.access.random else "write"}
+    shape = _job_spec(job) | {"rw": "randwrite" if job.access.is_random else "write"}
     shape |= {"rate": None, "arrivals": None, "think_us": 0, "fsync_every": 0, "verify": False}
-    if not writes(job):
-        shape["contents"] = _contents("zeros")
+    if not has_writes(job):
+        shape["contents"] = _contents_spec("zeros")
     size = max(NULL_BYTES // job.block_bytes, 1) * job.block_bytes
-    place = {"files": [{"path": NULL_WRITES, "bytes": size}], **_without_usual(shape)}
-    jobs = [{**place, "seed": _seed(0, number)} for number in range(job.numjobs)]
+    place = {"files": [{"path": NULL_WRITES, "bytes": size}], **_without_default_values(shape)}
+    jobs = [{**place, "seed": _job_seed(0, number)} for number in range(job.numjobs)]
     return _measure_spec(job, jobs, seconds) | {"direct": False, "poll": False, "sqpoll": False}
 
 
 def layout_spec(data_set: DataSet, *, direct: bool, method: str, seed: int) -> Spec:
     """Write every byte of the data set once, random and with stamps that can be verified."""
-    region = fill_set(data_set)
+    region = data_set_for_fill(data_set)
     block = layout_block_bytes(region.file_bytes)
-    refuse(_UNABLE, tuple(_name_faults(data_set)))
+    raise_if_faults(_UNABLE, tuple(_name_faults(data_set)))
     jobs = [
-        {**place, **_write_shape(block, LAYOUT_DEPTH, region.job_bytes, number + seed)}
-        for number, place in enumerate(_places(region, region.numjobs, create=True))
+        {**place, **_write_job_spec(block, LAYOUT_DEPTH, region.job_bytes, number + seed)}
+        for number, place in enumerate(_job_file_specs(region, region.numjobs, create=True))
     ]
-    return _written(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
+    return _write_spec(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
 
 
 def fill_spec(data_set: DataSet, passes: float, *, direct: bool, method: str, seed: int) -> Spec:
     """Write over the data set, which is there, so many times: sequentially, in 128 KiB."""
-    refuse(_UNABLE, tuple(_name_faults(data_set)))
-    region = fill_set(data_set)
+    raise_if_faults(_UNABLE, tuple(_name_faults(data_set)))
+    region = data_set_for_fill(data_set)
     block = fill_block_bytes(region)
     each = fill_job_bytes(region, passes)
     jobs = [
-        {**place, **_write_shape(block, FILL_DEPTH, each, number + seed)}
-        for number, place in enumerate(_places(region, region.numjobs))
+        {**place, **_write_job_spec(block, FILL_DEPTH, each, number + seed)}
+        for number, place in enumerate(_job_file_specs(region, region.numjobs))
     ]
-    return _written(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
+    return _write_spec(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
 
 
-def reads(job: Job) -> bool:
+def has_reads(job: Job) -> bool:
     """Whether the job reads anything: a mix need not."""
-    return job.access.reads and job.read_percent != 0
+    return job.access.has_reads and job.read_percent != 0
 
 
-def writes(job: Job) -> bool:
+def has_writes(job: Job) -> bool:
     """Whether it writes anything."""
-    return job.access.writes and job.read_percent != ALL_READS
+    return job.access.has_writes and job.read_percent != ALL_READS
 
 
 def spec_text(spec: Spec) -> str:
@@ -164,9 +171,9 @@ def _measure_spec(job: Job, jobs: list[Spec], seconds: float | None) -> Spec:
     return {
         "format": FORMAT,
         "jobs": jobs,
-        "direct": job.direct,
+        "direct": job.is_direct,
         # Trims are plain calls, whatever other I/O of the workload file goes through; so are fio's.
-        "method": METHODS[AUTO if job.access.trims else job.ioengine],
+        "method": METHODS[AUTO if job.access.has_trims else job.ioengine],
         "poll": options.get("hipri") == "1",
         "sqpoll": options.get("sqthread_poll") == "1",
         "runtime_s": seconds,
@@ -174,7 +181,7 @@ def _measure_spec(job: Job, jobs: list[Spec], seconds: float | None) -> Spec:
     }
 
 
-def _written(jobs: list[Spec], *, direct: bool, method: str) -> Spec:
+def _write_spec(jobs: list[Spec], *, direct: bool, method: str) -> Spec:
     return {
         "format": FORMAT,
         "jobs": jobs,
@@ -185,33 +192,33 @@ def _written(jobs: list[Spec], *, direct: bool, method: str) -> Spec:
     }
 
 
-def _shape(job: Job) -> Spec:
+def _job_spec(job: Job) -> Spec:
     """What every job of a workload does, but for where and by which seed."""
     options = dict(job.options)
     shape: Spec = {
         "rw": job.access.value,
-        "blocks": _blocks(job, options),
+        "blocks": _block_size_specs(job, options),
         "depth": job.iodepth,
-        "rate": _rate(job),
-        "arrivals": _arrivals(job, options),
-        "think_us": microseconds(options.get("thinktime", "0")),
+        "rate": _rate_spec(job),
+        "arrivals": _arrivals_name(job, options),
+        "think_us": parse_microseconds(options.get("thinktime", "0")),
         "think_every": int(options.get("thinktime_blocks", "1")),
-        "distribution": _distribution(job, options),
+        "distribution": _distribution_spec(job, options),
         # After so many writes: where there are none, fio does nothing and the engine would refuse.
-        "fsync_every": int(options.get("fsync", "0")) if writes(job) else 0,
-        "contents": _contents(
+        "fsync_every": int(options.get("fsync", "0")) if has_writes(job) else 0,
+        "contents": _contents_spec(
             _CONTENTS[job.contents],
             int(options.get("buffer_compress_percentage", "0")),
             int(options.get("dedupe_percentage", "0")),
         ),
         "verify": job.verify,
     }
-    if job.access.mixed:
+    if job.access.is_mixed:
         shape["read_percent"] = job.read_percent
     return shape
 
 
-def _write_shape(block: int, depth: int, io_bytes: int, seed: int) -> Spec:
+def _write_job_spec(block: int, depth: int, io_bytes: int, seed: int) -> Spec:
     """Sequential writes, flushed at the end; short, since thousands of jobs have to fit."""
     return {
         "rw": "write",
@@ -225,7 +232,7 @@ def _write_shape(block: int, depth: int, io_bytes: int, seed: int) -> Spec:
     }
 
 
-def _contents(kind: str, compress_percent: int = 0, dedupe_percent: int = 0) -> Spec:
+def _contents_spec(kind: str, compress_percent: int = 0, dedupe_percent: int = 0) -> Spec:
     return {
         "kind": kind,
         "compress_percent": compress_percent,
@@ -233,7 +240,7 @@ def _contents(kind: str, compress_percent: int = 0, dedupe_percent: int = 0) -> 
     }
 
 
-def _places(data_set: DataSet, numjobs: int, *, create: bool = False) -> Iterable[Spec]:
+def _job_file_specs(data_set: DataSet, numjobs: int, *, create: bool = False) -> Iterable[Spec]:
     """Where each job works: on files of its own, or its region of a device or shared file."""
     size, extra = data_set.job_bytes, {"create": True} if create else {}
     file: Spec = {"bytes": data_set.file_bytes, **extra}
@@ -250,12 +257,12 @@ def _places(data_set: DataSet, numjobs: int, *, create: bool = False) -> Iterabl
             yield {"files": [{"path": name, **file} for name in names]}
 
 
-def _without_usual(shape: Spec) -> Spec:
+def _without_default_values(shape: Spec) -> Spec:
     """A job without what the engine takes for granted: thousands of them have to fit."""
     return {name: value for name, value in shape.items() if value != _USUAL.get(name)}
 
 
-def _blocks(job: Job, options: Mapping[str, str]) -> list[Spec]:
+def _block_size_specs(job: Job, options: Mapping[str, str]) -> list[Spec]:
     """One size, or fio's `bssplit`: sizes without a share divide what the others leave.
 
     What is left of a hundred after that goes to the last size that has a share, as fio does it.
@@ -263,20 +270,20 @@ def _blocks(job: Job, options: Mapping[str, str]) -> list[Spec]:
     if "bssplit" not in options:
         return [{"bytes": job.block_bytes, "share": 100}]
     blocks = [
-        {"bytes": size, "share": share} for size, share in shares_of(options["bssplit"]) if share
+        {"bytes": size, "share": share} for size, share in split_shares(options["bssplit"]) if share
     ]
     blocks[-1]["share"] += 100 - sum(block["share"] for block in blocks)
     return blocks
 
 
-def _rate(job: Job) -> Spec | None:
+def _rate_spec(job: Job) -> Spec | None:
     if job.rate_iops is not None:
         return {"iops": float(job.rate_iops)}
     rate = job.rate_bytes_per_s
     return None if rate is None else {"bytes_per_s": float(rate)}
 
 
-def _arrivals(job: Job, options: Mapping[str, str]) -> str | None:
+def _arrivals_name(job: Job, options: Mapping[str, str]) -> str | None:
     """When I/Os are due under a rate; None for I/Os that a closed loop paces."""
     if job.target_iops is None:
         return None
@@ -286,7 +293,7 @@ def _arrivals(job: Job, options: Mapping[str, str]) -> str | None:
     return "fixed" if job.arrivals is Arrivals.FIXED else None
 
 
-def _distribution(job: Job, options: Mapping[str, str]) -> Spec:
+def _distribution_spec(job: Job, options: Mapping[str, str]) -> Spec:
     """As fio draws offsets: each block once a pass, unless told to keep no track of them.
 
     Where sizes of blocks are mixed there are no blocks to be drawn once.
@@ -308,10 +315,10 @@ def _distribution(job: Job, options: Mapping[str, str]) -> Spec:
             }
     lfsr = options.get("random_generator") == "lfsr"
     once = (options.get("norandommap") != "1" or lfsr) and "bssplit" not in options
-    return {"kind": "permutation" if once and job.access.random else "uniform"}
+    return {"kind": "permutation" if once and job.access.is_random else "uniform"}
 
 
-def _seed(seed: int, number: int) -> int:
+def _job_seed(seed: int, number: int) -> int:
     return (seed * SEEDS_APART + number) % SEED_LIMIT
 
 
@@ -326,8 +333,8 @@ def _job_faults(job: Job) -> Iterable[Fault]:
     for name, value in job.options:
         if (
             name not in FIO_OPTIONS
-            or not FIO_OPTIONS[name].accepts(value)
-            or not is_native(name, value)
+            or not FIO_OPTIONS[name].accepts_value(value)
+            or not is_supported_natively(name, value)
         ):
             yield Fault(f"It cannot do fio option {name} = {value}.", hint)
 
@@ -362,29 +369,29 @@ class NativeEngine:
 
     def layout(self, data_set: DataSet, directory: str, job: Job | None, *, seed: int) -> Command:
         """Write every file of the data set once, with random contents, flushed at the end."""
-        direct, method = (job.direct, job.ioengine) if job else (True, AUTO)
+        direct, method = (job.is_direct, job.ioengine) if job else (True, AUTO)
         spec = layout_spec(data_set, direct=direct, method=method, seed=seed)
         limit_s = END_LIMIT_S + data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _command(directory, spec, limit_s, waits_for_start=False)
 
     def layout_reader(self, data_set: DataSet) -> OutputReader:
         """A reader that finds fault with a layout that wrote less than the data set."""
-        jobs = fill_set(data_set).numjobs
-        return NativeReader((Direction.WRITE,), jobs, _lacks(data_set.bytes_per_host))
+        jobs = data_set_for_fill(data_set).numjobs
+        return NativeReader((Direction.WRITE,), jobs, _missing_bytes_probe(data_set.bytes_per_host))
 
     def fill(
         self, data_set: DataSet, directory: str, passes: float, job: Job, *, seed: int
     ) -> Command:
         """Write over the data set so many times, with random contents, flushed at the end."""
-        spec = fill_spec(data_set, passes, direct=job.direct, method=job.ioengine, seed=seed)
+        spec = fill_spec(data_set, passes, direct=job.is_direct, method=job.ioengine, seed=seed)
         limit_s = END_LIMIT_S + passes * data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _command(directory, spec, limit_s, waits_for_start=False)
 
     def fill_reader(self, data_set: DataSet, passes: float) -> OutputReader:
         """A reader that finds fault with a fill that wrote less than it should."""
-        region = fill_set(data_set)
+        region = data_set_for_fill(data_set)
         wanted = region.numjobs * fill_job_bytes(region, passes)
-        return NativeReader((Direction.WRITE,), region.numjobs, _lacks(wanted))
+        return NativeReader((Direction.WRITE,), region.numjobs, _missing_bytes_probe(wanted))
 
     def measure(
         self,
@@ -405,7 +412,7 @@ class NativeEngine:
 
         Nothing that is there without a device takes those.
         """
-        if job.access.trims:
+        if job.access.has_trims:
             return None
         spec = null_spec(job, seconds)
         return _command(NULL_FOLDER, spec, seconds + END_LIMIT_S, waits_for_start=False)
@@ -416,15 +423,15 @@ class NativeEngine:
 
     def reader(self, job: Job) -> OutputReader:
         """A reader that expects the directions that the job has: a mix of 100 % has only one."""
-        none = {Direction.READ: not reads(job), Direction.WRITE: not writes(job)}
+        none = {Direction.READ: not has_reads(job), Direction.WRITE: not has_writes(job)}
         ways = [way for way in job.access.directions if not none.get(way, False)]
         return NativeReader(ways, job.numjobs)
 
 
-def _lacks(wanted: int) -> Callable[[EngineTotals], str | None]:
+def _missing_bytes_probe(wanted: int) -> Callable[[EngineTotals], str | None]:
     """Says what a whole run of writes lacks of the bytes that were wanted."""
 
-    def lacks(totals: EngineTotals) -> str | None:
+    def missing_bytes(totals: EngineTotals) -> str | None:
         written = totals.write.bytes if totals.write else 0
         if written >= wanted:
             return None
@@ -432,7 +439,7 @@ def _lacks(wanted: int) -> Callable[[EngineTotals], str | None]:
         why = f" ({', '.join(f'{count} x {name}' for name, count in errors)})" if errors else ""
         return f"it wrote {written} of {wanted} bytes{why}"
 
-    return lacks
+    return missing_bytes
 
 
 def _command(directory: str, spec: Spec, wall_limit_s: float, *, waits_for_start: bool) -> Command:

@@ -11,7 +11,7 @@ import numpy as np
 
 from iolab.core.bins import BIN_COUNT
 from iolab.core.generator import GeneratorTotals, Lateness, VerifyTotals
-from iolab.core.histogram import Histogram, of_sparse
+from iolab.core.histogram import Histogram, dense_counts
 from iolab.core.run import DirectionTotals, EngineTotals
 from iolab.core.samples import Ints, Whole
 from iolab.core.workload import Direction, ServiceTime
@@ -49,14 +49,14 @@ class LineFault(Exception):
     """A line cannot be used; the message says why."""
 
 
-def object_of(value: object) -> dict[str, Any]:
+def require_object(value: object) -> dict[str, Any]:
     """A JSON object. LineFault for anything else."""
     if not isinstance(value, dict):
         raise LineFault("it printed a line that is no object")
     return value
 
 
-def count_of(table: Mapping[str, Any], key: str) -> int:
+def require_count(table: Mapping[str, Any], key: str) -> int:
     """A whole number that is not negative. LineFault for anything else, or nothing."""
     value = table.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < NUMBER_LIMIT:
@@ -64,7 +64,7 @@ def count_of(table: Mapping[str, Any], key: str) -> int:
     return value
 
 
-def part_of(table: Mapping[str, Any], name: str) -> dict[str, Any]:
+def require_direction(table: Mapping[str, Any], name: str) -> dict[str, Any]:
     """What a line says of a direction that the job has. LineFault where it says nothing."""
     part = table.get(name)
     if not isinstance(part, dict):
@@ -72,7 +72,7 @@ def part_of(table: Mapping[str, Any], name: str) -> dict[str, Any]:
     return part
 
 
-def bins_of(document: Mapping[str, Any]) -> tuple[Whole, Ints]:
+def parse_bins(document: Mapping[str, Any]) -> tuple[Whole, Ints]:
     """The bins in use and their counts, each a column. LineFault for what cannot be that."""
     rows = document.get("bins", [])
     try:
@@ -92,25 +92,28 @@ def bins_of(document: Mapping[str, Any]) -> tuple[Whole, Ints]:
 _NO_BINS: Final = "it told bins that are none"
 
 
-def totals_of(
+def parse_totals(
     head: Mapping[str, Any], end: Mapping[str, Any], directions: Sequence[Direction], jobs: int
 ) -> EngineTotals:
     """The totals; LineFault when the line lacks what every run has."""
-    measured_ns = count_of(end, "measured_ns")
-    drain_ns = count_of(end, "drain_ns")
+    measured_ns = require_count(end, "measured_ns")
+    drain_ns = require_count(end, "drain_ns")
     wall_ns = measured_ns + drain_ns
-    errors = _errors({**_inner(end, "errors"), "thread": _inner(end, "broken")})
+    errors = _errors_by_kind({**_inner_table(end, "errors"), "thread": _inner_table(end, "broken")})
     short = {
-        way: _optional_count(_inner(_inner(end, "errors"), way.key), SHORT) for way in directions
+        way: _optional_count(_inner_table(_inner_table(end, "errors"), way.key), SHORT)
+        for way in directions
     }
     ways = {
-        way: _direction(part_of(end, way.key), wall_ns, short[way])
+        way: _parse_direction_totals(require_direction(end, way.key), wall_ns, short[way])
         for way in Direction
         if way in directions
     }
-    cpu = _inner(end, "cpu")
+    cpu = _inner_table(end, "cpu")
     # It was used until nothing more was submitted, so what was waited for at the end is no part.
-    use = [_number(cpu, key) * NS_PER_S / measured_ns if measured_ns else 0.0 for key in _CPU]
+    use = [
+        _optional_number(cpu, key) * NS_PER_S / measured_ns if measured_ns else 0.0 for key in _CPU
+    ]
     return EngineTotals(
         read=ways.get(Direction.READ),
         write=ways.get(Direction.WRITE),
@@ -118,55 +121,55 @@ def totals_of(
         depth_percent=(),
         user_cpu_percent=100 * use[0] / jobs,
         system_cpu_percent=100 * use[1] / jobs,
-        error=_errno(errors),
+        error=_most_frequent_errno(errors),
         jobs=jobs,
-        generator=_generator(head, end, errors),
+        generator=_parse_generator_totals(head, end, errors),
     )
 
 
 _CPU: Final = ("user_s", "system_s")
 
 
-def _generator(
+def _parse_generator_totals(
     head: Mapping[str, Any], end: Mapping[str, Any], errors: tuple[tuple[str, int], ...]
 ) -> GeneratorTotals:
-    switches = _inner(end, "context_switches")
-    probes = _inner(_inner(head, "probes"), "read")
-    unsubmitted = _inner(end, "unsubmitted")
+    switches = _inner_table(end, "context_switches")
+    probes = _inner_table(_inner_table(head, "probes"), "read")
+    unsubmitted = _inner_table(end, "unsubmitted")
     return GeneratorTotals(
         method=excerpt(str(head.get("method", "")), TEXT_LIMIT),
         threads=_optional_count(head, "threads"),
         clock=excerpt(str(head.get("clock", "")), TEXT_LIMIT),
-        notes=_sentences(head.get("notes"))[:NOTES_LIMIT],
+        notes=_printable_sentences(head.get("notes"))[:NOTES_LIMIT],
         errors=errors,
-        retries=_retries(_inner(end, "retries")),
-        lateness=_lateness(_inner(end, "lateness")),
+        retries=_retries_by_reason(_inner_table(end, "retries")),
+        lateness=_parse_lateness(_inner_table(end, "lateness")),
         unreached=end.get("unreached") is True,
-        measured_ns=count_of(end, "measured_ns"),
-        drain_ns=count_of(end, "drain_ns"),
+        measured_ns=require_count(end, "measured_ns"),
+        drain_ns=require_count(end, "drain_ns"),
         drained_ios=_optional_count(end, "drained_ios"),
-        verify=_verify(_inner(end, "verify")),
+        verify=_parse_verify_totals(_inner_table(end, "verify")),
         voluntary_switches=_optional_count(switches, "voluntary"),
         involuntary_switches=_optional_count(switches, "involuntary"),
         steal_ticks=_optional_count(end, "steal_ticks"),
-        depth_asked=_optional_count(_inner(end, "depth"), "asked"),
-        depth_used=_optional_count(_inner(end, "depth"), "used"),
+        depth_asked=_optional_count(_inner_table(end, "depth"), "asked"),
+        depth_used=_optional_count(_inner_table(end, "depth"), "used"),
         probe_reads=_optional_count(probes, "ios"),
         probe_read_bytes=_optional_count(probes, "bytes"),
         unsubmitted=_optional_count(unsubmitted, "count"),
         oldest_unsubmitted_ns=_optional_count(unsubmitted, "oldest_ns"),
         hung_ios=_optional_count(end, "hung"),
-        begun_first_ns=_optional_count(_inner(end, "begun_ns"), "first"),
-        begun_last_ns=_optional_count(_inner(end, "begun_ns"), "last"),
+        begun_first_ns=_optional_count(_inner_table(end, "begun_ns"), "first"),
+        begun_last_ns=_optional_count(_inner_table(end, "begun_ns"), "last"),
     )
 
 
-def _direction(table: Mapping[str, Any], wall_ns: int, short: int) -> DirectionTotals:
-    ios, moved = count_of(table, "ios"), count_of(table, "bytes")
+def _parse_direction_totals(table: Mapping[str, Any], wall_ns: int, short: int) -> DirectionTotals:
+    ios, moved = require_count(table, "ios"), require_count(table, "bytes")
     lowest, highest = _optional_count(table, "min_ns"), _optional_count(table, "max_ns")
-    histogram = Histogram(_counts(table, ios), lowest, highest)
+    histogram = Histogram(_dense_bin_counts(table, ios), lowest, highest)
     values = ((rank, histogram.percentile_ns(rank)) for rank in PERCENTILES)
-    mean = _number(table, "lat_sum_ns") / ios if ios else 0.0
+    mean = _optional_number(table, "lat_sum_ns") / ios if ios else 0.0
     return DirectionTotals(
         ios=ios,
         bytes=moved,
@@ -184,20 +187,20 @@ def _direction(table: Mapping[str, Any], wall_ns: int, short: int) -> DirectionT
     )
 
 
-def _counts(table: Mapping[str, Any], ios: int) -> Ints:
+def _dense_bin_counts(table: Mapping[str, Any], ios: int) -> Ints:
     """Dense counts; LineFault where they are not those of the I/Os."""
-    bins, counts = bins_of(table)
+    bins, counts = parse_bins(table)
     if int(counts.sum()) != ios:
         raise LineFault(f"it counts {ios} I/Os of the whole run and bins {counts.sum()}")
-    return of_sparse(bins, counts)
+    return dense_counts(bins, counts)
 
 
-def _errors(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+def _errors_by_kind(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     """I/Os that failed, by direction and errno, most first; short ones are counted elsewhere."""
     counts = [
-        (excerpt(f"{way} {name}", TEXT_LIMIT), _optional_count(_inner(table, way), name))
+        (excerpt(f"{way} {name}", TEXT_LIMIT), _optional_count(_inner_table(table, way), name))
         for way in table
-        for name in _inner(table, way)
+        for name in _inner_table(table, way)
         if name != SHORT
     ]
     counts = sorted(
@@ -206,12 +209,12 @@ def _errors(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     return tuple(counts[:KINDS_LIMIT])
 
 
-def _retries(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+def _retries_by_reason(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     reasons = [(excerpt(reason, TEXT_LIMIT), _optional_count(table, reason)) for reason in table]
     return tuple(reasons[:KINDS_LIMIT])
 
 
-def _errno(errors: tuple[tuple[str, int], ...]) -> int:
+def _most_frequent_errno(errors: tuple[tuple[str, int], ...]) -> int:
     """The number of the error that was met most often, 0 for none; EIO for one without a number."""
     if not errors:
         return 0
@@ -220,10 +223,10 @@ def _errno(errors: tuple[tuple[str, int], ...]) -> int:
     return numbers.get(name, errno.EIO)
 
 
-def _lateness(table: Mapping[str, Any]) -> Lateness | None:
+def _parse_lateness(table: Mapping[str, Any]) -> Lateness | None:
     if not _optional_count(table, "count"):
         return None
-    machine = _inner(table, "machine")
+    machine = _inner_table(table, "machine")
     return Lateness(
         count=_optional_count(table, "count"),
         p50_ns=_optional_count(table, "p50_ns"),
@@ -235,32 +238,32 @@ def _lateness(table: Mapping[str, Any]) -> Lateness | None:
     )
 
 
-def _verify(table: Mapping[str, Any]) -> VerifyTotals | None:
+def _parse_verify_totals(table: Mapping[str, Any]) -> VerifyTotals | None:
     if "checked" not in table:
         return None
     kinds = ("checked", "torn", "stale", "misplaced", "corrupt")
     checked, torn, stale, misplaced, corrupt = (_optional_count(table, kind) for kind in kinds)
-    first = _sentences(table.get("first"))[:FIRST_WRONG]
+    first = _printable_sentences(table.get("first"))[:FIRST_WRONG]
     return VerifyTotals(checked, torn, stale, misplaced, corrupt, first)
 
 
-def _sentences(value: object) -> tuple[str, ...]:
+def _printable_sentences(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
         return ()
     return tuple(excerpt(str(sentence), TEXT_LIMIT) for sentence in value)
 
 
-def _inner(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def _inner_table(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     inner = table.get(key)
     return inner if isinstance(inner, dict) else {}
 
 
 def _optional_count(table: Mapping[str, Any], key: str) -> int:
     """A whole number, 0 where there is none. LineFault for anything else that stands there."""
-    return 0 if table.get(key) is None else count_of(table, key)
+    return 0 if table.get(key) is None else require_count(table, key)
 
 
-def _number(table: Mapping[str, Any], key: str) -> float:
+def _optional_number(table: Mapping[str, Any], key: str) -> float:
     """The same of a number of any kind."""
     value = table.get(key)
     if value is None:
@@ -304,18 +307,18 @@ class NativeReader:
         """Take the next bytes; the intervals that they complete."""
         *lines, self._rest = (self._rest + piece).split(b"\n")
         if len(self._rest) > LINE_LIMIT_BYTES:
-            self._faults.note("it printed a line without an end")
+            self._faults.add_fault("it printed a line without an end")
             self._rest = b""
-        return [interval for line in lines if (interval := self._take(line)) is not None]
+        return [interval for line in lines if (interval := self._take_line(line)) is not None]
 
     def finish(self) -> EngineReading:
         """Everything that the output told."""
         if self._rest.strip():
-            self._take(self._rest)
+            self._take_line(self._rest)
         totals = self._totals()
-        start_ns, end_ns = self._times()
+        start_ns, end_ns = self._start_and_end_ns()
         return EngineReading(
-            version=self._version(),
+            version=self._version_text(),
             start_real_ns=start_ns,
             end_real_ns=end_ns,
             intervals=self._log,
@@ -323,7 +326,7 @@ class NativeReader:
             faults=tuple(self._faults),
         )
 
-    def _version(self) -> str:
+    def _version_text(self) -> str:
         """With the way to the kernel: hosts that have another one are not alike."""
         version, method = self._head.get("version"), self._head.get("method")
         if not isinstance(version, str):
@@ -333,122 +336,126 @@ class NativeReader:
         )
         return excerpt(version_text, TEXT_LIMIT)
 
-    def _times(self) -> tuple[int | None, int | None]:
+    def _start_and_end_ns(self) -> tuple[int | None, int | None]:
         """When it began and ended: as its last line says, else as the others do."""
         start_ns, end_ns = self._start_ns, self._last_ns
         if self._end is not None:
             try:
-                start_ns = count_of(self._end, "start_real_ns")
-                end_ns = count_of(self._end, "end_real_ns")
+                start_ns = require_count(self._end, "start_real_ns")
+                end_ns = require_count(self._end, "end_real_ns")
             except LineFault as fault:
-                self._faults.note(str(fault))
+                self._faults.add_fault(str(fault))
         if start_ns is not None and end_ns is not None and end_ns < start_ns:
-            self._faults.note("it ended before it began")
+            self._faults.add_fault("it ended before it began")
         return start_ns, end_ns
 
     def _totals(self) -> EngineTotals | None:
         if self._end is None:
             if not self._faults:
-                self._faults.note("it ended without its last line")
+                self._faults.add_fault("it ended without its last line")
             return None
         try:
-            totals = totals_of(self._head, self._end, self._directions, self._jobs)
+            totals = parse_totals(self._head, self._end, self._directions, self._jobs)
         except LineFault as fault:
-            self._faults.note(str(fault))
+            self._faults.add_fault(str(fault))
             return None
         lack = self._missing(totals)
         if lack:
-            self._faults.note(lack)
-        if self._end.get("gave_up") is True or _all_failed(totals):
-            self._faults.note(_failures(totals))
+            self._faults.add_fault(lack)
+        if self._end.get("gave_up") is True or _did_every_io_fail(totals):
+            self._faults.add_fault(_failures_text(totals))
         return totals
 
-    def _take(self, line: bytes) -> Interval | None:
+    def _take_line(self, line: bytes) -> Interval | None:
         """One line; the interval that it is, None for any other."""
         if not line.strip():
             return None
         try:
-            document = object_of(json.loads(line))
-            return self._line(document)
+            document = require_object(json.loads(line))
+            return self._take_document(document)
         except LineFault as fault:
-            self._faults.note(str(fault))
+            self._faults.add_fault(str(fault))
         except (ValueError, RecursionError):
             words = excerpt(line, TEXT_LIMIT)
-            self._faults.note(f"it printed a line that is no JSON: {words}")
+            self._faults.add_fault(f"it printed a line that is no JSON: {words}")
         return None
 
-    def _line(self, document: dict[str, Any]) -> Interval | None:
+    def _take_document(self, document: dict[str, Any]) -> Interval | None:
         if "fault" in document:
             faults = document["fault"]
             for fault in faults if isinstance(faults, list) else [faults]:
-                self._faults.note(excerpt(str(fault), TEXT_LIMIT).rstrip("."))
+                self._faults.add_fault(excerpt(str(fault), TEXT_LIMIT).rstrip("."))
         elif "native" in document:
             self._head = document
         elif "started_real_ns" in document:
-            self._start_ns = count_of(document, "started_real_ns")
+            self._start_ns = require_count(document, "started_real_ns")
         elif "end" in document:
-            self._end = object_of(document["end"])
+            self._end = require_object(document["end"])
         elif "seq" in document:
-            interval = self._interval(document)
+            interval = self._parse_interval(document)
             self._log.append(interval)
             self._last_ns = interval.end_real_ns
             return interval
         return None
 
-    def _interval(self, document: dict[str, Any]) -> Interval:
+    def _parse_interval(self, document: dict[str, Any]) -> Interval:
         parts = []
         for direction in Direction:
             name = direction.key
             if direction not in self._directions and name not in document:
                 continue
-            part = part_of(document, name)
-            if direction not in self._directions and not count_of(part, "ios"):
+            part = require_direction(document, name)
+            if direction not in self._directions and not require_count(part, "ios"):
                 continue
-            parts.append(_part(direction, part))
+            parts.append(_parse_direction_interval(direction, part))
             service = part.get("service")
             if isinstance(service, dict):
-                parts.append(_served(direction, parts[-1], service))
-        end_ns, span_ns = count_of(document, "end_real_ns"), count_of(document, "span_ns")
+                parts.append(_parse_service_time_interval(direction, parts[-1], service))
+        end_ns, span_ns = require_count(document, "end_real_ns"), require_count(document, "span_ns")
         if self._last_ns is not None and end_ns <= self._last_ns:
             raise LineFault("it told an interval that ends before the one before it")
-        if count_of(document, "seq") != len(self._log):
-            self._faults.note(f"it told interval {document['seq']} where {len(self._log)} was due")
+        if require_count(document, "seq") != len(self._log):
+            self._faults.add_fault(
+                f"it told interval {document['seq']} where {len(self._log)} was due"
+            )
         return Interval(len(self._log), end_ns, span_ns, tuple(parts))
 
 
-def _ways(totals: EngineTotals) -> list[DirectionTotals]:
+def _present_directions(totals: EngineTotals) -> list[DirectionTotals]:
     return [way for way in (totals.read, totals.write, totals.trim) if way is not None]
 
 
-def _all_failed(totals: EngineTotals) -> bool:
+def _did_every_io_fail(totals: EngineTotals) -> bool:
     """Whether not one I/O was done, and some were tried."""
     failed = totals.generator.failed_ios if totals.generator else 0
-    short = sum(way.short_ios for way in _ways(totals))
-    return failed + short > 0 and not any(way.ios for way in _ways(totals))
+    short = sum(way.short_ios for way in _present_directions(totals))
+    return failed + short > 0 and not any(way.ios for way in _present_directions(totals))
 
 
-def _failures(totals: EngineTotals) -> str:
+def _failures_text(totals: EngineTotals) -> str:
     errors = totals.generator.errors if totals.generator else ()
-    short = sum(way.short_ios for way in _ways(totals))
+    short = sum(way.short_ios for way in _present_directions(totals))
     counts = [f"{count} x {name}" for name, count in errors[:ERRORS_SHOWN]]
     counts += [f"{short} x {SHORT}"] if short else []
     return f"every I/O failed ({', '.join(counts)})"
 
 
-def _part(direction: Direction, table: dict[str, Any]) -> DirectionInterval:
-    bins, counts = bins_of(table)
-    ios = count_of(table, "ios")
+def _parse_direction_interval(direction: Direction, table: dict[str, Any]) -> DirectionInterval:
+    bins, counts = parse_bins(table)
+    ios = require_count(table, "ios")
     if int(counts.sum()) != ios:
         raise LineFault(f"it counts {ios} I/Os of '{direction.key}' and bins {counts.sum()}")
-    lat_sum_ns = float(count_of(table, "lat_sum_ns"))
-    return DirectionInterval(direction, ios, count_of(table, "bytes"), lat_sum_ns, bins, counts)
+    lat_sum_ns = float(require_count(table, "lat_sum_ns"))
+    return DirectionInterval(
+        direction, ios, require_count(table, "bytes"), lat_sum_ns, bins, counts
+    )
 
 
-def _served(
+def _parse_service_time_interval(
     direction: Direction, part: DirectionInterval, table: dict[str, Any]
 ) -> DirectionInterval:
     """The same I/Os from their submission."""
-    bins, counts = bins_of(table)
+    bins, counts = parse_bins(table)
     way = ServiceTime(direction + ServiceTime.READ)
-    sum_ns = float(count_of(table, "lat_sum_ns"))
+    sum_ns = float(require_count(table, "lat_sum_ns"))
     return DirectionInterval(way, part.ios, part.bytes, sum_ns, bins, counts)

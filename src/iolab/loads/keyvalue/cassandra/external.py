@@ -19,6 +19,7 @@ from iolab.loads.keyvalue.cassandra.server import (
     RecordSet,
     RowCount,
     Server,
+    count_table_rows,
     create_table,
     holds_records,
     is_created_by_iolab,
@@ -26,7 +27,6 @@ from iolab.loads.keyvalue.cassandra.server import (
     require_columns,
     require_keyspace,
     require_rows,
-    rows_of,
     table_comment,
 )
 from iolab.loads.keyvalue.cassandra.tools import TABLE, CassandraTools, SchemaReply
@@ -67,7 +67,7 @@ class ExternalServer(Server):
             _with_port(address, self._settings.port) for address in self._settings.addresses
         )
 
-    async def ready_for(
+    async def prepare_run(
         self,
         session: SessionContext,
         run: PlannedRun,
@@ -76,41 +76,43 @@ class ExternalServer(Server):
     ) -> None:
         """It answers, and the table is there with the run's records; loaded when they are not."""
         self._keep = session.study.target.keep_files
-        self.tell(error=None)
+        self.record(error=None)
         try:
-            tools = await self._equip(session, workdirs[0])
-            schema = await tools.schema(self.addresses, "describe")
-            self.tell(version=excerpt(schema.version, 40))
+            tools = await self._install_tools(session, workdirs[0])
+            schema = await tools.run_schema_action(self.addresses, "describe")
+            self.record(version=excerpt(schema.version, 40))
             require_keyspace(schema, self._settings)
             wanted = record_set_of_run(run)
             if self._loaded == wanted and schema.columns is not None:
                 require_columns(schema, wanted, self._settings)
             else:
-                await self._bring(session, run, tools, schema, wanted, load)
+                await self._ensure_records(session, run, tools, schema, wanted, load)
         except (HostError, EngineError) as fault:
-            self.tell(error=fault.message)
+            self.record(error=fault.message)
             raise
 
-    async def end(self) -> tuple[str, ...]:
+    async def stop(self) -> tuple[str, ...]:
         """Drop the table that iolab made, with a keyspace that has no other, unless it is kept."""
         tools, ours = self._tools, self._ours
         self._tools, self._loaded, self._ours = None, None, False
         if tools is None or not ours or self._keep:
             return ()
-        where = f"The table {self._name} of the cluster was not dropped."
+        where = f"The table {self._table_name} of the cluster was not dropped."
         if tools.host.lost_reason:
             return (f"{where} {tools.host.lost_reason}",)
         try:
-            await tools.schema(self.addresses, "drop", comment=MADE_BY)
+            await tools.run_schema_action(self.addresses, "drop", comment=MADE_BY)
         except (HostError, EngineError) as fault:
             return (f"{where} {fault.message}",)
         return ()
 
     @property
-    def _name(self) -> str:
+    def _table_name(self) -> str:
         return f"{self._settings.keyspace}.{TABLE}"
 
-    async def _equip(self, session: SessionContext, workdir: WorkDirectory) -> CassandraTools:
+    async def _install_tools(
+        self, session: SessionContext, workdir: WorkDirectory
+    ) -> CassandraTools:
         """Java and iolab's tools on the host that asks, once for each connection to it."""
         if self._tools is None or self._tools.host is not workdir.host:
             await find_java(workdir.host, self._settings.java, oldest=OLDEST_JAVA)
@@ -124,7 +126,7 @@ class ExternalServer(Server):
             self._tools = CassandraTools(workdir.host, self._settings, jars)
         return self._tools
 
-    async def _bring(
+    async def _ensure_records(
         self,
         session: SessionContext,
         run: PlannedRun,
@@ -136,35 +138,37 @@ class ExternalServer(Server):
         """The wanted records in the table, by whoever put them there; counted in any case."""
         self._loaded = None
         self._ours = is_created_by_iolab(schema)
-        counted = await self._count(tools, wanted) if holds_records(schema, wanted) else None
-        if self._ours and (counted is None or not counted.agrees_with(wanted.records)):
+        counted = await self._count_rows(tools, wanted) if holds_records(schema, wanted) else None
+        if self._ours and (counted is None or not counted.may_equal(wanted.records)):
             # Of other records, changed since, or half a load of a session that died.
-            schema = await tools.schema(self.addresses, "drop", comment=MADE_BY)
+            schema = await tools.run_schema_action(self.addresses, "drop", comment=MADE_BY)
         if schema.columns is None:
             await create_table(tools, self.addresses, wanted)
             self._ours, counted = True, None
         elif counted is None:
             # The user's own table as it is, loaded where it is empty.
             require_columns(schema, wanted, self._settings)
-            counted = await self._count(tools, wanted)
+            counted = await self._count_rows(tools, wanted)
         if counted is None or not counted.rows:
-            session.begin_phase(Phase.LAY_OUT, run, f"{wanted} into {self._name} of the cluster")
+            session.begin_phase(
+                Phase.LAY_OUT, run, f"{wanted} into {self._table_name} of the cluster"
+            )
             await load()
             if session.stop.is_requested:
                 return
-            session.begin_phase(Phase.PROVE, run, f"that {self._name} holds {wanted}")
-            counted = await session.stop.unless_requested(self._count(tools, wanted))
-        self.tell(rows=counted.rows, rows_by=counted.by)
-        require_rows(counted, wanted.records, f"{self._name} of the cluster", DO)
+            session.begin_phase(Phase.PROVE, run, f"that {self._table_name} holds {wanted}")
+            counted = await session.stop.run_unless_stopped(self._count_rows(tools, wanted))
+        self.record(rows=counted.rows, rows_by=counted.method)
+        require_rows(counted, wanted.records, f"{self._table_name} of the cluster", DO)
         if self._ours:
-            await tools.schema(self.addresses, "mark", comment=table_comment(wanted))
+            await tools.run_schema_action(self.addresses, "mark", comment=table_comment(wanted))
         self._loaded = wanted
         if not self._warned:
             session.emit(Notice(NOT_RESTORED))
         self._warned = True
 
-    async def _count(self, tools: CassandraTools, wanted: RecordSet) -> RowCount:
-        return await rows_of(tools, self.addresses, wanted.records)
+    async def _count_rows(self, tools: CassandraTools, wanted: RecordSet) -> RowCount:
+        return await count_table_rows(tools, self.addresses, wanted.records)
 
 
 def _with_port(address: str, port: int) -> str:

@@ -17,7 +17,7 @@ from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.node import CassandraNode, NodePlan
 from iolab.loads.keyvalue.cassandra.node_host import (
     NodeFolder,
-    NodeHost,
+    NodeHostTools,
     _prepare_host,
     node_folder_for_run,
     parse_supported_version,
@@ -27,10 +27,10 @@ from iolab.loads.keyvalue.cassandra.server import (
     Load,
     RecordSet,
     Server,
+    count_table_rows,
     create_table,
     record_set_of_run,
     require_rows,
-    rows_of,
 )
 from iolab.loads.keyvalue.cassandra.tools import GatedCounters
 from iolab.loads.keyvalue.databases import (
@@ -59,17 +59,17 @@ LOST: Final = "See in what YCSB said why records were not stored, and run again.
 class ManagedServer(Server):
     """See `Server`; `kits` brings jars to hosts."""
 
-    cache: CacheProof | None = None
+    cache_proof: CacheProof | None = None
 
     def __init__(self, settings: ServerSettings, kits: Kits = install_kit) -> None:
         self._settings = settings
         self._version = parse_supported_version(settings.version)
         self._kits = kits
         self._place: NodeFolder | None = None
-        self._equipment: NodeHost | None = None
+        self._equipment: NodeHostTools | None = None
         self._node: CassandraNode | None = None
         self._counting = GatedCounters()
-        self.server_run = self._empty_run()
+        self.server_run = self._new_server_run()
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ class ManagedServer(Server):
         """The process id of the node on its host, None without one."""
         return self._node.pid if self._node else None
 
-    async def ready_for(
+    async def prepare_run(
         self,
         session: SessionContext,
         run: PlannedRun,
@@ -95,31 +95,31 @@ class ManagedServer(Server):
         load: Load,
     ) -> None:
         """The node of before killed, its files restored, itself started; loaded first on need."""
-        self.server_run = self._empty_run()
-        self.cache = None
+        self.server_run = self._new_server_run()
+        self.cache_proof = None
         try:
-            await self._kill()
-            workdir = await self._take_place(session, run, workdirs)
+            await self._kill_node()
+            workdir = await self._take_work_directory(session, run, workdirs)
             if self._equipment is None:
                 equipment = _prepare_host(
                     session, workdir, self._settings, self._version, self._kits
                 )
                 self._equipment = await equipment
-            self.tell(java=self._equipment.java)
+            self.record(java=self._equipment.java)
             wanted = record_set_of_run(run)
-            if not await self._holds(workdir, wanted):
-                await self._load(session, run, workdir, wanted, load)
+            if not await self._has_records(workdir, wanted):
+                await self._load_records(session, run, workdir, wanted, load)
             if not session.stop.is_requested:
                 await self._restore_and_start(session, run, workdir, wanted)
         except (HostError, EngineError) as fault:
-            self.tell(error=fault.message)
+            self.record(error=fault.message)
             # The next one looks anew at what may have been the reason.
             self._equipment = None
-            await self._kill()
+            await self._kill_node()
             raise
 
     @asynccontextmanager
-    async def watching(
+    async def collect_counters(
         self,
         session: SessionContext,
         run: PlannedRun,  # noqa: ARG002 - the protocol's
@@ -132,38 +132,38 @@ class ManagedServer(Server):
         if node is None or index is None:
             yield
             return
-        self._counting.begin(counters, index, node.newest)
+        self._counting.start_forwarding(counters, index, node.newest)
         try:
             yield
         finally:
-            self._counting.end()
-            if not node.tells and node.fault() is None:
+            self._counting.stop_forwarding()
+            if not node.has_counters and node.death_text() is None:
                 session.emit(Notice("The counters of Cassandra broke off in a run, which went on."))
 
-    async def after(self, session: SessionContext, run: PlannedRun) -> None:  # noqa: ARG002
+    async def finish_run(self, session: SessionContext, run: PlannedRun) -> None:  # noqa: ARG002
         """The statistics after the load, and whether it still lives."""
-        newest = await self._node.counters() if self._node and not self.fault() else None
+        newest = await self._node.next_counters() if self._node and not self.death_text() else None
         statistics = newest.statistics if newest else ()
-        self.tell(statistics_after=statistics, error=self.fault())
+        self.record(statistics_after=statistics, error=self.death_text())
 
-    def fault(self) -> str | None:
+    def death_text(self) -> str | None:
         """A sentence once it has died since it was ready."""
-        return self._node.fault() if self._node else None
+        return self._node.death_text() if self._node else None
 
-    async def end(self) -> tuple[str, ...]:
+    async def stop(self) -> tuple[str, ...]:
         """Stop the node and remove what it ran on; what was loaded is left to the folder's end."""
         faults: list[str] = []
         try:
-            await self._kill()
+            await self._kill_node()
             if self._place is not None:
                 await _remove_live_folders(self._place.workdir)
-                await self._place.leave()
+                await self._place.release()
         except (HostError, EngineError) as fault:
             faults.append(str(fault))
         self._place = self._equipment = None
         return tuple(faults)
 
-    def _empty_run(self) -> ServerRun:
+    def _new_server_run(self) -> ServerRun:
         settings = self._settings
         return ServerRun(
             PRODUCT,
@@ -172,7 +172,7 @@ class ManagedServer(Server):
             memory_bytes=settings.memory_bytes,
         )
 
-    async def _take_place(
+    async def _take_work_directory(
         self, session: SessionContext, run: PlannedRun, workdirs: Sequence[WorkDirectory]
     ) -> WorkDirectory:
         """Its work directory, which is another for other clients, or once a host was lost."""
@@ -180,28 +180,28 @@ class ManagedServer(Server):
         self._place = await node_folder_for_run(session, run, workdirs, self._settings, before)
         if before is not None and before.workdir.host is not self._place.workdir.host:
             self._equipment = None
-            await before.leave()
-        self.tell(host=self._place.name)
+            await before.release()
+        self.record(host=self._place.name)
         return self._place.workdir
 
-    async def _holds(self, workdir: WorkDirectory, wanted: RecordSet) -> bool:
+    async def _has_records(self, workdir: WorkDirectory, wanted: RecordSet) -> bool:
         """Whether the records are there, whole, of this version and these settings."""
         marker = await read_folder_marker(workdir.host, _loaded_data_folder(workdir, wanted))
-        if marker is None or {**marker, **self._marks(wanted)} != marker:
+        if marker is None or {**marker, **self._expected_marker(wanted)} != marker:
             return False
-        self.tell(rows=marker.get("rows"), rows_by=str(marker.get("rows_by", "")))
+        self.record(rows=marker.get("rows"), rows_by=str(marker.get("rows_by", "")))
         return True
 
-    def _marks(self, wanted: RecordSet) -> Mapping[str, Any]:
+    def _expected_marker(self, wanted: RecordSet) -> Mapping[str, Any]:
         return {
             "product": PRODUCT,
             "version": self._version.text,
             "keyspace": self._settings.keyspace,
             "replication": self._settings.replication,
-            **wanted.marker,
+            **wanted.marker_document,
         }
 
-    async def _load(
+    async def _load_records(
         self,
         session: SessionContext,
         run: PlannedRun,
@@ -213,35 +213,35 @@ class ManagedServer(Server):
         session.begin_phase(Phase.LAY_OUT, run, f"{wanted} into Cassandra {self._version.text}")
         folder = _loaded_data_folder(workdir, wanted)
         await remove_folder(workdir.host, folder)
-        node = await self._start(session, workdir, folder)
-        tools = self._equipped.tools
+        node = await self._start_node(session, workdir, folder)
+        tools = self._require_equipment.tools
         await create_table(tools, self.addresses, wanted)
-        await self._loaded(load)
+        await self._load_or_explain(load)
         if session.stop.is_requested:
             return
         session.begin_phase(
             Phase.PROVE, run, f"that Cassandra holds {wanted}, flushed and compacted"
         )
-        await session.stop.unless_requested(tools.settle(node.plan.jmx_port))
-        counting = rows_of(tools, self.addresses, wanted.records)
-        counted = await session.stop.unless_requested(counting)
+        await session.stop.run_unless_stopped(tools.flush_and_compact(node.plan.jmx_port))
+        counting = count_table_rows(tools, self.addresses, wanted.records)
+        counted = await session.stop.run_unless_stopped(counting)
         where = f"in Cassandra on host '{workdir.name}'"
         require_rows(counted, wanted.records, where, LOST)
         await node.stop()
         self._node = None
-        rows = {"rows": counted.rows, "rows_by": counted.by}
-        await mark_folder_complete(workdir.host, folder, {**self._marks(wanted), **rows})
-        self.tell(**rows)
+        rows = {"rows": counted.rows, "rows_by": counted.method}
+        await mark_folder_complete(workdir.host, folder, {**self._expected_marker(wanted), **rows})
+        self.record(**rows)
 
-    async def _loaded(self, load: Load) -> None:
+    async def _load_or_explain(self, load: Load) -> None:
         """The load; where the node died of it, its own words tell why."""
         try:
             await load()
         except EngineError as fault:
-            if died := self.fault():
+            if died := self.death_text():
                 raise EngineError(died, ROOM) from fault
             raise
-        if died := self.fault():
+        if died := self.death_text():
             raise EngineError(died, ROOM)
 
     async def _restore_and_start(
@@ -252,39 +252,41 @@ class ManagedServer(Server):
         session.begin_phase(Phase.LAY_OUT, run, doing, START_EXPECTED_S)
         live = _live_data_folder(workdir)
         cloning = clone_folder(workdir.host, _loaded_data_folder(workdir, wanted), live)
-        self.tell(restored_by=await session.stop.unless_requested(cloning))
+        self.record(restored_by=await session.stop.run_unless_stopped(cloning))
         if session.study.method.drop_caches:
-            self.cache = await drop_folder_cache(workdir, f"{live}/data/{self._settings.keyspace}")
-        node = await self._start(session, workdir, live)
+            self.cache_proof = await drop_folder_cache(
+                workdir, f"{live}/data/{self._settings.keyspace}"
+            )
+        node = await self._start_node(session, workdir, live)
         if node.newest is not None:
-            self.tell(statistics_before=node.newest.statistics)
+            self.record(statistics_before=node.newest.statistics)
 
-    async def _start(
+    async def _start_node(
         self, session: SessionContext, workdir: WorkDirectory, root: str
     ) -> CassandraNode:
         """A node on that folder, which answers."""
-        equipment = self._equipped
+        equipment = self._require_equipment
         plan = NodePlan(
             settings=self._settings,
             version=self._version,
-            root=root,
-            conf=_configuration_folder(workdir),
+            data_folder=root,
+            config_folder=_configuration_folder(workdir),
             jars=equipment.jars,
             storage_port=equipment.storage_port,
             jmx_port=equipment.jmx_port,
         )
         interval_ms = min(session.study.telemetry.interval_ms, LONGEST_INTERVAL_MS)
-        self._node = CassandraNode(plan, equipment.tools, interval_ms, self._counting.take)
+        self._node = CassandraNode(plan, equipment.tools, interval_ms, self._counting.forward)
         await self._node.start()
         return self._node
 
-    async def _kill(self) -> None:
+    async def _kill_node(self) -> None:
         if self._node is not None:
             await self._node.kill()
         self._node = None
 
     @property
-    def _equipped(self) -> NodeHost:
+    def _require_equipment(self) -> NodeHostTools:
         if self._equipment is None:
             raise ValueError("a node is started after its host was equipped")
         return self._equipment

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.hosts.engine import Command
-from iolab.hosts.remote_process import output_of
+from iolab.hosts.remote_process import run_and_get_output
 from iolab.loads.keyvalue.cassandra.node_host import SAID_LIMIT, CassandraVersion, ServerProcess
 from iolab.loads.keyvalue.cassandra.tools import CassandraTools, CountersReply, read_reply
 from iolab.loads.keyvalue.databases import remove_folder
@@ -83,34 +83,38 @@ class CassandraNode:
     async def start(self) -> None:
         """Start it and wait until it answers. EngineError with the end of its log, HostError."""
         host, plan = self._tools.host, self.plan
-        await remove_folder(host, unpacked_folder(plan))
-        await output_of(host, ("mkdir", "-p", "--", *node_folders(plan)))
+        await remove_folder(host, library_unpack_folder(plan))
+        await run_and_get_output(host, ("mkdir", "-p", "--", *node_folders(plan)))
         for name, content in node_files(plan).items():
             await host.request(
-                "put", content, deadline_s=PUT_LIMIT_S, path=f"{plan.conf}/{name}", mode=FILE_MODE
+                "put",
+                content,
+                deadline_s=PUT_LIMIT_S,
+                path=f"{plan.config_folder}/{name}",
+                mode=FILE_MODE,
             )
         await self._daemon.start()
         if not await _event_before_exit(self._serving, self._daemon, START_LIMIT_S):
-            raise await self._stillborn(f"did not begin to serve within {START_LIMIT_S} s")
+            raise await self._start_error(f"did not begin to serve within {START_LIMIT_S} s")
         await self._reader.start()
         if not await _event_before_exit(self._counted, self._reader, ANSWER_LIMIT_S):
-            raise await self._stillborn(f"did not answer within {ANSWER_LIMIT_S} s")
+            raise await self._start_error(f"did not answer within {ANSWER_LIMIT_S} s")
         self._ready = True
 
-    def fault(self) -> str | None:
+    def death_text(self) -> str | None:
         """A sentence once it has ended unasked since it was ready, or cannot write any more."""
         if not self._ready:
             return None
         if self._no_room:
-            return f"{self._name} could not write to its target any more ({self._no_room})."
-        return None if self._daemon.alive else f"{self._name} {self._daemon.why()}."
+            return f"{self._display_name} could not write to its target any more ({self._no_room})."
+        return None if self._daemon.alive else f"{self._display_name} {self._daemon.end_text()}."
 
     @property
-    def tells(self) -> bool:
+    def has_counters(self) -> bool:
         """Whether its counters still come."""
         return self._reader.alive
 
-    async def counters(self) -> CountersReply | None:
+    async def next_counters(self) -> CountersReply | None:
         """The next ones that it tells; None when it tells none any more."""
         self._counted.clear()
         limit_s = self._interval_s + TELL_LIMIT_S
@@ -120,12 +124,15 @@ class CassandraNode:
 
     async def stop(self) -> None:
         """Have it write what it holds and end. EngineError when it had to be killed."""
-        died = self.fault()
+        died = self.death_text()
         self._ready = False
         await self._reader.kill()
         ended = await self._daemon.stop(STOP_LIMIT_S)
         if died or not ended:
-            message = died or f"{self._name} did not end within {STOP_LIMIT_S:g} s, and was killed."
+            message = (
+                died
+                or f"{self._display_name} did not end within {STOP_LIMIT_S:g} s, and was killed."
+            )
             raise EngineError(message, CORRECT)
 
     async def kill(self) -> None:
@@ -135,18 +142,21 @@ class CassandraNode:
         await self._daemon.kill()
 
     @property
-    def _name(self) -> str:
+    def _display_name(self) -> str:
         return f"Cassandra {self.plan.version.text} on host '{self._tools.host.name}'"
 
-    async def _stillborn(self, late: str) -> HostError | EngineError:
+    async def _start_error(self, late: str) -> HostError | EngineError:
         """Why it is not there; nothing of it is left."""
         alive = self._daemon.alive
         if not alive:
-            message = f"{self._name} died at its start: it {self._daemon.why()}."
+            message = f"{self._display_name} died at its start: it {self._daemon.end_text()}."
         elif not self._reader.alive and self._serving.is_set():
-            message = f"The counters of {self._name} cannot be read: it {self._reader.why()}."
+            message = (
+                f"The counters of {self._display_name} cannot be read: it "
+                f"{self._reader.end_text()}."
+            )
         else:
-            message = f"{self._name} {late}; {self._daemon.why()}."
+            message = f"{self._display_name} {late}; {self._daemon.end_text()}."
         await self.kill()
         lost = self._tools.host.lost_reason
         return HostError(lost, CORRECT) if lost else EngineError(message, CORRECT)
@@ -172,7 +182,7 @@ class CassandraNode:
 async def _event_before_exit(event: asyncio.Event, daemon: ServerProcess, limit_s: float) -> bool:
     """Whether the event comes before the process ends, within a time."""
     waiting = asyncio.create_task(event.wait())
-    ending = asyncio.create_task(daemon.wait(limit_s))
+    ending = asyncio.create_task(daemon.wait_for_end(limit_s))
     try:
         await asyncio.wait({waiting, ending}, return_when=asyncio.FIRST_COMPLETED)
         return event.is_set()
@@ -246,14 +256,14 @@ _JAMM: Final = re.compile(r"jamm-[0-9.]+\.jar")
 class NodePlan:
     """All that a node's files and command are made of.
 
-    `root` is the folder of its data, `conf` that of its configuration, both absolute;
-    `storage_port` and `jmx_port` are on loopback.
+    `data_folder` is the folder of its data, `config_folder` that of its configuration, both
+    absolute; `storage_port` and `jmx_port` are on loopback.
     """
 
     settings: ServerSettings
     version: CassandraVersion
-    root: str
-    conf: str
+    data_folder: str
+    config_folder: str
     jars: tuple[str, ...]
     storage_port: int
     jmx_port: int
@@ -268,12 +278,12 @@ def node_files(plan: NodePlan) -> Mapping[str, bytes]:
 
 def node_folders(plan: NodePlan) -> tuple[str, ...]:
     """The folders that must be there before it is started."""
-    return plan.conf, plan.root, unpacked_folder(plan)
+    return plan.config_folder, plan.data_folder, library_unpack_folder(plan)
 
 
-def unpacked_folder(plan: NodePlan) -> str:
+def library_unpack_folder(plan: NodePlan) -> str:
     """Where it unpacks its own libraries, which a node that is killed leaves there."""
-    return f"{plan.conf}/unpacked"
+    return f"{plan.config_folder}/unpacked"
 
 
 def node_command(plan: NodePlan) -> Command:
@@ -282,7 +292,7 @@ def node_command(plan: NodePlan) -> Command:
     argv = (plan.settings.java, *_jvm_options(plan), DAEMON)
     return Command(
         argv=argv,
-        cwd=plan.conf,
+        cwd=plan.config_folder,
         stdin=b"",
         job_file="\n".join(argv),
         wall_limit_s=LIFE_LIMIT_S,
@@ -333,11 +343,11 @@ def _yaml_settings(plan: NodePlan) -> dict[str, Any]:
         "rpc_address": plan.settings.listen,
         "native_transport_port": plan.settings.port,
         "start_native_transport": True,
-        "data_file_directories": [f"{plan.root}/data"],
-        "commitlog_directory": f"{plan.root}/commitlog",
-        "saved_caches_directory": f"{plan.root}/saved_caches",
-        "hints_directory": f"{plan.root}/hints",
-        "cdc_raw_directory": f"{plan.root}/cdc_raw",
+        "data_file_directories": [f"{plan.data_folder}/data"],
+        "commitlog_directory": f"{plan.data_folder}/commitlog",
+        "saved_caches_directory": f"{plan.data_folder}/saved_caches",
+        "hints_directory": f"{plan.data_folder}/hints",
+        "cdc_raw_directory": f"{plan.data_folder}/cdc_raw",
         "commitlog_sync": "periodic",
         **sync,
         # A full disk or a broken one ends the node at once: one that lives on and serves nothing
@@ -361,20 +371,20 @@ def _jvm_options(plan: NodePlan) -> Sequence[str]:
         "-XX:+ExitOnOutOfMemoryError",
         # What Java leaves among temporary files would outlive it.
         "-XX:+PerfDisableSharedMem",
-        f"-Djava.io.tmpdir={unpacked_folder(plan)}",
-        f"-Djna.tmpdir={unpacked_folder(plan)}",
+        f"-Djava.io.tmpdir={library_unpack_folder(plan)}",
+        f"-Djna.tmpdir={library_unpack_folder(plan)}",
         *(f"-javaagent:{jar}" for jar in agents),
         *(f"--add-exports={part}=ALL-UNNAMED" for part in EXPORTED),
         *(f"--add-opens={part}=ALL-UNNAMED" for part in OPENED),
         "-Djdk.attach.allowAttachSelf=true",
-        f"-Dcassandra.config=file://{quote(plan.conf)}/cassandra.yaml",
-        f"-Dcassandra.storagedir={plan.root}",
-        f"-Dlogback.configurationFile={plan.conf}/logback.xml",
+        f"-Dcassandra.config=file://{quote(plan.config_folder)}/cassandra.yaml",
+        f"-Dcassandra.storagedir={plan.data_folder}",
+        f"-Dlogback.configurationFile={plan.config_folder}/logback.xml",
         f"-Dcassandra.jmx.local.port={plan.jmx_port}",
         "-Dcassandra-foreground=yes",
         # There is nobody whose gossip could be waited for.
         "-Dcassandra.skip_wait_for_gossip_to_settle=0",
         "-Dcassandra.ring_delay_ms=1",
         "-cp",
-        ":".join((plan.conf, *plan.jars)),
+        ":".join((plan.config_folder, *plan.jars)),
     )

@@ -16,7 +16,7 @@ from iolab.hosts.answers import ExitedAnswer, ScratchAnswer, read_answer
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.message import Message
-from iolab.hosts.remote_process import KILL_LIMIT_S, start_process_on
+from iolab.hosts.remote_process import KILL_LIMIT_S, start_remote_process
 from iolab.loads.keyvalue.cassandra.tools import (
     FIRST_PORT,
     PORTS_TRIED,
@@ -36,22 +36,28 @@ SUFFIX: Final = "-server"
 
 @dataclass(frozen=True, slots=True)
 class NodeFolder:
-    """Where a node lies; `taken` when its folder is held for it alone, `keep` what is to stay."""
+    """Where a node lies.
+
+    `is_taken_for_node` when its folder is held for it alone, `keep_files` what is to stay.
+    """
 
     workdir: WorkDirectory
-    taken: bool = False
-    keep: bool = False
+    is_taken_for_node: bool = False
+    keep_files: bool = False
 
     @property
     def name(self) -> str:
         """The host's name."""
         return self.workdir.name
 
-    async def leave(self) -> None:
+    async def release(self) -> None:
         """Give back a folder that was taken for the node. Raises HostError."""
-        if self.taken and not self.workdir.host.lost_reason:
+        if self.is_taken_for_node and not self.workdir.host.lost_reason:
             await self.workdir.host.request(
-                "scratch_close", deadline_s=CLOSE_LIMIT_S, dir=self.workdir.dir, keep=self.keep
+                "scratch_close",
+                deadline_s=CLOSE_LIMIT_S,
+                dir=self.workdir.dir,
+                keep=self.keep_files,
             )
 
 
@@ -97,8 +103,8 @@ async def _take_folder(session: SessionContext, run: PlannedRun, host: Host) -> 
     folder = read_answer(host.name, ScratchAnswer, message).dir
     return NodeFolder(
         WorkDirectory(host, folder, None, host.name),
-        taken=True,
-        keep=session.study.target.keep_files,
+        is_taken_for_node=True,
+        keep_files=session.study.target.keep_files,
     )
 
 
@@ -174,7 +180,7 @@ SWAPPINESS_WANTED: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class NodeHost:
+class NodeHostTools:
     """All of it on one host; `java` is told in records."""
 
     tools: CassandraTools
@@ -190,7 +196,7 @@ async def _prepare_host(
     settings: ServerSettings,
     version: CassandraVersion,
     kits: Kits,
-) -> NodeHost:
+) -> NodeHostTools:
     """Find or bring it; what is not as Cassandra wants it is told. EngineError, HostError."""
     host = workdir.host
 
@@ -202,7 +208,7 @@ async def _prepare_host(
     own = await kits(host, KitName.YCSB, YCSB_VERSION, workdir.dir, say)
     jars = await kits(host, KitName.CASSANDRA, version.text, workdir.dir, say)
     tools = CassandraTools(host, settings, own)
-    preflight = await tools.preflight()
+    preflight = await tools.check_node_start()
     storage_port, jmx_port = _free_ports(preflight, settings, host.name)
     if not version.supports(java):
         say(
@@ -211,7 +217,7 @@ async def _prepare_host(
         )
     for text in kernel_setting_notes(preflight, host.name):
         say(text)
-    return NodeHost(tools, jars, java_text_for_record(java, version), storage_port, jmx_port)
+    return NodeHostTools(tools, jars, java_text_for_record(java, version), storage_port, jmx_port)
 
 
 def kernel_setting_notes(preflight: PreflightReply, host: str) -> tuple[str, ...]:
@@ -297,7 +303,7 @@ class ServerProcess:
 
     async def start(self) -> None:
         """Start it. AgentRefusal when it cannot be started, HostError when the host fails."""
-        self._task = asyncio.create_task(self._listen(), name=f"daemon on {self.host.name}")
+        self._task = asyncio.create_task(self._follow_output(), name=f"daemon on {self.host.name}")
         begun = asyncio.create_task(self._begun.wait())
         try:
             await asyncio.wait(
@@ -313,7 +319,7 @@ class ServerProcess:
         if not self._begun.is_set() and self.alive:
             raise self.host.mark_lost(f"started no process within {SPAWN_LIMIT_S:g} s")
 
-    async def wait(self, limit_s: float) -> bool:
+    async def wait_for_end(self, limit_s: float) -> bool:
         """Whether it ends within that time; True at once when it has."""
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=limit_s)
@@ -322,8 +328,8 @@ class ServerProcess:
     async def stop(self, limit_s: float) -> bool:
         """Ask it to end, kill it when it does not; whether it ended by itself."""
         if self.alive and not self.host.lost_reason:
-            await self._signal("TERM")
-            if await self.wait(limit_s):
+            await self._send_signal("TERM")
+            if await self.wait_for_end(limit_s):
                 return True
         await self.kill()
         return False
@@ -331,30 +337,30 @@ class ServerProcess:
     async def kill(self) -> None:
         """Kill it and all that it started; returns when the host has seen it gone."""
         if self.alive and not self.host.lost_reason:
-            await self._signal("KILL")
-            if not await self.wait(KILL_LIMIT_S + SPAWN_LIMIT_S):
+            await self._send_signal("KILL")
+            if not await self.wait_for_end(KILL_LIMIT_S + SPAWN_LIMIT_S):
                 self.host.mark_lost("did not end a process that it was asked to kill")
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def why(self) -> str:
+    def end_text(self) -> str:
         """How it ended, as the second half of a sentence, with the end of what it said."""
         # Who is killed has no say in it: his last words tell of something else.
         struck = self.exited is not None and self.exited.signal is not None
         last_words = excerpt(
-            "; ".join(_telling_lines(self.tail, struck=struck)), SAID_LIMIT
+            "; ".join(_explaining_lines(self.tail, struck=struck)), SAID_LIMIT
         ).rstrip(".")
-        return f"{self._how()}{f' ({last_words})' if last_words else ''}"
+        return f"{self._exit_text()}{f' ({last_words})' if last_words else ''}"
 
-    async def _signal(self, name: str) -> None:
+    async def _send_signal(self, name: str) -> None:
         """A process that has just ended takes none, and a lost host is told by the stream."""
         with suppress(HostError):
             await self.host.request(
                 "signal", deadline_s=KILL_LIMIT_S, run=self._run_id, signal=name
             )
 
-    def _how(self) -> str:
+    def _exit_text(self) -> str:
         if self._failure:
             return f"was lost with its host: {self._failure.message.rstrip('.')}"
         exited = self.exited
@@ -368,13 +374,13 @@ class ServerProcess:
             return f"was killed by signal {exited.signal}"
         return f"ended with exit code {exited.code}"
 
-    async def _listen(self) -> None:
-        stream = start_process_on(self.host, self._command)
+    async def _follow_output(self) -> None:
+        stream = start_remote_process(self.host, self._command)
         self._run_id = stream.id
         last: Message | None = None
         try:
             async for last in stream:
-                self._take(last)
+                self._on_message(last)
             if last is not None:
                 self.exited = read_answer(self.host.name, ExitedAnswer, last)
         except HostError as fault:
@@ -382,7 +388,7 @@ class ServerProcess:
         finally:
             await stream.aclose()
 
-    def _take(self, message: Message) -> None:
+    def _on_message(self, message: Message) -> None:
         if message.is_ == "started":
             pid = message.header.get("pid")
             self.pid = pid if isinstance(pid, int) else None
@@ -396,7 +402,7 @@ class ServerProcess:
                     self._on_line(line)
 
 
-def _telling_lines(output: str, *, struck: bool) -> list[str]:
+def _explaining_lines(output: str, *, struck: bool) -> list[str]:
     """The lines that tell most of an end: the last errors, else the last ones of all."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     bad = [line for line in lines if any(word in line for word in _BAD)]

@@ -28,8 +28,8 @@ Load = Callable[[], Awaitable[None]]
 class Server(ABC):
     """A store that lives as long as its session and is brought to one state before each run.
 
-    For a run, `ready_for`, `watching` around the load, and `after` are called in this order; `end`
-    once. What any of them raises is a HostError or an EngineError.
+    For a run, `prepare_run`, `collect_counters` around the load, and `finish_run` are called in
+    this order; `stop` once. What any of them raises is a HostError or an EngineError.
     """
 
     server_run: ServerRun
@@ -46,12 +46,12 @@ class Server(ABC):
         return ""
 
     @property
-    def cache(self) -> CacheProof | None:
+    def cache_proof(self) -> CacheProof | None:
         """What was dropped of its files on `host` before it was started; None if nothing was."""
         return None
 
     @abstractmethod
-    async def ready_for(
+    async def prepare_run(
         self,
         session: SessionContext,
         run: PlannedRun,
@@ -64,7 +64,7 @@ class Server(ABC):
         yet. Returns early at a request to stop: nothing is to be measured then.
         """
 
-    def watching(
+    def collect_counters(
         self,
         session: SessionContext,  # noqa: ARG002 - of one whose counters can be had, as below
         run: PlannedRun,  # noqa: ARG002
@@ -78,18 +78,18 @@ class Server(ABC):
         """
         return nullcontext()
 
-    async def after(self, session: SessionContext, run: PlannedRun) -> None:  # noqa: B027
+    async def finish_run(self, session: SessionContext, run: PlannedRun) -> None:  # noqa: B027
         """The load is over, well or not: take the last statistics. Never raises."""
 
-    def fault(self) -> str | None:
+    def death_text(self) -> str | None:
         """A sentence once it has died since it was ready; None while it lives, or is not ours."""
         return None
 
     @abstractmethod
-    async def end(self) -> tuple[str, ...]:
+    async def stop(self) -> tuple[str, ...]:
         """Stop what iolab started and drop what iolab made there; what could not be ended."""
 
-    def tell(self, **more: Any) -> None:  # noqa: ANN401 - the record's own fields
+    def record(self, **more: Any) -> None:  # noqa: ANN401 - the record's own fields
         """Add to what is recorded of the present run."""
         self.server_run = replace(self.server_run, **more)
 
@@ -111,12 +111,12 @@ class RecordSet:
         return f"{self.records}x{self.fields}x{self.field_bytes}"
 
     @property
-    def marker(self) -> Mapping[str, Any]:
+    def marker_document(self) -> Mapping[str, Any]:
         """The same for a marker."""
         return asdict(self)
 
     @property
-    def columns(self) -> Mapping[str, str]:
+    def column_types(self) -> Mapping[str, str]:
         """The columns of YCSB's table for them, and their types."""
         fields = {f"field{number}": "text" for number in range(self.fields)}
         return {"y_id": "text", **fields}
@@ -124,7 +124,7 @@ class RecordSet:
 
 def record_set_of_run(run: PlannedRun) -> RecordSet:
     """What the run's job wants; TypeError for a job that is none of YCSB's."""
-    job = YcsbJob.require(run.point.job)
+    job = YcsbJob.require_type(run.point.job)
     return RecordSet(job.records, job.fields, job.field_bytes)
 
 
@@ -156,15 +156,15 @@ class RowCount:
     """How many rows there are, how that is known, and how far it may be off."""
 
     rows: int
-    by: str
+    method: str
     error: int = 0
 
     @property
     def text(self) -> str:
         """The number for people."""
-        return f"{self.rows:,}" if self.by == COUNT else f"about {self.rows:,}"
+        return f"{self.rows:,}" if self.method == COUNT else f"about {self.rows:,}"
 
-    def agrees_with(self, records: int) -> bool:
+    def may_equal(self, records: int) -> bool:
         """Whether there may be so many, for all that was counted."""
         return abs(self.rows - records) <= self.error
 
@@ -180,9 +180,13 @@ async def count_rows(ask: Ask, records: int) -> RowCount:
     return RowCount(round(answer.rows * scale), ESTIMATE, math.ceil(error))
 
 
-async def rows_of(tools: CassandraTools, addresses: tuple[str, ...], records: int) -> RowCount:
+async def count_table_rows(
+    tools: CassandraTools, addresses: tuple[str, ...], records: int
+) -> RowCount:
     """The rows of the cluster's table."""
-    return await count_rows(lambda ranges, sample: tools.rows(addresses, ranges, sample), records)
+    return await count_rows(
+        lambda ranges, sample: tools.count_rows(addresses, ranges, sample), records
+    )
 
 
 def sampled_range_count(records: int) -> int:
@@ -193,7 +197,7 @@ def sampled_range_count(records: int) -> int:
 
 def require_rows(counted: RowCount, records: int, table: str, hint: str) -> None:
     """EngineError unless the rows are as many as the records; `do` is what to do then."""
-    if not counted.agrees_with(records):
+    if not counted.may_equal(records):
         message = f"The table {table} holds {counted.text} rows, and should hold {records:,}."
         raise EngineError(message, hint)
 
@@ -211,7 +215,7 @@ async def create_table(
     tools: CassandraTools, addresses: tuple[str, ...], records: RecordSet
 ) -> None:
     """A table of iolab's own for those records, in a keyspace as the settings have it."""
-    await tools.schema(
+    await tools.run_schema_action(
         addresses,
         "create",
         replication=tools.settings.replication,
@@ -259,7 +263,7 @@ def require_keyspace(schema: SchemaReply, settings: ServerSettings) -> None:
 
 def require_columns(schema: SchemaReply, records: RecordSet, settings: ServerSettings) -> None:
     """EngineError when the table has other columns than the workload's; every difference named."""
-    has, wants = dict(schema.columns or {}), records.columns
+    has, wants = dict(schema.columns or {}), records.column_types
     differs = []
     if missing := sorted(wants.keys() - has.keys()):
         differs.append(f"without {_quoted_names(missing)}")

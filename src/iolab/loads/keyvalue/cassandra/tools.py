@@ -13,7 +13,7 @@ from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
-from iolab.hosts.remote_process import output_of
+from iolab.hosts.remote_process import run_and_get_output
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.java import INSTALL_JAVA
 from iolab.loads.keyvalue.workload import ServerSettings, Statistic
@@ -79,7 +79,7 @@ class CountersReply(_Reply):
     counters: Annotated[dict[Counter, Whole | None], Field(max_length=200)]
 
     @property
-    def present(self) -> Mapping[str, int]:
+    def known_counters(self) -> Mapping[str, int]:
         """The counters that it has."""
         return {name: value for name, value in self.counters.items() if value is not None}
 
@@ -88,7 +88,7 @@ class CountersReply(_Reply):
         """The same for a record."""
         return tuple(
             Statistic(name, float(value), _counter_unit(name))
-            for name, value in self.present.items()
+            for name, value in self.known_counters.items()
         )
 
 
@@ -131,30 +131,32 @@ SCOPE: Final = "cassandra"
 
 
 class GatedCounters:
-    """Hands counters on between `begin` and `end`, and drops them else."""
+    """Hands counters on between `start_forwarding` and `stop_forwarding`, and drops them else."""
 
     def __init__(self) -> None:
         self._to: CounterCollector | None = None
         self._host = 0
         self._seq = 0
 
-    def begin(self, collector: CounterCollector, host: int, newest: CountersReply | None) -> None:
+    def start_forwarding(
+        self, collector: CounterCollector, host: int, newest: CountersReply | None
+    ) -> None:
         """From now on they are those of the host with that index; the newest is the first."""
         self._to, self._host, self._seq = collector, host, 0
         if newest is not None:
-            self.take(newest)
+            self.forward(newest)
 
-    def take(self, counters: CountersReply) -> None:
+    def forward(self, counters: CountersReply) -> None:
         """One reading."""
         if self._to is None:
             return
-        sample = {"seq": self._seq, "real_ns": counters.real_ns, SCOPE: counters.present}
+        sample = {"seq": self._seq, "real_ns": counters.real_ns, SCOPE: counters.known_counters}
         # What a collector refuses is no reason to end a run: its edge has parsed it already.
         with suppress(ValueError):
             self._to.add(self._host, sample)
         self._seq += 1
 
-    def end(self) -> None:
+    def stop_forwarding(self) -> None:
         """The run is over."""
         self._to = None
 
@@ -202,17 +204,29 @@ class CassandraTools:
     settings: ServerSettings
     jars: tuple[str, ...]
 
-    async def schema(self, addresses: tuple[str, ...], action: str, **more: object) -> SchemaReply:
+    async def run_schema_action(
+        self, addresses: tuple[str, ...], action: str, **more: object
+    ) -> SchemaReply:
         """Do something with YCSB's table and tell what it is then. EngineError, HostError."""
-        words = {"do": action, **self._table, **self._reached(addresses), **more}
-        return await self._ask("Schema", words, SchemaReply, ASK_LIMIT_S)
+        words = {
+            "do": action,
+            **self._table_arguments,
+            **self._connection_arguments(addresses),
+            **more,
+        }
+        return await self._run_tool("Schema", words, SchemaReply, ASK_LIMIT_S)
 
-    async def rows(self, addresses: tuple[str, ...], ranges: int, sample: int) -> RowsReply:
+    async def count_rows(self, addresses: tuple[str, ...], ranges: int, sample: int) -> RowsReply:
         """Count the rows in a sample of ranges. EngineError, HostError."""
-        words = {**self._table, **self._reached(addresses), "ranges": ranges, "sample": sample}
-        return await self._ask("Rows", words, RowsReply, WORK_LIMIT_S)
+        words = {
+            **self._table_arguments,
+            **self._connection_arguments(addresses),
+            "ranges": ranges,
+            "sample": sample,
+        }
+        return await self._run_tool("Rows", words, RowsReply, WORK_LIMIT_S)
 
-    async def preflight(self) -> PreflightReply:
+    async def check_node_start(self) -> PreflightReply:
         """Whether a node could listen here, and what is to be known before. EngineError."""
         # Nodes that are started side by side on a host differ in the port of CQL: so do these.
         first = FIRST_PORT + 2 * (self.settings.port % FIRST_PORT)
@@ -223,15 +237,15 @@ class CassandraTools:
             "jmx": first + 1,
             "tries": PORTS_TRIED,
         }
-        return await self._ask("Preflight", words, PreflightReply, ASK_LIMIT_S)
+        return await self._run_tool("Preflight", words, PreflightReply, ASK_LIMIT_S)
 
-    async def settle(self, jmx_port: int) -> CountersReply:
+    async def flush_and_compact(self, jmx_port: int) -> CountersReply:
         """Have a node here flush and compact its table; its counters then. EngineError, HostError.
 
         It does not limit compaction any more from then on.
         """
-        words = {"do": "settle", "jmx": jmx_port, "wait_s": ANSWER_LIMIT_S, **self._table}
-        return await self._ask("Statistics", words, CountersReply, WORK_LIMIT_S)
+        words = {"do": "settle", "jmx": jmx_port, "wait_s": ANSWER_LIMIT_S, **self._table_arguments}
+        return await self._run_tool("Statistics", words, CountersReply, WORK_LIMIT_S)
 
     def watch_command(self, jmx_port: int, wait_s: int, interval_ms: int) -> Command:
         """A process that waits for a node here and then tells its counters, a line each time."""
@@ -242,28 +256,28 @@ class CassandraTools:
             "interval_ms": interval_ms,
             "cql_host": self.settings.listen,
             "cql_port": self.settings.port,
-            **self._table,
+            **self._table_arguments,
         }
-        argv = self._argv("Statistics", words)
+        argv = self._tool_argv("Statistics", words)
         limit_bytes = LINE_LIMIT_BYTES * 1024
         return Command(argv, "/", b"", " ".join(argv), WATCH_LIMIT_S, limit_bytes)
 
-    async def _ask(
+    async def _run_tool(
         self, tool: str, words: Mapping[str, object], model: type[ReplyModel], limit_s: float
     ) -> ReplyModel:
-        argv = self._argv(tool, words)
-        line = await output_of(self.host, argv, limit_s=limit_s, install=INSTALL_JAVA)
+        argv = self._tool_argv(tool, words)
+        line = await run_and_get_output(self.host, argv, limit_s=limit_s, install=INSTALL_JAVA)
         return read_reply(line.strip(), model, self.host.name)
 
-    def _argv(self, tool: str, words: Mapping[str, object]) -> tuple[str, ...]:
+    def _tool_argv(self, tool: str, words: Mapping[str, object]) -> tuple[str, ...]:
         java = (self.settings.java, *SMALL_JAVA, "-cp", ":".join(self.jars))
         return (*java, f"{PACKAGE}.{tool}", *(f"{name}={value}" for name, value in words.items()))
 
     @property
-    def _table(self) -> Mapping[str, object]:
+    def _table_arguments(self) -> Mapping[str, object]:
         return {"keyspace": self.settings.keyspace, "table": TABLE}
 
-    def _reached(self, addresses: tuple[str, ...]) -> Mapping[str, object]:
+    def _connection_arguments(self, addresses: tuple[str, ...]) -> Mapping[str, object]:
         # Any node may take a write, but none may answer a question so.
         asked = self.settings.consistency
         return {"addresses": ",".join(addresses), "consistency": "ONE" if asked == ANY else asked}

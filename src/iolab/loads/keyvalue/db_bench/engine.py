@@ -23,7 +23,7 @@ from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import IntervalLog
-from iolab.hosts.remote_process import fetch_file, output_of
+from iolab.hosts.remote_process import fetch_file, run_and_get_output
 from iolab.loads.keyvalue.db_bench.evidence import BenchRunOutput, BenchRunRequest, read_bench_run
 from iolab.loads.keyvalue.db_bench.output import OUTPUT_LIMIT_BYTES
 from iolab.loads.keyvalue.db_bench.run import TABLES_LIMIT_BYTES, LiveProgress
@@ -37,7 +37,7 @@ from iolab.loads.keyvalue.workload import (
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState
 from iolab.session.process_driver import ending_fault, killed_for_memory
-from iolab.session.start import HostStart, drive_then_snapshot, require_clock_offset
+from iolab.session.start import HostStartTime, drive_then_snapshot, require_clock_offset
 from iolab.targets.work_directory import WorkDirectory
 
 START_LIMIT_S: Final = 300.0
@@ -80,7 +80,7 @@ class SeedRange:
     first: int
     streams: int
 
-    def meets(self, other: SeedRange) -> bool:
+    def overlaps(self, other: SeedRange) -> bool:
         """Whether two commands have a stream in common, and so the same keys in the same order."""
         return self.first < other.first + other.streams and other.first < self.first + self.streams
 
@@ -92,7 +92,7 @@ def load_seeds(seed: int) -> SeedRange:
 
 def bench_seeds(job: KeyValueJob, seed: int) -> SeedRange:
     """The streams of a cell."""
-    return SeedRange(seed, job.streams)
+    return SeedRange(seed, job.seed_stream_count)
 
 
 def derived_seed(study_seed: int, *names: object) -> int:
@@ -105,11 +105,11 @@ def derived_seed(study_seed: int, *names: object) -> int:
     return 1 + slot * SEED_STEP
 
 
-def next_seed(used: Iterable[SeedRange], wanted: SeedRange) -> int:
+def next_free_seed(used: Iterable[SeedRange], wanted: SeedRange) -> int:
     """The first seed from `wanted` on with whose streams, as many as there, `used` has none."""
     seed = wanted.first
     for other in sorted(used, key=lambda seeds: seeds.first):
-        if SeedRange(seed, wanted.streams).meets(other):
+        if SeedRange(seed, wanted.streams).overlaps(other):
             seed = other.first + other.streams
     return seed
 
@@ -137,8 +137,8 @@ def load_command(job: KeyValueJob, directory: str, database: str, *, seed: int) 
     argv = [
         *_common_flags(options, LOAD, database, job.loaded),
         *("--use_existing_db=0", "--disable_wal=1", f"--threads={LOAD_STREAMS}"),
-        *("--histogram=1", "--progress_reports=0", f"--seed={_limited_seed(seed)}"),
-        *_extra_flags(options, but="disable_wal"),
+        *("--histogram=1", "--progress_reports=0", f"--seed={_seed_in_range(seed)}"),
+        *_option_flags(options, but="disable_wal"),
     ]
     size = job.loaded.keys * job.loaded.entry_bytes
     return _command(argv, directory, START_LIMIT_S + size / SLOWEST_LOAD_BYTES_PER_S)
@@ -150,7 +150,7 @@ def levels_command(job: KeyValueJob, directory: str, database: str) -> Command:
     argv = [
         *_common_flags(options, "levelstats,stats", database, job.loaded),
         *("--use_existing_db=1", "--disable_auto_compactions=1", "--threads=1"),
-        *_extra_flags(options, but="disable_auto_compactions"),
+        *_option_flags(options, but="disable_auto_compactions"),
     ]
     return _command(argv, directory, START_LIMIT_S)
 
@@ -187,9 +187,9 @@ def bench_command(
         *(f"--duration={seconds}", "--ops_between_duration_checks=1"),
         *("--histogram=1", "--statistics=1", "--stats_interval_seconds=1"),
         *_workload_flags(job),
-        f"--seed={_limited_seed(seed)}",
+        f"--seed={_seed_in_range(seed)}",
         *("--report_interval_seconds=1", f"--report_file={report_file}"),
-        *_extra_flags(options),
+        *_option_flags(options),
     ]
     limit_s = START_LIMIT_S + 2 * seconds
     return replace(_command(argv, directory, limit_s), memory_limit_bytes=job.memory_bytes)
@@ -226,7 +226,7 @@ def _workload_flags(job: KeyValueJob) -> Iterator[str]:
         yield f"--benchmark_write_rate_limit={job.write_bytes_per_s}"
 
 
-def _extra_flags(options: dict[str, str], but: str = "") -> Iterator[str]:
+def _option_flags(options: dict[str, str], but: str = "") -> Iterator[str]:
     for name, text in sorted(options.items()):
         if name not in (*PROGRAMS, but):
             yield f"--{name}={text}"
@@ -240,7 +240,7 @@ def _allowed_options(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
     return validated_options("db_bench", options, DB_BENCH_OPTIONS)
 
 
-def _limited_seed(seed: int) -> int:
+def _seed_in_range(seed: int) -> int:
     if not 1 <= seed <= SEED_MAX:
         # At 0 it takes the time of day, which nobody would know of afterwards.
         raise EngineError(f"{seed} is not a seed for db_bench.", f"Use one from 1 to {SEED_MAX}.")
@@ -270,7 +270,7 @@ class RocksdbPrograms:
     def __init__(self) -> None:
         self._found: WeakKeyDictionary[Host, dict[tuple[str, ...], str]] = WeakKeyDictionary()
 
-    async def version_on(self, workdir: WorkDirectory, job: KeyValueJob) -> str:
+    async def version_on_host(self, workdir: WorkDirectory, job: KeyValueJob) -> str:
         """db_bench's version on a work directory's host, "" for one that tells none.
 
         EngineError when a program is missing or cannot run, HostError when the host fails.
@@ -280,7 +280,7 @@ class RocksdbPrograms:
         key = tuple(command.argv[0] for command in commands)
         if key not in versions:
             words = [
-                await output_of(
+                await run_and_get_output(
                     workdir.host,
                     command.argv,
                     cwd=command.cwd,
@@ -307,7 +307,7 @@ STORED_REPORT: Final = "db_bench.report.csv"
 class DbBenchTask:
     """What one host is to do: its command, where that leaves its report, and what is expected."""
 
-    asked: BenchRunRequest
+    request: BenchRunRequest
     command: Command
     report: str
 
@@ -317,7 +317,7 @@ async def run_bench(
     run: PlannedRun,
     share: HostRunState,
     cell: DbBenchTask,
-    go: HostStart,
+    go: HostStartTime,
     halt: asyncio.Event,
 ) -> None:
     """Run the cell between two looks at the devices, and fill in the evidence however it ends.
@@ -328,7 +328,9 @@ async def run_bench(
     heard = _OutputReader(session, run, share, cell)
     report: bytes | None = None
     try:
-        ending = await drive_then_snapshot(share, cell.command, go, halt, heard.out, heard.err)
+        ending = await drive_then_snapshot(
+            share, cell.command, go, halt, heard.feed_stdout, heard.feed_stderr
+        )
         report = await fetch_file(share.workdir.host, cell.report, REPORT_LIMIT_BYTES)
     finally:
         heard.finish(report)
@@ -349,17 +351,17 @@ class _OutputReader:
         self._cell = cell
         self._stdout = bytearray()
         self._stderr = bytearray()
-        self._live = LiveProgress(cell.asked.job)
+        self._live = LiveProgress(cell.request.job)
 
-    def out(self, piece: bytes) -> None:
+    def feed_stdout(self, piece: bytes) -> None:
         """Take the next bytes of standard output."""
         self._stdout += piece
 
-    def err(self, piece: bytes) -> None:
+    def feed_stderr(self, piece: bytes) -> None:
         """Take the next bytes of standard error."""
         self._stderr += piece
         now_ns = self._session.clock.real_ns() + require_clock_offset(self._share).offset_ns
-        entry_bytes = self._cell.asked.job.loaded.entry_bytes
+        entry_bytes = self._cell.request.job.loaded.entry_bytes
         for second, ops_per_s in self._live.feed(piece, now_ns):
             self._session.emit(
                 IntervalReported(
@@ -383,6 +385,6 @@ class _OutputReader:
         exited_ns = ending.exited.real_ns if ending else None
         left = BenchRunOutput(stdout, stderr, report, self._live.start_real_ns, exited_ns)
         halted = ending is None or ending.halted
-        share.reading, replies = read_bench_run(self._cell.asked, left, halted=halted)
+        share.reading, replies = read_bench_run(self._cell.request, left, halted=halted)
         share.details = replies
         share.intervals = IntervalLog.from_intervals(share.reading.intervals)

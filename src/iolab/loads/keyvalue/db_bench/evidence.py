@@ -84,7 +84,7 @@ def bench_run_faults(
         faults.append(f"db_bench ran for {result.seconds:g} s, and {seconds:g} s were asked for")
     return (
         *faults,
-        *_key_faults(output, result, job),
+        *_key_count_faults(output, result, job),
         *_latency_faults(result),
         *_block_faults(output, job),
         *_writer_faults(output, job),
@@ -141,7 +141,9 @@ def _tree_faults(output: DbBenchOutput) -> Iterator[str]:
             yield f"level {row.name[1:]} is at {row.score:g} of its limit after the load"
 
 
-def _key_faults(output: DbBenchOutput, result: BenchmarkOutput, job: KeyValueJob) -> Iterator[str]:
+def _key_count_faults(
+    output: DbBenchOutput, result: BenchmarkOutput, job: KeyValueJob
+) -> Iterator[str]:
     """Keys that were not there: reading what is absent costs next to nothing."""
     if job.workload in ABSENT_BY_DESIGN:
         return
@@ -152,7 +154,7 @@ def _key_faults(output: DbBenchOutput, result: BenchmarkOutput, job: KeyValueJob
     if reads and read_bytes is not None:
         found = read_bytes // job.loaded.value_bytes
     elif first is not None:
-        reads, found, whose = first.reads, first.found, " of its first thread"
+        reads, found, whose = first.reads, first.found_count, " of its first thread"
     else:
         return
     if found == 0:
@@ -172,7 +174,7 @@ def _latency_faults(result: BenchmarkOutput) -> Iterator[str]:
         return
     for operation in expected:
         if result.latency(operation) is None:
-            yield f"db_bench gave no whole histogram for {operation.word}"
+            yield f"db_bench gave no whole histogram for {operation.display_name}"
     timed = sum(latency.count for latency in result.latencies)
     if result.operations is not None and timed != result.operations:
         yield f"db_bench counted {result.operations} operations, and timed {timed}"
@@ -188,7 +190,7 @@ def _block_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator[str]:
 
 def _writer_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator[str]:
     if job.workload == READ_RANDOM_WRITE_RANDOM:
-        yield from _share_faults(output, job)
+        yield from _operation_share_faults(output, job)
     if job.workload != READ_WHILE_WRITING:
         return
     rate = output.header.write_bytes_per_s
@@ -199,7 +201,7 @@ def _writer_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator[str]:
         yield "nothing was written while db_bench read"
 
 
-def _share_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator[str]:
+def _operation_share_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator[str]:
     result = output.result(job.workload)
     read = result.latency(KeyOperation.READ) if result else None
     write = result.latency(KeyOperation.WRITE) if result else None

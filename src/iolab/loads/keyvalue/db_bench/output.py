@@ -22,7 +22,7 @@ from iolab.loads.keyvalue.workload import (
     LevelShape,
     ThreadProgress,
 )
-from iolab.units import NS_PER_US, finite
+from iolab.units import NS_PER_US, parse_finite
 
 BINS_LIMIT: Final = 256
 """Lines of bins taken: RocksDB has 109 up to 2^64."""
@@ -34,7 +34,7 @@ SENTENCE_LIMIT: Final = 200
 DB_BENCH_WORDS: Final[Mapping[str, KeyOperation]] = MappingProxyType(
     {
         **{
-            operation.word: operation
+            operation.display_name: operation
             for operation in KeyOperation
             if KeyOperation.READ <= operation <= KeyOperation.HASH
         },
@@ -54,7 +54,7 @@ class HistogramParser:
         self._extremes: tuple[int, int] | None = None
         self._bins: list[LatencyBin] = []
 
-    def take(self, line: str) -> bool:
+    def take_line(self, line: str) -> bool:
         """One line; whether it belongs to the histogram."""
         if match := _COUNTED.fullmatch(line):
             self._counted = int(match[1]), float(match[2]), float(match[3])
@@ -68,7 +68,7 @@ class HistogramParser:
 
     def latency(self) -> BinnedLatency | None:
         """The histogram is read; None when it is not whole, which `faults` then says."""
-        word = self.operation.word
+        word = self.operation.display_name
         if self._counted is None or self._extremes is None or not self._bins:
             self.faults.append(f"the histogram of {word} is cut short")
             return None
@@ -95,7 +95,9 @@ class HistogramParser:
         last = self._bins[-1].high_ns if self._bins else 0
         if high <= low or low * NS_PER_US < last or count < 1 or len(self._bins) >= BINS_LIMIT:
             self.faults.append(
-                f"a bin of {self.operation.word} reads ({low}, {high}] {count}"[:SENTENCE_LIMIT]
+                f"a bin of {self.operation.display_name} reads ({low}, {high}] {count}"[
+                    :SENTENCE_LIMIT
+                ]
             )
             return
         self._bins.append(LatencyBin(low * NS_PER_US, high * NS_PER_US, count))
@@ -178,7 +180,9 @@ def parse_compaction_row(columns: tuple[str, ...], line: str) -> CompactionRow |
     cells = dict(zip(columns, words, strict=True))
     size = _SIZE.fullmatch(cells.get("Size", ""))
     files = cells.get("Files", "").split("/")[0]
-    numbers = [finite(cells.get(name, "")) for name in ("Score", "W-Amp", "Comp(cnt)", "Comp(sec)")]
+    numbers = [
+        parse_finite(cells.get(name, "")) for name in ("Score", "W-Amp", "Comp(cnt)", "Comp(sec)")
+    ]
     if size is None or not files.isdecimal() or any(number is None for number in numbers):
         return None
     score, amplification, compactions, seconds = (number or 0.0 for number in numbers)
@@ -287,7 +291,7 @@ class FirstThreadReads:
     """What the first thread alone says that it did; db_bench drops the words of the others."""
 
     reads: int
-    found: int
+    found_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,8 +349,8 @@ def parse_db_bench_output(stdout: bytes, stderr: bytes) -> DbBenchOutput:
         if len(raw) > OUTPUT_LIMIT_BYTES:
             draft.faults.append(f"db_bench's {name} is longer than {OUTPUT_LIMIT_BYTES} bytes")
     for line in _terminal_lines(stdout):
-        draft.take(line)
-    draft.close()
+        draft.take_line(line)
+    draft.end_result()
     version = ""
     for line in _terminal_lines(stderr):
         if match := _VERSION.match(line):
@@ -405,14 +409,14 @@ class _DbBenchParser:
         self._tickers: dict[str, int] = {}
         self._timed: dict[str, TimedTicker] = {}
 
-    def take(self, line: str) -> None:
+    def take_line(self, line: str) -> None:
         """One line, in order."""
         if not self._header_ended:
             self._take_header(line)
         if self._open is not None:
-            if self._open.take(line):
+            if self._open.take_line(line):
                 return
-            self.close()
+            self.end_result()
         if match := _RESULT.fullmatch(line):
             self._begin_result(match)
         elif match := _PER.fullmatch(line):
@@ -424,7 +428,7 @@ class _DbBenchParser:
         elif not self._take_table(line):
             _add_message(self.messages, line)
 
-    def close(self) -> None:
+    def end_result(self) -> None:
         """End the histogram that is being read, if one is."""
         draft, self._open = self._open, None
         if draft is None:
@@ -476,8 +480,8 @@ class _DbBenchParser:
     def _begin_result(self, match: re.Match[str]) -> None:
         # Sections of the benchmark before end here, whatever they were.
         self._columns, self._in_levels, self._in_statistics = (), False, False
-        mean, rate, tail = finite(match[2]), int(match[3]), match[6]
-        seconds = finite(match[4]) if match[4] else None
+        mean, rate, tail = parse_finite(match[2]), int(match[3]), match[6]
+        seconds = parse_finite(match[4]) if match[4] else None
         if mean is None or mean < 0 or rate < 0 or (seconds is not None and seconds < 0):
             self.faults.append(f"db_bench says {match[0]!r}"[:SENTENCE_LIMIT])
             return
@@ -492,7 +496,7 @@ class _DbBenchParser:
                 ops_per_s=rate,
                 seconds=seconds,
                 operations=int(match[5]) if match[5] else None,
-                mib_per_s=finite(mib[1]) if mib else None,
+                mib_per_s=parse_finite(mib[1]) if mib else None,
                 first_thread=_parse_first_thread(tail),
                 latencies=(),
             )
@@ -541,9 +545,9 @@ class _DbBenchParser:
 def _parse_first_thread(tail: str) -> FirstThreadReads | None:
     """What the end of a result line says of reads, in either form."""
     if match := _FOUND.search(tail):
-        return FirstThreadReads(reads=int(match[2]), found=int(match[1]))
+        return FirstThreadReads(reads=int(match[2]), found_count=int(match[1]))
     if match := _MIXED.search(tail):
-        return FirstThreadReads(reads=int(match[1]), found=int(match[2]))
+        return FirstThreadReads(reads=int(match[1]), found_count=int(match[2]))
     return None
 
 

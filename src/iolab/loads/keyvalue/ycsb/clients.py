@@ -31,8 +31,8 @@ from iolab.hosts.remote_process import (
     Ending,
     exit_fault,
     fetch_file,
-    output_of,
     require_success,
+    run_and_get_output,
 )
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.databases import (
@@ -66,7 +66,7 @@ from iolab.loads.keyvalue.ycsb.engine import (
     YcsbStore,
     build_java_kit,
     load_command,
-    rocks_command,
+    rocksdb_shape_command,
 )
 from iolab.loads.keyvalue.ycsb.hdr_log import LOG_LIMIT_BYTES
 from iolab.loads.keyvalue.ycsb.output import (
@@ -77,9 +77,9 @@ from iolab.loads.keyvalue.ycsb.output import (
     without_status,
 )
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState, run_on_each
+from iolab.session.driver import HostRunState, run_on_each_host
 from iolab.session.process_driver import ending_fault, killed_for_memory
-from iolab.session.start import HostStart, drive_then_snapshot, start_load_together
+from iolab.session.start import HostStartTime, drive_then_snapshot, start_load_together
 from iolab.targets.work_directory import WorkDirectory
 from iolab.text import excerpt
 from iolab.units import NS_PER_S
@@ -88,36 +88,36 @@ KEPT_BYTES: Final = 16 << 20
 """Of each stream: a status line of half a kB for each second of nine hours."""
 
 
-Hear = Callable[[YcsbStatus], None]
+StatusCallback = Callable[[YcsbStatus], None]
 """Takes each status line when it comes."""
 
 
 class YcsbStreams:
     """Keeps both streams of a process, and reads its status lines while they come."""
 
-    def __init__(self, hear: Hear) -> None:
+    def __init__(self, hear: StatusCallback) -> None:
         self.stdout = bytearray()
         self.stderr = bytearray()
         self._hear = hear
         self._status = StatusReader()
 
-    def out(self, piece: bytes) -> None:
+    def feed_stdout(self, piece: bytes) -> None:
         """Take the next bytes of standard output."""
         self.stdout += piece[: KEPT_BYTES - len(self.stdout)]
 
-    def err(self, piece: bytes) -> None:
+    def feed_stderr(self, piece: bytes) -> None:
         """Take the next bytes of standard error."""
         self.stderr += piece[: KEPT_BYTES - len(self.stderr)]
         for status in self._status.feed(piece):
             self._hear(status)
 
-    def without_status(self, ending: Ending) -> Ending:
+    def without_status_lines(self, ending: Ending) -> Ending:
         """How the process ended, with the last words that are no status line."""
         words = without_status(bytes(self.stderr))[-STDERR_TAIL_BYTES:]
         return replace(ending, stderr_tail=words.decode("utf-8", "replace"))
 
     @property
-    def packed(self) -> tuple[CompressedBytes, CompressedBytes]:
+    def compressed(self) -> tuple[CompressedBytes, CompressedBytes]:
         """Both streams for the record."""
         return CompressedBytes.compress(bytes(self.stdout)), CompressedBytes.compress(
             bytes(self.stderr)
@@ -133,7 +133,7 @@ DEATH_WATCH_S: Final = 0.5
 
 STDERR: Final = f"{YCSB_ENGINE}.stderr"
 
-Died = Callable[[], str | None]
+FailureProbe = Callable[[], str | None]
 """A sentence once the server has died, None while it lives."""
 
 
@@ -143,7 +143,7 @@ def no_failure_probe() -> str | None:
 
 
 class YcsbClients:
-    """All clients of one run; `measure` once, then `fetch`.
+    """All clients of one run; `measure` once, then `fetch_files`.
 
     Each client's command stands in its share; `printed` holds what each process printed.
     """
@@ -166,17 +166,17 @@ class YcsbClients:
             for share in shares
         }
 
-    async def measure(self, died: Died = no_failure_probe) -> None:
+    async def measure(self, died: FailureProbe = no_failure_probe) -> None:
         """From the start of all processes to the end of the last.
 
         Raises HostError or EngineError when any host failed or the server died; the others are then
         stopped. The user's wish to stop ends all of them early without an error.
         """
         load = start_load_together(
-            self._session, self._shares, self._counters, self._one, self._halt
+            self._session, self._shares, self._counters, self._run_client, self._halt
         )
         try:
-            await run_with(load, self._heed(died))
+            await run_with(load, self._halt_on_failure(died))
         except EngineError:
             if died() is None:
                 raise
@@ -187,13 +187,13 @@ class YcsbClients:
             hint = "See what the server said before it died; the next run starts it again."
             raise EngineError(fault, hint)
 
-    async def fetch(self, names: Sequence[str]) -> None:
+    async def fetch_files(self, names: Sequence[str]) -> None:
         """Bring these files of each client's work folder into its share, as far as they are there.
 
         Raises HostError when a host fails, with the files of the others kept.
         """
 
-        async def bring(share: HostRunState) -> None:
+        async def fetch_from_host(share: HostRunState) -> None:
             for name in names:
                 path = f"{work_folder(share.workdir)}/{name}"
                 with suppress(AgentRefusalError):
@@ -201,28 +201,28 @@ class YcsbClients:
                     if content is not None:
                         share.files[name] = CompressedBytes.compress(content)
 
-        await run_on_each(
-            [share for share in self._shares if not share.workdir.host.lost_reason], bring
+        await run_on_each_host(
+            [share for share in self._shares if not share.workdir.host.lost_reason], fetch_from_host
         )
 
-    async def _one(self, share: HostRunState, go: HostStart) -> None:
+    async def _run_client(self, share: HostRunState, go: HostStartTime) -> None:
         """One client's process between two looks at its devices."""
         if share.command is None:
             raise ValueError("a client has its command before the run is measured")
         printed = self.printed[share.name]
         try:
             ending = await drive_then_snapshot(
-                share, share.command, go, self._halt, printed.out, printed.err
+                share, share.command, go, self._halt, printed.feed_stdout, printed.feed_stderr
             )
         finally:
             if share.ending is not None:
-                share.ending = printed.without_status(share.ending)
-            share.output, share.files[STDERR] = printed.packed
+                share.ending = printed.without_status_lines(share.ending)
+            share.output, share.files[STDERR] = printed.compressed
         killed = killed_for_memory("YCSB", share.name, share.command, ending, GIVE_MEMORY)
         if fault := killed or ending_fault(YCSB_ENGINE, share):
             raise fault
 
-    async def _heed(self, died: Died) -> None:
+    async def _halt_on_failure(self, died: FailureProbe) -> None:
         """Halt all clients when the server has died."""
         while not died():  # noqa: ASYNC110 - a process elsewhere sets no event
             await asyncio.sleep(DEATH_WATCH_S)
@@ -230,10 +230,12 @@ class YcsbClients:
         await asyncio.Event().wait()
 
 
-def status_listener(session: SessionContext, run: PlannedRun, host: str, record_bytes: int) -> Hear:
+def status_listener(
+    session: SessionContext, run: PlannedRun, host: str, record_bytes: int
+) -> StatusCallback:
     """Tells the live view of each status line of a host."""
 
-    def hear(status: YcsbStatus) -> None:
+    def emit_interval(status: YcsbStatus) -> None:
         session.emit(
             IntervalReported(
                 host=host,
@@ -245,7 +247,7 @@ def status_listener(session: SessionContext, run: PlannedRun, host: str, record_
             )
         )
 
-    return hear
+    return emit_interval
 
 
 LOAD_THREADS: Final = 16
@@ -296,7 +298,7 @@ async def load_records(
     work = {
         share.name: (
             load_command(
-                YcsbJob.require(run.point.job),
+                YcsbJob.require_type(run.point.job),
                 store_on(share.workdir),
                 kit_on(share.workdir),
                 work_folder(share.workdir),
@@ -310,21 +312,23 @@ async def load_records(
         for share, records in shares
         if records.count
     }
-    progress = _Progress(session, run, sum(records.count for _, records in work.values()))
+    progress = _LoadProgress(session, run, sum(records.count for _, records in work.values()))
 
-    async def load_on(share: HostRunState) -> None:
+    async def load_on_client(share: HostRunState) -> None:
         command, records = work[share.name]
-        printed = YcsbStreams(progress.of(share.name))
+        printed = YcsbStreams(progress.listener_for_host(share.name))
         with cancel_on_halt(halt):
-            await _load_share(share, command, records, printed, halt)
+            await _load_records_of_client(share, command, records, printed, halt)
 
-    loading = run_on_each([share for share, records in shares if records.count], load_on)
+    loading = run_on_each_host(
+        [share for share, records in shares if records.count], load_on_client
+    )
     await run_with(loading, session.stop.forward_to(halt))
     if session.stop.is_requested:
         raise Interrupted("The session was stopped while it loaded records.", "Resume it to go on.")
 
 
-class _Progress:
+class _LoadProgress:
     """Tells now and then how far all clients have come together."""
 
     def __init__(self, session: SessionContext, run: PlannedRun, records: int) -> None:
@@ -334,10 +338,10 @@ class _Progress:
         self._done: dict[str, int] = {}
         self._told_ns = session.clock.mono_ns()
 
-    def of(self, host: str) -> Hear:
+    def listener_for_host(self, host: str) -> StatusCallback:
         """What hears that host's status."""
 
-        def hear(status: YcsbStatus) -> None:
+        def on_status(status: YcsbStatus) -> None:
             self._done[host] = status.operations
             now_ns = self._session.clock.mono_ns()
             if now_ns - self._told_ns >= PROGRESS_S * NS_PER_S:
@@ -345,10 +349,10 @@ class _Progress:
                 text = f"{sum(self._done.values()):,} of {self._records:,} records"
                 self._session.begin_phase(Phase.LAY_OUT, self._run, text)
 
-        return hear
+        return on_status
 
 
-async def _load_share(
+async def _load_records_of_client(
     share: HostRunState,
     command: Command,
     records: RecordShare,
@@ -357,13 +361,18 @@ async def _load_share(
 ) -> None:
     """One client's part, to its end or until it is halted."""
     ending = await require_success(
-        share.workdir.host, command, halt, printed.out, on_stderr=printed.err, install=INSTALL_JAVA
+        share.workdir.host,
+        command,
+        halt,
+        printed.feed_stdout,
+        on_stderr=printed.feed_stderr,
+        install=INSTALL_JAVA,
     )
     if ending.halted:
         return
     if killed := killed_for_memory("YCSB", share.name, command, ending, GIVE_MEMORY):
         raise killed
-    if fault := exit_fault(printed.without_status(ending), command):
+    if fault := exit_fault(printed.without_status_lines(ending), command):
         raise EngineError(f"YCSB on host '{share.name}' {fault}.", LOAD_AGAIN)
     output = parse_ycsb_output(bytes(printed.stdout), bytes(printed.stderr))
     if faults := load_faults(output, records.count):
@@ -401,20 +410,20 @@ class YcsbTools:
         self._kits = kits
         self._found: WeakKeyDictionary[Host, YcsbInstall] = WeakKeyDictionary()
 
-    def of(self, workdir: WorkDirectory) -> YcsbInstall:
+    def tools_of_host(self, workdir: WorkDirectory) -> YcsbInstall:
         """The tools of a host that was asked before; KeyError for another."""
         return self._found[workdir.host]
 
-    async def on(
+    async def find_or_install(
         self, workdir: WorkDirectory, settings: ServerSettings, say: Callable[[str], None]
     ) -> YcsbInstall:
         """The tools on its host. EngineError when they cannot be had, HostError of a host."""
         install = self._found.get(workdir.host)
         if install is None:
-            install = self._found[workdir.host] = await self._look(workdir, settings, say)
+            install = self._found[workdir.host] = await self._install(workdir, settings, say)
         return install
 
-    async def _look(
+    async def _install(
         self, workdir: WorkDirectory, settings: ServerSettings, say: Callable[[str], None]
     ) -> YcsbInstall:
         java = await find_java(workdir.host, settings.java, oldest=OLDEST_JAVA)
@@ -434,7 +443,7 @@ async def _core_version(host: Host, folder: str) -> str:
     """The version of the user's own YCSB, by the name of its core. EngineError without one."""
     hint = "Give the folder of an unpacked YCSB as server.ycsb; without it iolab brings its own."
     try:
-        listed = await output_of(host, ("ls", "--", f"{folder.rstrip('/')}/lib"))
+        listed = await run_and_get_output(host, ("ls", "--", f"{folder.rstrip('/')}/lib"))
     except EngineError as fault:
         raise EngineError(fault.message, hint) from None
     match = _CORE.search(listed.decode("utf-8", "replace"))
@@ -458,7 +467,7 @@ class RocksShape:
     shape: StoreShape
 
 
-def read_shape(output: bytes) -> RocksShape | None:
+def parse_rocks_shape(output: bytes) -> RocksShape | None:
     """The shape that was printed; None when the output is not whole. Never raises."""
     numbers = {
         match[1].decode(): int(match[2])
@@ -476,7 +485,7 @@ def read_shape(output: bytes) -> RocksShape | None:
     )
 
 
-def shape_faults(database: RocksShape | None, records: int) -> tuple[str, ...]:
+def database_shape_faults(database: RocksShape | None, records: int) -> tuple[str, ...]:
     """Why a database is not the one that was loaded with so many records; empty when it is."""
     if database is None:
         return ("the database did not tell what it holds",)
@@ -527,12 +536,12 @@ class DatabaseStart:
     shape: StoreShape
 
 
-def golden_folder(workdir: WorkDirectory, job: YcsbJob) -> str:
+def golden_database_folder(workdir: WorkDirectory, job: YcsbJob) -> str:
     """Where the loaded database lies; one for each set of records."""
     return f"{workdir.dir}/ycsb.loaded.{job.records}x{job.fields}x{job.field_bytes}"
 
 
-def copy_folder(workdir: WorkDirectory) -> str:
+def database_copy_folder(workdir: WorkDirectory) -> str:
     """Where the database of the present run lies."""
     return f"{workdir.dir}/ycsb.database"
 
@@ -543,7 +552,7 @@ class EmbeddedStores:
     def __init__(self) -> None:
         self._starts: dict[str, DatabaseStart] = {}
 
-    def start_of(self, share: HostRunState) -> DatabaseStart | None:
+    def start_of_client(self, share: HostRunState) -> DatabaseStart | None:
         """How that client's database was at the start; None where it has none of its own."""
         return self._starts.get(share.name)
 
@@ -562,10 +571,10 @@ class EmbeddedStores:
         self._starts.clear()
         shapes: dict[str, StoreShape | None] = {}
 
-        async def look(share: HostRunState) -> None:
+        async def find_database(share: HostRunState) -> None:
             shapes[share.name] = await _loaded_shape(share.workdir, job, tools[share.name])
 
-        await run_on_each(shares, look)
+        await run_on_each_host(shares, find_database)
         missing = [share for share in shares if shapes[share.name] is None]
         if missing:
             shapes.update(await _load_databases(session, run, job, missing, tools))
@@ -573,21 +582,23 @@ class EmbeddedStores:
             return
         session.begin_phase(Phase.LAY_OUT, run, "a copy of the loaded database")
 
-        async def copy(share: HostRunState) -> None:
+        async def copy_database(share: HostRunState) -> None:
             how = await clone_folder(
-                share.workdir.host, golden_folder(share.workdir, job), copy_folder(share.workdir)
+                share.workdir.host,
+                golden_database_folder(share.workdir, job),
+                database_copy_folder(share.workdir),
             )
             shape = shapes[share.name]
             if shape is not None:
                 self._starts[share.name] = DatabaseStart(how, shape)
 
-        await session.stop.unless_requested(run_on_each(shares, copy))
-        await drop_folder_caches(session, run, shares, copy_folder)
+        await session.stop.run_unless_stopped(run_on_each_host(shares, copy_database))
+        await drop_folder_caches(session, run, shares, database_copy_folder)
 
-    async def leave(self, share: HostRunState) -> None:
+    async def remove_copy(self, share: HostRunState) -> None:
         """Remove that client's copy; what was loaded stays for the next run."""
         if self._starts.pop(share.name, None):
-            await remove_folder(share.workdir.host, copy_folder(share.workdir))
+            await remove_folder(share.workdir.host, database_copy_folder(share.workdir))
 
 
 async def _load_databases(
@@ -600,13 +611,13 @@ async def _load_databases(
     """Load what is missing from nothing, flush, compact and count it; the markers come last."""
     all_records = RecordShare(0, job.records)
 
-    async def clear(share: HostRunState) -> None:
-        await remove_folder(share.workdir.host, golden_folder(share.workdir, job))
+    async def clear_host(share: HostRunState) -> None:
+        await remove_folder(share.workdir.host, golden_database_folder(share.workdir, job))
 
     session.begin_phase(
         Phase.LAY_OUT, run, f"{job.records:,} records of {job.fields} x {job.field_bytes} bytes"
     )
-    await run_on_each(missing, clear)
+    await run_on_each_host(missing, clear_host)
     await load_records(
         session,
         run,
@@ -617,28 +628,28 @@ async def _load_databases(
     session.begin_phase(Phase.PROVE, run, "flush, compact and count the records")
     shapes: dict[str, StoreShape] = {}
 
-    async def settle(share: HostRunState) -> None:
+    async def settle_host(share: HostRunState) -> None:
         shapes[share.name] = await _settle_database(share.workdir, job, tools[share.name])
 
-    await session.stop.unless_requested(run_on_each(missing, settle))
+    await session.stop.run_unless_stopped(run_on_each_host(missing, settle_host))
     return shapes
 
 
 async def _settle_database(workdir: WorkDirectory, job: YcsbJob, tools: YcsbInstall) -> StoreShape:
     """The shape of a loaded database at rest. EngineError unless every record is there whole."""
-    command = rocks_command(
+    command = rocksdb_shape_command(
         job, _ycsb_store(workdir, job), tools.kit, work_folder(workdir), settle=True
     )
-    words = await output_of(
+    words = await run_and_get_output(
         workdir.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s
     )
-    database = read_shape(words)
-    if database is None or (faults := shape_faults(database, job.records)):
+    database = parse_rocks_shape(words)
+    if database is None or (faults := database_shape_faults(database, job.records)):
         reason = "; ".join(faults) if database else "it does not tell what it holds"
         message = f"The loaded database on host '{workdir.name}' cannot serve: {reason}."
         raise EngineError(message, RUN_AGAIN)
     marker = {**_database_marker(job, tools), "shape": asdict(database.shape)}
-    await mark_folder_complete(workdir.host, golden_folder(workdir, job), marker)
+    await mark_folder_complete(workdir.host, golden_database_folder(workdir, job), marker)
     return database.shape
 
 
@@ -646,7 +657,7 @@ async def _loaded_shape(
     workdir: WorkDirectory, job: YcsbJob, tools: YcsbInstall
 ) -> StoreShape | None:
     """The shape of the loaded database; None when there is none, or none that is whole."""
-    marker = await read_folder_marker(workdir.host, golden_folder(workdir, job))
+    marker = await read_folder_marker(workdir.host, golden_database_folder(workdir, job))
     if marker is None:
         return None
     shape = parse_store_shape(marker.pop("shape", None))
@@ -654,7 +665,7 @@ async def _loaded_shape(
 
 
 def _ycsb_store(workdir: WorkDirectory, job: YcsbJob) -> YcsbStore:
-    return YcsbStore(ServerKind.EMBEDDED, database=golden_folder(workdir, job))
+    return YcsbStore(ServerKind.EMBEDDED, database=golden_database_folder(workdir, job))
 
 
 def _database_marker(job: YcsbJob, tools: YcsbInstall) -> dict[str, Any]:

@@ -148,7 +148,9 @@ def load_command(
 def measure_command(
     job: YcsbJob, store: YcsbStore, kit: JavaKit, directory: str, *, seconds: int, prefix: str
 ) -> Command:
-    """Make the job's load for so many seconds; the latency logs are `hdr_names` in `directory`.
+    """Make the job's load for so many seconds.
+
+    The latency logs are `latency_log_names` in `directory`.
 
     EngineError for an option that is not allowed and a mix that YCSB cannot be told.
     """
@@ -180,11 +182,13 @@ def measure_command(
     )
 
 
-def hdr_names(job: YcsbJob, prefix: str) -> tuple[str, ...]:
+def latency_log_names(job: YcsbJob, prefix: str) -> tuple[str, ...]:
     """The latency logs that a run of the job leaves in its directory, one an operation."""
     names = {operation: name for name, operation in YCSB_NAMES.items()}
     operations = timed_operations(job)
-    intended = [operation.intended for operation in operations] if job.rate_ops_per_s else []
+    intended = (
+        [operation.intended_variant for operation in operations] if job.rate_ops_per_s else []
+    )
     return tuple(
         f"{prefix}{names[operation]}.hdr" for operation in (*operations, *intended) if operation
     )
@@ -192,13 +196,13 @@ def hdr_names(job: YcsbJob, prefix: str) -> tuple[str, ...]:
 
 def timed_operations(job: YcsbJob) -> tuple[KeyOperation, ...]:
     """What a run of the job times: a read-modify-write's read and update are timed as such too."""
-    wanted = {operation for operation in YCSB_OPERATIONS if job.share(operation) > 0}
+    wanted = {operation for operation in YCSB_OPERATIONS if job.operation_share(operation) > 0}
     if KeyOperation.READ_MODIFY_WRITE in wanted:
         wanted |= {KeyOperation.READ, KeyOperation.UPDATE}
     return tuple(operation for operation in YCSB_OPERATIONS if operation in wanted)
 
 
-def rocks_command(
+def rocksdb_shape_command(
     job: YcsbJob, store: YcsbStore, kit: JavaKit, directory: str, *, settle: bool
 ) -> Command:
     """Count what an embedded database holds; with `settle` flush and compact it before.
@@ -236,7 +240,7 @@ _PROPORTIONS: Final = {
 def _common_properties(job: YcsbJob, store: YcsbStore) -> dict[str, str]:
     """What loading and measuring are both told: above all the records, which must be the same."""
     options = _allowed_options(job.options)
-    own = {name: text for name, text in options.items() if not YCSB_OPTIONS[name].prefix}
+    own = {name: text for name, text in options.items() if not YCSB_OPTIONS[name].is_prefix}
     return {
         "db": _BINDING_CLASSES[store.kind],
         "workload": "site.ycsb.workloads.CoreWorkload",
@@ -276,15 +280,15 @@ def _binding_options(options: dict[str, str]) -> dict[str, str]:
     return {
         f"{BINDING}{name}": text
         for name, text in options.items()
-        if YCSB_OPTIONS[name].prefix == BINDING
+        if YCSB_OPTIONS[name].is_prefix == BINDING
     }
 
 
 def _operation_proportions(job: YcsbJob) -> dict[str, str]:
     """Every proportion, also those of nothing: YCSB's own defaults are 0.95 reads and updates."""
-    unknown = [operation.word for operation, _ in job.mix if operation not in _PROPORTIONS]
+    unknown = [operation.display_name for operation, _ in job.mix if operation not in _PROPORTIONS]
     if unknown:
-        possible = ", ".join(operation.word for operation in _PROPORTIONS)
+        possible = ", ".join(operation.display_name for operation in _PROPORTIONS)
         raise EngineError(f"YCSB makes no {unknown[0]}.", f"Mix these: {possible}.")
     total = sum(share for _, share in job.mix)
     if not math.isclose(total, 1, abs_tol=1e-6) or any(share < 0 for _, share in job.mix):
@@ -292,12 +296,13 @@ def _operation_proportions(job: YcsbJob) -> dict[str, str]:
             f"The shares of the mix add up to {total:g}.", "Give each operation its share of 1."
         )
     return {
-        name: f"{job.share(operation):.{SHARE_DIGITS}f}" for operation, name in _PROPORTIONS.items()
+        name: f"{job.operation_share(operation):.{SHARE_DIGITS}f}"
+        for operation, name in _PROPORTIONS.items()
     }
 
 
 def _operation_limit(job: YcsbJob, seconds: int) -> int:
-    if job.distribution is Distribution.ZIPFIAN and job.share(KeyOperation.INSERT) > 0:
+    if job.distribution is Distribution.ZIPFIAN and job.operation_share(KeyOperation.INSERT) > 0:
         rate = min(job.rate_ops_per_s or FASTEST_OPS_PER_S, FASTEST_OPS_PER_S)
         return min(2 * rate * seconds, OPERATIONS_MAX)
     return OPERATIONS_MAX
@@ -307,7 +312,7 @@ def _allowed_options(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
     return validated_options("YCSB", options, YCSB_OPTIONS)
 
 
-def _heap_bytes(job: YcsbJob) -> int:
+def _java_heap_bytes(job: YcsbJob) -> int:
     stated = _allowed_options(job.options).get(HEAP)
     if stated:
         return int(stated[:-1]) << (20 if stated.endswith("m") else 30)
@@ -326,7 +331,7 @@ def _java_command(
     wall_limit_s: float,
     memory_limit_bytes: int | None = None,
 ) -> Command:
-    java = java_argv(kit, directory, "site.ycsb.Client", heap_bytes=_heap_bytes(job))
+    java = java_argv(kit, directory, "site.ycsb.Client", heap_bytes=_java_heap_bytes(job))
     argv = (*java, *words, *_property_arguments(properties))
     return Command(
         argv=argv,

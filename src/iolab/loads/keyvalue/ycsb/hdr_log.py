@@ -106,16 +106,16 @@ def read_hdr_log(content: bytes) -> HdrLog:
     """Read a log, whole or cut short. Never raises."""
     draft = _HdrLogParser()
     if len(content) > LOG_LIMIT_BYTES:
-        draft.fault(f"it is longer than {LOG_LIMIT_BYTES} bytes")
+        draft.add_fault(f"it is longer than {LOG_LIMIT_BYTES} bytes")
     *lines, rest = content[:LOG_LIMIT_BYTES].split(b"\n")
     for number, line in enumerate(lines, 1):
-        draft.take(number, line.strip(b"\r"))
+        draft.take_line(number, line.strip(b"\r"))
     if rest and len(content) <= LOG_LIMIT_BYTES:
-        draft.fault(f"line {len(lines) + 1} is cut short")
-    return draft.log()
+        draft.add_fault(f"line {len(lines) + 1} is cut short")
+    return draft.build_log()
 
 
-class HdrError(ValueError):
+class HdrLogError(ValueError):
     """A histogram that cannot be read: why, as the end of a sentence."""
 
 
@@ -125,21 +125,21 @@ def decode_histogram(packed: bytes) -> tuple[Ints, Ints, Ints]:
     HdrError when it is damaged, of another encoding, or larger than any that YCSB makes.
     """
     if len(packed) < _PACKED_HEAD or int.from_bytes(packed[:4], "big") & ~0xF0 != _PACKED_COOKIE:
-        raise HdrError("is not a compressed histogram of encoding V2")
+        raise HdrLogError("is not a compressed histogram of encoding V2")
     size = int.from_bytes(packed[4:8], "big")
     if size != len(packed) - _PACKED_HEAD:
-        raise HdrError(f"has {len(packed) - _PACKED_HEAD} of {size} bytes")
+        raise HdrLogError(f"has {len(packed) - _PACKED_HEAD} of {size} bytes")
     unpacker = zlib.decompressobj()
     try:
         content = unpacker.decompress(packed[_PACKED_HEAD:], HISTOGRAM_LIMIT_BYTES)
     except zlib.error:
-        raise HdrError("does not unpack") from None
+        raise HdrLogError("does not unpack") from None
     if not unpacker.eof:
-        raise HdrError(f"ends too early, or unpacks to more than {HISTOGRAM_LIMIT_BYTES} bytes")
+        raise HdrLogError(f"ends too early, or unpacks to more than {HISTOGRAM_LIMIT_BYTES} bytes")
     head, payload = _parse_header(content[:_HEAD]), content[_HEAD:]
     if head.payload_bytes != len(payload):
-        raise HdrError(f"holds {len(payload)} of {head.payload_bytes} bytes of counts")
-    return head.values_of(*_counts_by_index(_decode_zigzag(payload), head.indices))
+        raise HdrLogError(f"holds {len(payload)} of {head.payload_bytes} bytes of counts")
+    return head.values_and_bounds(*_counts_by_index(_decode_zigzag(payload), head.index_count))
 
 
 _PACKED_COOKIE: Final = 0x1C849304
@@ -166,18 +166,18 @@ class _HistogramHeader:
     sub_bits: int
 
     @property
-    def indices(self) -> int:
+    def index_count(self) -> int:
         """How many counts there can be: beyond them values are no longer in 64 bits."""
         return (64 - self.unit_bits - self.sub_bits + 2) << (self.sub_bits - 1)
 
-    def values_of(self, index: Ints, counts: Ints) -> tuple[Ints, Ints, Ints]:
+    def values_and_bounds(self, index: Ints, counts: Ints) -> tuple[Ints, Ints, Ints]:
         """As `valueFromIndex`, `medianEquivalentValue` and `highestEquivalentValue` have them."""
         half = self.sub_bits - 1
         bucket = np.maximum((index >> half) - 1, 0)
         sub = np.where(index >> half == 0, index, (index & ((1 << half) - 1)) + (1 << half))
         shift = bucket + self.unit_bits
         if index.size and int(shift[-1]) + self.sub_bits > LATENCY_LIMIT_US.bit_length() - 1:
-            raise HdrError(f"holds a latency above {LATENCY_LIMIT_US} µs")
+            raise HdrLogError(f"holds a latency above {LATENCY_LIMIT_US} µs")
         lowest = sub << shift
         width = np.int64(1) << shift
         return lowest + (width >> 1), lowest + width - 1, counts
@@ -185,11 +185,11 @@ class _HistogramHeader:
 
 def _parse_header(content: bytes) -> _HistogramHeader:
     if len(content) < _HEAD or int.from_bytes(content[:4], "big") & ~0xF0 != _COOKIE:
-        raise HdrError("does not hold a histogram of encoding V2")
+        raise HdrLogError("does not hold a histogram of encoding V2")
     payload, offset, digits = (int.from_bytes(content[at : at + 4], "big") for at in (4, 8, 12))
     lowest = int.from_bytes(content[16:24], "big")
     if offset or digits > _DIGITS_MAX or not 1 <= lowest <= LATENCY_LIMIT_US:
-        raise HdrError(f"is of {digits} digits from {lowest}, shifted by {offset}")
+        raise HdrLogError(f"is of {digits} digits from {lowest}, shifted by {offset}")
     # As AbstractHistogram.init has it: whole units up to twice the power of ten.
     sub_bits = max(math.ceil(math.log2(2 * 10**digits)), 1)
     return _HistogramHeader(payload, lowest.bit_length() - 1, sub_bits)
@@ -202,11 +202,11 @@ def _decode_zigzag(payload: bytes) -> Ints:
         return np.zeros(0, dtype=np.int64)
     last = np.flatnonzero(raw < 0x80)
     if not last.size or last[-1] != raw.size - 1:
-        raise HdrError("ends in the middle of a count")
+        raise HdrLogError("ends in the middle of a count")
     first = np.concatenate(([0], last[:-1] + 1))
     sizes = last - first + 1
     if int(sizes.max()) > _VARINT_MAX:
-        raise HdrError("holds a count that is no count")
+        raise HdrLogError("holds a count that is no count")
     places = np.arange(raw.size) - np.repeat(first, sizes)
     parts = (raw & 0x7F).astype(np.int64) << (7 * places)
     coded = np.add.reduceat(parts, first)
@@ -218,7 +218,7 @@ def _counts_by_index(numbers: Ints, indices: int) -> tuple[Ints, Ints]:
     steps = np.where(numbers < 0, -numbers, 1)
     # In floating point first: a sum that is far too large must not wrap around to a small one.
     if float(steps.sum(dtype=np.float64)) > indices:
-        raise HdrError(f"holds more than {indices} counts")
+        raise HdrLogError(f"holds more than {indices} counts")
     held = numbers > 0
     return (np.cumsum(steps) - steps)[held], numbers[held]
 
@@ -232,12 +232,12 @@ class _HdrLogParser:
         self._intervals: list[HdrInterval] = []
         self._faults: list[str] = []
 
-    def fault(self, problem: str) -> None:
+    def add_fault(self, problem: str) -> None:
         """One more thing that is wrong."""
         if len(self._faults) < FAULTS_LIMIT:
             self._faults.append(f"the latency log of {self._name or 'an operation'}: {problem}")
 
-    def take(self, number: int, line: bytes) -> None:
+    def take_line(self, number: int, line: bytes) -> None:
         """One line, in order."""
         if match := _TITLE.match(line):
             self._name = excerpt(match[1], 100)
@@ -248,33 +248,33 @@ class _HdrLogParser:
         elif match := _LINE.fullmatch(line):
             self._take_interval(number, match)
         else:
-            self.fault(f"line {number} is no interval: '{excerpt(line, 60)}'")
+            self.add_fault(f"line {number} is no interval: '{excerpt(line, 60)}'")
 
-    def log(self) -> HdrLog:
+    def build_log(self) -> HdrLog:
         """All lines are read."""
         if not self._name:
-            self.fault("it does not say of which operation it is")
+            self.add_fault("it does not say of which operation it is")
         if not self._intervals:
-            self.fault("it has no interval")
+            self.add_fault("it has no interval")
         operation = YCSB_NAMES.get(self._name)
         faults = tuple(dict.fromkeys(self._faults))
         return HdrLog(self._name, operation, tuple(self._intervals), faults)
 
     def _take_interval(self, number: int, match: re.Match[bytes]) -> None:
         if len(self._intervals) >= INTERVALS_LIMIT:
-            self.fault(f"it has more than {INTERVALS_LIMIT} intervals")
+            self.add_fault(f"it has more than {INTERVALS_LIMIT} intervals")
             return
         start_s, span_s = float(match[1]), float(match[2])
         if span_s < 0:
-            self.fault(f"line {number} is an interval of {span_s:g} s")
+            self.add_fault(f"line {number} is an interval of {span_s:g} s")
             return
         try:
             packed = base64.b64decode(match[3], validate=True)
             middles, highest, counts = decode_histogram(packed)
-        except (HdrError, binascii.Error) as fault:
-            self.fault(f"the histogram in line {number} {_fault_reason(fault)}")
+        except (HdrLogError, binascii.Error) as fault:
+            self.add_fault(f"the histogram in line {number} {_fault_reason(fault)}")
             return
-        base_s = self._base_s(start_s)
+        base_s = self._clock_base_s(start_s)
         self._intervals.append(
             HdrInterval(
                 start_real_ns=_seconds_to_ns(base_s + start_s),
@@ -285,7 +285,7 @@ class _HdrLogParser:
             )
         )
 
-    def _base_s(self, start_s: float) -> float:
+    def _clock_base_s(self, start_s: float) -> float:
         """What a stamp counts from, by the rule of HdrHistogram's own reader.
 
         Without a base, stamps are absolute unless they are more than a year before the start.
@@ -297,7 +297,7 @@ class _HdrLogParser:
 
 
 def _fault_reason(fault: Exception) -> str:
-    return str(fault) if isinstance(fault, HdrError) else "is not in base64"
+    return str(fault) if isinstance(fault, HdrLogError) else "is not in base64"
 
 
 def _seconds_to_ns(seconds: float) -> int:

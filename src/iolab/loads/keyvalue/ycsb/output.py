@@ -13,15 +13,15 @@ from typing import Final
 
 import numpy as np
 
-from iolab.core.histogram import bin_of_ns
-from iolab.core.samples import to_narrowest_integers
+from iolab.core.histogram import bin_index_of_ns
+from iolab.core.samples import with_narrowest_type
 from iolab.dataclass import dataclass
 from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.loads.keyvalue.workload import KeyOperation, OperationCount, Statistic, YcsbJob
 from iolab.loads.keyvalue.ycsb.engine import OUTPUT_LIMIT_BYTES, timed_operations
 from iolab.loads.keyvalue.ycsb.hdr_log import YCSB_NAMES, HdrInterval, HdrLog
 from iolab.text import excerpt
-from iolab.units import NS_PER_US, finite
+from iolab.units import NS_PER_US, parse_finite
 
 SAID_LIMIT: Final = 8
 """Error lines kept: every thread fails with the same words."""
@@ -46,12 +46,12 @@ class YcsbSection:
     returned: tuple[tuple[str, int], ...]
 
     @property
-    def ok(self) -> int:
+    def ok_count(self) -> int:
         """How many returned OK."""
         return dict(self.returned).get(OK, 0)
 
     @property
-    def others(self) -> tuple[tuple[str, int], ...]:
+    def other_return_counts(self) -> tuple[tuple[str, int], ...]:
         """Statuses other than OK, with how many returned them."""
         return tuple((name, count) for name, count in self.returned if name != OK and count)
 
@@ -83,13 +83,13 @@ class YcsbOutput:
         return next((section for section in self.sections if section.name == name), None)
 
     @property
-    def counts(self) -> tuple[OperationCount, ...]:
+    def operation_counts(self) -> tuple[OperationCount, ...]:
         """Operations that we know, as they came to their end."""
         return tuple(
             OperationCount(
                 operation=operation,
-                done=section.done,
-                failed=sum(count for _, count in section.others),
+                completed=section.done,
+                failed=sum(count for _, count in section.other_return_counts),
                 absent=_absent_count(operation, section),
             )
             for section in self.sections
@@ -103,11 +103,11 @@ def parse_ycsb_output(stdout: bytes, stderr: bytes) -> YcsbOutput:
     for name, raw in (("output", stdout), ("standard error", stderr)):
         if len(raw) > OUTPUT_LIMIT_BYTES:
             draft.faults.append(f"YCSB's {name} is longer than {OUTPUT_LIMIT_BYTES} bytes")
-    for line in _terminal_lines(stderr):
-        draft.hear(line)
-    for line in _terminal_lines(stdout):
-        draft.take(line)
-    return draft.output()
+    for line in _printable_lines(stderr):
+        draft.take_stderr_line(line)
+    for line in _printable_lines(stdout):
+        draft.take_stdout_line(line)
+    return draft.build_output()
 
 
 def ycsb_faults(
@@ -138,7 +138,7 @@ def load_faults(output: YcsbOutput, count: int) -> tuple[str, ...]:
         return (*faults, "YCSB printed no result")
     faults += _status_faults(output)
     section = output.section("INSERT")
-    done = section.ok if section else 0
+    done = section.ok_count if section else 0
     if done != count:
         faults.append(f"YCSB inserted {done} records, and {count} were asked for")
     return tuple(faults)
@@ -169,7 +169,7 @@ class _YcsbParser:
         self._statistics: list[Statistic] = []
         self._sections: dict[str, dict[str, int]] = {}
 
-    def hear(self, line: str) -> None:
+    def take_stderr_line(self, line: str) -> None:
         """A line of standard error, or one of standard output that is no result."""
         if match := _VERSION.match(line):
             self._version = match[1]
@@ -182,13 +182,13 @@ class _YcsbParser:
             ):
                 self._messages[message] = None
 
-    def take(self, line: str) -> None:
+    def take_stdout_line(self, line: str) -> None:
         """A line of standard output."""
         match = _RESULT.fullmatch(line)
         if match is None:
-            self.hear(line)
+            self.take_stderr_line(line)
             return
-        section, field, number = match[1], match[2], finite(match[3])
+        section, field, number = match[1], match[2], parse_finite(match[3])
         if section == "OVERALL":
             if number is not None:
                 self._overall[field] = number
@@ -197,9 +197,9 @@ class _YcsbParser:
                 name = section.lower()
                 self._statistics.append(Statistic(name, number, _UNITS.get(field, field)))
         elif field == "Operations" or field.startswith("Return="):
-            self._count(section, field, match[3])
+            self._add_count(section, field, match[3])
 
-    def output(self) -> YcsbOutput:
+    def build_output(self) -> YcsbOutput:
         """All lines are read."""
         runtime_ms = self._overall.get("RunTime(ms)")
         return YcsbOutput(
@@ -212,7 +212,7 @@ class _YcsbParser:
             faults=tuple(dict.fromkeys(self.faults)),
         )
 
-    def _count(self, section: str, field: str, text: str) -> None:
+    def _add_count(self, section: str, field: str, text: str) -> None:
         if not text.isdecimal() or len(text) > 18:
             self.faults.append(f"YCSB says {field} {excerpt(text, 40)} of {section}")
         elif len(self._sections) < SECTIONS_LIMIT:
@@ -232,7 +232,7 @@ def _absent_count(operation: KeyOperation, section: YcsbSection) -> int | None:
 
 def _status_faults(output: YcsbOutput) -> Iterator[str]:
     for section in output.sections:
-        for status, count in section.others:
+        for status, count in section.other_return_counts:
             word = _operation_text(section.name)
             if status == NOT_FOUND:
                 yield f"{count} {word} operations found no record of their key"
@@ -249,7 +249,7 @@ def _status_faults(output: YcsbOutput) -> Iterator[str]:
 def _has_statuses(output: YcsbOutput, name: str) -> bool:
     """Whether that operation's own section tells of what failed; no need to say it twice."""
     section = output.section(name.removeprefix("Intended-"))
-    return section is not None and bool(section.others)
+    return section is not None and bool(section.other_return_counts)
 
 
 def _operation_text(name: str) -> str:
@@ -260,11 +260,12 @@ def _missing_faults(output: YcsbOutput, job: YcsbJob) -> Iterator[str]:
     for operation in timed_operations(job):
         section = output.section(_NAMES[operation])
         if section is None or not section.done:
-            yield f"YCSB did no {operation.word}, which the mix asks for"
+            yield f"YCSB did no {operation.display_name}, which the mix asks for"
         # A read-modify-write as a whole has no status; its read and its update have.
-        elif operation is not _RMW and section.ok != section.done:
+        elif operation is not _RMW and section.ok_count != section.done:
             yield (
-                f"YCSB timed {section.done} {operation.word} operations, and {section.ok} "
+                f"YCSB timed {section.done} {operation.display_name} operations, and "
+                f"{section.ok_count} "
                 "returned OK"
             )
 
@@ -281,21 +282,22 @@ def _agreement_faults(output: YcsbOutput, job: YcsbJob, logs: Sequence[HdrLog]) 
     """What was logged must be what was counted: a log that lacks its end is not told by itself."""
     by_operation = {log.operation: log for log in logs}
     for operation in timed_operations(job):
-        for timed in (operation, operation.intended if job.rate_ops_per_s else None):
+        for timed in (operation, operation.intended_variant if job.rate_ops_per_s else None):
             section = output.section(_NAMES[timed]) if timed else None
             if timed is None or section is None:
                 continue
             log = by_operation.get(timed)
             if log is None:
-                yield f"there is no latency log of {timed.word}"
+                yield f"there is no latency log of {timed.display_name}"
             elif log.total != section.done:
                 yield (
-                    f"the latency log of {timed.word} holds {log.total} operations, and YCSB "
+                    f"the latency log of {timed.display_name} holds {log.total} operations, and "
+                    "YCSB "
                     f"counted {section.done}"
                 )
 
 
-def _terminal_lines(raw: bytes) -> Iterator[str]:
+def _printable_lines(raw: bytes) -> Iterator[str]:
     for line in raw[:OUTPUT_LIMIT_BYTES].split(b"\n"):
         yield excerpt(line, 400)
 
@@ -440,7 +442,7 @@ def _direction_interval(
     zeros = np.zeros(0, dtype=np.int64)
     values_ns = np.concatenate([zeros, *(interval.values_ns for interval in intervals)])
     counts = np.concatenate([zeros, *(interval.counts for interval in intervals)])
-    bins, places = np.unique(bin_of_ns(values_ns), return_inverse=True)
+    bins, places = np.unique(bin_index_of_ns(values_ns), return_inverse=True)
     held = np.zeros(bins.size, dtype=np.int64)
     np.add.at(held, places, counts)
     return DirectionInterval(
@@ -448,6 +450,6 @@ def _direction_interval(
         ios=int(counts.sum()),
         bytes=0,
         lat_sum_ns=float((values_ns * counts).sum(dtype=np.float64)),
-        bins=to_narrowest_integers(bins),
-        counts=to_narrowest_integers(held),
+        bins=with_narrowest_type(bins),
+        counts=with_narrowest_type(held),
     )
