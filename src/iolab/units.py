@@ -72,28 +72,28 @@ def parse_finite(text: str) -> float | None:
 
 def format_bytes(count: float) -> str:
     """A byte count in binary units, three digits or more: `4 KiB`, `1.5 GiB`, `1000 KiB`."""
-    return _scaled_text(count, _BINARY, "B")
+    return _scaled_text(count, _BINARY, "B", trimmed=True)
 
 
 def format_rate_bytes(bytes_per_s: float) -> str:
-    """A throughput in decimal units, as SSD vendors print it: `1.25 GB/s`."""
+    """A throughput in decimal units, as SSD vendors print it: `1.25 GB/s`, `2.00 GB/s`."""
     return _scaled_text(bytes_per_s, _DECIMAL_RATES, "B/s")
 
 
 def format_count(count: float) -> str:
-    """A count or rate with an SI suffix: `5.2 M`, `393 k`, `87`."""
+    """A count or rate with an SI suffix: `5.20 M`, `393 k`, `87`."""
     return _scaled_text(count, _DECIMAL, "")
 
 
 def format_ns(nanoseconds: float) -> str:
-    """A latency in the unit that reads best: `143 µs`, `1.4 ms`, `2.5 s`."""
+    """A latency in the unit that reads best: `143 µs`, `1.40 ms`, `2.50 s`."""
     return _scaled_text(nanoseconds, _LATENCIES, "ns")
 
 
 def format_duration_s(seconds: float) -> str:
     """A span of time for people: `0.5 s`, `45 s`, `12 min`, `2 h 5 min`."""
     if abs(seconds) < 10:
-        return f"{_three_digits_text(round(seconds, 1))} s"
+        return f"{_trimmed_text(_three_digits_text(round(seconds, 1)))} s"
     whole = round(seconds)
     if whole < 120:
         return f"{whole} s"
@@ -110,21 +110,34 @@ _DECIMAL_RATES: Final = ((1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s"), (1e12, "TB
 _LATENCIES: Final = ((1e3, "µs"), (1e6, "ms"), (1e9, "s"))
 
 
-def _scaled_text(number: float, scales: tuple[tuple[float, str], ...], unit: str) -> str:
-    """The number in the largest unit of `scales` (ascending) that it fills once it is rounded."""
+def _scaled_text(
+    number: float, scales: tuple[tuple[float, str], ...], unit: str, *, trimmed: bool = False
+) -> str:
+    """The number in the largest unit of `scales` (ascending) that it fills once it is rounded.
+
+    It has three significant digits, so that numbers of a column have as many; whole numbers, and
+    `trimmed` ones, have no zeros behind the point.
+    """
     if not math.isfinite(number):
         return "n/a"
     divisor = 1.0
     for scale, name in scales:
         if round(abs(number) / divisor) * divisor >= scale:
             divisor, unit = scale, name
-    return f"{_three_digits_text(number / divisor)} {unit}".rstrip()
+    text = _three_digits_text(number / divisor)
+    if trimmed or float(text) == 0 or float(number / divisor).is_integer():
+        text = _trimmed_text(text)
+    return f"{text} {unit}".rstrip()
 
 
 def _three_digits_text(number: float) -> str:
-    """Three significant digits without an exponent and without trailing zeros."""
+    """Three significant digits, or all digits of a larger whole part, without an exponent."""
     magnitude = abs(number)
     digits = 2 if magnitude < 9.995 else 1 if magnitude < 99.95 else 0
-    text = f"{number:.{digits}f}"
+    return f"{number:.{digits}f}"
+
+
+def _trimmed_text(text: str) -> str:
+    """The digits without zeros behind the point."""
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text == "-0" else text

@@ -72,7 +72,7 @@ def test_a_lead_that_is_sure_stays_so_however_wide_its_interval_is() -> None:
 def test_one_that_cannot_be_told_from_the_best_is_marked() -> None:
     (row,) = told(figure("one", 1000.0, 0.05), figure("two", 1020.0, 0.05))
     assert row[1].text.startswith(INDISTINGUISHABLE_MARK)
-    assert row[2].is_bold
+    assert not any(cell.is_bold for cell in row)  # a tie has no winner
 
 
 def test_the_answer_of_an_imported_run_does_not_repeat_what_the_title_says() -> None:
@@ -90,8 +90,7 @@ def test_of_single_runs_none_is_the_best_and_how_far_they_differ_is_said() -> No
     assert not any(cell.is_bold or cell.text.startswith(INDISTINGUISHABLE_MARK) for cell in row)
     assert row[0].note == "too few repeats"
     text = answer_sentence(study("one", "two"), (one, two), RUNS, ())
-    assert tells(text, "too few repeats", "1 %")
-    assert "Two" not in text
+    assert text == "Two leads in 1 of 1 workload (by 1 %; too few repeats)."
 
 
 def test_a_lead_over_one_whose_better_point_is_lost_is_none() -> None:
@@ -99,7 +98,8 @@ def test_a_lead_over_one_whose_better_point_is_lost_is_none() -> None:
     (row,) = told(one, two)
     assert not any(cell.is_bold for cell in row)
     assert "missing or invalid" in row[0].note
-    assert "cannot be told" in answer_sentence(study("one", "two"), (one, two), RUNS, ())
+    text = answer_sentence(study("one", "two"), (one, two), RUNS, ())
+    assert tells(text, "Two leads", "20 %", "missing or invalid")
 
 
 def test_workloads_of_one_title_stand_apart() -> None:
@@ -129,15 +129,36 @@ def test_the_answer_counts_who_is_the_best_where() -> None:
         for owner, value in zip(("one", "two"), values, strict=True)
     ]
     text = answer_sentence(study("one", "two"), found, RUNS, ())
-    assert text.startswith("Two is the best in 2 of 4 workloads, One is the best in 1")
+    assert text.startswith(
+        "Two is the best in 2 of 4 workloads (by 100 %), One is the best in 1 (by 100 %)"
+    )
     assert "in 1 the best cannot be told from others" in text
 
 
-def test_of_one_configuration_a_valid_figure_is_told_before_a_larger_indicative_one() -> None:
+def test_the_largest_figure_is_told_with_what_weakens_it() -> None:
     large = figure("one", 9000.0, title="writes", level=Level.INDICATIVE)
     text = answer_sentence(study("one"), (figure("one", 1000.0), large), RUNS, ())
-    assert "1 k IOPS (reads at 1 ms mean)" in text
-    assert "9 k" not in text
+    assert "9 k IOPS (writes at 1 ms mean, indicative)" in text
+    assert "1 k IOPS" not in text
+
+
+def test_reads_and_writes_are_told_apart() -> None:
+    reads = replace(figure("one", 9000.0), operation="read")
+    writes = replace(figure("one", 1000.0, title="writes"), operation="write")
+    mixed = replace(figure("one", 7000.0, title="mixed"), operation="read/write")
+    text = answer_sentence(study("one"), (reads, writes, mixed), RUNS, ())
+    assert tells(text, "9 k IOPS (reads", "1 k IOPS (writes")
+    assert "mixed" not in text
+    assert "7 k IOPS" in answer_sentence(study("one"), (mixed,), RUNS, ())
+
+
+def test_a_doubt_that_all_figures_share_is_said_once() -> None:
+    doubted = [
+        replace(figure("one", 9000.0, title=name, level=Level.INDICATIVE), operation=name)
+        for name in ("read", "write")
+    ]
+    text = answer_sentence(study("one"), doubted, RUNS, ())
+    assert text.count("indicative") == 1
 
 
 def test_what_is_titled_as_its_study_is_the_target() -> None:

@@ -94,7 +94,7 @@ def test_every_form_tells_the_same_published_value(source: Source) -> None:
     assert best is not None
     assert best.headline_metric == metric
     lines = session_markdown(source.study, results).splitlines()
-    assert "1 k " in lines[4]
+    assert "1.00 k " in lines[4]
     assert "n=3" in lines[4]
 
 

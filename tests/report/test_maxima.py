@@ -100,8 +100,8 @@ def test_single_clients_alone_are_no_fleet() -> None:
 def test_published_maxima_stand_at_their_depths_with_their_factors() -> None:
     best, clients = maxima(published_session()).groups
     rows = {(row[0], row[1]): row for row in cells(best.table)}
-    assert rows["rand-read-4k", "performance"][2:4] == ["iodepth 16", "6.6 M IOPS"]
-    assert rows["rand-write-4k", "high-capacity"][2:4] == ["iodepth 4", "1.1 M IOPS"]
+    assert rows["rand-read-4k", "performance"][2:4] == ["iodepth 16", "6.60 M IOPS"]
+    assert rows["rand-write-4k", "high-capacity"][2:4] == ["iodepth 4", "1.10 M IOPS"]
     assert rows["seq-read-1m", "mainstream"][2:4] == ["iodepth 1", "104 GB/s"]
     assert rows["rand-read-4k", "performance"][6] == "1.27"
     means = {(row[0], row[1]): row[4] for row in cells(clients.table)}

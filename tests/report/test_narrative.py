@@ -39,14 +39,14 @@ def test_the_story_of_two_configurations() -> None:
         ("operations", "3 points", ours, "better in 1", "worse in 1", "same in 1", theirs),
         ("read mean latency", "3 points", ours, "better in 1", "worse in 1", "same in 1", theirs),
         (point, ours, "threads 4", "10 %", theirs, "threads 64", "25 %"),
-        (point, theirs, "20 k ops/s", "threads 64", "3 points"),
-        (point, ours, "16 k ops/s", "threads 64", "3 points"),
+        (point, theirs, "20.0 k ops/s", "threads 64", "3 points"),
+        (point, ours, "16.0 k ops/s", "threads 64", "3 points"),
         (point, theirs, "threads 16", "64", "rises", "43 %", "latency grows", "180 %"),
         (point, ours, "threads 16", "64", "rises", "14 %", "latency grows", "250 %"),
         (theirs, "1000 EUR", "100 TB", "2 configurations"),
-        (point, theirs, "1000 EUR", "20 k ops/s", "2 configurations"),
+        (point, theirs, "1000 EUR", "20.0 k ops/s", "2 configurations"),
         (point, theirs, "TB usable", "200 ops/s", "2 configurations"),
-        (point, theirs, "node", "5 k ops/s", "2 configurations"),
+        (point, theirs, "node", "5.00 k ops/s", "2 configurations"),
     ]
     sentences = [
         re.sub(r" \([^)]*\)", "", one.text) for one in sentences_for_findings(study, found)
@@ -69,9 +69,9 @@ def test_a_best_has_its_doubts_and_a_name_only_among_others() -> None:
         finding_sentence(best, ConfigurationNames(names))
         for names in ({BASE: "A"}, {BASE: "A", OTHER: "B"})
     )
-    assert tells(alone, "readrandom-4k", "10 ops/s", "one run", "indicative"), alone
+    assert tells(alone, "readrandom-4k", "10.0 ops/s", "one run", "indicative"), alone
     assert not tells(alone, "A")
-    assert tells(one, "readrandom-4k", "A", "10 ops/s", "one run", "indicative"), one
+    assert tells(one, "readrandom-4k", "A", "10.0 ops/s", "one run", "indicative"), one
 
 
 def test_what_is_better_by_chance_is_not_said_to_be() -> None:

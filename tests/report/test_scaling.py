@@ -35,7 +35,7 @@ def test_there_is_no_section_where_hosts_are_not_varied() -> None:
 
 def test_the_growth_is_told_beside_the_ideal() -> None:
     growth, efficiency = figures(runs(RATES))
-    facts = ("10 k IOPS", "1 host", "40.2 k IOPS", "8", "4.02 times", "ideal is 8", "all valid")
+    facts = ("10.0 k IOPS", "1 host", "40.2 k IOPS", "8", "4.02 times", "ideal is 8", "all valid")
     assert tells(growth.finding, *facts), growth.finding
     assert tells(efficiency.finding, "8 hosts", "50 %")
 
@@ -68,5 +68,5 @@ def test_every_step_has_its_row_with_interval_and_verdict() -> None:
 
 def test_curves_of_other_axes_are_told_apart() -> None:
     growth = figures([*runs(RATES, depth=1), *runs(RATES, depth=8)])[0]
-    assert "iodepth 1: from 10 k IOPS" in growth.finding
-    assert "iodepth 8: from 10 k IOPS" in growth.finding
+    assert "iodepth 1: from 10.0 k IOPS" in growth.finding
+    assert "iodepth 8: from 10.0 k IOPS" in growth.finding

@@ -60,7 +60,7 @@ def test_rounds_tell_what_the_rule_found_of_their_last_window() -> None:
     steady, falling, few = rounds_of(series(STEADY), series(FALLING), series(FALLING[:2]))
     facts = ("7 rounds", "5", "5.9 %", "50.5 k IOPS", "20 %", "4 %", "10 %")
     assert tells(steady.finding, "Steady", *facts), steady.finding
-    assert tells(falling.finding, "Not steady", "5 rounds", "5", "57.1 %")
+    assert tells(falling.finding, "Not steady", "5 rounds", "5", "57 %")
     assert tells(few.finding, "2 rounds", "5", "nothing")
 
 

@@ -55,8 +55,8 @@ def test_best_figures_stand_over_every_size_and_over_money() -> None:
     assert cells(every) == [
         ["Random read", "Plain", "300 k IOPS", "500 IOPS", "750 IOPS", "50 k IOPS", "1 k IOPS",
          "valid"],
-        ["Random read", "Fast", "900 k IOPS", "1.5 k IOPS", "2.25 k IOPS", "150 k IOPS",
-         "1.5 k IOPS", "valid"],
+        ["Random read", "Fast", "900 k IOPS", "1.50 k IOPS", "2.25 k IOPS", "150 k IOPS",
+         "1.50 k IOPS", "valid"],
         ["Sequential write", "Plain", "6 GB/s", "10 MB/s", "15 MB/s", "1 GB/s", "20 MB/s",
          "valid"],
         ["Sequential write", "Fast", "12 GB/s", "20 MB/s", "30 MB/s", "2 GB/s", "20 MB/s",
@@ -68,7 +68,7 @@ def test_best_figures_stand_over_every_size_and_over_money() -> None:
         "Bandwidth for each 1000 EUR",
         "Capacity for each 1000 EUR",
     ]
-    assert "Fast has the most, 1.5 k" in found["For each 1000 EUR"].figures[0].finding
+    assert "Fast has the most, 1.50 k" in found["For each 1000 EUR"].figures[0].finding
 
 
 def test_what_was_bought_stands_beside_its_cost() -> None:
@@ -119,7 +119,7 @@ def test_an_invalid_figure_is_shown_and_never_the_most() -> None:
     assert "Hatched" in figure.note
     levels[("plain", "rand-read-4k", 8)] = Level.INVALID
     (figure, *_) = groups(session(TWO, RATES, levels))["For each TB raw"].appendix_figures
-    assert figure.finding == "Random read: 1.5 k IOPS (Fast), invalid."
+    assert figure.finding == "Random read: 1.50 k IOPS (Fast), invalid."
 
 
 def test_some_hosts_of_a_configuration_are_no_purchase_of_their_own() -> None:

@@ -80,23 +80,23 @@ def test_bytes_are_shown_in_binary_units() -> None:
 
 def test_rates_are_shown_in_decimal_units() -> None:
     assert format_rate_bytes(1.25e9) == "1.25 GB/s"
-    assert format_rate_bytes(999.9e6) == "1 GB/s"
+    assert format_rate_bytes(999.9e6) == "1.00 GB/s"
     assert format_rate_bytes(512) == "512 B/s"
 
 
 def test_counts_are_shown_with_a_suffix_and_carry_over() -> None:
-    assert format_count(5.2e6) == "5.2 M"
+    assert format_count(5.2e6) == "5.20 M"
     assert format_count(393_333) == "393 k"
     assert format_count(87) == "87"
-    assert format_count(999_999) == "1 M"
+    assert format_count(999_999) == "1.00 M"
     assert format_count(-0.001) == "0"
 
 
 def test_latencies_are_shown_in_the_unit_that_reads_best() -> None:
     assert format_ns(143_200) == "143 µs"
-    assert format_ns(1.4e6) == "1.4 ms"
-    assert format_ns(2.5e9) == "2.5 s"
-    assert format_ns(999.9) == "1 µs"
+    assert format_ns(1.4e6) == "1.40 ms"
+    assert format_ns(2.5e9) == "2.50 s"
+    assert format_ns(999.9) == "1.00 µs"
     assert format_ns(87) == "87 ns"
 
 

@@ -94,8 +94,8 @@ class Answer:
 class _WorkloadRow:
     """A workload's figures; `best` is that of the best among those that are not invalid.
 
-    `indistinguishable` cannot be told from it by their intervals. `open_reason` says why nobody can
-    tell which is the best, and `largest_lead` is then how much larger it is than the least.
+    `indistinguishable` cannot be told from it by their intervals. `open_reason` says why a lead has
+    no interval; `lead` is how much the best is better than the next, as a share.
     """
 
     title: str
@@ -103,7 +103,7 @@ class _WorkloadRow:
     best: BestFigure | None = None
     indistinguishable: tuple[BestFigure, ...] = ()
     open_reason: str = ""
-    largest_lead: float = 0.0
+    lead: float = 0.0
 
     @property
     def figure_count(self) -> int:
@@ -212,8 +212,15 @@ def answer_sentence(
         if all(row.best is not None and row.best.is_paced for row in measured)
         else "reaches"
     )
-    bests = list(_best_per_unit_texts(measured, with_configuration=not only))
-    return f"{name} {verb} {list_text(bests)}.{lost}"
+    bests = [row.best for row in measured if row.best is not None]
+    are_indicative = all(best.level is Level.INDICATIVE for best in bests)
+    texts = list(
+        _best_per_operation_texts(bests, with_title=not only, with_level=not are_indicative)
+    )
+    doubt = ""
+    if are_indicative:
+        doubt = ", indicative" if len(texts) == 1 else "; all figures are indicative"
+    return f"{name} {verb} {list_text(texts)}{doubt}.{lost}"
 
 
 def confidence_line(figures: Sequence[BestFigure]) -> str:
@@ -308,21 +315,19 @@ def _build_workload_row(figures: Sequence[BestFigure]) -> _WorkloadRow:
     best = _best_of_metric(sound)
     others = [cell for cell in sound if cell is not best]
     ahead = [(cell, improvement_factor(best.value, cell.value, best.better)) for cell in others]
-    lead = max((times.value or 1.0 for _, times in ahead if times is not None), default=1.0) - 1
+    lead = min((times.value or 1.0 for _, times in ahead if times is not None), default=1.0) - 1
     if others and any(cell.unsound_point_count for cell in sound):
         return _WorkloadRow(
             title,
             tuple(figures),
             best,
             open_reason="a point is missing or invalid",
-            largest_lead=lead,
+            lead=lead,
         )
     if any(times is None or times.low is None for _, times in ahead):
-        return _WorkloadRow(
-            title, tuple(figures), best, open_reason=TOO_FEW_REPEATS, largest_lead=lead
-        )
+        return _WorkloadRow(title, tuple(figures), best, open_reason=TOO_FEW_REPEATS, lead=lead)
     alike = tuple(cell for cell, times in ahead if times and (times.low or 0.0) <= 1)
-    return _WorkloadRow(title, tuple(figures), best, alike)
+    return _WorkloadRow(title, tuple(figures), best, alike, lead=lead)
 
 
 def _best_of_metric(figures: Sequence[BestFigure]) -> BestFigure:
@@ -331,67 +336,82 @@ def _best_of_metric(figures: Sequence[BestFigure]) -> BestFigure:
     return pick(figures, key=lambda figure: figure.value.value or 0.0)
 
 
-def _best_per_unit_texts(
-    rows: Sequence[_WorkloadRow], *, with_configuration: bool
+def _best_per_operation_texts(
+    figures: Sequence[BestFigure], *, with_title: bool, with_level: bool
 ) -> Iterator[str]:
-    """Of each unit the highest figure with its workload, of operations with their latency too.
+    """The highest figure of each unit and operation, of operations with their latency too.
 
-    An indicative one stands only where no other is. Without `with_configuration` the title of the
-    study has the workload's.
+    Figures of mixed operations stand where no other has their unit. Without `with_title` the title
+    of the study has the workload's; `with_level` marks what is indicative.
     """
-    best = [row.best for row in rows if row.best is not None]
-    for unit in dict.fromkeys(figure.value.unit for figure in best):
-        figures = [figure for figure in best if figure.value.unit == unit]
-        top = _best_of_metric(
-            [figure for figure in figures if figure.level is Level.VALID] or figures
-        )
+    for figure in _best_per_operation(figures):
         texts = (
-            [f"at {text} {name}" for name, text in top.latencies[:1]] if unit in _OPERATIONS else []
+            [f"at {text} {name}" for name, text in figure.latencies[:1]]
+            if figure.value.unit in _OPERATIONS
+            else []
         )
-        context = " ".join((*([top.title] if with_configuration else []), *texts))
-        doubt = "indicative" if top.level is Level.INDICATIVE else ""
-        paced = "paced: the load asks for no more" if top.is_paced else ""
+        context = " ".join((*([figure.title] if with_title else []), *texts))
+        doubt = "indicative" if with_level and figure.level is Level.INDICATIVE else ""
+        paced = "paced: the load asks for no more" if figure.is_paced else ""
         note = ", ".join(filter(None, (context, paced, doubt)))
-        yield f"{metric_text(top.value)} ({note})" if note else metric_text(top.value)
+        yield f"{metric_text(figure.value)} ({note})" if note else metric_text(figure.value)
+
+
+def _best_per_operation(figures: Sequence[BestFigure]) -> Iterator[BestFigure]:
+    """The best figure of each unit and operation, in the order of the figures."""
+    for unit in dict.fromkeys(figure.value.unit for figure in figures):
+        of_unit = [figure for figure in figures if figure.value.unit == unit]
+        plain = [figure for figure in of_unit if not figure.is_mixed] or of_unit
+        for operation in dict.fromkeys(figure.operation for figure in plain):
+            yield _best_of_metric([figure for figure in plain if figure.operation == operation])
 
 
 def _wins_sentence(rows: Sequence[_WorkloadRow], titles: Mapping[str, str]) -> str:
-    """Who is the best in how many workloads, and why that cannot be told of others."""
-    of = f" of {counted_noun(len(rows), 'workload')}"
+    """Who is the best in how many workloads, by how much, and where no interval confirms it."""
     compared = [row for row in rows if row.figure_count > 1]
     clear = [row for row in compared if not row.indistinguishable and not row.open_reason]
-    wins = Counter(row.best.configuration for row in clear if row.best is not None)
-    parts = [
-        f"{titles.get(name, name)} is the best in {number}{'' if place else of}"
-        for place, (name, number) in enumerate(wins.most_common(WINNERS_SHOWN))
-    ]
-    others = sum(number for _, number in wins.most_common()[WINNERS_SHOWN:])
-    parts += [f"others in {others}"] if others else []
-    texts = [
-        (
-            sum(bool(row.indistinguishable) for row in compared),
-            "the best cannot be told from others",
-        ),
-        *(
-            (sum(row.open_reason == why for row in compared), _undecided_reason_text(why, compared))
-            for why in dict.fromkeys(row.open_reason for row in compared if row.open_reason)
-        ),
-        (len(rows) - len(compared), "there are no two figures to compare"),
-    ]
-    for number, text in texts:
-        if number:
-            parts.append(f"in {number}{'' if parts else of} {text}")
-    if not clear and any(row.open_reason for row in compared):
-        return f"Which is the best cannot be told: {list_text(parts)}."
+    of = f" of {counted_noun(len(rows), 'workload')}"
+    parts = _leaders_texts(clear, titles, "is the best", of)
+    ties = sum(bool(row.indistinguishable) for row in compared)
+    if ties:
+        parts.append(f"in {ties}{'' if parts else of} the best cannot be told from others")
+    for reason in dict.fromkeys(row.open_reason for row in compared if row.open_reason):
+        undecided = [row for row in compared if row.open_reason == reason]
+        parts += _leaders_texts(undecided, titles, "leads", "" if parts else of, reason)
+    if lone := len(rows) - len(compared):
+        parts.append(f"in {lone}{'' if parts else of} there are no two figures to compare")
     return f"{capitalised(list_text(parts))}."
 
 
-def _undecided_reason_text(reason: str, rows: Sequence[_WorkloadRow]) -> str:
-    """Why the best cannot be told, and by how much it leads at the most."""
-    most = max(row.largest_lead for row in rows if row.open_reason == reason)
-    if reason == TOO_FEW_REPEATS:
-        reason = f"there are {TOO_FEW_REPEATS}"
-    return f"{reason} (the largest lead is {percent_text(most)})"
+def _leaders_texts(
+    rows: Sequence[_WorkloadRow],
+    titles: Mapping[str, str],
+    verb: str,
+    of: str,
+    doubt: str = "",
+) -> list[str]:
+    """Each leader with its number of workloads, the range of its leads, and a doubt about them.
+
+    `of` says how many workloads there are.
+    """
+    leads: dict[str, list[float]] = {}
+    for row in rows:
+        if row.best is not None:
+            leads.setdefault(row.best.configuration, []).append(row.lead)
+    ranked = sorted(leads.items(), key=lambda item: -len(item[1]))
+    texts = [
+        f"{titles.get(name, name)} {verb} in {len(values)}{'' if place else of} "
+        f"({'; '.join(filter(None, (f'by {_range_text(values)}', doubt)))})"
+        for place, (name, values) in enumerate(ranked[:WINNERS_SHOWN])
+    ]
+    others = sum(len(values) for _, values in ranked[WINNERS_SHOWN:])
+    return [*texts, f"others in {others}"] if others else texts
+
+
+def _range_text(shares: Sequence[float]) -> str:
+    """From the least to the largest share in per cent: `27 to 319 %`, or the only one."""
+    least, most = percent_text(min(shares)), percent_text(max(shares))
+    return most if least == most else f"{least.removesuffix(' %')} to {most}"
 
 
 def _interval_widths_text(figures: Sequence[BestFigure]) -> str:
@@ -459,7 +479,7 @@ def _figure_cell(row: _WorkloadRow, configuration: str, anchors: RunAnchors) -> 
     anchor = anchors.get(figure.run) if figure.run else None
     if not figure.is_sound:
         return Cell(_NOT_MEASURABLE, anchor=anchor, note=figure.objection[1])
-    is_best = figure is row.best and not row.open_reason and row.figure_count > 1
+    is_decided = not row.open_reason and not row.indistinguishable and row.figure_count > 1
     under = [
         *(f"{name} {text}" for name, text in figure.latencies),
         figure.axis_text,
@@ -470,7 +490,8 @@ def _figure_cell(row: _WorkloadRow, configuration: str, anchors: RunAnchors) -> 
         f"{INDISTINGUISHABLE_MARK if figure in row.indistinguishable else ''}"
         f"{metric_text(figure.value)}"
     )
-    return Cell(text, anchor=anchor, note=" · ".join(filter(None, under)), is_bold=is_best)
+    note = " · ".join(filter(None, under))
+    return Cell(text, anchor=anchor, note=note, is_bold=is_decided and figure is row.best)
 
 
 def _half_width_text(metric: Metric) -> str:
@@ -487,10 +508,12 @@ def _half_width_text(metric: Metric) -> str:
 def _marks_note(rows: Sequence[_WorkloadRow]) -> str:
     """What the marks of the matrix say."""
     notes = []
-    if any(row.figure_count > 1 and not row.open_reason for row in rows):
+    if any(
+        row.figure_count > 1 and not row.open_reason and not row.indistinguishable for row in rows
+    ):
         notes.append("Bold: the best of its row.")
     if any(row.indistinguishable for row in rows):
-        notes.append("≈: not distinguishable from it.")
+        notes.append("≈: not distinguishable from the best.")
     return " ".join(notes)
 
 

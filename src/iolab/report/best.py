@@ -63,6 +63,7 @@ class BestFigure:
 
     `workload` tells workloads of one title apart. `missing` are its points without a sound figure,
     any of which may have been better. `is_paced` is whether its load asks for no more than so much.
+    `operation` is what it does: `read`, `write`, `read/write`; empty for metadata and keys.
 
     `value` has none and `level` is None where nothing was measured. `latencies` are its own, each
     with a name, `axis_text` is the place of the axes where it was reached, `run` the one that
@@ -81,6 +82,12 @@ class BestFigure:
     unsound_point_count: int = 0
     better: Better = Better.HIGHER
     is_paced: bool = False
+    operation: str = ""
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether its load does several operations."""
+        return "/" in self.operation
 
     @property
     def is_sound(self) -> bool:
@@ -207,6 +214,7 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
         missing,
         better,
         headline.workload.job.is_paced,
+        "/".join(direction.name.lower() for direction in headline.workload.job.data_directions),
     )
 
 

@@ -60,7 +60,7 @@ class Objection:
     @property
     def numbers_note(self) -> str:
         """What is added to the runs where the sentence has other numbers for each."""
-        return "; numbers of the first" if self.has_other_numbers else ""
+        return ", for example" if self.has_other_numbers else ""
 
     @property
     def is_everywhere(self) -> bool:

@@ -318,7 +318,7 @@ def test_a_mark_tells_a_pointer_its_series_its_interval_and_its_verdicts() -> No
         ("timeline", ("30.3 k IOPS on average", "30 k IOPS and 31 k", "100 µs and 100 µs")),
         ("heat", ("110 µs and 130 µs", "second 3", "300 µs")),
         ("inside", ("90 µs (nvme0n1) to 410 µs (nvme1n1)", "3.2 % to 6 %")),
-        ("scaling", ("10 k IOPS of 1 host to 40.2 k IOPS of 8", "4.02 times", "all valid")),
+        ("scaling", ("10.0 k IOPS of 1 host to 40.2 k IOPS of 8", "4.02 times", "all valid")),
         ("account", ("a read takes 1 ms", "(50 %)", "90 µs (9 %)")),
         ("cost", ("350 k EUR, 51 % of it servers", "300 k EUR, 87 % of it storage")),
     ],

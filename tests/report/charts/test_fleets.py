@@ -86,7 +86,11 @@ def test_the_table_of_the_account_has_what_each_layer_saw() -> None:
     table = layers_table(accounts())
     heads = [column.title for column in table.columns]
     told = dict(zip(heads, (cell.text for cell in table.rows[2]), strict=True))
-    assert (told["Devices saw"], told["Device"], told["Host, network"]) == ("2.2 ms", "67 %", "0 %")
+    assert (told["Devices saw"], told["Device"], told["Host, network"]) == (
+        "2.20 ms",
+        "67 %",
+        "0 %",
+    )
     assert table.rows[2][-1].level is Level.INDICATIVE
 
 
