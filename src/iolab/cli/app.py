@@ -7,14 +7,17 @@ command's module, so that help and refusals are quick.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from iolab.cli.help import GroupedCommands, PlainCommand
-from iolab.cli.output import paged, print_result, run_with_error_handling
+from iolab.cli.limited import READERS
+from iolab.cli.output import paged, print_message, print_result, run_with_error_handling
 
 if TYPE_CHECKING:
     from iolab.cli.settings import Settings
@@ -92,10 +95,34 @@ def run_command_line(argv: Sequence[str]) -> int:
         if len(words) < len(argv) or not settings.has_color:
             os.environ["NO_COLOR"] = "1"  # which rich and the engines' own output heed
         app = create_app(named or COMMANDS, settings)
-        with paged(settings.pager, wanted=bool(named) and named[0] in PAGED):
+        # The pager shows results once they are all there.
+        with paged(settings.pager, wanted=bool(named) and named[0] in PAGED), sign_of_life(argv):
             return app(args=words, prog_name="iolab", standalone_mode=False)
 
     return run_with_error_handling(invoke_app, argv)
+
+
+SILENT_S: Final = 2.0
+"""Seconds after which a command that shows nothing until its end says that it is at work."""
+
+
+@contextmanager
+def sign_of_life(argv: Sequence[str], silent_s: float = SILENT_S) -> Iterator[None]:
+    """One line on a terminal where a command that only reads takes longer than that."""
+    if not (sys.stderr.isatty() and READERS & {*argv[:1]}):
+        yield
+        return
+    from threading import Timer
+
+    timer = Timer(silent_s, lambda: print_message("Working: this takes a while."))
+    timer.daemon = True
+    # Without a further thread, or memory for one, the command does without.
+    with suppress(RuntimeError, MemoryError):
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with the option's value
