@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from iolab.dataclass import dataclass
+from iolab.text import excerpt
 
 
 class HostKind(StrEnum):
@@ -342,8 +343,7 @@ class TargetFacts:
     @property
     def layers_text(self) -> str:
         """The layers in one line, nearest first; where none is known the type of file system."""
-        text = " on ".join(self.layers)[:LAYERS_LENGTH]
-        return "".join(c if c.isprintable() else "?" for c in text) or self.fs_type
+        return excerpt(" on ".join(self.layers), LAYERS_LENGTH) or self.fs_type
 
 
 LAYERS_LENGTH: Final = 300
