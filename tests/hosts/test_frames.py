@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.hosts.channel import MAX_PAYLOAD_BYTES, ProtocolFault, encode_frame, read_frame
+from iolab.core.limits import PAYLOAD_BYTES_MOST
+from iolab.hosts.channel import ProtocolFault, encode_frame, read_frame
 from iolab.text import excerpt
 from tests.fakes.virtual_time import run_virtually
 
@@ -64,11 +65,11 @@ def test_headers_that_are_no_plain_objects_are_faults(header: bytes) -> None:
 
 def test_a_payload_at_the_limit_fits_and_one_above_does_not() -> None:
     header = {"id": 1}
-    payload = b"x" * MAX_PAYLOAD_BYTES
+    payload = b"x" * PAYLOAD_BYTES_MOST
     assert read_all(encode_frame(header, payload)) == [(header, payload)]
     with pytest.raises(ValueError, match="do not fit"):
         encode_frame(header, payload + b"x")
     text = json.dumps(header).encode()
-    lengths = len(text).to_bytes(4, "little") + (MAX_PAYLOAD_BYTES + 1).to_bytes(4, "little")
+    lengths = len(text).to_bytes(4, "little") + (PAYLOAD_BYTES_MOST + 1).to_bytes(4, "little")
     with pytest.raises(ProtocolFault, match="above the limits"):
         read_all(lengths + text)

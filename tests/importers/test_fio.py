@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from iolab.core.histogram import MIDDLE_NS
-from iolab.importers.files import FILE_BYTES_MOST, TOTAL_BYTES_MOST, read_foreign_files
+from iolab.core.limits import FILE_BYTES_MOST, TOTAL_BYTES_MOST
+from iolab.importers.files import read_foreign_files
 from iolab.importers.metrics import PERCENTILES
 from iolab.importers.registry import IMPORTERS
 from iolab.importers.session import plan_imported_session, run_record, write_imported_session

@@ -133,7 +133,7 @@ def _study_faults(text: str, name: str) -> tuple[Fault, ...]:
 
 def _draft_from_job_file(study_id: str, source: Path) -> StudyDraft:
     """The study of a job file; UsageError where it cannot be read or is none."""
-    from iolab.importers.files import FILE_BYTES_MOST
+    from iolab.core.limits import FILE_BYTES_MOST
     from iolab.importers.job_files import draft_study
 
     try:

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Self
 
+from iolab.core.limits import PAYLOAD_BYTES_MOST
 from iolab.errors import HostError
 from iolab.hosts.answers import ExitedAnswer, read_answer
-from iolab.hosts.channel import MAX_PAYLOAD_BYTES, FrameWriter
+from iolab.hosts.channel import FrameWriter
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError, HostLost, Stream
 from iolab.text import excerpt
@@ -169,7 +170,7 @@ class SocketRelay:
 
         It may wait for ever, as does a guest that reads nothing; who asked it has a deadline.
         """
-        piece = bytes(self._unsent[:MAX_PAYLOAD_BYTES])
+        piece = bytes(self._unsent[:PAYLOAD_BYTES_MOST])
         sent = self._node.stream("send", piece, connection=self._stream.id)
         try:
             async for _ in sent:

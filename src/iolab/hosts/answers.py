@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from iolab.core import limits
 from iolab.core.bins import BIN_COUNT
 from iolab.core.block_trace import BlockTrace, DirectionTrace, LatencyRow
 from iolab.core.host import HostFacts
@@ -19,11 +20,7 @@ from iolab.text import excerpt
 WIRE: Final = 2
 """The number of the wire that this controller speaks."""
 
-MAX_TRACED_SIZES: Final = 65
-MAX_TRACED_SECTORS: Final = 4096
-"""What an agent tells at most of a direction of a sample."""
-
-_Path = Annotated[str, Field(min_length=1, max_length=4096)]
+_Path = Annotated[str, Field(min_length=1, max_length=limits.PATH_CHARACTERS_MOST)]
 Answer = TypeVar("Answer")
 
 
@@ -64,29 +61,29 @@ class Remnant(_Answer):
 
     kind: RemnantKind
     name: _Path
-    reason: Annotated[str, Field(max_length=8192)]
+    reason: Annotated[str, Field(max_length=limits.REASON_CHARACTERS_MOST)]
 
 
 class ByeAnswer(_Answer):
     """The last answer of an agent: what stays on its host."""
 
-    left: Annotated[tuple[Remnant, ...], Field(max_length=1000)] = ()
+    left: Annotated[tuple[Remnant, ...], Field(max_length=limits.REMNANTS_MOST)] = ()
 
 
 class OrphanAnswer(_Answer):
     """A process of a run whose agent is gone."""
 
     pid: Count
-    command: Annotated[str, Field(max_length=400)]
+    command: Annotated[str, Field(max_length=limits.WORD_CHARACTERS_MOST)]
 
 
 class AbandonedFolderAnswer(_Answer):
     """A scratch folder whose session is dead, or may live on `host`, where that is named."""
 
     dir: _Path
-    owner: Annotated[str, Field(max_length=4096)]
+    owner: Annotated[str, Field(max_length=limits.PATH_CHARACTERS_MOST)]
     bytes: Count
-    host: Annotated[str, Field(max_length=4096)] = ""
+    host: Annotated[str, Field(max_length=limits.PATH_CHARACTERS_MOST)] = ""
 
 
 class Leftovers(_Answer):
@@ -97,16 +94,20 @@ class Leftovers(_Answer):
     So many `more_folders` of this user were not looked at yet.
     """
 
-    processes: Annotated[tuple[OrphanAnswer, ...], Field(max_length=100_000)]
-    groups: Annotated[tuple[_Path, ...], Field(max_length=100_000)]
-    folders: Annotated[tuple[AbandonedFolderAnswer, ...], Field(max_length=10_000)]
-    elsewhere: Annotated[tuple[AbandonedFolderAnswer, ...], Field(max_length=10_000)] = ()
+    processes: Annotated[tuple[OrphanAnswer, ...], Field(max_length=limits.LISTED_MOST)]
+    groups: Annotated[tuple[_Path, ...], Field(max_length=limits.LISTED_MOST)]
+    folders: Annotated[tuple[AbandonedFolderAnswer, ...], Field(max_length=limits.FOLDERS_MOST)]
+    elsewhere: Annotated[
+        tuple[AbandonedFolderAnswer, ...], Field(max_length=limits.FOLDERS_MOST)
+    ] = ()
     more_folders: Count = 0
-    foreign_folders: Annotated[tuple[_Path, ...], Field(max_length=100)] = ()
+    foreign_folders: Annotated[
+        tuple[_Path, ...], Field(max_length=limits.FOREIGN_FOLDERS_MOST)
+    ] = ()
     foreign_folder_count: Count = 0
-    loops: Annotated[tuple[_Path, ...], Field(max_length=10_000)]
-    agents: Annotated[tuple[_Path, ...], Field(max_length=10_000)]
-    faults: Annotated[tuple[str, ...], Field(max_length=100_000)]
+    loops: Annotated[tuple[_Path, ...], Field(max_length=limits.FOLDERS_MOST)]
+    agents: Annotated[tuple[_Path, ...], Field(max_length=limits.FOLDERS_MOST)]
+    faults: Annotated[tuple[str, ...], Field(max_length=limits.LISTED_MOST)]
 
     @property
     def has_any(self) -> bool:
@@ -146,7 +147,7 @@ class FilesystemAnswer(_Answer):
     """
 
     dir: _Path
-    device: Annotated[str, Field(min_length=1, max_length=255)]
+    device: Annotated[str, Field(min_length=1, max_length=limits.WORD_CHARACTERS_MOST)]
     kept: bool = False
     direct: bool = False
 
@@ -162,14 +163,17 @@ class EvictAnswer(_Answer):
 
     resident_bytes_before: Count | None
     resident_bytes_after: Count | None
-    methods: Annotated[tuple[Annotated[str, Field(max_length=40)], ...], Field(max_length=16)]
+    methods: Annotated[
+        tuple[Annotated[str, Field(max_length=limits.WORD_CHARACTERS_MOST)], ...],
+        Field(max_length=16),
+    ]
 
 
 class FileAnswer(_Answer):
     """A file that was read, by its size and the SHA-256 of its content."""
 
     size: Count
-    sha256: Annotated[str, Field(max_length=64)]
+    sha256: Annotated[str, Field(max_length=limits.WORD_CHARACTERS_MOST)]
 
 
 class ExitedAnswer(_Answer):
@@ -211,7 +215,10 @@ class CpuUseAnswer(_Answer):
 Bins = Annotated[
     tuple[tuple[Annotated[int, Field(ge=0, lt=BIN_COUNT)], Count], ...], Field(max_length=BIN_COUNT)
 ]
-Errors = Annotated[dict[Annotated[str, Field(max_length=40)], Count], Field(max_length=200)]
+Errors = Annotated[
+    dict[Annotated[str, Field(max_length=limits.WORD_CHARACTERS_MOST)], Count],
+    Field(max_length=limits.ERROR_KINDS_MOST),
+]
 
 
 class MetadataIntervalAnswer(_Answer):
@@ -226,7 +233,7 @@ class MetadataIntervalAnswer(_Answer):
 class MetadataPhaseAnswer(_Answer):
     """What a metadata phase did on a host from its start to its end."""
 
-    phase: Annotated[str, Field(max_length=40)]
+    phase: Annotated[str, Field(max_length=limits.WORD_CHARACTERS_MOST)]
     ops: Count
     errors: Errors
     skipped: Count
@@ -253,10 +260,10 @@ class DirectionTraceAnswer(_Answer):
 
     bios: Count
     windows: Count
-    sizes: Annotated[tuple[tuple[Count, Count], ...], Field(max_length=MAX_TRACED_SIZES)]
+    sizes: Annotated[tuple[tuple[Count, Count], ...], Field(max_length=limits.TRACED_SIZES_MOST)]
     sequential: Count
     ends: Count
-    sectors: Annotated[tuple[Count, ...], Field(max_length=MAX_TRACED_SECTORS)]
+    sectors: Annotated[tuple[Count, ...], Field(max_length=limits.TRACED_SECTORS_MOST)]
     censored: Count
     timed: Count
     lat_max_ns: Count
@@ -279,8 +286,8 @@ class DirectionTraceAnswer(_Answer):
 class TraceAnswer(_Answer):
     """A sample of a device's bios, or the reason for none."""
 
-    device: Annotated[str, Field(max_length=255)]
-    reason: Annotated[str, Field(max_length=400)] | None = None
+    device: Annotated[str, Field(max_length=limits.WORD_CHARACTERS_MOST)]
+    reason: Annotated[str, Field(max_length=limits.WORD_CHARACTERS_MOST)] | None = None
     read: DirectionTraceAnswer | None = None
     write: DirectionTraceAnswer | None = None
     others: Count = 0

@@ -12,14 +12,9 @@ from typing import Any, Final, Protocol, Self
 
 import orjson
 
+from iolab.core.limits import HEADER_BYTES_MOST, PAYLOAD_BYTES_MOST
 from iolab.hosts.message import AgentRefusalError, HostLost, Message
 from iolab.text import excerpt
-
-MAX_HEADER_BYTES: Final = 4 << 20
-"""The wire's limit: facts of a host with a thousand disks are under 1 MiB."""
-
-MAX_PAYLOAD_BYTES: Final = 1 << 20
-"""The wire's limit: larger things are sent in several frames."""
 
 _LENGTHS: Final = struct.Struct("<II")
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
@@ -32,7 +27,7 @@ class ProtocolFault(Exception):
 def encode_frame(header: Mapping[str, object], payload: bytes = b"") -> bytes:
     """A whole frame; ValueError when it would break a limit of the wire."""
     text = _ENCODER.encode(header).encode()
-    if len(text) > MAX_HEADER_BYTES or len(payload) > MAX_PAYLOAD_BYTES:
+    if len(text) > HEADER_BYTES_MOST or len(payload) > PAYLOAD_BYTES_MOST:
         sizes = f"{len(text)} bytes of header and {len(payload)} of payload"
         raise ValueError(f"{sizes} do not fit a frame")
     return _LENGTHS.pack(len(text), len(payload)) + text + payload
@@ -48,7 +43,7 @@ async def read_frame(reader: asyncio.StreamReader) -> tuple[dict[str, Any], byte
         shown = excerpt(cut.partial)
         raise ProtocolFault(f"it ended in the middle of a frame: '{shown}'") from None
     header_bytes, payload_bytes = _LENGTHS.unpack(lengths)
-    if header_bytes > MAX_HEADER_BYTES or payload_bytes > MAX_PAYLOAD_BYTES:
+    if header_bytes > HEADER_BYTES_MOST or payload_bytes > PAYLOAD_BYTES_MOST:
         raise ProtocolFault(await _bad_frame_reason(reader, lengths, header_bytes, payload_bytes))
     try:
         text = await reader.readexactly(header_bytes)
@@ -76,7 +71,7 @@ async def _bad_frame_reason(
         return f"it printed text where frames should be: '{excerpt(lengths + more)}'"
     return (
         f"it announced a frame of {header_bytes} bytes of header and {payload_bytes} of payload, "
-        f"above the limits of {MAX_HEADER_BYTES} and {MAX_PAYLOAD_BYTES}"
+        f"above the limits of {HEADER_BYTES_MOST} and {PAYLOAD_BYTES_MOST}"
     )
 
 

@@ -7,8 +7,9 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
+from iolab.core.limits import SETTING_CHARACTERS_MOST
 from iolab.dataclass import dataclass
-from iolab.importers.files import SETTING_CHARACTERS, printable_line
+from iolab.importers.files import printable_line
 from iolab.importers.model import Settings
 
 YES: Final = "yes"
@@ -45,7 +46,7 @@ def command_settings(command: str, style: CommandSyntax) -> Settings:
         before = settings.get(name)
         settings[name] = value if before is None else f"{before}, {value}"
     return tuple(
-        (printable_line(name), printable_line(value, SETTING_CHARACTERS))
+        (printable_line(name), printable_line(value, SETTING_CHARACTERS_MOST))
         for name, value in settings.items()
     )
 

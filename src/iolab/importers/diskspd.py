@@ -9,11 +9,11 @@ from decimal import Decimal, InvalidOperation
 from typing import Final
 from xml.etree import ElementTree as ET
 
+from iolab.core.limits import SETTING_CHARACTERS_MOST
 from iolab.dataclass import dataclass
 from iolab.errors import EngineError, Fault
 from iolab.importers.files import (
     SENTENCE,
-    SETTING_CHARACTERS,
     ForeignFault,
     ForeignFile,
     ImportedFiles,
@@ -138,7 +138,7 @@ def _foreign_run(
         settings=(
             *((name, printable_line(str(value))) for name, value in settings.items() if value),
             *(
-                (printable_line(name), printable_line(value, SETTING_CHARACTERS))
+                (printable_line(name), printable_line(value, SETTING_CHARACTERS_MOST))
                 for name, value in options
                 if name not in _SHOWN
             ),

@@ -13,10 +13,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from iolab.analysis.metrics import is_percentile_supported
+from iolab.core.limits import SETTING_CHARACTERS_MOST
 from iolab.dataclass import dataclass
 from iolab.importers.commands import CommandSyntax, command_settings
 from iolab.importers.files import (
-    SETTING_CHARACTERS,
     ForeignFault,
     ForeignFile,
     ImportedFiles,
@@ -206,7 +206,7 @@ def _foreign_run(file: ForeignFile, place: int, phase: _ElbenchoPhase) -> Foreig
         details=details,
         clients=(ImportedClient("all threads", host, runtime_s=phase.seconds),),
         settings=tuple(
-            (printable_line(name), printable_line(value, SETTING_CHARACTERS))
+            (printable_line(name), printable_line(value, SETTING_CHARACTERS_MOST))
             for name, value in phase.options.items()
             if value and name not in _NO_OPTIONS
         ),

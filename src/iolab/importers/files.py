@@ -26,23 +26,11 @@ from iolab.importers.model import ForeignRun
 from iolab.text import excerpt
 from iolab.units import NS_PER_S
 
-FILE_BYTES_MOST: Final = 64 << 20
-"""json+ of a hundred jobs has 20 MB; a log of every I/O that is larger is averaged first."""
-
-FILES_MOST: Final = 2000
-"""A sweep of a cluster leaves hundreds; a whole disk by mistake is not read."""
-
-TOTAL_BYTES_MOST: Final = 512 << 20
-"""All files of an import together: they are looked at in memory."""
-
 FAULTS_MOST: Final = 20
 """Files of no format that are named one by one."""
 
 HEAD_BYTES: Final = 64 << 10
 """By so much of its beginning a file is recognised: text before fio's JSON has a few lines."""
-
-LINES_MOST: Final = 2_000_000
-"""Lines of one file that are looked at."""
 
 SENTENCE: Final = 240
 """Of what a tool says of an error as much is kept."""
@@ -52,9 +40,6 @@ NAME_CHARACTERS: Final = 80
 
 MARK_CHARACTERS: Final = len("... (123456)")
 """What stands for the rest of it."""
-
-SETTING_CHARACTERS: Final = 4096
-"""Of the value of a setting as much is kept: a command may have its decisive word at its end."""
 
 
 class ForeignFault(Exception):
@@ -85,7 +70,7 @@ class ForeignFile:
     @cached_property
     def raw_bytes(self) -> bytes:
         """All of it, byte for byte; OSError where it cannot be read or is too large."""
-        return read_regular(self.path, FILE_BYTES_MOST)
+        return read_regular(self.path, limits.FILE_BYTES_MOST)
 
     @cached_property
     def utf8_bytes(self) -> bytes:
@@ -109,7 +94,7 @@ class ForeignFile:
         """Its lines without their ends, numbered as editors do; what a return overprints is one."""
         lines = self.text.split("\n")
         return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])][
-            :LINES_MOST
+            : limits.LINES_MOST
         ]
 
     @cached_property
@@ -212,7 +197,7 @@ def collect_files(paths: Iterable[Path]) -> _CollectedFiles:
                 )
             for child in inside:
                 files.setdefault(child.absolute(), ForeignFile(child, was_named_by_user=False))
-                if len(files) > FILES_MOST:
+                if len(files) > limits.FILES_MOST:
                     break
         elif path.exists():
             files.setdefault(path.absolute(), ForeignFile(path))
@@ -220,13 +205,18 @@ def collect_files(paths: Iterable[Path]) -> _CollectedFiles:
             faults.append(
                 Fault(f"There is no file '{printable_line(path.name)}'.", "Name one that is.")
             )
-    if sum(file.path.stat().st_size for file in files.values()) > TOTAL_BYTES_MOST:
+    if sum(file.path.stat().st_size for file in files.values()) > limits.TOTAL_BYTES_MOST:
         faults.append(
-            Fault(f"These are more than {TOTAL_BYTES_MOST} bytes.", "Import fewer files at once.")
+            Fault(
+                f"These are more than {limits.TOTAL_BYTES_MOST} bytes.",
+                "Import fewer files at once.",
+            )
         )
         return _CollectedFiles([], faults, passed_over)
-    if len(files) > FILES_MOST:
-        faults.append(Fault(f"These are more than {FILES_MOST} files.", "Import fewer at once."))
+    if len(files) > limits.FILES_MOST:
+        faults.append(
+            Fault(f"These are more than {limits.FILES_MOST} files.", "Import fewer at once.")
+        )
     # Whatever order they were named in, the same files give the same points.
     ordered = sorted(files.values(), key=lambda file: _natural_sort_key(str(file.path.absolute())))
     return _CollectedFiles(ordered, faults, passed_over)
@@ -237,7 +227,7 @@ def _files_below(folder: Path, faults: list[Fault], passed_over: list[Fault]) ->
     root = folder.resolve()
     found: list[Path] = []
     waiting, seen = [(folder, 1)], 0
-    while waiting and len(found) <= FILES_MOST:
+    while waiting and len(found) <= limits.FILES_MOST:
         parent, depth = waiting.pop()
         if depth > limits.NESTED_MOST:
             name = printable_line(folder.name)
@@ -498,6 +488,6 @@ def dict_or_empty(value: object) -> Mapping[str, Any]:
 def printable_options(table: Mapping[str, Any]) -> dict[str, str]:
     """The options of a document as clean text."""
     return {
-        printable_line(str(name)): printable_line(str(value), SETTING_CHARACTERS)
+        printable_line(str(name)): printable_line(str(value), limits.SETTING_CHARACTERS_MOST)
         for name, value in table.items()
     }

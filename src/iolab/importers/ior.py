@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from iolab.core.limits import SETTING_CHARACTERS_MOST
 from iolab.importers.commands import CommandSyntax, command_settings
 from iolab.importers.files import (
     SENTENCE,
-    SETTING_CHARACTERS,
     ForeignFault,
     ForeignFile,
     ImportedFiles,
@@ -140,7 +140,7 @@ def _header_options(lines: Lines) -> dict[str, str]:
         if not _ERROR.match(line) and (option := _OPTION.match(line)):
             name, value = (
                 printable_line(option[1].strip()),
-                printable_line(option[2].strip(), SETTING_CHARACTERS),
+                printable_line(option[2].strip(), SETTING_CHARACTERS_MOST),
             )
             header.setdefault(name, value)
     return header

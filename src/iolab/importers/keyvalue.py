@@ -13,9 +13,9 @@ from typing import Final
 import numpy as np
 
 from iolab.core.histogram import bin_index_of_ns
+from iolab.core.limits import SETTING_CHARACTERS_MOST
 from iolab.importers.files import (
     SENTENCE,
-    SETTING_CHARACTERS,
     ForeignFault,
     ForeignFile,
     ImportedFiles,
@@ -327,10 +327,10 @@ def _ycsb_options(command: str) -> Iterator[tuple[str, str]]:
             name, _, text = value.partition("=")
             yield (
                 _YCSB_PROPERTIES.get(name, printable_line(name)),
-                printable_line(text, SETTING_CHARACTERS),
+                printable_line(text, SETTING_CHARACTERS_MOST),
             )
         elif option in _YCSB_OPTIONS:
-            yield _YCSB_OPTIONS[option], printable_line(value, SETTING_CHARACTERS)
+            yield _YCSB_OPTIONS[option], printable_line(value, SETTING_CHARACTERS_MOST)
 
 
 _WORKLOAD_FILE: Final = "workload file"

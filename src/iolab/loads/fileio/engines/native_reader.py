@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from iolab.core import limits
 from iolab.core.bins import BIN_COUNT
 from iolab.core.generator import GeneratorTotals, Lateness, VerifyTotals
 from iolab.core.histogram import Histogram, dense_counts
@@ -26,23 +27,8 @@ PERCENTILES: Final = (50.0, 90.0, 99.0, 99.5, 99.9, 99.95, 99.99)
 SHORT: Final = "short"
 """What stands in place of an errno for an I/O that moved fewer bytes than asked."""
 
-FIRST_WRONG: Final = 8
-"""Sentences on wrong blocks that the engine tells, and that are kept."""
-
-TEXT_LIMIT: Final = 300
-"""Characters of each."""
-
-NOTES_LIMIT: Final = 20
-"""Notes that are kept; an engine has a handful."""
-
 ERRORS_SHOWN: Final = 4
 """Kinds of errors that a sentence names, the most frequent first."""
-
-KINDS_LIMIT: Final = 100
-"""Kinds of errors, or of retries, that are kept; a kernel has some 130 errors."""
-
-NUMBER_LIMIT: Final = 1 << 63
-"""What the columns of a record hold; three centuries in nanoseconds."""
 
 
 class LineFault(Exception):
@@ -59,7 +45,11 @@ def require_object(value: object) -> dict[str, Any]:
 def require_count(table: Mapping[str, Any], key: str) -> int:
     """A whole number that is not negative. LineFault for anything else, or nothing."""
     value = table.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < NUMBER_LIMIT:
+    if (
+        not isinstance(value, int)
+        or isinstance(value, bool)
+        or not 0 <= value <= limits.NUMBER_MOST
+    ):
         raise LineFault(f"it told no {key}")
     return value
 
@@ -137,10 +127,10 @@ def _parse_generator_totals(
     probes = _inner_table(_inner_table(head, "probes"), "read")
     unsubmitted = _inner_table(end, "unsubmitted")
     return GeneratorTotals(
-        method=excerpt(str(head.get("method", "")), TEXT_LIMIT),
+        method=excerpt(str(head.get("method", "")), limits.SENTENCE_CHARACTERS_MOST),
         threads=_optional_count(head, "threads"),
-        clock=excerpt(str(head.get("clock", "")), TEXT_LIMIT),
-        notes=_printable_sentences(head.get("notes"))[:NOTES_LIMIT],
+        clock=excerpt(str(head.get("clock", "")), limits.SENTENCE_CHARACTERS_MOST),
+        notes=_printable_sentences(head.get("notes"))[: limits.NOTES_MOST],
         errors=errors,
         retries=_retries_by_reason(_inner_table(end, "retries")),
         lateness=_parse_lateness(_inner_table(end, "lateness")),
@@ -198,7 +188,10 @@ def _dense_bin_counts(table: Mapping[str, Any], ios: int) -> Ints:
 def _errors_by_kind(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     """I/Os that failed, by direction and errno, most first; short ones are counted elsewhere."""
     counts = [
-        (excerpt(f"{way} {name}", TEXT_LIMIT), _optional_count(_inner_table(table, way), name))
+        (
+            excerpt(f"{way} {name}", limits.SENTENCE_CHARACTERS_MOST),
+            _optional_count(_inner_table(table, way), name),
+        )
         for way in table
         for name in _inner_table(table, way)
         if name != SHORT
@@ -206,12 +199,15 @@ def _errors_by_kind(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     counts = sorted(
         (error for error in counts if error[1]), key=lambda error: (-error[1], error[0])
     )
-    return tuple(counts[:KINDS_LIMIT])
+    return tuple(counts[: limits.RETRY_KINDS_MOST])
 
 
 def _retries_by_reason(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
-    reasons = [(excerpt(reason, TEXT_LIMIT), _optional_count(table, reason)) for reason in table]
-    return tuple(reasons[:KINDS_LIMIT])
+    reasons = [
+        (excerpt(reason, limits.SENTENCE_CHARACTERS_MOST), _optional_count(table, reason))
+        for reason in table
+    ]
+    return tuple(reasons[: limits.RETRY_KINDS_MOST])
 
 
 def _most_frequent_errno(errors: tuple[tuple[str, int], ...]) -> int:
@@ -243,14 +239,14 @@ def _parse_verify_totals(table: Mapping[str, Any]) -> VerifyTotals | None:
         return None
     kinds = ("checked", "torn", "stale", "misplaced", "corrupt")
     checked, torn, stale, misplaced, corrupt = (_optional_count(table, kind) for kind in kinds)
-    first = _printable_sentences(table.get("first"))[:FIRST_WRONG]
+    first = _printable_sentences(table.get("first"))[: limits.WRONG_BLOCKS_MOST]
     return VerifyTotals(checked, torn, stale, misplaced, corrupt, first)
 
 
 def _printable_sentences(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
         return ()
-    return tuple(excerpt(str(sentence), TEXT_LIMIT) for sentence in value)
+    return tuple(excerpt(str(sentence), limits.SENTENCE_CHARACTERS_MOST) for sentence in value)
 
 
 def _inner_table(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -270,13 +266,9 @@ def _optional_number(table: Mapping[str, Any], key: str) -> float:
         return 0.0
     # Nothing is compared with what is no number, and nothing is less than it.
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 0 <= value < NUMBER_LIMIT:
+    if not is_number or not 0 <= value <= limits.NUMBER_MOST:
         raise LineFault(f"it told no {key}")
     return float(value)
-
-
-LINE_LIMIT_BYTES: Final = 2 << 20
-"""The longest line: every bin of three directions, twice, is some 200 kB."""
 
 
 class NativeReader:
@@ -306,7 +298,7 @@ class NativeReader:
     def feed(self, piece: bytes) -> list[Interval]:
         """Take the next bytes; the intervals that they complete."""
         *lines, self._rest = (self._rest + piece).split(b"\n")
-        if len(self._rest) > LINE_LIMIT_BYTES:
+        if len(self._rest) > limits.LINE_BYTES_MOST:
             self._faults.add_fault("it printed a line without an end")
             self._rest = b""
         return [interval for line in lines if (interval := self._take_line(line)) is not None]
@@ -334,7 +326,7 @@ class NativeReader:
         version_text = (
             f"native-{version} ({method})" if isinstance(method, str) else f"native-{version}"
         )
-        return excerpt(version_text, TEXT_LIMIT)
+        return excerpt(version_text, limits.SENTENCE_CHARACTERS_MOST)
 
     def _start_and_end_ns(self) -> tuple[int | None, int | None]:
         """When it began and ended: as its last line says, else as the others do."""
@@ -376,7 +368,7 @@ class NativeReader:
         except LineFault as fault:
             self._faults.add_fault(str(fault))
         except (ValueError, RecursionError):
-            words = excerpt(line, TEXT_LIMIT)
+            words = excerpt(line, limits.SENTENCE_CHARACTERS_MOST)
             self._faults.add_fault(f"it printed a line that is no JSON: {words}")
         return None
 
@@ -384,7 +376,9 @@ class NativeReader:
         if "fault" in document:
             faults = document["fault"]
             for fault in faults if isinstance(faults, list) else [faults]:
-                self._faults.add_fault(excerpt(str(fault), TEXT_LIMIT).rstrip("."))
+                self._faults.add_fault(
+                    excerpt(str(fault), limits.SENTENCE_CHARACTERS_MOST).rstrip(".")
+                )
         elif "native" in document:
             self._head = document
         elif "started_real_ns" in document:
