@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from iolab.core.configuration import Configuration
-from iolab.core.host import HostSpec, Role
+from iolab.core.host import HostFacts, HostSpec, Role
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.core.workload import DataSet
@@ -56,6 +56,20 @@ def targets_of_study(study: Study) -> tuple[Target, ...]:
         key = host if host not in targets else f"{host} {path}"
         targets[key] = Target(key, host, path, tuple(configurations), serial)
     return tuple(targets.values())
+
+
+def facts_by_host(
+    study: Study, facts: Mapping[str, HostFacts], configuration: str
+) -> dict[str, HostFacts]:
+    """The facts of a configuration's hosts, each with the target that the configuration has there.
+
+    `facts` are by the keys of `targets_of_study`; a host that was not reached is left out.
+    """
+    return {
+        target.host: facts[target.key]
+        for target in targets_of_study(study)
+        if configuration in target.configurations and target.key in facts
+    }
 
 
 def without_hosts(study: Study, names: Collection[str]) -> Study:

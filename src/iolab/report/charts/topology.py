@@ -15,6 +15,7 @@ from iolab.dataclass import dataclass
 from iolab.report.brief import Brief
 from iolab.report.hardware import HOSTS_SHOWN
 from iolab.report.provenance import load_hosts_text
+from iolab.study.targets import facts_by_host
 from iolab.text import counted_noun, escape_invisible, list_text
 from iolab.units import format_bytes
 
@@ -73,7 +74,7 @@ def topology_drawing(brief: Brief) -> TopologyDrawing | None:
     """The clients of each configuration and what they load; None where no host was reached."""
     rows: dict[tuple[_TopologyBox, str, _TopologyBox], list[str]] = {}
     for configuration in brief.study.configurations:
-        facts = [brief.facts[name] for name in configuration.hosts if name in brief.facts]
+        facts = tuple(facts_by_host(brief.study, brief.facts, configuration.id).values())
         if facts:
             drawn = (
                 _clients_box(brief.study, configuration, facts),
