@@ -27,9 +27,9 @@ def leave_current_directory() -> None:
         return
     if not sys.flags.ignore_environment:
         named = os.environ.get("PYTHONPATH", "")
-        relative = [one for one in named.split(os.pathsep) if named and not os.path.isabs(one)]  # noqa: PTH117
-        entries += [os.path.abspath(one) for one in relative]  # noqa: PTH100
-        kept = {one.rstrip("/") for one in named.split(os.pathsep)}
-        sys.path[:] = [one for one in sys.path if one in kept or one not in entries]
+        relative = [item for item in named.split(os.pathsep) if named and not os.path.isabs(item)]  # noqa: PTH117
+        entries += [os.path.abspath(item) for item in relative]  # noqa: PTH100
+        kept = {item.rstrip("/") for item in named.split(os.pathsep)}
+        sys.path[:] = [item for item in sys.path if item in kept or item not in entries]
     if _OWN_ROOT in entries and _OWN_ROOT not in sys.path:
         sys.path.append(_OWN_ROOT)  # As in a checkout that is not installed.

@@ -193,7 +193,7 @@ def ticking(record: RunRecord, *reads: int) -> RunRecord:
 
 FILES: Final = session(files())
 TRACED: Final = session(traced(files()))
-BUFFERED: Final = session(files(job=replace(JOB, is_direct=False)))
+BUFFERED: Final = session(files(job=replace(JOB, direct=False)))
 STEADY: Final = session(seconds(noise(200)))
 RULED: Final = session(
     seconds(
@@ -491,7 +491,7 @@ PLANTED: Final = (
         INDICATIVE,
         "The job reads through the page cache, which was empty and never hit.",
         FILES,
-        lambda s: s.but(files(job=replace(JOB, is_direct=False))),
+        lambda s: s.but(files(job=replace(JOB, direct=False))),
     ),
     Planted(
         "cache-hits",
@@ -731,7 +731,7 @@ PLANTED: Final = (
         "One of 12,000 stats of a client failed.",
         METADATA,
         lambda s: s.but(
-            with_phase(s.record, 1, Operation.FILE_STAT, asked=12_001, errors=(("ENOENT", 1),))
+            with_phase(s.record, 1, Operation.FILE_STAT, requested=12_001, errors=(("ENOENT", 1),))
         ),
     ),
     Planted(
@@ -739,7 +739,7 @@ PLANTED: Final = (
         INVALID,
         "A client was asked for a thousand stats more than it did.",
         METADATA,
-        lambda s: s.but(with_phase(s.record, 1, Operation.FILE_STAT, asked=13_000)),
+        lambda s: s.but(with_phase(s.record, 1, Operation.FILE_STAT, requested=13_000)),
     ),
     Planted(
         "operations-counted",

@@ -18,7 +18,7 @@ from iolab.core.run import CacheProof, DeviceDelta, ExtentProof
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import DEVICE, GIB, JOB, WRITES, facts_of, healthy
 
-BUFFERED = replace(JOB, is_direct=False)
+BUFFERED = replace(JOB, direct=False)
 READ_BYTES = 30 * 40_000 * 4096
 
 
@@ -49,7 +49,7 @@ def test_buffered_io_is_told() -> None:
 
 def test_direct_reads_and_writes_need_no_proof() -> None:
     assert level(cache_hits, healthy()) is None
-    assert level(cache_hits, healthy(replace(WRITES, is_direct=False))) is None
+    assert level(cache_hits, healthy(replace(WRITES, direct=False))) is None
 
 
 @pytest.mark.parametrize(

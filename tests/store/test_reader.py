@@ -84,9 +84,9 @@ def test_asking_for_the_status_does_not_keep_a_writer_out(place: Path) -> None:
             sys.executable,
             "-c",
             "import sys, pathlib\n"
-            "from iolab.store.durable import is_held\n"
+            "from iolab.store.durable import is_locked\n"
             "print('ready', flush=True)\n"
-            "while True: is_held(pathlib.Path(sys.argv[1]))",
+            "while True: is_locked(pathlib.Path(sys.argv[1]))",
             str(place),
         ],
         stdout=subprocess.PIPE,
@@ -117,7 +117,7 @@ def test_a_session_that_ends_while_one_looks_is_never_called_interrupted(
             "place, enough = map(pathlib.Path, sys.argv[1:])\n"
             "ended = 0\n"
             "while ended < 40 or not enough.exists():\n"
-            "    SessionWriter.reopen(place).ended(SessionStatus.DONE)\n"
+            "    SessionWriter.reopen(place).end_session(SessionStatus.DONE)\n"
             "    ended += 1\n",
             str(place),
             str(enough),

@@ -56,7 +56,7 @@ def test_cluster_kpi_has_the_published_jobs() -> None:
             iodepth=job["iodepth"],
             numjobs=job["numjobs"],
             file_bytes=parse_size(common["filesize"]),
-            is_direct=common["direct"],
+            direct=common["direct"],
             ioengine=common["ioengine"],
         )
         assert ours[job["id"]].job == expected
@@ -109,7 +109,7 @@ def test_the_small_scale_is_the_same_shape_and_soon_done(name: str, seconds: int
     ]
     assert small.budget.seconds < seconds
     assert small.budget.layout_bytes_per_host == 2 << 30
-    assert all(point.job.is_direct for point in small.points if isinstance(point.job, Job))
+    assert all(point.job.direct for point in small.points if isinstance(point.job, Job))
 
 
 def test_rocksdb_has_the_published_matrix() -> None:

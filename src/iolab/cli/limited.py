@@ -36,31 +36,31 @@ def run_command(command: Callable[[Sequence[str]], int], argv: Sequence[str]) ->
     limits = (resource.getrlimit(which)[0] for which in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
     if all(limit == resource.RLIM_INFINITY for limit in limits) or not READERS & {*argv[:1]}:
         return command(argv)
-    answer, said = os.pipe()
+    answer, answer_end = os.pipe()
     try:
         child = os.fork()
     except OSError:  # too few processes: the command says so, or needs none
         os.close(answer)
-        os.close(said)
+        os.close(answer_end)
         return command(argv)
     if child == 0:
         os.close(answer)
-        _run_and_say(command, argv, said)
-    os.close(said)
+        _run_and_answer(command, argv, answer_end)
+    os.close(answer_end)
     status = _wait(child)
     os.set_blocking(answer, False)
-    if _has_said(answer) or os.waitstatus_to_exitcode(status) == 0:
+    if _has_answered(answer) or os.waitstatus_to_exitcode(status) == 0:
         return os.waitstatus_to_exitcode(status)
-    return _code_of_killed(status, argv)
+    return _exit_code_of_killed(status, argv)
 
 
-def _run_and_say(
-    command: Callable[[Sequence[str]], int], argv: Sequence[str], said: int
+def _run_and_answer(
+    command: Callable[[Sequence[str]], int], argv: Sequence[str], answer_end: int
 ) -> NoReturn:
     code = 1
     try:
         code = command(argv)
-        os.write(said, b".")
+        os.write(answer_end, b".")
     finally:
         os._exit(code)
 
@@ -74,14 +74,14 @@ def _wait(child: int) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def _has_said(answer: int) -> bool:
+def _has_answered(answer: int) -> bool:
     try:
         return bool(os.read(answer, 1))
     except BlockingIOError:  # something that it started still holds the other end
         return False
 
 
-def _code_of_killed(status: int, argv: Sequence[str]) -> int:
+def _exit_code_of_killed(status: int, argv: Sequence[str]) -> int:
     """What to exit with after a command that did not come to its own end."""
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) not in _FAULTS:
         sys.stderr.flush()

@@ -248,7 +248,7 @@ class AnyJob(TaggedRecord):
         return 0
 
     @property
-    def is_direct(self) -> bool:
+    def direct(self) -> bool:
         """Whether the job's I/Os bypass the page cache (O_DIRECT)."""
         return False
 

@@ -34,8 +34,10 @@ async def close_hosts(hosts: Iterable[Host]) -> tuple[str, ...]:
 def _sentences(host: Host) -> list[str]:
     if host.spec.kind is HostKind.VM:
         return []  # A guest's disk goes with the guest, and its node says what stays of that.
-    told = [remnant_text(host.spec, remnant) for remnant in host.remnants]
-    return told + [uncertain_text(host.spec, folder) for folder in sorted(host.open_folders)]
+    remnant_texts = [remnant_text(host.spec, remnant) for remnant in host.remnants]
+    return remnant_texts + [
+        uncertain_text(host.spec, folder) for folder in sorted(host.open_folders)
+    ]
 
 
 def remnant_text(spec: HostSpec, remnant: Remnant) -> str:

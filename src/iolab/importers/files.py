@@ -226,7 +226,7 @@ def _files_below(folder: Path, faults: list[Fault], passed_over: list[Fault]) ->
     """The files below a folder. Links that lead out of it are passed over."""
     root = folder.resolve()
     found: list[Path] = []
-    waiting, seen = [(folder, 1)], 0
+    waiting, entry_count = [(folder, 1)], 0
     while waiting and len(found) <= limits.FILES_MOST:
         parent, depth = waiting.pop()
         if depth > limits.NESTED_MOST:
@@ -239,12 +239,14 @@ def _files_below(folder: Path, faults: list[Fault], passed_over: list[Fault]) ->
             )
             break
         try:
-            children = sorted(itertools.islice(parent.iterdir(), limits.ENTRIES_MOST + 1 - seen))
+            children = sorted(
+                itertools.islice(parent.iterdir(), limits.ENTRIES_MOST + 1 - entry_count)
+            )
         except OSError as error:
             faults.append(_unreadable_file_fault(ForeignFile(parent), error))
             continue
-        seen += len(children)
-        if seen > limits.ENTRIES_MOST:
+        entry_count += len(children)
+        if entry_count > limits.ENTRIES_MOST:
             message = (
                 f"'{printable_line(str(folder))}' has more than {limits.ENTRIES_MOST} files and "
             )

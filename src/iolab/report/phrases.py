@@ -313,7 +313,11 @@ def _curve_document(curve: LoadCurve) -> dict[str, Any]:
         "saturation": curve.saturation and flat_record_document(curve.saturation),
         "knee": flat_record_document(curve.knee),
         "bound_at": curve.bounds_crossing_load,
-        "usl": law and {name: getattr(law, name) for name in ("gamma", "sigma", "kappa", "worst")},
+        "usl": law
+        and {
+            **{name: getattr(law, name) for name in ("gamma", "sigma", "kappa")},
+            "worst": law.worst_residual,
+        },
     }
 
 

@@ -120,9 +120,9 @@ async def _remove_host_folders(
         if host.lost_reason:
             host.open_folders.clear()  # What it held is looked for here.
         remnants = await close_hosts([fresh]) if fresh is not None else ()
-    told = {f"{path.rstrip('/')}/{folder}" for path, folder in left}
+    reported_paths = {f"{path.rstrip('/')}/{folder}" for path, folder in left}
     named = {remnant.name for remnant in fresh.remnants} if fresh is not None else set()
-    uncertain = (uncertain_text(host.spec, folder) for folder in sorted(told - named))
+    uncertain = (uncertain_text(host.spec, folder) for folder in sorted(reported_paths - named))
     return (*remnants, *uncertain)
 
 

@@ -375,7 +375,7 @@ def _probe_faults(plan: Plan, target: Target, probe: TargetProbe | None, where: 
         message = f"{where} is held by another session, {quote_value(probe.held_by)}."
         faults.append(Fault(message, "Wait for its end, or give another path."))
     here = [point for point in plan.points if point.configuration in target.configurations]
-    direct = [point.job for point in here if point.job.is_direct]
+    direct = [point.job for point in here if point.job.direct]
     if probe.direct_error is not None and direct:
         message = f"{where} takes no O_DIRECT: {quote_value(probe.direct_error)}."
         hint = (

@@ -197,6 +197,6 @@ def test_processors_that_are_full_of_what_is_hardly_the_loads_are_not_sure() -> 
 
 
 def test_a_busy_device_is_the_limit_where_nobody_knows_its_part_of_the_latency() -> None:
-    buffered = record(FULL_DISK, job=replace(JOB, is_direct=False))
+    buffered = record(FULL_DISK, job=replace(JOB, direct=False))
     found = decide_bottleneck(watched(buffered), BENT)
     assert (found.cause, found.is_certain) == (Cause.DEVICE, True)

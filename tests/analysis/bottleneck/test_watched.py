@@ -84,7 +84,7 @@ def test_a_port_of_nominal_speed_is_never_full() -> None:
 def test_memory_is_no_device_and_buffered_io_has_no_latency_there() -> None:
     seen = watched(record(QUIET), {"c1": facts(memory_backed=True)})
     assert seen.memory_backed
-    flight = watched(record(QUIET, job=replace(JOB, is_direct=False))).concurrency
+    flight = watched(record(QUIET, job=replace(JOB, direct=False))).concurrency
     assert flight is not None
     assert flight.device_latency_share is None
 

@@ -128,7 +128,7 @@ def test_the_device_counts_too(devices: tuple[DeviceDelta, ...], expected: Level
         (JOB, None),
         (JOB, 2048),
         (replace(JOB, options=(("fsync", "1"),)), 1 << 20),
-        (replace(JOB, is_direct=False), 1 << 20),
+        (replace(JOB, direct=False), 1 << 20),
     ],
 )
 def test_more_device_ios_have_other_causes(job: Job, limit: int | None) -> None:

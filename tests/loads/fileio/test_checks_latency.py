@@ -126,7 +126,7 @@ def test_without_a_sample_the_means_are_held_against_each_other(
     ("record", "reason"),
     [
         (run(scattered(1.0)[:4]), "Only"),
-        (healthy(replace(JOB, is_direct=False)), "page cache"),
+        (healthy(replace(JOB, direct=False)), "page cache"),
         (healthy(devices=()), "is not known"),
         (healthy(replace(JOB, access=Access.RANDWRITE, options=(("fsync", "1"),))), "Flushed"),
     ],

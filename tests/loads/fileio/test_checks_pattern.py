@@ -152,7 +152,7 @@ def test_without_a_sample_the_reason_is_told() -> None:
     assert "no tracefs: EPERM" in answer.message
     assert level(access_pattern, healthy()) is None
     assert level(access_pattern, run(bios=100)) is None
-    assert level(access_pattern, run(replace(SMALL, is_direct=False))) is None
+    assert level(access_pattern, run(replace(SMALL, direct=False))) is None
 
 
 def test_passes_over_a_small_file_begin_at_its_start_again() -> None:

@@ -27,7 +27,7 @@ from tests.loads.fileio.fixtures import output
 
 FIO = FioEngine()
 FILES = DataSet("s1m", "default", numjobs=2, files_per_job=2, file_bytes=1 << 20)
-JOB = Job(FIO_ENGINE, Access.RANDRW, 4096, 1, 2, 1 << 20, 2, read_percent=50, is_direct=False)
+JOB = Job(FIO_ENGINE, Access.RANDRW, 4096, 1, 2, 1 << 20, 2, read_percent=50, direct=False)
 
 
 def tool(version: str | None) -> ToolFacts:
@@ -125,7 +125,7 @@ def rehearsal(command: Command) -> Command:
 def test_real_fio_lays_out_and_measures_in_a_folder_of_any_name(tmp_path: Path) -> None:
     folder = tmp_path / "a b:c;#$x%é'\""
     folder.mkdir()
-    run(FIO.layout(FILES, str(folder), replace(JOB, is_direct=False, ioengine="psync"), seed=1))
+    run(FIO.layout(FILES, str(folder), replace(JOB, direct=False, ioengine="psync"), seed=1))
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES.file_names())
     assert {path.stat().st_size for path in folder.iterdir()} == {1 << 20}
     blocks = [path.read_bytes() for path in folder.iterdir()]
@@ -255,9 +255,7 @@ def test_poisson_arrivals_at_a_rate_of_bytes_are_told_in_ios_of_each_direction()
 
 
 def test_buffered_and_further_options_are_told() -> None:
-    job = replace(
-        DEEP, is_direct=False, ioengine="psync", options=(("thread", "1"), ("fsync", "32"))
-    )
+    job = replace(DEEP, direct=False, ioengine="psync", options=(("thread", "1"), ("fsync", "32")))
     assert {
         "direct": "0",
         "ioengine": "psync",

@@ -69,7 +69,7 @@ def test_a_healthy_run_meets_no_objection(record: RunRecord) -> None:
 
 
 def test_one_failed_operation_is_too_many(record: RunRecord) -> None:
-    failing = with_phase(record, 1, STAT, done=11_999, errors=(("ENOENT", 1),))
+    failing = with_phase(record, 1, STAT, completed=11_999, errors=(("ENOENT", 1),))
     said = ask("operations-failed", failing)
     assert said.level is INVALID
     assert "ENOENT 1 times" in said.message
@@ -77,7 +77,7 @@ def test_one_failed_operation_is_too_many(record: RunRecord) -> None:
 
 
 def test_what_was_skipped_or_never_reached_is_invalid(record: RunRecord) -> None:
-    skipped = with_phase(record, 0, STAT, done=11_000, skipped=1_000)
+    skipped = with_phase(record, 0, STAT, completed=11_000, skipped=1_000)
     assert ask("phase-incomplete", skipped).evidence["skipped"] == 1_000
     lost = replace(
         record.hosts[1], details=MetadataRun(operation_runs_of_host(record.hosts[1])[:3])
@@ -89,7 +89,7 @@ def test_what_was_skipped_or_never_reached_is_invalid(record: RunRecord) -> None
 
 
 def test_counts_that_differ_are_invalid(record: RunRecord) -> None:
-    claims = with_phase(record, 1, STAT, done=12_001)
+    claims = with_phase(record, 1, STAT, completed=12_001)
     said = ask("totals-disagree", claims)
     assert (said.level, said.evidence["host"], said.evidence["difference"]) == (INVALID, "c2", 1)
 

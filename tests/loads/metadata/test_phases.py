@@ -129,7 +129,9 @@ def test_a_host_that_did_not_come_to_a_phase_leaves_it_without_rates() -> None:
 def test_failed_operations_are_in_no_rate() -> None:
     record = made().record
     done = operation_runs_of_host(record.hosts[0])[1].completed
-    fewer = with_phase(record, 0, Operation.FILE_CREATE, done=done - 100, errors=(("EIO", 100),))
+    fewer = with_phase(
+        record, 0, Operation.FILE_CREATE, completed=done - 100, errors=(("EIO", 100),)
+    )
     load = next(p for p in sum_metadata_load(fewer).phases if p.operation is Operation.FILE_CREATE)
     assert load.failed == 100
     before, after = (value(r, "file_create_ops_per_s_whole") for r in (record, fewer))

@@ -156,7 +156,7 @@ def _io_concurrency(view: RunView) -> IoConcurrency | None:
         requested=sum(job.total_iodepth for job in jobs),
         has_one_per_job=all(job.total_iodepth == 1 for job in jobs),
         latency_ns=float((load if service is None else service).lat_sum_ns.sum()) / ios,
-        device_ns=_mean_device_latency_ns(view) if point.job.is_direct else None,
+        device_ns=_mean_device_latency_ns(view) if point.job.direct else None,
         rate=float((load.ios.sum(axis=1) / seconds).sum()),
         target_rate=float(sum(asked_rates)) if asked_rates else None,
     )

@@ -320,7 +320,7 @@ same two per cent as the bytes-moved check grants."""
 @check("buffered-io", "Buffered I/O", needs_load=False)
 def buffered_io(view: RunView) -> CheckAnswer:
     """Whether the page cache stands between the engine and the storage."""
-    if view.job.is_direct:
+    if view.job.direct:
         return valid("O_DIRECT: no page cache between the engine and the storage.", direct=True)
     return indicative(
         "Buffered I/O: reads may come from memory, and writes end in memory first.", direct=False
@@ -332,7 +332,7 @@ def cache_hits(view: RunView) -> CheckAnswer:
     """Whether the reads can have been answered by the hosts' memory."""
     if Direction.READ not in view.job.data_directions:
         return not_applicable("The workload reads nothing.", reads=False)
-    if view.job.is_direct:
+    if view.job.direct:
         return not_applicable("O_DIRECT reads pass the page cache by.", direct=True)
     if _is_proved_cold(view):
         return valid("The page cache was empty at the start and the device moved every byte read.")

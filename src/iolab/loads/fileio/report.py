@@ -115,7 +115,7 @@ def _workload_row(workload: Workload) -> tuple[Cell, ...]:
         swept.get("iodepth", str(job.iodepth)),
         swept.get("numjobs", str(job.numjobs)),
         _file_size_text(job, swept.get("filesize")),
-        "yes" if job.is_direct else "no, buffered",
+        "yes" if job.direct else "no, buffered",
         f"{job.engine}, {job.ioengine}",
         job.contents.value,
         " ".join(options) or DASH,

@@ -223,7 +223,7 @@ def _mean_io_size_bounds(
 
 def _device_io_count_answers(view: RunView) -> Iterator[CheckAnswer]:
     """The device's own count of I/Os against the claimed one; of direct I/O on a known device."""
-    if not view.job.is_direct:
+    if not view.job.direct:
         return
     for group in device_byte_counts(view) or ():
         members = [i for i, host in enumerate(view.hosts) if host.host in group.hosts]
@@ -305,7 +305,7 @@ def _sampled_request_size_answers(view: RunView) -> Iterator[CheckAnswer]:
     for host in view.hosts:
         job = Job.require_type(view.record.run.point.job_on(host.host))
         for way in job.access.directions:
-            trace = host.trace.direction_trace(way) if host.trace and job.is_direct else None
+            trace = host.trace.direction_trace(way) if host.trace and job.direct else None
             least = min(size for size, _ in block_size_shares(job, way))
             if trace is None or trace.bios < ENOUGH_BIOS or least > SURELY_WHOLE_BYTES:
                 continue
@@ -394,7 +394,7 @@ went the same way at least half of the time."""
 @per_host()
 def access_pattern(view: RunView, index: int) -> Iterator[CheckAnswer]:
     """Whether random I/O covered the data set and was not in sequence, or sequential was."""
-    if not view.job.is_direct:
+    if not view.job.direct:
         yield not_applicable("The page cache decides what reaches the device, and in what order.")
         return
     host = view.hosts[index]
@@ -756,7 +756,7 @@ def _device_latency_answers(view: RunView, index: int, bins: Ints) -> Iterator[C
         Job.require_type(view.record.run.point.job_on(host.host)),
         view.host_suffix_text(host),
     )
-    if not job.is_direct:
+    if not job.direct:
         yield not_applicable("The page cache stands between the engine and the device.")
         return
     for way in job.access.directions:

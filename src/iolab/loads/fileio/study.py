@@ -122,7 +122,7 @@ class FileIoStudy(LoadStudy):
 
 def _job_text(job: Job) -> str:
     mix = f" {job.read_percent}% read" if job.read_percent is not None else ""
-    buffered = "" if job.is_direct else ", buffered"
+    buffered = "" if job.direct else ", buffered"
     shared = ", on one file" if job.shared_file else ""
     return (
         f"{job.access.value}{mix} {format_bytes(job.block_bytes)}, {job.numjobs} x depth "

@@ -132,7 +132,7 @@ class Job(AnyJob):
     file_bytes: int
     files_per_job: int = 1
     read_percent: int | None = None
-    is_direct: bool = True
+    direct: bool = True
     ioengine: str = LIBAIO
     contents: Contents = Contents.SCRAMBLED
     rate_iops: int | None = None
@@ -202,7 +202,7 @@ class Job(AnyJob):
     @property
     def write_likeness(self) -> object:
         """See `AnyJob`: what depth and number of jobs leave as it is."""
-        return self.engine, self.access, self.block_bytes, self.read_percent, self.is_direct
+        return self.engine, self.access, self.block_bytes, self.read_percent, self.direct
 
     @property
     def data_directions(self) -> tuple[Direction, ...]:
@@ -353,6 +353,6 @@ def generator_kind(job: Job) -> Job:
         file_bytes=0,
         files_per_job=1,
         shared_file=False,
-        is_direct=False,
+        direct=False,
         verify=False,
     )

@@ -30,7 +30,9 @@ def played(
     async def body() -> FakeHost:
         client, node = FakeHost("local"), FakeHost("node")
         heard = Heard()
-        session = crew_on(client, replace(SETTINGS, host=host), heard, bystanders={"node": node})
+        session = crew_on(
+            client, replace(SETTINGS, host=host), heard, monitored_hosts={"node": node}
+        )
         target = replace(session.study.target, keep_files=keep)
         session = replace(session, study=replace(session.study, target=target))
         workdir = WorkDirectory(client, "/mnt/bench/iolab-scratch-local", None, "local")

@@ -49,7 +49,7 @@ def null_job_file(job: Job, seconds: float) -> str:
     size = max(_REGION_BYTES // job.block_bytes, 1) * job.block_bytes
     access = Access.RANDWRITE if job.access.is_random else Access.WRITE
     same = replace(
-        job, access=access, read_percent=None, is_direct=False, file_bytes=size, files_per_job=1
+        job, access=access, read_percent=None, direct=False, file_bytes=size, files_per_job=1
     )
     device = DataSet("null", "", job.numjobs, 1, size, device=_DEVICE)
     return measure_job_file(same, device, max(math.ceil(seconds * 1000), 1), 0)
@@ -87,7 +87,7 @@ class FioEngine:
 
     def layout(self, data_set: DataSet, directory: str, job: Job | None, *, seed: int) -> Command:
         """Write every file of the data set once, with random contents, flushed at the end."""
-        direct, ioengine = (job.is_direct, job.ioengine) if job else (True, LIBAIO)
+        direct, ioengine = (job.direct, job.ioengine) if job else (True, LIBAIO)
         text = layout_job_file(data_set, direct=direct, ioengine=ioengine, seed=seed)
         limit_s = END_LIMIT_S + data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _command(directory, text, limit_s)
@@ -108,9 +108,7 @@ class FioEngine:
         self, data_set: DataSet, directory: str, passes: float, job: Job, *, seed: int
     ) -> Command:
         """Write over the data set so many times, with random contents, flushed at the end."""
-        text = fill_job_file(
-            data_set, passes, direct=job.is_direct, ioengine=job.ioengine, seed=seed
-        )
+        text = fill_job_file(data_set, passes, direct=job.direct, ioengine=job.ioengine, seed=seed)
         limit_s = END_LIMIT_S + passes * data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _command(directory, text, limit_s)
 
@@ -243,7 +241,7 @@ def measure_job_file(job: Job, data_set: DataSet, runtime_ms: int, seed: int) ->
     )
     lines = [
         f"ioengine={job.ioengine}",
-        f"direct={int(job.is_direct)}",
+        f"direct={int(job.direct)}",
         f"rw={job.access.value}",
         *_mix_and_rate_options(job),
         f"bs={job.block_bytes}",

@@ -171,7 +171,7 @@ def _measure_spec(job: Job, jobs: list[Spec], seconds: float | None) -> Spec:
     return {
         "format": FORMAT,
         "jobs": jobs,
-        "direct": job.is_direct,
+        "direct": job.direct,
         # Trims are plain calls, whatever other I/O of the workload file goes through; so are fio's.
         "method": METHODS[AUTO if job.access.has_trims else job.ioengine],
         "poll": options.get("hipri") == "1",
@@ -369,7 +369,7 @@ class NativeEngine:
 
     def layout(self, data_set: DataSet, directory: str, job: Job | None, *, seed: int) -> Command:
         """Write every file of the data set once, with random contents, flushed at the end."""
-        direct, method = (job.is_direct, job.ioengine) if job else (True, AUTO)
+        direct, method = (job.direct, job.ioengine) if job else (True, AUTO)
         spec = layout_spec(data_set, direct=direct, method=method, seed=seed)
         limit_s = END_LIMIT_S + data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _command(directory, spec, limit_s, waits_for_start=False)
@@ -383,7 +383,7 @@ class NativeEngine:
         self, data_set: DataSet, directory: str, passes: float, job: Job, *, seed: int
     ) -> Command:
         """Write over the data set so many times, with random contents, flushed at the end."""
-        spec = fill_spec(data_set, passes, direct=job.is_direct, method=job.ioengine, seed=seed)
+        spec = fill_spec(data_set, passes, direct=job.direct, method=job.ioengine, seed=seed)
         limit_s = END_LIMIT_S + passes * data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _command(directory, spec, limit_s, waits_for_start=False)
 
