@@ -10,7 +10,7 @@ from pathlib import Path
 from iolab.registry import ENTRY_POINTS
 
 MODULE = """
-from dataclasses import replace
+from msgspec.structs import replace
 from iolab.loads.metadata.kind import KIND as METADATA
 KIND = replace(METADATA, name="foreign")
 """

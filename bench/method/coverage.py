@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from bench.method.processes import PROCESSES, RHOS, correlated
 from bench.method.scenarios import RATE, Floats

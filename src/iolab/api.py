@@ -9,16 +9,15 @@ from __future__ import annotations
 import asyncio
 import threading
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import copy_context
-from dataclasses import field, fields
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
+from msgspec.structs import asdict
 
 from iolab.analysis.points import PointSummary, summarise
 from iolab.analysis.resume_marks import results_with_session_checks
@@ -29,9 +28,9 @@ from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.core.samples import Floats, Ints, Names, Whole
 from iolab.core.study import Study
-from iolab.dataclass import dataclass
 from iolab.errors import IolabError, UsageError
 from iolab.hosts.rates import derive_series
+from iolab.record import Record
 from iolab.registry import report_kinds
 from iolab.report.results import point_columns, result_columns
 from iolab.report.table import ExportValue
@@ -65,13 +64,15 @@ class LeftoverWarning(UserWarning):
     """Something stayed on a host after a session; the text says what, why, and what to do."""
 
 
-class _Frames(ABC):
+class _Frames:
     """Columns of one length, which other libraries take as a frame."""
 
+    __slots__ = ()
+
     @property
-    @abstractmethod
     def columns(self) -> dict[str, Any]:
         """Each column by its name: numpy arrays, or lists with None for what is not known."""
+        raise NotImplementedError
 
     def pandas(self) -> pandas.DataFrame:
         """The columns as a DataFrame; UsageError where pandas is not installed."""
@@ -100,12 +101,16 @@ def _import_library(name: str) -> ModuleType:
         ) from error
 
 
-@dataclass(frozen=True, slots=True)
 class Rows(_Frames, Sequence[T], Generic[T]):
     """Points or runs in the order in which they are shown; as a frame one row each."""
 
-    items: tuple[T, ...]
-    _columns: Callable[[], Mapping[str, Sequence[ExportValue]]] = field(repr=False)
+    __slots__ = ("_columns", "items")
+
+    def __init__(
+        self, items: tuple[T, ...], columns: Callable[[], Mapping[str, Sequence[ExportValue]]]
+    ) -> None:
+        self.items = items
+        self._columns = columns
 
     def __len__(self) -> int:
         return len(self.items)
@@ -131,18 +136,15 @@ def _uniform_column(values: Sequence[ExportValue]) -> list[ExportValue]:
     return list(values)
 
 
-class _Table(_Frames):
+class _Table(_Frames, Record):
     """A table of evidence whose fields are its columns."""
-
-    __slots__ = ()
 
     @property
     def columns(self) -> dict[str, Any]:
         """Each column as a numpy array."""
-        return {column.name: getattr(self, column.name) for column in fields(self)}  # type: ignore[arg-type]
+        return asdict(self)
 
 
-@dataclass(frozen=True)
 class Intervals(_Table):
     """What each host completed in each interval, a row for each operation.
 
@@ -160,7 +162,6 @@ class Intervals(_Table):
     lat_sum_ns: Floats
 
 
-@dataclass(frozen=True)
 class Bins(_Table):
     """Latencies: `count` operations of an interval took from `lower_ns` to `upper_ns`."""
 
@@ -188,7 +189,6 @@ class Bins(_Table):
         return Histogram(dense_counts(bins, self.count[of_it])).percentile_ns(percent)
 
 
-@dataclass(frozen=True)
 class Telemetry(_Table):
     """What the hosts did over each step, as rates: a row for each device, metric and moment.
 
@@ -205,8 +205,25 @@ class Telemetry(_Table):
     value: Floats
 
 
-@dataclass(frozen=True)
-class Run:
+class _Evidence:
+    """Where a run's evidence is read: no part of what the run is, so it equals any other."""
+
+    __slots__ = ("reader", "result")
+
+    def __init__(self, reader: SessionReader, result: Result) -> None:
+        self.reader = reader
+        self.result = result
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Evidence)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return "…"
+
+
+class Run(Record, dict=True):
     """One run: its metrics, its verdict, and its evidence, read when it is asked for."""
 
     configuration: str
@@ -219,13 +236,12 @@ class Run:
     window_s: float
     metrics: Mapping[str, Metric]
     verdict: Verdict
-    _reader: SessionReader = field(repr=False, compare=False)
-    _result: Result = field(repr=False, compare=False)
+    _evidence: _Evidence
 
     @cached_property
     def intervals(self) -> Intervals:
         """What was completed each second; StoreError where it is damaged."""
-        table = self._reader.intervals(self.digest, self.repeat)
+        table = self._evidence.reader.intervals(self.digest, self.repeat)
         return Intervals(
             host=self._host_names[table.host],
             seq=table.seq,
@@ -240,7 +256,7 @@ class Run:
     @cached_property
     def bins(self) -> Bins:
         """The latencies of each second; StoreError where they are damaged."""
-        table = self._reader.bins(self.digest, self.repeat)
+        table = self._evidence.reader.bins(self.digest, self.repeat)
         return Bins(
             host=self._host_names[table.host],
             seq=table.seq,
@@ -253,7 +269,7 @@ class Run:
     @cached_property
     def telemetry(self) -> Telemetry:
         """What the hosts did meanwhile; StoreError where it is damaged."""
-        table = self._reader.counters(self.digest, self.repeat)
+        table = self._evidence.reader.counters(self.digest, self.repeat)
         series = derive_series(table, self._host_names.tolist())
         sizes = [len(counter.value) for counter in series]
 
@@ -274,7 +290,9 @@ class Run:
         """The operations of a stored column by their names."""
         codes, places = np.unique(numbers, return_inverse=True)
         words = [
-            report_kinds().operation_key(self._reader.study, self._result, int(number))
+            report_kinds().operation_key(
+                self._evidence.reader.study, self._evidence.result, int(number)
+            )
             for number in codes
         ]
         return np.array([*words, None], dtype=np.object_)[places]
@@ -282,7 +300,7 @@ class Run:
     @cached_property
     def _host_names(self) -> Names:
         """What the tables' host columns index."""
-        names = self._reader.manifest(self.digest, self.repeat).host_names
+        names = self._evidence.reader.manifest(self.digest, self.repeat).host_names
         return np.array([*names, None], dtype=np.object_)[:-1]
 
 
@@ -290,8 +308,7 @@ def _concatenated(parts: Sequence[Any], kind: type) -> Any:  # noqa: ANN401 - an
     return np.concatenate(parts) if parts else np.zeros(0, dtype=kind)
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredPoint:
+class MeasuredPoint(Record):
     """All repeats of a point together: published values with their 95 % intervals.
 
     `runs` are those that entered, `left_out` those that did not; where none may enter, `trusted` is
@@ -372,8 +389,7 @@ class Session:
             window_s=result.window_s,
             metrics=result.metrics,
             verdict=result.verdict,
-            _reader=self._reader,
-            _result=result,
+            _evidence=_Evidence(self._reader, result),
         )
 
 

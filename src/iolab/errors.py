@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import IntEnum
 
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 
 class ExitCode(IntEnum):
@@ -22,8 +22,7 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Record):
     """One of several things that are wrong, told with all the others at once."""
 
     message: str

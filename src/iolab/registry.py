@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import iolab.guests.guest  # noqa: F401 - hosts that are booted have parts of their own
 from iolab.core.metric_spec import declare_metrics
-from iolab.dataclass import dataclass
 from iolab.loads.kind import LoadKind, import_attribute
+from iolab.record import Record
 
 if TYPE_CHECKING:
     from iolab.analysis.kinds import AnalysisKinds
@@ -41,8 +41,7 @@ LOADS: Final[tuple[LoadKind, ...]] = (
 """Every kind of load, in the order shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class BootedHostKind:
+class BootedHostKind(Record):
     """A kind of host that sessions boot: the names of its parts, each made without arguments."""
 
     study: str

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import msgspec
 import pytest
-from pydantic import TypeAdapter
+from msgspec import convert, to_builtins
 
 from iolab.core.host import HostFacts, TargetProbe
 from tests.agent.speaker import PATIENCE_S, Agent, Said, SocketServer
@@ -146,12 +147,12 @@ def test_the_schema_refuses_a_message_with_a_field_more(is_: str) -> None:
 
 def test_the_facts_become_the_model_whole(agent: Agent, tmp_path: Path) -> None:
     facts = agent.ask("facts", path=str(tmp_path), tools={"fio": ["fio", "--version"]})["facts"]
-    host = TypeAdapter(HostFacts).validate_python(facts, strict=False)
-    assert json.loads(TypeAdapter(HostFacts).dump_json(host)) == facts
+    host = convert(facts, HostFacts)
+    assert to_builtins(host) == facts
     probed = dict(agent.ask("probe", path=str(tmp_path)).header)
     del probed["id"], probed["is"]
-    probe = TypeAdapter(TargetProbe).validate_python(probed)
-    assert json.loads(TypeAdapter(TargetProbe).dump_json(probe)) == probed
+    probe = convert(probed, TargetProbe)
+    assert to_builtins(probe) == probed
 
 
 def shape(node: dict[str, Any], definitions: dict[str, Any]) -> Any:
@@ -177,6 +178,8 @@ def as_set(kind: Any) -> frozenset[Any]:
 
 
 def test_the_schema_of_facts_is_that_of_the_model() -> None:
-    model = TypeAdapter(HostFacts).json_schema()
+    (model,), definitions = msgspec.json.schema_components(
+        [HostFacts], ref_template="#/$defs/{name}"
+    )
     ours = SCHEMA["$defs"]
-    assert shape(ours["HostFacts"], ours) == shape(model, model["$defs"])
+    assert shape(ours["HostFacts"], ours) == shape(model, definitions)

@@ -7,10 +7,10 @@ other evidence stays as it was: counts still add up, devices still moved what is
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from iolab.core.generator import VerifyTotals
 from iolab.core.host import HostFacts, Role
@@ -39,7 +39,12 @@ from iolab.loads.keyvalue.workload import (
     Statistic,
     server_run_of,
 )
-from iolab.loads.metadata.workload import Operation, ReportedRates, reported_rates_of_run
+from iolab.loads.metadata.workload import (
+    Operation,
+    ReportedRates,
+    reported_rates_of_run,
+)
+from iolab.record import Record
 from iolab.registry import analysis_kinds
 from tests.analysis.records import (
     BLOCK,
@@ -73,8 +78,7 @@ SECONDS: Final = 30
 HOSTS: Final = ("c1", "c2")
 
 
-@dataclass(frozen=True)
-class Session:
+class Session(Record):
     """What a run leaves: its record, what is known of its hosts, the telemetry of their cores."""
 
     record: RunRecord
@@ -219,15 +223,14 @@ DB_BENCH: Final = session(ticking(bench_record(2), stores.READS))
 CASSANDRA: Final = session(stores.served())
 
 
-@dataclass(frozen=True)
-class Planted:
+class Planted(Record):
     """A fault: the check that finds it, how bad it is, what was done to which honest session."""
 
     code: str
     level: Level
     fault: str
     honest: Session
-    plant: Callable[[Session], Session] = field(repr=False)
+    plant: Callable[[Session], Session]
 
     @property
     def found(self) -> dict[str, Level | None]:

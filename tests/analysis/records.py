@@ -7,10 +7,10 @@ IOPS, for 30 s; its device moved exactly what was read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from iolab.analysis.service_time import sum_service_times
 from iolab.analysis.sums import sum_measured_window
@@ -43,6 +43,7 @@ from iolab.guests.analysis import GuestAnalysis
 from iolab.hosts.rates import CounterSeries
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.workload import Access, Job
+from iolab.record import Record
 from tests.histograms import of_latencies
 
 GO_NS: Final = 1_700_000_000_000_000_000
@@ -64,8 +65,7 @@ MIXED: Final = replace(JOB, access=Access.RANDRW, read_percent=50)
 TRIMS: Final = replace(JOB, access=Access.RANDTRIM)
 
 
-@dataclass(frozen=True)
-class Burst:
+class Burst(Record):
     """Equal seconds of I/O of one direction: `ios` of `lat_ns` each in every `span_s`."""
 
     start_s: float = 0.0
@@ -78,8 +78,7 @@ class Burst:
     first_seq: int = 0
 
 
-@dataclass(frozen=True)
-class Spell:
+class Spell(Record):
     """One interval of one host in one direction with the latency of every I/O."""
 
     host: int

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.checks.client import cpu_bound_client, cpu_stolen, thermal_throttling
 from iolab.core.metric import Level

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from bench.synthetic import Shape, make_facts, make_plan, make_record
+from msgspec.structs import replace
 
 from iolab.core.host import HostFacts
 from iolab.core.metric import CheckResult, Level
@@ -23,7 +22,7 @@ def other(facts: HostFacts) -> HostFacts:
 
 def said(code: str, **changes: object) -> CheckResult:
     facts = {**FACTS, **{name: value for name, value in changes.items() if name in FACTS}}
-    record = replace(RECORD, excluded_hosts=changes.get("without", ()))  # type: ignore[arg-type]
+    record = replace(RECORD, excluded_hosts=changes.get("without", ()))
     checks = judge(record, facts).verdict.checks  # type: ignore[arg-type]
     return next(check for check in checks if check.code == code)
 

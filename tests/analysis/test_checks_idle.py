@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.checks.idle import device_busy_before_run
 from iolab.core.metric import Level

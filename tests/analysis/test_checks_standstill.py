@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.checks.standstill import engine_stopped
 from iolab.analysis.checks.time import burst_credits, periodic_rate, startup_transient

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.checks.client import client_starved, client_throttled, cpu_bound_client
 from iolab.core.metric import Level

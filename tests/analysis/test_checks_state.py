@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from iolab.analysis.checks.run import STATE_SHARE, unequal_state
 from iolab.core.metric import Level

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.checks.bytes import bytes_moved
 from iolab.analysis.checks.storage_bytes import storage_bytes

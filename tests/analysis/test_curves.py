@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.curves import session_load_findings
 from iolab.loads.fileio.workload import Job

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.differences import (
     Area,
@@ -36,7 +37,7 @@ def side(tmp_path_factory: pytest.TempPathFactory) -> ComparisonSide:
 
 
 def with_method(side: ComparisonSide, **settings: object) -> ComparisonSide:
-    method: Method = replace(side.study.method, **settings)  # type: ignore[arg-type]
+    method: Method = replace(side.study.method, **settings)
     return replace(side, study=replace(side.study, method=method))
 
 
@@ -47,7 +48,7 @@ def with_facts(side: ComparisonSide, change: Callable[[HostFacts], HostFacts]) -
 
 
 def with_configuration(side: ComparisonSide, **parts: object) -> ComparisonSide:
-    changed: Configuration = replace(side.configuration, **parts)  # type: ignore[arg-type]
+    changed: Configuration = replace(side.configuration, **parts)
     return replace(side, configuration=changed)
 
 
@@ -150,7 +151,7 @@ def test_another_machine_differs_but_not_from_one_that_is_untold(side: Compariso
 def asked(side: ComparisonSide, **parts: object) -> ComparisonSide:
     """The side with that in every job."""
     points = {
-        place: replace(point, job=replace(Job.require_type(point.job), **parts))  # type: ignore[arg-type]
+        place: replace(point, job=replace(Job.require_type(point.job), **parts))
         for place, point in side.points.items()
     }
     return replace(side, points=points)

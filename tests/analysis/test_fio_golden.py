@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.metrics import fleet_metrics
 from iolab.analysis.sums import LoadSums, sum_measured_window

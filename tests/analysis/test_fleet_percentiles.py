@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.sums import sum_measured_window
 from iolab.core.histogram import UPPER_NS, bin_index_of_ns

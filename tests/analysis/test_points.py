@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from bench.synthetic import Shape, make_plan, make_record, make_result, make_study
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from scipy import stats
 
 from iolab.analysis.points import NO_REPLICATE, PointSummary, summarise

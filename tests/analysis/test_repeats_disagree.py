@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from bench.synthetic import Shape, make_plan, make_record, make_result, make_study
+from msgspec.structs import replace
 
 from iolab.analysis.points import summarise
 from iolab.analysis.resume_marks import CODE, results_with_repeat_checks

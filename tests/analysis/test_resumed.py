@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from bench.synthetic import Shape, make_facts, make_plan, make_record, make_result, make_study
+from msgspec.structs import replace
 
 from iolab.analysis.points import summarise
 from iolab.analysis.resume_marks import separate_configurations_with_excluded_hosts

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.scaling import host_scalings
 from iolab.core.metric import Level

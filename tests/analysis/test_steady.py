@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.steady import FleetStoppingRule, fleet_rate_series
 from iolab.core.metric import Level, Result

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from iolab.analysis.metrics import METRIC_KEYS, TRIM_KEYS, fleet_metrics, host_metrics
 from iolab.analysis.sums import sum_measured_window

@@ -18,17 +18,19 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
 from tools import fleet
 
 import iolab.cli.run
 import iolab.cli.session
 import iolab.hosts.ssh_host
+from iolab.record import Record
 from iolab.store.reader import SessionReader
 from tests.campaign.faults import ENDING, SIGNALS, Fault, applied, draw, draw_lasting
 from tests.campaign.stage import (
@@ -63,8 +65,7 @@ SHRINKING_MOST = 6
 """Failures that are played again, one of a sort, and how often each."""
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(Record):
     """A session and the faults it has to bear, one after the other."""
 
     number: int
@@ -81,8 +82,7 @@ class Trial:
         return f"trial {self.number} ({self.where}, {self.hosts} hosts): {faults or 'no fault'}"
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Record):
     """What came of a trial: the faults that took place, and the trouble, empty where none."""
 
     trial: Trial
@@ -143,8 +143,7 @@ def play(trial: Trial) -> Outcome:
     return Outcome(trial, counts, trouble, log[-3000:])
 
 
-@dataclass
-class Segments:
+class Segments(Struct):
     """The run and the resumes of one trial."""
 
     stage: Stage

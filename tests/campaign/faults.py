@@ -14,11 +14,13 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from random import Random
 
+from msgspec.structs import replace
+
+from iolab.record import Record
 from tests.campaign.stage import COPY, ROLES, SSH_ROLES, Stage, run
 from tests.fleet.test_busy_disk import throttled
 
@@ -41,8 +43,7 @@ WHENS = ("start", "engine", "commit")
 Do = Callable[["Stage", "Fault", contextlib.ExitStack], object]
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(Record):
     """One fault: on which of the hosts, when, and for how long where it can be taken back."""
 
     kind: str

@@ -6,11 +6,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from bench.synthetic import Shape, make_facts, make_plan, make_record, make_result, make_study
+from msgspec.structs import replace
 
 from iolab.core.events import SessionStatus
 from iolab.core.study import Study

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.synthetic import Shape, make_facts, make_plan, make_record, make_result, make_study
+from msgspec.structs import replace
 
 from iolab.core.events import SessionStatus
 from iolab.core.host import HostFacts

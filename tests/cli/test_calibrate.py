@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.loads.fileio.calibration_model import Calibration, HostCalibration, Trial
 from iolab.loads.fileio.calibration_report import calibration_document

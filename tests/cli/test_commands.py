@@ -6,13 +6,13 @@ import csv
 import io
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import jsonschema
 import pytest
+from msgspec.structs import replace
 
 from iolab.cli.report import appendix_file
 from iolab.cli.session import exit_code

@@ -6,12 +6,12 @@ import csv
 import io
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.differences import Area, Difference
 from iolab.core.configuration import Configuration

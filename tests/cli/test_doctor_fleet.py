@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.cli.doctor.findings import FindingState
 from iolab.cli.doctor.fleet import CLOCK_OFF_NS, FleetFinding, fleet_document, fleet_findings

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from bench.synthetic import make_facts, make_record
+from msgspec.structs import replace
 
 from iolab.core.events import SessionStatus
 from iolab.store.parquet import read_columns

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.host import HostFacts
 from iolab.core.metric import Level, Result, Verdict

@@ -6,10 +6,10 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
 from bench.synthetic import make_record
+from msgspec.structs import replace
 
 from iolab.cli.live import LinesView, LiveView, PanelView, choose_view
 from iolab.cli.progress import SessionProgress

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 from bench.store import write_session
 from bench.synthetic import Shape
+from msgspec.structs import replace
 
 from iolab.cli.planning import plan_document, plan_lines, plan_note_texts
 from iolab.errors import ExitCode

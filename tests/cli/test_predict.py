@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import html
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.metric import Result
 from iolab.core.run import Plan

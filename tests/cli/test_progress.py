@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from bench.synthetic import make_record
+from msgspec.structs import replace
 
 from iolab.cli.progress import SECONDS_KEPT, SessionProgress
 from iolab.core.events import IntervalReported, RunFinished, RunPreparing

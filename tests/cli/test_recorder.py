@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from bench.synthetic import make_facts, make_record
+from msgspec.structs import replace
 
 from iolab.cli.live import LiveView
 from iolab.cli.session import SessionRecorder

@@ -12,7 +12,7 @@ from tests.cli.command_line import LIMIT_S, environment
 
 BAIT = "import os\nos.write(2, b'BAIT')\nos._exit(99)\n"
 NAMES = (
-    *("json", "typing", "numpy", "typer", "asyncio", "dataclasses", "signal", "gc", "orjson"),
+    *("json", "typing", "numpy", "typer", "asyncio", "dataclasses", "signal", "gc", "msgspec"),
     *("click", "pydantic", "tomllib", "pathlib", "enum", "rich", "os", "sys", "runpy"),
 )
 MODULE = [sys.executable, "-m", "iolab"]

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from msgspec import ValidationError, convert
 
 from iolab.core import limits
 from iolab.core.generator import GeneratorTotals
@@ -41,6 +41,7 @@ from iolab.loads.fileio.engines.native_reader import (
     parse_totals,
     require_count,
 )
+from iolab.record import field_names
 from iolab.units import NS_PER_S
 
 LONGEST_NS = int(limits.RUN_S_MOST) * NS_PER_S
@@ -181,7 +182,7 @@ def _word(past: int) -> Outcome:
 
 def _adapted(kind: Any, value: object) -> Outcome:
     try:
-        TypeAdapter(kind).validate_python(value)
+        convert(value, kind)
     except ValidationError as fault:
         return False, str(fault)
     return True, ""
@@ -192,7 +193,7 @@ def _error_kinds(past: int) -> Outcome:
 
 
 def _traced(name: str, one: object, most: int) -> Case:
-    whole = dict.fromkeys(DirectionTraceAnswer.model_fields, 0)
+    whole = dict.fromkeys(field_names(DirectionTraceAnswer), 0)
     lists: dict[str, object] = {"sizes": [], "sectors": [], "latencies": []}
 
     def case(past: int) -> Outcome:

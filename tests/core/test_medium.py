@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from bench.synthetic import make_facts
+from msgspec.structs import replace
 
 from tests.cli.command_line import SHAPE
 

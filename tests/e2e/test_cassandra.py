@@ -11,10 +11,10 @@ import shutil
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.errors import EngineError
 from iolab.hosts.rates import derive_series

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import subprocess
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.hosts.engine import Command
 from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, default_kit_builder

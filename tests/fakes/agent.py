@@ -7,8 +7,10 @@ import errno
 import json
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
+
+from msgspec import to_builtins
 
 from iolab.hosts.channel import encode_frame
 from tests.fakes.fio import FakeJob, FakeLoad, ios_until, read_job
@@ -147,10 +149,10 @@ class FakeAgent:
         facts = self.script.facts or machine_facts(path)
         if self.filesystems.get(path) == LOOP:
             facts = on_loop(facts)
-        return {"is": "facts", "facts": asdict(facts)}
+        return {"is": "facts", "facts": to_builtins(facts)}
 
     async def _probe(self, _: FakeRequest) -> dict[str, Any]:
-        return {"is": "probed", **asdict(self.script.probe)}
+        return {"is": "probed", **to_builtins(self.script.probe)}
 
     async def _snapshot(self, _: FakeRequest) -> dict[str, Any]:
         return {"is": "sample", **self._sample()}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from iolab.core.host import (
     CpuFacts,
@@ -23,8 +25,7 @@ CORES: Final = 4
 MEMORY_BYTES: Final = 16 << 30
 
 
-@dataclass(slots=True)
-class DiskUse:
+class DiskUse(Struct):
     """What the machine's one disk has done since boot, in I/Os and bytes."""
 
     read_ios: int = 1000

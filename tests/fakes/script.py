@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Final
 
+from msgspec import field
+
 from iolab.core.host import HostFacts, TargetProbe
+from iolab.record import Record
 from tests.fakes.fio import FakeJob, FakeLoad
 from tests.fakes.machine import DiskUse, sample
 from tests.fakes.metadata import FakeMetadata
@@ -21,8 +23,7 @@ BEGINNING_NS: Final = 1_700_000_000_000_000_000
 _SPOKEN_AFTER_S: Final = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class FakeGuest:
+class FakeGuest(Record):
     """How one boot of a guest goes; times in seconds from its start.
 
     It speaks after `boots_s`, as the agent of `script` does; what it says on its console before is
@@ -50,8 +51,7 @@ _NULL: Final = FakeLoad(iops=1_000_000, lat_ns=1000)
 _FREE: Final = TargetProbe(direct_error=None, direct_align_bytes=512, held_by=None)
 
 
-@dataclass(frozen=True, slots=True)
-class FakeScript:
+class FakeScript(Record):
     """How a fake host behaves.
 
     `silent`, `dies` and `garbage` name verbs that are never answered, at which the host breaks

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from iolab.core.host import ToolFacts
 from tests.fakes.guests import FakeNodeAgent, FakeQemu
@@ -78,7 +79,7 @@ def node_script(boots: Boots = well, **more: object) -> FakeScript:
     facts = machine_facts("/mnt/bench")
     tools = (*facts.tools, ToolFacts("qemu-system-x86_64", "/usr/bin/qemu-system-x86_64", "7.2"))
     script = FakeScript(facts=replace(facts, tools=tools), guests=boots)
-    return replace(script, **more)  # type: ignore[arg-type]
+    return replace(script, **more)
 
 
 def fleet(

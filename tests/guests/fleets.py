@@ -7,8 +7,9 @@ Each guest does 1000 reads a second of 8 ms with 8 in flight, for 30 s. Its own 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from iolab.analysis.kinds import JUDGED_WITH_RESOURCES
 from iolab.analysis.sums import sum_measured_window

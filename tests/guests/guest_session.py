@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import field
+from msgspec.structs import replace
 
 from iolab.analysis.metrics import fleet_metrics, host_metrics
 from iolab.analysis.sums import sum_measured_window
@@ -76,7 +77,6 @@ PORTS = ("ens1f0np0", "ens1f1np1")
 SLOW = Outlier("disk", "nvme1n1", "write_lat_ns", 412_000.0, 88_000.0)
 
 
-@dataclass
 class GuestSource(Source):
     """A session source whose load is made by guests of watched nodes."""
 

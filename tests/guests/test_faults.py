@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.events import Event, GuestBooted, Notice, Phase, PhaseStarted, SessionStatus
 from iolab.core.run import RunStatus

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.host import HostFacts, MemoryFacts, TargetProbe, ToolFacts
 from iolab.guests.guest import KIT_BYTES, image_bytes

@@ -6,12 +6,12 @@ import csv
 import io
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.storage_bytes import distinct_devices
 from iolab.core.metric import (

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.host import HostFacts, NicFacts
 from iolab.core.run import DeviceDelta, RunRecord

@@ -8,10 +8,10 @@ import os
 import secrets
 import stat
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.host import HostKind, HostSpec
 from iolab.errors import EngineError

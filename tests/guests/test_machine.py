@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.errors import HostError
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings

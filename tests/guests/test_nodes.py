@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.histogram import bin_index_of_ns
 from iolab.core.metric import LatencyLayer, Result

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.run import DeviceDelta
 from iolab.guests.metrics import WATCHED, OutlierMetric, find_outliers, node_outliers

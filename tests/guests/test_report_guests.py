@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.points import summarise
 from iolab.core.metric import Level, Metric, Outlier

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import asdict, replace
 
 from iolab.errors import HostError
 from iolab.guests.blocks import guest_use_between
 from iolab.guests.guest import GuestUse
 from iolab.hosts.answers import CpuUseAnswer, read_answer
 from iolab.hosts.message import Message
+from iolab.record import Record, field_names
 
 BEFORE: Final = CpuUseAnswer(
     real_ns=1_795_000_000_000_000_000,
@@ -24,8 +25,7 @@ BEFORE: Final = CpuUseAnswer(
 )
 
 
-@dataclass(frozen=True)
-class Later:
+class Later(Record):
     """By how much a look is later."""
 
     real_ns: int = 10_000_000_000
@@ -36,10 +36,8 @@ class Later:
 
 
 def after(later: Later) -> CpuUseAnswer:
-    changes = {
-        name: getattr(BEFORE, name) + getattr(later, name) for name in Later.__dataclass_fields__
-    }
-    return BEFORE.model_copy(update=changes)
+    changes = {name: getattr(BEFORE, name) + getattr(later, name) for name in field_names(Later)}
+    return replace(BEFORE, **changes)
 
 
 def test_the_times_between_two_looks_in_seconds() -> None:
@@ -51,8 +49,8 @@ def test_the_times_between_two_looks_in_seconds() -> None:
 def test_what_the_kernel_does_not_count_is_nothing(name: str) -> None:
     unknown = {name: None}
     late = after(Later())
-    assert guest_use_between("g0", BEFORE, late.model_copy(update=unknown)) is None
-    assert guest_use_between("g0", BEFORE.model_copy(update=unknown), late) is None
+    assert guest_use_between("g0", BEFORE, replace(late, **unknown)) is None
+    assert guest_use_between("g0", replace(BEFORE, **unknown), late) is None
 
 
 def test_a_time_that_fell_is_a_fault() -> None:
@@ -61,7 +59,7 @@ def test_a_time_that_fell_is_a_fault() -> None:
 
 
 def header(**changes: object) -> dict[str, Any]:
-    return {"is": "use", **BEFORE.model_dump(), **changes}
+    return {"is": "use", **asdict(BEFORE), **changes}
 
 
 def test_an_answer_of_the_agent() -> None:

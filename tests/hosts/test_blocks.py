@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 
 from iolab.core.samples import CounterTable
 from iolab.hosts.counters import CounterBlock, counter_blocks

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.run import DeviceDelta
 from iolab.hosts.device_counters import (

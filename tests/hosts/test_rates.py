@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.samples import CounterTable
 from iolab.hosts.rates import CounterSeries, derive_series
 from iolab.hosts.telemetry import CounterCollector
+from iolab.record import field_names
 from tests.hosts.samples import SECOND, START, Counts, sample, series, table
 
 
@@ -275,9 +275,7 @@ def test_series_are_ordered_by_host_scope_name_and_metric() -> None:
 def test_rows_in_any_order_give_the_same() -> None:
     counters = table(*reads((0, 0, 0), (1, 1, 100), (2, 2, 300)))
     order = np.random.default_rng(3).permutation(len(counters))
-    shuffled = CounterTable(
-        *(getattr(counters, name)[order] for name in CounterTable.__dataclass_fields__)
-    )
+    shuffled = CounterTable(*(getattr(counters, name)[order] for name in field_names(CounterTable)))
     one, other = derive_series(counters, ("h",)), derive_series(shuffled, ("h",))
     assert [s.value.tolist() for s in one if s.metric == "read_iops"] == [[100.0, 200.0]]
     assert [s.metric for s in one] == [s.metric for s in other]

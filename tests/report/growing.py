@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from iolab.analysis.points import PointSummary, summarise
 from iolab.analysis.scaling import host_scalings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from iolab.core.metric import CheckResult, Level, Verdict
 from tests.report.studies import sweep

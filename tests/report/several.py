@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result
@@ -52,19 +53,18 @@ def used_and_rebooted(facts: HostFacts) -> HostFacts:
 
 
 def with_method(source: Source, **settings: object) -> Source:
-    method: Method = replace(source.study.method, **settings)  # type: ignore[arg-type]
+    method: Method = replace(source.study.method, **settings)
     return replace(source, study=replace(source.study, method=method))
 
 
 def with_jobs(source: Source, **parts: object) -> Source:
     """The session with that in every job, as asked for and as planned."""
     workloads = tuple(
-        replace(one, job=replace(Job.require_type(one.job), **parts))  # type: ignore[arg-type]
+        replace(one, job=replace(Job.require_type(one.job), **parts))
         for one in source.study.workloads
     )
     jobs = {
-        point.digest: replace(Job.require_type(point.job), **parts)  # type: ignore[arg-type]
-        for point in source.plan.points
+        point.digest: replace(Job.require_type(point.job), **parts) for point in source.plan.points
     }
     runs = tuple(
         replace(run, point=replace(run.point, job=jobs[run.point.digest]))

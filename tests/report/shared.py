@@ -1,14 +1,15 @@
 """Briefs and pages of a few studies, made once in a process for all the tests that only read them.
 
-Nobody may change what is given here: take `dataclasses.replace` for a brief that differs.
+Nobody may change what is given here: take `msgspec.structs.replace` for a brief that differs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Final
+
+from msgspec.structs import replace
 
 from iolab.report.brief import Brief
 from iolab.report.formats.html import ReportPage, build_report_page, render_html

@@ -7,10 +7,11 @@ with the load. Everything is drawn from a fixed seed.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import astuple, replace
 
 from iolab.analysis.metrics import fleet_metrics, host_metrics
 from iolab.analysis.sums import sum_measured_window
@@ -44,8 +45,7 @@ GO_NS = 1_760_000_000_000_000_000
 WARMUP_S = 5.0
 
 
-@dataclass
-class Source:
+class Source(Struct):
     """A session source in memory; records are made when they are asked for."""
 
     study: Study
@@ -171,7 +171,7 @@ def job(access: Access, block: int, depth: int = 1, numjobs: int = 4, **more: in
             file_bytes=GIB // 4,
             read_percent=70 if access.is_mixed else None,
         ),
-        **more,  # type: ignore[arg-type]
+        **more,
     )
 
 
@@ -306,8 +306,8 @@ def _measured(
     table, bins = load_of(run, hosts, seconds)
     found = (table, bins, counters(table, hosts, GO_NS, seconds))
     for part in found:
-        for column in fields(part):
-            getattr(part, column.name).flags.writeable = False
+        for column in astuple(part):
+            column.flags.writeable = False
     return found
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.cli.studies import open_published
 from iolab.core.metric import Level, Metric

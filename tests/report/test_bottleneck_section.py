@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from iolab.analysis.findings import best_point_findings
 from iolab.report.bottleneck import ANCHOR, bottlenecks_section

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import asdict, replace
 
 from iolab.analysis.sums import sum_measured_window
 from iolab.core.events import SessionStatus
@@ -128,7 +128,7 @@ class Damaged(Source):
 
 
 def test_a_damaged_run_keeps_its_result_and_is_told(source: Source) -> None:
-    broken = Damaged(**{name: getattr(source, name) for name in vars(source)})
+    broken = Damaged(**asdict(source))
     brief = build_brief(broken)
     key = (broken.plan.runs[0].point.digest, 1)
     assert key not in brief.details
@@ -178,7 +178,7 @@ class Stillborn(Source):
 
 
 def test_a_run_without_any_io_is_told_and_drawn_empty(source: Source) -> None:
-    still = Stillborn(**{name: getattr(source, name) for name in vars(source)})
+    still = Stillborn(**asdict(source))
     brief = build_brief(still)
     timeline = next(d.timeline for d in brief.details.values() if d.timeline is not None)
     assert panel(timeline, "Latency") == {"mean": (None,), "p99": (None,)}

@@ -4,12 +4,12 @@ import csv
 import io
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.points import summarise
 from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.storage_bytes import storage_bytes_of
 from iolab.core.configuration import Redundancy

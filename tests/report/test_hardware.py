@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from iolab.core.host import MachineFacts
 from iolab.report.hardware import group_identical_hosts, hardware_table, host_table

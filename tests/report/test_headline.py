@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.points import summarise
 from iolab.core.metric import HostResult, Level, Metric, Result, Verdict

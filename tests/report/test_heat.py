@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from msgspec.structs import astuple, replace
 
 from iolab.analysis.metrics import is_percentile_supported
 from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, Histogram, dense_counts
@@ -54,10 +54,8 @@ def test_service_times_are_no_part_of_the_latencies(record: RunRecord) -> None:
     rows, bins = record.intervals, record.bins
     twice = replace(
         record,
-        intervals=IntervalTable(
-            *(np.concatenate([getattr(rows, one.name)] * 2) for one in fields(rows))
-        ),
-        bins=BinTable(*(np.concatenate([getattr(bins, one.name)] * 2) for one in fields(bins))),
+        intervals=IntervalTable(*(np.concatenate([column] * 2) for column in astuple(rows))),
+        bins=BinTable(*(np.concatenate([column] * 2) for column in astuple(bins))),
     )
     for table in (twice.intervals, twice.bins):
         table.direction[len(table) // 2 :] += ServiceTime.READ

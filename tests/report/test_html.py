@@ -4,10 +4,10 @@ import base64
 import hashlib
 import json
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Level

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.workload import BY_LATENCY, Indicator
 from iolab.registry import report_kinds

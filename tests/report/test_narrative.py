@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.findings import BestPointFinding, Finding, SpeedupFinding
 from iolab.core.metric import Level, Metric

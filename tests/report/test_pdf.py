@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import replace
 from functools import cache
 
 import pytest
+from msgspec.structs import replace
 from pypdf import PdfReader
 
 from iolab.core.metric import CheckResult, Level, Verdict

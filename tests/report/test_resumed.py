@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from iolab.report.provenance import integer_ranges_text, versions_table
 from tests.report import shared

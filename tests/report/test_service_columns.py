@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from iolab.core.metric import Metric
 from iolab.report.runs import io_metric_columns

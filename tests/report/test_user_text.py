@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import csv
 import io
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from pypdf import PdfReader
 
 from iolab.errors import UsageError

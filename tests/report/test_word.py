@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 
 from docx import Document
+from msgspec.structs import replace
 
 from iolab.report.formats.html import build_report_page
 from iolab.report.formats.word import render_docx

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from bench.synthetic import make_facts, make_record, make_result
+from msgspec.structs import replace
 
 from iolab.core.metric import Metric
 from iolab.core.run import Plan

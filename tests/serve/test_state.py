@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from bench.synthetic import make_facts, make_record, make_result
+from msgspec.structs import replace
 
 from iolab.errors import StoreError
 from iolab.serve.sessions import StateReader

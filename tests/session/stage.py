@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from iolab.core.events import Event, RunFinished, SessionEnded, SessionStatus
 from iolab.core.host import HostKind, HostSpec

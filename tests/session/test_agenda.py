@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from iolab.analysis.adaptive import AdaptiveQueue
 from iolab.core.events import Event, Notice, RunFinished, SessionStatus

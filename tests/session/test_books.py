@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.run import DeviceDelta, PlannedRun, Point
 from iolab.core.target_state import Ledger, LedgerTarget

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from iolab.core.events import Notice, SessionStarted, SessionStatus
 from iolab.core.host import Role

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.events import FilesystemsCreated, Notice, RunFinished, RunPreparing, SessionStarted
 from iolab.core.host import TargetProbe

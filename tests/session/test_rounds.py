@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.hosts.answers import ExitedAnswer
 from iolab.hosts.engine import EngineReading
@@ -23,7 +23,7 @@ FAILED = replace(TOTALS, error=5, generator=replace(CALM, errors=(("read EIO", 3
 def fault(
     *, totals: Any = TOTALS, faults: tuple[str, ...] = (), stderr: str = "", **how: Any
 ) -> str | None:
-    ending = Ending(EXITED.model_copy(update=how), stderr, halted=False)
+    ending = Ending(replace(EXITED, **how), stderr, halted=False)
     reading = EngineReading("native-0.1.0", 0, 1, (), totals, faults)
     found = round_fault(NATIVE_ENGINE, "c1", 2, ending, reading)
     return found.message if found else None

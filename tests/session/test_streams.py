@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from iolab.core.workload import DataSet
 from iolab.loads.fileio.engines.fio import FioEngine

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from bench.synthetic import Shape, make_facts, make_plan, make_record, make_result, make_study
+from msgspec.structs import replace
 
 from iolab.core.run import RunRecord, RunStatus
+from iolab.record import field_names
 from iolab.store.writer import SessionWriter
 
 SHAPE: Final = Shape(points=4, seconds=2, hosts=2, cores=2, disks=1, nics=1)
@@ -42,19 +42,19 @@ def commit(writer: SessionWriter, record: RunRecord) -> None:
 
 def assert_same(found: RunRecord, expected: RunRecord) -> None:
     """Every field is equal, every column equal bit for bit and of the same kind."""
-    for field in dataclasses.fields(RunRecord):
-        mine, theirs = getattr(found, field.name), getattr(expected, field.name)
-        if field.name not in {"intervals", "bins", "counters"}:
-            assert mine == theirs, field.name
+    for field in field_names(RunRecord):
+        mine, theirs = getattr(found, field), getattr(expected, field)
+        if field not in {"intervals", "bins", "counters"}:
+            assert mine == theirs, field
             continue
-        for column in dataclasses.fields(theirs):
-            one, other = getattr(mine, column.name), getattr(theirs, column.name)
-            assert type(one) is type(other) is np.ndarray, column.name
-            assert one.dtype == other.dtype, column.name
+        for column in field_names(theirs):
+            one, other = getattr(mine, column), getattr(theirs, column)
+            assert type(one) is type(other) is np.ndarray, column
+            assert one.dtype == other.dtype, column
             if one.dtype.kind == "O":
-                assert one.tolist() == other.tolist(), column.name
+                assert one.tolist() == other.tolist(), column
             else:
-                np.testing.assert_array_equal(one, other, err_msg=column.name)
+                np.testing.assert_array_equal(one, other, err_msg=column)
 
 
 def files_below(directory: Path) -> set[str]:

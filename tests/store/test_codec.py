@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import to_builtins
+from msgspec.structs import replace
 
-from iolab.core.run import RunStatus
+from iolab.core.run import HostDetails, RunStatus
 from iolab.errors import StoreError
+from iolab.importers.model import ImportedHost
+from iolab.record import Record
 from iolab.store import layout
-from iolab.store.codec import decode_sealed, encode, encode_sealed, to_json_value
+from iolab.store.codec import decode_sealed, encode, encode_sealed
 
 
-@dataclass(frozen=True, slots=True)
-class Inner:
+class Inner(Record):
     rate: float
     bound: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class WithDetails(Record):
+    format: int
+    details: HostDetails | None
+
+
+class Document(Record):
     format: int
     text: str
     status: RunStatus
@@ -113,20 +119,29 @@ def test_an_older_document_is_read_if_it_has_todays_shape(path: Path) -> None:
 
 
 def test_fields_of_a_later_version_are_passed_over(path: Path) -> None:
-    path.write_bytes(encode_sealed({**to_json_value(document()), "later": [1]}))
+    path.write_bytes(encode_sealed({**to_builtins(document()), "later": [1]}))
     assert decode_sealed(Document, path) == document()
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "the document: Invalid JSON"),
-        (b'{"format":1', "the document: Invalid JSON"),
-        (b"\xff\xfe", "the document: Invalid JSON"),
+        (b"", "the document: Input data was truncated"),
+        (b'{"format":1', "the document: Input data was truncated"),
+        (b"\xff\xfe", "the document: JSON is malformed"),
         (b"[]", "the document: "),
-        (encode(document()).replace(b'"done"', b'"perfect"'), "status: Input should be 'done'"),
-        (encode(document(Inner(1.0))).replace(b"1.0", b'"x"'), "parts.0.rate: Input should be"),
-        (encode(document(Inner(math.nan))).replace(b'"text":""', b'"text":7'), "text: Input"),
+        (
+            encode(document()).replace(b'"done"', b'"perfect"'),
+            "status: Invalid enum value 'perfect'",
+        ),
+        (
+            encode(document(Inner(1.0))).replace(b"1.0", b'"x"'),
+            "parts[0].rate: Expected `float`, got `str`",
+        ),
+        (
+            encode(document(Inner(math.nan))).replace(b'"text":""', b'"text":7'),
+            "text: Expected `str`, got `int`",
+        ),
     ],
 )
 def test_a_damaged_document_is_told_with_its_place(
@@ -136,3 +151,41 @@ def test_a_damaged_document_is_told_with_its_place(
     with pytest.raises(StoreError) as caught:
         decode_sealed(Document, path)
     assert caught.value.message.startswith(f"'{path}' is damaged: {message}")
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        b"[" * 200_000,
+        b'{"format":' * 200_000,
+        b'{"later":' + b"[" * 200_000,
+        b'{"format":' + b"9" * 5000 + b"}",
+        b'{"format":1e999}',
+        b'{"text":"\\ud800"}',
+    ],
+)
+def test_hostile_json_is_a_damaged_document(path: Path, hostile: bytes) -> None:
+    path.write_bytes(hostile)
+    with pytest.raises(StoreError, match="is damaged"):
+        decode_sealed(Document, path)
+
+
+def test_null_is_nan_in_a_part_of_a_kind_too(path: Path) -> None:
+    host = ImportedHost("fio.json:1", (), resolution=math.nan)
+    path.write_bytes(encode_sealed(WithDetails(layout.FORMAT, host)))
+    assert b'"resolution":null' in path.read_bytes()
+    found = decode_sealed(WithDetails, path).details
+    assert isinstance(found, ImportedHost)
+    assert math.isnan(found.resolution)
+
+
+def test_a_fault_in_a_part_of_a_kind_is_told_with_its_place(path: Path) -> None:
+    content = encode(WithDetails(layout.FORMAT, ImportedHost("fio.json:1", ())))
+    for old, new, message in (
+        (b'"source":"fio.json:1"', b'"source":7', "details.source: Expected `str`, got `int`"),
+        (b'"type":"imported"', b'"type":"unknown"', "details.type: Invalid value 'unknown'"),
+    ):
+        path.write_bytes(content.replace(old, new))
+        with pytest.raises(StoreError) as caught:
+            decode_sealed(WithDetails, path)
+        assert message in caught.value.message

@@ -9,12 +9,12 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from bench.synthetic import make_result
+from msgspec.structs import replace
 
 from iolab.core.compressed import CompressedBytes
 from iolab.core.events import SessionStatus

@@ -5,11 +5,11 @@ from __future__ import annotations
 import resource
 import shutil
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from bench.synthetic import make_result
+from msgspec.structs import replace
 
 import iolab
 from iolab.core.events import SessionStatus

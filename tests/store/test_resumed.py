@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from bench.synthetic import make_facts
+from msgspec.structs import replace
 
 from iolab.core.run import RunStatus
 from iolab.store.reader import SessionReader

@@ -7,7 +7,6 @@ import tempfile
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,10 +17,10 @@ import pytest
 from bench.synthetic import make_result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from iolab.core.compressed import CompressedBytes
 from iolab.core.metric import Result
-from iolab.core.owned import TaggedRecord, tagged_classes
 from iolab.core.run import (
     MAX_COUNT,
     Count,
@@ -33,8 +32,10 @@ from iolab.core.run import (
     RunStatus,
 )
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
+from iolab.core.tagged import TaggedRecord, tagged_classes
 from iolab.errors import StoreError
 from iolab.loads.keyvalue.workload import ServerRun
+from iolab.record import Record, field_names
 from iolab.store.codec import encode
 from iolab.store.documents import Analysis, Manifest, ManifestHead, RunOrigin
 from iolab.store.parquet import write_columns
@@ -61,11 +62,9 @@ def anything(hint: Any) -> st.SearchStrategy[Any]:
         return SCALARS[hint]
     if isinstance(hint, type) and issubclass(hint, Enum):
         return st.sampled_from(hint)
-    if is_dataclass(hint) and isinstance(hint, type):
+    if isinstance(hint, type) and issubclass(hint, Record):
         hints = typing.get_type_hints(hint, include_extras=True)
-        return st.builds(
-            hint, **{field.name: anything(hints[field.name]) for field in fields(hint)}
-        )
+        return st.builds(hint, **{name: anything(hints[name]) for name in field_names(hint)})
     if isinstance(hint, type) and TaggedRecord in hint.__bases__:
         parts: tuple[Any, ...] = tagged_classes(hint)
         return st.one_of(*(anything(part) for part in parts))
@@ -85,7 +84,7 @@ def anything(hint: Any) -> st.SearchStrategy[Any]:
 def tables(draw: st.DrawFn, shape: type[Any]) -> Any:
     """A table of up to a dozen rows of any values."""
     rows = draw(st.integers(0, 12))
-    return shape(*(draw(columns(field.name, rows)) for field in fields(shape)))
+    return shape(*(draw(columns(name, rows)) for name in field_names(shape)))
 
 
 def columns(name: str, rows: int) -> st.SearchStrategy[npt.NDArray[Any]]:
@@ -111,7 +110,7 @@ CONTENTS = st.builds(
     replace, st.binary(max_size=99).map(CompressedBytes.compress), truncated=st.booleans()
 )
 RECORDS = st.builds(
-    RunRecord,
+    lambda **parts: RunRecord(**parts),  # whose own signature names types of type checkers alone
     run=RUNS,
     status=st.sampled_from(RunStatus),
     failure=st.none() | st.text(max_size=8),
@@ -125,7 +124,9 @@ RECORDS = st.builds(
     bins=tables(BinTable),
     counters=tables(CounterTable),
     outputs=st.lists(
-        st.builds(EngineOutput, st.text(max_size=8), st.text(max_size=8), CONTENTS),
+        st.tuples(st.text(max_size=8), st.text(max_size=8), CONTENTS).map(
+            lambda parts: EngineOutput(*parts)
+        ),
         max_size=3,
     ).map(tuple),
     details=st.none() | anything(ServerRun),
@@ -163,7 +164,7 @@ def test_a_float_that_is_no_number_stays_unknown(tmp_path: Path) -> None:
 
 
 def test_a_table_with_missing_integers_is_damaged(tmp_path: Path) -> None:
-    columns = {field.name: np.array([1]) for field in fields(BinTable)}
+    columns = {name: np.array([1]) for name in field_names(BinTable)}
     missing = np.ma.masked_array([1], mask=[True])
     write_columns({**columns, "count": missing}, tmp_path / "bins.parquet")
     with pytest.raises(StoreError, match=r"bins.parquet' is damaged: values are missing"):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from bench.synthetic import make_facts, make_result
+from msgspec.structs import replace
 
 from iolab import __version__
 from iolab.core.compressed import CompressedBytes

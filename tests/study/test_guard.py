@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.host import (
     CpuFacts,
@@ -71,7 +70,7 @@ def refusal(
 
 
 def on(**changes: object) -> HostFacts:
-    return replace(FACTS, target=replace(TARGET, **changes))  # type: ignore[arg-type]
+    return replace(FACTS, target=replace(TARGET, **changes))
 
 
 def gone(code: NoTarget, message: str = "") -> HostFacts:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from bench.synthetic import make_facts
+from msgspec.structs import replace
 
 from iolab.core.host import HostFacts
 from iolab.study.guard import host_changes, study_changes, version_changes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from iolab.study.targets import facts_by_host, targets_of_study
 from tests.study.studies import SMALL, load

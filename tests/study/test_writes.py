@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from bench.synthetic import make_record, make_result
+from msgspec.structs import replace
 
 from iolab.core.metric import Metric, Result
 from iolab.core.run import Point

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Final
 
@@ -12,6 +11,7 @@ from iolab.core.metric_spec import Better, CombineRule, MetricSpec
 from iolab.core.study import Study
 from iolab.core.workload import BY_IOPS, AnyJob, Indicator
 from iolab.loads.kind import LoadKind
+from iolab.record import Record
 from iolab.study import values
 from iolab.study.kinds import LoadStudy, Programs
 from iolab.study.load_tables import IO_INDICATORS, LoadTable, Sizes
@@ -28,11 +28,9 @@ VARIATION: Final = MetricSpec(
 """Standard deviation of the latency over its mean."""
 
 
-@dataclass(frozen=True, slots=True)
-class AppendJob(AnyJob):
+class AppendJob(AnyJob, Record, tag="append"):
     """One client's load: blocks of that size, one after the other."""
 
-    type_tag: ClassVar[str] = "append"
     keys: ClassVar[Mapping[str, str]] = MappingProxyType({"block": "block_bytes"})
 
     engine: EngineName

@@ -11,14 +11,15 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import field
 from enum import Enum
 from typing import Generic, TypeVar
+
+from msgspec import field
 
 from iolab.analysis.view import RunView
 from iolab.core.metric import CheckResult, Evidence, Level
 from iolab.core.run import HostRun
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 Value = int | float | str | bool | None
 
@@ -40,8 +41,7 @@ class CheckSlot(Enum):
     PROCESSORS_FREE = "what processors they had"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckAnswer:
+class CheckAnswer(Record):
     """A check's answer: how far the result may go, one sentence, the numbers behind it."""
 
     level: Level | None
@@ -49,8 +49,7 @@ class CheckAnswer:
     evidence: Evidence = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Check(Generic[Asked]):
+class Check(Record, Generic[Asked]):
     """One registered check; those that judge measured I/O are not asked where there is none."""
 
     code: str
@@ -79,8 +78,7 @@ def check(
     return decorate
 
 
-@dataclass(frozen=True, slots=True)
-class Graded:
+class Graded(Record):
     """An answer whose level follows from the thresholds of its check.
 
     `text` is the sentence without its end; `doubtful` and `wrong` go on with it where the number is

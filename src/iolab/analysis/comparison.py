@@ -13,11 +13,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from iolab.analysis.differences import Area, ComparisonSide, Difference, differences
 from iolab.analysis.pairs import (
@@ -34,7 +34,7 @@ from iolab.analysis.points import PointKey, PointPriors, fit_point_priors
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import Better
 from iolab.core.workload import Workload
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.stats.changes import ALPHA, ChangeSearch, find_changes
 from iolab.stats.comparison import (
     Comparison,
@@ -48,8 +48,7 @@ _SEED: Final = 1
 """Of resampling and permutations: the same sessions always give the same answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetricSummary:
+class MetricSummary(Record):
     """The geometric mean of one metric's ratios over `rows` points."""
 
     metric: str
@@ -58,8 +57,7 @@ class MetricSummary:
     overall: GeometricMeanRatio
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonResult:
+class ComparisonResult(Record):
     """Everything that a comparison says."""
 
     baseline: ComparisonSide
@@ -179,8 +177,7 @@ FALSE_ALARMS: Final = 0.05
 """Share of histories without any change in which some series is called changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryValue:
+class HistoryValue(Record):
     """One session's value of a series: `session` is its place among the sessions, from 0."""
 
     session: int
@@ -188,8 +185,7 @@ class HistoryValue:
     level: Level
 
 
-@dataclass(frozen=True, slots=True)
-class MetricHistory:
+class MetricHistory(Record):
     """One metric of one point over the sessions that have a value of it, oldest first.
 
     Changes in `search` are before the value of that index.
@@ -202,8 +198,7 @@ class MetricHistory:
     search: ChangeSearch
 
 
-@dataclass(frozen=True, slots=True)
-class SessionHistory:
+class SessionHistory(Record):
     """What many sessions tell: `changed[i]` is what session i has otherwise than the one before.
 
     That of the first session is empty.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
@@ -19,15 +18,15 @@ from iolab.core.run import Plan, Point
 from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.study import BootedGuests, Method, ServerConfig, Study
 from iolab.core.workload import AnyJob
-from iolab.dataclass import dataclass
 from iolab.errors import Fault, UsageError
+from iolab.record import Record, field_names
 from iolab.store.documents import Manifest, SessionDocument
 from iolab.study.wording import suggestion
 from iolab.text import quote_value
 from iolab.units import format_bytes
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+    pass
 
 
 class MeasuredSession(StoredSession, Protocol):
@@ -49,8 +48,7 @@ class MeasuredSession(StoredSession, Protocol):
         """A committed run's manifest."""
 
 
-@dataclass(frozen=True)
-class ComparisonSide:
+class ComparisonSide(Record, dict=True):
     """A configuration as a session measured it.
 
     `name` is how the user called it. `points` are those planned or measured, `engine_versions` and
@@ -182,8 +180,7 @@ class Area(StrEnum):
     SOFTWARE = "software"
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Record):
     """One thing that is not the same on both sides.
 
     With `forbids_comparison` the two do not compare.
@@ -296,18 +293,16 @@ def _client_count_text(side: ComparisonSide) -> str:
     return f"guests on {len({side.study.host(name).node for name in hosts})} nodes"
 
 
-def _differing_settings(
-    job: DataclassInstance, other: object
-) -> Iterator[tuple[str, object, object]]:
+def _differing_settings(job: Record, other: object) -> Iterator[tuple[str, object, object]]:
     """Every setting of two jobs of one kind by its name, those of sets of data and each option."""
-    for field in fields(job):
-        first, second = getattr(job, field.name), getattr(other, field.name)
-        if is_dataclass(first) and not isinstance(first, type):
+    for name in field_names(job):
+        first, second = getattr(job, name), getattr(other, name)
+        if isinstance(first, Record):
             yield from _differing_settings(first, second)
-        elif field.name in _OPTIONS:
+        elif name in _OPTIONS:
             yield from _differing_options(dict(first), dict(second))
         else:
-            yield field.name, first, second
+            yield name, first, second
 
 
 def _differing_options(
@@ -344,10 +339,10 @@ def _guest_differences(baseline: Study, candidate: Study) -> Iterator[Difference
 def _host_setting_differences(
     whose: str, first: ServerConfig | BootedGuests, second: ServerConfig | BootedGuests
 ) -> Iterator[Difference]:
-    for field in fields(first):
-        values = (getattr(first, field.name), getattr(second, field.name))
-        texts = (_setting_text(field.name, value) for value in values)
-        name, forbids = field.name.replace("_", " "), field.name in first.keys_that_must_agree
+    for field in field_names(first):
+        values = (getattr(first, field), getattr(second, field))
+        texts = (_setting_text(field, value) for value in values)
+        name, forbids = field.replace("_", " "), field in first.keys_that_must_agree
         yield from _difference_if_unequal(
             Area.WORKLOAD, f"{whose}: {name}", *texts, forbids=forbids
         )
@@ -383,12 +378,12 @@ def _method_differences(baseline: Study, candidate: Study) -> Iterator[Differenc
 def _settings_by_name(settings: Method | StoppingRuleSettings, prefix: str = "") -> dict[str, str]:
     """Every setting by its name; those of the rule that ends a run are called `rule …`."""
     values: dict[str, str] = {}
-    for field in fields(settings):
-        value = getattr(settings, field.name)
-        name = f"{prefix}{field.name.replace('_', ' ')}"
+    for field in field_names(settings):
+        value = getattr(settings, field)
+        name = f"{prefix}{field.replace('_', ' ')}"
         if isinstance(value, StoppingRuleSettings):
             values |= _settings_by_name(value, f"{name} ")
-        elif field.name != "seed":
+        elif field != "seed":
             values[name] = _value_text(value)
     return values
 

@@ -32,7 +32,7 @@ from iolab.core.resources import RunResources
 from iolab.core.run import RunKey
 from iolab.core.study import Study
 from iolab.core.workload import HOSTS, AnyJob, Workload
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.stats.comparison import ComparisonVerdict
 from iolab.study.schedule import Search
 
@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from iolab.stats.search import LoadLimit, Peak
 
 
-@dataclass(frozen=True, slots=True)
-class BestPointFinding:
+class BestPointFinding(Record):
     """A configuration's best figure of a workload over all places of its axes.
 
     `level` is the worst verdict behind it. `indistinguishable_axes` are other places whose interval
@@ -62,8 +61,7 @@ class BestPointFinding:
     invalid: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SpeedupFinding:
+class SpeedupFinding(Record):
     """The largest gain of a candidate over the baseline that its interval supports.
 
     `gain_share` is what a rate is higher by, or a latency lower by, as a share of the baseline's,
@@ -85,8 +83,7 @@ class SpeedupFinding:
     runs: tuple[RunKey, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WinLossFinding:
+class WinLossFinding(Record):
     """How a candidate's cells of one metric compare with the baseline's: how many of each verdict.
 
     `skipped_count` could not be compared.
@@ -100,8 +97,7 @@ class WinLossFinding:
     runs: tuple[RunKey, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CrossoverFinding:
+class CrossoverFinding(Record):
     """Two configurations each of which leads, by its interval, on a part of one axis of load.
 
     `low_load_leader` leads at the load `last_low_load`, and `leads_at_all_lower_loads` it where it
@@ -126,8 +122,7 @@ class CrossoverFinding:
     runs: tuple[RunKey, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class KneeFinding:
+class KneeFinding(Record):
     """Where more load stops paying: from one load to the next the rate gains less than it costs.
 
     `rate_ratio` and `latency_ratio` are the ratios from `load` to `next_load`, of rates and of mean
@@ -149,8 +144,7 @@ class KneeFinding:
     runs: tuple[RunKey, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PriceFinding:
+class PriceFinding(Record):
     """What a configuration gives for what: a best figure, or capacity, over its cost or its size.
 
     `per_unit` is `1000 EUR`, `TB raw`, `TB usable` or `node`; `value` in the figure's unit for one
@@ -172,8 +166,7 @@ class PriceFinding:
     runs: tuple[RunKey, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BottleneckFinding:
+class BottleneckFinding(Record):
     """What limits a configuration's best of a workload, at the place `axis` of its axes.
 
     `resources` are what one run of it tells, `decision` what follows from that and from the load's
@@ -200,8 +193,7 @@ class Need(StrEnum):
     """Performance for its cost."""
 
 
-@dataclass(frozen=True, slots=True)
-class NeedSide:
+class NeedSide(Record):
     """One side of a need, and how much of the best configuration's figure this one has.
 
     `name` is capacity, IOPS, bandwidth or operations; `share_of_best` is 1 for the best.
@@ -211,8 +203,7 @@ class NeedSide:
     share_of_best: float
 
 
-@dataclass(frozen=True, slots=True)
-class Recommendation:
+class Recommendation(Record):
     """The configuration that serves a need best, of `compared_count` that can be compared.
 
     `lead_factor` is how many times as good it is as `runner_up` by the need's measure: capacity,
@@ -255,8 +246,7 @@ POINTS_MIN: Final = 4
 """Of fewer measured loads a curve says nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadCurve:
+class LoadCurve(Record):
     """Rate over load: every load of the axis, measured or predicted, and where it bends.
 
     `metric` is the rate's key. `bounds_crossing_load` is the load at which the bounds by Little's
@@ -278,8 +268,7 @@ class LoadCurve:
         return self.search.names[0]
 
 
-@dataclass(frozen=True, slots=True)
-class SearchPeak:
+class SearchPeak(Record):
     """The best point of a search; `metric` is what it is best in."""
 
     search: Search
@@ -287,8 +276,7 @@ class SearchPeak:
     peak: Peak
 
 
-@dataclass(frozen=True, slots=True)
-class SearchMaxLoad:
+class SearchMaxLoad(Record):
     """The highest load of the whole fleet (1/s) under a limit, and the maximum without one."""
 
     search: Search
@@ -297,8 +285,7 @@ class SearchMaxLoad:
     saturation: float
 
 
-@dataclass(frozen=True, slots=True)
-class LoadFindings:
+class LoadFindings(Record):
     """All that results say of load."""
 
     curves: tuple[LoadCurve, ...]

@@ -57,10 +57,11 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import HostResult, Metric, NodeResult, Result, Spread, Verdict, worst_level
 from iolab.core.metric_spec import declared_metric_keys
 from iolab.core.run import RunRecord
+from iolab.core.tagged import tag_of
 from iolab.core.workload import AnyJob, Direction
-from iolab.dataclass import dataclass
 from iolab.hosts.counter_names import GUESTS
 from iolab.hosts.rates import ALL_CORES, derive_series
+from iolab.record import Record
 
 if TYPE_CHECKING:
     from iolab.hosts.rates import CounterSeries
@@ -214,8 +215,7 @@ class HostAnalysis(HostKindAnswers, Protocol):
         """In the order shown."""
 
 
-@dataclass(frozen=True)
-class AnalysisKinds:
+class AnalysisKinds(Record):
     """Every kind of load by the jobs that it makes, made when it is asked for, and of host."""
 
     loads: Mapping[type[AnyJob], Callable[[], LoadAnalysis[Any]]]
@@ -305,7 +305,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
         steadiness=view.steadiness_view.steadiness if view.steadiness_view else None,
         order=record.run.order,
         nodes=kind.node_results(view),
-        load=point.job.type_tag,
+        load=tag_of(point.job),
         resources=run_resources(view) if has_resources else None,
     )
 

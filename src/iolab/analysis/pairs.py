@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
+
+from msgspec.structs import replace
 
 from iolab.analysis.points import (
     Axis,
@@ -40,7 +41,7 @@ from iolab.core.metric_spec import (
 )
 from iolab.core.study import Study
 from iolab.core.workload import Workload
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.stats.comparison import (
     RATIO_ALLOWANCE,
     Comparison,
@@ -62,8 +63,7 @@ Pair = tuple[PointSummary, PointSummary]
 """The baseline's and the candidate's."""
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedPoint:
+class SkippedPoint(Record):
     """A point, or a metric of it, that could not be compared, and why."""
 
     workload: str
@@ -168,8 +168,7 @@ def _values_of_repeats(values: dict[int, float], repeats: Sequence[int]) -> list
 Interval = tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedMetric:
+class ComparedMetric(Record):
     """One metric of one point: both values, the ratio and what it says.
 
     `level` is the worse verdict of the two points, `pooled_bin_error` how far the ratio may be off
@@ -266,8 +265,7 @@ def compare_metrics(
     return tuple(held), skipped
 
 
-@dataclass(frozen=True, slots=True)
-class LargestGain:
+class LargestGain(Record):
     """The cell with the largest gain of `cells` cells.
 
     It was picked because it is large, so `low` and `high` are those of an interval of its `share`
@@ -280,8 +278,7 @@ class LargestGain:
     high: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigurationGains:
+class ConfigurationGains(Record):
     """A candidate against the baseline, both by their configurations' ids.
 
     `cells` are by workload and axis in the baseline's order, each with all its metrics; verdicts

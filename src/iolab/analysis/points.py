@@ -23,7 +23,7 @@ from iolab.core.run import Point, RunStatus
 from iolab.core.stopping import SteadinessStatus
 from iolab.core.study import Study
 from iolab.core.workload import Workload
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.stats.repeats import (
     BIAS_ALLOWANCE,
     BIN_ERROR,
@@ -54,8 +54,7 @@ def axis_without_names(axis: Axis, *names: str) -> Axis:
     return tuple(pair for pair in axis if pair[0] not in names)
 
 
-@dataclass(frozen=True, slots=True)
-class PointKey:
+class PointKey(Record):
     """What tells points apart.
 
     `excluded_hosts` are hosts that were left out after they had failed.
@@ -67,8 +66,7 @@ class PointKey:
     excluded_hosts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PointSummary:
+class PointSummary(Record):
     """A point's repeats together.
 
     `results` are the runs that entered, by repeat, and `left_out` those that did not. Where none
@@ -195,8 +193,7 @@ def finite_metric_value(result: Result, metric: str) -> float | None:
     return figure.value
 
 
-@dataclass(frozen=True, slots=True)
-class PointPriors:
+class PointPriors(Record):
     """What each point's stratum says of the spread of each metric over runs.
 
     A stratum is a kind of load (I/O, metadata, keys) with one mix of reads and writes. A point that
@@ -377,8 +374,7 @@ SD_UNKNOWN_DF: Final = 3
 """How far runs differ before anything is known of it, and how many runs' worth that is."""
 
 
-@dataclass(frozen=True, slots=True)
-class SentinelAlarm:
+class SentinelAlarm(Record):
     """The sentinel moved: by `change`, a log ratio, between the runs of these orders.
 
     The runs after `last_trusted_order` and before `moved_order` are in doubt; `moved_order` itself

@@ -24,7 +24,7 @@ from iolab.core.metric_spec import metric_spec
 from iolab.core.resources import ResourceUse, RunResources
 from iolab.core.study import Study
 from iolab.core.workload import Workload
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.stats.scaling import POINTS_LEAST, REACH, MeasuredLoad, Prediction, predict_rate
 
 HOSTS = "hosts"
@@ -36,8 +36,7 @@ ResourceReader = Callable[[PointSummary], RunResources | None]
 """What a point's run tells of its resources; None where that is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class CurvePrediction:
+class CurvePrediction(Record):
     """A curve, and what it says of the load that was asked for, or the `reason` why nothing.
 
     `fixed_axis` are the values of its other axes, `measured_loads` its loads with rates.

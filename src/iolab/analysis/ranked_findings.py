@@ -31,7 +31,7 @@ from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.resources import RunResources
 from iolab.core.run import RunKey
 from iolab.core.study import Study
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.stats.comparison import ComparisonVerdict
 
 Cell = tuple[str, Axis]
@@ -234,8 +234,7 @@ SIDES: Final[Mapping[str, str]] = {
 CAPACITY: Final = "capacity"
 
 
-@dataclass(frozen=True, slots=True)
-class _ScoreInterval:
+class _ScoreInterval(Record):
     """A configuration's measure with the least and the most that its intervals allow."""
 
     value: float
@@ -246,8 +245,7 @@ class _ScoreInterval:
 _Scores = dict[str, _ScoreInterval]
 
 
-@dataclass(frozen=True, slots=True)
-class _Contenders:
+class _Contenders(Record):
     """The configurations that are held against each other, and what is known of all of them.
 
     `capacity` is TB by configuration, empty unless all tell the same kind, `metric` that kind.

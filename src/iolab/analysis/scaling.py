@@ -11,7 +11,7 @@ from iolab.analysis.points import Axis, PointSummary, fit_point_priors, point_cu
 from iolab.core.metric import Metric
 from iolab.core.study import Study
 from iolab.core.workload import HOSTS, Workload
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 if TYPE_CHECKING:
     from iolab.stats.curve import UslFit
@@ -20,8 +20,7 @@ LAW_HALF_WIDTH: Final = 0.1
 """Half of a rate's interval up to which a law is held against it: any fits what is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScalingStep:
+class ScalingStep(Record):
     """A point and its number of hosts; `efficiency` is a share of the fewest hosts' rate per host.
 
     Its interval is that of the ratio of both rates; the fewest hosts have 1 without an interval.
@@ -32,8 +31,7 @@ class ScalingStep:
     efficiency: Metric
 
 
-@dataclass(frozen=True, slots=True)
-class HostScaling:
+class HostScaling(Record):
     """A workload of a configuration over its numbers of hosts, ascending; at least two.
 
     `fixed_axis` are the values of its other axes, `metric` the rate that it is run for. `usl_fit`

@@ -17,7 +17,7 @@ from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction, ServiceTime
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 SERVICE_PERCENTILES: Final = (("p50", 50.0), ("p99", 99.0), ("p99_9", 99.9))
 """Those that tell whether a tail is the target's or of waiting for it."""
@@ -79,8 +79,7 @@ TOLERABLE_DEEP: Final = 2.5
 """The same for deep ones: 5 %."""
 
 
-@dataclass(frozen=True, slots=True)
-class Concurrency:
+class Concurrency(Record):
     """The mean I/Os in flight against those asked for.
 
     `tolerance` is what the window's edges may hide or add: an I/O that began before the window

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from iolab.analysis.window import EDGE_SLACK_NS, Window, controller_ns, last_submission_ns
 from iolab.core.run import HostRun, RunRecord
@@ -25,7 +25,7 @@ from iolab.core.stopping import (
     SteadinessStatus,
     StoppingRuleSettings,
 )
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.stats.batches import EFFECTIVE_MIN
 from iolab.stats.stopping import (
     LiveStoppingRule,
@@ -47,8 +47,7 @@ _Points = tuple[Ints, Floats]
 """Moments on the controller's clock (ns), and what was done until each."""
 
 
-@dataclass(frozen=True, slots=True)
-class FleetRateSeries:
+class FleetRateSeries(Record):
     """I/Os of each second, shape (seconds,), and when the first began (controller's clock, ns)."""
 
     start_ns: int
@@ -126,8 +125,7 @@ _REMAINING: Final = 3
 more than it wants of a long one."""
 
 
-@dataclass(frozen=True, slots=True)
-class SteadinessView:
+class SteadinessView(Record):
     """What rule D says of a run, and what a check needs beside it.
 
     `window` is what the rule counts, on the controller's clock. `halves_difference` is the relative

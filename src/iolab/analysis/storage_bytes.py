@@ -9,13 +9,12 @@ import numpy as np
 from iolab.core.host import HostFacts, Role
 from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.core.workload import Direction
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 LOOPBACK = "lo"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeBytes:
+class NodeBytes(Record):
     """What one storage node moved in a run.
 
     `devices` are its named disks, `read_bytes` and `write_bytes` their sums; None where it was
@@ -31,8 +30,7 @@ class NodeBytes:
     sent_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class ByteAccount:
+class ByteAccount(Record):
     """Clients and storage nodes over one whole run, warm-up included.
 
     The expected bytes are the claimed ones times the declared factors, None without a declaration;

@@ -17,7 +17,7 @@ from iolab.core.histogram import Histogram
 from iolab.core.run import DirectionTotals, HostRun, RunRecord
 from iolab.core.samples import BinGroups, Floats, Ints
 from iolab.core.workload import Direction
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 DIRECTIONS: Final = (Direction.READ, Direction.WRITE, Direction.TRIM)
 """The directions that have numbers, in the order of the arrays' second axis."""
@@ -25,8 +25,7 @@ DIRECTIONS: Final = (Direction.READ, Direction.WRITE, Direction.TRIM)
 _DIRECTION_COUNT: Final = len(DIRECTIONS)
 
 
-@dataclass(frozen=True, slots=True)
-class OperationSums:
+class OperationSums(Record):
     """Sums of rows of a record; H hosts, axis 1 is the O operations that were asked for.
 
     `completed`, `bytes` and `lat_sum_ns` are (H, O), `bins` is (H, O, BIN_COUNT).
@@ -70,8 +69,7 @@ def sum_operations(
     return sums
 
 
-@dataclass(frozen=True, slots=True)
-class LoadSums:
+class LoadSums(Record):
     """Sums over the measured intervals; H hosts, axis 1 is read, write, trim.
 
     `seconds` (H,) is the time covered by the intervals; `ios`, `bytes`, `lat_sum_ns` are (H, 3);

@@ -7,17 +7,18 @@ with an interval, of chance or of rounding, and what is made of it inherits that
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from itertools import islice
 from typing import Final
+
+from msgspec.structs import replace
 
 from iolab.analysis.points import Axis
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import Better, CombineRule, metric_spec
 from iolab.core.run import RunKey
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 MONEY: Final = 1000.0
 """Rates are told for so much money: for one unit of a currency they are too small to read."""
@@ -35,8 +36,7 @@ class SizeMeasure(StrEnum):
     COST = "cost"
 
 
-@dataclass(frozen=True, slots=True)
-class Maximum:
+class Maximum(Record):
     """The best figure of a workload in a configuration, and the place of the axes where it was.
 
     `level` is the worst verdict behind it, None for a published figure, which nobody judged.
@@ -71,8 +71,7 @@ class Maximum:
         return self.level is not Level.INVALID
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigurationSize:
+class ConfigurationSize(Record):
     """One measure of a configuration; with a `currency` in thousands of that."""
 
     size_measure: SizeMeasure
@@ -89,8 +88,7 @@ class ConfigurationSize:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Quotient:
+class Quotient(Record):
     """A maximum, or capacity, for one of a size; `maximum` is what was divided.
 
     Of capacity the workload is empty and the metric `raw_tb` or `usable_tb`.
@@ -194,8 +192,7 @@ def improvement_factor(
     return Metric(top / bottom, "", low, high, min(counts, default=None))
 
 
-@dataclass(frozen=True, slots=True)
-class FleetAndSingleClient:
+class FleetAndSingleClient(Record):
     """The best of a fleet and of one client of it, for the same workload and storage.
 
     `speedup` is fleet over single client; `scaling_efficiency` the mean of a host over the single

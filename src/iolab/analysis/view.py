@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
@@ -17,7 +17,7 @@ from iolab.core.metric import NodeResult
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Floats, Ints, rows_by_host
 from iolab.core.workload import AnyJob, Direction, ServiceTime
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.units import NS_PER_S
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ class HostKindAnswers(Protocol):
         """What those of each node did together, and what their node saw from inside."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunView:
+class RunView(Record, dict=True):
     """One run as the checks see it; `telemetry` is derived from the record's counters.
 
     Kinds of load that measure more have a view of their own. `steadiness_view` is what the run's
@@ -56,53 +55,38 @@ class RunView:
     steadiness_view: SteadinessView | None = None
     service_times: OperationSums | None = None
     host_kinds: tuple[HostKindAnswers, ...] = ()
-    _places: Mapping[_Place, tuple[CounterSeries, ...]] = field(
-        init=False, repr=False, compare=False
-    )
-    _clock_offsets: Mapping[str, int] = field(init=False, repr=False, compare=False)
-    _rows: Sequence[Ints] = field(init=False, repr=False, compare=False)
-    _unsummed_bins: Sequence[Ints] = field(init=False, repr=False, compare=False)
 
-    _host_sets: dict[str, frozenset[str]] = field(
-        init=False, repr=False, compare=False, default_factory=dict
-    )
-
-    def __post_init__(self) -> None:
-        # Looked up for each host by several checks: a search would cost hosts x hosts.
+    @cached_property
+    def _places(self) -> Mapping[_Place, tuple[CounterSeries, ...]]:
+        """The telemetry of each place: several checks ask for each host's, and searched it all."""
         places: dict[_Place, list[CounterSeries]] = {}
         for series in self.telemetry:
             places.setdefault((series.host, series.scope, series.metric), []).append(series)
-        by_place = {place: tuple(several) for place, several in places.items()}
-        object.__setattr__(self, "_places", by_place)
-        # A host's clock may be ahead of the controller's.
-        ahead = {host.host: host.clock_offset_ns for host in self.record.hosts}
-        ahead |= {host.host: host.clock_offset_ns for host in self.record.bystanders}
-        object.__setattr__(self, "_clock_offsets", ahead)
-        rows = rows_by_host(self.record.intervals.host, len(self.record.hosts))
-        object.__setattr__(self, "_rows", rows)
-        object.__setattr__(
-            self,
-            "_unsummed_bins",
-            _unsummed_bin_parts(self.load.measured_part, len(self.record.hosts)),
-        )
+        return {place: tuple(several) for place, several in places.items()}
 
-    @property
+    @cached_property
+    def _clock_offsets(self) -> Mapping[str, int]:
+        """How far each host's clock is ahead of the controller's."""
+        offsets = {host.host: host.clock_offset_ns for host in self.record.hosts}
+        return offsets | {host.host: host.clock_offset_ns for host in self.record.bystanders}
+
+    @cached_property
+    def _rows(self) -> Sequence[Ints]:
+        return rows_by_host(self.record.intervals.host, len(self.record.hosts))
+
+    @cached_property
+    def _unsummed_bins(self) -> Sequence[Ints]:
+        return _unsummed_bin_parts(self.load.measured_part, len(self.record.hosts))
+
+    @cached_property
     def limited_hosts(self) -> frozenset[str]:
         """Hosts that were their own limit: checks that would say it again leave it at that."""
-        return self._hosts_once("limited", lambda kind: kind.limited_hosts(self))
+        return frozenset().union(*(kind.limited_hosts(self) for kind in self.host_kinds))
 
-    @property
+    @cached_property
     def counted_hosts(self) -> frozenset[str]:
         """Hosts whose processors' use is counted from outside: what they say of it counts less."""
-        return self._hosts_once("counted", lambda kind: kind.counted_hosts(self))
-
-    def _hosts_once(
-        self, name: str, of: Callable[[HostKindAnswers], frozenset[str]]
-    ) -> frozenset[str]:
-        """Each host's checks ask for them: worked out for each, they would cost hosts x hosts."""
-        if name not in self._host_sets:
-            self._host_sets[name] = frozenset().union(*(of(kind) for kind in self.host_kinds))
-        return self._host_sets[name]
+        return frozenset().union(*(kind.counted_hosts(self) for kind in self.host_kinds))
 
     @property
     def has_one_io_in_flight(self) -> bool:
@@ -229,8 +213,7 @@ def _unsummed_bin_parts(cut: MeasuredPart, hosts: int) -> list[Ints]:
     return [places[rows] for rows in rows_by_host(cut.parts.host[places], hosts)]
 
 
-@dataclass(frozen=True, slots=True)
-class IoTime:
+class IoTime(Record):
     """So many I/Os, and the time of all of them together."""
 
     ios: float

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import BinGroups, Ints
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 EDGE_SLACK_NS: Final = 50_000_000
 """How far an interval may stick out of the window and still count: engines print times in whole
@@ -52,8 +52,7 @@ def last_submission_ns(host: HostRun, last_ns: int) -> int:
     return min(last_ns, host.start_real_ns + generator.measured_ns - host.clock_offset_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Record):
     """A span of the controller's clock, in ns since the epoch."""
 
     start_ns: int
@@ -65,8 +64,7 @@ class Window:
         return (self.end_ns - self.start_ns) / 1e9
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredPart:
+class MeasuredPart(Record):
     """What of a record is measured.
 
     `hosts` holds each host's whole run from first to last I/O (None: no interval). `common` is the

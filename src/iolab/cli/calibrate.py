@@ -77,7 +77,7 @@ def calibrate(
 
 def _host_specs(path: str | None, hosts: str | None) -> tuple[HostSpec, ...]:
     """This machine, or all clients of an inventory, each with its path; UsageError with faults."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from iolab.core.host import HostKind, HostSpec, Role
     from iolab.errors import Fault, UsageError

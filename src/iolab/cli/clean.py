@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from msgspec import to_builtins
 
 from iolab.cli.invocation import command_line
 from iolab.cli.options import AsJson, OtherHosts
@@ -169,7 +170,7 @@ def _cleanup_document(
         "hosts": [
             {
                 "name": name,
-                **left.model_dump(mode="json", exclude={"faults"}),
+                **to_builtins(left),
                 "removed": name in removed,
                 "faults": list(removed[name].faults) if name in removed else [],
             }

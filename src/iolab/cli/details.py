@@ -10,7 +10,7 @@ from rich.text import Text
 from iolab.core.metric import CheckResult, Evidence, Level, Metric, Result, directions_with_latency
 from iolab.core.run import RunStatus
 from iolab.core.workload import Direction
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.registry import report_kinds
 from iolab.report.numbers import metric_text
 from iolab.report.phrases import merge_objections, metric_phrase
@@ -58,8 +58,7 @@ def run_detail_lines(results: Sequence[Result]) -> Iterator[RenderableType]:
         yield from _run_check_lines(result, shared)
 
 
-@dataclass(frozen=True, slots=True)
-class _SharedCheckTexts:
+class _SharedCheckTexts(Record):
     """What need not be said of each run: checks that object to none, by code what all have.
 
     `says` is a sentence that is the same in all, or its end after a colon.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec import to_builtins
 
 from iolab.cli.options import AsJson, SessionDirectory
 from iolab.text import list_text
@@ -111,8 +111,8 @@ def import_(
                 "session": str(out),
                 "runs": len(session.runs),
                 "unknown": [file.name for file in files_read.unknown_files],
-                "left_out": [asdict(entry) for entry in files_read.left_out],
-                "copies": [asdict(copy) for copy in files_read.duplicates],
+                "left_out": [to_builtins(entry) for entry in files_read.left_out],
+                "copies": [to_builtins(copy) for copy in files_read.duplicates],
                 "results": document["results"],
             }
         )

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from iolab.dataclass import dataclass
 from iolab.errors import HostError
+from iolab.record import Record
 from iolab.text import counted_noun, quote_value
 
 if TYPE_CHECKING:
@@ -394,8 +394,7 @@ def refuse_path(path: str) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class StudyOptions:
+class StudyOptions(Record):
     """A study as a command line names it, and what that sets over it."""
 
     study: StudyName

@@ -20,11 +20,13 @@ import textwrap
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
+import msgspec
 import typer
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from iolab.core.leftovers import collect_leftovers
 from iolab.errors import ExitCode, HostError, IolabError, ReportError, StoreError, UsageError
@@ -104,11 +106,9 @@ def print_json(document: object) -> None:
 
 def json_text(document: object) -> str:
     """A document as JSON, in ASCII, so that no terminal is moved by what it holds."""
-    import orjson
-
     try:
-        text = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
-    except orjson.JSONEncodeError:  # as of text that is not Unicode
+        text = msgspec.json.format(msgspec.json.encode(document)).decode()
+    except UnicodeEncodeError:  # as of text that is not Unicode
         text = json.dumps(document, indent=2, allow_nan=False)
     text = text.encode("ascii", _AS_JSON_ESCAPES).decode("ascii")
     return text.replace("\x7f", "\\u007f") + "\n"
@@ -490,7 +490,7 @@ def error_document(error: IolabError) -> dict[str, object]:
             "exit_code": int(error.exit_code),
             "message": error.message,
             "hint": error.hint,
-            "faults": [asdict(fault) for fault in error.faults],
+            "faults": [to_builtins(fault) for fault in error.faults],
         },
     }
 

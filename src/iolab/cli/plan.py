@@ -242,7 +242,7 @@ def plan(
 
 def with_new_cost(study: Study, plan: Plan) -> Plan:
     """A session's plan with what it costs as this version knows it."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from iolab.registry import study_kinds
     from iolab.study.cost import plan_cost

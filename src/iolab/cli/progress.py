@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
 from itertools import chain
 from typing import Final
 
 import numpy as np
+from msgspec import field
+from msgspec.structs import replace
 
 from iolab.analysis.metrics import ios_needed_for_percentile
 from iolab.core.events import (
@@ -25,7 +26,7 @@ from iolab.core.events import (
 from iolab.core.histogram import Histogram, dense_counts
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.study.cost import RUN_OVERHEAD_S
 from iolab.text import counted_noun
 
@@ -44,8 +45,7 @@ P99: Final = 99.0
 """The percentile that a follower of a run sees."""
 
 
-@dataclass(frozen=True, slots=True)
-class SecondOfLoad:
+class SecondOfLoad(Record):
     """All hosts' load in one second of a run: 1/s, bytes/s, mean and 99th percentile in ns."""
 
     elapsed_s: float
@@ -90,8 +90,7 @@ class LoadSeconds:
         return self._shown
 
 
-@dataclass(frozen=True, slots=True)
-class LoadHosts:
+class LoadHosts(Record):
     """Who makes the load of a point, and the nodes of those that are guests."""
 
     hosts: tuple[str, ...]
@@ -110,8 +109,7 @@ class LoadHosts:
 NO_MAKERS: Final[Mapping[tuple[str, int, int], LoadHosts]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class SessionProgress:
+class SessionProgress(Record):
     """A session as a person follows it; moments are seconds of a monotonic clock.
 
     `run_count` are all runs of the plan, `ended_run_count` how many of them have ended, in earlier

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from iolab.cli.options import AsJson
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.text import counted_noun, uncapitalised
 
 if TYPE_CHECKING:
@@ -187,8 +188,7 @@ class FailOnOutcome(StrEnum):
 _STYLES: Final = {"agrees": "green", "doubtful": "yellow", "contradicts": "bold red"}
 
 
-@dataclass(frozen=True, slots=True)
-class AuditedSet:
+class AuditedSet(Record):
     """One set with all that was looked at; `damage` are files that are not what was committed."""
 
     name: str
@@ -351,5 +351,5 @@ def _audit_document(audited: AuditedSet) -> dict[str, Any]:
         "name": audited.name,
         "source": audited.source,
         "damage": list(audited.damage),
-        "outcomes": [asdict(outcome) for outcome in audited.outcomes],
+        "outcomes": [to_builtins(outcome) for outcome in audited.outcomes],
     }

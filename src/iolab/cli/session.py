@@ -40,13 +40,18 @@ from iolab.core.host import HostFacts, HostKind, HostSpec
 from iolab.core.metric import Result
 from iolab.core.run import Plan, PlannedRun, RunStatus
 from iolab.core.study import Study
-from iolab.dataclass import dataclass
 from iolab.errors import ExitCode, Interrupted, IolabError, StoreError
 from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import create_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import return_free_memory
-from iolab.registry import analysis_kinds, report_kinds, session_kinds, study_kinds
+from iolab.record import Record
+from iolab.registry import (
+    analysis_kinds,
+    report_kinds,
+    session_kinds,
+    study_kinds,
+)
 from iolab.report.results import session_document
 from iolab.session.context import RuleFor, StoppingRule
 from iolab.session.session import EarlierSegments, run_session
@@ -171,8 +176,7 @@ class SessionRecorder:
             self._loading.join(LIBRARY_S)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRequest:
+class SessionRequest(Record):
     """What a session is to do.
 
     `earlier` is what it has of earlier segments. `open_writer` is called with the facts of the
@@ -251,8 +255,7 @@ def _request_stop(stop: StopRequest, recorder: SessionRecorder) -> str:
     return STOPPING_AT_ONCE if stop.is_immediate else STOPPING
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
+class RunOptions(Record):
     """What the command line asks for beside the measuring."""
 
     directory: Path

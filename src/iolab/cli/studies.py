@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from iolab.core.toml import read_regular
-from iolab.dataclass import dataclass
 from iolab.errors import StoreError, UsageError
+from iolab.record import Record
 from iolab.text import quote_value
 
 if TYPE_CHECKING:
@@ -26,16 +26,14 @@ STUDY_BYTES_MAX: Final = 4 << 20
 """No study comes near; a device or a disk image by mistake is not read into memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class StudySource:
+class StudySource(Record):
     """A file's text and the name that its faults are told with."""
 
     text: str
     file_name: str
 
 
-@dataclass(frozen=True, slots=True)
-class BundledStudy:
+class BundledStudy(Record):
     """One study that comes with iolab."""
 
     id: str

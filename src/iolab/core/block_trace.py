@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from iolab.core.workload import Direction
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyRow:
+class LatencyRow(Record):
     """Sampled bios of one latency bin.
 
     `weight` is of how many bios of the device these are a sample. Of all bios in higher bins, by
@@ -23,8 +22,7 @@ class LatencyRow:
     tail_products: float
 
 
-@dataclass(frozen=True, slots=True)
-class DirectionTrace:
+class DirectionTrace(Record):
     """Bios of one direction that the engine's processes queued.
 
     `sizes` are (bytes, bios), 0 for those beyond the sizes told apart. `sequential` bios began
@@ -49,8 +47,7 @@ class DirectionTrace:
     latencies: tuple[LatencyRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BlockTrace:
+class BlockTrace(Record):
     """A sample of the bios of one device during the engine's run, or the `reason` for none.
 
     `others` are sampled bios of other processes and of the kernel's own, `lost` records that found

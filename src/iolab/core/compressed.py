@@ -13,7 +13,7 @@ from typing import Final, Self
 
 import zstandard
 
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 BLOCK_BYTES: Final = 128 << 10
 """Packed at a time. Each host holds one such block unpacked; twice as much would save a tenth."""
@@ -24,8 +24,7 @@ LEVEL: Final = 1
 _READ_BYTES: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class CompressedBytes:
+class CompressedBytes(Record):
     """Bytes as zstd `frames`, one after the other; `size_bytes` is their size unpacked.
 
     `truncated` says that more was printed than was kept; what is kept is the beginning.

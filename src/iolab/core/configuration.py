@@ -6,19 +6,17 @@ from enum import StrEnum
 from typing import Final
 
 from iolab.core.bins import PERCENTILE_LABELS
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Capacity:
+class Capacity(Record):
     """Storage bought and storage usable, in decimal terabytes (10^12 bytes)."""
 
     raw_tb: float | None = None
     usable_tb: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ProcurementCost:
+class ProcurementCost(Record):
     """Procurement cost by part, in one currency."""
 
     currency: str
@@ -32,8 +30,7 @@ class ProcurementCost:
         return self.servers + self.network + self.storage
 
 
-@dataclass(frozen=True, slots=True)
-class Redundancy:
+class Redundancy(Record):
     """How many bytes the storage's disks move for one byte of a client.
 
     3 and 1 for threefold replication, 1.5 and 1 for 4 + 2 parity, 1 and 1 without.
@@ -43,8 +40,7 @@ class Redundancy:
     read_factor: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Record):
     """What a study compares: `hosts` name hosts of the study, `hardware` is rows of free text.
 
     `hosts` make the load; `storage` name the storage nodes that serve the target. `redundancy` is
@@ -103,16 +99,14 @@ def latency_limit_label(metric: str) -> str:
     return " ".join([*([way.removesuffix("_")] if way else []), *names]) or metric
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyLimit:
+class LatencyLimit(Record):
     """A latency that must not be exceeded: the metric's key and nanoseconds."""
 
     metric: str
     latency_ns: float
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadObjective:
+class WorkloadObjective(Record):
     """What a workload is after.
 
     `headline` are values of an adaptive axis that are measured in any case. `limit` belongs to

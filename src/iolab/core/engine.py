@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NewType
 
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError
+from iolab.record import Record
 
 EngineName = NewType("EngineName", str)
 """What makes the load, as study files name it; each kind of load declares its own."""
@@ -19,8 +19,7 @@ FOLDERS: Final = r"(?:(?:/[A-Za-z0-9_.+][A-Za-z0-9_.+-]{0,99}){1,20}/)?"
 """Patterns of options: a switch, and the folder of a program, which may be left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineOption:
+class EngineOption(Record):
     """One allowed option: the pattern that its value must match as a whole, and an example."""
 
     name: str

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from iolab.core.host import HostFacts
 from iolab.core.run import Plan, PlannedRun, RunRecord
 from iolab.core.target_state import Ledger
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 if TYPE_CHECKING:
     from iolab.core.samples import Whole
@@ -41,8 +40,7 @@ class SessionStatus(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseTime:
+class PhaseTime(Record):
     """How often a phase of a session began, and its seconds in all."""
 
     phase: str
@@ -50,8 +48,7 @@ class PhaseTime:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class SessionStarted:
+class SessionStarted(Record):
     """All hosts are connected and their facts known; `facts` holds (host name, facts)."""
 
     plan: Plan
@@ -59,8 +56,7 @@ class SessionStarted:
     agent_version: str
 
 
-@dataclass(frozen=True, slots=True)
-class FilesystemsCreated:
+class FilesystemsCreated(Record):
     """The session made file systems of its own; `facts` are its hosts' with them as targets.
 
     By `Target.key`. In what was measured on them they take the place of those of the start.
@@ -69,8 +65,7 @@ class FilesystemsCreated:
     facts: tuple[tuple[str, HostFacts], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseStarted:
+class PhaseStarted(Record):
     """A phase begins, of one run or of the session (`run` None); `detail` is for people."""
 
     phase: Phase
@@ -79,8 +74,7 @@ class PhaseStarted:
     expected_s: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class IntervalReported:
+class IntervalReported(Record):
     """One host's newest interval, for the live view; rates in 1/s and bytes/s, latency in ns.
 
     `bins` are latency bins and the I/Os in each, a pair for each direction; empty where they are
@@ -93,19 +87,17 @@ class IntervalReported:
     iops: float
     bw_bytes_per_s: float
     lat_ns_mean: float | None
-    bins: tuple[tuple[Whole, Whole], ...] = field(default=(), compare=False)
+    bins: tuple[tuple[Whole, Whole], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CpuUseReported:
+class CpuUseReported(Record):
     """One host's newest telemetry, for the live view; busy is a share of all cores, 0 to 1."""
 
     host: str
     cpu_busy: float
 
 
-@dataclass(frozen=True, slots=True)
-class GuestBooted:
+class GuestBooted(Record):
     """A guest on `node` answered for the first time, `boot_duration_s` after its start."""
 
     guest: str
@@ -113,30 +105,26 @@ class GuestBooted:
     boot_duration_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class RunPreparing:
+class RunPreparing(Record):
     """A run is about to be prepared."""
 
     run: PlannedRun
 
 
-@dataclass(frozen=True, slots=True)
-class StoppingRuleStatus:
+class StoppingRuleStatus(Record):
     """What the rule that may end a run says of it now, in a few words, when that changed."""
 
     run: PlannedRun
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunFinished:
+class RunFinished(Record):
     """A run ended, well or not: all its evidence. The recorder commits it before it returns."""
 
     record: RunRecord
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerChanged:
+class LedgerChanged(Record):
     """The state ledger changed; the recorder keeps it before it returns.
 
     What comes next may be cut short at any moment.
@@ -145,15 +133,13 @@ class LedgerChanged:
     ledger: Ledger
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(Record):
     """Something that the user should know, one sentence."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SessionEnded:
+class SessionEnded(Record):
     """The session is over and every host was left clean (or `reason` says what was not).
 
     `leftover_texts` are sentences on what stayed on hosts, with what to do; `reason` has them too.

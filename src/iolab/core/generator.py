@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Lateness:
+class Lateness(Record):
     """How much later than intended a generator submitted I/Os that it had room for.
 
     `machine_p99_ns` is of those before which it did nothing but wait, up to its next look at the
@@ -20,8 +19,7 @@ class Lateness:
     machine_p99_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class VerifyTotals:
+class VerifyTotals(Record):
     """Blocks that were looked at after they were read, and how many held something else.
 
     `first` are sentences on the first of them.
@@ -40,8 +38,7 @@ class VerifyTotals:
         return self.torn + self.stale + self.misplaced + self.corrupt
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratorTotals:
+class GeneratorTotals(Record):
     """What the native engine says of its own work on one host.
 
     `method` is how it spoke to the kernel (io_uring, libaio or sync), `threads` how many of its

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from iolab.core.bins import BIN_COUNT, BINS_PER_OCTAVE, BITS
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 Counts = npt.NDArray[np.int64]
 
@@ -56,8 +56,7 @@ def bin_index_of_midpoint(midpoint_ns: int) -> int:
     return _INDEX_OF_MIDDLE[midpoint_ns]
 
 
-@dataclass(frozen=True, slots=True)
-class Histogram:
+class Histogram(Record):
     """Counts for each bin (shape (BIN_COUNT,)) and the exact extremes where they are known."""
 
     counts: Counts

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.text import excerpt
 
 
@@ -29,8 +29,7 @@ class Role(StrEnum):
     HYPERVISOR = "hypervisor"
 
 
-@dataclass(frozen=True, slots=True)
-class Hop:
+class Hop(Record):
     """A jump host; None leaves the choice to ~/.ssh/config and to ssh's defaults."""
 
     address: str
@@ -42,8 +41,7 @@ class Hop:
         return f"{user}{self.address}{f':{self.port}' if self.port else ''}"
 
 
-@dataclass(frozen=True, slots=True)
-class SshRoute:
+class SshRoute(Record):
     """How ssh reaches a host; None leaves the choice to ~/.ssh/config and to ssh's defaults.
 
     `jump` are the hosts on the way, nearest first; `key` and `known_hosts` are paths of files on
@@ -58,8 +56,7 @@ class SshRoute:
     known_hosts: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HypervisorHints:
+class HypervisorHints(Record):
     """What an inventory knows of a hypervisor beyond what can be asked there: where load may turn.
 
     Processor cores, NUMA nodes and queues of its storage; None where it is not written.
@@ -77,8 +74,7 @@ NO_ROOM: Final = HypervisorHints()
 """A host of which nothing is written."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostSpec:
+class HostSpec(Record):
     """A machine reached: `command` is a `command` host's argument prefix, `path` its target.
 
     `ssh` is how an `ssh` host is reached, None for the other kinds. `devices` are the block devices
@@ -103,8 +99,7 @@ class HostSpec:
     hypervisor_hints: HypervisorHints = NO_ROOM
 
 
-@dataclass(frozen=True, slots=True)
-class NumaNode:
+class NumaNode(Record):
     """One NUMA node with its CPUs (kernel list form, `0-7,16`) and memory."""
 
     id: int
@@ -112,8 +107,7 @@ class NumaNode:
     memory_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class CpuFacts:
+class CpuFacts(Record):
     """The processors of a host; cores and threads count what is online.
 
     `allowed_cores` is how many of the threads the agent may use, `quota_cores` how many processors
@@ -138,8 +132,7 @@ class CpuFacts:
         return None if least is None or least >= self.threads else float(least)
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryModule:
+class MemoryModule(Record):
     """One populated DRAM slot as DMI tells it."""
 
     slot: str
@@ -148,8 +141,7 @@ class MemoryModule:
     speed_mts: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryFacts:
+class MemoryFacts(Record):
     """Memory of a host; modules are empty where DMI is not readable."""
 
     total_bytes: int
@@ -163,8 +155,7 @@ VIRTUAL_MODELS: Final = ("qemu", "vbox", "virtual disk", "vmware", "iscsi", "ela
 """Parts of the models that emulated and remote disks tell, in lower case."""
 
 
-@dataclass(frozen=True, slots=True)
-class DiskFacts:
+class DiskFacts(Record):
     """One block device. `parents` are the devices below it (md, dm, loop backing device).
 
     Larger I/Os than `max_io_bytes` are split by the kernel; None where it does not tell.
@@ -193,8 +184,7 @@ class DiskFacts:
         return "rotational" if self.rotational else "solid state"
 
 
-@dataclass(frozen=True, slots=True)
-class NicFacts:
+class NicFacts(Record):
     """One network port; speed is None where the kernel does not know it."""
 
     name: str
@@ -212,8 +202,7 @@ class NicFacts:
         return self.driver is not None
 
 
-@dataclass(frozen=True, slots=True)
-class KernelFacts:
+class KernelFacts(Record):
     """The operating system and the settings that change storage results."""
 
     release: str
@@ -257,8 +246,7 @@ UNTOLD: Final = frozenset(
 """What boards say whose maker filled nothing in, in lower case."""
 
 
-@dataclass(frozen=True, slots=True)
-class MachineFacts:
+class MachineFacts(Record):
     """What the firmware (DMI) calls the machine; None where it does not tell."""
 
     vendor: str | None
@@ -281,8 +269,7 @@ class MachineFacts:
 UNKNOWN_MACHINE: Final = MachineFacts(vendor=None, product=None, asset_tag=None)
 
 
-@dataclass(frozen=True, slots=True)
-class CloudVolume:
+class CloudVolume(Record):
     """A volume as a cloud's metadata service tells of it: its type in that cloud's words."""
 
     name: str
@@ -290,8 +277,7 @@ class CloudVolume:
     size_gib: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class CloudFacts:
+class CloudFacts(Record):
     """What a cloud's metadata service tells of a machine, where it was asked."""
 
     provider: str
@@ -311,8 +297,7 @@ class CloudFacts:
         return ", ".join(part for part in parts if part)
 
 
-@dataclass(frozen=True, slots=True)
-class TargetFacts:
+class TargetFacts(Record):
     """The file system under a path.
 
     `device` is the block device nearest the file system (whose counters see what the file system
@@ -360,8 +345,7 @@ class NoTarget(StrEnum):
     NOT_FOR_FILES = "not-for-files"
 
 
-@dataclass(frozen=True, slots=True)
-class TargetFault:
+class TargetFault(Record):
     """What is wrong with a target's directory, and that in words, as those of the kernel.
 
     Of a file system that is not for files `says` is its type.
@@ -371,8 +355,7 @@ class TargetFault:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class TargetProbe:
+class TargetProbe(Record):
     """What trying the target told: `direct_error` is None when an O_DIRECT write and read worked.
 
     `held_by` names the session that holds the target, None when it is free; `other_user` one of
@@ -391,16 +374,14 @@ class TargetProbe:
     movable_by: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceRefusal:
+class DeviceRefusal(Record):
     """A reason why a device may not be written: a word, and half a sentence with the value."""
 
     code: str
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceFacts:
+class DeviceFacts(Record):
     """A whole block device that is to be a target; `name` is empty where there is none.
 
     `devices` are the device and all below it. With any of the `objections` it is not written to.
@@ -420,8 +401,7 @@ class DeviceFacts:
     hidden: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ToolFacts:
+class ToolFacts(Record):
     """One tool: the path it was found at and the first line of its version, None if missing.
 
     `fault` is how it failed to print its version, with its own words: what a program prints when it
@@ -434,8 +414,7 @@ class ToolFacts:
     fault: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HostFacts:
+class HostFacts(Record):
     """Everything a report's test configuration tables say of one host."""
 
     cpu: CpuFacts
@@ -465,8 +444,7 @@ def is_emulator(hypervisor: str | None) -> bool:
     return (hypervisor or "").upper().startswith(EMULATED)
 
 
-@dataclass(frozen=True, slots=True)
-class HostProgram:
+class HostProgram(Record):
     """A program by which a kind of load is made, as `iolab doctor` looks for it on clients.
 
     It is on a host that has `name` on its PATH. `version_command` are the commands that tell

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
 from enum import StrEnum
 from typing import Final
+
+from msgspec import field
+from msgspec.structs import replace
 
 from iolab.core.resources import RunResources
 from iolab.core.run import RunKey, RunStatus
 from iolab.core.stopping import Steadiness
 from iolab.core.workload import Direction
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 Evidence = Mapping[str, int | float | str | bool | None]
 
@@ -45,8 +47,7 @@ WIDEST_INTERVAL: Final = 0.5
 """The share of its value that an interval may span and still say where the value is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Record):
     """A number with its unit; low, high and n are None where no interval is known.
 
     A value with low and high but without n is read from a bin that reaches from low to high.
@@ -105,8 +106,7 @@ def directions_with_latency(metrics: Mapping[str, Metric]) -> tuple[str, ...]:
     return tuple(name for name, mean in means if mean is not None and mean.value is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(Record):
     """What one check says: its code, how far it lets the result go, a sentence, the evidence.
 
     `level` is None (n/a) where the check does not apply, or nothing here could tell it: then it
@@ -129,8 +129,7 @@ class CheckResult:
         return NOT_APPLICABLE if self.level is None else self.level.value
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Record):
     """The worst level of all checks that looked, with every check that was asked."""
 
     level: Level
@@ -163,8 +162,7 @@ class Verdict:
         return f"{self.judged_check_count} of {len(self.checks)} checks looked; the others are n/a."
 
 
-@dataclass(frozen=True, slots=True)
-class HostResult:
+class HostResult(Record):
     """One host's share of a result."""
 
     name: str
@@ -184,8 +182,7 @@ class LatencyLayer(StrEnum):
     """The devices of the node."""
 
 
-@dataclass(frozen=True, slots=True)
-class LayerLatency:
+class LayerLatency(Record):
     """The mean latency that one layer saw in one direction, over so many I/Os."""
 
     layer: LatencyLayer
@@ -194,8 +191,7 @@ class LayerLatency:
     ios: int
 
 
-@dataclass(frozen=True, slots=True)
-class Outlier:
+class Outlier(Record):
     """One device, core or port of a node that stands out among its like.
 
     `scope` is disk, cpu or nic; `value` and `median_value`, the median of all, are of the telemetry
@@ -209,8 +205,7 @@ class Outlier:
     median_value: float
 
 
-@dataclass(frozen=True, slots=True)
-class BytesWrittenByLayer:
+class BytesWrittenByLayer(Record):
     """Bytes written on their way down: by the guests, through the hypervisor, to the devices.
 
     `hypervisor` is None where none was ours, `devices` where no device is known. `factor` is how
@@ -223,8 +218,7 @@ class BytesWrittenByLayer:
     factor: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class NodeResult:
+class NodeResult(Record):
     """What the guests of one node did together, and what their node saw from inside.
 
     `metrics` are those of a result, over the guests of this node, merged exactly. `layers` go from
@@ -241,8 +235,7 @@ class NodeResult:
     hypervisor: Mapping[str, Metric] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Record):
     """How evenly and how much at the same time the hosts of one run, or one phase of it, worked.
 
     All times are on the controller's clock. `start_skew_ns` is the latest first I/O less the
@@ -267,8 +260,7 @@ class Spread:
     drift_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Record):
     """A judged run: never shown without its verdict.
 
     `spread` is known for runs of several hosts; of load whose operations follow each other,

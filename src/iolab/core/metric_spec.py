@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 OPS_PER_S: Final = "ops_per_s"
 """The rate of all operations, each counted once."""
@@ -45,8 +45,7 @@ class CombineRule(StrEnum):
     """The largest one that was seen."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetricSpec:
+class MetricSpec(Record):
     """One metric; `label` is what tables and sentences call it.
 
     `unit` is one of `report.numbers.show_value`. `operation` is "" of the whole load. `statistic`

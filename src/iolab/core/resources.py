@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from iolab.core.host import Role
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 
 class Resource(StrEnum):
@@ -22,8 +22,7 @@ class Resource(StrEnum):
     """A network port, one way."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceUse:
+class ResourceUse(Record):
     """How much of a resource was used over the measured window.
 
     `name` is the device, core or port, empty for what a host has one of; a port's ends in its way.
@@ -60,8 +59,7 @@ class IssueRule(StrEnum):
     """Time to think, or another rule of the engine."""
 
 
-@dataclass(frozen=True, slots=True)
-class IoConcurrency:
+class IoConcurrency(Record):
     """The I/Os in flight of all hosts together, and where they were.
 
     `in_flight` is X R, `requested` the sum of the depths, `has_one_per_job` whether no host had
@@ -92,8 +90,7 @@ class IoConcurrency:
         return self.in_flight / self.requested
 
 
-@dataclass(frozen=True, slots=True)
-class RunResources:
+class RunResources(Record):
     """What one run tells of its resources.
 
     `uses` are the busiest of each resource, of clients and of watched hosts apart; `concurrency` is

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
-from pydantic import Field
+from msgspec import Meta
 
 from iolab.core.block_trace import BlockTrace
 from iolab.core.configuration import Redundancy
 from iolab.core.generator import GeneratorTotals
 from iolab.core.host import Role
-from iolab.core.owned import TaggedRecord
 from iolab.core.stopping import StoppingRuleSettings
+from iolab.core.tagged import TaggedRecord
 from iolab.core.target_state import TargetState
 from iolab.core.workload import AnyJob, DataSet, Direction
-from iolab.dataclass import dataclass
+from iolab.record import Record, field_names
 
 if TYPE_CHECKING:
     from iolab.core.compressed import CompressedBytes
@@ -26,19 +25,18 @@ if TYPE_CHECKING:
 MAX_COUNT: Final = 2**63 - 1
 """What hosts count is kept in 64 signed bits."""
 
-Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+Count = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
 
-Digest = Annotated[str, Field(max_length=64)]
+Digest = Annotated[str, Meta(max_length=64)]
 
-Quota = Annotated[float, Field(ge=0)]
+Quota = Annotated[float, Meta(ge=0)]
 """Processors that a control group may use, as many as a fraction of one."""
 
 MAX_CORES: Final = 65_536
 """No machine has more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Record):
     """One combination of configuration, workload and axis values, filed by its `digest`.
 
     `data_set` is the id of the files that it works on, empty for a job that makes its own.
@@ -72,8 +70,7 @@ RunKey = tuple[str, int]
 """A run among all of a session: the digest of its point and its repeat."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedRun:
+class PlannedRun(Record):
     """One execution that the plan asks for: the point again for each repeat, from 1.
 
     `attempt` counts from 1 and rises when a run that failed is tried again.
@@ -90,8 +87,7 @@ class PlannedRun:
         return self.point.digest, self.repeat
 
 
-@dataclass(frozen=True, slots=True)
-class PlanCost:
+class PlanCost(Record):
     """What a plan will cost at most: `reasons` say where the seconds go, each (what, seconds).
 
     `least_seconds` is the same where every run ends as early as it may; None where none can.
@@ -110,8 +106,7 @@ class PlanCost:
     open_write_most_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Record):
     """A study expanded: data sets to lay out, runs in order, cost, and what would be destroyed.
 
     `runs` are those that are made in any case. Results may ask for up to `extra_run_count` beyond
@@ -158,8 +153,7 @@ class RunStatus(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-@dataclass(frozen=True, slots=True)
-class DirectionTotals:
+class DirectionTotals(Record):
     """What the engine itself says of one direction over the whole run.
 
     Latencies in ns from submission to completion; `percentiles` are the engine's own
@@ -181,8 +175,7 @@ class DirectionTotals:
     dropped_ios: int
 
 
-@dataclass(frozen=True, slots=True)
-class EngineTotals:
+class EngineTotals(Record):
     """What the engine itself says of the whole run on one host.
 
     `depth_percent` maps fio's depth levels ("1", "2", ... ">=64") to the share of I/Os submitted
@@ -201,8 +194,7 @@ class EngineTotals:
     trim: DirectionTotals | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceDelta:
+class DeviceDelta(Record):
     """What one block device moved around the engine's run; discards None where not counted.
 
     `*_merges` are I/Os that were joined to others and so are not among `*_ios`; `*_time_ns` is the
@@ -234,8 +226,7 @@ class DeviceDelta:
         raise ValueError(f"{way.name} is neither read nor written")
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceIoDelta:
+class DeviceIoDelta(Record):
     """One direction of a `DeviceDelta`."""
 
     bytes: int
@@ -244,8 +235,7 @@ class DeviceIoDelta:
     time_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class ExtentProof:
+class ExtentProof(Record):
     """Whether the files to be read were written: bytes by kind over all of them.
 
     `method` is fiemap, seek or blocks: how it was proved, or none when it could not be. `identity`
@@ -253,7 +243,7 @@ class ExtentProof:
     None where the file system promises neither to last.
     """
 
-    method: Annotated[str, Field(max_length=40)]
+    method: Annotated[str, Meta(max_length=40)]
     file_count: Count
     size_bytes: Count
     written_bytes: Count
@@ -263,8 +253,7 @@ class ExtentProof:
     places: Digest | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FileIdentityCheck:
+class FileIdentityCheck(Record):
     """The job's files right before its load and right after it.
 
     `after` is None where they could not be looked at any more; `fault` says why.
@@ -275,8 +264,7 @@ class FileIdentityCheck:
     fault: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheProof:
+class CacheProof(Record):
     """Page cache that held the data set's files before and after the drop; None if unknown."""
 
     requested: bool
@@ -298,8 +286,7 @@ IDLE_IOS_PER_S: Final = 50.0
 """The same in I/Os."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreRunActivity:
+class PreRunActivity(Record):
     """What the target's devices did just before the start, when nobody should use them."""
 
     watched_s: float
@@ -322,8 +309,7 @@ class PreRunActivity:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessUse:
+class ProcessUse(Record):
     """CPU seconds and peak memory of the engine's processes, as the kernel counts them."""
 
     user_s: float
@@ -331,8 +317,7 @@ class ProcessUse:
     max_rss_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class CgroupCpuUse:
+class CgroupCpuUse(Record):
     """What a control group above the load had of the processors during the run.
 
     `quota_cores` is None without a limit; `periods` are those in which it wanted to run,
@@ -340,7 +325,7 @@ class CgroupCpuUse:
     stood still, each counted for itself; `pressure_ns` how long any of its threads waited for one.
     """
 
-    path: Annotated[str, Field(max_length=4096)]
+    path: Annotated[str, Meta(max_length=4096)]
     quota_cores: Quota | None
     period_ns: Count
     periods: Count
@@ -359,8 +344,7 @@ class StandstillCause(StrEnum):
     HOST_STOOD = "host-stood"
 
 
-@dataclass(frozen=True, slots=True)
-class Standstill:
+class Standstill(Record):
     """A time, by the host's clock, in which threads of the load stood still without its storage.
 
     `thread_ns` is how long they stood in it, summed over them.
@@ -376,8 +360,7 @@ MAX_STANDSTILLS: Final = 256
 """The agent joins those next to each other where there are more."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessorUse:
+class ProcessorUse(Record):
     """What the threads that made the load got of the processors while they were watched.
 
     `wall_ns` is how long they lived, `run_ns` how long they ran, `wait_ns` how long they were ready
@@ -391,9 +374,9 @@ class ProcessorUse:
     wall_ns: Count
     run_ns: Count
     wait_ns: Count
-    cores: Annotated[tuple[Count, ...], Field(max_length=MAX_CORES)]
-    groups: Annotated[tuple[CgroupCpuUse, ...], Field(max_length=64)]
-    standstills: Annotated[tuple[Standstill, ...], Field(max_length=MAX_STANDSTILLS)] | None = None
+    cores: Annotated[tuple[Count, ...], Meta(max_length=MAX_CORES)]
+    groups: Annotated[tuple[CgroupCpuUse, ...], Meta(max_length=64)]
+    standstills: Annotated[tuple[Standstill, ...], Meta(max_length=MAX_STANDSTILLS)] | None = None
 
 
 class HostDetails(TaggedRecord):
@@ -422,8 +405,7 @@ class Fleet(TaggedRecord):
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class HostRun:
+class HostRun(Record):
     """What happened on one host in one run.
 
     `error` is None or one sentence; times are the host's own CLOCK_REALTIME; `start_real_ns` and
@@ -478,8 +460,7 @@ class HostRun:
         return self.target_key or self.host
 
 
-@dataclass(frozen=True, slots=True)
-class MonitoredHost:
+class MonitoredHost(Record):
     """A host that made no load in a run and was watched during it: a storage node, a hypervisor.
 
     Its counters stand in the record's counter table, numbered after the hosts of the run. `devices`
@@ -494,8 +475,7 @@ class MonitoredHost:
     clock_error_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class EngineOutput:
+class EngineOutput(Record):
     """One file of the engine's output exactly as it came, as far as it was kept."""
 
     host: str
@@ -503,8 +483,7 @@ class EngineOutput:
     content: CompressedBytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunManifest:
+class RunManifest(Record, kw_only=True):
     """What is known of one run beside its tables, before any judgement.
 
     `hosts` made the load, `bystanders` were watched. `details` are what the kind of load
@@ -536,7 +515,7 @@ class RunManifest:
 
     def manifest_fields(self) -> dict[str, Any]:
         """All of these by name, to make another description of the same run with."""
-        return {field.name: getattr(self, field.name) for field in fields(RunManifest)}
+        return {name: getattr(self, name) for name in field_names(RunManifest)}
 
     @property
     def host_names(self) -> tuple[str, ...]:
@@ -545,8 +524,7 @@ class RunManifest:
         return names + tuple(host.host for host in self.bystanders)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecord(RunManifest):
+class RunRecord(RunManifest, kw_only=True):
     """All evidence of one run, before any judgement."""
 
     intervals: IntervalTable

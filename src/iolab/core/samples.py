@@ -9,16 +9,16 @@ would wrap around without a word.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import astuple
 
 from iolab.core.bins import BIN_COUNT
 from iolab.core.workload import ServiceTime
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 Ints = npt.NDArray[np.int64]
 Whole = npt.NDArray[np.signedinteger[Any]]
@@ -36,8 +36,7 @@ def counts_each_io_once(directions: Whole) -> npt.NDArray[np.bool_]:
     return (directions < ServiceTime.READ) | (directions > ServiceTime.TRIM)
 
 
-@dataclass(frozen=True, slots=True)
-class IntervalTable:
+class IntervalTable(Record):
     """What each host completed in each interval and direction.
 
     One row a (host, seq, direction): `seq` counts a host's intervals from 0, `end_real_ns` is the
@@ -68,8 +67,7 @@ class IntervalTable:
         return spans
 
 
-@dataclass(frozen=True, slots=True)
-class BinGroups:
+class BinGroups(Record):
     """Stretches of a `BinTable`: `size` rows from `start` on are of one (host, seq, direction).
 
     What is asked of a host or an interval is asked of these, some hundred times fewer than rows.
@@ -86,7 +84,7 @@ class BinGroups:
 
     def select(self, which: Ints | npt.NDArray[np.bool_]) -> BinGroups:
         """Those parts alone, by a mask or by their places."""
-        return BinGroups(*(getattr(self, column.name)[which] for column in fields(self)))
+        return BinGroups(*(column[which] for column in astuple(self)))
 
     def batch_slices(self) -> Iterator[slice]:
         """The parts some at a time, of about `CHUNK_ROWS` rows together; none is empty."""
@@ -96,8 +94,7 @@ class BinGroups:
         yield from map(slice, firsts, [*firsts[1:], len(self)])
 
 
-@dataclass(frozen=True, slots=True)
-class BinTable:
+class BinTable(Record):
     """Sparse latency bins: `count` I/Os of (host, seq, direction) fell into `bin`.
 
     The sum over all intervals is the run's whole histogram, exactly.
@@ -209,8 +206,7 @@ class EncodedNames:
         return words
 
 
-@dataclass(frozen=True, slots=True)
-class CounterTable:
+class CounterTable(Record):
     """Telemetry as the kernel counts it, one value a row; rates are derived, never stored.
 
     `scope` is cpu, disk, nic, memory, pressure, thermal, agent, target or guest; `name` the core,

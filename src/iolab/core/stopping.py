@@ -6,12 +6,13 @@ The values were chosen by the simulations of `bench/method`; docs/explanation/me
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from iolab.dataclass import dataclass
+from msgspec.structs import replace
+
+from iolab.record import Record
 
 BLOCKS_MIN: Final = 4
 """Blocks of which a series must consist: of fewer no transient could be told."""
@@ -40,8 +41,7 @@ class SteadinessStatus(StrEnum):
     """Too correlated for one run: its seconds are worth too few independent ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class Steadiness:
+class Steadiness(Record):
     """What rule D says of a run's per-second rate, for a result.
 
     `cut_s` is the start that does not count, `seconds` how long the run was; `mean` (1/s) and
@@ -63,8 +63,7 @@ class Steadiness:
     reasons: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class StoppingRuleSettings:
+class StoppingRuleSettings(Record):
     """All constants of rule D; times in seconds.
 
     `precision` is the relative half-width wanted of a run's mean. The rule looks at the run at

@@ -9,11 +9,11 @@ from typing import ClassVar, Final
 
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostSpec
-from iolab.core.owned import TaggedRecord
 from iolab.core.stopping import StoppingRuleSettings
+from iolab.core.tagged import TaggedRecord
 from iolab.core.target_state import PLAIN, Precondition
 from iolab.core.workload import Workload
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 
 class MethodKind(StrEnum):
@@ -61,8 +61,7 @@ IDLE_WATCH_S: Final = 1.0
 """A second shows anybody who is busy on the target's devices before a run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(Record):
     """How the study measures; seconds unless named otherwise.
 
     Before each run the target's devices are watched for `idle_watch_s`, 0 for not at all. With
@@ -108,15 +107,13 @@ class Method:
         return self.kind is MethodKind.ADAPTIVE
 
 
-@dataclass(frozen=True, slots=True)
-class TelemetrySettings:
+class TelemetrySettings(Record):
     """How often the hosts are watched."""
 
     interval_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class TargetSettings:
+class TargetSettings(Record):
     """What may happen on the target.
 
     `keep_files` leaves the laid-out files for a later session; `allow_memory` permits a target
@@ -169,8 +166,7 @@ class BootedGuests(TaggedRecord):
         return {}
 
 
-@dataclass(frozen=True)
-class Study:
+class Study(Record, dict=True):
     """The whole question. `text` is the file as given, `overrides` what was set over it.
 
     `inventory` is the text of the inventory whose hosts took the place of the file's, "" if none.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 
 class Purge(StrEnum):
@@ -38,8 +38,7 @@ class Restore(StrEnum):
     """Before every run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Precondition:
+class Precondition(Record):
     """What is done to a target before it is measured, in this order.
 
     `fill` is how often the used region is written over, sequentially; 1 is what a layout does
@@ -64,8 +63,7 @@ PLAIN = Precondition()
 """Nothing but the usual layout."""
 
 
-@dataclass(frozen=True, slots=True)
-class RoundsVerdict:
+class RoundsVerdict(Record):
     """What the newest window of rounds tells, in SNIA's terms.
 
     `slope` (per round) and `intercept` are of the line through the window, whose rounds count from
@@ -81,8 +79,7 @@ class RoundsVerdict:
     achieved: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RoundsSeries:
+class RoundsSeries(Record):
     """One workload-dependent preconditioning: the fleet's IOPS in each round.
 
     `verdict` is of the last window, None with fewer rounds than a window has.
@@ -102,8 +99,7 @@ class RoundsSeries:
         return self.verdict is not None and self.verdict.achieved
 
 
-@dataclass(frozen=True, slots=True)
-class TargetState:
+class TargetState(Record):
     """The state of one host's target when a run began.
 
     `written_bytes` count since the purge, or since the session first saw the target.
@@ -126,8 +122,7 @@ class TargetState:
     unknown: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerRun:
+class LedgerRun(Record):
     """What one run wrote: by its engine's own count and by the device's; None if not known."""
 
     digest: str
@@ -137,8 +132,7 @@ class LedgerRun:
     device_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerTarget:
+class LedgerTarget(Record):
     """The account of one target.
 
     `counter_bytes` is the device's own count of written bytes since the boot named by `boot_id`,
@@ -167,8 +161,7 @@ class LedgerTarget:
     runs: tuple[LedgerRun, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Ledger:
+class Ledger(Record):
     """The state ledger of a session: its targets, and every series of rounds."""
 
     targets: tuple[LedgerTarget, ...] = ()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from iolab.core.host import CloudVolume, HostFacts
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.units import GIB, MIB
 
 MB: Final = 1_000_000
@@ -18,8 +18,7 @@ REACHED_WITHIN: Final = 0.1
 """A rate so near to a provisioned limit, as a share, is that limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProvisionedLimit:
+class ProvisionedLimit(Record):
     """Operations and bytes a second that a volume of that type gives for ever; None is no limit."""
 
     type: str

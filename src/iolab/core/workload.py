@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
 from enum import IntEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NewType, Self
 
+from msgspec.structs import asdict, replace
+
 from iolab.core.configuration import EVERY_POINT, WorkloadObjective
 from iolab.core.engine import EngineName
-from iolab.core.metric_spec import CombineRule, metric_spec, phase_rate_key, rate_key
-from iolab.core.owned import TaggedRecord
-from iolab.dataclass import dataclass
+from iolab.core.metric_spec import (
+    CombineRule,
+    metric_spec,
+    phase_rate_key,
+    rate_key,
+)
+from iolab.core.tagged import TaggedRecord
+from iolab.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class DataSet:
+class DataSet(Record):
     """Files laid out once on each client and shared by the points that fit them.
 
     File names are `<id>.<job number>.<file number>`; all have `file_bytes`. `host_numjobs` are the
@@ -185,9 +190,7 @@ class AnyJob(TaggedRecord):
     def study_keys(self) -> Mapping[str, object]:
         """What it is, by the keys of a study file."""
         names = {field: key for key, field in self.keys.items()}
-        return {
-            names.get(field.name, field.name): getattr(self, field.name) for field in fields(self)
-        }
+        return {names.get(field, field): value for field, value in asdict(self).items()}
 
     @property
     def inode_count(self) -> int:
@@ -297,16 +300,14 @@ class AnyJob(TaggedRecord):
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(Record):
     """One parameter varied: its name as in the study file and the values in their order."""
 
     name: str
     values: tuple[int | str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(Record):
     """A described behaviour: the job at its first values, and the axes that vary it.
 
     `repeats` is how often each of its points is measured, None for as often as the method says.

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from msgspec import Meta, ValidationError, convert
 
 from iolab.core.run import MAX_COUNT, Count
 from iolab.core.workload import Direction
-from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.guests.guest import BlockCounts, GuestUse
 from iolab.guests.machine import DISK_ID
 from iolab.hosts.answers import CpuUseAnswer
+from iolab.record import Record, place_and_fault
 from iolab.text import excerpt
 from iolab.units import NS_PER_S
 
@@ -58,8 +58,7 @@ HISTOGRAM_ARGUMENTS: Final = {
 """Reads and writes of the data disk; flushes are in no result."""
 
 
-@dataclass(frozen=True, slots=True)
-class DirectionCounts:
+class DirectionCounts(Record):
     """Sums of one direction since the guest began, and the bins' since its histograms were set.
 
     Requests that failed are among `ios`, `total_ns` and the bins, but moved no `bytes`. `bins` are
@@ -72,8 +71,7 @@ class DirectionCounts:
     bins: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GuestDiskCounts:
+class GuestDiskCounts(Record):
     """What a guest's data disk was served so far."""
 
     read: DirectionCounts
@@ -83,11 +81,10 @@ class GuestDiskCounts:
 def parse_block_stats(guest: str, answer: object) -> GuestDiskCounts:
     """The data disk's counters out of the answer to COUNTERS. HostError when they are not there."""
     try:
-        disks = [disk for disk in _DISKS.validate_python(answer) if disk.qdev == DISK_ID]
-    except ValidationError as fault:
-        first = fault.errors()[0]
-        where = ".".join(str(step) for step in first["loc"])
-        raise _unexpected_reply_error(guest, f"'{where}' in its counters: {first['msg']}") from None
+        disks = [disk for disk in convert(answer, type=_Disks) if disk.qdev == DISK_ID]
+    except ValidationError as error:
+        where, fault = place_and_fault(error)
+        raise _unexpected_reply_error(guest, f"'{where}' in its counters: {fault}") from None
     if len(disks) != 1:
         raise _unexpected_reply_error(
             guest, f"{len(disks)} disks called '{DISK_ID}' instead of one"
@@ -108,16 +105,12 @@ def block_counts_between(
     )
 
 
-class _QemuReply(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+class _QemuHistogram(Record, kw_only=True):
+    boundaries: Annotated[list[Count], Meta(max_length=len(BOUNDARIES_NS))]
+    bins: Annotated[list[Count], Meta(max_length=len(BOUNDARIES_NS) + 1)]
 
 
-class _QemuHistogram(_QemuReply):
-    boundaries: Annotated[list[Count], Field(max_length=len(BOUNDARIES_NS))]
-    bins: Annotated[list[Count], Field(max_length=len(BOUNDARIES_NS) + 1)]
-
-
-class _QemuBlockStats(_QemuReply):
+class _QemuBlockStats(Record, kw_only=True):
     rd_operations: Count
     wr_operations: Count
     failed_rd_operations: Count = 0
@@ -145,12 +138,12 @@ class _QemuBlockStats(_QemuReply):
         return GuestDiskCounts(read, write)
 
 
-class _QemuDisk(_QemuReply):
-    qdev: Annotated[str, Field(max_length=4096)] = ""
+class _QemuDisk(Record, kw_only=True):
+    qdev: Annotated[str, Meta(max_length=4096)] = ""
     stats: _QemuBlockStats
 
 
-_DISKS: Final = TypeAdapter(Annotated[list[_QemuDisk], Field(max_length=64)])
+_Disks = Annotated[list[_QemuDisk], Meta(max_length=64)]
 """Our guests have two disks."""
 
 

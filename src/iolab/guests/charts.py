@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from iolab.analysis.findings import LoadCurve
 from iolab.analysis.metrics import ios_needed_for_percentile

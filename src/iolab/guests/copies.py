@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from iolab.core.events import Phase
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.guests.guest import GuestSettings
 from iolab.guests.hypervisor import Hypervisor
@@ -20,6 +19,7 @@ from iolab.guests.qemu import QemuRun
 from iolab.guests.vm_table import COPIES
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.remote_process import run_and_get_output
+from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.targets.work_directory import prove_extents, unproved_bytes
@@ -32,8 +32,7 @@ CLIENTS: Final = 2
 """At a time: the guest, and one whose connection a node has not yet seen the end of."""
 
 
-@dataclass(frozen=True, slots=True)
-class DiskReplica:
+class DiskReplica(Record):
     """A copy of the image of a guest, on a node that is not its own."""
 
     guest: str

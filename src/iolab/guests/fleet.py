@@ -6,14 +6,15 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import field, replace
 from typing import Final, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from iolab.core.events import Notice, Phase
 from iolab.core.host import HostFacts, HostSpec
 from iolab.core.run import PlannedRun, RunRecord
 from iolab.core.workload import DataSet
-from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.guests.blocks import (
     COUNTERS,
@@ -47,6 +48,7 @@ from iolab.hosts.builds import Say
 from iolab.hosts.connect import BootedHost
 from iolab.hosts.host import Host, Link
 from iolab.hosts.telemetry import CounterCollector
+from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.discovery import Discovery, discover
 from iolab.session.reconnect import RESUME, HostChangedError, Reach
@@ -59,8 +61,7 @@ LOOK_LIMIT_S: Final = 20.0
 """One look at a guest's counters, on a node under full load."""
 
 
-@dataclass(slots=True)
-class _CountedGuest:
+class _CountedGuest(Struct):
     """One guest in one run; `index` is its node's among the hosts that counters name."""
 
     name: str
@@ -72,8 +73,7 @@ class _CountedGuest:
     reported: set[str] = field(default_factory=set)
 
 
-@dataclass(frozen=True, slots=True)
-class _GuestSample:
+class _GuestSample(Record):
     """What was counted so far, None for what could not be had."""
 
     disk: GuestDiskCounts | None
@@ -432,8 +432,7 @@ class Guests:
         self._session.emit(Notice(f"{capitalised(text)}."))
 
 
-@dataclass(frozen=True, slots=True)
-class GuestSession:
+class GuestSession(Record):
     """The part of guests in sessions; see `HostSession`. `kits` makes what they boot from."""
 
     kits: GuestKits = build_guest_kit

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from iolab.analysis.points import Axis, PointSummary, finite_metric_value
 from iolab.core.metric import Result
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.workload import Workload
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.best import Headline, best_point_headline, median_repeat, workload_and_axis_title
 from iolab.report.numbers import axis_values_text
 from iolab.text import counted_noun
@@ -33,8 +34,7 @@ RUNS_MAX: Final = 32
 """Runs of guests whose manifests are read for what the nodes told: each has every guest in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class FleetGroup:
+class FleetGroup(Record):
     """The points of one mix: they differ in guests a node, depth and configuration alone.
 
     `nodes` is how many nodes have guests, 1 where configurations differ in it.

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
 from enum import StrEnum
 from typing import ClassVar, Final
+
+from msgspec.structs import asdict, replace
 
 from iolab.core.host import HostKind
 from iolab.core.run import Fleet, RunManifest
 from iolab.core.study import BootedGuests, Study
 from iolab.core.workload import Direction
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.study.targets import hypervisors_of_study
 from iolab.units import format_bytes, format_rate_bytes
 
@@ -52,8 +53,7 @@ class Pinning(StrEnum):
     """Those of one NUMA node, guest after guest, and memory of that node."""
 
 
-@dataclass(frozen=True, slots=True)
-class GuestSettings(BootedGuests):
+class GuestSettings(BootedGuests, Record, tag="vm"):
     """The guests that a session boots on every hypervisor of its study, all alike.
 
     `latency_ns` is of a modelled disk. `iops_limit` bounds each guest's disk, None does not.
@@ -62,7 +62,6 @@ class GuestSettings(BootedGuests):
     `kernel` is the path of a Debian kernel package on the controller, "" to fetch one.
     """
 
-    type_tag: ClassVar[str] = "vm"
     # What is set, not measured: another limit, or another model of a disk.
     keys_that_must_agree: ClassVar[tuple[str, ...]] = ("disk", "latency_ns", "iops_limit")
 
@@ -82,15 +81,13 @@ class GuestSettings(BootedGuests):
     @property
     def measured_settings(self) -> dict[str, object]:
         """What changes what is measured on them: not where their kernel came from."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if name not in _OF_BOOTING}
+        return {name: value for name, value in asdict(self).items() if name not in _OF_BOOTING}
 
 
 _OF_BOOTING: Final = ("boots_at_once", "boot_limit_s", "kernel")
 
 
-@dataclass(frozen=True, slots=True)
-class BlockCounts:
+class BlockCounts(Record):
     """What the hypervisor served a guest's data disk in one direction between two looks.
 
     `total_time_ns` is the time that all of them took there, from the guest's request to its
@@ -105,8 +102,7 @@ class BlockCounts:
     bins: tuple[tuple[int, int, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GuestUse:
+class GuestUse(Record):
     """What a guest's processors had of its node's: seconds that they ran and that they waited.
 
     `vcpu_wait_s` were ready and on no processor, summed over all vCPUs; `cpu_s` is of the whole
@@ -119,8 +115,7 @@ class GuestUse:
     cpu_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class GuestRun:
+class GuestRun(Record):
     """One guest in one run, as its node saw it.
 
     Of a guest that we only use, the node that it lives on is all that is known: `accelerator` and
@@ -135,14 +130,12 @@ class GuestRun:
     booted_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GuestFleet(Fleet):
+class GuestFleet(Fleet, Record, tag="vm"):
     """The guests that made a run's load, `settings` those of guests that we booted, else None.
 
     `per_node` is how many of each node took part; `idle` are guests that were up and had no part.
     """
 
-    type_tag: ClassVar[str] = "vm"
     # What is set, not measured: another limit, or another model of a disk.
     keys_that_must_agree: ClassVar[tuple[str, ...]] = ("disk", "latency_ns", "iops_limit")
 

@@ -10,7 +10,6 @@ from typing import Final
 from iolab.core.host import CpuFacts, HostFacts, HostKind, HostSpec, HypervisorHints, NumaNode, Role
 from iolab.core.run import Point
 from iolab.core.study import Study
-from iolab.dataclass import dataclass
 from iolab.guests.guest import (
     GUEST_DISK,
     GUEST_SERIAL,
@@ -21,6 +20,7 @@ from iolab.guests.guest import (
     booted_guest_settings,
     guests_per_node,
 )
+from iolab.record import Record
 from iolab.study.file import ConfigurationTable
 from iolab.study.load_tables import SearchTable
 from iolab.study.tables import StudyTables
@@ -212,8 +212,7 @@ CPU_LIMIT: Final = 8192
 """NR_CPUS of the largest kernels; a list that says more is not one."""
 
 
-@dataclass(frozen=True, slots=True)
-class CpuPin:
+class CpuPin(Record):
     """The processors of a guest, empty for all; the NUMA node of its memory, None for any."""
 
     cpus: tuple[int, ...] = ()

@@ -9,9 +9,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from iolab.core.events import GuestBooted, Notice
 from iolab.core.host import HostFacts, HostSpec
-from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.guests.blocks import HISTOGRAM_ARGUMENTS, HISTOGRAMS
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
@@ -30,6 +31,7 @@ from iolab.guests.qemu import GuestMonitor, QemuRun, SocketRelay
 from iolab.hosts.builds import Say
 from iolab.hosts.channel import FrameWriter
 from iolab.hosts.host import Host, Link
+from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.targets.work_directories import open_reported_folder
 from iolab.targets.work_directory import CLOSE_LIMIT_S, WorkDirectory, scratch_name
@@ -41,8 +43,7 @@ MONITOR_LIMIT_S: Final = 30.0
 """For the QEMU of a guest that spoke already to greet us."""
 
 
-@dataclass(slots=True)
-class RunningGuest:
+class RunningGuest(Struct):
     """A guest that was booted: `monitor` is None where its QEMU could not be spoken to."""
 
     booted: BootedQemu
@@ -57,8 +58,7 @@ class RunningGuest:
             await self.monitor_relay.close_and_wait()
 
 
-@dataclass(frozen=True, slots=True)
-class BootEnvironment:
+class BootEnvironment(Record):
     """What guests boot from on a node, once all is there; `cpu_khz` where they are emulated."""
 
     kit: NodeKitPaths
@@ -253,8 +253,7 @@ class BootHung(HostError):
     """A guest that neither spoke in time nor ended: another try may go well."""
 
 
-@dataclass(frozen=True, slots=True)
-class BootedQemu:
+class BootedQemu(Record):
     """A guest that spoke: its QEMU, the way to the agent in it, and how long it took."""
 
     qemu: QemuRun

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from iolab.core.metric import LatencyLayer, Level
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.charts.chart import ABOVE, MIDDLE, Boxes, Figure, Mark, Plot, TextMark, plot_label
 from iolab.report.charts.palette import INK, MUTED, PAPER, Token, series_token
 from iolab.report.charts.scale import LEFT, PLOT_WIDTH
@@ -28,8 +28,7 @@ FOOT: Final = 6
 _CHARACTER: Final = 6.8
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyPart:
+class LatencyPart(Record):
     """A part of a latency, from `low_ns` to `high_ns` counted from the device up.
 
     It is between two layers, or within the `lower_layer` one, the lowest that is known:
@@ -52,8 +51,7 @@ class LatencyPart:
         return self.high_ns - self.low_ns
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyAccount:
+class LatencyAccount(Record):
     """One direction of one run: `total_ns` as the guests saw it, and its parts from below.
 
     `layers` is the mean of each layer that is known. `has_clipped_parts` are layers whose I/Os took
@@ -84,8 +82,7 @@ _NAMES: Final[dict[tuple[LatencyLayer | None, LatencyLayer], str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _PartStyle:
+class _PartStyle(Record):
     """How a part is drawn, what it is, and where it is said to have been spent."""
 
     token: Token

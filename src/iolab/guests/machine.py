@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.guests.guest import GUEST_SERIAL, Accelerator, DiskKind, GuestSettings
 from iolab.hosts.answers import ClockAnswer, read_answer
 from iolab.hosts.clock import CLOCK_LIMIT_S
 from iolab.hosts.host import Host
+from iolab.record import Record
 
 DISK_ID: Final = "data-disk"
 """What the data disk is called in the hypervisor, where its counters are asked for."""
@@ -47,8 +47,7 @@ class Aio(StrEnum):
     THREADS = "threads"
 
 
-@dataclass(frozen=True, slots=True)
-class Replica:
+class Replica(Record):
     """A copy of a guest's image that another node offers over NBD."""
 
     address: str
@@ -56,8 +55,7 @@ class Replica:
     export: str
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Record):
     """One guest to start. Paths are of its node, absolute or from its scratch folder.
 
     `accelerator` is decided: KVM or TCG. `image` is None for a modelled disk. `cpus` are the

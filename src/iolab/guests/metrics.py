@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from iolab.analysis.metrics import group_metrics, is_percentile_supported
 from iolab.analysis.points import PointSummary, summarise
@@ -19,7 +19,6 @@ from iolab.core.bins import PERCENTILES
 from iolab.core.metric import LatencyLayer, LayerLatency, Level, Metric, NodeResult, Outlier, Result
 from iolab.core.study import Study
 from iolab.core.workload import Direction
-from iolab.dataclass import dataclass
 from iolab.guests.guest import Accelerator
 from iolab.guests.nodes import (
     Guest,
@@ -32,6 +31,7 @@ from iolab.guests.nodes import (
 )
 from iolab.hosts.counter_names import GUESTS
 from iolab.hosts.rates import ALL_CORES
+from iolab.record import Record
 
 LIKES_LEAST: Final = 3
 """Of two that differ nobody can say which is the odd one."""
@@ -53,8 +53,7 @@ _LOOPBACK: Final = "lo"
 _LATENCIES: Final = {"read_lat_ns": Direction.READ, "write_lat_ns": Direction.WRITE}
 
 
-@dataclass(frozen=True, slots=True)
-class OutlierMetric:
+class OutlierMetric(Record):
     """A metric that is looked at: `floor` is the least difference that is told, in its unit.
 
     With `low` also what does less than its like is told, as a slow disk among fast ones does.
@@ -202,16 +201,14 @@ PROCESSORS_USED: Final = 0.9
 has none left."""
 
 
-@dataclass(frozen=True, slots=True)
-class GuestCpuUse:
+class GuestCpuUse(Record):
     """What each of a guest's processors had of the node's, as shares of the time."""
 
     run_share: float
     wait_share: float
 
 
-@dataclass(frozen=True, slots=True)
-class GuestLimit:
+class GuestLimit(Record):
     """How far a guest was its own limit, and what tells; None for what is not known.
 
     `reached_share` is the share of the I/Os asked for that were in flight, of a closed loop;

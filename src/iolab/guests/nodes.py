@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from iolab.analysis.storage_bytes import deltas_of_lowest_devices, distinct_devices
 from iolab.analysis.view import RunView
@@ -16,16 +16,15 @@ from iolab.core.metric import BytesWrittenByLayer
 from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.core.samples import Floats
 from iolab.core.workload import Direction
-from iolab.dataclass import dataclass
 from iolab.guests.guest import BlockCounts, DiskKind, GuestRun, boot_settings, fleet_of_run
 from iolab.hosts.rates import ALL_CORES
+from iolab.record import Record
 
 if TYPE_CHECKING:
     from iolab.hosts.rates import CounterSeries
 
 
-@dataclass(frozen=True, slots=True)
-class Guest:
+class Guest(Record):
     """One guest that made load: `host` is its place among the run's hosts."""
 
     host: int
@@ -37,8 +36,7 @@ class Guest:
         return self.run.guest
 
 
-@dataclass(frozen=True, slots=True)
-class GuestNode:
+class GuestNode(Record):
     """A node with its guests of one run; `watched` is None where it was not watched."""
 
     name: str
@@ -165,8 +163,7 @@ def _are_devices_shared(view: RunView, node: GuestNode, devices: set[str]) -> bo
     )
 
 
-@dataclass(frozen=True, slots=True)
-class GuestBytes:
+class GuestBytes(Record):
     """The bytes of one guest over the whole run, as the guest and its hypervisor count them.
 
     Both are (read, written). Where the guest's device was not counted, or by a kernel that is not
@@ -179,8 +176,7 @@ class GuestBytes:
     hypervisor_read_and_write_bytes: tuple[int, int] | None
 
 
-@dataclass(frozen=True, slots=True)
-class FleetBytes:
+class FleetBytes(Record):
     """All guests and the devices of all nodes, (read, written) over the whole run.
 
     `hypervisor_bytes` is what left the guests: served where that is known, else asked.
@@ -277,8 +273,7 @@ BITS_PER_BYTE: Final = 8
 BITS_PER_MBIT: Final = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class NodeCounters:
+class NodeCounters(Record):
     """What a node's own counters say of it, each thing by its name, in the order of names.
 
     `real_ns` of every series is the controller's time at the end of each step. Devices are the

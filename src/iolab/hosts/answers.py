@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import sys
 from enum import StrEnum
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from msgspec import Meta, ValidationError, convert
+from msgspec.structs import asdict, replace
 
 from iolab.core import limits
 from iolab.core.bins import BIN_COUNT
@@ -15,22 +16,17 @@ from iolab.core.host import HostFacts
 from iolab.core.run import Count, ProcessorUse
 from iolab.errors import HostError
 from iolab.hosts.message import Hello, Message
+from iolab.record import Record, place_and_fault
 from iolab.text import excerpt
 
 WIRE: Final = 2
 """The number of the wire that this controller speaks."""
 
-_Path = Annotated[str, Field(min_length=1, max_length=limits.PATH_CHARACTERS_MOST)]
+_Path = Annotated[str, Meta(min_length=1, max_length=limits.PATH_CHARACTERS_MOST)]
 Answer = TypeVar("Answer")
 
 
-class _Answer(BaseModel):
-    """Further keys are ignored: an agent may say more than this controller reads."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
-
-
-class ClockAnswer(_Answer):
+class ClockAnswer(Record, kw_only=True):
     """The host's two clocks at one moment, in ns, and its time stamp counter at `mono_ns`."""
 
     mono_ns: Count
@@ -38,7 +34,7 @@ class ClockAnswer(_Answer):
     tsc: Count | None = None
 
 
-class ScratchAnswer(_Answer):
+class ScratchAnswer(Record, kw_only=True):
     """A scratch folder held by this session; `left_over_bytes` is what a dead one left there."""
 
     dir: _Path
@@ -56,37 +52,37 @@ class RemnantKind(StrEnum):
     DEVICE = "device"
 
 
-class Remnant(_Answer):
+class Remnant(Record, kw_only=True):
     """One thing that an agent could not end or remove: its path or process id, and why."""
 
     kind: RemnantKind
     name: _Path
-    reason: Annotated[str, Field(max_length=limits.REASON_CHARACTERS_MOST)]
+    reason: Annotated[str, Meta(max_length=limits.REASON_CHARACTERS_MOST)]
 
 
-class ByeAnswer(_Answer):
+class ByeAnswer(Record, kw_only=True):
     """The last answer of an agent: what stays on its host."""
 
-    left: Annotated[tuple[Remnant, ...], Field(max_length=limits.REMNANTS_MOST)] = ()
+    left: Annotated[tuple[Remnant, ...], Meta(max_length=limits.REMNANTS_MOST)] = ()
 
 
-class OrphanAnswer(_Answer):
+class OrphanAnswer(Record, kw_only=True):
     """A process of a run whose agent is gone."""
 
     pid: Count
-    command: Annotated[str, Field(max_length=limits.WORD_CHARACTERS_MOST)]
+    command: Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MOST)]
 
 
-class AbandonedFolderAnswer(_Answer):
+class AbandonedFolderAnswer(Record, kw_only=True):
     """A scratch folder whose session is dead, or may live on `host`, where that is named."""
 
     dir: _Path
-    owner: Annotated[str, Field(max_length=limits.PATH_CHARACTERS_MOST)]
+    owner: Annotated[str, Meta(max_length=limits.PATH_CHARACTERS_MOST)]
     bytes: Count
-    host: Annotated[str, Field(max_length=limits.PATH_CHARACTERS_MOST)] = ""
+    host: Annotated[str, Meta(max_length=limits.PATH_CHARACTERS_MOST)] = ""
 
 
-class Leftovers(_Answer):
+class Leftovers(Record, kw_only=True):
     """What killed agents left on a host, and the sentences of what could not be removed of it.
 
     The folders `elsewhere` may be held by other hosts that share the directory, and
@@ -94,20 +90,18 @@ class Leftovers(_Answer):
     So many `more_folders` of this user were not looked at yet.
     """
 
-    processes: Annotated[tuple[OrphanAnswer, ...], Field(max_length=limits.LISTED_MOST)]
-    groups: Annotated[tuple[_Path, ...], Field(max_length=limits.LISTED_MOST)]
-    folders: Annotated[tuple[AbandonedFolderAnswer, ...], Field(max_length=limits.FOLDERS_MOST)]
+    processes: Annotated[tuple[OrphanAnswer, ...], Meta(max_length=limits.LISTED_MOST)]
+    groups: Annotated[tuple[_Path, ...], Meta(max_length=limits.LISTED_MOST)]
+    folders: Annotated[tuple[AbandonedFolderAnswer, ...], Meta(max_length=limits.FOLDERS_MOST)]
     elsewhere: Annotated[
-        tuple[AbandonedFolderAnswer, ...], Field(max_length=limits.FOLDERS_MOST)
+        tuple[AbandonedFolderAnswer, ...], Meta(max_length=limits.FOLDERS_MOST)
     ] = ()
     more_folders: Count = 0
-    foreign_folders: Annotated[
-        tuple[_Path, ...], Field(max_length=limits.FOREIGN_FOLDERS_MOST)
-    ] = ()
+    foreign_folders: Annotated[tuple[_Path, ...], Meta(max_length=limits.FOREIGN_FOLDERS_MOST)] = ()
     foreign_folder_count: Count = 0
-    loops: Annotated[tuple[_Path, ...], Field(max_length=limits.FOLDERS_MOST)]
-    agents: Annotated[tuple[_Path, ...], Field(max_length=limits.FOLDERS_MOST)]
-    faults: Annotated[tuple[str, ...], Field(max_length=limits.LISTED_MOST)]
+    loops: Annotated[tuple[_Path, ...], Meta(max_length=limits.FOLDERS_MOST)]
+    agents: Annotated[tuple[_Path, ...], Meta(max_length=limits.FOLDERS_MOST)]
+    faults: Annotated[tuple[str, ...], Meta(max_length=limits.LISTED_MOST)]
 
     @property
     def has_any(self) -> bool:
@@ -133,13 +127,13 @@ class Leftovers(_Answer):
         return any((self.processes, self.groups, self.folders, self.loops))
 
 
-class LedgerAnswer(_Answer):
+class LedgerAnswer(Record, kw_only=True):
     """Where processes of the agent find a ledger that it keeps in its memory."""
 
     path: _Path
 
 
-class FilesystemAnswer(_Answer):
+class FilesystemAnswer(Record, kw_only=True):
     """A file system of the session's own: where it is mounted, and the name of its block device.
 
     `kept` is true for one that an earlier session had kept, `direct` when its device passes the
@@ -147,36 +141,36 @@ class FilesystemAnswer(_Answer):
     """
 
     dir: _Path
-    device: Annotated[str, Field(min_length=1, max_length=limits.WORD_CHARACTERS_MOST)]
+    device: Annotated[str, Meta(min_length=1, max_length=limits.WORD_CHARACTERS_MOST)]
     kept: bool = False
     direct: bool = False
 
 
-class PurgedAnswer(_Answer):
+class PurgedAnswer(Record, kw_only=True):
     """A discard or a trim: how many bytes were given back."""
 
     bytes: Count
 
 
-class EvictAnswer(_Answer):
+class EvictAnswer(Record, kw_only=True):
     """Page cache of the files before and after the drop; None where the kernel does not count."""
 
     resident_bytes_before: Count | None
     resident_bytes_after: Count | None
     methods: Annotated[
-        tuple[Annotated[str, Field(max_length=limits.WORD_CHARACTERS_MOST)], ...],
-        Field(max_length=16),
+        tuple[Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MOST)], ...],
+        Meta(max_length=16),
     ]
 
 
-class FileAnswer(_Answer):
+class FileAnswer(Record, kw_only=True):
     """A file that was read, by its size and the SHA-256 of its content."""
 
     size: Count
-    sha256: Annotated[str, Field(max_length=limits.WORD_CHARACTERS_MOST)]
+    sha256: Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MOST)]
 
 
-class ExitedAnswer(_Answer):
+class ExitedAnswer(Record, kw_only=True):
     """How a process ended and what it used.
 
     `memory_peak_bytes` and `oom_kills` are of all its processes together and only told where its
@@ -185,8 +179,8 @@ class ExitedAnswer(_Answer):
 
     code: int | None
     signal: int | None
-    user_s: Annotated[float, Field(ge=0)]
-    system_s: Annotated[float, Field(ge=0)]
+    user_s: Annotated[float, Meta(ge=0)]
+    system_s: Annotated[float, Meta(ge=0)]
     max_rss_bytes: Count
     real_ns: Count
     timed_out: bool = False
@@ -196,7 +190,7 @@ class ExitedAnswer(_Answer):
     processor: ProcessorUse | None = None
 
 
-class CpuUseAnswer(_Answer):
+class CpuUseAnswer(Record, kw_only=True):
     """What a run's process has used so far; None for what the kernel does not count.
 
     `run_ns` and `wait_ns` are sums of its living threads, the `vcpu_` ones of those that are a
@@ -213,15 +207,15 @@ class CpuUseAnswer(_Answer):
 
 
 Bins = Annotated[
-    tuple[tuple[Annotated[int, Field(ge=0, lt=BIN_COUNT)], Count], ...], Field(max_length=BIN_COUNT)
+    tuple[tuple[Annotated[int, Meta(ge=0, lt=BIN_COUNT)], Count], ...], Meta(max_length=BIN_COUNT)
 ]
 Errors = Annotated[
-    dict[Annotated[str, Field(max_length=limits.WORD_CHARACTERS_MOST)], Count],
-    Field(max_length=limits.ERROR_KINDS_MOST),
+    dict[Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MOST)], Count],
+    Meta(max_length=limits.ERROR_KINDS_MOST),
 ]
 
 
-class MetadataIntervalAnswer(_Answer):
+class MetadataIntervalAnswer(Record, kw_only=True):
     """What a metadata phase did on a host between two moments of its clock."""
 
     from_real_ns: Count
@@ -230,10 +224,10 @@ class MetadataIntervalAnswer(_Answer):
     bins: Bins
 
 
-class MetadataPhaseAnswer(_Answer):
+class MetadataPhaseAnswer(Record, kw_only=True):
     """What a metadata phase did on a host from its start to its end."""
 
-    phase: Annotated[str, Field(max_length=limits.WORD_CHARACTERS_MOST)]
+    phase: Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MOST)]
     ops: Count
     errors: Errors
     skipped: Count
@@ -252,18 +246,18 @@ class MetadataPhaseAnswer(_Answer):
     processor: ProcessorUse | None = None
 
 
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Amount = Annotated[float, Meta(ge=0, le=sys.float_info.max)]
 
 
-class DirectionTraceAnswer(_Answer):
+class DirectionTraceAnswer(Record, kw_only=True):
     """Sampled bios of one direction; see `DirectionTrace`."""
 
     bios: Count
     windows: Count
-    sizes: Annotated[tuple[tuple[Count, Count], ...], Field(max_length=limits.TRACED_SIZES_MOST)]
+    sizes: Annotated[tuple[tuple[Count, Count], ...], Meta(max_length=limits.TRACED_SIZES_MOST)]
     sequential: Count
     ends: Count
-    sectors: Annotated[tuple[Count, ...], Field(max_length=limits.TRACED_SECTORS_MOST)]
+    sectors: Annotated[tuple[Count, ...], Meta(max_length=limits.TRACED_SECTORS_MOST)]
     censored: Count
     timed: Count
     lat_max_ns: Count
@@ -271,23 +265,24 @@ class DirectionTraceAnswer(_Answer):
     weight: Amount
     weight_square: Amount
     latencies: Annotated[
-        tuple[tuple[Annotated[int, Field(ge=0, lt=BIN_COUNT)], Count, Amount, Amount, Amount], ...],
-        Field(max_length=BIN_COUNT),
+        tuple[tuple[Annotated[int, Meta(ge=0, lt=BIN_COUNT)], Count, Amount, Amount, Amount], ...],
+        Meta(max_length=BIN_COUNT),
     ]
 
     @property
     def to_direction_trace(self) -> DirectionTrace:
         """The same as the model says it."""
-        values = self.model_dump(exclude={"latencies", "weight_square"})
-        rows = tuple(LatencyRow(*row) for row in self.latencies)
-        return DirectionTrace(**values, weight_squares=self.weight_square, latencies=rows)
+        values = asdict(self)
+        rows = tuple(LatencyRow(*row) for row in values.pop("latencies"))
+        squares = values.pop("weight_square")
+        return DirectionTrace(**values, weight_squares=squares, latencies=rows)
 
 
-class TraceAnswer(_Answer):
+class TraceAnswer(Record, kw_only=True):
     """A sample of a device's bios, or the reason for none."""
 
-    device: Annotated[str, Field(max_length=limits.WORD_CHARACTERS_MOST)]
-    reason: Annotated[str, Field(max_length=limits.WORD_CHARACTERS_MOST)] | None = None
+    device: Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MOST)]
+    reason: Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MOST)] | None = None
     read: DirectionTraceAnswer | None = None
     write: DirectionTraceAnswer | None = None
     others: Count = 0
@@ -306,29 +301,19 @@ class TraceAnswer(_Answer):
         )
 
 
-class _FactsAnswer(_Answer):
+class _FactsAnswer(Record, kw_only=True):
     facts: HostFacts
-
-
-_ADAPTERS: Final[dict[type, TypeAdapter[Any]]] = {}
-
-
-def _answer_adapter(shape: type[Answer]) -> TypeAdapter[Answer]:
-    if shape not in _ADAPTERS:
-        _ADAPTERS[shape] = TypeAdapter(shape)
-    return _ADAPTERS[shape]
 
 
 def read_answer(host: str, shape: type[Answer], reply: Message) -> Answer:
     """The reply as `shape`; HostError when it does not fit."""
     try:
-        return _answer_adapter(shape).validate_python(dict(reply.header))
-    except ValidationError as fault:
-        first = fault.errors(include_url=False, include_input=False)[0]
-        where = excerpt(".".join(str(part) for part in first["loc"]) or reply.is_, 100)
+        return convert(reply.header, shape)
+    except ValidationError as error:
+        where, fault = place_and_fault(error)
         message = (
             f"Host '{excerpt(host)}' sent a '{excerpt(reply.is_, 60)}' that makes no sense: "
-            f"{where}: {excerpt(first['msg'], 100)}."
+            f"{excerpt(where or reply.is_, 100)}: {excerpt(fault, 100)}."
         )
         raise HostError(message, _SAME_VERSION) from None
 

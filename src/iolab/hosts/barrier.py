@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from contextlib import contextmanager
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError, Fault, HostError, Interrupted, IolabError
+from iolab.record import Record
 
 
 class HasName(Protocol):
@@ -33,8 +33,7 @@ Member = TypeVar("Member", bound=HasName)
 Outcome = TypeVar("Outcome")
 
 
-@dataclass(frozen=True, slots=True)
-class Outcomes(Generic[Outcome]):
+class Outcomes(Record, Generic[Outcome]):
     """What came of a phase, by host name: each host is in exactly one of the two."""
 
     results: Mapping[str, Outcome]

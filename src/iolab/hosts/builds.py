@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Final
 
 from iolab.core.host import HostKind
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import FileAnswer, read_answer
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import run_and_get_output
+from iolab.record import Record
 from iolab.text import excerpt
 
 Say = Callable[[str], None]
@@ -53,8 +53,7 @@ _taken: Final[dict[Path, int]] = {}
 """Descriptors that hold the kits of this process until it ends, however it ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class KitPlan:
+class KitPlan(Record):
     """One kit and how it is made: `family` is what `name` begins with, up to its first hyphen.
 
     `build` gets an empty folder, and returns the one below it that shall be the kit. `says` is told
@@ -71,8 +70,7 @@ class KitPlan:
         return self.name.partition("-")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class KitCache:
+class KitCache(Record):
     """The folder with all kits."""
 
     folder: Path

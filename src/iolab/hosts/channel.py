@@ -10,10 +10,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol, Self
 
-import orjson
+import msgspec
 
 from iolab.core.limits import HEADER_BYTES_MOST, PAYLOAD_BYTES_MOST
 from iolab.hosts.message import AgentRefusalError, HostLost, Message
+from iolab.record import DECODE_FAULTS
 from iolab.text import excerpt
 
 _LENGTHS: Final = struct.Struct("<II")
@@ -76,11 +77,11 @@ async def _bad_frame_reason(
 
 
 def _parse_header(text: bytes) -> dict[str, Any]:
-    # No function is called for each number: a fleet's samples are 200,000 of them a second. What is
-    # beyond 64 bits comes as a float, and each is checked where it is used.
+    # No function is called for each number: a fleet's samples are 200,000 of them a second. Each
+    # is checked where it is used.
     try:
-        header = orjson.loads(text)
-    except orjson.JSONDecodeError:
+        header = msgspec.json.decode(text)
+    except DECODE_FAULTS:
         raise ProtocolFault(f"a header is not JSON: '{excerpt(text, 100)}'") from None
     if not isinstance(header, dict):
         raise ProtocolFault(f"a header is not an object: '{excerpt(text, 100)}'")

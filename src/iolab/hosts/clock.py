@@ -7,9 +7,9 @@ import time
 from typing import Final, Protocol
 from weakref import WeakKeyDictionary
 
-from iolab.dataclass import dataclass
 from iolab.hosts.answers import ClockAnswer, read_answer
 from iolab.hosts.host import Host
+from iolab.record import Record
 
 ROUND_TRIPS: Final = 8
 """Questions to a host's clock. The shortest of eight is near the least possible on idle paths."""
@@ -46,8 +46,7 @@ class SystemClock:
 SYSTEM_CLOCK: Final = SystemClock()
 
 
-@dataclass(frozen=True, slots=True)
-class ClockOffset:
+class ClockOffset(Record):
     """A host's CLOCK_REALTIME is the controller's plus `offset_ns`, within `error_ns`.
 
     `rtt_ns` is the shortest round trip seen; the error is half of it (the answer was made at an

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from iolab.core.samples import CounterTable, EncodedNames, Ints, Whole
-from iolab.dataclass import dataclass
 from iolab.hosts.counter_names import GUESTS, OF_SERVERS
+from iolab.record import Record
 
 Flags = npt.NDArray[np.bool_]
 
@@ -22,16 +22,14 @@ STEP_LIMIT: Final = 5.0
 """Steps longer than so many usual ones give no rate: the clock was set, or the host slept."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetricCells:
+class MetricCells(Record):
     """One metric of all devices of a block; `is_present` says which of `values` the kernel gave."""
 
     values: Ints
     is_present: Flags
 
 
-@dataclass(frozen=True, slots=True)
-class CounterBlock:
+class CounterBlock(Record):
     """Devices `names` at the moments `real_ns`, by metric."""
 
     host: int
@@ -65,8 +63,7 @@ class CounterBlock:
         return np.asarray(forward & (by_sample <= STEP_LIMIT * np.median(by_sample[forward])))
 
 
-@dataclass(frozen=True, slots=True)
-class CounterDeltas:
+class CounterDeltas(Record):
     """What counters grew by in each step; `is_usable`, shape (devices, samples - 1), where known.
 
     `growth` has shape (metrics, devices, samples - 1).
@@ -126,8 +123,7 @@ def counter_blocks(
         yield from parsed if len(parts) == 1 else sorted(parsed, key=lambda block: block.scope)
 
 
-@dataclass(frozen=True, slots=True)
-class _EncodedColumns:
+class _EncodedColumns(Record):
     """The distinct words of the three columns of names; a `kind` is one of each as one number."""
 
     scopes: Sequence[str]
@@ -146,8 +142,7 @@ class _EncodedColumns:
         return scope, name, metric
 
 
-@dataclass(frozen=True, slots=True)
-class _CounterRows:
+class _CounterRows(Record):
     """One host's rows, in any order."""
 
     seq: Ints
@@ -188,8 +183,7 @@ class _SampleLayouts:
             yield _SampleLayout(word, tuple(words.names[index] for index in present), places)
 
 
-@dataclass(frozen=True, slots=True)
-class _SampleLayout:
+class _SampleLayout(Record):
     """One scope of a sample: of each metric the devices that have it, in order, and their rows."""
 
     scope: str

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, fields, replace
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from iolab.core.run import DeviceDelta, PreRunActivity
-from iolab.dataclass import dataclass
 from iolab.hosts.counter_names import DISK
 from iolab.hosts.host import Host
 from iolab.hosts.message import Message
+from iolab.record import Record, default_values, field_names
 from iolab.units import NS_PER_S
 
 SNAPSHOT_LIMIT_S: Final = 20.0
 """One look at the counters; a host under full load may be slow to answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class DiskCounts:
+class DiskCounts(Record):
     """One device's counters since boot."""
 
     read_ios: int
@@ -33,16 +33,15 @@ class DiskCounts:
     write_time_ns: int | None = None
 
 
-_COUNTERS: Final = tuple(counter.name for counter in fields(DiskCounts))
+_COUNTERS: Final = field_names(DiskCounts)
 
-_NEEDED: Final = tuple(counter.name for counter in fields(DiskCounts) if counter.default is MISSING)
+_NEEDED: Final = tuple(name for name in _COUNTERS if name not in default_values(DiskCounts))
 
 _NOTHING: Final = DiskCounts(*[0] * len(_COUNTERS))
 """Of a device that had done nothing since the boot."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceSnapshot:
+class DeviceSnapshot(Record):
     """The devices of a host at one moment of its monotonic clock."""
 
     mono_ns: int

@@ -13,13 +13,12 @@ from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts
 from iolab.core.run import EngineTotals
 from iolab.core.workload import AnyJob, DataSet
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.hosts.intervals import Interval
+from iolab.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Record):
     """One process to run on a host: an argument list, never a shell line.
 
     It must be started in the folder `cwd`, so that no path ever needs quoting inside a job file.
@@ -42,8 +41,7 @@ class Command:
     waits_for_start: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BlockLedger:
+class BlockLedger(Record):
     """Where an engine keeps which write of every block was last acknowledged, on its host.
 
     It counts in blocks of `block_bytes`, of which all that is written and read are multiples.
@@ -53,8 +51,7 @@ class BlockLedger:
     block_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class EngineReading:
+class EngineReading(Record):
     """All that an engine's output tells of one run on one host.
 
     Times are the host's CLOCK_REALTIME, None when the engine never got to do I/O. `totals` come

@@ -22,15 +22,14 @@ from iolab.core.samples import (
     with_narrowest_type,
 )
 from iolab.core.workload import ServiceTime
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.units import NS_PER_S
 
 SERVICE_TIMES: Final = frozenset(ServiceTime)
 """What counts the same I/Os a second time, from their submission."""
 
 
-@dataclass(frozen=True, slots=True)
-class DirectionInterval:
+class DirectionInterval(Record):
     """What completed in one direction during an interval: `counts[i]` I/Os fell into `bins[i]`.
 
     `direction` is the number that stands in files: a `Direction`, a `ServiceTime`, or an operation
@@ -47,8 +46,7 @@ class DirectionInterval:
     counts: Whole
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Record):
     """What one host completed between two moments of its own clock.
 
     `directions` are those that the job asks for, also when nothing completed in one of them.

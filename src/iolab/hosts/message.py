@@ -6,16 +6,15 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Protocol, Self
 
-from pydantic import Field
+from msgspec import Meta
 
 from iolab.core.run import Count
-from iolab.dataclass import dataclass
 from iolab.errors import HostError
+from iolab.record import Record
 from iolab.text import excerpt
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Record):
     """One message of an agent: what it is, its JSON header (untrusted) and its payload."""
 
     is_: str
@@ -23,15 +22,14 @@ class Message:
     payload: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Hello:
+class Hello(Record):
     """The agent's first words."""
 
     wire: int
-    version: Annotated[str, Field(max_length=100)]
+    version: Annotated[str, Meta(max_length=100)]
     pid: Count = 0
-    capabilities: Annotated[tuple[str, ...], Field(max_length=100)] = ()
-    runs_end_by: Annotated[str, Field(max_length=40)] | None = None
+    capabilities: Annotated[tuple[str, ...], Meta(max_length=100)] = ()
+    runs_end_by: Annotated[str, Meta(max_length=40)] | None = None
     """What ends the processes of runs when all of the agent is killed at once: `pid-namespace`."""
     uid: int | None = None
     """The user whose rights the agent has, 0 for root; None where an earlier agent does not say."""

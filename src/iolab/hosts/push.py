@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
-from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.message import ReachError
 from iolab.hosts.process import exit_text, run_local_process, start_error
+from iolab.record import Record
 from iolab.text import excerpt, list_text
 
 AGENT_VARIABLE: Final = "IOLAB_AGENT"
@@ -88,8 +88,7 @@ def strip_environment_words(words: Sequence[str]) -> Sequence[str]:
     return words
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteExit:
+class RemoteExit(Record):
     """How a program on the host ended: its exit code (None if unknown) and what it said."""
 
     code: int | None
@@ -181,8 +180,7 @@ async def run_step_or_raise(
     return ran.output
 
 
-@dataclass(frozen=True, slots=True)
-class CommandFiles:
+class CommandFiles(Record):
     """A host's files through its own `mkdir`, `stat`, `tee`, `chmod`, `mv` and `rm`."""
 
     runner: CommandRunner
@@ -263,8 +261,7 @@ async def _checksum(runner: CommandRunner, path: str) -> str | None:
     return match.group(1) if ran.code == 0 and match else None
 
 
-@dataclass(frozen=True, slots=True)
-class Prefix:
+class Prefix(Record):
     """A host's name and the words that reach it, started in our environment if none is given."""
 
     host: str

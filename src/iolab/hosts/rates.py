@@ -13,9 +13,15 @@ from typing import Final
 import numpy as np
 
 from iolab.core.samples import CounterTable, Floats, Ints
-from iolab.dataclass import dataclass
 from iolab.hosts.counter_names import CPU, GUEST_DISK, GUEST_USE, GUESTS, NIC
-from iolab.hosts.counters import CounterBlock, CounterDeltas, Flags, counter_blocks, counter_deltas
+from iolab.hosts.counters import (
+    CounterBlock,
+    CounterDeltas,
+    Flags,
+    counter_blocks,
+    counter_deltas,
+)
+from iolab.record import Record
 from iolab.units import NS_PER_S
 
 FALLING_CPU_TIMES: Final = ("idle_ns", "iowait_ns")
@@ -36,8 +42,7 @@ _DISK: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CounterSeries:
+class CounterSeries(Record):
     """One derived metric of one device on one host over time.
 
     `real_ns` is the end of each step (the host's own clock), `span_ns` its length, `value` the rate
@@ -54,8 +59,7 @@ class CounterSeries:
     span_ns: Ints
 
 
-@dataclass(frozen=True, slots=True)
-class _DerivedMetric:
+class _DerivedMetric(Record):
     """One metric of all devices of a block: arrays of shape (devices, moments)."""
 
     metric: str

@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ExitedAnswer, FileAnswer, read_answer
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError, Message, Stream
+from iolab.record import Record
 from iolab.text import excerpt
 
 FINAL_WORD_LIMIT_S: Final = 15.0
@@ -35,8 +35,7 @@ STDERR_TAIL_BYTES: Final = 4096
 """What is kept of the engine's standard error: its end, where the reason stands."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Record):
     """How the engine's process ended; `halted` when we asked it to."""
 
     exited: ExitedAnswer

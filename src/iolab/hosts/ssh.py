@@ -9,20 +9,25 @@ import shlex
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Final, cast
 
 import asyncssh
+from msgspec import Struct
+from msgspec.structs import replace
 
-from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.process import LAST_WORDS_S, STDERR_TAIL_BYTES, exit_text
-from iolab.hosts.push import OUTPUT_LIMIT_BYTES, STEP_LIMIT_S, RemoteExit, strip_environment_words
+from iolab.hosts.push import (
+    OUTPUT_LIMIT_BYTES,
+    STEP_LIMIT_S,
+    RemoteExit,
+    strip_environment_words,
+)
+from iolab.record import Record
 from iolab.text import excerpt
 
 
-@dataclass(frozen=True, slots=True)
-class SshLimits:
+class SshLimits(Record):
     """Limits of all ssh connections of a session, in seconds and counts.
 
     A host that says nothing is lost after `silence_s`: it is asked for a sign of life every
@@ -62,8 +67,7 @@ CLOSE_LIMIT_S: Final = 2.0
 """How long a connection may take to say good-bye before it is cut."""
 
 
-@dataclass(slots=True)
-class LoginAttempt:
+class LoginAttempt(Struct):
     """One login: whom it is for, and how far it came."""
 
     description: str

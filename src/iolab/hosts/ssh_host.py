@@ -11,14 +11,14 @@ import logging
 import stat
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import asyncssh
+from msgspec import Struct
+from msgspec.structs import replace
 
 from iolab.core.host import Hop, HostSpec, SshRoute
-from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.host import Host, Link
 from iolab.hosts.push import STEP_LIMIT_S, UPLOAD_LIMIT_S, CommandFiles, HostFiles, install_agent
@@ -43,8 +43,7 @@ KNOWN_HOSTS: Final = (
 """Where ssh keeps the host keys that it trusts; a new key belongs into the first."""
 
 
-@dataclass(slots=True)
-class SshSession:
+class SshSession(Struct):
     """A connection that stands, with the jump host that it holds open."""
 
     connection: asyncssh.SSHClientConnection
@@ -64,8 +63,7 @@ class SshSession:
             await self.logins.release_login(gate)
 
 
-@dataclass(slots=True)
-class _SharedLogin:
+class _SharedLogin(Struct):
     """A jump host that several hosts are reached through."""
 
     route: SshRoute
@@ -223,8 +221,7 @@ class SshConnections:
                 raise login_fault(attempt, fault, self.limits) from None
 
 
-@dataclass(slots=True)
-class _PreparedLogin:
+class _PreparedLogin(Struct):
     """A login made ready; `hops` are the jump hosts that ~/.ssh/config asks for."""
 
     arguments: dict[str, Any]

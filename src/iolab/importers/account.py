@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 UNMARKED: Final = "Nothing is known of the format of these lines."
 """The reason of a remainder."""
@@ -29,8 +29,7 @@ LEFT_OUT_MOST: Final = 1000
 """Entries kept for one file; the last one stands for all that follow."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadLines:
+class UnreadLines(Record):
     """Lines of a file that are in no run, with the reason in a sentence."""
 
     file: str

@@ -6,14 +6,15 @@ Nothing in such files says so: one by one they look like repeats of one load.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Final
 
-from iolab.dataclass import dataclass
+from msgspec.structs import replace
+
 from iolab.importers.files import Sourced
 from iolab.importers.model import CLIENT_COUNT, ForeignRun, ImportedClient, ImportedJob
 from iolab.importers.session import PlannedImport, client_runtime_ns
+from iolab.record import Record
 
 FILES_SHOWN: Final = 3
 """Files that a sentence names; more are counted."""
@@ -44,8 +45,7 @@ def _client_independent_settings(run: ForeignRun) -> dict[str, str]:
     return {name: str(value) for name, value in run.load_settings.items() if name not in own}
 
 
-@dataclass(frozen=True, slots=True)
-class AssumedRepeats:
+class AssumedRepeats(Record):
     """Runs of one point taken as its repeats: of these files, in so many sources.
 
     `has_overlap` is whether some of them ran at the same time.

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from iolab.core.limits import SETTING_CHARACTERS_MOST
-from iolab.dataclass import dataclass
 from iolab.importers.files import printable_line
 from iolab.importers.model import Settings
+from iolab.record import Record
 
 YES: Final = "yes"
 """The value of an option that has none."""
@@ -24,8 +24,7 @@ _PAIRS: Final = "-O"
 _VERBOSITY: Final = re.compile(r"-v+")
 
 
-@dataclass(frozen=True, slots=True)
-class CommandSyntax:
+class CommandSyntax(Record):
     """Which options of a tool have a value.
 
     Letters of `valueless_letters` have none, those of `value_letters` one, which may follow at once

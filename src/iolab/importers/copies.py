@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 if TYPE_CHECKING:
     from iolab.importers.files import ForeignFile, Sourced
     from iolab.importers.model import ForeignRun
 
 
-@dataclass(frozen=True, slots=True)
-class DuplicateRuns:
+class DuplicateRuns(Record):
     """So many runs of a file that another one, or the same, tells before."""
 
     file: str

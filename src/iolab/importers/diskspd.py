@@ -10,7 +10,6 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from iolab.core.limits import SETTING_CHARACTERS_MOST
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError, Fault
 from iolab.importers.files import (
     SENTENCE,
@@ -29,6 +28,7 @@ from iolab.importers.model import (
     headline_for_block_size,
     is_held_to_rate,
 )
+from iolab.record import Record
 from iolab.text import excerpt
 from iolab.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
@@ -300,8 +300,7 @@ SAID_LINES_LIMIT: Final = 8
 """Lines beside the document that are kept: one thread after the other says the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class TargetSettings:
+class TargetSettings(Record):
     """A target as the profile wants it; None for what it does not say.
 
     `queue_depth` are requests in flight of each thread; `threads` are those of this target alone, 0
@@ -319,8 +318,7 @@ class TargetSettings:
     is_rate_in_iops: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SpanSettings:
+class SpanSettings(Record):
     """A time span as the profile wants it, in seconds."""
 
     duration_s: int | None
@@ -328,8 +326,7 @@ class SpanSettings:
     targets: tuple[TargetSettings, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadTargetIo:
+class ThreadTargetIo(Record):
     """What one thread did with one target while the time was taken."""
 
     thread_id: int
@@ -340,8 +337,7 @@ class ThreadTargetIo:
     write_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class PercentileRow:
+class PercentileRow(Record):
     """A row of the table of latencies, in milliseconds; None in a direction without I/O."""
 
     percent: Decimal
@@ -349,8 +345,7 @@ class PercentileRow:
     write_ms: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyTable:
+class LatencyTable(Record):
     """Latencies of all threads and targets of a span together; rows in the document's order.
 
     A percentile of several machines cannot be had from the percentiles of each.
@@ -361,8 +356,7 @@ class LatencyTable:
     rows: tuple[PercentileRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredSpan:
+class MeasuredSpan(Record):
     """A time span as it went: `seconds` is the time taken, in hundredths, warm-up left out.
 
     `latency` is None without `-L`.
@@ -394,8 +388,7 @@ class MeasuredSpan:
         return sum(work.write_bytes for work in self.work) / self.seconds
 
 
-@dataclass(frozen=True, slots=True)
-class DiskspdResult:
+class DiskspdResult(Record):
     """All that an output tells. With any of the `faults` it is no measurement.
 
     `options` are all that the profile has of each span, by the path of the element. A span that

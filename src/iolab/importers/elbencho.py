@@ -8,13 +8,13 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from iolab.analysis.metrics import is_percentile_supported
 from iolab.core.limits import SETTING_CHARACTERS_MOST
-from iolab.dataclass import dataclass
 from iolab.importers.commands import CommandSyntax, command_settings
 from iolab.importers.files import (
     ForeignFault,
@@ -32,6 +32,7 @@ from iolab.importers.model import (
     ImportedRun,
     headline_for_block_size,
 )
+from iolab.record import Record
 from iolab.units import MIB, NS_PER_S, NS_PER_US
 
 TIMED_LEAST_S: Final = 0.1
@@ -56,8 +57,7 @@ _ENTRIES: Final = {
 """elbencho's phases that are counted in files and directories."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ElbenchoPhase:
+class _ElbenchoPhase(Record):
     """What both files tell of a phase, by the names of the CSV file's columns.
 
     `options` are what the phase was asked for, `operations_with_latency` operations whose latencies

@@ -9,20 +9,22 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from iolab.core import limits
 from iolab.core.toml import read_regular
-from iolab.dataclass import dataclass
 from iolab.errors import Fault
 from iolab.importers.account import FileAccount, UnreadLines
 from iolab.importers.copies import DuplicateRuns, remove_duplicate_runs
 from iolab.importers.model import ForeignRun
+from iolab.record import Record
 from iolab.text import excerpt
 from iolab.units import NS_PER_S
 
@@ -50,8 +52,7 @@ class ForeignFault(Exception):
         self.hint = hint
 
 
-@dataclass(frozen=True)
-class ForeignFile:
+class ForeignFile(Record, dict=True):
     """One file of an import; `first_bytes` is its beginning."""
 
     path: Path
@@ -116,8 +117,7 @@ class ForeignFile:
         return self.path.stat().st_mtime_ns
 
 
-@dataclass(slots=True)
-class ImportedFiles:
+class ImportedFiles(Struct):
     """The files of an import beside each other.
 
     `used_paths` are those that were read into a run.
@@ -174,8 +174,7 @@ class Importer(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class _CollectedFiles:
+class _CollectedFiles(Record):
     """The files of an import, what keeps it from being made, and what is passed over."""
 
     files: list[ForeignFile]
@@ -269,8 +268,7 @@ def _natural_sort_key(path: str) -> list[tuple[int, str]]:
     return [(int(digits or -1), text) for digits, text in parts]
 
 
-@dataclass(frozen=True, slots=True)
-class ImportOutcome:
+class ImportOutcome(Record):
     """What an import found: runs with the files of each, files that nobody knows, and faults.
 
     `skipped_file_faults` are faults of files that were not named but lay in a folder, `left_out`

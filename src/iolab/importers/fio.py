@@ -8,11 +8,11 @@ adds up over clients ("All clients") is kept as its claim: it adds phases, too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Final
 
-from iolab.dataclass import dataclass
+from msgspec.structs import replace
+
 from iolab.importers import fio_logs
 from iolab.importers.files import (
     ForeignFault,
@@ -53,6 +53,7 @@ from iolab.importers.model import (
     ImportedSecond,
     headline_for_block_size,
 )
+from iolab.record import Record
 from iolab.units import NS_PER_MS, NS_PER_S
 
 ALL_CLIENTS: Final = "All clients"
@@ -189,8 +190,7 @@ class FioImporter:
         return runs
 
 
-@dataclass(frozen=True)
-class _FioJob:
+class _FioJob(Record):
     """A job of one group, with the entries of each client."""
 
     name: str
@@ -272,8 +272,7 @@ class _FioJob:
         return parse_fio_bytes(text.split(",")[0], _bytes_per_kb(self.options))
 
 
-@dataclass(frozen=True)
-class _FioReport:
+class _FioReport(Record):
     """One run of fio: its last report, and those before that say how it went."""
 
     file: ForeignFile

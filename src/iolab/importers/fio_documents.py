@@ -8,7 +8,6 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from iolab.dataclass import dataclass
 from iolab.importers.files import (
     ForeignFault,
     ForeignFile,
@@ -16,6 +15,7 @@ from iolab.importers.files import (
     finite_number,
     rounded_number,
 )
+from iolab.record import Record
 from iolab.units import NS_PER_MS, NS_PER_S
 
 Block = Mapping[str, Any]
@@ -62,8 +62,7 @@ TERSE_NOT_READ: Final = "fio's terse output is not read."
 CUT_OFF: Final = "fio's report is cut off, or is no JSON."
 
 
-@dataclass(frozen=True)
-class FioReportDocument:
+class FioReportDocument(Record):
     """One report of a file, with its lines."""
 
     json_document: Block
@@ -227,8 +226,7 @@ def _continues_run(before: FioReportDocument, after: FioReportDocument) -> bool:
     return passed_s > 0 and abs(passed_s - went_s) <= CLOCK_SLACK_S
 
 
-@dataclass(frozen=True, slots=True)
-class _JobProgress:
+class _JobProgress(Record):
     """How far a job is: I/Os, its run time, and the elapsed time of fio, 0 where not told."""
 
     ios: float = 0.0

@@ -24,7 +24,6 @@ from iolab.core.histogram import (
     dense_counts,
 )
 from iolab.core.metric import SYNC
-from iolab.dataclass import dataclass
 from iolab.importers.files import (
     ForeignFault,
     dict_or_empty,
@@ -35,6 +34,7 @@ from iolab.importers.files import (
 from iolab.importers.fio_documents import Block
 from iolab.importers.fio_units import is_option_on
 from iolab.importers.model import MIXED, Figures
+from iolab.record import Record
 from iolab.units import NS_PER_US
 
 KIB: Final = 1024
@@ -47,8 +47,7 @@ _RANK: Final = re.compile(r"(?!0\.00$)\d{1,3}\.\d+")
 KIND_NAMES: Final = {"lat": "from submission (lat)", "clat": "completion latencies (clat)"}
 
 
-@dataclass(frozen=True)
-class FioEntries:
+class FioEntries(Record):
     """Entries of a report that ran side by side, with the options of their job."""
 
     entries: tuple[Block, ...]

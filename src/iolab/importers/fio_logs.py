@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
 from itertools import pairwise
 from typing import Final
 
+from msgspec import field
+
 from iolab.core.bins import BIN_COUNT
-from iolab.dataclass import dataclass
 from iolab.importers.files import ForeignFile, ImportedFiles
 from iolab.importers.fio_units import is_option_on
 from iolab.importers.model import Bins, ForeignRun, ImportedSecond
+from iolab.record import Record
 from iolab.units import NS_PER_MS
 
 _WAYS: Final = ("read", "write", "trim")
@@ -40,8 +41,7 @@ _PER_IO_WINDOW_MS: Final = 1000
 _COLUMNS: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class FioLogs:
+class FioLogs(Record):
     """What the logs of one job tell."""
 
     seconds: tuple[ImportedSecond, ...] = ()
@@ -67,8 +67,7 @@ class FioLogImporter:
         return ()
 
 
-@dataclass(frozen=True, slots=True)
-class _LogRow:
+class _LogRow(Record):
     """A line of a log of values."""
 
     ms: int

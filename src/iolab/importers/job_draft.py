@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 from fractions import Fraction
 from typing import Final
 
-from iolab.dataclass import dataclass
+from msgspec import Struct, field
+
 from iolab.importers.files import SENTENCE, printable_line
 from iolab.loads.fileio.workload import SECTOR_BYTES
+from iolab.record import Record
 from iolab.units import GIB
 
 VALUE_CHARACTERS: Final = 4096
@@ -19,8 +20,7 @@ FILE_BYTES: Final = GIB
 """What a job without a size gets."""
 
 
-@dataclass(frozen=True, slots=True)
-class OptionNote:
+class OptionNote(Record):
     """What became of one option of one job: refused, changed, kept or not needed, and why."""
 
     job: str
@@ -31,16 +31,14 @@ class OptionNote:
         return f"[{self.job}] {self.option}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
-class Duration:
+class Duration(Record):
     """A time as a study has it, and what it comes to."""
 
     text: str
     seconds: Fraction
 
 
-@dataclass(slots=True)
-class JobDraft:
+class JobDraft(Struct):
     """One workload as its keys are found; one without keys cannot be a workload.
 
     `runtime` and `warmup` are the job's own: a study has one of each for all of its workloads.
@@ -69,8 +67,7 @@ REASONS: Final = ("refused", "changed", "kept", "not needed")
 NO_OPTION: Final = "refused: studies do not have this option"
 
 
-@dataclass(frozen=True, slots=True)
-class NamedJob:
+class NamedJob(Record):
     """A job's name and its options, as they stand in a file, by their full names."""
 
     name: str

@@ -12,12 +12,16 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Final
 
-from iolab.dataclass import dataclass
 from iolab.errors import UsageError
 from iolab.importers.files import printable_line
-from iolab.importers.fio_jobs import is_job_file, jobs_from_job_file, jobs_from_reports
+from iolab.importers.fio_jobs import (
+    is_job_file,
+    jobs_from_job_file,
+    jobs_from_reports,
+)
 from iolab.importers.job_draft import REASONS, Duration, JobDraft, OptionNote
 from iolab.importers.vdbench_jobs import jobs_from_parameter_file
+from iolab.record import Record
 from iolab.text import quote_value
 
 LINES_MAX: Final = 10_000
@@ -28,8 +32,7 @@ RUNTIME: Final = "30s"
 """What a study gets where no job has a runtime: its runs end by the clock."""
 
 
-@dataclass(frozen=True, slots=True)
-class StudyDraft:
+class StudyDraft(Record):
     """A study's text, and what in the file it does not say; the same of many jobs is told once."""
 
     text: str

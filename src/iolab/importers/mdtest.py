@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from iolab.dataclass import dataclass
 from iolab.importers.commands import CommandSyntax, command_settings
 from iolab.importers.files import (
     SENTENCE,
@@ -23,6 +22,7 @@ from iolab.importers.files import (
 from iolab.importers.model import Figures, ForeignRun, ImportedClient, ImportedHost, ImportedRun
 from iolab.importers.sections import Section, split_into_sections
 from iolab.loads.metadata import mdtest_output
+from iolab.record import Record
 
 _STYLE: Final = CommandSyntax(
     valueless_letters="BcCDEFkLPrRStTuvXyYZ", value_letters="abdefGiIlnNOpsVwWxz"
@@ -50,8 +50,7 @@ IGNORED: Final = {
 """Options that do not make two rows unlike, each with the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class _SummaryRow:
+class _SummaryRow(Record):
     """A line of a summary: its name there, and maximum, minimum, mean, standard deviation."""
 
     line_number: int

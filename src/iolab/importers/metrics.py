@@ -8,7 +8,6 @@ bins there is no percentile: those of parts cannot be averaged.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from operator import itemgetter
 from typing import Final
 
@@ -20,7 +19,6 @@ from iolab.core.bins import PERCENTILES as RESULT_PERCENTILES
 from iolab.core.histogram import Histogram, dense_counts
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
-from iolab.dataclass import dataclass
 from iolab.importers.model import Figures, ImportedHost, ImportedJob, ImportedRun
 
 PERCENTILES: Final = tuple(
@@ -29,17 +27,16 @@ PERCENTILES: Final = tuple(
 """The percentiles of a result that tools print, with their names in keys."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedView(RunView):
+class ImportedView(RunView, kw_only=True):
     """An imported run as its checks see it; `clients` in the order of the record's hosts.
 
     `spans` are when each client ran by one clock, as (start, end) in ns; None is not told.
     """
 
-    imported: ImportedRun = field(kw_only=True)
-    clients: tuple[ImportedHost, ...] = field(kw_only=True)
-    spans: tuple[tuple[int, int] | None, ...] = field(kw_only=True)
-    bins: Mapping[tuple[int, str], Histogram] = field(kw_only=True)
+    imported: ImportedRun
+    clients: tuple[ImportedHost, ...]
+    spans: tuple[tuple[int, int] | None, ...]
+    bins: Mapping[tuple[int, str], Histogram]
 
     @property
     def job(self) -> ImportedJob:

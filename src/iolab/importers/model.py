@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from typing import ClassVar, Final, Self
+
+from msgspec import field
 
 from iolab.core.engine import EngineName
 from iolab.core.metric import SYNC
 from iolab.core.run import HostDetails, RunDetails
 from iolab.core.workload import AnyJob, Direction
-from iolab.dataclass import dataclass
 from iolab.loads.fileio.workload import BANDWIDTH_BLOCK_BYTES
+from iolab.record import Record
 
 IO_OPERATIONS: Final[Mapping[str, int]] = {way.key: int(way) for way in Direction}
 """Operations of I/O, each by its number in the tables of a run."""
@@ -26,15 +27,13 @@ OTHERS_FROM: Final = 16
 """The number of the first operation that is no I/O: those of the tables' own words lie below."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedJob(AnyJob):
+class ImportedJob(AnyJob, Record, tag="imported"):
     """What a tool says that one of its jobs was to do; `settings` are its options as it tells them.
 
     `operations` are those that any run of it tells of, `in_flight` how many there may be at once
     on one client, None where that is not told. `paced` is whether a rate holds it back.
     """
 
-    type_tag: ClassVar[str] = "imported"
     load_axes: ClassVar[tuple[str, ...]] = ("iodepth", "numjobs", "threads")
     reports_live_latency: ClassVar[bool] = False
     is_measured_by_iolab: ClassVar[bool] = False
@@ -86,8 +85,7 @@ class ImportedJob(AnyJob):
         return next(each for each in self.operations if self.operation_number(each) == number)
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+class Figures(Record):
     """What a tool prints of one operation; None is what it does not tell.
 
     Rates are of operations and bytes a second, latencies in ns, `percentiles` (percent, ns).
@@ -118,15 +116,12 @@ class Figures:
     printed: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedHost(HostDetails):
+class ImportedHost(HostDetails, Record, tag="imported"):
     """One client in a run; `source` is where in which file it is told of, as `file:line` or a job.
 
     `group` is the number of the phase that it says it was of, None where it says none. Latencies
     are told apart by `resolution`, a share, and no finer than `time_step_ns`.
     """
-
-    type_tag: ClassVar[str] = "imported"
 
     source: str
     figures: tuple[Figures, ...]
@@ -136,8 +131,7 @@ class ImportedHost(HostDetails):
     time_step_ns: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedRun(RunDetails):
+class ImportedRun(RunDetails, Record, tag="imported"):
     """A run that another tool made.
 
     `claimed` is what the tool says of all clients together, `phases` of how many phases that ran
@@ -146,8 +140,6 @@ class ImportedRun(RunDetails):
     figures may be of more jobs than those whose options are told. `notes` say what was made of the
     file.
     """
-
-    type_tag: ClassVar[str] = "imported"
 
     tool: str
     version: str
@@ -170,8 +162,7 @@ Bins = Mapping[int, int]
 """How many operations fell into each latency bin of `core.histogram`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedSecond:
+class ImportedSecond(Record):
     """What one operation completed in one interval: its end since the client's start, in ns."""
 
     operation: str
@@ -182,8 +173,7 @@ class ImportedSecond:
     lat_sum_ns: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedClient:
+class ImportedClient(Record):
     """One client of a run as its file tells of it.
 
     `bins` are those of the whole run by operation. `start_ns` is when its first operation began, by
@@ -224,8 +214,7 @@ CLIENT_COUNT: Final = "client count"
 """The setting that we add; no tool has one of this name."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignRun:
+class ForeignRun(Record):
     """One run that a file tells of, before it is part of a session.
 
     `name` is the job's own, `access_kind` what of it makes another workload (its access pattern).

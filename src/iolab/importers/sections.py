@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
-from iolab.dataclass import dataclass
 from iolab.importers.files import ForeignFile
+from iolab.record import Record
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(Record, dict=True):
     """What one invocation printed: lines `first` to `last` of a file."""
 
     file: ForeignFile

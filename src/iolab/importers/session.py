@@ -9,11 +9,11 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from iolab.analysis.kinds import ANALYSIS_VERSION
 from iolab.core.compressed import CompressedBytes
@@ -35,7 +35,6 @@ from iolab.core.run import (
 from iolab.core.samples import BinTable, IntervalTable, empty_counter_table
 from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
 from iolab.core.workload import HOSTS, PER_NODE, Axis, Indicator, Workload
-from iolab.dataclass import dataclass
 from iolab.importers.files import (
     ForeignFile,
     Sourced,
@@ -44,6 +43,7 @@ from iolab.importers.files import (
     valid_host_name,
 )
 from iolab.importers.model import ForeignRun, ImportedClient, ImportedJob
+from iolab.record import Record
 from iolab.store.writer import SessionWriter, require_no_session
 from iolab.study.schedule import content_digest
 from iolab.text import counted_noun
@@ -63,8 +63,7 @@ TITLES_MOST: Final = 2
 Values = tuple[tuple[str, int | str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedImport:
+class PlannedImport(Record):
     """A run with its place in the plan, and the files that tell of it."""
 
     planned: PlannedRun
@@ -72,8 +71,7 @@ class PlannedImport:
     files: tuple[ForeignFile, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedSession:
+class ImportedSession(Record):
     """All that a session of imported runs is made of."""
 
     study: Study

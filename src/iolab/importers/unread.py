@@ -6,13 +6,12 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from iolab.dataclass import dataclass
 from iolab.importers.files import ForeignFault, ForeignFile, ImportedFiles
 from iolab.importers.model import ForeignRun
+from iolab.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadFormat:
+class UnreadFormat(Record):
     """A format by what its beginning holds, why it is not read, and what to do."""
 
     mark: re.Pattern[bytes]

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from fractions import Fraction
 from itertools import pairwise
 from typing import Final
 
-from iolab.dataclass import dataclass
+from msgspec import Struct, field
+
 from iolab.importers.files import printable_line
 from iolab.importers.job_draft import (
     DEFAULT_BLOCK_BYTES,
@@ -39,8 +39,7 @@ FILE: Final = "file"
 """Whom a note is about that is of no run definition."""
 
 
-@dataclass(slots=True)
-class _Definition:
+class _Definition(Struct):
     """One `sd`, `wd`, `rd`, `fsd`, `fwd` or `hd` with its parameters by their full names."""
 
     kind: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 if TYPE_CHECKING:
     from iolab.analysis.kinds import LoadAnalysis
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from iolab.study.kinds import LoadStudy
 
 
-@dataclass(frozen=True, slots=True)
-class LoadKind:
+class LoadKind(Record):
     """One kind of load: its name, its `jobs`, and the names of its parts.
 
     `study`, `analysis` and `report` name subclasses of `LoadStudy`, `LoadAnalysis` and

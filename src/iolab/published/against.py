@@ -26,7 +26,6 @@ from iolab.core.configuration import Capacity, Configuration
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import OPS_PER_S, Better, CombineRule, metric_spec
 from iolab.core.study import Study
-from iolab.dataclass import dataclass
 from iolab.published.audit.document import (
     MODULES,
     FigureRange,
@@ -38,6 +37,7 @@ from iolab.published.audit.document import (
     range_product,
 )
 from iolab.published.sets import PublishedFigure, PublishedSystem, comparable_figures
+from iolab.record import Record
 
 CLIENTS_MOST: Final = 100_000
 """Clients of a published configuration; a number above is none that can be."""
@@ -58,8 +58,7 @@ _ACCESS: Final = {"read": ("randread", "read"), "write": ("randwrite", "write")}
 _UNITS: Final = {"iops": "IOPS", "gb_s": "GB/s", "tb": TERABYTES}
 
 
-@dataclass(frozen=True, slots=True)
-class _ClaimedGain:
+class _ClaimedGain(Record):
     """A claim of one product over the other: the key of both figures, and what it is told in.
 
     `metric` is the key that results have such figures under.
@@ -85,8 +84,7 @@ _GAINS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PrintedClaim:
+class PrintedClaim(Record):
     """A figure as it was printed, and what others of the set make of it.
 
     `computed_range` is None where a figure that it follows from was not printed; else its interval
@@ -315,8 +313,7 @@ class Basis(StrEnum):
     USABLE_TB = "usable TB"
 
 
-@dataclass(frozen=True, slots=True)
-class FigureRatio:
+class FigureRatio(Record):
     """A figure here and there for one basis, and how many times theirs ours is."""
 
     here: Metric
@@ -324,8 +321,7 @@ class FigureRatio:
     ratio: Metric
 
 
-@dataclass(frozen=True, slots=True)
-class MatchedFigure:
+class MatchedFigure(Record):
     """A published figure and the point of a configuration that stands beside it.
 
     `shares` has the bases for which both sides are known; WHOLE is always among them.

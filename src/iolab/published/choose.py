@@ -5,21 +5,22 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from enum import StrEnum
 from typing import Any, Final
+
+from msgspec import field
 
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LATENCIES, Configuration, latency_limit_label
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import metric_spec
-from iolab.dataclass import dataclass
 from iolab.published.audit.document import (
     PublishedSet,
     positive_integer,
     printed_range,
     table_items,
 )
+from iolab.record import Record
 from iolab.report.numbers import value_text
 from iolab.study.load_tables import parse_limit
 from iolab.units import format_ns
@@ -36,8 +37,7 @@ _RATE: Final = re.compile(
 _LATENCY: Final = re.compile(r"\s*(?P<workload>\S+)\s+(?P<limit>(?:read |write )?\S+\s*<=.*)")
 
 
-@dataclass(frozen=True, slots=True)
-class MinimumRate:
+class MinimumRate(Record):
     """At least so many I/Os, operations or bytes a second of a workload, in all."""
 
     workload: str
@@ -45,8 +45,7 @@ class MinimumRate:
     least_rate: float
 
 
-@dataclass(frozen=True, slots=True)
-class MaximumLatency:
+class MaximumLatency(Record):
     """At most so many ns of one latency of a workload, where its rate is delivered."""
 
     workload: str
@@ -54,16 +53,14 @@ class MaximumLatency:
     most_ns: float
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Record):
     """At most so much money; configurations in another currency cannot be held against it."""
 
     amount: float
     currency: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Requirements:
+class Requirements(Record):
     """Everything that is required; `usable_tb` in decimal terabytes, None for any."""
 
     usable_tb: float | None = None
@@ -102,8 +99,7 @@ def latency_limit_name(need: MaximumLatency) -> str:
     return latency_limit_label(need.metric)
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedPoint:
+class OfferedPoint(Record):
     """One workload at one place of its axes: rates by unit, latencies by metric.
 
     `runs` is how many measured it. A published figure has the bounds of its rounding, and the level
@@ -118,8 +114,7 @@ class OfferedPoint:
     runs: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Record):
     """A configuration; None for what is not known of it. `nodes` is how many it was seen with."""
 
     name: str
@@ -237,8 +232,7 @@ class RequirementStatus(StrEnum):
         return list(RequirementStatus).index(self)
 
 
-@dataclass(frozen=True, slots=True)
-class RequirementResult:
+class RequirementResult(Record):
     """One requirement of an offer.
 
     `status_as_measured` is the answer with the nodes that the offer was seen with, `margin` what it
@@ -256,8 +250,7 @@ class RequirementResult:
     axis: tuple[tuple[str, int | str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class OfferEvaluation:
+class OfferEvaluation(Record):
     """An offer against all requirements: as it was seen, and with `nodes` of its nodes at `cost`.
 
     `nodes` is None where they are not known or no number would do, `cost` where it is not known.

@@ -17,7 +17,6 @@ from iolab.analysis.value import (
 )
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import metric_spec
-from iolab.dataclass import dataclass
 from iolab.published.against import (
     PrintedClaim,
     published_configurations,
@@ -26,6 +25,7 @@ from iolab.published.against import (
 )
 from iolab.published.audit.document import PublishedSet, flatten_table, key_text
 from iolab.published.audit.relations import range_text
+from iolab.record import Record
 from iolab.report.brief import PublishedTables
 from iolab.report.maxima import PeakFigure, clients_table, maxima_table
 from iolab.report.numbers import DASH
@@ -144,8 +144,7 @@ _WHOLE_FROM: Final = 1000
 _TITLES: Final = {"printed_derivation": "Derived figures as they were printed"}
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceSection:
+class ReferenceSection(Record):
     """A part of the file under its title: pairs of names and texts, or else a table."""
 
     title: str

@@ -8,12 +8,12 @@ with what it was measured on; a key that nobody knows is passed over.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from typing import Any, Final
+
+from msgspec import field
 
 from iolab.analysis.points import Axis
 from iolab.core.metric_spec import OPS_PER_S, Better, metric_spec, phase_rate_key
-from iolab.dataclass import dataclass
 from iolab.published.audit.document import (
     FigureRange,
     PublishedSet,
@@ -23,6 +23,7 @@ from iolab.published.audit.document import (
     positive_range,
     table_items,
 )
+from iolab.record import Record
 
 GIB: Final = float(1 << 30)
 GB: Final = 1e9
@@ -33,8 +34,7 @@ MEASURED: Final = "measured"
 """Of results without a name of their own: the product that the set is about."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedSystem:
+class PublishedSystem(Record):
     """What published figures were measured on; None for what was not printed.
 
     `clients` made the load, `nodes` served it. `description` are what else was printed of it, by
@@ -49,8 +49,7 @@ class PublishedSystem:
     description: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedFigure:
+class PublishedFigure(Record):
     """A published figure: `metric` is the key that results have it under, `value` in its unit.
 
     `axis` is the place for which it was printed, empty for the best of all.
@@ -69,8 +68,7 @@ class PublishedFigure:
         return metric_spec(self.metric).better
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedReference:
+class PublishedReference(Record):
     """A published set that results are set beside.
 
     With `only_element`, its figures of that owner alone.
@@ -89,8 +87,7 @@ class PublishedReference:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _KeyMeaning:
+class _KeyMeaning(Record):
     """What a key of a table stands for: a workload's metric, in `factor` of its unit."""
 
     workload: str

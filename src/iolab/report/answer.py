@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from iolab.analysis.points import PointSummary, summarise
 from iolab.analysis.value import improvement_factor
@@ -19,7 +20,7 @@ from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import Better
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.best import BestFigure, VerdictCounts, count_verdicts
 from iolab.report.numbers import DASH, TOO_FEW_REPEATS, metric_text, missing_interval_reason
 from iolab.report.phrases import (
@@ -67,8 +68,7 @@ _OPERATIONS: Final = ("1/s", "ops/s")
 """Units of rates that have their latency in the answer; of large blocks it says their size."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Record):
     """The first page; `chart` is None where there are too few figures for one.
 
     `failed_runs_text` is a sentence on runs that did not end well. `caveats` are those of the
@@ -90,8 +90,7 @@ class Answer:
         return self.caveat_count - len(self.caveats)
 
 
-@dataclass(frozen=True, slots=True)
-class _WorkloadRow:
+class _WorkloadRow(Record):
     """A workload's figures; `best` is that of the best among those that are not invalid.
 
     `indistinguishable` cannot be told from it by their intervals. `open_reason` says why a lead has
@@ -115,8 +114,7 @@ class _WorkloadRow:
         return next((cell for cell in self.cells if cell.configuration == configuration), None)
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerSource:
+class AnswerSource(Record):
     """What best figures are taken from: all that a `Brief` has, and a screen has too."""
 
     study: Study

@@ -17,7 +17,7 @@ from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import Better, CombineRule, metric_spec
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.numbers import axis_values_text
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ def workload_and_axis_title(workload: Workload, fixed_axis: Axis) -> str:
     return ", ".join(part for part in (workload.title, axis_values_text(fixed_axis)) if part)
 
 
-@dataclass(frozen=True, slots=True)
-class PointFigures:
+class PointFigures(Record):
     """A point's repeats together: `headline_metric` and `metrics` are its published values.
 
     `results` are the runs behind them, `median_run` is the median one of those.
@@ -57,8 +56,7 @@ class PointFigures:
         return len(self.median_run.hosts)
 
 
-@dataclass(frozen=True, slots=True)
-class BestFigure:
+class BestFigure(Record):
     """The best that a configuration did of a workload; `title` is that of the workload.
 
     `workload` tells workloads of one title apart. `missing` are its points without a sound figure,
@@ -95,8 +93,7 @@ class BestFigure:
         return self.value.value is not None and self.level in (Level.VALID, Level.INDICATIVE)
 
 
-@dataclass(frozen=True, slots=True)
-class Headline:
+class Headline(Record):
     """One workload in one configuration: `best` is None when no run has a value."""
 
     workload: Workload
@@ -232,8 +229,7 @@ def gravest_objection(runs: Iterable[Result], level: Level) -> tuple[str, str]:
     return next(((objection.code, objection.message) for objection in objections), ("", ""))
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictCounts:
+class VerdictCounts(Record):
     """How many runs there are of each verdict, and how many did not end well."""
 
     runs: int

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from iolab.core.metric import Level
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import ChartGroup, Figure, ReportSection
 from iolab.report.formats.html import ReportPage
@@ -24,8 +24,7 @@ from iolab.report.table import Table
 from iolab.text import counted_noun
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Record):
     """A heading; the title of the whole is of level 0."""
 
     text: str
@@ -44,8 +43,7 @@ class Style(Enum):
     """One of a list."""
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
+class Paragraph(Record):
     """A text; `verdict` stands before it, `note` after or below it."""
 
     text: str
@@ -54,23 +52,20 @@ class Paragraph:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UserText:
+class UserText(Record):
     """What the user says, in Markdown."""
 
     markdown: str
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Record):
     """Text to be copied as it is."""
 
     text: str
     language: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+class Figures(Record):
     """Figures that stand together; a form without pictures has the tables behind them.
 
     `in_full` each has its title, its finding and its own table. `tabled` are those whose numbers
@@ -82,15 +77,13 @@ class Figures:
     tabled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
+class Drawing(Record):
     """The drawing of the hosts, and what it shows."""
 
     alt_text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Landscape:
+class Landscape(Record):
     """Blocks with tables so wide that paper is turned for them."""
 
     blocks: tuple[Heading | Table, ...]

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
 
+from msgspec import field
+
+from iolab.core.tagged import tag_of
 from iolab.core.workload import Direction, ServiceTime
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.user_text import NO_USER_TEXT, UserText
 
 if TYPE_CHECKING:
@@ -57,8 +59,7 @@ SectionMaker: TypeAlias = "Callable[[Brief], ReportSection | None]"
 """Makes a section of a brief; None where the results have nothing for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedTables:
+class PublishedTables(Record):
     """What was published: where, on what, and a table of its figures.
 
     `node_table` are those of one node from inside, None where none were.
@@ -70,8 +71,7 @@ class PublishedTables:
     node_table: Table | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MemberSession:
+class MemberSession(Record):
     """One of the sessions by itself, under the names that it has without the others.
 
     `label` is how the report calls it. `results` are its own, and `damaged_run_count` is how many
@@ -89,8 +89,7 @@ class MemberSession:
     configuration_titles: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RunSource:
+class RunSource(Record):
     """Where a run of the report is stored: the session's label, and the point's digest there."""
 
     label: str
@@ -103,16 +102,14 @@ class RunSource:
         return f"points/{self.digest}/run-{self.repeat}"
 
 
-@dataclass(frozen=True, slots=True)
-class SessionDifferences:
+class SessionDifferences(Record):
     """In what a session differs from the first one besides its results."""
 
     label: str
     differences: tuple[Difference, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SessionUnion:
+class SessionUnion(Record):
     """Several sessions in one report; `run_sources` lead from its runs to where they are stored."""
 
     members: tuple[MemberSession, ...] = ()
@@ -140,8 +137,7 @@ SINGLE_SESSION: Final = SessionUnion()
 """A report on a single session."""
 
 
-@dataclass(frozen=True)
-class Brief:
+class Brief(Record, dict=True):
     """A report's whole content.
 
     `points` are the results' repeats together. `details` holds the runs that get charts;
@@ -209,8 +205,7 @@ def _distinct_engine_versions(runs: Iterable[tuple[HostRun, ...]]) -> tuple[str,
     return tuple(dict.fromkeys(run.engine_version for run in every if run.engine_version))
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyCurves:
+class LatencyCurves(Record):
     """A run's latency by percentile: of all I/Os, and apart; `window` is what all hosts shared."""
 
     all_operations: LatencyCurve
@@ -472,8 +467,7 @@ class RegisteredLoadKind(Protocol):
         """Its part of reports, where these are the hosts that are booted."""
 
 
-@dataclass(frozen=True, eq=False)
-class LoadKinds:
+class LoadKinds(Record, eq=False, dict=True):
     """The kinds of load that reports know, in the order shown, and the hosts that are booted.
 
     Each is made when it is asked for: a session has results of few kinds, and the modules of all
@@ -512,11 +506,11 @@ class LoadKinds:
 
     def report_of_workload(self, workload: Workload) -> LoadReport:
         """The kind of load that a workload makes."""
-        return self._report_of_kind(self._kind_of_type_tag(workload.job.type_tag))
+        return self._report_of_kind(self._kind_of_type_tag(tag_of(workload.job)))
 
     def reports_of_study(self, study: Study) -> tuple[LoadReport, ...]:
         """The kinds that workloads of a study are of."""
-        names = {self._kind_of_type_tag(workload.job.type_tag).name for workload in study.workloads}
+        names = {self._kind_of_type_tag(tag_of(workload.job)).name for workload in study.workloads}
         return tuple(
             self._report_of_kind(kind) for kind in self.registered_kinds if kind.name in names
         )
@@ -569,7 +563,7 @@ class LoadKinds:
     def _kind_of_type_tag(self, type_tag: str) -> RegisteredLoadKind:
         """The kind that makes jobs of that name."""
         return next(
-            kind for kind in self.registered_kinds for job in kind.jobs if job.type_tag == type_tag
+            kind for kind in self.registered_kinds for job in kind.jobs if tag_of(job) == type_tag
         )
 
     def _report_of_kind(self, kind: RegisteredLoadKind) -> LoadReport:

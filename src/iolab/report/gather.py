@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, Protocol
+
+from msgspec.structs import replace
 
 from iolab.analysis.bottleneck.watch import run_resources, view_with_all_resources
 from iolab.analysis.points import summarise
@@ -23,9 +24,9 @@ from iolab.core.run import Plan, RunKey, RunRecord, RunStatus
 from iolab.core.samples import BinTable, CounterTable, IntervalTable, empty_counter_table
 from iolab.core.study import Study
 from iolab.core.target_state import Ledger, RoundsSeries
-from iolab.dataclass import dataclass
 from iolab.errors import StoreError
 from iolab.hosts.rates import derive_series
+from iolab.record import Record
 from iolab.report.best import Headline
 from iolab.report.brief import (
     SINGLE_SESSION,
@@ -53,8 +54,7 @@ MAX_DISTRIBUTIONS: Final = 64
 """Runs whose latency bins are read and drawn as a curve: each costs about 10 ms."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChartedRuns:
+class ChartedRuns(Record):
     """Runs in the order of their importance; those with a timeline are also drawn as curves.
 
     Those with a heat map, all of I/O on files, have a timeline too.
@@ -208,8 +208,7 @@ def build_brief(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _RunReader:
+class _RunReader(Record):
     """Reads runs of a session; `damaged_runs` grows by those that cannot be read."""
 
     source: SessionSource

@@ -18,7 +18,7 @@ from iolab.core.metric import worst_level
 from iolab.core.metric_spec import Better, common_label
 from iolab.core.run import RunKey
 from iolab.core.workload import HOSTS
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.best import Headline
 from iolab.report.charts.bars import Bar, BarGroup, charts_by_unit, group_by, horizontal_bar_chart
 from iolab.report.charts.chart import ChartGroup, ReportSection
@@ -178,8 +178,7 @@ PRINTED_VERDICT: Final = "printed"
 """What stands in place of a verdict where others published a figure."""
 
 
-@dataclass(frozen=True, slots=True)
-class PeakFigure:
+class PeakFigure(Record):
     """A maximum.
 
     `slowest_host` and `fastest_host` are its hosts' values in the run that stands for it.

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import PurePath
 from typing import Final
+
+from msgspec.structs import replace
 
 from iolab.analysis.differences import ComparisonSide, Difference, differences, read_comparison_side
 from iolab.analysis.resume_marks import results_with_session_checks
@@ -25,8 +26,8 @@ from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.core.study import Study
 from iolab.core.target_state import Ledger
 from iolab.core.workload import Axis, DataSet, Workload
-from iolab.dataclass import dataclass
 from iolab.errors import Fault, StoreError, UsageError
+from iolab.record import Record
 from iolab.report.brief import (
     SINGLE_SESSION,
     MemberSession,
@@ -428,8 +429,7 @@ def session_union_of(source: SessionSource) -> SessionUnion:
     return source.sessions if isinstance(source, MergedSession) else SINGLE_SESSION
 
 
-@dataclass(frozen=True, slots=True)
-class _MemberPart:
+class _MemberPart(Record):
     """One session on its way into the union.
 
     `results` are as the session shows them by itself. `configuration_ids` are the new ids of its
@@ -473,8 +473,7 @@ class _MemberPart:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class MergedSession:
+class MergedSession(Record):
     """Several sessions as one: a `SessionSource`, whose runs lead back to the right session."""
 
     session: SessionDocument

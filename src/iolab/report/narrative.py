@@ -6,9 +6,10 @@ No sentence without a finding. What an interval does not support is not said as 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from functools import singledispatch
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from iolab.analysis.findings import (
     BestPointFinding,
@@ -28,7 +29,7 @@ from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import Better, metric_spec
 from iolab.core.run import RunKey
 from iolab.core.study import Study
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.bottleneck import bottleneck_sentence
 from iolab.report.numbers import (
     axis_name_text,
@@ -58,8 +59,7 @@ INDISTINGUISHABLE_SHOWN: Final = 3
 """Places that is not distinguishable as the best that are named; more are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(Record):
     """A statement for people and the finding that it is made of, with its runs."""
 
     text: str
@@ -392,8 +392,7 @@ LINKS_MAX: Final = 4
 """Runs that a sentence leads to; more are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkedSentence:
+class LinkedSentence(Record):
     """A sentence.
 
     `links` are the anchors and names of its first runs, `hidden_links_text` counts the others.

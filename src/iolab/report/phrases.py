@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import field
+from msgspec.structs import replace
 
 from iolab.core.configuration import latency_limit_label
 from iolab.core.metric import CheckResult, Level, Metric, Result
 from iolab.core.metric_spec import OPS_PER_S, is_known_metric, metric_spec
 from iolab.core.run import Point
 from iolab.core.study import Study
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.numbers import (
     axis_name_text,
     axis_values_text,
@@ -34,8 +36,7 @@ NAMES_SHOWN: Final = 3
 """Runs named with an objection; more are counted: the table of runs has them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Objection:
+class Objection(Record):
     """One check's objection at one level, and the runs that it was made to.
 
     `message` is the sentence of the first run (`has_other_numbers` if others have other numbers in
@@ -363,8 +364,7 @@ LEVEL_SENTENCES: Final = {
 """What a sentence ends with, by the worst verdict behind it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigurationNames:
+class ConfigurationNames(Record):
     """Titles of configurations by id, and whether there are several, so that they must be named."""
 
     titles: Mapping[str, str]

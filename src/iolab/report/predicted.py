@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from iolab.analysis.bottleneck.watch import run_resources, view_with_all_resources
 from iolab.analysis.prediction import CurvePrediction, ResourceReader, predict_curves
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.resources import ResourceUse, RunResources
-from iolab.dataclass import dataclass
 from iolab.errors import StoreError
+from iolab.record import Record
 from iolab.report.brief import Brief
 from iolab.report.charts.bars import Bar, BarGroup, charts_by_unit, group_by, horizontal_bar_chart
 from iolab.report.charts.chart import ChartGroup, ReportSection, SeriesStyles
@@ -35,8 +36,7 @@ _SECTION_INTRODUCTION: Final = (
 _CHART_NOTE: Final = "Hatched: predicted, not measured. Lines: the 90 % interval."
 
 
-@dataclass(frozen=True, slots=True)
-class RequestedLoad:
+class RequestedLoad(Record):
     """A load to predict, on an axis by its name in studies; `extrapolate` allows any distance."""
 
     axis: str

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import replace
 from pathlib import PurePath
 from shlex import join
 from typing import Final
+
+from msgspec.structs import replace
 
 from iolab.analysis.differences import Area, Difference
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Result
 from iolab.core.run import Plan
 from iolab.core.study import IDLE_WATCH_S, Method, RunOrder, Study
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.best import VerdictCounts
 from iolab.report.brief import SINGLE_SESSION, Brief, LoadKinds, MemberSession, SessionUnion
 from iolab.report.merged import distinct_workload_versions
@@ -197,8 +198,7 @@ report, which travels, leaves it out."""
 _PATH: Final = "target.path="
 
 
-@dataclass(frozen=True, slots=True)
-class HowToRepeat:
+class HowToRepeat(Record):
     """How one session is repeated; `label` is empty where there is only that.
 
     `study_file_name` is what its `text` is saved as; `inventory_file` is empty where it had none.

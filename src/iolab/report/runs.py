@@ -11,7 +11,7 @@ from iolab.core.metric_spec import declared_metric_columns
 from iolab.core.run import HostRun
 from iolab.core.study import Study
 from iolab.core.workload import Workload
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.brief import LoadReport
 from iolab.report.numbers import DASH, all_axis_names, metric_text, steadiness_text
 from iolab.report.phrases import result_run_text, titles_if_several
@@ -303,8 +303,7 @@ NAMES_SHOWN: Final = 8
 """Hosts named over what they have alike; the others are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineCommand:
+class EngineCommand(Record):
     """How the engine ran on these hosts, which had it alike; `host` names them."""
 
     host: str
@@ -312,8 +311,7 @@ class EngineCommand:
     job_file: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunSection:
+class RunSection(Record):
     """One run's place in the report: charts for some, checks with evidence for all."""
 
     anchor: str

@@ -10,18 +10,18 @@ import csv
 import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from html import escape
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from iolab.core.metric import Level
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.numbers import DASH, verdict_mark
 from iolab.text import escape_invisible
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Record):
     """A heading; numbers stand right and are never broken.
 
     Where there is no room for all, a `can_wrap` column gives way first. An `is_optional` one is
@@ -35,8 +35,7 @@ class Column:
     moves_below: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Record):
     """A text; with `level` it is a verdict, with `anchor` it leads to a place in the report.
 
     `note` stands below it in small type; `is_bold` is what stands out in its row. `html` is HTML
@@ -56,8 +55,7 @@ class Cell:
         return f"{self.text} ({self.note})" if self.note else self.text
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Record):
     """Rows of cells under their columns, all of one length.
 
     `groups` are titles, each with the place of the row that it stands above.

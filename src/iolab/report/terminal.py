@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.segment import Segment
@@ -17,7 +17,7 @@ from iolab.core.metric import Level, Metric, Result, directions_with_latency
 from iolab.core.metric_spec import declared_metric_columns
 from iolab.core.stopping import SteadinessStatus
 from iolab.core.study import Study
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.numbers import (
     DASH,
     axis_value_as_number,
@@ -130,8 +130,7 @@ def _headings_and_rows(report_table: ReportTable) -> tuple[list[Column], list[Ro
     return headings, rows
 
 
-@dataclass(frozen=True, slots=True)
-class GroupedTable:
+class GroupedTable(Record):
     """One table in groups, each under a title that may be wider than any column, or under none.
 
     Where the terminal is too narrow the last column gives way if it may be broken, then the first,
@@ -270,8 +269,7 @@ def _row_segments(
     yield Segment.line()
 
 
-@dataclass(frozen=True, slots=True)
-class UnwrappedLine:
+class UnwrappedLine(Record):
     """A line that stays whole however narrow the terminal is: a command to be copied."""
 
     text: Text
@@ -319,8 +317,7 @@ def name_value_grid(rows: Sequence[tuple[str, Text | str]]) -> Table:
     return grid
 
 
-@dataclass(frozen=True, slots=True)
-class PointRow:
+class PointRow(Record):
     """A row of a point, or of one of its runs (`is_single_run`) with a suffix like ` #2`."""
 
     run_suffix: str

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from iolab.dataclass import dataclass
 from iolab.errors import Fault, UsageError
+from iolab.record import Record
 from iolab.text import escape_invisible
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ _HEADING: Final = re.compile(r"#{1,6}\s+(.*?)\s*#*$")
 _PICTURES: Final = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg"}
 
 
-@dataclass(frozen=True, slots=True)
-class UserText:
+class UserText(Record):
     """The texts of the user are Markdown; `logo` is a picture and `logo_type` png or jpeg."""
 
     author: str = ""

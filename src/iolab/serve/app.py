@@ -25,8 +25,8 @@ from starlette.routing import Route
 from iolab.analysis.comparison import compare_sides
 from iolab.analysis.differences import ComparisonSide, read_comparison_side
 from iolab.analysis.points import summarise
-from iolab.dataclass import dataclass
 from iolab.errors import IolabError, UsageError
+from iolab.record import Record
 from iolab.report.brief import LoadKinds
 from iolab.report.formats.openmetrics import CONTENT_TYPE
 from iolab.report.results import session_document
@@ -62,8 +62,7 @@ _TEXT_MAX: Final = 256
 """Characters of a value in an address; a configuration's id is shorter."""
 
 
-@dataclass(frozen=True)
-class ServerContext:
+class ServerContext(Record, dict=True):
     """What the pages stand on, and how they call the directory that is served."""
 
     library: SessionLibrary

@@ -25,8 +25,8 @@ from iolab.core.metric import Result
 from iolab.core.metric_spec import CombineRule, is_known_metric, metric_spec
 from iolab.core.run import Plan, RunStatus
 from iolab.core.samples import Floats, IntervalTable
-from iolab.dataclass import dataclass
 from iolab.errors import StoreError
+from iolab.record import Record
 from iolab.report.best import VerdictCounts, count_verdicts
 from iolab.report.brief import LoadKinds, LoadReport
 from iolab.report.charts.chart import Figure, Line, Plot
@@ -72,8 +72,7 @@ _SHAPES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ComparePage:
+class ComparePage(Record):
     """Everything on the page; without `are_rows_shown` what forbids the comparison alone."""
 
     title: str
@@ -236,8 +235,7 @@ OBJECTIONS_MAX: Final = 6
 _NANOSECONDS: Final = 1e9
 
 
-@dataclass(frozen=True, slots=True)
-class PlanProgress:
+class PlanProgress(Record):
     """How far a session is: runs made of those planned, and what it does now.
 
     `open_ended` says that results may ask for more; `current_step` is empty where nothing is under
@@ -251,8 +249,7 @@ class PlanProgress:
     facts: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LivePage:
+class LivePage(Record):
     """Everything on the page."""
 
     title: str
@@ -426,16 +423,14 @@ HTML: Final = "text/html; charset=utf-8"
 """The kind of content of every page."""
 
 
-@dataclass(frozen=True, slots=True)
-class WebPage:
+class WebPage(Record):
     """A page and the headers of its content."""
 
     body: bytes
     headers: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigurationChoice:
+class ConfigurationChoice(Record):
     """A side of a comparison of which a configuration is to be chosen."""
 
     name: str

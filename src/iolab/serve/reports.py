@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from iolab.dataclass import dataclass
 from iolab.errors import ExitCode, IolabError, ReportError
 from iolab.hosts.process import run_local_process
+from iolab.record import Record
 from iolab.serve.limits import (
     CACHE_BYTES_MAX,
     REPORT_BYTES_MAX,
@@ -43,8 +43,7 @@ _LEVEL: Final = 1
 """How hard a page is compressed: charts shrink tenfold at once, and little more with patience."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompressedPage:
+class CompressedPage(Record):
     """A page, compressed with gzip."""
 
     gzip_bytes: bytes

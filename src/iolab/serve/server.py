@@ -15,8 +15,8 @@ from typing import Any, Final
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from iolab.dataclass import dataclass
 from iolab.errors import IolabError, UsageError
+from iolab.record import Record
 from iolab.serve.limits import (
     CONNECTIONS_MAX,
     HEAD_BYTES_MAX,
@@ -53,8 +53,7 @@ LET_IN: Final = "iolab.let_in"
 _REALM: Final = 'Basic realm="iolab: any name, and the token as password", charset="UTF-8"'
 
 
-@dataclass(frozen=True, slots=True)
-class AccessPolicy:
+class AccessPolicy(Record):
     """Under which names the server may be asked, and the token, None where none is needed.
 
     `allows_ip_addresses` says that any IP address is a name of it, as where it listens on all of a
@@ -66,8 +65,7 @@ class AccessPolicy:
     token: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class RequestRefusal:
+class RequestRefusal(Record):
     """Why a request is not answered, with the headers that go with it."""
 
     status: int
@@ -266,8 +264,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """A terminal that goes away ends it, as Ctrl-C does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(Record):
     """A socket that listens, the host that was asked for, and whether only this machine reaches it.
 
     `is_on_all_addresses` says that it listens on all of the machine's addresses.

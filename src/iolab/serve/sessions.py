@@ -15,8 +15,8 @@ from iolab.analysis.resume_marks import results_with_session_checks
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Result
 from iolab.core.study import Study
-from iolab.dataclass import dataclass
 from iolab.errors import IolabError, StoreError
+from iolab.record import Record
 from iolab.report.answer import session_answer
 from iolab.report.best import VerdictCounts, count_verdicts
 from iolab.report.brief import LoadKinds
@@ -32,8 +32,7 @@ ID_BYTES: Final = 8
 """Enough to tell five hundred places apart, and short in an address."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionFolder:
+class SessionFolder(Record):
     """Where a session lies: its opaque id, its name below the directory served, and the folder."""
 
     id: str
@@ -41,8 +40,7 @@ class SessionFolder:
     folder: Path
 
 
-@dataclass(frozen=True, slots=True)
-class FoundSessions:
+class FoundSessions(Record):
     """The sessions that were found, by name; `notes` say what was not looked at."""
 
     folders: tuple[SessionFolder, ...]
@@ -86,8 +84,7 @@ Folders = dict[str, tuple[Stamp, tuple[str, ...]]]
 """Each folder's stamp, and the folders in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionState:
+class SessionState(Record):
     """One state of a session: a digest of what lies there, when a run was last added (UTC, ns).
 
     `is_being_written` says that a process writes to it.
@@ -216,8 +213,7 @@ _SUMMARIES_MAX: Final = 2048
 """Sessions that are remembered in short; a list shows fewer."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSummary:
+class SessionSummary(Record):
     """A session in a line: what it is, how it stands, its runs by verdict, how many are planned.
 
     `answer` is the sentence that its report begins with.
@@ -235,8 +231,7 @@ class SessionSummary:
     damaged: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SessionLine:
+class SessionLine(Record):
     """A session of the list: in short, or why it cannot be read, or neither where not read yet."""
 
     folder: SessionFolder
@@ -244,8 +239,7 @@ class SessionLine:
     fault: str
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Record):
     """The sessions, newest first, and what is to be known of the list itself."""
 
     lines: tuple[SessionLine, ...]
@@ -253,8 +247,7 @@ class Listing:
     complete: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedSession:
+class LoadedSession(Record):
     """A session read for a page: `results` and `study` as `iolab show` has them."""
 
     folder: SessionFolder

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from typing import Final, Protocol
+
+from msgspec import Struct, field
 
 from iolab.core.events import Phase
 from iolab.core.run import PlannedRun
-from iolab.dataclass import dataclass
 from iolab.hosts.host import Host
 from iolab.session.discovery import DiscoveryQueries
 from iolab.study.targets import load_hosts_of_point
@@ -38,8 +38,7 @@ WRITING: Final = frozenset({Phase.BOOT, Phase.LAY_OUT, Phase.PURGE, Phase.PRECON
 """Phases before a run that leave a target with work to do, as a load does."""
 
 
-@dataclass(slots=True)
-class TargetRestTimer:
+class TargetRestTimer(Struct):
     """Since when we leave the targets alone, on our monotonic clock; None before a first load."""
 
     since_ns: int | None = None
@@ -55,7 +54,6 @@ class TargetRestTimer:
         self._writing = phase in WRITING or (self._writing and phase is Phase.DROP_CACHES)
 
 
-@dataclass(frozen=True, slots=True)
 class SessionContext(TargetContext):
     """A `TargetContext` with the `monitored_hosts`; a reconnected host takes its old place there.
 

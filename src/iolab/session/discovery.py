@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any, Final
+
+from msgspec import field
+from msgspec.structs import replace
 
 from iolab.core.host import DeviceFacts, HostFacts, HostSpec, Role, TargetProbe
 from iolab.core.run import PreRunActivity
 from iolab.core.study import Study
-from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.answers import Leftovers, read_answer, read_facts
 from iolab.hosts.barrier import Outcomes, gather_hosts
@@ -27,6 +28,7 @@ from iolab.hosts.device_counters import (
 )
 from iolab.hosts.host import Host
 from iolab.hosts.message import Hello
+from iolab.record import Record
 from iolab.study.guard import NVME, NVME_ARGV, NVME_PURGES, needs_root_rights
 from iolab.study.kinds import StudyKinds
 from iolab.study.targets import Target, hypervisors_of_study, targets_of_study
@@ -77,8 +79,7 @@ PROBE_LIMIT_S: Final = 60.0
 """One O_DIRECT write and read: a busy disk takes seconds, a hung one for ever."""
 
 
-@dataclass(frozen=True, slots=True)
-class Discovery:
+class Discovery(Record):
     """What the hosts told: `hellos` by host name, `facts` and `probes` by `Target.key`."""
 
     hellos: dict[str, Hello]
@@ -98,8 +99,7 @@ class Discovery:
         return whole
 
 
-@dataclass(frozen=True, slots=True)
-class DiscoveryQueries:
+class DiscoveryQueries(Record):
     """What kinds of load, and of hosts that are booted, want to know beside a host's facts.
 
     `programs` are asked for on clients, `node_programs` where hosts are booted, each with the
@@ -228,8 +228,7 @@ _BUSY_AT: Final = 1 + DISK.index("busy_time_ns")
 """Where a sample's row of a disk, which begins with its name, has the time it was busy."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostActivity:
+class HostActivity(Record):
     """What a host did while nobody asked it to do anything.
 
     `pre_run_activity` are the rates of the busiest device below the target, `device_busy` the
@@ -264,8 +263,7 @@ class HostActivity:
         return ", ".join(reasons) or None
 
 
-@dataclass(frozen=True, slots=True)
-class InspectedHost:
+class InspectedHost(Record):
     """One host that answered: `path` is the directory it was asked about, None for none."""
 
     spec: HostSpec

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from iolab.core.block_trace import BlockTrace
 from iolab.core.compressed import CompressedBytes
@@ -26,7 +28,6 @@ from iolab.core.run import (
     RunRecord,
     Standstill,
 )
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.hosts.barrier import combined_error, gather_hosts
 from iolab.hosts.clock import ClockOffset
@@ -39,8 +40,7 @@ from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
 
 
-@dataclass(slots=True)
-class HostRunState:
+class HostRunState(Struct):
     """One host's share of a run. What a failed phase did not reach stays None.
 
     Load that is no process of its own fills in what it `requested` for, `engine_version` and

@@ -10,9 +10,9 @@ from typing import Any, Final, Protocol
 from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts
 from iolab.core.run import PlannedRun, RunRecord
-from iolab.dataclass import dataclass
 from iolab.hosts.engine import Engine, FileEngine
 from iolab.hosts.telemetry import CounterCollector
+from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.discovery import Discovery
 from iolab.session.driver import Driver, Drivers
@@ -22,8 +22,7 @@ from iolab.study.kinds import StudyKinds
 from iolab.targets.work_directories import WorkDirectories
 
 
-@dataclass(frozen=True, slots=True)
-class SessionResources:
+class SessionResources(Record):
     """Folders and files, makers of load, and hosts that are booted."""
 
     workdirs: WorkDirectories
@@ -39,8 +38,7 @@ class SessionResources:
         return (*held, *left, *await self.booted_hosts.shutdown())
 
 
-@dataclass(frozen=True, slots=True)
-class LoadSession:
+class LoadSession(Record):
     """The part of a kind of load in sessions.
 
     `drivers` make the load of each engine. `engines` are those of files and devices, which lay them
@@ -109,8 +107,7 @@ class HostSession(Protocol):
         """Those of a session."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionKinds:
+class SessionKinds(Record):
     """The kinds of load that a session can make, and the kind of host that it can boot."""
 
     loads: tuple[LoadSession, ...]

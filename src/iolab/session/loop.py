@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from itertools import chain
 from typing import Final, Protocol
+
+from msgspec.structs import replace
 
 from iolab.core import limits
 from iolab.core.configuration import Redundancy
@@ -17,12 +18,12 @@ from iolab.core.run import EngineOutput, PlannedRun, RunKey, RunRecord, RunStatu
 from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.study import OnFailure
 from iolab.core.target_state import EMPTY, Ledger
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.clock import measure_offset
 from iolab.hosts.intervals import IntervalCollector, IntervalLog, return_free_memory
 from iolab.hosts.telemetry import CounterCollector
+from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostRunState
 from iolab.session.kinds import SessionResources
@@ -242,8 +243,7 @@ load runs meanwhile."""
 GO_ON: Final = "Correct it and resume the session; committed runs are kept."
 
 
-@dataclass(frozen=True, slots=True)
-class RecoverySettings:
+class RecoverySettings(Record):
     """What a session needs for going on after a fault.
 
     `facts` are those of its start, by `Target.key`. `attempt_counts` is how often each run, by

@@ -11,10 +11,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
+from msgspec import Struct
+
 from iolab.core.events import CpuUseReported, Notice
 from iolab.core.host import HostSpec
 from iolab.core.run import MonitoredHost, PlannedRun
-from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.clock import ClockOffset, ClockStepMeter, measure_offset
@@ -141,8 +142,7 @@ class HostWatch:
         return self._host.mark_lost(f"sent telemetry that makes no sense: {why.rstrip('.')}")
 
 
-@dataclass(slots=True)
-class _MonitoredState:
+class _MonitoredState(Struct):
     """One of them in one run."""
 
     spec: HostSpec

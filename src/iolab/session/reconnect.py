@@ -7,9 +7,9 @@ from typing import Final
 
 from iolab.core.events import Notice
 from iolab.core.host import HostFacts, HostSpec
-from iolab.dataclass import dataclass
 from iolab.errors import HostError, Interrupted
 from iolab.hosts.host import Host
+from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.discovery import discover
 from iolab.study.guard import host_changes
@@ -18,8 +18,7 @@ Reach = Callable[[HostSpec], Host]
 """A new host of that spec, not connected yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Record):
     """How long a lost host is tried for, and the pause between two tries, in seconds."""
 
     limit_s: float

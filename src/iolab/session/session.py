@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Final
+
+from msgspec import field
 
 from iolab.core.events import (
     Notice,
@@ -20,12 +21,12 @@ from iolab.core.leftovers import report_leftovers
 from iolab.core.run import Plan, PlannedRun, RunKey
 from iolab.core.study import Study
 from iolab.core.target_state import EMPTY, Ledger
-from iolab.dataclass import dataclass
 from iolab.errors import HostError, Interrupted, IolabError, StoreError
 from iolab.hosts.barrier import StopRequest, gather_hosts, run_with
 from iolab.hosts.clock import SYSTEM_CLOCK, Clock
 from iolab.hosts.host import Host
 from iolab.hosts.leftovers import close_hosts, uncertain_text
+from iolab.record import Record
 from iolab.session.context import RuleFor, SessionContext
 from iolab.session.discovery import (
     QUIET_WATCH_S,
@@ -153,8 +154,7 @@ NAMED_HOSTS: Final = 12
 """Hosts that are named where a session tells that it connects; more are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierSegments:
+class EarlierSegments(Record):
     """What earlier segments of the session have left.
 
     `done_runs` are the runs, each (digest, repeat), that need not be measured again;

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from iolab.core.events import Phase
 from iolab.core.run import PlannedRun
-from iolab.dataclass import dataclass
 from iolab.hosts.barrier import cancel_on_halt, run_with
 from iolab.hosts.clock import ClockOffset, measure_offset
 from iolab.hosts.device_counters import (
@@ -21,6 +20,7 @@ from iolab.hosts.device_counters import (
 from iolab.hosts.engine import Command
 from iolab.hosts.remote_process import Ending, run_process
 from iolab.hosts.telemetry import CounterCollector
+from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState, run_on_each_host
 from iolab.session.observers import HostWatch
@@ -41,8 +41,7 @@ SET_UP_S: Final = 0.4
 buffers registered, its threads made, on a host whose caches have just been dropped."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommonStartTime:
+class CommonStartTime(Record):
     """The common start on the controller's clock, and how far it was ahead when chosen."""
 
     real_ns: int
@@ -74,8 +73,7 @@ def require_clock_offset(share: HostRunState) -> ClockOffset:
     return share.offset
 
 
-@dataclass(frozen=True, slots=True)
-class HostStartTime:
+class HostStartTime(Record):
     """When a host's load begins, on its own clock, and how far ahead that was when chosen."""
 
     real_ns: int

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from iolab.core.samples import Floats
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.stats.special import student_quantile
 
 EFFECTIVE_MIN: Final = 20.0
@@ -47,8 +47,7 @@ _RHO_MOST: Final = 0.999
 _CONFIDENT: Final = 0.975
 
 
-@dataclass(frozen=True, slots=True)
-class MeanVariance:
+class MeanVariance(Record):
     """The variance of a mean, and how many degrees of freedom its estimate has."""
 
     variance: float
@@ -60,8 +59,7 @@ class MeanVariance:
         return student_quantile(_CONFIDENT, self.df) * math.sqrt(self.variance)
 
 
-@dataclass(frozen=True, slots=True)
-class BatchStatistics:
+class BatchStatistics(Record):
     """Means of `count` batches of `size` seconds: their variance, autocorrelation and kurtosis.
 
     `rho` is the autocorrelation at lag 1 with its bias put right, from 0 to nearly 1. Negative ones

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from iolab.core.samples import Floats
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.stats.repeats import logarithms
 from iolab.text import counted_noun
 
@@ -47,8 +47,7 @@ _CHUNK: Final = 250
 """Permutations held in memory at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class LevelChange:
+class LevelChange(Record):
     """A change before run `index`: the ratio of the level after it to that before, and p."""
 
     index: int
@@ -56,8 +55,7 @@ class LevelChange:
     p: float
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeSearch:
+class ChangeSearch(Record):
     """What a series of run means says: its changes, oldest first, or why none were looked for."""
 
     runs: int

@@ -9,13 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
+from msgspec.structs import replace
+
 from iolab.core.metric_spec import Better
-from iolab.dataclass import dataclass
-from iolab.stats.repeats import CONFIDENT, NO_PRIOR, Prior, Variance, logarithms, sample_variance
+from iolab.record import Record
+from iolab.stats.repeats import (
+    CONFIDENT,
+    NO_PRIOR,
+    Prior,
+    Variance,
+    logarithms,
+    sample_variance,
+)
 from iolab.stats.special import student_quantile, student_tail_expectation
 from iolab.text import percent_text
 
@@ -40,8 +48,7 @@ class ComparisonVerdict(StrEnum):
     INCONCLUSIVE = "inconclusive"
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Record):
     """Candidate over baseline: the ratio, its 95 % interval, the verdict and why.
 
     `runs` are those of (baseline, candidate); `p` is the p-value of a difference beyond the noise
@@ -143,8 +150,7 @@ def _unpaired_standard_error(
     return math.sqrt(mean_a.variance + mean_b.variance), welch_degrees_of_freedom(mean_a, mean_b)
 
 
-@dataclass(frozen=True, slots=True)
-class _LogRatioEstimate:
+class _LogRatioEstimate(Record):
     """A log ratio with its standard error, degrees of freedom, and allowance for bias."""
 
     difference: float

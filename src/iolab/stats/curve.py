@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from iolab.core.samples import Floats
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.stats.repeats import BIAS_ALLOWANCE
 from iolab.stats.seeds import initial_loads
 from iolab.stats.special import student_quantile
@@ -32,8 +32,7 @@ _NOISE_LEAST: Final = 1e-4
 _DRAW_JITTER: Final = 1e-10
 
 
-@dataclass(frozen=True, slots=True)
-class GaussianProcess:
+class GaussianProcess(Record):
     """A fitted process; inputs have shape (points, dimensions) and are scaled to 0 .. SPAN.
 
     The arrays' first axis is the hyperparameters (h), weighted by `weights`: for n points and a
@@ -134,8 +133,7 @@ _ONE_SIDED: Final = 0.05
 _TAIL: Final = 0.025
 
 
-@dataclass(frozen=True, slots=True)
-class LoadEstimate:
+class LoadEstimate(Record):
     """A load at which something happens, and the 95 % interval of that load."""
 
     load: int
@@ -190,8 +188,7 @@ _FITS_WITHIN: Final = 2.0
 _POINTS_MIN: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class UslFit:
+class UslFit(Record):
     """A fitted law: the rate of one, contention sigma, coherency kappa, and whether it describes.
 
     `fits_well` is False where a residual exceeds twice the point's 95 % half-width; the law is then
@@ -289,8 +286,7 @@ _GAP_MOST: Final = 4
 Z95: Final = student_quantile(0.975, math.inf)
 
 
-@dataclass(frozen=True, slots=True)
-class CurvePoint:
+class CurvePoint(Record):
     """A load's rate with its 95 % interval, measured or predicted.
 
     A measured load's interval here is by the noise it was recorded with; what is published of it

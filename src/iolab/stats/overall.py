@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.stats.comparison import RATIO_ALLOWANCE, Comparison
 from iolab.stats.repeats import CONFIDENT
 from iolab.stats.special import student_quantile
@@ -19,8 +19,7 @@ BOOTSTRAP_MIN: Final = 10
 _RESAMPLES: Final = 4000
 
 
-@dataclass(frozen=True, slots=True)
-class GeometricMeanRatio:
+class GeometricMeanRatio(Record):
     """The geometric mean of ratios, its 95 % interval, and how many curves it is of.
 
     `bootstrapped` tells that the interval speaks of curves like these; else it speaks of these

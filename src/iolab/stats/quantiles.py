@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from iolab.core.samples import Floats, Ints
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.stats import batches
 from iolab.stats.repeats import BIN_ERROR, CONFIDENT
 from iolab.stats.special import student_quantile
@@ -41,8 +41,7 @@ EPISODES_MIN: Final = 10
 with fewer, one stall more or less decides."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuantileEstimate:
+class QuantileEstimate(Record):
     """A run's latency quantile (ns) and its 95 % interval.
 
     The ends are None where the run is too short, or its seconds are too `correlated` to know.
@@ -101,8 +100,7 @@ def run_quantiles(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _QuantileErrors:
+class _QuantileErrors(Record):
     """How far a quantile may lie from its value, down and up, as logarithms.
 
     `correlated_mean_bound` is how far it may have wandered where its seconds are too correlated to

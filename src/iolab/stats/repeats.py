@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Final
 
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.stats.special import digamma, student_quantile, trigamma, trigamma_inverse
 
 StratumPath = tuple[Hashable, ...]
@@ -27,8 +27,7 @@ _ZERO_SHARE: Final = 1e-5
 """Variances of zero count as this share of the median one, as in limma, to have a logarithm."""
 
 
-@dataclass(frozen=True, slots=True)
-class Variance:
+class Variance(Record):
     """A variance and its degrees of freedom, which are infinite where it is taken as known."""
 
     variance: float
@@ -40,8 +39,7 @@ class Variance:
         return math.sqrt(self.variance)
 
 
-@dataclass(frozen=True, slots=True)
-class Prior:
+class Prior(Record):
     """What a stratum says of a cell's variance, as if `df` runs more had been made.
 
     `cells` and `pooled_df` say what it was fitted to. Of no cells, it says nothing (df 0).
@@ -122,8 +120,7 @@ def _pooled_variance(used: Sequence[Variance]) -> float:
     return sum(spread.variance * spread.df for spread in used) / total
 
 
-@dataclass(frozen=True, slots=True)
-class StratumPriors:
+class StratumPriors(Record):
     """The priors of strata that lie within each other, each under its place from coarse to fine."""
 
     priors: Mapping[StratumPath, Prior]
@@ -159,8 +156,7 @@ CONFIDENT: Final = 0.975
 """Upper end of a two-sided 95 % interval."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedValue:
+class PublishedValue(Record):
     """A cell's value, its 95 % interval, how many runs it rests on, and the spread it used.
 
     Without a second run and without a prior there is no interval: low and high are None.

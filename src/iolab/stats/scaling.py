@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from iolab.core.samples import Floats
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.stats.curve import Z95, fit_usl
 from iolab.stats.special import student_quantile
 
@@ -56,8 +56,7 @@ class PredictionLaw(StrEnum):
     SATURATION = "proportional up to saturation"
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredLoad:
+class MeasuredLoad(Record):
     """A measured load: its rate, and the standard deviation of so many runs' logarithms.
 
     `half_width` is half of the rate's 95 % interval as a share of it, 0 where none is known.
@@ -70,8 +69,7 @@ class MeasuredLoad:
     half_width: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(Record):
     """A rate that was not measured, with its 90 % interval; `limit` caps it where it is known."""
 
     load: float

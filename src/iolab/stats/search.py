@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from iolab.core.samples import Floats
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.stats.curve import Z95, GaussianProcess, fit_gaussian, scale_to_span
 from iolab.stats.repeats import NO_PRIOR, Prior, Variance
 from iolab.stats.seeds import LOAD_RUNS_MOST, PEAK_RUNS_MOST, initial_peak_points
@@ -44,16 +44,14 @@ _SLOPE_LEAST: Final = 1e-3
 _CONFIRM_SHARE: Final = 0.98
 
 
-@dataclass(frozen=True, slots=True)
-class LoadRun:
+class LoadRun(Record):
     """One open-loop run: the load achieved (I/Os a second) and the latency quantile it had (ns)."""
 
     load: float
     latency_ns: float
 
 
-@dataclass(frozen=True, slots=True)
-class LoadLimit:
+class LoadLimit(Record):
     """The highest load under the limit with its 95 % interval, and how it stands.
 
     `verified` is the largest load measured whose own upper 95 % bound lies below the limit, None
@@ -76,8 +74,7 @@ class LoadLimit:
         return self.load * _CONFIRM_SHARE
 
 
-@dataclass(frozen=True, slots=True)
-class _LatencyFit:
+class _LatencyFit(Record):
     """ln q = a + b u(x), the spread of runs around it, and their number near the limit."""
 
     a: float
@@ -215,8 +212,7 @@ _ALIKE: Final = 0.01
 """Points within 1 % of the best are as good: the cheapest of them is the one to use."""
 
 
-@dataclass(frozen=True, slots=True)
-class Peak:
+class Peak(Record):
     """The best point, its rate with a 95 % interval, and what is as good.
 
     `indistinguishable_points` are the measured points within 1 % of it, cheapest (least product of

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.stats.repeats import logarithms
 
 _JUMP_SDS: Final = 4.5
@@ -31,8 +31,7 @@ class Movement(StrEnum):
     DRIFTED = "drifted"
 
 
-@dataclass(frozen=True, slots=True)
-class SentinelVerdict:
+class SentinelVerdict(Record):
     """The verdict on the sentinels so far: what moved, and by how much (a log ratio)."""
 
     movement: Movement

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from iolab.core.samples import Floats
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 BLOCK_S: Final = 5
 """Seconds of a block as a rule: the 5 of MSER-5."""
@@ -30,8 +30,7 @@ _SPREAD_FLOOR: Final = 1e-3
 the clip would otherwise hide every transient that comes from below."""
 
 
-@dataclass(frozen=True, slots=True)
-class Truncation:
+class Truncation(Record):
     """Where MSER would cut, in blocks, and whether it found a minimum before its search ended."""
 
     blocks: int
@@ -168,8 +167,7 @@ _MIN_BLOCKS: Final = 8
 """Fewer blocks than this say nothing of three parameters."""
 
 
-@dataclass(frozen=True, slots=True)
-class FittedTransient:
+class FittedTransient(Record):
     """A fitted decay: the level that remains, what is added at the start, tau in seconds, and F."""
 
     level: float
@@ -252,8 +250,7 @@ DRIFT_MOST: Final = 0.2
 """Share of the step by which a level's two halves may differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class RateFall:
+class RateFall(Record):
     """What a volume does whose burst credits ran out: one fall to a level that then holds.
 
     It came after `second` seconds, from the mean rate `before` to `plateau`.

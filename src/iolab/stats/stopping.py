@@ -13,15 +13,15 @@ beforehand.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from iolab.core.samples import Floats
 from iolab.core.stopping import BLOCKS_MIN, RAW_BLOCK, StoppingRuleSettings
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.stats import batches, steady_state
 from iolab.stats.batches import BatchStatistics, MeanVariance
 
@@ -29,8 +29,7 @@ _STALLED: Final = 0.7
 """A second below this share of the median is stalled."""
 
 
-@dataclass(frozen=True, slots=True)
-class StallEpisodes:
+class StallEpisodes(Record):
     """How many stalls there were, and by how much they lowered the mean (in its unit).
 
     Few and large, they make a mean far less certain than the spread of seconds tells. If c episodes
@@ -77,8 +76,7 @@ class StoppingStatus(StrEnum):
     CORRELATED = "correlated"
 
 
-@dataclass(frozen=True, slots=True)
-class StoppingDecision:
+class StoppingDecision(Record):
     """What the rule saw after `seconds` of a run.
 
     `mean` and `half_width` (95 %) are per second, of the seconds after `cut_s`; `df` and `variance`
@@ -257,8 +255,7 @@ def _find_transient_end(
     return math.ceil(min(cut, max(limit, least))), steady, tau_s
 
 
-@dataclass(frozen=True, slots=True)
-class _MeanBasis:
+class _MeanBasis(Record):
     """The samples that the mean is taken of, its variance, and how many effective ones there are.
 
     `refused` are the batches of which there are too few effective ones.

@@ -1,4 +1,4 @@
-"""Dataclasses to JSON and back: sorted keys, UTF-8, floats that return bit for bit, never NaN.
+"""Records to JSON and back: sorted keys, UTF-8, floats that return bit for bit, never NaN.
 
 Text that is not Unicode (a lone surrogate from undecodable bytes) is written as its escape, and a
 number that is not finite as null; a null where a plain float belongs reads as NaN.
@@ -6,40 +6,55 @@ number that is not finite as null; a null where a plain float belongs reads as N
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
-import json
-import math
 from collections.abc import Mapping
-from enum import Enum
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+import msgspec
 
-from iolab.core.owned import TYPE_KEY, TaggedRecord
+from iolab.core.tagged import read_part
 from iolab.core.toml import read_regular
 from iolab.errors import StoreError
+from iolab.record import DECODE_FAULTS, place_and_fault
 from iolab.store import layout
 from iolab.store.durable import disk_errors
+from iolab.store.nulls import with_nan
 
 T = TypeVar("T")
 
-_ADAPTERS: Final[dict[type, TypeAdapter[Any]]] = {}
-_NULL_FLOAT: Final = "float_type"
+_NULL_FLOAT: Final = "Expected `float`, got `null`"
 
 
 def encode(document: object, *, indent: int | None = None) -> bytes:
-    """The JSON text of a dataclass; one line unless indented."""
-    text = json.dumps(
-        to_json_value(document),
-        sort_keys=True,
-        ensure_ascii=False,
-        allow_nan=False,
-        indent=indent,
-        separators=(",", ": ") if indent else (",", ":"),
-    )
-    return text.encode() + b"\n"
+    """The JSON text of a record; one line unless indented."""
+    try:
+        text = _encoded(document)
+    except UnicodeEncodeError:
+        text = _encoded(_with_escapes(msgspec.to_builtins(document, enc_hook=_scalar_to_json)))
+    return (msgspec.json.format(text, indent=indent) if indent else text) + b"\n"
+
+
+def _encoded(document: object) -> bytes:
+    return msgspec.json.encode(document, enc_hook=_scalar_to_json, order="sorted")
+
+
+def _scalar_to_json(value: Any) -> object:  # noqa: ANN401
+    """Read-only mappings as the library knows them, and numpy's scalars as Python's own."""
+    return dict(value) if isinstance(value, Mapping) else value.item()
+
+
+def _with_escapes(value: object) -> object:
+    """JSON's own types with what is not Unicode written as its escape."""
+    match value:
+        case str():
+            return to_valid_utf8(value)
+        case dict():
+            return {to_valid_utf8(str(key)): _with_escapes(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_with_escapes(item) for item in value]
+        case _:
+            return value
 
 
 def encode_sealed(document: object, *, indent: int | None = None) -> bytes:
@@ -80,16 +95,26 @@ def damaged_file_error(path: Path, why: str, hint: str = _COPY) -> StoreError:
 def parse_document(shape: type[T], content: bytes, path: Path) -> T:
     """The document in `content` of `path`; StoreError if not of its shape or of another format."""
     try:
-        document = _validate_document(shape, content)
-    except ValidationError as error:
+        document = _decode_document(shape, content)
+    except DECODE_FAULTS as error:
         version = _claimed_format(content)
         if isinstance(version, int) and version != layout.FORMAT:
             raise _other_format_error(path, version) from error
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the document"
-        raise damaged_file_error(path, f"{where}: {first['msg']}") from error
+        where, why = place_and_fault(error)
+        raise damaged_file_error(path, f"{where or 'the document'}: {why}") from error
     require_readable_format(path, getattr(document, "format", None))
     return document
+
+
+def _decode_document(shape: type[T], content: bytes) -> T:
+    """The document in `content`, with NaN for each null in the place of a plain float."""
+    try:
+        return msgspec.json.decode(content, type=shape, dec_hook=read_part)
+    except msgspec.ValidationError as error:
+        if _NULL_FLOAT not in str(error):
+            raise
+    tree = msgspec.json.decode(content)
+    return msgspec.convert(with_nan(tree, shape), shape, dec_hook=read_part, str_keys=True)
 
 
 def require_readable_format(path: Path, version: object) -> None:
@@ -112,55 +137,6 @@ def _other_format_error(path: Path, version: int) -> StoreError:
     )
 
 
-def to_json_value(value: Any) -> Any:  # noqa: ANN401 - JSON is what it is
-    """`value` as JSON has it: objects, lists, text, numbers, true, false and null."""
-    kind = type(value)
-    if kind in _AS_IT_IS:
-        return value
-    if kind is float:
-        return value if math.isfinite(value) else None
-    if kind is str:
-        return to_valid_utf8(value)
-    names = _dataclass_fields(kind)
-    if names is not None:
-        fields = {name: to_json_value(getattr(value, name)) for name in names}
-        return {TYPE_KEY: value.type_tag, **fields} if isinstance(value, TaggedRecord) else fields
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, Mapping):
-        return {to_valid_utf8(str(key)): to_json_value(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [to_json_value(item) for item in value]
-    return _scalar_to_json(value)
-
-
-_AS_IT_IS: Final = {int, bool, type(None)}
-
-
-_FIELDS: Final[dict[type, tuple[str, ...] | None]] = {}
-
-
-def _dataclass_fields(kind: type) -> tuple[str, ...] | None:
-    """The fields of a dataclass; None for any other type. A fleet's documents ask 100,000 times."""
-    if kind not in _FIELDS:
-        has_fields = dataclasses.is_dataclass(kind) and not issubclass(kind, Enum)
-        _FIELDS[kind] = (
-            tuple(field.name for field in dataclasses.fields(kind)) if has_fields else None
-        )
-    return _FIELDS[kind]
-
-
-def _scalar_to_json(value: Any) -> Any:  # noqa: ANN401
-    """The same for further kinds of text and numbers, and for numpy's scalars."""
-    if isinstance(value, str):
-        return to_valid_utf8(value)
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, int):
-        return value
-    return to_json_value(value.item())
-
-
 def to_valid_utf8(text: str) -> str:
     """`text` as UTF-8 can carry it."""
     if text.isascii():
@@ -168,38 +144,10 @@ def to_valid_utf8(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def type_adapter(shape: type[T]) -> TypeAdapter[T]:
-    """The validator of a dataclass, built once."""
-    if shape not in _ADAPTERS:
-        _ADAPTERS[shape] = TypeAdapter(shape)
-    return _ADAPTERS[shape]
-
-
-def _validate_document(shape: type[T], content: bytes) -> T:
-    """The document in `content`, with NaN for each null in the place of a plain float."""
-    try:
-        return type_adapter(shape).validate_json(content)
-    except ValidationError as error:
-        faults = error.errors(include_url=False)
-        if any(fault["type"] != _NULL_FLOAT or fault["input"] is not None for fault in faults):
-            raise
-        tree = json.loads(content)
-        for fault in faults:
-            _set_at_path(tree, fault["loc"], math.nan)
-        return type_adapter(shape).validate_python(tree)
-
-
-def _set_at_path(tree: Any, place: tuple[int | str, ...], value: float) -> None:  # noqa: ANN401
-    """Set the value at a place of nested objects and lists."""
-    for step in place[:-1]:
-        tree = tree[step]
-    tree[place[-1]] = value
-
-
 def _claimed_format(content: bytes) -> object:
     """The format that a document claims, None if it claims none that can be read."""
     try:
-        document = json.loads(content)
-    except (ValueError, RecursionError):
+        document = msgspec.json.decode(content)
+    except DECODE_FAULTS:
         return None
     return document.get("format") if isinstance(document, dict) else None

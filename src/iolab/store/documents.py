@@ -1,10 +1,11 @@
-"""The JSON documents of a session, as frozen dataclasses: what each file says."""
+"""The JSON documents of a session, as records: what each file says."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Final
+
+from msgspec import field
 
 from iolab.core.events import PhaseTime, SessionStatus
 from iolab.core.host import HostFacts
@@ -12,15 +13,14 @@ from iolab.core.metric import Result
 from iolab.core.run import Plan, RunManifest
 from iolab.core.study import Study
 from iolab.core.target_state import Ledger
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.store.layout import HOSTS, INDEX, LEDGER
 
 LATER_FILES: Final = (HOSTS, LEDGER, INDEX)
 """Documents that change while a session runs; their digests are listed when it ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredFile:
+class StoredFile(Record):
     """A file's name relative to its directory, its size, and its sha256 in hex."""
 
     name: str
@@ -28,8 +28,7 @@ class StoredFile:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
+class HistoryEntry(Record):
     """One change of a session's status: when (UTC, ns), by which version and command line."""
 
     real_ns: int
@@ -39,8 +38,7 @@ class HistoryEntry:
     command: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SessionDocument:
+class SessionDocument(Record):
     """session.json: what this directory is and how it stands.
 
     `command` is the command line that created it; `history` holds the start, each end and each
@@ -79,8 +77,7 @@ class SessionDocument:
         return (*([HOSTS] if has_hosts else []), *named)
 
 
-@dataclass(frozen=True, slots=True)
-class PlanDocument:
+class PlanDocument(Record):
     """plan.json: the study with every default filled in (its text is study.toml), and the plan."""
 
     format: int
@@ -88,8 +85,7 @@ class PlanDocument:
     plan: Plan
 
 
-@dataclass(frozen=True, slots=True)
-class HostsStart:
+class HostsStart(Record):
     """The facts of all hosts, by name, when the session started or resumed (UTC, ns).
 
     `created_target_facts` are those of targets on which it made file systems of its own after that.
@@ -101,46 +97,40 @@ class HostsStart:
     created_target_facts: Mapping[str, HostFacts] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class StartHead:
+class StartHead(Record):
     """When the session started or resumed, without the facts."""
 
     real_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class HostsHead:
+class HostsHead(Record):
     """The part of hosts.json that tells segments apart."""
 
     format: int
     starts: tuple[StartHead, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class HostsDocument:
+class HostsDocument(Record):
     """hosts.json: one entry a start, oldest first."""
 
     format: int
     starts: tuple[HostsStart, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentHead:
+class DocumentHead(Record):
     """As much of a document as tells whether it can be read."""
 
     format: int
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerDocument:
+class LedgerDocument(Record):
     """ledger.json: what was done to the targets, kept before and after every step that writes."""
 
     format: int
     ledger: Ledger
 
 
-@dataclass(frozen=True, slots=True)
-class StoredOutput:
+class StoredOutput(Record):
     """One engine output; the n-th of a manifest lies in `engine/<n>.zst`, counted from 0.
 
     `size_bytes` is its size unpacked; `truncated` says that the engine printed more, which was cut
@@ -153,8 +143,7 @@ class StoredOutput:
     truncated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
+class Analysis(Record):
     """What was said of the run when it was committed, and by which version of the analysis.
 
     It can be computed again from the run's files at any time.
@@ -164,8 +153,7 @@ class Analysis:
     result: Result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest(RunManifest):
+class Manifest(RunManifest, kw_only=True):
     """manifest.json: everything of a run but its tables and outputs.
 
     The exact argument list, job file and engine version stand in each of `hosts`. `files` are all
@@ -181,8 +169,7 @@ class Manifest(RunManifest):
     analysis: Analysis
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestHead:
+class ManifestHead(Record):
     """The part of a manifest that a listing of results needs."""
 
     format: int
@@ -191,8 +178,7 @@ class ManifestHead:
     analysis: Analysis
 
 
-@dataclass(frozen=True, slots=True)
-class RunOrigin:
+class RunOrigin(Record):
     """What a manifest says of the session and the programs that made the run."""
 
     session: str

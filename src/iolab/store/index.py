@@ -15,11 +15,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import orjson
+import msgspec
 
 from iolab.core.metric import Level, Result
 from iolab.core.run import RunKey, RunStatus
 from iolab.core.toml import read_regular
+from iolab.record import DECODE_FAULTS
 from iolab.store import layout
 
 _STATUSES: Final = {status.value: status for status in RunStatus}
@@ -94,7 +95,7 @@ def _parse_index(content: bytes) -> dict[RunKey, tuple[IndexEntry, ListedManifes
     entries: dict[RunKey, tuple[IndexEntry, ListedManifest | None]] = {}
     for line in content.split(b"\n"):
         try:
-            digest, repeat, *ended = orjson.loads(line)
+            digest, repeat, *ended = msgspec.json.decode(line)
             if not ended:
                 entries.pop((digest, repeat), None)
                 continue
@@ -104,7 +105,7 @@ def _parse_index(content: bytes) -> dict[RunKey, tuple[IndexEntry, ListedManifes
             entry = IndexEntry(str(configuration), str(workload), _STATUSES[status], _LEVELS[level])
             listed = ListedManifest(int(manifest[0]), str(manifest[1])) if manifest else None
             entries[digest, repeat] = (entry, listed)
-        except (ValueError, TypeError, KeyError, IndexError):
+        except (*DECODE_FAULTS, ValueError, TypeError, KeyError, IndexError):
             continue
     return entries
 
@@ -112,7 +113,7 @@ def _parse_index(content: bytes) -> dict[RunKey, tuple[IndexEntry, ListedManifes
 def _append_line(session: Path, line: list[Any], *, flush: bool = False) -> None:
     """Append a line that begins with its break: one that was cut off before it spoils no other."""
     with (session / layout.INDEX).open("ab") as file:
-        file.write(b"\n" + orjson.dumps(line))
+        file.write(b"\n" + msgspec.json.encode(line))
         if flush:
             file.flush()
             os.fsync(file.fileno())

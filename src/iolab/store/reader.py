@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
@@ -10,11 +9,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from msgspec.structs import replace
+
 from iolab.core.events import SessionStatus
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result
 from iolab.core.run import Plan, RunKey, RunRecord, RunStatus
 from iolab.core.study import Study
+from iolab.core.tagged import tag_of
 from iolab.core.target_state import EMPTY, Ledger
 from iolab.errors import StoreError
 from iolab.store import layout
@@ -89,7 +91,7 @@ class SessionReader:
             if session.status is not SessionStatus.RUNNING or is_locked(self.directory):
                 return session
             if read_session(self.directory) == session:
-                return dataclasses.replace(session, status=SessionStatus.INTERRUPTED, reason=_DIED)
+                return replace(session, status=SessionStatus.INTERRUPTED, reason=_DIED)
         return session
 
     @property
@@ -109,7 +111,7 @@ class SessionReader:
     @property
     def study(self) -> Study:
         """The study with every default and override as it was run."""
-        return dataclasses.replace(self._plan_document.study, text=self.study_text)
+        return replace(self._plan_document.study, text=self.study_text)
 
     @property
     def plan(self) -> Plan:
@@ -172,14 +174,14 @@ class SessionReader:
         Each says in which segment it was measured, and of what kind its job was.
         """
         heads = self._read_heads()
-        loads = {workload.id: workload.job.type_tag for workload in self.study.workloads}
+        loads = {workload.id: tag_of(workload.job) for workload in self.study.workloads}
         begun = self.segment_start_times()
         planned = {run.key: run.order for run in self.plan.runs}
         last = len(planned)
         measured = {key: head.analysis.result.order for key, head in heads.items()}
         keys = sorted(heads, key=lambda key: (planned.get(key, last), measured[key], key))
         return tuple(
-            dataclasses.replace(
+            replace(
                 heads[key].analysis.result,
                 segment=max(1, bisect_right(begun, heads[key].started_real_ns)),
                 load=loads[heads[key].analysis.result.workload],

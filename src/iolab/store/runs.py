@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from pathlib import Path
 from typing import Final, TypeVar
+
+from msgspec.structs import asdict
 
 from iolab.core.compressed import CompressedBytes
 from iolab.core.run import EngineOutput, RunRecord
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.core.toml import read_regular
+from iolab.record import field_names
 from iolab.store import layout
 from iolab.store.codec import damaged_file_error, encode
 from iolab.store.documents import (
@@ -89,14 +91,12 @@ def read_run(directory: Path) -> RunRecord:
 
 def read_table(path: Path, shape: type[T]) -> T:
     """One table of a run."""
-    names = [field.name for field in dataclasses.fields(shape)]
-    return shape(**read_columns(path, names))
+    return shape(**read_columns(path, field_names(shape)))
 
 
 def _write_table(directory: Path, name: str, table: Table) -> StoredFile:
     """Write and flush one table."""
-    columns = {field.name: getattr(table, field.name) for field in dataclasses.fields(table)}
-    write_columns(columns, directory / name)
+    write_columns(asdict(table), directory / name)
     sync_to_disk(directory / name)
     return describe_stored_file(directory, name)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from iolab.core.toml import read_regular
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.store import layout
 
 DEPTH_MAX: Final = 4
@@ -23,8 +23,7 @@ FOLDERS_MAX: Final = 20_000
 """Folders that are entered, so that the search of a home directory ends too."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionFolders:
+class SessionFolders(Record):
     """The sessions found, sorted by path; `notes` say what the search did not enter."""
 
     folders: tuple[Path, ...]

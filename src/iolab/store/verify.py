@@ -16,8 +16,8 @@ from typing import Final, TypeVar
 from iolab.core.metric import Result
 from iolab.core.run import RunKey
 from iolab.core.toml import open_regular, read_regular
-from iolab.dataclass import dataclass
 from iolab.errors import StoreError
+from iolab.record import Record
 from iolab.store import layout
 from iolab.store.codec import (
     damaged_file_error,
@@ -58,8 +58,7 @@ AGAIN: Final = "Restore it from a copy, or measure it again with `iolab resume`.
 IMPORT_AGAIN: Final = "Restore it from a copy, or import the files again into another directory."
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(Record):
     """A file or run, relative to the session, that is not what was committed, and why.
 
     `run` names the run that is left out, empty for a file of the session itself; `do` is what can

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,6 +9,8 @@ from contextlib import suppress
 from os import getpid
 from pathlib import Path
 from typing import Final, Self
+
+from msgspec.structs import replace
 
 from iolab.core.events import PhaseTime, SessionStatus
 from iolab.core.host import HostFacts
@@ -126,7 +127,7 @@ class SessionWriter:
             kept = read_if_present(HostsDocument, path)
             starts = (*(kept.starts if kept else ()), start)
             replace_file(path, encode_sealed(HostsDocument(layout.FORMAT, starts)))
-            self._session = dataclasses.replace(self._session, agent_version=agent_version)
+            self._session = replace(self._session, agent_version=agent_version)
             _write_session_document(self._directory, self._session)
 
     def record_created_targets(self, facts: Iterable[tuple[str, HostFacts]]) -> None:
@@ -134,7 +135,7 @@ class SessionWriter:
         path = self._directory / layout.HOSTS
         with disk_errors(path, "write"):
             *earlier, start = decode_sealed(HostsDocument, path).starts
-            start = dataclasses.replace(
+            start = replace(
                 start, created_target_facts={**start.created_target_facts, **dict(facts)}
             )
             replace_file(path, encode_sealed(HostsDocument(layout.FORMAT, (*earlier, start))))
@@ -187,7 +188,7 @@ class SessionWriter:
         left_behind: tuple[str, ...] = (),
     ) -> None:
         """Say how it ended, where the time went and what stayed on hosts; let go of it."""
-        self._session = dataclasses.replace(
+        self._session = replace(
             self._session,
             times=_merge_phase_times(self._session.times, times),
             left_behind=left_behind,
@@ -225,7 +226,7 @@ class SessionWriter:
                     if (self._directory / name).exists()
                 ]
         entry = HistoryEntry(self._clock(), status, reason, __version__, command)
-        self._session = dataclasses.replace(
+        self._session = replace(
             self._session,
             format=layout.FORMAT,
             status=status,
@@ -302,7 +303,7 @@ def _write_new_session(
     """Write what a session holds from its first moment; the session as it then stands."""
     (directory / layout.POINTS).mkdir(exist_ok=True)
     replace_file(directory / layout.STUDY, study.text.encode("utf-8", "surrogateescape"))
-    document = PlanDocument(layout.FORMAT, dataclasses.replace(study, text=""), plan)
+    document = PlanDocument(layout.FORMAT, replace(study, text=""), plan)
     replace_file(directory / layout.PLAN, encode(document))
     start = HistoryEntry(now, SessionStatus.RUNNING, None, __version__, command)
     return SessionDocument(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from iolab.core.configuration import AxisMode, Capacity, Configuration, ProcurementCost, Redundancy
 from iolab.core.host import HostKind, HostSpec, HypervisorHints, Role, SshRoute

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from typing import Any, Final
 
+from msgspec import Struct, field
+
 from iolab.core.toml import PARTS_MOST, DeepKeyError, parse_toml
-from iolab.dataclass import dataclass
 from iolab.errors import Fault
+from iolab.record import Record
 from iolab.text import quote_value
 
 Path = tuple[str | int, ...]
@@ -36,8 +37,7 @@ _STRING = re.compile(
 _SCALAR = re.compile(r"[^,\]}#\r\n]+")
 
 
-@dataclass(slots=True)
-class _TomlLineScanner:
+class _TomlLineScanner(Struct):
     """One pass over the text; `position` is the position of the next character to look at."""
 
     text: str
@@ -167,8 +167,7 @@ FAULTS_MAX: Final = 100
 """Nobody reads more; the rest is counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class ValueOrigin:
+class ValueOrigin(Record):
     """Where a value was written: a file and its line, or the option that set it (no line)."""
 
     file: str
@@ -208,8 +207,7 @@ class FaultCollector:
         return (*ordered, Fault(f"There are {self._more} more faults.", "Correct these first."))
 
 
-@dataclass(slots=True)
-class StudyDocument:
+class StudyDocument(Struct):
     """The tree of a study: values of the file with values set over them, and its faults so far."""
 
     file: str

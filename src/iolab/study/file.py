@@ -7,9 +7,9 @@ Those of `[[workload]]` belong to the kinds of load; faults of several keys are 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated, Any, Final, Protocol, Union
 
+from msgspec.structs import replace
 from pydantic import Field, create_model
 
 from iolab.core import study
@@ -19,7 +19,7 @@ from iolab.core.stopping import PRESETS, LoadPattern, StoppingRuleSettings
 from iolab.core.study import MethodKind, OnFailure, RunOrder
 from iolab.core.target_state import PLAIN, Purge, Restore
 from iolab.core.volume import VOLUME_TYPES
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.study import ssh_addresses, values
 from iolab.study.document import StudyDocument
 from iolab.study.load_tables import Id, Label, LoadTable, NumJobs, Prose, StudyTable, Title
@@ -371,8 +371,7 @@ class StudySection(Protocol):
         """What a table that cannot be read counts as."""
 
 
-@dataclass(frozen=True, slots=True)
-class StudyFileForm:
+class StudyFileForm(Record):
     """What a study file may hold, as far as that is of single kinds of load or host.
 
     `workloads` are the tables of `[[workload]]`, each with the engines that it may name; `examples`

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 from iolab.core.metric import Level, worst_level
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.units import format_duration_s
 
 RUN_SHORT_S: Final = 18.0
@@ -39,8 +39,7 @@ def level_for_run_length(asked_s: float, measured_s: float) -> Level:
     return Level.VALID
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictLimit:
+class VerdictLimit(Record):
     """What keeps runs of some points from a better verdict than `level`, and what to do.
 
     `points` are digests. `is_run_length` tells of runs that are too short, which `iolab run` does
@@ -61,8 +60,7 @@ class VerdictLimiter(Protocol):
         """Those of these runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(Record):
     """How many of the `runs` can be no better than each level, and why, the worst first."""
 
     runs: int

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from iolab.core.host import DeviceFacts, HostFacts, NoTarget, TargetFacts, TargetFault, TargetProbe
 from iolab.core.run import Plan
@@ -13,6 +14,7 @@ from iolab.core.study import Study
 from iolab.core.target_state import Purge
 from iolab.core.workload import Direction
 from iolab.errors import EngineError, Fault, HostError
+from iolab.record import field_names
 from iolab.study.cost import with_free_space_margin
 from iolab.study.targets import Target, data_sets_at, targets_of_study, used_region_bytes
 from iolab.text import counted_noun, quote_value, uncapitalised
@@ -462,11 +464,11 @@ def _changed_values(name: str, was: object, value: object) -> Iterable[tuple[str
 
 
 def _changed_fields(before: Any, now: Any) -> Iterator[tuple[str, object, object]]:  # noqa: ANN401
-    """The fields of two dataclasses of a kind that differ."""
-    for field in fields(before):
-        was, value = getattr(before, field.name), getattr(now, field.name)
+    """The fields of two records of a kind that differ."""
+    for name in field_names(before):
+        was, value = getattr(before, name), getattr(now, name)
         if was != value:
-            yield field.name, was, value
+            yield name, was, value
 
 
 def _shortened_value_text(value: object) -> str:

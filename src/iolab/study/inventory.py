@@ -14,8 +14,8 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from iolab.core.host import HostKind, HostSpec, Role
-from iolab.dataclass import dataclass
 from iolab.errors import Fault, HostError, StudyError, UsageError
+from iolab.record import Record
 from iolab.study import values
 from iolab.study.build import host_spec
 from iolab.study.checks import add_host_faults
@@ -41,8 +41,7 @@ from iolab.study.wording import suggestion
 from iolab.text import quote_value
 
 
-@dataclass(frozen=True, slots=True)
-class Inventory:
+class Inventory(Record):
     """The text of an inventory and the name by which its faults call it."""
 
     text: str
@@ -222,8 +221,7 @@ _NUMBER: Final = re.compile(r"[1-9][0-9]{0,6}")
 _HOST_DO: Final = "Write HOST, USER@HOST, HOST:SLOTS or HOST slots=N."
 
 
-@dataclass(frozen=True, slots=True)
-class _MpiHostEntry:
+class _MpiHostEntry(Record):
     name: str
     user: str | None
     port: int | None
@@ -320,8 +318,7 @@ of the job around us (`SLURM_NTASKS`, `SLURM_MEM_PER_CPU`), which srun would tak
 _INSIDE: Final = "Run iolab inside of one, started with salloc or sbatch."
 
 
-@dataclass(frozen=True, slots=True)
-class SlurmAllocation:
+class SlurmAllocation(Record):
     """A job's id and its nodes."""
 
     job: str
@@ -408,8 +405,7 @@ _DO: Final = "Give k8s:NAMESPACE/SELECTOR, as in k8s:bench/app=load or k8s:bench
 _OVER: Final = ("Succeeded", "Failed")
 
 
-@dataclass(frozen=True, slots=True)
-class PodSelection:
+class PodSelection(Record):
     """Pods of a namespace by their labels; `container` is the one to enter, None for its own."""
 
     namespace: str

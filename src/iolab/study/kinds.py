@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, Protocol
+
+from msgspec import NODEFAULT
 
 from iolab.core.engine import EngineName
 from iolab.core.host import DeviceFacts, HostFacts, HostProgram, HostSpec, TargetProbe
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.core.workload import Workload
-from iolab.dataclass import dataclass
 from iolab.errors import Fault
+from iolab.record import Record, default_values, field_names
 from iolab.study.document import StudyDocument
 from iolab.study.file import StudyFileForm, StudySection
 from iolab.study.foretold import VerdictLimit, run_length_limits
@@ -34,8 +35,7 @@ KnownFacts = Mapping[str, HostFacts] | None
 """What is known of hosts, by `Target.key`; None where they were not asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadCost:
+class LoadCost(Record):
     """What the runs of one kind of load cost.
 
     `load` is the load itself, `ceiling_measurements` what is measured once for all runs. The
@@ -53,8 +53,7 @@ class LoadCost:
     space_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class HostCost:
+class HostCost(Record):
     """What hosts cost that a session makes: bytes are of each node."""
 
     reasons: tuple[Reason, ...]
@@ -109,8 +108,9 @@ class LoadStudy:
 
     def job_text(self, job: Any) -> str:  # noqa: ANN401 - a job of its own
         """What a job of its own asks one client to do, in a line."""
-        names = (field.name for field in fields(job) if getattr(job, field.name) != field.default)
-        texts = (f"{name} {getattr(job, name)}" for name in names if name != "engine")
+        usual = default_values(type(job))
+        values = ((name, getattr(job, name)) for name in field_names(job) if name != "engine")
+        texts = (f"{name} {value}" for name, value in values if value != usual.get(name, NODEFAULT))
         return f"{job.engine}: {', '.join(texts)}"
 
     def required_programs(self, study: Study) -> Programs:  # noqa: ARG002 - of kinds made by hosts' programs
@@ -269,8 +269,7 @@ class HostStudy(Protocol):
         """What the hosts of that many runs cost, where a node writes `rate` bytes a second."""
 
 
-@dataclass(frozen=True, slots=True)
-class StudyKinds:
+class StudyKinds(Record):
     """The kinds of load that a study may have, and the kind of host that a session may make."""
 
     loads: tuple[LoadStudy, ...]

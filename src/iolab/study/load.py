@@ -8,8 +8,8 @@ from typing import Any, Final
 from iolab.core.configuration import DEFAULT_CONFIGURATION, LOCAL_HOST
 from iolab.core.engine import EngineName
 from iolab.core.study import Study
-from iolab.dataclass import dataclass
 from iolab.errors import StudyError
+from iolab.record import Record
 from iolab.study.build import build_study
 from iolab.study.checks import add_cross_table_faults, add_device_faults, add_path_faults
 from iolab.study.document import FaultCollector, StudyDocument, ValueOrigin, read_document
@@ -36,8 +36,7 @@ INVENTORY_NAME: Final = "inventory"
 """What a session calls the inventory that it began with."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadOptions:
+class LoadOptions(Record):
     """What the command line sets over the file.
 
     `sets` are `--set` arguments and win over the scale; `path` is `--path`, `device` and `serial`

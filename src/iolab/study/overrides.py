@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Final, get_args, get_origin
 
 from iolab.core.engine import EngineName
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.study import values
 from iolab.study.document import Path, StudyDocument, ValueOrigin
 from iolab.study.file import ITEMS, StudyFileForm
@@ -67,8 +67,7 @@ def engine_assignments(
     return assignments
 
 
-@dataclass(frozen=True, slots=True)
-class _Assignment:
+class _Assignment(Record):
     """One assignment on its way into the tree."""
 
     document: StudyDocument
@@ -220,8 +219,7 @@ def _dotted_values(table: dict[str, Any], path: Path) -> Iterator[tuple[Path, st
             yield (*path, key), key, value
 
 
-@dataclass(frozen=True, slots=True)
-class ValueShape:
+class ValueShape(Record):
     """Whether a value is split at commas, is kept as text, holds keys, and holds free ones."""
 
     is_list: bool

@@ -8,8 +8,10 @@ import json
 import random
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, astuple, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import NODEFAULT, to_builtins
+from msgspec.structs import asdict, replace
 
 from iolab.core.configuration import Configuration, Objective
 from iolab.core.run import Plan, PlannedRun, Point
@@ -23,7 +25,7 @@ from iolab.core.workload import (
     Direction,
     Workload,
 )
-from iolab.dataclass import dataclass
+from iolab.record import Record, default_values, nested_values
 from iolab.stats.seeds import (
     LOAD_RUNS_MOST,
     PEAK_RUNS_MOST,
@@ -164,17 +166,12 @@ def _host_numjobs(study: Study, hosts: Iterable[str]) -> tuple[tuple[str, int], 
 
 def _changed_values(job: AnyJob) -> dict[str, object]:
     """The job without what is as usual, so that a field added later keeps every digest."""
-    values = {
-        field.name: getattr(job, field.name)
-        for field in fields(job)
-        if getattr(job, field.name) != field.default
+    usual = default_values(type(job))
+    return {
+        name: to_builtins(value)
+        for name, value in asdict(job).items()
+        if value != usual.get(name, NODEFAULT)
     }
-    return {key: _to_json_value(value) for key, value in values.items()}
-
-
-def _to_json_value(value: object) -> object:
-    """A part of a job as JSON can have it."""
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 SENTINEL_EVERY_CELLS: Final = 8
@@ -185,8 +182,7 @@ CONFIRMED_MOST: Final = 2
 """Points of one search that are confirmed: confirming the best may show that another is better."""
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Record):
     """Points of one workload and configuration that differ in searched axes alone.
 
     `axes` are the values of each searched axis, ascending; a max-load search has none, and the one
@@ -370,13 +366,13 @@ def _preparation_identity(study: Study) -> Mapping[str, object]:
     filesystem = {"filesystem": ["xfs", target.image_bytes]} if target.make_xfs else {}
     if study.precondition == PLAIN:
         return filesystem
-    return {**filesystem, "precondition": list(astuple(study.precondition))}
+    return {**filesystem, "precondition": nested_values(study.precondition)}
 
 
 def _search_identity(study: Study) -> dict[str, object]:
     """What decides further runs, where anything does."""
     aims = [
-        [item.id, list(astuple(item.search_goal))]
+        [item.id, nested_values(item.search_goal)]
         for item in study.workloads
         if item.search_goal.is_adaptive
     ]
@@ -390,7 +386,7 @@ def _rule_identity(study: Study) -> dict[str, object]:
     method = study.method
     if method.rule is None:
         return {}
-    return {"rule": list(astuple(method.rule))}
+    return {"rule": nested_values(method.rule)}
 
 
 def _watch_identity(study: Study) -> dict[str, object]:

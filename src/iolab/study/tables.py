@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from iolab.core.engine import EngineOption
 from iolab.core.host import Role
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.study.document import Path, StudyDocument
 from iolab.study.file import (
     EXAMPLES,
@@ -36,8 +36,7 @@ ELEMENTS_MAX: Final = 1000
 TableT = TypeVar("TableT", bound=StudyTable)
 
 
-@dataclass(frozen=True, slots=True)
-class TableItem:
+class TableItem(Record):
     """An element of an array of tables: where it is, as written, and read (None if it has faults).
 
     A key with a fault counts as left out in `table`, so that checks over several keys go on.
@@ -48,8 +47,7 @@ class TableItem:
     table: StudyTable | None
 
 
-@dataclass(frozen=True, slots=True)
-class StudyTables:
+class StudyTables(Record):
     """All tables of a study file; `kind_tables` are those of single kinds of load or host.
 
     With `makes_hosts` the session makes the clients, rather than use those that exist.

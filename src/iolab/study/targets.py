@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostFacts, HostSpec, Role
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.core.workload import DataSet
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Record):
     """One directory, or with a `serial` one block device, on one host, and who uses it.
 
     `key` names it among facts and probes: the host's name for its first directory, the name and

@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
 from enum import StrEnum
 from typing import Any, Final
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.study.wording import suggestion
 from iolab.text import quote_value
 from iolab.units import parse_duration_s, parse_size
@@ -38,12 +37,14 @@ _PATH_CHARACTERS: Final = 1024
 """Well below the kernel's 4096, so that scratch folders and files still fit behind it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ValueReader:
+class ValueReader(Record):
     """Metadata of a pydantic field: the reader of its value, and the value's JSON Schema."""
 
     read: Callable[[object], object]
-    schema: dict[str, Any] = field(hash=False)
+    schema: dict[str, Any]
+
+    def __hash__(self) -> int:
+        return hash(self.read)
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
@@ -387,8 +388,7 @@ def option_text(value: str | float) -> str:
     return str(value)
 
 
-@dataclass(frozen=True, slots=True)
-class ListValue:
+class ListValue(Record):
     """A list with at least one value, each at most once (`equality_key` maps equal values alike).
 
     With `allow_scalar`, a value that stands alone is read as the list of it.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from iolab.core.metric import Result
 from iolab.core.run import Plan, Point, RunStatus
 from iolab.core.study import Study
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ WRITE_RATE: Final = "write_bw_bytes_per_s"
 """The metric by which a finished run forecasts others."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunWrites:
+class RunWrites(Record):
     """What one run writes, on all hosts.
 
     `bytes` are those of load of a set size. In `seconds`, the least and the most that the load
@@ -47,8 +46,7 @@ class RunWrites:
         return self.open_hosts * least, self.open_hosts * most
 
 
-@dataclass(frozen=True, slots=True)
-class WriteForecast:
+class WriteForecast(Record):
     """The bytes that a plan writes over all hosts and certain runs.
 
     `known_bytes` need no speed of a target, `measured_bytes` are those of runs that finished ones

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any, Final
+
+from msgspec import field
 
 from iolab.core.engine import EngineName
 from iolab.core.events import Event, Phase, PhaseStarted, Recorder
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
-from iolab.dataclass import dataclass
 from iolab.hosts.barrier import StopRequest
 from iolab.hosts.clock import Clock
 from iolab.hosts.engine import FileEngine
 from iolab.hosts.host import Host
+from iolab.record import Record
 from iolab.study.targets import load_hosts_of_point
 from iolab.targets.state import BlockLedgers
 
 
-@dataclass(frozen=True, slots=True)
-class TargetContext:
+class TargetContext(Record):
     """The study and its plan, the hosts by name, and who is told, who may stop, what time it is.
 
     A host that was lost and reached again takes its place in `hosts`. `left_out` are hosts that

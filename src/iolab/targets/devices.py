@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import posixpath
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from iolab.core.host import DeviceFacts, DeviceRefusal, HostFacts, HostKind, TargetFacts
 from iolab.core.run import ExtentProof
 from iolab.core.study import TargetSettings
-from iolab.dataclass import dataclass
 from iolab.hosts.answers import (
     FilesystemAnswer,
     read_answer,
@@ -19,6 +19,7 @@ from iolab.hosts.answers import (
 )
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError
+from iolab.record import Record
 from iolab.study.targets import Target
 from iolab.targets.work_directory import WorkDirectory, scratch_name
 from iolab.text import excerpt
@@ -134,8 +135,7 @@ MOUNT_PARENT: Final = "/run"
 on every Linux host that was installed in the last decade, and empty after a start."""
 
 
-@dataclass(frozen=True, slots=True)
-class CreatedFileSystem:
+class CreatedFileSystem(Record):
     """A file system as a work directory, and the host's facts with it as the target.
 
     `notices` are what the user should know of it.

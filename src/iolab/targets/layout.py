@@ -6,8 +6,9 @@ import asyncio
 import errno
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from iolab.core.engine import EngineName
 from iolab.core.events import Phase

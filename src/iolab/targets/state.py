@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from iolab.core.host import HostFacts
 from iolab.core.run import HostRun, PlannedRun, RunRecord
 from iolab.core.target_state import Ledger, LedgerRun, LedgerTarget, RoundsSeries, TargetState
 from iolab.core.workload import DataSet, Direction
-from iolab.dataclass import dataclass
 from iolab.hosts.answers import LedgerAnswer, read_answer
 from iolab.hosts.device_counters import DeviceSnapshot
 from iolab.hosts.engine import BlockLedger
@@ -200,8 +201,7 @@ _Place = tuple[str, str]
 """A work directory's key, and what lies there."""
 
 
-@dataclass(slots=True)
-class _HostLedger:
+class _HostLedger(Struct):
     """A ledger, who keeps it, and whether it knows of every block."""
 
     ledger: BlockLedger

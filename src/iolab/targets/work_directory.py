@@ -6,18 +6,19 @@ import hashlib
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from iolab.core.host import SCRATCH_PREFIX, TargetFacts
 from iolab.core.run import CacheProof, ExtentProof, FileIdentityCheck
 from iolab.core.workload import DataSet
-from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.answers import EvictAnswer, FileAnswer, read_answer
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError
+from iolab.record import Record
 from iolab.text import excerpt
 
 OPEN_LIMIT_S: Final = 120.0
@@ -30,8 +31,7 @@ PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 """Host names that may stand in a folder's name as they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkDirectory:
+class WorkDirectory(Record):
     """A host, the session's scratch folder on it, and what is known of the file system below.
 
     `key` is that of the directory's facts (`Target.key`). `read_from` is the client whose folder

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.adaptive import (
     AdaptiveQueue,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from iolab.analysis.bottleneck.watch import run_resources, view_with_all_resources
 from iolab.core.host import HostFacts, NicFacts

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.bottleneck.decision import Cause, LoadStep, decide_bottleneck
 from iolab.core.resources import Resource

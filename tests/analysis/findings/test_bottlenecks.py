@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from iolab.analysis.bottleneck.decision import Cause
 from iolab.analysis.findings import BottleneckFinding, best_point_findings, bottleneck_findings

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.findings import BestPointFinding, Need, Recommendation
 from iolab.analysis.ranked_findings import recommendations

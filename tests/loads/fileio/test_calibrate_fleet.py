@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.host import ToolFacts
 from iolab.errors import EngineError, HostError, IolabError

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.busy import is_full
 from iolab.analysis.checks.client import cpu_bound_client

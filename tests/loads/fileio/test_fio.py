@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.host import ToolFacts
 from iolab.core.workload import DataSet

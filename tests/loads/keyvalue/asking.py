@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from iolab.core.host import HostFacts
 from iolab.core.metric import CheckResult

@@ -8,9 +8,9 @@ from when it was due.
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from iolab.core.histogram import bin_index_of_ns
 from iolab.core.run import DeviceDelta, HostRun, PlannedRun, Point, RunRecord

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from dataclasses import dataclass, field, replace
+
+from msgspec import field
+from msgspec.structs import replace
 
 from iolab.analysis.kinds import WHOLE_RUN
 from iolab.core.configuration import Configuration
@@ -12,6 +14,7 @@ from iolab.core.metric import HostResult, Metric, Result
 from iolab.core.run import Plan, PlanCost, PlannedRun, Point, RunRecord
 from iolab.core.run import RunStatus as Status
 from iolab.core.study import Study
+from iolab.core.tagged import tag_of
 from iolab.core.workload import Axis, Workload
 from iolab.loads.keyvalue.workload import (
     BY_KEY_OPERATIONS,
@@ -41,7 +44,6 @@ MIXES = {
 MANAGED = ServerSettings(kind=ServerKind.MANAGED, host="client-1")
 
 
-@dataclass
 class KeySource(Source):
     """A session source whose runs are on a key-value store."""
 
@@ -81,7 +83,7 @@ class KeySource(Source):
                 for index, host in enumerate(record.hosts)
             ),
             verdict=self.verdicts.get(key, VALID),
-            load=run.point.job.type_tag,
+            load=tag_of(run.point.job),
             spread=kind.host_spreads(view).get(WHOLE_RUN),
         )
 

@@ -8,10 +8,10 @@ device read 4.5 KiB for each key, and YCSB half reads, half updates against an e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from iolab.core.histogram import bin_index_of_ns
 from iolab.core.host import HostFacts
@@ -35,6 +35,7 @@ from iolab.loads.keyvalue.workload import (
     TableShape,
     YcsbJob,
 )
+from iolab.record import Record
 from tests.analysis.records import DEVICE, GO_NS, SECOND, facts_of, host_run, series
 
 READ, UPDATE, INSERT = KeyOperation.READ, KeyOperation.UPDATE, KeyOperation.INSERT
@@ -64,8 +65,7 @@ EDGES_US: Final = (0, 1, 2, 3, 4, 6, 10, 15, 22, 34, 51, 76, 110, 170, 250, 380,
 EDGES_US_FAR: Final = (1900, 2900, 4400, 6600, 9900, 14000, 22000, 33000, 50000, 75000, 110000)
 
 
-@dataclass(frozen=True)
-class Did:
+class Did(Record):
     """Operations of one kind on one host: when each ended (controller's clock) and how long."""
 
     operation: KeyOperation

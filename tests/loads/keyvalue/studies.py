@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from iolab.analysis.points import PointSummary, summarise
 from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.metric_spec import metric_spec
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
+from iolab.core.tagged import tag_of
 from iolab.core.workload import Axis, Workload
 from iolab.loads.keyvalue.workload import BY_KEY_OPERATIONS, KeyValueJob
 from tests.analysis.test_points import STUDY as PLAIN
@@ -71,7 +73,7 @@ def _result(
         metrics=metrics,
         hosts=(),
         verdict=Verdict(level, ()),
-        load=KeyValueJob.type_tag,
+        load=tag_of(KeyValueJob),
     )
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
 from iolab.loads.keyvalue.workload import BinnedLatency, LatencyBin
+from iolab.record import field_names
 from tests.analysis.records import series
 from tests.loads.keyvalue.asking import ask, on_host, told
 from tests.loads.keyvalue.records import (
@@ -150,7 +150,7 @@ def test_clocks_gaps_and_short_runs_are_judged_as_of_other_load() -> None:
     assert ask("run-too-short", demonstration).level is INDICATIVE
     table = two.intervals
     kept = ~((table.seq >= 10) & (table.seq < 13) & (table.host == 0))
-    columns = {name: getattr(table, name)[kept] for name in table.__slots__}
+    columns = {name: getattr(table, name)[kept] for name in field_names(table)}
     gap = replace(two, intervals=replace(table, **columns))
     said = ask("missing-seconds", gap)
     assert (said.level, said.evidence["host"]) == (INVALID, "c1")

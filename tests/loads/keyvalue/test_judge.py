@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.metric import Level
 from iolab.core.metric_spec import metric_spec

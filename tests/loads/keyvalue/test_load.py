@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from iolab.analysis.steady import SteadinessView, fleet_rate_series, judge_steadiness
 from iolab.analysis.window import Window

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.adaptive import ResultLog
 from iolab.analysis.comparison import compare_sides, track_history

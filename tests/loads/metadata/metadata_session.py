@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from msgspec import field
+from msgspec.structs import replace
 
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Result
@@ -40,7 +41,6 @@ PUBLISHED = {
 }
 
 
-@dataclass
 class MetadataSource(Source):
     """A session source whose metadata runs are made operation by operation."""
 

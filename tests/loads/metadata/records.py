@@ -7,11 +7,12 @@ intervals, bins) is derived from them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from iolab.analysis.sums import sum_measured_window
 from iolab.core.histogram import bin_index_of_ns

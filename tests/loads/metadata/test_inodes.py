@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from iolab.core.metric import Level
 from tests.analysis.planted import FILES_MADE, METADATA, inodes

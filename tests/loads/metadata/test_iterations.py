@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from iolab.analysis.metrics import metrics_from_values
 from iolab.core.metric import Level, Result, Verdict
 from iolab.core.run import RunStatus
+from iolab.core.tagged import tag_of
 from iolab.loads.metadata.iterations import is_metadata_result, point_statistics
 from iolab.loads.metadata.metrics import METADATA_KEYS
 from iolab.loads.metadata.tables import rate_texts
@@ -39,7 +40,7 @@ def result(repeat: int, level: Level = Level.VALID, **values: float) -> Result:
         metrics=metrics_from_values(METADATA_KEYS, values),
         hosts=(),
         verdict=Verdict(level, ()),
-        load=MetadataJob.type_tag,
+        load=tag_of(MetadataJob),
     )
 
 

@@ -6,12 +6,12 @@ import csv
 import io
 import json
 import statistics
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus

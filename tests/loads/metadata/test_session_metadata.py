@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.events import Event, IntervalReported, Phase, PhaseStarted, SessionStatus
 from iolab.core.run import RunStatus

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 import pytest
 from bench.synthetic import Shape, make_facts, make_plan, make_record
+from msgspec.structs import replace
 
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import Point

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from typing import Final
+
+from msgspec.structs import replace
 
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import Level, Metric

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from iolab.core.configuration import ProcurementCost
 from iolab.core.metric import Level, Metric

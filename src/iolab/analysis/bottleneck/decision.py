@@ -11,7 +11,7 @@ from iolab.analysis.busy import is_full
 from iolab.analysis.points import REPLICATED, PointSummary
 from iolab.core.resources import IoConcurrency, IssueRule, Resource, ResourceUse, RunResources
 from iolab.core.run import RunKey
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 if TYPE_CHECKING:
     from iolab.stats.curve import UslFit
@@ -23,8 +23,7 @@ USL_POINTS_LEAST: Final = 4
 """The law has three parameters: any three points lie on one."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadStep:
+class LoadStep(Record):
     """The step of one axis of load at the best point: to it from below, or from it to the next.
 
     `rate_gain_share` is the ratio of the rates. `is_worthwhile` where it is at least the square
@@ -141,8 +140,7 @@ class Cause(StrEnum):
     """Nothing watched was at its limit; nobody tried more load, or it told nothing for sure."""
 
 
-@dataclass(frozen=True, slots=True)
-class BottleneckDecision:
+class BottleneckDecision(Record):
     """What limits one point: `use` is the resource at its limit, `step` what the load's step says.
 
     `is_certain` where no interval speaks against it. `other_full_resources` are further resources

@@ -23,7 +23,7 @@ from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts
 from iolab.core.run import DeviceDelta, ExtentProof, HostRun
 from iolab.core.workload import Direction
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.text import percent_text
 from iolab.units import format_bytes
 
@@ -41,8 +41,7 @@ BACKGROUND_BYTES_PER_S: Final = 1 << 20
 """What an idle system writes and reads by itself (logs, journals): excess below is not told."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceByteCounts:
+class DeviceByteCounts(Record):
     """One device as one kernel counts it, and all hosts of the run that used it there.
 
     `read_bytes_below` and `write_bytes_below` are what the leaves below it moved, None where it is

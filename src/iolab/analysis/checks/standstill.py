@@ -16,7 +16,7 @@ from iolab.analysis.check import (
 )
 from iolab.analysis.view import RunView
 from iolab.core.run import Standstill, StandstillCause
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.text import percent_text
 from iolab.units import format_count
 
@@ -33,8 +33,7 @@ _CAUSES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class StandstillSums:
+class StandstillSums(Record):
     """What a host's load lost within the measured time; `seconds` and `share` are of its threads.
 
     `first_start_s` is when the first began, in seconds after the load.

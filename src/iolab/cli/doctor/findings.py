@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from iolab.dataclass import dataclass
 from iolab.errors import HostError
+from iolab.record import Record
 from iolab.text import counted_noun
 from iolab.units import format_bytes
 
@@ -34,8 +34,7 @@ class FindingState(StrEnum):
     FAULT = "fault"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Record):
     """One question's answer: what was found, and what to do about it if anything."""
 
     topic: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
 from rich.text import Text
 
 from iolab.cli.doctor.findings import (
@@ -27,11 +27,11 @@ from iolab.core.host import (
     TargetFacts,
     version_commands,
 )
-from iolab.dataclass import dataclass
 from iolab.errors import IolabError
 from iolab.hosts.barrier import Outcomes
 from iolab.hosts.clock import SYSTEM_CLOCK, ClockOffset
 from iolab.hosts.connect import open_hosts
+from iolab.record import Record
 from iolab.registry import study_kinds
 from iolab.report.table import Column
 from iolab.report.terminal import QUIET_STYLE, literal_text, terminal_table
@@ -61,8 +61,7 @@ UNKNOWN: Final = "unknown"
 UNKNOWN_DO: Final = "Virtual machines often hide it; look at the machines below them."
 
 
-@dataclass(frozen=True, slots=True)
-class FleetFinding:
+class FleetFinding(Record):
     """One answer and the hosts that it is about."""
 
     hosts: tuple[str, ...]

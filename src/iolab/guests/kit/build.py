@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.guests.kit.debian import (
     NAME_YOURS,
@@ -56,6 +55,7 @@ from iolab.hosts.builds import (
 )
 from iolab.hosts.host import Host
 from iolab.hosts.push import agent_binary
+from iolab.record import Record
 
 MACHINE: Final = "x86_64"
 """The kind of machine that guests can be made on and for."""
@@ -73,8 +73,7 @@ _FORM: Final = "1"
 """Counts changes of how kits are made that their parts do not show."""
 
 
-@dataclass(frozen=True, slots=True)
-class GuestKit:
+class GuestKit(Record):
     """A kit on this machine; `release` is the kernel's, `digest` tells kits apart."""
 
     kernel: Path
@@ -85,8 +84,7 @@ class GuestKit:
     folder: Path
 
 
-@dataclass(frozen=True, slots=True)
-class NodeKitPaths:
+class NodeKitPaths(Record):
     """The same files on a node."""
 
     kernel: str
@@ -94,8 +92,7 @@ class NodeKitPaths:
     tools: str
 
 
-@dataclass(frozen=True, slots=True)
-class GuestKitBuilder:
+class GuestKitBuilder(Record):
     """Where and with what kits of guests are made; `agent` None for the packaged one."""
 
     cache: Path

@@ -8,13 +8,15 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
-from iolab.dataclass import dataclass
+from msgspec import field
+from msgspec.structs import replace
+
 from iolab.errors import EngineError
 from iolab.hosts.process import run_local_process
+from iolab.record import Record
 from iolab.text import excerpt, list_text
 
 SYSTEM_PROGRAMS: Final = "/usr/local/sbin:/usr/sbin:/sbin"
@@ -44,8 +46,7 @@ SHOWN: Final = 300
 _NO_ROOM: Final = b"No space left on device"
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramExit:
+class ProgramExit(Record):
     """How a program ended: its exit code, and all that it printed."""
 
     code: int
@@ -61,8 +62,7 @@ class ProgramExit:
         return excerpt(chosen, SHOWN).rstrip(".")
 
 
-@dataclass(frozen=True, slots=True)
-class PathPrograms:
+class PathPrograms(Record):
     """The programs on the environment's PATH, then in `extra_directories`."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -139,8 +139,7 @@ _SETTINGS: Final = b"#clear APT::Update;\n"
 _UNSIGNED: Final = "-unsigned"
 
 
-@dataclass(frozen=True, slots=True)
-class KernelPackage:
+class KernelPackage(Record):
     """An available kernel package.
 
     It comes from apt by `package_lists` (None: the system's), or is the file `package_file`.
@@ -152,8 +151,7 @@ class KernelPackage:
     package_file: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KernelTree:
+class KernelTree(Record):
     """An unpacked kernel: its image, and the folder of its modules (which may not exist)."""
 
     release: str
@@ -165,8 +163,7 @@ class KernelUnavailable(EngineError):
     """apt knows no kernel for guests, or its mirror does not have what apt's lists name."""
 
 
-@dataclass(frozen=True, slots=True)
-class AptKernelSource:
+class AptKernelSource(Record):
     """The machine's apt, and `own_lists`, a folder for lists of our own."""
 
     programs: PathPrograms

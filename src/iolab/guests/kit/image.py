@@ -20,9 +20,9 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.guests.kit.debian import PathPrograms
+from iolab.record import Record
 
 DIRECTORY: Final = 0o040755
 PROGRAM: Final = 0o100755
@@ -32,8 +32,7 @@ _CPIO_MAGIC: Final = b"070701"
 _LAST: Final = "TRAILER!!!"
 
 
-@dataclass(frozen=True, slots=True)
-class CpioEntry:
+class CpioEntry(Record):
     """One entry: `name` relative to the root, without a leading slash; `mode` with the file's type.
 
     Folders come before what is in them.
@@ -115,8 +114,7 @@ _XEN: Final = b"Xen\0"
 _NOTES_LIMIT: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Payload:
+class Payload(Record):
     """The packed kernel in a bzImage."""
 
     packing: Packing
@@ -296,8 +294,7 @@ _MISSING: Final = re.compile(r"(\S+) => not found")
 _ELF: Final = b"\x7fELF\2"
 
 
-@dataclass(frozen=True, slots=True)
-class FioPrograms:
+class FioPrograms(Record):
     """A fio and every library that it loads, by their paths on this machine."""
 
     fio: Path

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from operator import attrgetter
 from statistics import geometric_mean
 from typing import Final
+
+from msgspec.structs import replace
 
 from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts, HostSpec, ToolFacts
 from iolab.core.metric_spec import Better
 from iolab.core.workload import DataSet
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ScratchAnswer, read_answer, read_facts
 from iolab.hosts.barrier import cancel_on_halt, gather_hosts
@@ -38,6 +38,7 @@ from iolab.loads.fileio.calibration_model import (
 from iolab.loads.fileio.driver import ENGINES, null_target_iops
 from iolab.loads.fileio.engine_facts import ASKED, AUTO, FIO_ENGINE, NATIVE_ENGINE
 from iolab.loads.fileio.workload import Job, generator_kind
+from iolab.record import Record
 from iolab.session.discovery import FACTS_LIMIT_S
 from iolab.session.start import ROUND_TRIPS_TO_START, HostStartTime
 from iolab.stats.comparison import Comparison, compare_paired
@@ -64,8 +65,7 @@ ELSEWISE: Final = "Look at /dev/null there, or ask for another --rw or --ioengin
 """The same where even what does nothing was not reached."""
 
 
-@dataclass(frozen=True, slots=True)
-class CalibrationRequest:
+class CalibrationRequest(Record):
     """What to run: the job but for its engine, so many pairs of so many seconds each."""
 
     job: Job
@@ -171,8 +171,7 @@ async def _close_scratch_folder(place: _CalibratedHost) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _EngineRun:
+class _EngineRun(Record):
     """What one process on one host came to; `rate` is by its own count of the time."""
 
     tally: EngineRunTotals
@@ -181,8 +180,7 @@ class _EngineRun:
     rate: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class _CalibrationRunner:
+class _CalibrationRunner(Record):
     """All hosts, in step: nobody begins a run before everybody has ended the one before."""
 
     places: tuple[_CalibratedHost, ...]
@@ -241,8 +239,7 @@ class _CalibrationRunner:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _EngineProcess:
+class _EngineProcess(Record):
     """One process to run, who reads it, and what to do where it makes nothing."""
 
     command: Command
@@ -379,8 +376,7 @@ BIN_ALLOWANCE: Final = 2 * BIN_ERROR
 """What a ratio of percentiles may be off, a log ratio: both are known to their bins only."""
 
 
-@dataclass(frozen=True, slots=True)
-class CalibrationRow:
+class CalibrationRow(Record):
     """One figure of both engines: geometric means over their runs, and native over fio.
 
     `unit` is 1/s or ns.

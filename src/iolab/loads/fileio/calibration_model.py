@@ -10,18 +10,17 @@ import numpy as np
 from iolab.core.bins import BIN_COUNT
 from iolab.core.engine import EngineName
 from iolab.core.histogram import Counts, Histogram
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError, Fault, UsageError
 from iolab.hosts.engine import EngineReading
 from iolab.hosts.intervals import SERVICE_TIMES
 from iolab.hosts.remote_process import Ending
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.workload import IOENGINES, SECTOR_BYTES, SYNC_IOENGINES, Access, Job
+from iolab.record import Record
 from iolab.units import NS_PER_S, parse_size
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Record):
     """One run of one engine; latencies and CPU time in ns, CPU for each I/O."""
 
     engine: EngineName
@@ -36,8 +35,7 @@ class Trial:
 PERCENTS: Final = (50.0, 99.0)
 
 
-@dataclass(frozen=True, slots=True)
-class EngineRunTotals:
+class EngineRunTotals(Record):
     """Every I/O of a run on one host: how many, over what time, how long they waited, at what cost.
 
     `bins` are their latencies in fio's bins.
@@ -92,8 +90,7 @@ def build_trial(engine: EngineName, pair: int, tallies: Sequence[EngineRunTotals
     )
 
 
-@dataclass(frozen=True, slots=True)
-class HostCalibration:
+class HostCalibration(Record):
     """One host's part: its runs in their order, and what each engine made of nothing there.
 
     `versions` are those of the engines, `methods` how each spoke to the kernel. `job` is what that
@@ -108,8 +105,7 @@ class HostCalibration:
     methods: Mapping[EngineName, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
+class Calibration(Record):
     """All hosts, and their runs together: rates added up, latencies over the I/Os of all.
 
     All hosts ran one engine at a time, from one moment on.

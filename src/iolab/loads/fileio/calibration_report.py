@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 from enum import StrEnum
 from typing import Any, Final
 
+from msgspec import to_builtins
+
 from iolab.core.engine import EngineName
-from iolab.dataclass import dataclass
 from iolab.loads.fileio.calibration import CalibrationRow, calibration_rows
 from iolab.loads.fileio.calibration_model import Calibration, HostCalibration
 from iolab.loads.fileio.checks import BOUND_SHARE
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
+from iolab.record import Record
 from iolab.report.numbers import value_text
 from iolab.stats.comparison import SAME_WITHIN
 from iolab.text import list_text, percent_text
@@ -34,8 +35,7 @@ class ConclusionTone(StrEnum):
     WARNING = "warning"
 
 
-@dataclass(frozen=True, slots=True)
-class Conclusion:
+class Conclusion(Record):
     """One sentence, what it is about, and its tone."""
 
     about: str
@@ -43,8 +43,7 @@ class Conclusion:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratorCeilingShare:
+class GeneratorCeilingShare(Record):
     """How near an engine came to what it makes of nothing, on the host where that was nearest."""
 
     engine: EngineName
@@ -248,7 +247,7 @@ def calibration_document(calibration: Calibration) -> dict[str, Any]:
             for name in ENGINES
         ],
         "rows": [_row_document(row) for row in rows],
-        "trials": [asdict(trial) for trial in calibration.trials],
+        "trials": [to_builtins(trial) for trial in calibration.trials],
         "hosts": [_host_document(host) for host in calibration.hosts],
         "means": [
             {"about": meaning.about, "tone": meaning.tone.value, "message": meaning.message}
@@ -321,7 +320,7 @@ def _host_document(host: HostCalibration) -> dict[str, Any]:
             for name in ENGINES
         ],
         "rows": [_row_document(row) for row in calibration_rows(host.trials)],
-        "trials": [asdict(trial) for trial in host.trials],
+        "trials": [to_builtins(trial) for trial in host.trials],
     }
 
 

@@ -9,7 +9,6 @@ from typing import Final
 
 from iolab.core.events import Phase
 from iolab.core.run import NOT_DROPPED, EngineTotals, FileIdentityCheck, PlannedRun
-from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.barrier import run_with
 from iolab.hosts.engine import Command, FileEngine, OutputReader, with_ledger
@@ -19,6 +18,7 @@ from iolab.loads.fileio.engine_facts import FILE_ENGINES
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
 from iolab.loads.fileio.workload import Job, generator_kind
+from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState, run_on_each_host
 from iolab.session.kinds import LoadSession
@@ -175,8 +175,7 @@ _Kinds = frozenset[tuple[str, Job]]
 fast its generator can be."""
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratorCeiling:
+class GeneratorCeiling(Record):
     """I/Os a second; None where there is none, and then why if it should have been had."""
 
     iops: float | None

@@ -9,7 +9,7 @@ from typing import Final
 
 from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts, HostProgram, ToolFacts, version_commands
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.text import quote_value
 
 FIO_ENGINE: Final = EngineName("fio")
@@ -54,8 +54,7 @@ def _fio_version_text(facts: HostFacts) -> str:
     return (tool.version or "") if parse_fio_version(tool.version) else "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class FileEngineFacts:
+class FileEngineFacts(Record):
     """One engine: its `name` in studies, and the `program` of hosts that it is, if any.
 
     `ioengine` is how it asks the kernel where a study does not say. `ceiling_load_s` is the load of

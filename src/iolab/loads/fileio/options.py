@@ -14,12 +14,10 @@ from types import MappingProxyType
 from typing import Final
 
 from iolab.core.engine import FLAG, EngineOption
-from iolab.dataclass import dataclass
 from iolab.loads.fileio.engine_facts import AUTO
 from iolab.loads.fileio.workload import WHOLE, split_shares
 
 
-@dataclass(frozen=True, slots=True)
 class FioOption(EngineOption):
     """With the I/O engines that know it.
 

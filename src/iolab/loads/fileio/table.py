@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, ClassVar, Final
 
+from msgspec.structs import replace
 from pydantic import Field
 
 from iolab.core.engine import EngineName

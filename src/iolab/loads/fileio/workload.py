@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import ClassVar, Final
 
+from msgspec.structs import replace
+
 from iolab.core.engine import EngineName
 from iolab.core.workload import PER_NODE, AnyJob, DataSet, Direction
-from iolab.dataclass import dataclass
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, LIBAIO
+from iolab.record import Record
 from iolab.units import parse_size
 
 SECTOR_BYTES: Final = 512
@@ -95,8 +96,7 @@ ASYNC_IOENGINES: Final = ("libaio", "io_uring", "posixaio")
 IOENGINES: Final = ASYNC_IOENGINES + SYNC_IOENGINES
 
 
-@dataclass(frozen=True, slots=True)
-class Job(AnyJob):
+class Job(AnyJob, Record, tag="io"):
     """One client's share of a workload with every number settled.
 
     Bytes are bytes; `read_percent` is set for mixed access only. `rate_iops` and

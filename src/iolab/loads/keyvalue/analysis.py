@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from iolab.analysis.check import CheckSlot
 from iolab.analysis.checks.bytes import bytes_moved, hidden_layer, target_is_memory

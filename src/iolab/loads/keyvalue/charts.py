@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from iolab.analysis.findings import first_knee_load
 from iolab.analysis.metrics import ios_needed_for_percentile
@@ -18,8 +19,11 @@ from iolab.analysis.pairs import (
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import Result
 from iolab.core.study import Study
-from iolab.dataclass import dataclass
-from iolab.loads.keyvalue.evidence import HostRunsAndFacts, device_io_table, store_state_table
+from iolab.loads.keyvalue.evidence import (
+    HostRunsAndFacts,
+    device_io_table,
+    store_state_table,
+)
 from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, WHOLE_KEY
 from iolab.loads.keyvalue.tables import (
     WORDS,
@@ -38,6 +42,7 @@ from iolab.loads.keyvalue.tables import (
     timed_operations,
 )
 from iolab.loads.keyvalue.workload import KeyOperation
+from iolab.record import Record
 from iolab.report.best import BestFigure, PointFigures, best_figure, operation_latencies_text
 from iolab.report.charts.chart import ChartGroup, Figure, SeriesStyles
 from iolab.report.charts.lines import (
@@ -185,8 +190,7 @@ def largest_gains_table(
     return Table(title, heads, rows)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupLargestGain:
+class GroupLargestGain(Record):
     """The largest gain of a candidate in a metric over a group; `best` is None where it has none.
 
     `words` name the metric, `at` the cell.

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Method, Study
-from iolab.dataclass import dataclass
 from iolab.loads.keyvalue.table import WRITERS_BESIDE
 from iolab.loads.keyvalue.workload import (
     KeyJob,
@@ -22,6 +22,7 @@ from iolab.loads.keyvalue.workload import (
     YcsbJob,
     server_settings,
 )
+from iolab.record import Record
 from iolab.study.cost import extra_watch_seconds
 from iolab.study.writes import RunWrites
 from iolab.text import counted_noun, quote_value
@@ -400,8 +401,7 @@ def plan_with_copy_costs(study: Study, plan: Plan, reflinks: Reflinks, rate: flo
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _DatabaseCopy:
+class _DatabaseCopy(Record):
     """Of one run: how large the database is, and the hosts that copy it whole."""
 
     hosts: tuple[str, ...]

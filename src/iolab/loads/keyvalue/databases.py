@@ -12,14 +12,13 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
 from typing import Any, Final
 
-from pydantic import TypeAdapter, ValidationError
+from msgspec import ValidationError, convert, to_builtins
+from msgspec.structs import replace
 
 from iolab.core.events import Phase
 from iolab.core.run import NOT_DROPPED, CacheProof, PlannedRun
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
@@ -43,6 +42,7 @@ from iolab.loads.keyvalue.workload import (
     StoreShape,
     TableShape,
 )
+from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState, run_on_each_host
 from iolab.targets.layout import is_os_error
@@ -160,7 +160,7 @@ async def remove_folder(host: Host, folder: str) -> None:
 def parse_store_shape(mark: object) -> StoreShape | None:
     """The shape that a marker holds as its fields; None for anything else."""
     try:
-        return _SHAPE.validate_python(mark)
+        return convert(mark, StoreShape)
     except ValidationError:
         return None
 
@@ -211,8 +211,7 @@ _ANY_CODE: Final = frozenset({0, 1})
 """sst_dump ends with 1 where it finds no table, which its output tells as well."""
 
 
-@dataclass(frozen=True, slots=True)
-class GoldenDatabase:
+class GoldenDatabase(Record):
     """A whole database: its folder, its shape, the bytes of its tree by RocksDB's own count.
 
     `seed` is that of its load, None for one that the user loaded. `file_bytes` are those of all its
@@ -237,9 +236,9 @@ async def find_golden_database(
     if marker is None or marker.get("asked") != _database_contents_with_version(job, version):
         return None
     try:
-        tree_bytes = _NUMBER.validate_python(marker.get("tree_bytes"))
-        seed = _NUMBER.validate_python(marker.get("seed"))
-        file_bytes = _NUMBER.validate_python(marker.get("file_bytes"))
+        tree_bytes = convert(marker.get("tree_bytes"), type=_Number)
+        seed = convert(marker.get("seed"), type=_Number)
+        file_bytes = convert(marker.get("file_bytes"), type=_Number)
     except ValidationError:
         return None
     shape = parse_store_shape(marker.get("shape"))
@@ -273,7 +272,7 @@ async def make_golden_database(
         return None
     marker = {
         "asked": _database_contents_with_version(job, version),
-        "shape": asdict(database.shape),
+        "shape": to_builtins(database.shape),
         "tree_bytes": database.tree_bytes,
         "seed": database.seed,
         "file_bytes": database.file_bytes,
@@ -413,7 +412,7 @@ def _database_path(workdir: WorkDirectory, job: KeyValueJob) -> str:
 def _database_contents(job: KeyValueJob) -> dict[str, Any]:
     """What a database is made of."""
     options = [list(option) for option in sorted(job.options) if option[0] not in PROGRAMS]
-    return {**asdict(job.loaded), "options": options, "database": job.database}
+    return {**to_builtins(job.loaded), "options": options, "database": job.database}
 
 
 def _database_contents_with_version(job: KeyValueJob, version: str) -> dict[str, Any]:
@@ -421,5 +420,4 @@ def _database_contents_with_version(job: KeyValueJob, version: str) -> dict[str,
     return {**_database_contents(job), "version": version, "engine": job.engine}
 
 
-_SHAPE: Final = TypeAdapter(StoreShape)
-_NUMBER: Final[TypeAdapter[int | None]] = TypeAdapter(int | None)
+_Number = int | None

@@ -11,14 +11,14 @@ import asyncio
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import replace
 from typing import Final
 from weakref import WeakKeyDictionary
+
+from msgspec.structs import replace
 
 from iolab.core.events import Notice, Phase
 from iolab.core.run import NOT_DROPPED, PlannedRun, RunRecord
 from iolab.core.study import Method
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.hosts.barrier import gather_hosts, run_with
 from iolab.hosts.host import Host
@@ -79,6 +79,7 @@ from iolab.loads.keyvalue.ycsb.clients import (
 from iolab.loads.keyvalue.ycsb.engine import YcsbStore, latency_log_names, measure_command
 from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
 from iolab.loads.keyvalue.ycsb.output import log_intervals, parse_ycsb_output, ycsb_faults
+from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostRunState, run_on_each_host
 from iolab.session.kinds import LoadSession
@@ -98,8 +99,7 @@ LEAST_SHARE: Final = 0.5
 SEE_OUTPUT: Final = "See what YCSB printed in the session's folder, and run again."
 
 
-@dataclass(frozen=True, slots=True)
-class YcsbClientState:
+class YcsbClientState(Record):
     """What is known of one client's part: its job, its logs' names, its database at the start."""
 
     job: YcsbJob

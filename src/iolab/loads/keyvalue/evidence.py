@@ -11,7 +11,6 @@ from iolab.core.metric import Result
 from iolab.core.run import HostRun, RunKey
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob
-from iolab.dataclass import dataclass
 from iolab.loads.keyvalue.metrics import WHOLE_KEY
 from iolab.loads.keyvalue.tables import key_workloads
 from iolab.loads.keyvalue.workload import (
@@ -26,6 +25,7 @@ from iolab.loads.keyvalue.workload import (
     key_value_run_of,
     server_settings,
 )
+from iolab.record import Record
 from iolab.report.numbers import DASH, metric_text, value_text
 from iolab.report.table import Cell, Column, Table, columns_of, row_of, verdict_cell
 from iolab.text import counted_noun
@@ -35,8 +35,7 @@ Runs = Mapping[RunKey, tuple[HostRun, ...]]
 """How runs went on each host."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostRunsAndFacts:
+class HostRunsAndFacts(Record):
     """How runs went on each host, and what the hosts are."""
 
     runs: Runs

@@ -9,12 +9,12 @@ import re
 import shutil
 import zipfile
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from iolab.dataclass import dataclass
+from msgspec import field
+
 from iolab.errors import EngineError
 from iolab.hosts.builds import (
     DIGEST_SHOWN,
@@ -30,6 +30,7 @@ from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.process import kill_process_group
 from iolab.hosts.remote_process import exit_fault, program_name, require_success
+from iolab.record import Record
 from iolab.text import excerpt
 
 INSTALL_JAVA: Final = (
@@ -47,8 +48,7 @@ _JAVA_VERSION: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Java:
+class Java(Record):
     """A Java machine: `release` is 8 for what calls itself 1.8.0, 17 for 17.0.15."""
 
     program: str
@@ -116,8 +116,7 @@ INSTALL_MAVEN: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Maven:
+class Maven(Record):
     """A Maven: its program, found on the environment's PATH when it has no slash."""
 
     program: str = "mvn"
@@ -257,8 +256,7 @@ _KEPT_IN_JAR: Final = re.compile(r"librocksdbjni-linux(?:64|-aarch64)-musl\.so")
 """For hosts of another C library, which are rare. All others are for systems without iolab."""
 
 
-@dataclass(frozen=True, slots=True)
-class KitBuilder:
+class KitBuilder(Record):
     """Where and how kits are built."""
 
     cache: Path

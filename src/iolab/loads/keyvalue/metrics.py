@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from itertools import pairwise
 from typing import Final
 
@@ -45,7 +44,6 @@ from iolab.core.metric_spec import OPS_PER_S
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Floats, Ints
 from iolab.core.stopping import SteadinessStatus
-from iolab.dataclass import dataclass
 from iolab.loads.keyvalue.workload import (
     READ_RANDOM,
     READ_RANDOM_WRITE_RANDOM,
@@ -57,6 +55,7 @@ from iolab.loads.keyvalue.workload import (
     LatencyBin,
     key_value_run_of,
 )
+from iolab.record import Record
 
 
 def merge_latencies(latencies: Sequence[BinnedLatency]) -> BinnedLatency | None:
@@ -107,8 +106,7 @@ WHOLE: Final[Weights] = {
 """How often a row of each operation counts as a whole operation; all others do not."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyValueLoad:
+class KeyValueLoad(Record):
     """Sums over the measured intervals; H hosts, axis 1 is `operations`.
 
     `operations` are those that have intervals or latencies. `seconds` (H,) is the time that each
@@ -280,11 +278,10 @@ def _covered_seconds(record: RunRecord, rows: Ints) -> Floats:
     return covered
 
 
-@dataclass(frozen=True, slots=True)
-class KeyValueView(RunView):
+class KeyValueView(RunView, kw_only=True):
     """With what was done to the store; `load` is empty but for its cut and its seconds."""
 
-    key_value_load: KeyValueLoad = field(kw_only=True)
+    key_value_load: KeyValueLoad
 
     @property
     def key_value_job(self) -> KeyJob:

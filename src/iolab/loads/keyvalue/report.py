@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from iolab.analysis.metrics import is_percentile_supported
 from iolab.analysis.points import PointSummary

@@ -25,7 +25,6 @@ from iolab.analysis.checks.bytes import (
 from iolab.analysis.checks.idle import other_io_answer_for_window
 from iolab.core.host import HostFacts
 from iolab.core.run import CacheProof, DeviceDelta, HostRun
-from iolab.dataclass import dataclass
 from iolab.loads.keyvalue.db_bench.run import shape_faults
 from iolab.loads.keyvalue.metrics import KeyValueView
 from iolab.loads.keyvalue.workload import (
@@ -37,6 +36,7 @@ from iolab.loads.keyvalue.workload import (
     key_value_run_of,
     server_run_of,
 )
+from iolab.record import Record
 from iolab.text import percent_text
 from iolab.units import format_bytes, format_count
 
@@ -412,8 +412,7 @@ def key_value_layers(view: KeyValueView) -> CheckAnswer:
     return hidden_layer.judge(view)
 
 
-@dataclass(frozen=True, slots=True)
-class StoreReads:
+class StoreReads(Record):
     """What one group of devices holds, and what they read in the whole run.
 
     `clients` are the hosts, by their place in the run, whose operations it answered. `data_bytes`

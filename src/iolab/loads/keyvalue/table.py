@@ -12,7 +12,6 @@ import ipaddress
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import astuple
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Final
 
@@ -21,7 +20,6 @@ from pydantic import Field
 from iolab.core.engine import FLAG, FOLDERS, EngineName, EngineOption, engine_options
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Indicator
-from iolab.dataclass import dataclass
 from iolab.loads.keyvalue.workload import (
     BY_KEY_OPERATIONS,
     DB_BENCH_ENGINE,
@@ -36,6 +34,7 @@ from iolab.loads.keyvalue.workload import (
     YcsbJob,
     server_settings,
 )
+from iolab.record import nested_values
 from iolab.study import ssh_addresses, values
 from iolab.study.file import TargetPath
 from iolab.study.load_tables import Label, LoadTable, Numbers, Sizes, StudyTable
@@ -99,7 +98,6 @@ DB_BENCH_OPTIONS: Final = engine_options(
 """Every allowed option by its name."""
 
 
-@dataclass(frozen=True, slots=True)
 class YcsbOption(EngineOption):
     """With what it is called by.
 
@@ -462,7 +460,7 @@ def server_identity(study: Study) -> dict[str, object]:
     """What makes two plans differ in their server, where any workload has one."""
     if server_settings(study) == EMBEDDED or not _uses_ycsb(study):
         return {}
-    return {"server": list(astuple(server_settings(study)))}
+    return {"server": nested_values(server_settings(study))}
 
 
 def _uses_ycsb(study: Study) -> bool:

@@ -7,16 +7,17 @@ main axis is told by itself, as published briefs do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.metric import Metric, Result
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
-from iolab.dataclass import dataclass
 from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, LATENCY_NAMES, WHOLE_KEY
 from iolab.loads.keyvalue.workload import KeyJob, KeyOperation, KeyValueJob, YcsbJob
+from iolab.record import Record
 from iolab.report.best import UNKNOWN_METRIC, Headline, best_point_headline, workload_and_axis_title
 from iolab.report.charts.choose import main_axis
 from iolab.report.numbers import DASH, metric_text, value_text
@@ -146,8 +147,7 @@ def operations_line(result: Result) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PointGroup:
+class PointGroup(Record):
     """The points of a workload that differ in nothing but the main `axis` and configuration.
 
     `axis` is "" where nothing that is a number varies.

@@ -10,7 +10,6 @@ from rich.text import Text
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import Metric
 from iolab.core.study import Study
-from iolab.dataclass import dataclass
 from iolab.loads.keyvalue.charts import (
     GroupLargestGain,
     compare_key_groups,
@@ -29,6 +28,7 @@ from iolab.loads.keyvalue.tables import (
     timed_operations,
 )
 from iolab.loads.keyvalue.workload import KeyOperation
+from iolab.record import Record
 from iolab.report.numbers import axis_values_text, metric_text
 from iolab.report.table import Column
 from iolab.report.terminal import (
@@ -52,8 +52,7 @@ _TAILS: Final = ("p99", "p99_9", "p99_99")
 """Percentiles that are told where any point has them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _MetricColumn:
+class _MetricColumn(Record):
     """A column of numbers by its metric."""
 
     key: str

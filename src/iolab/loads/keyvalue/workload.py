@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
+
+from msgspec.structs import replace
 
 from iolab.core.engine import EngineName
 from iolab.core.run import HostDetails, HostRun, RunDetails, RunManifest
 from iolab.core.study import ServerConfig, Study
 from iolab.core.workload import AnyJob, Indicator, NamedOperation
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.units import parse_size
 
 BY_KEY_OPERATIONS: Final = Indicator("key-operations")
@@ -76,8 +77,7 @@ READ_WHILE_WRITING = "readwhilewriting"
 _WRITER_BESIDE = "whilewriting"
 
 
-@dataclass(frozen=True, slots=True)
-class KeyValueSet:
+class KeyValueSet(Record):
     """What a database was loaded with: `keys` distinct keys of one size with values of one size.
 
     `block_bytes` is RocksDB's block size, which a database has from its load and keeps.
@@ -96,8 +96,7 @@ class KeyValueSet:
         return self.key_bytes + self.value_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class KeyValueJob(AnyJob):
+class KeyValueJob(AnyJob, Record, tag="db_bench"):
     """One client's load on a loaded database with every number settled.
 
     `workload` is db_bench's name. Of `threads` all read in readwhilewriting, and one more writes,
@@ -161,8 +160,7 @@ class KeyValueJob(AnyJob):
         return self.threads + (1 if self.has_writer else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyBin:
+class LatencyBin(Record):
     """`count` latencies above `low_ns` and up to `high_ns`, as the engine's own bins go."""
 
     low_ns: int
@@ -170,8 +168,7 @@ class LatencyBin:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class BinnedLatency:
+class BinnedLatency(Record):
     """Latencies of one operation in the engine's own bins, which are kept as they are.
 
     `resolution_ns` is the step of the clock that timed them. `bins` ascend and are not empty.
@@ -228,8 +225,7 @@ class BinnedLatency:
         return self.bins[-1], below - self.bins[-1].count
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadProgress:
+class ThreadProgress(Record):
     """What one thread had done so far, `elapsed_s` after it began.
 
     `stamp_s` is the second of the host's clock, since 1970, in which it said so.
@@ -241,8 +237,7 @@ class ThreadProgress:
     stamp_s: int
 
 
-@dataclass(frozen=True, slots=True)
-class LevelShape:
+class LevelShape(Record):
     """Files and bytes on one level of a log-structured merge tree.
 
     `score` is how full the level is against its own limit: at 1 and above it is to be compacted.
@@ -254,8 +249,7 @@ class LevelShape:
     score: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TableShape:
+class TableShape(Record):
     """The table files of a database, added up: what it really holds, and in blocks of what size."""
 
     files: int
@@ -293,8 +287,7 @@ class Distribution(StrEnum):
     EXPONENTIAL = "exponential"
 
 
-@dataclass(frozen=True, slots=True)
-class YcsbJob(AnyJob):
+class YcsbJob(AnyJob, Record, tag="ycsb"):
     """One client's load with every number settled.
 
     `mix` is each operation's share of all, which add up to 1. The store holds `records` of `fields`
@@ -376,8 +369,7 @@ class ServerKind(StrEnum):
     """A cluster that the user has; iolab makes a keyspace in it and removes nothing else."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerSettings(ServerConfig):
+class ServerSettings(ServerConfig, Record, tag="key-value"):
     """The store of a study's YCSB workloads.
 
     `addresses` are HOST[:PORT] of a given cluster. A managed node runs on `host`, a client or a
@@ -389,7 +381,6 @@ class ServerSettings(ServerConfig):
     has no slash.
     """
 
-    type_tag: ClassVar[str] = "key-value"
     keys: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"heap": "heap_bytes", "memory": "memory_bytes"}
     )
@@ -431,8 +422,7 @@ def server_settings(study: Study) -> ServerSettings:
     return study.server if isinstance(study.server, ServerSettings) else EMBEDDED
 
 
-@dataclass(frozen=True, slots=True)
-class OperationCount:
+class OperationCount(Record):
     """How often an operation came to its end in the whole run, and how often it failed.
 
     `failed` counts whatever is not the store's plain yes; `absent` are reads of keys that are not
@@ -445,8 +435,7 @@ class OperationCount:
     absent: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Statistic:
+class Statistic(Record):
     """A number that the engine or the server tells of itself, under its own name."""
 
     name: str
@@ -454,8 +443,7 @@ class Statistic:
     unit: str
 
 
-@dataclass(frozen=True, slots=True)
-class StoreShape:
+class StoreShape(Record):
     """What a database looked like before a run: its levels, its table files, its compaction debt.
 
     `pending_bytes` are still to be compacted, None where the engine does not tell.
@@ -466,8 +454,7 @@ class StoreShape:
     pending_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KeyValueRun(HostDetails):
+class KeyValueRun(HostDetails, Record, tag="key-value"):
     """What one client's engine told of a run.
 
     `build` is how the engine was compiled where it says so (`assertions enabled`), "" for nothing
@@ -478,8 +465,6 @@ class KeyValueRun(HostDetails):
     `reported_ops_per_s` over `reported_s` is the engine's own total, for comparison. `faults` are
     sentences: why the run is not what was asked for.
     """
-
-    type_tag: ClassVar[str] = "key-value"
 
     counts: tuple[OperationCount, ...]
     seed: int
@@ -494,8 +479,7 @@ class KeyValueRun(HostDetails):
     load_seed: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ServerRun(RunDetails):
+class ServerRun(RunDetails, Record, tag="key-value"):
     """What a server told around a run.
 
     `host` is the host of the study on which it runs, "" for one outside of it. `rows` is how many
@@ -503,8 +487,6 @@ class ServerRun(RunDetails):
     `restored_by` is how it came to its start state (`reflink`, `copy`), "" where it did not.
     `memory_bytes` bounds all of its memory, its page cache too; None does not.
     """
-
-    type_tag: ClassVar[str] = "key-value"
 
     product: str
     version: str

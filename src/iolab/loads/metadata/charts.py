@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from iolab.core.metric import Level, Result
 from iolab.core.run import RunRecord

@@ -33,7 +33,6 @@ from iolab.analysis.window import EDGE_SLACK_NS
 from iolab.core.bins import PERCENTILES
 from iolab.core.run import RunStatus
 from iolab.core.samples import Ints
-from iolab.dataclass import dataclass
 from iolab.hosts.counter_names import TARGET
 from iolab.loads.metadata.metrics import MetadataView, PhaseLoad
 from iolab.loads.metadata.table import PHASE_SHORT_S
@@ -43,6 +42,7 @@ from iolab.loads.metadata.workload import (
     Operation,
     reported_rates_of_run,
 )
+from iolab.record import Record
 from iolab.text import percent_text
 from iolab.units import format_count, format_ns
 
@@ -511,8 +511,7 @@ def metadata_counted(view: MetadataView) -> CheckAnswer:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _FileCounts:
+class _FileCounts(Record):
     """Files that some hosts claim, for how long all of them were there, None if not known."""
 
     created: int

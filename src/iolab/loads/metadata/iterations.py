@@ -11,15 +11,14 @@ from iolab.analysis.resume_marks import compare_repeats
 from iolab.core.bins import LATENCY_NAMES, PERCENTILES
 from iolab.core.metric import CheckResult, Level, Metric, Result, worst_level
 from iolab.core.run import RunStatus
-from iolab.dataclass import dataclass
 from iolab.loads.metadata.workload import FILE_OPERATIONS, Operation
+from iolab.record import Record
 
 HEADLINE: Final = Operation.FILE_CREATE
 """The operation by which the best point is chosen."""
 
 
-@dataclass(frozen=True, slots=True)
-class OperationStatistics:
+class OperationStatistics(Record):
     """One operation over the iterations of a point; rates in operations a second.
 
     `metric` is the key of the rate: that over the common window where all iterations have it, else
@@ -82,8 +81,7 @@ class OperationStatistics:
         return statistics.stdev(self.values) if len(self.values) > 1 else None
 
 
-@dataclass(frozen=True, slots=True)
-class PointStatistics:
+class PointStatistics(Record):
     """A point's iterations: those of other hosts (`excluded_hosts`) stand apart.
 
     `results` are the iterations that count, in their order; `left_out` is how many did not.

@@ -6,16 +6,16 @@ import asyncio
 import posixpath
 import re
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from iolab.core.compressed import OutputCompressor
 from iolab.core.engine import validated_options
 from iolab.core.events import Phase
 from iolab.core.host import HostKind
 from iolab.core.run import PlannedRun, RunRecord
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import read_facts
 from iolab.hosts.barrier import gather_hosts, run_with
@@ -39,6 +39,7 @@ from iolab.loads.metadata.workload import (
     ReportedRate,
     ReportedRates,
 )
+from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.discovery import FACTS_LIMIT_S
 from iolab.session.driver import Driver, HostRunState, run_on_each_host
@@ -56,8 +57,7 @@ class MpiName(StrEnum):
     OPEN_MPI = "Open MPI"
 
 
-@dataclass(frozen=True, slots=True)
-class Mpi:
+class Mpi(Record):
     """An MPI as its `mpiexec --version` tells it."""
 
     name: MpiName
@@ -67,8 +67,7 @@ class Mpi:
         return f"{self.name} {self.version}"
 
 
-@dataclass(frozen=True, slots=True)
-class RankPlacement:
+class RankPlacement(Record):
     """Where ranks run: a host's name in the study, its address among the hosts, how many."""
 
     host: str
@@ -145,8 +144,7 @@ VERSION_LIMIT_S: Final = 60.0
 INSTALL_MDTEST: Final = "Install it on every client, in the same place: it comes with IOR."
 
 
-@dataclass(frozen=True, slots=True)
-class MpiPrograms:
+class MpiPrograms(Record):
     """What to start, each a name to be found on PATH or a full path."""
 
     mdtest: str

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Final
 
-from iolab.dataclass import dataclass
 from iolab.loads.metadata.workload import Operation, ReportedRate
+from iolab.record import Record
 from iolab.units import parse_finite
 
 OUTPUT_LIMIT_BYTES: Final = 4 << 20
@@ -44,8 +44,7 @@ class RateRule(Enum):
     """4.x: all ranks' work over the longest time that a rank took."""
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryRow:
+class SummaryRow(Record):
     """A line of the summary as printed, in operations a second."""
 
     operation: Operation
@@ -55,8 +54,7 @@ class SummaryRow:
     std_dev: float
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseLine:
+class PhaseLine(Record):
     """A line of `-v`: one phase of one iteration (from 1) as rank 0 saw it.
 
     `ops_per_s` counts all ranks' work up to 3.3 and rank 0's own in 4.x; that of the trees is
@@ -69,8 +67,7 @@ class PhaseLine:
     ops_per_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class MdtestOutput:
+class MdtestOutput(Record):
     """All that an output tells; None and empty for what it does not.
 
     `rule` is None without a summary. `files` are those of all ranks in one iteration. `finished`

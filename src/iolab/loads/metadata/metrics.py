@@ -9,7 +9,6 @@ counted once, and the hosts told the exact extremes of all.
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Final
 
 import numpy as np
@@ -23,7 +22,6 @@ from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Floats, Ints
-from iolab.dataclass import dataclass
 from iolab.loads.metadata.workload import (
     FILE_OPERATIONS,
     MetadataJob,
@@ -33,14 +31,14 @@ from iolab.loads.metadata.workload import (
     operation_runs_of_host,
     reported_rates_of_run,
 )
+from iolab.record import Record
 
 EDGE_SHARE: Final = 0.05
 """How far an interval may stick out of the window as a share of it, where that is less than the
 slack of runs of I/O: phases may be shorter than that slack."""
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseLoad:
+class PhaseLoad(Record):
     """One operation on H hosts.
 
     `operation_runs` is what each host told, None where it did not come to the phase. `span` reaches
@@ -93,8 +91,7 @@ class PhaseLoad:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataLoad:
+class MetadataLoad(Record):
     """All phases of a run in their order, those that no host came to left out."""
 
     phases: tuple[PhaseLoad, ...]
@@ -286,11 +283,10 @@ def _phase_latencies(phase: PhaseLoad, hosts: list[int]) -> dict[str, float | No
     return {phase.operation.latency_key(name): value for name, value in values.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataView(RunView):
+class MetadataView(RunView, kw_only=True):
     """With what its phases did; `load` is empty but for its cut and its seconds."""
 
-    metadata: MetadataLoad = field(kw_only=True)
+    metadata: MetadataLoad
 
     @property
     def metadata_job(self) -> MetadataJob:

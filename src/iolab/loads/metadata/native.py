@@ -15,7 +15,6 @@ from iolab.core.events import Phase
 from iolab.core.histogram import MIDDLE_NS, dense_counts
 from iolab.core.run import NOT_DROPPED, CacheProof, PlannedRun
 from iolab.core.samples import with_narrowest_type
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import MetadataIntervalAnswer, MetadataPhaseAnswer, read_answer
 from iolab.hosts.barrier import cancel_on_halt, run_with
@@ -34,6 +33,7 @@ from iolab.loads.metadata.workload import (
     operations_per_client,
     phase_seconds,
 )
+from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostRunState, run_on_each_host
 from iolab.session.observers import HostWatch
@@ -48,8 +48,7 @@ ON_FILES = SHIFTED | {Operation.FILE_CREATE}
 """Operations of which a rank does many: they may end by the clock."""
 
 
-@dataclass(frozen=True, slots=True)
-class RankShare:
+class RankShare(Record):
     """One host's ranks among those of the fleet.
 
     `maker_host_indexes` are the hosts, by index, that made the files on which it works: its own

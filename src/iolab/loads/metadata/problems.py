@@ -8,7 +8,6 @@ from typing import Final
 from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
-from iolab.dataclass import dataclass
 from iolab.errors import Fault
 from iolab.loads.metadata.table import MetadataTable
 from iolab.loads.metadata.workload import (
@@ -17,6 +16,7 @@ from iolab.loads.metadata.workload import (
     MetadataJob,
     space_bytes_per_client,
 )
+from iolab.record import Record
 from iolab.study.cost import with_free_space_margin
 from iolab.study.document import StudyDocument
 from iolab.study.file import ConfigurationTable
@@ -90,8 +90,7 @@ _SHARE: Final = (
 _DO: Final = "Make room, give another path, or set fewer workload.*.files_per_rank or ranks."
 
 
-@dataclass(frozen=True, slots=True)
-class _HostTarget:
+class _HostTarget(Record):
     """A target with what its host told of it."""
 
     target: Target

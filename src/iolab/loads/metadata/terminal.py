@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from iolab.analysis.resume_marks import CODE
 from iolab.core.metric import Level, Result

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
+
+from msgspec.structs import replace
 
 from iolab.core.engine import FLAG, FOLDERS, EngineName, engine_options
 from iolab.core.run import HostDetails, HostRun, RunDetails, RunManifest
 from iolab.core.workload import AnyJob, Indicator, NamedOperation
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 BY_OPERATIONS: Final = Indicator("operations")
 """The rate of each operation: no single figure."""
@@ -50,8 +51,7 @@ OVERTIME: Final = 6
 """How many times its time a phase of the agent may last until `files_least` are made."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataJob(AnyJob):
+class MetadataJob(AnyJob, Record, tag="metadata"):
     """One client's share of a metadata workload with every number settled.
 
     Each of the client's `ranks` works in a directory of its own on `files_per_rank` files of
@@ -148,8 +148,7 @@ def space_bytes_per_client(job: MetadataJob) -> int:
     return (job.ranks * job.files_per_rank * blocks + job.ranks + 1) * BLOCK_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class OperationRun:
+class OperationRun(Record):
     """What one host did in one phase; times are the host's own CLOCK_REALTIME.
 
     `requested` operations are those done, those failed (`errors` by the name of the errno) and
@@ -173,8 +172,7 @@ class OperationRun:
     preemptions: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReportedRate:
+class ReportedRate(Record):
     """A rate over the whole fleet that the engine itself printed, and the seconds it counted.
 
     mdtest gives this and nothing finer: the time is its own, from the first rank's start to the
@@ -186,20 +184,14 @@ class ReportedRate:
     seconds: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataRun(HostDetails):
+class MetadataRun(HostDetails, Record, tag="metadata"):
     """What one host did, phase by phase."""
-
-    type_tag: ClassVar[str] = "metadata"
 
     phases: tuple[OperationRun, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReportedRates(RunDetails):
+class ReportedRates(RunDetails, Record, tag="metadata"):
     """Rates of the whole fleet as the engine printed them, where it gives nothing finer."""
-
-    type_tag: ClassVar[str] = "metadata"
 
     rates: tuple[ReportedRate, ...]
 

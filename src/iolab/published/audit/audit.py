@@ -9,14 +9,13 @@ from typing import Final
 from iolab.core.bins import PERCENTILES
 from iolab.core.metric import Metric, Result, worst_level
 from iolab.core.run import Point
-from iolab.dataclass import dataclass
 from iolab.published.audit import figures, rates
 from iolab.published.audit.document import FigureRange, PublishedSet, exact_range
 from iolab.published.audit.relations import Agreement, AuditOutcome, classify_agreement, range_text
+from iolab.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRule:
+class AuditRule(Record):
     """One relation: its code, what it asks, and what it finds in a set."""
 
     code: str

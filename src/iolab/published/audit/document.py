@@ -9,11 +9,10 @@ from math import inf, prod
 from typing import Any, Final, TypeGuard
 
 from iolab.core.toml import DeepKeyError, parse_toml
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class FigureRange:
+class FigureRange(Record):
     """What a printed figure leaves open, from `low` to `high`; equal where it is exact.
 
     5.2e6 is any number from 5.15 to 5.25 million. Products and quotients of figures are intervals
@@ -122,8 +121,7 @@ MODULES: Final = re.compile(r"(\d+)x ([^\n]*?)(\d+(?:\.\d+)?) ?([GT])B\b(?:[^()]
 """`8x 32GB DDR4-3200 (256GB)`, `8x Micron 7300 PRO 3.84TB`: count, name, size, unit, total."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedSet:
+class PublishedSet(Record):
     """A set: its id, where it is from, and all that was printed, floats as they were written."""
 
     id: str
@@ -166,8 +164,7 @@ class PublishedSet:
         yield from _iterate_figures(self.tree, ())
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedElement:
+class PublishedElement(Record):
     """A table of a set: the key it has there, what people call it, where it stands, and it."""
 
     kind: str

@@ -9,7 +9,6 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
 
-from iolab.dataclass import dataclass
 from iolab.published.audit.document import (
     FigureRange,
     PublishedElement,
@@ -18,6 +17,7 @@ from iolab.published.audit.document import (
     key_text,
     printed_range,
 )
+from iolab.record import Record
 from iolab.text import list_text
 
 
@@ -36,8 +36,7 @@ class Agreement(StrEnum):
         return [Agreement.AGREES, Agreement.DOUBTFUL, Agreement.CONTRADICTS].index(self)
 
 
-@dataclass(frozen=True, slots=True)
-class AuditOutcome:
+class AuditOutcome(Record):
     """One relation looked at: the rule, what it was looked at of, and a sentence with the numbers.
 
     `stated` is the figure as it was printed, `computed` what others of the set make of it, "" where
@@ -53,8 +52,7 @@ class AuditOutcome:
     where: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FigureComparison:
+class FigureComparison(Record):
     """A stated figure, as it is `printed`, and what others make of it by the arithmetic `how`."""
 
     rule: str
@@ -160,8 +158,7 @@ _UNIT: Final = re.compile(rf"(?<![a-z0-9])({'|'.join(_UNITS)})(?![a-z0-9])")
 _DEPTH: Final = re.compile(r"(?<![a-z0-9])qd(\d{1,6})(?![a-z0-9])")
 
 
-@dataclass(frozen=True, slots=True)
-class FigureQuantity:
+class FigureQuantity(Record):
     """A figure by what its name says.
 
     `value` is in the unit without prefixes, `lowest` and `highest` are the ends of a printed range

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from textwrap import wrap
 from typing import Final, TypeVar
 
+from msgspec.structs import replace
+
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import Better
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.charts.chart import (
     LINE_GAP,
     MIDDLE,
@@ -95,8 +96,7 @@ def charts_by_unit(
     return tuple(figure for figure in figures if figure is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Record):
     """One configuration's figure; `note` stands behind the number, as where it was reached.
 
     `level` is None for what nobody judged, `title` the whole name where `name` is a short one.
@@ -110,16 +110,14 @@ class Bar:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BarGroup:
+class BarGroup(Record):
     """Bars of one workload."""
 
     title: str
     bars: tuple[Bar, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _PlacedBar:
+class _PlacedBar(Record):
     """A bar with its group's title and the middle of its place."""
 
     bar: Bar
@@ -326,8 +324,7 @@ SPAN_LEAST: Final = 1.5
 """The axis reaches at least so many times either way of 1, so that small differences look small."""
 
 
-@dataclass(frozen=True, slots=True)
-class RatioDot:
+class RatioDot(Record):
     """A row: `ratio` is how many times the published figure ours is."""
 
     name: str

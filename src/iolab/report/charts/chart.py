@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from enum import Enum, auto
 from string import ascii_uppercase
 from textwrap import wrap
 from typing import Final
 
+from msgspec.structs import replace
+
 from iolab.core.metric import Level, Metric
 from iolab.core.study import Study
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.charts.palette import RAISED, Token, series_token
 from iolab.report.charts.scale import LEFT, PLOT_WIDTH, WIDTH, ChartAxis, Scale
 from iolab.report.numbers import REPEATS_TOO_FAR_APART, TOO_FEW_REPEATS, missing_interval_reason
@@ -44,8 +45,7 @@ ABOVE: Final = -3.0
 """From a place down to the base line of a text that is to stand beside, below or above it."""
 
 
-@dataclass(frozen=True, slots=True)
-class MarkTip:
+class MarkTip(Record):
     """What a pointer is told of a mark: the name of its series, and of each of its places more.
 
     `intervals` are 95 % intervals in the plot's unit, `verdicts` words (of markers those of their
@@ -59,8 +59,7 @@ class MarkTip:
     is_single_run: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class Mark(Record, kw_only=True):
     """What all marks have: a colour, whose they are (by default their colour's), what is told."""
 
     token: Token
@@ -69,8 +68,7 @@ class Mark:
     tip: MarkTip | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line(Mark):
+class Line(Mark, kw_only=True):
     """A line through places in their order, with gaps where there is no value."""
 
     places: Sequence[tuple[float, float | None]]
@@ -88,8 +86,7 @@ class MarkerStyle(Enum):
     RING = auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Points(Mark):
+class Points(Mark, kw_only=True):
     """Markers, by the verdicts of their places in shape and filling, or all by `marker_style`.
 
     `size` is an area in square units; `is_small` ones are single runs.
@@ -102,15 +99,13 @@ class Points(Mark):
     is_small: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrows(Mark):
+class Arrows(Mark, kw_only=True):
     """Heads of arrows: x, y, and degrees clockwise from upwards."""
 
     places: Sequence[tuple[float, float, float]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineSegments(Mark):
+class LineSegments(Mark, kw_only=True):
     """Straight pieces (x, y, x2, y2), each end at the plot's own where it is None."""
 
     segments: Sequence[tuple[float | None, float | None, float | None, float | None]]
@@ -118,8 +113,7 @@ class LineSegments(Mark):
     dash: Sequence[float] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Boxes(Mark):
+class Boxes(Mark, kw_only=True):
     """Rectangles (x, y, x2, y2), likewise; `has_rim` parts neighbours by a rim of paper.
 
     Those whose level is not valid are hatched, by strokes of paper in every one alike.
@@ -130,15 +124,13 @@ class Boxes(Mark):
     has_rim: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Band(Mark):
+class Band(Mark, kw_only=True):
     """The area between low and high along x."""
 
     places: Sequence[tuple[float, float, float]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextMark(Mark):
+class TextMark(Mark, kw_only=True):
     """Texts at places; `dx` and `dy` are units from there to the base line, `has_rim` is of paper.
 
     `is_fixed` ones have x in units of the plot: they stand still when a part is enlarged.
@@ -152,8 +144,7 @@ class TextMark(Mark):
     is_fixed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LineEndLabel:
+class LineEndLabel(Record):
     """What stands beside the end of a line, at its last value."""
 
     text: str
@@ -161,8 +152,7 @@ class LineEndLabel:
     token: Token
 
 
-@dataclass(frozen=True, slots=True)
-class Plot:
+class Plot(Record):
     """Marks on two axes; without an axis their places are units from the upper left corner.
 
     `title` is what it shows, where that is not the chart's own title; `top` its place in the chart.
@@ -192,8 +182,7 @@ class Plot:
         return self.height * (1 - self.y.fraction(value)) if self.y else value
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Record):
     """A chart with its words and its numbers.
 
     `subject` is what it is a chart of, `finding` what it shows, `note` how to read it. With
@@ -336,8 +325,7 @@ def missing_interval_notes(metrics: Sequence[Metric], noun: str) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class ChartGroup:
+class ChartGroup(Record):
     """Charts that belong together, as those of one workload, with their table and its note.
 
     `detail_tables` are tables, each with a note, and `appendix_figures` figures that go to the
@@ -352,8 +340,7 @@ class ChartGroup:
     appendix_figures: tuple[Figure, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ReportSection:
+class ReportSection(Record):
     """A part of the report under a heading of its own; `introduction` says what it is about.
 
     What only backs the answer stands in the appendix.
@@ -366,8 +353,7 @@ class ReportSection:
     in_appendix: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigurationStyle:
+class ConfigurationStyle(Record):
     """How a configuration is called and coloured on every chart.
 
     `short_name` stands on charts where a long title would be cut.

@@ -11,7 +11,7 @@ from textwrap import wrap
 from typing import Final
 
 from iolab.core.configuration import Configuration, ProcurementCost
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.charts.chart import (
     ABOVE,
     KEY_CHARACTERS,
@@ -54,8 +54,7 @@ _TITLE_CHARACTERS: Final = 38
 _NAMED: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class PurchasedConfiguration:
+class PurchasedConfiguration(Record):
     """A configuration with its colour."""
 
     configuration: Configuration

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.charts.chart import Figure, Line, LineEndLabel, Mark, MarkTip, Plot, Points
 from iolab.report.charts.palette import Token
 from iolab.report.charts.scale import PLOT_WIDTH, ChartAxis, Scale, log_scale
@@ -48,8 +48,7 @@ _BETWEEN: Final = 2.0
 """The least room between two names."""
 
 
-@dataclass(frozen=True, slots=True)
-class StyledLatencyCurve:
+class StyledLatencyCurve(Record):
     """A curve with its look; `opacity` tells the axis's steps of one configuration apart.
 
     `title` is its whole name, where `label` is a short one.

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from iolab.analysis.findings import LoadCurve
 from iolab.analysis.points import PointSummary, finite_metric_value
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import Better, metric_spec
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.charts.chart import (
     HEAD,
@@ -62,8 +63,7 @@ _BAND: Final = 0.14
 _UPRIGHT: Final = 0.6
 
 
-@dataclass(frozen=True, slots=True)
-class ChartLine:
+class ChartLine(Record):
     """One series of a chart: what it is called, its colour, its dash, and its points.
 
     `title` is its whole name, where the one beside the line is a short one. `curve` is what is
@@ -86,8 +86,7 @@ class ChartLine:
         return self.title or self.name
 
 
-@dataclass(frozen=True, slots=True)
-class ChartQuantity:
+class ChartQuantity(Record):
     """One metric drawn against the axis, by its key; `label` is what stands beside its line."""
 
     key: str

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from iolab.dataclass import dataclass
+from iolab.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Record):
     """A CSS custom property, and its colour on either paper."""
 
     name: str

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
 from enum import IntEnum
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from iolab.analysis.metrics import is_percentile_supported
 from iolab.analysis.window import Window
@@ -19,6 +19,7 @@ from iolab.core.samples import BinTable, Floats, IntervalTable
 from iolab.core.workload import Direction
 from iolab.hosts.counter_names import OF_SERVERS
 from iolab.hosts.rates import CounterSeries
+from iolab.record import field_names
 from iolab.report.charts.series import (
     HeatMap,
     LatencyCurve,
@@ -451,8 +452,8 @@ def record_of_operation(record: RunRecord, operation: IntEnum) -> RunRecord:
     )
 
 
-_INTERVALS: Final = tuple(field.name for field in fields(IntervalTable))
-_BINS: Final = tuple(field.name for field in fields(BinTable))
+_INTERVALS: Final = field_names(IntervalTable)
+_BINS: Final = field_names(BinTable)
 
 
 def distribute_over_cells(

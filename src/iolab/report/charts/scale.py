@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.charts.series import Panel
 from iolab.report.numbers import DIGITS, axis_name_text
 
@@ -26,8 +26,7 @@ _OF_LARGEST: Final = 3.0
 beside a plot."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(Record):
     """A range of values in a unit that reads well: values are divided by `divisor`."""
 
     divisor: float
@@ -58,8 +57,7 @@ class Scale:
         return self.low + fraction * (self.high - self.low)
 
 
-@dataclass(frozen=True, slots=True)
-class ChartAxis:
+class ChartAxis(Record):
     """What stands under a plot: the scale of its places, and the names of some of them.
 
     `start_offset` and `end_offset` are where the scale begins and ends, in units of the plot from

@@ -7,14 +7,15 @@ Universal Scalability Law, where it describes every point.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from iolab.analysis.scaling import HostScaling, ScalingStep
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import metric_spec
 from iolab.core.workload import HOSTS
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.charts.chart import (
     Figure,
     LineEndLabel,
@@ -50,8 +51,7 @@ _LAW_SAMPLES: Final = 32
 """Loads at which the law is drawn: a smooth line at this width."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScalingLine:
+class ScalingLine(Record):
     """One curve over hosts with its name and look."""
 
     name: str

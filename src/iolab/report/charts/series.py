@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from iolab.analysis.metrics import is_percentile_supported
 from iolab.analysis.storage_bytes import ByteAccount
@@ -17,15 +17,14 @@ from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, Counts
 from iolab.core.metric import Outlier, Result
 from iolab.core.run import RunKey, RunRecord
 from iolab.core.samples import Floats, Ints, counts_each_io_once
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.charts.palette import Token
 
 RunAnchors = Mapping[RunKey, str]
 """Where a page tells of each run."""
 
 
-@dataclass(frozen=True, slots=True)
-class PanelLine:
+class PanelLine(Record):
     """One line of a panel, one value for each time of the detail's grid; None where unknown.
 
     `token` is its colour where it has one of its own, as an operation has.
@@ -36,8 +35,7 @@ class PanelLine:
     token: Token | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(Record):
     """Lines of one unit over time: of `show_value`."""
 
     title: str
@@ -46,8 +44,7 @@ class Panel:
     is_logarithmic: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyCurve:
+class LatencyCurve(Record):
     """Latency by percentile: `lat_ns[i]` is exceeded by one I/O in `tail[i]` (1/(1-q), from 1).
 
     It ends at the highest percentile that `total` I/Os support.
@@ -64,8 +61,7 @@ class LatencyCurve:
         return replace(self, tail=self.tail[:kept], lat_ns=self.lat_ns[:kept])
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Record):
     """A run's series on one grid of times, seconds since the first I/O; the middle of each cell.
 
     Seconds before `warmup_s` and after `end_s` are not part of the result.
@@ -78,8 +74,7 @@ class Timeline:
     panels: tuple[Panel, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class HeatMap:
+class HeatMap(Record):
     """A run's I/Os by moment and latency: `counts[i][j]` completed in moment i within band j.
 
     Moment i lasts from `edges_s[i]` to `edges_s[i + 1]`, seconds since the first I/O; band j holds
@@ -99,8 +94,7 @@ class HeatMap:
     interquartile_ns: tuple[float, float] | None
 
 
-@dataclass(frozen=True, slots=True)
-class RunDetail:
+class RunDetail(Record):
     """The charts' side of a run.
 
     `all_operations` is the latency of all its I/Os, `per_operation` that of each direction; of
@@ -126,8 +120,7 @@ MAX_CELLS: Final = 180
 """Cells of a timeline: more than its width in pixels on a phone can show is only bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodePanel:
+class NodePanel(Record):
     """One quantity of all devices of a kind; `scope` and `metrics` are those of its outliers.
 
     `link_use_by_trace` is, by trace, which share of its link a port used on average within the
@@ -140,8 +133,7 @@ class NodePanel:
     link_use_by_trace: tuple[tuple[str, float], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTimeline:
+class NodeTimeline(Record):
     """A node in one run: its panels, those without any value left out.
 
     Times are seconds since the run's first I/O; what is before `begin_s` or after `end_s` is no
@@ -163,8 +155,7 @@ class NodeTimeline:
     shares_disks: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TimeGrid:
+class TimeGrid(Record):
     """Equal cells over the run, counted from its first I/O on the controller's clock.
 
     `edges_ns` are relative to `start_ns` (ns since the epoch), so that they keep every nanosecond;

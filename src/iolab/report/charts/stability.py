@@ -7,7 +7,7 @@ from typing import Final
 from iolab.analysis.points import SentinelAlarm, alarm_text
 from iolab.core.metric import Result
 from iolab.core.target_state import RoundsSeries, RoundsVerdict
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.charts.chart import (
     Boxes,
     Figure,
@@ -34,8 +34,7 @@ LABELS: Final = 8
 _BAND: Final = 0.14
 
 
-@dataclass(frozen=True, slots=True)
-class SentinelRuns:
+class SentinelRuns(Record):
     """The sentinel's runs in the order in which they were made; `metric` is what is watched."""
 
     metric: str

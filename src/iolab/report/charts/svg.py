@@ -15,7 +15,7 @@ from html import escape
 from typing import Any, Final
 
 from iolab.core.metric import Level
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.charts.chart import (
     ABOVE,
     LINE_GAP,
@@ -56,8 +56,7 @@ _SMALL: Final = 0.55
 Paint = Callable[[Token], str]
 
 
-@dataclass(frozen=True, slots=True)
-class SvgDrawing:
+class SvgDrawing(Record):
     """A chart as an SVG element, and as JSON what its marks stand for (empty for nothing)."""
 
     svg: str

@@ -11,7 +11,7 @@ from typing import Final
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostFacts
 from iolab.core.study import Study
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.brief import Brief
 from iolab.report.hardware import HOSTS_SHOWN
 from iolab.report.provenance import load_hosts_text
@@ -40,8 +40,7 @@ _LINK: Final = 26
 """Between two boxes one above the other."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopologyDrawing:
+class TopologyDrawing(Record):
     """The drawing as an SVG element, the same for a narrow screen, and the same in words."""
 
     svg: str
@@ -49,8 +48,7 @@ class TopologyDrawing:
     alt_text: str
 
 
-@dataclass(frozen=True, slots=True)
-class _TopologyBox:
+class _TopologyBox(Record):
     """A box: its name and two lines under it."""
 
     name: str

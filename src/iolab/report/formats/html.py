@@ -10,7 +10,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -18,10 +17,11 @@ from typing import Final
 from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from iolab.core.metric import Level, Result
 from iolab.core.run import RunStatus
-from iolab.dataclass import dataclass
+from iolab.record import Record
 from iolab.report.answer import Answer, build_answer
 from iolab.report.best import count_verdicts
 from iolab.report.brief import Brief, PublishedTables
@@ -75,8 +75,7 @@ MAX_FAILURES: Final = 12
 """Failed runs told one by one; the results table has them all."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReportPage:
+class ReportPage(Record):
     """Everything that the template prints.
 
     The brief itself are `build_answer`, `workload_charts`, `report_sections`, hardware and method;
@@ -271,8 +270,7 @@ def distinct_figure_tables(figures: Sequence[Figure]) -> list[Table]:
 _HERE: Final = Path(__file__).parent
 
 
-@dataclass(frozen=True, slots=True)
-class FigureWithSvg:
+class FigureWithSvg(Record):
     """A figure, its SVG, and as JSON what its marks stand for (empty for nothing)."""
 
     figure: Figure
@@ -300,8 +298,7 @@ def render_html(brief: Brief) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _UserMarkup:
+class _UserMarkup(Record):
     """The user's words as the template prints them; `logo` is an address that holds it all."""
 
     introduction: Markup

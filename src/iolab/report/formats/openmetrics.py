@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from iolab.analysis.points import PointKey, PointSummary
 from iolab.core.events import SessionStatus
@@ -21,8 +21,8 @@ from iolab.core.histogram import UPPER_NS
 from iolab.core.metric import Metric, Result
 from iolab.core.metric_spec import MetricSpec, is_declared_metric, is_known_metric, metric_spec
 from iolab.core.samples import BinTable, CounterTable, Floats, IntervalTable, Ints
-from iolab.dataclass import dataclass
 from iolab.hosts.counters import counter_blocks
+from iolab.record import Record
 from iolab.report.numbers import axis_values_text
 from iolab.store.documents import SessionDocument
 from iolab.text import escape_invisible
@@ -44,8 +44,7 @@ _BUCKET_OF_BIN: Final = np.searchsorted(np.array(_EDGES_NS), UPPER_NS, side="lef
 Labels = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _MetricFamily:
+class _MetricFamily(Record):
     """One metric: what it is called without suffix, its type, unit, and a sentence."""
 
     name: str
@@ -114,8 +113,7 @@ _COUNTERS: Final = {
 _CPU_MODES: Final = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
-@dataclass(frozen=True, slots=True)
-class CumulativeOperations:
+class CumulativeOperations(Record):
     """What one operation of one run added up to at each of `times_s` (UTC), from its start.
 
     `buckets` has a column for each edge and one beyond the last; they add up along a row.
@@ -128,8 +126,7 @@ class CumulativeOperations:
     buckets: Ints
 
 
-@dataclass(frozen=True, slots=True)
-class HostCounter:
+class HostCounter(Record):
     """A counter of a host's kernel at those times."""
 
     family: _MetricFamily
@@ -138,16 +135,14 @@ class HostCounter:
     values: Floats
 
 
-@dataclass(frozen=True, slots=True)
-class RunCounters:
+class RunCounters(Record):
     """All that one run's tables tell as counters."""
 
     operations: Mapping[int, CumulativeOperations]
     hosts: tuple[HostCounter, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SessionCounters:
+class SessionCounters(Record):
     """The runs' counters.
 
     `has_timestamps` says whether every moment is told, or the last one alone.
@@ -157,8 +152,7 @@ class SessionCounters:
     has_timestamps: bool
 
 
-@dataclass(slots=True)
-class _SampleLines:
+class _SampleLines(Struct):
     """Lines by family, each labelled metric's together."""
 
     session_labels: Labels

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.errors import HostError
 from iolab.loads.keyvalue.cassandra.node_host import NodeFolder, node_folder_for_run

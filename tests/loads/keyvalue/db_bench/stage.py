@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from iolab.core.events import Phase, PhaseStarted
 from iolab.core.run import RunRecord

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.errors import EngineError
 from iolab.loads.keyvalue.db_bench.engine import (

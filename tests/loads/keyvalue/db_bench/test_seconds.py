@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from iolab.loads.keyvalue.db_bench.output import parse_db_bench_output
 from iolab.loads.keyvalue.db_bench.run import (

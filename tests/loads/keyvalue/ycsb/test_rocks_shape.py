@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from iolab.loads.keyvalue.workload import LevelShape, StoreShape
 from iolab.loads.keyvalue.ycsb.clients import database_shape_faults, parse_rocks_shape

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from iolab.loads.keyvalue.cost import APART_S, CONNECT_S, execution_limit_s, start_allowance_s
 from iolab.loads.keyvalue.workload import ServerKind

@@ -17,8 +17,9 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts

@@ -13,17 +13,17 @@ import re
 import struct
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
 from typing import Any, Final
 
+import msgspec
 import numpy as np
-import orjson
+from msgspec import Struct, field
 
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import MIDDLE_NS, Counts, Histogram
 from iolab.core.run import DirectionTotals, EngineTotals
 from iolab.core.workload import Direction
-from iolab.dataclass import dataclass
+from iolab.record import DECODE_FAULTS, Record
 from iolab.units import NS_PER_MS
 
 DOCUMENT_LIMIT_BYTES: Final = 8 << 20
@@ -40,8 +40,7 @@ _CLOSE: Final = re.compile(rb"^\}[ \t\r]*\n", re.MULTILINE)
 _AT_MARGIN: Final = re.compile(rb"^[^\s{}].*\n", re.MULTILINE)
 
 
-@dataclass(slots=True)
-class JsonDocumentSplitter:
+class JsonDocumentSplitter(Struct):
     """Takes output in pieces of any size; gives the documents that they complete.
 
     `text` holds the first lines that belong to no document. `broken_count` counts documents that
@@ -262,8 +261,7 @@ class DocumentFault(Exception):
     """A document that cannot be used; the message is a sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class DirectionProgress:
+class DirectionProgress(Record):
     """What one direction completed since the start: `counts` of shape (BIN_COUNT,)."""
 
     counts: Counts
@@ -277,8 +275,7 @@ class DirectionProgress:
         return int(self.counts.sum())
 
 
-@dataclass(frozen=True, slots=True)
-class FioDocument:
+class FioDocument(Record):
     """All that we use of a document; times are CLOCK_REALTIME of the host.
 
     `job_start_ms` is None where this version of fio does not print it. `error` is the first errno
@@ -403,8 +400,8 @@ def _parse_with_separate_bins(text: bytes) -> tuple[Mapping[str, Any], Sequence[
         at = end + 1
     rest = b"".join((*kept, text[at:]))
     if rest.count(b'"bins"') == len(bins):
-        with suppress(ValueError, RecursionError):
-            root = orjson.loads(rest)
+        with suppress(*DECODE_FAULTS):
+            root = msgspec.json.decode(rest)
             if isinstance(root, dict):
                 return root, bins
     return _parse_report(text), ()
@@ -412,10 +409,10 @@ def _parse_with_separate_bins(text: bytes) -> tuple[Mapping[str, Any], Sequence[
 
 def _parse_report(text: bytes) -> Mapping[str, Any]:
     """The report; the quick and strict parser first, then the one that forgives fio's slips."""
-    for parse in (orjson.loads, _parse_leniently, _parse_without_nan):
+    for parse in (msgspec.json.decode, _parse_leniently, _parse_without_nan):
         try:
             root = parse(text)
-        except (ValueError, RecursionError):
+        except (*DECODE_FAULTS, ValueError):
             continue
         if isinstance(root, dict):
             return root
@@ -478,8 +475,10 @@ def _latency_counts_and_mean(
 def _parse_bin_pairs(inside: bytes) -> tuple[Counts, Counts]:
     """The bins and counts inside an object of bins. Raises _OddBinsError."""
     try:
-        numbers = _to_int64_array(orjson.loads(b"".join((b"[", inside.translate(_AS_LIST), b"]"))))
-    except ValueError:
+        numbers = _to_int64_array(
+            msgspec.json.decode(b"".join((b"[", inside.translate(_AS_LIST), b"]")))
+        )
+    except (*DECODE_FAULTS, ValueError):
         raise _OddBinsError from None
     if not inside.strip():
         return numbers, numbers

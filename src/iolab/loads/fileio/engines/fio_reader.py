@@ -18,15 +18,14 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import accumulate
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from iolab.core.run import EngineTotals
 from iolab.core.workload import Direction
-from iolab.dataclass import dataclass
 from iolab.hosts.engine import EngineReading, ReadingFaults
 from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
 from iolab.loads.fileio.engines.fio_output import (
@@ -36,6 +35,7 @@ from iolab.loads.fileio.engines.fio_output import (
     JsonDocumentSplitter,
     read_document,
 )
+from iolab.record import Record
 from iolab.units import NS_PER_MS
 
 TEXT_LIMIT: Final = 300
@@ -263,8 +263,7 @@ def _progress_difference(
     return DirectionInterval(direction, ios, moved, lat_sum_ns, where.astype(np.int16), changed)
 
 
-@dataclass(frozen=True, slots=True)
-class _JobTime:
+class _JobTime(Record):
     """When the job started and how long it had run, as one document tells it."""
 
     start_ns: int

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.hosts.engine import Command
 from iolab.hosts.remote_process import run_and_get_output
@@ -18,6 +17,7 @@ from iolab.loads.keyvalue.cassandra.node_host import SAID_LIMIT, CassandraVersio
 from iolab.loads.keyvalue.cassandra.tools import CassandraTools, CountersReply, read_reply
 from iolab.loads.keyvalue.databases import remove_folder
 from iolab.loads.keyvalue.workload import ServerSettings
+from iolab.record import Record
 from iolab.text import excerpt
 from iolab.units import format_bytes
 
@@ -252,8 +252,7 @@ LOGBACK: Final = b"""\
 _JAMM: Final = re.compile(r"jamm-[0-9.]+\.jar")
 
 
-@dataclass(frozen=True, slots=True)
-class NodePlan:
+class NodePlan(Record):
     """All that a node's files and command are made of.
 
     `data_folder` is the folder of its data, `config_folder` that of its configuration, both

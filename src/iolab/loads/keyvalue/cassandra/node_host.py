@@ -10,7 +10,6 @@ from typing import Final
 
 from iolab.core.events import Notice
 from iolab.core.run import PlannedRun
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ExitedAnswer, ScratchAnswer, read_answer
 from iolab.hosts.engine import Command
@@ -25,6 +24,7 @@ from iolab.loads.keyvalue.cassandra.tools import (
 )
 from iolab.loads.keyvalue.java import INSTALL_JAVA, YCSB_VERSION, Java, KitName, Kits, find_java
 from iolab.loads.keyvalue.workload import ServerSettings
+from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.study.targets import target_path
 from iolab.targets.work_directory import CLOSE_LIMIT_S, OPEN_LIMIT_S, WorkDirectory, scratch_name
@@ -34,8 +34,7 @@ SUFFIX: Final = "-server"
 """Sets the folder apart from the one that a session may hold on the same host as on a client."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeFolder:
+class NodeFolder(Record):
     """Where a node lies.
 
     `is_taken_for_node` when its folder is held for it alone, `keep_files` what is to stay.
@@ -123,8 +122,7 @@ _SUPPORTED: Final = {
 _VERSION: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})")
 
 
-@dataclass(frozen=True, slots=True)
-class CassandraVersion:
+class CassandraVersion(Record):
     """A release of Apache Cassandra that iolab can run."""
 
     text: str
@@ -179,8 +177,7 @@ SWAPPINESS_WANTED: Final = 1
 """Cassandra's own advice: memory that is swapped out stops a Java machine for seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeHostTools:
+class NodeHostTools(Record):
     """All of it on one host; `java` is told in records."""
 
     tools: CassandraTools

@@ -6,15 +6,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import asdict, replace
 from typing import Any, Final
 
+from msgspec.structs import asdict, replace
+
 from iolab.core.run import CacheProof, PlannedRun
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.tools import TABLE, CassandraTools, RowsReply, SchemaReply
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings, YcsbJob
+from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
 from iolab.text import excerpt, list_text
@@ -94,8 +95,7 @@ class Server(ABC):
         self.server_run = replace(self.server_run, **more)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordSet:
+class RecordSet(Record):
     """The records of a workload: how many, of how many fields, of how many bytes each."""
 
     records: int
@@ -151,8 +151,7 @@ Ask = Callable[[int, int], Awaitable[RowsReply]]
 """Counts rows in a sample of ranges: (ranges, sample)."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowCount:
+class RowCount(Record):
     """How many rows there are, how that is known, and how far it may be off."""
 
     rows: int

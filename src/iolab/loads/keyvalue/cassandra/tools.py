@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from msgspec import Meta, ValidationError, convert
 
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
@@ -17,6 +16,7 @@ from iolab.hosts.remote_process import run_and_get_output
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.java import INSTALL_JAVA
 from iolab.loads.keyvalue.workload import ServerSettings, Statistic
+from iolab.record import Record
 from iolab.text import excerpt
 
 REPORT: Final = "This is a fault of iolab; please report it with the command that led here."
@@ -24,19 +24,15 @@ REPORT: Final = "This is a fault of iolab; please report it with the command tha
 LINE_LIMIT_BYTES: Final = 1 << 20
 """An answer has a few hundred bytes; a table of a thousand columns has some ten thousand."""
 
-Name = Annotated[str, Field(max_length=256)]
-Counter = Annotated[str, Field(pattern="^[a-z0-9_]{1,60}$")]
-Text = Annotated[str, Field(max_length=4096)]
-Whole = Annotated[int, Field(ge=-(2**63), lt=2**63)]
-Port = Annotated[int, Field(ge=1, le=65535)]
-ReplyModel = TypeVar("ReplyModel", bound="_Reply")
+Name = Annotated[str, Meta(max_length=256)]
+Counter = Annotated[str, Meta(pattern="^[a-z0-9_]{1,60}$")]
+Text = Annotated[str, Meta(max_length=4096)]
+Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Port = Annotated[int, Meta(ge=1, le=65535)]
+ReplyModel = TypeVar("ReplyModel", bound=Record)
 
 
-class _Reply(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class SchemaReply(_Reply):
+class SchemaReply(Record, kw_only=True):
     """YCSB's table as a cluster has it; None for what it has not.
 
     `replication` and `columns` are by name, `key` the columns of the primary key, `tables` how
@@ -44,23 +40,23 @@ class SchemaReply(_Reply):
     """
 
     version: Name
-    nodes: Annotated[int, Field(ge=1)]
+    nodes: Annotated[int, Meta(ge=1)]
     replication: dict[Name, Name] | None
-    tables: Annotated[int, Field(ge=0)]
+    tables: Annotated[int, Meta(ge=0)]
     comment: Text | None
     columns: dict[Name, Name] | None
     key: tuple[Name, ...] | None
 
 
-class RowsReply(_Reply):
+class RowsReply(Record, kw_only=True):
     """Rows in `sample` of `ranges` equal ranges of tokens."""
 
-    rows: Annotated[int, Field(ge=0)]
-    ranges: Annotated[int, Field(ge=1)]
-    sample: Annotated[int, Field(ge=1)]
+    rows: Annotated[int, Meta(ge=0)]
+    ranges: Annotated[int, Meta(ge=1)]
+    sample: Annotated[int, Meta(ge=1)]
 
 
-class PreflightReply(_Reply):
+class PreflightReply(Record, kw_only=True):
     """A host before a node is started: why its port cannot be had, ports that can, the kernel's."""
 
     java: Name
@@ -72,11 +68,11 @@ class PreflightReply(_Reply):
     swappiness: Whole | None
 
 
-class CountersReply(_Reply):
+class CountersReply(Record, kw_only=True):
     """A node's counters at one moment of its host's CLOCK_REALTIME; None for one it has not."""
 
-    real_ns: Annotated[int, Field(ge=0, lt=2**63)]
-    counters: Annotated[dict[Counter, Whole | None], Field(max_length=200)]
+    real_ns: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    counters: Annotated[dict[Counter, Whole | None], Meta(max_length=200)]
 
     @property
     def known_counters(self) -> Mapping[str, int]:
@@ -102,7 +98,7 @@ def read_reply(line: bytes, model: type[ReplyModel], where: str) -> ReplyModel:
         message = excerpt(document["refused"]).rstrip(".")
         raise EngineError(f"{message} (asked on host '{where}').", _remedy_text(message))
     try:
-        return model.model_validate(document)
+        return convert(document, model)
     except ValidationError:
         raise _protocol_error(line, where) from None
 
@@ -196,8 +192,7 @@ PORTS_TRIED: Final = 100
 below those that Linux gives to connections, from 32768 on."""
 
 
-@dataclass(frozen=True, slots=True)
-class CassandraTools:
+class CassandraTools(Record):
     """The tools on one host: Java, the jars of iolab's kit for YCSB, and the study's settings."""
 
     host: Host

@@ -10,15 +10,15 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Final
 from weakref import WeakKeyDictionary
+
+from msgspec.structs import replace
 
 from iolab.core.compressed import CompressedBytes
 from iolab.core.engine import validated_options
 from iolab.core.events import IntervalReported
 from iolab.core.run import PlannedRun
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
@@ -34,6 +34,7 @@ from iolab.loads.keyvalue.workload import (
     KeyValueJob,
     KeyValueSet,
 )
+from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState
 from iolab.session.process_driver import ending_fault, killed_for_memory
@@ -73,8 +74,7 @@ LOAD_STREAMS: Final = 1
 INSTALL: Final = "Install rocksdb-tools on every client, or name the programs by their path."
 
 
-@dataclass(frozen=True, slots=True)
-class SeedRange:
+class SeedRange(Record):
     """The random streams of one command: each thread draws its keys from `first` + its number."""
 
     first: int
@@ -303,8 +303,7 @@ STDERR: Final = "db_bench.stderr"
 STORED_REPORT: Final = "db_bench.report.csv"
 
 
-@dataclass(frozen=True, slots=True)
-class DbBenchTask:
+class DbBenchTask(Record):
     """What one host is to do: its command, where that leaves its report, and what is expected."""
 
     request: BenchRunRequest

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from iolab.dataclass import dataclass
 from iolab.hosts.engine import EngineReading
 from iolab.loads.keyvalue.db_bench.output import (
     BenchmarkOutput,
@@ -33,6 +32,7 @@ from iolab.loads.keyvalue.workload import (
     Statistic,
     StoreShape,
 )
+from iolab.record import Record
 from iolab.units import NS_PER_S
 
 DURATION_TOLERANCE_S: Final = 0.1
@@ -250,8 +250,7 @@ COUNTS: Final = (
 STALLED: Final = "rocksdb.stall.micros"
 
 
-@dataclass(frozen=True, slots=True)
-class BenchRunRequest:
+class BenchRunRequest(Record):
     """What a cell was to be: its job for so many seconds, from which seeds and which database.
 
     `loaded_bytes` are those of the tree after its load. `version` is what the program said of
@@ -268,8 +267,7 @@ class BenchRunRequest:
     loaded_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class BenchRunOutput:
+class BenchRunOutput(Record):
     """What a cell left behind.
 
     `report` is None for a file that is not there. `heard_ns` is the latest moment of its start by

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from iolab.dataclass import dataclass
+from msgspec.structs import replace
+
 from iolab.loads.keyvalue.db_bench.run import parse_progress
 from iolab.loads.keyvalue.workload import (
     BinnedLatency,
@@ -22,6 +22,7 @@ from iolab.loads.keyvalue.workload import (
     LevelShape,
     ThreadProgress,
 )
+from iolab.record import Record
 from iolab.units import NS_PER_US, parse_finite
 
 BINS_LIMIT: Final = 256
@@ -114,8 +115,7 @@ TICKERS_LIMIT: Final = 2000
 """Lines of statistics taken: 7.8 has 251, and every version adds some."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimedTicker:
+class TimedTicker(Record):
     """A histogram that the statistics give in a line, in the ticker's own unit.
 
     `percentiles` are (percent, value) as printed; that of 100 is the maximum.
@@ -126,8 +126,7 @@ class TimedTicker:
     percentiles: tuple[tuple[int, float], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionRow:
+class CompactionRow(Record):
     """A row of the table of compaction: a level (`L1`) or all of them (`Sum`).
 
     Bytes are as exact as they are printed. `write_amplification` is bytes written by flush and
@@ -143,8 +142,7 @@ class CompactionRow:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class WriteStalls:
+class WriteStalls(Record):
     """How often RocksDB slowed or stopped writers, by its own names, and for how long in all."""
 
     counts: tuple[tuple[str, int], ...]
@@ -271,8 +269,7 @@ class BuildKind(Enum):
     NOT_OPTIMISED = "not optimised"
 
 
-@dataclass(frozen=True, slots=True)
-class DbBenchHeader:
+class DbBenchHeader(Record):
     """What db_bench says it was asked for; None for what it does not say.
 
     Its sizes of the database are estimates of its own and are not read.
@@ -286,16 +283,14 @@ class DbBenchHeader:
     build: BuildKind | None
 
 
-@dataclass(frozen=True, slots=True)
-class FirstThreadReads:
+class FirstThreadReads(Record):
     """What the first thread alone says that it did; db_bench drops the words of the others."""
 
     reads: int
     found_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkOutput:
+class BenchmarkOutput(Record):
     """One benchmark's line and the histograms below it.
 
     `seconds` and `operations` are None for versions before 7.3, which do not print them. The rate
@@ -316,8 +311,7 @@ class BenchmarkOutput:
         return next((latency for latency in self.latencies if latency.operation is operation), None)
 
 
-@dataclass(frozen=True, slots=True)
-class DbBenchOutput:
+class DbBenchOutput(Record):
     """All that both streams tell; None and empty for what they do not.
 
     `tickers` are counters of the statistics by RocksDB's names, `timed` its histograms.

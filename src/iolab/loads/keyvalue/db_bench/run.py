@@ -15,7 +15,6 @@ from typing import Final
 
 import numpy as np
 
-from iolab.dataclass import dataclass
 from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.loads.keyvalue.workload import (
     KeyOperation,
@@ -24,6 +23,7 @@ from iolab.loads.keyvalue.workload import (
     TableShape,
     ThreadProgress,
 )
+from iolab.record import Record
 from iolab.units import NS_PER_S
 
 TABLES_LIMIT_BYTES: Final = 64 << 20
@@ -189,8 +189,7 @@ LINE_LIMIT_BYTES: Final = 4096
 _NONE: Final = np.zeros(0, dtype=np.int16)
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Record):
     """A cell at its end: after how long, operations of the threads that count, and the writer's.
 
     None for what is not known: all of it when db_bench was killed.
@@ -201,8 +200,7 @@ class Totals:
     writes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class BenchSecond:
+class BenchSecond(Record):
     """What was done from `end_s - span_s` to `end_s` after the start; `written` beside it."""
 
     end_s: float

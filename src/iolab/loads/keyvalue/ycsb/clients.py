@@ -12,15 +12,16 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from msgspec import to_builtins
+from msgspec.structs import replace
+
 from iolab.core.compressed import CompressedBytes
 from iolab.core.events import IntervalReported, Phase
 from iolab.core.run import PlannedRun
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError, Interrupted
 from iolab.hosts.barrier import cancel_on_halt, run_with
 from iolab.hosts.engine import Command
@@ -76,6 +77,7 @@ from iolab.loads.keyvalue.ycsb.output import (
     parse_ycsb_output,
     without_status,
 )
+from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState, run_on_each_host
 from iolab.session.process_driver import ending_fault, killed_for_memory
@@ -263,8 +265,7 @@ PROGRESS_S: Final = 10
 LOAD_AGAIN: Final = "See that the store has room and answers; the records are loaded again then."
 
 
-@dataclass(frozen=True, slots=True)
-class RecordShare:
+class RecordShare(Record):
     """The records that one client loads: `count` of them from number `first` on."""
 
     first: int
@@ -389,8 +390,7 @@ WORK: Final = "ycsb.run"
 _CORE: Final = re.compile(r"^core-(\d[\w.-]*)\.jar$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class YcsbInstall:
+class YcsbInstall(Record):
     """What starts YCSB on a host, and which version of it that is."""
 
     kit: JavaKit
@@ -457,8 +457,7 @@ LEVELS_LIMIT: Final = 100
 """RocksDB has seven levels unless it is told otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class RocksShape:
+class RocksShape(Record):
     """A database as it was counted: `keys` whole records, and its tree."""
 
     keys: int
@@ -528,8 +527,7 @@ LOADED_BY: Final = LOAD_ONLY | {
 RUN_AGAIN: Final = "Run again: the records are loaded again then."
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseStart:
+class DatabaseStart(Record):
     """The state of a client's database before a run: how it was copied, and its shape."""
 
     copied_by: str
@@ -648,7 +646,7 @@ async def _settle_database(workdir: WorkDirectory, job: YcsbJob, tools: YcsbInst
         reason = "; ".join(faults) if database else "it does not tell what it holds"
         message = f"The loaded database on host '{workdir.name}' cannot serve: {reason}."
         raise EngineError(message, RUN_AGAIN)
-    marker = {**_database_marker(job, tools), "shape": asdict(database.shape)}
+    marker = {**_database_marker(job, tools), "shape": to_builtins(database.shape)}
     await mark_folder_complete(workdir.host, golden_database_folder(workdir, job), marker)
     return database.shape
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from iolab.core.engine import validated_options
-from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.loads.keyvalue.table import BINDING, HEAP, YCSB_OPTIONS
@@ -22,6 +21,7 @@ from iolab.loads.keyvalue.workload import (
     YcsbJob,
 )
 from iolab.loads.keyvalue.ycsb.hdr_log import YCSB_NAMES
+from iolab.record import Record
 
 OUTPUT_LIMIT_BYTES: Final = 64 << 20
 """Standard error gets a line of at most 2 kB a second; a load of an hour has 7 MB."""
@@ -54,8 +54,7 @@ SHARE_DIGITS: Final = 9
 """Digits of a share behind the point: 0.333333333 thrice is 1 to YCSB."""
 
 
-@dataclass(frozen=True, slots=True)
-class YcsbStore:
+class YcsbStore(Record):
     """The store that a client works on.
 
     `addresses` are HOST:PORT of Cassandra's nodes; `database` is the folder of an embedded RocksDB,
@@ -70,8 +69,7 @@ class YcsbStore:
     database: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class JavaKit:
+class JavaKit(Record):
     """What runs YCSB on a host: its Java, and the jars (or folders as `/opt/ycsb/lib/*`)."""
 
     java: str

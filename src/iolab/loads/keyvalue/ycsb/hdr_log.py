@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from iolab.core.samples import Ints
-from iolab.dataclass import dataclass
 from iolab.loads.keyvalue.workload import KeyOperation
+from iolab.record import Record
 from iolab.text import excerpt
 from iolab.units import NS_PER_S, NS_PER_US
 
@@ -41,8 +41,7 @@ LATENCY_LIMIT_US: Final = 1 << 52
 """What is longer is no latency, and would be none in nanoseconds either."""
 
 
-@dataclass(frozen=True, slots=True)
-class HdrInterval:
+class HdrInterval(Record):
     """What was counted between two moments of the client's clock: `counts[i]` of `values_ns[i]`.
 
     A value stands for all that HdrHistogram does not tell apart from it: it is the middle of them
@@ -67,8 +66,7 @@ class HdrInterval:
         return int(self.counts.sum())
 
 
-@dataclass(frozen=True, slots=True)
-class HdrLog:
+class HdrLog(Record):
     """A whole log: `name` is what YCSB calls the operation, `operation` the one that we know so.
 
     `operation` is None for any other, such as what failed (`READ-FAILED`). `faults` are sentences;
@@ -159,8 +157,7 @@ _LINE: Final = re.compile(
 _YEAR_S: Final = 365 * 86400
 
 
-@dataclass(frozen=True, slots=True)
-class _HistogramHeader:
+class _HistogramHeader(Record):
     payload_bytes: int
     unit_bits: int
     sub_bits: int

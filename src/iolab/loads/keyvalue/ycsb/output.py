@@ -15,11 +15,11 @@ import numpy as np
 
 from iolab.core.histogram import bin_index_of_ns
 from iolab.core.samples import with_narrowest_type
-from iolab.dataclass import dataclass
 from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.loads.keyvalue.workload import KeyOperation, OperationCount, Statistic, YcsbJob
 from iolab.loads.keyvalue.ycsb.engine import OUTPUT_LIMIT_BYTES, timed_operations
 from iolab.loads.keyvalue.ycsb.hdr_log import YCSB_NAMES, HdrInterval, HdrLog
+from iolab.record import Record
 from iolab.text import excerpt
 from iolab.units import NS_PER_US, parse_finite
 
@@ -33,8 +33,7 @@ DURATION_TOLERANCE_S: Final = 0.1
 """How much sooner than asked for a run may end: YCSB counts whole milliseconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class YcsbSection:
+class YcsbSection(Record):
     """One section of the summary: an operation as YCSB names it.
 
     `done` are all that were timed under this name. `returned` are those by the status that the
@@ -61,8 +60,7 @@ NOT_FOUND: Final = "NOT_FOUND"
 FAILED: Final = "-FAILED"
 
 
-@dataclass(frozen=True, slots=True)
-class YcsbOutput:
+class YcsbOutput(Record):
     """All that both streams tell; None and empty for what they do not.
 
     `reported_ops_per_s` over `reported_s` is YCSB's own total: with connecting, warm-up and
@@ -315,8 +313,7 @@ _OPERATION: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class YcsbStatus:
+class YcsbStatus(Record):
     """One status line: seconds since YCSB's start, operations until then, and the newest rate.
 
     `lat_ns_mean` is over what the store did in the newest interval, None when that was nothing.

@@ -1,0 +1,79 @@
+"""Parts of a study or of a run's record that a kind of load or of host owns.
+
+Common code has a base class for each such place and asks it what every kind can answer. A stored
+part names its kind, and is found again among those that are imported: whoever reads a session
+imports all kinds first (`iolab.registry`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, Union
+
+from msgspec import ValidationError, convert
+
+from iolab.record import field_names
+from iolab.units import parse_size
+
+if TYPE_CHECKING:
+    from iolab.record import Record as _Base
+else:
+    _Base = object  # a field of this type is then left to `read_part`
+
+TYPE_KEY: Final = "type"
+"""The key in a stored document that names the kind of a part."""
+
+
+class TaggedRecord(_Base):
+    """A place for parts that kinds own; its direct subclasses are the places.
+
+    A part is a `Record` that derives from a place too, and its `tag` is its name in documents.
+    `keys` are the fields that study files call otherwise, by their keys there.
+    """
+
+    __slots__ = ()
+
+    keys: ClassVar[Mapping[str, str]] = MappingProxyType({})
+
+    @classmethod
+    def require_type(cls, part: object) -> Self:
+        """The part, which is one of these; TypeError for any other."""
+        if not isinstance(part, cls):
+            raise TypeError(f"{type(part).__name__} is no {cls.__name__}")
+        return part
+
+    @classmethod
+    def fields_from_keys(cls, written: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+        """Its fields as keys of a study file have them, a size of bytes as a number.
+
+        Other keys, as those that name it, are left out.
+        """
+        own = frozenset(field_names(cls))
+        named = ((cls.keys.get(key, key), value) for key, value in written)
+        return {
+            name: parse_size(value) if "_bytes" in name else value
+            for name, value in named
+            if name in own
+        }
+
+
+def tag_of(part: TaggedRecord | type[TaggedRecord]) -> str:
+    """The name of the kind of a part, as stored documents have it."""
+    return str(part.__struct_config__.tag)
+
+
+def tagged_classes(place: type[TaggedRecord]) -> tuple[type[TaggedRecord], ...]:
+    """All parts that a place can hold, of the kinds that are imported."""
+    return tuple(place.__subclasses__())
+
+
+def read_part(place: type, document: object) -> object:
+    """The part in a document, as a `dec_hook` of msgspec reads it; ValueError where it is none."""
+    if not issubclass(place, TaggedRecord):
+        raise NotImplementedError(f"{place.__name__} is not stored")
+    parts: Any = Union[tagged_classes(place)]  # noqa: UP007 - of a tuple
+    try:
+        return convert(document, parts, dec_hook=read_part, str_keys=True)
+    except ValidationError as error:
+        raise ValueError(str(error)) from error
