@@ -117,14 +117,14 @@ def test_the_writer_beside_the_readers_draws_a_stream_too() -> None:
 
 def test_the_engines_total_is_explained_by_time_outside_the_intervals(bench: RunRecord) -> None:
     # db_bench ran 1.5 s longer than its last whole second, and said so.
-    longer = counted(bench, done=13_000 * 24 + 19_000)
+    longer = counted(bench, completed=13_000 * 24 + 19_000)
     said = ask("totals-disagree", told(longer, reported_s=25.5))
     assert said.level is VALID
     assert said.evidence["uncovered_s"] == pytest.approx(1.5)
     lost = ask("totals-disagree", longer)
     assert lost.level is INDICATIVE
     assert lost.evidence["unexplained"] == pytest.approx(19_000 / (13_000 * 24 + 19_000))
-    assert ask("totals-disagree", counted(bench, done=13_000 * 20)).level is INVALID
+    assert ask("totals-disagree", counted(bench, completed=13_000 * 20)).level is INVALID
 
 
 def test_the_writer_is_in_the_report_file_and_not_in_the_total() -> None:
@@ -132,7 +132,7 @@ def test_the_writer_is_in_the_report_file_and_not_in_the_total() -> None:
     record = bench_record(job=job, writer_per_s=2_000)
     assert ask("totals-disagree", record).level is VALID
     # Had the readers been counted with the writer, as the report file has them:
-    assert ask("totals-disagree", counted(record, done=13_000 * 16)).level is INVALID
+    assert ask("totals-disagree", counted(record, completed=13_000 * 16)).level is INVALID
 
 
 def test_a_read_modify_write_is_counted_once() -> None:
