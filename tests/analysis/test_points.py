@@ -181,3 +181,21 @@ def test_unit_and_order_change_nothing(values: list[float], unit: float) -> None
     ):
         assert mine is not None
         assert theirs == pytest.approx(mine * unit)
+
+
+def test_points_stand_as_the_study_names_them_in_whatever_order_they_ran() -> None:
+    shape = Shape(points=4, seconds=2, hosts=2, cores=2, disks=1, nics=1)
+    plan, study = make_plan(shape), make_study(shape)
+    results = [make_result(make_record(run, shape)) for run in plan.runs]
+    other = replace(study.configurations[0], id="other")
+    study = replace(study, configurations=(study.configurations[0], other))
+    results += [replace(result, configuration="other") for result in results]
+    keys = [point.key for point in summarise(results, study)]
+    assert keys == [point.key for point in summarise(results[::-1], study)]
+    pairs = [
+        ((first.workload, first.axis), (second.workload, second.axis), second.configuration)
+        for first, second in zip(keys[::2], keys[1::2], strict=True)
+    ]
+    assert all(first == second and owner == "other" for first, second, owner in pairs)
+    depths = [dict(key.axis)["iodepth"] for key in keys[::2] if key.workload == keys[0].workload]
+    assert depths == sorted(depths, key=int)

@@ -188,6 +188,8 @@ def test_sessions_of_several_configurations_stand_in_their_order() -> None:
 def test_each_point_has_the_interval_that_its_own_session_gives_it() -> None:
     sources = [("a", scattered("one", 0.2)), ("b", scattered("two", 0.002))]
     together = summarise(merge_sessions(sources).results(), merge_sessions(sources).study)
-    alone = [point for _, source in sources for point in summarise(source.results(), source.study)]
-    assert [point.metrics for point in together] == [point.metrics for point in alone]
+    alone = zip(*(summarise(source.results(), source.study) for _, source in sources), strict=True)
+    assert [point.metrics for point in together] == [
+        point.metrics for pair in alone for point in pair
+    ]
     assert any(point.metrics["iops"].low is not None for point in together)

@@ -155,7 +155,7 @@ def is_publishable(result: Result) -> bool:
 
 
 def summarise(results: Sequence[Result], study: Study) -> tuple[PointSummary, ...]:
-    """Every point among the results, in the order of its first one.
+    """Every point among the results, in the study's order, whatever order they ran in.
 
     Of several sessions each point's interval is that which its own session gives it.
     """
@@ -164,7 +164,47 @@ def summarise(results: Sequence[Result], study: Study) -> tuple[PointSummary, ..
     for session in dict.fromkeys(session_index(runs[0]) for runs in groups.values()):
         own = {key: runs for key, runs in groups.items() if session_index(runs[0]) == session}
         priors |= dict.fromkeys(own, fit_point_priors(own, study))
-    return tuple(_summarise_point(key, runs, priors[key]) for key, runs in groups.items())
+    place = study_places(study)
+    ordered = sorted(groups, key=place)
+    return tuple(_summarise_point(key, groups[key], priors[key]) for key in ordered)
+
+
+def study_places(study: Study) -> Callable[[PointKey], tuple[object, ...]]:
+    """A key that sorts points as the study names them: by workload, axis values, configuration.
+
+    So the configurations of one workload stand together. Numbers are in order of size, words as the
+    study lists them.
+    """
+    workloads = {workload.id: place for place, workload in enumerate(study.workloads)}
+    axes = {
+        (workload.id, axis.name): place
+        for workload in study.workloads
+        for place, axis in enumerate(workload.sweep)
+    }
+    values = {
+        (workload.id, axis.name, value): place
+        for workload in study.workloads
+        for axis in workload.sweep
+        for place, value in enumerate(axis.values)
+        if isinstance(value, str)
+    }
+    configurations = {item.id: place for place, item in enumerate(study.configurations)}
+
+    def place_of(key: PointKey) -> tuple[object, ...]:
+        axis = sorted(key.axis, key=lambda pair: axes.get((key.workload, pair[0]), len(axes)))
+        numbers = tuple(
+            values.get((key.workload, name, value), len(values))
+            if isinstance(value, str)
+            else value
+            for name, value in axis
+        )
+        return (
+            workloads.get(key.workload, len(workloads)),
+            numbers,
+            configurations.get(key.configuration, len(configurations)),
+        )
+
+    return place_of
 
 
 def results_by_point(results: Iterable[Result]) -> dict[PointKey, list[Result]]:

@@ -160,7 +160,13 @@ def _workload_table(study: Study, plan: Plan) -> RenderableType:
         Column("along", can_wrap=True),
     ]
     rows: list[list[Text | str]] = []
-    for (workload, configuration), runs in grouped.items():
+    workloads = [workload.id for workload in study.workloads]
+    configurations = [item.id for item in study.configurations]
+    ordered = sorted(
+        grouped.items(),
+        key=lambda item: (workloads.index(item[0][0]), configurations.index(item[0][1])),
+    )
+    for (workload, configuration), runs in ordered:
         values: dict[str, dict[str, None]] = {}
         for run in runs:
             for name, value in run.point.axis:
