@@ -34,7 +34,7 @@ from iolab.hosts.answers import (
 )
 from iolab.hosts.channel import ProtocolFault, read_frame
 from iolab.hosts.message import Message
-from iolab.importers.files import ForeignFile, collect_files, printable_line
+from iolab.importers.files import ForeignFile, collect_files
 from iolab.loads.fileio.engines.native_reader import (
     LineFault,
     NativeReader,
@@ -42,6 +42,7 @@ from iolab.loads.fileio.engines.native_reader import (
     require_count,
 )
 from iolab.record import field_names
+from iolab.text import excerpt
 from iolab.units import NS_PER_S
 
 LONGEST_NS = int(limits.RUN_S_MOST) * NS_PER_S
@@ -249,7 +250,7 @@ def _wrong_blocks(past: int) -> Outcome:
 
 def _setting(past: int) -> Outcome:
     text = "x" * (limits.SETTING_CHARACTERS_MOST + past)
-    return printable_line(text, limits.SETTING_CHARACTERS_MOST) == text, ""
+    return excerpt(text, limits.SETTING_CHARACTERS_MOST) == text, ""
 
 
 def _collected(lay: Callable[[Path], object]) -> Outcome:

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from iolab.core.limits import SETTING_CHARACTERS_MOST
-from iolab.importers.files import printable_line
+from iolab.importers.files import NAME_CHARACTERS
 from iolab.importers.model import Settings
 from iolab.record import Record
+from iolab.text import excerpt
 
 YES: Final = "yes"
 """The value of an option that has none."""
@@ -45,7 +46,7 @@ def command_settings(command: str, style: CommandSyntax) -> Settings:
         before = settings.get(name)
         settings[name] = value if before is None else f"{before}, {value}"
     return tuple(
-        (printable_line(name), printable_line(value, SETTING_CHARACTERS_MOST))
+        (excerpt(name, NAME_CHARACTERS), excerpt(value, SETTING_CHARACTERS_MOST))
         for name, value in settings.items()
     )
 

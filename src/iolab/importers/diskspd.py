@@ -12,12 +12,12 @@ from xml.etree import ElementTree as ET
 from iolab.core.limits import SETTING_CHARACTERS_MOST
 from iolab.errors import EngineError, Fault
 from iolab.importers.files import (
+    NAME_CHARACTERS,
     SENTENCE,
     ForeignFault,
     ForeignFile,
     ImportedFiles,
     parse_time_as_utc_ns,
-    printable_line,
 )
 from iolab.importers.model import (
     Figures,
@@ -74,7 +74,7 @@ class DiskspdImporter:
         if not result.spans:
             if result.faults:
                 first = result.faults[0]
-                raise ForeignFault(printable_line(first.message, SENTENCE), first.hint)
+                raise ForeignFault(excerpt(first.message, SENTENCE), first.hint)
             raise ForeignFault("there is no time span.")
         file.line_account.mark_all_read()
         return [
@@ -110,7 +110,7 @@ def _foreign_run(
     caches = [value for name, value in options if name.endswith("DisableOSCache")]
     details = ImportedRun(
         tool="diskspd",
-        version=printable_line(result.version),
+        version=excerpt(result.version, NAME_CHARACTERS),
         files=(file.name,),
         # Newer versions tell only that it is off: a target without a word has it, then.
         buffered="false" in caches or len(caches) < len(asked.targets)
@@ -124,7 +124,7 @@ def _foreign_run(
     host = ImportedHost(
         f"{file.name}: span {number}",
         figures or (Figures("read", count=0),),
-        errors=tuple(printable_line(fault.message) for fault in result.faults),
+        errors=tuple(excerpt(fault.message, NAME_CHARACTERS) for fault in result.faults),
         time_step_ns=NS_PER_US,
     )
     return ForeignRun(
@@ -132,13 +132,17 @@ def _foreign_run(
         details=details,
         clients=(
             ImportedClient(
-                printable_line(result.computer) or "client", host, runtime_s=span.seconds
+                excerpt(result.computer, NAME_CHARACTERS) or "client", host, runtime_s=span.seconds
             ),
         ),
         settings=(
-            *((name, printable_line(str(value))) for name, value in settings.items() if value),
             *(
-                (printable_line(name), printable_line(value, SETTING_CHARACTERS_MOST))
+                (name, excerpt(str(value), NAME_CHARACTERS))
+                for name, value in settings.items()
+                if value
+            ),
+            *(
+                (excerpt(name, NAME_CHARACTERS), excerpt(value, SETTING_CHARACTERS_MOST))
                 for name, value in options
                 if name not in _SHOWN
             ),

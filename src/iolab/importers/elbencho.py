@@ -17,12 +17,12 @@ from iolab.analysis.metrics import is_percentile_supported
 from iolab.core.limits import SETTING_CHARACTERS_MOST
 from iolab.importers.commands import CommandSyntax, command_settings
 from iolab.importers.files import (
+    NAME_CHARACTERS,
     ForeignFault,
     ForeignFile,
     ImportedFiles,
     dict_or_empty,
     parse_number,
-    printable_line,
 )
 from iolab.importers.model import (
     Figures,
@@ -33,6 +33,7 @@ from iolab.importers.model import (
     headline_for_block_size,
 )
 from iolab.record import Record
+from iolab.text import excerpt
 from iolab.units import MIB, NS_PER_S, NS_PER_US
 
 TIMED_LEAST_S: Final = 0.1
@@ -191,7 +192,7 @@ def _foreign_run(file: ForeignFile, place: int, phase: _ElbenchoPhase) -> Foreig
         notes.append("percentiles are upper ends of bins that are 19 % wide")
     details = ImportedRun(
         tool="elbencho",
-        version=printable_line(phase.version),
+        version=excerpt(phase.version, NAME_CHARACTERS),
         files=(file.name,),
         claimed=phase.operations_with_latency,
         buffered=None if direct in (None, "") else direct not in {"1", "true"},
@@ -201,12 +202,12 @@ def _foreign_run(file: ForeignFile, place: int, phase: _ElbenchoPhase) -> Foreig
         f"{file.name}:{place}", phase.figures, resolution=RESOLUTION, time_step_ns=NS_PER_US
     )
     return ForeignRun(
-        name=f"{printable_line(phase.label) or 'elbencho'} "
-        f"{printable_line(phase.operation).lower()}",
+        name=f"{excerpt(phase.label, NAME_CHARACTERS) or 'elbencho'} "
+        f"{excerpt(phase.operation, NAME_CHARACTERS).lower()}",
         details=details,
         clients=(ImportedClient("all threads", host, runtime_s=phase.seconds),),
         settings=tuple(
-            (printable_line(name), printable_line(value, SETTING_CHARACTERS_MOST))
+            (excerpt(name, NAME_CHARACTERS), excerpt(value, SETTING_CHARACTERS_MOST))
             for name, value in phase.options.items()
             if value and name not in _NO_OPTIONS
         ),
@@ -314,7 +315,7 @@ def _figures_from_csv_row(
             lat_mean_ns=latency_ns("avg"),
             lat_max_ns=latency_ns("max"),
             printed=tuple(
-                (printable_line(name), printable_line(value))
+                (excerpt(name, NAME_CHARACTERS), excerpt(value, NAME_CHARACTERS))
                 for name, value in row.items()
                 if value and name and name.startswith((rate, bandwidth or rate, latency, "time ms"))
             ),
@@ -388,7 +389,7 @@ def _figures_from_json(
             lat_max_ns=_latency_ns_in(latency, "max_us"),
             percentiles=tuple(_percentiles_from_bins(bins, counted)),
             printed=tuple(
-                (printable_line(str(name)), printable_line(str(value)))
+                (excerpt(str(name), NAME_CHARACTERS), excerpt(str(value), NAME_CHARACTERS))
                 for name, value in (*row.items(), *latency.items())
                 if not isinstance(value, dict)
             ),

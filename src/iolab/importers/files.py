@@ -61,12 +61,12 @@ class ForeignFile(Record, dict=True):
     @property
     def name(self) -> str:
         """Its name, safe to print."""
-        return printable_line(self.path.name)
+        return excerpt(self.path.name, NAME_CHARACTERS)
 
     @property
     def label(self) -> str:
         """Its path as it was named, safe to print."""
-        return printable_line(str(self.path), SENTENCE)
+        return excerpt(str(self.path), SENTENCE)
 
     @cached_property
     def raw_bytes(self) -> bytes:
@@ -192,7 +192,10 @@ def collect_files(paths: Iterable[Path]) -> _CollectedFiles:
             inside = _files_below(path, faults, passed_over)
             if not inside:
                 faults.append(
-                    Fault(f"There is no file in '{printable_line(path.name)}'.", "Leave it out.")
+                    Fault(
+                        f"There is no file in '{excerpt(path.name, NAME_CHARACTERS)}'.",
+                        "Leave it out.",
+                    )
                 )
             for child in inside:
                 files.setdefault(child.absolute(), ForeignFile(child, was_named_by_user=False))
@@ -202,7 +205,10 @@ def collect_files(paths: Iterable[Path]) -> _CollectedFiles:
             files.setdefault(path.absolute(), ForeignFile(path))
         else:
             faults.append(
-                Fault(f"There is no file '{printable_line(path.name)}'.", "Name one that is.")
+                Fault(
+                    f"There is no file '{excerpt(path.name, NAME_CHARACTERS)}'.",
+                    "Name one that is.",
+                )
             )
     if sum(file.path.stat().st_size for file in files.values()) > limits.TOTAL_BYTES_MOST:
         faults.append(
@@ -229,7 +235,7 @@ def _files_below(folder: Path, faults: list[Fault], passed_over: list[Fault]) ->
     while waiting and len(found) <= limits.FILES_MOST:
         parent, depth = waiting.pop()
         if depth > limits.NESTED_MOST:
-            name = printable_line(folder.name)
+            name = excerpt(folder.name, NAME_CHARACTERS)
             faults.append(
                 Fault(
                     f"'{name}' has more than {limits.NESTED_MOST} folders inside each other.",
@@ -246,14 +252,14 @@ def _files_below(folder: Path, faults: list[Fault], passed_over: list[Fault]) ->
             continue
         entry_count += len(children)
         if entry_count > limits.ENTRIES_MOST:
-            message = (
-                f"'{printable_line(str(folder))}' has more than {limits.ENTRIES_MOST} files and "
-            )
-            faults.append(Fault(f"{message}folders in it.", "Name the folder that holds results."))
+            name = excerpt(str(folder), NAME_CHARACTERS)
+            message = f"'{name}' has more than {limits.ENTRIES_MOST} files and folders in it."
+            faults.append(Fault(message, "Name the folder that holds results."))
             break
         for child in children:
             if child.is_symlink() and not child.resolve().is_relative_to(root):
-                message = f"{printable_line(child.name)} is a link that leads out of the folder."
+                name = excerpt(child.name, NAME_CHARACTERS)
+                message = f"{name} is a link that leads out of the folder."
                 passed_over.append(Fault(message, "Name its target if it belongs to the import."))
             elif child.is_file():
                 found.append(child)
@@ -338,7 +344,7 @@ def _refuse_out_of_range(run: ForeignRun) -> None:
     """ForeignFault where a run claims more than a run can be."""
     for message in _out_of_range_texts(run):
         if message:
-            raise ForeignFault(f"{printable_line(run.name)} claims {message}.")
+            raise ForeignFault(f"{excerpt(run.name, NAME_CHARACTERS)} claims {message}.")
 
 
 def _out_of_range_texts(run: ForeignRun) -> Iterator[str]:
@@ -364,7 +370,7 @@ def _out_of_range_texts(run: ForeignRun) -> Iterator[str]:
         yield limits.count_fault("bytes", [figure.bytes or 0])
     for name, value in run.settings:
         if isinstance(value, int) and abs(value) > limits.COUNT_MOST:
-            yield f"{printable_line(name)} of more than {limits.COUNT_MOST:.6g}"
+            yield f"{excerpt(name, NAME_CHARACTERS)} of more than {limits.COUNT_MOST:.6g}"
 
 
 def _match_importers(
@@ -419,20 +425,15 @@ def _unreadable_file_fault(file: ForeignFile, error: OSError) -> Fault:
     return Fault(f"{file.name} cannot be read: {error.strerror or error}.", "Leave it out.")
 
 
-def printable_line(text: str, most: int = NAME_CHARACTERS) -> str:
-    """A text of others in one printable line."""
-    return excerpt(text, most)
-
-
 def printable_name(text: str) -> str:
     """A name in one printable line; of a long one the beginning, with a mark made of all of it.
 
     Unlike names stay unlike.
     """
     if len(text) <= NAME_CHARACTERS:
-        return printable_line(text)
+        return excerpt(text, NAME_CHARACTERS)
     mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:6]
-    return f"{printable_line(text, NAME_CHARACTERS - MARK_CHARACTERS)}... ({mark})"
+    return f"{excerpt(text, NAME_CHARACTERS - MARK_CHARACTERS)}... ({mark})"
 
 
 def valid_host_name(text: str) -> str:
@@ -488,6 +489,6 @@ def dict_or_empty(value: object) -> Mapping[str, Any]:
 def printable_options(table: Mapping[str, Any]) -> dict[str, str]:
     """The options of a document as clean text."""
     return {
-        printable_line(str(name)): printable_line(str(value), limits.SETTING_CHARACTERS_MOST)
+        excerpt(str(name), NAME_CHARACTERS): excerpt(str(value), limits.SETTING_CHARACTERS_MOST)
         for name, value in table.items()
     }

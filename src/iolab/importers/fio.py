@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from iolab.importers import fio_logs
 from iolab.importers.files import (
+    NAME_CHARACTERS,
     ForeignFault,
     ForeignFile,
     ImportedFiles,
     dict_or_empty,
     finite_number,
-    printable_line,
     printable_name,
     printable_options,
     rounded_number,
@@ -54,6 +54,7 @@ from iolab.importers.model import (
     headline_for_block_size,
 )
 from iolab.record import Record
+from iolab.text import excerpt
 from iolab.units import NS_PER_MS, NS_PER_S
 
 ALL_CLIENTS: Final = "All clients"
@@ -339,8 +340,8 @@ class _FioReport(Record):
             self.file.line_account.mark_left_out(
                 self.reports[-1].first_line,
                 self.reports[-1].last_line,
-                f"Latencies by priority of {printable_line(str(entry.get('jobname', '')))} are "
-                "not read.",
+                "Latencies by priority of "
+                f"{excerpt(str(entry.get('jobname', '')), NAME_CHARACTERS)} are not read.",
             )
 
     def _sum_of_all_clients(
@@ -371,9 +372,9 @@ class _FioReport(Record):
         claim = every.all_directions_figures
         details = ImportedRun(
             tool="fio",
-            version=printable_line(str(last.json_document.get("fio version", ""))).removeprefix(
-                "fio-"
-            ),
+            version=excerpt(
+                str(last.json_document.get("fio version", "")), NAME_CHARACTERS
+            ).removeprefix("fio-"),
             files=(self.file.name,),
             claimed=() if claim is None else (claim,),
             buffered=buffered.pop() if len(buffered) == 1 else True in buffered or None,
@@ -406,13 +407,14 @@ class _FioReport(Record):
         own = tuple(chain.from_iterable(job.entries_by_client.get(name, ()) for job in jobs))
         entries = FioEntries(own, first.options)
         places = {(job.name, job.group, name) for job in jobs}
-        title = printable_line(_run_name(jobs))
+        title = excerpt(_run_name(jobs), NAME_CHARACTERS)
         host = ImportedHost(
-            source=f"{self.file.name}: {title}" + (f", {printable_line(name)}" if name else ""),
+            source=f"{self.file.name}: {title}"
+            + (f", {excerpt(name, NAME_CHARACTERS)}" if name else ""),
             figures=entries.figures(),
             group=first.group,
             errors=tuple(
-                f"error {code} of job {printable_line(str(entry.get('jobname', '')))}"
+                f"error {code} of job {excerpt(str(entry.get('jobname', '')), NAME_CHARACTERS)}"
                 for entry in own
                 if (code := rounded_number(entry.get("error")))
             ),
@@ -559,7 +561,7 @@ def _load_settings(
         for name, own in sorted(values.items())
     }
     if beside:
-        settings["beside"] = ", ".join(sorted(printable_line(job.name) for job in beside))
+        settings["beside"] = ", ".join(sorted(excerpt(job.name, NAME_CHARACTERS) for job in beside))
     return tuple(settings.items())
 
 
@@ -597,7 +599,7 @@ def _missed_steady_state_text(entry: Block) -> str:
     steady = dict_or_empty(entry.get("steadystate"))
     if not steady or rounded_number(steady.get("attained")) != 0:
         return ""
-    wanted = printable_line(str(steady.get("ss", "")))
+    wanted = excerpt(str(steady.get("ss", "")), NAME_CHARACTERS)
     seconds = rounded_number(steady.get("duration"))
     return f"{wanted} over {seconds} s" if seconds else wanted
 

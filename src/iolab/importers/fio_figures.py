@@ -25,16 +25,17 @@ from iolab.core.histogram import (
 )
 from iolab.core.metric import SYNC
 from iolab.importers.files import (
+    NAME_CHARACTERS,
     ForeignFault,
     dict_or_empty,
     finite_number,
-    printable_line,
     rounded_number,
 )
 from iolab.importers.fio_documents import Block
 from iolab.importers.fio_units import is_option_on
 from iolab.importers.model import MIXED, Figures
 from iolab.record import Record
+from iolab.text import excerpt
 from iolab.units import NS_PER_US
 
 KIB: Final = 1024
@@ -379,7 +380,7 @@ def _numbered_bins(bins: Block, factor: int) -> Iterator[tuple[int, int]]:
                 place = int(bin_index_of_ns(MIDDLE_NS[int(text)] * factor)) if count else 0
         except (KeyError, ValueError, IndexError):
             raise ForeignFault(
-                f"there is no latency bin {printable_line(str(text))} in fio."
+                f"there is no latency bin {excerpt(str(text), NAME_CHARACTERS)} in fio."
             ) from None
         if count:
             yield place, count
@@ -396,7 +397,7 @@ def _printed_figures(block: Block, kind: str) -> tuple[tuple[str, str], ...]:
         **{f"{name} p{key:g}": value for key, value in sorted(percentiles.items())},
     }
     return tuple(
-        (printable_line(label), printable_line(str(value)))
+        (excerpt(label, NAME_CHARACTERS), excerpt(str(value), NAME_CHARACTERS))
         for label, value in every.items()
         if value
     )

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from iolab.errors import UsageError
-from iolab.importers.files import dict_or_empty, printable_line
+from iolab.importers.files import NAME_CHARACTERS, dict_or_empty
 from iolab.importers.job_draft import (
     DEFAULT_BLOCK_BYTES,
     FILE_BYTES,
@@ -27,7 +27,7 @@ from iolab.importers.job_draft import (
 )
 from iolab.loads.fileio.options import FIO_OPTIONS, LEFT_OUT, REFUSED, total_split_percent
 from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, WHOLE, Access
-from iolab.text import list_text
+from iolab.text import excerpt, list_text
 
 Options = dict[str, str]
 
@@ -50,7 +50,7 @@ def jobs_from_job_file(text: str) -> list[JobDraft]:
         words = re.split("[;#]", line, maxsplit=1)[0].strip()
         if words.startswith("["):
             in_section = True
-            name = printable_line(words[1:].rstrip("]"))
+            name = excerpt(words[1:].rstrip("]"), NAME_CHARACTERS)
             options, unread = common, common_lines
             if not name.startswith("global"):
                 options, unread = dict(common), list(common_lines)
@@ -76,7 +76,7 @@ def jobs_from_reports(text: str) -> list[JobDraft]:
     for document in _json_reports(text):
         entries = document.get("jobs", document.get("client_stats"))
         for entry in map(dict_or_empty, entries if isinstance(entries, list) else []):
-            name = printable_line(str(entry.get("jobname", "")))
+            name = excerpt(str(entry.get("jobname", "")), NAME_CHARACTERS)
             options: Options = {}
             for table in (document.get("global options"), entry.get("job options")):
                 for key, value in dict_or_empty(table).items():
@@ -133,13 +133,13 @@ _OPPOSITES: Final = {"rwmixwrite": "rwmixread", "buffered": "direct"}
 
 def _set_option(options: Options, key: str, value: str) -> None:
     """Set an option as fio does: the last one of a name, of an alias or of an opposite holds."""
-    key = printable_line(key, VALUE_CHARACTERS)
+    key = excerpt(key, VALUE_CHARACTERS)
     key = _ALIASES.get(key, key)
     for first, second in _OPPOSITES.items():
         if key in (first, second):
             options.pop(first, None)
             options.pop(second, None)
-    options[key] = printable_line(value or "1", VALUE_CHARACTERS)
+    options[key] = excerpt(value or "1", VALUE_CHARACTERS)
 
 
 def _job_drafts(sections: list[tuple[str, Options]]) -> list[JobDraft]:

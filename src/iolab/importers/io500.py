@@ -10,15 +10,16 @@ from msgspec.structs import replace
 
 from iolab.errors import IolabError
 from iolab.importers.files import (
+    NAME_CHARACTERS,
     ForeignFault,
     ForeignFile,
     ImportedFiles,
     parse_number,
-    printable_line,
 )
 from iolab.importers.ior import IorImporter
 from iolab.importers.mdtest import MdtestImporter
 from iolab.importers.model import Figures, ForeignRun, ImportedClient, ImportedHost, ImportedRun
+from iolab.text import excerpt
 from iolab.units import GIB
 
 _RESULT: Final = re.compile(
@@ -101,7 +102,7 @@ def _mark_neighbour_files(
         elif _OWN_FILES.fullmatch(other.path.name):
             folder.mark_left_out(other, _NO_RESULT)
         elif b"[RESULT" in other.utf8_bytes and _phase_results_with_rate(other) == results:
-            folder.mark_left_out(other, _SAME_RESULTS.format(printable_line(file.name)))
+            folder.mark_left_out(other, _SAME_RESULTS.format(excerpt(file.name, NAME_CHARACTERS)))
 
 
 def _phase_results(file: ForeignFile) -> list[tuple[str, float, str]]:
@@ -150,7 +151,7 @@ def _phase_run(
     errors = ("IO500 calls this result invalid",) if is_invalid else ()
     host = ImportedHost(f"{file.name}:{number}", (figures,), errors=errors)
     run = ForeignRun(
-        name=printable_line(name),
+        name=excerpt(name, NAME_CHARACTERS),
         details=details,
         clients=(ImportedClient("all tasks", host, runtime_s=seconds),),
         headline="bandwidth" if is_io else "ops_per_s",
@@ -160,7 +161,7 @@ def _phase_run(
 
 def _io500_version(file: ForeignFile) -> str:
     match = re.search(r"^IO500 version (\S+)", file.text, re.MULTILINE)
-    return printable_line(match[1]) if match else ""
+    return excerpt(match[1], NAME_CHARACTERS) if match else ""
 
 
 def _with_tool_output(run: ForeignRun, figures: Figures, own: ForeignFile) -> ForeignRun:

@@ -9,16 +9,17 @@ from typing import Final
 from iolab.core.limits import SETTING_CHARACTERS_MOST
 from iolab.importers.commands import CommandSyntax, command_settings
 from iolab.importers.files import (
+    NAME_CHARACTERS,
     SENTENCE,
     ForeignFault,
     ForeignFile,
     ImportedFiles,
     parse_number,
     parse_time_as_utc_ns,
-    printable_line,
 )
 from iolab.importers.model import Figures, ForeignRun, ImportedClient, ImportedHost, ImportedRun
 from iolab.importers.sections import Section, split_into_sections
+from iolab.text import excerpt
 from iolab.units import MIB, parse_size
 
 _STYLE: Final = CommandSyntax(
@@ -139,8 +140,8 @@ def _header_options(lines: Lines) -> dict[str, str]:
             break
         if not _ERROR.match(line) and (option := _OPTION.match(line)):
             name, value = (
-                printable_line(option[1].strip()),
-                printable_line(option[2].strip(), SETTING_CHARACTERS_MOST),
+                excerpt(option[1].strip(), NAME_CHARACTERS),
+                excerpt(option[2].strip(), SETTING_CHARACTERS_MOST),
             )
             header.setdefault(name, value)
     return header
@@ -159,7 +160,7 @@ def _runs_of_table_rows(
                 raise ForeignFault("it tells of more bytes than there can be.")
             moved = int(match[1])
         elif _ERROR.match(line):
-            errors.append(printable_line(line, SENTENCE))
+            errors.append(excerpt(line, SENTENCE))
         elif _is_table_heading(line):
             columns = words
         elif columns and words and words[0] in RATED and len(words) == len(columns):
@@ -199,11 +200,14 @@ def _run_of_row(
         seconds=parse_number(row.get("total(s)", "")),
         rate_per_s=parse_number(row.get("IOPS", "")),
         bw_bytes_per_s=None if rate is None else rate * MIB,
-        printed=tuple((printable_line(name), printable_line(value)) for name, value in row.items()),
+        printed=tuple(
+            (excerpt(name, NAME_CHARACTERS), excerpt(value, NAME_CHARACTERS))
+            for name, value in row.items()
+        ),
     )
     details = ImportedRun(
         tool="ior",
-        version=printable_line(version[1]) if version else "",
+        version=excerpt(version[1], NAME_CHARACTERS) if version else "",
         files=(section.file.name,),
         buffered=None if not command else _DIRECT.search(command) is None,
         notes=("rates are of all tasks together, over open, transfer and close",),

@@ -8,9 +8,10 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from iolab.importers.files import SENTENCE, printable_line
+from iolab.importers.files import SENTENCE
 from iolab.loads.fileio.workload import SECTOR_BYTES
 from iolab.record import Record
+from iolab.text import excerpt
 from iolab.units import GIB
 
 VALUE_CHARACTERS: Final = 4096
@@ -53,7 +54,7 @@ class JobDraft(Struct):
 
     def add_note(self, option: str, reason: str) -> None:
         """Tell what became of an option; the reason begins with one of `REASONS`."""
-        self.notes.append(OptionNote(self.name, printable_line(option, SENTENCE), reason))
+        self.notes.append(OptionNote(self.name, excerpt(option, SENTENCE), reason))
 
     def refuse_job(self, option: str, reason: str) -> None:
         """Tell why the job cannot be a workload."""

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Final
 
 from iolab.errors import UsageError
-from iolab.importers.files import printable_line
+from iolab.importers.files import NAME_CHARACTERS
 from iolab.importers.fio_jobs import (
     is_job_file,
     jobs_from_job_file,
@@ -22,7 +22,7 @@ from iolab.importers.fio_jobs import (
 from iolab.importers.job_draft import REASONS, Duration, JobDraft, OptionNote
 from iolab.importers.vdbench_jobs import jobs_from_parameter_file
 from iolab.record import Record
-from iolab.text import quote_value
+from iolab.text import excerpt, quote_value
 
 LINES_MAX: Final = 10_000
 JOBS_MAX: Final = 500
@@ -93,14 +93,15 @@ def _study_from_jobs(
     )
     notes += changed
     notes.sort(key=lambda note: REASONS.index(note.reason.split(":")[0].split(",")[0]))
+    shown_name = excerpt(file_name, NAME_CHARACTERS)
     lines = [
-        f"# A study that does what {printable_line(file_name)} does, as far as a study can.",
+        f"# A study that does what {shown_name} does, as far as a study can.",
         *_note_comment_lines(notes),
         "",
         "format = 1",
         f"id = {_toml_string(study_id)}",
-        f"title = {_toml_string(f'As {printable_line(file_name)}')}",
-        f"question = {_toml_string(f'What does {printable_line(file_name)} come to here?')}",
+        f"title = {_toml_string(f'As {shown_name}')}",
+        f"question = {_toml_string(f'What does {shown_name} come to here?')}",
         "",
         "[method]",
         f"warmup = {_toml_string(warmup)}",

@@ -15,13 +15,13 @@ from msgspec.structs import replace
 from iolab.core.histogram import bin_index_of_ns
 from iolab.core.limits import SETTING_CHARACTERS_MOST
 from iolab.importers.files import (
+    NAME_CHARACTERS,
     SENTENCE,
     ForeignFault,
     ForeignFile,
     ImportedFiles,
     parse_number,
     parse_time_as_utc_ns,
-    printable_line,
 )
 from iolab.importers.model import (
     Bins,
@@ -37,6 +37,7 @@ from iolab.importers.sections import Section, split_into_sections
 from iolab.loads.keyvalue.db_bench import output as db_bench_output
 from iolab.loads.keyvalue.ycsb import output as ycsb_output
 from iolab.loads.keyvalue.ycsb.hdr_log import YCSB_NAMES, HdrLog, read_hdr_log
+from iolab.text import excerpt
 from iolab.units import NS_PER_S, NS_PER_US
 
 ALL: Final = "all"
@@ -126,7 +127,7 @@ def _benchmark_runs(part: Section, heard: str) -> list[ForeignRun]:
     if "LevelDB:" in part.text and " ops/sec" not in part.text:
         raise ForeignFault(LEVELDB_NOT_READ, "Measure with RocksDB's db_bench and import that.")
     if not output.results:
-        reason = f": {printable_line(output.messages[0], SENTENCE)}" if output.messages else ""
+        reason = f": {excerpt(output.messages[0], SENTENCE)}" if output.messages else ""
         raise ForeignFault(f"db_bench printed no result{reason}.")
     named: list[tuple[int, str]] = []
     for number, line in part.numbered_lines:
@@ -196,20 +197,18 @@ def _benchmark_run(
     }
     details = ImportedRun(
         tool="db_bench",
-        version=printable_line(output.version),
+        version=excerpt(output.version, NAME_CHARACTERS),
         files=(file.name,),
         data_bytes=header.keys * each if header.keys and each else None,
     )
     host = ImportedHost(
-        f"{file.name}: {printable_line(result.benchmark)}",
+        f"{file.name}: {excerpt(result.benchmark, NAME_CHARACTERS)}",
         (figures, *kinds),
-        errors=tuple(
-            printable_line(message, SENTENCE) for message in (*output.messages, *output.faults)
-        ),
+        errors=tuple(excerpt(message, SENTENCE) for message in (*output.messages, *output.faults)),
         time_step_ns=NS_PER_US,
     )
     return ForeignRun(
-        name=printable_line(result.benchmark),
+        name=excerpt(result.benchmark, NAME_CHARACTERS),
         details=details,
         clients=(
             ImportedClient(
@@ -219,7 +218,7 @@ def _benchmark_run(
             ),
         ),
         settings=tuple(
-            (name, printable_line(str(value))) for name, value in values.items() if value
+            (name, excerpt(str(value), NAME_CHARACTERS)) for name, value in values.items() if value
         ),
         moment_ns=ended_ns,
         headline="ops_per_s",
@@ -326,11 +325,11 @@ def _ycsb_options(command: str) -> Iterator[tuple[str, str]]:
         if option == "-p" and "=" in value:
             name, _, text = value.partition("=")
             yield (
-                _YCSB_PROPERTIES.get(name, printable_line(name)),
-                printable_line(text, SETTING_CHARACTERS_MOST),
+                _YCSB_PROPERTIES.get(name, excerpt(name, NAME_CHARACTERS)),
+                excerpt(text, SETTING_CHARACTERS_MOST),
             )
         elif option in _YCSB_OPTIONS:
-            yield _YCSB_OPTIONS[option], printable_line(value, SETTING_CHARACTERS_MOST)
+            yield _YCSB_OPTIONS[option], excerpt(value, SETTING_CHARACTERS_MOST)
 
 
 _WORKLOAD_FILE: Final = "workload file"
@@ -404,7 +403,7 @@ class YcsbImporter:
         numbers = {name: parse_number(value) for name, value in settings.items()}
         details = ImportedRun(
             tool="ycsb",
-            version=printable_line(output.version),
+            version=excerpt(output.version, NAME_CHARACTERS),
             files=(file.name,),
             claimed=(claimed,),
             paced=is_held_to_rate(numbers.get("target"), claimed.rate_per_s),
@@ -412,7 +411,7 @@ class YcsbImporter:
         host = ImportedHost(
             f"{file.name}: [OVERALL]",
             figures,
-            errors=tuple(printable_line(message, SENTENCE) for message in output.messages),
+            errors=tuple(excerpt(message, SENTENCE) for message in output.messages),
             time_step_ns=NS_PER_US,
         )
         client = ImportedClient(
@@ -426,13 +425,15 @@ class YcsbImporter:
         kind = next((phase[word] for word in command.split() if word in phase), "")
         files = [Path(path).name for path in settings.get(_WORKLOAD_FILE, "").split(", ")]
         return ForeignRun(
-            name=(printable_line(" ".join(files)) or kind or "ycsb") if command else file.path.stem,
+            name=(excerpt(" ".join(files), NAME_CHARACTERS) or kind or "ycsb")
+            if command
+            else file.path.stem,
             access_kind=kind,
             details=details,
             clients=(client,),
             # Without a command only its folder may tell a file from one of the same name.
             settings=tuple(settings.items())
-            or (("folder", printable_line(file.path.absolute().parent.name)),),
+            or (("folder", excerpt(file.path.absolute().parent.name, NAME_CHARACTERS)),),
             ignored=YCSB_IGNORED,
             in_flight=round(numbers.get("threads") or 0) or None,
             headline="ops_per_s",
@@ -448,7 +449,9 @@ class YcsbImporter:
                 log = read_hdr_log(folder.mark_used(log_file).utf8_bytes)
                 if name in YCSB_NAMES and not name.startswith("Intended"):
                     if log.faults:
-                        raise ForeignFault(f"{log_file.name}: {printable_line(log.faults[0])}.")
+                        raise ForeignFault(
+                            f"{log_file.name}: {excerpt(log.faults[0], NAME_CHARACTERS)}."
+                        )
                     yield _operation_key(name), log
         for log_file in folder.matching_neighbours(
             file, re.compile(rf"{re.escape(file.path.stem)}[._-].*\.hdr")
@@ -508,7 +511,8 @@ def _operation_figures(
         failed_in_count=every_return == count and not timed,
         weight=-1 if name == "READ-MODIFY-WRITE" else 1,
         printed=tuple(
-            (printable_line(key), printable_line(value)) for key, value in section.items()
+            (excerpt(key, NAME_CHARACTERS), excerpt(value, NAME_CHARACTERS))
+            for key, value in section.items()
         ),
     )
 

@@ -11,18 +11,19 @@ from typing import Final
 
 from iolab.importers.commands import CommandSyntax, command_settings
 from iolab.importers.files import (
+    NAME_CHARACTERS,
     SENTENCE,
     ForeignFault,
     ForeignFile,
     ImportedFiles,
     parse_number,
     parse_time_as_utc_ns,
-    printable_line,
 )
 from iolab.importers.model import Figures, ForeignRun, ImportedClient, ImportedHost, ImportedRun
 from iolab.importers.sections import Section, split_into_sections
 from iolab.loads.metadata import mdtest_output
 from iolab.record import Record
+from iolab.text import excerpt
 
 _STYLE: Final = CommandSyntax(
     valueless_letters="BcCDEFkLPrRStTuvXyYZ", value_letters="abdefGiIlnNOpsVwWxz"
@@ -84,7 +85,7 @@ class MdtestImporter:
             if not rows:
                 errors = (*output.messages, *output.faults)
                 refused = "mdtest printed no summary"
-                refused += f": {printable_line(errors[0], SENTENCE)}." if errors else "."
+                refused += f": {excerpt(errors[0], SENTENCE)}." if errors else "."
                 file.line_account.mark_left_out(section.first, section.last, refused)
                 continue
             runs += [
@@ -143,14 +144,14 @@ def _run_of_row(
     )
     details = ImportedRun(
         tool="mdtest",
-        version=printable_line(output.version),
+        version=excerpt(output.version, NAME_CHARACTERS),
         files=(section.file.name,),
         notes=tuple(_run_notes(output)),
     )
     host = ImportedHost(
         f"{section.file.name}:{row.line_number}",
         (figures,),
-        errors=tuple(printable_line(error, SENTENCE) for error in errors),
+        errors=tuple(excerpt(error, SENTENCE) for error in errors),
     )
     return ForeignRun(
         name=_operation_words(row),

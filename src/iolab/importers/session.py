@@ -36,9 +36,9 @@ from iolab.core.samples import BinTable, IntervalTable, empty_counter_table
 from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
 from iolab.core.workload import HOSTS, PER_NODE, Axis, Indicator, Workload
 from iolab.importers.files import (
+    NAME_CHARACTERS,
     ForeignFile,
     Sourced,
-    printable_line,
     printable_name,
     valid_host_name,
 )
@@ -46,7 +46,7 @@ from iolab.importers.model import ForeignRun, ImportedClient, ImportedJob
 from iolab.record import Record
 from iolab.store.writer import SessionWriter, require_no_session
 from iolab.study.schedule import content_digest
-from iolab.text import counted_noun
+from iolab.text import counted_noun, excerpt
 from iolab.units import NS_PER_S
 
 STUDY_ID: Final = "imported"
@@ -101,7 +101,13 @@ def plan_imported_session(
         workload = Workload(
             id=_unused_workload_id(name, tool, ids),
             title=", ".join(
-                filter(None, (printable_line(name), _constant_load_text(group[0][1], name, varied)))
+                filter(
+                    None,
+                    (
+                        excerpt(name, NAME_CHARACTERS),
+                        _constant_load_text(group[0][1], name, varied),
+                    ),
+                )
             ),
             job=job,
             sweep=tuple(Axis(axis, values) for axis, values in varied.items()),
@@ -146,7 +152,7 @@ def _constant_load_text(run: ForeignRun, name: str, varied: Mapping[str, object]
         if axis.get(name) and name not in varied
     ]
     return ", ".join(
-        part for part in parts if part not in (printable_line(name), *name.split(" ")[1:])
+        part for part in parts if part not in (excerpt(name, NAME_CHARACTERS), *name.split(" ")[1:])
     )
 
 

@@ -9,11 +9,11 @@ from itertools import pairwise
 from typing import Final
 
 from iolab.importers.files import (
+    NAME_CHARACTERS,
     ForeignFault,
     ForeignFile,
     ImportedFiles,
     parse_number,
-    printable_line,
 )
 from iolab.importers.model import (
     Figures,
@@ -25,6 +25,7 @@ from iolab.importers.model import (
     headline_for_block_size,
     is_held_to_rate,
 )
+from iolab.text import excerpt
 from iolab.units import MIB, NS_PER_MS, NS_PER_S
 
 PERCENT: Final = 100
@@ -132,7 +133,7 @@ def _foreign_run(
     threads = parse_number(row.get("threads", ""))
     details = ImportedRun(
         tool="vdbench",
-        version=printable_line(row.get("version", "")).replace("n/a", ""),
+        version=excerpt(row.get("version", ""), NAME_CHARACTERS).replace("n/a", ""),
         files=(file.name,),
         paced=asked is not None
         and asked < _MAX_RATE
@@ -140,7 +141,7 @@ def _foreign_run(
         notes=("the mean of its intervals but for those that vdbench leaves out",),
     )
     return ForeignRun(
-        name=printable_line(row["Run"]),
+        name=excerpt(row["Run"], NAME_CHARACTERS),
         details=details,
         clients=(
             ImportedClient(
@@ -150,7 +151,9 @@ def _foreign_run(
                 runtime_s=seconds,
             ),
         ),
-        settings=tuple((name, printable_line(row[name])) for name in _ASKED if row.get(name)),
+        settings=tuple(
+            (name, excerpt(row[name], NAME_CHARACTERS)) for name in _ASKED if row.get(name)
+        ),
         in_flight=round(threads or 0) or None,
         headline=headline_for_block_size(block),
     )
@@ -176,7 +179,7 @@ def _direction_figures(
         lat_mean_ns=None if mean is None else mean * NS_PER_MS,
         lat_max_ns=None if high is None else high * NS_PER_MS,
         printed=tuple(
-            (name, printable_line(row[name]))
+            (name, excerpt(row[name], NAME_CHARACTERS))
             for name in ("rate", "MB/sec", "bytes/io", "read%", "resp", "resp_max")
             if name in row
         ),

@@ -16,7 +16,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from iolab.importers.files import printable_line
+from iolab.importers.files import NAME_CHARACTERS
 from iolab.importers.job_draft import (
     DEFAULT_BLOCK_BYTES,
     FILE_BYTES,
@@ -31,6 +31,7 @@ from iolab.importers.job_draft import (
     size_text,
 )
 from iolab.loads.fileio.options import FIO_OPTIONS
+from iolab.text import excerpt
 
 VALUES_MAX: Final = 1000
 """Values of one loop; a study's axis is shorter."""
@@ -171,13 +172,15 @@ def _parse_definitions(text: str, notes: list[OptionNote]) -> list[_Definition]:
             kind = key
             options = defaults.setdefault(kind, {})
             if value != "default":
-                definition = _Definition(kind, printable_line(value), dict(options))
+                definition = _Definition(kind, excerpt(value, NAME_CHARACTERS), dict(options))
                 options = definition.options
                 definitions.append(definition)
         elif not kind or not equals or key == "include":
             notes.append(
                 OptionNote(
-                    FILE, printable_line(parameter), _unused_parameter_reason(key if equals else "")
+                    FILE,
+                    excerpt(parameter, NAME_CHARACTERS),
+                    _unused_parameter_reason(key if equals else ""),
                 )
             )
         else:
@@ -205,7 +208,7 @@ def _split_parameters(text: str) -> Iterator[str]:
         if words.startswith("eof"):
             return
         if words and words[0] not in "/#*":
-            words = printable_line(_text_before_blank(words), VALUE_CHARACTERS)
+            words = excerpt(_text_before_blank(words), VALUE_CHARACTERS)
             yield from re.findall(r"(?:\([^()]*(?:\([^()]*\)[^()]*)*\)|[^,(])+", words)
 
 
