@@ -444,18 +444,18 @@ def run(
     from iolab.cli.run import create_session_request
     from iolab.cli.session import run_session_with_view
 
-    where = None if out is None else Path(out)
-    if where is not None:
-        require_valid_output_path(where)
-        require_directory_or_nothing(where)
+    out_directory = None if out is None else Path(out)
+    if out_directory is not None:
+        require_valid_output_path(out_directory)
+        require_directory_or_nothing(out_directory)
     sets = [f"{name}={_setting_text(value)}" for name, value in (settings or {}).items()]
     options = StudyOptions(
         str(study), None if path is None else str(path), device, serial, hosts, scale, sets
     )
-    directory, order = create_session_request(load_study(options), where)
+    directory, request = create_session_request(load_study(options), out_directory)
     with collect_leftovers() as leftovers:
         try:
-            _run_coroutine(lambda: run_session_with_view(order, LiveView()))
+            _run_coroutine(lambda: run_session_with_view(request, LiveView()))
         finally:
             for sentence in leftovers:
                 warnings.warn(sentence, LeftoverWarning, stacklevel=2)

@@ -37,11 +37,11 @@ def run_watched(
     options = StudyOptions(str(study), None if path is None else str(path), device, serial)
     read = load_study(options)
     plan = make_plan(read)
-    order = SessionRequest(
+    request = SessionRequest(
         study=read,
         plan=plan,
         session_id=session.name,
         earlier=NOTHING,
         open_writer=lambda _: SessionWriter.create(session, read, plan, session.name, ["iolab"]),
     )
-    return asyncio.run(run_session_with_view(order, ActingView(act)))
+    return asyncio.run(run_session_with_view(request, ActingView(act)))

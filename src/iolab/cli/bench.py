@@ -107,9 +107,9 @@ def bench(
     }
     text = "\n".join(_study_lines(paths, workload, runtime, repeats))
     study = parse_study(text, "bench.toml", LoadOptions(), study_kinds())
-    directory, order = create_session_request(study, out)
-    wishes = RunOptions(directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
-    code = run_and_report(order, wishes)
+    directory, request = create_session_request(study, out)
+    options = RunOptions(directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
+    code = run_and_report(request, options)
     if len(paths) > 1 and not as_json and (directory / "session.json").exists():
         for sentence in _ratios(open_session(directory)):
             print_result(sentence)

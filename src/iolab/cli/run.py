@@ -66,9 +66,11 @@ def run(
 
     from iolab.cli.session import RunOptions, run_and_report
 
-    directory, order = create_session_request(study, out)
-    wishes = RunOptions(directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
-    raise typer.Exit(run_and_report(order, wishes))
+    directory, request = create_session_request(study, out)
+    run_options = RunOptions(
+        directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on
+    )
+    raise typer.Exit(run_and_report(request, run_options))
 
 
 def demo(*, path: TargetPath = None, out: OutOption = None, quiet: HostActivity = False) -> None:
@@ -176,7 +178,7 @@ def resume(
         print_message(
             f"{len(plan.runs) - left} of {len(plan.runs)} runs are done, {left} are left."
         )
-    order = SessionRequest(
+    request = SessionRequest(
         study=study,
         plan=plan,
         session_id=reader.session.id,
@@ -187,8 +189,8 @@ def resume(
         queue=queue,
         results=tuple(stored),
     )
-    wishes = RunOptions(session, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
-    raise typer.Exit(run_and_report(order, wishes))
+    run_options = RunOptions(session, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
+    raise typer.Exit(run_and_report(request, run_options))
 
 
 def _require_measured_here(reader: SessionReader) -> None:

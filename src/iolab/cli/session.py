@@ -198,30 +198,30 @@ class SessionRequest(Record):
         return WriteForecaster(self.study, self.plan, study_kinds(), self.results)
 
 
-async def run_session_with_view(order: SessionRequest, view: LiveView) -> SessionStatus:
+async def run_session_with_view(request: SessionRequest, view: LiveView) -> SessionStatus:
     """Run a session to its end, however it comes; the session itself leaves every host clean.
 
     Interrupted when the user stopped it before anything was written.
     """
     stop = StopRequest()
-    queue = order.queue() if order.queue else None
+    queue = request.queue() if request.queue else None
     with (
         rare_garbage_collection(),
-        SessionRecorder(order.open_writer, view, queue, order.write_forecaster()) as recorder,
+        SessionRecorder(request.open_writer, view, queue, request.write_forecaster()) as recorder,
         stop_on_signals(lambda: _request_stop(stop, recorder), view.show_text),
     ):
         try:
             status = await run_session(
-                order.study,
-                order.plan,
-                _create_hosts(order.study, all_host_specs(order.study)),
+                request.study,
+                request.plan,
+                _create_hosts(request.study, all_host_specs(request.study)),
                 recorder,
                 stop,
                 kinds=session_kinds(),
-                session_id=order.session_id,
-                earlier=order.earlier,
-                reach=lambda spec: _create_hosts(order.study, [spec])[spec.name],
-                rule_for=stopping_rule_factory(order.study),
+                session_id=request.session_id,
+                earlier=request.earlier,
+                reach=lambda spec: _create_hosts(request.study, [spec])[spec.name],
+                rule_for=stopping_rule_factory(request.study),
                 queue=queue,
             )
         except StoreError as error:
@@ -256,7 +256,7 @@ def _request_stop(stop: StopRequest, recorder: SessionRecorder) -> str:
 
 
 class RunOptions(Record):
-    """What the command line asks for beside the measuring."""
+    """Options of `iolab run` and `resume` that do not change what is measured."""
 
     directory: Path
     quiet: bool
@@ -265,52 +265,52 @@ class RunOptions(Record):
     fail_on: FailOnLevel | None
 
 
-def run_and_report(order: SessionRequest, wishes: RunOptions) -> int:
-    """Conduct the session, print what came of it, and say what to exit with.
+def run_and_report(request: SessionRequest, options: RunOptions) -> int:
+    """Run the session, print its results, and return the exit code.
 
     An error that ends the session is raised again after the results so far were shown.
     """
-    if not _has_runs_left(order):
-        order.open_writer({}).end_session(SessionStatus.DONE)
-        return _print_results(SessionStatus.DONE, wishes)
-    foretold = forecast_verdicts(order.study, order.plan, study_kinds())
-    for message in foretold.text_lines() if foretold.limits else ():
-        _print_unless_quiet(wrap_for_terminal(one_line(message)), wishes)
-    if (writes := order.write_forecaster().forecast()).is_open:
-        _print_unless_quiet(wrap_for_terminal(f"Writes {writes.text}."), wishes)
-    view = choose_view(_initial_progress(order), quiet=wishes.quiet)
+    if not _has_runs_left(request):
+        request.open_writer({}).end_session(SessionStatus.DONE)
+        return _print_results(SessionStatus.DONE, options)
+    forecast = forecast_verdicts(request.study, request.plan, study_kinds())
+    for message in forecast.text_lines() if forecast.limits else ():
+        _print_unless_quiet(wrap_for_terminal(one_line(message)), options)
+    if (writes := request.write_forecaster().forecast()).is_open:
+        _print_unless_quiet(wrap_for_terminal(f"Writes {writes.text}."), options)
+    view = choose_view(_initial_progress(request), quiet=options.quiet)
     view.open()
     try:
-        status = asyncio.run(run_session_with_view(order, view))
+        status = asyncio.run(run_session_with_view(request, view))
     except IolabError:
         view.close()
-        _print_partial_results(wishes)
+        _print_partial_results(options)
         raise
     finally:
         view.close()
-    return _print_results(status, wishes, foretold.smoke_reason)
+    return _print_results(status, options, forecast.smoke_reason)
 
 
 def _print_results(
-    status: SessionStatus, wishes: RunOptions, smoke: VerdictLimit | None = None
+    status: SessionStatus, options: RunOptions, smoke: VerdictLimit | None = None
 ) -> int:
-    """Print what came of it; of a smoke test whose runs all ended well one line, and no verdict."""
-    reader = open_session(wishes.directory)
+    """Print the results, and return the exit code; a smoke test without failures gets one line."""
+    reader = open_session(options.directory)
     study, results = results_with_session_checks(reader)
-    if wishes.as_json:
+    if options.as_json:
         print_json(session_document(report_kinds(), study, results, damaged=reader.all_damage()))
     elif smoke is not None and all(result.status is RunStatus.DONE for result in results):
         runs = counted_noun(len(results), "run")
         result_line(f"Smoke test, not rated: {runs} done; {smoke.reason}; {smoke.hint}.")
     else:
         print_session(reader, study, results, advise=False)
-    if wishes.report:
-        _print_unless_quiet(f"Report: {write_report(wishes.directory)}", wishes)
-    _warn_of_outdated_report(wishes)
-    _print_unless_quiet(f"Session: {wishes.directory}", wishes)
+    if options.report:
+        _print_unless_quiet(f"Report: {write_report(options.directory)}", options)
+    _warn_of_outdated_report(options)
+    _print_unless_quiet(f"Session: {options.directory}", options)
     if status is not SessionStatus.DONE:
-        _print_unless_quiet(f"To continue it: {resume_command(str(wishes.directory))}", wishes)
-    return exit_code(status, results, wishes.fail_on)
+        _print_unless_quiet(f"To continue it: {resume_command(str(options.directory))}", options)
+    return exit_code(status, results, options.fail_on)
 
 
 def exit_code(
@@ -326,69 +326,69 @@ def exit_code(
     return exit_code_of_results(results, fail_on)
 
 
-def _has_runs_left(order: SessionRequest) -> bool:
+def _has_runs_left(request: SessionRequest) -> bool:
     """Whether there is anything to run."""
-    if order.queue is not None:
-        return order.queue().next_run() is not None
-    done = order.earlier.done_runs
-    return any(run.key not in done for run in order.plan.runs)
+    if request.queue is not None:
+        return request.queue().next_run() is not None
+    done = request.earlier.done_runs
+    return any(run.key not in done for run in request.plan.runs)
 
 
-def _print_partial_results(wishes: RunOptions) -> None:
+def _print_partial_results(options: RunOptions) -> None:
     """What remains of a session that an error ended, if it had begun."""
     try:
-        reader = open_session(wishes.directory)
-        if not wishes.as_json and not wishes.quiet:
+        reader = open_session(options.directory)
+        if not options.as_json and not options.quiet:
             print_session(reader, *results_with_session_checks(reader), advise=False)
     except IolabError:
         return
-    _warn_of_outdated_report(wishes)
-    _print_unless_quiet(f"Session: {wishes.directory}", wishes)
-    _print_unless_quiet(f"To continue it: {resume_command(str(wishes.directory))}", wishes)
+    _warn_of_outdated_report(options)
+    _print_unless_quiet(f"Session: {options.directory}", options)
+    _print_unless_quiet(f"To continue it: {resume_command(str(options.directory))}", options)
 
 
-def _warn_of_outdated_report(wishes: RunOptions) -> None:
+def _warn_of_outdated_report(options: RunOptions) -> None:
     """That the session's report lacks runs. It is not renewed unasked: it may hold own words."""
-    report = wishes.directory / REPORT_FILE
+    report = options.directory / REPORT_FILE
     try:
-        is_old = report.stat().st_mtime_ns < (wishes.directory / INDEX).stat().st_mtime_ns
+        is_old = report.stat().st_mtime_ns < (options.directory / INDEX).stat().st_mtime_ns
     except OSError:
         return
     if is_old:
-        renew = command_line("report", str(wishes.directory))
-        _print_unless_quiet(f"{report} is of an earlier state; to renew it: {renew}", wishes)
+        renew = command_line("report", str(options.directory))
+        _print_unless_quiet(f"{report} is of an earlier state; to renew it: {renew}", options)
 
 
-def _print_unless_quiet(text: str, wishes: RunOptions) -> None:
-    if not wishes.quiet:
+def _print_unless_quiet(text: str, options: RunOptions) -> None:
+    if not options.quiet:
         print_message(text)
 
 
-def _initial_progress(order: SessionRequest) -> SessionProgress:
-    method = order.study.method
-    hosts = {name for item in order.study.configurations for name in item.hosts}
+def _initial_progress(request: SessionRequest) -> SessionProgress:
+    method = request.study.method
+    hosts = {name for item in request.study.configurations for name in item.hosts}
     return SessionProgress(
-        study=order.study.id,
-        run_count=len(order.plan.runs),
-        ended_run_count=len(order.earlier.done_runs),
+        study=request.study.id,
+        run_count=len(request.plan.runs),
+        ended_run_count=len(request.earlier.done_runs),
         host_count=len(hosts),
         warmup_s=method.warmup_s,
-        load_s=_mean_load_s(order),
+        load_s=_mean_load_s(request),
         settle_s=method.settle_s,
         overhead_s=overhead_seconds(method),
         now_s=time.monotonic(),
-        runs_most=len(order.plan.runs) + order.plan.extra_run_count,
-        load_hosts_by_point=_load_hosts_by_point(order),
-        guest_count=sum(1 for spec in order.study.hosts if spec.kind is HostKind.VM),
+        runs_most=len(request.plan.runs) + request.plan.extra_run_count,
+        load_hosts_by_point=_load_hosts_by_point(request),
+        guest_count=sum(1 for spec in request.study.hosts if spec.kind is HostKind.VM),
     )
 
 
-def _load_hosts_by_point(order: SessionRequest) -> dict[tuple[str, int, int], LoadHosts]:
+def _load_hosts_by_point(request: SessionRequest) -> dict[tuple[str, int, int], LoadHosts]:
     """Who makes the load of each point."""
-    study = order.study
+    study = request.study
     places = {spec.name: spec.node for spec in study.hosts}
     makers = {}
-    for point in order.plan.points:
+    for point in request.plan.points:
         hosts = load_hosts_of_point(study, point)
         nodes = dict.fromkeys(node for host in hosts if (node := places.get(host, "")))
         makers[point.configuration, point.per_node, point.host_count] = LoadHosts(
@@ -397,13 +397,13 @@ def _load_hosts_by_point(order: SessionRequest) -> dict[tuple[str, int, int], Lo
     return makers
 
 
-def _mean_load_s(order: SessionRequest) -> float:
+def _mean_load_s(request: SessionRequest) -> float:
     """Seconds of a run's load on average over the plan."""
-    points = [run.point for run in order.plan.runs]
-    foretold = [
-        study_kinds().kind_for_engine(p.job.engine).load_seconds(order.study, p) for p in points
+    points = [run.point for run in request.plan.runs]
+    seconds = [
+        study_kinds().kind_for_engine(p.job.engine).load_seconds(request.study, p) for p in points
     ]
-    return sum(foretold) / len(foretold) if foretold else order.study.method.load_seconds_range[1]
+    return sum(seconds) / len(seconds) if seconds else request.study.method.load_seconds_range[1]
 
 
 STOPPING: Final = "Stopping after what is measured; press Ctrl-C again to stop at once."
@@ -420,11 +420,13 @@ def handled_signals() -> list[signal.Signals]:
 
 
 @contextmanager
-def stop_on_signals(request: Callable[[], str], note: Callable[[str], None]) -> Iterator[None]:
-    """Within the context each signal calls `request` in the running loop, and tells what it says.
+def stop_on_signals(
+    request_stop: Callable[[], str], show_text: Callable[[str], None]
+) -> Iterator[None]:
+    """Within the context each signal calls `request_stop` in the running loop and shows its answer.
 
-    The same is not told twice. A signal that is ignored stays so. In another thread than the main
-    one there are no signals.
+    The same answer is not shown twice. A signal that is ignored stays so. Only the main thread gets
+    signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -434,9 +436,9 @@ def stop_on_signals(request: Callable[[], str], note: Callable[[str], None]) -> 
 
     def on_signal() -> None:
         nonlocal last
-        text = request()
+        text = request_stop()
         if text != last:
-            note(text)
+            show_text(text)
         last = text
 
     heeded = handled_signals()

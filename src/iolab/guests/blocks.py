@@ -182,16 +182,22 @@ def guest_use_between(guest: str, before: CpuUseAnswer, after: CpuUseAnswer) -> 
 
     HostError when it fell, as it does when the guest was started anew or lost a processor.
     """
-    looks = [
-        [look.real_ns, look.vcpu_run_ns, look.vcpu_wait_ns, look.user_ns, look.system_ns]
-        for look in (before, after)
+    readings = [
+        [
+            reading.real_ns,
+            reading.vcpu_run_ns,
+            reading.vcpu_wait_ns,
+            reading.user_ns,
+            reading.system_ns,
+        ]
+        for reading in (before, after)
     ]
     differences = [
         late - early
-        for early, late in zip(*looks, strict=True)
+        for early, late in zip(*readings, strict=True)
         if early is not None and late is not None
     ]
-    if len(differences) < len(looks[0]):
+    if len(differences) < len(readings[0]):
         return None
     if min(differences) < 0:
         message = f"Guest '{excerpt(guest)}' had used less time than at the look before."

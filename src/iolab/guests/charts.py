@@ -59,16 +59,16 @@ _WRITTEN_NOTE: Final = (
 
 def fleet_charts(
     group: FleetGroup,
-    looks: SeriesStyles,
+    styles: SeriesStyles,
     curves: Sequence[LoadCurve],
     caveat: str,
 ) -> ChartGroup | None:
     """IOPS, mean latency and the tail against guests a node, a line a depth; the account."""
     if not any(median_run(point) for point in group.points):
         return None
-    named = list(fewest_and_most_guest_runs(group, looks))
+    named = list(fewest_and_most_guest_runs(group, styles))
     figures = (
-        [*_group_curve_figures(group, looks, curves)] if _has_several_guest_counts(group) else []
+        [*_group_curve_figures(group, styles, curves)] if _has_several_guest_counts(group) else []
     )
     accounts = [account for name, run in named for account in latency_accounts(run, name)]
     account = latency_account_chart(group.title, accounts)
@@ -88,7 +88,7 @@ def _has_several_guest_counts(group: FleetGroup) -> bool:
 
 
 def group_chart_lines(
-    group: FleetGroup, looks: SeriesStyles, curves: Iterable[LoadCurve] = ()
+    group: FleetGroup, styles: SeriesStyles, curves: Iterable[LoadCurve] = ()
 ) -> list[ChartLine]:
     """A line for each configuration and depth; of one configuration each has its own colour."""
     own = {
@@ -102,28 +102,28 @@ def group_chart_lines(
     lines = []
     for (configuration, depth), points in apart.items():
         number = depths.index(depth)
-        look = looks[configuration]
-        words = [look.label] if several or depth is None else []
+        style = styles[configuration]
+        words = [style.label] if several or depth is None else []
         words += [] if depth is None else [str(depth) if several else f"iodepth {depth}"]
         fixed: Axis = tuple(pair for pair in points[0].key.axis if pair[0] != AXIS)
         lines.append(
             ChartLine(
                 name=" ".join(words),
-                token=look.token if several else series_token(number),
+                token=style.token if several else series_token(number),
                 dash=DASHES[number % len(DASHES)],
                 points=tuple(sorted(points, key=lambda point: guests_per_node(point.key.axis))),
                 curve=own.get((configuration, fixed)),
                 nodes=group.nodes,
-                title=" ".join([look.title, *words[1:]]) if several else "",
+                title=" ".join([style.title, *words[1:]]) if several else "",
             )
         )
     return lines
 
 
 def _group_curve_figures(
-    group: FleetGroup, looks: SeriesStyles, curves: Sequence[LoadCurve]
+    group: FleetGroup, styles: SeriesStyles, curves: Sequence[LoadCurve]
 ) -> Iterator[Figure]:
-    lines = group_chart_lines(group, looks, curves)
+    lines = group_chart_lines(group, styles, curves)
     name, note = highest_common_percentile_and_note(group.points)
     words = "median latency" if name == MEDIAN else f"tail latency ({_WORDS[name]})"
     tail = ChartQuantity(f"lat_ns_{name}", words, _WORDS[name])
@@ -159,7 +159,7 @@ def _has_latency(point: PointSummary, name: str) -> bool:
 
 
 def fewest_and_most_guest_runs(
-    group: FleetGroup, looks: SeriesStyles
+    group: FleetGroup, styles: SeriesStyles
 ) -> Iterator[tuple[str, Result]]:
     """Of each line the runs with the fewest and the most guests, those with the most last."""
     ends = [fewest_and_most_guests(points) for points in points_by_depth(group.points).values()]
@@ -168,7 +168,7 @@ def fewest_and_most_guest_runs(
     for point in [*fewest, *(points[-1] for points in ends if points)]:
         run = median_run(point)
         if run is not None and run.nodes:
-            title = looks[point.key.configuration].title if several else ""
+            title = styles[point.key.configuration].title if several else ""
             yield (
                 ", ".join(part for part in (title, guest_run_text(run, group.other_axes)) if part),
                 run,

@@ -89,16 +89,16 @@ def _panel_plot(panel: NodePanel, timeline: NodeTimeline, top: float, *, is_last
     values = [v for trace in traces for v in trace.values if v is not None]
     scale = panel_scale(panel.panel, values, 3)
     end = timeline.at_s[-1] + timeline.cell_s / 2
-    looks = _device_styles(panel, timeline)
+    styles = _device_styles(panel, timeline)
     marks = outside_window_shading(timeline.begin_s, timeline.end_s, end)
-    for trace in sorted(traces, key=lambda other: looks[other.name][2]):
+    for trace in sorted(traces, key=lambda other: styles[other.name][2]):
         marks += time_line(
-            timeline.at_s, trace.values, scale, _styled_line(trace.name, looks[trace.name])
+            timeline.at_s, trace.values, scale, _styled_line(trace.name, styles[trace.name])
         )
     ends = [
-        LineEndLabel(trace.name, scale.scaled(last), looks[trace.name][0])
+        LineEndLabel(trace.name, scale.scaled(last), styles[trace.name][0])
         for trace in traces
-        if looks[trace.name][2] and (last := last_known_value(trace.values)) is not None
+        if styles[trace.name][2] and (last := last_known_value(trace.values)) is not None
     ]
     return Plot(
         _panel_height(panel.panel),
@@ -116,8 +116,8 @@ Look = tuple[Token, tuple[int, ...], bool]
 """Colour, dash, and whether the line has its name beside it."""
 
 
-def _styled_line(name: str, look: Look) -> Line:
-    token, dash, is_named = look
+def _styled_line(name: str, style: Look) -> Line:
+    token, dash, is_named = style
     width, opacity = (1.4, 1.0) if is_named else (0.8, 0.5)
     tip = MarkTip(name)
     return Line(token=token, places=(), width=width, dash=dash, opacity=opacity, tip=tip)

@@ -161,10 +161,10 @@ def comparison_section(request: PublishedReference, brief: Brief) -> ReportSecti
     """The results beside that set."""
     figures = request.figures
     pairs = matched_figures(brief.study, brief.points, figures)
-    looks, anchors = brief.series_styles, brief.anchors
+    styles, anchors = brief.series_styles, brief.anchors
     charts = tuple(
         _ratio_chart(
-            owner, [pair for pair in pairs if pair.printed.owner.name == owner], looks, anchors
+            owner, [pair for pair in pairs if pair.printed.owner.name == owner], styles, anchors
         )
         for owner in measured_systems(figures)
         if any(pair.printed.owner.name == owner for pair in pairs)
@@ -201,22 +201,22 @@ def _unmeasured_figures_note(
 def _ratio_chart(
     owner: str,
     pairs: Sequence[MatchedFigure],
-    looks: SeriesStyles,
+    styles: SeriesStyles,
     anchors: RunAnchors,
 ) -> Figure:
     """What was published of one product, cluster or client, drawn and as a table."""
-    several = len(looks) > 1
+    several = len(styles) > 1
     basis = next(b for b in _DRAWN if any(b in pair.shares for pair in pairs))
     dots = [
         RatioDot(
-            _ratio_dot_name(pair, looks if several else {}),
-            looks[pair.configuration.id].token,
+            _ratio_dot_name(pair, styles if several else {}),
+            styles[pair.configuration.id].token,
             pair.shares.get(basis, pair.shares[Basis.WHOLE]).ratio,
             pair.level,
         )
         for pair in pairs
     ]
-    table = _ratio_table(owner, pairs, looks, anchors)
+    table = _ratio_table(owner, pairs, styles, anchors)
     words = "the whole" if basis is Basis.WHOLE else f"each {basis.value}"
     return ratio_dot_chart(
         subject=owner,
@@ -249,21 +249,21 @@ def _ratios_sentence(owner: str, pairs: Sequence[MatchedFigure], basis: Basis, w
     return f"For {words}, {list_text(parts)} what is published of {owner}; {trust} here."
 
 
-def _ratio_dot_name(figure: MatchedFigure, looks: SeriesStyles) -> str:
+def _ratio_dot_name(figure: MatchedFigure, styles: SeriesStyles) -> str:
     name = f"{figure.printed.workload}, {metric_phrase(figure.printed.metric)}"
-    look = looks.get(figure.configuration.id)
-    return f"{name}: {look.title}" if look else name
+    style = styles.get(figure.configuration.id)
+    return f"{name}: {style.title}" if style else name
 
 
 def _ratio_table(
     owner: str,
     pairs: Sequence[MatchedFigure],
-    looks: SeriesStyles,
+    styles: SeriesStyles,
     anchors: RunAnchors,
 ) -> Table:
     """Both figures and the ratio, whole and for each basis that both sides have."""
     bases = [basis for basis in _BASES if any(basis in pair.shares for pair in pairs)]
-    named = ("Configuration",) if len(looks) > 1 else ()
+    named = ("Configuration",) if len(styles) > 1 else ()
     shares = (text for basis in bases for text in _basis_headings(basis))
     heads = columns_of(
         ("Workload", "Metric", *named, "At", "Published at"),
@@ -279,7 +279,7 @@ def _ratio_table(
             row_of(
                 pair.printed.workload,
                 metric_phrase(pair.printed.metric),
-                *((looks[pair.configuration.id].title,) if named else ()),
+                *((styles[pair.configuration.id].title,) if named else ()),
                 axis_values_text(pair.axis) or DASH,
                 axis_values_text(pair.printed.axis) or DASH,
                 metric_text(share.here),

@@ -107,8 +107,8 @@ def brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     groups = [group for group in page.workload_charts if group.figures or group.table]
     if groups:
         yield Heading("Load and latency", 1)
-        looks = brief.series_styles.values()
-        legends = [look.legend_text for look in looks if look.label != look.title]
+        styles = brief.series_styles.values()
+        legends = [style.legend_text for style in styles if style.label != style.title]
         names = f"{'; '.join(legends)}." if legends else ""
         yield from _notes(f"{page.chart_notes} {names}".strip())
     for group in groups:

@@ -62,7 +62,7 @@ def maxima_section(brief: Brief) -> ReportSection | None:
     peaks = brief_peaks(brief)
     if not peaks:
         return None
-    anchors, looks = brief.anchors, brief.series_styles
+    anchors, styles = brief.anchors, brief.series_styles
     owners = brief.study.configurations
     table = maxima_table(owners, peaks, anchors)
     figures = charts_by_unit(
@@ -73,7 +73,7 @@ def maxima_section(brief: Brief) -> ReportSection | None:
     pairs = fleets_with_single_client(owners, [peak.maximum for peak in peaks], alone)
     clients = clients_table(owners, peaks, pairs, anchors)
     if clients is not None:
-        draw = partial(_client_share_chart, looks, clients)
+        draw = partial(_client_share_chart, styles, clients)
         drawn = charts_by_unit(pairs, lambda pair: pair.fleet.value.unit, draw)
         groups.append(ChartGroup(clients.title, drawn, clients, _CLIENTS_NOTE))
     return ReportSection(ANCHOR, "Best figures", _SECTION_INTRODUCTION, tuple(groups))
@@ -90,7 +90,7 @@ def _maxima_note(table: Table) -> str:
 
 def _maxima_chart(brief: Brief, peaks: Sequence[PeakFigure]) -> Figure | None:
     """A group of bars for each workload, of figures of one unit."""
-    looks = brief.series_styles
+    styles = brief.series_styles
     groups = group_by(peaks, lambda peak: peak.maximum.workload).values()
     better = peaks[0].maximum.better
     best = "Lowest" if better is Better.LOWER else "Best"
@@ -99,32 +99,32 @@ def _maxima_chart(brief: Brief, peaks: Sequence[PeakFigure]) -> Figure | None:
         "Best figures",
         f"{title}, and where it was reached",
         [
-            BarGroup(own[0].maximum.title, tuple(_peak_bar(peak, looks) for peak in own))
+            BarGroup(own[0].maximum.title, tuple(_peak_bar(peak, styles) for peak in own))
             for own in groups
         ],
-        finding=_best_configurations_sentence(peaks, looks),
+        finding=_best_configurations_sentence(peaks, styles),
         table=maxima_table(brief.study.configurations, peaks, brief.anchors),
-        show_names=len(looks) > 1,
+        show_names=len(styles) > 1,
         better=better,
     )
 
 
-def _peak_bar(peak: PeakFigure, looks: SeriesStyles) -> Bar:
-    look, best = looks[peak.maximum.configuration], peak.maximum
+def _peak_bar(peak: PeakFigure, styles: SeriesStyles) -> Bar:
+    style, best = styles[peak.maximum.configuration], peak.maximum
     at = axis_values_text(tuple((axis_name_text(name), value) for name, value in best.axis))
     place = f"at {at}" if best.axis else ""
-    return Bar(look.label, look.token, best.value, best.level, place, look.title)
+    return Bar(style.label, style.token, best.value, best.level, place, style.title)
 
 
-def _best_configurations_sentence(peaks: Sequence[PeakFigure], looks: SeriesStyles) -> str:
+def _best_configurations_sentence(peaks: Sequence[PeakFigure], styles: SeriesStyles) -> str:
     """Of each workload the best configuration."""
-    several = len(looks) > 1
+    several = len(styles) > 1
     sentences = []
     for own in group_by((peak.maximum for peak in peaks), lambda best: best.workload).values():
         pick = min if own[0].better is Better.LOWER else max
         sound = [figure for figure in own if figure.has_valid_level] or own
         best = pick(sound, key=lambda figure: figure.value.value or 0.0)
-        who = f" by {looks[best.configuration].title}" if several and len(own) > 1 else ""
+        who = f" by {styles[best.configuration].title}" if several and len(own) > 1 else ""
         at = f" at {axis_values_text(best.axis)}" if best.axis else ""
         doubt = "" if best.has_valid_level else ", invalid"
         sentences.append(f"{best.title}: {metric_text(best.value)}{who}{at}{doubt}")
@@ -141,7 +141,7 @@ def _verdicts_sentence(peaks: Sequence[PeakFigure]) -> str:
 
 
 def _client_share_chart(
-    looks: SeriesStyles, table: Table, scaled_pairs: Sequence[FleetAndSingleClient]
+    styles: SeriesStyles, table: Table, scaled_pairs: Sequence[FleetAndSingleClient]
 ) -> Figure | None:
     """One client alone beside the mean of a host in the fleet."""
     groups, sentences = [], []
@@ -149,7 +149,7 @@ def _client_share_chart(
         share = per_host_rate(pair.fleet)
         if share is None or pair.scaling_efficiency is None:
             continue
-        alone, fleet = looks[pair.single_client.configuration], looks[pair.fleet.configuration]
+        alone, fleet = styles[pair.single_client.configuration], styles[pair.fleet.configuration]
         note = f"each of {pair.fleet.hosts}"
         bars = (
             Bar(
@@ -163,7 +163,7 @@ def _client_share_chart(
         )
         groups.append(BarGroup(pair.fleet.title, bars))
         kept = percent_text(pair.scaling_efficiency.value or 0.0)
-        who = f"{note} hosts of {fleet.title}" if len(looks) > 1 else note
+        who = f"{note} hosts of {fleet.title}" if len(styles) > 1 else note
         sentences.append(f"{pair.fleet.title}: {who} does {kept} of what one does alone")
     return horizontal_bar_chart(
         "One client and the fleet",

@@ -187,7 +187,7 @@ def _prediction_charts(
     title: str, outcomes: Sequence[CurvePrediction], brief: Brief
 ) -> tuple[Figure, ...]:
     """Bars that are hatched as those of points that are not valid."""
-    looks = brief.series_styles
+    styles = brief.series_styles
 
     def draw(own: list[CurvePrediction]) -> Figure | None:
         groups = group_by(own, lambda outcome: _curve_title(outcome, brief))
@@ -195,29 +195,29 @@ def _prediction_charts(
             "Predicted",
             f"Predicted at {title}",
             [
-                BarGroup(name, tuple(_prediction_bar(outcome, looks) for outcome in rows))
+                BarGroup(name, tuple(_prediction_bar(outcome, styles) for outcome in rows))
                 for name, rows in groups.items()
             ],
             finding=join_statements([_prediction_sentence(outcome, brief) for outcome in own]),
             table=_predicted_rates_table(title, own, brief),
-            show_names=len(looks) > 1,
+            show_names=len(styles) > 1,
         )
         return figure and replace(figure, note=_CHART_NOTE)
 
     drawn = (
         outcome
         for outcome in outcomes
-        if outcome.prediction is not None and outcome.configuration in looks
+        if outcome.prediction is not None and outcome.configuration in styles
     )
     return charts_by_unit(drawn, lambda outcome: outcome.unit, draw)
 
 
 def _prediction_sentence(outcome: CurvePrediction, brief: Brief) -> str:
-    looks = brief.series_styles
+    styles = brief.series_styles
     prediction = outcome.prediction
     if prediction is None:
         return ""
-    who = f" by {looks[outcome.configuration].title}" if len(looks) > 1 else ""
+    who = f" by {styles[outcome.configuration].title}" if len(styles) > 1 else ""
     rate, low, high = (
         value_text(value, outcome.unit)
         for value in (prediction.rate, prediction.low, prediction.high)
@@ -225,12 +225,12 @@ def _prediction_sentence(outcome: CurvePrediction, brief: Brief) -> str:
     return f"{_curve_title(outcome, brief)}: {rate}{who}, 90 % interval {low} to {high}"
 
 
-def _prediction_bar(outcome: CurvePrediction, looks: SeriesStyles) -> Bar:
-    look, prediction = looks[outcome.configuration], outcome.prediction
+def _prediction_bar(outcome: CurvePrediction, styles: SeriesStyles) -> Bar:
+    style, prediction = styles[outcome.configuration], outcome.prediction
     value = (
         Metric(None, outcome.unit)
         if prediction is None
         else Metric(prediction.rate, outcome.unit, prediction.low, prediction.high, outcome.runs)
     )
     level = worst_level((outcome.level, Level.INDICATIVE))
-    return Bar(look.label, look.token, value, level, "predicted", look.title)
+    return Bar(style.label, style.token, value, level, "predicted", style.title)

@@ -87,12 +87,12 @@ def price_performance_section(brief: Brief) -> ReportSection | None:
 def _purchase_charts(
     configurations: Sequence[Configuration],
     peaks: Sequence[PeakFigure],
-    looks: SeriesStyles,
+    styles: SeriesStyles,
     anchors: RunAnchors,
 ) -> ChartGroup:
     """Cost and capacity of all, with what is not told of some."""
     table = purchase_table(configurations)
-    bought = [PurchasedConfiguration(owner, looks[owner.id].token) for owner in configurations]
+    bought = [PurchasedConfiguration(owner, styles[owner.id].token) for owner in configurations]
     figures = [
         procurement_cost_chart(money, bought, table) for money in cost_currencies(configurations)
     ]
@@ -134,7 +134,7 @@ def _purchase_note(configurations: Sequence[Configuration]) -> str:
 def _quotient_chart_groups(
     configurations: Sequence[Configuration],
     peaks: Sequence[PeakFigure],
-    looks: SeriesStyles,
+    styles: SeriesStyles,
     anchors: RunAnchors,
 ) -> Iterator[ChartGroup]:
     """A group of charts for each measure; the one that decides is for the brief."""
@@ -148,7 +148,7 @@ def _quotient_chart_groups(
     shown = next((size for size in _MEASURES_BY_PRIORITY if size in measured), None)
     for per in dict.fromkeys(quotient.size.unit_text for quotient in order):
         own = [quotient for quotient in every if quotient.size.unit_text == per]
-        draw = partial(_quotient_chart, per, looks, verdicts)
+        draw = partial(_quotient_chart, per, styles, verdicts)
         figures = charts_by_unit(own, lambda quotient: quotient.value.unit, draw)
         first = own[0].size.size_measure is shown
         if figures and first:
@@ -159,12 +159,12 @@ def _quotient_chart_groups(
 
 def _quotient_chart(
     per_unit: str,
-    looks: SeriesStyles,
+    styles: SeriesStyles,
     verdicts: Mapping[Maximum, Cell],
     quotients: Sequence[Quotient],
 ) -> Figure | None:
     """Quotients of one unit by one measure, a group of bars for each workload."""
-    titles = {name: look.title for name, look in looks.items()}
+    titles = {name: style.title for name, style in styles.items()}
     by_workload = group_by(
         quotients, lambda quotient: (quotient.maximum.workload, quotient.maximum.metric)
     )
@@ -180,14 +180,14 @@ def _quotient_chart(
         f"{capitalised(of)} for each {per_unit}" if of else f"Figures for each {per_unit}",
         [
             BarGroup(
-                _quotient_title(own[0]), tuple(_quotient_bar(quotient, looks) for quotient in own)
+                _quotient_title(own[0]), tuple(_quotient_bar(quotient, styles) for quotient in own)
             )
             for own in groups
         ],
-        finding=_largest_quotients_sentence(groups, looks),
+        finding=_largest_quotients_sentence(groups, styles),
         table=quotient_table(per_unit, quotients, titles, verdicts),
         per_unit=per_unit,
-        show_names=len(looks) > 1,
+        show_names=len(styles) > 1,
     )
 
 
@@ -197,18 +197,18 @@ def _quotient_title(quotient: Quotient) -> str:
     )
 
 
-def _quotient_bar(quotient: Quotient, looks: SeriesStyles) -> Bar:
-    look = looks[quotient.maximum.configuration]
-    return Bar(look.label, look.token, quotient.value, quotient.maximum.level, title=look.title)
+def _quotient_bar(quotient: Quotient, styles: SeriesStyles) -> Bar:
+    style = styles[quotient.maximum.configuration]
+    return Bar(style.label, style.token, quotient.value, quotient.maximum.level, title=style.title)
 
 
-def _largest_quotients_sentence(groups: Sequence[Sequence[Quotient]], looks: SeriesStyles) -> str:
+def _largest_quotients_sentence(groups: Sequence[Sequence[Quotient]], styles: SeriesStyles) -> str:
     """Of each group the largest, and of whom."""
     sentences = []
     for of in groups:
         sound = [quotient for quotient in of if quotient.maximum.has_valid_level] or of
         best = max(sound, key=lambda quotient: quotient.value.value or 0.0)
-        name = looks[best.maximum.configuration].title
+        name = styles[best.maximum.configuration].title
         who = f"{name} has the most, " if len(of) > 1 and best.maximum.has_valid_level else ""
         doubt = "" if best.maximum.has_valid_level else f" ({name}), invalid"
         if who and any(_intervals_overlap(best, other) for other in sound if other is not best):

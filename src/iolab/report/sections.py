@@ -49,17 +49,17 @@ def scaling_section(brief: Brief) -> ReportSection | None:
     return ReportSection("scaling", "Scaling with hosts", _SCALING_INTRODUCTION, tuple(groups))
 
 
-def _scaling_lines(curves: Sequence[HostScaling], looks: SeriesStyles) -> list[ScalingLine]:
+def _scaling_lines(curves: Sequence[HostScaling], styles: SeriesStyles) -> list[ScalingLine]:
     """Each curve in its configuration's colour; other axes tell them apart by name and dash."""
     fixed = list(dict.fromkeys(curve.fixed_axis for curve in curves))
     several = len({curve.configuration for curve in curves}) > 1
     drawn = []
     for curve in curves:
-        look = looks[curve.configuration]
+        style = styles[curve.configuration]
         dash = DASHES[fixed.index(curve.fixed_axis) % len(DASHES)]
-        parts = [look.label] if several or not curve.fixed_axis else []
+        parts = [style.label] if several or not curve.fixed_axis else []
         parts += [axis_values_text(curve.fixed_axis)] if curve.fixed_axis else []
-        drawn.append(ScalingLine(" ".join(parts), look.token, dash, curve))
+        drawn.append(ScalingLine(" ".join(parts), style.token, dash, curve))
     return drawn
 
 
@@ -91,17 +91,17 @@ def stability_section(brief: Brief) -> ReportSection | None:
 
 
 def _round_chart_groups(brief: Brief) -> Iterator[ChartGroup]:
-    looks = brief.series_styles
-    drawn = [series for series in brief.preconditioning_rounds if series.configuration in looks]
+    styles = brief.series_styles
+    drawn = [series for series in brief.preconditioning_rounds if series.configuration in styles]
     if not drawn:
         return
     figures = tuple(
-        rounds_chart(_rounds_title(brief.study, series), series, looks[series.configuration].token)
+        rounds_chart(_rounds_title(brief.study, series), series, styles[series.configuration].token)
         for series in drawn[:ROUND_CHARTS_MAX]
     )
     hidden = len(drawn) - len(figures)
     note = f"{counted_noun(hidden, 'series', 'series')} without a chart." if hidden > 0 else ""
-    yield ChartGroup("Rounds", figures, _rounds_table(drawn, looks), note)
+    yield ChartGroup("Rounds", figures, _rounds_table(drawn, styles), note)
 
 
 def _rounds_title(study: Study, series: RoundsSeries) -> str:
@@ -111,7 +111,7 @@ def _rounds_title(study: Study, series: RoundsSeries) -> str:
     return f"{series.label}, {study.configuration(series.configuration).title}"
 
 
-def _rounds_table(every: Sequence[RoundsSeries], looks: SeriesStyles) -> Table:
+def _rounds_table(every: Sequence[RoundsSeries], styles: SeriesStyles) -> Table:
     heads = columns_of(
         ("Workload", "Configuration"),
         ("Rounds", "Average", "Excursion (20 % may)", "Slope (10 % may)"),
@@ -120,7 +120,7 @@ def _rounds_table(every: Sequence[RoundsSeries], looks: SeriesStyles) -> Table:
     rows = tuple(
         (
             Cell(series.label),
-            Cell(looks[series.configuration].title),
+            Cell(styles[series.configuration].title),
             Cell(str(len(series.iops))),
             *_steady_state_cells(series),
             Cell("yes" if series.is_steady else "no"),

@@ -135,12 +135,12 @@ def read_head(run: Path, stamp: Stamp | None = None) -> ManifestHead:
     stamps = dict(zip(_STAMPED, stamp or run_stamp(run), strict=True))
     for file in head.files:
         if file.name in stamps:
-            look = stamps[file.name]
-            if look is None:
+            file_stamp = stamps[file.name]
+            if file_stamp is None:
                 raise damaged_file_error(run / file.name, "it is missing", AGAIN)
-            if look[1] != file.size_bytes:
+            if file_stamp[1] != file.size_bytes:
                 raise damaged_file_error(
-                    run / file.name, _size_mismatch_text(look[1], file.size_bytes), AGAIN
+                    run / file.name, _size_mismatch_text(file_stamp[1], file.size_bytes), AGAIN
                 )
     return head
 

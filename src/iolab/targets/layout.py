@@ -78,8 +78,8 @@ async def fail_when_hung(workdir: WorkDirectory, doing: str) -> None:
         await asyncio.sleep(LOOK_S)
         if not workdir.devices:
             continue
-        look = await take_snapshot(workdir.host)
-        now = [look.disks.get(name) for name in workdir.devices]
+        snapshot = await take_snapshot(workdir.host)
+        now = [snapshot.disks.get(name) for name in workdir.devices]
         still_s = still_s + LOOK_S if now == before else 0.0
         before = now
         if still_s >= HUNG_S:

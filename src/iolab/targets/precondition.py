@@ -314,7 +314,7 @@ class Preconditioner:
         return wanted and bool(run.point.data_set)
 
     async def _snapshot_devices(self, workdirs: Sequence[WorkDirectory]) -> None:
-        looks = (await gather_hosts(workdirs, _snapshot_counters)).results_or_raise()
+        snapshots = (await gather_hosts(workdirs, _snapshot_counters)).results_or_raise()
         for workdir in workdirs:
             target = self._targets[workdir.key]
             before = (
@@ -322,7 +322,7 @@ class Preconditioner:
             )
             region = self._region_bytes(workdir, target)
             facts = self._workdirs.facts_of(workdir, self._facts)
-            self._books.open_account(workdir, target, facts, looks[workdir.name], region)
+            self._books.open_account(workdir, target, facts, snapshots[workdir.name], region)
             after = self._books.account_of_target(workdir)
             if before is not None and after.foreign_bytes > before.foreign_bytes:
                 size = format_bytes(after.foreign_bytes - before.foreign_bytes)
@@ -506,13 +506,13 @@ class Preconditioner:
 
     async def _update_ledger(self, workdirs: Sequence[WorkDirectory], turn: str | None) -> None:
         """What was under way is done, and the counters agree with the account."""
-        looks = (await gather_hosts(workdirs, _snapshot_counters)).results_or_raise()
+        snapshots = (await gather_hosts(workdirs, _snapshot_counters)).results_or_raise()
         for workdir in workdirs:
             account = replace(
                 self._books.account_of_target(workdir), pending_write="", restore_key=turn
             )
             self._books.save_accounts(account)
-            self._books.update_counter(workdir, looks[workdir.name])
+            self._books.update_counter(workdir, snapshots[workdir.name])
 
 
 def _purged_account(account: LedgerTarget) -> LedgerTarget:

@@ -62,11 +62,11 @@ class SessionLedger:
         workdir: WorkDirectory,
         target: Target,
         facts: HostFacts,
-        look: DeviceSnapshot,
+        snapshot: DeviceSnapshot,
         region: int,
     ) -> None:
         """Begin the account, or go on with it: what was written meanwhile is noticed."""
-        counter, boot = bytes_written_since(workdir, look), facts.kernel.boot_id
+        counter, boot = bytes_written_since(workdir, snapshot), facts.kernel.boot_id
         old = self._ledger.target(workdir.key)
         if old is None:
             new = LedgerTarget(
@@ -86,19 +86,20 @@ class SessionLedger:
         self._opened.add(workdir.key)
         self.save_accounts(new)
 
-    def update_counter(self, workdir: WorkDirectory, look: DeviceSnapshot) -> None:
+    def update_counter(self, workdir: WorkDirectory, snapshot: DeviceSnapshot) -> None:
         """Take the device's counter as it is now: whatever it counted is in the account."""
         self.save_accounts(
             replace(
-                self.account_of_target(workdir), counter_bytes=bytes_written_since(workdir, look)
+                self.account_of_target(workdir),
+                counter_bytes=bytes_written_since(workdir, snapshot),
             )
         )
 
 
-def bytes_written_since(workdir: WorkDirectory, look: DeviceSnapshot) -> int | None:
+def bytes_written_since(workdir: WorkDirectory, snapshot: DeviceSnapshot) -> int | None:
     """The bytes that were written to its device since the boot; None without one."""
     device = workdir.target.device if workdir.target else None
-    counts = look.disks.get(device) if device else None
+    counts = snapshot.disks.get(device) if device else None
     if counts is None:
         # A device that did nothing since the boot is not in the list.
         return 0 if workdir.device else None

@@ -151,7 +151,7 @@ class WorkDirectories:
         """
         sizes: dict[str, int] = {}
 
-        async def look(target: Target) -> None:
+        async def add_size(target: Target) -> None:
             if target.serial is not None:
                 return
             host = self._context.hosts[target.host]
@@ -165,7 +165,7 @@ class WorkDirectories:
                 sizes[target.key] = sizes.get(target.key, 0) + size
 
         for batch in _split_by_host(self._in_use()):
-            (await gather_hosts(batch, look)).results_or_raise()
+            (await gather_hosts(batch, add_size)).results_or_raise()
         return sizes
 
     def forget_host(self, host: str) -> None:

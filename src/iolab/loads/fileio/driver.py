@@ -62,14 +62,14 @@ class IoDriver(ProcessDriver):
         """See `ProcessDriver`; then the files are looked at once more."""
         await super().measure(session, run, shares, counters)
 
-        async def look(share: HostRunState) -> None:
+        async def check_files(share: HostRunState) -> None:
             if share.files_look is not None:
                 paths = _job_file_paths(session, run, share)
                 share.files_look = await check_file_identities(
                     share.workdir, paths, share.files_look.before
                 )
 
-        await run_on_each_host(shares, look)
+        await run_on_each_host(shares, check_files)
 
     def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:
         """See `ProcessDriver`: on the host's own files, held against what was written there."""
@@ -230,7 +230,7 @@ async def _measure_ceilings(
     engine = session.engine_for_run(run)
     limits: dict[str, GeneratorCeiling] = {}
 
-    async def look(share: HostRunState) -> None:
+    async def measure_ceiling(share: HostRunState) -> None:
         limits[share.name] = await _measure_ceiling_on_host(
             session, engine, kinds[share.name], share
         )
@@ -238,7 +238,7 @@ async def _measure_ceilings(
     detail = f"{engine.name}'s ceiling, on a null target"
     session.begin_phase(Phase.CEILING, run, detail, FILE_ENGINES[engine.name].ceiling_measurement_s)
     async with watch_idle_during(session, shares):
-        await run_on_each_host(shares, look)
+        await run_on_each_host(shares, measure_ceiling)
     return limits
 
 

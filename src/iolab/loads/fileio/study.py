@@ -144,11 +144,11 @@ def _rate_text(job: Job) -> str:
 
 
 def ceiling_time_reasons(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str, float], ...]:
-    """What all looks of a session take, a reason for each engine."""
+    """How long the ceilings of the engines take to measure: a reason and its seconds for each."""
     if not study.method.generator_limit:
         return ()
     kinds: set[tuple[frozenset[str], tuple[tuple[str, int], ...], Job]] = set()
-    looks: dict[EngineName, int] = {}
+    counts: dict[EngineName, int] = {}
     for run in runs:
         point = run.point
         if not isinstance(point.job, Job) or point.job.access.has_trims:
@@ -159,11 +159,11 @@ def ceiling_time_reasons(study: Study, runs: Iterable[PlannedRun]) -> tuple[tupl
             generator_kind(point.job),
         )
         if kind not in kinds:
-            looks[point.job.engine] = looks.get(point.job.engine, 0) + 1
+            counts[point.job.engine] = counts.get(point.job.engine, 0) + 1
         kinds.add(kind)
     return tuple(
         (f"{_job_kind_count_text(count)}: {engine}'s ceiling, on a null target", seconds)
-        for engine, count in looks.items()
+        for engine, count in counts.items()
         if (seconds := count * FILE_ENGINES[engine].ceiling_measurement_s)
     )
 

@@ -120,13 +120,13 @@ def gain_cell_title(gain: ComparedMetric, group: PointGroup) -> str:
 
 
 def gains_table(
-    gained: Sequence[ConfigurationGains], group: PointGroup, looks: SeriesStyles
+    gained: Sequence[ConfigurationGains], group: PointGroup, styles: SeriesStyles
 ) -> Table | None:
     """Every cell of a group with both values; None where nothing is compared."""
     several = len(gained) > 1
     rows = tuple(
         row_of(
-            *((looks[pair.candidate].title,) if several else ()),
+            *((styles[pair.candidate].title,) if several else ()),
             gain_cell_title(cell, group),
             metric_column_name(cell.metric),
             metric_text(cell.baseline),
@@ -142,8 +142,8 @@ def gains_table(
     )
     if not rows:
         return None
-    name = looks[gained[0].baseline].title
-    other = "Candidate’s" if several else looks[gained[0].candidate].title
+    name = styles[gained[0].baseline].title
+    other = "Candidate’s" if several else styles[gained[0].candidate].title
     texts = (*(("Candidate",) if several else ()), "Point", "Metric")
     numbers = (name, other, "Gain", "95 % interval", "Factor")
     heads = columns_of(texts, numbers, ("Says", "Verdict"))
@@ -170,14 +170,14 @@ def largest_gain(
 
 
 def largest_gains_table(
-    groups: Sequence[PointGroup], gained: Sequence[ConfigurationGains], looks: SeriesStyles
+    groups: Sequence[PointGroup], gained: Sequence[ConfigurationGains], styles: SeriesStyles
 ) -> Table | None:
     """For each group, candidate and metric the largest gain with its cell."""
     if not gained:
         return None
     several = len(gained) > 1
     rows = tuple(
-        _largest_gain_row(largest, looks, several=several)
+        _largest_gain_row(largest, styles, several=several)
         for largest in largest_gains(groups, gained)
     )
     if not rows:
@@ -185,7 +185,7 @@ def largest_gains_table(
     texts = ("Workload", *(("Candidate",) if several else ()), "Of")
     numbers = ("Largest gain", "95 % interval", "Factor", "In its unit")
     heads = columns_of(texts, numbers, ("At", "Says", "Verdict"))
-    baseline, candidate = looks[gained[0].baseline].title, looks[gained[0].candidate].title
+    baseline, candidate = styles[gained[0].baseline].title, styles[gained[0].candidate].title
     title = f"Largest gains over {baseline}" if several else f"{candidate} against {baseline}"
     return Table(title, heads, rows)
 
@@ -220,10 +220,10 @@ def largest_gains(
 
 
 def _largest_gain_row(
-    largest: GroupLargestGain, looks: SeriesStyles, *, several: bool
+    largest: GroupLargestGain, styles: SeriesStyles, *, several: bool
 ) -> tuple[Cell, ...]:
     start = row_of(
-        largest.group.title, *((looks[largest.candidate].title,) if several else ()), largest.words
+        largest.group.title, *((styles[largest.candidate].title,) if several else ()), largest.words
     )
     best = largest.best
     if best is None:
@@ -251,7 +251,7 @@ def difference_text(gain: ComparedMetric) -> str:
 
 
 def gain_sentence(
-    gained: Sequence[ConfigurationGains], group: PointGroup, looks: SeriesStyles
+    gained: Sequence[ConfigurationGains], group: PointGroup, styles: SeriesStyles
 ) -> str:
     """The largest gain in operations a second with its cell and what it says; empty for none."""
     best = largest_gain(gained, WHOLE_KEY)
@@ -260,7 +260,7 @@ def gain_sentence(
     pair, largest = best
     gain, low = largest.gain, largest.low
     interval = "" if low is None else f" {percent_interval_text(low, largest.high)}"
-    names = f"{looks[pair.candidate].title} over {looks[pair.baseline].title}"
+    names = f"{styles[pair.candidate].title} over {styles[pair.baseline].title}"
     return (
         f" Largest gain of {names}: {percent_text(gain.gain_share, signed=True)}{interval} at "
         f"{gain_cell_title(gain, group)}, {gain.comparison.verdict.value}."
@@ -375,45 +375,45 @@ def key_value_charts(
     group: PointGroup,
     study: Study,
     host_runs: HostRunsAndFacts,
-    looks: SeriesStyles,
+    styles: SeriesStyles,
     gained: Sequence[ConfigurationGains],
 ) -> ChartGroup | None:
     """The group's charts, and under them what each operation took and what devices did."""
     if not any(metric_value(point.metrics, WHOLE_KEY) is not None for point in group.points):
         return None
     own = gains_in_group(gained, group)
-    lines = chart_lines(group, looks)
-    figures = tuple(_main_charts(group, lines, looks, own)) if group.axis else ()
+    lines = chart_lines(group, styles)
+    figures = tuple(_main_charts(group, lines, styles, own)) if group.axis else ()
     further = list(_appendix_charts(group, lines)) if group.axis else []
     for others in remaining_line_groups(lines, group.workload.rate_metric) if group.axis else ():
-        further += [*_main_charts(group, others, looks, own), *_appendix_charts(group, others)]
-    tables = (*_gain_tables(group, looks, own), *_detail_tables(group, study, host_runs, looks))
+        further += [*_main_charts(group, others, styles, own), *_appendix_charts(group, others)]
+    tables = (*_gain_tables(group, styles, own), *_detail_tables(group, study, host_runs, styles))
     return ChartGroup(group.title, figures, detail_tables=tables, appendix_figures=tuple(further))
 
 
 def _gain_tables(
-    group: PointGroup, looks: SeriesStyles, gained: Sequence[ConfigurationGains]
+    group: PointGroup, styles: SeriesStyles, gained: Sequence[ConfigurationGains]
 ) -> Iterator[tuple[Table, str]]:
-    table = gains_table(gained, group, looks)
+    table = gains_table(gained, group, styles)
     if table is not None:
         yield table, f"{GAIN_NOTE}{skipped_comparisons_note(gained)}"
 
 
-def chart_lines(group: PointGroup, looks: SeriesStyles) -> list[ChartLine]:
+def chart_lines(group: PointGroup, styles: SeriesStyles) -> list[ChartLine]:
     """One line a configuration, in the order in which they were measured."""
     by_configuration: dict[str, list[PointSummary]] = {}
     for point in group.points:
         by_configuration.setdefault(point.key.configuration, []).append(point)
     return [
         ChartLine(
-            looks[name].label,
-            looks[name].token,
+            styles[name].label,
+            styles[name].token,
             (),
             tuple(points),
             knee=first_knee_load(
                 points, group.workload.job, group.axis, group.workload.headline_metric or WHOLE_KEY
             ),
-            title=looks[name].title,
+            title=styles[name].title,
         )
         for name, points in by_configuration.items()
     ]
@@ -422,7 +422,7 @@ def chart_lines(group: PointGroup, looks: SeriesStyles) -> list[ChartLine]:
 def _main_charts(
     group: PointGroup,
     lines: Sequence[ChartLine],
-    looks: SeriesStyles,
+    styles: SeriesStyles,
     gained: Sequence[ConfigurationGains],
 ) -> Iterator[Figure]:
     """Rate and latency over the load, and one against the other."""
@@ -441,7 +441,7 @@ def _main_charts(
         _latency_quantity(main, "mean"),
         _latency_quantity(main, tail),
     )
-    yield replace(figure, finding=figure.finding + gain_sentence(gained, group, looks))
+    yield replace(figure, finding=figure.finding + gain_sentence(gained, group, styles))
     yield next(_tradeoff_charts(group, lines, main))
 
 
@@ -520,7 +520,7 @@ def _latency_quantity(operation: KeyOperation, name: str, *, alone: bool = False
 
 
 def _detail_tables(
-    group: PointGroup, study: Study, hosts: HostRunsAndFacts, looks: SeriesStyles
+    group: PointGroup, study: Study, hosts: HostRunsAndFacts, styles: SeriesStyles
 ) -> Iterator[tuple[Table, str]]:
     """What stands under a group's charts, with a note each."""
     several = len(study.configurations) > 1
@@ -528,7 +528,7 @@ def _detail_tables(
 
     def name(point: PointSummary) -> str:
         own = tuple(pair for pair in point.key.axis if pair not in group.others)
-        title = looks[point.key.configuration].title if several else ""
+        title = styles[point.key.configuration].title if several else ""
         return ", ".join(part for part in (title, axis_values_text(own)) if part) or DASH
 
     yield operations_by_point_table(points, name), ""

@@ -124,7 +124,7 @@ def iteration_rates_chart(
     subject: str,
     points: Sequence[PointStatistics],
     study: Study,
-    looks: SeriesStyles,
+    styles: SeriesStyles,
 ) -> Figure:
     """The rate of every iteration, a row for each operation, and beside it the mean."""
     drawn = points[:MAX_POINTS]
@@ -143,7 +143,7 @@ def iteration_rates_chart(
             own = _statistics_of_operation(point, operation)
             if own is not None:
                 y = top + NAME_ROOM + LINE * line + LINE / 2 - 3
-                token = looks[point.configuration].token
+                token = styles[point.configuration].token
                 marks += _iteration_markers(own, point, y, token)
                 text = _mean_label(own, point, points)
                 ends += [LineEndLabel(text, y, token)] if text != DASH else []

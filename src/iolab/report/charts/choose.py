@@ -182,16 +182,16 @@ def _chart_lines(
     several = len({configuration for configuration, _ in grouped}) > 1
     lines = []
     for (configuration, fixed), own in grouped.items():
-        look = styles[configuration]
+        style = styles[configuration]
         dash = DASHES[combinations.index(fixed) % len(DASHES)]
         values = [str(value) for _, value in fixed]
         named = several or not fixed
         name, title = (
-            " ".join([*([text] if named else []), *values]) for text in (look.label, look.title)
+            " ".join([*([text] if named else []), *values]) for text in (style.label, style.title)
         )
         curve = curves.get((configuration, fixed))
         knee = curve.knee.load if curve else knees.get((configuration, fixed))
-        lines.append(ChartLine(name, look.token, dash, tuple(own), curve, knee=knee, title=title))
+        lines.append(ChartLine(name, style.token, dash, tuple(own), curve, knee=knee, title=title))
     return lines
 
 

@@ -161,7 +161,7 @@ def build_report_page(brief: Brief) -> ReportPage:
     bests = next((section for section in every_section if section.anchor == MAXIMA), None)
     hidden = len(failures) - MAX_FAILURES
     more = f"{counted_noun(hidden, 'more run')} failed or was interrupted." if hidden > 0 else ""
-    colours = tuple((look.legend_text, look.token.css) for look in brief.series_styles.values())
+    colours = tuple((style.legend_text, style.token.css) for style in brief.series_styles.values())
     several = len(brief.study.configurations) > 1
     study = study_with_workload_versions(brief)
     return ReportPage(
