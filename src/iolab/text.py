@@ -1,4 +1,4 @@
-"""Text for people: foreign text made safe to show, values quoted, lists, counts and per cent.
+"""Text for people: foreign text made safe, values quoted, lists, counts, per cent, suggestions.
 
 What hosts, files, engines and studies say is untrusted: nothing of it may move a cursor, end a line
 or turn around what stands beside it. Markup is escaped by the form that has it (HTML, Markdown).
@@ -8,17 +8,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Final
 from unicodedata import category
 
 EXCERPT_CHARACTERS: Final = 400
-"""Characters of a foreign sentence that are kept: enough for any errno with a long path."""
+"""The usual limit of a foreign sentence: enough for any errno with a long path."""
 
 VALUE_CHARACTERS: Final = 60
 """As much of a value as fits in one line beside its explanation."""
 
+COMPARED_CHARACTERS: Final = 80
+"""Comparing takes quadratic time; no valid word is longer than this."""
+
+LISTED_WORDS: Final = 12
+"""More valid words than this are not read by anyone."""
+
 _READ_FACTOR: Final = 4
-"""So many times the limit is read at most: bytes of a character, and white space that goes."""
+"""An excerpt reads this many times its limit: a character has up to four bytes, and white space
+at both ends is dropped."""
 
 _BREAK: Final = re.compile(r" *[^\S ]\s*")
 """White space that is more than blanks: ends of lines, tabs, spaces that do not break."""
@@ -42,9 +50,9 @@ def one_line(text: str) -> str:
 
 
 def excerpt(text: str | bytes, limit: int = EXCERPT_CHARACTERS) -> str:
-    """The text on one line of at most `limit` characters; an ellipsis says that it was cut.
+    """The text on one line of at most `limit` characters, with an ellipsis where it was cut.
 
-    Bytes are those that should have been text.
+    Bytes are decoded as UTF-8.
     """
     head = text[: _READ_FACTOR * limit]
     line = one_line((head if isinstance(head, str) else head.decode("utf-8", "replace")).strip())
@@ -52,7 +60,7 @@ def excerpt(text: str | bytes, limit: int = EXCERPT_CHARACTERS) -> str:
 
 
 def quote_value(value: object) -> str:
-    """The value of a key as people see it: text quoted, what is unseen escaped, cut when long."""
+    """The value of a key for a message: text quoted and escaped, long values cut."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
@@ -76,12 +84,12 @@ def _number(value: object) -> str:
 
 
 def capitalised(text: str) -> str:
-    """The text as a sentence begins with it; the rest stays, unlike with `str.capitalize`."""
+    """The text with a capital first letter; the rest stays, unlike with `str.capitalize`."""
     return text[:1].upper() + text[1:]
 
 
 def uncapitalised(text: str) -> str:
-    """The beginning of a sentence as it stands within one; the rest stays."""
+    """The text with a small first letter; the rest stays."""
     return text[:1].lower() + text[1:]
 
 
@@ -91,9 +99,9 @@ def counted_noun(number: int, singular: str, plural: str | None = None) -> str:
 
 
 def list_text(names: Iterable[str], limit: int | None = None) -> str:
-    """Names in a sentence: `a, b and c`; of more than `limit` the rest is counted.
+    """Names in a sentence: `a, b and c`; those beyond `limit` are counted.
 
-    Semicolons part those that hold commas.
+    Semicolons separate names that hold commas.
     """
     parts = list(names)
     if limit is not None and len(parts) > limit:
@@ -105,7 +113,7 @@ def list_text(names: Iterable[str], limit: int | None = None) -> str:
 def percent_text(share: float, *, signed: bool = False) -> str:
     """A share in per cent: two digits, and no fewer than stand before the point.
 
-    What is not whole is never 100 %, what is not nothing never 0 %.
+    A share below 1 is never shown as 100 %, one above 0 never as 0 %.
     """
     percent = 100 * share + 0.0  # of -0.0 makes 0.0
     sign = "+" if signed else ""
@@ -114,3 +122,25 @@ def percent_text(share: float, *, signed: bool = False) -> str:
     if abs(percent) >= 9.95:
         return f"{percent:{sign}.0f} %"
     return f"{float(f'{percent:.2g}'):{sign}.10f}".rstrip("0").rstrip(".") + " %"
+
+
+def nearest_word(word: str, valid: Iterable[str]) -> str | None:
+    """The valid word that `word` was most likely meant to be, None when none is near."""
+    by_folded = {name.casefold(): name for name in valid}
+    folded = word[:COMPARED_CHARACTERS].casefold()
+    matches = get_close_matches(folded, by_folded, n=1, cutoff=0.6)
+    return by_folded[matches[0]] if matches else None
+
+
+def suggestion(word: str, valid: Iterable[str], nouns: str) -> str:
+    """The hint for an unknown word: the nearest valid one, or the list (`nouns` names its kind)."""
+    words = list(valid)
+    near = nearest_word(word, words)
+    if near is not None:
+        return f"Did you mean {quote_value(near)}?"
+    if not words:
+        return f"There are no {nouns} here."
+    if len(words) == 1:
+        return f"There is only {quote_value(words[0])}."
+    rest = f" and {len(words) - LISTED_WORDS} more" if len(words) > LISTED_WORDS else ""
+    return f"The {nouns} are {', '.join(words[:LISTED_WORDS])}{rest}."

@@ -13,7 +13,7 @@ from iolab.analysis.checks.time import (
 )
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
-from iolab.study.foretold import run_length_limits
+from iolab.study.forecast import run_length_limits
 from iolab.study.load import LoadOptions
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import JOB, Burst, bursts_record, healthy, host_run, record_of

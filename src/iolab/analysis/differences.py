@@ -21,8 +21,7 @@ from iolab.core.workload import AnyJob
 from iolab.errors import Fault, UsageError
 from iolab.record import Record, field_names
 from iolab.store.documents import Manifest, SessionDocument
-from iolab.study.wording import suggestion
-from iolab.text import quote_value
+from iolab.text import quote_value, suggestion
 from iolab.units import format_bytes
 
 if TYPE_CHECKING:

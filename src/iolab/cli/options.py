@@ -370,7 +370,7 @@ Workloads = Annotated[
 def unknown_name_faults(noun: str, asked: Iterable[str], names: Sequence[str]) -> tuple[Fault, ...]:
     """A fault for each name asked for that is not known, with the nearest; `noun` is a singular."""
     from iolab.errors import Fault
-    from iolab.study.wording import suggestion
+    from iolab.text import suggestion
 
     return tuple(
         Fault(f"There is no {noun} {quote_value(name)}.", suggestion(name, names, f"{noun}s"))

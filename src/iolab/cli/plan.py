@@ -162,7 +162,7 @@ def check(
     from iolab.cli.planning import run_count_text
     from iolab.registry import study_kinds
     from iolab.report.terminal import literal_text
-    from iolab.study.foretold import forecast_verdicts
+    from iolab.study.forecast import forecast_verdicts
     from iolab.study.schedule import make_plan
 
     options = StudyOptions(
@@ -170,7 +170,7 @@ def check(
     )
     read = load_study(options, path_required=False)
     plan = make_plan(read, study_kinds())
-    foretold = forecast_verdicts(read, plan, study_kinds())
+    forecast = forecast_verdicts(read, plan, study_kinds())
     if as_json:
         print_json(
             {
@@ -183,7 +183,7 @@ def check(
                 "workloads": len(read.workloads),
                 "points": len(plan.points),
                 "runs": len(plan.runs),
-                "best_verdict": foretold.document(),
+                "best_verdict": forecast.document(),
             }
         )
         return
@@ -197,7 +197,7 @@ def check(
     name = "" if study == read.id else f"study {read.id}, "
     sentence = f"{study} is right: {name}scale {read.scale}, {counted}."
     print_renderables(
-        *(literal_text(one_line(text)) for text in (sentence, *foretold.text_lines()))
+        *(literal_text(one_line(text)) for text in (sentence, *forecast.text_lines()))
     )
 
 

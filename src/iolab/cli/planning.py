@@ -16,7 +16,7 @@ from iolab.report.numbers import axis_values_text
 from iolab.report.table import Column
 from iolab.report.terminal import literal_text, name_value_grid, section_title, terminal_table
 from iolab.study.cost import is_on_device
-from iolab.study.foretold import forecast_verdicts
+from iolab.study.forecast import forecast_verdicts
 from iolab.study.schedule import searched_axes
 from iolab.study.targets import Target, targets_of_study
 from iolab.study.writes import WriteForecast, forecast_writes
@@ -52,7 +52,7 @@ def plan_lines(
 
     Bytes are forecast at the rates of `results`, which are of finished runs of the plan. As a
     `summary` a row for each workload, and the time as a whole. Of a `refused` plan this is
-    said first, and no verdict is foretold.
+    said first, and no verdict is forecast.
     """
     plan = study_kinds().plan_with_facts(study, plan, facts)
     if refused:

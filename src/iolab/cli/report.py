@@ -294,7 +294,7 @@ def _comparison_sections(name: str) -> tuple[SectionMaker, ...]:
     from iolab.published.against import measured_systems
     from iolab.published.comparison import comparison_section
     from iolab.published.sets import PublishedReference, comparable_figures
-    from iolab.study.wording import suggestion
+    from iolab.text import suggestion
 
     place, mark, only = name.rpartition(":")
     if not mark or "/" in only:  # a path may have a colon in it
@@ -329,7 +329,7 @@ def _prediction_sections(
         first_run_resources_reader,
         predictions_section,
     )
-    from iolab.study.wording import suggestion
+    from iolab.text import suggestion
 
     loads = []
     swept = {axis.name for workload in source.study.workloads for axis in workload.sweep}

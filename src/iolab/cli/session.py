@@ -60,7 +60,7 @@ from iolab.store import parquet
 from iolab.store.layout import INDEX
 from iolab.store.writer import SessionWriter
 from iolab.study.cost import overhead_seconds
-from iolab.study.foretold import VerdictLimit, forecast_verdicts
+from iolab.study.forecast import VerdictLimit, forecast_verdicts
 from iolab.study.targets import all_host_specs, load_hosts_of_point
 from iolab.study.writes import WriteForecaster
 from iolab.text import counted_noun, one_line

@@ -63,7 +63,7 @@ def find_published(name: str) -> StudySource:
         return _read_study_file(path, path.name)
     if name.endswith(_SUFFIX) or "/" in name:
         return _read_study_file(Path(name), name, "Give a published set or a .toml file.")
-    from iolab.study.wording import suggestion
+    from iolab.text import suggestion
 
     raise UsageError(
         f"There is no published set {quote_value(name)}.",
@@ -93,7 +93,7 @@ def find_study(name: str) -> StudySource:
         return _read_study_file(bundled_path, f"{name}{_SUFFIX}")
     if path.is_file():
         return _read_study_file(path, name)
-    from iolab.study.wording import suggestion
+    from iolab.text import suggestion
 
     raise UsageError(
         f"There is no study {quote_value(name)}.",

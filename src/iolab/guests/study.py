@@ -32,7 +32,7 @@ from iolab.guests.problems import (
 from iolab.guests.vm_table import VmTable, guest_settings_from_table, replace_faulty_values
 from iolab.study.build import host_spec
 from iolab.study.file import HostTable
-from iolab.study.foretold import VerdictLimit, point_digests
+from iolab.study.forecast import VerdictLimit, point_digests
 from iolab.study.kinds import HostCost, KnownFacts
 from iolab.study.load_tables import StudyTable
 from iolab.study.tables import StudyTables

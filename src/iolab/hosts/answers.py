@@ -293,7 +293,7 @@ class TraceAnswer(Record, kw_only=True):
         """The same as the model says it."""
         return BlockTrace(
             device=self.device,
-            reason=excerpt(self.reason or "", 400),
+            reason=excerpt(self.reason or ""),
             read=self.read.to_direction_trace if self.read else None,
             write=self.write.to_direction_trace if self.write else None,
             others=self.others,

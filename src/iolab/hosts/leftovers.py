@@ -17,6 +17,9 @@ from iolab.hosts.answers import Remnant, RemnantKind
 from iolab.hosts.host import Host
 from iolab.text import excerpt
 
+TEXT_CHARACTERS: Final = 1000
+"""Of a path or a reason in a sentence: most paths are needed whole to be removed."""
+
 
 async def close_hosts(hosts: Iterable[Host]) -> tuple[str, ...]:
     """Close them all at once; a sentence on each thing that stays there, which is reported too."""
@@ -43,7 +46,10 @@ def _sentences(host: Host) -> list[str]:
 def remnant_text(spec: HostSpec, remnant: Remnant) -> str:
     """What stays, why, and what to do."""
     kind, hint = _WORDS[remnant.kind]
-    name, reason = excerpt(remnant.name, 1000), excerpt(remnant.reason, 1000).rstrip(".")
+    name, reason = (
+        excerpt(remnant.name, TEXT_CHARACTERS),
+        excerpt(remnant.reason, TEXT_CHARACTERS).rstrip("."),
+    )
     clean = clean_command(spec, posixpath.dirname(remnant.name))
     return f"Host '{spec.name}' still has {kind} {name}: {reason}. {hint.format(clean=clean)}"
 
@@ -51,14 +57,14 @@ def remnant_text(spec: HostSpec, remnant: Remnant) -> str:
 def uncertain_text(spec: HostSpec, folder: str) -> str:
     """What to do about a folder on a host that could not be asked any more."""
     clean = clean_command(spec, posixpath.dirname(folder))
-    folder = excerpt(folder, 1000)
+    folder = excerpt(folder, TEXT_CHARACTERS)
     return f"Host '{spec.name}' may still have {folder}: '{clean}' removes it once it answers."
 
 
 def clean_command(spec: HostSpec, path: str) -> str:
     """The command line that removes what lies in that directory of the host."""
     hosts = "" if spec.kind is HostKind.LOCAL else " --hosts HOSTS"
-    return f"iolab clean{hosts} --path {shlex.quote(excerpt(path, 1000))}"
+    return f"iolab clean{hosts} --path {shlex.quote(excerpt(path, TEXT_CHARACTERS))}"
 
 
 _WORDS: Final = {

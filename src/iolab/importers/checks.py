@@ -28,7 +28,7 @@ from iolab.analysis.metrics import is_percentile_supported
 from iolab.core.histogram import Histogram
 from iolab.importers.metrics import PERCENTILES, ImportedView, shortest_measured_s
 from iolab.importers.model import Figures
-from iolab.study.foretold import RUN_SHORT_S, RUN_USELESS_S
+from iolab.study.forecast import RUN_SHORT_S, RUN_USELESS_S
 from iolab.text import percent_text, uncapitalised
 from iolab.units import NS_PER_S, format_bytes, format_count, format_ns, format_rate_bytes
 

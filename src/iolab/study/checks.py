@@ -39,8 +39,7 @@ from iolab.study.tables import (
     table_name,
     table_name_capitalised,
 )
-from iolab.study.wording import suggestion
-from iolab.text import list_text, quote_value
+from iolab.text import list_text, quote_value, suggestion
 
 _LOADS_MIN: Final = 4
 """Of fewer values none can be foretold from the others."""

@@ -24,8 +24,7 @@ from iolab.study import ssh_addresses, values
 from iolab.study.document import StudyDocument
 from iolab.study.load_tables import Id, Label, LoadTable, NumJobs, Prose, StudyTable, Title
 from iolab.study.names import HOSTS_MAX
-from iolab.study.wording import nearest_word
-from iolab.text import quote_value
+from iolab.text import nearest_word, quote_value
 
 FILL_MAX: Final = 100.0
 """A device that is not steady after so many times its size will never be."""

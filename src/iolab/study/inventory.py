@@ -37,8 +37,7 @@ from iolab.study.names import HOSTS_MAX, HostsFault, expand_hosts, expand_names
 from iolab.study.ssh_addresses import PORT_MAX, is_valid_address, is_valid_user
 from iolab.study.tables import read_items, read_table
 from iolab.study.values import ID_CHARACTERS, is_identifier
-from iolab.study.wording import suggestion
-from iolab.text import quote_value
+from iolab.text import quote_value, suggestion
 
 
 class Inventory(Record):

@@ -17,7 +17,7 @@ from iolab.errors import Fault
 from iolab.record import Record, default_values, field_names
 from iolab.study.document import StudyDocument
 from iolab.study.file import StudyFileForm, StudySection
-from iolab.study.foretold import VerdictLimit, run_length_limits
+from iolab.study.forecast import VerdictLimit, run_length_limits
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables, TableItem, table_name_capitalised
 from iolab.study.targets import Target

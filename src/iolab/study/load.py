@@ -26,8 +26,7 @@ from iolab.study.overrides import (
     set_target_path,
 )
 from iolab.study.tables import read_tables
-from iolab.study.wording import suggestion
-from iolab.text import quote_value
+from iolab.text import quote_value, suggestion
 
 FULL_SCALE: Final = "full"
 """The study as it is written; always there."""

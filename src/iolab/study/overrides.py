@@ -18,8 +18,7 @@ from iolab.study.document import Path, StudyDocument, ValueOrigin
 from iolab.study.file import ITEMS, StudyFileForm
 from iolab.study.load_tables import StudyTable
 from iolab.study.tables import table_name
-from iolab.study.wording import suggestion
-from iolab.text import excerpt, quote_value
+from iolab.text import excerpt, quote_value, suggestion
 
 EVERY: Final = "*"
 """Stands for all ids."""

@@ -27,8 +27,7 @@ from iolab.study.file import (
 )
 from iolab.study.load_tables import SearchTable, StudyTable
 from iolab.study.values import FAULT, option_text
-from iolab.study.wording import suggestion
-from iolab.text import capitalised, quote_value
+from iolab.text import capitalised, quote_value, suggestion
 
 ELEMENTS_MAX: Final = 1000
 """More workloads, hosts or configurations than any study has."""

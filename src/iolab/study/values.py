@@ -16,8 +16,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from iolab.record import Record
-from iolab.study.wording import suggestion
-from iolab.text import quote_value
+from iolab.text import quote_value, suggestion
 from iolab.units import parse_duration_s, parse_size
 
 FAULT: Final = "iolab"

@@ -31,7 +31,7 @@ from iolab.core.stopping import SteadinessStatus
 from iolab.core.volume import REACHED_WITHIN, provisioned_limit
 from iolab.stats.quantiles import has_few_stalls
 from iolab.stats.steady_state import SECONDS_LEAST, find_fall_to_plateau
-from iolab.study.foretold import RUN_ENOUGH_S, RUN_SHORT_S, RUN_USELESS_S, level_for_run_length
+from iolab.study.forecast import RUN_ENOUGH_S, RUN_SHORT_S, RUN_USELESS_S, level_for_run_length
 from iolab.text import list_text, percent_text
 from iolab.units import format_count
 

@@ -28,8 +28,7 @@ from iolab.study.schedule import expand_points
 from iolab.study.tables import Problem, StudyTables, add_option_faults, add_problems, table_name
 from iolab.study.targets import load_hosts_of_point
 from iolab.study.values import option_text
-from iolab.study.wording import nearest_word
-from iolab.text import list_text, quote_value
+from iolab.text import list_text, nearest_word, quote_value
 from iolab.units import format_bytes, parse_size
 
 IN_FLIGHT_MAX: Final = 1 << 20

@@ -46,8 +46,7 @@ from iolab.study.tables import (
     table_name_capitalised,
 )
 from iolab.study.targets import Target, targets_of_study
-from iolab.study.wording import suggestion
-from iolab.text import quote_value
+from iolab.text import quote_value, suggestion
 from iolab.units import format_bytes, parse_size
 
 OVERWRITE: Final = "overwrite"

@@ -54,7 +54,7 @@ from iolab.loads.keyvalue.workload import (
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, overhead_seconds
 from iolab.study.document import StudyDocument
 from iolab.study.file import XFS
-from iolab.study.foretold import VerdictLimit, run_length_limits
+from iolab.study.forecast import VerdictLimit, run_length_limits
 from iolab.study.kinds import HostStudy, KnownFacts, LoadCost, LoadStudy, Programs
 from iolab.study.load_tables import LoadTable, StudyTable
 from iolab.study.tables import StudyTables, TableItem, table_name_capitalised

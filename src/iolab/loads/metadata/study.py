@@ -21,7 +21,7 @@ from iolab.loads.metadata.workload import (
     written_bytes_per_client,
 )
 from iolab.study.document import StudyDocument
-from iolab.study.foretold import VerdictLimit, point_digests
+from iolab.study.forecast import VerdictLimit, point_digests
 from iolab.study.kinds import HostStudy, LoadCost, LoadStudy
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables

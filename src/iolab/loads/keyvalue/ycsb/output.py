@@ -297,7 +297,7 @@ def _agreement_faults(output: YcsbOutput, job: YcsbJob, logs: Sequence[HdrLog]) 
 
 def _printable_lines(raw: bytes) -> Iterator[str]:
     for line in raw[:OUTPUT_LIMIT_BYTES].split(b"\n"):
-        yield excerpt(line, 400)
+        yield excerpt(line)
 
 
 LINE_LIMIT_BYTES: Final = 16 << 10

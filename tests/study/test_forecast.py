@@ -6,7 +6,7 @@ import pytest
 
 from iolab.core.metric import Level
 from iolab.registry import study_kinds
-from iolab.study.foretold import Forecast, forecast_verdicts
+from iolab.study.forecast import Forecast, forecast_verdicts
 from iolab.study.load import LoadOptions
 from tests.plans import make_plan, parse_study
 
@@ -16,7 +16,7 @@ FILES = '[[workload]]\nid = "f"\nengine = "metadata"\nranks = 4\nfiles_per_rank 
 TWO = '[[host]]\nname = "a"\n[[host]]\nname = "b"\n'
 
 
-def foretold(text: str, *sets: str) -> Forecast:
+def forecast_of(text: str, *sets: str) -> Forecast:
     study = parse_study(HEAD + text, "s", LoadOptions(sets=sets))
     return forecast_verdicts(study, make_plan(study), study_kinds())
 
@@ -34,41 +34,41 @@ def foretold(text: str, *sets: str) -> Forecast:
 def test_a_run_that_is_too_short_is_told_with_what_it_lacks(
     seconds: float, level: Level, adds: str
 ) -> None:
-    told = foretold(READS, f"method.runtime={seconds}s")
-    assert told.best_levels == (level,)
-    assert told.smoke_reason is None
-    assert adds in " ".join(told.text_lines())
+    forecast = forecast_of(READS, f"method.runtime={seconds}s")
+    assert forecast.best_levels == (level,)
+    assert forecast.smoke_reason is None
+    assert adds in " ".join(forecast.text_lines())
 
 
 def test_runs_that_can_only_be_invalid_are_a_smoke_test() -> None:
-    told = foretold(READS, "method.runtime=2s")
-    assert told.counts[Level.INVALID] == told.runs == 2
-    assert told.smoke_reason is not None
+    forecast = forecast_of(READS, "method.runtime=2s")
+    assert forecast.counts[Level.INVALID] == forecast.runs == 2
+    assert forecast.smoke_reason is not None
 
 
 def test_a_run_that_its_edges_may_make_invalid_is_told_so() -> None:
-    (near,) = foretold(READS, "method.runtime=3s").limits
-    (safe,) = foretold(READS, "method.runtime=6s").limits
+    (near,) = forecast_of(READS, "method.runtime=3s").limits
+    (safe,) = forecast_of(READS, "method.runtime=6s").limits
     assert near.level is safe.level is Level.INDICATIVE
     assert "invalid" in near.reason
     assert "invalid" not in safe.reason
 
 
 def test_what_the_stopping_rule_allows_counts_where_there_is_one() -> None:
-    told = foretold(READS, "method.kind=adaptive", "method.runtime=2s")
-    assert told.best_levels == (Level.VALID,)
+    forecast = forecast_of(READS, "method.kind=adaptive", "method.runtime=2s")
+    assert forecast.best_levels == (Level.VALID,)
 
 
 def test_a_client_that_looks_its_own_files_up_is_told() -> None:
-    assert foretold(FILES).best_levels == (Level.INDICATIVE,)
-    assert foretold(FILES + TWO).best_levels == (Level.VALID,)
-    assert foretold(FILES + TWO, "workload.f.rank_shift=1").best_levels == (Level.INDICATIVE,)
-    short = foretold(FILES + TWO, "workload.f.phase_runtime=5s")
+    assert forecast_of(FILES).best_levels == (Level.INDICATIVE,)
+    assert forecast_of(FILES + TWO).best_levels == (Level.VALID,)
+    assert forecast_of(FILES + TWO, "workload.f.rank_shift=1").best_levels == (Level.INDICATIVE,)
+    short = forecast_of(FILES + TWO, "workload.f.phase_runtime=5s")
     assert short.best_levels == (Level.INDICATIVE,)
     assert "5 s" in short.limits[0].reason
 
 
 def test_each_run_counts_once_by_its_worst_limit() -> None:
-    told = foretold(READS + FILES, "method.runtime=2s")
-    assert (told.counts[Level.INVALID], told.counts[Level.INDICATIVE]) == (2, 1)
-    assert told.document()["runs"] == {"valid": 0, "indicative": 1, "invalid": 2}
+    forecast = forecast_of(READS + FILES, "method.runtime=2s")
+    assert (forecast.counts[Level.INVALID], forecast.counts[Level.INDICATIVE]) == (2, 1)
+    assert forecast.document()["runs"] == {"valid": 0, "indicative": 1, "invalid": 2}
