@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterator, Sequence
 
 import pytest
 from msgspec.structs import replace
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from iolab.analysis.points import summarise
 from iolab.cli.details import run_detail_lines
@@ -17,6 +18,8 @@ from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.core.run import RunStatus
 from iolab.core.workload import BY_BANDWIDTH, Indicator
+from iolab.registry import report_kinds
+from iolab.report.answer import session_answer
 from iolab.report.numbers import metric_text
 from iolab.report.table import Column
 from iolab.report.terminal import GroupedTable
@@ -28,6 +31,15 @@ from tests.report import shared
 CACHED = CheckResult("buffered-io", Level.INVALID, "The page cache answered.", {"share": 0.5})
 SHORT = CheckResult("run-length", Level.INDICATIVE, "The run lasted 2 s.", {"seconds": 2})
 FINE = CheckResult("extents", Level.VALID, "No holes.")
+
+
+def ending(
+    results: Sequence[Result], directory: str, *, unfinished: bool = False
+) -> Iterator[RenderableType]:
+    """The last lines that `show` prints of results."""
+    points = summarise(results, STUDY)
+    answer = session_answer(report_kinds(), STUDY, points, results)
+    return answer_lines(answer, STUDY, points, results, directory, unfinished=unfinished)
 
 
 def judged(result: Result, *checks: CheckResult) -> Result:
@@ -158,7 +170,7 @@ def test_objections_stand_worst_first_and_all_of_them_on_request() -> None:
 
 def test_the_end_is_the_result_how_sure_it_is_and_the_next_command() -> None:
     results = [judged(one, SHORT) for one in RESULTS]
-    screen = answer_lines(STUDY, summarise(results, STUDY), results, "a session")
+    screen = ending(results, "a session")
     text = [line for line in drawn(screen, 80) if line]
     assert text[0].startswith("Result  ")
     assert "IOPS" in text[0]
@@ -169,7 +181,7 @@ def test_the_end_is_the_result_how_sure_it_is_and_the_next_command() -> None:
         "Next    iolab report 'a session'  # charts and bottlenecks",
         "        iolab explain run-length",
     ]
-    left = answer_lines(STUDY, summarise(results, STUDY), results, "a session", unfinished=True)
+    left = ending(results, "a session", unfinished=True)
     assert [line.split()[-4:] for line in drawn(left, 80) if "resume" in line] == [
         ["iolab", "resume", "'a", "session'"]
     ]
@@ -181,9 +193,7 @@ def test_the_end_names_what_limits_the_best_points() -> None:
         (busy,), None, memory_backed=False, is_storage_monitored=True, stolen_share=0.0
     )
     results = [replace(result, resources=full) for result in RESULTS]
-    screens = [
-        drawn(answer_lines(STUDY, summarise(each, STUDY), each, "S")) for each in (results, RESULTS)
-    ]
+    screens = [drawn(ending(each, "S")) for each in (results, RESULTS)]
     limits = [[line for line in lines if line.startswith("Limit")] for lines in screens]
     assert [len(lines) for lines in limits] == [1, 0]
     assert tells(limits[0][0], "processors", STUDY.workloads[0].title)

@@ -18,8 +18,7 @@ from iolab.core.metric import Level, Result
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.registry import report_kinds
-from iolab.report.answer import AnswerSource, answer_sentence, confidence_line
-from iolab.report.best import count_verdicts
+from iolab.report.answer import SessionAnswer
 from iolab.report.bottleneck import bottlenecks_line
 from iolab.report.numbers import utc_minute_text
 from iolab.report.phrases import Objection, load_finding_sentences, merge_objections
@@ -235,6 +234,7 @@ _COMMENTED_MOST: Final = 80
 
 
 def answer_lines(
+    answer: SessionAnswer,
     study: Study,
     points: Sequence[PointSummary],
     results: Sequence[Result],
@@ -246,20 +246,16 @@ def answer_lines(
 
     Of an `unfinished` session that is to continue it.
     """
-    figures = report_kinds().best_figures(AnswerSource(study, tuple(points), tuple(results)))
-    against = merge_objections(results)
     yield ""
     rows: list[tuple[str, Text | str]] = [
-        (
-            "Result",
-            literal_text(answer_sentence(study, figures, count_verdicts(results), against), "bold"),
-        ),
-        ("Sure", literal_text(confidence_line(figures))),
+        ("Result", literal_text(answer.sentence, "bold")),
+        ("Sure", literal_text(answer.confidence)),
     ]
     limits = _best_point_bottlenecks(study, points, results)
     if limits:
         rows.append(("Limit", literal_text(bottlenecks_line(study, limits))))
     yield name_value_grid(rows)
+    against = answer.objections
     explain = [command_line("explain", against[0].code)] if against else []
     resume = [resume_command(directory)] if unfinished else []
     report = command_line("report", directory)

@@ -131,17 +131,21 @@ def print_session(
         session_heading_lines,
     )
     from iolab.registry import report_kinds
+    from iolab.report.answer import session_answer
+    from iolab.report.terminal import literal_text
 
     summaries = summarise(results, study) if points is None else points
+    answer = session_answer(report_kinds(), study, summaries, results)
     directory, unfinished = str(reader.directory), is_unfinished(reader)
     print_renderables(
         *session_heading_lines(reader, results, advise=advise),
+        *((literal_text(answer.sentence, "bold"), "") if results else ()),
         *result_lines(study, results, summaries, repeats=repeats, details=details),
         *report_kinds().booted_hosts.terminal_screen(study, summaries),
         *load_lines(study, results),
         *(run_detail_lines(results) if details else ()),
         *(
-            answer_lines(study, summaries, results, directory, unfinished=unfinished)
+            answer_lines(answer, study, summaries, results, directory, unfinished=unfinished)
             if results
             else ()
         ),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from iolab.analysis.points import PointSummary, summarise
+from iolab.analysis.points import PointSummary
 from iolab.analysis.value import improvement_factor
 from iolab.core.configuration import DEFAULT_CONFIGURATION
 from iolab.core.metric import Level, Metric, Result
@@ -158,11 +158,22 @@ def build_answer(
     )
 
 
-def session_answer(kinds: LoadKinds, study: Study, results: Sequence[Result]) -> str:
-    """The answer of a session's results in one sentence."""
-    source = AnswerSource(study, tuple(summarise(results, study)), tuple(results))
-    figures = kinds.best_figures(source)
-    return answer_sentence(study, figures, count_verdicts(results), merge_objections(results))
+class SessionAnswer(Record):
+    """A session's answer: a sentence, a line on how sure it is, and what speaks against it."""
+
+    sentence: str
+    confidence: str
+    objections: tuple[Objection, ...]
+
+
+def session_answer(
+    kinds: LoadKinds, study: Study, points: Sequence[PointSummary], results: Sequence[Result]
+) -> SessionAnswer:
+    """The answer of results, whose points are `summarise(results, study)`."""
+    figures = kinds.best_figures(AnswerSource(study, tuple(points), tuple(results)))
+    objections = merge_objections(results)
+    sentence = answer_sentence(study, figures, count_verdicts(results), objections)
+    return SessionAnswer(sentence, confidence_line(figures), objections)
 
 
 def answer_sentence(

@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
+from iolab.analysis.points import summarise
 from iolab.analysis.resume_marks import results_with_session_checks
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Result
@@ -336,7 +337,7 @@ class SessionLibrary:
             return SessionSummary(
                 session=opened.session,
                 verdict_counts=count_verdicts(opened.results),
-                answer=session_answer(self._kinds, opened.study, opened.results),
+                answer=self._answer(opened),
                 planned_count=len(plan.runs),
                 may_add_runs=bool(plan.extra_run_count),
                 state=opened.state,
@@ -344,6 +345,10 @@ class SessionLibrary:
             )
         except IolabError as error:
             return self._error_without_root(error)
+
+    def _answer(self, opened: LoadedSession) -> str:
+        points = summarise(opened.results, opened.study)
+        return session_answer(self._kinds, opened.study, points, opened.results).sentence
 
     def _error_without_root(self, error: IolabError) -> str:
         """What an error says, of places below the directory and not of where that lies."""
