@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::error::{Context, Error, Result, sentence};
 use crate::facts::disks::{device_of, mounts, scsi_serial};
-use crate::facts::layers::{Bottom, below_device, is_memory_device};
+use crate::facts::layers::{Bottom, is_memory_device, stack_below_device};
 use crate::guest;
 use crate::roots::{Roots, names, number, text, value};
 use crate::sys::block;
@@ -142,7 +142,7 @@ pub fn look(
     let name = real.strip_prefix("/dev").unwrap_or(&real).display().to_string().replace('/', "!");
     let count = |file: &str| number(&roots.block(&name).join(file));
     let size_bytes = count("size").unwrap_or(0_u64).saturating_mul(SECTOR_BYTES);
-    let below = below_device(roots, &mounts(roots), &name);
+    let stack = stack_below_device(roots, &mounts(roots), &name);
     let mut facts = DeviceFacts {
         path: path.display().to_string(),
         real_path: real.display().to_string(),
@@ -150,10 +150,10 @@ pub fn look(
         size_bytes,
         logical_block_bytes: count("queue/logical_block_size").unwrap_or(SECTOR_BYTES),
         discards: count("queue/discard_max_bytes").unwrap_or(0_u64) > 0,
-        memory_backed: below.is_memory_backed(),
-        devices: below.devices,
-        layers: below.layers,
-        hidden: below.bottom == Bottom::Hidden,
+        memory_backed: stack.is_memory_backed(),
+        devices: stack.devices,
+        layers: stack.layers,
+        hidden: stack.bottom == Bottom::Hidden,
         signatures: Vec::new(),
         objections: objections(roots, &name),
         name,

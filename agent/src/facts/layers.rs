@@ -1,10 +1,10 @@
 //! What lies below a mount or a block device, layer by layer, down to storage or to memory.
 //!
-//! `/proc/thread-self/mountinfo` has the words of whoever mounted: an overlay's upper directory may be
-//! relative to a working directory that nobody knows, lie in another mount namespace, or have been
-//! moved. So what a path names is believed only where it has the size of the layer above it; and
-//! where no path leads on, the one mounted file system with the same size and the same free space
-//! is the layer below, since an overlay answers statfs with the numbers of its upper directory.
+//! `/proc/thread-self/mountinfo` repeats the options given to mount: an overlay's upper directory may be
+//! relative to an unknown working directory, lie in another mount namespace, or have been moved.
+//! So a path is followed only to a file system of the same size. Without such a path, the layer
+//! below is the only mounted file system with the same size and the same free space: statfs of an
+//! overlay returns the numbers of its upper directory.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -16,16 +16,16 @@ use crate::roots::{Roots, names, value};
 use crate::sys::file::{Space, space};
 use crate::sys::mount::loop_file;
 
-/// Layers on layers: deeper stacks do not exist outside of a circle.
+/// Deeper stacks exist only where layers form a circle.
 const MAX_LAYERS: u32 = 32;
-/// Devices that are looked at below one: more than the largest arrays have.
+/// Devices visited below one: more than the largest arrays have.
 const MAX_DEVICES: usize = 10_000;
-/// Others write to the file system meanwhile: so often are two spaces compared.
-const TRIES: u32 = 3;
+/// How often two spaces are compared, since others write to the file system meanwhile.
+const SPACE_TRIES: u32 = 3;
 const IN_MEMORY: [&str; 5] = ["tmpfs", "ramfs", "rootfs", "devtmpfs", "hugetlbfs"];
-/// Block devices whose blocks are memory of this host, or nowhere.
+/// Block devices that keep their blocks in memory of this host, or drop them.
 const MEMORY_DEVICES: [&str; 3] = ["ram", "zram", "nullb"];
-/// SCSI disks of the kernel's own whose blocks are memory, by their model.
+/// Models of the kernel's SCSI disks that keep their blocks in memory.
 const MEMORY_MODELS: [&str; 2] = ["scsi_debug", "RAMDISK-MCP"];
 /// Block devices that a program serves, which may keep the blocks anywhere.
 const SERVED_DEVICES: [&str; 2] = ["nbd", "ublkb"];
@@ -67,18 +67,19 @@ pub enum Bottom {
     Memory,
 }
 
-/// What a file system or a device is made of.
+/// The layers that a file system or a device is made of.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Below {
-    /// The block devices, nearest first; all of them.
+pub struct LayerStack {
+    /// All block devices, nearest first.
     pub devices: Vec<String>,
-    /// The layers in words, nearest first; of devices side by side, the branch that ends worst.
+    /// Descriptions of the layers, nearest first; of devices side by side, the branch that ends
+    /// worst.
     pub layers: Vec<String>,
-    /// What they end in.
+    /// What the layers end in.
     pub bottom: Bottom,
 }
 
-impl Below {
+impl LayerStack {
     /// Memory without a block device above it: what is written there is never I/O.
     #[must_use]
     pub fn is_in_memory(&self) -> bool {
@@ -96,21 +97,39 @@ impl Below {
     pub fn text(&self) -> String {
         self.layers.join(" on ")
     }
+
+    /// A stack of one layer, which ends there.
+    fn with_layer(layer: &str, bottom: Bottom) -> Self {
+        Self { devices: Vec::new(), layers: vec![layer.to_owned()], bottom }
+    }
+
+    /// The stack with a further layer on top.
+    fn with_top(mut self, layer: String) -> Self {
+        self.layers.insert(0, layer);
+        self
+    }
+
+    /// The first of the stacks side by side that end worst.
+    fn worst(stacks: impl IntoIterator<Item = Self>) -> Self {
+        stacks
+            .into_iter()
+            .reduce(|worst, next| if next.bottom > worst.bottom { next } else { worst })
+            .unwrap_or_default()
+    }
 }
 
 /// What lies below a mount; `at` is a path on it.
 #[must_use]
-pub fn below_mount(roots: &Roots, mounts: &[Mount], mount: &Mount, at: &Path) -> Below {
-    let stack = Walk::new(roots, mounts).mount(mount, at, MAX_LAYERS);
-    let devices = devices_below(roots, mounts, mount, at);
-    Below { devices, layers: stack.layers, bottom: stack.bottom }
+pub fn stack_below_mount(roots: &Roots, mounts: &[Mount], mount: &Mount, at: &Path) -> LayerStack {
+    let stack = LayerWalk::new(roots, mounts).mount(mount, at, MAX_LAYERS);
+    LayerStack { devices: devices_below(roots, mounts, mount, at), ..stack }
 }
 
 /// What lies below a block device.
 #[must_use]
-pub fn below_device(roots: &Roots, mounts: &[Mount], name: &str) -> Below {
-    let stack = Walk::new(roots, mounts).device(name, MAX_LAYERS);
-    Below { devices: chain(roots, mounts, name), layers: stack.layers, bottom: stack.bottom }
+pub fn stack_below_device(roots: &Roots, mounts: &[Mount], name: &str) -> LayerStack {
+    let stack = LayerWalk::new(roots, mounts).device(name, MAX_LAYERS);
+    LayerStack { devices: chain(roots, mounts, name), ..stack }
 }
 
 /// All block devices below a mount, nearest first, each once.
@@ -131,8 +150,8 @@ fn devices_below(roots: &Roots, mounts: &[Mount], mount: &Mount, at: &Path) -> V
 pub fn nearest_devices(roots: &Roots, mounts: &[Mount], mount: &Mount, at: &Path) -> Vec<String> {
     let (mut mount, mut at) = (mount, at.to_owned());
     for _ in 0..MAX_LAYERS {
-        let Stacked::On(folder) = Stacked::of(mount) else { break };
-        let Some((below, path)) = layer_below(mounts, mount, &at, &folder) else {
+        let StackedOn::Directory(folder) = StackedOn::of_mount(mount) else { break };
+        let Some((below, path)) = mount_below(mounts, mount, &at, &folder) else {
             return Vec::new();
         };
         (mount, at) = (below, path);
@@ -140,18 +159,17 @@ pub fn nearest_devices(roots: &Roots, mounts: &[Mount], mount: &Mount, at: &Path
     device_of(roots, mount).map_or_else(Vec::new, |nearest| members(roots, mount, nearest))
 }
 
-/// The mount that the file of a loop device is on, and the file as its layer is called; None where
-/// it cannot be found.
+/// The mount that the file of a loop device is on; None where it cannot be found.
 #[must_use]
 pub fn mount_of_loop<'a>(roots: &Roots, mounts: &'a [Mount], name: &str) -> Option<&'a Mount> {
     let file = PathBuf::from(backing_file(&roots.block(name))?);
-    let here = fs::metadata(&file).ok().filter(fs::Metadata::is_file);
+    let metadata = fs::metadata(&file).ok().filter(fs::Metadata::is_file);
     let number = value(&roots.block(name).join("dev"));
     // The kernel knows the file itself; only root may ask it.
     let Some((device, inode)) = number.and_then(|number| loop_file(name, &number).ok()) else {
-        return here.and_then(|_| mount_of(mounts, &file));
+        return metadata.and_then(|_| mount_of(mounts, &file));
     };
-    if here.is_some_and(|here| (here.dev(), here.ino()) == (device, inode)) {
+    if metadata.is_some_and(|metadata| (metadata.dev(), metadata.ino()) == (device, inode)) {
         return mount_of(mounts, &file);
     }
     let number = format!("{}:{}", libc::major(device), libc::minor(device));
@@ -183,124 +201,103 @@ fn has_servers(fs_type: &str) -> bool {
     is_known || fs_type.starts_with("nfs")
 }
 
-/// What a mount is stacked on.
+/// What a mount takes its files from, beside a device.
 #[derive(Debug, PartialEq, Eq)]
-enum Stacked {
+enum StackedOn {
     /// On no other mount.
-    No,
-    /// On a directory, in the words of whoever mounted it.
-    On(String),
-    /// On directories that are only read.
-    OnLowerOnly,
+    Nothing,
+    /// On this directory, as named in the options of the mount.
+    Directory(String),
+    /// An overlay of directories that are only read.
+    ReadOnlyDirectories,
 }
 
-impl Stacked {
-    fn of(mount: &Mount) -> Self {
+impl StackedOn {
+    fn of_mount(mount: &Mount) -> Self {
         match mount.fs_type.as_str() {
-            "overlay" => mount.option("upperdir").map_or(Self::OnLowerOnly, Self::On),
-            "ecryptfs" | "shiftfs" => Self::On(mount.source.clone()),
-            _ => Self::No,
+            "overlay" => {
+                mount.option("upperdir").map_or(Self::ReadOnlyDirectories, Self::Directory)
+            }
+            "ecryptfs" | "shiftfs" => Self::Directory(mount.source.clone()),
+            _ => Self::Nothing,
         }
     }
 }
 
-/// The layers down to the worst that is below, and what that is.
-#[derive(Debug, Default)]
-struct Stack {
-    layers: Vec<String>,
-    bottom: Bottom,
-}
-
-impl Stack {
-    fn end(layer: &str, bottom: Bottom) -> Self {
-        Self { layers: vec![layer.to_owned()], bottom }
-    }
-
-    fn below(mut self, layer: String) -> Self {
-        self.layers.insert(0, layer);
-        self
-    }
-
-    /// Of layers side by side the first of those that end worst.
-    fn worst(stacks: impl IntoIterator<Item = Self>) -> Self {
-        stacks
-            .into_iter()
-            .reduce(|worst, next| if next.bottom > worst.bottom { next } else { worst })
-            .unwrap_or_default()
-    }
-}
-
-struct Walk<'a> {
+struct LayerWalk<'a> {
     roots: &'a Roots,
     mounts: &'a [Mount],
-    seen: Vec<String>,
+    visited: Vec<String>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> LayerWalk<'a> {
     fn new(roots: &'a Roots, mounts: &'a [Mount]) -> Self {
-        Self { roots, mounts, seen: Vec::new() }
+        Self { roots, mounts, visited: Vec::new() }
     }
 
-    fn mount(&mut self, mount: &Mount, at: &Path, left: u32) -> Stack {
+    fn mount(&mut self, mount: &Mount, at: &Path, left: u32) -> LayerStack {
         let fs_type = mount.fs_type.as_str();
         if IN_MEMORY.contains(&fs_type) {
-            return Stack::end(fs_type, Bottom::Memory);
+            return LayerStack::with_layer(fs_type, Bottom::Memory);
         }
         if left == 0 {
-            return Stack::end(fs_type, Bottom::Hidden);
+            return LayerStack::with_layer(fs_type, Bottom::Hidden);
         }
-        match Stacked::of(mount) {
-            Stacked::OnLowerOnly => {
-                return Stack::end("overlay without an upper directory", Bottom::Hidden);
+        match StackedOn::of_mount(mount) {
+            StackedOn::ReadOnlyDirectories => {
+                return LayerStack::with_layer(
+                    "overlay without an upper directory",
+                    Bottom::Hidden,
+                );
             }
-            Stacked::On(folder) => {
+            StackedOn::Directory(folder) => {
                 let word = if fs_type == "overlay" { "upper directory" } else { "directory" };
                 let layer = format!("{fs_type} with the {word} '{folder}'");
-                return match layer_below(self.mounts, mount, at, &folder) {
-                    Some((below, path)) => self.mount(below, &path, left - 1).below(layer),
-                    None => Stack::end(&layer, Bottom::Hidden),
+                return match mount_below(self.mounts, mount, at, &folder) {
+                    Some((below, path)) => self.mount(below, &path, left - 1).with_top(layer),
+                    None => LayerStack::with_layer(&layer, Bottom::Hidden),
                 };
             }
-            Stacked::No => {}
+            StackedOn::Nothing => {}
         }
         if let Some(nearest) = device_of(self.roots, mount) {
             let members = members(self.roots, mount, nearest);
             let stacks = members.iter().map(|device| self.device(device, left - 1));
-            return Stack::worst(stacks.collect::<Vec<_>>()).below(fs_type.to_owned());
+            return LayerStack::worst(stacks.collect::<Vec<_>>()).with_top(fs_type.to_owned());
         }
         let bottom = if has_servers(fs_type) { Bottom::Storage } else { Bottom::Hidden };
-        Stack::end(&format!("{fs_type} from '{}'", mount.source), bottom)
+        LayerStack::with_layer(&format!("{fs_type} from '{}'", mount.source), bottom)
     }
 
-    fn device(&mut self, name: &str, left: u32) -> Stack {
+    fn device(&mut self, name: &str, left: u32) -> LayerStack {
         let folder = self.roots.block(name);
         let model = value(&folder.join("device/model")).unwrap_or_default();
         if is_memory_device(name) || MEMORY_MODELS.contains(&model.as_str()) {
-            return Stack::end(name, Bottom::Memory);
+            return LayerStack::with_layer(name, Bottom::Memory);
         }
         if left == 0 || is_numbered(&SERVED_DEVICES, name) {
-            return Stack::end(name, Bottom::Hidden);
+            return LayerStack::with_layer(name, Bottom::Hidden);
         }
-        if self.seen.iter().any(|seen| seen == name) || self.seen.len() >= MAX_DEVICES {
-            return Stack::end(name, Bottom::Storage);
+        if self.visited.iter().any(|visited| visited == name) || self.visited.len() >= MAX_DEVICES {
+            return LayerStack::with_layer(name, Bottom::Storage);
         }
-        self.seen.push(name.to_owned());
+        self.visited.push(name.to_owned());
         if let Some(file) = backing_file(&folder) {
-            return self.file(name, &file, left).below(name.to_owned());
+            return self.file(name, &file, left).with_top(name.to_owned());
         }
         let parents = device_parents(self.roots, name);
         if parents.is_empty() {
             // Every kind of mapping but those to nowhere names what it is on.
             let is_mapping = folder.join("dm").is_dir();
             let bottom = if is_mapping { Bottom::Hidden } else { Bottom::Storage };
-            return Stack::end(name, bottom);
+            return LayerStack::with_layer(name, bottom);
         }
-        let stacks: Vec<Stack> =
+        let stacks: Vec<LayerStack> =
             parents.iter().map(|parent| self.device(parent, left - 1)).collect();
-        Stack::worst(stacks).below(name.to_owned())
+        LayerStack::worst(stacks).with_top(name.to_owned())
     }
 
-    fn file(&mut self, name: &str, file: &str, left: u32) -> Stack {
+    fn file(&mut self, name: &str, file: &str, left: u32) -> LayerStack {
         if let Some(device) = backing_device(self.roots, file) {
             return self.device(&device, left - 1);
         }
@@ -310,9 +307,9 @@ impl<'a> Walk<'a> {
                 // Where the file is not at its path, its mount is still known.
                 let folder = Path::new(file).parent().filter(|_| Path::new(file).exists());
                 let at = folder.unwrap_or(&mount.mount_point).to_owned();
-                self.mount(mount, &at, left - 1).below(layer)
+                self.mount(mount, &at, left - 1).with_top(layer)
             }
-            None => Stack::end(&layer, Bottom::Hidden),
+            None => LayerStack::with_layer(&layer, Bottom::Hidden),
         }
     }
 }
@@ -335,27 +332,29 @@ pub fn device_parents(roots: &Roots, name: &str) -> Vec<String> {
     parents
 }
 
-/// The mount that the directory below a stacked mount is on, and a path there; None where it cannot
-/// be told. `at` is a path on the mount above, `folder` what its options call the one below.
-fn layer_below<'a>(
+/// The mount below a stacked mount, and a path on it; None where it is unknown.
+///
+/// `at` is a path on the mount above, `folder` the directory below in its options.
+fn mount_below<'a>(
     mounts: &'a [Mount],
     above: &Mount,
     at: &Path,
     folder: &str,
 ) -> Option<(&'a Mount, PathBuf)> {
-    by_path(mounts, above, at, folder).or_else(|| by_space(mounts, above, at))
+    mount_below_by_path(mounts, above, at, folder)
+        .or_else(|| mount_below_by_space(mounts, above, at))
 }
 
-fn by_path<'a>(
+fn mount_below_by_path<'a>(
     mounts: &'a [Mount],
     above: &Mount,
     at: &Path,
     folder: &str,
 ) -> Option<(&'a Mount, PathBuf)> {
-    // The overlay takes a backslash before a comma or a colon away, by itself.
-    let paths = [without_backslashes(folder), folder.to_owned()].map(PathBuf::from);
+    // The overlay itself drops a backslash before a comma or a colon.
+    let paths = [strip_backslashes(folder), folder.to_owned()].map(PathBuf::from);
     let path = paths.into_iter().find(|path| path.is_absolute() && path.is_dir())?;
-    let is_same = (0..TRIES).any(|_| match (space(at), space(&path)) {
+    let is_same = (0..SPACE_TRIES).any(|_| match (space(at), space(&path)) {
         (Ok(above), Ok(below)) => above.total_bytes == below.total_bytes,
         _ => false,
     });
@@ -363,20 +362,24 @@ fn by_path<'a>(
     Some((below, path))
 }
 
-fn without_backslashes(text: &str) -> String {
-    let mut kept = String::new();
+fn strip_backslashes(text: &str) -> String {
+    let mut stripped = String::new();
     let mut rest = text.chars();
     while let Some(first) = rest.next() {
-        kept.push(if first == '\\' { rest.next().unwrap_or('\\') } else { first });
+        stripped.push(if first == '\\' { rest.next().unwrap_or('\\') } else { first });
     }
-    kept
+    stripped
 }
 
 /// The only file system with the same size and free space.
-fn by_space<'a>(mounts: &'a [Mount], above: &Mount, at: &Path) -> Option<(&'a Mount, PathBuf)> {
+fn mount_below_by_space<'a>(
+    mounts: &'a [Mount],
+    above: &Mount,
+    at: &Path,
+) -> Option<(&'a Mount, PathBuf)> {
     let mut found: Option<&Mount> = None;
     for mount in mounts.iter().filter(|mount| mount.device != above.device && is_local(mount)) {
-        if !(0..TRIES).any(|_| has_space_of(at, &mount.mount_point).unwrap_or(false)) {
+        if !(0..SPACE_TRIES).any(|_| has_same_space(at, &mount.mount_point).unwrap_or(false)) {
             continue;
         }
         // Another mount may cover this one.
@@ -391,14 +394,14 @@ fn by_space<'a>(mounts: &'a [Mount], above: &Mount, at: &Path) -> Option<(&'a Mo
     found.map(|mount| (mount, mount.mount_point.clone()))
 }
 
-/// Whether it can lie below an overlay and answers at once.
+/// Whether it can lie below an overlay, and statfs of it does not wait for a server or a program.
 fn is_local(mount: &Mount) -> bool {
     let fs_type = mount.fs_type.as_str();
     !is_network(fs_type) && !fs_type.starts_with("fuse") && fs_type != "autofs"
 }
 
-/// Whether the numbers of a file system are those of what is above it, between two looks at that.
-fn has_space_of(above: &Path, below: &Path) -> Option<bool> {
+/// Whether the space of `below` lies between two readings of the space of `above`.
+fn has_same_space(above: &Path, below: &Path) -> Option<bool> {
     let (first, there, last) = (space(above).ok()?, space(below).ok()?, space(above).ok()?);
     let is_between = |number: fn(&Space) -> Option<u64>| {
         let (first, there, last) = (number(&first), number(&there), number(&last));
@@ -419,10 +422,10 @@ mod tests {
     use crate::trial::Folder;
 
     /// What lies below the last of these mounts, which has the space of the folder `at`.
-    fn below(tree: &Folder, at: &Path, text: &str) -> Below {
+    fn stack_on_tree(tree: &Folder, at: &Path, text: &str) -> LayerStack {
         let roots = Roots { proc: "/nowhere".into(), sys: tree.path().to_owned() };
         let mounts = parse_mountinfo(text);
-        below_mount(&roots, &mounts, mounts.last().unwrap(), at)
+        stack_below_mount(&roots, &mounts, mounts.last().unwrap(), at)
     }
 
     fn overlay(options: &str) -> String {
@@ -448,7 +451,7 @@ mod tests {
             upper.display(),
             overlay(&format!("upperdir={},", upper.display()))
         );
-        let found = below(&Folder::new(), upper, &mounts);
+        let found = stack_on_tree(&Folder::new(), upper, &mounts);
         assert!(found.is_in_memory() && !found.is_memory_backed());
         let text = format!("overlay with the upper directory '{}' on tmpfs", upper.display());
         assert_eq!(found.text(), text);
@@ -459,7 +462,7 @@ mod tests {
         let tree = Folder::new();
         for options in ["upperdir=/nowhere,", "upperdir=u,", ""] {
             let mounts = format!("1 0 0:9 / /nowhere rw - tmpfs t rw\n{}", overlay(options));
-            let found = below(&tree, tree.path(), &mounts);
+            let found = stack_on_tree(&tree, tree.path(), &mounts);
             assert_eq!((found.bottom, found.devices.len()), (Bottom::Hidden, 0), "{options}");
             assert!(!found.is_in_memory() && found.text().starts_with("overlay with"));
         }
@@ -470,11 +473,11 @@ mod tests {
         let (tree, other) = (Folder::new(), Folder::new());
         let at = tree.path();
         let first = format!("1 0 0:9 / {} rw - tmpfs t rw\n", at.display());
-        let found = below(&tree, at, &format!("{first}{}", overlay("upperdir=u,")));
+        let found = stack_on_tree(&tree, at, &format!("{first}{}", overlay("upperdir=u,")));
         assert_eq!(found.text(), "overlay with the upper directory 'u' on tmpfs");
         assert!(found.is_in_memory());
         let second = format!("2 0 0:11 / {} rw - xfs t rw\n", other.path().display());
-        let found = below(&tree, at, &format!("{first}{second}{}", overlay("upperdir=u,")));
+        let found = stack_on_tree(&tree, at, &format!("{first}{second}{}", overlay("upperdir=u,")));
         assert_eq!(found.bottom, Bottom::Hidden);
     }
 
@@ -487,7 +490,7 @@ mod tests {
         let mounts = format!("1 0 0:9 / {upper} rw - tmpfs t rw\n{}", overlay(&text));
         let mounts = parse_mountinfo(&mounts);
         let folder = mounts[1].option("upperdir").unwrap();
-        let (mount, path) = by_path(&mounts, &mounts[1], tree.path(), &folder).unwrap();
+        let (mount, path) = mount_below_by_path(&mounts, &mounts[1], tree.path(), &folder).unwrap();
         assert_eq!((mount.fs_type.as_str(), path), ("tmpfs", tree.path().join("a,b:c d\\e")));
     }
 
@@ -503,14 +506,15 @@ mod tests {
             ("fuse.glusterfs server:/x", Bottom::Storage),
             ("ramfs none", Bottom::Memory),
         ] {
-            let found = below(&tree, tree.path(), &format!("1 0 0:9 / /x rw - {mount} rw\n"));
+            let found =
+                stack_on_tree(&tree, tree.path(), &format!("1 0 0:9 / /x rw - {mount} rw\n"));
             assert_eq!(found.bottom, bottom, "{mount}");
         }
         let mounts = format!(
             "1 0 0:9 / {} rw - fuse.sshfs h:/x rw\n9 1 0:10 / /m rw - ecryptfs {0} rw\n",
             tree.path().display()
         );
-        let found = below(&tree, tree.path(), &mounts);
+        let found = stack_on_tree(&tree, tree.path(), &mounts);
         assert_eq!(found.bottom, Bottom::Hidden);
         assert!(found.text().ends_with("fuse.sshfs from 'h:/x'"), "{}", found.text());
     }
@@ -541,7 +545,7 @@ mod tests {
             memory.path().display()
         ));
         let roots = Roots { proc: "/nowhere".into(), sys: tree.path().to_owned() };
-        let bottom = |name: &str| below_device(&roots, &mounts, name).bottom;
+        let bottom = |name: &str| stack_below_device(&roots, &mounts, name).bottom;
         for name in ["zram0", "ram1", "nullb0", "nullb0p1", "loop1", "loop4", "dm-0", "md0", "sdb"]
         {
             assert_eq!(bottom(name), Bottom::Memory, "{name}");
@@ -554,7 +558,7 @@ mod tests {
         for name in ["sda", "rambus", "vda1", "nvme0n1p2"] {
             assert_eq!(bottom(name), Bottom::Storage, "{name}");
         }
-        let text = below_device(&roots, &mounts, "md0").text();
+        let text = stack_below_device(&roots, &mounts, "md0").text();
         let image = memory.path().join("image");
         let expected = format!("md0 on dm-0 on loop1 on the file '{}' on tmpfs", image.display());
         assert_eq!(text, expected);

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::disks::mounts;
-use super::layers::{Below, Bottom, below_mount, is_network};
+use super::layers::{Bottom, LayerStack, is_network, stack_below_mount};
 use crate::error::sentence;
 use crate::probe::mountinfo::{Mount, mount_of};
 use crate::roots::Roots;
@@ -90,15 +90,21 @@ pub fn target(
     if OF_THE_KERNEL.contains(&mount.fs_type.as_str()) {
         return Err(TargetFault { code: "not-for-files", message: mount.fs_type.clone() });
     }
-    let below = below_mount(roots, &mounts, mount, &real);
-    if below.bottom == Bottom::Hidden {
-        let layers = below.text();
+    let stack = stack_below_mount(roots, &mounts, mount, &real);
+    if stack.bottom == Bottom::Hidden {
+        let layers = stack.text();
         faults.push(format!("What lies below {} ({layers}) cannot be seen.", path.display()));
     }
-    Ok(facts_of(path, &real, mount, space, below))
+    Ok(facts_of(path, &real, mount, space, stack))
 }
 
-fn facts_of(path: &Path, real: &Path, mount: &Mount, space: Space, below: Below) -> TargetFacts {
+fn facts_of(
+    path: &Path,
+    real: &Path,
+    mount: &Mount,
+    space: Space,
+    stack: LayerStack,
+) -> TargetFacts {
     let read_only = space.read_only || mount.options.split(',').any(|option| option == "ro");
     TargetFacts {
         path: path.display().to_string(),
@@ -109,14 +115,14 @@ fn facts_of(path: &Path, real: &Path, mount: &Mount, space: Space, below: Below)
         total_bytes: space.total_bytes,
         free_bytes: space.free_bytes,
         free_inodes: space.free_inodes.unwrap_or(UNLIMITED).min(UNLIMITED),
-        device: below.devices.first().cloned(),
-        in_memory: below.is_in_memory(),
+        device: stack.devices.first().cloned(),
+        in_memory: stack.is_in_memory(),
         network: is_network(&mount.fs_type),
         writable: !read_only && may_write(real),
-        memory_backed: below.is_memory_backed(),
-        devices: below.devices,
-        layers: below.layers,
-        hidden: below.bottom == Bottom::Hidden,
+        memory_backed: stack.is_memory_backed(),
+        devices: stack.devices,
+        layers: stack.layers,
+        hidden: stack.bottom == Bottom::Hidden,
     }
 }
 
