@@ -341,7 +341,7 @@ PLANTED: Final = (
         lambda s: s.but(on(s.record, exit_code=1)),
     ),
     Planted(
-        "wrong-blocks",
+        "verify-mismatch",
         INVALID,
         "One of 1,000 blocks read back was stale.",
         GENERATED,
@@ -412,7 +412,7 @@ PLANTED: Final = (
         lambda s: s.but(files(*([Burst(ios=1, lat_ns=32 * SECOND)] for _ in HOSTS))),
     ),
     Planted(
-        "transient",
+        "startup-transient",
         INDICATIVE,
         "The rate falls by 1 % of its end every second for 200 s.",
         STEADY,
@@ -428,7 +428,7 @@ PLANTED: Final = (
         ),
     ),
     Planted(
-        "cycle",
+        "periodic-rate",
         INDICATIVE,
         "The rate swings by 20 % with a period of 80 s; the run has 200 s.",
         STEADY,
@@ -442,7 +442,7 @@ PLANTED: Final = (
         ),
     ),
     Planted(
-        "imprecise",
+        "wide-interval",
         INDICATIVE,
         "Every second differs by 30 % from the next, and the mean was to be known to 2 %.",
         RULED,
@@ -565,7 +565,7 @@ PLANTED: Final = (
         ),
     ),
     Planted(
-        "holes",
+        "unwritten-extents",
         INVALID,
         "Half of a client's files were never written.",
         FILES,
@@ -783,7 +783,7 @@ PLANTED: Final = (
         ),
     ),
     Planted(
-        "ranks-apart",
+        "rank-skew",
         INDICATIVE,
         "One rank of eight began its stats 9 s after the others.",
         METADATA,

@@ -124,30 +124,30 @@ def test_a_rate_that_falls_all_along_is_invalid_under_a_rule_and_never_valid_wit
     assert ruled.steadiness is not None
     assert ruled.steadiness.status is SteadinessStatus.TRANSIENT
     assert ruled.steadiness.reasons
-    assert codes(ruled)["transient"] is Level.INVALID
-    assert codes(judge(seconds_record(falling), {}))["transient"] is Level.INDICATIVE
+    assert codes(ruled)["startup-transient"] is Level.INVALID
+    assert codes(judge(seconds_record(falling), {}))["startup-transient"] is Level.INDICATIVE
 
 
 def test_too_short_a_warm_up_is_told() -> None:
     fading = [round(80_000 * np.exp(-at / 8)) for at in range(180)]
     counts = [a + b for a, b in zip(fading, noisy(180), strict=True)]
     result = judge(seconds_record(counts), {})
-    assert codes(result)["transient"] is Level.INDICATIVE
+    assert codes(result)["startup-transient"] is Level.INDICATIVE
     warm = judge(replace(seconds_record(counts), warmup_s=60.0), {})
-    assert codes(warm)["transient"] is Level.VALID
+    assert codes(warm)["startup-transient"] is Level.VALID
 
 
 def test_a_wide_interval_is_told_with_the_rule_only() -> None:
     draws = np.random.default_rng(3).normal(40_000, 12_000, 200)
     wild = [max(round(draw), 0) for draw in draws]
-    assert codes(judge(seconds_record(wild, RULE), {}))["imprecise"] is Level.INDICATIVE
-    assert codes(judge(seconds_record(wild), {}))["imprecise"] is Level.VALID
+    assert codes(judge(seconds_record(wild, RULE), {}))["wide-interval"] is Level.INDICATIVE
+    assert codes(judge(seconds_record(wild), {}))["wide-interval"] is Level.VALID
 
 
 def test_a_short_run_is_not_judged() -> None:
     result = judge(seconds_record([40_000] * 20), {})
     assert result.steadiness is None
-    assert codes(result)["transient"] is None
+    assert codes(result)["startup-transient"] is None
 
 
 def test_percentiles_of_a_long_run_have_the_same_interval_each_time() -> None:
@@ -220,7 +220,7 @@ def test_a_rate_that_is_too_correlated_has_no_interval_and_says_so() -> None:
     assert "take repeats" in " ".join(told.reasons).lower()
     iops = result.metrics["iops"]
     assert (iops.low, iops.high) == (None, None)
-    (said,) = [check for check in result.verdict.checks if check.code == "imprecise"]
+    (said,) = [check for check in result.verdict.checks if check.code == "wide-interval"]
     assert said.level is Level.INDICATIVE
     assert "Too correlated for one run" in said.message
     assert said.evidence["half_width"] is None
@@ -231,7 +231,7 @@ def test_without_a_rule_a_correlated_rate_is_told_for_information() -> None:
     result = judge(seconds_record(correlated(200)), {})
     assert result.steadiness is not None
     assert result.steadiness.status is SteadinessStatus.CORRELATED
-    assert codes(result)["imprecise"] is Level.VALID
+    assert codes(result)["wide-interval"] is Level.VALID
 
 
 def test_a_live_run_says_that_it_is_too_correlated() -> None:

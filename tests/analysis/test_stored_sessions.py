@@ -24,7 +24,16 @@ CLOSE = 1e-9
 LATER: Final[frozenset[str]] = frozenset()
 """Metrics that came after these sessions, which have nothing to be held against."""
 
-RENAMED: Final = {"bystander-lost": "monitored-node-lost"}
+RENAMED: Final = {
+    "bystander-lost": "monitored-node-lost",
+    "cycle": "periodic-rate",
+    "holes": "unwritten-extents",
+    "imported": "imported-evidence",
+    "imprecise": "wide-interval",
+    "ranks-apart": "rank-skew",
+    "transient": "startup-transient",
+    "wrong-blocks": "verify-mismatch",
+}
 """Checks that these sessions have by an older code."""
 
 ANSWERED: Final = ("latency-contradicted",)

@@ -235,7 +235,7 @@ def test_details_say_once_what_a_check_says_of_several_runs() -> None:
 
 
 def test_details_show_every_metric_host_and_check_that_looked() -> None:
-    not_asked = replace(FINE, code="wrong-blocks", level=None)
+    not_asked = replace(FINE, code="verify-mismatch", level=None)
     lines = drawn(run_detail_lines([judged(RESULTS[0], FINE, SHORT, not_asked)]))
     text = "\n".join(lines)
     assert ", p99 " in text
@@ -244,7 +244,7 @@ def test_details_show_every_metric_host_and_check_that_looked() -> None:
         assert part in text
     assert "No holes." not in text
     assert text.index("run-length") < text.index("extents")
-    assert "wrong-blocks" not in text
+    assert "verify-mismatch" not in text
     assert "2 of 3 checks looked" in text
 
 

@@ -39,7 +39,7 @@ def objections(result: dict[str, Any]) -> set[str]:
 
 
 def tool_of(result: dict[str, Any]) -> str:
-    (check,) = [one for one in result["verdict"]["checks"] if one["code"] == "imported"]
+    (check,) = [one for one in result["verdict"]["checks"] if one["code"] == "imported-evidence"]
     return str(check["evidence"]["tool"])
 
 
@@ -58,7 +58,7 @@ def test_a_folder_of_many_tools_is_one_judged_session(tmp_path: Path) -> None:
     results = shown(session)["results"]
     assert {tool_of(one) for one in results} == TOOLS
     assert {one["verdict"]["level"] for one in results} <= {"indicative", "invalid"}
-    assert all("imported" in objections(one) for one in results)
+    assert all("imported-evidence" in objections(one) for one in results)
     apart = [one for one in results if "phases-added" in objections(one)]
     assert apart
     assert any("no-common-window" in objections(one) for one in results)

@@ -104,7 +104,7 @@ def host_of(session: Path, workload: str) -> dict[str, Any]:
 @pytest.mark.parametrize("workload", ["reads", "mixed", "arrivals"])
 def test_what_it_claims_is_what_it_did(document: dict[str, Any], workload: str) -> None:
     checks = checks_of(document, workload)
-    sure = ["engine-errors", "totals-disagree", "holes"]
+    sure = ["engine-errors", "totals-disagree", "unwritten-extents"]
     if workload != "arrivals":
         sure.append("depth-not-reached")
     assert {code: checks[code]["level"] for code in sure} == dict.fromkeys(sure, "valid")
@@ -218,14 +218,14 @@ def test_blocks_hold_what_was_written_and_kept_files_are_laid_out_anew(tmp_path:
     with xfs_on_loop(512 << 20) as target:
         study, first, second = write_study(tmp_path, kept), tmp_path / "S1", tmp_path / "S2"
         iolab("run", study, "--path", target.path, "--out", first, "--quiet")
-        found = checks_of(shown(first), "reads")["wrong-blocks"]
+        found = checks_of(shown(first), "reads")["verify-mismatch"]
         assert (found["level"], found["evidence"]["wrong"]) == ("valid", 0)
         assert found["evidence"]["checked"] > 100
         (changed,) = target.path.glob("iolab*/s1mx2v4k.0.0")
         # Nobody knows what a file should hold that lay there between two sessions.
         changed.write_bytes(bytes(1 << 20))
         iolab("run", study, "--path", target.path, "--out", second, "--quiet")
-        found = checks_of(shown(second), "reads")["wrong-blocks"]
+        found = checks_of(shown(second), "reads")["verify-mismatch"]
         assert changed.read_bytes() != bytes(1 << 20)
     assert (found["level"], found["evidence"]["wrong"]) == ("valid", 0)
     assert found["evidence"]["checked"] > 100

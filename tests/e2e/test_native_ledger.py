@@ -124,7 +124,7 @@ def _writes(workload: str) -> bool:
 def verdict_of(session: Path, workload: str) -> tuple[str, Mapping[str, Any], str]:
     """Level, evidence and sentence of the check that tells what blocks held."""
     result = result_of(shown(session), workload)
-    (check,) = (one for one in result["verdict"]["checks"] if one["code"] == "wrong-blocks")
+    (check,) = (one for one in result["verdict"]["checks"] if one["code"] == "verify-mismatch")
     return check["level"], check["evidence"], check["message"]
 
 

@@ -101,7 +101,7 @@ def test_a_device_is_purged_and_filled_and_its_ledger_agrees_with_its_counters(
         for path in session.glob("points/*/run-1/manifest.json")
         for check in json.loads(path.read_text())["analysis"]["result"]["verdict"]["checks"]
     }
-    assert levels["holes"] == "valid"
+    assert levels["unwritten-extents"] == "valid"
     assert levels["unequal-state"] == "valid"
 
 

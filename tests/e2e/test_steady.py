@@ -114,4 +114,4 @@ def test_a_rate_that_still_falls_at_the_longest_is_never_valid(tmp_path: Path) -
         {check["code"] for check in result["verdict"]["checks"] if check["level"] != "valid"}
         for result in results
     ]
-    assert any("transient" in codes for codes in objected), objected
+    assert any("startup-transient" in codes for codes in objected), objected

@@ -43,7 +43,7 @@ def assert_stopped(checks: dict[str, dict[str, Any]], cause: str, least_s: float
     assert (check["level"], check["evidence"]["cause"]) == ("invalid", cause)
     assert check["evidence"]["stopped_s"] >= least_s
     others = {code for code, one in checks.items() if one["level"] == "indicative"}
-    assert not others & {"transient", "burst-credits", "cycle"}
+    assert not others & {"startup-transient", "burst-credits", "periodic-rate"}
 
 
 @pytest.mark.parametrize("engine", ["fio", "native"])

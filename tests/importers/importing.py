@@ -70,7 +70,7 @@ def objections(result: Result) -> dict[str, str]:
     return {
         one.code: LEVELS[one.level]
         for one in result.verdict.objections
-        if one.level is not None and one.code != "imported"
+        if one.level is not None and one.code != "imported-evidence"
     }
 
 

@@ -67,7 +67,7 @@ def test_one_job_has_the_figures_that_fio_prints(tmp_path: Path) -> None:
         own = read["clat_ns"]["percentile"][f"{percent:f}"]
         assert value(result, f"lat_ns_{name}") in (own, None)
     assert value(result, "lat_ns_p99") is not None
-    assert objections(result).keys() <= {"transient"}
+    assert objections(result).keys() <= {"startup-transient"}
 
 
 def test_text_output_of_fio_is_named_and_says_what_to_do(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_a_planted_fault_is_found_and_its_file_else_not_complained_of(
 def test_every_imported_run_is_indicative_at_best_and_says_so(tmp_path: Path) -> None:
     for result in results(tmp_path, PLAIN, TOGETHER).values():
         assert result.verdict.level.rank >= 1
-        assert "imported" in {one.code for one in result.verdict.objections}
+        assert "imported-evidence" in {one.code for one in result.verdict.objections}
         unknown = [one for one in result.verdict.checks if one.message.startswith("Not known")]
         assert len(unknown) >= 10
         assert all(one.level is None for one in unknown)

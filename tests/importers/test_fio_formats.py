@@ -272,8 +272,8 @@ def test_a_steady_state_that_was_not_attained_is_told(tmp_path: Path) -> None:
         (one,) = judged(tmp_path, reads(1000, steadystate=steady))
         return objections(one)
 
-    assert reported(0)["transient"] == "indicative"
-    assert "transient" not in reported(1)
+    assert reported(0)["startup-transient"] == "indicative"
+    assert "startup-transient" not in reported(1)
 
 
 def test_a_rate_of_zero_paces_nothing(tmp_path: Path) -> None:

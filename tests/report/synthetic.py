@@ -145,7 +145,9 @@ CHECKS = (
         "The target's devices moved the bytes that the engine claims.",
         {"claimed_bytes": 23_371_829_248, "device_bytes": 23_371_894_784, "ratio": 1.0},
     ),
-    CheckResult("holes", Level.VALID, "Every byte read had been written.", {"hole_bytes": 0}),
+    CheckResult(
+        "unwritten-extents", Level.VALID, "Every byte read had been written.", {"hole_bytes": 0}
+    ),
     CheckResult("depth-reached", Level.VALID, "The asked depth was held.", {"share": 0.998}),
     CheckResult("cpu-bound", Level.VALID, "No client ran out of CPU.", {"busiest_core": 0.61}),
 )

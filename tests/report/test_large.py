@@ -25,7 +25,9 @@ def brief() -> Brief:
     found = small.results
     many = [replace(found[n % len(found)], repeat=1 + n // len(found)) for n in range(RUNS)]
     many = [replace(one, verdict=found[0].verdict) for one in many]
-    many[-1] = replace(many[-1], verdict=objecting(Level.INVALID, "holes", "A hole was read."))
+    many[-1] = replace(
+        many[-1], verdict=objecting(Level.INVALID, "unwritten-extents", "A hole was read.")
+    )
     return replace(small, results=tuple(many))
 
 

@@ -77,7 +77,7 @@ def test_a_decay_that_goes_on_at_the_longest_is_never_valid() -> None:
     assert result.steadiness is not None
     assert result.steadiness.status is SteadinessStatus.TRANSIENT
     assert result.verdict.level is Level.INVALID
-    assert "transient" in {check.code for check in result.verdict.objections}
+    assert "startup-transient" in {check.code for check in result.verdict.objections}
 
 
 def test_all_hosts_end_at_once_whatever_their_clocks_say() -> None:

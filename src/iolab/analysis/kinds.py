@@ -253,7 +253,7 @@ class AnalysisKinds(Record):
                 yield check
 
 
-ANALYSIS_VERSION: Final = 20
+ANALYSIS_VERSION: Final = 21
 """Rises whenever the same record could get another number or another level."""
 
 JUDGED: Final = {"cpu": ALL_CORES, "agent": None, "thermal": None}

@@ -407,7 +407,7 @@ def _bin_half_width(metric: Metric) -> float:
     return math.log(max(metric.high / metric.value, metric.value / max(metric.low, 1.0)))
 
 
-CODE: Final = "sentinel-moved"
+CODE: Final = "conditions-changed"
 
 SD_UNKNOWN: Final = 0.01
 SD_UNKNOWN_DF: Final = 3

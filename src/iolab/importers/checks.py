@@ -52,7 +52,7 @@ RESOLUTION: Final = 1 / 64
 """What fio's bins tell apart; a percentile may be printed as much above the maximum."""
 
 
-@check("imported", "Measured by another tool", needs_load=False)
+@check("imported-evidence", "Measured by another tool", needs_load=False)
 def imported_evidence(view: ImportedView) -> CheckAnswer:
     """That nobody watched the run: what it is worth at best."""
     run = view.imported

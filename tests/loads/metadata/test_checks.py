@@ -97,18 +97,18 @@ def test_counts_that_differ_are_invalid(record: RunRecord) -> None:
 def test_ranks_that_never_met_have_no_rate_together() -> None:
     far = (60 * SECOND,) * 4
     apart = made(shapes={(1, STAT): Shape(starts_ns=far)}).record
-    said = ask("ranks-apart", apart)
+    said = ask("rank-skew", apart)
     assert (said.level, said.evidence["phase"]) == (INVALID, "file-stat")
 
 
 def test_stragglers_and_vague_clocks_are_told(record: RunRecord) -> None:
     late = (0, 0, 0, 9 * SECOND)
     slow = made(shapes={(1, STAT): Shape(starts_ns=late)}).record
-    said = ask("ranks-apart", slow)
+    said = ask("rank-skew", slow)
     assert said.level is INDICATIVE
     assert "together" in said.message
     hosts = tuple(replace(host, clock_error_ns=80_000_000) for host in record.hosts)
-    vague = ask("ranks-apart", replace(record, hosts=hosts))
+    vague = ask("rank-skew", replace(record, hosts=hosts))
     assert vague.level is INDICATIVE
     assert "80 ms" in vague.message
 
@@ -186,7 +186,7 @@ def test_few_operations_lose_the_median() -> None:
 def test_mdtest_is_believed_as_far_as_it_tells() -> None:
     found = all_levels(mdtest_record(FOUR))
     unseen = {code for code, one in found.items() if one not in {VALID, None}}
-    assert unseen == {"operations-failed", "ranks-apart"}
+    assert unseen == {"operations-failed", "rank-skew"}
     assert INVALID not in found.values()
 
 
@@ -211,4 +211,4 @@ def test_a_failed_run_that_measured_nothing_is_judged_by_itself(record: RunRecor
     hosts = tuple(replace(host, details=MetadataRun(()), error="EMFILE.") for host in record.hosts)
     found = all_levels(replace(record, hosts=hosts, status=RunStatus.FAILED, failure="EMFILE."))
     assert found["run-unfinished"] is INVALID
-    assert "ranks-apart" not in found
+    assert "rank-skew" not in found

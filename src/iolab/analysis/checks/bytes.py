@@ -415,7 +415,7 @@ def hidden_layer(view: RunView, index: int) -> CheckAnswer:
     return valid(f"All layers of the target are seen: {layers}.", **evidence)
 
 
-@check("holes", "Reads of unwritten extents", needs_load=False)
+@check("unwritten-extents", "Reads of unwritten extents", needs_load=False)
 @per_host()
 def unwritten_extents(view: RunView, index: int) -> CheckAnswer:
     """Whether all that is read was written before."""

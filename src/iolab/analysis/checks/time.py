@@ -185,7 +185,7 @@ TOO_SHORT: Final = "Too few whole seconds were measured to judge by them."
 ENGINE_STOPPED: Final = "The engine stood still, which shows in its seconds like a change of rate."
 
 
-@check("transient", "Not steady")
+@check("startup-transient", "Not steady")
 def startup_transient(view: RunView) -> CheckAnswer:
     """Whether the run's start had faded and its two halves agree."""
     if has_standstills(view):
@@ -285,7 +285,7 @@ def _provisioned_iops_and_types(view: RunView) -> tuple[float, str] | None:
     return sum(iops for iops, _ in limits), list_text(types)
 
 
-@check("cycle", "A cycle seen too few times")
+@check("periodic-rate", "A cycle seen too few times")
 def periodic_rate(view: RunView) -> CheckAnswer:
     """Whether enough whole cycles were seen where the rate swings."""
     if has_standstills(view):
@@ -304,7 +304,7 @@ def periodic_rate(view: RunView) -> CheckAnswer:
     )
 
 
-@check("imprecise", "Mean not known well enough")
+@check("wide-interval", "Mean not known well enough")
 def wide_interval(view: RunView) -> CheckAnswer:
     """Whether the rate's mean is known as well as the rule asks; without one, for information."""
     steady = view.steadiness_view

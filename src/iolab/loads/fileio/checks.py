@@ -398,7 +398,7 @@ def near_generator_ceiling(view: RunView, index: int) -> HostAnswer:
     )
 
 
-@check("wrong-blocks", "Blocks that do not hold what was written", needs_load=False)
+@check("verify-mismatch", "Blocks that do not hold what was written", needs_load=False)
 @per_host(most="wrong")
 def verify_mismatch(view: RunView, index: int) -> Iterator[CheckAnswer]:
     """Whether every block that was read and verified held what was last written there."""

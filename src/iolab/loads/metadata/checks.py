@@ -246,7 +246,7 @@ PREEMPTED_SHARE: Final = 0.01
 processor."""
 
 
-@check("ranks-apart", "Ranks that did not work at the same time")
+@check("rank-skew", "Ranks that did not work at the same time")
 def rank_skew(view: MetadataView) -> CheckAnswer:
     """Whether all ranks of all hosts worked on the files together, so that rates may be added."""
     if not has_host_counts(view):
