@@ -109,9 +109,9 @@ def test_a_bug_says_so_and_shows_its_traceback_only_when_asked(
 
 def test_a_library_that_is_broken_on_a_mac_is_a_bug_as_any_other() -> None:
     script = (
-        "import sys; from iolab.cli.output import guarded\n"
+        "import sys; from iolab.cli.output import run_with_error_handling\n"
         "def load(): raise ImportError('no suitable image', path=sys.executable)\n"
-        "sys.exit(guarded(load, []))"
+        "sys.exit(run_with_error_handling(load, []))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],

@@ -60,7 +60,7 @@ def test_a_plan_of_db_bench_names_its_databases_and_jobs() -> None:
         block_size='["4k", "16k"]',
     )
     told = shown(text, "target.filesystem=xfs", "target.image=1g")
-    assert tells(told, "readwhilewriting", "4 KiB", "4 threads", "2.1 MB/s"), told
+    assert tells(told, "readwhilewriting", "4 KiB", "4 threads", "2.10 MB/s"), told
     assert tells(told, "2 databases", "1.05 MiB", "1,000 keys", "1 KiB")
     assert tells(told, "XFS in an image", "1 GiB")
     assert "note" not in told

@@ -24,7 +24,7 @@ async def make(aside):
     raise SystemExit("it is there")
 
 shelf = KitCache(pathlib.Path(sys.argv[1]))
-asyncio.run(shelf.kit(KitPlan(sys.argv[2], "", make), print))
+asyncio.run(shelf.get_or_build(KitPlan(sys.argv[2], "", make), print))
 print("taken", flush=True)
 sys.stdin.read()
 """

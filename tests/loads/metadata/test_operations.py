@@ -251,4 +251,4 @@ def test_each_host_has_its_share(source: MetadataSource) -> None:
 
 def test_a_run_in_a_line(source: MetadataSource) -> None:
     line = rates_line(of_metadata(source)[0])
-    assert tells(line, "create 1.3 k", "stat 7.06 k", "read 2.6 k", "remove", "ops/s")
+    assert tells(line, "create 1.30 k", "stat 7.06 k", "read 2.60 k", "remove", "ops/s")

@@ -105,6 +105,7 @@ def iterations_text(point: PointStatistics) -> str:
 
 
 POINT_HEADING: Final = "Point"
+ITERATIONS_HEADING: Final = "n"
 
 
 def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunAnchors) -> Table:
@@ -114,7 +115,7 @@ def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunA
         *columns_of(("Operation", *((POINT_HEADING,) if named else ()), "Verdict")),
         Column("Rate over", is_optional=True),
         *columns_of((), ("Max", "Min", "Arithmetic mean", "Std Dev")),
-        Column("n", is_number=True, is_optional=True),
+        Column(ITERATIONS_HEADING, is_number=True, is_optional=True),
         *(
             Column(heading, is_number=True, is_optional=heading != "p99")
             for heading in ("Latency mean", *(heading for _, heading in _TAIL))

@@ -13,13 +13,14 @@ from iolab.core.metric import Level, Result
 from iolab.core.study import Study
 from iolab.loads.metadata.iterations import PointStatistics, point_statistics
 from iolab.loads.metadata.tables import (
+    ITERATIONS_HEADING,
     NAMES,
     POINT_HEADING,
     iterations_text,
     point_text,
     summary_table,
 )
-from iolab.report.table import select_columns
+from iolab.report.table import Table, select_columns, without_empty_columns
 from iolab.report.terminal import QUIET_STYLE, fitted_report_table, literal_text
 
 if TYPE_CHECKING:
@@ -31,9 +32,7 @@ def operation_lines(study: Study, results: Sequence[Result]) -> Iterator[Rendera
     points = [point for point in point_statistics(results) if point.operations]
     if not points:
         return
-    table = summary_table(points, study, {})
-    if table.columns[1].title == POINT_HEADING:
-        table = select_columns(table, [0, *range(2, len(table.columns))])
+    table = _without_repetition(summary_table(points, study, {}))
     starts = accumulate([0, *(len(point.operations) for point in points)])
     titles = (_point_line(study, point) for point in points)
     yield fitted_report_table(replace(table, groups=tuple(zip(starts, titles, strict=False))))
@@ -45,6 +44,13 @@ def operation_lines(study: Study, results: Sequence[Result]) -> Iterator[Rendera
         "latencies are of the median iteration",
         QUIET_STYLE,
     )
+
+
+def _without_repetition(table: Table) -> Table:
+    """The table without empty columns, and without what the line of a point already says."""
+    repeated = {POINT_HEADING, ITERATIONS_HEADING}
+    kept = [place for place, column in enumerate(table.columns) if column.title not in repeated]
+    return without_empty_columns(select_columns(table, kept))
 
 
 def _disagreement_lines(point: PointStatistics) -> Iterator[RenderableType]:
