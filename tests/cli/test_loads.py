@@ -59,7 +59,7 @@ def test_each_metadata_operation_is_a_row_with_its_statistics_and_verdict() -> N
     lines = drawn(result_lines(source.study, source.results()), 140)
     head = next(line for line in lines if line.startswith("Operation "))
     names = ["Verdict", "Rate over", "Max", "Min", "Arithmetic mean", "Std Dev"]
-    names += ["Latency mean", "p50", "p99", "p99.9"]
+    names += ["Latency mean", "p50", "p99"]
     assert re.split(r" {2,}", head)[1:] == names
     stat = re.split(r" {2,}", next(line for line in lines if "File stat" in line).strip())
     assert stat[:3] == ["File stat", "indicative", "window"]
