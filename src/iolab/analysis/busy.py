@@ -1,4 +1,4 @@
-"""From when on a resource has nothing to spare: one answer for checks and for bottlenecks."""
+"""Whether a resource is full: the thresholds that checks and bottleneck decisions share."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from iolab.core.resources import Resource
 from iolab.core.run import HostRun
 
 FULL_PORT: Final = 0.95
-"""Share of a link's speed from which it is full: preambles, gaps and checksums that no counter sees
-take 1.6 % of full frames, and more of smaller ones."""
+"""A port is full from this share of its speed: preambles, gaps and checksums, which no counter
+includes, take 1.6 % of full frames, and more of smaller ones."""
 
 FULL_PROCESSORS: Final = 0.90
-"""Busy share of all cores from which none is left: interrupts and the kernel's own work take what
-remains before 100 %."""
+"""All cores are full from this busy share: interrupts and kernel work take the rest."""
 
 FULL_CORE: Final = 0.95
-"""Busy share of one core, or of one by each job, from which a thread that waits for storage at all
-would have slept more."""
+"""A core, or the core of each job, is full from this busy share: a thread that waits for storage
+sleeps longer."""
 
 ALWAYS_BUSY: Final = 0.95
-"""Share of the time with an I/O in flight from which a device has none to spare: the kernel counts
-busy time at its ticks, and gaps between I/Os of an idle moment cost a per cent or two."""
+"""A device is full from this share of time with an I/O in flight: the kernel counts busy time in
+ticks, and short gaps between I/Os cost a per cent or two."""
 
 _FULL: Final = {
     Resource.PORT: FULL_PORT,
@@ -33,14 +32,14 @@ _FULL: Final = {
 
 
 def is_full(resource: Resource, share: float | None) -> bool:
-    """Whether a resource that was used so much has nothing to spare; not where nobody knows."""
+    """Whether a resource with this used share is full; False where the share is unknown."""
     return share is not None and share >= _FULL[resource]
 
 
 def job_core_share(host: HostRun) -> float | None:
-    """What the jobs of a core used of it, as their engine counts it over the whole run.
+    """The share of its core that a job used over the run, by the engine's own count.
 
-    Jobs that share a thread are together what one core can do.
+    Of jobs that share a thread it is the share of all of them together.
     """
     totals = host.totals
     if totals is None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 STUDY_ID: Final = "bench"
 ID_LENGTH_MAX: Final = 32
-"""Of a configuration, which stands in every row."""
+"""Characters of a configuration's id, which is in every row."""
 
 
 def bench(
@@ -75,7 +75,7 @@ def bench(
 ) -> None:
     """Compare directories under one load, without a study.
 
-    The directories take turns, so that what changes meanwhile meets all of them.
+    The directories take turns, so that a change of the machine affects all of them.
     """
     from iolab.cli.options import refuse_path
     from iolab.cli.output import (
@@ -95,15 +95,15 @@ def bench(
     if out is not None:
         require_valid_output_path(out)
         require_directory_or_nothing(out)
-    chosen = engine or (IoEngine.NATIVE if unusable_local_fio_reason() else IoEngine.FIO)
+    used_engine = engine or (IoEngine.NATIVE if unusable_local_fio_reason() else IoEngine.FIO)
     workload: dict[str, object] = {
         "id": f"{rw}-{bs}".replace(",", "-"),
-        "engine": chosen.value,
+        "engine": used_engine.value,
         "rw": rw,
-        "bs": _values(bs),
+        "bs": _option_values(bs),
         "filesize": size,
-        "iodepth": _values(iodepth),
-        "numjobs": _values(numjobs),
+        "iodepth": _option_values(iodepth),
+        "numjobs": _option_values(numjobs),
     }
     text = "\n".join(_study_lines(paths, workload, runtime, repeats))
     study = parse_study(text, "bench.toml", LoadOptions(), study_kinds())
@@ -111,7 +111,7 @@ def bench(
     options = RunOptions(directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
     code = run_and_report(request, options)
     if len(paths) > 1 and not as_json and (directory / "session.json").exists():
-        for sentence in _ratios(open_session(directory)):
+        for sentence in _ratio_sentences(open_session(directory)):
             print_result(sentence)
     raise typer.Exit(code)
 
@@ -121,42 +121,42 @@ def _study_lines(
 ) -> Iterator[str]:
     """The study as TOML: a configuration for each directory."""
     yield f'format = 1\nid = "{STUDY_ID}"\ntitle = "Bench"'
-    yield f"[method]\nruntime = {_toml(runtime)}\nrepeats = {repeats}"
+    yield f"[method]\nruntime = {_toml_value(runtime)}\nrepeats = {repeats}"
     yield "[[workload]]"
-    yield from (f"{key} = {_toml(value)}" for key, value in workload.items())
-    for name, path in _named(paths).items():
-        yield f"[[configuration]]\nid = {_toml(name)}\npath = {_toml(path)}"
+    yield from (f"{key} = {_toml_value(value)}" for key, value in workload.items())
+    for name, path in _directories_by_id(paths).items():
+        yield f"[[configuration]]\nid = {_toml_value(name)}\npath = {_toml_value(path)}"
 
 
-def _named(paths: Sequence[str]) -> dict[str, str]:
-    """Each directory, absolute, by the shortest end of its path that tells it from the others."""
+def _directories_by_id(paths: Sequence[str]) -> dict[str, str]:
+    """The absolute directories by their ids: the shortest ends of their paths that differ."""
     absolute = list(dict.fromkeys(str(Path(path).absolute()) for path in paths))
     for depth in range(1, max(len(Path(path).parts) for path in absolute) + 1):
-        names = [_id(Path(path).parts[-depth:]) for path in absolute]
+        names = [_configuration_id(Path(path).parts[-depth:]) for path in absolute]
         if len(set(names)) == len(names):
             return dict(zip(names, absolute, strict=True))
     return {f"target-{number}": path for number, path in enumerate(absolute, start=1)}
 
 
-def _id(parts: Sequence[str]) -> str:
-    """The parts of a path as an id of a study."""
+def _configuration_id(parts: Sequence[str]) -> str:
+    """The last parts of a path as the id of a configuration."""
     text = "-".join(part.strip("/") for part in parts)
-    kept = "".join(char if char.isascii() and char.isalnum() else "-" for char in text)
-    return kept.strip("-")[-ID_LENGTH_MAX:].strip("-") or "target"
+    dashed = "".join(char if char.isascii() and char.isalnum() else "-" for char in text)
+    return dashed.strip("-")[-ID_LENGTH_MAX:].strip("-") or "target"
 
 
-def _values(written: str) -> object:
-    """The value of an option, or the list of several; what is no number stays text."""
-    values = [int(part) if part.isdecimal() else part for part in written.split(",")]
+def _option_values(option: str) -> object:
+    """The value of an option, or a list of several; whole numbers become int."""
+    values = [int(part) if part.isdecimal() else part for part in option.split(",")]
     return values if len(values) > 1 else values[0]
 
 
-def _toml(value: object) -> str:
+def _toml_value(value: object) -> str:
     """A text, number or list of them as TOML, whose basic strings are JSON's but for DEL."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _ratios(reader: SessionReader) -> Iterator[str]:
+def _ratio_sentences(reader: SessionReader) -> Iterator[str]:
     """How the fastest directory compares with each other one."""
     from iolab.analysis.comparison import compare_sides
     from iolab.analysis.differences import read_comparison_side

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from iolab.serve.sessions import Listing, SessionLine
 
-READING_S: Final = 20.0
-"""How long sessions are read for their answers; the others are listed without one."""
+READ_TIMEOUT_S: Final = 20.0
+"""Sessions that are not read within this time are listed without an answer."""
 
 SHOWN_MAX: Final = 20
 """Sessions that are listed without --all: one screen."""
@@ -45,21 +45,23 @@ def ls(
     if not directory.is_dir():
         raise UsageError(f"There is no directory {quote_value(str(directory))}.", "Give another.")
     listing = SessionLibrary(directory.resolve(), time.monotonic, report_kinds()).list_sessions(
-        READING_S
+        READ_TIMEOUT_S
     )
     if as_json:
-        print_json(_document(listing, directory))
+        print_json(_listing_document(listing, directory))
         return
     if not listing.lines:
         print_result(f"There is no session below {quote_value(str(directory))}.")
     else:
-        print_renderables(*_screen(listing, directory, every=every))
+        print_renderables(*_session_renderables(listing, directory, every=every))
     for note in listing.notes:
         print_message(note)
 
 
-def _screen(listing: Listing, directory: Path, *, every: bool) -> Iterator[RenderableType]:
-    """A row for each session, its answer below it."""
+def _session_renderables(
+    listing: Listing, directory: Path, *, every: bool
+) -> Iterator[RenderableType]:
+    """A heading and the answer of each session."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -69,7 +71,7 @@ def _screen(listing: Listing, directory: Path, *, every: bool) -> Iterator[Rende
 
     lines = listing.lines if every else listing.lines[:SHOWN_MAX]
     for line in lines:
-        name = _path(line, directory)
+        name = _session_argument(line, directory)
         if line.summary is None:
             yield literal_text(name, "bold")
             yield Padding(literal_text(line.fault or "Not read in time."), (0, 0, 0, 2))
@@ -86,12 +88,12 @@ def _screen(listing: Listing, directory: Path, *, every: bool) -> Iterator[Rende
         yield Text(f"{len(listing.lines) - len(lines)} more: --all", QUIET_STYLE)
 
 
-def _path(line: SessionLine, directory: Path) -> str:
-    """The session as another command takes it."""
+def _session_argument(line: SessionLine, directory: Path) -> str:
+    """The session's path as an argument of another command."""
     return str(directory / line.folder.folder.relative_to(directory.resolve()))
 
 
-def _document(listing: Listing, directory: Path) -> dict[str, Any]:
+def _listing_document(listing: Listing, directory: Path) -> dict[str, Any]:
     return {
         "format": 1,
         "sessions": [_line_document(line, directory) for line in listing.lines],
@@ -101,21 +103,24 @@ def _document(listing: Listing, directory: Path) -> dict[str, Any]:
 
 def _line_document(line: SessionLine, directory: Path) -> dict[str, Any]:
     if line.summary is None:
-        return {"path": _path(line, directory), "fault": line.fault or "not read in time"}
-    session, tally = line.summary.session, line.summary.verdict_counts
+        return {
+            "path": _session_argument(line, directory),
+            "fault": line.fault or "not read in time",
+        }
+    session, counts = line.summary.session, line.summary.verdict_counts
     return {
-        "path": _path(line, directory),
+        "path": _session_argument(line, directory),
         "id": session.id,
         "study": session.study,
         "title": session.title,
         "scale": session.scale,
         "status": session.status.value,
         "created_real_ns": session.created_real_ns,
-        "runs": tally.runs,
+        "runs": counts.runs,
         "planned_runs": line.summary.planned_count,
-        "valid": tally.valid,
-        "indicative": tally.indicative,
-        "invalid": tally.invalid,
+        "valid": counts.valid,
+        "indicative": counts.indicative,
+        "invalid": counts.invalid,
         "damaged": line.summary.damaged,
         "answer": line.summary.answer,
     }
@@ -151,6 +156,6 @@ def rm(
         except OSError as error:
             raise StoreError(
                 f"{quote_value(str(session))} cannot be removed: {error.strerror}.",
-                "What is left of it is no session any more; remove it by hand.",
+                "Remove the rest by hand.",
             ) from error
         print_result(f"Removed {session}.")

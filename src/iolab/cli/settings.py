@@ -4,8 +4,7 @@
     [report]
     paper = "letter"       # of `iolab report` alone
 
-What names a target, destroys or answers a question is never a setting: it stands on the command
-line.
+Options that name a target, destroy data or answer a question are never settings.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from iolab.core.toml import read_regular
 from iolab.errors import Fault, UsageError
 from iolab.text import quote_value
 
-CONFIG: Final = "iolab/config.toml"
-CONFIG_BYTES_MAX: Final = 64 << 10
+SETTINGS_FILE: Final = "iolab/config.toml"
+SETTINGS_BYTES_MAX: Final = 64 << 10
 """A dozen lines are usual."""
 
 KEYS: Final[dict[str, type]] = {
@@ -36,14 +35,17 @@ KEYS: Final[dict[str, type]] = {
     "paper": str,
     "allow_differences": bool,
 }
-"""The options that may have a default here, and what each is."""
+"""The options that may have a default here, with the types of their values."""
 
 SCREEN_KEYS: Final[dict[str, type]] = {"color": bool, "pager": str}
-"""What is no option: whether the screen has colours, and the program that shows long output."""
+"""Settings of the screen: whether it has colours, and the program that shows long output."""
+
+
+_HINT: Final = "Correct or remove the file."
 
 
 class Settings:
-    """What the file says; empty where there is none."""
+    """The content of the file; empty where there is none."""
 
     def __init__(self, path: Path, table: dict[str, Any]) -> None:
         self.path = path
@@ -51,9 +53,9 @@ class Settings:
 
     def option_defaults(self, command: str) -> dict[str, Any]:
         """The defaults of one command's options, by the names of its parameters."""
-        own: dict[str, Any] = self.table.get(command, {})
-        shared = {key: value for key, value in self.table.items() if key in KEYS}
-        return shared | own
+        defaults = {key: value for key, value in self.table.items() if key in KEYS}
+        defaults.update(self.table.get(command, {}))
+        return defaults
 
     @property
     def has_color(self) -> bool:
@@ -70,7 +72,7 @@ class Settings:
 def settings_path() -> Path:
     """Where the file is looked for, after the XDG base directory specification."""
     base = os.environ.get("XDG_CONFIG_HOME", "")
-    return (Path(base) if base.startswith("/") else Path("~/.config").expanduser()) / CONFIG
+    return (Path(base) if base.startswith("/") else Path("~/.config").expanduser()) / SETTINGS_FILE
 
 
 def read_settings(commands: tuple[str, ...]) -> Settings:
@@ -79,21 +81,18 @@ def read_settings(commands: tuple[str, ...]) -> Settings:
 
     try:
         path = settings_path()
-        content = read_regular(path, CONFIG_BYTES_MAX)
+        content = read_regular(path, SETTINGS_BYTES_MAX)
     except (FileNotFoundError, NotADirectoryError, RuntimeError):  # also: no home directory
-        return Settings(Path(CONFIG), {})
+        return Settings(Path(SETTINGS_FILE), {})
     except OSError as error:
-        raise UsageError(f"'{path}' cannot be read: {error.strerror}.", _REMEDY) from error
+        raise UsageError(f"'{path}' cannot be read: {error.strerror}.", _HINT) from error
     try:
         table = tomllib.loads(content.decode("utf-8-sig"))
     except ValueError as error:  # also of text that is not UTF-8
-        raise UsageError(f"'{path}' is not TOML: {error}.", _REMEDY) from error
+        raise UsageError(f"'{path}' is not TOML: {error}.", _HINT) from error
     if faults := tuple(_faults(table, commands)):
-        raise UsageError(f"'{path}' has settings that iolab does not have.", _REMEDY, faults)
+        raise UsageError(f"'{path}' has settings that iolab does not have.", _HINT, faults)
     return Settings(path, table)
-
-
-_REMEDY: Final = "Correct or remove the file."
 
 
 def _faults(table: dict[str, Any], commands: tuple[str, ...]) -> list[Fault]:
@@ -102,28 +101,26 @@ def _faults(table: dict[str, Any], commands: tuple[str, ...]) -> list[Fault]:
     for key, value in table.items():
         if isinstance(value, dict):
             if key not in commands:
-                faults.append(_unknown(key, f"commands: {', '.join(commands)}"))
+                faults.append(_unknown_setting_fault(key, f"commands: {', '.join(commands)}"))
                 continue
             faults += [
                 fault
                 for name, inner in value.items()
-                if (fault := _fault(f"{key}.{name}", inner, KEYS.get(name))) is not None
+                if (fault := _value_fault(f"{key}.{name}", inner, KEYS.get(name))) is not None
             ]
-        elif (fault := _fault(key, value, (KEYS | SCREEN_KEYS).get(key))) is not None:
+        elif (fault := _value_fault(key, value, (KEYS | SCREEN_KEYS).get(key))) is not None:
             faults.append(fault)
     return faults
 
 
-def _fault(name: str, value: object, kind: type | None) -> Fault | None:
-
+def _value_fault(name: str, value: object, kind: type | None) -> Fault | None:
     if kind is None:
-        return _unknown(name, f"settings: {', '.join((*KEYS, *SCREEN_KEYS))}")
+        return _unknown_setting_fault(name, f"settings: {', '.join((*KEYS, *SCREEN_KEYS))}")
     if type(value) is not kind:
         wanted = {str: "text in quotes", int: "a whole number", bool: "true or false"}[kind]
         return Fault(f"{quote_value(name)} is {quote_value(str(value))}.", f"Give {wanted}.")
     return None
 
 
-def _unknown(name: str, known: str) -> Fault:
-
+def _unknown_setting_fault(name: str, known: str) -> Fault:
     return Fault(f"There is no setting {quote_value(name)}.", f"The {known}.")

@@ -9,6 +9,8 @@ import shlex
 from collections.abc import Iterable, Iterator
 from enum import Enum
 
+from msgspec.structs import replace
+
 from iolab.core.metric import Level
 from iolab.record import Record
 from iolab.report.brief import Brief
@@ -32,15 +34,15 @@ class Heading(Record):
 
 
 class Style(Enum):
-    """What a paragraph is."""
+    """The role of a paragraph."""
 
     PLAIN = "plain"
     NOTE = "note"
-    """What is said of the things beside it."""
+    """A remark on the blocks before or after it."""
     STRONG = "strong"
     ALERT = "alert"
     ITEM = "item"
-    """One of a list."""
+    """An item of a list."""
 
 
 class Paragraph(Record):
@@ -53,7 +55,7 @@ class Paragraph(Record):
 
 
 class UserText(Record):
-    """What the user says, in Markdown."""
+    """Text of the user, in Markdown."""
 
     markdown: str
 
@@ -66,25 +68,25 @@ class Code(Record):
 
 
 class Figures(Record):
-    """Figures that stand together; a form without pictures has the tables behind them.
+    """A group of figures; a form without pictures prints their tables instead.
 
-    `in_full` each has its title, its finding and its own table. `tabled` are those whose numbers
-    stand in a table before them.
+    With `is_detailed` each figure has its title, its finding and its table. With
+    `has_table_before` the numbers are in a table before the figures.
     """
 
     figures: tuple[Figure, ...]
-    in_full: bool = False
-    tabled: bool = False
+    is_detailed: bool = False
+    has_table_before: bool = False
 
 
 class Drawing(Record):
-    """The drawing of the hosts, and what it shows."""
+    """The drawing of the hosts, with a text for readers who cannot see it."""
 
     alt_text: str
 
 
 class Landscape(Record):
-    """Blocks with tables so wide that paper is turned for them."""
+    """Blocks with wide tables, which paper shows in landscape."""
 
     blocks: tuple[Heading | Table, ...]
 
@@ -93,7 +95,7 @@ Block = Heading | Paragraph | UserText | Code | Table | Figures | Drawing | Land
 
 
 def title_blocks(brief: Brief, page: ReportPage, part: str = "") -> Iterator[Block]:
-    """What both documents begin with, where a form has no head of its own."""
+    """The title of brief or appendix, for a form without a head of its own."""
     yield Heading(f"{brief.study.title}{part}", 0)
     yield from _paragraphs(brief.study.question)
     yield from (Paragraph(f"{name}: {value}", Style.ITEM) for name, value in page.facts)
@@ -128,7 +130,7 @@ def brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
 
 
 def appendix_blocks(brief: Brief, page: ReportPage, runs: Iterable[Block] = ()) -> Iterator[Block]:
-    """What backs the brief: every caveat, run, host and job; `runs` are each in detail."""
+    """Every caveat, run, host and job behind the brief; `runs` are the details of each run."""
     if page.findings:
         yield Heading("Key findings", 1)
         yield from _notes(page.findings_note)
@@ -160,14 +162,14 @@ def appendix_blocks(brief: Brief, page: ReportPage, runs: Iterable[Block] = ()) 
 
 
 def _answer_blocks(page: ReportPage) -> Iterator[Block]:
-    """The answer, how sure it is, the best of each workload, and the gravest caveats."""
+    """The answer, its confidence, the best of each workload, and the gravest caveats."""
     answer = page.answer
     yield Paragraph(answer.sentence, Style.STRONG)
     yield from _paragraphs(answer.confidence_text)
     yield _without_title(answer.best_table)
     yield from _notes(answer.table_note)
     if answer.chart:
-        yield Figures((answer.chart,), tabled=True)
+        yield Figures((answer.chart,), has_table_before=True)
     if answer.caveats or answer.failed_runs_text:
         yield Heading("Caveats", 1)
         if answer.failed_runs_text:
@@ -184,19 +186,19 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
 def _caveat_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     yield Heading("All caveats", 1)
     for result in page.failures:
-        why = run_failure_sentence(result, titles_if_several(brief.study))
-        yield Paragraph(why, Style.ITEM, result.verdict.level, result.status.value)
+        sentence = run_failure_sentence(result, titles_if_several(brief.study))
+        yield Paragraph(sentence, Style.ITEM, result.verdict.level, result.status.value)
     yield from map(_objection_block, page.objections)
     if not page.failures and not page.objections:
-        objects = (
+        message = (
             "No check objects to any run." if brief.results else "There is no run to judge yet."
         )
-        yield Paragraph(objects)
+        yield Paragraph(message)
 
 
 def _objection_block(objection: Objection) -> Paragraph:
-    where = f"{objection.codes_text}, {objection_runs_text(objection)}"
-    return Paragraph(objection.message, Style.ITEM, objection.level, where)
+    note = f"{objection.codes_text}, {objection_runs_text(objection)}"
+    return Paragraph(objection.message, Style.ITEM, objection.level, note)
 
 
 def _section_blocks(
@@ -217,7 +219,7 @@ def _group_blocks(group: ChartGroup, *, in_brief: bool) -> Iterator[Block]:
         yield group.table
     yield from _notes(group.note)
     if group.figures:
-        yield Figures(group.figures, in_full=not in_brief)
+        yield Figures(group.figures, is_detailed=not in_brief)
     for table, note in () if in_brief else group.detail_tables:
         yield table
         yield from _notes(note if table.rows else "")
@@ -236,4 +238,4 @@ def _user_blocks(markdown: str) -> Iterator[UserText]:
 
 
 def _without_title(table: Table) -> Table:
-    return Table("", table.columns, table.rows, table.groups)
+    return replace(table, title="")

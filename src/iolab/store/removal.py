@@ -1,4 +1,4 @@
-"""Removes a whole session, and nothing that is not its own."""
+"""Removes a session, and no file that iolab did not write."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Final
 from iolab.errors import StoreError, UsageError
 from iolab.store import layout
 from iolab.store.durable import disk_errors, is_locked
+from iolab.text import list_text
 
 _REPORT: Final = re.compile(r"report[^/]*\.(html|pdf|md|docx)")
-"""Reports that `iolab report` writes into a session unless told otherwise."""
+"""Reports that `iolab report` writes into a session by default."""
 
 FOREIGN_SHOWN_MAX: Final = 3
 
@@ -27,11 +28,9 @@ def require_removable(session: Path) -> None:
         names = sorted(entry.name for entry in session.iterdir())
     foreign = [name for name in names if not _is_own(name)]
     if foreign:
-        shown = ", ".join(foreign[:FOREIGN_SHOWN_MAX])
-        more = len(foreign) - FOREIGN_SHOWN_MAX
         raise UsageError(
-            f"'{session}' also holds {shown}{f' and {more} more' if more > 0 else ''}.",
-            "Move what is not the session's to another place first.",
+            f"'{session}' also holds {list_text(foreign, FOREIGN_SHOWN_MAX)}.",
+            "Move the files that iolab did not write to another place first.",
         )
 
 

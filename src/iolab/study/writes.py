@@ -1,8 +1,9 @@
-"""How many bytes a plan writes: what is known before it runs, and what speeds decide."""
+"""The bytes that a plan writes: a known part, and a part that depends on the speed of targets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from iolab.core.metric import Result
@@ -17,16 +18,16 @@ if TYPE_CHECKING:
 GB: Final = 10**9
 
 WRITE_RATE: Final = "write_bw_bytes_per_s"
-"""The metric by which a finished run forecasts others."""
+"""The metric of finished runs that forecasts use."""
 
 
 class RunWrites(Record):
     """What one run writes, on all hosts.
 
-    `bytes` are those of load of a set size. In `seconds`, the least and the most that the load
-    lasts, `limited_bytes_per_s` are written by load of a set rate, and `open_hosts` times what a
-    target takes by load without one: the share of writes, summed over hosts, or over the nodes that
-    guests share.
+    `bytes` is written by loads of a fixed size, `limited_bytes_per_s` by loads of a fixed rate.
+    Loads without either write as fast as a target takes it: `open_hosts` is their share of
+    writes, summed over hosts (or over the nodes that guests share). `seconds` is the shortest and
+    the longest time that the load lasts.
     """
 
     bytes: int = 0
@@ -36,7 +37,7 @@ class RunWrites(Record):
 
     @property
     def known_bytes(self) -> float:
-        """The least of what is known without any speed of a target."""
+        """The least number of bytes that is known without the speed of a target."""
         return self.bytes + self.limited_bytes_per_s * self.seconds[0]
 
     @property
@@ -47,11 +48,11 @@ class RunWrites(Record):
 
 
 class WriteForecast(Record):
-    """The bytes that a plan writes over all hosts and certain runs.
+    """The bytes that the certain runs of a plan write, over all hosts.
 
-    `known_bytes` need no speed of a target, `measured_bytes` are those of runs that finished ones
-    (`measured_runs`) tell of. Beyond that targets are written for `open_seconds` (the least and
-    the most, summed over hosts) at a speed that nobody knows. Up to `runs_more` may follow.
+    `known_bytes` does not depend on the speed of targets; `measured_bytes` is forecast from the
+    rates of `measured_runs` finished runs. The rest is written for `open_seconds` (least and most,
+    summed over hosts) at an unknown speed. Up to `runs_more` runs may follow.
     """
 
     known_bytes: int
@@ -63,17 +64,17 @@ class WriteForecast(Record):
 
     @property
     def is_open(self) -> bool:
-        """Whether the speed of targets decides."""
+        """Whether a part depends on an unknown speed of targets."""
         return self.open_seconds[1] > 0
 
     @property
     def least_bytes(self) -> int:
-        """What is written at least."""
+        """The bytes that are written at least."""
         return self.known_bytes + self.measured_bytes
 
     @property
     def text(self) -> str:
-        """For people, with what is assumed."""
+        """A sentence for people, with what it assumes."""
         least = "at least " if self.is_open or self.runs_more else "about "
         parts = [f"{least}{format_bytes(self.least_bytes)} over all hosts and runs"]
         if self.measured_runs:
@@ -106,14 +107,14 @@ class WriteForecast(Record):
 
 
 def _decimal(gigabytes: float) -> str:
-    """In the units of rates, of which it is a multiple."""
+    """The size in decimal units, as rates have them."""
     return format_rate_bytes(gigabytes * GB).removesuffix("/s")
 
 
 def forecast_writes(
     study: Study, plan: Plan, kinds: StudyKinds, results: Iterable[Result] = ()
 ) -> WriteForecast:
-    """What the plan writes, at the rates of those finished runs of it where they tell any.
+    """The bytes that the plan writes, by the rates of its finished runs where there are any.
 
     A run takes the rate of its own point, else the mean of points of its configuration with the
     same operation and block size.
@@ -131,7 +132,7 @@ def forecast_writes(
             measured += rate * writes.seconds[0]
     return WriteForecast(
         known_bytes=budget.write_bytes_estimate,
-        # What is left of a sum of floats is nothing below a millisecond.
+        # Below a millisecond the rest of a sum of floats is a rounding error.
         open_seconds=(round(max(least, 0.0), 3), round(max(most, 0.0), 3)),
         runs_more=plan.extra_run_count,
         measured_bytes=round(measured),
@@ -141,7 +142,7 @@ def forecast_writes(
 
 
 class _WriteRates:
-    """Bytes a second that finished runs wrote on all hosts, by point and by what points share."""
+    """The write rates of finished runs over all hosts, by point and by likeness."""
 
     def __init__(self, plan: Plan, results: Iterable[Result]) -> None:
         points = {point.digest: point for point in plan.points}
@@ -156,13 +157,13 @@ class _WriteRates:
             self.runs += 1
             by_point.setdefault(point.digest, []).append(rate)
             by_likeness.setdefault(_likeness(point), []).append(rate)
-        self._by_point: Mapping[str, float] = {key: _mean(all_) for key, all_ in by_point.items()}
-        self._by_likeness = {key: _mean(all_) for key, all_ in by_likeness.items()}
+        self._by_point = {key: fmean(rates) for key, rates in by_point.items()}
+        self._by_likeness = {key: fmean(rates) for key, rates in by_likeness.items()}
 
     def rate_of(self, point: Point) -> float | None:
-        """The rate of a point, None where no finished run tells of it."""
-        own = self._by_point.get(point.digest)
-        return own if own is not None else self._by_likeness.get(_likeness(point))
+        """The write rate of a point; None where no finished run is like it."""
+        rate = self._by_point.get(point.digest)
+        return rate if rate is not None else self._by_likeness.get(_likeness(point))
 
 
 def _write_rate(result: Result) -> float | None:
@@ -173,16 +174,12 @@ def _write_rate(result: Result) -> float | None:
 
 
 def _likeness(point: Point) -> object:
-    """What points share that write alike: they differ in depth and jobs alone."""
+    """A key that is equal for points that differ only in depth and jobs."""
     return point.configuration, point.per_node, point.host_count, point.job.write_likeness
 
 
-def _mean(rates: list[float]) -> float:
-    return sum(rates) / len(rates)
-
-
 class WriteForecaster:
-    """Forecasts of a session that is under way: what its finished runs tell of the rest."""
+    """Forecasts of the writes of a running session, from its finished runs."""
 
     def __init__(
         self, study: Study, plan: Plan, kinds: StudyKinds, results: Iterable[Result] = ()
@@ -196,11 +193,11 @@ class WriteForecaster:
         self._last = self.forecast()
 
     def forecast(self) -> WriteForecast:
-        """As far as it is known by now."""
+        """The forecast by the runs so far."""
         return forecast_writes(self._study, self._plan, self._kinds, self._results)
 
     def add_result(self, result: Result) -> WriteForecast | None:
-        """Take a finished run; the new forecast where it leaves less to the speed of targets."""
+        """Add a finished run; returns the new forecast where less of it is open."""
         if not self._add(result) or not self._last.is_open:
             return None
         now = self.forecast()
@@ -208,7 +205,7 @@ class WriteForecaster:
         return now if now.open_seconds < earlier.open_seconds else None
 
     def _add(self, result: Result) -> bool:
-        """Whether it is the first that tells of points like its own."""
+        """Add the result; returns whether it is the first of points like its own."""
         point = self._points.get(result.digest)
         if point is None or _write_rate(result) is None:
             return False

@@ -93,10 +93,10 @@ def _block_lines(block: Block) -> Iterator[str]:
 
 
 def _figure_lines(block: Figures) -> Iterator[str]:
-    if block.in_full:
+    if block.is_detailed:
         for figure in block.figures:
             yield from (f"### {text(figure.title)}", text(figure.finding), table_text(figure.table))
-    elif not block.tabled:
+    elif not block.has_table_before:
         for table in distinct_figure_tables(block.figures):
             yield from _table_lines(table)
 

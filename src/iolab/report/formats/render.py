@@ -203,8 +203,8 @@ def _block_data(block: Block, figures: _FigureFiles) -> Iterator[dict[str, Any]]
         case Table():
             yield from ({"kind": "table", **table_typst_data(block)} for _ in block.rows[:1])
         case Figures():
-            found = figures.add_figures(block.figures, without_finding=not block.in_full)
-            yield {"kind": "charts", "figures": found, "centred": block.tabled}
+            found = figures.add_figures(block.figures, without_finding=not block.is_detailed)
+            yield {"kind": "charts", "figures": found, "centred": block.has_table_before}
         case Landscape():
             parts = [data for part in block.blocks for data in _block_data(part, figures)]
             yield {"kind": "landscape", "blocks": parts}
@@ -285,7 +285,7 @@ def _run_blocks(page: ReportPage, names: Mapping[str, str]) -> Iterator[Block]:
         checks = _unusual_checks_note(part.result, usual)
         yield Paragraph(trace, Style.ITEM, part.result.verdict.level, checks)
         if own:
-            yield Figures(own, in_full=True)
+            yield Figures(own, is_detailed=True)
         if part.hosts_table:
             yield part.hosts_table
         yield from (*part.fleet_tables, objections_table(part.result))
