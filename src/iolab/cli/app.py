@@ -1,4 +1,4 @@
-"""The `iolab` command: its subcommands under one app, and one door for every error.
+"""The `iolab` command: its subcommands under one app, with one handler for every error.
 
 What a command line does not name is not imported, nor is what takes time to load at the top of a
 command's module, so that help and refusals are quick.
@@ -49,13 +49,12 @@ COMMANDS: Final = {
     "calibrate": "iolab.cli.calibrate:calibrate",
     "studies": "iolab.cli.plan:studies",
 }
-"""Every command in the order of the help, and the function that it is."""
-
+"""Every command, and the function that runs it; `iolab.cli.help.GROUPS` has their order."""
 
 PAGED: Final = frozenset(
     {"ls", "show", "explain", "compare", "history", "plan", "reference", "audit", "doctor"}
 )
-"""Commands that print results to be read, and ask nothing meanwhile."""
+"""Commands whose output goes through a pager: they print results and ask no question."""
 
 NO_COLOR: Final = "--no-color"
 
@@ -93,22 +92,25 @@ def run_command_line(argv: Sequence[str]) -> int:
         named = [name for name in words[:1] if name in COMMANDS]
         settings = read_settings(tuple(COMMANDS))
         if len(words) < len(argv) or not settings.has_color:
-            os.environ["NO_COLOR"] = "1"  # which rich and the engines' own output heed
+            os.environ["NO_COLOR"] = "1"  # rich and the engines follow it
         app = create_app(named or COMMANDS, settings)
         # The pager shows results once they are all there.
-        with paged(settings.pager, wanted=bool(named) and named[0] in PAGED), sign_of_life(argv):
+        with (
+            paged(settings.pager, wanted=bool(named) and named[0] in PAGED),
+            announce_slow_command(argv),
+        ):
             return app(args=words, prog_name="iolab", standalone_mode=False)
 
     return run_with_error_handling(invoke_app, argv)
 
 
 SILENT_S: Final = 2.0
-"""Seconds after which a command that shows nothing until its end says that it is at work."""
+"""Seconds after which a command without output prints that it is working."""
 
 
 @contextmanager
-def sign_of_life(argv: Sequence[str], silent_s: float = SILENT_S) -> Iterator[None]:
-    """One line on a terminal where a command that only reads takes longer than that."""
+def announce_slow_command(argv: Sequence[str], silent_s: float = SILENT_S) -> Iterator[None]:
+    """Print a line on a terminal when a reading command takes longer than `silent_s`."""
     if not (sys.stderr.isatty() and READERS & {*argv[:1]}):
         yield
         return
@@ -116,7 +118,7 @@ def sign_of_life(argv: Sequence[str], silent_s: float = SILENT_S) -> Iterator[No
 
     timer = Timer(silent_s, lambda: print_message("Working: this takes a while."))
     timer.daemon = True
-    # Without a further thread, or memory for one, the command does without.
+    # Where no further thread can be started, the line is left out.
     with suppress(RuntimeError, MemoryError):
         timer.start()
     try:

@@ -115,7 +115,7 @@ def test_every_rule_has_its_own_code_and_a_page_names_it() -> None:
     assert [code for code in codes if f"`{code}`" not in page] == []
 
 
-def test_hostile_sets_are_no_more_than_text() -> None:
+def test_values_of_wrong_types_are_not_audited() -> None:
     text = """
 id = "\\u001b[2J"
 [method]
@@ -134,7 +134,7 @@ p99_99_read_ms = "x"
 mean_latency_us = { qd8 = [] }
 vms = 1
 """
-    assert all(one.agreement is Agreement.AGREES for one in audited(text))
+    assert audited(text) == ()
 
 
 @pytest.mark.parametrize("raw_tb", ["0", "-1475", "-0.5"])
