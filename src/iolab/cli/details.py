@@ -213,7 +213,7 @@ def _run_check_lines(result: Result, shared: _SharedCheckTexts) -> Iterator[Rend
 
 
 def _known_evidence(evidence: Evidence) -> str:
-    return evidence_text({name: it for name, it in evidence.items() if it is not None})
+    return evidence_text({name: value for name, value in evidence.items() if value is not None})
 
 
 def _metric_with_interval_text(metric: Metric) -> str:

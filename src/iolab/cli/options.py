@@ -336,14 +336,14 @@ def load_assignments(
     numjobs: str | None = None,
 ) -> tuple[str, ...]:
     """The same as `--set` says it; load is set of every workload that has such a key."""
-    given = {
+    values = {
         "method.runtime": runtime,
         "method.repeats": repeats,
         "workload.*.iodepth": iodepth,
         "workload.*.bs": bs,
         "workload.*.numjobs": numjobs,
     }
-    return tuple(f"{key}={value}" for key, value in given.items() if value is not None)
+    return tuple(f"{key}={value}" for key, value in values.items() if value is not None)
 
 
 ServerOption = Annotated[

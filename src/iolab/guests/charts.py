@@ -96,11 +96,11 @@ def group_chart_lines(
         for curve in curves
         if curve.search.workload.id == group.workload.id and curve.axis == AXIS
     }
-    apart = points_by_depth(group.points)
-    several = len({configuration for configuration, _ in apart}) > 1
-    depths = list(dict.fromkeys(depth for _, depth in apart))
+    points_by_curve = points_by_depth(group.points)
+    several = len({configuration for configuration, _ in points_by_curve}) > 1
+    depths = list(dict.fromkeys(depth for _, depth in points_by_curve))
     lines = []
-    for (configuration, depth), points in apart.items():
+    for (configuration, depth), points in points_by_curve.items():
         number = depths.index(depth)
         style = styles[configuration]
         words = [style.label] if several or depth is None else []

@@ -234,8 +234,8 @@ class GuestLimit(Record):
         """Whether most of the latency was spent above the hypervisor's own count."""
         if self.engine_ns is None or self.hypervisor_ns is None:
             return False
-        apart = self.engine_ns - self.hypervisor_ns
-        return apart > LATENCY_FLOOR_NS and self.engine_ns > LATENCY_TIMES * self.hypervisor_ns
+        excess_ns = self.engine_ns - self.hypervisor_ns
+        return excess_ns > LATENCY_FLOOR_NS and self.engine_ns > LATENCY_TIMES * self.hypervisor_ns
 
 
 def guest_limit(view: RunView, guest: Guest) -> GuestLimit:

@@ -333,7 +333,7 @@ async def _send_file(host: Host, jar: Path, path: str) -> None:
 async def _append_piece(host: Host, piece: bytes, path: str) -> None:
     argv = ("dd", f"of={path}", "oflag=append", "conv=notrunc")
     try:
-        await run_and_get_output(host, argv, given=piece, limit_s=PUT_LIMIT_S)
+        await run_and_get_output(host, argv, stdin=piece, limit_s=PUT_LIMIT_S)
     except EngineError as fault:
         hint = "Make room on that host, or give another path."
         raise HostError(fault.message, hint) from None

@@ -120,19 +120,19 @@ async def run_local_process(
     *,
     limit_s: float,
     output_bytes: int,
-    given: bytes | None = None,
+    stdin: bytes | None = None,
     environment: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> tuple[int, bytes, bytes]:
     """Exit code, output and errors of a program, of each the first bytes; more is read and dropped.
 
-    `given` is all that it is told. OSError when it cannot be started, TimeoutError when it does not
+    `stdin` is its whole input. OSError when it cannot be started, TimeoutError when it does not
     end in time; nothing of it is left whatever happens.
     """
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
         *argv,
-        stdin=nothing if given is None else pipe,
+        stdin=nothing if stdin is None else pipe,
         stdout=pipe,
         stderr=pipe,
         start_new_session=True,
@@ -142,7 +142,7 @@ async def run_local_process(
     try:
         async with asyncio.timeout(limit_s):
             _, output, stderr = await asyncio.gather(
-                _write_stdin(process.stdin, given or b""),
+                _write_stdin(process.stdin, stdin or b""),
                 _read_limited(process.stdout, output_bytes),
                 _read_limited(process.stderr, max(output_bytes, STDERR_BYTES)),
             )

@@ -106,11 +106,11 @@ class CommandRunner(Protocol):
     async def run(
         self,
         *words: str,
-        given: bytes | None = None,
+        stdin: bytes | None = None,
         limit_s: float = STEP_LIMIT_S,
         keep_output: bool = True,
     ) -> RemoteExit:
-        """Run one program of plain words, `given` on its standard input. Raises HostError."""
+        """Run one program of plain words, `stdin` on its standard input. Raises HostError."""
 
 
 class HostFiles(Protocol):
@@ -163,12 +163,12 @@ async def install_agent(landing: HostFiles, agent: Path | None = None) -> str:
 async def run_step_or_raise(
     runner: CommandRunner,
     *words: str,
-    given: bytes | None = None,
+    stdin: bytes | None = None,
     limit_s: float = STEP_LIMIT_S,
     keep_output: bool = True,
 ) -> str:
     """What a program on the host printed; ReachError when it fails."""
-    ran = await runner.run(*words, given=given, limit_s=limit_s, keep_output=keep_output)
+    ran = await runner.run(*words, stdin=stdin, limit_s=limit_s, keep_output=keep_output)
     if ran.code != 0:
         message = (
             f"'{words[0]}' failed on host '{runner.host}' ({exit_text(ran.code, ran.stderr)})."
@@ -195,9 +195,9 @@ class CommandFiles(Record):
 
     async def put(self, path: str, content: bytes) -> None:
         """`tee`, because it writes what it is given without a shell."""
-        given, limit_s = content, UPLOAD_LIMIT_S
+        stdin, limit_s = content, UPLOAD_LIMIT_S
         await run_step_or_raise(
-            self.runner, "tee", path, given=given, limit_s=limit_s, keep_output=False
+            self.runner, "tee", path, stdin=stdin, limit_s=limit_s, keep_output=False
         )
         await run_step_or_raise(self.runner, "chmod", "700", path)
 
@@ -275,7 +275,7 @@ class Prefix(Record):
     async def run(
         self,
         *words: str,
-        given: bytes | None = None,
+        stdin: bytes | None = None,
         limit_s: float = STEP_LIMIT_S,
         keep_output: bool = True,
     ) -> RemoteExit:
@@ -284,7 +284,7 @@ class Prefix(Record):
         try:
             code, output, stderr = await run_local_process(
                 argv,
-                given=given,
+                stdin=stdin,
                 limit_s=limit_s,
                 output_bytes=OUTPUT_LIMIT_BYTES if keep_output else 0,
                 environment=self.environment,

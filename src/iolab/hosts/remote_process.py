@@ -199,16 +199,16 @@ async def run_and_get_output(
     env: Sequence[tuple[str, str]] = (),
     codes: frozenset[int] = FINE,
     install: str = INSTALL,
-    given: bytes = b"",
+    stdin: bytes = b"",
 ) -> bytes:
-    """Run a command to its end, `given` on its standard input; its standard output.
+    """Run a command to its end, `stdin` on its standard input; its standard output.
 
     EngineError when it cannot be started (`install` is what to do then), ends with another code
     than `codes`, is killed, takes longer than `limit_s` or prints too much; the end of what it said
     on standard error is part of it. HostError when the host fails.
     """
     words = tuple(argv)
-    command = Command(words, cwd, given, " ".join(words), limit_s, output_limit_bytes, tuple(env))
+    command = Command(words, cwd, stdin, " ".join(words), limit_s, output_limit_bytes, tuple(env))
     printed = bytearray()
     ending = await require_success(host, command, asyncio.Event(), printed.extend, install=install)
     if fault := exit_fault(ending, command, codes):

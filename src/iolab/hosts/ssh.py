@@ -255,7 +255,7 @@ class SshRunner:
     async def run(
         self,
         *words: str,
-        given: bytes | None = None,
+        stdin: bytes | None = None,
         limit_s: float = STEP_LIMIT_S,
         keep_output: bool = True,
     ) -> RemoteExit:
@@ -264,8 +264,8 @@ class SshRunner:
         kept = bytearray()
         try:
             async with asyncio.timeout(limit_s):
-                if given:
-                    link.writer.write(given)
+                if stdin:
+                    link.writer.write(stdin)
                     await link.writer.drain()
                 link.writer.close()
                 while piece := await link.reader.read(OUTPUT_LIMIT_BYTES):

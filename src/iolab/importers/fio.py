@@ -523,8 +523,8 @@ def _ran_in_same_phase(phases: Sequence[Sequence[_FioJob]], group: Sequence[_Fio
     elapsed = max(
         finite_number(entry.get("elapsed")) or 0.0 for job in group for entry in job.entries
     )
-    apart = sum(max(job.runtime_s for job in phase) for phase in (*phases, group))
-    return 0 < elapsed < apart - CLOCK_SLACK_S
+    total_s = sum(max(job.runtime_s for job in phase) for phase in (*phases, group))
+    return 0 < elapsed < total_s - CLOCK_SLACK_S
 
 
 def _run_name(jobs: Sequence[_FioJob]) -> str:

@@ -102,7 +102,7 @@ def calibration_conclusions(
         ),
         _cpu_cost_conclusion(by_key["cpu_ns_per_io"]),
         *_ceiling_conclusions(
-            shares, hosts, apart=_row_tone(by_key["iops"]) is ConclusionTone.WARNING
+            shares, hosts, iops_differ=_row_tone(by_key["iops"]) is ConclusionTone.WARNING
         ),
     )
 
@@ -177,9 +177,9 @@ def _cpu_cost_conclusion(row: CalibrationRow) -> Conclusion:
 
 
 def _ceiling_conclusions(
-    shares: Sequence[GeneratorCeilingShare], hosts: int, *, apart: bool
+    shares: Sequence[GeneratorCeilingShare], hosts: int, *, iops_differ: bool
 ) -> Iterator[Conclusion]:
-    """Whose limit the figures are; `apart` where the engines' IOPS surely differ."""
+    """Whose limit the figures are; `iops_differ` where the engines' IOPS surely differ."""
     if not shares:
         return
     parts = [
@@ -191,7 +191,7 @@ def _ceiling_conclusions(
     text = "; ".join(parts)
     bound = [share.engine for share in shares if share.is_generator_bound]
     below = f"{text}: below {percent_text(BOUND_SHARE)} of that"
-    if not bound and apart:
+    if not bound and iops_differ:
         message = (
             f"{below}, but IOPS that depend on the engine are partly its own, as where a target "
         )

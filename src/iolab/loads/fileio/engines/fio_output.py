@@ -447,15 +447,15 @@ def _direction_progress(
 
 
 def _latency_counts_and_mean(
-    block: Mapping[str, Any], name: str, apart: Sequence[bytes]
+    block: Mapping[str, Any], name: str, bin_texts: Sequence[bytes]
 ) -> tuple[Counts, float]:
     """The dense bins of one job's direction and the mean latency in ns."""
     latency = block.get("lat_ns")
     if not isinstance(latency, dict):
         raise DocumentFault(f"fio printed no latencies for '{name}'")
     bins = latency.get("bins")
-    if type(bins) is int and 0 <= bins < len(apart):
-        where, printed = _parse_bin_pairs(apart[bins])
+    if type(bins) is int and 0 <= bins < len(bin_texts):
+        where, printed = _parse_bin_pairs(bin_texts[bins])
     elif bins is None or isinstance(bins, dict):
         where, printed = _bin_pairs_from_dict(bins or {}, name)
     else:
