@@ -140,3 +140,19 @@ def upgraded(facts: Mapping[str, HostFacts]) -> Mapping[str, HostFacts]:
         name: replace(one, kernel=replace(one.kernel, release="6.12.0"))
         for name, one in facts.items()
     }
+
+
+def test_a_session_of_several_configurations_in_a_directory_is_left_out_aloud(
+    tmp_path: Path,
+) -> None:
+    def two(study: Study) -> Study:
+        other = replace(study.configurations[0], id="other")
+        return replace(study, configurations=(*study.configurations, other))
+
+    make_target(tmp_path / "plain", Target(name="plain"))
+    both = make_target(tmp_path / "both", Target(name="both", day=1, study=two))
+    done = call("history", ".", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "both" in done.stderr
+    assert "2 configurations" in done.stderr
+    assert "2 configurations" in refused(both)

@@ -440,7 +440,8 @@ def _read_sessions(names: Sequence[str]) -> list[ComparisonSide]:
         side
         for directory, configuration in map(split_session_and_configuration, names)
         for session in _session_directories(directory)
-        if (side := _read_session(session, configuration)) is not None
+        if (side := _read_session(session, configuration, is_named=session == directory))
+        is not None
     ]
     sides.sort(key=lambda side: (side.created_real_ns, side.session))
     faults = tuple(
@@ -457,17 +458,27 @@ def _read_sessions(names: Sequence[str]) -> list[ComparisonSide]:
     return sides
 
 
-def _read_session(session: Path, configuration: str | None) -> ComparisonSide | None:
-    """The side of a session; None, told, where nothing of it can be read."""
+def _read_session(
+    session: Path, configuration: str | None, *, is_named: bool
+) -> ComparisonSide | None:
+    """The side of a session; None with a message where it cannot be read.
+
+    Likewise for one of several configurations, unless the command line names that session itself.
+    """
     from iolab.analysis.differences import read_comparison_side
-    from iolab.cli.output import open_session, report_damage_and_remedy
-    from iolab.errors import StoreError
+    from iolab.cli.output import open_session, print_message, report_damage_and_remedy
+    from iolab.errors import StoreError, UsageError
     from iolab.store.verify import damage_from_error
 
     try:
         return read_comparison_side(str(session), open_session(session), configuration)
     except StoreError as error:
         report_damage_and_remedy(session, damage_from_error(session, "the session", error))
+        return None
+    except UsageError as error:
+        if is_named:
+            raise
+        print_message(one_line(f"Left out: {error}"))
         return None
 
 

@@ -63,7 +63,7 @@ from iolab.study.cost import overhead_seconds
 from iolab.study.forecast import VerdictLimit, forecast_verdicts
 from iolab.study.targets import all_host_specs, load_hosts_of_point
 from iolab.study.writes import WriteForecaster
-from iolab.text import counted_noun, one_line
+from iolab.text import one_line
 
 OpenWriter = Callable[[Mapping[str, HostFacts]], SessionWriter]
 """Opens the session for writing when its hosts' facts are known; IolabError to refuse."""
@@ -294,16 +294,15 @@ def run_and_report(request: SessionRequest, options: RunOptions) -> int:
 def _print_results(
     status: SessionStatus, options: RunOptions, smoke: VerdictLimit | None = None
 ) -> int:
-    """Print the results, and return the exit code; a smoke test without failures gets one line."""
+    """Print the results, of a smoke test with what keeps them from a verdict; the exit code."""
     reader = open_session(options.directory)
     study, results = results_with_session_checks(reader)
     if options.as_json:
         print_json(session_document(report_kinds(), study, results, damaged=reader.all_damage()))
-    elif smoke is not None and all(result.status is RunStatus.DONE for result in results):
-        runs = counted_noun(len(results), "run")
-        result_line(f"Smoke test, not rated: {runs} done; {smoke.reason}; {smoke.hint}.")
     else:
         print_session(reader, study, results, advise=False)
+        if smoke is not None:
+            result_line(f"Smoke test, no figure to quote: {smoke.reason}; {smoke.hint}.")
     if options.report:
         _print_unless_quiet(f"Report: {write_report(options.directory)}", options)
     _warn_of_outdated_report(options)
