@@ -11,7 +11,7 @@ from iolab.core.samples import Ints
 from iolab.core.workload import Direction
 from iolab.guests.blocks import BOUNDARIES_NS
 from iolab.guests.guest import GuestRun
-from iolab.guests.metrics import OPEN_NS, bounded_percentile, hypervisor_metrics
+from iolab.guests.metrics import OPEN_NS, hypervisor_metrics, percentile_with_bin_bounds
 from iolab.guests.nodes import guest_nodes
 from tests.guests.fleets import GUESTS, blocks, fleet_of, given, guest, run
 
@@ -89,7 +89,7 @@ def test_a_guest_that_did_nothing_that_way_needs_no_bins() -> None:
 
 def test_a_bin_without_an_end_tells_more_than() -> None:
     bins = ((0, 1000, 50), (1000, OPEN_NS, 50))
-    assert bounded_percentile(bins, 50.0) == Metric(1000.0, "ns", 0.0, 1000.0)
-    assert bounded_percentile(bins, 99.0) == Metric(None, "ns", low=1000.0)
+    assert percentile_with_bin_bounds(bins, 50.0) == Metric(1000.0, "ns", 0.0, 1000.0)
+    assert percentile_with_bin_bounds(bins, 99.0) == Metric(None, "ns", low=1000.0)
     with pytest.raises(ValueError, match="no percentile"):
-        bounded_percentile((), 50.0)
+        percentile_with_bin_bounds((), 50.0)

@@ -31,7 +31,7 @@ def test_every_best_point_has_a_row_that_leads_to_its_run() -> None:
     assert {row["Configuration"].text for row in rows} == {"Alpha", "Beta"}
     first = rows[0]
     assert (first["Workload"].text, first["At"].text) == ("Random read 4 KiB", "iodepth 16")
-    assert first["Verdict"].anchor in whole().anchors.values()
+    assert first["Verdict"].anchor in whole().run_anchors.values()
     # As the counters were made: 93 % busy, cores at 20, 35, 50 and 65 %, bytes and 3 % of 25 GB/s.
     shares = [first[name].text for name in ("Device", "All cores", "One core", "Each job", "Port")]
     assert shares == ["93 %", "42 %", "65 %", "–", "2.6 %"]

@@ -95,15 +95,19 @@ def _cumulative_lines(record: RunRecord, host: int, rows: Ints, weights: Weights
     if own_rows.size == 0:
         return []
     if not weights:
-        return [_cumulative_line(record, host, own_rows)]
+        return [_cumulative_ios_over_time(record, host, own_rows)]
     parts = (
         (own_rows[table.direction[own_rows] == way], weight) for way, weight in weights.items()
     )
-    lines = ((_cumulative_line(record, host, rows), weight) for rows, weight in parts if rows.size)
+    lines = (
+        (_cumulative_ios_over_time(record, host, rows), weight)
+        for rows, weight in parts
+        if rows.size
+    )
     return [(times, until * weight) for (times, until), weight in lines]
 
 
-def _cumulative_line(record: RunRecord, host: int, rows: Ints) -> _Points:
+def _cumulative_ios_over_time(record: RunRecord, host: int, rows: Ints) -> _Points:
     """What those rows of a host's intervals add up to over time."""
     table = record.intervals
     _, first, each = np.unique(table.seq[rows], return_index=True, return_inverse=True)

@@ -388,7 +388,7 @@ def _forget_left_out_sessions() -> None:
     _LEFT_OUT_SESSIONS.clear()
 
 
-def _code_with_damage(code: int) -> int:
+def _exit_code_with_damage(code: int) -> int:
     """What to exit with in place of `code`: 5 where a good end left something out."""
     from iolab.errors import ExitCode
 
@@ -479,7 +479,7 @@ def _code_of(command: Callable[[], object], *, as_json: bool) -> int:
         if not _is_rust_panic(error):
             raise
         return _handle_unexpected_error(error, as_json=as_json)
-    return _code_with_damage(outcome if isinstance(outcome, int) else ExitCode.OK)
+    return _exit_code_with_damage(outcome if isinstance(outcome, int) else ExitCode.OK)
 
 
 def error_document(error: IolabError) -> dict[str, object]:

@@ -102,7 +102,7 @@ def declared_metric_keys() -> tuple[str, ...]:
     return tuple(_DECLARED)
 
 
-def declared_metric_columns(groups: Iterable[Iterable[str]]) -> list[tuple[str, str]]:
+def declared_metric_keys_and_labels(groups: Iterable[Iterable[str]]) -> list[tuple[str, str]]:
     """Key and label of every such metric among those keys, in the order in which they appear."""
     keys = dict.fromkeys(key for keys in groups for key in keys if is_declared_metric(key))
     return [(key, _DECLARED[key].label) for key in keys]

@@ -15,11 +15,11 @@ from iolab.core.metric import Result
 from iolab.guests.groups import (
     AXIS,
     FleetGroup,
-    fewest_and_most_guests,
     guest_run_text,
     guests_per_node,
     median_run,
     points_by_depth,
+    points_with_fewest_and_most_guests,
 )
 from iolab.guests.latency_account import latency_account_chart
 from iolab.guests.node_chart import node_timeline_chart
@@ -162,7 +162,10 @@ def fewest_and_most_guest_runs(
     group: FleetGroup, styles: SeriesStyles
 ) -> Iterator[tuple[str, Result]]:
     """Of each line the runs with the fewest and the most guests, those with the most last."""
-    ends = [fewest_and_most_guests(points) for points in points_by_depth(group.points).values()]
+    ends = [
+        points_with_fewest_and_most_guests(points)
+        for points in points_by_depth(group.points).values()
+    ]
     several = len({point.key.configuration for point in group.points}) > 1
     fewest = [points[0] for points in ends if len(points) > 1]
     for point in [*fewest, *(points[-1] for points in ends if points)]:

@@ -112,17 +112,17 @@ class GuestCounters:
         return tuple(self._guest_run(guest) for guest in self._all)
 
     async def _sample_before(self, counted: _CountedGuest) -> None:
-        counted.before = await self._sample(counted)
+        counted.before = await self._sample_guest(counted)
 
     async def _sample_periodically(self, counted: _CountedGuest) -> None:
         while True:
             await asyncio.sleep(self._session.study.telemetry.interval_ms / 1000)
-            await self._sample(counted)
+            await self._sample_guest(counted)
 
     async def _sample_after(self, counted: _CountedGuest) -> None:
-        counted.after = await self._sample(counted)
+        counted.after = await self._sample_guest(counted)
 
-    async def _sample(self, counted: _CountedGuest) -> _GuestSample:
+    async def _sample_guest(self, counted: _CountedGuest) -> _GuestSample:
         """Look at a guest, and keep what was seen as a sample of its node's."""
         running = counted.node.running.get(counted.name)
         if running is None or counted.node.host.lost_reason or running.booted.qemu.ended.is_set():

@@ -126,7 +126,7 @@ def median_run(point: PointSummary) -> Result | None:
     return median_repeat(runs, RATE) if runs else None
 
 
-def fewest_and_most_guests(points: Sequence[PointSummary]) -> list[PointSummary]:
+def points_with_fewest_and_most_guests(points: Sequence[PointSummary]) -> list[PointSummary]:
     """The points with the fewest and the most guests, in that order."""
     shown = sorted((p for p in points if median_run(p)), key=lambda p: guests_per_node(p.key.axis))
     return shown if len(shown) < 3 else [shown[0], shown[-1]]
@@ -154,7 +154,7 @@ def runs_needing_manifests(
         run
         for group in groups
         for points in points_by_depth(group.points).values()
-        for point in reversed(fewest_and_most_guests(points))
+        for point in reversed(points_with_fewest_and_most_guests(points))
         if (run := median_run(point)) is not None
     ]
     runs = runs or [run for run in results if run.nodes]

@@ -334,7 +334,7 @@ def hypervisor_metrics(node: GuestNode) -> dict[str, Metric]:
             bins = merge_bins([served.bins for served in counts])
             total = sum(count for *_, count in bins)
             metrics |= {
-                f"{way.key}_lat_ns_{name}": bounded_percentile(bins, percent)
+                f"{way.key}_lat_ns_{name}": percentile_with_bin_bounds(bins, percent)
                 for name, percent in PERCENTILES
                 if is_percentile_supported(total, percent)
             }
@@ -350,7 +350,7 @@ def merge_bins(several: Sequence[Bins]) -> Bins:
     return tuple((*edges, count) for edges, count in sorted(counts.items()))
 
 
-def bounded_percentile(bins: Bins, percent: float) -> Metric:
+def percentile_with_bin_bounds(bins: Bins, percent: float) -> Metric:
     """The percentile by a straight line through its bin, with the bin's edges and no n.
 
     In a bin without an end only "more than" is known. ValueError for bins of nothing.

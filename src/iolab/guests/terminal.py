@@ -12,12 +12,12 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import NodeResult, Result
 from iolab.core.study import Study
 from iolab.guests.groups import (
-    fewest_and_most_guests,
     fleet_groups,
     guest_count,
     guest_run_text,
     median_run,
     points_by_depth,
+    points_with_fewest_and_most_guests,
 )
 from iolab.guests.latency_account import LatencyAccount, part_names
 from iolab.guests.metrics import node_points
@@ -136,7 +136,7 @@ def _points_to_show(study: Study, points: Sequence[PointSummary]) -> list[Shown]
     for group in fleet_groups(study, points):
         swept.add(group.workload.id)
         for line in points_by_depth(group.points).values():
-            for point in fewest_and_most_guests(line)[-1:]:
+            for point in points_with_fewest_and_most_guests(line)[-1:]:
                 run = median_run(point)
                 if run is not None and run.nodes:
                     prefix = f"{titles[point.key.configuration]}: " if several else ""

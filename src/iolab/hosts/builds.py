@@ -54,7 +54,7 @@ _taken: Final[dict[Path, int]] = {}
 
 
 class KitPlan(Record):
-    """One kit and how it is made: `family` is what `name` begins with, up to its first hyphen.
+    """One kit and how it is made: `kit_family` is what `name` begins with, up to its first hyphen.
 
     `build` gets an empty folder, and returns the one below it that shall be the kit. `says` is told
     to the user before.
@@ -65,7 +65,7 @@ class KitPlan(Record):
     build: Callable[[Path], Awaitable[Path]]
 
     @property
-    def family(self) -> str:
+    def kit_family(self) -> str:
         """What kits that replace each other have in common."""
         return self.name.partition("-")[0]
 
@@ -90,7 +90,7 @@ class KitCache(Record):
                 if not _mark_used(folder):
                     say(plan.message)
                     await _require_complete(plan, folder)
-                    await asyncio.to_thread(_remove_old_kits, folder, plan.family)
+                    await asyncio.to_thread(_remove_old_kits, folder, plan.kit_family)
         except OSError as fault:
             raise _cannot_write_error(self.folder, fault) from None
         return folder
@@ -327,10 +327,10 @@ async def _send_file(host: Host, jar: Path, path: str) -> None:
         if number == 0:
             await host.request("put", piece, deadline_s=PUT_LIMIT_S, path=path, mode=_MODE)
         else:
-            await _append_piece(host, piece, path)
+            await _append_chunk(host, piece, path)
 
 
-async def _append_piece(host: Host, piece: bytes, path: str) -> None:
+async def _append_chunk(host: Host, piece: bytes, path: str) -> None:
     argv = ("dd", f"of={path}", "oflag=append", "conv=notrunc")
     try:
         await run_and_get_output(host, argv, stdin=piece, limit_s=PUT_LIMIT_S)

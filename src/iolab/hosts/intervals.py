@@ -265,7 +265,7 @@ class IntervalCollector:
         logs = self._logs_by_host()
         if not logs:
             return empty_interval_table()
-        host, seq, direction = _row_keys(logs)
+        host, seq, direction = _host_seq_direction_columns(logs)
         heads = np.concatenate(
             [np.repeat(log.head_rows, log.head_rows[:, 3], axis=0) for _, log in logs]
         )
@@ -297,7 +297,8 @@ class IntervalCollector:
         sizes = np.concatenate([log.direction_rows[:, 3] for _, log in logs])
         # Narrowed before they are repeated: this is the longest table of a run.
         host, seq, direction = (
-            np.repeat(with_narrowest_type(column), sizes) for column in _row_keys(logs)
+            np.repeat(with_narrowest_type(column), sizes)
+            for column in _host_seq_direction_columns(logs)
         )
         return BinTable(host, seq, direction, bins, counts)
 
@@ -305,7 +306,7 @@ class IntervalCollector:
         return sorted(self._logs, key=lambda host_log: host_log[0])
 
 
-def _row_keys(logs: list[tuple[int, IntervalLog]]) -> tuple[Ints, Ints, Ints]:
+def _host_seq_direction_columns(logs: list[tuple[int, IntervalLog]]) -> tuple[Ints, Ints, Ints]:
     """Host, seq and direction of every part."""
     sizes = np.array([log.direction_rows.shape[0] for _, log in logs], dtype=np.int64)
     host = np.repeat(np.array([host for host, _ in logs], dtype=np.int64), sizes)

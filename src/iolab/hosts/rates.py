@@ -135,21 +135,21 @@ def _derive_cpu(block: CounterBlock) -> Iterator[_DerivedMetric]:
     """Each core, each NUMA node and all cores: shares of the time that the kernel accounted."""
     grown = counter_deltas(block, CPU, FALLING_CPU_TIMES)
     nodes = np.array([name.rpartition("@")[2] for name in block.names])
-    yield from _cpu_time_shares(block, block.names, grown)
+    yield from _cpu_state_share_metrics(block, block.names, grown)
     for node in sorted(set(nodes.tolist())):
-        yield from _cpu_time_shares(
+        yield from _cpu_state_share_metrics(
             block, (f"node{node}",), _sum_deltas(grown, np.asarray(nodes == node))
         )
-    yield from _cpu_time_shares(block, (ALL_CORES,), _sum_deltas(grown, slice(None)))
+    yield from _cpu_state_share_metrics(block, (ALL_CORES,), _sum_deltas(grown, slice(None)))
 
 
 def _derive_all_cores(block: CounterBlock) -> Iterator[_DerivedMetric]:
     """The same of all cores alone."""
     grown = counter_deltas(block, CPU, FALLING_CPU_TIMES)
-    yield from _cpu_time_shares(block, (ALL_CORES,), _sum_deltas(grown, slice(None)))
+    yield from _cpu_state_share_metrics(block, (ALL_CORES,), _sum_deltas(grown, slice(None)))
 
 
-def _cpu_time_shares(
+def _cpu_state_share_metrics(
     block: CounterBlock, names: Sequence[str], grown: CounterDeltas
 ) -> Iterator[_DerivedMetric]:
     states, span_ns = grown.growth_by_metric, block.span_ns()

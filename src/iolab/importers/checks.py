@@ -394,13 +394,13 @@ def _percentile_contradiction_answers(view: ImportedView) -> Iterator[CheckAnswe
             name = f"{figure.operation}{view.host_suffix_text(host)}"
             looked = looked or bool(figure.percentiles)
             own = view.bins.get((index, figure.operation))
-            yield from _figure_contradiction_answers(
+            yield from _statistic_contradiction_answers(
                 figure, name, own, client.resolution, client.time_step_ns
             )
     for claim in view.imported.claimed:
         looked = looked or bool(claim.percentiles)
         merged = _merged_histogram(view, claim.operation)
-        yield from _figure_contradiction_answers(
+        yield from _statistic_contradiction_answers(
             claim, f"{claim.operation} of all clients", merged, RESOLUTION, 1.0
         )
     if looked:
@@ -422,7 +422,7 @@ def _merged_histogram(view: ImportedView, operation: str) -> Histogram | None:
     return merged
 
 
-def _figure_contradiction_answers(
+def _statistic_contradiction_answers(
     figures: Figures, name: str, bins: Histogram | None, resolution: float, step_ns: float
 ) -> Iterator[CheckAnswer]:
     for at, value in figures.percentiles:

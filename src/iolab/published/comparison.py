@@ -161,7 +161,7 @@ def comparison_section(request: PublishedReference, brief: Brief) -> ReportSecti
     """The results beside that set."""
     figures = request.figures
     pairs = matched_figures(brief.study, brief.points, figures)
-    styles, anchors = brief.series_styles, brief.anchors
+    styles, anchors = brief.series_styles, brief.run_anchors
     charts = tuple(
         _ratio_chart(
             owner, [pair for pair in pairs if pair.printed.owner.name == owner], styles, anchors

@@ -132,7 +132,7 @@ def build_answer(
     """The first page of a brief with these best figures; `best_charts` has charts of them."""
     from iolab.report.provenance import verdicts_sentence
 
-    rows, anchors = _workload_rows(figures), brief.anchors
+    rows, anchors = _workload_rows(figures), brief.run_anchors
     several = _has_several_configurations(figures)
     failed = _failed_runs_text(brief)
     quoted = {figure.run for figure in figures}

@@ -164,7 +164,7 @@ def _core_text(limit: BottleneckFinding) -> str:
     return f"is limited by {resource_text(use)}: core {use.name} was {_share_text(use)} busy{mean}"
 
 
-def _job_text(limit: BottleneckFinding) -> str:
+def _job_processor_limit_text(limit: BottleneckFinding) -> str:
     use, every = limit.decision.use, limit.resources.busiest_use(Resource.PROCESSORS)
     if use is None:
         return _no_bottleneck_text(limit)
@@ -273,7 +273,7 @@ _CAUSE_TEXTS: Final[Mapping[Cause, Callable[[BottleneckFinding], str]]] = {
     Cause.DEVICE_OPEN: _unproven_device_text,
     Cause.PROCESSORS: _processors_text,
     Cause.CORE: _core_text,
-    Cause.JOB: _job_text,
+    Cause.JOB: _job_processor_limit_text,
     Cause.PORT: _port_text,
     Cause.RATE: _target_rate_text,
     Cause.PACE: _think_time_text,
@@ -369,7 +369,7 @@ def bottlenecks_section(brief: Brief) -> ReportSection | None:
     )
     if not limits:
         return None
-    shares = (best_point_limits_table(study, limits, brief.anchors), _SHARES_NOTE)
+    shares = (best_point_limits_table(study, limits, brief.run_anchors), _SHARES_NOTE)
     names = (busiest_resources_table(study, limits), _NAMES_NOTE)
     group = ChartGroup("", (), bottlenecks_table(study, limits, points), "", (shares, names))
     return ReportSection(ANCHOR, "Bottlenecks", _SECTION_INTRODUCTION, (group,), in_appendix=False)

@@ -178,7 +178,7 @@ class Brief(Record, dict=True):
         return series_styles(self.study)
 
     @cached_property
-    def anchors(self) -> RunAnchors:
+    def run_anchors(self) -> RunAnchors:
         """Where its page tells of each run."""
         return {run.key: f"run-{i}" for i, run in enumerate(self.results, 1)}
 

@@ -62,7 +62,7 @@ def maxima_section(brief: Brief) -> ReportSection | None:
     peaks = brief_peaks(brief)
     if not peaks:
         return None
-    anchors, styles = brief.anchors, brief.series_styles
+    anchors, styles = brief.run_anchors, brief.series_styles
     owners = brief.study.configurations
     table = maxima_table(owners, peaks, anchors)
     figures = charts_by_unit(
@@ -103,7 +103,7 @@ def _maxima_chart(brief: Brief, peaks: Sequence[PeakFigure]) -> Figure | None:
             for own in groups
         ],
         finding=_best_configurations_sentence(peaks, styles),
-        table=maxima_table(brief.study.configurations, peaks, brief.anchors),
+        table=maxima_table(brief.study.configurations, peaks, brief.run_anchors),
         show_names=len(styles) > 1,
         better=better,
     )
@@ -128,10 +128,10 @@ def _best_configurations_sentence(peaks: Sequence[PeakFigure], styles: SeriesSty
         at = f" at {axis_values_text(best.axis)}" if best.axis else ""
         doubt = "" if best.has_valid_level else ", invalid"
         sentences.append(f"{best.title}: {metric_text(best.value)}{who}{at}{doubt}")
-    return f"{join_statements(sentences)} {_verdicts_sentence(peaks)}"
+    return f"{join_statements(sentences)} {_worst_verdict_sentence(peaks)}"
 
 
-def _verdicts_sentence(peaks: Sequence[PeakFigure]) -> str:
+def _worst_verdict_sentence(peaks: Sequence[PeakFigure]) -> str:
     levels = {peak.maximum.level for peak in peaks}
     judged = [level for level in levels if level is not None]
     if not judged:

@@ -308,7 +308,7 @@ def _capacity_text(suits: Recommendation, second: str) -> str:
         if suits.lead_factor >= FACTOR_FROM
         else f"{_lead_text(suits)} more than {second}"
     )
-    return f"with {size}{_per_unit_text(suits)}, {more}"
+    return f"with {size}{_for_each_unit_text(suits)}, {more}"
 
 
 def _performance_text(suits: Recommendation, second: str) -> str:
@@ -319,7 +319,7 @@ def _performance_text(suits: Recommendation, second: str) -> str:
 
 
 def _value_text(suits: Recommendation, second: str) -> str:
-    rates = f"with best rates{_per_unit_text(suits)}"
+    rates = f"with best rates{_for_each_unit_text(suits)}"
     if suits.lead_factor < FACTOR_FROM:
         return f"{rates} {_lead_text(suits)} above those of {second}{_workload_count_text(suits)}"
     return (
@@ -332,12 +332,11 @@ def _balance_text(suits: Recommendation, second: str) -> str:
     least = percent_text(weakest.share_of_best / suits.lead_factor)
     if weakest.share_of_best >= 1:
         names = list_text([side.name for side in suits.need_sides])
-        return (
-            f"the best in {names}{_per_unit_text(suits)}, where {second} has {least} at its weakest"
-        )
+        best = f"the best in {names}{_for_each_unit_text(suits)}"
+        return f"{best}, where {second} has {least} at its weakest"
     parts = [f"{side.name} {percent_text(side.share_of_best)}" for side in suits.need_sides]
     return (
-        f"whose shares of the best{_per_unit_text(suits)} are {list_text(parts)}, where "
+        f"whose shares of the best{_for_each_unit_text(suits)} are {list_text(parts)}, where "
         f"{second} has "
         f"{least} at its weakest"
     )
@@ -351,7 +350,7 @@ _NEED_TEXTS: Final = {
 }
 
 
-def _per_unit_text(suits: Recommendation) -> str:
+def _for_each_unit_text(suits: Recommendation) -> str:
     return f" for each {suits.per_unit}" if suits.per_unit else ""
 
 
@@ -412,7 +411,7 @@ def linked_sentences(
     names = {run.key: run_with_configuration_text(run, titles) for run in brief.results}
     every = all_findings(study, points, compare_configurations(study, points), brief.run_resources)
     sentences = distinct_sentences(sentences_for_findings(study, every))
-    return tuple(_link_sentence(sentence, names, brief.anchors) for sentence in sentences)
+    return tuple(_link_sentence(sentence, names, brief.run_anchors) for sentence in sentences)
 
 
 def factor_out_common_doubt(

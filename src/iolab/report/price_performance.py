@@ -76,10 +76,10 @@ def price_performance_section(brief: Brief) -> ReportSection | None:
         for configuration in brief.study.configurations
         if configuration.id not in kept
     ]
-    first = _purchase_charts(owners, peaks, brief.series_styles, brief.anchors)
+    first = _purchase_charts(owners, peaks, brief.series_styles, brief.run_anchors)
     if left_out:
         first = replace(first, note=f"{first.note} {_left_out_note(left_out)}")
-    groups = (first, *_quotient_chart_groups(owners, peaks, brief.series_styles, brief.anchors))
+    groups = (first, *_quotient_chart_groups(owners, peaks, brief.series_styles, brief.run_anchors))
     title = "Price/performance" if cost_currencies(owners) else "Capacity and size"
     return ReportSection("value", title, _SECTION_INTRODUCTION, groups, in_appendix=False)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from iolab.core.bins import PERCENTILE_LABELS
 from iolab.core.metric import Evidence, Level, Metric, Result, Spread, Verdict
-from iolab.core.metric_spec import declared_metric_columns
+from iolab.core.metric_spec import declared_metric_keys_and_labels
 from iolab.core.run import HostRun
 from iolab.core.study import Study
 from iolab.core.workload import Workload
@@ -113,7 +113,7 @@ def io_metric_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str
     ]
     if any(key in metric for metric in metrics for key, _ in SERVICE_METRICS):
         shown += SERVICE_METRICS
-    return shown + declared_metric_columns(metrics)
+    return shown + declared_metric_keys_and_labels(metrics)
 
 
 def host_shares_table(result: Result, metric_headings: Sequence[tuple[str, str]]) -> Table:
@@ -245,7 +245,7 @@ def operation_spreads_table(spreads: Mapping[str, Spread], names: Mapping[str, s
     return Table("How alike and how much together, phase by phase", heads, rows)
 
 
-def spread_tables(kind: LoadReport, result: Result) -> tuple[Table, ...]:
+def host_spread_tables(kind: LoadReport, result: Result) -> tuple[Table, ...]:
     """The spread of a result's hosts as it is known: of the run, or of each of its phases."""
     tables = () if result.spread is None else (spread_table(result.spread),)
     if not result.operation_spreads:
@@ -342,7 +342,7 @@ def _select_detailed_runs(brief: Brief, cited: Iterable[str]) -> list[Result]:
     drawn = [key for key, detail in brief.details.items() if detail.timeline is not None]
     order = list(dict.fromkeys([*drawn, *by_key]))
     if len(order) > RUNS_SHOWN:
-        keys = {anchor: key for key, anchor in brief.anchors.items()}
+        keys = {anchor: key for key, anchor in brief.run_anchors.items()}
         worst = sorted(by_key, key=lambda key: -by_key[key].verdict.level.rank)
         wanted = [*drawn, *(keys[anchor] for anchor in cited if anchor in keys), *worst]
         kept = set(list(dict.fromkeys(wanted))[:RUNS_SHOWN])
@@ -376,7 +376,7 @@ def _run_section(brief: Brief, result: Result) -> RunSection:
     objected = len(result.verdict.objections)
     objections = f"{counted_noun(objected, 'objection')}" if objected else "no objection"
     return RunSection(
-        anchor=brief.anchors[run_key],
+        anchor=brief.run_anchors[run_key],
         result=result,
         storage_text=run_storage_text(brief, result),
         summary_text=f"{kind.figure_text(result, workload)}, {checks}, {objections}",
@@ -396,7 +396,7 @@ def _run_section(brief: Brief, result: Result) -> RunSection:
 
 def _fleet_tables(kind: LoadReport, result: Result, detail: RunDetail | None) -> tuple[Table, ...]:
     """How alike and how much together the hosts ran; the account of bytes."""
-    spread = spread_tables(kind, result)
+    spread = host_spread_tables(kind, result)
     account = detail.byte_account if detail is not None else None
     return spread if account is None else (*spread, byte_account_table(account))
 

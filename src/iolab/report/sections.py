@@ -15,7 +15,7 @@ from iolab.report.brief import Brief, SectionMaker
 from iolab.report.charts.chart import ChartGroup, ReportSection, SeriesStyles
 from iolab.report.charts.choose import DASHES
 from iolab.report.charts.scaling import ScalingLine, host_efficiency_chart, host_scaling_chart
-from iolab.report.charts.stability import SentinelRuns, rounds_chart, sentinel_chart
+from iolab.report.charts.stability import SentinelRuns, sentinel_chart, steady_state_rounds_chart
 from iolab.report.maxima import maxima_section
 from iolab.report.numbers import DASH, axis_values_text, value_text
 from iolab.report.price_performance import price_performance_section
@@ -96,7 +96,9 @@ def _round_chart_groups(brief: Brief) -> Iterator[ChartGroup]:
     if not drawn:
         return
     figures = tuple(
-        rounds_chart(_rounds_title(brief.study, series), series, styles[series.configuration].token)
+        steady_state_rounds_chart(
+            _rounds_title(brief.study, series), series, styles[series.configuration].token
+        )
         for series in drawn[:ROUND_CHARTS_MAX]
     )
     hidden = len(drawn) - len(figures)

@@ -109,7 +109,7 @@ def compare_page(
             ("Candidate", _side_facts(compared.candidate)),
         ),
         differences=differences_table(compared.differences),
-        note=_comparison_note(compared),
+        note=_no_differences_text(compared),
         forbidden=forbidden,
         are_rows_shown=allow_differences or not forbidden,
         rows=_rows_table(compared.rows, span),
@@ -126,7 +126,7 @@ def compare_page(
     )
 
 
-def _comparison_note(compared: ComparisonResult) -> str:
+def _no_differences_text(compared: ComparisonResult) -> str:
     if compared.same_session:
         return f"{capitalised(SAME_SESSION)}."
     if not compared.differences:

@@ -230,7 +230,7 @@ async def run_session(
     faults: tuple[str, ...] = ()
     leftovers: tuple[str, ...] = ()
     try:
-        work = _measure_all(
+        work = _discover_and_measure(
             session, parts, queue or FixedQueue(pending), earlier, reach, patience, kinds.study
         )
         status = await stop.run_unless_immediate_stop(run_with(work, report_silent_hosts(session)))
@@ -253,7 +253,7 @@ async def run_session(
     return status
 
 
-async def _measure_all(
+async def _discover_and_measure(
     session: SessionContext,
     parts: SessionResources,
     queue: RunQueue,

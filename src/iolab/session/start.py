@@ -47,7 +47,7 @@ class CommonStartTime(Record):
     real_ns: int
     lead_s: float
 
-    def on_host_clock(self, share: HostRunState) -> int:
+    def start_on_host_clock_ns(self, share: HostRunState) -> int:
         """The same moment on that host's clock."""
         return self.real_ns + require_clock_offset(share).offset_ns
 
@@ -193,7 +193,7 @@ async def start_load_together(
         share.before = await take_snapshot(share.workdir.host)
 
     async def watched_load(share: HostRunState) -> None:
-        go = HostStartTime(start.on_host_clock(share), start.lead_s)
+        go = HostStartTime(start.start_on_host_clock_ns(share), start.lead_s)
         # A run without one of its hosts answers nothing.
         with cancel_on_halt(halt):
             await run_with(load(share, go), watches[share.name].collect_until_cancelled(go.real_ns))

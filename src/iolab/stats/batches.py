@@ -125,7 +125,9 @@ def batch_statistics_by_size(x: Floats, batches_min: int) -> tuple[BatchStatisti
 
 def effective_sample_count(octaves: Sequence[BatchStatistics]) -> float:
     """How many independent seconds or batches a series is worth: the fewest of any size."""
-    return min(octave.effective_count for octave in _long_enough_batches(octaves) or octaves[:1])
+    return min(
+        octave.effective_count for octave in _statistics_with_enough_batches(octaves) or octaves[:1]
+    )
 
 
 def find_too_correlated(octaves: Sequence[BatchStatistics]) -> BatchStatistics | None:
@@ -133,7 +135,7 @@ def find_too_correlated(octaves: Sequence[BatchStatistics]) -> BatchStatistics |
     return next(
         (
             octave
-            for octave in _long_enough_batches(octaves)
+            for octave in _statistics_with_enough_batches(octaves)
             if octave.effective_count < EFFECTIVE_MIN
         ),
         None,
@@ -145,7 +147,9 @@ def correlated_mean_bound(refused: BatchStatistics) -> float:
     return _BOUND_SDS * math.sqrt(refused.variance)
 
 
-def _long_enough_batches(octaves: Sequence[BatchStatistics]) -> tuple[BatchStatistics, ...]:
+def _statistics_with_enough_batches(
+    octaves: Sequence[BatchStatistics],
+) -> tuple[BatchStatistics, ...]:
     return tuple(octave for octave in octaves if octave.count >= _JUDGED_MIN)
 
 

@@ -208,10 +208,10 @@ class UslFit(Record):
 
     def rate(self, load: float) -> float:
         """The rate that the law gives to that load."""
-        return self.gamma * load / (1 + usl_load_cost(load, self.sigma, self.kappa))
+        return self.gamma * load / (1 + usl_contention_and_coherency(load, self.sigma, self.kappa))
 
 
-def usl_load_cost(load: float, sigma: float, kappa: float) -> float:
+def usl_contention_and_coherency(load: float, sigma: float, kappa: float) -> float:
     """What contention and coherency add: sigma (N - 1) + kappa N (N - 1)."""
     return sigma * (load - 1) + kappa * load * (load - 1)
 

@@ -67,7 +67,7 @@ class SessionDocument(Record):
     left_behind: tuple[str, ...] = ()
 
     @property
-    def later_files(self) -> tuple[str, ...]:
+    def required_later_files(self) -> tuple[str, ...]:
         """Its files that came after its begin and must be there.
 
         While it runs they change, and have no digest here.

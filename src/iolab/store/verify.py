@@ -205,7 +205,7 @@ def document_damage(
         except StoreError as error:
             damaged_names.add(name)
             yield damage_from_error(directory, name, error)
-    for name in session.later_files:
+    for name in session.required_later_files:
         if name not in damaged_names:
             try:
                 _require_listed(directory, session, name)

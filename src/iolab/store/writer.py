@@ -109,7 +109,7 @@ class SessionWriter:
             with disk_errors(directory, "write"):
                 for leftover in layout.unfinished_paths(directory):
                     _remove(leftover)
-            _complete_index(directory)
+            _add_missing_runs_to_index(directory)
             writer = cls(directory, lock, session, clock)
             writer._change_status(SessionStatus.RUNNING, None, tuple(command))
         except BaseException:
@@ -195,7 +195,7 @@ class SessionWriter:
         )
         try:
             with disk_errors(self._directory, "read"):
-                _complete_index(self._directory)
+                _add_missing_runs_to_index(self._directory)
             self._change_status(status, reason, ())
         finally:
             self.close()
@@ -337,7 +337,7 @@ def _merge_phase_times(
     return tuple(by_phase.values())
 
 
-def _complete_index(directory: Path) -> None:
+def _add_missing_runs_to_index(directory: Path) -> None:
     """Add the runs that the index lacks: their writer was killed, or is older than the index."""
     entries = index.read_index(directory)
     for key in sorted(set(layout.committed_keys(directory)) - entries.keys()):

@@ -488,7 +488,7 @@ def _host_differences(before: HostFacts, now: HostFacts) -> Iterator[tuple[str, 
             yield name, (was and was.version) or "", (is_now and is_now.version) or ""
 
 
-def _target_device_text(facts: HostFacts) -> str:
+def _file_system_and_devices_text(facts: HostFacts) -> str:
     """The file system and the device that carries it."""
     target = facts.target
     if target is None:
@@ -499,5 +499,5 @@ def _target_device_text(facts: HostFacts) -> str:
 _MATTERS: Final[dict[str, Callable[[HostFacts], str]]] = {
     "kernel": lambda facts: facts.kernel.release,
     "processor": lambda facts: f"{facts.cpu.model}, {facts.cpu.threads} threads",
-    "target": _target_device_text,
+    "target": _file_system_and_devices_text,
 }

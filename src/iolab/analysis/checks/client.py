@@ -180,11 +180,11 @@ def _throttled_by_quota(view: RunView, index: int) -> CheckAnswer:
         return valid(f"No quota of processor time is above the load{view.host_suffix_text(host)}.")
     group = max(
         limited,
-        key=lambda group: (_standstill_share(group, use), _exhausted_period_share(group, use)),
+        key=lambda group: (_throttled_share(group, use), _exhausted_period_share(group, use)),
     )
     periods, stood, waited = (
         _exhausted_period_share(group, use),
-        _standstill_share(group, use),
+        _throttled_share(group, use),
         _processor_wait_share(use),
     )
     evidence: Numbers = {
@@ -222,7 +222,7 @@ def _exhausted_period_share(group: CgroupCpuUse, use: ProcessorUse) -> float:
     return min(group.throttled * group.period_ns / use.watched_ns, 1.0)
 
 
-def _standstill_share(group: CgroupCpuUse, use: ProcessorUse) -> float:
+def _throttled_share(group: CgroupCpuUse, use: ProcessorUse) -> float:
     """At most so much of the time the group stood still: several processors may do so at once."""
     return min(group.throttled_ns / use.watched_ns, _exhausted_period_share(group, use))
 

@@ -234,7 +234,7 @@ def is_supported_natively(name: str, text: str) -> bool:
         case "bssplit":
             return _is_valid_split(text)
         case "random_distribution":
-            return _is_valid_distribution(*text.partition(":")[::2])
+            return _is_valid_random_distribution(*text.partition(":")[::2])
         case "thinktime":
             return parse_microseconds(text) <= PAUSE_MAX_US
     return True
@@ -261,7 +261,7 @@ def _is_valid_split(text: str) -> bool:
     return min(sizes) == least and not any(size % least for size in sizes)
 
 
-def _is_valid_distribution(kind: str, values: str) -> bool:
+def _is_valid_random_distribution(kind: str, values: str) -> bool:
     match kind:
         case "zipf":
             return 0 < float(values) <= THETA_MAX

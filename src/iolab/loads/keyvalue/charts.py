@@ -22,7 +22,7 @@ from iolab.core.study import Study
 from iolab.loads.keyvalue.evidence import (
     HostRunsAndFacts,
     device_io_table,
-    store_state_table,
+    rocksdb_statistics_table,
 )
 from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, WHOLE_KEY
 from iolab.loads.keyvalue.tables import (
@@ -542,7 +542,7 @@ def _detail_tables(
     device = device_io_table(named, hosts)
     if device is not None:
         yield device, _DEVICE_NOTE
-    table = store_state_table(named, hosts.runs)
+    table = rocksdb_statistics_table(named, hosts.runs)
     if table is not None:
         yield table, _STORE_NOTE
 

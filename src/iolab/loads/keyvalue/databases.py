@@ -363,11 +363,11 @@ async def _require_loaded(
         message = f"The database on host '{workdir.name}' is not whole: {'; '.join(faults)}."
         raise EngineError(message, LOOK)
     tree_bytes = next((row.bytes for row in output.compaction if row.name == "Sum"), None)
-    shape = replace(_parse_levels(output), tables=tables)
+    shape = replace(_store_shape_of_output(output), tables=tables)
     return GoldenDatabase(database, shape, tree_bytes, seed, await folder_bytes(workdir, database))
 
 
-def _parse_levels(output: DbBenchOutput) -> StoreShape:
+def _store_shape_of_output(output: DbBenchOutput) -> StoreShape:
     """The levels with their scores. Nothing is to be compacted where none is at its limit."""
     rows = [row for row in output.compaction if row.name.startswith("L")]
     levels = tuple(LevelShape(int(row.name[1:]), row.files, row.bytes, row.score) for row in rows)

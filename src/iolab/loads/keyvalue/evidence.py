@@ -289,7 +289,7 @@ _STORE_COLUMNS: Final = (
 """What RocksDB counts of writes, of compaction and of stalls, under its own names."""
 
 
-def store_state_table(named: Sequence[tuple[str, Result]], runs: Runs) -> Table | None:
+def rocksdb_statistics_table(named: Sequence[tuple[str, Result]], runs: Runs) -> Table | None:
     """What RocksDB told of writes, compaction and stalls in whole runs; None where it did not.
 
     Of several clients each has a row. Runs come with their names.

@@ -387,12 +387,15 @@ def key_value_idle(view: KeyValueView) -> CheckAnswer:
     if not clients:
         return unchecked("the devices of the server's store were not watched before the start")
     return worst_answer(
-        (other_io_answer_for_window(view, index, _run_seconds(view, index)) for index in clients),
+        (
+            other_io_answer_for_window(view, index, _client_window_s(view, index))
+            for index in clients
+        ),
         most="share_of_run",
     )
 
 
-def _run_seconds(view: KeyValueView, index: int) -> float | None:
+def _client_window_s(view: KeyValueView, index: int) -> float | None:
     """From a client's first interval to its last: devices are counted in its warm-up too."""
     window = view.load.measured_part.hosts[index]
     return None if window is None else window.seconds
@@ -461,7 +464,7 @@ def store_reads(view: KeyValueView) -> tuple[StoreReads, ...] | None:
     """Every store with what its devices read; None where they were not counted."""
     server = server_run_of(view.record)
     if server is None:
-        return _client_store_reads(view)
+        return _store_reads_by_device(view)
     if not server.host:
         return None
     everybody = tuple(range(len(view.hosts)))
@@ -488,7 +491,7 @@ def store_reads(view: KeyValueView) -> tuple[StoreReads, ...] | None:
     )
 
 
-def _client_store_reads(view: KeyValueView) -> tuple[StoreReads, ...] | None:
+def _store_reads_by_device(view: KeyValueView) -> tuple[StoreReads, ...] | None:
     groups = device_byte_counts(view)
     if groups is None:
         return None

@@ -96,7 +96,7 @@ def operation_charts(
         }
         curves = operations_distribution(workload.title, title, detail, tails)
         further += [curves] if curves else []
-    table = summary_table(points, brief.study, brief.anchors)
+    table = summary_table(points, brief.study, brief.run_anchors)
     iterations = "; ".join(dict.fromkeys(iterations_text(point) for point in points))
     note = f"{iterations}. {RATE_NOTE}"
     return [ChartGroup(workload.title, figures, table, note, appendix_figures=tuple(further))]

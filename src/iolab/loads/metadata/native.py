@@ -530,7 +530,9 @@ class _Iteration:
         self._began_ns = start.real_ns
         self._followers = {
             share.name: asyncio.create_task(
-                self._watches[share.name].collect_until_cancelled(start.on_host_clock(share)),
+                self._watches[share.name].collect_until_cancelled(
+                    start.start_on_host_clock_ns(share)
+                ),
                 name=f"telemetry of {share.name}",
             )
             for share in self._shares
@@ -546,7 +548,7 @@ class _Iteration:
         asked = self._operation_request(share, operation)
         files = cast("Sequence[int]", asked.get("files", ()))
         reader = PhaseReader(self._job, rank_share, operation, len(share.intervals), files)
-        offset_ns = start.on_host_clock(share) - start.real_ns
+        offset_ns = start.start_on_host_clock_ns(share) - start.real_ns
         if operation is not Operation.TREE_REMOVE:
             self._unclean.add(share.name)
         try:
@@ -554,7 +556,7 @@ class _Iteration:
                 share.workdir.host,
                 asked,
                 start,
-                start.on_host_clock(share),
+                start.start_on_host_clock_ns(share),
                 self._halt,
                 reader,
                 lambda interval: self._emit_interval(share, interval, offset_ns),

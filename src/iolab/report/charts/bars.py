@@ -238,7 +238,7 @@ def _bar_marks(rows: Sequence[_PlacedBar], scale: Scale) -> Iterator[Mark]:
         doubts = [
             (end, row.y, row.bar.level)
             for row, end in zip(own, ends, strict=True)
-            if row.bar.level and _is_not_valid(row.bar)
+            if row.bar.level and _has_objection(row.bar)
         ]
         if doubts:
             yield Points(
@@ -249,7 +249,7 @@ def _bar_marks(rows: Sequence[_PlacedBar], scale: Scale) -> Iterator[Mark]:
             )
 
 
-def _is_not_valid(bar: Bar) -> bool:
+def _has_objection(bar: Bar) -> bool:
     return bar.level in (Level.INDICATIVE, Level.INVALID)
 
 
@@ -262,7 +262,7 @@ def _text_marks(
 ) -> Iterator[Mark]:
     """Titles over the groups, names before the bars, values behind them."""
     for row in rows:
-        beyond = _BEYOND_MARK if _is_not_valid(row.bar) else _BEYOND
+        beyond = _BEYOND_MARK if _has_objection(row.bar) else _BEYOND
         place = (
             scale.scaled(max(_bar_value_and_interval(row.bar))),
             row.y,
@@ -299,7 +299,7 @@ def _bar_chart_note(bars: Sequence[Bar], total_bars: int) -> str:
     if any(value.is_bin_bound for value in spread):
         notes.append("A line through a bar’s end is what rounding leaves open.")
     notes += missing_interval_notes([bar.value for bar in bars], "bars")
-    if any(_is_not_valid(bar) for bar in bars):
+    if any(_has_objection(bar) for bar in bars):
         notes.append(HATCHED)
     if len(bars) < total_bars:
         notes.append(

@@ -61,7 +61,7 @@ class PurchasedConfiguration(Record):
     token: Token
 
 
-def cost_parts(cost: ProcurementCost) -> tuple[float, float, float]:
+def server_network_storage_costs(cost: ProcurementCost) -> tuple[float, float, float]:
     """The amounts in the order in which they are stacked."""
     return cost.servers, cost.network, cost.storage
 
@@ -142,14 +142,14 @@ def _cost_bar_marks(
     """The name with the sum, the stacked bar, and under it each part with its shade."""
     marks = [_text_mark(name, -LEFT + 4, top + 15, INK)]
     start, x = -LEFT + 4.0, -LEFT + 4.0
-    for amount, shade in zip(cost_parts(cost), SHADES, strict=True):
+    for amount, shade in zip(server_network_storage_costs(cost), SHADES, strict=True):
         end = start + (COST_END + LEFT - 4) * amount / highest_cost
         if end - start >= 0.1:
             marks.append(
                 _rimmed_rectangle(start, end, top + 21, top + 21 + BAR, purchase.token, shade)
             )
         start = end
-    for part, amount, shade in zip(PARTS, cost_parts(cost), SHADES, strict=True):
+    for part, amount, shade in zip(PARTS, server_network_storage_costs(cost), SHADES, strict=True):
         text = f"{part} {format_count(amount)}"
         marks.append(_rimmed_rectangle(x, x + 8, top + 42, top + 50, purchase.token, shade))
         marks.append(_text_mark(text, x + 11, top + 51, MUTED))
@@ -184,7 +184,7 @@ def _cost_sentence(
     """Each configuration's sum, and what the largest part of it is."""
     parts = []
     for purchase, cost in purchases_with_cost:
-        amount, part = max(zip(cost_parts(cost), PARTS, strict=True))
+        amount, part = max(zip(server_network_storage_costs(cost), PARTS, strict=True))
         share = f"{percent_text(amount / cost.total)} of it {part}"
         name = escape_invisible(purchase.configuration.title)
         parts.append(f"{name} {format_count(cost.total)} {excerpt(cost.currency, 16)}, {share}")

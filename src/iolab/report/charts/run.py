@@ -200,7 +200,7 @@ _NEAR_S: Final = 0.05
 
 def heat_map_chart(subject: str, heat: HeatMap, token: Token) -> Figure:
     """The map in shades of the run's colour, with p50 and p99 over it."""
-    scale = _heat_map_scale(heat)
+    scale = _latency_axis_scale(heat)
     x = seconds_axis(heat.edges_s[-1], "seconds since the first I/O")
     at_s = [(a + b) / 2 for a, b in zip(heat.edges_s, heat.edges_s[1:], strict=False)]
     named = (("p50", heat.p50_ns, ()), ("p99", heat.p99_ns, (4, 3)))
@@ -230,7 +230,7 @@ def heat_map_chart(subject: str, heat: HeatMap, token: Token) -> Figure:
     )
 
 
-def _heat_map_scale(heat: HeatMap) -> Scale:
+def _latency_axis_scale(heat: HeatMap) -> Scale:
     """From the first band's lower end to the last one's upper: all bands are equally high."""
     scale = log_scale("ns", [heat.edges_ns[0], heat.edges_ns[-1]])
     low, high = (scale.scaled(end) for end in (heat.edges_ns[0], heat.edges_ns[-1]))

@@ -54,7 +54,7 @@ class SentinelRuns(Record):
         return self.runs[0].metrics[self.metric].unit
 
 
-def rounds_chart(subject: str, series: RoundsSeries, token: Token) -> Figure:
+def steady_state_rounds_chart(subject: str, series: RoundsSeries, token: Token) -> Figure:
     """The rate of each round; over the last window its average, ±10 % of it, and its slope."""
     verdict = series.verdict
     band = [] if verdict is None else [verdict.average * (1 + side) for side in (-_HALF, _HALF)]

@@ -202,7 +202,7 @@ def _result_tables(brief: Brief) -> tuple[Table, ...]:
     """Every run, a table for each kind of load."""
     by_kind = brief.kinds.results_by_report(brief.results)
     return tuple(
-        kind.result_table(brief.study, own, brief.anchors) for kind, own in by_kind.items()
+        kind.result_table(brief.study, own, brief.run_anchors) for kind, own in by_kind.items()
     )
 
 

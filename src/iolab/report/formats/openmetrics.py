@@ -354,7 +354,7 @@ def _add_point_gauges(samples: _SampleLines, point: PointSummary, at_s: float | 
         if not is_known_metric(key):
             continue
         spec = metric_spec(key)
-        family, factor, more = _gauge_family(spec)
+        family, factor, more = _family_factor_and_labels(spec)
         if not spec.is_over_window:
             continue
         named = (*labels, *more)
@@ -362,7 +362,7 @@ def _add_point_gauges(samples: _SampleLines, point: PointSummary, at_s: float | 
             samples.add_sample(family, (*named, ("estimate", estimate)), value * factor, at_s)
 
 
-def _gauge_family(spec: MetricSpec) -> tuple[_MetricFamily, float, Labels]:
+def _family_factor_and_labels(spec: MetricSpec) -> tuple[_MetricFamily, float, Labels]:
     """The family that has a metric, the factor to its unit, and what tells it from others there."""
     if is_declared_metric(spec.key):
         return POINT_METRIC, 1.0, (("metric", spec.key), ("unit", spec.unit))

@@ -63,7 +63,7 @@ def test_a_storage_node_has_it_in_a_folder_taken_for_it(*, keep: bool) -> None:
         assert place.name == "node"
         assert place.workdir.dir == "/mnt/bench/iolab-scratch-node-server"
         assert await place_in(session, stage, place) is place
-        await place.release()
+        await place.close_scratch_folder()
 
     node = played("node", work, keep=keep)
     (closed,) = [words for verb, words in node.agent.asked if verb == "scratch_close"]

@@ -394,7 +394,7 @@ def _mix_and_rate_options(job: Job) -> tuple[str, ...]:
     reads = rate if percent is None else round(rate * percent / 100)
     shares = (reads,) if percent is None else (reads, rate - reads)
     weights = ",".join(str(max(round(share / unit), 1)) for share in shares)
-    return (*mix, f"{key}={weights}", *_arrival_options(job))
+    return (*mix, f"{key}={weights}", *_rate_process_options(job))
 
 
 def _is_poisson(job: Job) -> bool:
@@ -402,7 +402,7 @@ def _is_poisson(job: Job) -> bool:
     return job.arrivals is Arrivals.POISSON or process == "poisson"
 
 
-def _arrival_options(job: Job) -> tuple[str, ...]:
+def _rate_process_options(job: Job) -> tuple[str, ...]:
     """Even or exponential gaps between I/Os, by the thread that also takes the answers.
 
     Not by threads of their own: fio 3.33 with io_submit_mode=offload seldom ends by itself.

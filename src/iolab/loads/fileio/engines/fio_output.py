@@ -311,7 +311,7 @@ class FioDocument(Record):
             blocks = [job[direction.key] for job in printed]
             progress = self.progress[direction]
             asked = direction in directions or progress.ios > 0
-            parts[direction] = _checked_totals(blocks, progress.counts) if asked else None
+            parts[direction] = _totals_within_limits(blocks, progress.counts) if asked else None
         return engine_totals(printed, parts, error=self.error, jobs=jobs)
 
 
@@ -352,7 +352,7 @@ def _job_blocks(root: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return jobs
 
 
-def _checked_totals(blocks: Sequence[Mapping[str, Any]], counts: Counts) -> DirectionTotals:
+def _totals_within_limits(blocks: Sequence[Mapping[str, Any]], counts: Counts) -> DirectionTotals:
     try:
         totals = direction_totals(blocks, counts)
     except OverflowError:

@@ -157,7 +157,7 @@ class ManagedServer(Server):
             await self._kill_node()
             if self._place is not None:
                 await _remove_live_folders(self._place.workdir)
-                await self._place.release()
+                await self._place.close_scratch_folder()
         except (HostError, EngineError) as fault:
             faults.append(str(fault))
         self._place = self._equipment = None
@@ -180,7 +180,7 @@ class ManagedServer(Server):
         self._place = await node_folder_for_run(session, run, workdirs, self._settings, before)
         if before is not None and before.workdir.host is not self._place.workdir.host:
             self._equipment = None
-            await before.release()
+            await before.close_scratch_folder()
         self.record(host=self._place.name)
         return self._place.workdir
 
@@ -312,4 +312,4 @@ async def _remove_live_folders(workdir: WorkDirectory) -> None:
 
 
 def _loaded_data_folder(workdir: WorkDirectory, wanted: RecordSet) -> str:
-    return f"{_server_folder(workdir)}/golden-{wanted.name}"
+    return f"{_server_folder(workdir)}/golden-{wanted.size_name}"

@@ -49,7 +49,7 @@ class NodeFolder(Record):
         """The host's name."""
         return self.workdir.name
 
-    async def release(self) -> None:
+    async def close_scratch_folder(self) -> None:
         """Give back a folder that was taken for the node. Raises HostError."""
         if self.is_taken_for_node and not self.workdir.host.lost_reason:
             await self.workdir.host.request(

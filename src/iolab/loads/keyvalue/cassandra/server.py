@@ -106,7 +106,7 @@ class RecordSet(Record):
         return f"{self.records:,} records of {self.fields} x {self.field_bytes} bytes"
 
     @property
-    def name(self) -> str:
+    def size_name(self) -> str:
         """The same as part of a file's name."""
         return f"{self.records}x{self.fields}x{self.field_bytes}"
 
