@@ -131,6 +131,23 @@ def test_a_lack_of_memory_is_told_with_its_limit() -> None:
     assert "bug" not in done.stderr
 
 
+@pytest.mark.parametrize("limit_kib", [300_000, 1_000_000])
+def test_load_is_not_begun_in_too_little_address_space(tmp_path: Path, limit_kib: int) -> None:
+    words = command("bench", "--runtime", "1s", "--size", "1m", "--out", "s", ".")
+    done = subprocess.run(
+        ["sh", "-c", f'ulimit -v {limit_kib}; exec "$@"', "sh", *words],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert "ulimit -v" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 ENDED = """
 import os, resource, signal, sys
 from iolab.cli.limited import run_command

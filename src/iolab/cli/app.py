@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from iolab.cli.help import GroupedCommands, PlainCommand
-from iolab.cli.limited import READERS
+from iolab.cli.limited import READERS, require_address_space
 from iolab.cli.output import paged, print_message, print_result, run_with_error_handling
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ def run_command_line(argv: Sequence[str]) -> int:
     def invoke_app() -> object:
         from iolab.cli.settings import read_settings
 
+        require_address_space(argv)
         words = [word for word in argv if word != NO_COLOR]
         named = [name for name in words[:1] if name in COMMANDS]
         settings = read_settings(tuple(COMMANDS))

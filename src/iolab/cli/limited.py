@@ -23,6 +23,12 @@ READERS: Final = frozenset(
 """Commands that run in a child process under a limit. Commands that make load or serve do not:
 what a session starts must be a child of the process that the user sees."""
 
+LOADERS: Final = frozenset(("run", "bench", "demo", "resume", "calibrate"))
+"""Commands that make load; a thread or library that runs out of memory ends them with a signal."""
+
+LOADER_BYTES_LEAST: Final = 1536 << 20
+"""Address space that they need: the stacks and arenas of threads took most of 1 GiB."""
+
 _FAULTS: Final = frozenset(
     (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGTRAP)
 )
@@ -53,6 +59,22 @@ def run_command(command: Callable[[Sequence[str]], int], argv: Sequence[str]) ->
     if _is_completed(completion) or os.waitstatus_to_exitcode(status) == 0:
         return os.waitstatus_to_exitcode(status)
     return _exit_code_without_completion(status, argv)
+
+
+def require_address_space(argv: Sequence[str]) -> None:
+    """HostError where `ulimit -v` leaves a command that makes load too little to start with."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY or limit >= LOADER_BYTES_LEAST:
+        return
+    if LOADERS & {*argv[:1]} and not {"-h", "--help"} & {*argv}:
+        from iolab.errors import HostError
+        from iolab.units import format_bytes
+
+        raise HostError(
+            f"The address space is limited to {format_bytes(limit)}; "
+            f"'{argv[0]}' needs {format_bytes(LOADER_BYTES_LEAST)}.",
+            "Raise the limit: `ulimit -v unlimited`.",
+        )
 
 
 def _run_in_child(
