@@ -91,7 +91,7 @@ def test_a_device_is_purged_and_filled_and_its_ledger_agrees_with_its_counters(
     assert write["engine_bytes"] == write["device_bytes"] > 0
     assert (read["engine_bytes"], read["device_bytes"]) == (0, 0)
     assert target["written_bytes"] == 2 * (16 << 20) + write["engine_bytes"]
-    assert (target["under_way"], target["filled"], target["serial"]) == ("", 2.0, spare.serial)
+    assert (target["pending_write"], target["filled"], target["serial"]) == ("", 2.0, spare.serial)
     assert states(session)["w"]["written_bytes"] == 32 << 20
     said = (tmp_path / "said").read_text(encoding="utf-8")
     assert "purge: discard" in said
@@ -170,12 +170,12 @@ def test_a_session_that_is_killed_leaves_nothing_and_goes_on_from_the_same_state
     running.wait(PATIENCE_S)
     running.stderr.close()
     await_free(spare)
-    cut_short = ledger(tmp_path / "S")["targets"][0]["under_way"]
+    cut_short = ledger(tmp_path / "S")["targets"][0]["pending_write"]
     assert (cut_short == "preparing") == (phase == "precondition")
     iolab("resume", tmp_path / "S")
     assert set(states(tmp_path / "S")) == {"w", "r"}
     (target,) = ledger(tmp_path / "S")["targets"]
-    assert (target["under_way"], target["foreign_bytes"], target["unknown"]) == ("", 0, None)
+    assert (target["pending_write"], target["foreign_bytes"], target["unknown"]) == ("", 0, None)
     assert target["filled"] == 3.0
 
 
