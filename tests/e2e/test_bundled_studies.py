@@ -217,7 +217,7 @@ def test_cluster_kpi_agrees_with_fio(cluster_kpi: Measured) -> None:
 def test_cluster_kpi_makes_and_removes_every_file(cluster_kpi: Measured) -> None:
     for result in cluster_kpi.results[6:]:
         (host,) = cluster_kpi.manifest(result)["hosts"]
-        done = [phase["done"] for phase in host["details"]["phases"]]
+        done = [phase["completed"] for phase in host["details"]["phases"]]
         assert done[1:5] == [4 * 100] * 4
         for operation in ("create", "stat", "read", "remove"):
             assert value(result, f"file_{operation}_ops_per_s_whole") > 0
@@ -254,7 +254,7 @@ def test_the_best_of_ssd_cluster_is_the_best_that_fio_told(ssd_cluster: Measured
 def counts_of(session: Measured, result: Json) -> dict[int, int]:
     """How often each operation of a run, made by one host, is stored to have been done."""
     (host,) = session.manifest(result)["hosts"]
-    return {one["operation"]: one["done"] for one in host["details"]["counts"]}
+    return {one["operation"]: one["completed"] for one in host["details"]["counts"]}
 
 
 def ticker(printed: str, name: str) -> int:

@@ -113,7 +113,7 @@ def test_operations_that_failed_since_the_server_died_are_not_the_reason(
 
 def test_a_server_that_cannot_be_started_fails_the_run(program: Path, target: Path) -> None:
     class Dead(FakeServer):
-        async def ready_for(self, *_: object) -> None:
+        async def prepare_run(self, *_: object) -> None:
             raise EngineError("The server is not there.", "Start it.")
 
     study = study_of(program, server="given")
