@@ -45,7 +45,7 @@ from iolab.report.charts.scale import (
 from iolab.report.table import Table
 from iolab.text import counted_noun, escape_invisible, excerpt
 
-HATCHED: Final = "Hatched: not valid, as the mark on it tells."
+HATCHED: Final = "Hatched: not valid."
 """What a note says of a chart with such bars."""
 
 HEAD: Final = 8
