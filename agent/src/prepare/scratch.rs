@@ -248,7 +248,7 @@ impl Scratch {
         entry.mount.id == 0 || mounts.lines().any(|line| line.split(' ').next() == Some(&id))
     }
 
-    /// Leave the folder with its files, marked so, and let go of the lock.
+    /// Mark the folder, so that its files stay; the lock is held until `self` is dropped.
     pub fn keep(&self) -> Result<()> {
         self.write_marker(&Marker { kept: true, ..self.marker.clone() })
     }
@@ -709,6 +709,7 @@ mod tests {
         let (scratch, _) = open(&target).unwrap();
         fs::write(scratch.dir().join("file"), "12345").unwrap();
         scratch.keep().unwrap();
+        drop(scratch);
         let (scratch, left) = open(&target).unwrap();
         assert_eq!((left, crate::roots::names(scratch.dir()).len()), (5, 2));
         scratch.remove().unwrap();
