@@ -88,6 +88,7 @@ def bench(
     from iolab.cli.session import RunOptions, run_and_report
     from iolab.loads.fileio.engines.fio import unusable_local_fio_reason
     from iolab.registry import study_kinds
+    from iolab.store.reader import is_session
     from iolab.study.load import LoadOptions, parse_study
 
     for path in paths:
@@ -110,7 +111,7 @@ def bench(
     directory, request = create_session_request(study, out)
     options = RunOptions(directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
     code = run_and_report(request, options)
-    if len(paths) > 1 and not as_json and (directory / "session.json").exists():
+    if len(paths) > 1 and not as_json and is_session(directory):
         for sentence in _ratio_sentences(open_session(directory)):
             print_result(sentence)
     raise typer.Exit(code)
@@ -157,7 +158,7 @@ def _toml_value(value: object) -> str:
 
 
 def _ratio_sentences(reader: SessionReader) -> Iterator[str]:
-    """How the fastest directory compares with each other one."""
+    """How each further directory compares with the first."""
     from iolab.analysis.comparison import compare_sides
     from iolab.analysis.differences import read_comparison_side
     from iolab.report.comparison import comparison_sentences

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from msgspec import to_builtins
 
 from iolab.cli.invocation import command_line
-from iolab.cli.options import AsJson, OtherHosts
+from iolab.cli.options import AsJson, OtherHosts, SkipQuestion
 from iolab.text import one_line
 
 if TYPE_CHECKING:
     from iolab.core.host import HostSpec
     from iolab.errors import IolabError
     from iolab.hosts.answers import Leftovers
-
-YES: Final = frozenset({"y", "yes"})
 
 
 def clean(
@@ -32,9 +29,7 @@ def clean(
         ),
     ] = None,
     hosts: OtherHosts = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask; needed without a terminal.")
-    ] = False,
+    yes: SkipQuestion = False,
     as_json: AsJson = False,
 ) -> None:
     """List what killed sessions left, ask, and remove it."""
@@ -42,7 +37,7 @@ def clean(
     from pathlib import Path
 
     from iolab.cli.options import read_hosts, require_absolute
-    from iolab.cli.output import print_json, print_message
+    from iolab.cli.output import is_removal_confirmed, print_json, print_message
     from iolab.core.host import HostKind, HostSpec
     from iolab.errors import ExitCode
     from iolab.session.discovery import find_leftovers
@@ -62,7 +57,7 @@ def clean(
         _show_leftovers(leftovers)
         _show_folders_of_other_hosts(searched.results)
         _show_foreign_folders(searched.results)
-    if leftovers and (yes or (not as_json and _is_removal_confirmed())):
+    if leftovers and (yes or (not as_json and is_removal_confirmed())):
         again = [spec for spec in specs if spec.name in leftovers]
         ended = asyncio.run(find_leftovers(again, absolute, remove=leftovers))
         removed, failed = ended.results, failed | dict(ended.errors)
@@ -81,20 +76,6 @@ def clean(
             )
     if faults:
         raise typer.Exit(ExitCode.HOST)
-
-
-def _is_removal_confirmed() -> bool:
-    """The user's word at a terminal; nobody's where there is none."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
-    sys.stderr.write("Remove all of it? [y/N] ")
-    sys.stderr.flush()
-    try:
-        answer = sys.stdin.readline()
-    except KeyboardInterrupt:
-        sys.stderr.write("\n")  # What is told of it has a line of its own.
-        raise
-    return answer.strip().lower() in YES
 
 
 def _cleanup_text(

@@ -145,6 +145,19 @@ def print_renderables(*parts: RenderableType) -> None:
     _write_result("".join(f"{line}\n" for line in lines))
 
 
+def is_removal_confirmed() -> bool:
+    """Ask on a terminal whether what was listed is removed; no where nobody can answer."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    _write(sys.stderr, "Remove all of it? [y/N] ")
+    try:
+        answer = sys.stdin.readline()
+    except KeyboardInterrupt:
+        _write(sys.stderr, "\n")  # What is told of it has a line of its own.
+        raise
+    return answer.strip().lower() in ("y", "yes")
+
+
 def print_message(text: str) -> None:
     """Tell the user something, on standard error."""
     _write(sys.stderr, text + "\n")

@@ -140,8 +140,8 @@ def rm(
     yes: SkipQuestion = False,
 ) -> None:
     """Remove sessions: all that was measured in them."""
-    from iolab.cli.output import print_message, print_result
-    from iolab.errors import StoreError
+    from iolab.cli.output import is_removal_confirmed, print_message, print_result
+    from iolab.errors import StoreError, UsageError
     from iolab.store.removal import remove_session, require_removable
 
     for session in sessions:
@@ -149,7 +149,8 @@ def rm(
     if not yes:
         for session in sessions:
             print_message(f"  {session}")
-        typer.confirm("Remove these sessions and all their results?", abort=True, err=True)
+        if not is_removal_confirmed():
+            raise UsageError("Nothing was removed.", "--yes removes without a question.")
     for session in sessions:
         try:
             remove_session(session)
