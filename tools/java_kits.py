@@ -17,7 +17,7 @@ async def main() -> int:
     """Build what is not there yet; where one cannot be built, 1 if CI is set."""
     for name, version in KITS:
         try:
-            await default_kit_builder().folder_of(name, version, print)
+            await default_kit_builder().get_or_build_kit(name, version, print)
         except EngineError as fault:
             print(f"{fault}\nThe tests of YCSB and Cassandra are skipped.", file=sys.stderr)
             return 1 if os.environ.get("CI") else 0
