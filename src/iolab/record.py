@@ -7,6 +7,11 @@ from typing import Any, Final, dataclass_transform
 
 from msgspec import DecodeError, Struct, field
 
+DECODE_FAULTS: Final = (DecodeError, UnicodeDecodeError, RecursionError)
+"""What JSON that is none, or not of the expected shape, is refused with."""
+
+_PLACE: Final = re.compile(r" - at `(?:key in )?\$\.?([^`]*)`")
+
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Record(Struct, frozen=True):
@@ -31,12 +36,6 @@ def nested_values(record: Struct) -> list[Any]:
     """The values of its fields in their order, a list for each record among them."""
     values = (getattr(record, name) for name in record.__struct_fields__)
     return [nested_values(value) if isinstance(value, Struct) else value for value in values]
-
-
-DECODE_FAULTS: Final = (DecodeError, UnicodeDecodeError, RecursionError)
-"""What JSON that is none, or not of the expected shape, is refused with."""
-
-_PLACE: Final = re.compile(r" - at `(?:key in )?\$\.?([^`]*)`")
 
 
 def place_and_fault(error: Exception) -> tuple[str, str]:

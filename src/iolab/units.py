@@ -34,6 +34,11 @@ _SECONDS: Final = {
     "d": Fraction(86400),
 }
 
+_BINARY: Final = tuple((1024.0**power, f"{unit}iB") for power, unit in enumerate("KMGTP", 1))
+_DECIMAL: Final = ((1e3, "k"), (1e6, "M"), (1e9, "G"))
+_DECIMAL_RATES: Final = ((1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s"), (1e12, "TB/s"))
+_LATENCIES: Final = ((1e3, "µs"), (1e6, "ms"), (1e9, "s"))
+
 
 def parse_size(text: str | int) -> int:
     """Bytes named by `text`, exactly; ValueError with a sentence when it names none."""
@@ -102,12 +107,6 @@ def format_duration_s(seconds: float) -> str:
         return f"{minutes} min"
     hours, rest = divmod(minutes, 60)
     return f"{hours} h {rest} min" if rest else f"{hours} h"
-
-
-_BINARY: Final = tuple((1024.0**power, f"{unit}iB") for power, unit in enumerate("KMGTP", 1))
-_DECIMAL: Final = ((1e3, "k"), (1e6, "M"), (1e9, "G"))
-_DECIMAL_RATES: Final = ((1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s"), (1e12, "TB/s"))
-_LATENCIES: Final = ((1e3, "µs"), (1e6, "ms"), (1e9, "s"))
 
 
 def _scaled_text(

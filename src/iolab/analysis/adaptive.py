@@ -43,6 +43,11 @@ from iolab.study.schedule import (
 )
 from iolab.study.targets import load_hosts_of_point
 
+CONFIRMED: Final = 2
+"""Runs that confirm an answer at least: a single one has no spread of its own."""
+
+IOPS: Final = "iops"
+
 
 class ResultLog:
     """The results, each under its point and repeat, in the order in which they came.
@@ -147,12 +152,6 @@ def _narrower_half_width(published: PublishedValue, other: float | None) -> floa
 
 def _is_done(run: Result) -> bool:
     return run.status is RunStatus.DONE
-
-
-CONFIRMED: Final = 2
-"""Runs that confirm an answer at least: a single one has no spread of its own."""
-
-IOPS: Final = "iops"
 
 
 class DecisionGroup(Protocol):

@@ -47,6 +47,9 @@ SAME_SESSION: Final = "both sides are the same session"
 _SEED: Final = 1
 """Of resampling and permutations: the same sessions always give the same answer."""
 
+FALSE_ALARMS: Final = 0.05
+"""Share of histories without any change in which some series is called changed."""
+
 
 class MetricSummary(Record):
     """The geometric mean of one metric's ratios over `rows` points."""
@@ -171,10 +174,6 @@ def _widen_interval(overall: GeometricMeanRatio, by: float) -> GeometricMeanRati
     if overall.low is None or overall.high is None:
         return overall
     return replace(overall, low=overall.low * math.exp(-by), high=overall.high * math.exp(by))
-
-
-FALSE_ALARMS: Final = 0.05
-"""Share of histories without any change in which some series is called changed."""
 
 
 class HistoryValue(Record):

@@ -27,6 +27,17 @@ from iolab.units import format_bytes
 if TYPE_CHECKING:
     pass
 
+HYPERVISOR: Final = "hypervisor"
+
+MACHINE: Final = "machine"
+"""Untold in sessions of before it was recorded, which is no difference."""
+
+NOT_SET: Final = "not set"
+"""What stands for a value that a side does not have."""
+
+_OPTIONS: Final = ("options", "settings")
+"""Settings of a job that are a tool's own options, each a name and a value."""
+
 
 class MeasuredSession(StoredSession, Protocol):
     """A session as far as a side of it is read; `iolab.store.reader.SessionReader` is one."""
@@ -158,14 +169,6 @@ def _choose_configuration(name: str, study: Study, wanted: str | None) -> Config
             ),
         )
     return by_id[wanted]
-
-
-HYPERVISOR: Final = "hypervisor"
-MACHINE: Final = "machine"
-"""Untold in sessions of before it was recorded, which is no difference."""
-
-NOT_SET: Final = "not set"
-"""What stands for a value that a side does not have."""
 
 
 class Area(StrEnum):
@@ -349,10 +352,6 @@ def _host_setting_differences(
 
 def _has_server(side: ComparisonSide) -> bool:
     return any(point.job.uses_server for point in side.points.values())
-
-
-_OPTIONS: Final = ("options", "settings")
-"""Settings of a job that are a tool's own options, each a name and a value."""
 
 
 def _host_job_counts(host_numjobs: tuple[tuple[str, int], ...]) -> tuple[int, ...]:

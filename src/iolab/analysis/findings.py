@@ -40,6 +40,12 @@ if TYPE_CHECKING:
     from iolab.stats.curve import CurvePoint, LoadEstimate, UslFit
     from iolab.stats.search import LoadLimit, Peak
 
+POINTS_MIN: Final = 4
+"""Of fewer measured loads a curve says nothing."""
+
+BEND_LOADS_MIN: Final = 3
+"""Two loads are one step: that it does not pay tells of no place where a curve bends."""
+
 
 class BestPointFinding(Record):
     """A configuration's best figure of a workload over all places of its axes.
@@ -242,10 +248,6 @@ Finding = (
 )
 
 
-POINTS_MIN: Final = 4
-"""Of fewer measured loads a curve says nothing."""
-
-
 class LoadCurve(Record):
     """Rate over load: every load of the axis, measured or predicted, and where it bends.
 
@@ -433,10 +435,6 @@ def mean_latency(point: PointSummary) -> float | None:
 def _mean_latency_metric(point: PointSummary) -> Metric | None:
     keys = mean_latency_keys(point.metrics)
     return next((point.metrics[key] for key in keys if point.metric_value(key) is not None), None)
-
-
-BEND_LOADS_MIN: Final = 3
-"""Two loads are one step: that it does not pay tells of no place where a curve bends."""
 
 
 def _first_unprofitable_step(

@@ -113,6 +113,15 @@ asked of every kind of load that does not leave it out."""
 
 Own: TypeAlias = Check[View] | CheckSlot
 
+ANALYSIS_VERSION: Final = 21
+"""Rises whenever the same record could get another number or another level."""
+
+JUDGED: Final = {"cpu": ALL_CORES, "agent": None, "thermal": None}
+"""The telemetry that checks ask for, by scope and name; no other is derived."""
+
+JUDGED_WITH_RESOURCES: Final = {**JUDGED, **WATCHED}
+"""The same with every core, disk and port, by which bottlenecks are told."""
+
 
 def shared_checks_with_overrides(
     *,
@@ -251,16 +260,6 @@ class AnalysisKinds(Record):
                     yield from hosts.checks.get(check, ())
             else:
                 yield check
-
-
-ANALYSIS_VERSION: Final = 21
-"""Rises whenever the same record could get another number or another level."""
-
-JUDGED: Final = {"cpu": ALL_CORES, "agent": None, "thermal": None}
-"""The telemetry that checks ask for, by scope and name; no other is derived."""
-
-JUDGED_WITH_RESOURCES: Final = {**JUDGED, **WATCHED}
-"""The same with every core, disk and port, by which bottlenecks are told."""
 
 
 def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: AnalysisKinds) -> Result:

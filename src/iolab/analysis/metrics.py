@@ -40,6 +40,9 @@ STALL_DECIDED: Final = tuple(name for name, percent in PERCENTILES if percent >=
 _PARTS: Final = 1_000_000
 """Percentages are told apart to a millionth of a percent; integers make the rule exact."""
 
+_SAME_SIZE: Final = 1e-6
+"""Relative difference of the bytes from I/Os times the block that rounding may leave."""
+
 
 def ios_needed_for_percentile(percent: float) -> int:
     """How many I/Os support the percentile (0 <= percent < 100)."""
@@ -155,10 +158,6 @@ def _largest_latency_ns(histogram: Histogram) -> float | None:
         return None
     edge = float(UPPER_NS[used[-1]])
     return edge if histogram.max_ns is None else min(edge, float(histogram.max_ns))
-
-
-_SAME_SIZE: Final = 1e-6
-"""Relative difference of the bytes from I/Os times the block that rounding may leave."""
 
 
 def metrics_with_intervals(

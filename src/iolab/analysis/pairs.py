@@ -62,6 +62,8 @@ TAIL: Final = "lat_ns_p99"
 Pair = tuple[PointSummary, PointSummary]
 """The baseline's and the candidate's."""
 
+_LATENCIES: Final = ("lat_ns_", "read_lat_ns_", "write_lat_ns_", "trim_lat_ns_")
+
 
 class SkippedPoint(Record):
     """A point, or a metric of it, that could not be compared, and why."""
@@ -117,9 +119,6 @@ def incomparability_reason(pair: Pair, metric: str) -> str:
         if any(value is not None and value <= 0 for value in values):
             return f"a run of the {name} has the value 0, which has no ratio"
     return ""
-
-
-_LATENCIES: Final = ("lat_ns_", "read_lat_ns_", "write_lat_ns_", "trim_lat_ns_")
 
 
 def _has_response_times(side: PointSummary) -> bool:

@@ -48,6 +48,13 @@ NO_REPLICATE: Final = "n=1: no replicate"
 REPLICATED: Final = 2
 """Runs of a point from which on its spread is known."""
 
+T = TypeVar("T")
+CODE: Final = "conditions-changed"
+SD_UNKNOWN: Final = 0.01
+
+SD_UNKNOWN_DF: Final = 3
+"""How far runs differ before anything is known of it, and how many runs' worth that is."""
+
 
 def axis_without_names(axis: Axis, *names: str) -> Axis:
     """The values of all axes but these."""
@@ -120,9 +127,6 @@ class PointSummary(Record):
             return ()
         total = len(self.results) + len(self.left_out)
         return (f"{len(self.left_out)} of {total} runs left out",)
-
-
-T = TypeVar("T")
 
 
 def group_along_axis(
@@ -405,13 +409,6 @@ def _bin_half_width(metric: Metric) -> float:
     if metric.value is None or metric.low is None or metric.high is None or metric.value <= 0:
         return BIN_ERROR
     return math.log(max(metric.high / metric.value, metric.value / max(metric.low, 1.0)))
-
-
-CODE: Final = "conditions-changed"
-
-SD_UNKNOWN: Final = 0.01
-SD_UNKNOWN_DF: Final = 3
-"""How far runs differ before anything is known of it, and how many runs' worth that is."""
 
 
 class SentinelAlarm(Record):

@@ -36,6 +36,15 @@ from iolab.stats.comparison import ComparisonVerdict
 
 Cell = tuple[str, Axis]
 
+SIDES: Final[Mapping[str, str]] = {
+    "iops": "IOPS",
+    "bw_bytes_per_s": "bandwidth",
+    "ops_per_s": "operations",
+}
+"""What kinds of performance are told apart, by the metric of the workloads' best figures."""
+
+CAPACITY: Final = "capacity"
+
 
 def speedup_findings(
     compared: Sequence[ConfigurationGains], points: Sequence[PointSummary]
@@ -222,16 +231,6 @@ def all_findings(
         *knee_findings(study, points),
         *dear,
     )
-
-
-SIDES: Final[Mapping[str, str]] = {
-    "iops": "IOPS",
-    "bw_bytes_per_s": "bandwidth",
-    "ops_per_s": "operations",
-}
-"""What kinds of performance are told apart, by the metric of the workloads' best figures."""
-
-CAPACITY: Final = "capacity"
 
 
 class _ScoreInterval(Record):

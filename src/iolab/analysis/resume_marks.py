@@ -20,6 +20,19 @@ from iolab.core.metric import CheckResult, Level, Result
 from iolab.core.study import Study
 from iolab.text import percent_text
 
+CODE: Final = "repeats-disagree"
+"""The check's code; docs/reference/checks/repeats-disagree.md says what it means."""
+
+RANGE_GOOD: Final = 0.20
+"""(max - min) / mean of the repeats, as SNIA's PTS allows it to the rounds of one steady state.
+Runs that scatter by 3.7 %, the most between instances of public clouds (arXiv 2504.11826), stay
+within it 999 times in 1000: three of them are less than 5.06 standard deviations apart then."""
+
+RATIO_BAD: Final = 2.0
+"""The largest over the least from which on the mean is a value that no run came near. Of runs that
+scatter by 10 %, below which three in four configurations stay (Cao and others, FAST'17), five
+reach 1.7 once in 1000."""
+
 
 class StoredSession(SessionWithStarts, Protocol):
     """A session with its study, its results and its starts."""
@@ -97,20 +110,6 @@ def _configuration_without_hosts(
 
 def _name_without_hosts(name: str, names: tuple[str, ...]) -> str:
     return f"{name} without {', '.join(names)}"
-
-
-CODE: Final = "repeats-disagree"
-"""The check's code; docs/reference/checks/repeats-disagree.md says what it means."""
-
-RANGE_GOOD: Final = 0.20
-"""(max - min) / mean of the repeats, as SNIA's PTS allows it to the rounds of one steady state.
-Runs that scatter by 3.7 %, the most between instances of public clouds (arXiv 2504.11826), stay
-within it 999 times in 1000: three of them are less than 5.06 standard deviations apart then."""
-
-RATIO_BAD: Final = 2.0
-"""The largest over the least from which on the mean is a value that no run came near. Of runs that
-scatter by 10 %, below which three in four configurations stay (Cao and others, FAST'17), five
-reach 1.7 once in 1000."""
 
 
 def results_with_repeat_checks(results: Sequence[Result], study: Study) -> tuple[Result, ...]:

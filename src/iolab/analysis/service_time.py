@@ -35,6 +35,21 @@ SERVICE_KEYS: Final = tuple(key for key in _KEYS if not key.startswith("trim_"))
 SERVICE_TRIM_KEYS: Final = tuple(key for key in _KEYS if key.startswith("trim_"))
 """Those of trims, where there are any."""
 
+DEEP: Final = 4
+"""From this depth a job hides its own gaps between I/Os, so the limits are tighter."""
+
+GOOD_DEEP: Final = 0.02
+"""|rho - 1| that is well within what engines lose between I/Os, at depth 4 and more."""
+
+GOOD_SHALLOW: Final = 0.05
+"""The same below depth 4, where every gap counts in full."""
+
+TOLERABLE: Final = 2.0
+"""Factor of the above up to which the deviation only needs saying; for shallow ones 10 %."""
+
+TOLERABLE_DEEP: Final = 2.5
+"""The same for deep ones: 5 %."""
+
 
 def sum_service_times(record: RunRecord, load: LoadSums) -> OperationSums | None:
     """The service times of a record in the window of its load; None where it has none."""
@@ -61,22 +76,6 @@ def service_time_metrics(service: OperationSums | None, hosts: Sequence[int]) ->
     return metrics_from_values(
         (*SERVICE_KEYS, *SERVICE_TRIM_KEYS) if trims else SERVICE_KEYS, values
     )
-
-
-DEEP: Final = 4
-"""From this depth a job hides its own gaps between I/Os, so the limits are tighter."""
-
-GOOD_DEEP: Final = 0.02
-"""|rho - 1| that is well within what engines lose between I/Os, at depth 4 and more."""
-
-GOOD_SHALLOW: Final = 0.05
-"""The same below depth 4, where every gap counts in full."""
-
-TOLERABLE: Final = 2.0
-"""Factor of the above up to which the deviation only needs saying; for shallow ones 10 %."""
-
-TOLERABLE_DEEP: Final = 2.5
-"""The same for deep ones: 5 %."""
 
 
 class Concurrency(Record):

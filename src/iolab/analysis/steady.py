@@ -46,6 +46,13 @@ EVERY_ROW: Final[Weights] = {}
 _Points = tuple[Ints, Floats]
 """Moments on the controller's clock (ns), and what was done until each."""
 
+EXCESS_TOLERABLE: Final = 0.02
+"""How far a result of fixed length may lie from its own steady part: the precision of a run."""
+
+_REMAINING: Final = 3
+"""Of a run of fixed length a third must remain after the cut, as rule D leaves it at the least; no
+more than it wants of a long one."""
+
 
 class FleetRateSeries(Record):
     """I/Os of each second, shape (seconds,), and when the first began (controller's clock, ns)."""
@@ -119,14 +126,6 @@ def _cumulative_ios_over_time(record: RunRecord, host: int, rows: Ints) -> _Poin
     until = np.cumsum(ios)
     counts = np.column_stack([until - ios, until]).reshape(-1)
     return times, counts
-
-
-EXCESS_TOLERABLE: Final = 0.02
-"""How far a result of fixed length may lie from its own steady part: the precision of a run."""
-
-_REMAINING: Final = 3
-"""Of a run of fixed length a third must remain after the cut, as rule D leaves it at the least; no
-more than it wants of a long one."""
 
 
 class SteadinessView(Record):

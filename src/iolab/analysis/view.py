@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _Place = tuple[str, str, str]
 """Host, scope and metric of a series."""
 
+_WAYS: Final = (*Direction, *ServiceTime)
+"""The rows of a host's bins of the whole run: directions, then their service times."""
+
 
 class HostKindAnswers(Protocol):
     """What a kind of host knows of those of a run that are of its kind."""
@@ -200,10 +203,6 @@ class RunView(Record, dict=True):
         starts = ends - series.span_ns
         shared = np.minimum(ends, window.end_ns) - np.maximum(starts, window.start_ns)
         return np.asarray(np.maximum(shared, 0), dtype=np.int64)
-
-
-_WAYS: Final = (*Direction, *ServiceTime)
-"""The rows of a host's bins of the whole run: directions, then their service times."""
 
 
 def _unsummed_bin_parts(cut: MeasuredPart, hosts: int) -> list[Ints]:

@@ -58,6 +58,9 @@ PAGED: Final = frozenset(
 
 NO_COLOR: Final = "--no-color"
 
+SILENT_S: Final = 2.0
+"""Seconds after which a command without output prints that it is working."""
+
 
 def create_app(names: Iterable[str] = COMMANDS, settings: Settings | None = None) -> typer.Typer:
     """The app with those commands; a test holds all of them against docs/reference/cli.md."""
@@ -103,10 +106,6 @@ def run_command_line(argv: Sequence[str]) -> int:
             return app(args=words, prog_name="iolab", standalone_mode=False)
 
     return run_with_error_handling(invoke_app, argv)
-
-
-SILENT_S: Final = 2.0
-"""Seconds after which a command without output prints that it is working."""
 
 
 @contextmanager

@@ -22,6 +22,17 @@ if TYPE_CHECKING:
     from iolab.errors import Fault
     from iolab.stats.comparison import ComparisonVerdict
 
+NAMED_MOST: Final = 6
+"""Points named with what is said of all of them; the document of --json has all."""
+
+SENTENCES_MAX: Final = 8
+"""Points told in a sentence under the rows."""
+
+_SIDE_HELP = "a session's directory, or DIR:CONFIGURATION where it has several configurations."
+
+CAUSES_MAX: Final = 6
+"""Other changes named beside a change of level; the document of --json has all."""
+
 
 def open_side(name: str) -> ComparisonSide:
     """The side that a command line names; StoreError or UsageError where it is none."""
@@ -104,10 +115,6 @@ def _difference_faults(differences: Iterable[Difference], whose: str = "") -> tu
     )
 
 
-NAMED_MOST: Final = 6
-"""Points named with what is said of all of them; the document of --json has all."""
-
-
 class FailOnComparison(StrEnum):
     """Which verdict the exit code tells."""
 
@@ -122,12 +129,6 @@ class CompareFormat(StrEnum):
     MARKDOWN = "markdown"
     JUNIT = "junit"
     BMF = "bmf"
-
-
-SENTENCES_MAX: Final = 8
-"""Points told in a sentence under the rows."""
-
-_SIDE_HELP = "a session's directory, or DIR:CONFIGURATION where it has several configurations."
 
 
 def compare(
@@ -372,10 +373,6 @@ def _verdict_style(verdict: ComparisonVerdict) -> str:
         ComparisonVerdict.WORSE: "bold red",
         ComparisonVerdict.SAME: "",
     }.get(verdict, "yellow")
-
-
-CAUSES_MAX: Final = 6
-"""Other changes named beside a change of level; the document of --json has all."""
 
 
 def history(

@@ -31,6 +31,20 @@ from iolab.text import one_line
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+_MARKS: Final = {
+    "lat_ns_": "",
+    "ops_per_s_whole": "over the whole phase ",
+    "ops_per_s": "",
+    "bw_bytes_per_s": "",
+    "iops": "",
+}
+"""What a metric's key says of a subject, and the words before its value beside the unit."""
+
+MIXED: Final = 2
+"""Directions of I/O from which on each has figures that are not those of all."""
+
+_WAYS: Final = tuple(f"{direction.key}_" for direction in Direction)
+
 
 def run_detail_lines(results: Sequence[Result]) -> Iterator[RenderableType]:
     """What checks found in all runs, then every run: all metrics, each host, what objects to it.
@@ -154,21 +168,6 @@ def _metric_sort_key(measured: tuple[str, Metric]) -> tuple[bool, bool, bool]:
     """Rates stand first, then latencies: the mean, percentiles, the extremes."""
     key, _ = measured
     return "lat_ns" in key, key.endswith(("_min", "_max")), not key.endswith("_mean")
-
-
-_MARKS: Final = {
-    "lat_ns_": "",
-    "ops_per_s_whole": "over the whole phase ",
-    "ops_per_s": "",
-    "bw_bytes_per_s": "",
-    "iops": "",
-}
-"""What a metric's key says of a subject, and the words before its value beside the unit."""
-
-MIXED: Final = 2
-"""Directions of I/O from which on each has figures that are not those of all."""
-
-_WAYS: Final = tuple(f"{direction.key}_" for direction in Direction)
 
 
 def _host_share_lines(result: Result) -> Iterator[RenderableType]:

@@ -24,6 +24,14 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
 }
 """Every command below the heading that the help has it under, in their order."""
 
+_PLAIN_TYPES: Final = {
+    "<str>": "TEXT",
+    "<int>": "N",
+    "<int range>": "N",
+    "<float>": "X",
+    "<float range>": "X",
+}
+
 
 class GroupedCommands(TyperGroup):
     """The app's help: each group of commands under its heading."""
@@ -64,15 +72,6 @@ class PlainCommand(TyperCommand):
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl(rows)
-
-
-_PLAIN_TYPES: Final = {
-    "<str>": "TEXT",
-    "<int>": "N",
-    "<int range>": "N",
-    "<float>": "X",
-    "<float range>": "X",
-}
 
 
 def _plain_types(option: str) -> str:

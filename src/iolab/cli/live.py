@@ -45,6 +45,9 @@ _VALUE: Final = 11
 WIDEST: Final = 120
 """A wider terminal does not make a better picture."""
 
+REFRESHES_PER_S = 4
+"""Often enough for a moving clock, rarely enough to cost nothing beside a load."""
+
 
 def panel_lines(progress: SessionProgress, options: ConsoleOptions) -> Group:
     """The lines of the panel, none wider than the terminal.
@@ -218,9 +221,6 @@ def _truncate_line(line: Text, width: int) -> Text:
 
 Clock = Callable[[], float]
 """Seconds of a clock that never goes back."""
-
-REFRESHES_PER_S = 4
-"""Often enough for a moving clock, rarely enough to cost nothing beside a load."""
 
 
 class LiveView:

@@ -28,6 +28,14 @@ SLURM: Final = "slurm"
 MPI: Final = "mpi:"
 PODS: Final = "k8s:"
 
+LOAD: Final = "Load"
+
+TARGET: Final = "Target and hosts"
+"""The headings that the help has such options under."""
+
+LAST: Final = "last"
+"""Stands for the newest session below the current directory."""
+
 
 def find_hosts(name: str) -> Inventory:
     """The inventory that `--hosts` names. UsageError or HostError when there is none.
@@ -150,10 +158,6 @@ def server_assignments(written: str) -> tuple[str, ...]:
     return ("server.kind=given", f"server.addresses={written}")
 
 
-LOAD: Final = "Load"
-TARGET: Final = "Target and hosts"
-"""The headings that the help has such options under."""
-
 StudyName = Annotated[
     str,
     typer.Argument(
@@ -163,8 +167,6 @@ StudyName = Annotated[
         show_default=False,
     ),
 ]
-LAST: Final = "last"
-"""Stands for the newest session below the current directory."""
 
 
 def session_path(name: str) -> Path:

@@ -50,6 +50,57 @@ _PAGES: Final[list[list[str]]] = []
 PAGER: Final = ("less", "-FRX")
 """Shows what fits on the screen at once, keeps colours, and leaves the text where it was."""
 
+_AS_JSON_ESCAPES: Final = "iolab.json"
+NO_ROOM: Final = "Give a place that may be written to and has room."
+
+DAMAGED_SHOWN_MAX: Final = 50
+"""Damaged runs that are named one by one: a lost disk may take all of a session's."""
+
+_LEFT_OUT_SESSIONS: Final[list[Path]] = []
+"""The session of each damage that this command line met."""
+
+DEBUG: Final = "IOLAB_DEBUG"
+"""Set to 1, a bug shows its traceback."""
+
+_NO_MEMORY: Final = (
+    os.strerror(errno.ENOMEM),
+    "failed to map segment",
+    "Out of Memory",
+    "std::bad_alloc",
+    "error return without exception set",
+)
+
+FAULTS_SHOWN: Final = 50
+"""Faults of an error that are printed: a fleet that cannot run has one for each of its hosts."""
+
+_NO_MEMORY_TO_TELL: Final = (
+    b"iolab: Memory ran out on this machine. "
+    b"Free some, or raise the limit: `ulimit -v unlimited`.\n"
+)
+
+_CLEAN_ENDS: Final = (ExitCode.OK, ExitCode.VERDICT)
+"""What a command ends with that left nothing on hosts."""
+
+_ENVIRONMENT: Final[dict[int, tuple[type[IolabError], str]]] = {
+    errno.ENAMETOOLONG: (UsageError, "Give a shorter name."),
+    errno.ELOOP: (UsageError, "Give a path without so many symbolic links."),
+    errno.EMFILE: (HostError, "Allow more open files: `ulimit -n 4096`."),
+    errno.ENFILE: (HostError, "End other programs, or raise fs.file-max."),
+    errno.ENOSPC: (StoreError, "Free some space, then run the command again."),
+    errno.EDQUOT: (StoreError, "Free some space, then run the command again."),
+    errno.EFBIG: (StoreError, "Allow larger files: `ulimit -f unlimited`."),
+    errno.EROFS: (StoreError, "Give a place that may be written to."),
+    errno.EIO: (StoreError, "Look at the kernel's log: its device or file system fails."),
+    errno.ESTALE: (StoreError, "Mount its file system again."),
+}
+"""Errors of the kernel that are never a bug of ours, wherever they come up, and the remedy."""
+
+_NOEXEC: Final[int] = getattr(os, "ST_NOEXEC", 0)
+"""Of Linux alone: macOS does not tell Python of such mounts."""
+
+_NO_THREAD: Final = "can't start new thread"
+"""As Python says it, for a lack of memory as well as of processes."""
+
 
 @contextmanager
 def paged(pager: str | None, *, wanted: bool) -> Iterator[None]:
@@ -124,7 +175,6 @@ def _json_escape_handler(error: UnicodeError) -> tuple[str, int]:
     return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 
 
-_AS_JSON_ESCAPES: Final = "iolab.json"
 codecs.register_error(_AS_JSON_ESCAPES, _json_escape_handler)
 
 
@@ -352,16 +402,6 @@ def _cannot_write_error(kind: type[IolabError], path: Path, error: OSError) -> I
     )
 
 
-NO_ROOM: Final = "Give a place that may be written to and has room."
-
-
-DAMAGED_SHOWN_MAX: Final = 50
-"""Damaged runs that are named one by one: a lost disk may take all of a session's."""
-
-_LEFT_OUT_SESSIONS: Final[list[Path]] = []
-"""The session of each damage that this command line met."""
-
-
 def open_session(directory: Path) -> SessionReader:
     """A reader of the session, which tells what it leaves out; StoreError if it is none."""
     import iolab.registry  # noqa: F401 - it may hold parts of every kind
@@ -414,21 +454,6 @@ def _exit_code_with_damage(code: int) -> int:
     return ExitCode.STORE
 
 
-DEBUG: Final = "IOLAB_DEBUG"
-"""Set to 1, a bug shows its traceback."""
-
-_NO_MEMORY: Final = (
-    os.strerror(errno.ENOMEM),
-    "failed to map segment",
-    "Out of Memory",
-    "std::bad_alloc",
-    "error return without exception set",
-)
-
-FAULTS_SHOWN: Final = 50
-"""Faults of an error that are printed: a fleet that cannot run has one for each of its hosts."""
-
-
 def run_with_error_handling(command: Callable[[], object], argv: Sequence[str]) -> int:
     """What the command exits with, also where no memory is left to say why.
 
@@ -444,12 +469,6 @@ def run_with_error_handling(command: Callable[[], object], argv: Sequence[str]) 
         return ExitCode.HOST
 
 
-_NO_MEMORY_TO_TELL: Final = (
-    b"iolab: Memory ran out on this machine. "
-    b"Free some, or raise the limit: `ulimit -v unlimited`.\n"
-)
-
-
 def _run_guarded(command: Callable[[], object], argv: Sequence[str]) -> int:
     """What the command exits with; every exception is told here and nowhere else.
 
@@ -463,10 +482,6 @@ def _run_guarded(command: Callable[[], object], argv: Sequence[str]) -> int:
     for sentence in leftovers:
         print_message(wrap_for_terminal(f"Left behind: {sentence}"))
     return ExitCode.HOST if leftovers and code in _CLEAN_ENDS else code
-
-
-_CLEAN_ENDS: Final = (ExitCode.OK, ExitCode.VERDICT)
-"""What a command ends with that left nothing on hosts."""
 
 
 def _code_of(command: Callable[[], object], *, as_json: bool) -> int:
@@ -557,21 +572,6 @@ def _handle_unexpected_error(error: BaseException, *, as_json: bool) -> int:
     return _report_bug(error, as_json=as_json)
 
 
-_ENVIRONMENT: Final[dict[int, tuple[type[IolabError], str]]] = {
-    errno.ENAMETOOLONG: (UsageError, "Give a shorter name."),
-    errno.ELOOP: (UsageError, "Give a path without so many symbolic links."),
-    errno.EMFILE: (HostError, "Allow more open files: `ulimit -n 4096`."),
-    errno.ENFILE: (HostError, "End other programs, or raise fs.file-max."),
-    errno.ENOSPC: (StoreError, "Free some space, then run the command again."),
-    errno.EDQUOT: (StoreError, "Free some space, then run the command again."),
-    errno.EFBIG: (StoreError, "Allow larger files: `ulimit -f unlimited`."),
-    errno.EROFS: (StoreError, "Give a place that may be written to."),
-    errno.EIO: (StoreError, "Look at the kernel's log: its device or file system fails."),
-    errno.ESTALE: (StoreError, "Mount its file system again."),
-}
-"""Errors of the kernel that are never a bug of ours, wherever they come up, and the remedy."""
-
-
 def _environment_error(error: BaseException) -> IolabError | None:
     """What the machine or the command line is at fault for, where no other place said so."""
     if not isinstance(error, OSError) or error.errno not in _ENVIRONMENT:
@@ -579,10 +579,6 @@ def _environment_error(error: BaseException) -> IolabError | None:
     kind, remedy = _ENVIRONMENT[error.errno]
     place = f"{quote_value(os.fsdecode(error.filename))}: " if error.filename else ""
     return kind(f"{place}{error.strerror}.", remedy)
-
-
-_NOEXEC: Final[int] = getattr(os, "ST_NOEXEC", 0)
-"""Of Linux alone: macOS does not tell Python of such mounts."""
 
 
 def _error_and_causes(error: BaseException) -> Iterator[BaseException]:
@@ -624,10 +620,6 @@ def _lacks_memory(error: BaseException) -> bool:
         or any(words in str(cause) for words in (*_NO_MEMORY, _NO_THREAD))
         for cause in _error_and_causes(error)
     )
-
-
-_NO_THREAD: Final = "can't start new thread"
-"""As Python says it, for a lack of memory as well as of processes."""
 
 
 def _lacks_processes(error: BaseException) -> bool:

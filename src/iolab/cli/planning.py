@@ -29,14 +29,16 @@ if TYPE_CHECKING:
     from iolab.core.host import HostFacts, TargetFacts
     from iolab.core.metric import Result
 
+HOSTS_SHOWN: Final = 4
+"""Hosts that are named for a target; more are counted."""
+
+SEARCHES_SHOWN: Final = 8
+"""Workloads named with what is searched for in all of them; others are counted."""
+
 
 def job_text(job: AnyJob) -> str:
     """What one client is asked to do."""
     return study_kinds().kind_for_engine(job.engine).job_text(job)
-
-
-HOSTS_SHOWN: Final = 4
-"""Hosts that are named for a target; more are counted."""
 
 
 def plan_lines(
@@ -208,10 +210,6 @@ def _run_table(study: Study, plan: Plan) -> RenderableType:
         for run in plan.runs
     ]
     return terminal_table(headings, rows)
-
-
-SEARCHES_SHOWN: Final = 8
-"""Workloads named with what is searched for in all of them; others are counted."""
 
 
 def run_count_text(plan: Plan) -> str:

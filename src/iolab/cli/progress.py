@@ -44,6 +44,8 @@ every second, and a new state for each would cost more than to read it."""
 P99: Final = 99.0
 """The percentile that a follower of a run sees."""
 
+NO_MAKERS: Final[Mapping[tuple[str, int, int], LoadHosts]] = {}
+
 
 class SecondOfLoad(Record):
     """All hosts' load in one second of a run: 1/s, bytes/s, mean and 99th percentile in ns."""
@@ -104,9 +106,6 @@ class LoadHosts(Record):
         return (
             f"{counted_noun(len(self.hosts), 'guest')} on {counted_noun(len(self.nodes), 'node')}"
         )
-
-
-NO_MAKERS: Final[Mapping[tuple[str, int, int], LoadHosts]] = {}
 
 
 class SessionProgress(Record):

@@ -30,6 +30,9 @@ RECORDS_MAX: Final = 4
 SECTION_ROWS_MAX: Final = 64
 """Published tables are short; the rest of a longer one stands in its file."""
 
+_STYLES: Final = {"agrees": "green", "doubtful": "yellow", "contradicts": "bold red"}
+_NOTHING: Final = "It has no figures that could be computed from others."
+
 
 def reference(
     name: Annotated[
@@ -185,9 +188,6 @@ class FailOnOutcome(StrEnum):
     DOUBTFUL = "doubtful"
 
 
-_STYLES: Final = {"agrees": "green", "doubtful": "yellow", "contradicts": "bold red"}
-
-
 class AuditedSet(Record):
     """One set with all that was looked at; `damage` are files that are not what was committed."""
 
@@ -341,9 +341,6 @@ def _audit_lines(audits: Sequence[AuditedSet], *, details: bool) -> Iterator[Ren
 
 def _location_text(outcome: AuditOutcome) -> str:
     return f" [{outcome.where}]" if outcome.where else ""
-
-
-_NOTHING: Final = "It has no figures that could be computed from others."
 
 
 def _audit_document(audited: AuditedSet) -> dict[str, Any]:

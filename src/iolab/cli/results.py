@@ -49,6 +49,26 @@ STATUS_STYLES: Final = {
     SessionStatus.FAILED: "bold red",
 }
 
+FAILURES_MAX: Final = 10
+"""Failed runs told one by one; a session that fails throughout says the same each time."""
+
+_WITHOUT_REASON: Final = {
+    RunStatus.INTERRUPTED: "The session was stopped while it ran.",
+    RunStatus.FAILED: "No reason was recorded.",
+}
+"""What is said of a run that ended without a reason of its own."""
+
+OBJECTIONS_MAX: Final = 4
+"""Objections told under the results, the gravest first; --details tells all."""
+
+_NEXT: Final = "Next    "
+
+_REPORT_HAS: Final = "  # charts and bottlenecks"
+"""What the report adds, as a comment of the shell."""
+
+_COMMENTED_MOST: Final = 80
+"""Columns of a line with a comment; a long name of a session goes without."""
+
 
 def session_heading_lines(
     reader: SessionReader, results: Sequence[Result], *, advise: bool
@@ -139,16 +159,6 @@ def load_lines(study: Study, results: Sequence[Result]) -> Iterator[RenderableTy
         yield Padding(literal_text(line), (0, 0, 0, 2))
 
 
-FAILURES_MAX: Final = 10
-"""Failed runs told one by one; a session that fails throughout says the same each time."""
-
-_WITHOUT_REASON: Final = {
-    RunStatus.INTERRUPTED: "The session was stopped while it ran.",
-    RunStatus.FAILED: "No reason was recorded.",
-}
-"""What is said of a run that ended without a reason of its own."""
-
-
 def result_lines(
     study: Study,
     results: Sequence[Result],
@@ -193,10 +203,6 @@ def _failed_run_lines(results: Sequence[Result]) -> Iterator[RenderableType]:
         yield literal_text(f"  and {len(bad) - FAILURES_MAX} more")
 
 
-OBJECTIONS_MAX: Final = 4
-"""Objections told under the results, the gravest first; --details tells all."""
-
-
 def _objection_lines(objections: Sequence[Objection]) -> Iterator[RenderableType]:
     """What keeps results from being valid, each check once with what it says of its first run."""
     if not objections:
@@ -222,15 +228,6 @@ def _objection_lines(objections: Sequence[Objection]) -> Iterator[RenderableType
     yield terminal_table([Column(""), Column("", can_wrap=True)], rows)
     if len(objections) > len(shown):
         yield literal_text(f"  {len(objections) - len(shown)} more: --details", QUIET_STYLE)
-
-
-_NEXT: Final = "Next    "
-
-_REPORT_HAS: Final = "  # charts and bottlenecks"
-"""What the report adds, as a comment of the shell."""
-
-_COMMENTED_MOST: Final = 80
-"""Columns of a line with a comment; a long name of a session goes without."""
 
 
 def answer_lines(

@@ -73,6 +73,21 @@ LIBRARY_S: Final = 10.0
 """Seconds that the end of a session waits for a library that is still being loaded for its tables:
 it takes a tenth of one, and more from a disk that hangs."""
 
+STOPPING: Final = "Stopping after what is measured; press Ctrl-C again to stop at once."
+
+STOPPING_AT_ONCE: Final = "Stopping at once."
+"""What the user is told at the first signal, and at a further one."""
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""A terminal that goes away is treated as a request to stop: nobody watches any more."""
+
+NEW_OBJECTS: Final = 50_000
+"""Containers made and not freed between two searches, in place of Python's 700. Every report and
+sample makes some dozens that are freed by themselves; a thousand hosts' newest samples live all the
+while, and searching them anew took a quarter of the controller's time. What may lie about unfound
+is some megabytes. A session takes hours, so this is fewer than a command has
+(`iolab.__main__`), which ends before memory counts."""
+
 
 class SessionRecorder:
     """A recorder that keeps before it shows: what the user has seen is on the device.
@@ -405,14 +420,6 @@ def _mean_load_s(request: SessionRequest) -> float:
     return sum(seconds) / len(seconds) if seconds else request.study.method.load_seconds_range[1]
 
 
-STOPPING: Final = "Stopping after what is measured; press Ctrl-C again to stop at once."
-STOPPING_AT_ONCE: Final = "Stopping at once."
-"""What the user is told at the first signal, and at a further one."""
-
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""A terminal that goes away is treated as a request to stop: nobody watches any more."""
-
-
 def handled_signals() -> list[signal.Signals]:
     """Those that are not ignored: whoever starts iolab with nohup wants it to outlive the login."""
     return [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
@@ -448,14 +455,6 @@ def stop_on_signals(
     finally:
         for number in heeded:
             loop.remove_signal_handler(number)
-
-
-NEW_OBJECTS: Final = 50_000
-"""Containers made and not freed between two searches, in place of Python's 700. Every report and
-sample makes some dozens that are freed by themselves; a thousand hosts' newest samples live all the
-while, and searching them anew took a quarter of the controller's time. What may lie about unfound
-is some megabytes. A session takes hours, so this is fewer than a command has
-(`iolab.__main__`), which ends before memory counts."""
 
 
 @contextmanager

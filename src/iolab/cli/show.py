@@ -26,6 +26,15 @@ if TYPE_CHECKING:
     from iolab.errors import ExitCode
     from iolab.store.reader import SessionReader
 
+NEAREST_MAX: Final = 3
+"""Codes that are named for one that is none."""
+
+PAGE_WIDTH: Final = 80
+"""Lines of text that are longer are hard to read."""
+
+_LINK: Final = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\)")
+_HEADING: Final = re.compile(r"^(#{1,3}) (.+)$", re.MULTILINE)
+
 
 class FailOnLevel(StrEnum):
     """From which verdict on the exit code says so."""
@@ -274,15 +283,6 @@ def _results_by_digest_prefix(
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _PLACES: Final = (_PACKAGE / "_checks", _PACKAGE.parents[1] / "docs" / "reference" / "checks")
 """Where the wheel puts the pages, and where a checkout has them."""
-
-NEAREST_MAX: Final = 3
-"""Codes that are named for one that is none."""
-
-PAGE_WIDTH: Final = 80
-"""Lines of text that are longer are hard to read."""
-
-_LINK: Final = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\)")
-_HEADING: Final = re.compile(r"^(#{1,3}) (.+)$", re.MULTILINE)
 
 
 def explain(

@@ -25,6 +25,8 @@ _PUBLISHED: Final = "published"
 STUDY_BYTES_MAX: Final = 4 << 20
 """No study comes near; a device or a disk image by mistake is not read into memory."""
 
+_GIVE_STUDY: Final = "Give a bundled study (see 'iolab studies') or a .toml file."
+
 
 class StudySource(Record):
     """A file's text and the name that its faults are told with."""
@@ -112,9 +114,6 @@ def _studies_folder() -> Path:
         if place.is_dir():
             return place
     raise StoreError("The bundled studies are missing.", "Install iolab again.")
-
-
-_GIVE_STUDY: Final = "Give a bundled study (see 'iolab studies') or a .toml file."
 
 
 def _read_study_file(path: Path, name: str, remedy: str = _GIVE_STUDY) -> StudySource:

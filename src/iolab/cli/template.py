@@ -8,17 +8,6 @@ from iolab.errors import UsageError
 from iolab.study.values import is_identifier
 from iolab.text import quote_value
 
-
-def study_template(study_id: str) -> str:
-    """The text of a new study file; UsageError when the id cannot name a study."""
-    if not is_identifier(study_id):
-        raise UsageError(
-            f"{quote_value(study_id)} cannot be the id of a study.",
-            "Use letters, digits, '.', '_' and '-', a letter or digit first.",
-        )
-    return re.sub(r"\bSTUDY_ID\b", study_id, _TEMPLATE)
-
-
 _TEMPLATE = """\
 # A study is a question about storage. What each key means: reference/study.md in the documentation.
 #
@@ -133,3 +122,13 @@ interval = "1s"            # how often disks, CPUs and ports are read
 "method.runtime" = "10s"
 "method.repeats" = 1
 """
+
+
+def study_template(study_id: str) -> str:
+    """The text of a new study file; UsageError when the id cannot name a study."""
+    if not is_identifier(study_id):
+        raise UsageError(
+            f"{quote_value(study_id)} cannot be the id of a study.",
+            "Use letters, digits, '.', '_' and '-', a letter or digit first.",
+        )
+    return re.sub(r"\bSTUDY_ID\b", study_id, _TEMPLATE)

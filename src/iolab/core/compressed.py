@@ -23,6 +23,8 @@ LEVEL: Final = 1
 
 _READ_BYTES: Final = 1 << 20
 
+_OF_THREAD: Final = threading.local()
+
 
 class CompressedBytes(Record):
     """Bytes as zstd `frames`, one after the other; `size_bytes` is their size unpacked.
@@ -110,9 +112,6 @@ class OutputCompressor:
             self._size_bytes += len(self._open)
         self._open.clear()
         self._block_bytes = BLOCK_BYTES
-
-
-_OF_THREAD: Final = threading.local()
 
 
 def _thread_compressor() -> zstandard.ZstdCompressor:

@@ -8,6 +8,17 @@ from typing import Final
 from iolab.core.bins import PERCENTILE_LABELS
 from iolab.record import Record
 
+LOCAL_HOST: Final = "local"
+
+DEFAULT_CONFIGURATION: Final = "default"
+"""What a study has when it names no host and no configuration."""
+
+LATENCIES: Final = {
+    "mean": "lat_ns_mean",
+    **{label: key for key, label in PERCENTILE_LABELS.items()},
+}
+"""What a limit may be set to, and the metric that it is."""
+
 
 class Capacity(Record):
     """Storage bought and storage usable, in decimal terabytes (10^12 bytes)."""
@@ -79,17 +90,6 @@ class AxisMode(StrEnum):
     """All."""
     ADAPTIVE = "adaptive"
     """As many as tell the others."""
-
-
-LOCAL_HOST: Final = "local"
-DEFAULT_CONFIGURATION: Final = "default"
-"""What a study has when it names no host and no configuration."""
-
-LATENCIES: Final = {
-    "mean": "lat_ns_mean",
-    **{label: key for key, label in PERCENTILE_LABELS.items()},
-}
-"""What a limit may be set to, and the metric that it is."""
 
 
 def latency_limit_label(metric: str) -> str:

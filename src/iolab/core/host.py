@@ -9,6 +9,47 @@ from typing import Final
 from iolab.record import Record
 from iolab.text import excerpt
 
+SCRATCH_PREFIX: Final = "iolab-scratch"
+"""How the name of a session's folder on a target begins, and of whatever else it makes there."""
+
+VIRTUAL_NAMES: Final = ("vd", "xvd", "nbd", "rbd", "zram", "ram", "loop", "drbd")
+"""How disks of virtio, Xen, networks, memory and files are named."""
+
+VIRTUAL_MODELS: Final = ("qemu", "vbox", "virtual disk", "vmware", "iscsi", "elastic block store")
+"""Parts of the models that emulated and remote disks tell, in lower case."""
+
+CLOUD_TAGS: Final = {
+    "7783-7084-3265-9085-8269-3286-77": "Microsoft Azure",
+    "OracleCloud.com": "Oracle Cloud",
+    "OpenTelekomCloud": "Open Telekom Cloud",
+    "HUAWEICLOUD": "Huawei Cloud",
+}
+"""Clouds that are known by the asset tag of the chassis; others tell their name as the vendor."""
+
+UNTOLD: Final = frozenset(
+    {
+        "0",
+        "default string",
+        "empty",
+        "n/a",
+        "none",
+        "not specified",
+        "o.e.m.",
+        "oem",
+        "system manufacturer",
+        "system product name",
+        "to be filled by o.e.m.",
+        "unknown",
+    }
+)
+"""What boards say whose maker filled nothing in, in lower case."""
+
+LAYERS_LENGTH: Final = 300
+"""Of the layers below a target in a sentence: what is longer has long paths."""
+
+EMULATED: Final = "TCG"
+"""How the name begins by which QEMU's emulated processors tell their hypervisor."""
+
 
 class HostKind(StrEnum):
     """How a host's stdin and stdout are reached."""
@@ -66,9 +107,6 @@ class HypervisorHints(Record):
     numa_nodes: int | None = None
     queues: int | None = None
 
-
-SCRATCH_PREFIX: Final = "iolab-scratch"
-"""How the name of a session's folder on a target begins, and of whatever else it makes there."""
 
 NO_ROOM: Final = HypervisorHints()
 """A host of which nothing is written."""
@@ -148,13 +186,6 @@ class MemoryFacts(Record):
     modules: tuple[MemoryModule, ...]
 
 
-VIRTUAL_NAMES: Final = ("vd", "xvd", "nbd", "rbd", "zram", "ram", "loop", "drbd")
-"""How disks of virtio, Xen, networks, memory and files are named."""
-
-VIRTUAL_MODELS: Final = ("qemu", "vbox", "virtual disk", "vmware", "iscsi", "elastic block store")
-"""Parts of the models that emulated and remote disks tell, in lower case."""
-
-
 class DiskFacts(Record):
     """One block device. `parents` are the devices below it (md, dm, loop backing device).
 
@@ -217,33 +248,6 @@ class KernelFacts(Record):
     def boot_id_or_host(self, host: str) -> str:
         """What hosts of one kernel share, its boot; the name of a host that tells none."""
         return self.boot_id or host
-
-
-CLOUD_TAGS: Final = {
-    "7783-7084-3265-9085-8269-3286-77": "Microsoft Azure",
-    "OracleCloud.com": "Oracle Cloud",
-    "OpenTelekomCloud": "Open Telekom Cloud",
-    "HUAWEICLOUD": "Huawei Cloud",
-}
-"""Clouds that are known by the asset tag of the chassis; others tell their name as the vendor."""
-
-UNTOLD: Final = frozenset(
-    {
-        "0",
-        "default string",
-        "empty",
-        "n/a",
-        "none",
-        "not specified",
-        "o.e.m.",
-        "oem",
-        "system manufacturer",
-        "system product name",
-        "to be filled by o.e.m.",
-        "unknown",
-    }
-)
-"""What boards say whose maker filled nothing in, in lower case."""
 
 
 class MachineFacts(Record):
@@ -329,10 +333,6 @@ class TargetFacts(Record):
     def layers_text(self) -> str:
         """The layers in one line, nearest first; where none is known the type of file system."""
         return excerpt(" on ".join(self.layers), LAYERS_LENGTH) or self.fs_type
-
-
-LAYERS_LENGTH: Final = 300
-"""Of the layers below a target in a sentence: what is longer has long paths."""
 
 
 class NoTarget(StrEnum):
@@ -433,10 +433,6 @@ class HostFacts(Record):
     def tool_facts(self, name: str) -> ToolFacts | None:
         """The tool of that name, None when it was not asked for."""
         return next((tool for tool in self.tools if tool.name == name), None)
-
-
-EMULATED: Final = "TCG"
-"""How the name begins by which QEMU's emulated processors tell their hypervisor."""
 
 
 def is_emulator(hypervisor: str | None) -> bool:

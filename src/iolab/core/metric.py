@@ -17,6 +17,15 @@ from iolab.record import Record
 
 Evidence = Mapping[str, int | float | str | bool | None]
 
+NOT_APPLICABLE: Final = "n/a"
+"""In place of a level's word, for a check that did not look."""
+
+WIDEST_INTERVAL: Final = 0.5
+"""The share of its value that an interval may span and still say where the value is."""
+
+SYNC: Final = "sync"
+"""How keys begin of what fsync and its kin take."""
+
 
 class Level(StrEnum):
     """How far a result can be trusted; as a check's level, how far the check lets it go."""
@@ -37,14 +46,6 @@ _RANKS: Final = {level: rank for rank, level in enumerate(Level)}
 def worst_level(levels: Iterable[Level]) -> Level:
     """The worst of them; valid where there is none."""
     return max(levels, key=lambda level: level.rank, default=Level.VALID)
-
-
-NOT_APPLICABLE: Final = "n/a"
-"""In place of a level's word, for a check that did not look."""
-
-
-WIDEST_INTERVAL: Final = 0.5
-"""The share of its value that an interval may span and still say where the value is."""
 
 
 class Metric(Record):
@@ -90,10 +91,6 @@ class Metric(Record):
         """Whether there is an interval, and it is not worth showing."""
         has_ends = self.low is not None and self.high is not None
         return has_ends and self.value is not None and self.interval_to_show is None
-
-
-SYNC: Final = "sync"
-"""How keys begin of what fsync and its kin take."""
 
 
 def directions_with_latency(metrics: Mapping[str, Metric]) -> tuple[str, ...]:

@@ -24,6 +24,23 @@ MEAN: Final = "mean"
 SERVICE_MEAN: Final = "service_lat_ns_mean"
 """A result has it if and only if its `lat_*` are response times."""
 
+_KEY: Final = re.compile(
+    r"(?:(?P<operation>[a-z_]+?)_)??"
+    r"(?:(?P<rate>iops|bw_bytes_per_s|ops_per_s(?P<whole>_whole)?)"
+    r"|lat_ns_(?P<statistic>mean|max|p[0-9_]+))"
+)
+
+_UNITS: Final = {"iops": "1/s", "bw_bytes_per_s": "bytes/s"}
+_OPERATIONS_UNIT: Final = "ops/s"
+
+_RATE_LABELS: Final = {
+    "iops": "IOPS",
+    "bw_bytes_per_s": "bandwidth",
+    "ops_per_s": "operations a second",
+}
+
+_DECLARED: Final[dict[str, MetricSpec]] = {}
+
 
 class Better(StrEnum):
     """Which way a metric has to go to get better."""
@@ -63,26 +80,7 @@ class MetricSpec(Record):
     is_over_window: bool = True
 
 
-_KEY: Final = re.compile(
-    r"(?:(?P<operation>[a-z_]+?)_)??"
-    r"(?:(?P<rate>iops|bw_bytes_per_s|ops_per_s(?P<whole>_whole)?)"
-    r"|lat_ns_(?P<statistic>mean|max|p[0-9_]+))"
-)
-
-_UNITS: Final = {"iops": "1/s", "bw_bytes_per_s": "bytes/s"}
-
-_OPERATIONS_UNIT: Final = "ops/s"
-
-_RATE_LABELS: Final = {
-    "iops": "IOPS",
-    "bw_bytes_per_s": "bandwidth",
-    "ops_per_s": "operations a second",
-}
-
 _COMBINED: Final = {MEAN: CombineRule.MEAN, "max": CombineRule.EXTREME}
-
-
-_DECLARED: Final[dict[str, MetricSpec]] = {}
 
 
 def declare_metrics(specs: Iterable[MetricSpec]) -> None:

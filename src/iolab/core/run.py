@@ -35,6 +35,15 @@ Quota = Annotated[float, Meta(ge=0)]
 MAX_CORES: Final = 65_536
 """No machine has more."""
 
+IDLE_BYTES_PER_S: Final = 1 << 20
+"""Traffic of an idle system's own logs and journals: below it a device counts as idle."""
+
+IDLE_IOS_PER_S: Final = 50.0
+"""The same in I/Os."""
+
+MAX_STANDSTILLS: Final = 256
+"""The agent joins those next to each other where there are more."""
+
 
 class Point(Record):
     """One combination of configuration, workload and axis values, filed by its `digest`.
@@ -279,13 +288,6 @@ NOT_DROPPED: Final = CacheProof(
 """Where nothing was asked to be dropped."""
 
 
-IDLE_BYTES_PER_S: Final = 1 << 20
-"""Traffic of an idle system's own logs and journals: below it a device counts as idle."""
-
-IDLE_IOS_PER_S: Final = 50.0
-"""The same in I/Os."""
-
-
 class PreRunActivity(Record):
     """What the target's devices did just before the start, when nobody should use them."""
 
@@ -354,10 +356,6 @@ class Standstill(Record):
     from_real_ns: Count
     to_real_ns: Count
     thread_ns: Count
-
-
-MAX_STANDSTILLS: Final = 256
-"""The agent joins those next to each other where there are more."""
 
 
 class ProcessorUse(Record):

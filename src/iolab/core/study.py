@@ -15,6 +15,19 @@ from iolab.core.target_state import PLAIN, Precondition
 from iolab.core.workload import Workload
 from iolab.record import Record
 
+REPEATS_MAX: Final = 5
+"""More runs narrow a point's interval by less than a tenth each."""
+
+TARGET_HALF_WIDTH: Final = 0.015
+"""What a published point should reach."""
+
+LINK_TIMEOUT_S: Final = 15.0
+"""A loaded host or a stopped controller may be silent for seconds; load that nobody watches any
+more should not go on for long."""
+
+IDLE_WATCH_S: Final = 1.0
+"""A second shows anybody who is busy on the target's devices before a run."""
+
 
 class MethodKind(StrEnum):
     """How a run decides when it has seen enough."""
@@ -44,21 +57,6 @@ class OnFailure(StrEnum):
     """Try the run again, a stated number of times, then go on as with `skip-point`."""
     WITHOUT_HOST = "without-host"
     """Go on without the host that failed; such runs never mix with those of the whole fleet."""
-
-
-REPEATS_MAX: Final = 5
-"""More runs narrow a point's interval by less than a tenth each."""
-
-TARGET_HALF_WIDTH: Final = 0.015
-"""What a published point should reach."""
-
-
-LINK_TIMEOUT_S: Final = 15.0
-"""A loaded host or a stopped controller may be silent for seconds; load that nobody watches any
-more should not go on for long."""
-
-IDLE_WATCH_S: Final = 1.0
-"""A second shows anybody who is busy on the target's devices before a run."""
 
 
 class Method(Record):

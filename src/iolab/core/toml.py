@@ -18,6 +18,20 @@ file of iolab needs more than six. Words joined by dots in text and comments cou
 _PART: Final = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _TOO_DEEP: Final = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{PARTS_MOST}}}")
 
+BYTES_MOST: Final = 1 << 28
+"""More than a manifest of thousands of hosts has."""
+
+_PIECE_BYTES: Final = 1 << 20
+
+_KINDS: Final = {
+    stat.S_IFREG: "a file",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFCHR: "a character device",
+    stat.S_IFBLK: "a block device",
+    stat.S_IFSOCK: "a socket",
+}
+
 
 class DeepKeyError(ValueError):
     """A dotted key has more parts than anybody needs; `line` is where, from 1."""
@@ -32,21 +46,6 @@ def parse_toml(text: str, parse_float: Callable[[str], Any] = float) -> dict[str
     if match := _TOO_DEEP.search(text):
         raise DeepKeyError(text.count("\n", 0, match.start()) + 1)
     return tomllib.loads(text, parse_float=parse_float)
-
-
-BYTES_MOST: Final = 1 << 28
-"""More than a manifest of thousands of hosts has."""
-
-_PIECE_BYTES: Final = 1 << 20
-
-_KINDS: Final = {
-    stat.S_IFREG: "a file",
-    stat.S_IFDIR: "a directory",
-    stat.S_IFIFO: "a FIFO",
-    stat.S_IFCHR: "a character device",
-    stat.S_IFBLK: "a block device",
-    stat.S_IFSOCK: "a socket",
-}
 
 
 def file_type_name(mode: int) -> str:

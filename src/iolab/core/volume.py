@@ -17,6 +17,24 @@ MB: Final = 1_000_000
 REACHED_WITHIN: Final = 0.1
 """A rate so near to a provisioned limit, as a share, is that limit."""
 
+TIERS: Final[Mapping[str, tuple[int, int, int]]] = {
+    "P1": (4, 120, 25),
+    "P2": (8, 120, 25),
+    "P3": (16, 120, 25),
+    "P4": (32, 120, 25),
+    "P6": (64, 240, 50),
+    "P10": (128, 500, 100),
+    "P15": (256, 1100, 125),
+    "P20": (512, 2300, 150),
+    "P30": (1024, 5000, 200),
+    "P40": (2048, 7500, 250),
+    "P50": (4096, 7500, 250),
+    "P60": (8192, 16_000, 500),
+    "P70": (16_384, 18_000, 750),
+    "P80": (32_767, 20_000, 900),
+}
+"""Azure's tiers of Premium SSD: GiB, IOPS, MB/s. A disk has the smallest tier that holds it."""
+
 
 class ProvisionedLimit(Record):
     """Operations and bytes a second that a volume of that type gives for ever; None is no limit."""
@@ -45,24 +63,6 @@ def _gp2_limits(gib: float) -> tuple[float, float]:
 def _fixed_limits(iops: float, megabytes: float) -> _Limits:
     return lambda _: (iops, megabytes * MB)
 
-
-TIERS: Final[Mapping[str, tuple[int, int, int]]] = {
-    "P1": (4, 120, 25),
-    "P2": (8, 120, 25),
-    "P3": (16, 120, 25),
-    "P4": (32, 120, 25),
-    "P6": (64, 240, 50),
-    "P10": (128, 500, 100),
-    "P15": (256, 1100, 125),
-    "P20": (512, 2300, 150),
-    "P30": (1024, 5000, 200),
-    "P40": (2048, 7500, 250),
-    "P50": (4096, 7500, 250),
-    "P60": (8192, 16_000, 500),
-    "P70": (16_384, 18_000, 750),
-    "P80": (32_767, 20_000, 900),
-}
-"""Azure's tiers of Premium SSD: GiB, IOPS, MB/s. A disk has the smallest tier that holds it."""
 
 LIMITS: Final[Mapping[str, _Limits]] = {
     "gp2": _gp2_limits,

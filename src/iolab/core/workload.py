@@ -20,6 +20,12 @@ from iolab.core.metric_spec import (
 from iolab.core.tagged import TaggedRecord
 from iolab.record import Record
 
+PER_NODE: Final = "vms_per_node"
+"""The axis of a growing fleet: how many guests of each hypervisor make load."""
+
+HOSTS: Final = "hosts"
+"""The axis of a growing number of clients: the first of each configuration make load."""
+
 
 class DataSet(Record):
     """Files laid out once on each client and shared by the points that fit them.
@@ -120,13 +126,6 @@ class ServiceTime(NamedOperation):
     def display_name(self) -> str:
         """`read from submission`."""
         return f"{self.direction.display_name} from submission"
-
-
-PER_NODE: Final = "vms_per_node"
-"""The axis of a growing fleet: how many guests of each hypervisor make load."""
-
-HOSTS: Final = "hosts"
-"""The axis of a growing number of clients: the first of each configuration make load."""
 
 
 Indicator = NewType("Indicator", str)

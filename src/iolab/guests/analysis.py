@@ -54,6 +54,27 @@ off lower the mean before it is reached."""
 
 _NO_GUESTS: Final = "No guest of a known node made load."
 
+MISSING_GOOD: Final = 0.99
+"""Share of the bytes from above that each layer must have moved: all of them count a byte when it
+is done, and are looked at before the first and after the last, so nothing of an honest run is
+missing; a hundredth covers what was on its way."""
+
+MISSING_BAD: Final = 0.95
+"""With less than this of what guests read or wrote at the devices, more than one byte in twenty
+was answered by somebody else: the page cache of a node, or holes in an image."""
+
+EXCESS_SHARE: Final = 0.05
+"""Bytes beyond those from above, that journals and metadata of the nodes' file systems add."""
+
+SLACK_BYTES: Final = 1 << 20
+"""Of each guest, or device: what a kernel reads and writes of a disk by itself at the edges of a
+run, tables of partitions and superblocks."""
+
+BACKGROUND_BYTES_PER_S: Final = 1 << 20
+"""What an idle system writes and reads by itself on each device (logs, journals)."""
+
+_WAYS: Final = (("read", 0), ("written", 1))
+
 
 @check("emulated-guest", "Guests on emulated processors", needs_load=False)
 def emulated_guest(view: RunView) -> CheckAnswer:
@@ -244,28 +265,6 @@ def _in_flight_share_text(limit: GuestLimit) -> str:
     if limit.reached_share is None:
         return ", under a pace"
     return f" with {percent_text(limit.reached_share)} of the I/Os asked for in flight"
-
-
-MISSING_GOOD: Final = 0.99
-"""Share of the bytes from above that each layer must have moved: all of them count a byte when it
-is done, and are looked at before the first and after the last, so nothing of an honest run is
-missing; a hundredth covers what was on its way."""
-
-MISSING_BAD: Final = 0.95
-"""With less than this of what guests read or wrote at the devices, more than one byte in twenty
-was answered by somebody else: the page cache of a node, or holes in an image."""
-
-EXCESS_SHARE: Final = 0.05
-"""Bytes beyond those from above, that journals and metadata of the nodes' file systems add."""
-
-SLACK_BYTES: Final = 1 << 20
-"""Of each guest, or device: what a kernel reads and writes of a disk by itself at the edges of a
-run, tables of partitions and superblocks."""
-
-BACKGROUND_BYTES_PER_S: Final = 1 << 20
-"""What an idle system writes and reads by itself on each device (logs, journals)."""
-
-_WAYS: Final = (("read", 0), ("written", 1))
 
 
 @check("guest-bytes", "Bytes of guests and of their nodes")

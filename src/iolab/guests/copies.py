@@ -31,6 +31,22 @@ FIRST_PORT: Final = 10810
 CLIENTS: Final = 2
 """At a time: the guest, and one whose connection a node has not yet seen the end of."""
 
+COPY_LIMIT_S: Final = 60.0
+
+SLOWEST_COPY_BYTES_PER_S: Final = 10e6
+"""A copy over a gigabit network that many nodes copy over at the same time."""
+
+SERVER_TRIES: Final = 50
+
+SERVER_RETRY_S: Final = 0.2
+"""Ten seconds for a server to listen, on a node under load."""
+
+SERVER_END_S: Final = 2.0
+"""For a server that could not have its port to end."""
+
+REFUSED: Final = "Connection refused"
+"""What qemu-img says of a server that does not listen yet."""
+
 
 class DiskReplica(Record):
     """A copy of the image of a guest, on a node that is not its own."""
@@ -108,18 +124,6 @@ def nbd_address(replica: Replica) -> str:
     """The copy as an address of NBD."""
     host = f"[{replica.address}]" if ":" in replica.address else replica.address
     return f"nbd://{host}:{replica.port}/{replica.export}"
-
-
-COPY_LIMIT_S: Final = 60.0
-SLOWEST_COPY_BYTES_PER_S: Final = 10e6
-"""A copy over a gigabit network that many nodes copy over at the same time."""
-
-SERVER_TRIES: Final = 50
-SERVER_RETRY_S: Final = 0.2
-"""Ten seconds for a server to listen, on a node under load."""
-
-SERVER_END_S: Final = 2.0
-"""For a server that could not have its port to end."""
 
 
 class ReplicaSet:
@@ -208,7 +212,3 @@ def _server_failed_error(mirror: DiskReplica, server: QemuRun) -> HostError:
         f"{server.exit_and_console_text().rstrip('.') or 'it said nothing'}."
     )
     return HostError(message, "Free that port there, or correct the node's storage_address.")
-
-
-REFUSED: Final = "Connection refused"
-"""What qemu-img says of a server that does not listen yet."""

@@ -60,6 +60,9 @@ from iolab.text import capitalised
 LOOK_LIMIT_S: Final = 20.0
 """One look at a guest's counters, on a node under full load."""
 
+IMAGES: Final = "guests"
+"""The data set that guests' images are."""
+
 
 class _CountedGuest(Struct):
     """One guest in one run; `index` is its node's among the hosts that counters name."""
@@ -198,10 +201,6 @@ class GuestCounters:
             use=use,
             booted_s=running.booted.seconds if running else None,
         )
-
-
-IMAGES: Final = "guests"
-"""The data set that guests' images are."""
 
 
 class GuestKits(Protocol):

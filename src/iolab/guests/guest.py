@@ -23,6 +23,29 @@ GUEST_DISK: Final = "/dev/guest-data"
 GUEST_SERIAL: Final = "data"
 """The serial of that disk."""
 
+_OF_BOOTING: Final = ("boots_at_once", "boot_limit_s", "kernel")
+
+KIT_BYTES: Final = 256 << 20
+"""A kernel, a first file system and a disk with programs on each node, measured at half of it."""
+
+KIT_S: Final = 15.0
+"""Fetching the kernel's package (62 MB) and making a kit of it; the next session finds it there."""
+
+KVM_TRIAL_S: Final = 6.0
+"""A guest that is booted to see whether KVM works: two seconds where it does, or fails at once; up
+to fifteen where it hangs."""
+
+BOOT_S: Final = 3.0
+"""One guest where it is emulated, on a processor of its own: 1.6 s from power-on to first I/O were
+measured on a quiet machine, and twice that with programs on a disk of their own. With KVM less."""
+
+START_S: Final = 3.0
+"""What a run's programs take to start where guests are emulated, six of them on two processors:
+measured at 2 to 3 s on a quiet machine."""
+
+BOOTS_ASSUMED: Final = 2
+"""Guests of a node that boot at a time where nobody said: as many as a small node's processors."""
+
 
 class Accelerator(StrEnum):
     """What runs a guest's instructions."""
@@ -82,9 +105,6 @@ class GuestSettings(BootedGuests, Record, tag="vm"):
     def measured_settings(self) -> dict[str, object]:
         """What changes what is measured on them: not where their kernel came from."""
         return {name: value for name, value in asdict(self).items() if name not in _OF_BOOTING}
-
-
-_OF_BOOTING: Final = ("boots_at_once", "boot_limit_s", "kernel")
 
 
 class BlockCounts(Record):
@@ -180,28 +200,6 @@ def fleet_of_run(run: RunManifest) -> GuestFleet | None:
 def booted_guest_settings(study: Study) -> GuestSettings | None:
     """The guests that a study boots; None where there are none to boot."""
     return study.guests if isinstance(study.guests, GuestSettings) else None
-
-
-KIT_BYTES: Final = 256 << 20
-"""A kernel, a first file system and a disk with programs on each node, measured at half of it."""
-
-KIT_S: Final = 15.0
-"""Fetching the kernel's package (62 MB) and making a kit of it; the next session finds it there."""
-
-KVM_TRIAL_S: Final = 6.0
-"""A guest that is booted to see whether KVM works: two seconds where it does, or fails at once; up
-to fifteen where it hangs."""
-
-BOOT_S: Final = 3.0
-"""One guest where it is emulated, on a processor of its own: 1.6 s from power-on to first I/O were
-measured on a quiet machine, and twice that with programs on a disk of their own. With KVM less."""
-
-START_S: Final = 3.0
-"""What a run's programs take to start where guests are emulated, six of them on two processors:
-measured at 2 to 3 s on a quiet machine."""
-
-BOOTS_ASSUMED: Final = 2
-"""Guests of a node that boot at a time where nobody said: as many as a small node's processors."""
 
 
 def guests_per_node(study: Study) -> int:

@@ -28,6 +28,9 @@ from iolab.study.targets import hypervisors_of_study
 from iolab.text import list_text
 from iolab.units import format_bytes, format_ns
 
+CPU_LIMIT: Final = 8192
+"""NR_CPUS of the largest kernels; a list that says more is not one."""
+
 
 def booted_guest_specs(study: Study, node: str = "") -> tuple[HostSpec, ...]:
     """The guests that the session boots: all of them, or those of a node."""
@@ -206,10 +209,6 @@ def _machine_notes(
                 f"{together}: for {free} of {count} guests no processors of their own are left; "
                 "they may use all"
             )
-
-
-CPU_LIMIT: Final = 8192
-"""NR_CPUS of the largest kernels; a list that says more is not one."""
 
 
 class CpuPin(Record):

@@ -42,6 +42,22 @@ BOOTS: Final = 2
 MONITOR_LIMIT_S: Final = 30.0
 """For the QEMU of a guest that spoke already to greet us."""
 
+TRIAL: Final = "kvm-trial"
+"""The guest with which KVM is tried."""
+
+KVM_LIMIT_S: Final = 15.0
+"""From the start to the first word: with KVM that takes a second, on a node under load or with a
+slow disk some. Where KVM runs a hundred times slower than emulation it takes minutes."""
+
+SOCKET_LIMIT_S: Final = 60.0
+"""For a QEMU to make its sockets: it reads a kernel of 50 MB first, from a disk under load."""
+
+LAST_WORDS_S: Final = 2.0
+"""How long a guest that broke off may take to end, so that its end can be told."""
+
+POWER_OFF_LIMIT_S: Final = 15.0
+"""From the end of the agent in a guest to that of its QEMU; emulated and under load, seconds."""
+
 
 class RunningGuest(Struct):
     """A guest that was booted: `monitor` is None where its QEMU could not be spoken to."""
@@ -212,15 +228,6 @@ class Hypervisor:
         )
 
 
-TRIAL: Final = "kvm-trial"
-"""The guest with which KVM is tried."""
-
-
-KVM_LIMIT_S: Final = 15.0
-"""From the start to the first word: with KVM that takes a second, on a node under load or with a
-slow disk some. Where KVM runs a hundred times slower than emulation it takes minutes."""
-
-
 async def kvm_boot_failure(node: Host, argv: Sequence[str], folder: str, guest: str) -> str | None:
     """Why a guest with that command does not boot; None when it does, and it is gone again.
 
@@ -237,16 +244,6 @@ async def kvm_boot_failure(node: Host, argv: Sequence[str], folder: str, guest: 
     await booted.qemu.kill()
     await booted.relay.close_and_wait()
     return None
-
-
-SOCKET_LIMIT_S: Final = 60.0
-"""For a QEMU to make its sockets: it reads a kernel of 50 MB first, from a disk under load."""
-
-LAST_WORDS_S: Final = 2.0
-"""How long a guest that broke off may take to end, so that its end can be told."""
-
-POWER_OFF_LIMIT_S: Final = 15.0
-"""From the end of the agent in a guest to that of its QEMU; emulated and under load, seconds."""
 
 
 class BootHung(HostError):

@@ -27,6 +27,26 @@ STEP: Final = 20
 FOOT: Final = 6
 _CHARACTER: Final = 6.8
 
+_NAMES: Final[dict[tuple[LatencyLayer | None, LatencyLayer], str]] = {
+    (None, LatencyLayer.DEVICE): "device",
+    (None, LatencyLayer.HYPERVISOR): "hypervisor",
+    (None, LatencyLayer.GUEST): "below guest",
+    (None, LatencyLayer.ENGINE): "not known",
+    (LatencyLayer.HYPERVISOR, LatencyLayer.DEVICE): "host, network",
+    (LatencyLayer.GUEST, LatencyLayer.DEVICE): "hypervisor, network",
+    (LatencyLayer.ENGINE, LatencyLayer.DEVICE): "guest, host",
+    (LatencyLayer.GUEST, LatencyLayer.HYPERVISOR): "virtual disk",
+    (LatencyLayer.ENGINE, LatencyLayer.HYPERVISOR): "guest, virtual disk",
+    (LatencyLayer.ENGINE, LatencyLayer.GUEST): "in the guest",
+}
+
+_LAYER_NAMES: Final = {
+    LatencyLayer.ENGINE: "Generator",
+    LatencyLayer.GUEST: "Guest",
+    LatencyLayer.HYPERVISOR: "Hypervisor",
+    LatencyLayer.DEVICE: "Devices",
+}
+
 
 class LatencyPart(Record):
     """A part of a latency, from `low_ns` to `high_ns` counted from the device up.
@@ -66,20 +86,6 @@ class LatencyAccount(Record):
     layers: tuple[tuple[LatencyLayer, float], ...]
     has_clipped_parts: tuple[LatencyLayer, ...]
     level: Level
-
-
-_NAMES: Final[dict[tuple[LatencyLayer | None, LatencyLayer], str]] = {
-    (None, LatencyLayer.DEVICE): "device",
-    (None, LatencyLayer.HYPERVISOR): "hypervisor",
-    (None, LatencyLayer.GUEST): "below guest",
-    (None, LatencyLayer.ENGINE): "not known",
-    (LatencyLayer.HYPERVISOR, LatencyLayer.DEVICE): "host, network",
-    (LatencyLayer.GUEST, LatencyLayer.DEVICE): "hypervisor, network",
-    (LatencyLayer.ENGINE, LatencyLayer.DEVICE): "guest, host",
-    (LatencyLayer.GUEST, LatencyLayer.HYPERVISOR): "virtual disk",
-    (LatencyLayer.ENGINE, LatencyLayer.HYPERVISOR): "guest, virtual disk",
-    (LatencyLayer.ENGINE, LatencyLayer.GUEST): "in the guest",
-}
 
 
 class _PartStyle(Record):
@@ -270,11 +276,3 @@ def layers_table(accounts: Sequence[LatencyAccount]) -> Table:
         )
         rows.append(row_of(*texts, account.level))
     return Table("Where the latency arises", heads, tuple(rows))
-
-
-_LAYER_NAMES: Final = {
-    LatencyLayer.ENGINE: "Generator",
-    LatencyLayer.GUEST: "Guest",
-    LatencyLayer.HYPERVISOR: "Hypervisor",
-    LatencyLayer.DEVICE: "Devices",
-}

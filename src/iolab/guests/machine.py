@@ -37,6 +37,17 @@ times as far apart."""
 JIFFIES_PER_S: Final = 250
 """CONFIG_HZ of Debian's kernels."""
 
+_BARE: Final = ("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none")
+"""Nothing but what is named here, and an end instead of a second boot."""
+
+APART_S: Final = 0.5
+"""Between two readings, each within a microsecond: the rate is then off by a few millionths."""
+
+KHZ_MIN: Final = 100_000
+
+KHZ_MAX: Final = 100_000_000
+"""No processor's counter is outside; what is comes of a node that speaks nonsense."""
+
 
 class Aio(StrEnum):
     """How QEMU gives a guest's I/O to its node's kernel."""
@@ -123,10 +134,6 @@ def qemu_argv(machine: Machine, qemu: str) -> tuple[str, ...]:
         *("-kernel", machine.kernel, "-initrd", machine.initrd),
         *("-append", " ".join(_kernel_command_line(machine))),
     )
-
-
-_BARE: Final = ("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none")
-"""Nothing but what is named here, and an end instead of a second boot."""
 
 
 def _taskset_arguments(machine: Machine) -> tuple[str, ...]:
@@ -246,14 +253,6 @@ def _kernel_command_line(machine: Machine) -> tuple[str, ...]:
 def _json_option(value: Mapping[str, object]) -> str:
     """JSON, which QEMU reads where a comma in a path would end an option's value."""
     return json.dumps(value, separators=(",", ":"))
-
-
-APART_S: Final = 0.5
-"""Between two readings, each within a microsecond: the rate is then off by a few millionths."""
-
-KHZ_MIN: Final = 100_000
-KHZ_MAX: Final = 100_000_000
-"""No processor's counter is outside; what is comes of a node that speaks nonsense."""
 
 
 async def measure_tsc_khz(node: Host) -> int:

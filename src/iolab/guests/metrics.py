@@ -52,6 +52,28 @@ _LOOPBACK: Final = "lo"
 
 _LATENCIES: Final = {"read_lat_ns": Direction.READ, "write_lat_ns": Direction.WRITE}
 
+RHO_LEAST: Final = 0.8
+"""Of the I/Os asked for, in flight: a guest with processors to spare keeps 0.85 and more on
+modelled disks, one without 0.04 to 0.22."""
+
+LATENCY_TIMES: Final = 2.0
+"""The generator's mean latency over the hypervisor's: from here on more than half of it was spent
+inside the guest."""
+
+LATENCY_FLOOR_NS: Final = 50_000
+"""Least difference of the two that is told: entering and leaving a guest takes tens of us by
+itself, which is more than a fast device."""
+
+IOS_LEAST: Final = 50
+"""Of fewer I/Os a mean latency at either place is chance."""
+
+PROCESSORS_USED: Final = 0.9
+"""Share of the time that a guest's processors ran or waited for one of their node's from which it
+has none left."""
+
+OPEN_NS: Final = 2**63 - 1
+"""The end of a bin that has none."""
+
 
 class OutlierMetric(Record):
     """A metric that is looked at: `floor` is the least difference that is told, in its unit.
@@ -181,26 +203,6 @@ def node_points(results: Sequence[Result], study: Study) -> Mapping[str, tuple[P
     return {name: summarise(runs, study) for name, runs in of_node.items()}
 
 
-RHO_LEAST: Final = 0.8
-"""Of the I/Os asked for, in flight: a guest with processors to spare keeps 0.85 and more on
-modelled disks, one without 0.04 to 0.22."""
-
-LATENCY_TIMES: Final = 2.0
-"""The generator's mean latency over the hypervisor's: from here on more than half of it was spent
-inside the guest."""
-
-LATENCY_FLOOR_NS: Final = 50_000
-"""Least difference of the two that is told: entering and leaving a guest takes tens of us by
-itself, which is more than a fast device."""
-
-IOS_LEAST: Final = 50
-"""Of fewer I/Os a mean latency at either place is chance."""
-
-PROCESSORS_USED: Final = 0.9
-"""Share of the time that a guest's processors ran or waited for one of their node's from which it
-has none left."""
-
-
 class GuestCpuUse(Record):
     """What each of a guest's processors had of the node's, as shares of the time."""
 
@@ -316,9 +318,6 @@ def _has_no_processor_left(limit: GuestLimit) -> bool:
 
 Bins = Sequence[tuple[int, int, int]]
 """(low ns, high ns, count), ascending, low included and high not."""
-
-OPEN_NS: Final = 2**63 - 1
-"""The end of a bin that has none."""
 
 
 def hypervisor_metrics(node: GuestNode) -> dict[str, Metric]:

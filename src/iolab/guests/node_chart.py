@@ -57,6 +57,9 @@ NAMED_MAX: Final = len(SERIES)
 
 _DASHES: Final = ((), (5, 3), (2, 2))
 
+IDLE_SHARE: Final = 1e-3
+"""A port that never moved this share of what the busiest did has no part in the load."""
+
 
 def node_timeline_chart(
     subject: str, title: str, timeline: NodeTimeline, caveat: str = ""
@@ -261,10 +264,6 @@ def _device_table(title: str, timeline: NodeTimeline) -> Table:
         ("",),
     )
     return Table(f"{title}, {counted_noun(len(rows), 'series', 'series')}", heads, tuple(rows))
-
-
-IDLE_SHARE: Final = 1e-3
-"""A port that never moved this share of what the busiest did has no part in the load."""
 
 
 def build_node_timeline(

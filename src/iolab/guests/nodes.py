@@ -23,6 +23,10 @@ from iolab.record import Record
 if TYPE_CHECKING:
     from iolab.hosts.rates import CounterSeries
 
+LOOPBACK: Final = "lo"
+BITS_PER_BYTE: Final = 8
+BITS_PER_MBIT: Final = 1_000_000
+
 
 class Guest(Record):
     """One guest that made load: `host` is its place among the run's hosts."""
@@ -265,12 +269,6 @@ def _unmonitored_node(view: RunView) -> str | None:
     fleet = fleet_of_run(view.record)
     watched = {bystander.host for bystander in view.record.bystanders}
     return next((node for node in (fleet.nodes if fleet else ()) if node not in watched), None)
-
-
-LOOPBACK: Final = "lo"
-
-BITS_PER_BYTE: Final = 8
-BITS_PER_MBIT: Final = 1_000_000
 
 
 class NodeCounters(Record):

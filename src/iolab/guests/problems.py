@@ -42,6 +42,30 @@ from iolab.study.targets import Target, hypervisors_of_study, targets_of_study, 
 from iolab.text import quote_value
 from iolab.units import format_bytes, parse_size
 
+QEMU: Final = "qemu-system-x86_64"
+QEMU_IMG: Final = "qemu-img"
+QEMU_NBD: Final = "qemu-nbd"
+TASKSET: Final = "taskset"
+FIO: Final = "fio"
+
+ARCHITECTURE: Final = "x86_64"
+"""What our kernel, our agent and the programs in guests are made for."""
+
+QEMU_BYTES: Final = 192 << 20
+"""What QEMU takes beside a guest's memory: measured at 155 MiB beside 192 MiB of an emulated guest
+that had worked, most of them translated code."""
+
+MEMORY_SHARE: Final = 0.9
+"""Of a node's memory for guests; the rest is for its kernel and everybody else."""
+
+_INSTALL: Final = {
+    QEMU: "Install it there, as with 'apt-get install qemu-system-x86'.",
+    QEMU_IMG: "Install it there, as with 'apt-get install qemu-utils'; or leave vm.replicas out.",
+    QEMU_NBD: "Install it there, as with 'apt-get install qemu-utils'; or leave vm.replicas out.",
+    TASKSET: "Install it there, as with 'apt-get install util-linux'; or leave vm.pin out.",
+    FIO: "Install it there, as with 'apt-get install fio': it lays out the disks of guests.",
+}
+
 
 def add_guest_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of `[vm]`, of guests and their nodes, and of the axis of a growing fleet."""
@@ -279,31 +303,6 @@ def _check_guest_count_on_nodes(
 
 def _has_name(host: object) -> bool:
     return isinstance(host, dict) and isinstance(host.get("name"), str)
-
-
-QEMU: Final = "qemu-system-x86_64"
-QEMU_IMG: Final = "qemu-img"
-QEMU_NBD: Final = "qemu-nbd"
-TASKSET: Final = "taskset"
-FIO: Final = "fio"
-
-ARCHITECTURE: Final = "x86_64"
-"""What our kernel, our agent and the programs in guests are made for."""
-
-QEMU_BYTES: Final = 192 << 20
-"""What QEMU takes beside a guest's memory: measured at 155 MiB beside 192 MiB of an emulated guest
-that had worked, most of them translated code."""
-
-MEMORY_SHARE: Final = 0.9
-"""Of a node's memory for guests; the rest is for its kernel and everybody else."""
-
-_INSTALL: Final = {
-    QEMU: "Install it there, as with 'apt-get install qemu-system-x86'.",
-    QEMU_IMG: "Install it there, as with 'apt-get install qemu-utils'; or leave vm.replicas out.",
-    QEMU_NBD: "Install it there, as with 'apt-get install qemu-utils'; or leave vm.replicas out.",
-    TASKSET: "Install it there, as with 'apt-get install util-linux'; or leave vm.pin out.",
-    FIO: "Install it there, as with 'apt-get install fio': it lays out the disks of guests.",
-}
 
 
 def required_node_programs(study: Study) -> dict[str, list[str]]:

@@ -41,6 +41,46 @@ DISCONNECT_LIMIT_S: Final = 30.0
 FLUSH_LIMIT_S: Final = 2.0
 """For the last bytes to leave; who does not read loses them."""
 
+LINE_LIMIT_BYTES: Final = 1 << 20
+"""An answer with two histograms has some 10 kB. No more than what a relay's reader holds."""
+
+GREETING_LIMIT_S: Final = 60.0
+"""From the connection to the greeting: a QEMU that starts among many, on processors under load."""
+
+SAID_CHARACTERS: Final = 200
+"""Of what QEMU said that go into a sentence."""
+
+_SEE: Final = "See the last words of the guest's console, and run again."
+
+CONSOLE_TAIL_BYTES: Final = 16 << 10
+"""The end of what a guest's kernel and its first process said: a whole panic is 4 kB."""
+
+OUTPUT_LIMIT_BYTES: Final = 64 << 20
+"""A guest that says more has gone mad; the rest of it is thrown away on its node."""
+
+LAST_LINES: Final = 3
+LINE_CHARACTERS: Final = 160
+
+KILL_LIMIT_S: Final = 30.0
+"""For the node's agent to hear of it, which it does at once: on a node under full load one that is
+late is not lost, and all of its guests with it."""
+
+KILL_TRIES: Final = 50
+
+KILL_RETRY_S: Final = 0.1
+"""A signal may overtake the request to run; it is refused then, and tried anew for five seconds."""
+
+GONE_LIMIT_S: Final = 10.0
+"""From SIGKILL to the end of a process that may have I/O in flight."""
+
+PANIC: Final = "Kernel panic"
+
+OF_AGENT: Final = "iolab-agent:"
+"""How our own process in the guest begins what it says on the console."""
+
+HARMLESS: Final = "PCI: Fatal: No config space access function found"
+"""What every kernel says on a machine without PCI, such as ours: it explains no end."""
+
 
 class SocketRelay:
     """One connection: `reader` has what comes, and it is itself the way there (`FrameWriter`)."""
@@ -226,18 +266,6 @@ class _FlowControl(asyncio.ReadTransport):
         return self._beyond > UNREAD_LIMIT_BYTES
 
 
-LINE_LIMIT_BYTES: Final = 1 << 20
-"""An answer with two histograms has some 10 kB. No more than what a relay's reader holds."""
-
-GREETING_LIMIT_S: Final = 60.0
-"""From the connection to the greeting: a QEMU that starts among many, on processors under load."""
-
-SAID_CHARACTERS: Final = 200
-"""Of what QEMU said that go into a sentence."""
-
-_SEE: Final = "See the last words of the guest's console, and run again."
-
-
 class MonitorRefusal(HostError):
     """A command that QEMU answered with an error; the monitor goes on."""
 
@@ -379,34 +407,6 @@ class GuestMonitor:
         if self._listening and self._listening is not asyncio.current_task():
             self._listening.cancel()
         return self._lost
-
-
-CONSOLE_TAIL_BYTES: Final = 16 << 10
-"""The end of what a guest's kernel and its first process said: a whole panic is 4 kB."""
-
-OUTPUT_LIMIT_BYTES: Final = 64 << 20
-"""A guest that says more has gone mad; the rest of it is thrown away on its node."""
-
-LAST_LINES: Final = 3
-LINE_CHARACTERS: Final = 160
-
-KILL_LIMIT_S: Final = 30.0
-"""For the node's agent to hear of it, which it does at once: on a node under full load one that is
-late is not lost, and all of its guests with it."""
-
-KILL_TRIES: Final = 50
-KILL_RETRY_S: Final = 0.1
-"""A signal may overtake the request to run; it is refused then, and tried anew for five seconds."""
-
-GONE_LIMIT_S: Final = 10.0
-"""From SIGKILL to the end of a process that may have I/O in flight."""
-
-PANIC: Final = "Kernel panic"
-OF_AGENT: Final = "iolab-agent:"
-"""How our own process in the guest begins what it says on the console."""
-
-HARMLESS: Final = "PCI: Fatal: No config space access function found"
-"""What every kernel says on a machine without PCI, such as ours: it explains no end."""
 
 
 class QemuRun:

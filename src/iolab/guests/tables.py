@@ -38,6 +38,49 @@ if TYPE_CHECKING:
     from iolab.core.run import RunKey
     from iolab.report.brief import Brief
 
+GUESTS_SHOWN: Final = 24
+"""Guests told one by one, those that waited longest for a processor first."""
+
+NAMES_SHOWN: Final = 3
+"""Guests named in a row of their node; the others are counted."""
+
+BYTES_CHECK: Final = "guest-bytes"
+"""The check that counts every device of the nodes once."""
+
+_METRICS: Final = (
+    ("iops", "IOPS"),
+    ("bw_bytes_per_s", "Bandwidth"),
+    ("lat_ns_mean", "Mean"),
+    ("lat_ns_p99", "p99"),
+    ("lat_ns_p99_99", "p99.99"),
+)
+
+_NODE: Final = ("Run", "Node")
+
+SCOPES: Final = {"disk": "disk", "cpu": "processor", "nic": "port"}
+"""Kinds of outliers for people."""
+
+_ENDINGS: Final = (
+    ("_bytes_per_s", "bytes/s", " bytes/s"),
+    ("_frames_per_s", "frames/s", " frames/s"),
+    ("_iops", "1/s", " IOPS"),
+    ("_lat_ns", "ns", " latency"),
+    ("_share", "share", ""),
+    ("_depth", "depth", " depth"),
+    ("_c", "celsius", " c"),
+    ("", "", ""),
+)
+"""Of names of metrics: their unit, and what stands for them in words."""
+
+_ACCELERATORS: Final = {"kvm": "KVM", "tcg": "emulation (TCG)", "auto": "not known"}
+_REPLICAS: Final = {1: "on its own node alone"}
+
+_PINNED: Final = {
+    Pinning.NONE: "no",
+    Pinning.CORES: "to processors of its own",
+    Pinning.NUMA: "to one NUMA node, with its memory",
+}
+
 
 def fleet_layer_latencies(nodes: Iterable[NodeResult]) -> tuple[LayerLatency, ...]:
     """The layers of all nodes together: every I/O weighs the same; from the generator down.
@@ -93,23 +136,6 @@ def latency_accounts(run: Result, name: str) -> Iterator[LatencyAccount]:
         )
 
 
-GUESTS_SHOWN: Final = 24
-"""Guests told one by one, those that waited longest for a processor first."""
-
-NAMES_SHOWN: Final = 3
-"""Guests named in a row of their node; the others are counted."""
-
-BYTES_CHECK: Final = "guest-bytes"
-"""The check that counts every device of the nodes once."""
-
-_METRICS: Final = (
-    ("iops", "IOPS"),
-    ("bw_bytes_per_s", "Bandwidth"),
-    ("lat_ns_mean", "Mean"),
-    ("lat_ns_p99", "p99"),
-    ("lat_ns_p99_99", "p99.99"),
-)
-
 Named = tuple[str, Result]
 """What a run is called in a table, and the run."""
 
@@ -131,9 +157,6 @@ def nodes_table(named: Sequence[Named]) -> Table | None:
     return _table_of_runs(
         named, Table("Each node", columns_of(_NODE, numbers, ("Verdict",)), tuple(rows))
     )
-
-
-_NODE: Final = ("Run", "Node")
 
 
 def _table_of_runs(named: Sequence[Named], table: Table) -> Table | None:
@@ -231,28 +254,11 @@ def outliers_table(named: Sequence[Named]) -> Table | None:
     return _table_of_runs(named, Table("What stands out among its like", heads, tuple(rows)))
 
 
-SCOPES: Final = {"disk": "disk", "cpu": "processor", "nic": "port"}
-"""Kinds of outliers for people."""
-
-
 def outlier_values(metric: str, value: float, usual: float) -> tuple[str, str, str, str]:
     """The metric in words, both values with their unit, and how many times one is the other."""
     words, unit = _metric_text_and_unit(metric)
     times = f"{value / usual:.2f}" if usual > 0 else DASH
     return words, value_text(value, unit), value_text(usual, unit), times
-
-
-_ENDINGS: Final = (
-    ("_bytes_per_s", "bytes/s", " bytes/s"),
-    ("_frames_per_s", "frames/s", " frames/s"),
-    ("_iops", "1/s", " IOPS"),
-    ("_lat_ns", "ns", " latency"),
-    ("_share", "share", ""),
-    ("_depth", "depth", " depth"),
-    ("_c", "celsius", " c"),
-    ("", "", ""),
-)
-"""Of names of metrics: their unit, and what stands for them in words."""
 
 
 def _metric_text_and_unit(metric: str) -> tuple[str, str]:
@@ -301,9 +307,6 @@ def _accelerators_text(guests: Iterable[GuestRun]) -> str:
         for guest in guests
     )
     return ", ".join(words)
-
-
-_ACCELERATORS: Final = {"kvm": "KVM", "tcg": "emulation (TCG)", "auto": "not known"}
 
 
 def guests_table(fleet: GuestFleet) -> Table | None:
@@ -383,14 +386,6 @@ def _setting_rows(settings: GuestSettings, disk: str) -> Iterator[tuple[str, str
     yield "Boots at once", str(settings.boots_at_once or "one for each processor of its node")
     yield "A boot may take", f"{settings.boot_limit_s:g} s"
     yield "Kernel", settings.kernel or "the distribution’s, for clouds"
-
-
-_REPLICAS: Final = {1: "on its own node alone"}
-_PINNED: Final = {
-    Pinning.NONE: "no",
-    Pinning.CORES: "to processors of its own",
-    Pinning.NUMA: "to one NUMA node, with its memory",
-}
 
 
 def guest_fleets_by_run(brief: Brief) -> dict[RunKey, GuestFleet]:

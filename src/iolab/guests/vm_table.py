@@ -40,17 +40,6 @@ COPIES: Final = 4096
 NAME_BYTES: Final = 64
 """Of a guest's name: its kernel takes no longer one."""
 
-
-def most_guests_per_agent(replicas: int) -> int:
-    """How many guests a node may have, where each image lies on so many nodes.
-
-    All nodes have as many, and so each serves as many copies of others as there are of its own.
-    """
-    by_runs = (RUNS - RUNS_KEPT) // replicas
-    by_requests = (REQUESTS - REQUESTS_KEPT) // (GUEST_REQUESTS + replicas - 1)
-    return min(by_runs, by_requests)
-
-
 VCPUS_MAX: Final = 255
 """As many as QEMU gives a guest that it emulates: one more would need an x2APIC."""
 
@@ -58,6 +47,7 @@ MEMORY_BYTES_MIN: Final = 128 << 20
 """A kernel, its modules and fio with its buffers need more than half of that."""
 
 MEMORY_BYTES_MAX: Final = 1 << 44
+
 MEMORY_BYTES_MULTIPLE: Final = 1 << 20
 """QEMU takes no smaller part of memory."""
 
@@ -65,10 +55,12 @@ DISK_BYTES_MIN: Final = 16 << 20
 """Fewer bytes would be worked through within a second."""
 
 DISK_BYTES_MAX: Final = 1 << 50
+
 DISK_BYTES_MULTIPLE: Final = 4096
 """What images are read and written in at least, past the page cache."""
 
 LATENCY_S_MIN: Final = 1e-6
+
 LATENCY_S_MAX: Final = 10.0
 """Below, nothing is left of it beside the hypervisor's own time; above, guests report an error."""
 
@@ -84,6 +76,19 @@ BOOTS_MAX: Final = 1000
 
 _SETTINGS: Final = GuestSettings(vcpus=1, memory_bytes=0, disk_bytes=0)
 """For the defaults of what need not be written."""
+
+_LEAST: Final[Mapping[str, object]] = {"vcpus": 1, "memory": "1g", "disk": DISK_BYTES_MAX}
+
+
+def most_guests_per_agent(replicas: int) -> int:
+    """How many guests a node may have, where each image lies on so many nodes.
+
+    All nodes have as many, and so each serves as many copies of others as there are of its own.
+    """
+    by_runs = (RUNS - RUNS_KEPT) // replicas
+    by_requests = (REQUESTS - REQUESTS_KEPT) // (GUEST_REQUESTS + replicas - 1)
+    return min(by_runs, by_requests)
+
 
 Vcpus = Annotated[int, values.integer_value(1, VCPUS_MAX)]
 Memory = Annotated[
@@ -113,9 +118,6 @@ class VmTable(StudyTable):
         _SETTINGS.boot_limit_s
     )
     kernel: Annotated[str, values.absolute_path_value()] | None = None
-
-
-_LEAST: Final[Mapping[str, object]] = {"vcpus": 1, "memory": "1g", "disk": DISK_BYTES_MAX}
 
 
 def replace_faulty_values(written: object) -> VmTable:

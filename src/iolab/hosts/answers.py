@@ -25,6 +25,8 @@ WIRE: Final = 2
 _Path = Annotated[str, Meta(min_length=1, max_length=limits.PATH_CHARACTERS_MOST)]
 Answer = TypeVar("Answer")
 
+_SAME_VERSION: Final = "Use an agent of the same iolab version as this command."
+
 
 class ClockAnswer(Record, kw_only=True):
     """The host's two clocks at one moment, in ns, and its time stamp counter at `mono_ns`."""
@@ -316,9 +318,6 @@ def read_answer(host: str, shape: type[Answer], reply: Message) -> Answer:
             f"{excerpt(where or reply.is_, 100)}: {excerpt(fault, 100)}."
         )
         raise HostError(message, _SAME_VERSION) from None
-
-
-_SAME_VERSION: Final = "Use an agent of the same iolab version as this command."
 
 
 def read_hello(host: str, reply: Message) -> Hello:

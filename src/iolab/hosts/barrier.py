@@ -10,6 +10,9 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from iolab.errors import EngineError, Fault, HostError, Interrupted, IolabError
 from iolab.record import Record
 
+NAMED_HOSTS: Final = 12
+"""Hosts that an error of many names; each has a fault of its own."""
+
 
 class HasName(Protocol):
     """Whatever a phase works on: a host, or a host's work directory."""
@@ -93,10 +96,6 @@ async def run_with(
         leading.cancel()
         following.cancel()
         await asyncio.gather(leading, following, return_exceptions=True)
-
-
-NAMED_HOSTS: Final = 12
-"""Hosts that an error of many names; each has a fault of its own."""
 
 
 def combined_error(failed: Mapping[str, IolabError]) -> IolabError:

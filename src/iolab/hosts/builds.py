@@ -52,6 +52,18 @@ _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _taken: Final[dict[Path, int]] = {}
 """Descriptors that hold the kits of this process until it ends, however it ends."""
 
+PIECE_BYTES: Final = 1 << 20
+"""The most that one message of the wire carries."""
+
+PUT_LIMIT_S: Final = 120.0
+"""For a piece over a slow line that others use too."""
+
+DIGEST_LIMIT_S: Final = 120.0
+"""To read 80 MB back on a busy host."""
+
+TOKEN_LIMIT_BYTES: Final = 1 << 10
+_MODE: Final = 0o600
+
 
 class KitPlan(Record):
     """One kit and how it is made: `kit_family` is what `name` begins with, up to its first hyphen.
@@ -263,20 +275,6 @@ def _remove_abandoned_folder(folder: Path) -> None:
             left.unlink()  # And not what it leads to.
         elif left.is_dir() and _is_own(left):
             shutil.rmtree(left, ignore_errors=True)
-
-
-PIECE_BYTES: Final = 1 << 20
-"""The most that one message of the wire carries."""
-
-PUT_LIMIT_S: Final = 120.0
-"""For a piece over a slow line that others use too."""
-
-DIGEST_LIMIT_S: Final = 120.0
-"""To read 80 MB back on a busy host."""
-
-TOKEN_LIMIT_BYTES: Final = 1 << 10
-
-_MODE: Final = 0o600
 
 
 async def is_file_visible_to(host: Host, token: Path) -> bool:

@@ -20,73 +20,10 @@ from iolab.text import excerpt
 _LENGTHS: Final = struct.Struct("<II")
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
-
-class ProtocolFault(Exception):
-    """The other side does not speak the wire; one sentence says what came instead."""
-
-
-def encode_frame(header: Mapping[str, object], payload: bytes = b"") -> bytes:
-    """A whole frame; ValueError when it would break a limit of the wire."""
-    text = _ENCODER.encode(header).encode()
-    if len(text) > HEADER_BYTES_MOST or len(payload) > PAYLOAD_BYTES_MOST:
-        sizes = f"{len(text)} bytes of header and {len(payload)} of payload"
-        raise ValueError(f"{sizes} do not fit a frame")
-    return _LENGTHS.pack(len(text), len(payload)) + text + payload
-
-
-async def read_frame(reader: asyncio.StreamReader) -> tuple[dict[str, Any], bytes] | None:
-    """The next frame; None at a clean end between two frames. Raises ProtocolFault."""
-    try:
-        lengths = await reader.readexactly(_LENGTHS.size)
-    except asyncio.IncompleteReadError as cut:
-        if not cut.partial:
-            return None
-        shown = excerpt(cut.partial)
-        raise ProtocolFault(f"it ended in the middle of a frame: '{shown}'") from None
-    header_bytes, payload_bytes = _LENGTHS.unpack(lengths)
-    if header_bytes > HEADER_BYTES_MOST or payload_bytes > PAYLOAD_BYTES_MOST:
-        raise ProtocolFault(await _bad_frame_reason(reader, lengths, header_bytes, payload_bytes))
-    try:
-        text = await reader.readexactly(header_bytes)
-        payload = await reader.readexactly(payload_bytes)
-    except asyncio.IncompleteReadError:
-        raise ProtocolFault("it ended in the middle of a frame") from None
-    return _parse_header(text), payload
-
-
 STRANGE_BYTES: Final = 200
+
 STRANGE_WAIT_S: Final = 0.2
 """How much of something that is no frame is shown, and how long it may take to come."""
-
-
-async def _bad_frame_reason(
-    reader: asyncio.StreamReader, lengths: bytes, header_bytes: int, payload_bytes: int
-) -> str:
-    """A sentence that shows text where a frame should be (a login banner, a shell's error)."""
-    try:
-        async with asyncio.timeout(STRANGE_WAIT_S):
-            more = await reader.read(STRANGE_BYTES)
-    except TimeoutError:
-        more = b""
-    if all(32 <= byte < 127 or byte in b"\r\n\t\x1b" for byte in lengths):
-        return f"it printed text where frames should be: '{excerpt(lengths + more)}'"
-    return (
-        f"it announced a frame of {header_bytes} bytes of header and {payload_bytes} of payload, "
-        f"above the limits of {HEADER_BYTES_MOST} and {PAYLOAD_BYTES_MOST}"
-    )
-
-
-def _parse_header(text: bytes) -> dict[str, Any]:
-    # No function is called for each number: a fleet's samples are 200,000 of them a second. Each
-    # is checked where it is used.
-    try:
-        header = msgspec.json.decode(text)
-    except DECODE_FAULTS:
-        raise ProtocolFault(f"a header is not JSON: '{excerpt(text, 100)}'") from None
-    if not isinstance(header, dict):
-        raise ProtocolFault(f"a header is not an object: '{excerpt(text, 100)}'")
-    return header
-
 
 QUEUED_MESSAGES: Final = 64
 """Messages of one request that wait for their reader. Then nothing more is read from the host, its
@@ -124,6 +61,79 @@ FINAL: Final[Mapping[str, str]] = {
 }
 """What the final message of a verb is, where it is not `done`."""
 
+_CANNOT_EXECUTE: Final = "exit code 126"
+"""By which shells, env, chroot and kubectl say that a program is there and may not be run."""
+
+_NOT_PERMITTED: Final = (
+    "Mount /tmp there without noexec; where SELinux or AppArmor forbids it, permit programs in "
+    "/tmp/iolab-agent-* of that user."
+)
+
+LAST_WORDS_LIMIT_S: Final = 3.0
+"""How long an ended connection may take to say why (exit code, standard error)."""
+
+
+class ProtocolFault(Exception):
+    """The other side does not speak the wire; one sentence says what came instead."""
+
+
+def encode_frame(header: Mapping[str, object], payload: bytes = b"") -> bytes:
+    """A whole frame; ValueError when it would break a limit of the wire."""
+    text = _ENCODER.encode(header).encode()
+    if len(text) > HEADER_BYTES_MOST or len(payload) > PAYLOAD_BYTES_MOST:
+        sizes = f"{len(text)} bytes of header and {len(payload)} of payload"
+        raise ValueError(f"{sizes} do not fit a frame")
+    return _LENGTHS.pack(len(text), len(payload)) + text + payload
+
+
+async def read_frame(reader: asyncio.StreamReader) -> tuple[dict[str, Any], bytes] | None:
+    """The next frame; None at a clean end between two frames. Raises ProtocolFault."""
+    try:
+        lengths = await reader.readexactly(_LENGTHS.size)
+    except asyncio.IncompleteReadError as cut:
+        if not cut.partial:
+            return None
+        shown = excerpt(cut.partial)
+        raise ProtocolFault(f"it ended in the middle of a frame: '{shown}'") from None
+    header_bytes, payload_bytes = _LENGTHS.unpack(lengths)
+    if header_bytes > HEADER_BYTES_MOST or payload_bytes > PAYLOAD_BYTES_MOST:
+        raise ProtocolFault(await _bad_frame_reason(reader, lengths, header_bytes, payload_bytes))
+    try:
+        text = await reader.readexactly(header_bytes)
+        payload = await reader.readexactly(payload_bytes)
+    except asyncio.IncompleteReadError:
+        raise ProtocolFault("it ended in the middle of a frame") from None
+    return _parse_header(text), payload
+
+
+async def _bad_frame_reason(
+    reader: asyncio.StreamReader, lengths: bytes, header_bytes: int, payload_bytes: int
+) -> str:
+    """A sentence that shows text where a frame should be (a login banner, a shell's error)."""
+    try:
+        async with asyncio.timeout(STRANGE_WAIT_S):
+            more = await reader.read(STRANGE_BYTES)
+    except TimeoutError:
+        more = b""
+    if all(32 <= byte < 127 or byte in b"\r\n\t\x1b" for byte in lengths):
+        return f"it printed text where frames should be: '{excerpt(lengths + more)}'"
+    return (
+        f"it announced a frame of {header_bytes} bytes of header and {payload_bytes} of payload, "
+        f"above the limits of {HEADER_BYTES_MOST} and {PAYLOAD_BYTES_MOST}"
+    )
+
+
+def _parse_header(text: bytes) -> dict[str, Any]:
+    # No function is called for each number: a fleet's samples are 200,000 of them a second. Each
+    # is checked where it is used.
+    try:
+        header = msgspec.json.decode(text)
+    except DECODE_FAULTS:
+        raise ProtocolFault(f"a header is not JSON: '{excerpt(text, 100)}'") from None
+    if not isinstance(header, dict):
+        raise ProtocolFault(f"a header is not an object: '{excerpt(text, 100)}'")
+    return header
+
 
 class FrameWriter(Protocol):
     """The way to the host, as asyncio.StreamWriter has it."""
@@ -136,14 +146,6 @@ class FrameWriter(Protocol):
 
     def close(self) -> None:
         """End the host's standard input: the lease."""
-
-
-_CANNOT_EXECUTE: Final = "exit code 126"
-"""By which shells, env, chroot and kubectl say that a program is there and may not be run."""
-_NOT_PERMITTED: Final = (
-    "Mount /tmp there without noexec; where SELinux or AppArmor forbids it, permit programs in "
-    "/tmp/iolab-agent-* of that user."
-)
 
 
 class Channel:
@@ -285,10 +287,6 @@ class Channel:
         except TimeoutError:
             words = ""
         return f"broke off: {fault.rstrip('.')}{f' ({words})' if words else ''}"
-
-
-LAST_WORDS_LIMIT_S: Final = 3.0
-"""How long an ended connection may take to say why (exit code, standard error)."""
 
 
 class Request:

@@ -25,6 +25,12 @@ thousand others would count as time on the way, and make every error bound as wi
 CLOCK_LIMIT_S: Final = 10.0
 """A host that needs longer to tell the time cannot start with the others."""
 
+STEP_LEAST_NS: Final = 1_000_000
+"""Between two looks at a host's clocks: less is the time between the reading of one and the other,
+on a host that was busy."""
+
+_GATES: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]] = WeakKeyDictionary()
+
 
 class Clock(Protocol):
     """The controller's clocks; tests bring their own."""
@@ -56,11 +62,6 @@ class ClockOffset(Record):
     offset_ns: int
     error_ns: int
     rtt_ns: int
-
-
-STEP_LEAST_NS: Final = 1_000_000
-"""Between two looks at a host's clocks: less is the time between the reading of one and the other,
-on a host that was busy."""
 
 
 class ClockStepMeter:
@@ -103,9 +104,6 @@ async def measure_offset(host: Host, clock: Clock, as_before: int | None = None)
 def _measurement_semaphore() -> asyncio.Semaphore:
     """What lets so many through at once, one in each event loop."""
     return _GATES.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(CLOCKS_AT_ONCE))
-
-
-_GATES: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]] = WeakKeyDictionary()
 
 
 async def _round_trip(host: Host, clock: Clock) -> ClockOffset:

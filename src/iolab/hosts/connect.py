@@ -34,6 +34,20 @@ PUSHES_AT_ONCE: Final = 32
 """Hosts of commands that are being pushed to at a time. Each takes a process here, and a request to
 what every user of a site shares: Slurm's controller, a cluster's API server."""
 
+_SLURM_HELP: Final = "See with 'squeue' and 'sinfo -N' that the job still runs and the node is up."
+
+LOOK_UP_LIMIT_S: Final = 30.0
+"""More than the 20 s that kubectl is told to wait for its cluster; a plugin that asks for a
+password waits for ever."""
+
+LISTING_BYTES: Final = 64 << 20
+"""A pod is described in about 10 kB; of a thousand pods there is room for six times as much."""
+
+_KUBECTL_HELP: Final = "Try the same with 'kubectl get pods' by hand."
+
+GUEST_TIMEOUT_S: Final = 60.0
+"""An emulated guest may stand still for long, and ends with its node's agent whatever it hears."""
+
 
 class LocalHost(Host):
     """The agent as a subprocess in a session of its own.
@@ -75,9 +89,6 @@ class CommandHost(Host):
         return await start_local_process(self.name, prefix.argv(remote), prefix.environment)
 
 
-_SLURM_HELP: Final = "See with 'squeue' and 'sinfo -N' that the job still runs and the node is up."
-
-
 class SlurmHost(CommandHost):
     """The agent as a job step. When srun goes, slurmstepd ends the agent's input: its lease."""
 
@@ -106,16 +117,6 @@ class SlurmHost(CommandHost):
             return await super().open_link()
         except ReachError as fault:
             raise ReachError(fault.message, _SLURM_HELP) from None
-
-
-LOOK_UP_LIMIT_S: Final = 30.0
-"""More than the 20 s that kubectl is told to wait for its cluster; a plugin that asks for a
-password waits for ever."""
-
-LISTING_BYTES: Final = 64 << 20
-"""A pod is described in about 10 kB; of a thousand pods there is room for six times as much."""
-
-_KUBECTL_HELP: Final = "Try the same with 'kubectl get pods' by hand."
 
 
 async def list_pods(
@@ -152,10 +153,6 @@ async def _command_output(
 
 Boot = Callable[[HostSpec], Awaitable[Link]]
 """Starts a host and gives the way to the agent on it. Raises HostError."""
-
-
-GUEST_TIMEOUT_S: Final = 60.0
-"""An emulated guest may stand still for long, and ends with its node's agent whatever it hears."""
 
 
 class BootedHost(Host):

@@ -17,6 +17,9 @@ from iolab.errors import EngineError
 from iolab.hosts.intervals import Interval
 from iolab.record import Record
 
+FAULTS_LIMIT: Final = 10
+"""A fault often repeats every second; the first ones tell the cause."""
+
 
 class Command(Record):
     """One process to run on a host: an argument list, never a shell line.
@@ -65,10 +68,6 @@ class EngineReading(Record):
     intervals: Sequence[Interval]
     totals: EngineTotals | None
     faults: tuple[str, ...]
-
-
-FAULTS_LIMIT: Final = 10
-"""A fault often repeats every second; the first ones tell the cause."""
 
 
 class ReadingFaults(list[str]):

@@ -28,6 +28,15 @@ from iolab.units import NS_PER_S
 SERVICE_TIMES: Final = frozenset(ServiceTime)
 """What counts the same I/Os a second time, from their submission."""
 
+_HEAD: Final = 4
+"""Numbers of an interval: seq, end, span, how many parts it has."""
+
+_PART: Final = 4
+"""Numbers of a part: direction, I/Os, bytes, how many bins it has."""
+
+_WIDTHS: Final = (np.dtype(np.int16), np.dtype(np.int32), np.dtype(np.int64))
+"""What bins and counts are kept in: the narrowest that holds all of a host's."""
+
 
 class DirectionInterval(Record):
     """What completed in one direction during an interval: `counts[i]` I/Os fell into `bins[i]`.
@@ -104,16 +113,6 @@ class Interval(Record):
     def _counted_directions(self) -> Iterator[DirectionInterval]:
         """Each I/O once: that it is timed from its submission as well makes no second one of it."""
         return (part for part in self.directions if part.direction not in SERVICE_TIMES)
-
-
-_HEAD: Final = 4
-"""Numbers of an interval: seq, end, span, how many parts it has."""
-
-_PART: Final = 4
-"""Numbers of a part: direction, I/Os, bytes, how many bins it has."""
-
-_WIDTHS: Final = (np.dtype(np.int16), np.dtype(np.int32), np.dtype(np.int64))
-"""What bins and counts are kept in: the narrowest that holds all of a host's."""
 
 
 class IntervalLog(Sequence[Interval]):

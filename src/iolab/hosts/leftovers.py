@@ -20,6 +20,27 @@ from iolab.text import excerpt
 TEXT_CHARACTERS: Final = 1000
 """Of a path or a reason in a sentence: most paths are needed whole to be removed."""
 
+_WORDS: Final = {
+    RemnantKind.FOLDER: (
+        "the scratch folder",
+        "Remove what keeps it there, then run '{clean}'.",
+    ),
+    RemnantKind.PROCESS: (
+        "the process",
+        "See what it waits for; once that is gone, 'iolab clean' ends it.",
+    ),
+    RemnantKind.GROUP: ("the control group", "End its processes, then run 'iolab clean'."),
+    RemnantKind.FILE: ("the file", "Remove it by hand."),
+    RemnantKind.MOUNT: (
+        "the file system",
+        "End the processes that use it; the kernel then ends it and its loop device.",
+    ),
+    RemnantKind.DEVICE: (
+        "the session's file system on",
+        "End what uses the device, then wipe it with wipefs if nobody needs it.",
+    ),
+}
+
 
 async def close_hosts(hosts: Iterable[Host]) -> tuple[str, ...]:
     """Close them all at once; a sentence on each thing that stays there, which is reported too."""
@@ -65,25 +86,3 @@ def clean_command(spec: HostSpec, path: str) -> str:
     """The command line that removes what lies in that directory of the host."""
     hosts = "" if spec.kind is HostKind.LOCAL else " --hosts HOSTS"
     return f"iolab clean{hosts} --path {shlex.quote(excerpt(path, TEXT_CHARACTERS))}"
-
-
-_WORDS: Final = {
-    RemnantKind.FOLDER: (
-        "the scratch folder",
-        "Remove what keeps it there, then run '{clean}'.",
-    ),
-    RemnantKind.PROCESS: (
-        "the process",
-        "See what it waits for; once that is gone, 'iolab clean' ends it.",
-    ),
-    RemnantKind.GROUP: ("the control group", "End its processes, then run 'iolab clean'."),
-    RemnantKind.FILE: ("the file", "Remove it by hand."),
-    RemnantKind.MOUNT: (
-        "the file system",
-        "End the processes that use it; the kernel then ends it and its loop device.",
-    ),
-    RemnantKind.DEVICE: (
-        "the session's file system on",
-        "End what uses the device, then wipe it with wipefs if nobody needs it.",
-    ),
-}

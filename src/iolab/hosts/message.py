@@ -13,6 +13,28 @@ from iolab.errors import HostError
 from iolab.record import Record
 from iolab.text import excerpt
 
+_OTHER_WORDS: Final = re.compile(r"\b(?:unknown (?:field|variant)|missing field|no verb)\b")
+"""How an agent refuses a request of which it does not know a part, or knows a part more."""
+
+_REINSTALL: Final = (
+    "Run 'make setup' in a checkout, else install iolab again; if it stays, please report it."
+)
+
+_RIGHTS: Final = "Give the user who runs the agent there the right to do it."
+
+_REMEDIES: Final = {
+    "EACCES": _RIGHTS,
+    "EPERM": _RIGHTS,
+    "EROFS": "Mount the file system writable, or give another path.",
+    "ENOENT": "See that it exists on that host, or give another path.",
+    "ENOTDIR": "Give a path that is a directory.",
+    "ENOSPC": "Make room on that host, or give another path.",
+    "EDQUOT": "Raise the quota of the user who runs the agent there, or give another path.",
+    "busy": "Wait for the session that holds it, or give another path.",
+    "bug": "This is a fault of iolab; please report it with the command that led here.",
+    "bad-request": "This is a fault of iolab; please report it with the command that led here.",
+}
+
 
 class Message(Record):
     """One message of an agent: what it is, its JSON header (untrusted) and its payload."""
@@ -80,24 +102,3 @@ class Stream(Protocol):
 
     async def aclose(self) -> None:
         """Take no more of it."""
-
-
-_OTHER_WORDS: Final = re.compile(r"\b(?:unknown (?:field|variant)|missing field|no verb)\b")
-"""How an agent refuses a request of which it does not know a part, or knows a part more."""
-
-_REINSTALL: Final = (
-    "Run 'make setup' in a checkout, else install iolab again; if it stays, please report it."
-)
-_RIGHTS: Final = "Give the user who runs the agent there the right to do it."
-_REMEDIES: Final = {
-    "EACCES": _RIGHTS,
-    "EPERM": _RIGHTS,
-    "EROFS": "Mount the file system writable, or give another path.",
-    "ENOENT": "See that it exists on that host, or give another path.",
-    "ENOTDIR": "Give a path that is a directory.",
-    "ENOSPC": "Make room on that host, or give another path.",
-    "EDQUOT": "Raise the quota of the user who runs the agent there, or give another path.",
-    "busy": "Wait for the session that holds it, or give another path.",
-    "bug": "This is a fault of iolab; please report it with the command that led here.",
-    "bad-request": "This is a fault of iolab; please report it with the command that led here.",
-}

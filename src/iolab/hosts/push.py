@@ -30,6 +30,29 @@ AGENTS_FOLDER: Final = Path(__file__).parents[1] / "_agent"
 
 LINUX: Final = "Linux"
 
+FOLDER: Final = "/tmp/iolab-agent-{user}"  # noqa: S108 - private and checked before use
+"""Where agents are kept on a host: one folder a user, of mode 700, never followed as a link."""
+
+HASH_SHOWN: Final = 16
+"""Hex digits of the checksum in the file's name; the whole of it is compared."""
+
+STEP_LIMIT_S: Final = 30.0
+"""One small program on the host; a login over a slow link takes seconds."""
+
+UPLOAD_LIMIT_S: Final = 120.0
+"""The agent is about 2 MB: enough for 200 kbit/s."""
+
+OUTPUT_LIMIT_BYTES: Final = 64 << 10
+"""What a step may print; the longest expected answer is one line."""
+
+PRIVATE: Final = "700:directory"
+"""The mode and kind that the agents' folder must have, after its owner."""
+
+PLAIN_WORD: Final = re.compile(r"[A-Za-z0-9_./=:@%+-]+")
+"""Words that mean the same to every shell: a prefix like ssh hands them to one."""
+
+_SILENT: Final = "See that a program started there prints nothing but its own output."
+
 
 def agent_binary(
     machine: str = "", *, system: str = "", host: str = "", folder: Path = AGENTS_FOLDER
@@ -56,28 +79,6 @@ def agent_binary(
         hint = "Install iolab from its wheel; in a checkout 'make setup' builds this machine's, "
         raise HostError(message, hint + "'make agents' all.")
     return agents[machine]
-
-
-FOLDER: Final = "/tmp/iolab-agent-{user}"  # noqa: S108 - private and checked before use
-"""Where agents are kept on a host: one folder a user, of mode 700, never followed as a link."""
-
-HASH_SHOWN: Final = 16
-"""Hex digits of the checksum in the file's name; the whole of it is compared."""
-
-STEP_LIMIT_S: Final = 30.0
-"""One small program on the host; a login over a slow link takes seconds."""
-
-UPLOAD_LIMIT_S: Final = 120.0
-"""The agent is about 2 MB: enough for 200 kbit/s."""
-
-OUTPUT_LIMIT_BYTES: Final = 64 << 10
-"""What a step may print; the longest expected answer is one line."""
-
-PRIVATE: Final = "700:directory"
-"""The mode and kind that the agents' folder must have, after its owner."""
-
-PLAIN_WORD: Final = re.compile(r"[A-Za-z0-9_./=:@%+-]+")
-"""Words that mean the same to every shell: a prefix like ssh hands them to one."""
 
 
 def strip_environment_words(words: Sequence[str]) -> Sequence[str]:
@@ -211,9 +212,6 @@ class CommandFiles(Record):
             await self.runner.run("rm", "-f", path)
         except HostError:
             return
-
-
-_SILENT: Final = "See that a program started there prints nothing but its own output."
 
 
 async def _private_folder(landing: HostFiles) -> str:

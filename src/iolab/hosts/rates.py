@@ -41,6 +41,42 @@ _DISK: Final = (
     "queue_time_ns",
 )
 
+SERVER_COUNTS: Final = (
+    "client_reads",
+    "client_writes",
+    "client_read_timeouts",
+    "client_write_timeouts",
+    "compacted_bytes",
+    "flushed_bytes",
+    "dropped_messages",
+    "collections",
+)
+"""Counters of a node whose growth a second is told."""
+
+SERVER_MEANS: Final = {
+    "client_read_lat_ns": ("client_reads", "client_read_time_ns"),
+    "client_write_lat_ns": ("client_writes", "client_write_time_ns"),
+    "table_read_lat_ns": ("table_reads", "table_read_time_ns"),
+    "table_write_lat_ns": ("table_writes", "table_write_time_ns"),
+}
+"""Mean times of a node: of which events, and the counter of their time."""
+
+SERVER_SHARES: Final = {"collection_share": "collection_time_ns", "cpu_share": "cpu_ns"}
+"""Times of a node as shares of the time that passed; that of processors is of one core."""
+
+SERVER_STATES: Final = (
+    "compactions_pending",
+    "sstables",
+    "live_bytes",
+    "memtable_bytes",
+    "commitlog_bytes",
+    "heap_used_bytes",
+    "direct_bytes",
+    "reads_waiting",
+    "writes_waiting",
+)
+"""What stands in a node at each sample."""
+
 
 class CounterSeries(Record):
     """One derived metric of one device on one host over time.
@@ -250,42 +286,6 @@ def _derive_guest(block: CounterBlock) -> Iterator[_DerivedMetric]:
         share = _ratio_or_nan(used.growth_by_metric[f"vcpu_{what}_ns"], block.span_ns())
         yield _metric_over_steps(block, f"vcpu_{what}_share", share, used.is_usable)
 
-
-SERVER_COUNTS: Final = (
-    "client_reads",
-    "client_writes",
-    "client_read_timeouts",
-    "client_write_timeouts",
-    "compacted_bytes",
-    "flushed_bytes",
-    "dropped_messages",
-    "collections",
-)
-"""Counters of a node whose growth a second is told."""
-
-SERVER_MEANS: Final = {
-    "client_read_lat_ns": ("client_reads", "client_read_time_ns"),
-    "client_write_lat_ns": ("client_writes", "client_write_time_ns"),
-    "table_read_lat_ns": ("table_reads", "table_read_time_ns"),
-    "table_write_lat_ns": ("table_writes", "table_write_time_ns"),
-}
-"""Mean times of a node: of which events, and the counter of their time."""
-
-SERVER_SHARES: Final = {"collection_share": "collection_time_ns", "cpu_share": "cpu_ns"}
-"""Times of a node as shares of the time that passed; that of processors is of one core."""
-
-SERVER_STATES: Final = (
-    "compactions_pending",
-    "sstables",
-    "live_bytes",
-    "memtable_bytes",
-    "commitlog_bytes",
-    "heap_used_bytes",
-    "direct_bytes",
-    "reads_waiting",
-    "writes_waiting",
-)
-"""What stands in a node at each sample."""
 
 _SCOPES: Final[dict[str, Callable[[CounterBlock], Iterator[_DerivedMetric]]]] = {
     "cpu": _derive_cpu,

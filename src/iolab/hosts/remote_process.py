@@ -34,6 +34,24 @@ HALT_RETRY_S: Final = 0.1
 STDERR_TAIL_BYTES: Final = 4096
 """What is kept of the engine's standard error: its end, where the reason stands."""
 
+LIMIT_S: Final = 60.0
+"""What is asked in passing is answered at once, from a busy network file system in a minute."""
+
+OUTPUT_LIMIT_BYTES: Final = 1 << 20
+
+LAST_LINES: Final = 3
+"""Lines of standard error that an error repeats: the reason stands last."""
+
+FINE: Final = frozenset({0})
+INSTALL: Final = "Install it on that host, or name it by its path."
+CORRECT: Final = "Correct what it says and run again."
+
+_NOT_STARTED: Final = frozenset({"ENOENT", "EACCES", "ENOEXEC"})
+"""How an agent says that there is no such program, or none that can be executed."""
+
+FETCH_LIMIT_S: Final = 300.0
+"""For a file of some MiB over a slow line that others use too."""
+
 
 class Ending(Record):
     """How the engine's process ended; `halted` when we asked it to."""
@@ -172,23 +190,6 @@ async def _signal_run(host: Host, run: int, name: str) -> bool:
     return False
 
 
-LIMIT_S: Final = 60.0
-"""What is asked in passing is answered at once, from a busy network file system in a minute."""
-
-OUTPUT_LIMIT_BYTES: Final = 1 << 20
-
-LAST_LINES: Final = 3
-"""Lines of standard error that an error repeats: the reason stands last."""
-
-FINE: Final = frozenset({0})
-
-INSTALL: Final = "Install it on that host, or name it by its path."
-CORRECT: Final = "Correct what it says and run again."
-
-_NOT_STARTED: Final = frozenset({"ENOENT", "EACCES", "ENOEXEC"})
-"""How an agent says that there is no such program, or none that can be executed."""
-
-
 async def run_and_get_output(
     host: Host,
     argv: Sequence[str],
@@ -272,10 +273,6 @@ def _signal_name(number: int) -> str:
         return f" ({signal.Signals(number).name})"
     except ValueError:
         return ""
-
-
-FETCH_LIMIT_S: Final = 300.0
-"""For a file of some MiB over a slow line that others use too."""
 
 
 async def fetch_file(host: Host, path: str, max_bytes: int) -> bytes | None:

@@ -26,6 +26,12 @@ from iolab.hosts.push import (
 from iolab.record import Record
 from iolab.text import excerpt
 
+HOPS_MAX: Final = 8
+"""Jump hosts on one way, and so an end for a configuration in which they lead in a circle."""
+
+CLOSE_LIMIT_S: Final = 2.0
+"""How long a connection may take to say good-bye before it is cut."""
+
 
 class SshLimits(Record):
     """Limits of all ssh connections of a session, in seconds and counts.
@@ -58,13 +64,6 @@ def limits_for_timeout(link_timeout_s: float) -> SshLimits:
     return replace(
         USUAL, keepalives=max(USUAL.keepalives, math.ceil(link_timeout_s / USUAL.keepalive_s))
     )
-
-
-HOPS_MAX: Final = 8
-"""Jump hosts on one way, and so an end for a configuration in which they lead in a circle."""
-
-CLOSE_LIMIT_S: Final = 2.0
-"""How long a connection may take to say good-bye before it is cut."""
 
 
 class LoginAttempt(Struct):

@@ -42,6 +42,8 @@ KNOWN_HOSTS: Final = (
 )
 """Where ssh keeps the host keys that it trusts; a new key belongs into the first."""
 
+_DO: Final = "See that the user may write there, and that there is room."
+
 
 class SshSession(Struct):
     """A connection that stands, with the jump host that it holds open."""
@@ -302,9 +304,6 @@ def _tunnel_hops(tunnel: object) -> tuple[Hop, ...]:
     if any(hop is None for hop in hops):
         raise ValueError(f"ProxyJump {excerpt(tunnel, 100)} names no host")
     return tuple(hop for hop in hops if hop is not None)
-
-
-_DO: Final = "See that the user may write there, and that there is room."
 
 
 @asynccontextmanager

@@ -26,6 +26,17 @@ from iolab.hosts.intervals import return_free_memory
 _Key = tuple[str, str, str]
 _Layout = tuple[tuple[object, ...], tuple[int, ...]]
 
+_NAMING: Final = {int, str, type(None)}
+"""What can name a row: a core's number, its node or none, a device's name."""
+
+_LISTS: Final = (
+    ("cpu", "cpu", 2, CPU),
+    ("disks", "disk", 1, DISK),
+    ("nics", "nic", 1, NIC),
+    ("guests", GUESTS, 1, GUEST),
+)
+"""Lists of a sample: the scope of each, how many places of a row name it, and what follows."""
+
 
 class _HostSamples:
     """One host's samples: of each its seq and real_ns, and which counters it has; their values.
@@ -146,18 +157,6 @@ def _parse_usual_layout(sample: Mapping[str, object]) -> tuple[_Layout, Ints] | 
         return (tuple(heads), missing), np.array(values, dtype=np.int64)
     except (ValueError, OverflowError):
         return None
-
-
-_NAMING: Final = {int, str, type(None)}
-"""What can name a row: a core's number, its node or none, a device's name."""
-
-_LISTS: Final = (
-    ("cpu", "cpu", 2, CPU),
-    ("disks", "disk", 1, DISK),
-    ("nics", "nic", 1, NIC),
-    ("guests", GUESTS, 1, GUEST),
-)
-"""Lists of a sample: the scope of each, how many places of a row name it, and what follows."""
 
 
 def _named_values(sample: Mapping[str, object]) -> Iterator[tuple[_Key, object]]:

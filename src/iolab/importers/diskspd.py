@@ -54,6 +54,20 @@ _IGNORED: Final = {
 _SHOWN: Final = ("BlockSize", "WriteRatio", "RequestCount")
 """Elements whose words stand in settings of a name that is easier to read."""
 
+_DATE: Final = "%Y/%m/%d %H:%M:%S UTC"
+
+OUTPUT_LIMIT_BYTES: Final = 32 << 20
+"""What is read of an output: with `-D` a day of one target is 28 MB, and no run is that long."""
+
+TAGS_LIMIT: Final = 1_000_000
+"""Marks of the document's elements; 32 MiB of empty ones would be a gigabyte in memory."""
+
+SAID_LINES_LIMIT: Final = 8
+"""Lines beside the document that are kept: one thread after the other says the same."""
+
+_LISTS: Final = ("Targets", "Target")
+"""Elements that all options of the only target stand in."""
+
 
 class DiskspdImporter:
     """Every time span of diskspd's XML."""
@@ -182,9 +196,6 @@ def _span_end_ns(result: DiskspdResult, number: int) -> int | None:
     return began_ns + lasted * NS_PER_S
 
 
-_DATE: Final = "%Y/%m/%d %H:%M:%S UTC"
-
-
 def _direction_figures(way: str, span: MeasuredSpan) -> Figures:
     read = way == "read"
     count = sum(work.read_ios if read else work.write_ios for work in span.work)
@@ -292,16 +303,6 @@ class DiskspdFieldReader:
         self.add_fault(
             f"diskspd tells {name} as {quoted_text(text)}.", "Keep what diskspd prints unchanged."
         )
-
-
-OUTPUT_LIMIT_BYTES: Final = 32 << 20
-"""What is read of an output: with `-D` a day of one target is 28 MB, and no run is that long."""
-
-TAGS_LIMIT: Final = 1_000_000
-"""Marks of the document's elements; 32 MiB of empty ones would be a gigabyte in memory."""
-
-SAID_LINES_LIMIT: Final = 8
-"""Lines beside the document that are kept: one thread after the other says the same."""
 
 
 class TargetSettings(Record):
@@ -449,10 +450,6 @@ def _leaf_texts(element: ET.Element, path: str) -> Iterator[tuple[str, str]]:
             yield from _leaf_texts(child, "" if name.endswith(_LISTS) else f"{name}.")
         else:
             yield name, excerpt(child.text or "", WORDS_LIMIT) or "yes"
-
-
-_LISTS: Final = ("Targets", "Target")
-"""Elements that all options of the only target stand in."""
 
 
 def _decode_output(raw: bytes) -> str:

@@ -57,24 +57,6 @@ _ENTRIES: Final = {
 }
 """elbencho's phases that are counted in files and directories."""
 
-
-class _ElbenchoPhase(Record):
-    """What both files tell of a phase, by the names of the CSV file's columns.
-
-    `options` are what the phase was asked for, `operations_with_latency` operations whose latencies
-    were counted.
-    """
-
-    operation: str
-    label: str
-    version: str
-    options: Mapping[str, str]
-    figures: tuple[Figures, ...]
-    seconds: float | None
-    operations_with_latency: tuple[Figures, ...] = ()
-    ended_ns: int | None = None
-
-
 _ASKED: Final = (
     "path type",
     "paths",
@@ -113,6 +95,144 @@ _IGNORED: Final = {
     ),
 }
 
+_NOTHING: Final = "This phase of elbencho has no rate of I/O, files or directories."
+
+_IO_COLUMNS: Final = ("IOPS", "MiB/s", "MiB", "IO lat us")
+"""Columns of I/O; those of the reads of a mix begin with words of their own."""
+
+_OPTIONS: Final = {
+    "hosts": "hosts",
+    "threads": "threads",
+    "paths": "paths",
+    "files": "files",
+    "file_size": "file size",
+    "block_size": "block size",
+    "direct_io": "direct IO",
+    "random_offsets": "random",
+    "io_depth": "IO depth",
+}
+"""What the configuration of a document is called in the CSV file."""
+
+_FLAGS: Final = {
+    "threads": ("threads", "1"),
+    "IO depth": ("iodepth", "1"),
+    "block size": ("block", "1m"),
+    "file size": ("size", ""),
+}
+"""Options of the command with their defaults, where a document has no configuration."""
+
+_UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+_ELSEWHERE: Final = frozenset({"-c", "configfile", "hosts", "hostsfile"})
+"""Options that name a file with options, or hosts of another number of threads."""
+
+_STYLE: Final = CommandSyntax(
+    valueless_letters="wrdDF",
+    value_letters="bcnNst",
+    valueless_words=frozenset(
+        [
+            "allelapsed",
+            "backward",
+            "cpu",
+            "cufile",
+            "deldirs",
+            "delfiles",
+            "direct",
+            "dirsharing",
+            "dirstats",
+            "dropcache",
+            "dryrun",
+            "foreground",
+            "gds",
+            "infloop",
+            "lat",
+            "lathisto",
+            "latpercent",
+            "live1",
+            "live1n",
+            "livecsvex",
+            "mkdirs",
+            "mmap",
+            "netbench",
+            "no0usecerr",
+            "nocsvlabels",
+            "nodelerr",
+            "nodetach",
+            "nodiocheck",
+            "nofdsharing",
+            "nolive",
+            "nopathexp",
+            "norandalign",
+            "preallocfile",
+            "quit",
+            "rand",
+            "randalign",
+            "read",
+            "readinline",
+            "rotatehosts",
+            "s3fastget",
+            "s3ignoreerrors",
+            "s3listobjpar",
+            "s3listverify",
+            "s3nompcheck",
+            "s3randobj",
+            "service",
+            "stat",
+            "statinline",
+            "strided",
+            "svcelapsed",
+            "sync",
+            "treerand",
+            "trunc",
+            "trunctosize",
+            "verifydirect",
+            "version",
+            "write",
+        ]
+    ),
+    path_options=frozenset(
+        [
+            "-c",
+            "configfile",
+            "csvfile",
+            "hostsfile",
+            "jsonfile",
+            "livecsv",
+            "livejson",
+            "opslog",
+            "resfile",
+            "treefile",
+            "treescan",
+        ]
+    ),
+)
+"""Of elbencho's words those without a value, so that the path behind one is no value of it."""
+
+_SHORT: Final = {"-t": "threads", "-b": "block", "-s": "size", "-n": "dirs", "-N": "files"}
+
+_COLUMNS: Final = {
+    *("hosts", "threads", "dirs", "files", "size", "block", "direct", "rand", "iodepth"),
+    *("label", "csvfile", "jsonfile", "arguments"),
+}
+"""Options of a command that stand in columns of their own, or tell nothing of the load."""
+
+
+class _ElbenchoPhase(Record):
+    """What both files tell of a phase, by the names of the CSV file's columns.
+
+    `options` are what the phase was asked for, `operations_with_latency` operations whose latencies
+    were counted.
+    """
+
+    operation: str
+    label: str
+    version: str
+    options: Mapping[str, str]
+    figures: tuple[Figures, ...]
+    seconds: float | None
+    operations_with_latency: tuple[Figures, ...] = ()
+    ended_ns: int | None = None
+
 
 class ElbenchoImporter:
     """Every phase is a run, by its figures until the last thread was done."""
@@ -145,9 +265,6 @@ class ElbenchoImporter:
         if not phases:
             raise ForeignFault("no phase reads, writes, makes or removes anything.")
         return [_foreign_run(file, place, phase) for place, phase in phases]
-
-
-_NOTHING: Final = "This phase of elbencho has no rate of I/O, files or directories."
 
 
 def _is_json_file(file: ForeignFile) -> bool:
@@ -276,10 +393,6 @@ def _phase_end_ns(began: object, ms: float | None) -> int | None:
     except (ValueError, OverflowError):
         return None
     return round((moment + (ms or 0.0) / 1000) * NS_PER_S)
-
-
-_IO_COLUMNS: Final = ("IOPS", "MiB/s", "MiB", "IO lat us")
-"""Columns of I/O; those of the reads of a mix begin with words of their own."""
 
 
 def _figures_from_csv_row(
@@ -435,30 +548,6 @@ def _percentiles_from_bins(
                 break
 
 
-_OPTIONS: Final = {
-    "hosts": "hosts",
-    "threads": "threads",
-    "paths": "paths",
-    "files": "files",
-    "file_size": "file size",
-    "block_size": "block size",
-    "direct_io": "direct IO",
-    "random_offsets": "random",
-    "io_depth": "IO depth",
-}
-"""What the configuration of a document is called in the CSV file."""
-
-_FLAGS: Final = {
-    "threads": ("threads", "1"),
-    "IO depth": ("iodepth", "1"),
-    "block size": ("block", "1m"),
-    "file size": ("size", ""),
-}
-"""Options of the command with their defaults, where a document has no configuration."""
-
-_UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-
-
 def _phase_options(config: Mapping[str, Any], command: str) -> dict[str, str]:
     """The configuration; before 3.1 it is only in the command, if no file has part of it."""
     if config:
@@ -480,100 +569,6 @@ def _phase_options(config: Mapping[str, Any], command: str) -> dict[str, str]:
     for name, (flag, default) in _FLAGS.items():
         options[name] = _size_in_bytes(settings.get(flag, default)) or _size_in_bytes(default) or ""
     return {**options, **others}
-
-
-_ELSEWHERE: Final = frozenset({"-c", "configfile", "hosts", "hostsfile"})
-"""Options that name a file with options, or hosts of another number of threads."""
-
-_STYLE: Final = CommandSyntax(
-    valueless_letters="wrdDF",
-    value_letters="bcnNst",
-    valueless_words=frozenset(
-        [
-            "allelapsed",
-            "backward",
-            "cpu",
-            "cufile",
-            "deldirs",
-            "delfiles",
-            "direct",
-            "dirsharing",
-            "dirstats",
-            "dropcache",
-            "dryrun",
-            "foreground",
-            "gds",
-            "infloop",
-            "lat",
-            "lathisto",
-            "latpercent",
-            "live1",
-            "live1n",
-            "livecsvex",
-            "mkdirs",
-            "mmap",
-            "netbench",
-            "no0usecerr",
-            "nocsvlabels",
-            "nodelerr",
-            "nodetach",
-            "nodiocheck",
-            "nofdsharing",
-            "nolive",
-            "nopathexp",
-            "norandalign",
-            "preallocfile",
-            "quit",
-            "rand",
-            "randalign",
-            "read",
-            "readinline",
-            "rotatehosts",
-            "s3fastget",
-            "s3ignoreerrors",
-            "s3listobjpar",
-            "s3listverify",
-            "s3nompcheck",
-            "s3randobj",
-            "service",
-            "stat",
-            "statinline",
-            "strided",
-            "svcelapsed",
-            "sync",
-            "treerand",
-            "trunc",
-            "trunctosize",
-            "verifydirect",
-            "version",
-            "write",
-        ]
-    ),
-    path_options=frozenset(
-        [
-            "-c",
-            "configfile",
-            "csvfile",
-            "hostsfile",
-            "jsonfile",
-            "livecsv",
-            "livejson",
-            "opslog",
-            "resfile",
-            "treefile",
-            "treescan",
-        ]
-    ),
-)
-"""Of elbencho's words those without a value, so that the path behind one is no value of it."""
-
-
-_SHORT: Final = {"-t": "threads", "-b": "block", "-s": "size", "-n": "dirs", "-N": "files"}
-_COLUMNS: Final = {
-    *("hosts", "threads", "dirs", "files", "size", "block", "direct", "rand", "iodepth"),
-    *("label", "csvfile", "jsonfile", "arguments"),
-}
-"""Options of a command that stand in columns of their own, or tell nothing of the load."""
 
 
 def _options_from_command(command: str) -> dict[str, str]:

@@ -43,6 +43,9 @@ NAME_CHARACTERS: Final = 80
 MARK_CHARACTERS: Final = len("... (123456)")
 """What stands for the rest of it."""
 
+_MEMORY: Final = re.compile(r"^MemTotal:\s+(\d+) kB", re.MULTILINE)
+_THOUSANDS: Final = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
+
 
 class ForeignFault(Exception):
     """A file that was recognised and cannot be used; the message is a sentence, as is `do`."""
@@ -399,9 +402,6 @@ def _match_importers(
     return sorted(pairs, key=lambda pair: importers.index(pair[0]))
 
 
-_MEMORY: Final = re.compile(r"^MemTotal:\s+(\d+) kB", re.MULTILINE)
-
-
 def _with_memory_from_meminfo(
     file: ForeignFile, run: ForeignRun, folder: ImportedFiles
 ) -> ForeignRun:
@@ -450,9 +450,6 @@ def finite_number(value: object) -> float | None:
     except OverflowError:
         return None
     return converted if math.isfinite(converted) and abs(converted) < 2**63 else None
-
-
-_THOUSANDS: Final = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 
 
 def parse_number(text: str) -> float | None:

@@ -31,6 +31,98 @@ from iolab.text import excerpt, list_text
 
 Options = dict[str, str]
 
+ALL_CLIENTS: Final = "All clients"
+"""fio's sum over clients, which is no job."""
+
+_ALIASES: Final = {
+    "ba": "blockalign",
+    "blocksize": "bs",
+    "blocksize_range": "bsrange",
+    "blocksize_unaligned": "bs_unaligned",
+    "disable_bw_measurement": "disable_bw",
+    "fileoffset": "offset",
+    "fill_fs": "fill_device",
+    "io_limit": "io_size",
+    "iodepth_batch_submit": "iodepth_batch",
+    "iodepth_batch_complete": "iodepth_batch_complete_min",
+    "iomem": "mem",
+    "nr_files": "nrfiles",
+    "ratecycle": "rate_cycle",
+    "ratemin": "rate_min",
+    "readwrite": "rw",
+    "start_delay": "startdelay",
+    "timeout": "runtime",
+    "wait_for_previous": "stonewall",
+}
+"""Other names that fio knows for an option."""
+
+_OPPOSITES: Final = {"rwmixwrite": "rwmixread", "buffered": "direct"}
+"""Options that set another one: what comes last holds."""
+
+_EXPRESSION: Final = re.compile(r"\$\{|\$(?:ncpus|pagesize|mb_memory)|^\(")
+
+_KEYS: Final = (
+    *("bs", "bsrange", "buffered", "direct", "filename", "filesize", "iodepth", "nrfiles"),
+    *("numjobs", "ramp_time", "rate", "rate_iops", "refill_buffers", "runtime", "rwmixread"),
+    *("rwmixwrite", "size", "zero_buffers"),
+)
+"""Options that become keys of a workload; without its pattern and engine there is none."""
+
+_LOGS: Final = re.compile(r"(?:write_\w+_log|log_\w+|per_job_logs|bwavgtime|iopsavgtime)")
+
+_NO_EFFECT: Final = {
+    "continue_on_error": ("none", "0"),
+    "fdatasync": ("0",),
+    "fsync": ("0",),
+    "io_size": ("0",),
+    "latency_target": ("0",),
+    "loops": ("1",),
+    "number_ios": ("0",),
+    "offset": ("0",),
+    "offset_increment": ("0",),
+    "rate_process": ("linear",),
+    "startdelay": ("0",),
+    "thinktime": ("0",),
+    "thinktime_spin": ("0",),
+    "verify": ("0",),
+    "write_barrier": ("0",),
+    "zonemode": ("none",),
+}
+"""Values that switch an option off, as fio does by itself."""
+
+_SIZES: Final = ("blockalign", "buffer_compress_chunk")
+"""Options of a size, which is written as a study has it."""
+
+_LIKE: Final = {
+    "aio": "libaio",
+    "guasi": "libaio",
+    "io_uring_cmd": "io_uring",
+    "libblkio": "io_uring",
+    "mmap": "psync",
+    "sg": "libaio",
+    "solarisaio": "libaio",
+    "splice": "psync",
+    "syslet-rw": "libaio",
+    "vsync": "psync",
+    "windowsaio": "libaio",
+    "xnvme": "io_uring",
+}
+"""Engines of fio that do I/O on files or devices, with what a study has for them."""
+
+_TIME: Final = re.compile(r"(\d+)(us|usec|ms|msec|s|m|h|d)?")
+
+_SECONDS: Final = {
+    "us": Fraction(1, 10**6),
+    "ms": Fraction(1, 1000),
+    "s": Fraction(1),
+    "m": Fraction(60),
+    "h": Fraction(3600),
+    "d": Fraction(86400),
+}
+
+_NUMBER: Final = re.compile(r"(0x[0-9a-f]{1,15}|\d{1,18})(?:([kmgtp])(i?b)?|b)?", re.IGNORECASE)
+_POWERS: Final = ("", "k", "m", "g", "t", "p")
+
 
 def is_job_file(text: str) -> bool:
     """Whether a text has a section and an option that makes a job: others have sections, too."""
@@ -89,10 +181,6 @@ def jobs_from_reports(text: str) -> list[JobDraft]:
     return [*_job_drafts(list(jobs.values())), *silent]
 
 
-ALL_CLIENTS: Final = "All clients"
-"""fio's sum over clients, which is no job."""
-
-
 def _json_reports(text: str) -> Iterator[Mapping[str, Any]]:
     """Every report in a text, one after another."""
     decoder = json.JSONDecoder()
@@ -103,32 +191,6 @@ def _json_reports(text: str) -> Iterator[Mapping[str, Any]]:
         except (ValueError, RecursionError) as error:
             raise UsageError("The report is no whole JSON document.", "Give it whole.") from error
         yield dict_or_empty(document)
-
-
-_ALIASES: Final = {
-    "ba": "blockalign",
-    "blocksize": "bs",
-    "blocksize_range": "bsrange",
-    "blocksize_unaligned": "bs_unaligned",
-    "disable_bw_measurement": "disable_bw",
-    "fileoffset": "offset",
-    "fill_fs": "fill_device",
-    "io_limit": "io_size",
-    "iodepth_batch_submit": "iodepth_batch",
-    "iodepth_batch_complete": "iodepth_batch_complete_min",
-    "iomem": "mem",
-    "nr_files": "nrfiles",
-    "ratecycle": "rate_cycle",
-    "ratemin": "rate_min",
-    "readwrite": "rw",
-    "start_delay": "startdelay",
-    "timeout": "runtime",
-    "wait_for_previous": "stonewall",
-}
-"""Other names that fio knows for an option."""
-
-_OPPOSITES: Final = {"rwmixwrite": "rwmixread", "buffered": "direct"}
-"""Options that set another one: what comes last holds."""
 
 
 def _set_option(options: Options, key: str, value: str) -> None:
@@ -190,9 +252,6 @@ def _convert_options(job: JobDraft, options: Options) -> None:
         _convert_other_option(job, option, value, base)
 
 
-_EXPRESSION: Final = re.compile(r"\$\{|\$(?:ncpus|pagesize|mb_memory)|^\(")
-
-
 def _note_expressions(job: JobDraft, options: Options) -> None:
     """Drop what only a running fio knows of options that a workload has."""
     for option, value in list(options.items()):
@@ -202,39 +261,6 @@ def _note_expressions(job: JobDraft, options: Options) -> None:
             del options[option]
             reason = "refused: variables and expressions are not evaluated, so fio's default stands"
             job.add_note(f"{option}={value}", f"{reason}; write the value")
-
-
-_KEYS: Final = (
-    *("bs", "bsrange", "buffered", "direct", "filename", "filesize", "iodepth", "nrfiles"),
-    *("numjobs", "ramp_time", "rate", "rate_iops", "refill_buffers", "runtime", "rwmixread"),
-    *("rwmixwrite", "size", "zero_buffers"),
-)
-"""Options that become keys of a workload; without its pattern and engine there is none."""
-
-_LOGS: Final = re.compile(r"(?:write_\w+_log|log_\w+|per_job_logs|bwavgtime|iopsavgtime)")
-
-_NO_EFFECT: Final = {
-    "continue_on_error": ("none", "0"),
-    "fdatasync": ("0",),
-    "fsync": ("0",),
-    "io_size": ("0",),
-    "latency_target": ("0",),
-    "loops": ("1",),
-    "number_ios": ("0",),
-    "offset": ("0",),
-    "offset_increment": ("0",),
-    "rate_process": ("linear",),
-    "startdelay": ("0",),
-    "thinktime": ("0",),
-    "thinktime_spin": ("0",),
-    "verify": ("0",),
-    "write_barrier": ("0",),
-    "zonemode": ("none",),
-}
-"""Values that switch an option off, as fio does by itself."""
-
-_SIZES: Final = ("blockalign", "buffer_compress_chunk")
-"""Options of a size, which is written as a study has it."""
 
 
 def _convert_other_option(job: JobDraft, option: str, value: str, base: int) -> None:
@@ -449,23 +475,6 @@ def _convert_filename(job: JobDraft, options: Options, jobs: int) -> tuple[int |
     return len(names), jobs
 
 
-_LIKE: Final = {
-    "aio": "libaio",
-    "guasi": "libaio",
-    "io_uring_cmd": "io_uring",
-    "libblkio": "io_uring",
-    "mmap": "psync",
-    "sg": "libaio",
-    "solarisaio": "libaio",
-    "splice": "psync",
-    "syslet-rw": "libaio",
-    "vsync": "psync",
-    "windowsaio": "libaio",
-    "xnvme": "io_uring",
-}
-"""Engines of fio that do I/O on files or devices, with what a study has for them."""
-
-
 def _convert_ioengine(job: JobDraft, options: Options) -> bool:
     """Whether the engine does I/O on files or devices; of others no study measures anything."""
     text = options.pop("ioengine", "psync")
@@ -547,17 +556,6 @@ def _values_by_direction(text: str, default: str) -> tuple[str, str, str]:
     return first, second, third
 
 
-_TIME: Final = re.compile(r"(\d+)(us|usec|ms|msec|s|m|h|d)?")
-_SECONDS: Final = {
-    "us": Fraction(1, 10**6),
-    "ms": Fraction(1, 1000),
-    "s": Fraction(1),
-    "m": Fraction(60),
-    "h": Fraction(3600),
-    "d": Fraction(86400),
-}
-
-
 def _take_duration(job: JobDraft, options: Options, option: str) -> Duration | None:
     text = options.pop(option, None)
     if text is None:
@@ -596,10 +594,6 @@ def _take_flag(job: JobDraft, options: Options, option: str) -> bool:
 
 def _is_on(text: str) -> bool:
     return text == "true" or bool(_parse_whole_number(text))
-
-
-_NUMBER: Final = re.compile(r"(0x[0-9a-f]{1,15}|\d{1,18})(?:([kmgtp])(i?b)?|b)?", re.IGNORECASE)
-_POWERS: Final = ("", "k", "m", "g", "t", "p")
 
 
 def _parse_size(text: str, base: int) -> int | None:

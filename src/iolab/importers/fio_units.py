@@ -23,6 +23,8 @@ _SECONDS: Final = {
     "d": 86400.0,
 }
 
+_SIZES: Final = ((1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k"))
+
 
 def parse_fio_bytes(text: str, kb_base: int = KB_BASE) -> int | None:
     """The bytes that an option's value is; None for a share, a variable, arithmetic or a list.
@@ -56,9 +58,6 @@ def parse_fio_seconds(text: str) -> float | None:
 def is_option_on(text: str | None) -> bool:
     """Whether an option is set: a bare name is, `0` is not."""
     return text is not None and text.strip().lower() not in ("0", "false", "no", "off")
-
-
-_SIZES: Final = ((1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k"))
 
 
 def size_with_unit(size: int) -> int | str:

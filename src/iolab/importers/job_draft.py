@@ -20,6 +20,14 @@ VALUE_CHARACTERS: Final = 4096
 FILE_BYTES: Final = GIB
 """What a job without a size gets."""
 
+REASONS: Final = ("refused", "changed", "kept", "not needed")
+"""What a note's reason begins with; what matters most comes first."""
+
+NO_OPTION: Final = "refused: studies do not have this option"
+
+DEFAULT_BLOCK_BYTES: Final = 4096
+"""What fio and vdbench take where no block is named."""
+
 
 class OptionNote(Record):
     """What became of one option of one job: refused, changed, kept or not needed, and why."""
@@ -62,12 +70,6 @@ class JobDraft(Struct):
         self.workload_keys.clear()
 
 
-REASONS: Final = ("refused", "changed", "kept", "not needed")
-"""What a note's reason begins with; what matters most comes first."""
-
-NO_OPTION: Final = "refused: studies do not have this option"
-
-
 class NamedJob(Record):
     """A job's name and its options, as they stand in a file, by their full names."""
 
@@ -89,10 +91,6 @@ def block_or_default(job: JobDraft, option: str, count: int | None) -> int:
         return count
     job.add_note(option, "changed: 4k, as a block is a multiple of 512 bytes")
     return DEFAULT_BLOCK_BYTES
-
-
-DEFAULT_BLOCK_BYTES: Final = 4096
-"""What fio and vdbench take where no block is named."""
 
 
 def size_text(count: int) -> str:

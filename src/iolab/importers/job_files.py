@@ -31,6 +31,18 @@ JOBS_MAX: Final = 500
 RUNTIME: Final = "30s"
 """What a study gets where no job has a runtime: its runs end by the clock."""
 
+ALL_JOBS: Final = "all jobs"
+"""Whom a note is about that each job has."""
+
+JOBS_NAMED: Final = 3
+"""Jobs that a note names; of more it tells how many there are."""
+
+REASONS_MAX: Final = 3
+"""Notes that an error names where no job can be a workload."""
+
+_IS_LOST: Final = re.compile("whole job|no other file")
+NO_WARMUP: Final = Duration("0s", Fraction(0))
+
 
 class StudyDraft(Record):
     """A study's text, and what in the file it does not say; the same of many jobs is told once."""
@@ -119,20 +131,6 @@ def _study_from_jobs(
             )
             lines.append(f"fio = {{ {settings} }}")
     return StudyDraft("\n".join(lines) + "\n", tuple(notes))
-
-
-ALL_JOBS: Final = "all jobs"
-"""Whom a note is about that each job has."""
-
-JOBS_NAMED: Final = 3
-"""Jobs that a note names; of more it tells how many there are."""
-
-REASONS_MAX: Final = 3
-"""Notes that an error names where no job can be a workload."""
-
-_IS_LOST: Final = re.compile("whole job|no other file")
-
-NO_WARMUP: Final = Duration("0s", Fraction(0))
 
 
 def _longest_duration_and_notes(

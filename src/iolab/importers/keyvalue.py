@@ -59,6 +59,38 @@ _DATE_LINE: Final = re.compile(r"^Date: +(.*)$", re.MULTILINE)
 _DATE: Final = "%a %b %d %H:%M:%S %Y"
 _REPORT: Final = b"secs_elapsed,interval_qps"
 
+_YCSB_BEGIN: Final = re.compile(r"^YCSB Client \S+")
+_YCSB_OVERALL: Final = "[OVERALL], RunTime(ms)"
+_YCSB_JSON: Final = b'"metric":"OVERALL"'
+_COMMAND: Final = "Command line:"
+
+YCSB_IGNORED: Final = {
+    "exportfile": "where results are written",
+    "hdrhistogram.output.path": "where results are written",
+    "measurement.raw.output_file": "where results are written",
+    "status.interval": "how often progress is printed",
+    "maxexecutiontime": "how long the load may run, not what it does",
+}
+"""Properties that do not make two runs unlike, each with the reason."""
+
+_WORKLOAD_FILE: Final = "workload file"
+
+_YCSB_OPTIONS: Final = {
+    "-threads": "threads",
+    "-target": "target",
+    "-db": "db",
+    "-P": _WORKLOAD_FILE,
+}
+
+_YCSB_PROPERTIES: Final = {"threadcount": "threads"}
+"""Properties that an option sets, too, by the option's name."""
+
+_LINE: Final = re.compile(r"^\[([A-Z][A-Z-]*)\], ([^,]+), (\S+)$")
+_AT: Final = re.compile(r"(\d{1,3}(?:\.\d{1,9})?)(?:th|st|nd|rd)?PercentileLatency\(us\)")
+
+_YCSB_SUCCESS: Final = ("Return=OK", "Return=0")
+"""How an operation that was done ends; YCSB 0.1 prints the number that the database returned."""
+
 
 class DbBenchImporter:
     """Every benchmark of the command line is a run."""
@@ -276,21 +308,6 @@ def _latencies_by_operation(part: Section) -> dict[str, Figures]:
     return by_operation
 
 
-_YCSB_BEGIN: Final = re.compile(r"^YCSB Client \S+")
-_YCSB_OVERALL: Final = "[OVERALL], RunTime(ms)"
-_YCSB_JSON: Final = b'"metric":"OVERALL"'
-_COMMAND: Final = "Command line:"
-
-YCSB_IGNORED: Final = {
-    "exportfile": "where results are written",
-    "hdrhistogram.output.path": "where results are written",
-    "measurement.raw.output_file": "where results are written",
-    "status.interval": "how often progress is printed",
-    "maxexecutiontime": "how long the load may run, not what it does",
-}
-"""Properties that do not make two runs unlike, each with the reason."""
-
-
 def _ycsb_sections(file: ForeignFile) -> list[Section]:
     """A section for each summary, from the client's first line on where that is printed."""
     begins = split_into_sections(file, _YCSB_BEGIN)
@@ -330,20 +347,6 @@ def _ycsb_options(command: str) -> Iterator[tuple[str, str]]:
             )
         elif option in _YCSB_OPTIONS:
             yield _YCSB_OPTIONS[option], excerpt(value, SETTING_CHARACTERS_MOST)
-
-
-_WORKLOAD_FILE: Final = "workload file"
-_YCSB_OPTIONS: Final = {
-    "-threads": "threads",
-    "-target": "target",
-    "-db": "db",
-    "-P": _WORKLOAD_FILE,
-}
-_YCSB_PROPERTIES: Final = {"threadcount": "threads"}
-"""Properties that an option sets, too, by the option's name."""
-
-_LINE: Final = re.compile(r"^\[([A-Z][A-Z-]*)\], ([^,]+), (\S+)$")
-_AT: Final = re.compile(r"(\d{1,3}(?:\.\d{1,9})?)(?:th|st|nd|rd)?PercentileLatency\(us\)")
 
 
 class YcsbImporter:
@@ -457,10 +460,6 @@ class YcsbImporter:
             file, re.compile(rf"{re.escape(file.path.stem)}[._-].*\.hdr")
         ):
             folder.mark_used(log_file)
-
-
-_YCSB_SUCCESS: Final = ("Return=OK", "Return=0")
-"""How an operation that was done ends; YCSB 0.1 prints the number that the database returned."""
 
 
 def _operation_count(section: Mapping[str, str]) -> int:

@@ -26,6 +26,12 @@ _WHOLE_NUMBER: Final = re.compile(r"(-?\d{1,18})(?:\.0{1,9})?")
 OTHERS_FROM: Final = 16
 """The number of the first operation that is no I/O: those of the tables' own words lie below."""
 
+REACHED_SHARE: Final = 0.95
+"""A load that reaches less of its rate than this was held back by the target, not by the rate."""
+
+CLIENT_COUNT: Final = "client count"
+"""The setting that we add; no tool has one of this name."""
+
 
 class ImportedJob(AnyJob, Record, tag="imported"):
     """What a tool says that one of its jobs was to do; `settings` are its options as it tells them.
@@ -194,10 +200,6 @@ Settings = tuple[tuple[str, int | str], ...]
 """Settings of a load, each by its name."""
 
 
-REACHED_SHARE: Final = 0.95
-"""A load that reaches less of its rate than this was held back by the target, not by the rate."""
-
-
 def is_held_to_rate(target_per_s: float | None, reached_per_s: float | None) -> bool:
     """Whether a rate that was set is why a load was no faster."""
     if not target_per_s:
@@ -208,10 +210,6 @@ def is_held_to_rate(target_per_s: float | None, reached_per_s: float | None) -> 
 def headline_for_block_size(block: float | None) -> str:
     """The metric that I/O in blocks of so many bytes is for; IOPS where the size is not told."""
     return "bandwidth" if block is not None and block >= BANDWIDTH_BLOCK_BYTES else "iops"
-
-
-CLIENT_COUNT: Final = "client count"
-"""The setting that we add; no tool has one of this name."""
 
 
 class ForeignRun(Record):

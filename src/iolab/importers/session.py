@@ -62,6 +62,9 @@ TITLES_MOST: Final = 2
 
 Values = tuple[tuple[str, int | str], ...]
 
+_SHOWN: Final = {"rw": "", "bs": "bs", "iodepth": "iodepth", "numjobs": "numjobs", "ioengine": ""}
+"""What says most of a load, each with the word before it."""
+
 
 class PlannedImport(Record):
     """A run with its place in the plan, and the files that tell of it."""
@@ -154,10 +157,6 @@ def _constant_load_text(run: ForeignRun, name: str, varied: Mapping[str, object]
     return ", ".join(
         part for part in parts if part not in (excerpt(name, NAME_CHARACTERS), *name.split(" ")[1:])
     )
-
-
-_SHOWN: Final = {"rw": "", "bs": "bs", "iodepth": "iodepth", "numjobs": "numjobs", "ioengine": ""}
-"""What says most of a load, each with the word before it."""
 
 
 def _imported_job(tool: str, group: Sequence[ForeignRun]) -> ImportedJob:

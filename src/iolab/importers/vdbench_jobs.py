@@ -39,20 +39,6 @@ VALUES_MAX: Final = 1000
 FILE: Final = "file"
 """Whom a note is about that is of no run definition."""
 
-
-class _Definition(Struct):
-    """One `sd`, `wd`, `rd`, `fsd`, `fwd` or `hd` with its parameters by their full names."""
-
-    kind: str
-    name: str
-    options: dict[str, str] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        return ",".join(
-            (f"{self.kind}={self.name}", *(f"{k}={v}" for k, v in self.options.items()))
-        )
-
-
 _LOOPS: Final = (
     "xfersize",
     "threads",
@@ -134,6 +120,29 @@ _REFUSED: Final[Mapping[str, str]] = {
     "replay": "traces are not replayed",
 }
 """Parameters that a study cannot have, with the reason."""
+
+_DEFAULT_ELAPSED: Final = Duration("30s", Fraction(30))
+
+SEEKS_RANDOM: Final = 50
+"""From this share of seeks on, in percent, random offsets are nearer than sequential ones."""
+
+_LOOP_OF_SIZES: Final = "forxfersize"
+_TIME: Final = re.compile(r"(\d+)([mh]?)", re.IGNORECASE)
+_SECONDS: Final = {"": 1, "m": 60, "h": 3600}
+_NUMBER: Final = re.compile(r"(\d{1,18}(?:\.\d{0,6})?|\.\d{1,6})([kmgt]?)b?", re.IGNORECASE)
+
+
+class _Definition(Struct):
+    """One `sd`, `wd`, `rd`, `fsd`, `fwd` or `hd` with its parameters by their full names."""
+
+    kind: str
+    name: str
+    options: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return ",".join(
+            (f"{self.kind}={self.name}", *(f"{k}={v}" for k, v in self.options.items()))
+        )
 
 
 def jobs_from_parameter_file(text: str) -> tuple[list[JobDraft], list[OptionNote]]:
@@ -331,13 +340,6 @@ def _convert_parameters(job: JobDraft, options: dict[str, str]) -> None:
         job.add_note(f"{option}={value}", _unused_parameter_reason(option))
 
 
-_DEFAULT_ELAPSED: Final = Duration("30s", Fraction(30))
-
-
-SEEKS_RANDOM: Final = 50
-"""From this share of seeks on, in percent, random offsets are nearer than sequential ones."""
-
-
 def _convert_access_pattern(job: JobDraft, options: dict[str, str]) -> None:
     seeks = _list_values(options.pop("seekpct", "100"))
     seek = _parse_seek_percent(seeks[0])
@@ -403,9 +405,6 @@ def _convert_block_size(job: JobDraft, options: dict[str, str]) -> int:
     block = block_or_default(job, f"xfersize={text}", block)
     job.workload_keys["bs"] = size_text(block)
     return block
-
-
-_LOOP_OF_SIZES: Final = "forxfersize"
 
 
 def _convert_size_shares(job: JobDraft, text: str) -> int | None:
@@ -486,10 +485,6 @@ def _convert_rate(job: JobDraft, options: dict[str, str]) -> None:
         job.add_note(f"distribution={spread}", "changed: poisson, as arrivals are fixed or poisson")
 
 
-_TIME: Final = re.compile(r"(\d+)([mh]?)", re.IGNORECASE)
-_SECONDS: Final = {"": 1, "m": 60, "h": 3600}
-
-
 def _take_duration(job: JobDraft, options: dict[str, str], option: str) -> Duration | None:
     text = options.pop(option, None)
     if text is None:
@@ -543,9 +538,6 @@ def _range_values(before: Sequence[Fraction], words: Sequence[str]) -> list[Frac
             break
         values.append(following)
     return values[1:]
-
-
-_NUMBER: Final = re.compile(r"(\d{1,18}(?:\.\d{0,6})?|\.\d{1,6})([kmgt]?)b?", re.IGNORECASE)
 
 
 def _parse_number(text: str) -> Fraction | None:

@@ -36,6 +36,9 @@ _RATE: Final = re.compile(
 )
 _LATENCY: Final = re.compile(r"\s*(?P<workload>\S+)\s+(?P<limit>(?:read |write )?\S+\s*<=.*)")
 
+NODES_MOST: Final = 100_000
+"""Nodes that are advised; a need that takes more is not met."""
+
 
 class MinimumRate(Record):
     """At least so many I/Os, operations or bytes a second of a workload, in all."""
@@ -207,10 +210,6 @@ def _printed_peak_points(table: Mapping[str, Any]) -> Iterator[OfferedPoint]:
 def _positive_number(value: object) -> float | None:
     number = None if isinstance(value, list) or printed_range(value) is None else float(str(value))
     return number if number and number > 0 else None
-
-
-NODES_MOST: Final = 100_000
-"""Nodes that are advised; a need that takes more is not met."""
 
 
 class RequirementStatus(StrEnum):

@@ -41,6 +41,26 @@ from iolab.units import format_bytes, format_duration_s
 NAMED_MOST: Final = 4
 """Different values that are named; more are counted."""
 
+_BASES: Final = (Basis.HOST, Basis.NODE, Basis.RAW_TB, Basis.USABLE_TB)
+
+_DRAWN: Final = (Basis.HOST, Basis.NODE, Basis.USABLE_TB, Basis.RAW_TB, Basis.WHOLE)
+"""The basis that is drawn: the first for which both sides are known."""
+
+LEDE: Final = (
+    "What was measured here beside what others published, on other hardware. A ratio says how "
+    "many times the published figure was reached; its interval holds the chance here and the "
+    "rounding there. Told for each host, node or TB it supposes that both scale evenly."
+)
+
+_LATENCIES: Final = "Latencies are told as they are: below 1 is faster here."
+
+_LARGE: Final = {
+    name.lower(): name for name in ("TB", "SSD", "SSDs", "CPU", "CPUs", "DRAM", "NIC", "NICs", "OS")
+}
+
+_NOT_COMPARED: Final = frozenset({"clients", "nodes", "statistic", "left_out", "reported"})
+"""Told of the owner already, or words on how the figures were drawn."""
+
 
 def measured_description(brief: Brief, name: str) -> str:
     """What is known of that here; a dash where nothing is, or where it has no counterpart.
@@ -145,18 +165,6 @@ _OWN: Final[Mapping[str, _Words]] = {
 }
 
 
-_BASES: Final = (Basis.HOST, Basis.NODE, Basis.RAW_TB, Basis.USABLE_TB)
-
-_DRAWN: Final = (Basis.HOST, Basis.NODE, Basis.USABLE_TB, Basis.RAW_TB, Basis.WHOLE)
-"""The basis that is drawn: the first for which both sides are known."""
-
-LEDE: Final = (
-    "What was measured here beside what others published, on other hardware. A ratio says how "
-    "many times the published figure was reached; its interval holds the chance here and the "
-    "rounding there. Told for each host, node or TB it supposes that both scale evenly."
-)
-
-
 def comparison_section(request: PublishedReference, brief: Brief) -> ReportSection:
     """The results beside that set."""
     figures = request.figures
@@ -226,9 +234,6 @@ def _ratio_chart(
         dots=dots,
         table=table,
     )
-
-
-_LATENCIES: Final = "Latencies are told as they are: below 1 is faster here."
 
 
 def _ratios_sentence(owner: str, pairs: Sequence[MatchedFigure], basis: Basis, words: str) -> str:
@@ -347,14 +352,6 @@ def _system_differences_table(
 def _key_display_text(key: str) -> str:
     """A key for people, with what is always written large."""
     return " ".join(_LARGE.get(word, word) for word in key_text(key).split())
-
-
-_LARGE: Final = {
-    name.lower(): name for name in ("TB", "SSD", "SSDs", "CPU", "CPUs", "DRAM", "NIC", "NICs", "OS")
-}
-
-_NOT_COMPARED: Final = frozenset({"clients", "nodes", "statistic", "left_out", "reported"})
-"""Told of the owner already, or words on how the figures were drawn."""
 
 
 def _system_description_rows(owner: PublishedSystem) -> list[tuple[str, str]]:

@@ -73,6 +73,20 @@ _HEADINGS: Final = {
 }
 """Names of published figures, for people."""
 
+_LOAD: Final = frozenset({"write_percent", "queue_depth"})
+"""What the heading of that table says."""
+
+_NOTES: Final = frozenset({"engine", "server", "reported", "placement", "node"})
+"""Texts on how and on what was measured."""
+
+_NUMBERS: Final = frozenset(_HEADINGS) - {"workload", "block_size"}
+
+_WHOLE_FROM: Final = 1000
+"""Printed rates like 1.9e6 are read as the others are."""
+
+_TITLES: Final = {"printed_derivation": "Derived figures as they were printed"}
+_NOT_PRINTED: Final = "its other figure was not printed"
+
 
 def published_tables(published: PublishedSet) -> PublishedTables:
     """What is shown of a published set beside the results of its study."""
@@ -104,15 +118,6 @@ def _single_node_table(node: Mapping[str, Any]) -> Table | None:
     return Table("One node from inside", heads, tuple(row_of(*pair) for pair in rows[:ROWS_MAX]))
 
 
-_LOAD: Final = frozenset({"write_percent", "queue_depth"})
-"""What the heading of that table says."""
-
-_NOTES: Final = frozenset({"engine", "server", "reported", "placement", "node"})
-"""Texts on how and on what was measured."""
-
-_NUMBERS: Final = frozenset(_HEADINGS) - {"workload", "block_size"}
-
-
 def _order_columns(names: Iterable[str]) -> list[str]:
     """Names as they appear, those of one table side by side in the order of their headings."""
     every = list(names)
@@ -135,13 +140,6 @@ def _printed_value_text(value: object) -> str:
     if isinstance(value, Decimal) and value >= _WHOLE_FROM:
         return f"{value:,.0f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-_WHOLE_FROM: Final = 1000
-"""Printed rates like 1.9e6 are read as the others are."""
-
-
-_TITLES: Final = {"printed_derivation": "Derived figures as they were printed"}
 
 
 class ReferenceSection(Record):
@@ -196,9 +194,6 @@ def _value_text(value: object) -> str:
 
 def _is_numeric_text(text: str | None) -> bool:
     return text is None or text.replace(",", "").replace(".", "", 1).isdecimal()
-
-
-_NOT_PRINTED: Final = "its other figure was not printed"
 
 
 def computed_tables(published: PublishedSet) -> Iterator[Table]:

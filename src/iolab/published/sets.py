@@ -33,6 +33,22 @@ NS_PER_MS: Final = 1e6
 MEASURED: Final = "measured"
 """Of results without a name of their own: the product that the set is about."""
 
+_METADATA: Final = {
+    "file-creation": "file_create",
+    "file-stat": "file_stat",
+    "file-read": "file_read",
+    "file-removal": "file_remove",
+    "tree-creation": "tree_create",
+    "tree-removal": "tree_remove",
+}
+"""mdtest's names, as `metadata.example_ops_s` has them."""
+
+_PLACES: Final = ("block_size", "threads", "iodepth")
+"""Keys of `[[result]]` that say for which place of a study's axes a figure was printed."""
+
+_WORDS: Final = ("ssd", "ssds_per_node", "cpu", "dram", "nic", "node", "server", "port_gbit_s")
+"""What is told of hardware."""
+
 
 class PublishedSystem(Record):
     """What published figures were measured on; None for what was not printed.
@@ -120,15 +136,6 @@ _EXAMPLE: Final[Mapping[str, _KeyMeaning]] = {
 }
 """Keys of `[[example]]`; a latency is a mean, or a table of statistics."""
 
-_METADATA: Final = {
-    "file-creation": "file_create",
-    "file-stat": "file_stat",
-    "file-read": "file_read",
-    "file-removal": "file_remove",
-    "tree-creation": "tree_create",
-    "tree-removal": "tree_remove",
-}
-"""mdtest's names, as `metadata.example_ops_s` has them."""
 
 _PEAKS: Final = {
     "peak_iops": _KeyMeaning("", "iops", "1/s"),
@@ -143,12 +150,6 @@ _RESULT: Final = {
     "p99_99_read_ms": _KeyMeaning("", "read_lat_ns_p99_99", "ns", NS_PER_MS),
 }
 """Keys of `[[result]]`; a table in place of a figure has one for each product."""
-
-_PLACES: Final = ("block_size", "threads", "iodepth")
-"""Keys of `[[result]]` that say for which place of a study's axes a figure was printed."""
-
-_WORDS: Final = ("ssd", "ssds_per_node", "cpu", "dram", "nic", "node", "server", "port_gbit_s")
-"""What is told of hardware."""
 
 
 def comparable_figures(published: PublishedSet) -> tuple[PublishedFigure, ...]:

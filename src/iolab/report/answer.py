@@ -67,6 +67,15 @@ _NO_VALUE: Final = "no run has a value"
 _OPERATIONS: Final = ("1/s", "ops/s")
 """Units of rates that have their latency in the answer; of large blocks it says their size."""
 
+_STARVED_EVIDENCE: Final[tuple[str, str]] = ("client-starved", "others_busy_share")
+
+_OTHER_LOAD_EVIDENCE: Final[Mapping[str, tuple[str, str]]] = {
+    "device-busy": ("device-busy", "share_of_run"),
+    "client-starved": _STARVED_EVIDENCE,
+    "cpu-bound-client": _STARVED_EVIDENCE,
+}
+"""Checks that others may be the reason of: (check, evidence) that has their share."""
+
 
 class Answer(Record):
     """The first page; `chart` is None where there are too few figures for one.
@@ -293,15 +302,6 @@ def _other_load_share(run: Result, code: str) -> float:
     values = (check.evidence.get(name) for check in run.verdict.checks if check.code == source)
     share = next(values, None)
     return float(share) if isinstance(share, int | float) else 0.0
-
-
-_STARVED_EVIDENCE: Final[tuple[str, str]] = ("client-starved", "others_busy_share")
-_OTHER_LOAD_EVIDENCE: Final[Mapping[str, tuple[str, str]]] = {
-    "device-busy": ("device-busy", "share_of_run"),
-    "client-starved": _STARVED_EVIDENCE,
-    "cpu-bound-client": _STARVED_EVIDENCE,
-}
-"""Checks that others may be the reason of: (check, evidence) that has their share."""
 
 
 def _concerns_quoted_run(objection: Objection, quoted: set[RunKey | None]) -> bool:

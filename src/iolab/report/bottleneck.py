@@ -46,6 +46,65 @@ _ROLE_PREFIXES: Final = {
     Role.HYPERVISOR: "the node ",
 }
 
+_RESOURCE_COLUMNS: Final = (
+    (Resource.DEVICE, "Device", "device {name} {share} busy"),
+    (Resource.PROCESSORS, "All cores", "processors {share} busy"),
+    (Resource.CORE, "One core", "busiest core {share}"),
+    (Resource.JOB, "Each job", "each job {share} of a core"),
+    (Resource.PORT, "Port", "port {name} {share} full"),
+)
+"""Resources in the order named, each with the head of its column and how its use is told."""
+
+ANCHOR: Final = "limits"
+
+_SECTION_INTRODUCTION: Final = (
+    "What kept the best points from more, by how busy each resource was (utilisation law), by "
+    "where the I/Os in flight were (Little's law), and by whether more load still raised the rate."
+)
+
+_SHARES_NOTE: Final = (
+    "Means over the measured window of one run of each best point: the share of the time that the "
+    "busiest device, all cores and the busiest core were busy, the share of a core that each job "
+    "used, and of its speed that the fullest port carried. A device that serves many I/Os "
+    "at once may be busy all the time and still have more to give: it counts as the limit only "
+    "where more load no longer raised the rate. Latency at the device is the share that "
+    "its own I/Os took of the engine's."
+)
+
+_NAMES_NOTE: Final = "Of several hosts the one with the busiest is named."
+
+_CAUSES_WITH_DEVICE_NAME: Final = (Cause.DEVICE, Cause.DEVICE_OPEN, Cause.CORE, Cause.PORT)
+"""Limits of which there may be several on a host."""
+
+_CAUSE_NAMES: Final[Mapping[Cause, str]] = {
+    Cause.DEVICE: "device",
+    Cause.DEVICE_OPEN: "load, or device",
+    Cause.PROCESSORS: "processors",
+    Cause.CORE: "core",
+    Cause.JOB: "a core for each job",
+    Cause.PORT: "port",
+    Cause.RATE: "rate asked for",
+    Cause.PACE: "pauses of the load",
+    Cause.ONE_AT_A_TIME: "one I/O at a time",
+    Cause.LOAD: "load asked for",
+    Cause.ENGINE: "engine",
+    Cause.SOFTWARE: "software",
+    Cause.BEYOND: "not watched",
+    Cause.NONE: "not known",
+}
+
+LIMITS_IN_LINE: Final = 3
+"""Limits that the line on a terminal names."""
+
+_UNPROVEN_CAUSES: Final = (Cause.LOAD, Cause.NONE, Cause.DEVICE_OPEN, Cause.ONE_AT_A_TIME)
+"""Limits that more load may show not to be any."""
+
+_OTHER_LOAD_REMEDY: Final = (
+    "Other processes (or the kernel for the load) held most of the busy cores: stop the others and "
+    "measure again."
+)
+"""The rest of busy processors is of both: their counters do not tell whom the kernel works for."""
+
 
 def bottleneck_sentence(limit: BottleneckFinding, names: ConfigurationNames) -> str:
     """The sentence on what limits a point."""
@@ -82,16 +141,6 @@ def busiest_resources_text(resources: RunResources) -> str:
     """The busiest resources in brackets: ` (device sda 40 % busy, busiest core 60 %)`."""
     parts = [*_busiest_resource_texts(resources)]
     return f" ({', '.join(parts)})" if parts else ""
-
-
-_RESOURCE_COLUMNS: Final = (
-    (Resource.DEVICE, "Device", "device {name} {share} busy"),
-    (Resource.PROCESSORS, "All cores", "processors {share} busy"),
-    (Resource.CORE, "One core", "busiest core {share}"),
-    (Resource.JOB, "Each job", "each job {share} of a core"),
-    (Resource.PORT, "Port", "port {name} {share} full"),
-)
-"""Resources in the order named, each with the head of its column and how its use is told."""
 
 
 def _busiest_resource_texts(resources: RunResources) -> Iterator[str]:
@@ -318,44 +367,6 @@ def _confidence_text(limit: BottleneckFinding) -> str:
     return ", by single runs" if decision.step.has_single_runs else ", with low confidence"
 
 
-ANCHOR: Final = "limits"
-
-_SECTION_INTRODUCTION: Final = (
-    "What kept the best points from more, by how busy each resource was (utilisation law), by "
-    "where the I/Os in flight were (Little's law), and by whether more load still raised the rate."
-)
-_SHARES_NOTE: Final = (
-    "Means over the measured window of one run of each best point: the share of the time that the "
-    "busiest device, all cores and the busiest core were busy, the share of a core that each job "
-    "used, and of its speed that the fullest port carried. A device that serves many I/Os "
-    "at once may be busy all the time and still have more to give: it counts as the limit only "
-    "where more load no longer raised the rate. Latency at the device is the share that "
-    "its own I/Os took of the engine's."
-)
-
-_NAMES_NOTE: Final = "Of several hosts the one with the busiest is named."
-
-_CAUSES_WITH_DEVICE_NAME: Final = (Cause.DEVICE, Cause.DEVICE_OPEN, Cause.CORE, Cause.PORT)
-"""Limits of which there may be several on a host."""
-
-_CAUSE_NAMES: Final[Mapping[Cause, str]] = {
-    Cause.DEVICE: "device",
-    Cause.DEVICE_OPEN: "load, or device",
-    Cause.PROCESSORS: "processors",
-    Cause.CORE: "core",
-    Cause.JOB: "a core for each job",
-    Cause.PORT: "port",
-    Cause.RATE: "rate asked for",
-    Cause.PACE: "pauses of the load",
-    Cause.ONE_AT_A_TIME: "one I/O at a time",
-    Cause.LOAD: "load asked for",
-    Cause.ENGINE: "engine",
-    Cause.SOFTWARE: "software",
-    Cause.BEYOND: "not watched",
-    Cause.NONE: "not known",
-}
-
-
 def bottlenecks_section(brief: Brief) -> ReportSection | None:
     """The section; None where no run of a best point was watched."""
     # And numpy, which the line has no use for.
@@ -391,10 +402,6 @@ def bottlenecks_table(
     )
     heads = ("Limited by", "Workloads", "Evidence", "What to do next")
     return Table("Bottlenecks", columns_of(heads), cells)
-
-
-LIMITS_IN_LINE: Final = 3
-"""Limits that the line on a terminal names."""
 
 
 def bottlenecks_line(study: Study, limits: Sequence[BottleneckFinding]) -> str:
@@ -446,10 +453,6 @@ def _next_step_text(limit: BottleneckFinding, points: Sequence[PointSummary]) ->
     return recommended_step(limit)
 
 
-_UNPROVEN_CAUSES: Final = (Cause.LOAD, Cause.NONE, Cause.DEVICE_OPEN, Cause.ONE_AT_A_TIME)
-"""Limits that more load may show not to be any."""
-
-
 def recommended_step(limit: BottleneckFinding) -> str:
     """What would raise the rate, or tell what limits it."""
     use, step = limit.decision.use, limit.decision.step
@@ -474,13 +477,6 @@ def recommended_step(limit: BottleneckFinding) -> str:
         Cause.NONE: f"Raise {load} to find the limit.",
     }
     return steps[limit.decision.cause]
-
-
-_OTHER_LOAD_REMEDY: Final = (
-    "Other processes (or the kernel for the load) held most of the busy cores: stop the others and "
-    "measure again."
-)
-"""The rest of busy processors is of both: their counters do not tell whom the kernel works for."""
 
 
 def _is_mostly_other_load(use: ResourceUse | None) -> bool:

@@ -52,6 +52,12 @@ FORMAT: Final = 1
 
 HEADINGS: Final = ("point", "metric", "baseline", "candidate", "ratio", "interval", "verdict")
 
+DIFFERENCE_WORKLOADS_SHOWN: Final = 6
+"""Workloads named with what differs alike in all of them; others are counted."""
+
+_FORBIDDEN_IN_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 has no way to hold, not even escaped."""
+
 
 def comparison_document(compared: ComparisonResult) -> dict[str, Any]:
     """The document of `iolab compare --json`, made of JSON's own types only."""
@@ -186,10 +192,6 @@ def _csv_row(row: ComparedMetric, axes: Sequence[str]) -> Iterator[ExportValue]:
     yield from (*_metric_csv_values(row.baseline), *_metric_csv_values(row.candidate))
     yield from (comparison.ratio, comparison.low, comparison.high)
     yield from (comparison.verdict.value, row.level.value, comparison.reason)
-
-
-DIFFERENCE_WORKLOADS_SHOWN: Final = 6
-"""Workloads named with what differs alike in all of them; others are counted."""
 
 
 def differences_with_workloads(differences: Iterable[Difference]) -> list[Difference]:
@@ -357,10 +359,6 @@ def _metric_history_document(series: MetricHistory) -> dict[str, Any]:
 
 def _change_document(series: MetricHistory, change: LevelChange) -> dict[str, Any]:
     return {"session": series.values[change.index].session, "ratio": change.ratio, "p": change.p}
-
-
-_FORBIDDEN_IN_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 has no way to hold, not even escaped."""
 
 
 def comparison_junit_xml(compared: ComparisonResult) -> str:

@@ -53,6 +53,12 @@ MAX_HEAT_MAPS: Final = 10
 MAX_DISTRIBUTIONS: Final = 64
 """Runs whose latency bins are read and drawn as a curve: each costs about 10 ms."""
 
+BOTTLENECK_RUNS_MAX: Final = 48
+"""Runs whose telemetry is read for what limits them: each costs about 50 ms, and more in fleets."""
+
+_PATH_IN_MESSAGE: Final = re.compile(r"'/.*/(points/[^']*)'", re.DOTALL)
+"""A file of a session; where that lies is nothing to whom a report is handed."""
+
 
 class ChartedRuns(Record):
     """Runs in the order of their importance; those with a timeline are also drawn as curves.
@@ -82,10 +88,6 @@ def select_charted_runs(
     io = {r.key for r in measured if kinds.report_of_result(r).is_single_figure}
     heat_maps = tuple(key for key in keys[:MAX_TIMELINES] if key in io)[:MAX_HEAT_MAPS]
     return ChartedRuns(heat_maps, keys[:MAX_TIMELINES], keys[:MAX_DISTRIBUTIONS])
-
-
-BOTTLENECK_RUNS_MAX: Final = 48
-"""Runs whose telemetry is read for what limits them: each costs about 50 ms, and more in fleets."""
 
 
 class SessionSource(Protocol):
@@ -257,10 +259,6 @@ class _RunReader(Record):
         trace = self.sessions.run_source(key)
         run = f"{trace.digest}, repeat {trace.repeat}"
         self.damaged_runs.append(Damage(f"{trace.label}: {run}" if trace.label else run, message))
-
-
-_PATH_IN_MESSAGE: Final = re.compile(r"'/.*/(points/[^']*)'", re.DOTALL)
-"""A file of a session; where that lies is nothing to whom a report is handed."""
 
 
 def _best_point_runs(best: Sequence[Headline]) -> frozenset[RunKey]:

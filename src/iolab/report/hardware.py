@@ -31,6 +31,28 @@ MODELS_SHOWN: Final = 4
 CLIENTS_MAX: Final = 16
 """Clients named for a configuration; a fleet's others are counted."""
 
+_CONFIGURATION_FACT_NAMES: Final = (
+    "Clients",
+    "Path",
+    "Nodes",
+    "Raw capacity",
+    "Usable capacity",
+    "Cost",
+)
+
+_HOST_FACTS_COUNT: Final = 2
+"""The first so many are told of the hosts of a single configuration."""
+
+_FACTS_SHOWN: Final = (
+    "Machine",
+    "Processor",
+    "Memory",
+    "Network",
+    "Disks",
+    "System",
+    "Virtual machine",
+)
+
 
 def group_identical_hosts(facts: Mapping[str, HostFacts]) -> list[tuple[list[str], HostFacts]]:
     """Hosts that differ in serial numbers and free space alone share tables.
@@ -199,18 +221,6 @@ def configuration_tables(configurations: tuple[Configuration, ...]) -> tuple[Tab
     )
 
 
-_CONFIGURATION_FACT_NAMES: Final = (
-    "Clients",
-    "Path",
-    "Nodes",
-    "Raw capacity",
-    "Usable capacity",
-    "Cost",
-)
-_HOST_FACTS_COUNT: Final = 2
-"""The first so many are told of the hosts of a single configuration."""
-
-
 def _configuration_fact_texts(
     configuration: Configuration, extra_hardware_names: Iterable[str]
 ) -> tuple[str, ...]:
@@ -271,17 +281,6 @@ def hardware_table(facts: Mapping[str, HostFacts]) -> Table:
     )
     shown = tuple(cells for cells in rows if any(cell.text != DASH for cell in cells[1:]))
     return Table("Hosts", tuple(Column(cell.text) for cell in heading), shown)
-
-
-_FACTS_SHOWN: Final = (
-    "Machine",
-    "Processor",
-    "Memory",
-    "Network",
-    "Disks",
-    "System",
-    "Virtual machine",
-)
 
 
 def _machine_fact_texts(host: HostFacts) -> tuple[str, ...]:

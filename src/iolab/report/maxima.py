@@ -56,6 +56,15 @@ _CLIENTS_NOTE: Final = (
     "that differs in its hosts alone."
 )
 
+PRINTED_VERDICT: Final = "printed"
+"""What stands in place of a verdict where others published a figure."""
+
+STATEMENTS_SHOWN: Final = 6
+"""Statements in a chart's sentence; the others stand in its table."""
+
+FACTOR_HEADING: Final = "Times"
+"""How the heading of factors over the first configuration begins."""
+
 
 def maxima_section(brief: Brief) -> ReportSection | None:
     """The best figures of every workload; None where none has one."""
@@ -174,10 +183,6 @@ def _client_share_chart(
     )
 
 
-PRINTED_VERDICT: Final = "printed"
-"""What stands in place of a verdict where others published a figure."""
-
-
 class PeakFigure(Record):
     """A maximum.
 
@@ -245,19 +250,11 @@ def _headline_peak(headline: Headline) -> PeakFigure | None:
     )
 
 
-STATEMENTS_SHOWN: Final = 6
-"""Statements in a chart's sentence; the others stand in its table."""
-
-
 def join_statements(statements: Sequence[str]) -> str:
     """Statements as one sentence of a chart, the first of many."""
     hidden = len(statements) - STATEMENTS_SHOWN
     more = (f"{counted_noun(hidden, 'more workload')} in the table",) if hidden > 0 else ()
     return f"{'; '.join((*statements[:STATEMENTS_SHOWN], *more))}."
-
-
-FACTOR_HEADING: Final = "Times"
-"""How the heading of factors over the first configuration begins."""
 
 
 def maxima_table(

@@ -46,6 +46,22 @@ NewNames = Mapping[str, str]
 
 FactsByKey = Mapping[str, HostFacts]
 
+TEXTS_SHOWN: Final = 3
+"""Titles and names that stand where one does; the others are counted."""
+
+_STATUSES_WORST_FIRST: Final = (
+    SessionStatus.FAILED,
+    SessionStatus.INTERRUPTED,
+    SessionStatus.RUNNING,
+    SessionStatus.DONE,
+)
+
+SESSIONS_MAX: Final = 16
+"""More configurations than that cannot be told apart on any chart."""
+
+_OUTPUT_OPTIONS: Final = ("--out", "-o")
+"""Options of `iolab run` that say where a session lies."""
+
 
 def number_duplicates(names: Iterable[str]) -> list[str]:
     """The names in their order, those that come again with a number: `a`, `a-2`."""
@@ -225,17 +241,6 @@ def _new_name(name: str, names: NewNames) -> str:
     return names.get(name, name)
 
 
-TEXTS_SHOWN: Final = 3
-"""Titles and names that stand where one does; the others are counted."""
-
-_STATUSES_WORST_FIRST: Final = (
-    SessionStatus.FAILED,
-    SessionStatus.INTERRUPTED,
-    SessionStatus.RUNNING,
-    SessionStatus.DONE,
-)
-
-
 def merge_studies(
     studies: Sequence[Study],
     configurations: Sequence[Sequence[Configuration]],
@@ -400,13 +405,6 @@ def _sorted_if_numbers(values: tuple[int | str, ...]) -> tuple[int | str, ...]:
 
 def _distinct_listing(texts: Iterable[str]) -> str:
     return list_text(list(dict.fromkeys(texts)), TEXTS_SHOWN)
-
-
-SESSIONS_MAX: Final = 16
-"""More configurations than that cannot be told apart on any chart."""
-
-_OUTPUT_OPTIONS: Final = ("--out", "-o")
-"""Options of `iolab run` that say where a session lies."""
 
 
 def merge_sessions(sources: Sequence[tuple[str, SessionSource]]) -> SessionSource:

@@ -58,6 +58,30 @@ if TYPE_CHECKING:
 INDISTINGUISHABLE_SHOWN: Final = 3
 """Places that is not distinguishable as the best that are named; more are counted."""
 
+NEGLIGIBLE_LEAD: Final = 0.0005
+"""A lead that would be shown as none is none."""
+
+FACTOR_FROM: Final = 2.0
+"""From here on a lead is told as a factor."""
+
+_NEED_PREFIXES: Final = {
+    Need.CAPACITY: "For capacity first",
+    Need.PERFORMANCE: "For performance",
+    Need.VALUE: "For performance at its cost",
+    Need.BALANCE: "For balance",
+}
+
+SENTENCES_SHOWN: Final = 8
+"""Sentences that stand open: what fits a screen. The others are folded below them."""
+
+LINKS_MAX: Final = 4
+"""Runs that a sentence leads to; more are counted."""
+
+_COMMON_DOUBT_SENTENCES: Final = {
+    Level.INDICATIVE: "All of these are indicative only.",
+    Level.INVALID: "No run of these is valid.",
+}
+
 
 class Sentence(Record):
     """A statement for people and the finding that it is made of, with its runs."""
@@ -264,20 +288,6 @@ def _metric_with_interval_text(metric: Metric) -> str:
     return f"{metric_text(metric)} ({low} to {high})"
 
 
-NEGLIGIBLE_LEAD: Final = 0.0005
-"""A lead that would be shown as none is none."""
-
-FACTOR_FROM: Final = 2.0
-"""From here on a lead is told as a factor."""
-
-_NEED_PREFIXES: Final = {
-    Need.CAPACITY: "For capacity first",
-    Need.PERFORMANCE: "For performance",
-    Need.VALUE: "For performance at its cost",
-    Need.BALANCE: "For balance",
-}
-
-
 def recommendation_sentence(suits: Recommendation, names: ConfigurationNames) -> str:
     """The sentence on a need; where intervals do not tell, that is what it says."""
     best, second = names.title(suits.configuration), names.title(suits.runner_up)
@@ -384,13 +394,6 @@ def distinct_sentences(sentences: Iterable[Sentence]) -> Iterator[Sentence]:
             yield sentence
 
 
-SENTENCES_SHOWN: Final = 8
-"""Sentences that stand open: what fits a screen. The others are folded below them."""
-
-LINKS_MAX: Final = 4
-"""Runs that a sentence leads to; more are counted."""
-
-
 class LinkedSentence(Record):
     """A sentence.
 
@@ -424,12 +427,6 @@ def factor_out_common_doubt(
             shorter = (replace(item, text=item.text.removesuffix(end)) for item in sentences)
             return tuple(shorter), of_all
     return sentences, ""
-
-
-_COMMON_DOUBT_SENTENCES: Final = {
-    Level.INDICATIVE: "All of these are indicative only.",
-    Level.INVALID: "No run of these is valid.",
-}
 
 
 def _link_sentence(sentence: Sentence, names: RunAnchors, anchors: RunAnchors) -> LinkedSentence:

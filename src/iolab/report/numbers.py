@@ -25,6 +25,27 @@ DIGITS: Final = 6
 _EXACT_INTEGER_MAX: Final = 2**53
 """Up to here every whole number is a float of its own."""
 
+DASH: Final = "–"
+"""What stands where a number is not known or not supported by enough I/Os."""
+
+TOO_FEW_REPEATS: Final = "too few repeats"
+
+REPEATS_TOO_FAR_APART: Final = "repeats too far apart"
+"""What stands in place of an interval that would say nothing: of two runs, and of more."""
+
+_REPEATS_MIN: Final = 3
+"""Fewer have so wide an interval whatever they are; that of more tells of the target."""
+
+_LEVEL_MARKS: Final = {Level.VALID: "●", Level.INDICATIVE: "◆", Level.INVALID: "✕"}
+_UNIT_WORDS: Final = {"depth": "I/Os", "celsius": "°C", "waiting": "waiting"}
+_SIZE_AXES: Final = frozenset({"bs", "filesize", "block_size"})
+_JSON_SCALAR_TYPES: Final = frozenset({int, bool, str, type(None)})
+
+_SMALL_QUOTIENT: Final = 1.0
+"""Quotients below this keep three digits: rounded to hundredths they would be 0."""
+
+_AXIS_DISPLAY_NAMES: Final = {"vms_per_node": "VMs per node"}
+
 
 def round_floats(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape
     """JSON with its fractions cut to `DIGITS` significant digits; whole numbers stay whole."""
@@ -42,21 +63,6 @@ def _round_float(value: float) -> float | int:
     return int(short) if short.is_integer() and abs(short) < _EXACT_INTEGER_MAX else short
 
 
-DASH: Final = "–"
-"""What stands where a number is not known or not supported by enough I/Os."""
-
-TOO_FEW_REPEATS: Final = "too few repeats"
-REPEATS_TOO_FAR_APART: Final = "repeats too far apart"
-"""What stands in place of an interval that would say nothing: of two runs, and of more."""
-
-_REPEATS_MIN: Final = 3
-"""Fewer have so wide an interval whatever they are; that of more tells of the target."""
-
-_LEVEL_MARKS: Final = {Level.VALID: "●", Level.INDICATIVE: "◆", Level.INVALID: "✕"}
-_UNIT_WORDS: Final = {"depth": "I/Os", "celsius": "°C", "waiting": "waiting"}
-_SIZE_AXES: Final = frozenset({"bs", "filesize", "block_size"})
-
-
 def finite_or_none(value: float | None) -> float | None:
     """JSON has no infinity and no nan; both are unknown."""
     return value if value is not None and math.isfinite(value) else None
@@ -68,9 +74,6 @@ def flat_record_document(record: Struct) -> dict[str, Any]:
     That is for records whose names are those of a document; schemas allow no others there.
     """
     return {name: _json_value(value) for name, value in asdict(record).items()}
-
-
-_JSON_SCALAR_TYPES: Final = frozenset({int, bool, str, type(None)})
 
 
 def _json_value(value: object) -> object:
@@ -149,10 +152,6 @@ def value_text(value: float, unit: str, *, bare_rate: bool = False) -> str:
     return f"{format_count(value)} {_UNIT_WORDS.get(unit, unit)}".strip()
 
 
-_SMALL_QUOTIENT: Final = 1.0
-"""Quotients below this keep three digits: rounded to hundredths they would be 0."""
-
-
 def quotient_text(metric: Metric | None, *, bare_rate: bool = False) -> str:
     """A quotient with its unit; small ones keep their digits."""
     if metric is None or metric.value is None:
@@ -208,9 +207,6 @@ def point_text(workload: str, axis: tuple[tuple[str, int | str], ...]) -> str:
 def axis_name_text(name: str) -> str:
     """An axis in a sentence or a heading: what a study file calls it, but for what reads badly."""
     return _AXIS_DISPLAY_NAMES.get(name, name)
-
-
-_AXIS_DISPLAY_NAMES: Final = {"vms_per_node": "VMs per node"}
 
 
 def all_axis_names(results: Sequence[Result]) -> tuple[str, ...]:

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from iolab.report.charts.series import Panel, RunAnchors, RunDetail, TimeGrid
     from iolab.report.terminal import Screen
 
+_LATENCY_METRICS: Final = (("mean", "lat_ns_mean"), ("p99.5", "lat_ns_p99_5"))
+"""Latencies beside a figure; of a mix each operation has its own."""
+
 
 class SingleFigureReport(LoadReport):
     """Rates and latencies of I/Os."""
@@ -140,10 +143,6 @@ class SingleFigureReport(LoadReport):
         shown = (*SHOWN_METRICS, *own)
         runs = all_runs_table("Every run", study, results, shown, {}, max_rows=len(results))
         return points_and_runs_markdown(study, results, (*POINT_METRICS, *own), runs)
-
-
-_LATENCY_METRICS: Final = (("mean", "lat_ns_mean"), ("p99.5", "lat_ns_p99_5"))
-"""Latencies beside a figure; of a mix each operation has its own."""
 
 
 def _headline_latency_texts(headline: Headline) -> tuple[tuple[str, str], ...]:

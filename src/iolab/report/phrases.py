@@ -35,6 +35,15 @@ if TYPE_CHECKING:
 NAMES_SHOWN: Final = 3
 """Runs named with an objection; more are counted: the table of runs has them."""
 
+IOPS_UNIT: Final = "1/s"
+
+LEVEL_SENTENCES: Final = {
+    Level.VALID: "",
+    Level.INDICATIVE: " This is indicative only.",
+    Level.INVALID: " No run of it is valid.",
+}
+"""What a sentence ends with, by the worst verdict behind it."""
+
 
 class Objection(Record):
     """One check's objection at one level, and the runs that it was made to.
@@ -170,9 +179,6 @@ def run_text(workload: str, axis: tuple[tuple[str, int | str], ...], repeat: int
     """The same of a run that has no result yet."""
     name = point_text(workload, axis)
     return f"{name}, repeat {repeat}" if repeat > 1 else name
-
-
-IOPS_UNIT: Final = "1/s"
 
 
 def load_finding_sentences(findings: LoadFindings) -> Iterator[str]:
@@ -354,14 +360,6 @@ def _load_document(load: SearchMaxLoad) -> dict[str, Any]:
         "settled": highest.is_settled,
         "runs": highest.runs,
     }
-
-
-LEVEL_SENTENCES: Final = {
-    Level.VALID: "",
-    Level.INDICATIVE: " This is indicative only.",
-    Level.INVALID: " No run of it is valid.",
-}
-"""What a sentence ends with, by the worst verdict behind it."""
 
 
 class ConfigurationNames(Record):

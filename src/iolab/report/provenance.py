@@ -28,6 +28,21 @@ from iolab.units import format_bytes, format_duration_s
 LABELS_SHOWN: Final = 8
 """Sessions named under the title; the table has them all."""
 
+FULL_SCALE: Final = "full"
+"""The scale that need not be asked for."""
+
+INVENTORY_FILE: Final = "hosts.toml"
+"""What the inventory is called where the session had one; its text has addresses and logins, so the
+report, which travels, leaves it out."""
+
+_PATH: Final = "target.path="
+
+TITLES_SHOWN: Final = 8
+"""Configurations named for a session; the others are counted."""
+
+NO_DIFFERENCE: Final = "same"
+"""What stands where a session does not differ from the first one."""
+
 
 def session_fact_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
     """When was measured, on how many hosts, how many runs, at which scale, in which session."""
@@ -186,16 +201,6 @@ def _unfinished_session_sentence(name: str, session: SessionDocument, missing: i
         return f"{name} is still running; this is what it has so far."
     how = "was interrupted" if session.status is SessionStatus.INTERRUPTED else "failed"
     return f"{name} {how} with {counted_noun(missing, 'run')} still to make. {session.reason or ''}"
-
-
-FULL_SCALE: Final = "full"
-"""The scale that need not be asked for."""
-
-INVENTORY_FILE: Final = "hosts.toml"
-"""What the inventory is called where the session had one; its text has addresses and logins, so the
-report, which travels, leaves it out."""
-
-_PATH: Final = "target.path="
 
 
 class HowToRepeat(Record):
@@ -405,13 +410,6 @@ def _duration_rows(method: Method) -> tuple[tuple[Cell, ...], ...]:
         ),
         row_of("Warm-up", f"the transient that is found, at least {rule.cut_least_s} s, left out"),
     )
-
-
-TITLES_SHOWN: Final = 8
-"""Configurations named for a session; the others are counted."""
-
-NO_DIFFERENCE: Final = "same"
-"""What stands where a session does not differ from the first one."""
 
 
 def session_tables(sessions: SessionUnion) -> tuple[Table, ...]:

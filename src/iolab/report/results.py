@@ -41,6 +41,28 @@ from iolab.units import NS_PER_S
 if TYPE_CHECKING:
     from iolab.core.samples import IntervalTable
 
+POINT_METRICS: Final = (
+    ("iops", "IOPS"),
+    ("bw_bytes_per_s", "Bandwidth"),
+    ("lat_ns_mean", "Latency mean"),
+    ("lat_ns_p99", "p99"),
+    ("lat_ns_p99_9", "p99.9"),
+)
+
+FORMAT: Final = 1
+"""The number of the JSON document's format; it changes when a reader would have to."""
+
+POINTS_NOTE: Final = "Published values with their 95 % intervals over n runs; each run follows."
+
+TEXT_COLUMNS: Final = frozenset(
+    {
+        "steadiness",
+        *("configuration", "workload", "status", "verdict", "objections", "failure", "digest"),
+        *("excluded_hosts", "notes", "node", "outliers", "host", "operation"),
+    }
+)
+"""Columns of text also where every entry is unknown; others are numbers unless a text is there."""
+
 
 def node_document(node: NodeResult) -> dict[str, Any]:
     """One of a result's `nodes`, made of JSON's own types only."""
@@ -102,15 +124,6 @@ def _layer_latency_columns(nodes: Sequence[NodeResult]) -> dict[str, list[Export
     }
 
 
-POINT_METRICS: Final = (
-    ("iops", "IOPS"),
-    ("bw_bytes_per_s", "Bandwidth"),
-    ("lat_ns_mean", "Latency mean"),
-    ("lat_ns_p99", "p99"),
-    ("lat_ns_p99_9", "p99.9"),
-)
-
-
 def point_documents(
     points: Sequence[PointSummary],
     nodes: Mapping[PointKey, Mapping[str, Mapping[str, Metric]]],
@@ -164,12 +177,6 @@ def metric_and_interval_text(metric: Metric) -> str:
     """A value with its interval and runs: `12.3 k [12.1 k, 12.5 k] n=3`."""
     interval = interval_and_runs_text(metric, bare_rate=True)
     return f"{metric_text(metric, bare_rate=True)} {interval}".strip()
-
-
-FORMAT: Final = 1
-"""The number of the JSON document's format; it changes when a reader would have to."""
-
-POINTS_NOTE: Final = "Published values with their 95 % intervals over n runs; each run follows."
 
 
 def session_document(
@@ -273,16 +280,6 @@ def _evidence_document(evidence: Evidence) -> dict[str, Any]:
         name: finite_or_none(value) if isinstance(value, float) else value
         for name, value in evidence.items()
     }
-
-
-TEXT_COLUMNS: Final = frozenset(
-    {
-        "steadiness",
-        *("configuration", "workload", "status", "verdict", "objections", "failure", "digest"),
-        *("excluded_hosts", "notes", "node", "outliers", "host", "operation"),
-    }
-)
-"""Columns of text also where every entry is unknown; others are numbers unless a text is there."""
 
 
 def result_columns(results: Sequence[Result]) -> dict[str, list[ExportValue]]:

@@ -48,6 +48,15 @@ ROWS_MAX: Final = 2000
 """Runs with a row of their own: each takes half a KiB, and nobody reads more. The last row says how
 many more there are, and what lists them."""
 
+HOSTS_SHOWN: Final = 24
+"""Rows of a fleet's table: a larger fleet shows the slowest and the fastest half of these."""
+
+RUNS_SHOWN: Final = 500
+"""Runs told in detail: each takes some KiB, and a page must open at once."""
+
+NAMES_SHOWN: Final = 8
+"""Hosts named over what they have alike; the others are counted."""
+
 
 def all_runs_table(
     heading: str,
@@ -179,10 +188,6 @@ def run_storage_text(brief: Brief, result: Result) -> str:
     return f"Session {next(ids, brief.session.id)}, {trace.folder}"
 
 
-HOSTS_SHOWN: Final = 24
-"""Rows of a fleet's table: a larger fleet shows the slowest and the fastest half of these."""
-
-
 def slowest_and_fastest_shares_table(kind: LoadReport, result: Result, workload: Workload) -> Table:
     """Each host's share of a run; of a large fleet the slowest and the fastest."""
     table = host_shares_table(result, kind.metric_columns([host.metrics for host in result.hosts]))
@@ -294,13 +299,6 @@ def _moved_bytes(node: NodeBytes) -> int:
 
 def _size_text(size: float | None) -> str:
     return DASH if size is None else format_bytes(size)
-
-
-RUNS_SHOWN: Final = 500
-"""Runs told in detail: each takes some KiB, and a page must open at once."""
-
-NAMES_SHOWN: Final = 8
-"""Hosts named over what they have alike; the others are counted."""
 
 
 class EngineCommand(Record):

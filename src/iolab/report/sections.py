@@ -30,6 +30,14 @@ _SCALING_INTRODUCTION: Final = (
     "ideal, hosts share something that is used up: the target, or what lies between."
 )
 
+ROUND_CHARTS_MAX: Final = 8
+"""Series of rounds with a chart; the others stand in the table."""
+
+_STABILITY_INTRODUCTION: Final = (
+    "What is measured depends on what was written before. Rounds tell when a target had come to "
+    "its steady state, a point that is measured again and again whether it stayed there."
+)
+
 
 def scaling_section(brief: Brief) -> ReportSection | None:
     """Rates over the number of hosts; None where no workload was made by several of them."""
@@ -73,15 +81,6 @@ def all_workload_charts(brief: Brief) -> tuple[ChartGroup, ...]:
         for group in of_kind.get(workload.id, ())
     )
     return (*charts, *brief.kinds.booted_hosts.node_timeline_charts(brief))
-
-
-ROUND_CHARTS_MAX: Final = 8
-"""Series of rounds with a chart; the others stand in the table."""
-
-_STABILITY_INTRODUCTION: Final = (
-    "What is measured depends on what was written before. Rounds tell when a target had come to "
-    "its steady state, a point that is measured again and again whether it stayed there."
-)
 
 
 def stability_section(brief: Brief) -> ReportSection | None:

@@ -20,6 +20,21 @@ from iolab.record import Record
 from iolab.report.numbers import DASH, verdict_mark
 from iolab.text import escape_invisible
 
+HTML_ROWS_MAX: Final = 3000
+"""Rows of a table on a page: browsers take seconds for more. What is left out is said there."""
+
+_NUMBER_CLASS: Final = ' class="n"'
+_PLAIN_CLASS: Final = ' class="plain"'
+
+_MARKDOWN_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|~&$]|:(?=//)|(?<=\bwww)\.)", re.IGNORECASE)
+"""What begins markup, also that of GitHub, which makes links of bare addresses."""
+
+_MARKDOWN_LINE_START: Final = re.compile(r"^(\d{0,9})([-+=.)])(?=[ =-]|$)")
+"""What makes a list, a rule or a heading of the line that begins with it."""
+
+_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
+"""First characters by which spreadsheets take a text for a formula or a command."""
+
 
 class Column(Record):
     """A heading; numbers stand right and are never broken.
@@ -119,14 +134,6 @@ def verdict_cell(level: Level, anchor: str | None = None) -> Cell:
     return Cell(level.value, level, anchor)
 
 
-HTML_ROWS_MAX: Final = 3000
-"""Rows of a table on a page: browsers take seconds for more. What is left out is said there."""
-
-
-_NUMBER_CLASS: Final = ' class="n"'
-_PLAIN_CLASS: Final = ' class="plain"'
-
-
 def table_html(
     table: Table,
     anchors: Collection[str] = (),
@@ -200,13 +207,6 @@ def _escape_html(text: str) -> str:
     return escape(escape_invisible(text))
 
 
-_MARKDOWN_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|~&$]|:(?=//)|(?<=\bwww)\.)", re.IGNORECASE)
-"""What begins markup, also that of GitHub, which makes links of bare addresses."""
-
-_MARKDOWN_LINE_START: Final = re.compile(r"^(\d{0,9})([-+=.)])(?=[ =-]|$)")
-"""What makes a list, a rule or a heading of the line that begins with it."""
-
-
 def table_markdown(table: Table) -> str:
     """The table in Markdown, without its title; empty without a row."""
     return "\n".join(_markdown_lines(table)) if table.rows else ""
@@ -237,9 +237,6 @@ def escape_markdown(foreign: str) -> str:
     line = _MARKDOWN_SPECIAL.sub(r"\\\1", escape_invisible(" ".join(foreign.split())))
     return _MARKDOWN_LINE_START.sub(r"\1\\\2", line)
 
-
-_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
-"""First characters by which spreadsheets take a text for a formula or a command."""
 
 ExportValue = str | int | float | None
 """A field of CSV or of another export: None is unknown."""

@@ -51,6 +51,12 @@ GAP: Final = 2
 COLUMN_WIDTH_MIN: Final = 12
 """A column that gives way keeps so many characters: less can no longer be read."""
 
+VERDICT_WIDTH_MIN: Final = 10
+"""A verdict; what else is said of a run goes on below."""
+
+STEADY_SHOWN: Final = 0.0005
+"""A smaller half-width of an interval is no more than rounding."""
+
 
 def literal_text(text: str, style: str = "") -> Text:
     """Foreign or own text for a screen, never read as markup."""
@@ -70,9 +76,6 @@ def run_label(workload: str, axis: tuple[tuple[str, int | str], ...], repeat: in
 
 Row = Sequence[Text | str]
 """Cells of a table; plain strings are our own or cleaned already."""
-
-VERDICT_WIDTH_MIN: Final = 10
-"""A verdict; what else is said of a run goes on below."""
 
 
 def terminal_table(
@@ -359,10 +362,6 @@ def point_sort_key(point: PointSummary) -> tuple[object, ...]:
         number = axis_value_as_number(name, value)
         values.append((number is None, number or 0.0, str(value)))
     return tuple(values)
-
-
-STEADY_SHOWN: Final = 0.0005
-"""A smaller half-width of an interval is no more than rounding."""
 
 
 def _with_steadiness(text: Text, run: Result) -> Text:

@@ -30,6 +30,9 @@ _FIELD: Final = re.compile(r"(Author|Logo)\s*:\s*(.+)", re.IGNORECASE)
 _HEADING: Final = re.compile(r"#{1,6}\s+(.*?)\s*#*$")
 _PICTURES: Final = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg"}
 
+_BLOCKS: Final = ("heading", "item", "paragraph")
+_STYLES: Final = {"strong": "strong", "em": "emphasis"}
+
 
 class UserText(Record):
     """The texts of the user are Markdown; `logo` is a picture and `logo_type` png or jpeg."""
@@ -150,10 +153,6 @@ def markdown_to_blocks(text: str) -> list[dict[str, Any]]:
         elif token.type in ("fence", "code_block"):
             blocks.append({"kind": "code", "runs": [{"text": token.content, "style": "code"}]})
     return blocks
-
-
-_BLOCKS: Final = ("heading", "item", "paragraph")
-_STYLES: Final = {"strong": "strong", "em": "emphasis"}
 
 
 def _text_runs(children: Sequence[Token]) -> Iterator[dict[str, str]]:

@@ -61,6 +61,22 @@ from iolab.version import __version__
 _TEXT_MAX: Final = 256
 """Characters of a value in an address; a configuration's id is shorter."""
 
+_NO_PAGE: Final = RequestRefusal(404, "There is no such page.", "Begin at the list of sessions.")
+
+_NO_SESSION: Final = RequestRefusal(
+    404,
+    "There is no such session here.",
+    "It may have been moved or removed; see the list of sessions.",
+)
+
+_BUSY: Final = RequestRefusal(
+    503, "Many reports are being made.", "Come again in a minute.", (("retry-after", "60"),)
+)
+
+_SLOW: Final = RequestRefusal(
+    503, "That took too long.", "The machine is busy; come again.", (("retry-after", "30"),)
+)
+
 
 class ServerContext(Record, dict=True):
     """What the pages stand on, and how they call the directory that is served."""
@@ -299,17 +315,3 @@ def _without_root_path(error: IolabError, context: ServerContext) -> IolabError:
     """The error told of places below the directory served, not of where that lies."""
     root = f"{context.library.root}/"
     return type(error)(error.message.replace(root, ""), error.hint.replace(root, ""), error.faults)
-
-
-_NO_PAGE: Final = RequestRefusal(404, "There is no such page.", "Begin at the list of sessions.")
-_NO_SESSION: Final = RequestRefusal(
-    404,
-    "There is no such session here.",
-    "It may have been moved or removed; see the list of sessions.",
-)
-_BUSY: Final = RequestRefusal(
-    503, "Many reports are being made.", "Come again in a minute.", (("retry-after", "60"),)
-)
-_SLOW: Final = RequestRefusal(
-    503, "That took too long.", "The machine is busy; come again.", (("retry-after", "30"),)
-)

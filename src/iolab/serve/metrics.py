@@ -39,6 +39,9 @@ READING_S: Final = 4.0
 _Key = tuple[str, str, int, int]
 """A run: the id of its session's place, its point's digest, its repeat and attempt."""
 
+NOTHING: Final = RunCounters({}, ())
+"""Of a run whose tables are damaged, or not read yet."""
+
 
 class LibraryMetrics:
     """The metrics of the sessions of a library, as they stand at each question."""
@@ -99,10 +102,6 @@ class LibraryMetrics:
             if counts is not None:
                 current[key] = counts
             yield result, counts or NOTHING
-
-
-NOTHING: Final = RunCounters({}, ())
-"""Of a run whose tables are damaged, or not read yet."""
 
 
 def read_run_counters(reader: SessionReader, result: Result, *, timed: bool) -> RunCounters | None:

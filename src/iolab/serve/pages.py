@@ -71,6 +71,27 @@ _SHAPES: Final = {
     ComparisonVerdict.INCONCLUSIVE: "?",
 }
 
+NEWEST_MAX: Final = 12
+"""Runs that are shown: what fits a screen; the report has them all."""
+
+OBJECTIONS_MAX: Final = 6
+"""Objections that are shown, the worst first."""
+
+_NANOSECONDS: Final = 1e9
+CHART_HEIGHT: Final = 90
+
+POINTS_MAX: Final = 420
+"""A point for each unit of the drawing; of more seconds the mean of some is drawn."""
+
+REFRESH_S: Final = 3
+"""How often a page that changes asks for itself again."""
+
+_TOP: Final = b'<body>\n<div class="page">\n'
+"""Where a report begins, below which the way back is put."""
+
+HTML: Final = "text/html; charset=utf-8"
+"""The kind of content of every page."""
+
 
 class ComparePage(Record):
     """Everything on the page; without `are_rows_shown` what forbids the comparison alone."""
@@ -226,15 +247,6 @@ def _x_position(ratio: float, span: float) -> float:
     return round(WIDTH / 2 * (1 + max(-1.0, min(1.0, at / span))), 2)
 
 
-NEWEST_MAX: Final = 12
-"""Runs that are shown: what fits a screen; the report has them all."""
-
-OBJECTIONS_MAX: Final = 6
-"""Objections that are shown, the worst first."""
-
-_NANOSECONDS: Final = 1e9
-
-
 class PlanProgress(Record):
     """How far a session is: runs made of those planned, and what it does now.
 
@@ -295,12 +307,6 @@ def _newest_run_chart(kinds: LoadKinds, opened: LoadedSession, result: Result) -
     unit = metric_spec(rate).unit if rate else "ops/s"
     figure = rate_figure(f"{result.configuration}: {result_run_text(result)}", by_second, unit)
     return draw_inline_svg(figure).svg if figure else ""
-
-
-CHART_HEIGHT: Final = 90
-
-POINTS_MAX: Final = 420
-"""A point for each unit of the drawing; of more seconds the mean of some is drawn."""
 
 
 def rates_by_second(kind: LoadReport, table: IntervalTable) -> Floats:
@@ -412,15 +418,7 @@ def _duration_text(nanoseconds: int) -> str:
     return format_duration_s(max(0, round(nanoseconds / _NANOSECONDS)))
 
 
-REFRESH_S: Final = 3
-"""How often a page that changes asks for itself again."""
-
 _HERE: Final = Path(__file__).parent
-_TOP: Final = b'<body>\n<div class="page">\n'
-"""Where a report begins, below which the way back is put."""
-
-HTML: Final = "text/html; charset=utf-8"
-"""The kind of content of every page."""
 
 
 class WebPage(Record):

@@ -52,6 +52,9 @@ LET_IN: Final = "iolab.let_in"
 
 _REALM: Final = 'Basic realm="iolab: any name, and the token as password", charset="UTF-8"'
 
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""A terminal that goes away ends it, as Ctrl-C does."""
+
 
 class AccessPolicy(Record):
     """Under which names the server may be asked, and the token, None where none is needed.
@@ -258,10 +261,6 @@ _TOKEN: Final = RequestRefusal(
 _BROKEN: Final = RequestRefusal(
     500, "This page could not be made.", "See what the server printed, and report it as a bug."
 )
-
-
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""A terminal that goes away ends it, as Ctrl-C does."""
 
 
 class Listener(Record):

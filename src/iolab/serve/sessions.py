@@ -32,6 +32,27 @@ from iolab.store.verify import run_stamp
 ID_BYTES: Final = 8
 """Enough to tell five hundred places apart, and short in an address."""
 
+_FILES: Final = (
+    layout.SESSION,
+    layout.STUDY,
+    layout.PLAN,
+    layout.HOSTS,
+    layout.LEDGER,
+    layout.LOCK,
+)
+
+_LEVELS: Final = 2
+"""Below `points`: the folders of points, and in them those of runs."""
+
+_FOLDERS_KNOWN_MAX: Final = 4 * ENTRIES_MAX
+"""Folders that are remembered; then the memory begins anew."""
+
+_SESSIONS_KNOWN_MAX: Final = 1024
+"""Sessions whose folders are remembered."""
+
+_SUMMARIES_MAX: Final = 2048
+"""Sessions that are remembered in short; a list shows fewer."""
+
 
 class SessionFolder(Record):
     """Where a session lies: its opaque id, its name below the directory served, and the folder."""
@@ -60,23 +81,6 @@ def _session_folder(root: Path, folder: Path) -> SessionFolder:
     digest = hashlib.blake2b(os.fsencode(name), digest_size=ID_BYTES).hexdigest()
     return SessionFolder(digest, os.fsencode(name).decode("utf-8", "backslashreplace"), folder)
 
-
-_FILES: Final = (
-    layout.SESSION,
-    layout.STUDY,
-    layout.PLAN,
-    layout.HOSTS,
-    layout.LEDGER,
-    layout.LOCK,
-)
-_LEVELS: Final = 2
-"""Below `points`: the folders of points, and in them those of runs."""
-
-_FOLDERS_KNOWN_MAX: Final = 4 * ENTRIES_MAX
-"""Folders that are remembered; then the memory begins anew."""
-
-_SESSIONS_KNOWN_MAX: Final = 1024
-"""Sessions whose folders are remembered."""
 
 Stamp = tuple[int, int, int]
 """Inode, and when content and attributes changed (ns)."""
@@ -209,9 +213,6 @@ def _stat_stamp(info: os.stat_result) -> Stamp:
 
 Clock = Callable[[], float]
 """Seconds that only grow."""
-
-_SUMMARIES_MAX: Final = 2048
-"""Sessions that are remembered in short; a list shows fewer."""
 
 
 class SessionSummary(Record):

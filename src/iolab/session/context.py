@@ -14,6 +14,9 @@ from iolab.session.discovery import DiscoveryQueries
 from iolab.study.targets import load_hosts_of_point
 from iolab.targets.context import TargetContext
 
+WRITING: Final = frozenset({Phase.BOOT, Phase.LAY_OUT, Phase.PURGE, Phase.PRECONDITION})
+"""Phases before a run that leave a target with work to do, as a load does."""
+
 
 class StoppingRule(Protocol):
     """Watches the I/Os of all hosts of one run."""
@@ -32,10 +35,6 @@ class StoppingRule(Protocol):
 
 RuleFor = Callable[[PlannedRun, Sequence[str]], StoppingRule | None]
 """The rule of a run on those hosts; None for one that ends by itself."""
-
-
-WRITING: Final = frozenset({Phase.BOOT, Phase.LAY_OUT, Phase.PURGE, Phase.PRECONDITION})
-"""Phases before a run that leave a target with work to do, as a load does."""
 
 
 class TargetRestTimer(Struct):

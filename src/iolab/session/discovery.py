@@ -41,6 +41,27 @@ LOOK_LIMIT_S: Final = 60.0
 
 LEFTOVERS: Final = "leftovers"
 
+FACTS_LIMIT_S: Final = 60.0
+"""Reading a host's facts: hundreds of disks, each with slow firmware pages, and `fio --version`."""
+
+PROBE_LIMIT_S: Final = 60.0
+"""One O_DIRECT write and read: a busy disk takes seconds, a hung one for ever."""
+
+CPU_BUSY: Final = 0.1
+"""Share of all cores without our load; more than services of an idle host take."""
+
+DEVICE_BUSY: Final = 0.1
+"""Share of the time without our load; journals and logs keep a device busy for far less."""
+
+WAITING: Final = 0.1
+"""Share of the time in which some task waited, by PSI: as much as the processors' own."""
+
+QUIET_WATCH_S: Final = 2.0
+"""How long a machine is watched before a session, or by `iolab doctor`."""
+
+_BUSY_AT: Final = 1 + DISK.index("busy_time_ns")
+"""Where a sample's row of a disk, which begins with its name, has the time it was busy."""
+
 
 async def find_leftovers(
     specs: Iterable[HostSpec],
@@ -70,13 +91,6 @@ async def host_leftovers(
     names = None if remove is None else sorted(remove.all_names)
     answer = await host.request(LEFTOVERS, deadline_s=limit_s, path=asked, remove=names)
     return read_answer(host.name, Leftovers, answer)
-
-
-FACTS_LIMIT_S: Final = 60.0
-"""Reading a host's facts: hundreds of disks, each with slow firmware pages, and `fio --version`."""
-
-PROBE_LIMIT_S: Final = 60.0
-"""One O_DIRECT write and read: a busy disk takes seconds, a hung one for ever."""
 
 
 class Discovery(Record):
@@ -210,22 +224,6 @@ def _with_monitored_devices(spec: HostSpec, facts: HostFacts) -> HostFacts:
         return facts
     nearest = spec.devices[0] if len(spec.devices) == 1 else None
     return replace(facts, target=replace(facts.target, device=nearest, devices=spec.devices))
-
-
-CPU_BUSY: Final = 0.1
-"""Share of all cores without our load; more than services of an idle host take."""
-
-DEVICE_BUSY: Final = 0.1
-"""Share of the time without our load; journals and logs keep a device busy for far less."""
-
-WAITING: Final = 0.1
-"""Share of the time in which some task waited, by PSI: as much as the processors' own."""
-
-QUIET_WATCH_S: Final = 2.0
-"""How long a machine is watched before a session, or by `iolab doctor`."""
-
-_BUSY_AT: Final = 1 + DISK.index("busy_time_ns")
-"""Where a sample's row of a disk, which begins with its name, has the time it was busy."""
 
 
 class HostActivity(Record):

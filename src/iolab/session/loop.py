@@ -40,6 +40,24 @@ from iolab.targets.precondition import Preconditioner
 from iolab.targets.work_directory import WorkDirectory
 from iolab.units import NS_PER_S
 
+FAULTS_SHOWN: Final = 20
+"""Faults that the record of a run tells in one text: a thousand hosts that are lost at once have a
+thousand. Each host's own error stands with the host."""
+
+GIVE_BACK_S: Final = 10.0
+"""How often memory is given back while load runs: it takes some hundredths of a second where a
+thousand hosts report."""
+
+LAYOUT_TRIES: Final = 3
+"""How often files are laid out for one run when hosts are lost meanwhile: a fleet that loses a host
+each time is not fit to be measured."""
+
+COMMIT_LIMIT_S: Final = 120.0
+"""In which this process can say nothing: a thousand hosts took 26 s on cores that others used. No
+load runs meanwhile."""
+
+GO_ON: Final = "Correct it and resume the session; committed runs are kept."
+
 
 class RunQueue(Protocol):
     """Gives one run after the other; whoever judges runs tells it what came of each."""
@@ -64,11 +82,6 @@ class FixedQueue:
     def new_messages(self) -> Sequence[str]:
         """Nothing: nothing is chosen."""
         return ()
-
-
-FAULTS_SHOWN: Final = 20
-"""Faults that the record of a run tells in one text: a thousand hosts that are lost at once have a
-thousand. Each host's own error stands with the host."""
 
 
 async def execute_run(
@@ -210,11 +223,6 @@ def _collected_intervals(shares: Sequence[HostRunState]) -> IntervalCollector:
     return collector
 
 
-GIVE_BACK_S: Final = 10.0
-"""How often memory is given back while load runs: it takes some hundredths of a second where a
-thousand hosts report."""
-
-
 @asynccontextmanager
 async def _return_free_memory() -> AsyncIterator[None]:
     """What reports leave free in pieces goes back to the system again and again inside."""
@@ -230,17 +238,6 @@ async def _return_free_memory() -> AsyncIterator[None]:
     finally:
         giving.cancel()
         await asyncio.gather(giving, return_exceptions=True)
-
-
-LAYOUT_TRIES: Final = 3
-"""How often files are laid out for one run when hosts are lost meanwhile: a fleet that loses a host
-each time is not fit to be measured."""
-
-COMMIT_LIMIT_S: Final = 120.0
-"""In which this process can say nothing: a thousand hosts took 26 s on cores that others used. No
-load runs meanwhile."""
-
-GO_ON: Final = "Correct it and resume the session; committed runs are kept."
 
 
 class RecoverySettings(Record):

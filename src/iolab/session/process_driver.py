@@ -44,6 +44,17 @@ LEAD_LIMIT_S: Final = 600.0
 LAST_WORD_LIMIT_S: Final = 20.0
 """From calling a sample off to what it tells."""
 
+_SEE_OUTPUT: Final = "See the engine's own output in the session's folder."
+
+OUTPUT_KEPT_BYTES: Final = 512 << 20
+"""Packed output of all hosts of a run that is kept in memory: half an hour of a hundred hosts that
+print 30 kB a second, or three minutes of a thousand. Each host has an equal part of it; the rest is
+cut off, and the manifest says so."""
+
+FIRST_BLOCKS: Final = 8
+"""Hosts print at the same moments; their first blocks are of so many sizes, so that they are not
+packed at the same moments too."""
+
 
 @asynccontextmanager
 async def trace_device(share: HostRunState, limit_s: float) -> AsyncIterator[None]:
@@ -172,9 +183,6 @@ def killed_for_memory(
     )
 
 
-_SEE_OUTPUT: Final = "See the engine's own output in the session's folder."
-
-
 def _hint_after_exit(exited: ExitedAnswer) -> str:
     if exited.timed_out:
         return "See whether the target still answers."
@@ -183,16 +191,6 @@ def _hint_after_exit(exited: ExitedAnswer) -> str:
     if exited.code != 0:
         return CORRECT
     return "Use fewer intervals: a shorter method.runtime."
-
-
-OUTPUT_KEPT_BYTES: Final = 512 << 20
-"""Packed output of all hosts of a run that is kept in memory: half an hour of a hundred hosts that
-print 30 kB a second, or three minutes of a thousand. Each host has an equal part of it; the rest is
-cut off, and the manifest says so."""
-
-FIRST_BLOCKS: Final = 8
-"""Hosts print at the same moments; their first blocks are of so many sizes, so that they are not
-packed at the same moments too."""
 
 
 class ProcessDriver(Driver):

@@ -17,6 +17,8 @@ from iolab.study.guard import host_changes
 Reach = Callable[[HostSpec], Host]
 """A new host of that spec, not connected yet."""
 
+RESUME: Final = "Bring it back and resume the session; committed runs are kept."
+
 
 class RetryPolicy(Record):
     """How long a lost host is tried for, and the pause between two tries, in seconds."""
@@ -28,8 +30,6 @@ class RetryPolicy(Record):
 USUAL: Final = RetryPolicy(limit_s=120.0, pause_s=5.0)
 """An sshd that restarts takes seconds, a cable that is put in again a minute; a machine that boots
 takes longer than a session should wait without anybody knowing."""
-
-RESUME: Final = "Bring it back and resume the session; committed runs are kept."
 
 
 class HostChangedError(HostError):

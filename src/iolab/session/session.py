@@ -51,6 +51,13 @@ SILENCE_SHOWN_AFTER_S: Final = 5.0
 
 LOOK_S: Final = 0.5
 
+SWEEP_LIMIT_S: Final = 60.0
+"""For a host that answers again: the end of the lost agent's lease, and the removal of its files.
+A host that is gone should not be waited for longer by somebody who wants the results."""
+
+NAMED_HOSTS: Final = 12
+"""Hosts that are named where a session tells that it connects; more are counted."""
+
 
 async def report_silent_hosts(session: SessionContext) -> None:
     """Watch every host until cancelled; a notice when one falls silent, one when it is heard."""
@@ -67,11 +74,6 @@ async def report_silent_hosts(session: SessionContext) -> None:
                 if not host.lost_reason:
                     session.emit(Notice(f"Host '{name}' is heard again after {after_s:.0f} s."))
         await asyncio.sleep(LOOK_S)
-
-
-SWEEP_LIMIT_S: Final = 60.0
-"""For a host that answers again: the end of the lost agent's lease, and the removal of its files.
-A host that is gone should not be waited for longer by somebody who wants the results."""
 
 
 async def remove_lost_folders(session: SessionContext, reach: Reach | None) -> tuple[str, ...]:
@@ -148,10 +150,6 @@ async def clean_up(
         swept = await remove_lost_folders(session, None)
     report_leftovers(swept)
     return faults, (*swept, *await close_hosts(hosts.values()))
-
-
-NAMED_HOSTS: Final = 12
-"""Hosts that are named where a session tells that it connects; more are counted."""
 
 
 class EarlierSegments(Record):

@@ -40,6 +40,9 @@ SET_UP_S: Final = 0.4
 """More for a process that is begun before the start and set up by then: its files are opened, its
 buffers registered, its threads made, on a host whose caches have just been dropped."""
 
+LAST_WATCH_S: Final = 0.2
+"""The least that is watched after a rest, or after what we do on the devices ourselves."""
+
 
 class CommonStartTime(Record):
     """The common start on the controller's clock, and how far it was ahead when chosen."""
@@ -127,10 +130,6 @@ async def watch_idle(
         share.idle = share.idle.combined_with(proof) if share.idle and proof else proof
 
     await run_on_each_host([share for share in shares if left_s.get(share.name)], _watch_host)
-
-
-LAST_WATCH_S: Final = 0.2
-"""The least that is watched after a rest, or after what we do on the devices ourselves."""
 
 
 def _seconds_left(share: HostRunState, seconds: float, *, rests: bool) -> float:

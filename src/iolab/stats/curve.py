@@ -31,6 +31,46 @@ _NOISE_LEAST: Final = 1e-4
 
 _DRAW_JITTER: Final = 1e-10
 
+_SATURATED: Final = 0.95
+"""Share of the largest rate from which on a curve counts as saturated."""
+
+_ONE_SIDED: Final = 0.05
+_TAIL: Final = 0.025
+
+_STARTS: Final = ((0.02, 5e-4), (0.1, 1e-3), (0.3, 1e-4))
+"""(sigma, kappa) from which the fit starts; the best of the three ends counts."""
+
+_STEPS_MOST: Final = 200
+_DAMPING_FIRST: Final = 1e-3
+_DAMPING_LAST: Final = 1e12
+
+_LOSS_SCALE: Final = 0.02
+"""Residuals of ln X above 2 % count linearly, not squared."""
+
+_CONVERGED: Final = 1e-14
+_FITS_WITHIN: Final = 2.0
+_POINTS_MIN: Final = 4
+
+_UNCERTAIN: Final = 0.02
+"""A load whose 95 % half-width is above 2 % is measured."""
+
+_HIT_ALWAYS: Final = 0.02
+_HIT_NEVER: Final = 0.04
+
+_HIT_SDS: Final = 2.5
+"""A prediction came true within 2 %, or within 2.5 standard deviations but never beyond 4 %."""
+
+_HITS_WANTED: Final = 2
+
+_JUMP_MOST: Final = 0.06
+"""A step of ln(X/N) between measured loads that is 6 % off the slopes on both sides is looked into:
+a surrogate alone put a load beside a cliff 6 % off with an interval of 1.4 % (simulated)."""
+
+_GAP_MOST: Final = 4
+"""Loads of the axis between two measured neighbours, counted as steps: a cliff would hide there."""
+
+Z95: Final = student_quantile(0.975, math.inf)
+
 
 class GaussianProcess(Record):
     """A fitted process; inputs have shape (points, dimensions) and are scaled to 0 .. SPAN.
@@ -127,12 +167,6 @@ def _matern_kernel(a: Floats, b: Floats, lengths: Floats, variances: Floats) -> 
     return kernel
 
 
-_SATURATED: Final = 0.95
-"""Share of the largest rate from which on a curve counts as saturated."""
-_ONE_SIDED: Final = 0.05
-_TAIL: Final = 0.025
-
-
 class LoadEstimate(Record):
     """A load at which something happens, and the 95 % interval of that load."""
 
@@ -174,18 +208,6 @@ def knee_load(loads: Sequence[int], curves: Floats) -> LoadEstimate:
 def _load_interval(loads: Sequence[int], places: np.typing.NDArray[np.intp]) -> tuple[int, int]:
     low, high = np.quantile(places, [_TAIL, 1 - _TAIL], method="nearest")
     return loads[int(low)], loads[int(high)]
-
-
-_STARTS: Final = ((0.02, 5e-4), (0.1, 1e-3), (0.3, 1e-4))
-"""(sigma, kappa) from which the fit starts; the best of the three ends counts."""
-_STEPS_MOST: Final = 200
-_DAMPING_FIRST: Final = 1e-3
-_DAMPING_LAST: Final = 1e12
-_LOSS_SCALE: Final = 0.02
-"""Residuals of ln X above 2 % count linearly, not squared."""
-_CONVERGED: Final = 1e-14
-_FITS_WITHIN: Final = 2.0
-_POINTS_MIN: Final = 4
 
 
 class UslFit(Record):
@@ -268,22 +290,6 @@ def _levenberg_marquardt(n: Floats, y: Floats, start: tuple[float, float]) -> Fl
             if damping > _DAMPING_LAST:
                 break
     return p
-
-
-_UNCERTAIN: Final = 0.02
-"""A load whose 95 % half-width is above 2 % is measured."""
-_HIT_ALWAYS: Final = 0.02
-_HIT_NEVER: Final = 0.04
-_HIT_SDS: Final = 2.5
-"""A prediction came true within 2 %, or within 2.5 standard deviations but never beyond 4 %."""
-_HITS_WANTED: Final = 2
-_JUMP_MOST: Final = 0.06
-"""A step of ln(X/N) between measured loads that is 6 % off the slopes on both sides is looked into:
-a surrogate alone put a load beside a cliff 6 % off with an interval of 1.4 % (simulated)."""
-_GAP_MOST: Final = 4
-"""Loads of the axis between two measured neighbours, counted as steps: a cliff would hide there."""
-
-Z95: Final = student_quantile(0.975, math.inf)
 
 
 class CurvePoint(Record):

@@ -26,6 +26,15 @@ CELLS_MIN: Final = 12
 _ZERO_SHARE: Final = 1e-5
 """Variances of zero count as this share of the median one, as in limma, to have a logarithm."""
 
+BIAS_ALLOWANCE: Final = 0.001
+"""Rule D leaves up to 0.1 % of a transient in a run's mean (simulated), alike in each run."""
+
+BIN_ERROR: Final = 2.0**-7
+"""Largest relative distance of a latency from its bin's midpoint (64 bins a power of two)."""
+
+CONFIDENT: Final = 0.975
+"""Upper end of a two-sided 95 % interval."""
+
 
 class Variance(Record):
     """A variance and its degrees of freedom, which are infinite where it is taken as known."""
@@ -144,16 +153,6 @@ def fit_stratum_priors(cells: Iterable[tuple[StratumPath, Variance]]) -> Stratum
         for depth in range(len(place) + 1):
             members.setdefault(place[:depth], []).append(spread)
     return StratumPriors({place: fit_prior(spreads) for place, spreads in members.items()})
-
-
-BIAS_ALLOWANCE: Final = 0.001
-"""Rule D leaves up to 0.1 % of a transient in a run's mean (simulated), alike in each run."""
-
-BIN_ERROR: Final = 2.0**-7
-"""Largest relative distance of a latency from its bin's midpoint (64 bins a power of two)."""
-
-CONFIDENT: Final = 0.975
-"""Upper end of a two-sided 95 % interval."""
 
 
 class PublishedValue(Record):

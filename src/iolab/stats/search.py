@@ -43,6 +43,14 @@ _SLOPE_LEAST: Final = 1e-3
 """A latency that does not rise with load has no root: the limit is never reached."""
 _CONFIRM_SHARE: Final = 0.98
 
+_AXES_MOST: Final = 2
+
+_GAIN_LEAST: Final = 0.002
+"""Expected improvement below which another run is not worth its time: a fifth of a percent."""
+
+_ALIKE: Final = 0.01
+"""Points within 1 % of the best are as good: the cheapest of them is the one to use."""
+
 
 class LoadRun(Record):
     """One open-loop run: the load achieved (I/Os a second) and the latency quantile it had (ns)."""
@@ -204,12 +212,6 @@ def _weighted_residual_variance(residuals: Floats, weights: Floats) -> Variance:
 
 
 GridPoint = tuple[int, ...]
-
-_AXES_MOST: Final = 2
-_GAIN_LEAST: Final = 0.002
-"""Expected improvement below which another run is not worth its time: a fifth of a percent."""
-_ALIKE: Final = 0.01
-"""Points within 1 % of the best are as good: the cheapest of them is the one to use."""
 
 
 class Peak(Record):

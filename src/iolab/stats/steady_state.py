@@ -29,6 +29,74 @@ _SPREAD_FLOOR: Final = 1e-3
 """Smallest spread that the clip assumes, as a share of the median: in a series without any noise
 the clip would otherwise hide every transient that comes from below."""
 
+_LAG_FIRST_S: Final = 8
+
+_LAG_LAST_S: Final = 600
+"""Shorter swings average out within any batch; longer ones are no cycle within a run's limit."""
+
+_LAG_SHARE: Final = 2 / 3
+"""Lags up to two thirds of the series. Half would do for cycles that can be resolved, but a cycle
+that is seen one and a half times must be called one: in simulated slow cycles (S4) two thirds named
+63 % as CYCLE instead of 35 %."""
+
+_BEYOND_PART: Final = 10
+"""Where the autocorrelation is highest at the last lag and a tenth beyond it higher still, its peak
+is further on, and no cycle of that length is there."""
+
+_PEAK: Final = 0.30
+
+_TROUGH: Final = -0.05
+"""A peak counts from 0.30 on and only after the autocorrelation went below -0.05: noise that merely
+decays slowly never does."""
+
+_PEAK_SDS: Final = 4.0
+"""Of white noise, an autocorrelation over m pairs has the standard deviation 1/sqrt(m); where few
+pairs speak of a lag, a peak must stand out of that by four of them."""
+
+_SECOND_PEAK: Final = 0.5
+
+_SECOND_PEAK_SHARE: Final = 0.2
+"""The second peak has half of the first's height, within a fifth of a period of its place: cycles
+whose lengths differ by 10 % keep four fifths."""
+
+_TAU_FIRST_BLOCKS: Final = 0.8
+_TAU_FACTOR: Final = 1.3
+
+_TAU_LAST_SHARE: Final = 0.75
+"""The grid: 0.8 blocks (4 s of the usual 5 s ones) x 1.3^k, up to three quarters of the series; a
+slower decay cannot be told from a drift, which the comparison of halves sees."""
+
+_F_LIMIT: Final = 6.0
+"""F of (2, K-3) above which the transient is taken to be there: p < 0.01 for 20 blocks or more."""
+
+_PARAMETERS: Final = 3
+
+_MIN_BLOCKS: Final = 8
+"""Fewer blocks than this say nothing of three parameters."""
+
+FALL_LEAST: Final = 0.15
+"""Share of the plateau that the rate must have been above it; less is no other kind of service."""
+
+EXPLAINED_LEAST: Final = 0.85
+"""Share of the variance that the step explains; of an exponential decay it is three quarters."""
+
+BEFORE_S: Final = 3
+
+PLATEAU_S: Final = 6
+"""Seconds that each level lasts at the least: fewer tell no level."""
+
+FALL_S: Final = 3
+"""Seconds that the fall itself may take, which are of neither level."""
+
+PLATEAU_SPREAD_MOST: Final = 0.1
+"""Standard deviation of the plateau's seconds: a limit that is enforced is kept evenly."""
+
+SECONDS_LEAST: Final = BEFORE_S + FALL_S + PLATEAU_S
+"""Of fewer seconds nothing is said."""
+
+DRIFT_MOST: Final = 0.2
+"""Share of the step by which a level's two halves may differ."""
+
 
 class Truncation(Record):
     """Where MSER would cut, in blocks, and whether it found a minimum before its search ended."""
@@ -64,34 +132,6 @@ def find_truncation(blocks: Floats) -> Truncation:
     spread = np.maximum(squares - sums * sums / kept, 0.0)
     best = int(np.argmin(spread / kept.astype(np.float64) ** 2))
     return Truncation(best, has_converged=best < limit)
-
-
-_LAG_FIRST_S: Final = 8
-_LAG_LAST_S: Final = 600
-"""Shorter swings average out within any batch; longer ones are no cycle within a run's limit."""
-
-_LAG_SHARE: Final = 2 / 3
-"""Lags up to two thirds of the series. Half would do for cycles that can be resolved, but a cycle
-that is seen one and a half times must be called one: in simulated slow cycles (S4) two thirds named
-63 % as CYCLE instead of 35 %."""
-
-_BEYOND_PART: Final = 10
-"""Where the autocorrelation is highest at the last lag and a tenth beyond it higher still, its peak
-is further on, and no cycle of that length is there."""
-
-_PEAK: Final = 0.30
-_TROUGH: Final = -0.05
-"""A peak counts from 0.30 on and only after the autocorrelation went below -0.05: noise that merely
-decays slowly never does."""
-
-_PEAK_SDS: Final = 4.0
-"""Of white noise, an autocorrelation over m pairs has the standard deviation 1/sqrt(m); where few
-pairs speak of a lag, a peak must stand out of that by four of them."""
-
-_SECOND_PEAK: Final = 0.5
-_SECOND_PEAK_SHARE: Final = 0.2
-"""The second peak has half of the first's height, within a fifth of a period of its place: cycles
-whose lengths differ by 10 % keep four fifths."""
 
 
 def find_cycle_period(x: Floats) -> int | None:
@@ -153,20 +193,6 @@ def _clip_outliers(x: Floats) -> Floats:
     return np.clip(x, middle - _CLIP_SDS * spread, middle + _CLIP_SDS * spread)
 
 
-_TAU_FIRST_BLOCKS: Final = 0.8
-_TAU_FACTOR: Final = 1.3
-_TAU_LAST_SHARE: Final = 0.75
-"""The grid: 0.8 blocks (4 s of the usual 5 s ones) x 1.3^k, up to three quarters of the series; a
-slower decay cannot be told from a drift, which the comparison of halves sees."""
-
-_F_LIMIT: Final = 6.0
-"""F of (2, K-3) above which the transient is taken to be there: p < 0.01 for 20 blocks or more."""
-
-_PARAMETERS: Final = 3
-_MIN_BLOCKS: Final = 8
-"""Fewer blocks than this say nothing of three parameters."""
-
-
 class FittedTransient(Record):
     """A fitted decay: the level that remains, what is added at the start, tau in seconds, and F."""
 
@@ -225,29 +251,6 @@ def _decay_basis(count: int, block_s: int) -> tuple[Floats, Floats, Floats]:
     shapes -= shapes.mean(axis=1, keepdims=True)
     norms: Floats = (shapes * shapes).sum(axis=1)
     return taus, shapes, norms
-
-
-FALL_LEAST: Final = 0.15
-"""Share of the plateau that the rate must have been above it; less is no other kind of service."""
-
-EXPLAINED_LEAST: Final = 0.85
-"""Share of the variance that the step explains; of an exponential decay it is three quarters."""
-
-BEFORE_S: Final = 3
-PLATEAU_S: Final = 6
-"""Seconds that each level lasts at the least: fewer tell no level."""
-
-FALL_S: Final = 3
-"""Seconds that the fall itself may take, which are of neither level."""
-
-PLATEAU_SPREAD_MOST: Final = 0.1
-"""Standard deviation of the plateau's seconds: a limit that is enforced is kept evenly."""
-
-SECONDS_LEAST: Final = BEFORE_S + FALL_S + PLATEAU_S
-"""Of fewer seconds nothing is said."""
-
-DRIFT_MOST: Final = 0.2
-"""Share of the step by which a level's two halves may differ."""
 
 
 class RateFall(Record):

@@ -28,6 +28,13 @@ from iolab.stats.batches import BatchStatistics, MeanVariance
 _STALLED: Final = 0.7
 """A second below this share of the median is stalled."""
 
+_CUT_SHARE: Final = 0.67
+"""A transient that takes two thirds of the run has not been seen to end."""
+
+_TREND: Final = 1.5
+"""Halves that differ by this many standard deviations of the seconds: a straight line's differ by
+1.73 of them, a step's in the middle by 2; correlated noise without a trend is mostly below."""
+
 
 class StallEpisodes(Record):
     """How many stalls there were, and by how much they lowered the mean (in its unit).
@@ -55,14 +62,6 @@ def find_stall_episodes(x: Floats) -> StallEpisodes:
     starts = np.count_nonzero(stalled[1:] & ~stalled[:-1]) + int(stalled[0])
     lost = float((middle - x[stalled]).sum()) / len(x)
     return StallEpisodes(int(starts), lost)
-
-
-_CUT_SHARE: Final = 0.67
-"""A transient that takes two thirds of the run has not been seen to end."""
-
-_TREND: Final = 1.5
-"""Halves that differ by this many standard deviations of the seconds: a straight line's differ by
-1.73 of them, a step's in the middle by 2; correlated noise without a trend is mostly below."""
 
 
 class StoppingStatus(StrEnum):

@@ -25,6 +25,11 @@ T = TypeVar("T")
 
 _NULL_FLOAT: Final = "Expected `float`, got `null`"
 
+_SEAL: Final = b'{"sha256":"'
+_SEALED: Final = b'",'
+_SEAL_BYTES: Final = len(_SEAL) + 2 * hashlib.sha256().digest_size + len(_SEALED)
+_COPY: Final = "Restore it from a copy, or set the session aside and measure again."
+
 
 def encode(document: object, *, indent: int | None = None) -> bytes:
     """The JSON text of a record; one line unless indented."""
@@ -78,13 +83,6 @@ def decode_sealed(shape: type[T], path: Path) -> T:
         return parse_document(shape, body, path)
     parse_document(shape, content, path)
     raise damaged_file_error(path, "its digest is missing")
-
-
-_SEAL: Final = b'{"sha256":"'
-_SEALED: Final = b'",'
-_SEAL_BYTES: Final = len(_SEAL) + 2 * hashlib.sha256().digest_size + len(_SEALED)
-
-_COPY: Final = "Restore it from a copy, or set the session aside and measure again."
 
 
 def damaged_file_error(path: Path, why: str, hint: str = _COPY) -> StoreError:

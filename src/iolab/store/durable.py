@@ -32,6 +32,13 @@ _ADVICE: Final = {
 }
 _OTHERWISE: Final = f"Check the file system and the kernel's log, then {_AGAIN}"
 
+_TRIES: Final = 20
+
+_PAUSE_S: Final = 0.01
+"""A reader holds the lock for microseconds while it asks whether a writer lives; outwait it."""
+
+_PID_BYTES: Final = 32
+
 
 @contextmanager
 def disk_errors(path: Path, doing: str) -> Iterator[None]:
@@ -132,12 +139,6 @@ def sync_to_disk(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-_TRIES: Final = 20
-_PAUSE_S: Final = 0.01
-"""A reader holds the lock for microseconds while it asks whether a writer lives; outwait it."""
-_PID_BYTES: Final = 32
 
 
 class SessionLock:

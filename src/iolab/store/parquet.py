@@ -36,6 +36,13 @@ _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
 
 _DAMAGED: Final = "If it was written before, restore it from a copy or measure again."
 
+_FORMAT: Final = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, USE_TMP_FILE false"
+"""A higher level of zstd makes these tables no smaller."""
+
+_AS_DIFFERENCES: Final = ", PARQUET_VERSION v2, DICTIONARY_SIZE_LIMIT 1"
+"""Ordered numbers are quicker to keep as differences than by a dictionary, and smaller. Where text
+stands beside them (counters), one row has nothing to do with the next and differences are large."""
+
 
 def preload_library() -> None:
     """Load the library ahead of the first table, whose writing tells what is wrong with it."""
@@ -75,14 +82,6 @@ def write_parquet(columns: Mapping[str, Column], path: Path) -> None:
     """
     with disk_errors(path, "write"), draft_then_replace(path) as draft:
         write_columns(columns, draft)
-
-
-_FORMAT: Final = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, USE_TMP_FILE false"
-"""A higher level of zstd makes these tables no smaller."""
-
-_AS_DIFFERENCES: Final = ", PARQUET_VERSION v2, DICTIONARY_SIZE_LIMIT 1"
-"""Ordered numbers are quicker to keep as differences than by a dictionary, and smaller. Where text
-stands beside them (counters), one row has nothing to do with the next and differences are large."""
 
 
 class _SqlSelection:

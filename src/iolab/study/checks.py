@@ -44,6 +44,18 @@ from iolab.text import list_text, quote_value, suggestion
 _LOADS_MIN: Final = 4
 """Of fewer values none can be foretold from the others."""
 
+FILES_PER_HOST_MAX: Final = 100_000
+"""Files that one data set may have on a client: numjobs x files."""
+
+POINTS_MAX: Final = 10_000
+"""At the shortest useful run (10 s) this is more than a day; a larger product is a slip."""
+
+RUNS_MAX: Final = 100_000
+"""Points times repeats: what a session directory and its readers are made for."""
+
+NODE_DO: Final = "Write role = 'hypervisor' and a name for each machine that guests live on."
+"""What a study with guests needs."""
+
 
 def add_objective_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of objectives, adaptive axes, limits and the sentinel."""
@@ -130,10 +142,6 @@ def _check_sentinel(document: StudyDocument, method: MethodTable, tables: StudyT
         message = f"sentinel is {quote_value(method.sentinel)}, which is no workload of I/O."
         hint = suggestion(method.sentinel, ids, "workloads")
         document.add_fault(("method", "sentinel"), message, hint)
-
-
-FILES_PER_HOST_MAX: Final = 100_000
-"""Files that one data set may have on a client: numjobs x files."""
 
 
 def add_fleet_faults(document: StudyDocument, tables: StudyTables) -> None:
@@ -240,13 +248,6 @@ def _job_problems(host: HostTable, files_per_job: int) -> Iterator[Problem]:
         yield Problem(("numjobs",), has, f"Keep numjobs x files at most {FILES_PER_HOST_MAX}.")
 
 
-POINTS_MAX: Final = 10_000
-"""At the shortest useful run (10 s) this is more than a day; a larger product is a slip."""
-
-RUNS_MAX: Final = 100_000
-"""Points times repeats: what a session directory and its readers are made for."""
-
-
 def add_cross_table_faults(document: StudyDocument, tables: StudyTables, kinds: StudyKinds) -> None:
     """Add every fault that no single key shows."""
     for section in ("configuration", "workload"):
@@ -285,10 +286,6 @@ def add_host_faults(document: StudyDocument, items: tuple[TableItem, ...]) -> No
             )
             hint = "Give each its own address; a machine that counts twice doubles nothing."
             document.add_fault(item.path, message, hint)
-
-
-NODE_DO: Final = "Write role = 'hypervisor' and a name for each machine that guests live on."
-"""What a study with guests needs."""
 
 
 def _add_node_faults(document: StudyDocument, items: tuple[TableItem, ...]) -> None:

@@ -36,6 +36,30 @@ PURGE_S: Final = {
 }
 """Assumed seconds of one purge: a discard takes seconds on most devices, minutes on some."""
 
+ASSUMED_WRITE_BYTES_PER_S: Final = 200e6
+"""One client's sequential writing where nothing was measured: a SATA SSD that is neither new nor
+empty, or a sixth of a 10 Gbit/s port. Most targets are faster, so plans err on the long side."""
+
+SESSION_OVERHEAD_S: Final = 3.0
+"""Connecting hosts, reading facts and cleaning up."""
+
+RUN_OVERHEAD_S: Final = 1.5
+"""Proving extents, dropping caches, the lead to a common start and the commit of a run: measured at
+one second on one host, and more hosts take a little longer. The idle watch is not in it."""
+
+SPARE_SHARE: Final = 0.05
+"""File systems slow down, and keep blocks for themselves, when the last twentieth is used."""
+
+SPARE_BYTES: Final = 64 << 20
+"""For journals and metadata of the smallest file systems."""
+
+_WAYS: Final = {
+    Purge.NONE: "written over",
+    Purge.DISCARD: "discarded and written over",
+    Purge.NVME_FORMAT: "erased by nvme format and written over",
+    Purge.SANITIZE: "erased by nvme sanitize and written over",
+}
+
 
 def is_on_device(study: Study, configuration_id: str, host: str) -> bool:
     """Whether a configuration's target on that host is a block device."""
@@ -205,24 +229,6 @@ def _forget_states(states: dict[str, str], places: tuple[str, ...]) -> None:
         states.pop(place, None)
 
 
-ASSUMED_WRITE_BYTES_PER_S: Final = 200e6
-"""One client's sequential writing where nothing was measured: a SATA SSD that is neither new nor
-empty, or a sixth of a 10 Gbit/s port. Most targets are faster, so plans err on the long side."""
-
-SESSION_OVERHEAD_S: Final = 3.0
-"""Connecting hosts, reading facts and cleaning up."""
-
-RUN_OVERHEAD_S: Final = 1.5
-"""Proving extents, dropping caches, the lead to a common start and the commit of a run: measured at
-one second on one host, and more hosts take a little longer. The idle watch is not in it."""
-
-SPARE_SHARE: Final = 0.05
-"""File systems slow down, and keep blocks for themselves, when the last twentieth is used."""
-
-SPARE_BYTES: Final = 64 << 20
-"""For journals and metadata of the smallest file systems."""
-
-
 def extra_watch_seconds(method: Method) -> float:
     """Seconds of the idle watch before a run that are not rest, too: it rests while watched."""
     return max(method.idle_watch_s - method.settle_s, 0.0)
@@ -344,14 +350,6 @@ def _time_reasons(
         *(reason for cost in costs for reason in cost.ceiling_measurements),
         *(((settling, resting_s),) if resting_s else ()),
     )
-
-
-_WAYS: Final = {
-    Purge.NONE: "written over",
-    Purge.DISCARD: "discarded and written over",
-    Purge.NVME_FORMAT: "erased by nvme format and written over",
-    Purge.SANITIZE: "erased by nvme sanitize and written over",
-}
 
 
 def destroyed_devices_text(study: Study) -> tuple[str, ...]:

@@ -17,6 +17,28 @@ from iolab.text import quote_value
 Path = tuple[str | int, ...]
 """Keys and array indices from the root, as one would subscript the parsed document."""
 
+_BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_SPACE = re.compile(r"[ \t]*")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+_STRING = re.compile(
+    r'"""(?:\\.|[^\\])*?"{3,5}' r"|'''.*?'{3,5}" r'|"(?:\\.|[^"\\])*"' r"|'[^']*'",
+    re.DOTALL,
+)
+
+_SCALAR = re.compile(r"[^,\]}#\r\n]+")
+
+TEXT_CHARACTERS_MAX: Final = 1 << 20
+"""A study of a thousand workloads fits ten times; a gigabyte by mistake is refused unread."""
+
+FAULTS_MAX: Final = 100
+"""Nobody reads more; the rest is counted."""
+
+_SYNTAX_AT: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+_GIVEN_TWICE: Final = ("Cannot overwrite", "Cannot declare", "Duplicate inline table key")
+"""How the reader of TOML begins to tell of a key or table that was there before."""
+
 
 def line_numbers(text: str) -> dict[Path, int]:
     """The line (from 1) of every table, key and array element of valid TOML `text`.
@@ -25,16 +47,6 @@ def line_numbers(text: str) -> dict[Path, int]:
     array of tables is found under its index.
     """
     return _TomlLineScanner(text).scan_lines()
-
-
-_BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
-_SPACE = re.compile(r"[ \t]*")
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_STRING = re.compile(
-    r'"""(?:\\.|[^\\])*?"{3,5}' r"|'''.*?'{3,5}" r'|"(?:\\.|[^"\\])*"' r"|'[^']*'",
-    re.DOTALL,
-)
-_SCALAR = re.compile(r"[^,\]}#\r\n]+")
 
 
 class _TomlLineScanner(Struct):
@@ -160,13 +172,6 @@ def _unquoted(key: str) -> str:
     return str(tomllib.loads(f"key = {key}")["key"])
 
 
-TEXT_CHARACTERS_MAX: Final = 1 << 20
-"""A study of a thousand workloads fits ten times; a gigabyte by mistake is refused unread."""
-
-FAULTS_MAX: Final = 100
-"""Nobody reads more; the rest is counted."""
-
-
 class ValueOrigin(Record):
     """Where a value was written: a file and its line, or the option that set it (no line)."""
 
@@ -277,13 +282,6 @@ def read_document(text: str, file_name: str, faults: FaultCollector) -> StudyDoc
         faults.add(ValueOrigin(file_name), "The file nests values too deeply.", hint)
         return None
     return StudyDocument(file_name, tree, lines, faults)
-
-
-_SYNTAX_AT: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
-
-
-_GIVEN_TWICE: Final = ("Cannot overwrite", "Cannot declare", "Duplicate inline table key")
-"""How the reader of TOML begins to tell of a key or table that was there before."""
 
 
 def _syntax_fault(detail: str, text: str, file_name: str) -> tuple[ValueOrigin, str, str]:

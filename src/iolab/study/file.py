@@ -53,6 +53,81 @@ TargetPath = Annotated[str, values.absolute_path_value()]
 DevicePath = Annotated[str, values.device_path_value()]
 Serial = Annotated[str, values.text_value(SERIAL_CHARACTERS)]
 
+WARMUP_S_MAX: Final = 86_400.0
+
+RUNTIME_S_MIN: Final = 0.1
+"""Too short for any result, and long enough to try things; below it a unit was mistaken."""
+
+RUNTIME_S_MAX: Final = 7 * 86_400.0
+
+SETTLE_S_MAX: Final = 86_400.0
+"""A day of waiting, a week of load: longer is a slip of the unit."""
+
+IDLE_WATCH_S_MAX: Final = 3600.0
+"""An hour: what others do now and then belongs into the run itself."""
+
+IDLE_WATCH_S_MIN: Final = 1.0
+"""A shorter look would miss who writes once a second, and still call the devices idle."""
+
+LINK_TIMEOUT_S_MIN: Final = 5.0
+"""Less is a pause that every loaded host and busy controller makes."""
+
+LINK_TIMEOUT_S_MAX: Final = 86_400.0
+"""A day: in effect hosts go on without their controller."""
+
+RULE_S_MAX: Final = 86_400
+"""A day: a rule that watches a run for longer is a slip of the unit."""
+
+RETRIES_MAX: Final = 10
+"""A run that fails more often will fail again."""
+
+LOOKS_MAX: Final = 100
+"""Looks in a row, batches, cycles: more of them would let no run end."""
+
+SEED_MAX: Final = 2**32 - 1
+_TIMES: Final = ("shortest", "longest", "step", "retained", "block", "cut_least")
+
+_OTHERS: Final = (
+    "precision",
+    "consecutive",
+    "batches_min",
+    "cycles_min",
+    "equivalence",
+    "bias_share",
+)
+
+FORMAT: Final = 1
+"""The only version of the file format so far."""
+
+ROOM_MAX: Final = 65536
+"""More cores, NUMA nodes or queues than any machine has."""
+
+INTERVAL_S_MIN: Final = 0.1
+INTERVAL_S_MAX: Final = 60.0
+NODES_MAX: Final = 100_000
+ARGUMENT_CHARACTERS: Final = 4096
+
+WRITTEN_KINDS: Final = tuple(kind for kind in HostKind if kind is not HostKind.VM)
+"""Guests are of a kind that nobody writes: a study's [vm] makes them."""
+
+SSH_KEYS: Final = ("address", "user", "port", "jump", "key", "known_hosts")
+"""Keys of a host that only ssh reads."""
+
+ROOM_KEYS: Final = ("storage_address", "cores", "numa_nodes", "queues")
+"""Keys of a host that only hypervisors have."""
+
+EXAMPLES: Final[Mapping[str, str]] = {
+    "format": str(FORMAT),
+    "id": '"read-4k"',
+    "name": '"client-1"',
+    "cost.currency": '"EUR"',
+    "cost.servers": "40000",
+    "cost.network": "8000",
+    "cost.storage": "90000",
+    "redundancy.write_factor": "3",
+}
+"""What to write for each key that may not be left out."""
+
 
 class TargetTable(StudyTable):
     """`[target]`: where the load goes and what may happen there."""
@@ -83,37 +158,6 @@ class PreconditionTable(StudyTable):
     rounds: Annotated[int, values.integer_value(ROUNDS_MIN, ROUNDS_MAX)] = PLAIN.rounds_max
     restore: Annotated[Restore, values.choice_value(Restore, "times to restore")] = Restore.ONCE
 
-
-WARMUP_S_MAX: Final = 86_400.0
-RUNTIME_S_MIN: Final = 0.1
-"""Too short for any result, and long enough to try things; below it a unit was mistaken."""
-
-RUNTIME_S_MAX: Final = 7 * 86_400.0
-SETTLE_S_MAX: Final = 86_400.0
-"""A day of waiting, a week of load: longer is a slip of the unit."""
-
-IDLE_WATCH_S_MAX: Final = 3600.0
-"""An hour: what others do now and then belongs into the run itself."""
-
-IDLE_WATCH_S_MIN: Final = 1.0
-"""A shorter look would miss who writes once a second, and still call the devices idle."""
-
-LINK_TIMEOUT_S_MIN: Final = 5.0
-"""Less is a pause that every loaded host and busy controller makes."""
-
-LINK_TIMEOUT_S_MAX: Final = 86_400.0
-"""A day: in effect hosts go on without their controller."""
-
-RULE_S_MAX: Final = 86_400
-"""A day: a rule that watches a run for longer is a slip of the unit."""
-
-RETRIES_MAX: Final = 10
-"""A run that fails more often will fail again."""
-
-LOOKS_MAX: Final = 100
-"""Looks in a row, batches, cycles: more of them would let no run end."""
-
-SEED_MAX: Final = 2**32 - 1
 
 Seconds = Annotated[int, values.whole_seconds_value(1, RULE_S_MAX)]
 Few = Annotated[int, values.integer_value(1, LOOKS_MAX)]
@@ -160,17 +204,6 @@ class MethodTable(StudyTable):
     sentinel: Annotated[str, values.identifier_value()] | None = None
 
 
-_TIMES: Final = ("shortest", "longest", "step", "retained", "block", "cut_least")
-_OTHERS: Final = (
-    "precision",
-    "consecutive",
-    "batches_min",
-    "cycles_min",
-    "equivalence",
-    "bias_share",
-)
-
-
 def stopping_rule_from(table: MethodTable) -> StoppingRuleSettings:
     """The rule: that of the kind of load, with single constants as written.
 
@@ -200,18 +233,6 @@ def check_method(document: StudyDocument, method: MethodTable) -> None:
         document.add_fault(("method",), message, hint)
 
 
-FORMAT: Final = 1
-"""The only version of the file format so far."""
-
-ROOM_MAX: Final = 65536
-"""More cores, NUMA nodes or queues than any machine has."""
-
-INTERVAL_S_MIN: Final = 0.1
-INTERVAL_S_MAX: Final = 60.0
-NODES_MAX: Final = 100_000
-ARGUMENT_CHARACTERS: Final = 4096
-
-
 Amount = Annotated[float, values.amount_value()]
 Count = Annotated[int, values.integer_value(1, NODES_MAX)]
 Argument = Annotated[str, values.text_value(ARGUMENT_CHARACTERS)]
@@ -228,8 +249,6 @@ Devices = Annotated[
 ]
 Room = Annotated[int, values.integer_value(1, ROOM_MAX)]
 IpAddress = Annotated[str, ssh_addresses.ip_address_value()]
-WRITTEN_KINDS: Final = tuple(kind for kind in HostKind if kind is not HostKind.VM)
-"""Guests are of a kind that nobody writes: a study's [vm] makes them."""
 
 WrittenKind = Annotated[HostKind, values.choice_value(HostKind, "kinds of host", WRITTEN_KINDS)]
 
@@ -315,30 +334,12 @@ class HeadingTable(StudyTable):
     source: Prose = ""
 
 
-SSH_KEYS: Final = ("address", "user", "port", "jump", "key", "known_hosts")
-"""Keys of a host that only ssh reads."""
-
-ROOM_KEYS: Final = ("storage_address", "cores", "numa_nodes", "queues")
-"""Keys of a host that only hypervisors have."""
-
 ITEMS: Final[Mapping[str, tuple[type[StudyTable], str]]] = {
     "configuration": (ConfigurationTable, "id"),
     "host": (HostTable, "name"),
     "workload": (LoadTable, "id"),
 }
 """Arrays of tables, each with the key that names an element."""
-
-EXAMPLES: Final[Mapping[str, str]] = {
-    "format": str(FORMAT),
-    "id": '"read-4k"',
-    "name": '"client-1"',
-    "cost.currency": '"EUR"',
-    "cost.servers": "40000",
-    "cost.network": "8000",
-    "cost.storage": "90000",
-    "redundancy.write_factor": "3",
-}
-"""What to write for each key that may not be left out."""
 
 
 def host_kind(host: HostTable) -> HostKind:

@@ -53,6 +53,21 @@ _REMEDIES: Final = {
     "missing": "See how the device is called there: 'lsblk -o NAME,SERIAL,SIZE' lists them.",
 }
 
+LEAST_IMAGE_BYTES: Final = 300 << 20
+"""mkfs.xfs makes nothing smaller since xfsprogs 5.19."""
+
+XFS_OVERHEAD: Final = 1.05
+"""What a file system needs beside its files: its log and its tables, in an image of gigabytes."""
+
+BUFFER_SHARE: Final = 0.5
+"""Of a client's memory for fio's buffers; the rest is for its page tables and everyone else."""
+
+NOTHING_WRITTEN: Final = "Nothing was written; correct this and run again."
+NOT_COMPARABLE: Final = "Results before and after would not compare."
+
+VALUE_CHARACTERS: Final = 60
+"""Of a value that changed: enough to tell which it is."""
+
 
 def device_faults(
     study: Study, plan: Plan, target: Target, device: DeviceFacts | None, facts: HostFacts
@@ -114,13 +129,6 @@ def _block_faults(plan: Plan, target: Target, where: str, device: DeviceFacts) -
         return []
     message = f"{where} has blocks of {align} bytes, bs is {odd[0]}."
     return [Fault(message, f"Set bs to multiples of {align}.")]
-
-
-LEAST_IMAGE_BYTES: Final = 300 << 20
-"""mkfs.xfs makes nothing smaller since xfsprogs 5.19."""
-
-XFS_OVERHEAD: Final = 1.05
-"""What a file system needs beside its files: its log and its tables, in an image of gigabytes."""
 
 
 def needs_root_rights(study: Study) -> bool:
@@ -199,10 +207,6 @@ def filesystem_faults(
     return faults
 
 
-BUFFER_SHARE: Final = 0.5
-"""Of a client's memory for fio's buffers; the rest is for its page tables and everyone else."""
-
-
 def require_ready(
     study: Study,
     plan: Plan,
@@ -254,9 +258,6 @@ def require_ready(
         raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
     if engine_faults:
         raise EngineError(refusal_text(faults), NOTHING_WRITTEN, faults)
-
-
-NOTHING_WRITTEN: Final = "Nothing was written; correct this and run again."
 
 
 def refusal_text(faults: tuple[Fault, ...]) -> str:
@@ -393,12 +394,6 @@ def _probe_faults(plan: Plan, target: Target, probe: TargetProbe | None, where: 
         message = f"{where} takes O_DIRECT in multiples of {align} bytes, not {odd[0]}."
         faults.append(Fault(message, f"Set bs to multiples of {align}."))
     return faults
-
-
-NOT_COMPARABLE: Final = "Results before and after would not compare."
-
-VALUE_CHARACTERS: Final = 60
-"""Of a value that changed: enough to tell which it is."""
 
 
 def host_changes(

@@ -39,6 +39,51 @@ from iolab.study.tables import read_items, read_table
 from iolab.study.values import ID_CHARACTERS, is_identifier
 from iolab.text import quote_value, suggestion
 
+SSH_DEFAULTS: Final = ("user", "port", "jump", "key", "known_hosts")
+"""Defaults that a host of another kind than ssh does without."""
+
+ROOM_DEFAULTS: Final = ("cores", "numa_nodes", "queues")
+"""Defaults that are for hypervisors alone."""
+
+LINES_MAX: Final = 100_000
+"""A line a rank, as some batch systems write it: a thousand hosts of a hundred ranks each."""
+
+FAULTS_MAX: Final = 20
+"""A file that is no host file at all has a fault on every line; nobody reads more of them."""
+
+_SLOTS: Final = ("slots", "slot", "cpus", "cpu", "count", "max_slots", "max-slots", "slots_max")
+_SLOTS_MORE: Final = ("slots-max", "max_cpus", "max-cpus", "cpus_max", "boards", "sockets", "cores")
+_IGNORED: Final = ("binding", "ifname", "hca")
+_USERS: Final = ("user", "username", "user_name", "user-name")
+_KEYS: Final = frozenset((*_SLOTS, *_SLOTS_MORE, *_IGNORED, *_USERS, "port"))
+_COUNTED: Final = frozenset((*_SLOTS, *_SLOTS_MORE))
+_NUMBER: Final = re.compile(r"[1-9][0-9]{0,6}")
+_HOST_DO: Final = "Write HOST, USER@HOST, HOST:SLOTS or HOST slots=N."
+JOB_VARIABLE: Final = "SLURM_JOB_ID"
+NODES_VARIABLE: Final = "SLURM_JOB_NODELIST"
+
+KEPT: Final = frozenset({"SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_WORKING_CLUSTER"})
+"""How srun finds its controller and proves who asks. Every other variable of Slurm's is an option
+of the job around us (`SLURM_NTASKS`, `SLURM_MEM_PER_CPU`), which srun would take for the step's."""
+
+_INSIDE: Final = "Run iolab inside of one, started with salloc or sbatch."
+
+DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
+"""The annotation by which a pod says which of its containers is meant."""
+
+SELECTOR_CHARACTERS: Final = 1024
+CONTEXT_CHARACTERS: Final = 256
+_POD_LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+
+_CHOICE: Final = re.compile(
+    rf"(?P<namespace>{_POD_LABEL})/(?P<selector>[A-Za-z0-9_./=!,() -]+)"
+    rf"(?:@(?P<container>{_POD_LABEL}))?"
+)
+
+_POD: Final = re.compile(rf"{_POD_LABEL}(?:\.{_POD_LABEL})*")
+_DO: Final = "Give k8s:NAMESPACE/SELECTOR, as in k8s:bench/app=load or k8s:bench/app=load@main."
+_OVER: Final = ("Succeeded", "Failed")
+
 
 class Inventory(Record):
     """The text of an inventory and the name by which its faults call it."""
@@ -78,12 +123,6 @@ class InventoryFile(InventoryHeading):
 
 
 InventoryHeading.part_of = InventoryFile
-
-SSH_DEFAULTS: Final = ("user", "port", "jump", "key", "known_hosts")
-"""Defaults that a host of another kind than ssh does without."""
-
-ROOM_DEFAULTS: Final = ("cores", "numa_nodes", "queues")
-"""Defaults that are for hypervisors alone."""
 
 
 def parse_inventory(text: str, file_name: str) -> tuple[HostSpec, ...]:
@@ -181,13 +220,6 @@ def inventory_text(origin: str, hosts: Iterable[Mapping[str, str | int | list[st
     return "\n".join((*lines, ""))
 
 
-LINES_MAX: Final = 100_000
-"""A line a rank, as some batch systems write it: a thousand hosts of a hundred ranks each."""
-
-FAULTS_MAX: Final = 20
-"""A file that is no host file at all has a fault on every line; nobody reads more of them."""
-
-
 def mpi_inventory(text: str, file_name: str) -> Inventory:
     """The file's hosts, each once and reached by ssh. UsageError with every fault, each located."""
     entries: dict[str, _MpiHostEntry] = {}
@@ -208,16 +240,6 @@ def mpi_inventory(text: str, file_name: str) -> Inventory:
         raise UsageError(f"The MPI host file has {count}.", hint, faults[:FAULTS_MAX])
     hosts = [entry.table() for entry in entries.values()]
     return Inventory(inventory_text(f"--hosts mpi:, {len(hosts)} hosts", hosts), file_name)
-
-
-_SLOTS: Final = ("slots", "slot", "cpus", "cpu", "count", "max_slots", "max-slots", "slots_max")
-_SLOTS_MORE: Final = ("slots-max", "max_cpus", "max-cpus", "cpus_max", "boards", "sockets", "cores")
-_IGNORED: Final = ("binding", "ifname", "hca")
-_USERS: Final = ("user", "username", "user_name", "user-name")
-_KEYS: Final = frozenset((*_SLOTS, *_SLOTS_MORE, *_IGNORED, *_USERS, "port"))
-_COUNTED: Final = frozenset((*_SLOTS, *_SLOTS_MORE))
-_NUMBER: Final = re.compile(r"[1-9][0-9]{0,6}")
-_HOST_DO: Final = "Write HOST, USER@HOST, HOST:SLOTS or HOST slots=N."
 
 
 class _MpiHostEntry(Record):
@@ -307,16 +329,6 @@ def _require_count(name: str, text: str) -> None:
         raise HostsFault(message, "Give a whole number from 1.")
 
 
-JOB_VARIABLE: Final = "SLURM_JOB_ID"
-NODES_VARIABLE: Final = "SLURM_JOB_NODELIST"
-
-KEPT: Final = frozenset({"SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_WORKING_CLUSTER"})
-"""How srun finds its controller and proves who asks. Every other variable of Slurm's is an option
-of the job around us (`SLURM_NTASKS`, `SLURM_MEM_PER_CPU`), which srun would take for the step's."""
-
-_INSIDE: Final = "Run iolab inside of one, started with salloc or sbatch."
-
-
 class SlurmAllocation(Record):
     """A job's id and its nodes."""
 
@@ -386,22 +398,6 @@ def srun_environment(environment: Mapping[str, str]) -> dict[str, str]:
         for name, value in environment.items()
         if name in KEPT or not name.startswith(("SLURM_", "SRUN_", "SBATCH_", "SALLOC_"))
     }
-
-
-DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
-"""The annotation by which a pod says which of its containers is meant."""
-
-SELECTOR_CHARACTERS: Final = 1024
-CONTEXT_CHARACTERS: Final = 256
-
-_POD_LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-_CHOICE: Final = re.compile(
-    rf"(?P<namespace>{_POD_LABEL})/(?P<selector>[A-Za-z0-9_./=!,() -]+)"
-    rf"(?:@(?P<container>{_POD_LABEL}))?"
-)
-_POD: Final = re.compile(rf"{_POD_LABEL}(?:\.{_POD_LABEL})*")
-_DO: Final = "Give k8s:NAMESPACE/SELECTOR, as in k8s:bench/app=load or k8s:bench/app=load@main."
-_OVER: Final = ("Succeeded", "Failed")
 
 
 class PodSelection(Record):

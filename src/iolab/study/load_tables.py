@@ -47,6 +47,18 @@ NUMJOBS_MAX: Final = 4096
 
 NumJobs = Annotated[int, values.integer_value(1, NUMJOBS_MAX)]
 
+IO_INDICATORS: Final = (BY_IOPS, BY_BANDWIDTH, BY_LATENCY)
+
+HEADLINE_MAX: Final = 65536
+"""As deep as a queue may be."""
+
+_UNITS_NS: Final = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+
+_LIMIT: Final = re.compile(
+    r"\s*(?:(?P<way>read|write)\s+)?(?P<name>mean|p[0-9.]+)\s*<=\s*"
+    r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>ns|us|µs|ms|s)\s*"
+)
+
 
 class StudyTable(BaseModel):
     """A table of the file: unknown keys are faults."""
@@ -64,9 +76,6 @@ class StudyTable(BaseModel):
             value = getattr(self, key)
             if value is not None:
                 yield key, tuple(value) if isinstance(value, list) else value
-
-
-IO_INDICATORS: Final = (BY_IOPS, BY_BANDWIDTH, BY_LATENCY)
 
 
 class LoadTable(StudyTable):
@@ -125,17 +134,6 @@ class LoadTable(StudyTable):
     def repeats(self) -> int | None:
         """How often each of its points is measured, None for as often as the method says."""
         return None
-
-
-HEADLINE_MAX: Final = 65536
-"""As deep as a queue may be."""
-
-_UNITS_NS: Final = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
-
-_LIMIT: Final = re.compile(
-    r"\s*(?:(?P<way>read|write)\s+)?(?P<name>mean|p[0-9.]+)\s*<=\s*"
-    r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>ns|us|µs|ms|s)\s*"
-)
 
 
 def parse_limit(text: str) -> LatencyLimit | None:

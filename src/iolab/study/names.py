@@ -19,6 +19,19 @@ TEXT_CHARACTERS: Final = 4096
 DIGITS_MAX: Final = 9
 """More digits than any numbering of hosts has."""
 
+_PIECE: Final = re.compile(r"\[([^\[\]]*)\]|([^\[\]]+)")
+_STEP: Final = re.compile(r"(\d+)(?:-(\d+))?")
+_DO: Final = "Write ranges as in client[01-12] or node[1-3,7]."
+
+RANGED: Final = ("name", "address", "storage_address", "node")
+"""Keys of a host that may hold ranges; the others are the same for all of them."""
+
+SHARED: Final = ("node",)
+"""Of those, what several hosts may have in common: as many in a row each."""
+
+LISTS: Final = ("hosts", "storage")
+"""Keys of a configuration that list hosts."""
+
 
 class HostsFault(ValueError):
     """Text that names no hosts: what is wrong with it, of a range after its key, and what to do."""
@@ -46,11 +59,6 @@ def expand_names(text: str) -> tuple[str, ...]:
     for part in _split_at_commas(text):
         names += _expand_name(text, part, HOSTS_MAX - len(names))
     return tuple(names)
-
-
-_PIECE: Final = re.compile(r"\[([^\[\]]*)\]|([^\[\]]+)")
-_STEP: Final = re.compile(r"(\d+)(?:-(\d+))?")
-_DO: Final = "Write ranges as in client[01-12] or node[1-3,7]."
 
 
 def _split_at_commas(text: str) -> list[str]:
@@ -101,16 +109,6 @@ def _range_numbers(text: str, ranges: str, room: int) -> list[str]:
 
 def _too_many_fault(text: str) -> HostsFault:
     return HostsFault(f"is {quote_value(text)}, more than {HOSTS_MAX} hosts", "Correct the range.")
-
-
-RANGED: Final = ("name", "address", "storage_address", "node")
-"""Keys of a host that may hold ranges; the others are the same for all of them."""
-
-SHARED: Final = ("node",)
-"""Of those, what several hosts may have in common: as many in a row each."""
-
-LISTS: Final = ("hosts", "storage")
-"""Keys of a configuration that list hosts."""
 
 
 def expand_hosts(document: StudyDocument) -> None:

@@ -26,6 +26,9 @@ EVERY: Final = "*"
 SET_CHARACTERS_SHOWN: Final = 80
 """As much of an assignment as names it in a message."""
 
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
+_DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,18}\.[0-9]{1,18}")
+
 
 def apply_set(document: StudyDocument, assignment: str, form: StudyFileForm) -> None:
     """Apply one `--set` argument, or say what is wrong with it."""
@@ -255,10 +258,6 @@ def _annotation_marks(annotation: object) -> Iterator[object]:
     for inner in get_args(annotation):
         if not isinstance(inner, values.ValueReader | values.ListValue):
             yield from _annotation_marks(inner)
-
-
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
-_DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,18}\.[0-9]{1,18}")
 
 
 def _parse_set_value(written: str, *, listed: bool, text: bool) -> object:

@@ -45,6 +45,18 @@ RATE: Final = "rate_iops"
 DIGEST_CHARACTERS: Final = 16
 """64 bits: no two of 10,000 points meet, and a path stays short."""
 
+_EXPANDED: Final[deque[tuple[Study, tuple[Point, ...]]]] = deque(maxlen=4)
+"""The points of the newest studies, which never change: a report asks for them at every workload,
+and those of a large sweep took it half of its time."""
+
+SENTINEL_EVERY_CELLS: Final = 8
+
+SENTINEL_EVERY_S: Final = 3600.0
+"""After so many other runs, or so long, the sentinel is measured again."""
+
+CONFIRMED_MOST: Final = 2
+"""Points of one search that are confirmed: confirming the best may show that another is better."""
+
 
 def expand_points(study: Study) -> tuple[Point, ...]:
     """All points: configurations as written, in each its workloads, the first axis slowest."""
@@ -59,11 +71,6 @@ def expand_points(study: Study) -> tuple[Point, ...]:
     )
     _EXPANDED.append((study, points))
     return points
-
-
-_EXPANDED: Final[deque[tuple[Study, tuple[Point, ...]]]] = deque(maxlen=4)
-"""The points of the newest studies, which never change: a report asks for them at every workload,
-and those of a large sweep took it half of its time."""
 
 
 def build_point_at(
@@ -172,14 +179,6 @@ def _changed_values(job: AnyJob) -> dict[str, object]:
         for name, value in asdict(job).items()
         if value != usual.get(name, NODEFAULT)
     }
-
-
-SENTINEL_EVERY_CELLS: Final = 8
-SENTINEL_EVERY_S: Final = 3600.0
-"""After so many other runs, or so long, the sentinel is measured again."""
-
-CONFIRMED_MOST: Final = 2
-"""Points of one search that are confirmed: confirming the best may show that another is better."""
 
 
 class Search(Record):

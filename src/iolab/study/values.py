@@ -35,6 +35,15 @@ _ID: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{ID_CHARACTERS - 1}}}")
 _PATH_CHARACTERS: Final = 1024
 """Well below the kernel's 4096, so that scratch folders and files still fit behind it."""
 
+AMOUNT_MAX: Final = 1e12
+"""More than any cluster costs or holds."""
+
+_DEVICE: Final = re.compile(r"[A-Za-z][A-Za-z0-9!._-]{0,63}")
+_SIZE_DO: Final = "Write for example 4k, 128k, 1m, 2g or 4096."
+_DURATION_DO: Final = "Write for example 500ms, 30s, 10min or 2h."
+_PERCENT: Final = re.compile(r"\s*([0-9]{1,2}(?:\.[0-9]{1,6})?)\s*%\s*")
+_DEVICE_PATH: Final = re.compile(r"/dev/[A-Za-z0-9_][A-Za-z0-9!@:+=._/-]{0,250}")
+
 
 class ValueReader(Record):
     """Metadata of a pydantic field: the reader of its value, and the value's JSON Schema."""
@@ -101,10 +110,6 @@ def number_value(low: float, high: float, example: str = "") -> ValueReader:
         )
 
     return ValueReader(read_number, {"type": "number", "minimum": low, "maximum": high})
-
-
-AMOUNT_MAX: Final = 1e12
-"""More than any cluster costs or holds."""
 
 
 def amount_value() -> ValueReader:
@@ -235,9 +240,6 @@ def block_device_value() -> ValueReader:
     return ValueReader(read, {"type": "string", "pattern": f"^(/dev/)?{_DEVICE.pattern}$"})
 
 
-_DEVICE: Final = re.compile(r"[A-Za-z][A-Za-z0-9!._-]{0,63}")
-
-
 def size_value(low: int, high: int, *, multiple: int) -> ValueReader:
     """A size in bytes, kept as it is written; `multiple_value` must divide it."""
 
@@ -269,9 +271,6 @@ def size_value(low: int, high: int, *, multiple: int) -> ValueReader:
     return ValueReader(read_size, schema)
 
 
-_SIZE_DO: Final = "Write for example 4k, 128k, 1m, 2g or 4096."
-
-
 def seconds_value(low: float, high: float) -> ValueReader:
     """A duration read to seconds."""
 
@@ -296,9 +295,6 @@ def seconds_value(low: float, high: float) -> ValueReader:
         ]
     }
     return ValueReader(read_seconds, schema)
-
-
-_DURATION_DO: Final = "Write for example 500ms, 30s, 10min or 2h."
 
 
 def whole_seconds_value(low: int, high: int) -> ValueReader:
@@ -336,9 +332,6 @@ def share_value() -> ValueReader:
         ]
     }
     return ValueReader(read_share, schema)
-
-
-_PERCENT: Final = re.compile(r"\s*([0-9]{1,2}(?:\.[0-9]{1,6})?)\s*%\s*")
 
 
 def word_value(valid: Sequence[str], nouns: str, meant: Sequence[str] = ()) -> ValueReader:
@@ -433,9 +426,6 @@ def _as_float(value: float) -> float:
         return float(value)
     except OverflowError:
         return math.inf
-
-
-_DEVICE_PATH: Final = re.compile(r"/dev/[A-Za-z0-9_][A-Za-z0-9!@:+=._/-]{0,250}")
 
 
 def device_path_value() -> ValueReader:

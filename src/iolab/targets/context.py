@@ -19,6 +19,14 @@ from iolab.record import Record
 from iolab.study.targets import load_hosts_of_point
 from iolab.targets.state import BlockLedgers
 
+HOSTS_APART: Final = 0x9E3779B1
+"""Seeds of repeats follow each other, and those of the next host begin so much further on: 2^32 in
+the golden section, the nearest prime. fio multiplies a seed by the number of a job and keeps the
+lowest 32 bits, from which a distance with factors of two in it would take hosts away. As it is odd,
+the same job of two hosts never draws the same (of fewer than 2^19 hosts with 2^13 jobs). Nothing
+keeps jobs of different numbers on two hosts apart: two of them meet as seldom as two numbers
+of 32 bits do. The native engine keeps 44 bits of a seed, beside the number of a job."""
+
 
 class TargetContext(Record):
     """The study and its plan, the hosts by name, and who is told, who may stop, what time it is.
@@ -59,15 +67,6 @@ class TargetContext(Record):
     def engine_for_run(self, run: PlannedRun) -> FileEngine[Any]:
         """The engine of a run's job, which works on files that are laid out."""
         return self.engines[run.point.job.engine]
-
-
-HOSTS_APART: Final = 0x9E3779B1
-"""Seeds of repeats follow each other, and those of the next host begin so much further on: 2^32 in
-the golden section, the nearest prime. fio multiplies a seed by the number of a job and keeps the
-lowest 32 bits, from which a distance with factors of two in it would take hosts away. As it is odd,
-the same job of two hosts never draws the same (of fewer than 2^19 hosts with 2^13 jobs). Nothing
-keeps jobs of different numbers on two hosts apart: two of them meet as seldom as two numbers
-of 32 bits do. The native engine keeps 44 bits of a seed, beside the number of a job."""
 
 
 def run_seed(study: Study, point: Point, host: str, number: int) -> int:

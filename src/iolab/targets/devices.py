@@ -35,6 +35,22 @@ RAW: Final = "raw device"
 
 NO_LIMIT: Final = 2**63 - 1
 
+MAKE_LIMIT_S: Final = 660.0
+"""mkfs.xfs discards a device first: terabytes take minutes, and the agent gives it ten."""
+
+UNMOUNT_LIMIT_S: Final = 120.0
+"""Unmounting writes back what is dirty."""
+
+FACTS_LIMIT_S: Final = 60.0
+"""Reading a host's facts anew, with the mount as the target."""
+
+IMAGE: Final = "fs.img"
+"""What the agent calls the image in a scratch folder."""
+
+MOUNT_PARENT: Final = "/run"
+"""Where the scratch folder of a device lies, which holds nothing but a mount point. It is in memory
+on every Linux host that was installed in the last decade, and empty after a start."""
+
 
 async def inspect_device(host: Host, target: Target, settings: TargetSettings) -> DeviceFacts:
     """The device with all that speaks against it; HostError when the host cannot tell."""
@@ -116,23 +132,6 @@ async def release_device(workdir: WorkDirectory, path: str) -> None:
 def _may_overwrite(host: Host, settings: TargetSettings) -> bool:
     """The disk of a guest that the session booted is its own, whatever its bytes look like."""
     return settings.overwrite or host.spec.kind is HostKind.VM
-
-
-MAKE_LIMIT_S: Final = 660.0
-"""mkfs.xfs discards a device first: terabytes take minutes, and the agent gives it ten."""
-
-UNMOUNT_LIMIT_S: Final = 120.0
-"""Unmounting writes back what is dirty."""
-
-FACTS_LIMIT_S: Final = 60.0
-"""Reading a host's facts anew, with the mount as the target."""
-
-IMAGE: Final = "fs.img"
-"""What the agent calls the image in a scratch folder."""
-
-MOUNT_PARENT: Final = "/run"
-"""Where the scratch folder of a device lies, which holds nothing but a mount point. It is in memory
-on every Linux host that was installed in the last decade, and empty after a start."""
 
 
 class CreatedFileSystem(Record):

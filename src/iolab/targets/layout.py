@@ -34,6 +34,13 @@ from iolab.units import format_bytes
 
 SHARE: Final = "Give all clients a path on one shared file system, or leave target.rotate out."
 
+LOOK_S: Final = 30.0
+"""Between two looks at the devices' counters."""
+
+HUNG_S: Final = 600.0
+"""Devices of a target that complete no I/O for so long hang. Linux itself warns of a task that
+waits for 120 s; a controller that resets or a cluster that recovers may take minutes."""
+
 
 def rotated_workdirs(workdirs: Sequence[WorkDirectory], rotate: int) -> tuple[WorkDirectory, ...]:
     """A run's directories: client i works in the folder of client i + rotate, modulo all.
@@ -57,14 +64,6 @@ async def require_rotation_visible(
     await require_shared_target(
         own, {workdir.name: (workdir.read_from,) for workdir in turned}, hint=SHARE
     )
-
-
-LOOK_S: Final = 30.0
-"""Between two looks at the devices' counters."""
-
-HUNG_S: Final = 600.0
-"""Devices of a target that complete no I/O for so long hang. Linux itself warns of a task that
-waits for 120 s; a controller that resets or a cluster that recovers may take minutes."""
 
 
 async def fail_when_hung(workdir: WorkDirectory, doing: str) -> None:

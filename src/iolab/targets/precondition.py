@@ -51,6 +51,8 @@ SANITIZE_TRIES: Final = 6 * 720
 SANITIZED: Final = 65535
 """What a sanitize log says of progress when none is under way."""
 
+_LOOK: Final = "Look at it with 'nvme sanitize-log' there."
+
 
 async def discard_device(workdir: WorkDirectory, path: str) -> int:
     """Discard every block of a held device; how many bytes. HostError when it cannot."""
@@ -80,9 +82,6 @@ async def purge_device(context: TargetContext, workdir: WorkDirectory, purge: Pu
         if context.stop.is_requested:
             raise Interrupted("The purge was stopped.", "Resume the session to go on.")
     raise HostError(f"{device} on host '{workdir.name}' is not sanitized after six hours.", _LOOK)
-
-
-_LOOK: Final = "Look at it with 'nvme sanitize-log' there."
 
 
 def _progress_percent(text: bytes) -> int | None:

@@ -25,6 +25,9 @@ UNSEEN = "not looked at"
 PREPARING = "preparing"
 """Stands for the run while a purge, a fill or rounds are under way."""
 
+OPEN_LIMIT_S: Final = 20.0
+"""Making a file in memory; a host under full load may be slow to answer."""
+
 
 class SessionLedger:
     """The ledger of a session; `tell` keeps each new state of it before the next step."""
@@ -194,9 +197,6 @@ def _continued_account(
         return replace(new, foreign_bytes=old.foreign_bytes + moved)
     return new
 
-
-OPEN_LIMIT_S: Final = 20.0
-"""Making a file in memory; a host under full load may be slow to answer."""
 
 _Place = tuple[str, str]
 """A work directory's key, and what lies there."""

@@ -36,6 +36,9 @@ OWN_LOCK_TRIES: Final = 90
 """How long an agent that this session lost may hold on to its folder: its lease, 15 s unless the
 study says otherwise, and what it takes to remove the files."""
 
+SLOWEST_REMOVALS_PER_S: Final = 1000.0
+"""Of the many files that metadata load leaves when it is stopped, by all threads of an agent."""
+
 
 async def open_reported_folder(
     context: TargetContext, host: Host, path: str, name: str, *, more_s: float = 0.0
@@ -84,10 +87,6 @@ async def open_folder(
             raise Interrupted("The session was stopped.", "Resume it to go on.")
     message = f"{path} on host '{host.name}' is still held by an agent of {owner}."
     raise HostError(message, "See what keeps it alive there, and resume the session.")
-
-
-SLOWEST_REMOVALS_PER_S: Final = 1000.0
-"""Of the many files that metadata load leaves when it is stopped, by all threads of an agent."""
 
 
 class WorkDirectories:

@@ -30,6 +30,39 @@ CLOSE_LIMIT_S: Final = 120.0
 PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 """Host names that may stand in a folder's name as they are."""
 
+MARK: Final = ".iolab-lock"
+"""The agent's mark in a folder that it holds."""
+
+MARK_BYTES_MAX: Final = 4096
+"""More than the agent ever writes into it."""
+
+MARK_LIMIT_S: Final = 60.0
+"""Reading a line over a network file system that others keep busy."""
+
+HOSTS_NAMED: Final = 4
+"""Hosts that are named beside the first one; more are counted."""
+
+PATHS_AT_ONCE: Final = 2000
+"""Paths in one request: at the longest path that is half of a frame's header."""
+
+EXTENTS_LIMIT_S: Final = 120.0
+"""Reading the extent maps of so many files, each perhaps badly fragmented."""
+
+EVICT_LIMIT_S: Final = 3600.0
+"""Writing back what is dirty and dropping the rest: a slow disk takes an hour for 18 GB."""
+
+ACCOUNT: Final = "ledger"
+"""The session's own account of what it wrote to a device."""
+
+PROVING_METHODS: Final = frozenset({"fiemap", "seek", ACCOUNT})
+"""Methods that tell holes from written bytes; block counts do not (compression, delayed blocks)."""
+
+WRITE_BACK_LIMIT_S: Final = EVICT_LIMIT_S
+"""The same after buffered writes, which are written back first."""
+
+FAULT_LIMIT: Final = 300
+"""Characters of why files cannot be looked at."""
+
 
 class WorkDirectory(Record):
     """A host, the session's scratch folder on it, and what is known of the file system below.
@@ -92,19 +125,6 @@ def scratch_name(host: str) -> str:
     if PLAIN_NAME.fullmatch(host):
         return f"{SCRATCH_PREFIX}-{host}"
     return f"{SCRATCH_PREFIX}-{hashlib.sha256(host.encode()).hexdigest()[:16]}"
-
-
-MARK: Final = ".iolab-lock"
-"""The agent's mark in a folder that it holds."""
-
-MARK_BYTES_MAX: Final = 4096
-"""More than the agent ever writes into it."""
-
-MARK_LIMIT_S: Final = 60.0
-"""Reading a line over a network file system that others keep busy."""
-
-HOSTS_NAMED: Final = 4
-"""Hosts that are named beside the first one; more are counted."""
 
 
 def peer_folder_path(workdir: WorkDirectory, other: WorkDirectory) -> str:
@@ -177,22 +197,6 @@ async def _read_mark(workdir: WorkDirectory, folder: str) -> FileAnswer:
     return read_answer(workdir.name, FileAnswer, answer)
 
 
-PATHS_AT_ONCE: Final = 2000
-"""Paths in one request: at the longest path that is half of a frame's header."""
-
-EXTENTS_LIMIT_S: Final = 120.0
-"""Reading the extent maps of so many files, each perhaps badly fragmented."""
-
-EVICT_LIMIT_S: Final = 3600.0
-"""Writing back what is dirty and dropping the rest: a slow disk takes an hour for 18 GB."""
-
-ACCOUNT: Final = "ledger"
-"""The session's own account of what it wrote to a device."""
-
-PROVING_METHODS: Final = frozenset({"fiemap", "seek", ACCOUNT})
-"""Methods that tell holes from written bytes; block counts do not (compression, delayed blocks)."""
-
-
 async def prove_extents(
     workdir: WorkDirectory, paths: Sequence[str], limit_s: float = EXTENTS_LIMIT_S
 ) -> ExtentProof:
@@ -222,10 +226,6 @@ def _digest_of_parts(parts: Sequence[str | None]) -> str | None:
     return known[0] if len(known) == 1 else hashlib.sha256("".join(known).encode()).hexdigest()
 
 
-WRITE_BACK_LIMIT_S: Final = EVICT_LIMIT_S
-"""The same after buffered writes, which are written back first."""
-
-
 async def check_file_identities(
     workdir: WorkDirectory, paths: Sequence[str], before: ExtentProof
 ) -> FileIdentityCheck:
@@ -234,10 +234,6 @@ async def check_file_identities(
         return FileIdentityCheck(before, await prove_extents(workdir, paths, WRITE_BACK_LIMIT_S))
     except AgentRefusalError as refused:
         return FileIdentityCheck(before, None, excerpt(refused.reason, FAULT_LIMIT))
-
-
-FAULT_LIMIT: Final = 300
-"""Characters of why files cannot be looked at."""
 
 
 def device_extent_proof(workdir: WorkDirectory, size_bytes: int) -> ExtentProof:

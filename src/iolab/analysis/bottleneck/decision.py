@@ -22,6 +22,22 @@ PAYS: Final = 0.5
 USL_POINTS_LEAST: Final = 4
 """The law has three parameters: any three points lie on one."""
 
+HELD_RATE: Final = 0.99
+"""Share of the rate asked for from which it was kept: the load was what was asked."""
+
+OWN_PART: Final = 0.1
+"""Of full processors the part that the load's own jobs must use to be surely why they are full: the
+kernel's threads may do as much again for them, hardly nine times as much."""
+
+MOST_OF_LATENCY: Final = 0.5
+"""Share of the latency from which a device is where the I/Os are, by Little's law."""
+
+NEARLY_ALL: Final = 0.8
+"""The same where processors are full, too: what is left of the latency may wait for these."""
+
+QUEUE_KEPT: Final = 0.8
+"""Share of the I/Os asked for that must be in flight: with fewer the engine does not keep up."""
+
 
 class LoadStep(Record):
     """The step of one axis of load at the best point: to it from below, or from it to the next.
@@ -92,23 +108,6 @@ def usl_of_curve(curve: Sequence[PointSummary], axis: str, key: str) -> UslFit |
     loads, rates, widths = zip(*bounded, strict=True)
     law = fit_usl(loads, rates, widths)
     return law if law.fits_well else None
-
-
-HELD_RATE: Final = 0.99
-"""Share of the rate asked for from which it was kept: the load was what was asked."""
-
-OWN_PART: Final = 0.1
-"""Of full processors the part that the load's own jobs must use to be surely why they are full: the
-kernel's threads may do as much again for them, hardly nine times as much."""
-
-MOST_OF_LATENCY: Final = 0.5
-"""Share of the latency from which a device is where the I/Os are, by Little's law."""
-
-NEARLY_ALL: Final = 0.8
-"""The same where processors are full, too: what is left of the latency may wait for these."""
-
-QUEUE_KEPT: Final = 0.8
-"""Share of the I/Os asked for that must be in flight: with fewer the engine does not keep up."""
 
 
 class Cause(StrEnum):

@@ -29,6 +29,26 @@ a hundred cores are 100,000 series."""
 WATCHED: Final = {"cpu": None, "disk": None, "nic": None}
 """The telemetry of every core, disk and port, by scope and name."""
 
+NOMINAL_DRIVERS: Final = frozenset(
+    {"veth", "bridge", "tun", "tap", "virtio_net", "vxlan", "dummy", "macvlan", "ipvlan", "xen"}
+)
+"""Ports whose speed is a made-up number (10 Gbit/s of every veth), or the one that a hypervisor
+says: what they can carry is their hosts' affair."""
+
+BYTES_PER_MBIT: Final = 1e6 / 8
+
+QUIET_BYTES_PER_S: Final = 1e6
+"""What management moves: a port of unknown speed with less has no part in the load."""
+
+LOAD_SHARE: Final = 0.5
+"""Of a client's port at least this share must be its own load, or others fill it."""
+
+WAYS: Final = {"rx_bytes_per_s": "in", "tx_bytes_per_s": "out"}
+"""Both ways of a port: a link carries its speed in each of them."""
+
+HELD: Final = 0.5
+"""Of the I/Os in flight above it a lower device must hold this share to be what they wait for."""
+
 
 def view_with_all_resources(
     record: RunRecord, facts: Mapping[str, HostFacts], kinds: AnalysisKinds
@@ -214,24 +234,6 @@ def device_means(
     return by_name
 
 
-NOMINAL_DRIVERS: Final = frozenset(
-    {"veth", "bridge", "tun", "tap", "virtio_net", "vxlan", "dummy", "macvlan", "ipvlan", "xen"}
-)
-"""Ports whose speed is a made-up number (10 Gbit/s of every veth), or the one that a hypervisor
-says: what they can carry is their hosts' affair."""
-
-BYTES_PER_MBIT: Final = 1e6 / 8
-
-QUIET_BYTES_PER_S: Final = 1e6
-"""What management moves: a port of unknown speed with less has no part in the load."""
-
-LOAD_SHARE: Final = 0.5
-"""Of a client's port at least this share must be its own load, or others fill it."""
-
-WAYS: Final = {"rx_bytes_per_s": "in", "tx_bytes_per_s": "out"}
-"""Both ways of a port: a link carries its speed in each of them."""
-
-
 def network_port_uses(
     view: RunView,
     host: str,
@@ -260,10 +262,6 @@ def _port_speeds(facts: HostFacts | None) -> dict[str, float]:
         for nic in (facts.nics if facts else ())
         if nic.speed_mbit_s and nic.driver not in NOMINAL_DRIVERS
     }
-
-
-HELD: Final = 0.5
-"""Of the I/Os in flight above it a lower device must hold this share to be what they wait for."""
 
 
 def device_resource_uses(

@@ -40,6 +40,14 @@ EXCESS_SHARE: Final = 0.10
 BACKGROUND_BYTES_PER_S: Final = 1 << 20
 """What an idle system writes and reads by itself (logs, journals): excess below is not told."""
 
+COLD_RESIDENT_SHARE: Final = 0.01
+"""Share of the files that may be left in the page cache after a drop that counts as verified: a
+reader's own directory and metadata pages, not contents."""
+
+COLD_DEVICE_SHARE: Final = 0.98
+"""Share of the bytes read that the device must have moved for buffered reads to count as cold; the
+same two per cent as the bytes-moved check grants."""
+
 
 class DeviceByteCounts(Record):
     """One device as one kernel counts it, and all hosts of the run that used it there.
@@ -305,15 +313,6 @@ def _device_byte_evidence(group: DeviceByteCounts) -> Numbers:
         "below_read_bytes": group.read_bytes_below,
         "below_write_bytes": group.write_bytes_below,
     }
-
-
-COLD_RESIDENT_SHARE: Final = 0.01
-"""Share of the files that may be left in the page cache after a drop that counts as verified: a
-reader's own directory and metadata pages, not contents."""
-
-COLD_DEVICE_SHARE: Final = 0.98
-"""Share of the bytes read that the device must have moved for buffered reads to count as cold; the
-same two per cent as the bytes-moved check grants."""
 
 
 @check("buffered-io", "Buffered I/O", needs_load=False)

@@ -30,6 +30,30 @@ STOLEN: Final = 0.02
 """Share of the processors' time that the hypervisor gave to others; from about 2 % on latencies of
 the tail are theirs."""
 
+THROTTLED_GOOD: Final = 0.01
+"""Share of its periods in which a quota may be used up: beyond it the slowest hundredth of the
+latencies, which p99 is made of, holds pauses of the quota."""
+
+THROTTLED_BAD: Final = 0.50
+"""The same from which the quota ended the work in the usual period: the rate is the quota's."""
+
+STOOD_BAD: Final = 0.25
+"""Share of the time for which the processors of the group stood still from which the result is not
+of the storage: a rate that could be a third higher."""
+
+STARVED_GOOD: Final = 0.20
+"""Share of their time that the load's threads may wait for a processor. To wake an idle core takes
+1 to 5 us of each I/O, up to a seventh of the time of the fastest devices, and a core that others
+share at times some more; what is beyond is the client's want of processors."""
+
+STARVED_ON_BUSY: Final = 0.05
+"""The same where all cores that they may use were full (`is_full`): none was woken there, and
+what a thread waits for is the end of another's turn."""
+
+STARVED_BAD: Final = 0.90
+"""The same from which all else, storage and engine together, had less than a tenth of the time: the
+result is not of the storage at all. Below it a busy client makes it less certain."""
+
 
 @check("cpu-bound-client", "Client bound by its processors")
 @per_host(most="cores_busy_share")
@@ -140,31 +164,6 @@ def thermal_throttling(view: RunView, index: int) -> CheckAnswer:
             **evidence,
         )
     return valid(f"No processor{view.host_suffix_text(host)} was throttled for heat.", **evidence)
-
-
-THROTTLED_GOOD: Final = 0.01
-"""Share of its periods in which a quota may be used up: beyond it the slowest hundredth of the
-latencies, which p99 is made of, holds pauses of the quota."""
-
-THROTTLED_BAD: Final = 0.50
-"""The same from which the quota ended the work in the usual period: the rate is the quota's."""
-
-STOOD_BAD: Final = 0.25
-"""Share of the time for which the processors of the group stood still from which the result is not
-of the storage: a rate that could be a third higher."""
-
-STARVED_GOOD: Final = 0.20
-"""Share of their time that the load's threads may wait for a processor. To wake an idle core takes
-1 to 5 us of each I/O, up to a seventh of the time of the fastest devices, and a core that others
-share at times some more; what is beyond is the client's want of processors."""
-
-STARVED_ON_BUSY: Final = 0.05
-"""The same where all cores that they may use were full (`is_full`): none was woken there, and
-what a thread waits for is the end of another's turn."""
-
-STARVED_BAD: Final = 0.90
-"""The same from which all else, storage and engine together, had less than a tenth of the time: the
-result is not of the storage at all. Below it a busy client makes it less certain."""
 
 
 def _throttled_by_quota(view: RunView, index: int) -> CheckAnswer:

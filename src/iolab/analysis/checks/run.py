@@ -45,6 +45,22 @@ DISAGREE_GOOD: Final = 0.001
 DISAGREE_BAD: Final = 0.01
 """From one per cent on one of the two counts is simply wrong."""
 
+VERSIONS_SHOWN: Final = 4
+"""Versions named in the sentence; the facts of the session have them all."""
+
+STATE_SHARE: Final = 0.10
+"""Of the used region: writes of so much between two runs move a drive that was filled twice by less
+than its own steady state varies (SNIA grants 10 % of slope)."""
+
+ACHIEVED_LEAST: Final = 0.99
+"""Share of the asked rate below which the target set the pace and not the rate."""
+
+FEWER_GOOD: Final = 0.98
+"""Share of the claimed operations that the other must have counted."""
+
+FEWER_BAD: Final = 0.90
+"""Below this share more than one operation in ten was none."""
+
 
 @check("run-unfinished", "Run not finished", needs_load=False)
 def run_unfinished(view: RunView) -> CheckAnswer:
@@ -175,10 +191,6 @@ def _engine_total_answer(view: RunView, index: int, counted: int, binned: int) -
     )
 
 
-VERSIONS_SHOWN: Final = 4
-"""Versions named in the sentence; the facts of the session have them all."""
-
-
 @check("versions-differ", "Hosts with different versions of the engine", needs_load=False)
 def versions_differ(view: RunView) -> CheckAnswer:
     """Whether every host that made load has the same version of the engine."""
@@ -210,11 +222,6 @@ def _engine_version_of_host(view: RunView, host: HostRun) -> str:
     facts = view.facts_of_host(host)
     tool = facts.tool_facts(view.record.run.point.job.engine) if facts is not None else None
     return (tool.version if tool is not None else None) or host.engine_version
-
-
-STATE_SHARE: Final = 0.10
-"""Of the used region: writes of so much between two runs move a drive that was filled twice by less
-than its own steady state varies (SNIA grants 10 % of slope)."""
 
 
 @check("unequal-state", "Unequal state", needs_load=False)
@@ -265,15 +272,6 @@ operations_counted = check("operations-counted", "Operations counted elsewhere")
 
 rate_kept = check("coordinated-omission", "Latency of a rate that was not kept")
 """Whether operations under a rate were begun when they were due, so that none waited unseen."""
-
-ACHIEVED_LEAST: Final = 0.99
-"""Share of the asked rate below which the target set the pace and not the rate."""
-
-FEWER_GOOD: Final = 0.98
-"""Share of the claimed operations that the other must have counted."""
-
-FEWER_BAD: Final = 0.90
-"""Below this share more than one operation in ten was none."""
 
 
 def operation_count_text_and_evidence(

@@ -49,6 +49,13 @@ LATENCY_HEADLINE: Final = ("p50", "p99", "p99_5")
 """The same where each client has one I/O in flight: such a workload is run for its latency, and its
 headline in the published studies is the 99.5th percentile."""
 
+DRIFT_TOLERABLE: Final = 0.10
+"""Difference of the halves from which a run that is not steady is no measure at all: what SNIA's
+performance test specification allows within a steady state."""
+
+TOO_SHORT: Final = "Too few whole seconds were measured to judge by them."
+ENGINE_STOPPED: Final = "The engine stood still, which shows in its seconds like a change of rate."
+
 
 @check("hosts-left-out", "Measured without hosts that failed", needs_load=False)
 def excluded_hosts(view: RunView) -> CheckAnswer:
@@ -174,15 +181,6 @@ def percentile_support(view: RunView) -> CheckAnswer:
 
 def _percentile_words(at: float) -> str:
     return "the median" if at == 50.0 else f"p{at:g}"
-
-
-DRIFT_TOLERABLE: Final = 0.10
-"""Difference of the halves from which a run that is not steady is no measure at all: what SNIA's
-performance test specification allows within a steady state."""
-
-TOO_SHORT: Final = "Too few whole seconds were measured to judge by them."
-
-ENGINE_STOPPED: Final = "The engine stood still, which shows in its seconds like a change of rate."
 
 
 @check("startup-transient", "Not steady")

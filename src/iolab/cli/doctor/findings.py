@@ -25,6 +25,14 @@ ANSWER_DEADLINE_S: Final = 30.0
 ROOM_BYTES: Final = 3 << 30
 """What the bundled studies need at scale small, with room to spare."""
 
+OTHER_LOAD: Final = "other load"
+LEFT: Final = "left by killed sessions"
+
+ROOT_ADDS: Final = (
+    "Root adds method.drop_caches, block devices and their purges, file systems and memory limits "
+    "of a session's own, serial numbers of disks, memory modules; nothing else needs it."
+)
+
 
 class FindingState(StrEnum):
     """How a finding stands."""
@@ -87,9 +95,6 @@ async def _host_findings(host: Host, path: str, binary: str, *, cloud: bool) -> 
     findings += counter_findings(facts.target, sample.header)
     quiet = await watch_activity(host, facts)
     return (*findings, *machine_fact_findings(facts), other_load_finding(quiet))
-
-
-OTHER_LOAD: Final = "other load"
 
 
 def other_load_finding(quiet: HostActivity) -> Finding:
@@ -186,15 +191,6 @@ def probe_findings(probe: TargetProbe) -> Iterator[Finding]:
     if probe.held_by is not None:
         hint = "Wait for its end, or give another path."
         yield Finding("other sessions", FindingState.FAULT, f"held by {probe.held_by}", hint)
-
-
-LEFT: Final = "left by killed sessions"
-
-
-ROOT_ADDS: Final = (
-    "Root adds method.drop_caches, block devices and their purges, file systems and memory limits "
-    "of a session's own, serial numbers of disks, memory modules; nothing else needs it."
-)
 
 
 def leftover_and_rights_findings(hello: Hello, left: Leftovers | None) -> Iterator[Finding]:

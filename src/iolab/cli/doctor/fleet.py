@@ -60,6 +60,17 @@ PERFORMANCE: Final = "performance"
 UNKNOWN: Final = "unknown"
 UNKNOWN_DO: Final = "Virtual machines often hide it; look at the machines below them."
 
+HOSTS_SHOWN: Final = 4
+"""Names in a cell; a finding about more hosts counts the rest."""
+
+NONE: Final = "–"
+
+STYLES: Final = {
+    FindingState.OK: "green",
+    FindingState.NOTE: "yellow",
+    FindingState.FAULT: "bold red",
+}
+
 
 class FleetFinding(Record):
     """One answer and the hosts that it is about."""
@@ -339,17 +350,6 @@ def _values_with_hosts_text(groups: Mapping[str, Sequence[InspectedHost]]) -> st
 
 def _host_names(hosts: Iterable[InspectedHost]) -> tuple[str, ...]:
     return tuple(host.spec.name for host in hosts)
-
-
-HOSTS_SHOWN: Final = 4
-"""Names in a cell; a finding about more hosts counts the rest."""
-
-NONE: Final = "–"
-STYLES: Final = {
-    FindingState.OK: "green",
-    FindingState.NOTE: "yellow",
-    FindingState.FAULT: "bold red",
-}
 
 
 async def inspect_fleet(

@@ -72,6 +72,9 @@ RELEASE: Final = "release"
 _FORM: Final = "1"
 """Counts changes of how kits are made that their parts do not show."""
 
+_MODULES_LIMIT: Final = 50
+"""More than a guest can need; it takes eight."""
+
 
 class GuestKit(Record):
     """A kit on this machine; `release` is the kernel's, `digest` tells kits apart."""
@@ -170,10 +173,6 @@ def _kit_digest(shop: GuestKitBuilder, offer: KernelPackage, tools: FioPrograms)
     contents = (hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
     parts = (_FORM, offer.name, offer.version, tools.digest(), *contents)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
-_MODULES_LIMIT: Final = 50
-"""More than a guest can need; it takes eight."""
 
 
 async def _build_kit(

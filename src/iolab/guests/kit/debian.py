@@ -45,6 +45,26 @@ SHOWN: Final = 300
 
 _NO_ROOM: Final = b"No space left on device"
 
+META_PACKAGES: Final = ("linux-image-cloud-amd64", "linux-image-kvm", "linux-image-virtual")
+"""What depends on the newest kernel for guests: Debian's, then Ubuntu's two. Most wanted first."""
+
+SYSTEM_LISTS: Final = Path("/var/lib/apt/lists")
+
+LISTS_LIMIT_S: Final = 300.0
+"""25 MB over a slow line."""
+
+FETCH_LIMIT_S: Final = 900.0
+"""30 MB; Ubuntu's modules are another 30 MB."""
+
+NAME_YOURS: Final = "name a kernel package that you have with `kernel` in [vm]"
+_NAME: Final = r"linux-(?:image|modules|binary)-(?:unsigned-)?\d[\w.+~-]*"
+_WITH_VERSION: Final = re.compile(rf"({_NAME})(?:\s*\(=\s*([^)\s]+)\s*\))?")
+
+_SETTINGS: Final = b"#clear APT::Update;\n"
+"""What a system does after its own update is not for ours."""
+
+_UNSIGNED: Final = "-unsigned"
+
 
 class ProgramExit(Record):
     """How a program ended: its exit code, and all that it printed."""
@@ -117,26 +137,6 @@ class PathPrograms(Record):
     def _find(self, name: str) -> str | None:
         searched = (self.environment.get("PATH", os.defpath), self.extra_directories)
         return shutil.which(name, path=":".join(folders for folders in searched if folders))
-
-
-META_PACKAGES: Final = ("linux-image-cloud-amd64", "linux-image-kvm", "linux-image-virtual")
-"""What depends on the newest kernel for guests: Debian's, then Ubuntu's two. Most wanted first."""
-
-SYSTEM_LISTS: Final = Path("/var/lib/apt/lists")
-
-LISTS_LIMIT_S: Final = 300.0
-"""25 MB over a slow line."""
-
-FETCH_LIMIT_S: Final = 900.0
-"""30 MB; Ubuntu's modules are another 30 MB."""
-
-NAME_YOURS: Final = "name a kernel package that you have with `kernel` in [vm]"
-
-_NAME: Final = r"linux-(?:image|modules|binary)-(?:unsigned-)?\d[\w.+~-]*"
-_WITH_VERSION: Final = re.compile(rf"({_NAME})(?:\s*\(=\s*([^)\s]+)\s*\))?")
-_SETTINGS: Final = b"#clear APT::Update;\n"
-"""What a system does after its own update is not for ours."""
-_UNSIGNED: Final = "-unsigned"
 
 
 class KernelPackage(Record):

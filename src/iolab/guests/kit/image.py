@@ -31,6 +31,58 @@ PLAIN: Final = 0o100644
 _CPIO_MAGIC: Final = b"070701"
 _LAST: Final = "TRAILER!!!"
 
+_SECTOR: Final = 512
+_SETUP_SECTORS: Final = 0x1F1
+_SIGNATURE: Final = slice(0x202, 0x206)
+_VERSION: Final = 0x206
+_PAYLOAD: Final = 0x248
+
+_WITH_PAYLOAD: Final = 0x0208
+"""The version of the header since which it names its payload."""
+
+_USUAL_SETUP: Final = 4
+
+_SIZE_TRAILER: Final = 4
+"""The build puts the size of the kernel behind all packings but gzip, which has it already."""
+
+_PT_NOTE: Final = 4
+_PVH_ENTRY: Final = 18
+_XEN: Final = b"Xen\0"
+_NOTES_LIMIT: Final = 1000
+_X86_64: Final = 62
+
+WANTED: Final = ("virtio_mmio", "virtio_pci", "virtio_blk", "virtio_console")
+"""Buses of both kinds of machine, disks, and the port that the agent speaks through."""
+
+NEEDED: Final = frozenset({"virtio_blk", "virtio_console"})
+"""Without these no guest is of use; a kernel may lack one of the buses."""
+
+_ENDINGS: Final = re.compile(r"\.ko(?:\.(?:xz|zst|gz))?")
+_DEPENDS: Final = re.compile(rb"(?:^|\0)depends=([\w,-]*)\0")
+FIO_IN_GUEST: Final = Path("/usr/bin/fio")
+
+FOLDERS: Final = ("dev", "proc", "sys", "tmp", "run", "root", "etc", "usr/bin")
+"""Where a guest mounts what the kernel gives it; the disk itself cannot be written."""
+
+LOADED_LATE: Final = "libgcc_s.so.1"
+"""The C library opens it when a thread ends; no program names it."""
+
+LINKS_CACHE: Final = Path("/etc/ld.so.cache")
+"""Where the loader finds libraries outside its usual folders."""
+
+ISSUED: Final = "1e6a72a8-5a0b-4d6c-9a55-2f0d2c7f1c01"
+"""The file system's id and the seed of its directories: the same for all, as its times are."""
+
+BLOCK_BYTES: Final = 4096
+SPARE: Final = 1.04
+
+SPARE_BYTES: Final = 4 << 20
+"""For the tables of a file system of that size."""
+
+_ENTRY: Final = re.compile(r"\s*(?:(\S+) => )?(/\S+) \(0x[0-9a-f]+\)")
+_MISSING: Final = re.compile(r"(\S+) => not found")
+_ELF: Final = b"\x7fELF\2"
+
 
 class CpioEntry(Record):
     """One entry: `name` relative to the root, without a leading slash; `mode` with the file's type.
@@ -96,22 +148,6 @@ _MAGIC: Final = {
     b"(\xb5/\xfd": Packing.ZSTD,
     b"\x7fELF": Packing.NONE,
 }
-
-_SECTOR: Final = 512
-_SETUP_SECTORS: Final = 0x1F1
-_SIGNATURE: Final = slice(0x202, 0x206)
-_VERSION: Final = 0x206
-_PAYLOAD: Final = 0x248
-_WITH_PAYLOAD: Final = 0x0208
-"""The version of the header since which it names its payload."""
-_USUAL_SETUP: Final = 4
-_SIZE_TRAILER: Final = 4
-"""The build puts the size of the kernel behind all packings but gzip, which has it already."""
-
-_PT_NOTE: Final = 4
-_PVH_ENTRY: Final = 18
-_XEN: Final = b"Xen\0"
-_NOTES_LIMIT: Final = 1000
 
 
 class Payload(Record):
@@ -189,9 +225,6 @@ def _elf_supports_direct_boot(kernel: bytes) -> bool:
     return False
 
 
-_X86_64: Final = 62
-
-
 def _has_pvh_entry(notes: bytes) -> bool:
     at = 0
     for _ in range(_NOTES_LIMIT):
@@ -203,16 +236,6 @@ def _has_pvh_entry(notes: bytes) -> bool:
             return True
         at += 12 + _aligned_length(name_bytes) + _aligned_length(desc_bytes)
     return False
-
-
-WANTED: Final = ("virtio_mmio", "virtio_pci", "virtio_blk", "virtio_console")
-"""Buses of both kinds of machine, disks, and the port that the agent speaks through."""
-
-NEEDED: Final = frozenset({"virtio_blk", "virtio_console"})
-"""Without these no guest is of use; a kernel may lack one of the buses."""
-
-_ENDINGS: Final = re.compile(r"\.ko(?:\.(?:xz|zst|gz))?")
-_DEPENDS: Final = re.compile(rb"(?:^|\0)depends=([\w,-]*)\0")
 
 
 def module_name(path: str) -> str:
@@ -268,30 +291,6 @@ def _add_with_dependencies(
     for needed in module_dependencies(content):
         _add_with_dependencies(needed, path_by_module, done, read, modules)
     modules[name] = content
-
-
-FIO_IN_GUEST: Final = Path("/usr/bin/fio")
-
-FOLDERS: Final = ("dev", "proc", "sys", "tmp", "run", "root", "etc", "usr/bin")
-"""Where a guest mounts what the kernel gives it; the disk itself cannot be written."""
-
-LOADED_LATE: Final = "libgcc_s.so.1"
-"""The C library opens it when a thread ends; no program names it."""
-
-LINKS_CACHE: Final = Path("/etc/ld.so.cache")
-"""Where the loader finds libraries outside its usual folders."""
-
-ISSUED: Final = "1e6a72a8-5a0b-4d6c-9a55-2f0d2c7f1c01"
-"""The file system's id and the seed of its directories: the same for all, as its times are."""
-
-BLOCK_BYTES: Final = 4096
-SPARE: Final = 1.04
-SPARE_BYTES: Final = 4 << 20
-"""For the tables of a file system of that size."""
-
-_ENTRY: Final = re.compile(r"\s*(?:(\S+) => )?(/\S+) \(0x[0-9a-f]+\)")
-_MISSING: Final = re.compile(r"(\S+) => not found")
-_ELF: Final = b"\x7fELF\2"
 
 
 class FioPrograms(Record):

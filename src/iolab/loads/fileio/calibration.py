@@ -64,6 +64,17 @@ LONGER: Final = "Ask for longer runs, with --seconds."
 ELSEWISE: Final = "Look at /dev/null there, or ask for another --rw or --ioengine."
 """The same where even what does nothing was not reached."""
 
+BIN_ALLOWANCE: Final = 2 * BIN_ERROR
+"""What a ratio of percentiles may be off, a log ratio: both are known to their bins only."""
+
+_FIGURES: Final = (
+    ("iops", "1/s", Better.HIGHER, 0.0),
+    ("lat_ns_mean", "ns", Better.LOWER, 0.0),
+    ("lat_ns_p50", "ns", Better.LOWER, BIN_ALLOWANCE),
+    ("lat_ns_p99", "ns", Better.LOWER, BIN_ALLOWANCE),
+    ("cpu_ns_per_io", "ns", Better.LOWER, 0.0),
+)
+
 
 class CalibrationRequest(Record):
     """What to run: the job but for its engine, so many pairs of so many seconds each."""
@@ -372,10 +383,6 @@ def _io_method(job: Job, reading: EngineReading) -> str:
     return generator.method if generator else job.ioengine
 
 
-BIN_ALLOWANCE: Final = 2 * BIN_ERROR
-"""What a ratio of percentiles may be off, a log ratio: both are known to their bins only."""
-
-
 class CalibrationRow(Record):
     """One figure of both engines: geometric means over their runs, and native over fio.
 
@@ -395,15 +402,6 @@ def calibration_rows(trials: Sequence[Trial]) -> tuple[CalibrationRow, ...]:
         _calibration_row(key, unit, better, trials, allowance)
         for key, unit, better, allowance in _FIGURES
     )
-
-
-_FIGURES: Final = (
-    ("iops", "1/s", Better.HIGHER, 0.0),
-    ("lat_ns_mean", "ns", Better.LOWER, 0.0),
-    ("lat_ns_p50", "ns", Better.LOWER, BIN_ALLOWANCE),
-    ("lat_ns_p99", "ns", Better.LOWER, BIN_ALLOWANCE),
-    ("cpu_ns_per_io", "ns", Better.LOWER, 0.0),
-)
 
 
 def _calibration_row(

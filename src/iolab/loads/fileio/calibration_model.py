@@ -19,6 +19,8 @@ from iolab.loads.fileio.workload import IOENGINES, SECTOR_BYTES, SYNC_IOENGINES,
 from iolab.record import Record
 from iolab.units import NS_PER_S, parse_size
 
+PERCENTS: Final = (50.0, 99.0)
+
 
 class Trial(Record):
     """One run of one engine; latencies and CPU time in ns, CPU for each I/O."""
@@ -30,9 +32,6 @@ class Trial(Record):
     lat_ns_p50: float
     lat_ns_p99: float
     cpu_ns_per_io: float
-
-
-PERCENTS: Final = (50.0, 99.0)
 
 
 class EngineRunTotals(Record):

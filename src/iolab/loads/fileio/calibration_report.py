@@ -25,6 +25,19 @@ percentiles, which depend on the order in which it answers, within 5 %."""
 
 NAMES: Final = {"iops": "IOPS", "lat_ns_p50": "p50", "lat_ns_p99": "p99"}
 
+HEADINGS: Final = {
+    "iops": "IOPS",
+    "lat_ns_mean": "latency, mean",
+    "lat_ns_p50": "latency, p50",
+    "lat_ns_p99": "latency, p99",
+    "cpu_ns_per_io": "CPU an I/O",
+}
+"""What each figure is called."""
+
+ENGINES: Final = (FIO_ENGINE, NATIVE_ENGINE)
+HOSTS_SHOWN: Final = 4
+NONE: Final = "–"
+
 
 class ConclusionTone(StrEnum):
     """How a sentence is to be taken."""
@@ -209,20 +222,6 @@ def _ceiling_conclusions(
         yield Conclusion(
             "limit", ConclusionTone.WARNING, f"{message}bound by the generator; {hint}."
         )
-
-
-HEADINGS: Final = {
-    "iops": "IOPS",
-    "lat_ns_mean": "latency, mean",
-    "lat_ns_p50": "latency, p50",
-    "lat_ns_p99": "latency, p99",
-    "cpu_ns_per_io": "CPU an I/O",
-}
-"""What each figure is called."""
-
-ENGINES: Final = (FIO_ENGINE, NATIVE_ENGINE)
-HOSTS_SHOWN: Final = 4
-NONE: Final = "–"
 
 
 def calibration_document(calibration: Calibration) -> dict[str, Any]:

@@ -46,6 +46,31 @@ LOST_MOST: Final = 0.001
 """Share of the I/Os that were due whose response times may be missing at the end: as many as a
 p99.9 leaves out. A target that stalls there keeps its slowest I/Os out of every percentile."""
 
+DEPTH_SHARE_GOOD: Final = 0.90
+"""Share of I/Os submitted at the asked depth level: filling and draining the queue, and batches of
+completions, take a few per cent; a tenth below the level is another load."""
+
+DEPTH_SHARE_BAD: Final = 0.10
+"""Below this share the depth in the point's label is not what ran at all, as with a synchronous
+engine."""
+
+RHO_BAD_LOW: Final = 0.5
+"""With less than half of the asked I/Os in flight the point belongs at another depth."""
+
+_TOP_LEVEL: Final = 64
+
+LATE_SHARE: Final = 0.1
+"""Lateness of the generator, as a share of the response time at the same percentile, from which a
+tenth of what is called the target's is the generator's own."""
+
+LATE_INTERVALS: Final = 1.0
+"""The same in mean intervals between arrivals of the whole host: beyond one, arrivals come in
+bunches that nobody asked for."""
+
+BOUND_SHARE: Final = 0.5
+"""Share of what the generator reaches on a null target: from half on, more of each
+I/O's time is its own than the target's."""
+
 
 @rate_kept
 @per_host(least="achieved")
@@ -181,20 +206,6 @@ def _full_depth_share(view: RunView, index: int, depth: int) -> float:
     return float(np.mean(in_flight >= IN_FLIGHT_MOST * depth)) if len(first) else 0.0
 
 
-DEPTH_SHARE_GOOD: Final = 0.90
-"""Share of I/Os submitted at the asked depth level: filling and draining the queue, and batches of
-completions, take a few per cent; a tenth below the level is another load."""
-
-DEPTH_SHARE_BAD: Final = 0.10
-"""Below this share the depth in the point's label is not what ran at all, as with a synchronous
-engine."""
-
-RHO_BAD_LOW: Final = 0.5
-"""With less than half of the asked I/Os in flight the point belongs at another depth."""
-
-_TOP_LEVEL: Final = 64
-
-
 @check("depth-not-reached", "Queue depth not reached")
 @per_host(least="share", good=DEPTH_SHARE_GOOD, bad=DEPTH_SHARE_BAD)
 def depth_not_reached(view: RunView, index: int) -> HostAnswer:
@@ -295,19 +306,6 @@ def _littles_law_verdict(
             **evidence,
         )
     return indicative(f"{text}: the engine lost time between I/Os.", **evidence)
-
-
-LATE_SHARE: Final = 0.1
-"""Lateness of the generator, as a share of the response time at the same percentile, from which a
-tenth of what is called the target's is the generator's own."""
-
-LATE_INTERVALS: Final = 1.0
-"""The same in mean intervals between arrivals of the whole host: beyond one, arrivals come in
-bunches that nobody asked for."""
-
-BOUND_SHARE: Final = 0.5
-"""Share of what the generator reaches on a null target: from half on, more of each
-I/O's time is its own than the target's."""
 
 
 @check("generator-late", "Load generator behind its schedule")

@@ -35,6 +35,15 @@ from iolab.targets.work_directory import (
 from iolab.text import excerpt
 from iolab.units import NS_PER_S, format_bytes
 
+WORDS_LIMIT: Final = 200
+"""Characters of an engine's own words that are kept."""
+
+LEFT_OUT: Final = "method.generator_limit is false"
+"""Why there is no ceiling where the study asks for none: a check that may not look must say so."""
+
+ENGINES: Final[tuple[FileEngine[Job], ...]] = (FioEngine(), NativeEngine())
+"""The reference first."""
+
 
 class IoDriver(ProcessDriver):
     """I/O on files that are laid out, by an engine that runs as one process on each host."""
@@ -164,12 +173,6 @@ async def drop_caches(
     await run_on_each_host(shares, drop_caches_of_host)
 
 
-WORDS_LIMIT: Final = 200
-"""Characters of an engine's own words that are kept."""
-
-LEFT_OUT: Final = "method.generator_limit is false"
-"""Why there is no ceiling where the study asks for none: a check that may not look must say so."""
-
 _Kinds = frozenset[tuple[str, Job]]
 """The hosts that look together, which may share processors, each with what of its job decides how
 fast its generator can be."""
@@ -268,9 +271,6 @@ def null_target_iops(totals: EngineTotals) -> float | None:
         return sum(way.iops for way in ways) or None
     return sum(way.ios for way in ways) * NS_PER_S / measured_ns or None
 
-
-ENGINES: Final[tuple[FileEngine[Job], ...]] = (FioEngine(), NativeEngine())
-"""The reference first."""
 
 FILE_IO: Final = LoadSession(
     drivers={engine.name: partial(IoDriver, engine) for engine in ENGINES}, engines=ENGINES

@@ -17,16 +17,6 @@ from iolab.core.engine import FLAG, EngineOption
 from iolab.loads.fileio.engine_facts import AUTO
 from iolab.loads.fileio.workload import WHOLE, split_shares
 
-
-class FioOption(EngineOption):
-    """With the I/O engines that know it.
-
-    `ioengines` are the only I/O engines of fio that know the option; empty means all do.
-    """
-
-    ioengines: tuple[str, ...] = ()
-
-
 _PERCENT: Final = "(?:100|[0-9]{1,2})"
 _COUNT: Final = "[0-9]{1,9}"
 _SIZE: Final = "[1-9][0-9]{0,5}[km]"
@@ -35,6 +25,170 @@ _CPUS: Final = "[0-9]{1,4}(?:-[0-9]{1,4})?(?:,[0-9]{1,4}(?:-[0-9]{1,4})?){0,63}"
 _NUMBER: Final = r"[0-9]{1,6}(?:\.[0-9]{1,6})?"
 _ZONES: Final = f"{_PERCENT}/{_PERCENT}(?::{_PERCENT}/{_PERCENT}){{0,63}}"
 _TIME: Final = "[0-9]{1,9}(?:us|ms|s)?"
+
+METHODS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        AUTO: AUTO,
+        "io_uring": "io_uring",
+        "libaio": "libaio",
+        "psync": "sync",
+        "sync": "sync",
+        "pvsync": "sync",
+        "pvsync2": "sync",
+    }
+)
+"""The native engine's way to the kernel for each of fio's I/O engines that has one."""
+
+OF_NO_MEANING: Final = (
+    "clocksource",
+    "fixedbufs",
+    "iodepth_batch",
+    "iodepth_batch_complete_max",
+    "iodepth_batch_submit",
+    "mem",
+    "nonvectored",
+    "registerfiles",
+    "thread",
+    "userspace_reap",
+)
+"""Options that tune fio and leave the load as it is."""
+
+SIZES_MAX: Final = 32
+ZONES_MAX: Final = 64
+THETA_MAX: Final = 100.0
+
+PAUSE_MAX_US: Final = 3_600_000_000
+"""What the engine takes: sizes of blocks and zones of a job, the steepest zipf, the longest pause
+(an hour)."""
+
+_UNITS_US: Final = {"": 1, "us": 1, "ms": 1000, "s": 1_000_000}
+_NATIVE_TIME: Final = re.compile(r"([0-9]+)(us|ms|s)?")
+_ZONE: Final = "[0-9]{1,3}/[0-9]{1,3}"
+_NO: Final = "0"
+
+_VALUES: Final[Mapping[str, str]] = {
+    # How blocks and offsets are drawn.
+    "bssplit": r"[0-9]+[km](?:/[0-9]+)?(?::[0-9]+[km](?:/[0-9]+)?)*",
+    "norandommap": FLAG,
+    "percentage_random": "100",
+    "random_distribution": f"random|(?:zipf|pareto):{_NUMBER}|zoned:{_ZONE}(?::{_ZONE})*",
+    "random_generator": ".*",
+    "file_service_type": "roundrobin",
+    "rw_sequencer": "sequential",
+    # When I/Os are issued.
+    "rate_process": "linear|poisson",
+    "rate_ignore_thinktime": _NO,
+    "thinktime": ".*",
+    "thinktime_spin": _NO,
+    "thinktime_blocks": "[1-9][0-9]*",
+    "thinktime_blocks_type": "complete",
+    # How deep and in what batches.
+    "iodepth_batch_complete": "[01]",
+    "iodepth_batch_complete_min": "[01]",
+    "serialize_overlap": _NO,
+    # How the kernel is asked.
+    "hipri": FLAG,
+    "force_async": _NO,
+    "sqthread_poll": FLAG,
+    "write_hint": "none",
+    # What makes writes durable.
+    "fsync": ".*",
+    "fdatasync": _NO,
+    "sync": "none|0",
+    "write_barrier": _NO,
+    # What the blocks hold.
+    "buffer_compress_percentage": ".*",
+    "dedupe_percentage": ".*",
+    **dict.fromkeys(OF_NO_MEANING, ".*"),
+}
+
+NATIVE_OPTIONS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
+    {name: re.compile(pattern) for name, pattern in _VALUES.items()}
+)
+"""Options that a native workload's `fio` table may hold, with the values that mean the same."""
+
+LEFT_OUT: Final[Mapping[str, str]] = {
+    "group_reporting": "jobs are always added up, and told by host",
+    "time_based": "runs always end by the clock",
+    "filename": "where files lie is said by --path or --device",
+    "directory": "where files lie is said by --path",
+    "filename_format": "files are named by iolab",
+    "allrandrepeat": "every run has seeds of its own, which are kept",
+    "randrepeat": "every run has seeds of its own, which are kept",
+    "randseed": "every run has seeds of its own, which are kept",
+    "invalidate": "caches are dropped before every run, and it is proved",
+    "fallocate": "files are laid out whole before the first run",
+    "create_on_open": "files are laid out whole before the first run",
+    "create_serialize": "files are laid out whole before the first run",
+    "overwrite": "files are laid out whole before the first run",
+    "fill_device": "files are laid out whole before the first run",
+    "unlink": "scratch files are always removed at the end",
+    "exitall": "each workload is a run by itself",
+    "scramble_buffers": "blocks are scrambled unless contents says otherwise",
+    "gtod_reduce": "latencies are always measured",
+    "disable_lat": "latencies are always measured",
+    "disable_clat": "latencies are always measured",
+    "disable_slat": "latencies are always measured",
+    "unified_rw_reporting": "reads and writes are always told apart",
+    "status-interval": "every second is kept",
+    "description": "it changes nothing",
+    "eta": "it changes nothing",
+    "minimal": "it changes nothing",
+    "lat_percentiles": "whole latencies are kept in bins",
+    "clat_percentiles": "whole latencies are kept in bins",
+    "percentile_list": "whole latencies are kept in bins",
+    "disk_util": "disks are watched anyway",
+    "output-format": "it changes nothing",
+    "end_fsync": "the load is timed, not its end",
+}
+"""Options that a study has no need of, with the reason."""
+
+REFUSED: Final[Mapping[str, str]] = {
+    "exec_prerun": "commands of a job are never run",
+    "exec_postrun": "commands of a job are never run",
+    "startdelay": "all hosts start at one moment",
+    "start_delay": "all hosts start at one moment",
+    "wait_for": "each workload is a run by itself",
+    "bsrange": "block sizes are a list, or shares by fio's bssplit",
+    "blocksize_range": "block sizes are a list, or shares by fio's bssplit",
+    "buffer_pattern": "contents is scrambled, random or zeros",
+    "continue_on_error": "a run with errors is invalid",
+    "ioscheduler": "settings of a host are never changed",
+    "latency_target": "write objective = 'max-load', which searches the load under a latency limit",
+    "steadystate": "write kind = 'adaptive' under [method], which ends runs when they are steady",
+    "zonemode": "zoned devices are not measured",
+    "flow": "each workload is a run by itself",
+    "loops": "runs end by the clock; write repeats under [method]",
+    "number_ios": "runs end by the clock",
+    "io_size": "runs end by the clock",
+    "verify": "write verify = true and engine = 'native', which checks every block",
+    "read_iolog": "traces are not replayed",
+    "replay_no_stall": "traces are not replayed",
+    "opendir": "where files lie is said by --path",
+    "offset": "jobs work on whole files or regions",
+    "offset_increment": "jobs work on whole files or regions",
+    "iomem": "memory is the engine's own",
+}
+"""Options that a study cannot have, with the reason."""
+
+ALIASES: Final[Mapping[str, str]] = {
+    "bsize": "bs",
+    "block_size": "bs",
+    "blocksize": "bs",
+    "readwrite": "rw",
+    "size": "filesize",
+    "nrfiles": "files",
+}
+"""Other names of keys of a workload, as fio and people call them."""
+
+
+class FioOption(EngineOption):
+    """With the I/O engines that know it.
+
+    `ioengines` are the only I/O engines of fio that know the option; empty means all do.
+    """
+
+    ioengines: tuple[str, ...] = ()
 
 
 def _option_entry(
@@ -143,88 +297,6 @@ FIO_OPTIONS: Final[Mapping[str, FioOption]] = MappingProxyType(
 """All options that a workload's `fio` table may hold, by name."""
 
 
-METHODS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        AUTO: AUTO,
-        "io_uring": "io_uring",
-        "libaio": "libaio",
-        "psync": "sync",
-        "sync": "sync",
-        "pvsync": "sync",
-        "pvsync2": "sync",
-    }
-)
-"""The native engine's way to the kernel for each of fio's I/O engines that has one."""
-
-OF_NO_MEANING: Final = (
-    "clocksource",
-    "fixedbufs",
-    "iodepth_batch",
-    "iodepth_batch_complete_max",
-    "iodepth_batch_submit",
-    "mem",
-    "nonvectored",
-    "registerfiles",
-    "thread",
-    "userspace_reap",
-)
-"""Options that tune fio and leave the load as it is."""
-
-SIZES_MAX: Final = 32
-ZONES_MAX: Final = 64
-THETA_MAX: Final = 100.0
-PAUSE_MAX_US: Final = 3_600_000_000
-"""What the engine takes: sizes of blocks and zones of a job, the steepest zipf, the longest pause
-(an hour)."""
-
-_UNITS_US: Final = {"": 1, "us": 1, "ms": 1000, "s": 1_000_000}
-_NATIVE_TIME: Final = re.compile(r"([0-9]+)(us|ms|s)?")
-
-_ZONE: Final = "[0-9]{1,3}/[0-9]{1,3}"
-_NO: Final = "0"
-
-_VALUES: Final[Mapping[str, str]] = {
-    # How blocks and offsets are drawn.
-    "bssplit": r"[0-9]+[km](?:/[0-9]+)?(?::[0-9]+[km](?:/[0-9]+)?)*",
-    "norandommap": FLAG,
-    "percentage_random": "100",
-    "random_distribution": f"random|(?:zipf|pareto):{_NUMBER}|zoned:{_ZONE}(?::{_ZONE})*",
-    "random_generator": ".*",
-    "file_service_type": "roundrobin",
-    "rw_sequencer": "sequential",
-    # When I/Os are issued.
-    "rate_process": "linear|poisson",
-    "rate_ignore_thinktime": _NO,
-    "thinktime": ".*",
-    "thinktime_spin": _NO,
-    "thinktime_blocks": "[1-9][0-9]*",
-    "thinktime_blocks_type": "complete",
-    # How deep and in what batches.
-    "iodepth_batch_complete": "[01]",
-    "iodepth_batch_complete_min": "[01]",
-    "serialize_overlap": _NO,
-    # How the kernel is asked.
-    "hipri": FLAG,
-    "force_async": _NO,
-    "sqthread_poll": FLAG,
-    "write_hint": "none",
-    # What makes writes durable.
-    "fsync": ".*",
-    "fdatasync": _NO,
-    "sync": "none|0",
-    "write_barrier": _NO,
-    # What the blocks hold.
-    "buffer_compress_percentage": ".*",
-    "dedupe_percentage": ".*",
-    **dict.fromkeys(OF_NO_MEANING, ".*"),
-}
-
-NATIVE_OPTIONS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
-    {name: re.compile(pattern) for name, pattern in _VALUES.items()}
-)
-"""Options that a native workload's `fio` table may hold, with the values that mean the same."""
-
-
 def is_supported_natively(name: str, text: str) -> bool:
     """Whether the native engine does what fio does with that option at that value."""
     pattern = NATIVE_OPTIONS.get(name)
@@ -273,80 +345,6 @@ def _is_valid_random_distribution(kind: str, values: str) -> bool:
             return len(zones) <= ZONES_MAX and sums == [WHOLE, WHOLE]
     return True
 
-
-LEFT_OUT: Final[Mapping[str, str]] = {
-    "group_reporting": "jobs are always added up, and told by host",
-    "time_based": "runs always end by the clock",
-    "filename": "where files lie is said by --path or --device",
-    "directory": "where files lie is said by --path",
-    "filename_format": "files are named by iolab",
-    "allrandrepeat": "every run has seeds of its own, which are kept",
-    "randrepeat": "every run has seeds of its own, which are kept",
-    "randseed": "every run has seeds of its own, which are kept",
-    "invalidate": "caches are dropped before every run, and it is proved",
-    "fallocate": "files are laid out whole before the first run",
-    "create_on_open": "files are laid out whole before the first run",
-    "create_serialize": "files are laid out whole before the first run",
-    "overwrite": "files are laid out whole before the first run",
-    "fill_device": "files are laid out whole before the first run",
-    "unlink": "scratch files are always removed at the end",
-    "exitall": "each workload is a run by itself",
-    "scramble_buffers": "blocks are scrambled unless contents says otherwise",
-    "gtod_reduce": "latencies are always measured",
-    "disable_lat": "latencies are always measured",
-    "disable_clat": "latencies are always measured",
-    "disable_slat": "latencies are always measured",
-    "unified_rw_reporting": "reads and writes are always told apart",
-    "status-interval": "every second is kept",
-    "description": "it changes nothing",
-    "eta": "it changes nothing",
-    "minimal": "it changes nothing",
-    "lat_percentiles": "whole latencies are kept in bins",
-    "clat_percentiles": "whole latencies are kept in bins",
-    "percentile_list": "whole latencies are kept in bins",
-    "disk_util": "disks are watched anyway",
-    "output-format": "it changes nothing",
-    "end_fsync": "the load is timed, not its end",
-}
-"""Options that a study has no need of, with the reason."""
-
-REFUSED: Final[Mapping[str, str]] = {
-    "exec_prerun": "commands of a job are never run",
-    "exec_postrun": "commands of a job are never run",
-    "startdelay": "all hosts start at one moment",
-    "start_delay": "all hosts start at one moment",
-    "wait_for": "each workload is a run by itself",
-    "bsrange": "block sizes are a list, or shares by fio's bssplit",
-    "blocksize_range": "block sizes are a list, or shares by fio's bssplit",
-    "buffer_pattern": "contents is scrambled, random or zeros",
-    "continue_on_error": "a run with errors is invalid",
-    "ioscheduler": "settings of a host are never changed",
-    "latency_target": "write objective = 'max-load', which searches the load under a latency limit",
-    "steadystate": "write kind = 'adaptive' under [method], which ends runs when they are steady",
-    "zonemode": "zoned devices are not measured",
-    "flow": "each workload is a run by itself",
-    "loops": "runs end by the clock; write repeats under [method]",
-    "number_ios": "runs end by the clock",
-    "io_size": "runs end by the clock",
-    "verify": "write verify = true and engine = 'native', which checks every block",
-    "read_iolog": "traces are not replayed",
-    "replay_no_stall": "traces are not replayed",
-    "opendir": "where files lie is said by --path",
-    "offset": "jobs work on whole files or regions",
-    "offset_increment": "jobs work on whole files or regions",
-    "iomem": "memory is the engine's own",
-}
-"""Options that a study cannot have, with the reason."""
-
-ALIASES: Final[Mapping[str, str]] = {
-    "bsize": "bs",
-    "block_size": "bs",
-    "blocksize": "bs",
-    "readwrite": "rw",
-    "size": "filesize",
-    "nrfiles": "files",
-}
-"""Other names of keys of a workload, as fio and people call them."""
 
 ADVICE: Final[Mapping[str, str]] = {
     **{

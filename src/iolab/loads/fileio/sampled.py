@@ -59,6 +59,100 @@ SURELY_WHOLE_BYTES: Final = 64 << 10
 """Blocks up to this no device splits for the number of their pages; larger ones many do, whatever
 they say of the largest I/O (a loop device takes 128 pages at once)."""
 
+FEWER_GOOD: Final = 0.98
+"""Share of the claimed I/Os that the device must have done: as of bytes, none of an honest direct
+run is missing once merges are added."""
+
+FEWER_BAD: Final = 0.90
+"""Below this share more than one I/O in ten is not an I/O of the device."""
+
+MORE_GOOD: Final = 2.0
+"""Device I/Os for each claimed one that fragments, stripes and a file system's own may explain."""
+
+MORE_BAD: Final = 4.0
+"""From four I/Os for each claimed one on, of blocks that the device takes whole, the claimed ones
+are none of the device's."""
+
+SMALL_SHARE: Final = 0.10
+"""Share of sampled requests that edges of extents may make smaller than the block."""
+
+SMALL_BAD: Final = 0.50
+"""From half of them on the blocks are smaller."""
+
+OTHERS_IOS_PER_S: Final = 100.0
+"""What an idle system does by itself (logs, journals): excess below is not told."""
+
+_LAYERED: Final = ("dm-", "md")
+"""Devices that split I/Os by limits of their own (stripes, thin blocks)."""
+
+_WORDS: Final = {Direction.READ: "read", Direction.WRITE: "written", Direction.TRIM: "trimmed"}
+
+SEQUENTIAL_GOOD: Final = 0.10
+"""Share of sequential I/O beyond chance that a random load may have."""
+
+SEQUENTIAL_BAD: Final = 0.50
+"""From half of it on it is another load."""
+
+RUN_GOOD: Final = 0.80
+"""Share of its expected sequential I/O that a sequential load must have."""
+
+RUN_BAD: Final = 0.50
+"""With less than half of it the load is random."""
+
+STREAMS_KNOWN: Final = 0.50
+"""Windows too short for the job's streams to show at least this share of sequence tell nothing."""
+
+COVERED_GOOD: Final = 0.95
+"""Share of the data set that the places must look drawn from; checked only beyond chance."""
+
+COVERED_BAD: Final = 0.50
+"""From half of the data set on it is another data set."""
+
+MAPPED_CHANCE: Final = 4.0
+"""How much likelier than by draws alone an I/O follows another under fio's map of visited blocks: a
+draw that meets a visited block takes the next free one, which lies behind others (measured: 3)."""
+
+_MIXED_RUN: Final = 0.5
+"""Of mixed sequential access an engine may have one position for both directions: the one before
+went the same way at least half of the time."""
+
+RANKS: Final = (50.0, 90.0, 99.0, 99.9)
+"""Percentiles of the engine that are held against the device, and its maximum."""
+
+SLOWER_GOOD: Final = 0.2
+"""Share by which more of the device's I/Os may be slower than of the engine's, beyond chance: a
+sample of windows is no sample of I/Os where the rate changes within one."""
+
+SLOWER_GOOD_MOST: Final = 0.05
+"""The same where many are slower: a twentieth of all."""
+
+SLOWER_BAD: Final = 0.5
+
+SLOWER_BAD_MOST: Final = 0.10
+"""From half as many again, or a tenth of all, on it is no matter of sampling."""
+
+ENOUGH_WINDOWS: Final = 5
+"""Fewer windows do not tell how far chance moves a share."""
+
+FEW: Final = 5
+"""Slower bios that may be other than the engine's I/O: pages of its program that are read in."""
+
+MISTAKEN: Final = 0.05
+"""Of the sampled I/Os without a recorded end so many may have been given that of a later one on the
+same place, and look slow."""
+
+MEAN_GOOD: Final = 1.10
+
+MEAN_BAD: Final = 1.25
+"""How much longer the device's mean may be than the engine's, where there is no sample: its counts
+have a few I/Os of the file system."""
+
+SUM_SHARE: Final = 0.01
+"""How far the engine's sum of latencies may be from what its bins allow: means are rounded."""
+
+RANK_SHARE: Final = 0.05
+"""How far a percentile may be from that of the bins: a bin is 1.6 % wide."""
+
 
 def missing_sample_answer(host: HostRun, subject: str, where: str) -> CheckAnswer:
     """Why the `subject` that the block layer would tell is not known on a host."""
@@ -110,35 +204,6 @@ def block_size_shares(job: Job, way: Direction) -> tuple[tuple[int, float], ...]
 
 def _part_for_direction(reads: str, others: str, way: Direction) -> str:
     return reads if way is Direction.READ or not others else others
-
-
-FEWER_GOOD: Final = 0.98
-"""Share of the claimed I/Os that the device must have done: as of bytes, none of an honest direct
-run is missing once merges are added."""
-
-FEWER_BAD: Final = 0.90
-"""Below this share more than one I/O in ten is not an I/O of the device."""
-
-MORE_GOOD: Final = 2.0
-"""Device I/Os for each claimed one that fragments, stripes and a file system's own may explain."""
-
-MORE_BAD: Final = 4.0
-"""From four I/Os for each claimed one on, of blocks that the device takes whole, the claimed ones
-are none of the device's."""
-
-SMALL_SHARE: Final = 0.10
-"""Share of sampled requests that edges of extents may make smaller than the block."""
-
-SMALL_BAD: Final = 0.50
-"""From half of them on the blocks are smaller."""
-
-OTHERS_IOS_PER_S: Final = 100.0
-"""What an idle system does by itself (logs, journals): excess below is not told."""
-
-_LAYERED: Final = ("dm-", "md")
-"""Devices that split I/Os by limits of their own (stripes, thin blocks)."""
-
-_WORDS: Final = {Direction.READ: "read", Direction.WRITE: "written", Direction.TRIM: "trimmed"}
 
 
 @check("block-size", "Block size")
@@ -358,36 +423,6 @@ def _sum_ios_and_merges(deltas: list[DeviceDelta], way: Direction) -> tuple[int,
     moved = [delta.direction_delta(way) for delta in deltas]
     merges = [part.merges for part in moved if part.merges is not None]
     return sum(part.ios for part in moved), sum(merges) if len(merges) == len(moved) else None
-
-
-SEQUENTIAL_GOOD: Final = 0.10
-"""Share of sequential I/O beyond chance that a random load may have."""
-
-SEQUENTIAL_BAD: Final = 0.50
-"""From half of it on it is another load."""
-
-RUN_GOOD: Final = 0.80
-"""Share of its expected sequential I/O that a sequential load must have."""
-
-RUN_BAD: Final = 0.50
-"""With less than half of it the load is random."""
-
-STREAMS_KNOWN: Final = 0.50
-"""Windows too short for the job's streams to show at least this share of sequence tell nothing."""
-
-COVERED_GOOD: Final = 0.95
-"""Share of the data set that the places must look drawn from; checked only beyond chance."""
-
-COVERED_BAD: Final = 0.50
-"""From half of the data set on it is another data set."""
-
-MAPPED_CHANCE: Final = 4.0
-"""How much likelier than by draws alone an I/O follows another under fio's map of visited blocks: a
-draw that meets a visited block takes the next free one, which lies behind others (measured: 3)."""
-
-_MIXED_RUN: Final = 0.5
-"""Of mixed sequential access an engine may have one position for both directions: the one before
-went the same way at least half of the time."""
 
 
 @check("access-pattern", "Access pattern")
@@ -620,42 +655,6 @@ def _block_count_for_distinct(
             else (low, middle)
         )
     return round(high)
-
-
-RANKS: Final = (50.0, 90.0, 99.0, 99.9)
-"""Percentiles of the engine that are held against the device, and its maximum."""
-
-SLOWER_GOOD: Final = 0.2
-"""Share by which more of the device's I/Os may be slower than of the engine's, beyond chance: a
-sample of windows is no sample of I/Os where the rate changes within one."""
-
-SLOWER_GOOD_MOST: Final = 0.05
-"""The same where many are slower: a twentieth of all."""
-
-SLOWER_BAD: Final = 0.5
-SLOWER_BAD_MOST: Final = 0.10
-"""From half as many again, or a tenth of all, on it is no matter of sampling."""
-
-ENOUGH_WINDOWS: Final = 5
-"""Fewer windows do not tell how far chance moves a share."""
-
-FEW: Final = 5
-"""Slower bios that may be other than the engine's I/O: pages of its program that are read in."""
-
-MISTAKEN: Final = 0.05
-"""Of the sampled I/Os without a recorded end so many may have been given that of a later one on the
-same place, and look slow."""
-
-MEAN_GOOD: Final = 1.10
-MEAN_BAD: Final = 1.25
-"""How much longer the device's mean may be than the engine's, where there is no sample: its counts
-have a few I/Os of the file system."""
-
-SUM_SHARE: Final = 0.01
-"""How far the engine's sum of latencies may be from what its bins allow: means are rounded."""
-
-RANK_SHARE: Final = 0.05
-"""How far a percentile may be from that of the bins: a bin is 1.6 % wide."""
 
 
 @check("latency-contradicted", "Latency below the device's")

@@ -22,6 +22,57 @@ SECTOR_BYTES: Final = 512
 BANDWIDTH_BLOCK_BYTES: Final = 64 * 1024
 """From this block size on, throughput is the figure that a device is bought for."""
 
+SYNC_IOENGINES: Final = ("psync", "sync", "pvsync", "pvsync2")
+"""One I/O at a time: iodepth above 1 has no effect on them."""
+
+ASYNC_IOENGINES: Final = ("libaio", "io_uring", "posixaio")
+"""As many I/Os in flight as iodepth says."""
+
+IOENGINES: Final = ASYNC_IOENGINES + SYNC_IOENGINES
+
+_ARRIVALS: Final = "rate_process"
+"""fio's option for how I/Os come under a rate."""
+
+_COMPRESSIBLE: Final = ("buffer_compress_percentage", "dedupe_percentage")
+
+_POLLING: Final = ("hipri", "sqthread_poll", "iodepth_batch_complete_max=0")
+"""Beginnings of options with which an engine never sleeps, however little it has to do."""
+
+_SOME_TIME: Final = re.compile("0*[1-9]")
+"""The beginning of a `thinktime` that opens the loop: the queue is then meant to run empty."""
+
+WHOLE: Final = 100
+"""Percent."""
+
+ANY_BLOCK_BYTES: Final = 4096
+"""The block where its size does not matter, since nobody looks at what is in it."""
+
+_TARGETS: Final = frozenset(
+    {
+        "fdatasync",
+        "fsync",
+        "hipri",
+        "rate_ignore_thinktime",
+        "rate_process",
+        "sync",
+        "thinktime",
+        "thinktime_blocks",
+        "thinktime_blocks_type",
+        "thinktime_spin",
+        "write_barrier",
+        "write_hint",
+    }
+)
+"""Options by which a job waits, or asks its target for what a target that does nothing refuses."""
+
+MOSTLY_READS_PERCENT: Final = 50
+"""From this share of reads on, a look that filled every block would cost more than the mix does."""
+
+_CONTENTS: Final = frozenset(
+    {"buffer_compress_chunk", "buffer_compress_percentage", "dedupe_percentage"}
+)
+"""Options of what written blocks hold."""
+
 
 class Access(StrEnum):
     """The access pattern, in fio's words (`rw=`)."""
@@ -85,15 +136,6 @@ class Arrivals(StrEnum):
     """One every 1/rate seconds."""
     POISSON = "poisson"
     """With exponential gaps, as independent users make them."""
-
-
-SYNC_IOENGINES: Final = ("psync", "sync", "pvsync", "pvsync2")
-"""One I/O at a time: iodepth above 1 has no effect on them."""
-
-ASYNC_IOENGINES: Final = ("libaio", "io_uring", "posixaio")
-"""As many I/Os in flight as iodepth says."""
-
-IOENGINES: Final = ASYNC_IOENGINES + SYNC_IOENGINES
 
 
 class Job(AnyJob, Record, tag="io"):
@@ -258,22 +300,6 @@ def _size_with_unit(count: int) -> str:
     return f"{count}b"
 
 
-_ARRIVALS: Final = "rate_process"
-"""fio's option for how I/Os come under a rate."""
-
-_COMPRESSIBLE: Final = ("buffer_compress_percentage", "dedupe_percentage")
-
-_POLLING: Final = ("hipri", "sqthread_poll", "iodepth_batch_complete_max=0")
-"""Beginnings of options with which an engine never sleeps, however little it has to do."""
-
-_SOME_TIME: Final = re.compile("0*[1-9]")
-"""The beginning of a `thinktime` that opens the loop: the queue is then meant to run empty."""
-
-
-WHOLE: Final = 100
-"""Percent."""
-
-
 def split_shares(bssplit: str) -> tuple[tuple[int, int], ...]:
     """The sizes of fio's `bssplit` in bytes, each with its share in percent.
 
@@ -294,36 +320,6 @@ def mean_split_bytes(bssplit: str) -> float:
     drawn = [(size, share) for size, share in split_shares(bssplit) if share]
     left = WHOLE - sum(share for _, share in drawn)
     return (sum(size * share for size, share in drawn) + drawn[-1][0] * left) / WHOLE
-
-
-ANY_BLOCK_BYTES: Final = 4096
-"""The block where its size does not matter, since nobody looks at what is in it."""
-
-_TARGETS: Final = frozenset(
-    {
-        "fdatasync",
-        "fsync",
-        "hipri",
-        "rate_ignore_thinktime",
-        "rate_process",
-        "sync",
-        "thinktime",
-        "thinktime_blocks",
-        "thinktime_blocks_type",
-        "thinktime_spin",
-        "write_barrier",
-        "write_hint",
-    }
-)
-"""Options by which a job waits, or asks its target for what a target that does nothing refuses."""
-
-MOSTLY_READS_PERCENT: Final = 50
-"""From this share of reads on, a look that filled every block would cost more than the mix does."""
-
-_CONTENTS: Final = frozenset(
-    {"buffer_compress_chunk", "buffer_compress_percentage", "dedupe_percentage"}
-)
-"""Options of what written blocks hold."""
 
 
 def generator_kind(job: Job) -> Job:

@@ -71,6 +71,28 @@ LARGEST_NOTE: Final = (
     "row at once, and is wider than that of its cell alone."
 )
 
+UNIT: Final = "ops/s"
+
+_SERVICE_NOTE: Final = (
+    "Service: from when an operation was sent. Since due: from when the rate wanted it sent, so "
+    "that what had to wait counts."
+)
+
+_BOUNDS_NOTE: Final = (
+    "db_bench counts latencies of the whole run, warm-up included, in bins of its own that are up "
+    "to half as wide as they are high; nothing finer was recorded. A percentile elsewhere is read "
+    "off a straight line through its bin, as db_bench prints it."
+)
+
+_DEVICE_NOTE: Final = (
+    "Counted by the kernel over the whole run, warm-up included, for the target’s own device."
+)
+
+_STORE_NOTE: Final = (
+    "Counted by RocksDB itself over the whole run, warm-up included; its percentiles are read off "
+    "straight lines through wide bins. Writes of 80/20 and other mixed threads are among them."
+)
+
 
 def compare_key_groups(
     study: Study, groups: Sequence[PointGroup]
@@ -315,26 +337,6 @@ def _largest_gain_document(best: LargestGain) -> dict[str, Any]:
         "high": best.high,
         "cells": best.cells,
     }
-
-
-UNIT: Final = "ops/s"
-
-_SERVICE_NOTE: Final = (
-    "Service: from when an operation was sent. Since due: from when the rate wanted it sent, so "
-    "that what had to wait counts."
-)
-_BOUNDS_NOTE: Final = (
-    "db_bench counts latencies of the whole run, warm-up included, in bins of its own that are up "
-    "to half as wide as they are high; nothing finer was recorded. A percentile elsewhere is read "
-    "off a straight line through its bin, as db_bench prints it."
-)
-_DEVICE_NOTE: Final = (
-    "Counted by the kernel over the whole run, warm-up included, for the target’s own device."
-)
-_STORE_NOTE: Final = (
-    "Counted by RocksDB itself over the whole run, warm-up included; its percentiles are read off "
-    "straight lines through wide bins. Writes of 80/20 and other mixed threads are among them."
-)
 
 
 def key_value_best_figures(groups: Sequence[PointGroup], study: Study) -> tuple[BestFigure, ...]:

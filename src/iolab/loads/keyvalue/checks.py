@@ -60,6 +60,40 @@ UNEXPLAINED_BAD: Final = 0.10
 ABSENT_ASKED: Final = "readmissing"
 """db_bench's workload that reads absent keys on purpose."""
 
+WIDE_BIN: Final = 0.70
+"""How much wider than its lower edge a bin may be: db_bench's are up to 67 %, but for those of one
+and two microseconds, within which everything that a cache answers may lie."""
+
+APART: Final = 2.0
+"""Intended over service latency at p99 from which waits that the service time does not show are
+more than all that it shows."""
+
+APART_AT: Final = 99.0
+
+WRITER_LEAST: Final = 0.90
+"""Share of its rate that a writer beside readers must have kept, for the readers of all
+configurations to have had the same beside them; db_bench itself keeps a low rate to a few per cent
+only."""
+
+MORE_SHARE: Final = 0.10
+"""Operations of a server beyond those claimed that drivers and others may add."""
+
+MORE_OPERATIONS: Final = 1000
+"""The same of short runs: what a driver asks of its server by itself."""
+
+_READS: Final = (KeyOperation.READ,)
+_WRITES: Final = (KeyOperation.WRITE, KeyOperation.UPDATE, KeyOperation.INSERT)
+
+_BY_SERVER: Final = (("client_reads", _READS), ("client_writes", _WRITES))
+"""A server's counters of its clients' requests. A read-modify-write is among reads and updates as
+well, and a scan is a request of another kind."""
+
+_BY_ROCKSDB: Final = (
+    ("rocksdb.number.keys.read", _READS),
+    ("rocksdb.number.keys.written", _WRITES),
+)
+"""RocksDB's own counters of keys."""
+
 
 @per_host()
 def key_value_errors(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
@@ -276,22 +310,6 @@ def _interval_totals(view: KeyValueView, index: int) -> tuple[int, float, float]
     return total, busiest, 0.0 if window is None else window.seconds
 
 
-WIDE_BIN: Final = 0.70
-"""How much wider than its lower edge a bin may be: db_bench's are up to 67 %, but for those of one
-and two microseconds, within which everything that a cache answers may lie."""
-
-APART: Final = 2.0
-"""Intended over service latency at p99 from which waits that the service time does not show are
-more than all that it shows."""
-
-APART_AT: Final = 99.0
-
-WRITER_LEAST: Final = 0.90
-"""Share of its rate that a writer beside readers must have kept, for the readers of all
-configurations to have had the same beside them; db_bench itself keeps a low rate to a few per cent
-only."""
-
-
 def key_percentiles(view: KeyValueView) -> CheckAnswer:
     """percentile-support of load on a key-value store: the operation of which there were fewest."""
     load = view.key_value_load
@@ -488,25 +506,6 @@ def key_value_uneven(view: KeyValueView) -> CheckAnswer:
     """uneven-fleet of load on a key-value store: whole operations a second of each client."""
     rates: Floats = view.key_value_load.fleet_rates
     return unevenness_answer(view, rates, rates, "ops_per_s")
-
-
-MORE_SHARE: Final = 0.10
-"""Operations of a server beyond those claimed that drivers and others may add."""
-
-MORE_OPERATIONS: Final = 1000
-"""The same of short runs: what a driver asks of its server by itself."""
-
-_READS: Final = (KeyOperation.READ,)
-_WRITES: Final = (KeyOperation.WRITE, KeyOperation.UPDATE, KeyOperation.INSERT)
-_BY_SERVER: Final = (("client_reads", _READS), ("client_writes", _WRITES))
-"""A server's counters of its clients' requests. A read-modify-write is among reads and updates as
-well, and a scan is a request of another kind."""
-
-_BY_ROCKSDB: Final = (
-    ("rocksdb.number.keys.read", _READS),
-    ("rocksdb.number.keys.written", _WRITES),
-)
-"""RocksDB's own counters of keys."""
 
 
 @operations_counted

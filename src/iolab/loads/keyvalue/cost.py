@@ -73,6 +73,53 @@ JAVA_BYTES: Final = 350 << 20
 NODE_BYTES: Final = 512 << 20
 """A node of Cassandra beside its heap, with nothing of its files in the page cache."""
 
+_READS: Final = (
+    "read",
+    "multiread",
+    "seek",
+    "newiterator",
+    "approximate",
+    "multiscan",
+)
+
+_WRITES: Final = (*WRITERS_BESIDE, "writerandom")
+
+CONNECT_S: Final[Mapping[ServerKind, int]] = {
+    ServerKind.EMBEDDED: 2,
+    ServerKind.MANAGED: 5,
+    ServerKind.GIVEN: 6,
+}
+"""From the start of YCSB's own clock to the first operation: a database is opened, or a driver
+finds all nodes of a cluster and connects to each. Half a second, one, and three on idle hosts, and
+several times that on busy ones."""
+
+APART_S: Final = 5
+"""How far the clients' own clocks may start from each other: a Java machine starts in half a
+second on an idle host and in several on a busy one, and YCSB counts only from then on."""
+
+FILESYSTEM_S: Final = 2.0
+"""Making an XFS, and mounting it."""
+
+DB_BENCH_PAST_S: Final = 1
+"""db_bench runs so much longer than it is measured: its report is of whole seconds."""
+
+DB_BENCH_RUN_S: Final = 1.1
+"""Of a run beside its load and its idle watch: a copy by reflink, dropped caches, the start of
+db_bench and its last words. One second was measured on two cores that others used too."""
+
+YCSB_RUN_S: Final = 1.0
+"""The same of YCSB, whose logs are read back: three seconds were measured with a whole copy of
+420 MB, which is counted by itself."""
+
+NODE_START_S: Final = 10.0
+"""A node's first start, its schema, and the start of the client that loads."""
+
+NODE_SETTLE_S: Final = 12.0
+"""Flush, compaction, counting of rows, and the stop after a load; the stop at the end."""
+
+NODE_AGAIN_S: Final = 12.0
+"""Killing a node, restoring its files, dropping caches, starting it, and waiting for it."""
+
 
 def store_bytes(job: KeyJob) -> int:
     """What a loaded and compacted database takes on its file system."""
@@ -124,33 +171,8 @@ def _index_bytes(size: int, block_bytes: int) -> int:
     return size // block_bytes * INDEX_ENTRY_BYTES
 
 
-_READS: Final = (
-    "read",
-    "multiread",
-    "seek",
-    "newiterator",
-    "approximate",
-    "multiscan",
-)
-_WRITES: Final = (*WRITERS_BESIDE, "writerandom")
-
-
 def _only_reads(job: KeyValueJob) -> bool:
     return job.workload.startswith(_READS) and not job.workload.endswith(_WRITES)
-
-
-CONNECT_S: Final[Mapping[ServerKind, int]] = {
-    ServerKind.EMBEDDED: 2,
-    ServerKind.MANAGED: 5,
-    ServerKind.GIVEN: 6,
-}
-"""From the start of YCSB's own clock to the first operation: a database is opened, or a driver
-finds all nodes of a cluster and connects to each. Half a second, one, and three on idle hosts, and
-several times that on busy ones."""
-
-APART_S: Final = 5
-"""How far the clients' own clocks may start from each other: a Java machine starts in half a
-second on an idle host and in several on a busy one, and YCSB counts only from then on."""
 
 
 def start_allowance_s(kind: ServerKind, clients: int) -> int:
@@ -161,30 +183,6 @@ def start_allowance_s(kind: ServerKind, clients: int) -> int:
 def execution_limit_s(method: Method, kind: ServerKind, clients: int) -> int:
     """YCSB's `maxexecutiontime` on each client: connecting, warm-up and runtime, whole seconds."""
     return math.ceil(method.warmup_s + method.runtime_s) + start_allowance_s(kind, clients)
-
-
-FILESYSTEM_S: Final = 2.0
-"""Making an XFS, and mounting it."""
-
-DB_BENCH_PAST_S: Final = 1
-"""db_bench runs so much longer than it is measured: its report is of whole seconds."""
-
-DB_BENCH_RUN_S: Final = 1.1
-"""Of a run beside its load and its idle watch: a copy by reflink, dropped caches, the start of
-db_bench and its last words. One second was measured on two cores that others used too."""
-
-YCSB_RUN_S: Final = 1.0
-"""The same of YCSB, whose logs are read back: three seconds were measured with a whole copy of
-420 MB, which is counted by itself."""
-
-NODE_START_S: Final = 10.0
-"""A node's first start, its schema, and the start of the client that loads."""
-
-NODE_SETTLE_S: Final = 12.0
-"""Flush, compaction, counting of rows, and the stop after a load; the stop at the end."""
-
-NODE_AGAIN_S: Final = 12.0
-"""Killing a node, restoring its files, dropping caches, starting it, and waiting for it."""
 
 
 def key_value_seconds(method_s: float, job: KeyJob, kind: ServerKind, clients: int) -> float:

@@ -71,6 +71,16 @@ LISTED_LIMIT_BYTES: Final = 16 << 20
 REFLINK: Final = "reflink"
 COPY: Final = "copy"
 
+LOOK: Final = "See what db_bench says, and load again by running again."
+
+STATE: Final = (
+    "Give the path of a database that was loaded whole, flushed and compacted, and state its keys, "
+    "sizes and block size as they are."
+)
+
+_ANY_CODE: Final = frozenset({0, 1})
+"""sst_dump ends with 1 where it finds no table, which its output tells as well."""
+
 
 async def mark_folder_complete(host: Host, folder: str, marker: Mapping[str, Any]) -> None:
     """Say that a folder is whole: everything is written back, then the marker is put into it."""
@@ -199,16 +209,6 @@ async def drop_folder_caches(
 async def drop_folder_cache(workdir: WorkDirectory, folder: str) -> CacheProof:
     """No page of a file in the folder stays in memory; the proof. HostError or EngineError."""
     return await evict_page_cache(workdir, sorted(await file_sizes(workdir.host, folder)))
-
-
-LOOK: Final = "See what db_bench says, and load again by running again."
-STATE: Final = (
-    "Give the path of a database that was loaded whole, flushed and compacted, and state its keys, "
-    "sizes and block size as they are."
-)
-
-_ANY_CODE: Final = frozenset({0, 1})
-"""sst_dump ends with 1 where it finds no table, which its output tells as well."""
 
 
 class GoldenDatabase(Record):

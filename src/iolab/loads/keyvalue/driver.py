@@ -98,6 +98,14 @@ LEAST_SHARE: Final = 0.5
 
 SEE_OUTPUT: Final = "See what YCSB printed in the session's folder, and run again."
 
+PREFIX: Final = "latency."
+"""Names of latency logs begin so."""
+
+WRITTEN_TIMES: Final = 3
+"""How often a load writes every byte: as it comes, when it is sorted, when it is compacted."""
+
+REPORT: Final = "report.csv"
+
 
 class YcsbClientState(Record):
     """What is known of one client's part: its job, its logs' names, its database at the start."""
@@ -170,9 +178,6 @@ def require_common_window(shares: Sequence[HostRunState], method: Method) -> Non
 def _read_latency_log(share: HostRunState, name: str) -> HdrLog:
     return read_hdr_log(share.files[name].decompress())
 
-
-PREFIX: Final = "latency."
-"""Names of latency logs begin so."""
 
 Servers = Callable[[ServerSettings], Server | None]
 
@@ -379,10 +384,6 @@ class YcsbDriver(Driver):
         return first_failure
 
 
-WRITTEN_TIMES: Final = 3
-"""How often a load writes every byte: as it comes, when it is sorted, when it is compacted."""
-
-
 class DbBenchDriver(Driver):
     """One db_bench on each client; see `Driver`."""
 
@@ -571,9 +572,6 @@ class DbBenchDriver(Driver):
             report_file=report,
         )
         return DbBenchTask(asked, command, report)
-
-
-REPORT: Final = "report.csv"
 
 
 def run_folder(workdir: WorkDirectory) -> str:

@@ -34,16 +34,49 @@ from iolab.units import format_bytes, format_count
 Runs = Mapping[RunKey, tuple[HostRun, ...]]
 """How runs went on each host."""
 
+STATISTICS_SHOWN: Final = 64
+"""Numbers of an engine's or a server's own in a run's part; the manifest has them all."""
+
+_WAYS: Final = ("read", "write")
+
+_KINDS: Final = {
+    ServerKind.EMBEDDED: "RocksDB inside each client, no server",
+    ServerKind.MANAGED: "one node of Apache Cassandra, run by iolab",
+    ServerKind.GIVEN: "a cluster that was there",
+}
+
+_SHOWN: Final = frozenset({"bytes", "ns", "bytes/s", "ops/s"})
+
+_UNITS: Final = {
+    "B": ("bytes", 1.0),
+    "us": ("ns", 1e3),
+    "ms": ("ns", 1e6),
+    "s": ("ns", 1e9),
+}
+"""Units as engines write them: the report's own, and by what to multiply."""
+
+_WRITER: Final = "rocksdb.db.write.micros"
+
+_STORE_COLUMNS: Final = (
+    (f"{_WRITER} COUNT", "Writes"),
+    (f"{_WRITER} P50", "Write p50"),
+    (f"{_WRITER} P95", "Write p95"),
+    (f"{_WRITER} P99", "Write p99"),
+    (f"{_WRITER} P100", "Write max"),
+    ("rocksdb.flush.write.bytes", "Flushed"),
+    ("rocksdb.compact.read.bytes", "Compaction read"),
+    ("rocksdb.compact.write.bytes", "Compaction wrote"),
+    ("Stalls(count)", "Stalls"),
+    ("Cumulative stall", "Stalled"),
+)
+"""What RocksDB counts of writes, of compaction and of stalls, under its own names."""
+
 
 class HostRunsAndFacts(Record):
     """How runs went on each host, and what the hosts are."""
 
     runs: Runs
     facts: Mapping[str, HostFacts]
-
-
-STATISTICS_SHOWN: Final = 64
-"""Numbers of an engine's or a server's own in a run's part; the manifest has them all."""
 
 
 def device_io_table(
@@ -88,9 +121,6 @@ def device_io_table(
     )
     heads = columns_of(("Point",), numbers, ("Verdict",))
     return Table("Device I/O beside the operations", heads, tuple(rows))
-
-
-_WAYS: Final = ("read", "write")
 
 
 def _operations_done(hosts: Sequence[HostRun]) -> int:
@@ -189,13 +219,6 @@ def servers_table(study: Study, servers: Sequence[ServerRun]) -> Table | None:
     return Table("Store", columns_of(("What", "Which")), tuple(rows))
 
 
-_KINDS: Final = {
-    ServerKind.EMBEDDED: "RocksDB inside each client, no server",
-    ServerKind.MANAGED: "one node of Apache Cassandra, run by iolab",
-    ServerKind.GIVEN: "a cluster that was there",
-}
-
-
 def _setting_rows(settings: ServerSettings) -> Iterator[tuple[Cell, ...]]:
     if settings.kind is ServerKind.EMBEDDED:
         return
@@ -261,32 +284,6 @@ def statistic_text(statistic: Statistic) -> str:
         else f"{statistic.value:,.4g}"
     )
     return f"{number} {statistic.unit}".strip()
-
-
-_SHOWN: Final = frozenset({"bytes", "ns", "bytes/s", "ops/s"})
-_UNITS: Final = {
-    "B": ("bytes", 1.0),
-    "us": ("ns", 1e3),
-    "ms": ("ns", 1e6),
-    "s": ("ns", 1e9),
-}
-"""Units as engines write them: the report's own, and by what to multiply."""
-
-_WRITER: Final = "rocksdb.db.write.micros"
-
-_STORE_COLUMNS: Final = (
-    (f"{_WRITER} COUNT", "Writes"),
-    (f"{_WRITER} P50", "Write p50"),
-    (f"{_WRITER} P95", "Write p95"),
-    (f"{_WRITER} P99", "Write p99"),
-    (f"{_WRITER} P100", "Write max"),
-    ("rocksdb.flush.write.bytes", "Flushed"),
-    ("rocksdb.compact.read.bytes", "Compaction read"),
-    ("rocksdb.compact.write.bytes", "Compaction wrote"),
-    ("Stalls(count)", "Stalls"),
-    ("Cumulative stall", "Stalled"),
-)
-"""What RocksDB counts of writes, of compaction and of stalls, under its own names."""
 
 
 def rocksdb_statistics_table(named: Sequence[tuple[str, Result]], runs: Runs) -> Table | None:

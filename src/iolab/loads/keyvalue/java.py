@@ -47,6 +47,52 @@ _JAVA_VERSION: Final = re.compile(
     r'version "(?P<whole>(?P<first>\d{1,4})(?:\.(?P<second>\d{1,4}))?[^"]*)"'
 )
 
+BUILD_LIMIT_S: Final = 900.0
+"""75 MB are fetched the first time: enough for 1 Mbit/s."""
+
+OFFLINE_LIMIT_S: Final = 120.0
+"""Without the network Maven has what it needs or says so within seconds."""
+
+TAIL_BYTES: Final = 64 << 10
+"""The end of what Maven prints, where its errors stand."""
+
+SHOWN: Final = 400
+"""Characters of it that go into a sentence."""
+
+LINES_SHOWN: Final = 2
+"""The first may say no more than that there was an error."""
+
+INSTALL_MAVEN: Final = (
+    "Install it here (`apt-get install maven openjdk-17-jdk-headless`) and run again."
+)
+
+_NO_JAVA: Final = re.compile(rb"JAVA_HOME|No compiler is provided|java: (?:command )?not found")
+_OLD_JAVA: Final = re.compile(rb"invalid (?:target|source) release|release version \d+ not supp")
+
+_NO_NETWORK: Final = re.compile(
+    rb"Could not transfer|Unknown host|UnknownHostException|Connection (?:refused|timed out|reset)"
+    rb"|Network is unreachable|Connect timed out|Temporary failure in name resolution"
+)
+
+_NO_ARTIFACT: Final = re.compile(rb"Could not find artifact ([\w.:-]{1,200})")
+_ESCAPES: Final = re.compile(rb"\x1b\[[0-9;]*m")
+
+YCSB_VERSION: Final = "0.17.0"
+"""The newest on Maven Central; the one that the field's numbers are made with."""
+
+_KIT_VERSION: Final = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,4}){1,3}(?:-[A-Za-z0-9]{1,20})?")
+
+_FORM: Final = b"3"
+"""Counts changes of how kits are made that their sources do not show."""
+
+_LIBRARY: Final = re.compile(r"librocksdbjni-.*")
+
+_LAID_OPEN: Final = re.compile(r"librocksdbjni-linux(?:64|-aarch64)\.so")
+"""Else every process would unpack 13 MB into its temporary folder, on the device to be measured."""
+
+_KEPT_IN_JAR: Final = re.compile(r"librocksdbjni-linux(?:64|-aarch64)-musl\.so")
+"""For hosts of another C library, which are rare. All others are for systems without iolab."""
+
 
 class Java(Record):
     """A Java machine: `release` is 8 for what calls itself 1.8.0, 17 for 17.0.15."""
@@ -94,26 +140,6 @@ def parse_java_version(program: str, output: str) -> Java | None:
         return None
     first, second = int(match["first"]), int(match["second"] or 0)
     return Java(program, match["whole"], second if first == 1 else first)
-
-
-BUILD_LIMIT_S: Final = 900.0
-"""75 MB are fetched the first time: enough for 1 Mbit/s."""
-
-OFFLINE_LIMIT_S: Final = 120.0
-"""Without the network Maven has what it needs or says so within seconds."""
-
-TAIL_BYTES: Final = 64 << 10
-"""The end of what Maven prints, where its errors stand."""
-
-SHOWN: Final = 400
-"""Characters of it that go into a sentence."""
-
-LINES_SHOWN: Final = 2
-"""The first may say no more than that there was an error."""
-
-INSTALL_MAVEN: Final = (
-    "Install it here (`apt-get install maven openjdk-17-jdk-headless`) and run again."
-)
 
 
 class Maven(Record):
@@ -181,16 +207,6 @@ async def _output_tail(process: asyncio.subprocess.Process) -> bytes:
     return tail
 
 
-_NO_JAVA: Final = re.compile(rb"JAVA_HOME|No compiler is provided|java: (?:command )?not found")
-_OLD_JAVA: Final = re.compile(rb"invalid (?:target|source) release|release version \d+ not supp")
-_NO_NETWORK: Final = re.compile(
-    rb"Could not transfer|Unknown host|UnknownHostException|Connection (?:refused|timed out|reset)"
-    rb"|Network is unreachable|Connect timed out|Temporary failure in name resolution"
-)
-_NO_ARTIFACT: Final = re.compile(rb"Could not find artifact ([\w.:-]{1,200})")
-_ESCAPES: Final = re.compile(rb"\x1b\[[0-9;]*m")
-
-
 def _build_fault(output: bytes, title: str) -> EngineError:
     """What a failed build means, most telling first."""
     tail = _ESCAPES.sub(b"", output)
@@ -235,25 +251,14 @@ class KitName(StrEnum):
     """Apache Cassandra."""
 
 
-YCSB_VERSION: Final = "0.17.0"
-"""The newest on Maven Central; the one that the field's numbers are made with."""
-
 SOURCES: Final = Path(__file__).parents[2] / "_kits"
 
-_KIT_VERSION: Final = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,4}){1,3}(?:-[A-Za-z0-9]{1,20})?")
-_FORM: Final = b"3"
-"""Counts changes of how kits are made that their sources do not show."""
 
 _PROPERTY: Final = {KitName.YCSB: "ycsb.version", KitName.CASSANDRA: "cassandra.version"}
 _MAIN_JAR: Final = {
     KitName.YCSB: "iolab-ycsb.jar",
     KitName.CASSANDRA: "cassandra-all-{version}.jar",
 }
-_LIBRARY: Final = re.compile(r"librocksdbjni-.*")
-_LAID_OPEN: Final = re.compile(r"librocksdbjni-linux(?:64|-aarch64)\.so")
-"""Else every process would unpack 13 MB into its temporary folder, on the device to be measured."""
-_KEPT_IN_JAR: Final = re.compile(r"librocksdbjni-linux(?:64|-aarch64)-musl\.so")
-"""For hosts of another C library, which are rare. All others are for systems without iolab."""
 
 
 class KitBuilder(Record):

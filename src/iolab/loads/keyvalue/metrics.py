@@ -57,6 +57,49 @@ from iolab.loads.keyvalue.workload import (
 )
 from iolab.record import Record
 
+WHOLE: Final[Weights] = {
+    KeyOperation.ALL: 1,
+    KeyOperation.READ: 1,
+    KeyOperation.UPDATE: 1,
+    KeyOperation.INSERT: 1,
+    KeyOperation.SCAN: 1,
+    KeyOperation.READ_MODIFY_WRITE: -1,
+}
+"""How often a row of each operation counts as a whole operation; all others do not."""
+
+WHOLE_KEY: Final = OPS_PER_S
+"""The metric of all operations, each counted once."""
+
+KEY_PERCENTILES: Final = (
+    ("p50", 50.0),
+    ("p90", 90.0),
+    ("p95", 95.0),
+    ("p99", 99.0),
+    ("p99_9", 99.9),
+    ("p99_99", 99.99),
+)
+"""The percentiles of an operation: (name in a metric's key, percent)."""
+
+LATENCY_NAMES: Final = ("mean", *(name for name, _ in KEY_PERCENTILES), "max")
+
+NAMED_OPERATIONS: Final = tuple(
+    operation for operation in KeyOperation if operation is not KeyOperation.ALL
+)
+"""Operations that have metrics of their own, in the order in which they are shown."""
+
+_DB_BENCH: Final = {
+    READ_RANDOM: (KeyOperation.READ,),
+    READ_RANDOM_WRITE_RANDOM: (KeyOperation.READ, KeyOperation.WRITE),
+}
+
+_BESIDE: Final = (KeyOperation.READ, KeyOperation.WRITE)
+"""Readers, and a writer beside them."""
+
+_NEAR: Final = "p99"
+"""What far percentiles of a run with a few stalls are told to be more than."""
+
+_SETTLED: Final = (SteadinessStatus.OK, SteadinessStatus.IMPRECISE)
+
 
 def merge_latencies(latencies: Sequence[BinnedLatency]) -> BinnedLatency | None:
     """The latencies of one operation together: bins with the same edges add up, exactly.
@@ -93,17 +136,6 @@ def merge_latencies(latencies: Sequence[BinnedLatency]) -> BinnedLatency | None:
         resolution_ns=max(latency.resolution_ns for latency in used),
         bins=tuple(LatencyBin(*edges, counts[edges]) for edges in ordered),
     )
-
-
-WHOLE: Final[Weights] = {
-    KeyOperation.ALL: 1,
-    KeyOperation.READ: 1,
-    KeyOperation.UPDATE: 1,
-    KeyOperation.INSERT: 1,
-    KeyOperation.SCAN: 1,
-    KeyOperation.READ_MODIFY_WRITE: -1,
-}
-"""How often a row of each operation counts as a whole operation; all others do not."""
 
 
 class KeyValueLoad(Record):
@@ -304,27 +336,6 @@ class KeyValueView(RunView, kw_only=True):
         return bool(self.key_value_load.completed_by_operation.sum() > 0)
 
 
-WHOLE_KEY: Final = OPS_PER_S
-"""The metric of all operations, each counted once."""
-
-KEY_PERCENTILES: Final = (
-    ("p50", 50.0),
-    ("p90", 90.0),
-    ("p95", 95.0),
-    ("p99", 99.0),
-    ("p99_9", 99.9),
-    ("p99_99", 99.99),
-)
-"""The percentiles of an operation: (name in a metric's key, percent)."""
-
-LATENCY_NAMES: Final = ("mean", *(name for name, _ in KEY_PERCENTILES), "max")
-
-NAMED_OPERATIONS: Final = tuple(
-    operation for operation in KeyOperation if operation is not KeyOperation.ALL
-)
-"""Operations that have metrics of their own, in the order in which they are shown."""
-
-
 def metric_keys(operations: Sequence[KeyOperation]) -> tuple[str, ...]:
     """Every metric of a result with those operations, in the order shown."""
     keys = [WHOLE_KEY]
@@ -348,15 +359,6 @@ def requested_operations(job: KeyJob) -> tuple[KeyOperation, ...]:
     if job.rate_ops_per_s is not None:
         asked |= {due for each in asked if (due := each.intended_variant) is not None}
     return tuple(operation for operation in NAMED_OPERATIONS if operation in asked)
-
-
-_DB_BENCH: Final = {
-    READ_RANDOM: (KeyOperation.READ,),
-    READ_RANDOM_WRITE_RANDOM: (KeyOperation.READ, KeyOperation.WRITE),
-}
-
-_BESIDE: Final = (KeyOperation.READ, KeyOperation.WRITE)
-"""Readers, and a writer beside them."""
 
 
 def key_value_metrics(load: KeyValueLoad, job: KeyJob) -> dict[str, Metric]:
@@ -431,12 +433,6 @@ def _latency_metrics(
                 by_name[name] = Metric(at, "ns", float(low), float(high))
         by_name["max"] = Metric(float(binned.max_ns), "ns")
     return {operation.latency_key(name): metric for name, metric in by_name.items()}
-
-
-_NEAR: Final = "p99"
-"""What far percentiles of a run with a few stalls are told to be more than."""
-
-_SETTLED: Final = (SteadinessStatus.OK, SteadinessStatus.IMPRECISE)
 
 
 def with_key_value_intervals(

@@ -52,6 +52,17 @@ from iolab.units import format_bytes, parse_size
 OVERWRITE: Final = "overwrite"
 """The one benchmark without readers whose rate db_bench limits."""
 
+MAKE_XFS: Final = "mkfs.xfs"
+
+_INSTALL: Final = {
+    "db_bench": "Install rocksdb-tools there, or name it in workload.*.db_bench.db_bench.",
+    "sst_dump": "Install rocksdb-tools there, or name it in workload.*.db_bench.sst_dump.",
+    "java": "Install openjdk-17-jre-headless there, or name its program in server.java.",
+    MAKE_XFS: "Install xfsprogs there, or give a directory on an XFS and leave filesystem out.",
+}
+
+_ROOM: Final = "Make room, give another path, or set fewer workload.*.keys or records."
+
 
 def add_key_value_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of key-value workloads and of their server that no single key shows."""
@@ -188,17 +199,6 @@ def _check_node_host(
             hint = "Write server.listen with an address of that host that the clients can reach."
             key = "listen" if "listen" in written else "kind"
             document.add_fault(("server", key), message, hint, about="listen")
-
-
-MAKE_XFS: Final = "mkfs.xfs"
-
-_INSTALL: Final = {
-    "db_bench": "Install rocksdb-tools there, or name it in workload.*.db_bench.db_bench.",
-    "sst_dump": "Install rocksdb-tools there, or name it in workload.*.db_bench.sst_dump.",
-    "java": "Install openjdk-17-jre-headless there, or name its program in server.java.",
-    MAKE_XFS: "Install xfsprogs there, or give a directory on an XFS and leave filesystem out.",
-}
-_ROOM: Final = "Make room, give another path, or set fewer workload.*.keys or records."
 
 
 def required_tools(study: Study) -> dict[str, tuple[str, list[str]]]:

@@ -78,6 +78,21 @@ RUNS_MAX: Final = 512
 
 _RUNS_TITLE: Final = "Every run on a key-value store"
 
+_KEY_WORDS: Final = {
+    KeyOperation.ALL: "all",
+    KeyOperation.WRITE: "writer",
+    KeyOperation.READ_MODIFY_WRITE: "rmw",
+    KeyOperation.INTENDED_READ: "due read",
+    KeyOperation.INTENDED_UPDATE: "due update",
+    KeyOperation.INTENDED_READ_MODIFY_WRITE: "due rmw",
+}
+"""Operations in the room beside a panel."""
+
+_WIDE_NOTE: Final = (
+    "Of the whole run, and straight lines through the engine’s own bins, which are up to half as "
+    "wide as they are high."
+)
+
 
 class KeyValueReport(LoadReport):
     """Operations on a key-value store, by any engine."""
@@ -276,17 +291,6 @@ class KeyValueReport(LoadReport):
         }
 
 
-_KEY_WORDS: Final = {
-    KeyOperation.ALL: "all",
-    KeyOperation.WRITE: "writer",
-    KeyOperation.READ_MODIFY_WRITE: "rmw",
-    KeyOperation.INTENDED_READ: "due read",
-    KeyOperation.INTENDED_UPDATE: "due update",
-    KeyOperation.INTENDED_READ_MODIFY_WRITE: "due rmw",
-}
-"""Operations in the room beside a panel."""
-
-
 def curve_from_engine_bins(latency: BinnedLatency) -> LatencyCurve:
     """The same from an engine's own bins, by a straight line through each."""
     total = latency.count
@@ -299,9 +303,3 @@ def curve_from_engine_bins(latency: BinnedLatency) -> LatencyCurve:
         tuple(inverse_tail_fraction(percent) for percent in named),
         tuple(latency.interpolated_quantile_ns(percent / 100) for percent in named),
     )
-
-
-_WIDE_NOTE: Final = (
-    "Of the whole run, and straight lines through the engine’s own bins, which are up to half as "
-    "wide as they are high."
-)

@@ -63,6 +63,9 @@ from iolab.study.writes import RunWrites
 from iolab.text import counted_noun
 from iolab.units import format_bytes, format_rate_bytes
 
+SHARING: Final = ("xfs", "btrfs", "ocfs2", "bcachefs")
+"""File systems whose files may share extents."""
+
 
 class ServerSection:
     """`[server]`: the store of all YCSB workloads."""
@@ -258,10 +261,6 @@ def _server_text(server: ServerSettings) -> str:
 
 def _consistency_text(server: ServerSettings) -> str:
     return f"replication {server.replication}, consistency {server.consistency}"
-
-
-SHARING: Final = ("xfs", "btrfs", "ocfs2", "bcachefs")
-"""File systems whose files may share extents."""
 
 
 def _reflink_support(study: Study, facts: KnownFacts) -> Reflinks:

@@ -97,17 +97,6 @@ DB_BENCH_OPTIONS: Final = engine_options(
 )
 """Every allowed option by its name."""
 
-
-class YcsbOption(EngineOption):
-    """With what it is called by.
-
-    `is_prefix` is what it is called by beyond its name: nothing for YCSB's own, `iolab.` for those
-    of the bindings, and for those of the Java machine, which are no properties, the flag.
-    """
-
-    is_prefix: str = ""
-
-
 BINDING: Final = "iolab."
 """Properties that the bindings read."""
 
@@ -117,11 +106,9 @@ HEAP: Final = "heap"
 LOAD_ONLY: Final = frozenset({"block_bytes", "bloom_bits"})
 """What a database of RocksDB has from its load; a run on it uses the same for what it writes."""
 
-
 _BOOLEAN: Final = "true|false"
 _POSITIVE: Final = "[1-9][0-9]{0,8}"
 _SHARE: Final = r"0(?:\.[0-9]{1,6})?|1(?:\.0{1,6})?"
-
 
 _OWN: Final = (
     ("readallfields", _BOOLEAN, "true", "a read takes all fields, else one of them"),
@@ -141,6 +128,7 @@ _OWN: Final = (
     ("core_workload_insertion_retry_interval", "[1-9][0-9]{0,2}", "3", "seconds between them"),
     ("spin.sleep", _BOOLEAN, "false", "wait for an operation's due time without sleeping"),
 )
+
 _BINDINGS: Final = (
     ("cache_bytes", _BYTES, "8388608", "RocksDB's block cache (embedded)"),
     ("block_bytes", "[1-9][0-9]{2,6}", "4096", "bytes of a block of RocksDB (embedded)"),
@@ -150,20 +138,6 @@ _BINDINGS: Final = (
     ("connections", "[1-9][0-9]?", "1", "connections to each node of Cassandra"),
     ("timeout_ms", "[1-9][0-9]{2,5}", "12000", "how long an answer of Cassandra is waited for"),
 )
-
-YCSB_OPTIONS: Final[Mapping[str, YcsbOption]] = MappingProxyType(
-    {
-        name: YcsbOption(name, re.compile(pattern), example, meaning, prefix)
-        for prefix, options in (
-            ("", _OWN),
-            (BINDING, _BINDINGS),
-            ("-Xmx", ((HEAP, "[1-9][0-9]{0,6}[mg]", "512m", "heap of the client's Java"),)),
-        )
-        for name, pattern, example, meaning in options
-    }
-)
-"""Every allowed option by its name."""
-
 
 BENCHMARKS: Final = (
     "readrandom",
@@ -221,12 +195,79 @@ KEYSPACE_CHARACTERS: Final = 48
 
 _VERSION: Final = re.compile(r"(?:4\.0|4\.1|5\.0)(?:\.[0-9]{1,3})?")
 _KEYSPACE: Final = re.compile(rf"[a-z][a-z0-9_]{{0,{KEYSPACE_CHARACTERS - 1}}}")
+
 _ENDPOINT: Final = re.compile(
     r"(?:\[(?P<six>[^\]]{1,60})\]|(?P<name>[^:\[\]]{1,253}))(?::(?P<port>[0-9]{1,5}))?"
 )
+
 _PROGRAM: Final = re.compile(
     r"(?:/[A-Za-z0-9_.+][A-Za-z0-9_.+-]{0,99}){1,20}|[A-Za-z0-9_.+][A-Za-z0-9_.+-]{0,98}"
 )
+
+DB_BENCH_ENGINES: Final = (DB_BENCH_ENGINE,)
+YCSB_ENGINES: Final = (YCSB_ENGINE,)
+INDICATORS: Final = (BY_KEY_OPERATIONS,)
+
+KEYS_MAX: Final = 1_000_000_000_000
+"""A pebibyte of keys and values at a kilobyte each."""
+
+KEY_BYTES_MIN: Final = 8
+"""db_bench keeps a key's number in its first eight bytes; in fewer no two need differ."""
+
+KEY_BYTES_MAX: Final = 4096
+
+VALUE_BYTES_MAX: Final = 16 << 20
+"""Values larger than this are no key-value load any more."""
+
+BLOCK_BYTES_MIN: Final = 256
+
+BLOCK_BYTES_MAX: Final = 64 << 20
+"""Less holds no two entries, more no RocksDB reads in one go."""
+
+THREADS_MAX: Final = 4096
+"""More threads than any client has use for."""
+
+BYTES_MAX: Final = 1 << 50
+
+MEMORY_BYTES_MIN: Final = 16 << 20
+"""A process that opens a database needs more."""
+
+BLOOM_BITS_MAX: Final = 100
+
+RECORDS_MAX: Final = (1 << 31) - 1
+"""YCSB counts records in 32 bits."""
+
+FIELDS_MAX: Final = 1000
+RATE_MAX: Final = 100_000_000
+
+HEAP_BYTES_MIN: Final = 256 << 20
+"""Cassandra does not start with less."""
+
+REPLICATION_MAX: Final = 100
+
+
+class YcsbOption(EngineOption):
+    """With what it is called by.
+
+    `is_prefix` is what it is called by beyond its name: nothing for YCSB's own, `iolab.` for those
+    of the bindings, and for those of the Java machine, which are no properties, the flag.
+    """
+
+    is_prefix: str = ""
+
+
+YCSB_OPTIONS: Final[Mapping[str, YcsbOption]] = MappingProxyType(
+    {
+        name: YcsbOption(name, re.compile(pattern), example, meaning, prefix)
+        for prefix, options in (
+            ("", _OWN),
+            (BINDING, _BINDINGS),
+            ("-Xmx", ((HEAP, "[1-9][0-9]{0,6}[mg]", "512m", "heap of the client's Java"),)),
+        )
+        for name, pattern, example, meaning in options
+    }
+)
+"""Every allowed option by its name."""
 
 
 def version_value() -> values.ValueReader:
@@ -295,42 +336,6 @@ def ycsb_option_text(value: float | str) -> str:
         return "true" if value else "false"
     return str(value)
 
-
-DB_BENCH_ENGINES: Final = (DB_BENCH_ENGINE,)
-YCSB_ENGINES: Final = (YCSB_ENGINE,)
-INDICATORS: Final = (BY_KEY_OPERATIONS,)
-
-KEYS_MAX: Final = 1_000_000_000_000
-"""A pebibyte of keys and values at a kilobyte each."""
-
-KEY_BYTES_MIN: Final = 8
-"""db_bench keeps a key's number in its first eight bytes; in fewer no two need differ."""
-
-KEY_BYTES_MAX: Final = 4096
-VALUE_BYTES_MAX: Final = 16 << 20
-"""Values larger than this are no key-value load any more."""
-
-BLOCK_BYTES_MIN: Final = 256
-BLOCK_BYTES_MAX: Final = 64 << 20
-"""Less holds no two entries, more no RocksDB reads in one go."""
-
-THREADS_MAX: Final = 4096
-"""More threads than any client has use for."""
-
-BYTES_MAX: Final = 1 << 50
-MEMORY_BYTES_MIN: Final = 16 << 20
-"""A process that opens a database needs more."""
-
-BLOOM_BITS_MAX: Final = 100
-RECORDS_MAX: Final = (1 << 31) - 1
-"""YCSB counts records in 32 bits."""
-
-FIELDS_MAX: Final = 1000
-RATE_MAX: Final = 100_000_000
-HEAP_BYTES_MIN: Final = 256 << 20
-"""Cassandra does not start with less."""
-
-REPLICATION_MAX: Final = 100
 
 KeyIndicator = Annotated[Indicator, values.word_value(INDICATORS, "indicators")]
 Threads = Annotated[int, values.integer_value(1, THREADS_MAX)]

@@ -43,6 +43,16 @@ _WHAT: Final = {
     KeyOperation.MERGE: "Merges",
 }
 
+_LOADS: Final = ("threads", "rate")
+
+RESULT_LATENCIES: Final = ("mean", "p50", "p95", "p99", "p99_9", "p99_99", "max")
+"""What the table of all runs tells of the main operation."""
+
+_HEADINGS: Final = {"mean": "Mean", "max": "Max"}
+
+OTHER_LATENCIES: Final = ("mean", "p99")
+"""What it tells of the others."""
+
 
 def key_workloads(study: Study) -> tuple[Workload, ...]:
     """The study's workloads on key-value stores."""
@@ -183,9 +193,6 @@ def _comparison_axis_text(points: Sequence[PointSummary]) -> str:
     return next((name for name in _LOADS if several and name in names), "")
 
 
-_LOADS: Final = ("threads", "rate")
-
-
 def study_point_groups(study: Study, points: Sequence[PointSummary]) -> tuple[PointGroup, ...]:
     """The groups of all workloads on key-value stores; points may be of other loads too."""
     return tuple(
@@ -214,14 +221,6 @@ def group_headlines(group: PointGroup, study: Study) -> tuple[Headline, ...]:
 
 Namer = Callable[[PointSummary], str]
 """How a point is called in a table."""
-
-RESULT_LATENCIES: Final = ("mean", "p50", "p95", "p99", "p99_9", "p99_99", "max")
-"""What the table of all runs tells of the main operation."""
-
-_HEADINGS: Final = {"mean": "Mean", "max": "Max"}
-
-OTHER_LATENCIES: Final = ("mean", "p99")
-"""What it tells of the others."""
 
 
 def run_metric_columns(metrics: Iterable[Mapping[str, Metric]]) -> list[tuple[str, str]]:

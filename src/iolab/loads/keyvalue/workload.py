@@ -27,6 +27,14 @@ DB_BENCH_ENGINE: Final = EngineName("db_bench")
 YCSB_ENGINE: Final = EngineName("ycsb")
 """YCSB on a store, embedded or behind a server."""
 
+MIXES: Final = "keys"
+"""The kind of load among points that spread alike, whatever the engine."""
+
+READ_RANDOM = "readrandom"
+READ_RANDOM_WRITE_RANDOM = "readrandomwriterandom"
+READ_WHILE_WRITING = "readwhilewriting"
+_WRITER_BESIDE = "whilewriting"
+
 
 class KeyOperation(NamedOperation):
     """What a client does with a key of a key-value store.
@@ -66,15 +74,6 @@ class KeyOperation(NamedOperation):
     def intended_variant(self) -> KeyOperation | None:
         """The same operation timed from when it was due; None for one that is never so."""
         return None if self.is_intended else KeyOperation.__members__.get(f"INTENDED_{self.name}")
-
-
-MIXES: Final = "keys"
-"""The kind of load among points that spread alike, whatever the engine."""
-
-READ_RANDOM = "readrandom"
-READ_RANDOM_WRITE_RANDOM = "readrandomwriterandom"
-READ_WHILE_WRITING = "readwhilewriting"
-_WRITER_BESIDE = "whilewriting"
 
 
 class KeyValueSet(Record):

@@ -67,6 +67,18 @@ from iolab.report.table import Table, columns_of, row_of
 from iolab.text import capitalised, counted_noun
 from iolab.units import format_count
 
+NAME_ROOM: Final = 24
+"""Units over a row's markers for the operation's name."""
+
+LINE: Final = 15
+"""Units of each point's markers in a row."""
+
+MAX_POINTS: Final = 4
+"""Points drawn in a row; the others stand in the table alone."""
+
+HEAD: Final = 8
+_AXIS: Final = "operations a second"
+
 
 def operation_charts(
     brief: Brief,
@@ -100,19 +112,6 @@ def operation_charts(
     iterations = "; ".join(dict.fromkeys(iterations_text(point) for point in points))
     note = f"{iterations}. {RATE_NOTE}"
     return [ChartGroup(workload.title, figures, table, note, appendix_figures=tuple(further))]
-
-
-NAME_ROOM: Final = 24
-"""Units over a row's markers for the operation's name."""
-
-LINE: Final = 15
-"""Units of each point's markers in a row."""
-
-MAX_POINTS: Final = 4
-"""Points drawn in a row; the others stand in the table alone."""
-
-HEAD: Final = 8
-_AXIS: Final = "operations a second"
 
 
 def operation_token(operation: Operation) -> Token:

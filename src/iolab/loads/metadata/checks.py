@@ -56,6 +56,24 @@ REPORTED_BAD: Final = 0.10
 NAMED_ERRORS: Final = 4
 """Kinds of errors that are named; the manifest has them all."""
 
+PHASE_USELESS_S: Final = 0.1
+"""Below this the milliseconds by which ranks start and end apart are a tenth of the phase."""
+
+TOGETHER_SHARE: Final = 0.5
+"""Share of a phase in which all ranks must work: below it the stragglers are most of the phase, and
+its rate over the window and that over the whole tell of different things."""
+
+PREEMPTED_SHARE: Final = 0.01
+"""Preemptions for each operation from which latencies from the 99th percentile on are waits for a
+processor."""
+
+SAMPLES_SURE: Final = 2
+"""Telemetry intervals that files must be there for so that a sample falls into that time."""
+
+COUNTED_AT_ONCE: Final = ("ext2", "ext3", "ext4", "xfs", "tmpfs")
+"""File systems that count an inode when it is made and when it goes: others are late by seconds,
+count blocks of inodes, or tell nothing."""
+
 
 def has_host_counts(view: MetadataView) -> bool:
     """Whether the engine tells what each host did; mdtest prints rates of the fleet and no more."""
@@ -232,18 +250,6 @@ def metadata_engine(view: MetadataView, index: int) -> Iterator[CheckAnswer]:
     if not stopped and host.exit_code:
         yield invalid(f"The engine{where} exited with code {host.exit_code}.", **evidence)
     yield valid(f"The engine{where} ran without error.", **evidence)
-
-
-PHASE_USELESS_S: Final = 0.1
-"""Below this the milliseconds by which ranks start and end apart are a tenth of the phase."""
-
-TOGETHER_SHARE: Final = 0.5
-"""Share of a phase in which all ranks must work: below it the stragglers are most of the phase, and
-its rate over the window and that over the whole tell of different things."""
-
-PREEMPTED_SHARE: Final = 0.01
-"""Preemptions for each operation from which latencies from the 99th percentile on are waits for a
-processor."""
 
 
 @check("rank-skew", "Ranks that did not work at the same time")
@@ -476,14 +482,6 @@ def _processor_use_answer(
     if share >= FULL_PROCESSORS:
         return indicative(f"{text}: the client may be the limit.", **evidence)
     return valid(f"{text}, the most of all phases.", **evidence)
-
-
-SAMPLES_SURE: Final = 2
-"""Telemetry intervals that files must be there for so that a sample falls into that time."""
-
-COUNTED_AT_ONCE: Final = ("ext2", "ext3", "ext4", "xfs", "tmpfs")
-"""File systems that count an inode when it is made and when it goes: others are late by seconds,
-count blocks of inodes, or tell nothing."""
 
 
 @operations_counted

@@ -49,6 +49,29 @@ from iolab.session.start import end_watches, watch_idle
 from iolab.targets.work_directory import WorkDirectory, require_shared_target
 from iolab.text import excerpt
 
+INSTALL_MPI: Final = "Install MPICH or Open MPI on every client, as with `apt-get install mpich`."
+
+MPI_SETTINGS: Final = (("UCX_TLS", "^sm"),)
+"""UCX, by which an MPI may send, takes no shared memory: it looks ranks up in `/proc`, which knows
+them by other numbers than they have in an agent's PID namespace, and takes them for dead."""
+
+VERSION_LIMIT: Final = 64 << 10
+"""Characters looked at: both print a page."""
+
+_ADDRESS: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252}[A-Za-z0-9])?")
+
+START_LIMIT_S: Final = 300.0
+"""For mpiexec to start thousands of ranks over ssh, and to end them."""
+
+SLOWEST_OPS_PER_S: Final = 20.0
+"""A fleet that is slower in any phase is taken for hung: a tenth of a lone disk that syncs."""
+
+VERSION_LIMIT_S: Final = 60.0
+"""For `mpiexec --version`, from a software tree on a busy network file system."""
+
+INSTALL_MDTEST: Final = "Install it on every client, in the same place: it comes with IOR."
+_SHARE: Final = "Mount the target at the same path on every client."
+
 
 class MpiName(StrEnum):
     """The MPIs whose `mpiexec` is known."""
@@ -73,9 +96,6 @@ class RankPlacement(Record):
     host: str
     address: str
     ranks: int
-
-
-INSTALL_MPI: Final = "Install MPICH or Open MPI on every client, as with `apt-get install mpich`."
 
 
 def parse_mpi_version(text: str) -> Mpi:
@@ -111,18 +131,10 @@ def mpiexec_argv(
     return [program, *root, *where, "-np", ranks]
 
 
-MPI_SETTINGS: Final = (("UCX_TLS", "^sm"),)
-"""UCX, by which an MPI may send, takes no shared memory: it looks ranks up in `/proc`, which knows
-them by other numbers than they have in an agent's PID namespace, and takes them for dead."""
-
-VERSION_LIMIT: Final = 64 << 10
-"""Characters looked at: both print a page."""
-
 _VERSIONS: Final = (
     (MpiName.MPICH, re.compile(r"HYDRA build details:\s+Version:\s+(\d[\w.+-]{0,39})")),
     (MpiName.OPEN_MPI, re.compile(r"\(Open(?:RTE| MPI)\) (\d[\w.+-]{0,39})")),
 )
-_ADDRESS: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252}[A-Za-z0-9])?")
 
 
 def _require_plain(place: RankPlacement) -> None:
@@ -130,18 +142,6 @@ def _require_plain(place: RankPlacement) -> None:
         return
     message = f"mpiexec cannot be told the address of host '{place.host}', {place.address!r}."
     raise EngineError(message, "Give a name or an IPv4 address in the inventory.")
-
-
-START_LIMIT_S: Final = 300.0
-"""For mpiexec to start thousands of ranks over ssh, and to end them."""
-
-SLOWEST_OPS_PER_S: Final = 20.0
-"""A fleet that is slower in any phase is taken for hung: a tenth of a lone disk that syncs."""
-
-VERSION_LIMIT_S: Final = 60.0
-"""For `mpiexec --version`, from a software tree on a busy network file system."""
-
-INSTALL_MDTEST: Final = "Install it on every client, in the same place: it comes with IOR."
 
 
 class MpiPrograms(Record):
@@ -238,9 +238,6 @@ def _missing_output_faults(output: MdtestOutput, job: MetadataJob, ranks: int) -
             yield f"mdtest gave no rate for {operation.display_name}"
     if not output.finished:
         yield "mdtest did not say that it finished"
-
-
-_SHARE: Final = "Mount the target at the same path on every client."
 
 
 class MdtestDriver(Driver):

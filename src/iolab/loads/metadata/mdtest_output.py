@@ -32,6 +32,38 @@ SENTENCES_LIMIT: Final = 8
 SENTENCE_LIMIT: Final = 300
 """Characters kept of an error line."""
 
+TREES: Final[tuple[Operation, ...]] = (Operation.TREE_CREATE, Operation.TREE_REMOVE)
+"""Phases that are timed by one rank, whose rate is the phase's in every version."""
+
+OPERATIONS: Final = {
+    "Tree creation": Operation.TREE_CREATE,
+    "File creation": Operation.FILE_CREATE,
+    "File stat": Operation.FILE_STAT,
+    "File read": Operation.FILE_READ,
+    "File removal": Operation.FILE_REMOVE,
+    "Tree removal": Operation.TREE_REMOVE,
+}
+"""mdtest's names. Those of folders are left out: our runs make files only."""
+
+_NUMBER: Final = r"(\S+)"
+
+_LAUNCHED: Final = re.compile(
+    r"mdtest-(\S{1,40}) was launched with (\d{1,9}) total task\(s\) on \d{1,9} node\(s\)"
+)
+
+_FILES: Final = re.compile(r"(\d{1,9}) tasks, (\d{1,15}) files")
+_ITERATION: Final = re.compile(r"main: \* iteration (\d{1,9}) .*\*")
+_SUMMARY: Final = re.compile(r"SUMMARY( rate| time)?( \(in \S+\))?: \(of (\d{1,9}) iterations\)")
+_PHASE_LINE: Final = re.compile(rf"((?:Tree|File) \w+)\s*:\s+{_NUMBER} sec,\s+{_NUMBER} ops/sec")
+_ROW: Final = re.compile(r" {3}((?:Tree|File) \w+)( *)(:?)((?: +\S+){4,7})")
+_ERROR: Final = re.compile(r"ERROR|FAILED|Abort\(|MPI_ABORT|BAD TERMINATION", re.IGNORECASE)
+
+_SHORT_NAME: Final = 18
+"""Width of an operation's name before its colon up to 3.2; 3.3 has 26, and 4.x no colon."""
+
+ROUNDING: Final = 0.0005
+"""mdtest prints three decimals."""
+
 
 class RateRule(Enum):
     """What a version's summary takes for the rate of a phase in one iteration."""
@@ -121,33 +153,6 @@ def reported_rates(output: MdtestOutput) -> tuple[ReportedRate, ...]:
             seconds = output.files / row.minimum
         rates.append(ReportedRate(row.operation, row.minimum, seconds))
     return tuple(rates)
-
-
-TREES: Final[tuple[Operation, ...]] = (Operation.TREE_CREATE, Operation.TREE_REMOVE)
-"""Phases that are timed by one rank, whose rate is the phase's in every version."""
-
-OPERATIONS: Final = {
-    "Tree creation": Operation.TREE_CREATE,
-    "File creation": Operation.FILE_CREATE,
-    "File stat": Operation.FILE_STAT,
-    "File read": Operation.FILE_READ,
-    "File removal": Operation.FILE_REMOVE,
-    "Tree removal": Operation.TREE_REMOVE,
-}
-"""mdtest's names. Those of folders are left out: our runs make files only."""
-
-_NUMBER: Final = r"(\S+)"
-_LAUNCHED: Final = re.compile(
-    r"mdtest-(\S{1,40}) was launched with (\d{1,9}) total task\(s\) on \d{1,9} node\(s\)"
-)
-_FILES: Final = re.compile(r"(\d{1,9}) tasks, (\d{1,15}) files")
-_ITERATION: Final = re.compile(r"main: \* iteration (\d{1,9}) .*\*")
-_SUMMARY: Final = re.compile(r"SUMMARY( rate| time)?( \(in \S+\))?: \(of (\d{1,9}) iterations\)")
-_PHASE_LINE: Final = re.compile(rf"((?:Tree|File) \w+)\s*:\s+{_NUMBER} sec,\s+{_NUMBER} ops/sec")
-_ROW: Final = re.compile(r" {3}((?:Tree|File) \w+)( *)(:?)((?: +\S+){4,7})")
-_ERROR: Final = re.compile(r"ERROR|FAILED|Abort\(|MPI_ABORT|BAD TERMINATION", re.IGNORECASE)
-_SHORT_NAME: Final = 18
-"""Width of an operation's name before its colon up to 3.2; 3.3 has 26, and 4.x no colon."""
 
 
 class _MdtestParser:
@@ -259,10 +264,6 @@ def _parse_number(word: str) -> float | None:
     """A number that can be a rate or a time; None for anything else, `inf` and `-nan` too."""
     number = parse_finite(word)
     return number if number is not None and number >= 0 else None
-
-
-ROUNDING: Final = 0.0005
-"""mdtest prints three decimals."""
 
 
 def output_contradictions(output: MdtestOutput) -> tuple[str, ...]:

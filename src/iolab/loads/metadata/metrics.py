@@ -37,6 +37,17 @@ EDGE_SHARE: Final = 0.05
 """How far an interval may stick out of the window as a share of it, where that is less than the
 slack of runs of I/O: phases may be shorter than that slack."""
 
+METADATA_KEYS: Final = tuple(
+    key
+    for operation in Operation
+    for key in (
+        *((operation.rate_key,) if operation in FILE_OPERATIONS else ()),
+        operation.phase_rate_key,
+        *(operation.latency_key(name) for name in LATENCY_NAMES),
+    )
+)
+"""Every metric of a metadata result, in the order in which they are shown."""
+
 
 class PhaseLoad(Record):
     """One operation on H hosts.
@@ -221,18 +232,6 @@ def _rows_in_window(
     starts = ends - table.span_ns[rows]
     fits = (starts >= (low - slack)[host]) & (ends <= (high + slack)[host])
     return np.asarray(fits)
-
-
-METADATA_KEYS: Final = tuple(
-    key
-    for operation in Operation
-    for key in (
-        *((operation.rate_key,) if operation in FILE_OPERATIONS else ()),
-        operation.phase_rate_key,
-        *(operation.latency_key(name) for name in LATENCY_NAMES),
-    )
-)
-"""Every metric of a metadata result, in the order in which they are shown."""
 
 
 def metadata_metrics(record: RunRecord, load: MetadataLoad) -> dict[str, Metric]:

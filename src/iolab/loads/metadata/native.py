@@ -47,6 +47,27 @@ SHIFTED = frozenset({Operation.FILE_STAT, Operation.FILE_READ, Operation.FILE_RE
 ON_FILES = SHIFTED | {Operation.FILE_CREATE}
 """Operations of which a rank does many: they may end by the clock."""
 
+MOVING = frozenset({Operation.FILE_CREATE, Operation.FILE_READ})
+"""Operations that move a file's bytes."""
+
+INTERVAL_MS: Final = 1000
+"""As often as fio reports."""
+
+LEAST_LIMIT_S: Final = 600.0
+
+SLOWEST_OPS_PER_S: Final = 10.0
+"""Ten minutes, and a tenth of a second more for each operation: a phase that is slower hangs."""
+
+RANK_ALLOWANCE_S: Final = 0.0002
+"""Beyond the request: a thread with an open folder for each rank, of which the agent makes ten
+thousand a second."""
+
+COLD: Final = frozenset({Operation.FILE_STAT, Operation.FILE_READ})
+"""Operations that a client could answer from what it has just made: caches are dropped before."""
+
+ATTEMPTS_KEPT_APART: Final = 1000
+"""Attempts of a run that have names of their own; later ones use names of the first again."""
+
 
 class RankShare(Record):
     """One host's ranks among those of the fleet.
@@ -131,10 +152,6 @@ def _rank_share(job: MetadataJob, index: int, total: int) -> RankShare:
     end = (begin + job.ranks - 1) % total
     makers = dict.fromkeys((begin // job.ranks, end // job.ranks))
     return RankShare(index, first, job.ranks, total, tuple(makers))
-
-
-MOVING = frozenset({Operation.FILE_CREATE, Operation.FILE_READ})
-"""Operations that move a file's bytes."""
 
 
 class PhaseReader:
@@ -260,14 +277,6 @@ def _bin_columns(bins: tuple[tuple[int, int], ...]) -> tuple[list[int], list[int
     return [number for number, _ in bins], [count for _, count in bins]
 
 
-INTERVAL_MS: Final = 1000
-"""As often as fio reports."""
-
-LEAST_LIMIT_S: Final = 600.0
-SLOWEST_OPS_PER_S: Final = 10.0
-"""Ten minutes, and a tenth of a second more for each operation: a phase that is slower hangs."""
-
-
 def wall_limit_s(operations: int) -> float:
     """How long a phase of so many operations on one host may take."""
     return LEAST_LIMIT_S + operations / SLOWEST_OPS_PER_S
@@ -338,17 +347,6 @@ async def measure_phase(
 
 def _raise_protocol_error(host: Host, part: str, fault: ValueError) -> NoReturn:
     raise host.mark_lost(f"sent {part} that makes no sense: {fault}") from None
-
-
-RANK_ALLOWANCE_S: Final = 0.0002
-"""Beyond the request: a thread with an open folder for each rank, of which the agent makes ten
-thousand a second."""
-
-COLD: Final = frozenset({Operation.FILE_STAT, Operation.FILE_READ})
-"""Operations that a client could answer from what it has just made: caches are dropped before."""
-
-ATTEMPTS_KEPT_APART: Final = 1000
-"""Attempts of a run that have names of their own; later ones use names of the first again."""
 
 
 class MetadataDriver(Driver):

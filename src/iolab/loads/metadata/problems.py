@@ -37,6 +37,16 @@ TOTAL_RANKS_MAX: Final = 1 << 20
 BUFFERS_MAX: Final = 1 << 30
 """Contents that the ranks of one host hold in memory, as the wire has it."""
 
+ONE_HOST_ONLY: Final = ("btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs")
+"""File systems that one kernel at a time may mount, or has in its memory."""
+
+_SHARE: Final = (
+    "Mount one shared file system on all clients, give one client, or set "
+    "workload.*.rank_shift=0 with engine = 'metadata', and clients work on what they made."
+)
+
+_DO: Final = "Make room, give another path, or set fewer workload.*.files_per_rank or ranks."
+
 
 def check_metadata(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of metadata workloads that no single key shows."""
@@ -78,16 +88,6 @@ def _largest_client_count(tables: StudyTables) -> int:
     """Hosts of the configuration that has most of them."""
     written = tables.items_of_table("configuration", ConfigurationTable)
     return max((len(hosts_needing_paths(tables, table)) for _, table in written), default=1)
-
-
-ONE_HOST_ONLY: Final = ("btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs")
-"""File systems that one kernel at a time may mount, or has in its memory."""
-
-_SHARE: Final = (
-    "Mount one shared file system on all clients, give one client, or set "
-    "workload.*.rank_shift=0 with engine = 'metadata', and clients work on what they made."
-)
-_DO: Final = "Make room, give another path, or set fewer workload.*.files_per_rank or ranks."
 
 
 class _HostTarget(Record):

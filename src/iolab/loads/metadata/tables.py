@@ -43,6 +43,9 @@ RATE_NOTE: Final = (
 _TAIL: Final = (("p50", "p50"), ("p99", "p99"), ("p99_9", "p99.9"))
 """The latencies of the summary: (name in a metric's key, heading)."""
 
+POINT_HEADING: Final = "Point"
+ITERATIONS_HEADING: Final = "n"
+
 
 def run_rate(result: Result, operation: Operation) -> Metric:
     """The rate of a run's operation over the common window, else over the whole phase."""
@@ -102,10 +105,6 @@ def iterations_text(point: PointStatistics) -> str:
     """`3 iterations`, and how many did not count."""
     left_out = f", {point.left_out} not done and left out" if point.left_out else ""
     return f"{counted_noun(len(point.results), 'iteration')}{left_out}"
-
-
-POINT_HEADING: Final = "Point"
-ITERATIONS_HEADING: Final = "n"
 
 
 def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunAnchors) -> Table:

@@ -22,6 +22,38 @@ METADATA_ENGINE: Final = EngineName("metadata")
 MDTEST_ENGINE: Final = EngineName("mdtest")
 """mdtest under MPI."""
 
+FILES_LEAST: Final = 40_000
+"""A client's files where phases end by the clock: enough that at 400,000 a second, which one
+client's memory answers, a phase still takes the 0.1 s below which it is not judged."""
+
+OVERTIME: Final = 6
+"""How many times its time a phase of the agent may last until `files_least` are made."""
+
+PHASE_OVERHEAD_S: Final = 0.5
+"""Of each operation's phase: reading the clocks, and the lead to a common start."""
+
+BLOCK_BYTES: Final = 4096
+"""The least that most file systems give to a file with contents, and to a folder."""
+
+MDTEST_OPTIONS: Final = engine_options(
+    (
+        "mdtest",
+        rf"{FOLDERS}mdtest(?:[.-][A-Za-z0-9.-]{{1,20}})?",
+        "/opt/ior/bin/mdtest",
+        "mdtest itself; found on PATH when it has no slash",
+    ),
+    (
+        "mpiexec",
+        rf"{FOLDERS}mpiexec(?:\.(?:mpich|openmpi|hydra))?",
+        "mpiexec.mpich",
+        "what starts the ranks; found on PATH when it has no slash",
+    ),
+    ("allow_run_as_root", FLAG, "1", "let Open MPI start ranks as root, which it refuses else"),
+    ("fsync", FLAG, "1", "sync each file after it was written (`-y`)"),
+    ("random_stat", FLAG, "1", "stat the files in random order (`-R`)"),
+)
+"""Every allowed option by its name."""
+
 
 class Operation(NamedOperation):
     """The operations, each a phase of its own, in the order in which they run."""
@@ -42,13 +74,6 @@ FILE_OPERATIONS: Final = (
 )
 """Operations of which each rank does many. Of the trees it does one, and no operation can end while
 all ranks are still at theirs: trees have a rate over the whole phase only."""
-
-FILES_LEAST: Final = 40_000
-"""A client's files where phases end by the clock: enough that at 400,000 a second, which one
-client's memory answers, a phase still takes the 0.1 s below which it is not judged."""
-
-OVERTIME: Final = 6
-"""How many times its time a phase of the agent may last until `files_least` are made."""
 
 
 class MetadataJob(AnyJob, Record, tag="metadata"):
@@ -106,12 +131,6 @@ ASSUMED_OPS_PER_S: Final[Mapping[Operation, float]] = {
 }
 """One client's rates where nothing was measured: an eighth of what vendors publish of scale-out
 file systems for eight clients, stat far below it. Local file systems are faster."""
-
-PHASE_OVERHEAD_S: Final = 0.5
-"""Of each operation's phase: reading the clocks, and the lead to a common start."""
-
-BLOCK_BYTES: Final = 4096
-"""The least that most file systems give to a file with contents, and to a folder."""
 
 
 def operations_per_client(job: MetadataJob, operation: Operation) -> int:
@@ -204,23 +223,3 @@ def operation_runs_of_host(host: HostRun) -> tuple[OperationRun, ...]:
 def reported_rates_of_run(run: RunManifest) -> tuple[ReportedRate, ...]:
     """The rates that the engine printed; none where it gives finer ones."""
     return run.details.rates if isinstance(run.details, ReportedRates) else ()
-
-
-MDTEST_OPTIONS: Final = engine_options(
-    (
-        "mdtest",
-        rf"{FOLDERS}mdtest(?:[.-][A-Za-z0-9.-]{{1,20}})?",
-        "/opt/ior/bin/mdtest",
-        "mdtest itself; found on PATH when it has no slash",
-    ),
-    (
-        "mpiexec",
-        rf"{FOLDERS}mpiexec(?:\.(?:mpich|openmpi|hydra))?",
-        "mpiexec.mpich",
-        "what starts the ranks; found on PATH when it has no slash",
-    ),
-    ("allow_run_as_root", FLAG, "1", "let Open MPI start ranks as root, which it refuses else"),
-    ("fsync", FLAG, "1", "sync each file after it was written (`-y`)"),
-    ("random_stat", FLAG, "1", "stat the files in random order (`-R`)"),
-)
-"""Every allowed option by its name."""

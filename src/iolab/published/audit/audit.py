@@ -14,6 +14,19 @@ from iolab.published.audit.document import FigureRange, PublishedSet, exact_rang
 from iolab.published.audit.relations import Agreement, AuditOutcome, classify_agreement, range_text
 from iolab.record import Record
 
+EXACT: Final = 1e-6
+"""Sums of the same counters differ by how floats round alone."""
+
+SAME_WINDOW: Final = 2e-4
+"""I/Os and bytes of a measured run are read one after the other while it goes on: at the edges of
+its window one may be some I/Os ahead of the other. Of honest runs up to 7e-5 were seen."""
+
+IN_FLIGHT_MOST: Final = 1.05
+"""More in flight than was asked for cannot be; the edges of a window make up for a few per cent."""
+
+_RATES: Final = ("iops", "bw_bytes_per_s")
+_WAYS: Final = ("", "read_", "write_", "trim_")
+
 
 class AuditRule(Record):
     """One relation: its code, what it asks, and what it finds in a set."""
@@ -83,20 +96,6 @@ RULES: Final[tuple[AuditRule, ...]] = (
 def audit_published_set(published: PublishedSet) -> tuple[AuditOutcome, ...]:
     """Every relation of the set that can be computed, rule after rule."""
     return tuple(outcome for rule in RULES for outcome in rule.judge(published))
-
-
-EXACT: Final = 1e-6
-"""Sums of the same counters differ by how floats round alone."""
-
-SAME_WINDOW: Final = 2e-4
-"""I/Os and bytes of a measured run are read one after the other while it goes on: at the edges of
-its window one may be some I/Os ahead of the other. Of honest runs up to 7e-5 were seen."""
-
-IN_FLIGHT_MOST: Final = 1.05
-"""More in flight than was asked for cannot be; the edges of a window make up for a few per cent."""
-
-_RATES: Final = ("iops", "bw_bytes_per_s")
-_WAYS: Final = ("", "read_", "write_", "trim_")
 
 
 def audit_session(

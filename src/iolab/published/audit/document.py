@@ -11,6 +11,35 @@ from typing import Any, Final, TypeGuard
 from iolab.core.toml import DeepKeyError, parse_toml
 from iolab.record import Record
 
+DEPTH_MOST: Final = 12
+"""Tables and lists within each other; published sets have five."""
+
+KEY_MOST: Final = 128
+"""Characters of a key; published sets have up to 43."""
+
+TEXT_MOST: Final = 4096
+"""Characters of a text; published sets have up to 206, and patterns are looked for in each."""
+
+FIGURES_MOST: Final = 1000
+"""Figures of a set, and elements of an array; published sets have some 130, and rules hold pairs of
+them against each other."""
+
+POWER_MOST: Final = 30
+"""Of ten, in either direction: no figure of storage comes near, and products of them stay finite.
+"""
+
+WHERE: Final = "where"
+"""The table of a set that says where in the document its other tables stand, by their names."""
+
+ALSO: Final = "also"
+"""The array of what is told again elsewhere; `in` names the table that it is of."""
+
+MODULES: Final = re.compile(r"(\d+)x ([^\n]*?)(\d+(?:\.\d+)?) ?([GT])B\b(?:[^()]*\((\d+)GB\))?")
+"""`8x 32GB DDR4-3200 (256GB)`, `8x Micron 7300 PRO 3.84TB`: count, name, size, unit, total."""
+
+_PERCENTILE: Final = re.compile(r"(?<![a-z])(p\d\d)_(\d+)")
+_DEEP: Final = f"tables lie more than {DEPTH_MOST} deep"
+
 
 class FigureRange(Record):
     """What a printed figure leaves open, from `low` to `high`; equal where it is exact.
@@ -93,32 +122,6 @@ def enclosing_range(spans: Iterable[FigureRange]) -> FigureRange:
 
 Path = tuple[str | int, ...]
 """Keys and list places from the root to a value."""
-
-DEPTH_MOST: Final = 12
-"""Tables and lists within each other; published sets have five."""
-
-KEY_MOST: Final = 128
-"""Characters of a key; published sets have up to 43."""
-
-TEXT_MOST: Final = 4096
-"""Characters of a text; published sets have up to 206, and patterns are looked for in each."""
-
-FIGURES_MOST: Final = 1000
-"""Figures of a set, and elements of an array; published sets have some 130, and rules hold pairs of
-them against each other."""
-
-POWER_MOST: Final = 30
-"""Of ten, in either direction: no figure of storage comes near, and products of them stay finite.
-"""
-
-WHERE: Final = "where"
-"""The table of a set that says where in the document its other tables stand, by their names."""
-
-ALSO: Final = "also"
-"""The array of what is told again elsewhere; `in` names the table that it is of."""
-
-MODULES: Final = re.compile(r"(\d+)x ([^\n]*?)(\d+(?:\.\d+)?) ?([GT])B\b(?:[^()]*\((\d+)GB\))?")
-"""`8x 32GB DDR4-3200 (256GB)`, `8x Micron 7300 PRO 3.84TB`: count, name, size, unit, total."""
 
 
 class PublishedSet(Record):
@@ -234,16 +237,10 @@ def key_text(name: str) -> str:
     return _PERCENTILE.sub(r"\1.\2", name).replace("_", " ")
 
 
-_PERCENTILE: Final = re.compile(r"(?<![a-z])(p\d\d)_(\d+)")
-
-
 def _label_part(name: str, value: object) -> str:
     if name in ("id", "configuration", "workload"):
         return str(value)
     return f"{key_text(name)} {value}"
-
-
-_DEEP: Final = f"tables lie more than {DEPTH_MOST} deep"
 
 
 def _require_within_limits(value: object, path: Path) -> None:

@@ -59,6 +59,14 @@ SPREAD_LEAST: Final = 1e-5
 REPEATS_MOST: Final = 10_000
 """Repeats behind a spread; more are a slip of another kind."""
 
+_HIGH: Final = 99.0
+"""Lower percentiles may be below the mean of skewed latencies."""
+
+_ENDS: Final = ("min", "mean", "max")
+_PER: Final = re.compile(r"(.+)_per_(host|client|node|rank|vm|process)(?:_(max))?")
+_PART: Final = re.compile(r"(.+?)(?:_printed)?_pct_of_(.+)")
+_AXES: Final = ("id", "configuration", "workload", "block_size", "write_percent", "threads", "over")
+
 
 def audit_statistics_order(published: PublishedSet) -> Iterator[AuditOutcome]:
     """Least, mean, percentiles and largest of one thing ascend, and so do the ends of a range.
@@ -100,10 +108,6 @@ def _ascending_outcomes(
         )
         message = f"They ascend: {ascends}."
     yield contradiction_outcome("order", element, message, fine=not falls)
-
-
-_HIGH: Final = 99.0
-"""Lower percentiles may be below the mean of skewed latencies."""
 
 
 def _is_comparable_pair(a: FigureQuantity, b: FigureQuantity) -> bool:
@@ -162,9 +166,6 @@ def audit_standard_deviations(published: PublishedSet) -> Iterator[AuditOutcome]
             yield doubt_outcome("spread", element.name, message, fine=fine, where=element.where)
 
 
-_ENDS: Final = ("min", "mean", "max")
-
-
 def _standard_deviation_range(
     low: FigureRange, mean: FigureRange, high: FigureRange, n: int, over: int
 ) -> FigureRange:
@@ -210,9 +211,6 @@ def audit_per_unit_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
             yield figure_outcome(
                 FigureComparison("shares", element.name, text, stated, computed, "", how, at.where)
             )
-
-
-_PER: Final = re.compile(r"(.+)_per_(host|client|node|rank|vm|process)(?:_(max))?")
 
 
 def _integer_count(name: str, value: object) -> FigureRange | None:
@@ -266,9 +264,6 @@ def audit_percent_of(published: PublishedSet) -> Iterator[AuditOutcome]:
                     )
 
 
-_PART: Final = re.compile(r"(.+?)(?:_printed)?_pct_of_(.+)")
-
-
 def _find_total(
     published: PublishedSet, element: PublishedElement, part: FigureQuantity, total: str
 ) -> Iterator[tuple[PublishedElement, FigureQuantity]]:
@@ -320,9 +315,6 @@ def audit_restated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
                     f"{'over ' if over else ''}{printed_figure_text(value)}."
                 )
                 yield contradiction_outcome("restated", element, message, fine=fine)
-
-
-_AXES: Final = ("id", "configuration", "workload", "block_size", "write_percent", "threads", "over")
 
 
 def _amount_range(value: object) -> FigureRange | None:

@@ -54,6 +54,15 @@ MIX_SLACK: Final = 0.1
 _HIGH: Final = 99.0
 """Percentiles from here on lie above the mean of any latency that storage has."""
 
+_AXES: Final = ("configuration", "vms", "threads", "block_size", "queue_depth")
+
+FRAME_BYTES: Final = (64, 9216)
+"""From the least that Ethernet has to the most that switches take."""
+
+_PART: Final = r"\d{1,6} \w{1,30}"
+_PARTS: Final = re.compile(rf"(\d{{1,6}}) (\w{{1,30}}) \(({_PART}(?:, {_PART}){{1,20}})\)")
+_NIC: Final = re.compile(r"(\d{1,3})x [^\n]{0,40}?(\d{1,4}) ?Gb/s")
+
 
 def audit_littles_law(published: PublishedSet) -> Iterator[AuditOutcome]:
     """Hosts x jobs x depth are in flight; so is rate x mean latency at full load.
@@ -238,9 +247,6 @@ def audit_mixes(published: PublishedSet) -> Iterator[AuditOutcome]:
     yield from _mix_outcomes(by_axes)
 
 
-_AXES: Final = ("configuration", "vms", "threads", "block_size", "queue_depth")
-
-
 def _mix_outcomes(
     by_share: Mapping[tuple[str, object, float], tuple[PublishedElement, FigureQuantity]],
 ) -> Iterator[AuditOutcome]:
@@ -406,10 +412,6 @@ def _block_bytes(value: object) -> int | None:
         return None
 
 
-FRAME_BYTES: Final = (64, 9216)
-"""From the least that Ethernet has to the most that switches take."""
-
-
 def audit_module_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
     """`8x 32GB (256GB)`, `7 cores (4 compute, 3 drives)`: the parts of a text and their total."""
     for element in published.elements():
@@ -435,10 +437,6 @@ def _totals_in_text(text: str) -> Iterator[tuple[float, list[tuple[float, float]
         yield float(match[5]), [(float(match[1]), float(match[3]))], "GB"
     for total, unit, parts in _PARTS.findall(text):
         yield float(total), [(1.0, float(part)) for part in re.findall(r"\d+", parts)], unit
-
-
-_PART: Final = r"\d{1,6} \w{1,30}"
-_PARTS: Final = re.compile(rf"(\d{{1,6}}) (\w{{1,30}}) \(({_PART}(?:, {_PART}){{1,20}})\)")
 
 
 def audit_raw_capacity(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -526,9 +524,6 @@ def audit_line_rate(published: PublishedSet) -> Iterator[AuditOutcome]:
         for frames in table_quantities(element.table):
             if frames.unit == "frames/s" and not frames.statistic and frames.value.low > 0:
                 yield from (_frame_size_outcome(element, sent, frames) for sent in single)
-
-
-_NIC: Final = re.compile(r"(\d{1,3})x [^\n]{0,40}?(\d{1,4}) ?Gb/s")
 
 
 def _bandwidth_quantities(element: PublishedElement) -> list[FigureQuantity]:

@@ -20,6 +20,33 @@ from iolab.published.audit.document import (
 from iolab.record import Record
 from iolab.text import list_text
 
+SLACK: Final = 0.01
+"""No rounding on the way explains more than one per cent between figures that were printed."""
+
+NAMES_KEPT: Final = 4096
+"""Names whose parts are remembered, since every rule asks again; sets have some hundred."""
+
+_UNITS: Final[Mapping[str, tuple[str, float]]] = {
+    "gib_s": ("bytes/s", float(1 << 30)),
+    "gb_s": ("bytes/s", 1e9),
+    "mb_s": ("bytes/s", 1e6),
+    "gbit_s": ("bytes/s", 1e9 / 8),
+    "frames_s": ("frames/s", 1.0),
+    "iops": ("1/s", 1.0),
+    "ops_s": ("1/s", 1.0),
+    "us": ("s", 1e-6),
+    "ms": ("s", 1e-3),
+    "tb": ("bytes", 1e12),
+    "gib": ("bytes", float(1 << 30)),
+    "pct": ("%", 1.0),
+    "percent": ("%", 1.0),
+}
+
+_STATISTIC: Final = re.compile(r"(?<![a-z0-9])(min|mean|max|std_dev|p\d\d(?:_\d+)?)(?![a-z0-9])")
+_UNIT: Final = re.compile(rf"(?<![a-z0-9])({'|'.join(_UNITS)})(?![a-z0-9])")
+_DEPTH: Final = re.compile(r"(?<![a-z0-9])qd(\d{1,6})(?![a-z0-9])")
+_ENDS: Final = {"min": 0.0, "max": 100.0}
+
 
 class Agreement(StrEnum):
     """How figures stand to each other."""
@@ -63,10 +90,6 @@ class FigureComparison(Record):
     unit: str
     how: str = ""
     where: str = ""
-
-
-SLACK: Final = 0.01
-"""No rounding on the way explains more than one per cent between figures that were printed."""
 
 
 def classify_agreement(
@@ -135,29 +158,6 @@ def _rounded_text(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-NAMES_KEPT: Final = 4096
-"""Names whose parts are remembered, since every rule asks again; sets have some hundred."""
-
-_UNITS: Final[Mapping[str, tuple[str, float]]] = {
-    "gib_s": ("bytes/s", float(1 << 30)),
-    "gb_s": ("bytes/s", 1e9),
-    "mb_s": ("bytes/s", 1e6),
-    "gbit_s": ("bytes/s", 1e9 / 8),
-    "frames_s": ("frames/s", 1.0),
-    "iops": ("1/s", 1.0),
-    "ops_s": ("1/s", 1.0),
-    "us": ("s", 1e-6),
-    "ms": ("s", 1e-3),
-    "tb": ("bytes", 1e12),
-    "gib": ("bytes", float(1 << 30)),
-    "pct": ("%", 1.0),
-    "percent": ("%", 1.0),
-}
-_STATISTIC: Final = re.compile(r"(?<![a-z0-9])(min|mean|max|std_dev|p\d\d(?:_\d+)?)(?![a-z0-9])")
-_UNIT: Final = re.compile(rf"(?<![a-z0-9])({'|'.join(_UNITS)})(?![a-z0-9])")
-_DEPTH: Final = re.compile(r"(?<![a-z0-9])qd(\d{1,6})(?![a-z0-9])")
-
-
 class FigureQuantity(Record):
     """A figure by what its name says.
 
@@ -191,9 +191,6 @@ class FigureQuantity(Record):
         if not self.statistic.startswith("p"):
             return None
         return float(self.statistic[1:].replace("_", "."))
-
-
-_ENDS: Final = {"min": 0.0, "max": 100.0}
 
 
 def table_quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]:

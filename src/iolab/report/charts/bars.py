@@ -79,6 +79,22 @@ BARS_LEAST: Final = 4
 T = TypeVar("T")
 K = TypeVar("K")
 
+SIDE: Final = 14
+
+DOT_ROW: Final = 34
+"""A name of one line and its dot."""
+
+DOTS_HEAD: Final = 10
+
+NAME_CHARACTERS: Final = 54
+"""What fits into a line; longer names go on in the next."""
+
+ROWS_MAX: Final = 24
+"""More are in the table alone."""
+
+SPAN_LEAST: Final = 1.5
+"""The axis reaches at least so many times either way of 1, so that small differences look small."""
+
 
 def group_by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     """Rows of one key together, keys and rows in their order."""
@@ -307,21 +323,6 @@ def _bar_chart_note(bars: Sequence[Bar], total_bars: int) -> str:
             "all."
         )
     return " ".join(notes)
-
-
-SIDE: Final = 14
-DOT_ROW: Final = 34
-"""A name of one line and its dot."""
-
-DOTS_HEAD: Final = 10
-NAME_CHARACTERS: Final = 54
-"""What fits into a line; longer names go on in the next."""
-
-ROWS_MAX: Final = 24
-"""More are in the table alone."""
-
-SPAN_LEAST: Final = 1.5
-"""The axis reaches at least so many times either way of 1, so that small differences look small."""
 
 
 class RatioDot(Record):

@@ -44,6 +44,15 @@ BELOW: Final = 9.0
 ABOVE: Final = -3.0
 """From a place down to the base line of a text that is to stand beside, below or above it."""
 
+FEW: Final = 3
+"""Known values up to which a line has dots: a short phase has one, which is no line."""
+
+NO_INTERVAL: Final = (TOO_FEW_REPEATS.capitalize(), REPEATS_TOO_FAR_APART.capitalize())
+"""How a note begins on values without an interval."""
+
+OVER_RUNS: Final = "Bars: 95 % interval over the runs, which are the small marks."
+OF_BINS: Final = "Bars of percentiles: the engine’s own bin that holds it."
+
 
 class MarkTip(Record):
     """What a pointer is told of a mark: the name of its series, and of each of its places more.
@@ -269,10 +278,6 @@ def outside_window_shading(begin_s: float, end_s: float, run_end_s: float) -> li
     return [Boxes(token=RAISED, boxes=[(a, None, b, None) for a, b in kept])] if kept else []
 
 
-FEW: Final = 3
-"""Known values up to which a line has dots: a short phase has one, which is no line."""
-
-
 def time_line(
     at_s: Sequence[float],
     values: Sequence[float | None],
@@ -291,13 +296,6 @@ def time_line(
 def last_known_value(values: Sequence[float | None]) -> float | None:
     """The last value that is known."""
     return next((v for v in reversed(values) if v is not None), None)
-
-
-NO_INTERVAL: Final = (TOO_FEW_REPEATS.capitalize(), REPEATS_TOO_FAR_APART.capitalize())
-"""How a note begins on values without an interval."""
-
-OVER_RUNS: Final = "Bars: 95 % interval over the runs, which are the small marks."
-OF_BINS: Final = "Bars of percentiles: the engine’s own bin that holds it."
 
 
 def error_bar_notes(metrics: Iterable[Metric], intervals: str = OVER_RUNS) -> list[str]:

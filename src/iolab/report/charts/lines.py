@@ -62,6 +62,9 @@ MAX_TAILS: Final = 4
 _BAND: Final = 0.14
 _UPRIGHT: Final = 0.6
 
+_RATES: Final = {"iops": "IOPS", "bw_bytes_per_s": "Bandwidth", "ops_per_s": "Operations a second"}
+PREDICTED: Final = "predicted"
+
 
 class ChartLine(Record):
     """One series of a chart: what it is called, its colour, its dash, and its points.
@@ -96,8 +99,6 @@ class ChartQuantity(Record):
 
 MEAN: Final = ChartQuantity("lat_ns_mean", "mean latency", "mean")
 TAIL: Final = ChartQuantity("lat_ns_p99", "p99", "p99")
-
-_RATES: Final = {"iops": "IOPS", "bw_bytes_per_s": "Bandwidth", "ops_per_s": "Operations a second"}
 
 
 def rate_quantity(key: str) -> ChartQuantity:
@@ -380,9 +381,6 @@ def prediction_marks(
         tip=MarkTip(name, ends, [PREDICTED] * len(guessed)),
     )
     return [Band(token=token, places=band, opacity=_BAND), upright, circles]
-
-
-PREDICTED: Final = "predicted"
 
 
 def _predicted_interval_values(curve: LoadCurve | None, metric_key: str) -> list[float]:

@@ -67,6 +67,31 @@ _DASHES: Final = ((), (4, 3), (1.5, 2.5))
 TIMELINE: Final = "Load and telemetry over time"
 HEAT: Final = "Latency over time"
 
+HEAT_HEIGHT: Final = 160
+HEAT_HEAD: Final = 50
+
+STEPS: Final = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)
+"""The least share of a moment's I/Os of each shade; the first is for any I/O at all."""
+
+_OPACITY: Final = (0.13, 0.26, 0.42, 0.6, 0.8, 1.0)
+_KEYS: Final = ("any", "0.3", "1", "3", "10", "30 % of the I/Os, or more")
+_KEY: Final = 11.0
+_KEY_WIDTH: Final = 42
+_KEY_UP: Final = 40
+
+_OVERLAP: Final = 0.4
+"""Units by which bands reach into each other, so that no seam shows between them."""
+
+_NEAR_S: Final = 0.05
+"""What ends so shortly before the run does ends with it."""
+
+STRIP_HEIGHT: Final = 120
+
+DOTS_MAX: Final = 90
+"""More dots than this touch each other on a plot of this width."""
+
+NAME_CHARACTERS: Final = 40
+
 
 def timeline_chart(subject: str, timeline: Timeline, token: Token, noun: str = "I/O") -> Figure:
     """The panels stacked; the run's own colour for the first line, ink and grey for the others.
@@ -180,22 +205,6 @@ def _spans_table(timeline: Timeline, panels: Sequence[Panel]) -> Table:
 def _aggregate_cells(values: Sequence[float], panel: Panel) -> float:
     """The cells of a span as one: percentiles are never averaged."""
     return max(values) if panel.unit == "ns" else math.fsum(values) / len(values)
-
-
-HEAT_HEIGHT: Final = 160
-HEAT_HEAD: Final = 50
-STEPS: Final = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)
-"""The least share of a moment's I/Os of each shade; the first is for any I/O at all."""
-
-_OPACITY: Final = (0.13, 0.26, 0.42, 0.6, 0.8, 1.0)
-_KEYS: Final = ("any", "0.3", "1", "3", "10", "30 % of the I/Os, or more")
-_KEY: Final = 11.0
-_KEY_WIDTH: Final = 42
-_KEY_UP: Final = 40
-_OVERLAP: Final = 0.4
-"""Units by which bands reach into each other, so that no seam shows between them."""
-_NEAR_S: Final = 0.05
-"""What ends so shortly before the run does ends with it."""
 
 
 def heat_map_chart(subject: str, heat: HeatMap, token: Token) -> Figure:
@@ -351,14 +360,6 @@ def _highest_latency_text(values: Sequence[float | None]) -> str:
     """Percentiles are never averaged."""
     measured = [value for value in values if value is not None]
     return format_ns(max(measured)) if measured else DASH
-
-
-STRIP_HEIGHT: Final = 120
-
-DOTS_MAX: Final = 90
-"""More dots than this touch each other on a plot of this width."""
-
-NAME_CHARACTERS: Final = 40
 
 
 def host_rates_chart(

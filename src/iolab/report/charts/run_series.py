@@ -44,6 +44,21 @@ LOOPBACK: Final = "lo"
 NO_BOOT_IDS: Final[Mapping[str, str]] = {}
 """Where nothing is known of them, each host has one of its own."""
 
+_BESIDE: Final = {Role.STORAGE: "Storage", Role.HYPERVISOR: "Node"}
+"""What panels of watched hosts begin with."""
+
+CURVE_POINTS: Final = 96
+"""Percentiles at which a curve is sampled, evenly over the decades of its tail."""
+
+NAMED_PERCENTS: Final = (50.0, 90.0, 99.0, 99.5, 99.9, 99.99, 99.999, 99.9999)
+"""Percentiles that every curve holds exactly as far as its I/Os support them."""
+
+LARGE_BLOCK_BYTES: Final = 64 * 1024
+"""From this block on a run is told in bandwidth too; below, that is the load times a constant."""
+
+_INTERVALS: Final = field_names(IntervalTable)
+_BINS: Final = field_names(BinTable)
+
 
 def telemetry_panels(
     record: RunRecord,
@@ -113,10 +128,6 @@ def telemetry_panels(
         ),
     )
     return tuple(panel for panel in panels if panel.traces)
-
-
-_BESIDE: Final = {Role.STORAGE: "Storage", Role.HYPERVISOR: "Node"}
-"""What panels of watched hosts begin with."""
 
 
 def _monitored_host_panels(
@@ -326,16 +337,6 @@ def _largest_value(rows: list[Floats]) -> float:
     return 0.0 if matrix is None else float(np.nanmax(matrix))
 
 
-CURVE_POINTS: Final = 96
-"""Percentiles at which a curve is sampled, evenly over the decades of its tail."""
-
-NAMED_PERCENTS: Final = (50.0, 90.0, 99.0, 99.5, 99.9, 99.99, 99.999, 99.9999)
-"""Percentiles that every curve holds exactly as far as its I/Os support them."""
-
-LARGE_BLOCK_BYTES: Final = 64 * 1024
-"""From this block on a run is told in bandwidth too; below, that is the load times a constant."""
-
-
 def latency_curve(name: str, histogram: Histogram) -> LatencyCurve:
     """The histogram as latency by percentile, up to the last that its I/Os support.
 
@@ -450,10 +451,6 @@ def record_of_operation(record: RunRecord, operation: IntEnum) -> RunRecord:
         intervals=IntervalTable(*(getattr(record.intervals, name)[rows] for name in _INTERVALS)),
         bins=BinTable(*(getattr(record.bins, name)[bins] for name in _BINS)),
     )
-
-
-_INTERVALS: Final = field_names(IntervalTable)
-_BINS: Final = field_names(BinTable)
 
 
 def distribute_over_cells(

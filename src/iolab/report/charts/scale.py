@@ -25,6 +25,34 @@ _OF_LARGEST: Final = 3.0
 """This part of the largest value chooses a unit, so that it stays below 5,000: `10,000` has no room
 beside a plot."""
 
+_UNITS: Final[dict[str, tuple[tuple[float, str], ...]]] = {
+    "1/s": ((1e6, "million IOPS"), (1e3, "thousand IOPS"), (1.0, "IOPS")),
+    "ops/s": ((1e6, "million ops/s"), (1e3, "thousand ops/s"), (1.0, "ops/s")),
+    "frames/s": ((1e6, "million/s"), (1e3, "thousand/s"), (1.0, "a second")),
+    "bytes/s": ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")),
+    "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")),
+    "share": ((0.01, "%"),),
+    "depth": ((1.0, "I/Os"),),
+    "waiting": ((1.0, "waiting"),),
+    "celsius": ((1.0, "°C"),),
+    "TB": ((1.0, "TB"),),
+}
+
+LABELS_MAX: Final = 8
+"""Up to so many values are all labelled, as study files choose them."""
+
+_SIZE_AXES: Final = frozenset({"bs", "filesize", "block_size"})
+_LOG_AXES: Final = _SIZE_AXES | {"iodepth", "numjobs", "threads"}
+
+_CHARACTER: Final = 6.6
+"""Units of a digit at 12 units."""
+
+_GAP: Final = 9.0
+"""The least room between two labels."""
+
+_PADDING: Final = 10
+"""Units between the ends of the plot and the first and the last value."""
+
 
 class Scale(Record):
     """A range of values in a unit that reads well: values are divided by `divisor`."""
@@ -90,20 +118,6 @@ def axis_number_text(value: float) -> str:
     decimals = max(0, DIGITS - 1 - math.floor(math.log10(abs(value))))
     text = f"{value:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-_UNITS: Final[dict[str, tuple[tuple[float, str], ...]]] = {
-    "1/s": ((1e6, "million IOPS"), (1e3, "thousand IOPS"), (1.0, "IOPS")),
-    "ops/s": ((1e6, "million ops/s"), (1e3, "thousand ops/s"), (1.0, "ops/s")),
-    "frames/s": ((1e6, "million/s"), (1e3, "thousand/s"), (1.0, "a second")),
-    "bytes/s": ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")),
-    "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")),
-    "share": ((0.01, "%"),),
-    "depth": ((1.0, "I/Os"),),
-    "waiting": ((1.0, "waiting"),),
-    "celsius": ((1.0, "°C"),),
-    "TB": ((1.0, "TB"),),
-}
 
 
 def scaled_unit(unit: str, largest: float) -> tuple[float, str]:
@@ -185,19 +199,6 @@ def time_ticks(span_s: float) -> tuple[float, ...]:
     steps = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400)
     step = next((s for s in steps if span_s / s <= 6), 28800)
     return tuple(float(i * step) for i in range(int(span_s // step) + 1))
-
-
-LABELS_MAX: Final = 8
-"""Up to so many values are all labelled, as study files choose them."""
-
-_SIZE_AXES: Final = frozenset({"bs", "filesize", "block_size"})
-_LOG_AXES: Final = _SIZE_AXES | {"iodepth", "numjobs", "threads"}
-_CHARACTER: Final = 6.6
-"""Units of a digit at 12 units."""
-_GAP: Final = 9.0
-"""The least room between two labels."""
-_PADDING: Final = 10
-"""Units between the ends of the plot and the first and the last value."""
 
 
 def parameter_axis(axis: str, values: Iterable[float], nodes: int = 1) -> ChartAxis:

@@ -50,6 +50,12 @@ _NAMED: Final = 3
 _LAW_SAMPLES: Final = 32
 """Loads at which the law is drawn: a smooth line at this width."""
 
+_SHOWN: Final = 0.005
+"""Less contention rounds to nothing."""
+
+_FAR: Final = 2
+"""Beyond so many times what was measured is no place to foretell."""
+
 
 class ScalingLine(Record):
     """One curve over hosts with its name and look."""
@@ -219,12 +225,6 @@ def _scaling_sentence(curve: ScalingLine, *, with_name: bool) -> str:
         else []
     )
     return f"{text} By the law: {list_text(parts)}." if parts else text
-
-
-_SHOWN: Final = 0.005
-"""Less contention rounds to nothing."""
-_FAR: Final = 2
-"""Beyond so many times what was measured is no place to foretell."""
 
 
 def _efficiency_sentence(line: ScalingLine, *, with_name: bool) -> str:

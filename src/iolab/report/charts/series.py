@@ -23,6 +23,21 @@ from iolab.report.charts.palette import Token
 RunAnchors = Mapping[RunKey, str]
 """Where a page tells of each run."""
 
+MAX_CELLS: Final = 180
+"""Cells of a timeline: more than its width in pixels on a phone can show is only bytes."""
+
+MAX_MOMENTS: Final = 120
+"""Columns of a heat map: each is then still two pixels wide on a phone."""
+
+MAX_BANDS: Final = 40
+"""Rows of a heat map: each is four pixels high."""
+
+MIN_MOMENTS: Final = 3
+"""With fewer columns there is no course of time to see: the percentile plot says as much."""
+
+_NARROWEST: Final = 1.04
+"""The least ratio of a band's ends: two bins of 1.6 %, so that no band is empty between bins."""
+
 
 class PanelLine(Record):
     """One line of a panel, one value for each time of the detail's grid; None where unknown.
@@ -114,10 +129,6 @@ class RunDetail(Record):
     def key(self) -> RunKey:
         """The run that this is the detail of."""
         return self.result.key
-
-
-MAX_CELLS: Final = 180
-"""Cells of a timeline: more than its width in pixels on a phone can show is only bytes."""
 
 
 class NodePanel(Record):
@@ -218,19 +229,6 @@ def panel_line_from_array(name: str, values: Floats) -> PanelLine:
     return PanelLine(
         name, tuple(float(f"{v:.4g}") if math.isfinite(v) else None for v in values.tolist())
     )
-
-
-MAX_MOMENTS: Final = 120
-"""Columns of a heat map: each is then still two pixels wide on a phone."""
-
-MAX_BANDS: Final = 40
-"""Rows of a heat map: each is four pixels high."""
-
-MIN_MOMENTS: Final = 3
-"""With fewer columns there is no course of time to see: the percentile plot says as much."""
-
-_NARROWEST: Final = 1.04
-"""The least ratio of a band's ends: two bins of 1.6 %, so that no band is empty between bins."""
 
 
 def latency_counts_by_cell(record: RunRecord, grid: TimeGrid) -> Counts:

@@ -33,6 +33,9 @@ LABELS: Final = 8
 
 _BAND: Final = 0.14
 
+_HALF: Final = DATA_EXCURSION_MAX / 2
+"""The band of the rule, which bounds the distance of highest and lowest."""
+
 
 class SentinelRuns(Record):
     """The sentinel's runs in the order in which they were made; `metric` is what is watched."""
@@ -82,10 +85,6 @@ def steady_state_rounds_chart(subject: str, series: RoundsSeries, token: Token) 
         ),
         table=_rounds_table(subject, series),
     )
-
-
-_HALF: Final = DATA_EXCURSION_MAX / 2
-"""The band of the rule, which bounds the distance of highest and lowest."""
 
 
 def _steady_window_marks(verdict: RoundsVerdict, scale: Scale) -> list[Mark]:

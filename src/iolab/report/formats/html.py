@@ -74,6 +74,9 @@ from iolab.text import counted_noun, escape_invisible, list_text
 MAX_FAILURES: Final = 12
 """Failed runs told one by one; the results table has them all."""
 
+_SENTENCES: Final = re.compile(r"(?<=\.) (?=[A-Z0-9])")
+FURTHER: Final = "further"
+
 
 class ReportPage(Record):
     """Everything that the template prints.
@@ -238,11 +241,6 @@ def factor_out_shared_notes(groups: Sequence[ChartGroup]) -> tuple[tuple[ChartGr
 
     stripped = tuple(replace(group, figures=tuple(map(own, group.figures))) for group in groups)
     return stripped, " ".join(shared)
-
-
-_SENTENCES: Final = re.compile(r"(?<=\.) (?=[A-Z0-9])")
-
-FURTHER: Final = "further"
 
 
 def appendix_chart_sections(

@@ -43,6 +43,8 @@ _BUCKET_OF_BIN: Final = np.searchsorted(np.array(_EDGES_NS), UPPER_NS, side="lef
 
 Labels = tuple[tuple[str, str], ...]
 
+_CPU_MODES: Final = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+
 
 class _MetricFamily(Record):
     """One metric: what it is called without suffix, its type, unit, and a sentence."""
@@ -110,7 +112,6 @@ _COUNTERS: Final = {
     ("nic", "rx_bytes"): (RECEIVED, 1.0),
     ("nic", "tx_bytes"): (SENT, 1.0),
 }
-_CPU_MODES: Final = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
 class CumulativeOperations(Record):

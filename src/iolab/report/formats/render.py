@@ -69,6 +69,16 @@ _PICTURES: Final = """#for picture in json(bytes(sys.inputs.doc)) {
   page(width: picture.width * 1pt, height: picture.height * 1pt, margin: 0pt, image(picture.file))
 }"""
 
+DRAWN_RUNS: Final = 12
+"""Runs whose charts are printed in the appendix; all have their checks."""
+
+LOGO: Final = "logo"
+DRAWING: Final = "topology.svg"
+_SVG: Final = "http://www.w3.org/2000/svg"
+
+NAME_MOST: Final = 80
+"""Characters of a file's name."""
+
 
 def figure_pngs(figures: Sequence[Figure]) -> list[bytes]:
     """Each figure as a picture of `PNG_SCALE` pixels a unit, on white. ReportError as `typeset`."""
@@ -126,13 +136,6 @@ def _compile(
 def _paper_svg(figure: Figure) -> bytes:
     return svg_document(figure, font=SANS).encode()
 
-
-DRAWN_RUNS: Final = 12
-"""Runs whose charts are printed in the appendix; all have their checks."""
-
-LOGO: Final = "logo"
-DRAWING: Final = "topology.svg"
-_SVG: Final = "http://www.w3.org/2000/svg"
 
 _TEMPLATE: Final = Path(__file__).parent / "templates" / "brief.typ"
 
@@ -349,10 +352,6 @@ def _escape_invisible_texts(value: Any) -> Any:  # noqa: ANN401 - JSON of any sh
     if isinstance(value, dict):
         return {key: _escape_invisible_texts(part) for key, part in value.items()}
     return [_escape_invisible_texts(part) for part in value] if isinstance(value, list) else value
-
-
-NAME_MOST: Final = 80
-"""Characters of a file's name."""
 
 
 def figure_and_table_files(brief: Brief) -> Iterator[tuple[str, str | bytes]]:

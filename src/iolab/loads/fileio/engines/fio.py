@@ -44,18 +44,6 @@ _DEVICE: Final = "null"
 _REGION_BYTES: Final = 1 << 30
 """What each job believes that it works on: offsets are drawn as on files of usual sizes."""
 
-
-def null_job_file(job: Job, seconds: float) -> str:
-    """The job file; EngineError names every value that cannot be told."""
-    size = max(_REGION_BYTES // job.block_bytes, 1) * job.block_bytes
-    access = Access.RANDWRITE if job.access.is_random else Access.WRITE
-    same = replace(
-        job, access=access, read_percent=None, direct=False, file_bytes=size, files_per_job=1
-    )
-    device = DataSet("null", "", job.numjobs, 1, size, device=_DEVICE)
-    return measure_job_file(same, device, max(math.ceil(seconds * 1000), 1), 0)
-
-
 END_LIMIT_S: Final = 60.0
 """For an engine to start its jobs and to end them, beside what it still has to move."""
 
@@ -71,6 +59,53 @@ SPARE_REPORTS: Final = 60
 
 _ARGV: Final = ("fio", "--output-format=json+", "--status-interval=1", "--eta=never", "-")
 _INSTALL: Final = "Install it there: `apt-get install fio`, `dnf install fio` or `zypper in fio`."
+
+FIO_ANSWER_S: Final = 20.0
+"""To say its version; from a disk that sleeps it takes seconds."""
+
+FIO_WORDS_MOST: Final = 200
+"""Characters of its words that go into a sentence where it fails."""
+
+MAX_JOBS: Final = 4096
+"""fio's own limit of jobs in one process tree (`--max-jobs`)."""
+
+MAX_DEPTH: Final = 65536
+"""Above what any kernel queue takes; a larger number is a slip of the pen."""
+
+LAYOUT_BLOCK_BYTES: Final = 1 << 20
+"""Written at once while files are laid out: large enough for any device's full bandwidth."""
+
+LAYOUT_DEPTH: Final = 4
+"""Blocks in flight for each file: with one file it keeps a device busy, with 64 it is harmless."""
+
+DIRECT_ALIGN_BYTES: Final = 4096
+"""O_DIRECT works at this alignment on every device; at 512 bytes only on some."""
+
+FILL_BLOCK_BYTES: Final = 128 << 10
+
+FILL_DEPTH: Final = 32
+"""Block and queue of SNIA's workload-independent preconditioning."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}")
+
+_CONTENTS: Final = {
+    Contents.SCRAMBLED: "scramble_buffers=1",
+    Contents.RANDOM: "refill_buffers=1",
+    Contents.ZEROS: "zero_buffers=1",
+}
+
+_UNTOLD: Final = "fio cannot be told this job"
+
+
+def null_job_file(job: Job, seconds: float) -> str:
+    """The job file; EngineError names every value that cannot be told."""
+    size = max(_REGION_BYTES // job.block_bytes, 1) * job.block_bytes
+    access = Access.RANDWRITE if job.access.is_random else Access.WRITE
+    same = replace(
+        job, access=access, read_percent=None, direct=False, file_bytes=size, files_per_job=1
+    )
+    device = DataSet("null", "", job.numjobs, 1, size, device=_DEVICE)
+    return measure_job_file(same, device, max(math.ceil(seconds * 1000), 1), 0)
 
 
 class FioEngine:
@@ -171,13 +206,6 @@ def _command(
     )
 
 
-FIO_ANSWER_S: Final = 20.0
-"""To say its version; from a disk that sleeps it takes seconds."""
-
-FIO_WORDS_MOST: Final = 200
-"""Characters of its words that go into a sentence where it fails."""
-
-
 def unusable_local_fio_reason(search: str | None = None) -> str:
     """Half a sentence on why fio cannot be used here; empty when it can. `search`: a PATH."""
     program = shutil.which(FIO_ENGINE, path=search)
@@ -196,33 +224,6 @@ def unusable_local_fio_reason(search: str | None = None) -> str:
         return f"{program} does not run (it ended with {how}: {words or message})"
     wrong = unusable_fio_reason(ToolFacts(FIO_ENGINE, program, message))
     return f"{program} is {wrong}" if wrong else ""
-
-
-MAX_JOBS: Final = 4096
-"""fio's own limit of jobs in one process tree (`--max-jobs`)."""
-
-MAX_DEPTH: Final = 65536
-"""Above what any kernel queue takes; a larger number is a slip of the pen."""
-
-LAYOUT_BLOCK_BYTES: Final = 1 << 20
-"""Written at once while files are laid out: large enough for any device's full bandwidth."""
-
-LAYOUT_DEPTH: Final = 4
-"""Blocks in flight for each file: with one file it keeps a device busy, with 64 it is harmless."""
-
-DIRECT_ALIGN_BYTES: Final = 4096
-"""O_DIRECT works at this alignment on every device; at 512 bytes only on some."""
-
-FILL_BLOCK_BYTES: Final = 128 << 10
-FILL_DEPTH: Final = 32
-"""Block and queue of SNIA's workload-independent preconditioning."""
-
-_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}")
-_CONTENTS: Final = {
-    Contents.SCRAMBLED: "scramble_buffers=1",
-    Contents.RANDOM: "refill_buffers=1",
-    Contents.ZEROS: "zero_buffers=1",
-}
 
 
 def measure_job_file(job: Job, data_set: DataSet, runtime_ms: int, seed: int) -> str:
@@ -484,9 +485,6 @@ def _seed_faults(seed: int) -> Iterable[Fault]:
 def _range_faults(name: str, value: int, low: int, high: int) -> Iterable[Fault]:
     if not low <= value <= high:
         yield Fault(f"{name} {value} is not within {low} and {high}.", "Choose one that is.")
-
-
-_UNTOLD: Final = "fio cannot be told this job"
 
 
 def raise_if_faults(message: str, faults: tuple[Fault, ...]) -> None:

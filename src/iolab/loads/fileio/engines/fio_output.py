@@ -39,6 +39,51 @@ _OPEN: Final = re.compile(rb"^\{[ \t\r]*\n", re.MULTILINE)
 _CLOSE: Final = re.compile(rb"^\}[ \t\r]*\n", re.MULTILINE)
 _AT_MARGIN: Final = re.compile(rb"^[^\s{}].*\n", re.MULTILINE)
 
+_RANK: Final = re.compile(r"\d{1,3}\.\d+")
+
+DEPTH_LEVELS: Final = ("1", "2", "4", "8", "16", "32", ">=64")
+"""Keys of `iodepth_level` in every version."""
+
+INTEGER_LIMIT: Final = 1 << 63
+"""Counts, bytes and times fit 64 bits with a sign, as the tables keep them."""
+
+MS_LIMIT: Final = INTEGER_LIMIT // NS_PER_MS
+"""Milliseconds that still fit as nanoseconds: the year 2262."""
+
+SHOWN_LIMIT: Final = 60
+"""Characters of a nonsense value in a sentence."""
+
+_NO_NUMBER: Final = re.compile(rb":\s*[-+]?(?:nan|inf)\b", re.IGNORECASE)
+"""fio prints C's `nan` and `inf` where it divided by nothing; JSON knows neither."""
+
+_COUNTED: Final = (
+    "ios",
+    "bytes",
+    "runtime_ms",
+    "lat_min_ns",
+    "lat_max_ns",
+    "short_ios",
+    "dropped_ios",
+)
+"""Fields of the totals that are kept in 64 bits."""
+
+_BINS: Final = b'"bins" : {'
+"""How every object of bins begins; it holds nothing but numbers."""
+
+_AS_LIST: Final = bytes.maketrans(b'":', b" ,")
+"""Keys and values one after the other."""
+
+_DIGITS: Final = b"0123456789"
+
+_PAIRS: Final = ([b'""', b":", b","], [b'""', b":,"])
+"""What is left of a pair without them and blanks: a key in quotes and a number after it."""
+
+_BIN_OF: Final = {str(middle): index for index, middle in enumerate(MIDDLE_NS.tolist())}
+"""The bin of each midpoint as fio prints it."""
+
+_NOTHING: Final = np.zeros(BIN_COUNT, dtype=np.int64)
+"""The counts of a direction in which nothing completed: one array for all of them."""
+
 
 class JsonDocumentSplitter(Struct):
     """Takes output in pieces of any size; gives the documents that they complete.
@@ -133,11 +178,6 @@ _LINE_END, _BLANK = b"\n "
 
 
 Block = Mapping[str, Any]
-
-_RANK: Final = re.compile(r"\d{1,3}\.\d+")
-
-DEPTH_LEVELS: Final = ("1", "2", "4", "8", "16", "32", ">=64")
-"""Keys of `iodepth_level` in every version."""
 
 
 def direction_totals(blocks: Sequence[Block], counts: Counts) -> DirectionTotals:
@@ -242,19 +282,6 @@ def _inner_block(block: Block, key: str) -> Block:
 def _number_or_zero(block: Block, key: str) -> float:
     value = block.get(key, 0)
     return value if isinstance(value, int | float) and math.isfinite(value) else 0
-
-
-INTEGER_LIMIT: Final = 1 << 63
-"""Counts, bytes and times fit 64 bits with a sign, as the tables keep them."""
-
-MS_LIMIT: Final = INTEGER_LIMIT // NS_PER_MS
-"""Milliseconds that still fit as nanoseconds: the year 2262."""
-
-SHOWN_LIMIT: Final = 60
-"""Characters of a nonsense value in a sentence."""
-
-_NO_NUMBER: Final = re.compile(rb":\s*[-+]?(?:nan|inf)\b", re.IGNORECASE)
-"""fio prints C's `nan` and `inf` where it divided by nothing; JSON knows neither."""
 
 
 class DocumentFault(Exception):
@@ -365,24 +392,8 @@ def _totals_within_limits(blocks: Sequence[Mapping[str, Any]], counts: Counts) -
     return totals
 
 
-_COUNTED: Final = (
-    "ios",
-    "bytes",
-    "runtime_ms",
-    "lat_min_ns",
-    "lat_max_ns",
-    "short_ios",
-    "dropped_ios",
-)
-"""Fields of the totals that are kept in 64 bits."""
-
-
 class _OddBinsError(Exception):
     """Bins that are not as fio prints them: the document has to be parsed as a whole."""
-
-
-_BINS: Final = b'"bins" : {'
-"""How every object of bins begins; it holds nothing but numbers."""
 
 
 def _parse_with_separate_bins(text: bytes) -> tuple[Mapping[str, Any], Sequence[bytes]]:
@@ -494,14 +505,6 @@ def _parse_bin_pairs(inside: bytes) -> tuple[Counts, Counts]:
     return where, counts
 
 
-_AS_LIST: Final = bytes.maketrans(b'":', b" ,")
-"""Keys and values one after the other."""
-
-_DIGITS: Final = b"0123456789"
-_PAIRS: Final = ([b'""', b":", b","], [b'""', b":,"])
-"""What is left of a pair without them and blanks: a key in quotes and a number after it."""
-
-
 def _bin_pairs_from_dict(bins: Mapping[str, object], name: str) -> tuple[Counts, Counts]:
     """The same of an object that was parsed. Raises DocumentFault."""
     try:
@@ -525,11 +528,6 @@ def _to_int64_array(values: Collection[object]) -> Counts:
         raise ValueError("not whole numbers of 64 bits") from None
 
 
-_BIN_OF: Final = {str(middle): index for index, middle in enumerate(MIDDLE_NS.tolist())}
-"""The bin of each midpoint as fio prints it."""
-
-_NOTHING: Final = np.zeros(BIN_COUNT, dtype=np.int64)
-"""The counts of a direction in which nothing completed: one array for all of them."""
 _NOTHING.setflags(write=False)
 
 

@@ -88,6 +88,9 @@ _USUAL: Final[Spec] = {
 }
 """What the engine takes for a key that is left out."""
 
+ARGV: Final = ("iolab-agent", "engine")
+"""The agent runs its own program for this name."""
+
 
 def measure_spec(
     job: Job, data_set: DataSet, seconds: float, seed: int, *, later: float = 0.0
@@ -345,10 +348,6 @@ def _name_faults(data_set: DataSet) -> Iterable[Fault]:
         yield Fault(f"'{data_set.id}' cannot begin file names.", "Use letters, digits, '-', '_'.")
     if "/" in data_set.device:
         yield Fault(f"'{data_set.device}' is no name of a device.", "Name it as in its folder.")
-
-
-ARGV: Final = ("iolab-agent", "engine")
-"""The agent runs its own program for this name."""
 
 
 class NativeEngine:

@@ -30,6 +30,9 @@ SHORT: Final = "short"
 ERRORS_SHOWN: Final = 4
 """Kinds of errors that a sentence names, the most frequent first."""
 
+_NO_BINS: Final = "it told bins that are none"
+_CPU: Final = ("user_s", "system_s")
+
 
 class LineFault(Exception):
     """A line cannot be used; the message says why."""
@@ -79,9 +82,6 @@ def parse_bins(document: Mapping[str, Any]) -> tuple[Whole, Ints]:
     return bins.astype(np.int16), counts.copy()
 
 
-_NO_BINS: Final = "it told bins that are none"
-
-
 def parse_totals(
     head: Mapping[str, Any], end: Mapping[str, Any], directions: Sequence[Direction], jobs: int
 ) -> EngineTotals:
@@ -115,9 +115,6 @@ def parse_totals(
         jobs=jobs,
         generator=_parse_generator_totals(head, end, errors),
     )
-
-
-_CPU: Final = ("user_s", "system_s")
 
 
 def _parse_generator_totals(

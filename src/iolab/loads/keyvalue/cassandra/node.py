@@ -48,6 +48,67 @@ PUT_LIMIT_S: Final = 60.0
 
 CORRECT: Final = "Correct what it says and run again."
 
+LOOPBACK: Final = "127.0.0.1"
+"""Where a node speaks to other nodes, of which it has none, and answers to JMX."""
+
+DAEMON: Final = "org.apache.cassandra.service.CassandraDaemon"
+
+LIFE_LIMIT_S: Final = 30 * 86400.0
+"""A node lives as long as its session; the longest studies take days."""
+
+LOG_LIMIT_BYTES: Final = 64 << 20
+"""What a node may say of itself; beyond it is read and thrown away."""
+
+OFF_HEAP_LEAST_BYTES: Final = 256 << 20
+
+BESIDE_HEAP_BYTES: Final = 512 << 20
+"""What a node needs beside its heap: code, threads, and its buffers before they are full."""
+
+OPENED: Final = (
+    "java.base/java.io",
+    "java.base/java.lang",
+    "java.base/java.lang.module",
+    "java.base/java.lang.reflect",
+    "java.base/java.net",
+    "java.base/java.nio",
+    "java.base/java.util",
+    "java.base/java.util.concurrent",
+    "java.base/java.util.concurrent.atomic",
+    "java.base/jdk.internal.loader",
+    "java.base/jdk.internal.math",
+    "java.base/jdk.internal.module",
+    "java.base/jdk.internal.ref",
+    "java.base/jdk.internal.reflect",
+    "java.base/jdk.internal.util.jar",
+    "java.base/sun.nio.ch",
+    "java.rmi/sun.rmi.transport.tcp",
+    "jdk.management/com.sun.management.internal",
+)
+
+EXPORTED: Final = (
+    "java.base/jdk.internal.misc",
+    "java.base/jdk.internal.perf",
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+    "java.management.rmi/com.sun.jmx.remote.internal.rmi",
+    "java.rmi/sun.rmi.registry",
+    "java.rmi/sun.rmi.server",
+    "java.sql/java.sql",
+)
+"""Inner parts of Java that Cassandra reaches into: what its own jvm11 and jvm17 options allow, in
+one set that serves all versions and both Javas."""
+
+LOGBACK: Final = b"""\
+<configuration>
+  <appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%-5level %date{ISO8601,UTC} %logger{0} - %msg%n</pattern></encoder>
+  </appender>
+  <root level="INFO"><appender-ref ref="OUT"/></root>
+</configuration>
+"""
+
+_JAMM: Final = re.compile(r"jamm-[0-9.]+\.jar")
+
 
 class CassandraNode:
     """A node of `plan` on the host of `tools`; `kill` or `stop` must be called in any case.
@@ -190,66 +251,6 @@ async def _event_before_exit(event: asyncio.Event, daemon: ServerProcess, limit_
         waiting.cancel()
         ending.cancel()
         await asyncio.gather(waiting, ending, return_exceptions=True)
-
-
-LOOPBACK: Final = "127.0.0.1"
-"""Where a node speaks to other nodes, of which it has none, and answers to JMX."""
-
-DAEMON: Final = "org.apache.cassandra.service.CassandraDaemon"
-
-LIFE_LIMIT_S: Final = 30 * 86400.0
-"""A node lives as long as its session; the longest studies take days."""
-
-LOG_LIMIT_BYTES: Final = 64 << 20
-"""What a node may say of itself; beyond it is read and thrown away."""
-
-OFF_HEAP_LEAST_BYTES: Final = 256 << 20
-BESIDE_HEAP_BYTES: Final = 512 << 20
-"""What a node needs beside its heap: code, threads, and its buffers before they are full."""
-
-OPENED: Final = (
-    "java.base/java.io",
-    "java.base/java.lang",
-    "java.base/java.lang.module",
-    "java.base/java.lang.reflect",
-    "java.base/java.net",
-    "java.base/java.nio",
-    "java.base/java.util",
-    "java.base/java.util.concurrent",
-    "java.base/java.util.concurrent.atomic",
-    "java.base/jdk.internal.loader",
-    "java.base/jdk.internal.math",
-    "java.base/jdk.internal.module",
-    "java.base/jdk.internal.ref",
-    "java.base/jdk.internal.reflect",
-    "java.base/jdk.internal.util.jar",
-    "java.base/sun.nio.ch",
-    "java.rmi/sun.rmi.transport.tcp",
-    "jdk.management/com.sun.management.internal",
-)
-EXPORTED: Final = (
-    "java.base/jdk.internal.misc",
-    "java.base/jdk.internal.perf",
-    "java.base/jdk.internal.ref",
-    "java.base/sun.nio.ch",
-    "java.management.rmi/com.sun.jmx.remote.internal.rmi",
-    "java.rmi/sun.rmi.registry",
-    "java.rmi/sun.rmi.server",
-    "java.sql/java.sql",
-)
-"""Inner parts of Java that Cassandra reaches into: what its own jvm11 and jvm17 options allow, in
-one set that serves all versions and both Javas."""
-
-LOGBACK: Final = b"""\
-<configuration>
-  <appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
-    <encoder><pattern>%-5level %date{ISO8601,UTC} %logger{0} - %msg%n</pattern></encoder>
-  </appender>
-  <root level="INFO"><appender-ref ref="OUT"/></root>
-</configuration>
-"""
-
-_JAMM: Final = re.compile(r"jamm-[0-9.]+\.jar")
 
 
 class NodePlan(Record):

@@ -33,6 +33,42 @@ from iolab.text import excerpt
 SUFFIX: Final = "-server"
 """Sets the folder apart from the one that a session may hold on the same host as on a client."""
 
+OLDEST_JAVA: Final = 11
+
+STARTS_ON: Final = frozenset({11, 17})
+"""Releases of Java on which every version below was seen to start, with the options of `node`. Java
+18 and later refuse the security manager that Cassandra sets."""
+
+_SUPPORTED: Final = {
+    (4, 0): frozenset({8, 11}),
+    (4, 1): frozenset({8, 11}),
+    (5, 0): frozenset({11, 17}),
+}
+"""What each series' own documentation supports ("Prerequisites" of its installation chapter)."""
+
+_VERSION: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})")
+
+MAPS_WANTED: Final = 1_048_575
+"""Memory maps that Cassandra asks for (`StartupChecks.checkMaxMapCount`): it maps its files."""
+
+SWAPPINESS_WANTED: Final = 1
+"""Cassandra's own advice: memory that is swapped out stops a Java machine for seconds."""
+
+TAIL_BYTES: Final = 32 << 10
+"""What is kept of all that it says: its end, where the reason stands, below a trace of Java's."""
+
+SPAWN_LIMIT_S: Final = 30.0
+"""For the agent to start a process, on a host under full load."""
+
+TOLD_LINES: Final = 3
+"""Lines of its log that a sentence on its end repeats."""
+
+SAID_LIMIT: Final = 600
+"""Characters of them."""
+
+_BAD: Final = ("ERROR", "Exception", "Error:", "FATAL")
+"""What a line has in it that tells why a Java program ended."""
+
 
 class NodeFolder(Record):
     """Where a node lies.
@@ -107,21 +143,6 @@ async def _take_folder(session: SessionContext, run: PlannedRun, host: Host) -> 
     )
 
 
-OLDEST_JAVA: Final = 11
-STARTS_ON: Final = frozenset({11, 17})
-"""Releases of Java on which every version below was seen to start, with the options of `node`. Java
-18 and later refuse the security manager that Cassandra sets."""
-
-_SUPPORTED: Final = {
-    (4, 0): frozenset({8, 11}),
-    (4, 1): frozenset({8, 11}),
-    (5, 0): frozenset({11, 17}),
-}
-"""What each series' own documentation supports ("Prerequisites" of its installation chapter)."""
-
-_VERSION: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})")
-
-
 class CassandraVersion(Record):
     """A release of Apache Cassandra that iolab can run."""
 
@@ -168,13 +189,6 @@ def java_text_for_record(java: Java, version: CassandraVersion) -> str:
         return java_version
     major, minor = version.series
     return f"{java_version} (not officially supported by Cassandra {major}.{minor})"
-
-
-MAPS_WANTED: Final = 1_048_575
-"""Memory maps that Cassandra asks for (`StartupChecks.checkMaxMapCount`): it maps its files."""
-
-SWAPPINESS_WANTED: Final = 1
-"""Cassandra's own advice: memory that is swapped out stops a Java machine for seconds."""
 
 
 class NodeHostTools(Record):
@@ -249,22 +263,6 @@ def _free_ports(preflight: PreflightReply, settings: ServerSettings, host: str) 
             f"digits above {FIRST_PORT} on.",
         )
     return preflight.storage_port, preflight.jmx_port
-
-
-TAIL_BYTES: Final = 32 << 10
-"""What is kept of all that it says: its end, where the reason stands, below a trace of Java's."""
-
-SPAWN_LIMIT_S: Final = 30.0
-"""For the agent to start a process, on a host under full load."""
-
-TOLD_LINES: Final = 3
-"""Lines of its log that a sentence on its end repeats."""
-
-SAID_LIMIT: Final = 600
-"""Characters of them."""
-
-_BAD: Final = ("ERROR", "Exception", "Error:", "FATAL")
-"""What a line has in it that tells why a Java program ended."""
 
 
 class ServerProcess:

@@ -25,6 +25,33 @@ PRODUCT: Final = "Apache Cassandra"
 Load = Callable[[], Awaitable[None]]
 """Writes all records into the store, by way of its `addresses`, which answer by then."""
 
+COUNT_ALL_MAX: Final = 250_000
+"""Rows up to which all are counted: a gibibyte of YCSB's usual records is read in seconds."""
+
+COUNTED_RANGES: Final = 64
+"""Ranges in which all rows are counted: each query stays well below Cassandra's own time limit."""
+
+SAMPLED_ROWS: Final = 100_000
+"""Rows that a sample should hold: it tells the number to within two percent then."""
+
+RANGES: Final = 1 << 16
+"""Ranges that a sample is taken from; tokens are spread evenly over them by their hash."""
+
+SIGMAS: Final = 6.0
+"""Counts of hashed keys in ranges vary as a Poisson process does: six of its standard deviations
+are not met by chance."""
+
+COUNT: Final = "count"
+ESTIMATE: Final = "estimate"
+
+MADE_BY: Final = "made by iolab"
+"""How the comment of a table begins that iolab made and may drop."""
+
+KEY: Final = ("y_id",)
+
+SHOWN: Final = 5
+"""Columns that a sentence names at most."""
+
 
 class Server(ABC):
     """A store that lives as long as its session and is brought to one state before each run.
@@ -128,25 +155,6 @@ def record_set_of_run(run: PlannedRun) -> RecordSet:
     return RecordSet(job.records, job.fields, job.field_bytes)
 
 
-COUNT_ALL_MAX: Final = 250_000
-"""Rows up to which all are counted: a gibibyte of YCSB's usual records is read in seconds."""
-
-COUNTED_RANGES: Final = 64
-"""Ranges in which all rows are counted: each query stays well below Cassandra's own time limit."""
-
-SAMPLED_ROWS: Final = 100_000
-"""Rows that a sample should hold: it tells the number to within two percent then."""
-
-RANGES: Final = 1 << 16
-"""Ranges that a sample is taken from; tokens are spread evenly over them by their hash."""
-
-SIGMAS: Final = 6.0
-"""Counts of hashed keys in ranges vary as a Poisson process does: six of its standard deviations
-are not met by chance."""
-
-COUNT: Final = "count"
-ESTIMATE: Final = "estimate"
-
 Ask = Callable[[int, int], Awaitable[RowsReply]]
 """Counts rows in a sample of ranges: (ranges, sample)."""
 
@@ -199,15 +207,6 @@ def require_rows(counted: RowCount, records: int, table: str, hint: str) -> None
     if not counted.may_equal(records):
         message = f"The table {table} holds {counted.text} rows, and should hold {records:,}."
         raise EngineError(message, hint)
-
-
-MADE_BY: Final = "made by iolab"
-"""How the comment of a table begins that iolab made and may drop."""
-
-KEY: Final = ("y_id",)
-
-SHOWN: Final = 5
-"""Columns that a sentence names at most."""
 
 
 async def create_table(

@@ -31,6 +31,44 @@ Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Port = Annotated[int, Meta(ge=1, le=65535)]
 ReplyModel = TypeVar("ReplyModel", bound=Record)
 
+SCOPE: Final = "cassandra"
+"""Under which the table has them; docs/reference/telemetry.md names each."""
+
+TABLE: Final = "usertable"
+"""The table of YCSB's core workloads."""
+
+ANY: Final = "ANY"
+"""The consistency of writes that a coordinator alone may take."""
+
+PACKAGE: Final = "iolab.cassandra"
+
+SMALL_JAVA: Final = (
+    "-Xmx64m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    # What Java leaves in /tmp would outlive it.
+    "-XX:+PerfDisableSharedMem",
+)
+"""A tool shares the host with the node and the load: one thread, little memory, a quick start."""
+
+ASK_LIMIT_S: Final = 120.0
+"""A question of the schema: a Java machine starts, connects and asks, on a host under load."""
+
+WORK_LIMIT_S: Final = 4 * 3600.0
+"""Flushing, compacting or counting a terabyte at 100 MB/s."""
+
+ANSWER_LIMIT_S: Final = 60
+"""For a node to answer to JMX: it answered to CQL already."""
+
+WATCH_LIMIT_S: Final = 30 * 86400.0
+"""Counters are told for as long as a node may live."""
+
+FIRST_PORT: Final = 10_000
+
+PORTS_TRIED: Final = 100
+"""Where a node's further ports are looked for, of which nobody need know, and how many are tried:
+below those that Linux gives to connections, from 32768 on."""
+
 
 class SchemaReply(Record, kw_only=True):
     """YCSB's table as a cluster has it; None for what it has not.
@@ -122,10 +160,6 @@ def _counter_unit(name: str) -> str:
     return {"bytes": "B", "ns": "ns"}.get(tail, "")
 
 
-SCOPE: Final = "cassandra"
-"""Under which the table has them; docs/reference/telemetry.md names each."""
-
-
 class GatedCounters:
     """Hands counters on between `start_forwarding` and `stop_forwarding`, and drops them else."""
 
@@ -155,41 +189,6 @@ class GatedCounters:
     def stop_forwarding(self) -> None:
         """The run is over."""
         self._to = None
-
-
-TABLE: Final = "usertable"
-"""The table of YCSB's core workloads."""
-
-ANY: Final = "ANY"
-"""The consistency of writes that a coordinator alone may take."""
-
-PACKAGE: Final = "iolab.cassandra"
-
-SMALL_JAVA: Final = (
-    "-Xmx64m",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    # What Java leaves in /tmp would outlive it.
-    "-XX:+PerfDisableSharedMem",
-)
-"""A tool shares the host with the node and the load: one thread, little memory, a quick start."""
-
-ASK_LIMIT_S: Final = 120.0
-"""A question of the schema: a Java machine starts, connects and asks, on a host under load."""
-
-WORK_LIMIT_S: Final = 4 * 3600.0
-"""Flushing, compacting or counting a terabyte at 100 MB/s."""
-
-ANSWER_LIMIT_S: Final = 60
-"""For a node to answer to JMX: it answered to CQL already."""
-
-WATCH_LIMIT_S: Final = 30 * 86400.0
-"""Counters are told for as long as a node may live."""
-
-FIRST_PORT: Final = 10_000
-PORTS_TRIED: Final = 100
-"""Where a node's further ports are looked for, of which nobody need know, and how many are tried:
-below those that Linux gives to connections, from 32768 on."""
 
 
 class CassandraTools(Record):

@@ -73,6 +73,22 @@ LOAD_STREAMS: Final = 1
 
 INSTALL: Final = "Install rocksdb-tools on every client, or name the programs by their path."
 
+_VERSION: Final = re.compile(r"\bversion (\d{1,4}(?:\.\d{1,4}){1,3})\b")
+_WORKLOAD: Final = re.compile(r"[a-z][a-z0-9]{2,59}")
+
+_LOADS: Final = ("fill", "delete", "compact", "flush", "fresh", "wait", "level", "stats", "reset")
+"""What makes, empties or only reports a database: it would not measure the one that was loaded."""
+
+_ANSWERS: Final = frozenset({0, 1})
+"""Old versions do not know the question; that they answer shows that they run."""
+
+REPORT_LIMIT_BYTES: Final = 4 << 20
+"""A row of some 15 bytes each second, for three days."""
+
+GIVE_MEMORY: Final = "Give it more by workload.*.memory, or a smaller cache_size."
+STDERR: Final = "db_bench.stderr"
+STORED_REPORT: Final = "db_bench.report.csv"
+
 
 class SeedRange(Record):
     """The random streams of one command: each thread draws its keys from `first` + its number."""
@@ -195,12 +211,6 @@ def bench_command(
     return replace(_command(argv, directory, limit_s), memory_limit_bytes=job.memory_bytes)
 
 
-_VERSION: Final = re.compile(r"\bversion (\d{1,4}(?:\.\d{1,4}){1,3})\b")
-_WORKLOAD: Final = re.compile(r"[a-z][a-z0-9]{2,59}")
-_LOADS: Final = ("fill", "delete", "compact", "flush", "fresh", "wait", "level", "stats", "reset")
-"""What makes, empties or only reports a database: it would not measure the one that was loaded."""
-
-
 def _common_flags(
     options: dict[str, str], benchmarks: str, database: str, loaded: KeyValueSet
 ) -> Iterator[str]:
@@ -260,10 +270,6 @@ def _command(argv: list[str], directory: str, wall_limit_s: float) -> Command:
     )
 
 
-_ANSWERS: Final = frozenset({0, 1})
-"""Old versions do not know the question; that they answer shows that they run."""
-
-
 class RocksdbPrograms:
     """What was found on each host, as long as its connection holds."""
 
@@ -292,15 +298,6 @@ class RocksdbPrograms:
             ]
             versions[key] = parse_version(words[PROGRAMS.index("db_bench")])
         return versions[key]
-
-
-REPORT_LIMIT_BYTES: Final = 4 << 20
-"""A row of some 15 bytes each second, for three days."""
-
-GIVE_MEMORY: Final = "Give it more by workload.*.memory, or a smaller cache_size."
-
-STDERR: Final = "db_bench.stderr"
-STORED_REPORT: Final = "db_bench.report.csv"
 
 
 class DbBenchTask(Record):

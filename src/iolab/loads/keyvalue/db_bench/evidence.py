@@ -54,6 +54,30 @@ ABSENT_BY_DESIGN: Final = ("readmissing", "readrandomfast", "randomwithverify", 
 """What looks for keys that are not there, or changes the size of values, by which found keys are
 counted."""
 
+READS: Final = "rocksdb.db.get.micros"
+
+WRITES: Final = "rocksdb.db.write.micros"
+"""RocksDB's own timing of writes: the only one of a writer beside the readers."""
+
+BYTES: Final = (
+    "rocksdb.bytes.read",
+    "rocksdb.bytes.written",
+    "rocksdb.flush.write.bytes",
+    "rocksdb.compact.read.bytes",
+    "rocksdb.compact.write.bytes",
+    "rocksdb.wal.bytes",
+)
+
+COUNTS: Final = (
+    "rocksdb.number.keys.read",
+    "rocksdb.number.keys.written",
+    "rocksdb.block.cache.data.hit",
+    "rocksdb.block.cache.data.miss",
+    "rocksdb.bloom.filter.useful",
+)
+
+STALLED: Final = "rocksdb.stall.micros"
+
 
 def load_faults(output: DbBenchOutput, loaded: KeyValueSet) -> tuple[str, ...]:
     """Why a load did not leave the database that was asked for; empty when it did.
@@ -226,28 +250,6 @@ def _size_faults(
     most = loaded_bytes * (1 + SIZE_TOLERANCE)
     if total < least or (job.workload == READ_RANDOM and total > most):
         yield f"the tree had {total} bytes at the end, and {loaded_bytes} after its load"
-
-
-READS: Final = "rocksdb.db.get.micros"
-WRITES: Final = "rocksdb.db.write.micros"
-"""RocksDB's own timing of writes: the only one of a writer beside the readers."""
-
-BYTES: Final = (
-    "rocksdb.bytes.read",
-    "rocksdb.bytes.written",
-    "rocksdb.flush.write.bytes",
-    "rocksdb.compact.read.bytes",
-    "rocksdb.compact.write.bytes",
-    "rocksdb.wal.bytes",
-)
-COUNTS: Final = (
-    "rocksdb.number.keys.read",
-    "rocksdb.number.keys.written",
-    "rocksdb.block.cache.data.hit",
-    "rocksdb.block.cache.data.miss",
-    "rocksdb.bloom.filter.useful",
-)
-STALLED: Final = "rocksdb.stall.micros"
 
 
 class BenchRunRequest(Record):

@@ -44,6 +44,71 @@ DB_BENCH_WORDS: Final[Mapping[str, KeyOperation]] = MappingProxyType(
 )
 """What db_bench calls each operation."""
 
+_WHOLE: Final = r"(\d{1,19})"
+_REAL: Final = r"(\d{1,19}(?:\.\d{1,9})?)"
+_COUNTED: Final = re.compile(rf"Count: {_WHOLE} +Average: {_REAL} +StdDev: {_REAL}")
+_EXTREMES: Final = re.compile(rf"Min: {_WHOLE} +Median: \S{{1,30}} +Max: {_WHOLE}")
+_BIN: Final = re.compile(rf"[\[(] *{_WHOLE}, *{_WHOLE} \] *{_WHOLE} ")
+
+TICKERS_LIMIT: Final = 2000
+"""Lines of statistics taken: 7.8 has 251, and every version adds some."""
+
+_OWN_TOTALS: Final = ("total-delays", "total-stops")
+_UNITS: Final = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+_NAME: Final = r"([a-z][a-z0-9._-]{1,99})"
+_TICKER: Final = re.compile(rf"{_NAME} COUNT : (\d{{1,20}})")
+
+_TIMED: Final = re.compile(
+    rf"{_NAME} (?:P\d{{1,3}} : \S{{1,40}} ){{1,8}}COUNT : (\d{{1,20}}) SUM : (\d{{1,20}})"
+)
+
+_PERCENTILE: Final = re.compile(r" P(\d{1,3}) : (\d{1,19}(?:\.\d{1,9})?)(?= )")
+_ROW_NAME: Final = re.compile(r"L\d{1,3}|Sum|Int")
+_SIZE: Final = re.compile(r"(\d{1,12}(?:\.\d{1,4})?)([KMGT]?B)")
+_STALL_OLD: Final = re.compile(r"(\d{1,18}) ([a-z][a-z0-9_ ]{1,60}?)(?=,|$)")
+_STALL_NEW: Final = re.compile(r"([a-z][a-z0-9-]{1,80}): (\d{1,18})(?=,|$)")
+
+_STALLED: Final = re.compile(
+    r"Cumulative stall: (\d{1,9}):(\d{1,2}):(\d{1,2}\.\d{1,6}) H:M:S, (\d{1,9}\.\d{1,3}) percent"
+)
+
+OUTPUT_LIMIT_BYTES: Final = 64 << 20
+"""What is read of either stream: results are 25 KiB, and 64 threads say 64 MiB in two hours."""
+
+SENTENCES_LIMIT: Final = 8
+"""Error lines kept: every thread fails with the same words."""
+
+RESULTS_LIMIT: Final = 64
+"""Benchmarks of one command line that are taken."""
+
+_VERSION: Final = re.compile(r"RocksDB: +version (\d{1,4}(?:\.\d{1,4}){1,3}\S{0,20})")
+
+_ERROR: Final = re.compile(
+    r"error: |^ERROR:|^unknown benchmark|^Can't |^Cannot |Corruption: |IO error|Assertion `|^Fatal",
+)
+
+_NUMBER: Final = r"(-?\d{1,18}(?:\.\d{1,9})?)"
+
+_RESULT: Final = re.compile(
+    rf"([a-z][A-Za-z0-9_]{{1,60}}) *: +{_NUMBER} micros/op (-?\d{{1,18}}) ops/sec"
+    rf"(?: {_NUMBER} seconds (\d{{1,18}}) operations)?;(.*)"
+)
+
+_MIB: Final = re.compile(rf"{_NUMBER} MB/s")
+_FOUND: Final = re.compile(r"\((\d{1,18}) of (\d{1,18}) found\)")
+
+_MIXED: Final = re.compile(
+    r"\( ?reads:(\d{1,18}) writes:\d{1,18} total:\d{1,18} found:(\d{1,18})\)"
+)
+
+_PER: Final = re.compile(r"Microseconds per ([a-z]{1,20}):")
+
+_HEADER: Final = re.compile(
+    r"(Keys|Values|Entries|Write rate|Compression): +(\d{1,18}|[A-Za-z0-9]{1,30})\b"
+)
+
+_HEADER_END: Final = "-" * 20
+
 
 class HistogramParser:
     """One operation's histogram while it is read, line by line."""
@@ -102,17 +167,6 @@ class HistogramParser:
             )
             return
         self._bins.append(LatencyBin(low * NS_PER_US, high * NS_PER_US, count))
-
-
-_WHOLE: Final = r"(\d{1,19})"
-_REAL: Final = r"(\d{1,19}(?:\.\d{1,9})?)"
-_COUNTED: Final = re.compile(rf"Count: {_WHOLE} +Average: {_REAL} +StdDev: {_REAL}")
-_EXTREMES: Final = re.compile(rf"Min: {_WHOLE} +Median: \S{{1,30}} +Max: {_WHOLE}")
-_BIN: Final = re.compile(rf"[\[(] *{_WHOLE}, *{_WHOLE} \] *{_WHOLE} ")
-
-
-TICKERS_LIMIT: Final = 2000
-"""Lines of statistics taken: 7.8 has 251, and every version adds some."""
 
 
 class TimedTicker(Record):
@@ -223,23 +277,6 @@ def parse_stall_time(line: str) -> tuple[float, float] | None:
     return hours * 3600 + minutes * 60 + seconds, percent
 
 
-_OWN_TOTALS: Final = ("total-delays", "total-stops")
-_UNITS: Final = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
-_NAME: Final = r"([a-z][a-z0-9._-]{1,99})"
-_TICKER: Final = re.compile(rf"{_NAME} COUNT : (\d{{1,20}})")
-_TIMED: Final = re.compile(
-    rf"{_NAME} (?:P\d{{1,3}} : \S{{1,40}} ){{1,8}}COUNT : (\d{{1,20}}) SUM : (\d{{1,20}})"
-)
-_PERCENTILE: Final = re.compile(r" P(\d{1,3}) : (\d{1,19}(?:\.\d{1,9})?)(?= )")
-_ROW_NAME: Final = re.compile(r"L\d{1,3}|Sum|Int")
-_SIZE: Final = re.compile(r"(\d{1,12}(?:\.\d{1,4})?)([KMGT]?B)")
-_STALL_OLD: Final = re.compile(r"(\d{1,18}) ([a-z][a-z0-9_ ]{1,60}?)(?=,|$)")
-_STALL_NEW: Final = re.compile(r"([a-z][a-z0-9-]{1,80}): (\d{1,18})(?=,|$)")
-_STALLED: Final = re.compile(
-    r"Cumulative stall: (\d{1,9}):(\d{1,2}):(\d{1,2}\.\d{1,6}) H:M:S, (\d{1,9}\.\d{1,3}) percent"
-)
-
-
 def _join_sizes_with_units(words: list[str]) -> list[str]:
     """The words with each size and its unit as one (`60.44 MB`)."""
     joined: list[str] = []
@@ -249,16 +286,6 @@ def _join_sizes_with_units(words: list[str]) -> list[str]:
         else:
             joined.append(word)
     return joined
-
-
-OUTPUT_LIMIT_BYTES: Final = 64 << 20
-"""What is read of either stream: results are 25 KiB, and 64 threads say 64 MiB in two hours."""
-
-SENTENCES_LIMIT: Final = 8
-"""Error lines kept: every thread fails with the same words."""
-
-RESULTS_LIMIT: Final = 64
-"""Benchmarks of one command line that are taken."""
 
 
 class BuildKind(Enum):
@@ -359,27 +386,6 @@ def parse_build_kind(text: str) -> BuildKind:
     if "WARNING: Optimization is disabled" in text:
         return BuildKind.NOT_OPTIMISED
     return BuildKind.ASSERTIONS if "WARNING: Assertions are enabled" in text else BuildKind.RELEASE
-
-
-_VERSION: Final = re.compile(r"RocksDB: +version (\d{1,4}(?:\.\d{1,4}){1,3}\S{0,20})")
-_ERROR: Final = re.compile(
-    r"error: |^ERROR:|^unknown benchmark|^Can't |^Cannot |Corruption: |IO error|Assertion `|^Fatal",
-)
-_NUMBER: Final = r"(-?\d{1,18}(?:\.\d{1,9})?)"
-_RESULT: Final = re.compile(
-    rf"([a-z][A-Za-z0-9_]{{1,60}}) *: +{_NUMBER} micros/op (-?\d{{1,18}}) ops/sec"
-    rf"(?: {_NUMBER} seconds (\d{{1,18}}) operations)?;(.*)"
-)
-_MIB: Final = re.compile(rf"{_NUMBER} MB/s")
-_FOUND: Final = re.compile(r"\((\d{1,18}) of (\d{1,18}) found\)")
-_MIXED: Final = re.compile(
-    r"\( ?reads:(\d{1,18}) writes:\d{1,18} total:\d{1,18} found:(\d{1,18})\)"
-)
-_PER: Final = re.compile(r"Microseconds per ([a-z]{1,20}):")
-_HEADER: Final = re.compile(
-    r"(Keys|Values|Entries|Write rate|Compression): +(\d{1,18}|[A-Za-z0-9]{1,30})\b"
-)
-_HEADER_END: Final = "-" * 20
 
 
 class _DbBenchParser:

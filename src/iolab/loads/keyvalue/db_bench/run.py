@@ -35,6 +35,48 @@ OVERHEAD_BYTES: Final = 256
 SEQUENCE_BYTES: Final = 8
 """RocksDB's own part of each stored key."""
 
+_SENTENCE: Final = 200
+
+_NAMES: Final = (
+    "# entries",
+    "# data blocks",
+    "data block size",
+    "raw key size",
+    "raw value size",
+)
+
+_PROPERTY: Final = re.compile(rf"^ +({'|'.join(_NAMES)}): (\d{{1,19}})$", re.MULTILINE)
+_COMPRESSION: Final = re.compile(r"SST file compression algo: ([A-Za-z0-9]{1,30})$", re.MULTILINE)
+
+LINES_LIMIT: Final = 500_000
+"""Lines taken: two hours of 64 threads."""
+
+APART_S: Final = 0.1
+"""How far apart hundreds of threads begin on a busy host."""
+
+REPORT_LIMIT: Final = 100_000
+"""Rows of a report file that are taken: more than a day of seconds."""
+
+_LINE: Final = re.compile(
+    r"(\d{4}/\d\d/\d\d-\d\d:\d\d:\d\d) +\.\.\. thread (\d{1,9}): "
+    r"\(\d{1,18},(\d{1,18})\) ops and \(\S{1,60}\) ops/second "
+    r"in \(\d{1,9}\.\d{1,9},(\d{1,9}\.\d{1,9})\) seconds"
+)
+
+_ROW: Final = re.compile(r"(\d{1,9}),(\d{1,18})")
+
+WRITER_THREAD: Final = 0
+"""The writer's number where there is one; those that count follow it."""
+
+LEAST_LAST_S: Final = 0.5
+"""What a cell did after the last row of its report is an interval if it is at least so long: the
+rate of a few ms is noise."""
+
+LINE_LIMIT_BYTES: Final = 4096
+"""A line of progress has 150; what is longer is none."""
+
+_NONE: Final = np.zeros(0, dtype=np.int16)
+
 
 def parse_table_shape(raw: bytes) -> TableShape | None:
     """The properties of all files added up; None when there is no file or an output is cut."""
@@ -86,28 +128,6 @@ def block_size_fault(mean_bytes: float | None, loaded: KeyValueSet) -> str | Non
         f"the database has blocks of {mean_bytes:.0f} bytes on average, and was to have "
         f"{loaded.block_bytes}"
     )
-
-
-_SENTENCE: Final = 200
-_NAMES: Final = (
-    "# entries",
-    "# data blocks",
-    "data block size",
-    "raw key size",
-    "raw value size",
-)
-_PROPERTY: Final = re.compile(rf"^ +({'|'.join(_NAMES)}): (\d{{1,19}})$", re.MULTILINE)
-_COMPRESSION: Final = re.compile(r"SST file compression algo: ([A-Za-z0-9]{1,30})$", re.MULTILINE)
-
-
-LINES_LIMIT: Final = 500_000
-"""Lines taken: two hours of 64 threads."""
-
-APART_S: Final = 0.1
-"""How far apart hundreds of threads begin on a busy host."""
-
-REPORT_LIMIT: Final = 100_000
-"""Rows of a report file that are taken: more than a day of seconds."""
 
 
 def parse_progress(lines: Iterable[str]) -> tuple[ThreadProgress, ...]:
@@ -166,27 +186,6 @@ def parse_report_rows(raw: bytes) -> tuple[tuple[int, int], ...] | None:
             return None
         rows.append((int(match[1]), int(match[2])))
     return tuple(rows)
-
-
-_LINE: Final = re.compile(
-    r"(\d{4}/\d\d/\d\d-\d\d:\d\d:\d\d) +\.\.\. thread (\d{1,9}): "
-    r"\(\d{1,18},(\d{1,18})\) ops and \(\S{1,60}\) ops/second "
-    r"in \(\d{1,9}\.\d{1,9},(\d{1,9}\.\d{1,9})\) seconds"
-)
-_ROW: Final = re.compile(r"(\d{1,9}),(\d{1,18})")
-
-
-WRITER_THREAD: Final = 0
-"""The writer's number where there is one; those that count follow it."""
-
-LEAST_LAST_S: Final = 0.5
-"""What a cell did after the last row of its report is an interval if it is at least so long: the
-rate of a few ms is noise."""
-
-LINE_LIMIT_BYTES: Final = 4096
-"""A line of progress has 150; what is longer is none."""
-
-_NONE: Final = np.zeros(0, dtype=np.int16)
 
 
 class Totals(Record):

@@ -93,6 +93,54 @@ KEPT_BYTES: Final = 16 << 20
 StatusCallback = Callable[[YcsbStatus], None]
 """Takes each status line when it comes."""
 
+GIVE_MEMORY: Final = (
+    "Give it more by workload.*.memory, or a smaller heap or cache_bytes by workload.*.ycsb."
+)
+
+DEATH_WATCH_S: Final = 0.5
+"""How often it is asked whether the server still lives."""
+
+STDERR: Final = f"{YCSB_ENGINE}.stderr"
+
+LOAD_THREADS: Final = 16
+"""Of each client: enough to keep a store of one node busy, few enough not to make it refuse."""
+
+START_LIMIT_S: Final = 120.0
+
+SLOWEST_INSERTS_PER_S: Final = 100.0
+"""A client that is slower, or needs longer to start, is taken for hung."""
+
+PROGRESS_S: Final = 10
+"""Between two words on how far a load has come."""
+
+LOAD_AGAIN: Final = "See that the store has room and answers; the records are loaded again then."
+
+OLDEST_JAVA: Final = 8
+"""What YCSB 0.17.0 and iolab's bindings for it are compiled for."""
+
+WORK: Final = "ycsb.run"
+"""The folder in which a run's processes work and leave their logs, below the session's folder."""
+
+_CORE: Final = re.compile(r"^core-(\d[\w.-]*)\.jar$", re.MULTILINE)
+
+LEVELS_LIMIT: Final = 100
+"""RocksDB has seven levels unless it is told otherwise."""
+
+_LINE: Final = re.compile(rb"([a-z_]{1,40}(?:\.\d{1,2}\.[a-z]{1,10})?) (\d{1,18})")
+
+LAYOUT: Final = 1
+"""Of the database's records and options; rises when the bindings write others."""
+
+LOADED_BY: Final = LOAD_ONLY | {
+    "fieldlengthdistribution",
+    "insertorder",
+    "minfieldlength",
+    "zeropadding",
+}
+"""Options that decide what a loaded database holds."""
+
+RUN_AGAIN: Final = "Run again: the records are loaded again then."
+
 
 class YcsbStreams:
     """Keeps both streams of a process, and reads its status lines while they come."""
@@ -125,15 +173,6 @@ class YcsbStreams:
             bytes(self.stderr)
         )
 
-
-GIVE_MEMORY: Final = (
-    "Give it more by workload.*.memory, or a smaller heap or cache_bytes by workload.*.ycsb."
-)
-
-DEATH_WATCH_S: Final = 0.5
-"""How often it is asked whether the server still lives."""
-
-STDERR: Final = f"{YCSB_ENGINE}.stderr"
 
 FailureProbe = Callable[[], str | None]
 """A sentence once the server has died, None while it lives."""
@@ -252,19 +291,6 @@ def status_listener(
     return emit_interval
 
 
-LOAD_THREADS: Final = 16
-"""Of each client: enough to keep a store of one node busy, few enough not to make it refuse."""
-
-START_LIMIT_S: Final = 120.0
-SLOWEST_INSERTS_PER_S: Final = 100.0
-"""A client that is slower, or needs longer to start, is taken for hung."""
-
-PROGRESS_S: Final = 10
-"""Between two words on how far a load has come."""
-
-LOAD_AGAIN: Final = "See that the store has room and answers; the records are loaded again then."
-
-
 class RecordShare(Record):
     """The records that one client loads: `count` of them from number `first` on."""
 
@@ -381,15 +407,6 @@ async def _load_records_of_client(
         raise EngineError(f"A load of YCSB on host '{share.name}': {reason}.", LOAD_AGAIN)
 
 
-OLDEST_JAVA: Final = 8
-"""What YCSB 0.17.0 and iolab's bindings for it are compiled for."""
-
-WORK: Final = "ycsb.run"
-"""The folder in which a run's processes work and leave their logs, below the session's folder."""
-
-_CORE: Final = re.compile(r"^core-(\d[\w.-]*)\.jar$", re.MULTILINE)
-
-
 class YcsbInstall(Record):
     """What starts YCSB on a host, and which version of it that is."""
 
@@ -453,10 +470,6 @@ async def _core_version(host: Host, folder: str) -> str:
     return match[1]
 
 
-LEVELS_LIMIT: Final = 100
-"""RocksDB has seven levels unless it is told otherwise."""
-
-
 class RocksShape(Record):
     """A database as it was counted: `keys` whole records, and its tree."""
 
@@ -503,28 +516,11 @@ def database_shape_faults(database: RocksShape | None, records: int) -> tuple[st
     return tuple(faults)
 
 
-_LINE: Final = re.compile(rb"([a-z_]{1,40}(?:\.\d{1,2}\.[a-z]{1,10})?) (\d{1,18})")
-
-
 def _level_shapes(numbers: dict[str, int]) -> Iterator[LevelShape]:
     for level in range(LEVELS_LIMIT):
         files = numbers.get(f"level.{level}.files")
         if files:
             yield LevelShape(level, files, numbers.get(f"level.{level}.bytes", 0))
-
-
-LAYOUT: Final = 1
-"""Of the database's records and options; rises when the bindings write others."""
-
-LOADED_BY: Final = LOAD_ONLY | {
-    "fieldlengthdistribution",
-    "insertorder",
-    "minfieldlength",
-    "zeropadding",
-}
-"""Options that decide what a loaded database holds."""
-
-RUN_AGAIN: Final = "Run again: the records are loaded again then."
 
 
 class DatabaseStart(Record):

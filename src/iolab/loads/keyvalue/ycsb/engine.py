@@ -53,6 +53,23 @@ PERCENTILES: Final = "50,90,95,99,99.9,99.99"
 SHARE_DIGITS: Final = 9
 """Digits of a share behind the point: 0.333333333 thrice is 1 to YCSB."""
 
+SLOWEST_SETTLING_BYTES_PER_S: Final = 5_000_000.0
+"""A database that is read and written once more slowly than this is taken for hung."""
+
+_BINDING_CLASSES: Final = {
+    ServerKind.EMBEDDED: "iolab.ycsb.RocksBinding",
+    ServerKind.MANAGED: "iolab.ycsb.CqlBinding",
+    ServerKind.GIVEN: "iolab.ycsb.CqlBinding",
+}
+
+_PROPORTIONS: Final = {
+    KeyOperation.READ: "readproportion",
+    KeyOperation.UPDATE: "updateproportion",
+    KeyOperation.INSERT: "insertproportion",
+    KeyOperation.SCAN: "scanproportion",
+    KeyOperation.READ_MODIFY_WRITE: "readmodifywriteproportion",
+}
+
 
 class YcsbStore(Record):
     """The store that a client works on.
@@ -216,23 +233,6 @@ def rocksdb_shape_command(
     size = job.records * job.record_bytes
     limit_s = START_LIMIT_S + size / SLOWEST_SETTLING_BYTES_PER_S
     return Command(argv, directory, b"", " ".join(argv), limit_s, OUTPUT_LIMIT_BYTES)
-
-
-SLOWEST_SETTLING_BYTES_PER_S: Final = 5_000_000.0
-"""A database that is read and written once more slowly than this is taken for hung."""
-
-_BINDING_CLASSES: Final = {
-    ServerKind.EMBEDDED: "iolab.ycsb.RocksBinding",
-    ServerKind.MANAGED: "iolab.ycsb.CqlBinding",
-    ServerKind.GIVEN: "iolab.ycsb.CqlBinding",
-}
-_PROPORTIONS: Final = {
-    KeyOperation.READ: "readproportion",
-    KeyOperation.UPDATE: "updateproportion",
-    KeyOperation.INSERT: "insertproportion",
-    KeyOperation.SCAN: "scanproportion",
-    KeyOperation.READ_MODIFY_WRITE: "readmodifywriteproportion",
-}
 
 
 def _common_properties(job: YcsbJob, store: YcsbStore) -> dict[str, str]:

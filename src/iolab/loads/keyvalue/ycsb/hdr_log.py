@@ -40,6 +40,40 @@ FAULTS_LIMIT: Final = 8
 LATENCY_LIMIT_US: Final = 1 << 52
 """What is longer is no latency, and would be none in nanoseconds either."""
 
+YCSB_NAMES: Final = {
+    "READ": KeyOperation.READ,
+    "UPDATE": KeyOperation.UPDATE,
+    "INSERT": KeyOperation.INSERT,
+    "SCAN": KeyOperation.SCAN,
+    "READ-MODIFY-WRITE": KeyOperation.READ_MODIFY_WRITE,
+    "DELETE": KeyOperation.DELETE,
+    "Intended-READ": KeyOperation.INTENDED_READ,
+    "Intended-UPDATE": KeyOperation.INTENDED_UPDATE,
+    "Intended-INSERT": KeyOperation.INTENDED_INSERT,
+    "Intended-SCAN": KeyOperation.INTENDED_SCAN,
+    "Intended-READ-MODIFY-WRITE": KeyOperation.INTENDED_READ_MODIFY_WRITE,
+}
+"""Operations by the names that YCSB gives their sections and files."""
+
+_PACKED_COOKIE: Final = 0x1C849304
+_COOKIE: Final = 0x1C849303
+_PACKED_HEAD: Final = 8
+_HEAD: Final = 40
+_DIGITS_MAX: Final = 5
+
+_VARINT_MAX: Final = 8
+"""Bytes of a count: nine are for counts above 2^55, which nobody can count."""
+
+_TITLE: Final = re.compile(rb"#\[Logging for: ([^\]]{1,100})\]")
+_START: Final = re.compile(rb"#\[(Start|Base)Time: (\d{1,12}\.\d{1,9}) ")
+
+_LINE: Final = re.compile(
+    rb"(?:Tag=[^, ]{1,200},)?(\d{1,12}\.\d{1,9}),(-?\d{1,12}\.\d{1,9}),\d{1,20}\.\d{1,9},"
+    rb"([A-Za-z0-9+/]{1,2000000}={0,2})"
+)
+
+_YEAR_S: Final = 365 * 86400
+
 
 class HdrInterval(Record):
     """What was counted between two moments of the client's clock: `counts[i]` of `values_ns[i]`.
@@ -84,22 +118,6 @@ class HdrLog(Record):
         return sum(interval.total for interval in self.intervals)
 
 
-YCSB_NAMES: Final = {
-    "READ": KeyOperation.READ,
-    "UPDATE": KeyOperation.UPDATE,
-    "INSERT": KeyOperation.INSERT,
-    "SCAN": KeyOperation.SCAN,
-    "READ-MODIFY-WRITE": KeyOperation.READ_MODIFY_WRITE,
-    "DELETE": KeyOperation.DELETE,
-    "Intended-READ": KeyOperation.INTENDED_READ,
-    "Intended-UPDATE": KeyOperation.INTENDED_UPDATE,
-    "Intended-INSERT": KeyOperation.INTENDED_INSERT,
-    "Intended-SCAN": KeyOperation.INTENDED_SCAN,
-    "Intended-READ-MODIFY-WRITE": KeyOperation.INTENDED_READ_MODIFY_WRITE,
-}
-"""Operations by the names that YCSB gives their sections and files."""
-
-
 def read_hdr_log(content: bytes) -> HdrLog:
     """Read a log, whole or cut short. Never raises."""
     draft = _HdrLogParser()
@@ -138,23 +156,6 @@ def decode_histogram(packed: bytes) -> tuple[Ints, Ints, Ints]:
     if head.payload_bytes != len(payload):
         raise HdrLogError(f"holds {len(payload)} of {head.payload_bytes} bytes of counts")
     return head.values_and_bounds(*_counts_by_index(_decode_zigzag(payload), head.index_count))
-
-
-_PACKED_COOKIE: Final = 0x1C849304
-_COOKIE: Final = 0x1C849303
-_PACKED_HEAD: Final = 8
-_HEAD: Final = 40
-_DIGITS_MAX: Final = 5
-_VARINT_MAX: Final = 8
-"""Bytes of a count: nine are for counts above 2^55, which nobody can count."""
-
-_TITLE: Final = re.compile(rb"#\[Logging for: ([^\]]{1,100})\]")
-_START: Final = re.compile(rb"#\[(Start|Base)Time: (\d{1,12}\.\d{1,9}) ")
-_LINE: Final = re.compile(
-    rb"(?:Tag=[^, ]{1,200},)?(\d{1,12}\.\d{1,9}),(-?\d{1,12}\.\d{1,9}),\d{1,20}\.\d{1,9},"
-    rb"([A-Za-z0-9+/]{1,2000000}={0,2})"
-)
-_YEAR_S: Final = 365 * 86400
 
 
 class _HistogramHeader(Record):

@@ -32,6 +32,47 @@ SECTIONS_LIMIT: Final = 200
 DURATION_TOLERANCE_S: Final = 0.1
 """How much sooner than asked for a run may end: YCSB counts whole milliseconds."""
 
+OK: Final = "OK"
+NOT_FOUND: Final = "NOT_FOUND"
+FAILED: Final = "-FAILED"
+_RMW: Final = KeyOperation.READ_MODIFY_WRITE
+_VERSION: Final = re.compile(r"YCSB Client (\d{1,4}(?:\.\d{1,4}){1,3}\S{0,20})")
+
+_RESULT: Final = re.compile(
+    r"\[([A-Za-z][A-Za-z0-9_%. -]{0,100})\], ([^,\]]{1,100}), (-?[0-9.]{1,40}(?:E-?\d{1,3})?|NaN)"
+)
+
+_ERROR: Final = re.compile(
+    r"iolab: |(?:Caused by: )?(?:[a-z][\w$]*\.){1,10}\w*(?:Exception|Error)\b"
+    r"|Exception in thread|Error: |Error inserting, |Error initializing |Unknown DB "
+    r"|Could not export |Invalid combination |Error occurred during |Terminating due to "
+)
+
+_GARBAGE: Final = re.compile(r"TOTAL_GC(?:S|_TIME|_TIME_%)?_|TOTAL_GC")
+_UNITS: Final = {"Count": "", "Time(ms)": "ms", "Time(%)": "%"}
+_NAMES: Final = {operation: name for name, operation in YCSB_NAMES.items()}
+
+LINE_LIMIT_BYTES: Final = 16 << 10
+"""A status line with all operations of YCSB has about 1 kB; what is longer is none."""
+
+_STAMP: Final = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3} (?P<elapsed>\d+) sec: ")
+
+_STATUS: Final = re.compile(
+    _STAMP.pattern + rb"(?P<done>\d+) operations; "
+    rb"(?P<rate>[\d.]+) current ops/sec;"
+)
+
+_OPERATION: Final = re.compile(
+    rb"\[(?P<name>READ|UPDATE|INSERT|SCAN): Count=(?P<count>\d+), [^\]]*?Avg=(?P<mean>[\d.]+)[,\]]"
+)
+
+CRUMB_NS: Final = 200_000_000
+"""An interval that is shorter is joined to its neighbour: YCSB writes one at its very beginning and
+two at its end, whose rates would be noise."""
+
+TOGETHER_NS: Final = 500_000_000
+"""Logs are written one after the other; half a second apart is another interval of a second."""
+
 
 class YcsbSection(Record):
     """One section of the summary: an operation as YCSB names it.
@@ -53,11 +94,6 @@ class YcsbSection(Record):
     def other_return_counts(self) -> tuple[tuple[str, int], ...]:
         """Statuses other than OK, with how many returned them."""
         return tuple((name, count) for name, count in self.returned if name != OK and count)
-
-
-OK: Final = "OK"
-NOT_FOUND: Final = "NOT_FOUND"
-FAILED: Final = "-FAILED"
 
 
 class YcsbOutput(Record):
@@ -140,20 +176,6 @@ def load_faults(output: YcsbOutput, count: int) -> tuple[str, ...]:
     if done != count:
         faults.append(f"YCSB inserted {done} records, and {count} were asked for")
     return tuple(faults)
-
-
-_RMW: Final = KeyOperation.READ_MODIFY_WRITE
-_VERSION: Final = re.compile(r"YCSB Client (\d{1,4}(?:\.\d{1,4}){1,3}\S{0,20})")
-_RESULT: Final = re.compile(
-    r"\[([A-Za-z][A-Za-z0-9_%. -]{0,100})\], ([^,\]]{1,100}), (-?[0-9.]{1,40}(?:E-?\d{1,3})?|NaN)"
-)
-_ERROR: Final = re.compile(
-    r"iolab: |(?:Caused by: )?(?:[a-z][\w$]*\.){1,10}\w*(?:Exception|Error)\b"
-    r"|Exception in thread|Error: |Error inserting, |Error initializing |Unknown DB "
-    r"|Could not export |Invalid combination |Error occurred during |Terminating due to "
-)
-_GARBAGE: Final = re.compile(r"TOTAL_GC(?:S|_TIME|_TIME_%)?_|TOTAL_GC")
-_UNITS: Final = {"Count": "", "Time(ms)": "ms", "Time(%)": "%"}
 
 
 class _YcsbParser:
@@ -268,9 +290,6 @@ def _missing_faults(output: YcsbOutput, job: YcsbJob) -> Iterator[str]:
             )
 
 
-_NAMES: Final = {operation: name for name, operation in YCSB_NAMES.items()}
-
-
 def _log_faults(logs: Sequence[HdrLog]) -> Iterator[str]:
     for log in logs:
         yield from log.faults
@@ -298,19 +317,6 @@ def _agreement_faults(output: YcsbOutput, job: YcsbJob, logs: Sequence[HdrLog]) 
 def _printable_lines(raw: bytes) -> Iterator[str]:
     for line in raw[:OUTPUT_LIMIT_BYTES].split(b"\n"):
         yield excerpt(line)
-
-
-LINE_LIMIT_BYTES: Final = 16 << 10
-"""A status line with all operations of YCSB has about 1 kB; what is longer is none."""
-
-_STAMP: Final = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3} (?P<elapsed>\d+) sec: ")
-_STATUS: Final = re.compile(
-    _STAMP.pattern + rb"(?P<done>\d+) operations; "
-    rb"(?P<rate>[\d.]+) current ops/sec;"
-)
-_OPERATION: Final = re.compile(
-    rb"\[(?P<name>READ|UPDATE|INSERT|SCAN): Count=(?P<count>\d+), [^\]]*?Avg=(?P<mean>[\d.]+)[,\]]"
-)
 
 
 class YcsbStatus(Record):
@@ -359,14 +365,6 @@ def _parse_status(line: bytes) -> YcsbStatus | None:
     sum_ns = sum(many * mean_us * NS_PER_US for many, mean_us in parts)
     mean_ns = sum_ns / count if count else None
     return YcsbStatus(int(match["elapsed"]), int(match["done"]), rate, mean_ns)
-
-
-CRUMB_NS: Final = 200_000_000
-"""An interval that is shorter is joined to its neighbour: YCSB writes one at its very beginning and
-two at its end, whose rates would be noise."""
-
-TOGETHER_NS: Final = 500_000_000
-"""Logs are written one after the other; half a second apart is another interval of a second."""
 
 
 def log_intervals(logs: Sequence[HdrLog]) -> tuple[Interval, ...]:
