@@ -141,7 +141,7 @@ def test_plan_offline_tells_runs_cost_and_that_nothing_is_destroyed() -> None:
 
 
 def test_plan_as_a_document() -> None:
-    plan = document("plan", "cluster-kpi", "--offline", "--json")
+    plan = document("plan", "cluster-kpi", "--offline", "--repeats", "1", "--json")
     assert [run["order"] for run in plan["runs"]] == list(range(1, 10))
     assert plan["destroys"] == []
     assert plan["budget"]["seconds"] == pytest.approx(

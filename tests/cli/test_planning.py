@@ -59,7 +59,7 @@ def test_a_plan_of_db_bench_names_its_databases_and_jobs() -> None:
         benchmark="readwhilewriting",
         block_size='["4k", "16k"]',
     )
-    told = shown(text, "target.filesystem=xfs", "target.image=1g")
+    told = shown(text, "target.filesystem=xfs", "target.image=1g", "method.repeats=3")
     assert tells(told, "readwhilewriting", "4 KiB", "4 threads", "2.10 MB/s"), told
     assert tells(told, "2 databases", "1.05 MiB", "1,000 keys", "1 KiB")
     assert tells(told, "XFS in an image", "1 GiB")
@@ -92,10 +92,10 @@ def test_a_device_that_gets_an_xfs_is_destroyed() -> None:
 
 def test_notes_stand_in_the_plan_and_in_its_document() -> None:
     text = db_bench('memory = "32m"')
-    assert "note" in shown(text)
+    assert "note" in shown(text, "method.repeats=3")
     assert "no reflinks" in shown(text, fs_type="ext4")
     assert "reflinks" not in shown(text, fs_type="xfs")
-    study = parse_study(text, "k.toml", LoadOptions(path="/mnt"))
+    study = parse_study(text, "k.toml", LoadOptions(path="/mnt", sets=("method.repeats=3",)))
     (note,) = plan_document(study, make_plan(study), None)["notes"]
     assert note.startswith("w has 32 MiB")
 
@@ -196,3 +196,16 @@ def test_the_plan_of_a_session_is_at_the_rates_that_it_measured(tmp_path: Path) 
     assert writes["measured_runs"] > 0
     assert writes["measured_bytes"] > 0
     assert call("plan", session, "--path", tmp_path).returncode == ExitCode.STUDY
+
+
+def test_too_few_repeats_are_named_with_the_option_and_time_that_add_them() -> None:
+    def notes(*sets: str) -> list[str]:
+        study = parse_study(HEAD + STUDY, "d.toml", LoadOptions(path="/mnt", sets=sets))
+        return list(plan_note_texts(study, make_plan(study), None))
+
+    (note,) = notes("method.runtime=10min")
+    assert tells(note, "once", "--repeats 3", "30 min"), note
+    (note,) = notes("method.repeats=2")
+    assert "twice" in note
+    assert not notes("method.repeats=3")
+    assert not notes("method.kind=adaptive")

@@ -104,9 +104,10 @@ def test_the_small_scale_is_the_same_shape_and_soon_done(name: str, seconds: int
     assert scale_names(text) == ("full", "small")
     full = make_plan(parse_study(text, name, LoadOptions("/mnt/t")))
     small = make_plan(parse_study(text, name, LoadOptions("/mnt/t", "small")))
-    assert [run.point.title_text for run in small.runs] == [
-        run.point.title_text for run in full.runs
+    assert [point.title_text for point in small.points] == [
+        point.title_text for point in full.points
     ]
+    assert {run.repeat for run in full.runs} == {1, 2, 3}
     assert small.budget.seconds < seconds
     assert small.budget.layout_bytes_per_host == 2 << 30
     assert all(point.job.direct for point in small.points if isinstance(point.job, Job))

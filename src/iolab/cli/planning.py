@@ -17,6 +17,7 @@ from iolab.report.table import Column
 from iolab.report.terminal import literal_text, name_value_grid, section_title, terminal_table
 from iolab.study.cost import is_on_device
 from iolab.study.forecast import forecast_verdicts
+from iolab.study.repeats import repeats_advice
 from iolab.study.schedule import searched_axes
 from iolab.study.targets import Target, targets_of_study
 from iolab.study.writes import WriteForecast, forecast_writes
@@ -275,6 +276,8 @@ def plan_note_texts(
     if not study.method.idle_watch_s:
         without = "results are at most indicative"
         yield f"no device is watched before its runs (method.idle_watch = 0): {without}"
+    if (advice := repeats_advice(study, study_kinds())) is not None:
+        yield advice.text
     yield from _core_limit_notes(study, facts)
 
 

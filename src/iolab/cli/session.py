@@ -61,6 +61,7 @@ from iolab.store.layout import INDEX
 from iolab.store.writer import SessionWriter
 from iolab.study.cost import overhead_seconds
 from iolab.study.forecast import VerdictLimit, forecast_verdicts
+from iolab.study.repeats import repeats_advice
 from iolab.study.targets import all_host_specs, load_hosts_of_point
 from iolab.study.writes import WriteForecaster
 from iolab.text import one_line
@@ -315,7 +316,8 @@ def _print_results(
     if options.as_json:
         print_json(session_document(report_kinds(), study, results, damaged=reader.all_damage()))
     else:
-        print_session(reader, study, results, advise=False)
+        advice = repeats_advice(study, study_kinds())
+        print_session(reader, study, results, advise=False, repeats_advice=advice)
         if smoke is not None:
             result_line(f"Smoke test, no figure to quote: {smoke.reason}; {smoke.hint}.")
     if options.report:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from iolab.core.study import Study
     from iolab.errors import ExitCode
     from iolab.store.reader import SessionReader
+    from iolab.study.repeats import RepeatsAdvice
 
 NEAREST_MAX: Final = 3
 """Codes that are named for one that is none."""
@@ -124,10 +125,12 @@ def print_session(
     repeats: bool = False,
     advise: bool = True,
     points: Sequence[PointSummary] | None = None,
+    repeats_advice: RepeatsAdvice | None = None,
 ) -> None:
     """Print what a session is, its results, and in detail every check if asked.
 
-    `advise` says how to continue a session that did not come to its end.
+    `advise` says how to continue a session that did not come to its end; `repeats_advice`, what
+    too few repeats leave open.
     """
     from iolab.analysis.points import summarise
     from iolab.cli.details import run_detail_lines
@@ -154,7 +157,15 @@ def print_session(
         *load_lines(study, results),
         *(run_detail_lines(results) if details else ()),
         *(
-            answer_lines(answer, study, summaries, results, directory, unfinished=unfinished)
+            answer_lines(
+                answer,
+                study,
+                summaries,
+                results,
+                directory,
+                unfinished=unfinished,
+                repeats_advice=repeats_advice,
+            )
             if results
             else ()
         ),

@@ -18,6 +18,9 @@ from iolab.record import Record
 REPEATS_MAX: Final = 5
 """More runs narrow a point's interval by less than a tenth each."""
 
+REPEATS_FOR_INTERVAL: Final = 3
+"""Fewer runs of a point have so wide an interval that it says nothing."""
+
 TARGET_HALF_WIDTH: Final = 0.015
 """What a published point should reach."""
 

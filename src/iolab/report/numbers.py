@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from iolab.core.metric import Level, Metric, Result
+from iolab.core.study import REPEATS_FOR_INTERVAL
 from iolab.text import percent_text
 from iolab.units import format_bytes, format_count, format_ns, format_rate_bytes, parse_size
 
@@ -32,9 +33,6 @@ TOO_FEW_REPEATS: Final = "too few repeats"
 
 REPEATS_TOO_FAR_APART: Final = "repeats too far apart"
 """What stands in place of an interval that would say nothing: of two runs, and of more."""
-
-_REPEATS_MIN: Final = 3
-"""Fewer have so wide an interval whatever they are; that of more tells of the target."""
 
 _LEVEL_MARKS: Final = {Level.VALID: "●", Level.INDICATIVE: "◆", Level.INVALID: "✕"}
 _UNIT_WORDS: Final = {"depth": "I/Os", "celsius": "°C", "waiting": "waiting"}
@@ -105,7 +103,7 @@ def metric_text(metric: Metric | None, *, bare_rate: bool = False) -> str:
 
 def missing_interval_reason(metric: Metric) -> str:
     """Why a metric without an interval to show has none."""
-    enough = metric.has_too_wide_interval and (metric.n or 0) >= _REPEATS_MIN
+    enough = metric.has_too_wide_interval and (metric.n or 0) >= REPEATS_FOR_INTERVAL
     return REPEATS_TOO_FAR_APART if enough else TOO_FEW_REPEATS
 
 
