@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import copy_context
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
@@ -21,6 +22,11 @@ from msgspec.structs import asdict
 
 from iolab.analysis.points import PointSummary, summarise
 from iolab.analysis.resume_marks import results_with_session_checks
+from iolab.cli.live import LiveView
+from iolab.cli.options import StudyOptions, load_study
+from iolab.cli.output import require_directory_or_nothing, require_valid_output_path
+from iolab.cli.run import create_session_request
+from iolab.cli.session import run_session_with_view
 from iolab.core.events import SessionStatus
 from iolab.core.histogram import LOWER_NS, UPPER_NS, Histogram, dense_counts
 from iolab.core.leftovers import collect_leftovers
@@ -91,8 +97,6 @@ class _Frames:
 
 
 def _import_library(name: str) -> ModuleType:
-    from importlib import import_module
-
     try:
         return import_module(name)
     except ImportError as error:
@@ -438,12 +442,6 @@ def run(
     must be. A session that ends badly says so by its `status`. KeyboardInterrupt stops it cleanly.
     What stays on a host is a LeftoverWarning, also beside an error, and in `Session.left_behind`.
     """
-    from iolab.cli.live import LiveView
-    from iolab.cli.options import StudyOptions, load_study
-    from iolab.cli.output import require_directory_or_nothing, require_valid_output_path
-    from iolab.cli.run import create_session_request
-    from iolab.cli.session import run_session_with_view
-
     out_directory = None if out is None else Path(out)
     if out_directory is not None:
         require_valid_output_path(out_directory)

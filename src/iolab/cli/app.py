@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from threading import Timer
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -18,6 +19,7 @@ import typer
 from iolab.cli.help import GroupedCommands, PlainCommand
 from iolab.cli.limited import READERS, require_address_space
 from iolab.cli.output import paged, print_message, print_result, run_with_error_handling
+from iolab.cli.settings import read_settings
 
 if TYPE_CHECKING:
     from iolab.cli.settings import Settings
@@ -89,8 +91,6 @@ def run_command_line(argv: Sequence[str]) -> int:
     """Run one command line; the exit code, with every error told and none escaping."""
 
     def invoke_app() -> object:
-        from iolab.cli.settings import read_settings
-
         require_address_space(argv)
         words = [word for word in argv if word != NO_COLOR]
         named = [name for name in words[:1] if name in COMMANDS]
@@ -114,8 +114,6 @@ def announce_slow_command(argv: Sequence[str], silent_s: float = SILENT_S) -> It
     if not (sys.stderr.isatty() and READERS & {*argv[:1]}):
         yield
         return
-    from threading import Timer
-
     timer = Timer(silent_s, lambda: print_message("Working: this takes a while."))
     timer.daemon = True
     # Where no further thread can be started, the line is left out.

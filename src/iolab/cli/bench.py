@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from iolab.cli.options import LOAD, AsJson, HostActivity, IoEngine
-from iolab.cli.run import OutOption, ReportOption
+from iolab.cli.options import LOAD, AsJson, HostActivity, IoEngine, refuse_path
+from iolab.cli.output import (
+    open_session,
+    print_result,
+    require_directory_or_nothing,
+    require_valid_output_path,
+)
+from iolab.cli.run import OutOption, ReportOption, create_session_request
 from iolab.cli.show import FailOnOption
 from iolab.text import one_line
 
@@ -77,14 +83,6 @@ def bench(
 
     The directories take turns, so that a change of the machine affects all of them.
     """
-    from iolab.cli.options import refuse_path
-    from iolab.cli.output import (
-        open_session,
-        print_result,
-        require_directory_or_nothing,
-        require_valid_output_path,
-    )
-    from iolab.cli.run import create_session_request
     from iolab.cli.session import RunOptions, run_and_report
     from iolab.loads.fileio.engines.fio import unusable_local_fio_reason
     from iolab.registry import study_kinds

@@ -6,8 +6,11 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from msgspec.structs import replace
 
-from iolab.cli.options import AsJson
+from iolab.cli.options import AsJson, read_hosts
+from iolab.cli.output import print_json, print_message, print_renderables
+from iolab.errors import Fault, UsageError
 
 if TYPE_CHECKING:
     from iolab.core.host import HostSpec
@@ -58,7 +61,6 @@ def calibrate(
     """Compare the native engine with fio on a target."""
     import asyncio
 
-    from iolab.cli.output import print_json, print_message, print_renderables
     from iolab.loads.fileio.calibration import CalibrationRequest
     from iolab.loads.fileio.calibration import calibrate as run_all
     from iolab.loads.fileio.calibration_model import job_from_options
@@ -77,18 +79,13 @@ def calibrate(
 
 def _host_specs(path: str | None, hosts: str | None) -> tuple[HostSpec, ...]:
     """This machine, or all clients of an inventory, each with its path; UsageError with faults."""
-    from msgspec.structs import replace
-
     from iolab.core.host import HostKind, HostSpec, Role
-    from iolab.errors import Fault, UsageError
 
     if hosts is None:
         if path is None:
             message = "Nothing is said to be calibrated."
             raise UsageError(message, "Give --path DIR, and --hosts HOSTS for a fleet.")
         return (HostSpec("local", HostKind.LOCAL, path=str(Path(path).absolute())),)
-
-    from iolab.cli.options import read_hosts
 
     clients = [spec for spec in read_hosts(hosts) if spec.role is Role.CLIENT]
     faults = []

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from iolab.cli.options import AsJson, session_path, unknown_name_faults
+from iolab.cli.output import open_session, print_json, print_renderables
+from iolab.errors import Fault, UsageError
 from iolab.text import counted_noun, list_text, percent_text, quote_value
 
 if TYPE_CHECKING:
@@ -74,7 +76,6 @@ def choose(
     as_json: AsJson = False,
 ) -> None:
     """Rank configurations against a need."""
-    from iolab.cli.output import print_json, print_renderables
     from iolab.published.choose import evaluate_offer, known_currencies, sort_best_first
 
     needs = _parse_requirements(usable_tb, need or (), budget, scaling)
@@ -92,7 +93,6 @@ def _parse_requirements(
     usable_tb: float | None, written: Sequence[str], budget: str | None, scaling: float
 ) -> Requirements:
     """What the options ask for; UsageError with every fault."""
-    from iolab.errors import Fault, UsageError
     from iolab.published.choose import MinimumRate, Requirements, parse_requirement
 
     faults: list[Fault] = []
@@ -121,7 +121,6 @@ def _parse_requirements(
 
 
 def _parse_budget(text: str | None, faults: list[Any]) -> Budget | None:
-    from iolab.errors import Fault
     from iolab.published.choose import Budget
 
     if text is None:
@@ -138,7 +137,6 @@ def _parse_budget(text: str | None, faults: list[Any]) -> Budget | None:
 def _offers_of_set(name: str) -> tuple[Offer, ...]:
     """Every configuration of a session or of a published set."""
     from iolab.cli.studies import open_published
-    from iolab.errors import UsageError
     from iolab.published.choose import published_offers
 
     if Path(name).is_dir():
@@ -153,7 +151,6 @@ def _offers_of_set(name: str) -> tuple[Offer, ...]:
 def _measured_offers(name: str) -> tuple[Offer, ...]:
     from iolab.analysis.points import summarise
     from iolab.analysis.resume_marks import results_with_session_checks
-    from iolab.cli.output import open_session
     from iolab.published.choose import measured_offer
 
     study, results = results_with_session_checks(open_session(session_path(name)))
@@ -166,8 +163,6 @@ def _measured_offers(name: str) -> tuple[Offer, ...]:
 
 def _require_known_workloads(needs: Requirements, offers: Sequence[Offer]) -> None:
     """UsageError for workloads that none of the sets has."""
-    from iolab.errors import UsageError
-
     workloads = list(dict.fromkeys(name for offer in offers for name in offer.workloads))
     asked = [rate.workload for rate in needs.rates]
     asked += [latency.workload for latency in needs.latencies]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from msgspec import to_builtins
 
 from iolab.cli.invocation import command_line
-from iolab.cli.options import AsJson, OtherHosts, SkipQuestion
+from iolab.cli.options import AsJson, OtherHosts, SkipQuestion, read_hosts, require_absolute
+from iolab.cli.output import is_removal_confirmed, print_json, print_message, print_renderables
+from iolab.errors import ExitCode
 from iolab.text import one_line
+from iolab.units import format_bytes
 
 if TYPE_CHECKING:
     from iolab.core.host import HostSpec
@@ -34,12 +38,8 @@ def clean(
 ) -> None:
     """List what killed sessions left, ask, and remove it."""
     import asyncio
-    from pathlib import Path
 
-    from iolab.cli.options import read_hosts, require_absolute
-    from iolab.cli.output import is_removal_confirmed, print_json, print_message
     from iolab.core.host import HostKind, HostSpec
-    from iolab.errors import ExitCode
     from iolab.session.discovery import find_leftovers
 
     if hosts is None:
@@ -89,7 +89,6 @@ def _cleanup_text(
 
 
 def _show_leftovers(leftovers: Mapping[str, Leftovers]) -> None:
-    from iolab.cli.output import print_renderables
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, terminal_table
 
@@ -105,8 +104,6 @@ def _show_leftovers(leftovers: Mapping[str, Leftovers]) -> None:
 
 def _show_folders_of_other_hosts(leftovers: Mapping[str, Leftovers]) -> None:
     """Folders that stay, since a lock of another host's may not be seen from here."""
-    from iolab.cli.output import print_message
-
     for folder in {folder for left in leftovers.values() for folder in left.elsewhere}:
         message = f"{folder.dir} is of host {folder.host}: clean it there, or remove it by hand."
         print_message(one_line(message))
@@ -114,8 +111,6 @@ def _show_folders_of_other_hosts(leftovers: Mapping[str, Leftovers]) -> None:
 
 def _show_foreign_folders(leftovers: Mapping[str, Leftovers]) -> None:
     """Folders of other users, whose sessions may be alive: they are theirs to remove."""
-    from iolab.cli.output import print_message
-
     for name, left in leftovers.items():
         for folder in left.foreign_folders:
             print_message(one_line(f"{folder} on host {name} is another user's, and stays."))
@@ -125,8 +120,6 @@ def _show_foreign_folders(leftovers: Mapping[str, Leftovers]) -> None:
 
 
 def _leftover_rows(left: Leftovers) -> Iterator[tuple[str, str]]:
-    from iolab.units import format_bytes
-
     for process in left.processes:
         yield "process", f"{process.pid} {process.command}"
     for folder in left.folders:

@@ -10,6 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from iolab.cli.options import AsJson, Workloads, session_path, unknown_name_faults
+from iolab.cli.output import (
+    open_session,
+    print_json,
+    print_message,
+    print_raw,
+    print_renderables,
+    report_damage_and_remedy,
+)
+from iolab.errors import ExitCode, Fault, StoreError, UsageError
 from iolab.text import counted_noun, list_text, one_line, quote_value
 
 if TYPE_CHECKING:
@@ -37,7 +46,6 @@ CAUSES_MAX: Final = 6
 def open_side(name: str) -> ComparisonSide:
     """The side that a command line names; StoreError or UsageError where it is none."""
     from iolab.analysis.differences import read_comparison_side
-    from iolab.cli.output import open_session
 
     directory, configuration = split_session_and_configuration(name)
     return read_comparison_side(name, open_session(directory), configuration)
@@ -53,8 +61,6 @@ def split_session_and_configuration(name: str) -> tuple[Path, str | None]:
 
 def require_comparable(differences: Iterable[Difference], candidate: str) -> None:
     """UsageError with every difference given, which forbid comparing the candidate; else silent."""
-    from iolab.errors import UsageError
-
     faults = _difference_faults(differences)
     if faults:
         raise UsageError(
@@ -69,8 +75,6 @@ def require_mergeable(labelled: Iterable[tuple[str, Difference]]) -> None:
 
     Silent where there is none.
     """
-    from iolab.errors import UsageError
-
     by_label: dict[str, list[Difference]] = {}
     for label, difference in labelled:
         by_label.setdefault(label, []).append(difference)
@@ -91,7 +95,6 @@ def require_known_names(
     sides: Sequence[ComparisonSide], workloads: Sequence[str], metrics: Sequence[str]
 ) -> None:
     """UsageError for workloads and metrics that there are none of, all at once."""
-    from iolab.errors import UsageError
     from iolab.registry import analysis_kinds
 
     ids = list(dict.fromkeys(workload.id for side in sides for workload in side.study.workloads))
@@ -106,7 +109,6 @@ def require_known_names(
 
 def _difference_faults(differences: Iterable[Difference], whose: str = "") -> tuple[Fault, ...]:
     """A fault for each difference; those that several workloads have alike are one."""
-    from iolab.errors import Fault
     from iolab.report.comparison import differences_with_workloads
 
     return tuple(
@@ -168,7 +170,6 @@ def compare(
 ) -> None:
     """Compare two sessions point by point, with intervals."""
     from iolab.analysis.comparison import compare_sides
-    from iolab.errors import ExitCode
     from iolab.stats.comparison import ComparisonVerdict
 
     sides = (open_side(baseline), open_side(candidate))
@@ -186,7 +187,6 @@ def compare(
 
 
 def _print_comparison(compared: ComparisonResult, kind: CompareFormat | None) -> None:
-    from iolab.cli.output import print_json, print_raw, print_renderables
     from iolab.report.comparison import (
         comparison_bmf_document,
         comparison_csv,
@@ -212,8 +212,6 @@ def _print_comparison(compared: ComparisonResult, kind: CompareFormat | None) ->
 
 def _require_rows(compared: ComparisonResult) -> None:
     """UsageError when there is nothing to compare, with the reasons."""
-    from iolab.errors import Fault, UsageError
-
     if compared.rows:
         return
     faults = tuple(Fault(one_line(f"{text}."), "") for text in _skipped_texts(compared))
@@ -409,8 +407,6 @@ def history(
 ) -> None:
     """Find where results changed over many sessions."""
     from iolab.analysis.comparison import forbidding_differences_by_session, track_history
-    from iolab.cli.output import print_json, print_renderables
-    from iolab.errors import UsageError
     from iolab.report.comparison import history_document
 
     sides = _read_sessions(directories)
@@ -431,8 +427,6 @@ def history(
 
 def _read_sessions(names: Sequence[str]) -> list[ComparisonSide]:
     """Every session that the names stand for, oldest first; UsageError for one given twice."""
-    from iolab.errors import Fault, UsageError
-
     sides = [
         side
         for directory, configuration in map(split_session_and_configuration, names)
@@ -463,8 +457,6 @@ def _read_session(
     Likewise for one of several configurations, unless the command line names that session itself.
     """
     from iolab.analysis.differences import read_comparison_side
-    from iolab.cli.output import open_session, print_message, report_damage_and_remedy
-    from iolab.errors import StoreError, UsageError
     from iolab.store.verify import damage_from_error
 
     try:
@@ -481,7 +473,6 @@ def _read_session(
 
 def _session_directories(directory: Path) -> list[Path]:
     """The directory itself if it is a session, else those in it; UsageError for neither."""
-    from iolab.errors import UsageError
     from iolab.store.reader import is_session
 
     if is_session(directory):

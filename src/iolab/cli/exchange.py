@@ -13,6 +13,18 @@ import typer
 from msgspec import to_builtins
 
 from iolab.cli.options import AsJson, SessionDirectory
+from iolab.cli.output import (
+    NO_ROOM,
+    json_text,
+    open_session,
+    print_json,
+    print_message,
+    print_raw,
+    print_result,
+    replace_files,
+    require_valid_output_path,
+)
+from iolab.errors import ReportError, StoreError, UsageError
 from iolab.text import list_text
 
 if TYPE_CHECKING:
@@ -63,10 +75,8 @@ def import_(
     """Read results of other tools into a session, and judge them."""
     from iolab.analysis.kinds import judge_run
     from iolab.analysis.resume_marks import results_with_session_checks
-    from iolab.cli.output import open_session, print_json
     from iolab.cli.show import print_session
     from iolab.core.host import HostFacts
-    from iolab.errors import UsageError
     from iolab.importers.account import left_out_messages
     from iolab.importers.clients import find_assumed_repeats, join_clients_of_same_load
     from iolab.importers.files import read_foreign_files
@@ -122,8 +132,6 @@ def import_(
 
 def _say_first_sentences(sentences: Sequence[str]) -> None:
     """Say the first of them, and how many more there are."""
-    from iolab.cli.output import print_message
-
     for sentence in sentences[:SAID_MOST]:
         print_message(sentence)
     if len(sentences) > SAID_MOST:
@@ -187,14 +195,6 @@ def export(
     ] = None,
 ) -> None:
     """Print or write the results for other programs."""
-    from iolab.cli.output import (
-        NO_ROOM,
-        open_session,
-        print_message,
-        print_result,
-        require_valid_output_path,
-    )
-    from iolab.errors import ReportError, StoreError, UsageError
     from iolab.report.results import columns_csv
     from iolab.store.parquet import write_parquet
 
@@ -224,8 +224,6 @@ def export(
 
 
 def _print_or_write(text: str, out: Path | None) -> None:
-    from iolab.cli.output import print_raw, replace_files
-
     if out is None:
         print_raw(text)
     else:
@@ -234,8 +232,6 @@ def _print_or_write(text: str, out: Path | None) -> None:
 
 def _choose_row_kind(kind: ExportFormat, *, points: bool, nodes: bool, seconds: bool) -> RowKind:
     """The rows that the options ask for; UsageError where they do not go together."""
-    from iolab.errors import UsageError
-
     asked = {"--points": points, "--nodes": nodes, "--seconds": seconds}
     options = [name for name, wanted in asked.items() if wanted]
     if len(options) > 1:
@@ -289,7 +285,6 @@ def _export_columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequen
 def _export_text(reader: SessionReader, kind: ExportFormat) -> str:
     """The document for programs, or the table of an issue or a wiki."""
     from iolab.analysis.resume_marks import results_with_session_checks
-    from iolab.cli.output import json_text
     from iolab.registry import report_kinds
     from iolab.report.results import session_document, session_markdown
 

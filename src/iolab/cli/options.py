@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from iolab.errors import HostError
+from iolab.errors import Fault, HostError, StudyError, UsageError
 from iolab.record import Record
-from iolab.text import counted_noun, quote_value
+from iolab.text import counted_noun, quote_value, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -53,7 +53,6 @@ def find_hosts(name: str) -> Inventory:
 
 def read_hosts(name: str) -> tuple[HostSpec, ...]:
     """The hosts that `--hosts` names; UsageError with every fault of it."""
-    from iolab.errors import StudyError, UsageError
     from iolab.study.inventory import parse_inventory
 
     inventory = find_hosts(name)
@@ -66,8 +65,6 @@ def read_hosts(name: str) -> tuple[HostSpec, ...]:
 
 def require_absolute(path: str | None) -> None:
     """UsageError for a directory of hosts that is named from where this process happens to be."""
-    from iolab.errors import UsageError
-
     if path is not None and not path.startswith("/"):
         raise UsageError(
             f"--path {quote_value(path)} is relative, and hosts have no "
@@ -371,9 +368,6 @@ Workloads = Annotated[
 
 def unknown_name_faults(noun: str, asked: Iterable[str], names: Sequence[str]) -> tuple[Fault, ...]:
     """A fault for each name asked for that is not known, with the nearest; `noun` is a singular."""
-    from iolab.errors import Fault
-    from iolab.text import suggestion
-
     return tuple(
         Fault(f"There is no {noun} {quote_value(name)}.", suggestion(name, names, f"{noun}s"))
         for name in asked
@@ -383,8 +377,6 @@ def unknown_name_faults(noun: str, asked: Iterable[str], names: Sequence[str]) -
 
 def refuse_path(path: str) -> None:
     """UsageError for what is seldom meant: an unset variable, or the root of everything."""
-    from iolab.errors import UsageError
-
     if not path.strip():
         raise UsageError(
             "--path is empty.", "Name a directory; where a variable stands for it, it is not set."

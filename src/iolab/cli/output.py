@@ -15,11 +15,13 @@ import os
 import resource
 import shlex
 import shutil
+import subprocess
 import sys
 import textwrap
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
@@ -29,9 +31,11 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from iolab.core.leftovers import collect_leftovers
+from iolab.core.toml import file_type_name
 from iolab.errors import ExitCode, HostError, IolabError, ReportError, StoreError, UsageError
 from iolab.text import one_line, quote_value
 from iolab.units import format_bytes
+from iolab.version import __version__
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -129,8 +133,6 @@ def paged(pager: str | None, *, wanted: bool) -> Iterator[None]:
 
 def _show_paged(program: Sequence[str], text: str) -> None:
     """Give the text to a pager; what it cannot show is written as it is."""
-    import subprocess
-
     try:
         with suppress(KeyboardInterrupt):
             subprocess.run(program, input=text, text=True, check=False, errors="replace")
@@ -185,8 +187,6 @@ def print_raw(text: str) -> None:
 
 def print_renderables(*parts: RenderableType) -> None:
     """Print tables and text as wide as the terminal, or unwrapped into a pipe."""
-    from io import StringIO
-
     drawn = StringIO()
     screen = console(sys.stdout, drawn)
     for part in parts:
@@ -335,8 +335,6 @@ def require_valid_output_path(path: Path) -> None:
 
 def require_directory_or_nothing(path: Path) -> None:
     """UsageError where something else than a directory is there, before anything is done."""
-    from iolab.core.toml import file_type_name
-
     if path.exists() and not path.is_dir():
         raise UsageError(
             f"{quote_value(str(path))} is {file_type_name(path.stat().st_mode)}, and no directory.",
@@ -443,8 +441,6 @@ def _forget_left_out_sessions() -> None:
 
 def _exit_code_with_damage(code: int) -> int:
     """What to exit with in place of `code`: 5 where a good end left something out."""
-    from iolab.errors import ExitCode
-
     if not _LEFT_OUT_SESSIONS or code not in (ExitCode.OK, ExitCode.VERDICT):
         return code
     if len(_LEFT_OUT_SESSIONS) > DAMAGED_SHOWN_MAX:
@@ -661,8 +657,6 @@ def memory_error() -> HostError:
 
 
 def _report_bug(error: BaseException, *, as_json: bool) -> int:
-    from iolab.version import __version__
-
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(place.filename)}:{place.lineno}"  # noqa: PTH119 - text, no file
     message = f"This is a bug in iolab: {type(error).__name__} at {where}: {error}"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from iolab.cli.options import (
     AsJson,
@@ -21,9 +22,17 @@ from iolab.cli.options import (
     load_study,
     with_study_options,
 )
+from iolab.cli.output import (
+    print_json,
+    print_message,
+    print_renderables,
+    print_result,
+    wrap_for_terminal,
+    write_new,
+)
 from iolab.cli.studies import bundled_studies
 from iolab.core.toml import read_regular
-from iolab.errors import StudyError, UsageError
+from iolab.errors import IolabError, StudyError, UsageError
 from iolab.text import counted_noun, one_line, quote_value
 
 if TYPE_CHECKING:
@@ -38,7 +47,6 @@ if TYPE_CHECKING:
 
 def studies(*, as_json: AsJson = False) -> None:
     """List the bundled studies."""
-    from iolab.cli.output import print_json, print_renderables
     from iolab.study.load import scale_names
 
     listed = bundled_studies()
@@ -88,13 +96,6 @@ def init(
 ) -> None:
     """Write a commented study to begin with."""
     from iolab.cli.invocation import command_line
-    from iolab.cli.output import (
-        print_json,
-        print_message,
-        print_result,
-        wrap_for_terminal,
-        write_new,
-    )
     from iolab.cli.template import study_template
 
     if file.suffix != ".toml":
@@ -158,7 +159,6 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check a study file without hosts."""
-    from iolab.cli.output import print_json, print_renderables
     from iolab.cli.planning import run_count_text
     from iolab.registry import study_kinds
     from iolab.report.terminal import literal_text
@@ -218,7 +218,6 @@ def plan(
     STUDY may be the directory of a session too: writes are then forecast at the rates of its
     finished runs, and no host is asked.
     """
-    from iolab.cli.output import print_json, print_renderables
     from iolab.cli.planning import plan_document, plan_lines
     from iolab.registry import study_kinds
     from iolab.study.schedule import make_plan
@@ -242,8 +241,6 @@ def plan(
 
 def with_new_cost(study: Study, plan: Plan) -> Plan:
     """A session's plan with what it costs as this version knows it."""
-    from msgspec.structs import replace
-
     from iolab.registry import study_kinds
     from iolab.study.cost import plan_cost
 
@@ -258,8 +255,6 @@ def _measured_session(options: StudyOptions) -> SessionReader | None:
 
     UsageError for options that a session has already.
     """
-    from iolab.text import quote_value
-
     place, named = Path(options.study), quote_value(options.study)
     if not place.is_dir():
         return None
@@ -285,7 +280,6 @@ def _facts_and_refusal(
     """What the hosts say, and why the plan cannot run there."""
     import asyncio
 
-    from iolab.errors import IolabError
     from iolab.registry import study_kinds
     from iolab.study.guard import require_ready
 

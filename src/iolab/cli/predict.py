@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from iolab.cli.options import AsJson, SessionDirectory, Workloads
+from iolab.cli.output import open_session, print_json, print_renderables
+from iolab.errors import UsageError
 from iolab.text import list_text, quote_value
 
 if TYPE_CHECKING:
@@ -60,8 +62,6 @@ def predict(
     from iolab.analysis.points import summarise
     from iolab.analysis.prediction import predict_curves
     from iolab.analysis.resume_marks import results_with_session_checks
-    from iolab.cli.output import open_session, print_json, print_renderables
-    from iolab.errors import UsageError
     from iolab.registry import analysis_kinds
     from iolab.report.predicted import first_run_resources_reader
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import date, time
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -12,6 +14,15 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from iolab.cli.options import AsJson
+from iolab.cli.output import (
+    output_width,
+    print_json,
+    print_raw,
+    print_renderables,
+    report_damage_and_remedy,
+)
+from iolab.cli.studies import find_published, open_published, published_ids
+from iolab.errors import ExitCode, Fault, IolabError, UsageError
 from iolab.record import Record
 from iolab.text import counted_noun, uncapitalised
 
@@ -44,10 +55,6 @@ def reference(
     as_json: AsJson = False,
 ) -> None:
     """Show the published results that come with iolab."""
-    from iolab.cli.output import print_json, print_raw, print_renderables
-    from iolab.cli.studies import find_published, open_published, published_ids
-    from iolab.errors import UsageError
-
     if name is None:
         if toml:
             raise UsageError("--toml prints one set.", "Name it; 'iolab reference' lists them.")
@@ -123,7 +130,6 @@ def _set_lines(published: PublishedSet) -> Iterator[RenderableType]:
 
 def _fitted_table(table: Table) -> RenderableType:
     """The first rows, in a form that fits: as columns, as records of a few, or in groups."""
-    from iolab.cli.output import output_width
     from iolab.report.table import Column, select_columns
     from iolab.report.terminal import (
         GAP,
@@ -169,9 +175,6 @@ def _fitted_table(table: Table) -> RenderableType:
 
 def _json_value(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape
     """The tree as JSON has it: decimals as floats, dates and times as text."""
-    from datetime import date, time
-    from decimal import Decimal
-
     if isinstance(value, dict):
         return {key: _json_value(part) for key, part in value.items()}
     if isinstance(value, list):
@@ -222,9 +225,6 @@ def audit(
     as_json: AsJson = False,
 ) -> None:
     """Check whether the figures of a set of results agree."""
-    from iolab.cli.output import print_json, print_renderables
-    from iolab.cli.studies import published_ids
-    from iolab.errors import ExitCode
     from iolab.published.audit.relations import Agreement
 
     audits = _audit_all(sets or published_ids())
@@ -243,8 +243,6 @@ def audit(
 
 def _audit_all(names: Sequence[str]) -> list[AuditedSet]:
     """The audit of each; where any cannot be read one error that tells all of them."""
-    from iolab.errors import Fault, IolabError
-
     audits: list[AuditedSet] = []
     errors: list[IolabError] = []
     for name in names:
@@ -265,7 +263,6 @@ def _audit_all(names: Sequence[str]) -> list[AuditedSet]:
 
 def _audit_named(name: str) -> AuditedSet:
     """The audit of what a command line names; UsageError or StoreError where it is nothing."""
-    from iolab.cli.studies import open_published
     from iolab.published.audit.audit import audit_published_set as audit_set
 
     if Path(name).is_dir():
@@ -276,7 +273,6 @@ def _audit_named(name: str) -> AuditedSet:
 
 def _audit_session_directory(name: str) -> AuditedSet:
     import iolab.registry  # noqa: F401 - it may hold parts of every kind
-    from iolab.cli.output import report_damage_and_remedy
     from iolab.published.audit.audit import audit_session
     from iolab.store import layout
     from iolab.store.reader import SessionReader

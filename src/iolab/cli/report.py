@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -11,7 +12,19 @@ import typer
 from msgspec.structs import replace
 
 from iolab.cli.options import AsJson, session_names, session_path
-from iolab.text import quote_value
+from iolab.cli.output import (
+    make_directory,
+    open_session,
+    print_json,
+    print_message,
+    print_result,
+    replace_files,
+    require_directory_or_nothing,
+    require_no_directory,
+    require_valid_output_path,
+)
+from iolab.errors import UsageError
+from iolab.text import quote_value, suggestion
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief, PublishedTables, SectionMaker
@@ -132,8 +145,6 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write the report of sessions as HTML, PDF or Markdown."""
-    from iolab.cli.output import print_json, print_result
-
     forms = {"html": html, "pdf": pdf, "md": markdown, "docx": docx, "figures": figures}
     wanted = {form: path for form, path in forms.items() if path is not None}
     if not wanted:
@@ -158,16 +169,12 @@ def _show(path: Path) -> None:
     """Open a file with what the desktop has for it; where there is nothing, say so."""
     import webbrowser
 
-    from iolab.cli.output import print_message
-
     if not webbrowser.open(path.absolute().as_uri()):
         print_message("There is no browser here to open it with.")
 
 
 def write_report(session: Path) -> Path:
     """Build and write the report as HTML; where it went."""
-    from iolab.cli.output import open_session
-
     path = session / REPORT_FILE
     write_report_files(open_session(session), {"html": path}, PaperName.A4)
     return path
@@ -175,7 +182,6 @@ def write_report(session: Path) -> Path:
 
 def _default_report_file(sessions: Sequence[Path]) -> Path:
     """Where the report goes that no form is named for; UsageError where that would be a session."""
-    from iolab.errors import UsageError
     from iolab.store.reader import is_session
 
     if len(sessions) == 1:
@@ -192,7 +198,6 @@ def _default_report_file(sessions: Sequence[Path]) -> Path:
 def _open_sessions(sessions: Sequence[Path], *, allow_differences: bool) -> SessionSource:
     """The sessions as one source; UsageError where they do not compare, unless that is allowed."""
     from iolab.cli.compare import require_mergeable
-    from iolab.cli.output import open_session
     from iolab.report.merged import merge_sessions, session_union_of
 
     source = merge_sessions(
@@ -211,13 +216,6 @@ def write_report_files(
     text: Path | None = None,
 ) -> tuple[str, ...]:
     """Build the report once, then write it in each form when all are made; where they went."""
-    from iolab.cli.output import (
-        make_directory,
-        replace_files,
-        require_directory_or_nothing,
-        require_no_directory,
-        require_valid_output_path,
-    )
     from iolab.registry import report_kinds
     from iolab.report.gather import build_brief
     from iolab.report.merged import session_union_of
@@ -287,14 +285,10 @@ def _render_form(
 
 def _comparison_sections(name: str) -> tuple[SectionMaker, ...]:
     """Sets results beside what `SET` or `SET:NAME` means; UsageError when there is none."""
-    from functools import partial
-
     from iolab.cli.studies import open_published
-    from iolab.errors import UsageError
     from iolab.published.against import measured_systems
     from iolab.published.comparison import comparison_section
     from iolab.published.sets import PublishedReference, comparable_figures
-    from iolab.text import suggestion
 
     place, mark, only = name.rpartition(":")
     if not mark or "/" in only:  # a path may have a colon in it
@@ -319,17 +313,13 @@ def _prediction_sections(
     source: SessionSource, asked: Sequence[str], *, extrapolate: bool
 ) -> tuple[SectionMaker, ...]:
     """The section of those loads; UsageError for what is none, or varied by no workload."""
-    from functools import partial
-
     from iolab.cli.predict import AXES
-    from iolab.errors import UsageError
     from iolab.registry import analysis_kinds
     from iolab.report.predicted import (
         RequestedLoad,
         first_run_resources_reader,
         predictions_section,
     )
-    from iolab.text import suggestion
 
     loads = []
     swept = {axis.name for workload in source.study.workloads for axis in workload.sweep}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +19,9 @@ from iolab.cli.options import (
     load_study,
     with_study_options,
 )
+from iolab.cli.output import print_message, require_directory_or_nothing, require_valid_output_path
 from iolab.cli.show import FailOnOption
+from iolab.errors import HostError, StoreError, UsageError
 from iolab.text import one_line, quote_value
 
 if TYPE_CHECKING:
@@ -57,8 +61,6 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Measure a study into a session."""
-    from iolab.cli.output import require_directory_or_nothing, require_valid_output_path
-
     if out is not None:
         require_valid_output_path(out)
         require_directory_or_nothing(out)
@@ -79,7 +81,6 @@ def demo(*, path: TargetPath = None, out: OutOption = None, quiet: HostActivity 
     It runs cluster-kpi at scale small (3 GiB), with the native engine where fio is missing, and
     writes a report.
     """
-    from iolab.cli.output import print_message
     from iolab.loads.fileio.engines.fio import unusable_local_fio_reason
 
     lacks = unusable_local_fio_reason()
@@ -103,9 +104,6 @@ def demo(*, path: TargetPath = None, out: OutOption = None, quiet: HostActivity 
 
 def create_session_request(study: Study, out: Path | None) -> tuple[Path, SessionRequest]:
     """A new session of the whole plan, and the directory that it is kept in: `out`, if named."""
-    import sys
-    from datetime import UTC, datetime
-
     from iolab.analysis.adaptive import queue_maker
     from iolab.cli.session import SessionRequest
     from iolab.registry import study_kinds
@@ -154,7 +152,6 @@ def resume(
 ) -> None:
     """Measure the missing and failed runs of a session."""
     from iolab.analysis.adaptive import queue_maker
-    from iolab.cli.output import print_message
     from iolab.cli.session import RunOptions, SessionRequest, run_and_report
     from iolab.session.session import EarlierSegments
     from iolab.store.reader import SessionReader
@@ -195,8 +192,6 @@ def resume(
 
 def _require_measured_here(reader: SessionReader) -> None:
     """UsageError for a session that another tool measured."""
-    from iolab.errors import UsageError
-
     if not all(workload.job.is_measured_by_iolab for workload in reader.study.workloads):
         raise UsageError(
             f"'{reader.directory}' was imported: nothing of it is left to be measured.",
@@ -206,7 +201,6 @@ def _require_measured_here(reader: SessionReader) -> None:
 
 def _require_not_running(reader: SessionReader) -> None:
     from iolab.core.events import SessionStatus
-    from iolab.errors import StoreError
 
     if reader.session.status is SessionStatus.RUNNING:
         raise StoreError(
@@ -217,7 +211,6 @@ def _require_not_running(reader: SessionReader) -> None:
 
 def _require_sound_documents(reader: SessionReader) -> None:
     """StoreError where a document of the session itself is damaged: hosts are compared by it."""
-    from iolab.errors import StoreError
     from iolab.store.layout import INDEX
 
     for damage in reader.document_damage():
@@ -231,7 +224,6 @@ def _study_and_plan_to_resume(reader: SessionReader, done: frozenset[RunKey]) ->
 
     Another version need not read a study alike of which all is done.
     """
-    from iolab.errors import UsageError
     from iolab.registry import study_kinds
     from iolab.store.layout import STUDY
     from iolab.study.guard import study_changes, version_changes
@@ -258,8 +250,6 @@ def _study_and_plan_to_resume(reader: SessionReader, done: frozenset[RunKey]) ->
 
 def _damaged_runs(reader: SessionReader) -> frozenset[RunKey]:
     """The runs that are no longer what was committed, each told; they are measured again."""
-    from iolab.cli.output import print_message
-
     unsound = reader.damage_by_run()
     for damage in unsound.values():
         text = f"{damage.run} ({damage.path}): {damage.message}"
@@ -283,10 +273,6 @@ def reopen_session(
 
     Without facts nothing will be measured, and so nothing be mixed.
     """
-    import sys
-
-    from iolab.cli.output import print_message
-    from iolab.errors import HostError
     from iolab.store.writer import SessionWriter
     from iolab.study.guard import host_changes, version_changes
 

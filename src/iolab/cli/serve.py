@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from iolab.cli.output import print_message, print_result
+from iolab.errors import UsageError
 from iolab.text import counted_noun, one_line, quote_value
 
 if TYPE_CHECKING:
@@ -54,8 +57,6 @@ def serve(
     ] = None,
 ) -> None:
     """Show sessions in a browser, also running ones."""
-    from iolab.errors import UsageError
-
     if not directory.is_dir():
         raise UsageError(
             f"There is no directory {quote_value(str(directory))}.",
@@ -69,9 +70,6 @@ def serve(
 
 def _serve_until_signal(directory: Path, bound: Listener, chosen: str | None) -> None:
     """Say where the pages are, and answer until a signal comes."""
-    import time
-
-    from iolab.cli.output import print_message, print_result
     from iolab.registry import report_kinds
     from iolab.serve.app import ServerContext, create_app
     from iolab.serve.pages import with_back_link
@@ -123,8 +121,6 @@ def new_token() -> str:
 
 def read_token(path: Path) -> str:
     """The token in a file; UsageError where there is none that would keep anybody out."""
-    from iolab.errors import UsageError
-
     name = quote_value(str(path))
     try:
         with path.open("rb") as file:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from iolab.cli.options import LAST, AsJson, SkipQuestion, session_names, session_path
+from iolab.cli.output import (
+    is_removal_confirmed,
+    print_json,
+    print_message,
+    print_renderables,
+    print_result,
+)
+from iolab.errors import StoreError, UsageError
 from iolab.text import counted_noun, one_line, quote_value
 
 if TYPE_CHECKING:
@@ -35,10 +44,6 @@ def ls(
     as_json: AsJson = False,
 ) -> None:
     """List the sessions below a directory, each with its answer."""
-    import time
-
-    from iolab.cli.output import print_json, print_message, print_renderables, print_result
-    from iolab.errors import UsageError
     from iolab.registry import report_kinds
     from iolab.serve.sessions import SessionLibrary
 
@@ -140,8 +145,6 @@ def rm(
     yes: SkipQuestion = False,
 ) -> None:
     """Remove sessions: all that was measured in them."""
-    from iolab.cli.output import is_removal_confirmed, print_message, print_result
-    from iolab.errors import StoreError, UsageError
     from iolab.store.removal import remove_session, require_removable
 
     for session in sessions:

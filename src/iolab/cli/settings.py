@@ -10,6 +10,7 @@ Options that name a target, destroy data or answer a question are never settings
 from __future__ import annotations
 
 import os
+import tomllib
 from pathlib import Path
 from typing import Any, Final
 
@@ -77,8 +78,6 @@ def settings_path() -> Path:
 
 def read_settings(commands: tuple[str, ...]) -> Settings:
     """The settings; UsageError with every fault of the file."""
-    import tomllib
-
     try:
         path = settings_path()
         content = read_regular(path, SETTINGS_BYTES_MAX)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from iolab.cli.options import AsJson, SessionDirectory, Workloads, unknown_name_faults
+from iolab.cli.output import open_session, print_json, print_renderables, print_result
+from iolab.errors import ExitCode, Fault, StoreError, UsageError
 from iolab.text import counted_noun, list_text, one_line, percent_text, quote_value
 
 if TYPE_CHECKING:
@@ -85,8 +88,6 @@ def show(
     """Show the results of a session, also of a running one."""
     from iolab.analysis.points import summarise
     from iolab.analysis.resume_marks import results_with_session_checks
-    from iolab.cli.output import open_session, print_json
-    from iolab.errors import UsageError
     from iolab.registry import report_kinds
     from iolab.report.results import session_document
 
@@ -134,7 +135,6 @@ def print_session(
     """
     from iolab.analysis.points import summarise
     from iolab.cli.details import run_detail_lines
-    from iolab.cli.output import print_renderables
     from iolab.cli.results import (
         answer_lines,
         is_unfinished,
@@ -174,7 +174,6 @@ def print_session(
 
 def print_times(reader: SessionReader) -> None:
     """Print the seconds of each phase, the longest first, and what was load."""
-    from iolab.cli.output import print_renderables, print_result
     from iolab.report.table import Column
     from iolab.report.terminal import terminal_table
     from iolab.session.times import LOAD
@@ -204,9 +203,6 @@ def print_times(reader: SessionReader) -> None:
 
 def print_summary(reader: SessionReader) -> set[Level]:
     """Print how many runs ended how, by configuration and workload, from the index; the levels."""
-    from collections import Counter
-
-    from iolab.cli.output import print_renderables, print_result
     from iolab.core.metric import Level
     from iolab.core.run import RunStatus
     from iolab.report.table import Column
@@ -250,7 +246,6 @@ def exit_code_of_results(results: Sequence[Result], fail_on: FailOnLevel | None)
 def exit_code_of_levels(levels: Iterable[Level], fail_on: FailOnLevel | None) -> ExitCode:
     """The same of the results' levels."""
     from iolab.core.metric import Level
-    from iolab.errors import ExitCode
 
     if fail_on is None:
         return ExitCode.OK
@@ -263,8 +258,6 @@ def _results_of_workloads(
     study: Study, results: Sequence[Result], workloads: list[str] | None
 ) -> tuple[Result, ...]:
     """The results of the workloads asked for; UsageError for one that the study has not."""
-    from iolab.errors import UsageError
-
     if not workloads:
         return tuple(results)
     names = [workload.id for workload in study.workloads]
@@ -277,8 +270,6 @@ def _results_by_digest_prefix(
     results: Sequence[Result], wanted: list[str] | None
 ) -> tuple[Result, ...]:
     """The results of the points asked for; UsageError for a digest that none of them has."""
-    from iolab.errors import Fault, UsageError
-
     if not wanted:
         return tuple(results)
     faults = tuple(
@@ -305,8 +296,6 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Explain what a check means and what to do."""
-    from iolab.cli.output import print_json, print_renderables
-
     pages = _check_pages()
     if code is None:
         titles = {name: _page_title(text) for name, text in pages.items()}
@@ -328,8 +317,6 @@ def explain(
 
 def _check_pages() -> dict[str, str]:
     """The page of every check, by its code."""
-    from iolab.errors import StoreError
-
     for place in _PLACES:
         pages = sorted(place.glob("*.md"))
         if pages:
@@ -342,8 +329,6 @@ def _page_title(page: str) -> str:
 
 
 def _unknown_check_error(code: str, codes: list[str]) -> Exception:
-    from iolab.errors import UsageError
-
     if Path(code).exists():
         hint = f"Give a code, as `iolab show {shlex.quote(code)}` names them at the end."
         return UsageError(

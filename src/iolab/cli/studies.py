@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from iolab.core.toml import read_regular
 from iolab.errors import StoreError, UsageError
 from iolab.record import Record
-from iolab.text import quote_value
+from iolab.text import quote_value, suggestion
 
 if TYPE_CHECKING:
     from iolab.published.audit.document import PublishedSet
@@ -65,8 +65,6 @@ def find_published(name: str) -> StudySource:
         return _read_study_file(path, path.name)
     if name.endswith(_SUFFIX) or "/" in name:
         return _read_study_file(Path(name), name, "Give a published set or a .toml file.")
-    from iolab.text import suggestion
-
     raise UsageError(
         f"There is no published set {quote_value(name)}.",
         suggestion(name, published_ids(), "published sets"),
@@ -95,8 +93,6 @@ def find_study(name: str) -> StudySource:
         return _read_study_file(bundled_path, f"{name}{_SUFFIX}")
     if path.is_file():
         return _read_study_file(path, name)
-    from iolab.text import suggestion
-
     raise UsageError(
         f"There is no study {quote_value(name)}.",
         suggestion(name, [study.id for study in bundled_studies()], "bundled studies")

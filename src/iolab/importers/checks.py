@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
+import numpy as np
 from msgspec.structs import replace
 
 from iolab.analysis.check import (
@@ -155,8 +156,6 @@ def start_skew(view: ImportedView) -> CheckAnswer:
 
 def uneven_clients(view: ImportedView) -> CheckAnswer:
     """Whether the clients did about the same."""
-    import numpy as np
-
     if len(view.clients) == 1:
         return not_applicable("One client.")
     rates = np.array([_total_rate(client.figures) for client in view.clients])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from iolab.cli.doctor.findings import LEFT, OTHER_LOAD, Finding, FindingState, machine_findings
-from iolab.cli.options import AsJson, OtherHosts
+from iolab.cli.options import AsJson, OtherHosts, read_hosts, require_absolute
+from iolab.cli.output import print_json, print_message, print_renderables
+from iolab.errors import ExitCode
 from iolab.text import counted_noun, one_line
 
 if TYPE_CHECKING:
@@ -45,8 +49,6 @@ def doctor(
 
 def clean_command(path: str | None, hosts: str | None) -> str:
     """What shows what killed sessions left where this command has looked."""
-    import shlex
-
     words = ["iolab", "clean"]
     for option, value in (("--path", path), ("--hosts", hosts)):
         words += [] if value is None else [option, value]
@@ -55,11 +57,9 @@ def clean_command(path: str | None, hosts: str | None) -> str:
 
 def _check_this_machine(path: str, *, cloud: bool, as_json: bool) -> Sequence[Finding]:
     import asyncio
-    from pathlib import Path
 
     from rich.text import Text
 
-    from iolab.cli.output import print_json, print_renderables
     from iolab.report.table import Column
     from iolab.report.terminal import QUIET_STYLE, literal_text, terminal_table
 
@@ -102,8 +102,6 @@ def _check_fleet(hosts: str, path: str | None, *, cloud: bool, as_json: bool) ->
         fleet_lines,
         inspect_fleet,
     )
-    from iolab.cli.options import read_hosts, require_absolute
-    from iolab.cli.output import print_json, print_renderables
 
     require_absolute(path)
     specs = read_hosts(hosts)
@@ -117,9 +115,6 @@ def _check_fleet(hosts: str, path: str | None, *, cloud: bool, as_json: bool) ->
 
 def exit_with_verdict(findings: Sequence[Finding], clean: str) -> None:
     """Say whether all is ready, with the command that cleans; typer.Exit where it is not."""
-    from iolab.cli.output import print_message
-    from iolab.errors import ExitCode
-
     if any(item.topic == LEFT for item in findings):
         print_message(f"Left by killed sessions; to see and remove it: {one_line(clean)}")
     faults = [item for item in findings if item.state is FindingState.FAULT]

@@ -16,6 +16,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Literal
 
+import fontpkg_ibm_plex_sans as sans
+import typst
+
 from iolab.core.metric import CheckResult, Level, Result
 from iolab.errors import ReportError
 from iolab.report.blocks import (
@@ -105,9 +108,6 @@ def _compile(
     template: str, document: object, files: Mapping[str, bytes], form: Literal["pdf", "png"]
 ) -> list[bytes]:
     """A PDF as one file, or the pages as PNG."""
-    import fontpkg_ibm_plex_sans as sans
-    import typst  # takes 50 ms, and only paper needs it
-
     with tempfile.TemporaryDirectory(prefix="iolab-brief-") as folder:
         main = Path(folder) / "brief.typ"
         main.write_text(template, encoding="utf-8")

@@ -9,6 +9,9 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from docx.enum.text import WD_ALIGN_PARAGRAPH
+from docx.shared import Inches, Pt
+
 from iolab.errors import ReportError
 from iolab.report.blocks import (
     Block,
@@ -90,8 +93,6 @@ def _add_block(document: Document, block: Block) -> None:
 
 
 def _add_figures(document: Document, figures: Sequence[Figure]) -> None:
-    from docx.shared import Inches
-
     for figure, png in zip(figures, figure_pngs(figures), strict=True):
         document.add_paragraph().add_run(escape_invisible(figure.title)).bold = True
         picture = document.add_picture(io.BytesIO(png), width=Inches(FIGURE_INCHES))
@@ -126,9 +127,6 @@ def _add_table(document: Document, table: Table) -> None:
 
 
 def _write_cell(paragraph: WordParagraph, cell: Cell, *, is_number: bool, is_small: bool) -> None:
-    from docx.enum.text import WD_ALIGN_PARAGRAPH
-    from docx.shared import Pt
-
     sign = f"{verdict_mark(cell.level)} " if cell.level else ""
     run = paragraph.add_run(escape_invisible(f"{sign}{cell.one_line_text}"))
     run.bold = cell.is_bold
